@@ -1,11 +1,17 @@
 """The corpus: every report of one tracker, in filing order, with its duplicate group."""
 
+import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
+from gedbd.data.filing import check_ids, in_filing_order
+from gedbd.data.groups import circle_notices, find_groups, read_links
+
 FIELDS = ("issue_id", "title", "description", "created_at", "component", "version", "priority", "status", "resolution")
+LONG_DESCRIPTION = 100_000
 
 
 @dataclass(frozen=True)
@@ -34,3 +40,68 @@ class Corpus:
         """``(N,)`` bool: reports that have at least one duplicate."""
         _, inverse, counts = np.unique(self.group, return_inverse=True, return_counts=True)
         return np.asarray(counts[inverse] > 1)
+
+    @property
+    def fingerprint(self) -> str:
+        """A hash of ids, texts and groups, by which a run knows its corpus again."""
+        texts = self.reports[["issue_id", "title", "description"]].assign(group=self.group)
+        return hashlib.blake2b(pd.util.hash_pandas_object(texts).to_numpy().tobytes(), digest_size=16).hexdigest()
+
+
+def build_corpus(
+    name: str,
+    reports: pd.DataFrame,
+    source: str,
+    columns: Mapping[str, str | None],
+    notices: tuple[str, ...] = (),
+    date_format: str = "ISO8601",
+    mutual: bool = False,
+) -> Corpus:
+    """Check a tracker's reports, order them by filing time and find their duplicate groups.
+
+    Args:
+        name: Short name of the tracker.
+        reports: Text columns of ``FIELDS`` and ``duplicate`` (ids separated by ``;``), indexed by row in the source.
+        source: The file, for messages.
+        columns: Name in the file of each field, for messages; null for what the tracker does not have.
+        notices: What was met before, while the file was read.
+        date_format: As in ``pandas.to_datetime``.
+        mutual: The duplicates of a group name each other by convention, so circles are nothing to remark on.
+
+    Raises:
+        ValueError: An empty or doubled id, an unreadable date, or no report at all.
+    """
+    if reports.empty:
+        raise ValueError(f"{source}: no report is left to read; at least one row is needed under the header")
+    reports = reports.assign(issue_id=reports["issue_id"].str.strip())
+    check_ids(reports["issue_id"], source, columns["issue_id"])
+    met = [*notices, *text_notices(reports, columns)]
+    reports, date_notices = in_filing_order(reports, source, columns.get("created_at"), date_format)
+    links, link_notices = read_links(reports["issue_id"], reports["duplicate"])
+    circles = [] if mutual else circle_notices(links, reports["issue_id"])
+    met += [*date_notices, *link_notices, *circles, *size_notices(len(reports), links.shape[1])]
+    kept = reports[list(FIELDS)].reset_index(drop=True)
+    return Corpus(name, kept, find_groups(links, len(reports)), tuple(met))
+
+
+def text_notices(reports: pd.DataFrame, columns: Mapping[str, str | None]) -> list[str]:
+    """Count the reports whose text is empty or very long; all of them are kept."""
+    empty = {field: reports[field].str.strip() == "" for field in ("title", "description") if columns.get(field)}
+    remarks = {f"with an empty {field}": rows for field, rows in empty.items()}
+    if len(empty) == 2:
+        remarks["with neither title nor description"] = empty["title"] & empty["description"]
+    longer = reports["description"].str.len() > LONG_DESCRIPTION
+    remarks[f"with a description of more than {LONG_DESCRIPTION:,} characters"] = longer
+    return [
+        f"reports {remark}: {rows.sum():,}, kept (first: row {rows.idxmax()})"
+        for remark, rows in remarks.items()
+        if rows.any()
+    ]
+
+
+def size_notices(num_reports: int, num_links: int) -> list[str]:
+    """Say when there is too little to learn from."""
+    notices = ["there is only one report: it has nothing to be compared with"] if num_reports == 1 else []
+    if num_links == 0:
+        notices.append("no report is marked as a duplicate of another: every report is a group of its own")
+    return notices

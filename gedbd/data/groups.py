@@ -1,0 +1,70 @@
+"""Duplicate links and the groups they make."""
+
+import numpy as np
+import pandas as pd
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+
+
+def read_links(ids: pd.Series, duplicates: pd.Series) -> tuple[np.ndarray, list[str]]:
+    """Turn the ids named as duplicates into links between positions; drop those that lead nowhere or to itself.
+
+    Args:
+        ids: ``(N,)`` report ids in filing order, indexed by row in the source.
+        duplicates: ``(N,)`` ids separated by ``;``, same index.
+
+    Returns:
+        ``(2, L)`` int64, from the report that names to the one that is named, and notices about dropped links.
+    """
+    named = duplicates.str.split(";").explode().str.strip()
+    named = named[named != ""]
+    start = pd.Series(np.arange(len(ids)), index=ids.index).loc[named.index].to_numpy()
+    end = named.map(pd.Series(np.arange(len(ids)), index=ids.to_numpy())).fillna(-1).to_numpy().astype(np.int64)
+    unknown, to_itself = end < 0, end == start
+    dropped = {
+        "duplicate links to a report that is not in the file": unknown,
+        "duplicate links from a report to itself": to_itself,
+    }
+    notices = []
+    for remark, where in dropped.items():
+        if where.any():
+            row, first = min(zip(named.index[where], named[where], strict=True), key=lambda pair: pair[0])
+            notices.append(
+                f"{remark}: {where.sum():,}, dropped; the reports are kept "
+                f"(first: report {ids[row]} names {first}, row {row})"
+            )
+    kept = ~(unknown | to_itself)
+    return np.stack([start[kept], end[kept]]), notices
+
+
+def find_groups(links: np.ndarray, num_reports: int) -> np.ndarray:
+    """Number each report by its group's master.
+
+    Args:
+        links: ``(2, L)`` positions in filing order.
+        num_reports: N.
+
+    Returns:
+        ``(N,)`` int64: the lowest position in the connected component of each report.
+    """
+    component = components(links, num_reports, "weak")
+    _, master = np.unique(component, return_index=True)
+    return np.asarray(master[component], dtype=np.int64)
+
+
+def circle_notices(links: np.ndarray, ids: pd.Series) -> list[str]:
+    """Count the circles: sets of two or more reports that name each other, directly or by way of others."""
+    component = components(links, len(ids), "strong")
+    circles = np.flatnonzero(np.bincount(component) > 1)
+    if not len(circles):
+        return []
+    members = np.flatnonzero(component == component[np.isin(component, circles).argmax()])
+    first = ", ".join(ids.iloc[members[:5]])
+    return [f"circles of duplicate links: {len(circles):,}, each taken as one group (first: reports {first})"]
+
+
+def components(links: np.ndarray, num_reports: int, connection: str) -> np.ndarray:
+    """``(N,)`` component of each report, following links both ways (``weak``) or as they point (``strong``)."""
+    graph = coo_array((np.ones(links.shape[1], dtype=bool), (links[0], links[1])), shape=(num_reports, num_reports))
+    _, component = connected_components(graph.tocsr(), directed=True, connection=connection)
+    return np.asarray(component)

@@ -1,0 +1,173 @@
+"""Open a CSV file, plain or packed, as a table of text.
+
+A row is a record, not a line: the header is row 1 and the first record row 2, however many lines a field spans.
+"""
+
+import csv
+import gzip
+import lzma
+import re
+import zipfile
+import zlib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from io import TextIOWrapper
+from pathlib import Path
+from typing import IO, Any
+
+import pandas as pd
+
+from gedbd.data.corpus import FIELDS
+
+DAMAGED = (EOFError, gzip.BadGzipFile, lzma.LZMAError, zipfile.BadZipFile, zlib.error)
+NOT_UTF8 = re.compile("[\udc80-\udcff]")  # what "surrogateescape" makes of bytes that are not UTF-8
+LONGEST_FIELD = 2**31 - 1
+FIRST_RECORD = 2
+
+
+def read_table(path: Path) -> tuple[pd.DataFrame, tuple[str, ...]]:
+    """Read a CSV file with a header; every value stays text, and an empty field is an empty text.
+
+    Args:
+        path: ``.csv``, or one packed as ``.zip``, ``.xz`` or ``.gz``. UTF-8; a byte order mark is dropped.
+
+    Returns:
+        The table, indexed by row, and notices about bytes that had to be replaced.
+
+    Raises:
+        ValueError: The file is missing, damaged, empty, has no record, or a row does not fit the header.
+    """
+    if not path.is_file():
+        raise ValueError(f"{path}: no such file")
+    with open_packed(path, path.suffix) as stream:
+        records = read_records(stream, path)
+    records[0] = [column.strip() for column in records[0]]
+    check_shape(records, path)
+    notices = replace_bytes(records, path)
+    index = pd.RangeIndex(FIRST_RECORD, len(records) + 1)
+    return pd.DataFrame(records[1:], columns=records[0], index=index, dtype=str), notices
+
+
+@contextmanager
+def open_packed(path: Path, suffix: str) -> Iterator[IO[bytes]]:
+    """Open a file or the one CSV file packed in it.
+
+    Args:
+        path: The file.
+        suffix: How it is packed: ``.zip``, ``.xz``, ``.gz``; any other is read as it stands.
+
+    Raises:
+        ValueError: The archive is damaged, also when that shows only while it is read.
+    """
+    openers: dict[str, Any] = {".zip": open_zip, ".xz": lzma.open, ".gz": gzip.open}
+    try:
+        with openers.get(suffix.lower(), open)(path, "rb") as stream:
+            yield stream
+    except DAMAGED as error:
+        raise ValueError(f"{path}: the archive is damaged ({error}); fetch or pack it again") from error
+
+
+def open_zip(path: Path, mode: str) -> IO[bytes]:
+    """Open the one CSV file of a zip archive."""
+    with zipfile.ZipFile(path) as archive:
+        tables = [name for name in archive.namelist() if name.lower().endswith(".csv") and "__MACOSX" not in name]
+        if len(tables) != 1:
+            raise ValueError(f"{path}: the archive holds {len(tables)} CSV files; pack exactly one")
+        return archive.open(tables[0])
+
+
+def read_records(stream: IO[bytes], path: Path) -> list[list[str]]:
+    """Read all records, header first; empty lines are left out.
+
+    Raises:
+        ValueError: The file is empty, or a quoted field does not end.
+    """
+    csv.field_size_limit(LONGEST_FIELD)
+    records: list[list[str]] = []
+    try:
+        lines = TextIOWrapper(stream, encoding="utf-8-sig", errors="surrogateescape", newline="")
+        records.extend(filter(None, csv.reader(lines, strict=True)))
+    except csv.Error as error:
+        raise ValueError(
+            f"{path}, row {len(records) + 1}: not readable as CSV ({error}); "
+            "close every quoted field with a quote and double the quotes inside it"
+        ) from error
+    if not records:
+        raise ValueError(f"{path}: the file is empty; it needs a header and one row for each report")
+    return records
+
+
+def check_shape(records: list[list[str]], path: Path) -> None:
+    """Refuse doubled columns, a table without records, and a row longer or shorter than the header."""
+    header = records[0]
+    doubled = [column for column in header if header.count(column) > 1]
+    if doubled:
+        raise ValueError(f"{path}, row 1: the column {doubled[0]!r} occurs twice; rename one of them")
+    if len(records) == 1:
+        raise ValueError(f"{path}: there is a header but no row under it; add one row for each report")
+    for row, record in enumerate(records, start=1):
+        if len(record) != len(header):
+            raise ValueError(
+                f"{path}, row {row}: {len(record)} fields under a header of {len(header)}; "
+                "quote fields that contain commas, quotes or line breaks"
+            )
+
+
+def replace_bytes(records: list[list[str]], path: Path) -> tuple[str, ...]:
+    """Put U+FFFD, in place, for each byte that is not UTF-8; the notice counts the rows and names the first."""
+    met = []
+    for row, record in enumerate(records, start=1):
+        for position, field in enumerate(record):
+            if not field.isascii() and NOT_UTF8.search(field):
+                record[position] = NOT_UTF8.sub("\ufffd", field)
+                met.append((row, records[0][position]))
+    if not met:
+        return ()
+    num_rows = len({row for row, _ in met})
+    row, column = met[0]
+    return (
+        f"rows of {path.name} with bytes that are not UTF-8: {num_rows:,}, each byte replaced by U+FFFD "
+        f"(first: row {row}, column {column!r})",
+    )
+
+
+def take_columns(
+    table: pd.DataFrame, columns: Mapping[str, str | None], path: Path
+) -> tuple[pd.DataFrame, tuple[str, ...]]:
+    """Pick the columns of ``FIELDS`` and ``duplicate``, under these names.
+
+    Args:
+        table: Text, indexed by row.
+        columns: Field to column of the file; null where the tracker has none, which leaves the field empty.
+        path: The file, for messages.
+
+    Returns:
+        The columns, and a notice for each optional one that the file does not have.
+
+    Raises:
+        ValueError: A field is unknown; ``issue_id``, ``title`` or a named ``duplicate`` column is not in the file.
+    """
+    fields = (*FIELDS, "duplicate")
+    unknown = [field for field in columns if field not in fields]
+    if unknown:
+        raise ValueError(f"dataset.columns.{unknown[0]}: no such field; the fields are {', '.join(fields)}")
+    absent = [field for field in fields if columns.get(field) not in {None, *table.columns}]
+    needed = [field for field in ("issue_id", "title") if columns.get(field) is None or field in absent]
+    needed += ["duplicate"] if "duplicate" in absent else []
+    if needed:
+        raise ValueError(missing_column(needed[0], columns.get(needed[0]), table, path))
+    taken = {f: table[columns[f]] if columns.get(f) and f not in absent else "" for f in fields}
+    return (
+        pd.DataFrame(taken, index=table.index, dtype=str),
+        tuple(f"no column {columns[f]!r} in {path.name}: {f} is left empty" for f in absent),
+    )
+
+
+def missing_column(field: str, column: str | None, table: pd.DataFrame, path: Path) -> str:
+    """Say which column is missing, which there are, and how to name the right one."""
+    what = "no column is named" if column is None else f"no column {column!r}"
+    none = ", or null if the tracker records no duplicates" if field == "duplicate" else ""
+    return (
+        f"{path}, row 1: {what} for {field}; the columns are {', '.join(table.columns)}. "
+        f"Set dataset.columns.{field} to one of them{none}"
+    )

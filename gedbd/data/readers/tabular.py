@@ -1,0 +1,50 @@
+"""Read any tracker's CSV export, given the names of its columns."""
+
+from collections.abc import Mapping
+from importlib import resources
+from pathlib import Path
+
+from gedbd.data.corpus import Corpus, build_corpus
+from gedbd.data.readers.table import read_table, take_columns
+
+GENERIC_STEMS = ("reports", "bugs", "issues")
+IN_PACKAGE = "pkg://"
+
+
+def read_csv(name: str | None, path: str, columns: Mapping[str, str | None], date_format: str = "ISO8601") -> Corpus:
+    """Read one CSV file, plain or packed as ``.zip``, ``.xz`` or ``.gz``.
+
+    Args:
+        name: Short name of the corpus; null takes it from the path.
+        path: The file; ``pkg://gedbd.data/demo.csv`` is one that lies in a Python package.
+        columns: Field to column of the file; null where the tracker has none.
+        date_format: As in ``pandas.to_datetime``.
+
+    Raises:
+        ValueError: The file is missing or not as it should be; names file, row and column.
+    """
+    file = locate(path)
+    table, notices = read_table(file)
+    reports, column_notices = take_columns(table, columns, file)
+    return build_corpus(
+        name or corpus_name(file), reports, str(file), columns, notices + column_notices, date_format=date_format
+    )
+
+
+def locate(path: str) -> Path:
+    """The file that ``path`` names.
+
+    Raises:
+        ValueError: There is none.
+    """
+    package, _, inside = path.removeprefix(IN_PACKAGE).partition("/")
+    file = Path(str(resources.files(package) / inside)) if path.startswith(IN_PACKAGE) else Path(path).expanduser()
+    if not file.is_file():
+        raise ValueError(f"{file}: no such file; name an existing one with dataset.path=...")
+    return file
+
+
+def corpus_name(file: Path) -> str:
+    """The file's name without endings, or its folder's where the name could be any tracker's (``reports.csv``)."""
+    stem = file.name.split(".")[0]
+    return file.absolute().parent.name if stem.lower() in GENERIC_STEMS else stem

@@ -1,0 +1,151 @@
+import os
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from gedbd.data.corpus import FIELDS
+from gedbd.data.readers.tabular import read_csv
+
+DEMO_COLUMNS = {
+    "issue_id": "Issue_id",
+    "title": "Title",
+    "description": "Description",
+    "created_at": "Created_time",
+    "component": "Component",
+    "version": "Version",
+    "priority": "Priority",
+    "status": "Status",
+    "resolution": "Resolution",
+    "duplicate": "Duplicated_issue",
+}
+COLUMNS = {"issue_id": "Key", "title": "Summary", "description": "Body", "created_at": "Filed", "duplicate": "Dup"}
+
+
+def write(folder: Path, content: str | bytes, name: str = "tracker.csv") -> str:
+    path = folder / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return str(path)
+
+
+def test_demo_has_its_count_and_its_first_and_last_record():
+    corpus = read_csv("demo", "pkg://gedbd.data/demo.csv", DEMO_COLUMNS)
+    _, sizes = np.unique(corpus.group, return_counts=True)
+    first, last = corpus.reports.iloc[0], corpus.reports.iloc[-1]
+    assert len(corpus) == 425
+    assert (sizes > 1).sum() == 107
+    assert (sizes == 1).sum() == 145
+    assert (first.issue_id, first.component) == ("1001", "folders")
+    assert first.title == "New Year's Eve messages are archived under the wrong year"
+    assert first.created_at == pd.Timestamp("2022-01-12 09:02", tz="UTC")
+    assert (last.issue_id, last.component) == ("2688", "junk")
+    assert last.title.startswith('"Report phishing" button')
+    assert last.created_at == pd.Timestamp("2024-12-11 10:26", tz="UTC")
+    assert corpus.reports["created_at"].is_monotonic_increasing
+    assert corpus.notices == ()
+
+
+def test_a_column_map_reads_any_export(tmp_path):
+    content = "Key,Summary,Body,Filed,Dup,Other\nB,late,text,2024-02-01,A,x\nA,early,text,2024-01-01,,y\n"
+    corpus = read_csv(None, write(tmp_path, content), COLUMNS)
+    assert corpus.name == "tracker"
+    assert corpus.reports["title"].tolist() == ["early", "late"]
+    assert corpus.group.tolist() == [0, 0]
+    assert tuple(corpus.reports.columns) == FIELDS
+    assert corpus.reports["version"].tolist() == ["", ""]
+    assert corpus.notices == ()
+
+
+@pytest.mark.parametrize(
+    ("file", "name"),
+    [("xamarin/reports.csv", "xamarin"), ("jira/Bugs.csv", "jira"), ("exports/kde.2024.csv", "kde")],
+)
+def test_the_name_comes_from_the_file_or_its_folder(tmp_path, file, name):
+    assert read_csv(None, write(tmp_path, "Key,Summary,Dup\n1,a,\n", file), COLUMNS).name == name
+
+
+def test_a_missing_path_names_the_option(tmp_path):
+    with pytest.raises(ValueError, match=r"none.csv: no such file; name an existing one with dataset.path=..."):
+        read_csv(None, str(tmp_path / "none.csv"), COLUMNS)
+
+
+@pytest.mark.parametrize(
+    ("header", "message"),
+    [
+        ("Id,Summary,Dup", r"tracker.csv, row 1: no column 'Key' for issue_id; the columns are Id, Summary, Dup. Set"),
+        ("Key,Name,Dup", r"row 1: no column 'Summary' for title; the columns are .*. Set dataset.columns.title to one"),
+        ("Key,Summary,X", r"no column 'Dup' for duplicate; .* or null if the tracker records no duplicates"),
+    ],
+)
+def test_a_missing_column_is_named_with_those_there_are(tmp_path, header, message):
+    with pytest.raises(ValueError, match=message):
+        read_csv(None, write(tmp_path, f"{header}\n1,a,\n"), COLUMNS)
+
+
+def test_a_title_is_needed_and_a_field_must_exist(tmp_path):
+    path = write(tmp_path, "Key,Summary,Dup\n1,a,\n")
+    with pytest.raises(ValueError, match="no column is named for title"):
+        read_csv(None, path, {"issue_id": "Key"})
+    with pytest.raises(ValueError, match=r"dataset.columns.titel: no such field; the fields are issue_id, title"):
+        read_csv(None, path, {"issue_id": "Key", "titel": "Summary"})
+
+
+def test_optional_columns_that_are_absent_are_left_empty_and_remarked_on(tmp_path):
+    corpus = read_csv(None, write(tmp_path, "Key,Summary,Dup\n1,a,2\n2,b,\n"), COLUMNS)
+    assert corpus.reports["description"].tolist() == ["", ""]
+    assert corpus.notices[:2] == (
+        "no column 'Body' in tracker.csv: description is left empty",
+        "no column 'Filed' in tracker.csv: created_at is left empty",
+    )
+
+
+def test_a_tracker_without_duplicates_maps_them_to_null(tmp_path):
+    corpus = read_csv(None, write(tmp_path, "Key,Summary\n1,a\n2,b\n"), {"issue_id": "Key", "title": "Summary"})
+    assert corpus.group.tolist() == [0, 1]
+    assert "no report is marked as a duplicate of another: every report is a group of its own" in corpus.notices
+
+
+def test_an_unreadable_date_names_file_row_column_and_value(tmp_path):
+    path = write(tmp_path, 'Key,Summary,Body,Filed,Dup\n1,a,"two\nlines",2024-01-01,\n2,b,c,yesterday,\n')
+    message = r"tracker.csv, row 3, column 'Filed': unreadable date 'yesterday' .* set dataset.date_format"
+    with pytest.raises(ValueError, match=message):
+        read_csv(None, path, COLUMNS)
+
+
+def test_empty_texts_are_kept_and_counted(tmp_path):
+    rows = "1,,text,2024-01-01,2\n2,title, ,2024-01-02,\n3,,,2024-01-03,\n"
+    corpus = read_csv(None, write(tmp_path, f"Key,Summary,Body,Filed,Dup\n{rows}"), COLUMNS)
+    assert len(corpus) == 3
+    assert corpus.notices == (
+        "reports with an empty title: 2, kept (first: row 2)",
+        "reports with an empty description: 2, kept (first: row 3)",
+        "reports with neither title nor description: 1, kept (first: row 4)",
+    )
+
+
+def test_a_description_of_a_megabyte_is_kept_whole_and_remarked_on(tmp_path):
+    rows = f"1,a,short,2024-01-01,2\n2,b,{'x' * 1_000_000},2024-01-02,\n"
+    corpus = read_csv(None, write(tmp_path, f"Key,Summary,Body,Filed,Dup\n{rows}"), COLUMNS)
+    assert corpus.reports["description"].str.len().max() == 1_000_000
+    assert corpus.notices == ("reports with a description of more than 100,000 characters: 1, kept (first: row 3)",)
+
+
+def test_bytes_that_are_not_utf8_reach_the_notices(tmp_path):
+    rows = b"1,caf\xe9,text,2024-01-01,2\n2,b,c,2024-01-02,\n"
+    corpus = read_csv(None, write(tmp_path, b"\xef\xbb\xbfKey,Summary,Body,Filed,Dup\n" + rows), COLUMNS)
+    assert corpus.reports["title"].tolist() == ["caf\ufffd", "b"]
+    assert corpus.notices[0].endswith("(first: row 2, column 'Summary')")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif("GEDBD_DATA" not in os.environ, reason="set GEDBD_DATA to a folder with xamarin/reports.csv.xz")
+def test_a_real_tracker_has_its_count_and_its_first_and_last_record():
+    corpus = read_csv(None, f"{os.environ['GEDBD_DATA']}/xamarin/reports.csv.xz", DEMO_COLUMNS)
+    _, sizes = np.unique(corpus.group, return_counts=True)
+    assert (corpus.name, len(corpus)) == ("xamarin", 36_387)
+    assert (int((sizes > 1).sum()), int(corpus.in_group.sum())) == (1_865, 4_664)
+    assert corpus.reports["issue_id"].iloc[0] == "1"
+    assert corpus.reports["created_at"].iloc[0] == pd.Timestamp("2011-07-14 06:08", tz="UTC")
+    assert corpus.reports["created_at"].iloc[-1].year == 2018

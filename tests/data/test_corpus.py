@@ -1,0 +1,151 @@
+import numpy as np
+import pandas as pd
+import pytest
+
+from gedbd.data.corpus import FIELDS, Corpus, build_corpus
+
+COLUMNS = {field: field.capitalize() for field in (*FIELDS, "duplicate")}
+
+
+def build(*reports: tuple[str, str, str], **options: object) -> Corpus:
+    """Reports as (id, date, duplicates)."""
+    table = pd.DataFrame("text", index=range(2, 2 + len(reports)), columns=[*FIELDS, "duplicate"], dtype=str)
+    for position, field in enumerate(("issue_id", "created_at", "duplicate")):
+        table[field] = pd.Series([report[position] for report in reports], index=table.index, dtype=str)
+    return build_corpus("small", table, "small.csv", COLUMNS, **options)
+
+
+def ids(corpus: Corpus) -> list[str]:
+    return corpus.reports["issue_id"].tolist()
+
+
+def test_rows_are_in_filing_order_and_groups_carry_their_master():
+    corpus = build(("4", "2024-01-04", "2"), ("1", "2024-01-01", ""), ("3", "2024-01-03", "4"), ("2", "2024-01-02", ""))
+    assert ids(corpus) == ["1", "2", "3", "4"]
+    assert corpus.group.tolist() == [0, 1, 1, 1]
+    assert corpus.in_group.tolist() == [False, True, True, True]
+    assert corpus.reports.index.tolist() == [0, 1, 2, 3]
+    assert tuple(corpus.reports.columns) == FIELDS
+    assert corpus.group.dtype == np.int64
+    assert corpus.notices == ()
+
+
+def test_the_master_is_the_oldest_even_if_it_names_the_younger():
+    corpus = build(("10", "2024-01-01", "11;12"), ("11", "2024-01-02", ""), ("12", "2024-01-03", ""))
+    assert corpus.group.tolist() == [0, 0, 0]
+
+
+def test_ties_follow_the_natural_order_of_ids():
+    same = [(issue_id, "2024-01-01", "") for issue_id in ("AB-10", "AB-9", "AA-100", "AB-1")]
+    assert ids(build(*same)) == ["AA-100", "AB-1", "AB-9", "AB-10"]
+
+
+def test_dates_are_utc():
+    corpus = build(("1", "2024-01-01 00:30:00 +0100", ""), ("2", "2023-12-31T23:00", ""), ("3", "2024-01-01", "1"))
+    assert ids(corpus) == ["2", "1", "3"]
+    assert corpus.reports["created_at"].tolist() == [
+        pd.Timestamp("2023-12-31 23:00", tz="UTC"),
+        pd.Timestamp("2023-12-31 23:30", tz="UTC"),
+        pd.Timestamp("2024-01-01", tz="UTC"),
+    ]
+
+
+def test_a_date_format_of_ones_own():
+    corpus = build(("1", "02.01.2024", "2"), ("2", "01.02.2024", ""), date_format="%d.%m.%Y")
+    assert corpus.reports["created_at"].dt.month.tolist() == [1, 2]
+
+
+def test_an_unreadable_date_names_row_column_and_value():
+    message = r"small.csv, row 3, column 'Created_at': unreadable date '31/12/2024' \(unreadable in all: 2\)"
+    with pytest.raises(ValueError, match=message):
+        build(("1", "2024-01-01", ""), ("2", "31/12/2024", ""), ("3", "soon", ""))
+
+
+def test_a_missing_date_is_that_of_the_next_lower_id_of_the_project():
+    corpus = build(
+        ("A-9", "2024-01-09", ""),
+        ("A-10", "", ""),
+        ("A-11", "2024-02-11", "A-10"),
+        ("B-1", "", ""),
+        ("B-2", "2024-03-02", ""),
+    )
+    dates = dict(zip(ids(corpus), corpus.reports["created_at"].dt.strftime("%m-%d"), strict=True))
+    assert dates == {"A-9": "01-09", "A-10": "01-09", "A-11": "02-11", "B-1": "03-02", "B-2": "03-02"}
+    assert corpus.notices == (
+        "reports without a date: 2, each given the date of the report with the next lower id (first: row 3)",
+    )
+
+
+def test_without_any_date_the_ids_give_the_order():
+    corpus = build(("10", "", ""), ("9", "", "10"), ("007", " ", ""))
+    assert ids(corpus) == ["007", "9", "10"]
+    assert corpus.reports["created_at"].isna().all()
+    assert corpus.notices == ("no report has a date: they are taken to be filed in the order of their ids",)
+
+
+def test_ids_longer_than_any_integer_are_ordered():
+    assert ids(build(("9" * 30, "", ""), ("1" + "0" * 30, "", ""), ("8", "", "1"))) == ["8", "9" * 30, "1" + "0" * 30]
+
+
+def test_a_doubled_id_names_both_rows():
+    message = "small.csv, rows 2 and 4, column 'Issue_id': the id '1' occurs twice; keep one of the two reports"
+    with pytest.raises(ValueError, match=message):
+        build(("1", "", ""), ("2", "", ""), (" 1 ", "", ""))
+
+
+def test_an_empty_id_names_its_row():
+    with pytest.raises(ValueError, match=r"small.csv, row 3, column 'Issue_id': the report has no id"):
+        build(("1", "", ""), (" ", "", ""))
+
+
+def test_an_unknown_duplicate_is_dropped_and_its_report_kept():
+    corpus = build(("1", "2024-01-01", "99; 98"), ("2", "2024-01-02", "1;97"))
+    assert corpus.group.tolist() == [0, 0]
+    assert corpus.notices == (
+        "duplicate links to a report that is not in the file: 3, dropped; the reports are kept "
+        "(first: report 1 names 99, row 2)",
+    )
+
+
+def test_a_report_that_names_itself_stays_alone():
+    corpus = build(("1", "2024-01-01", "1"), ("2", "2024-01-02", "3"), ("3", "2024-01-03", ""))
+    assert corpus.group.tolist() == [0, 1, 1]
+    assert corpus.notices == (
+        "duplicate links from a report to itself: 1, dropped; the reports are kept (first: report 1 names 1, row 2)",
+    )
+
+
+def test_a_circle_of_duplicates_is_one_group():
+    reports = [("1", "2024-01-01", "3"), ("2", "2024-01-02", "1"), ("3", "2024-01-03", "2"), ("4", "2024-01-04", "1")]
+    corpus = build(*reports)
+    assert corpus.group.tolist() == [0, 0, 0, 0]
+    assert corpus.notices == ("circles of duplicate links: 1, each taken as one group (first: reports 1, 2, 3)",)
+    assert build(*reports, mutual=True).notices == ()
+
+
+def test_no_duplicate_at_all_and_a_single_report_are_remarked_on():
+    assert build(("1", "2024-01-01", ""), ("2", "2024-01-02", "")).notices == (
+        "no report is marked as a duplicate of another: every report is a group of its own",
+    )
+    alone = build(("1", "2024-01-01", ""))
+    assert len(alone) == 1
+    assert alone.group.tolist() == [0]
+    assert alone.notices[0] == "there is only one report: it has nothing to be compared with"
+
+
+def test_no_report_at_all_is_refused():
+    with pytest.raises(ValueError, match=r"small.csv: no report is left to read"):
+        build()
+
+
+def test_groups_agree_with_union_by_hand_on_random_links():
+    generator = np.random.default_rng(0)
+    links = generator.integers(0, 200, size=(120, 2))
+    named: dict[int, list[str]] = {}
+    master = list(range(200))
+    for start, end in links.tolist():
+        named.setdefault(start, []).append(str(end))
+        old, new = max(master[start], master[end]), min(master[start], master[end])
+        master = [new if number == old else number for number in master]
+    corpus = build(*((str(row), "", ";".join(named.get(row, []))) for row in range(200)))
+    assert corpus.group.tolist() == master
