@@ -1,0 +1,44 @@
+"""What all doors share: where the configuration lies, and how a user's mistake is reported."""
+
+import functools
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import hydra
+from hydra.errors import InstantiationException
+from omegaconf import DictConfig, MissingMandatoryValue
+
+PACKAGE_DIR = Path(__file__).resolve().parent
+INSTALLED_CONF = PACKAGE_DIR / "conf"
+CONF_DIR = str(INSTALLED_CONF if INSTALLED_CONF.is_dir() else PACKAGE_DIR.parent / "conf")
+USER_ERRORS = (ValueError, MissingMandatoryValue)
+
+Task = Callable[[DictConfig], Any]
+
+
+def door(config_name: str) -> Callable[[Task], Callable[..., Any]]:
+    """Make a function of the composed configuration an entry point.
+
+    A ``ValueError`` or a missing value ends the process with one line and exit status 1; ``HYDRA_FULL_ERROR=1`` shows
+    where it came from. In a sweep, the first one ends the sweep. What the function returns goes to Hydra's sweeper.
+
+    Args:
+        config_name: File in ``conf/`` to start from, without its ending.
+    """
+
+    def decorate(task: Task) -> Any:
+        @functools.wraps(task)
+        def guarded(cfg: DictConfig) -> Any:
+            try:
+                return task(cfg)
+            except (*USER_ERRORS, InstantiationException) as error:
+                cause = error.__cause__ if isinstance(error, InstantiationException) else error
+                if os.environ.get("HYDRA_FULL_ERROR") == "1" or not isinstance(cause, USER_ERRORS):
+                    raise
+                raise SystemExit("error: " + str(cause).partition("\n")[0]) from error
+
+        return hydra.main(version_base="1.3", config_path=CONF_DIR, config_name=config_name)(guarded)
+
+    return decorate

@@ -1,0 +1,41 @@
+import numpy as np
+import pandas as pd
+import pytest
+
+from gedbd.data.corpus import FIELDS, Corpus
+from gedbd.data.statistics import describe_corpus
+
+
+def small_corpus() -> Corpus:
+    reports = pd.DataFrame("", index=range(6), columns=list(FIELDS), dtype=str)
+    reports["created_at"] = pd.date_range("2024-01-01", periods=6, tz="UTC")
+    reports["title"] = ["one", "one two", "one two  three", "", "one\ntwo three four five", "one"]
+    return Corpus("small", reports, np.array([0, 0, 0, 3, 3, 5]))
+
+
+def test_counts_worked_out_by_hand():
+    numbers = describe_corpus(small_corpus())
+    assert numbers["reports"] == 6
+    assert numbers["without duplicate"] == 1
+    assert numbers["in a group"] == 5
+    assert numbers["in a group (%)"] == pytest.approx(83.333, abs=1e-3)
+    assert numbers["groups"] == 2
+    assert numbers["pairs"] == 3 + 1
+    assert numbers["largest group"] == 3
+    assert numbers["first filed"] == pd.Timestamp("2024-01-01", tz="UTC")
+    assert numbers["last filed"] == pd.Timestamp("2024-01-06", tz="UTC")
+
+
+def test_words_are_counted_where_there_are_any():
+    numbers = describe_corpus(small_corpus())
+    assert numbers["median words of a title"] == 2.0
+    assert numbers["median words of a description"] is None
+
+
+def test_a_corpus_without_dates_and_groups():
+    corpus = small_corpus()
+    corpus.reports["created_at"] = pd.NaT
+    numbers = describe_corpus(Corpus("small", corpus.reports, np.arange(6)))
+    assert numbers["first filed"] is None
+    assert numbers["largest group"] == 0
+    assert numbers["pairs"] == 0

@@ -1,0 +1,74 @@
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hydra import compose, initialize_config_dir
+from hydra.utils import instantiate
+from omegaconf import DictConfig
+
+import gedbd
+from gedbd.config import CONF_DIR
+from gedbd.describe import main
+
+PUBLISHED = ("eclipse", "thunderbird", "firefox", "jdt", "mozilla_core")
+
+
+def config(*overrides: str) -> DictConfig:
+    with initialize_config_dir(CONF_DIR, version_base="1.3"):
+        return compose("describe", list(overrides))
+
+
+def describe(folder: Path, *overrides: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "gedbd.describe", *overrides]
+    environment = {**os.environ, "PYTHONPATH": str(Path(gedbd.__file__).parents[1])}
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+
+
+def lines_of(text: str) -> list[list[str]]:
+    return [line.strip("│ ").replace("│", " ").split() for line in text.splitlines()]
+
+
+def test_demo_is_described_from_any_folder_and_nothing_is_written(tmp_path):
+    done = describe(tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert ["reports", "425"] in lines_of(done.stdout)
+    assert ["pairs", "269"] in lines_of(done.stdout)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_users_mistake_is_one_line_and_status_1(tmp_path):
+    done = describe(tmp_path, "dataset=csv", "dataset.path=none.csv")
+    assert done.returncode == 1
+    assert done.stderr == "error: none.csv: no such file; name an existing one with dataset.path=...\n"
+
+
+def test_labels_alone_are_described_and_said_to_be_alone(tmp_path, capsys):
+    (tmp_path / "EclipsePlatform").mkdir()
+    (tmp_path / "EclipsePlatform" / "train.csv").write_text("Issue_id,Duplicate\n1,2;3\n2,1;3\n3,1;2\n4,NULL\n")
+    main(config("dataset=eclipse", f"data_dir={tmp_path}"))
+    printed = capsys.readouterr().out
+    assert ["in", "a", "group", "3"] in lines_of(printed)
+    assert ["pairs", "3"] in lines_of(printed)
+    assert "eclipse train: eclipse_platform.zip is not in" in printed
+    assert f"python -m gedbd.download dataset=eclipse data_dir={tmp_path}" in printed
+
+
+def test_notices_are_printed_as_they_stand(tmp_path, capsys):
+    (tmp_path / "bugs.csv").write_text("Issue_id,Title,Duplicated_issue\n1,[b]ugs,[x]\n")
+    main(config("dataset=csv", f"dataset.path={tmp_path}/bugs.csv", "dataset.name=mine"))
+    assert "mine: duplicate links to a report that is not in the file: 1, dropped; the reports are kept (first: "
+    assert "names [x], row 2)" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_published_datasets_ask_for_their_files(tmp_path, name):
+    dataset = config(f"dataset={name}", f"data_dir={tmp_path}").dataset
+    with pytest.raises(Exception, match=f"python -m gedbd.download dataset={name} data_dir={tmp_path}"):
+        instantiate(dataset)
+    assert dataset.rows.train + dataset.rows.test == dataset.rows.reports
+
+
+def test_demo_instantiates_to_a_corpus():
+    assert len(instantiate(config().dataset)) == 425
