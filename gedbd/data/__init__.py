@@ -1,0 +1,1 @@
+"""From a tracker's file to batches of reports: corpus, text, splits, pairs, tokens."""

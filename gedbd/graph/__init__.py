@@ -1,0 +1,1 @@
+"""The graph over all reports: title vectors, edge rules, and the exact dense operator."""

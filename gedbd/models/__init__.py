@@ -1,0 +1,1 @@
+"""Modules: tensors in, tensors out."""

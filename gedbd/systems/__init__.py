@@ -1,0 +1,1 @@
+"""One LightningModule for each training task."""

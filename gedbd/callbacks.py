@@ -1,0 +1,60 @@
+"""What happens beside training: the table of epochs."""
+
+import time
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytorch_lightning as pl
+from pytorch_lightning.callbacks import Checkpoint
+
+from gedbd.data.datamodule import Batch
+
+
+class EpochTable(Checkpoint):
+    """Writes ``metrics.csv``, one row an epoch, anew after each; a resumed run goes on with the rows it had.
+
+    It is a ``Checkpoint`` to Lightning, whose hooks run last in an epoch, once all metrics are there; listed before the
+    checkpoints that save its rows.
+
+    Args:
+        path: The file to write.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.rows: list[dict[str, float]] = []
+        self._reports = 0
+        self._seconds = 0.0
+        self._started = 0.0
+
+    def on_train_epoch_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """Starts the clock."""
+        self._reports, self._started = 0, time.perf_counter()
+
+    def on_train_batch_end(
+        self, trainer: pl.Trainer, pl_module: pl.LightningModule, outputs: Any, batch: Batch, batch_idx: int
+    ) -> None:
+        """Counts encoded reports, on this device, and reads the clock: validation is not training time."""
+        self._reports += len(batch.n_id)
+        self._seconds = time.perf_counter() - self._started
+
+    def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """Adds the epoch's row."""
+        rate = self._reports * trainer.world_size / self._seconds
+        pl_module.log_dict({"train/seconds": self._seconds, "train/reports_per_second": rate})
+        values = {name: float(value) for name, value in trainer.callback_metrics.items() if "/" in name}
+        values |= {"train/seconds": self._seconds, "train/reports_per_second": rate}
+        self.rows.append({"epoch": trainer.current_epoch, **dict(sorted(values.items()))})
+        if trainer.is_global_zero:
+            unfinished = self.path.with_suffix(".part")
+            pd.DataFrame(self.rows).to_csv(unfinished, index=False)
+            unfinished.replace(self.path)
+
+    def state_dict(self) -> dict[str, Any]:
+        """The rows so far, for the checkpoint."""
+        return {"rows": self.rows}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Takes up the rows of the run that is resumed."""
+        self.rows = list(state_dict["rows"])

@@ -1,0 +1,78 @@
+"""A run on disk: checkpoints hold weights and plain numbers, the resolved configuration and versions lie beside them."""
+
+import json
+from importlib.metadata import version
+from pathlib import Path
+
+import torch
+from omegaconf import DictConfig, OmegaConf
+from rich.console import Console
+
+from gedbd.build import build
+from gedbd.data.corpus import Corpus
+from gedbd.data.datamodule import DuplicateDataModule
+from gedbd.systems.duplicate import DuplicateSystem
+
+PACKAGES = ("gedbd", "torch", "pytorch-lightning", "torch-geometric", "transformers", "numpy", "pandas")
+MAY_DIFFER = ("ckpt_path", "trainer", "logger", "patience", "cache_dir", "data_dir")
+
+
+def save_run(folder: Path, cfg: DictConfig, corpus: Corpus) -> None:
+    """Writes ``config.yaml``, resolved, and ``versions.json`` with the corpus' fingerprint."""
+    (folder / "config.yaml").write_text(OmegaConf.to_yaml(cfg, resolve=True))
+    about = {"corpus": corpus.fingerprint, "packages": {name: version(name) for name in PACKAGES}}
+    (folder / "versions.json").write_text(json.dumps(about, indent=2) + "\n")
+
+
+def check_resumable(cfg: DictConfig) -> None:
+    """Refuses to go on from a checkpoint whose run was configured otherwise.
+
+    Raises:
+        ValueError: If there is no such checkpoint, or a setting that shapes the model or its data differs.
+    """
+    path = Path(cfg.ckpt_path)
+    if not path.is_file():
+        raise ValueError(f"ckpt_path={path}: there is no such file; a run keeps checkpoints/last.ckpt in its folder")
+    saved = _read_config(path.parent.parent)
+    now = OmegaConf.create(OmegaConf.to_yaml(cfg, resolve=True))
+    for key in now:
+        if key not in MAY_DIFFER and saved.get(key) != now[key]:
+            raise ValueError(
+                f"ckpt_path={path}: its run had {key}={saved.get(key)}, this one has {now[key]}: give the same options"
+            )
+
+
+def load_run(
+    folder: Path, checkpoint: str, part: str, cache_dir: str, console: Console
+) -> tuple[DictConfig, DuplicateDataModule, DuplicateSystem]:
+    """Rebuilds a trained run from its folder.
+
+    Args:
+        folder: The run folder.
+        checkpoint: ``best`` or ``last``.
+        part: The part whose pairs are to be scored.
+        cache_dir: Where vectors of frozen encoders are kept.
+        console: Where notices go.
+
+    Raises:
+        ValueError: If the folder is no run, or the corpus is not the one it was trained on.
+    """
+    path = folder / "checkpoints" / f"{checkpoint}.ckpt"
+    cfg = _read_config(folder)
+    if not path.is_file():
+        raise ValueError(f"run={folder}: there is no {path.name} in its checkpoints")
+    cfg.cache_dir = cache_dir
+    data, system = build(cfg, console, ("val", part))
+    trained_on = json.loads((folder / "versions.json").read_text())["corpus"]
+    if data.corpus.fingerprint != trained_on:
+        raise ValueError(f"run={folder}: the corpus {data.corpus.name} has changed since the run was trained")
+    system.load_state_dict(torch.load(path, map_location="cpu", weights_only=True)["state_dict"])
+    return cfg, data, system
+
+
+def _read_config(folder: Path) -> DictConfig:
+    if not (folder / "config.yaml").is_file():
+        raise ValueError(f"{folder} is not the folder of a run: it has no config.yaml")
+    cfg = OmegaConf.load(folder / "config.yaml")
+    assert isinstance(cfg, DictConfig)
+    return cfg

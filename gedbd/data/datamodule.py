@@ -1,0 +1,148 @@
+"""Serves the corpus to a training task: batches of distinct reports, the pairs between them, and the graph over all."""
+
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+import pytorch_lightning as pl
+import torch
+from torch import Tensor, nn
+from torch.utils.data import DataLoader, DistributedSampler
+from torch_geometric.data import Data
+
+from gedbd.data.corpus import Corpus
+from gedbd.data.tokens import TokenTable
+
+
+class Batch(NamedTuple):
+    """Distinct reports and the pairs between them.
+
+    ``n_id (U,)`` rows of the corpus, ``input_ids`` and ``attention_mask (U, L)``, ``group (U,)``,
+    ``edge_label_index (2, P)`` pairs renumbered to 0..U-1, ``edge_label (P,)`` 1 duplicate, 0 not.
+    """
+
+    n_id: Tensor
+    input_ids: Tensor
+    attention_mask: Tensor
+    group: Tensor
+    edge_label_index: Tensor
+    edge_label: Tensor
+
+
+class DuplicateDataModule(pl.LightningDataModule):
+    """Pairs for training, reports for evaluation, and the graph.
+
+    A training batch is drawn from the pairs of the part ``train``; each of its reports is in it once, however many pairs
+    name it. The order of an epoch depends on the seed and the epoch alone. Evaluation needs no pairs in its batches:
+    every report of the wanted pairs is encoded once, and scores are read off afterwards.
+
+    Args:
+        corpus: The reports.
+        tokens: Their texts as token numbers.
+        parts: ``(N,)`` 0 train, 1 val, 2 test.
+        pairs: The table that ``PairSampler.sample`` makes.
+        graph: The graph over all reports, or None.
+        batch_size: Pairs of a training batch, on each device.
+        seed: Fixes the order of the pairs.
+    """
+
+    def __init__(
+        self,
+        corpus: Corpus,
+        tokens: TokenTable,
+        parts: np.ndarray,
+        pairs: pd.DataFrame,
+        graph: nn.Module | None,
+        batch_size: int,
+        seed: int,
+    ) -> None:
+        super().__init__()
+        self.corpus, self.tokens, self.parts, self.graph = corpus, tokens, parts, graph
+        self.pairs = pairs
+        self.batch_size, self.seed = batch_size, seed
+        self.evaluated: tuple[str, ...] = ("val", "test")
+
+    def pairs_of(self, part: str) -> pd.DataFrame:
+        """The pairs of one part: train, val or test."""
+        return self.pairs[self.pairs["part"] == part]
+
+    def pair_table(self) -> pd.DataFrame:
+        """All pairs with ids and titles, to look at."""
+        return self.name_reports(self.pairs, "earlier", "later")
+
+    def edge_table(self, rows: np.ndarray, top_k: int = 5) -> pd.DataFrame:
+        """The strongest edges into some reports, with their weight before normalisation, ids and titles."""
+        if self.graph is None:
+            raise ValueError("there is no graph: choose graph=dense, knn or threshold")
+        index, weight = self.graph.neighbours(torch.from_numpy(rows), top_k)  # type: ignore[operator]
+        target = np.repeat(rows, index.shape[1])
+        edges = pd.DataFrame({"to": target, "from": index.flatten().numpy(), "weight": weight.flatten().numpy()})
+        return self.name_reports(edges[edges["weight"] > 0], "to", "from")
+
+    def graph_data(self) -> Data:
+        """The graph as PyG knows it: ``y`` the groups, ``part``, and the normalised edges where they are a list."""
+        data = Data(y=torch.from_numpy(self.corpus.group), part=torch.from_numpy(self.parts))
+        data.num_nodes = len(self.corpus)
+        if hasattr(self.graph, "edge_index"):
+            data.edge_index, data.edge_weight = self.graph.edge_index, self.graph.edge_weight
+        return data
+
+    def train_dataloader(self) -> DataLoader[Batch]:
+        """Batches of the training pairs. With several processes each gets its share; short shares repeat a pair."""
+        pairs = self.pairs_of("train")
+        endpoints = pairs[["earlier", "later"]].to_numpy()
+        label = pairs["label"].to_numpy()
+        sampler = self._share(len(pairs), shuffle=True)
+        return DataLoader(
+            range(len(pairs)),  # type: ignore[arg-type]
+            self.batch_size,
+            sampler=sampler,
+            collate_fn=lambda chosen: self._batch(endpoints[chosen], label[chosen]),
+        )
+
+    def val_dataloader(self) -> DataLoader[Batch]:
+        """Batches of the reports that validation pairs name."""
+        return self._rows_of("val")
+
+    def test_dataloader(self) -> DataLoader[Batch]:
+        """Batches of the reports that pairs of the parts ``evaluated`` name."""
+        return self._rows_of(*self.evaluated)
+
+    def _rows_of(self, *parts: str) -> DataLoader[Batch]:
+        chosen = self.pairs[self.pairs["part"].isin(parts)]
+        rows = np.unique(chosen[["earlier", "later"]].to_numpy())
+        rows = rows[np.argsort(self.tokens.lengths[rows], kind="stable")]
+        none = np.empty(0, dtype=np.int64)
+        return DataLoader(
+            range(len(rows)),  # type: ignore[arg-type]
+            2 * self.batch_size,
+            sampler=self._share(len(rows), shuffle=False),
+            collate_fn=lambda chosen: self._batch(np.empty((0, 2), dtype=np.int64), none, rows[chosen]),
+        )
+
+    def _share(self, count: int, shuffle: bool) -> DistributedSampler[int]:
+        """This process's share of the indices; Lightning tells the sampler the epoch, which shuffles it anew."""
+        trainer = self.trainer
+        world, rank = (trainer.world_size, trainer.global_rank) if trainer else (1, 0)
+        return DistributedSampler(range(count), world, rank, shuffle, self.seed)  # type: ignore[arg-type]
+
+    def _batch(self, pairs: np.ndarray, label: np.ndarray, rows: np.ndarray | None = None) -> Batch:
+        n_id, index = np.unique(pairs, return_inverse=True) if rows is None else (rows, np.empty(0, dtype=np.int64))
+        return Batch(
+            torch.from_numpy(n_id),
+            *self.tokens.batch(n_id),
+            torch.from_numpy(self.corpus.group[n_id]),
+            torch.from_numpy(index.reshape(-1, 2).T.copy()),
+            torch.from_numpy(label),
+        )
+
+    def name_reports(self, table: pd.DataFrame, first: str, second: str) -> pd.DataFrame:
+        """Adds ids and titles of the reports that two columns of row numbers name."""
+        reports = self.corpus.reports
+        named = table.reset_index(drop=True)
+        for number, column in enumerate((first, second), start=1):
+            chosen = reports.iloc[named[column]]
+            named[f"issue_id_{number}"] = chosen["issue_id"].to_numpy()
+            named[f"title_{number}"] = chosen["title"].to_numpy()
+        return named
+

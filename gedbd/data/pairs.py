@@ -1,0 +1,150 @@
+"""Supervision: which pairs of reports are shown to the loss, and which are kept to measure with."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from gedbd.data.corpus import Corpus
+from gedbd.data.splits import OUTSIDE, PARTS, PairSplit, Split
+
+ROUNDS = 200
+
+
+def positive_pairs(group: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """All pairs inside duplicate groups.
+
+    Args:
+        group: ``(N,)`` group number of each report.
+
+    Returns:
+        Rows ``earlier`` and ``later``, each ``(P,)`` with ``earlier < later``, ordered by group. A group of n reports
+        gives n (n - 1) / 2 pairs.
+    """
+    order = np.argsort(group, kind="stable")
+    _, starts, sizes = np.unique(group[order], return_index=True, return_counts=True)
+    earlier, later = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+    for start, size in zip(starts[sizes > 1], sizes[sizes > 1], strict=True):
+        first, second = np.triu_indices(size, 1)
+        earlier.append(order[start + first])
+        later.append(order[start + second])
+    return np.concatenate(earlier), np.concatenate(later)
+
+
+@dataclass(frozen=True)
+class PairSampler:
+    """Positives, anchor negatives and random negatives, as in the graph-enhanced transformer paper.
+
+    Positives are all pairs inside groups. For each positive, ``negatives_per_positive`` anchor negatives pair one of
+    its two reports, drawn at random, with a report of another group. Random negatives are drawn across all groups.
+    Every pair is drawn inside the walls of the split and occurs once.
+
+    The paper gives each *report* as many negatives as it has positives, which is ``negatives_per_positive=2`` here, and
+    then fills up to 50,000 pairs.
+
+    Args:
+        negatives_per_positive: Anchor negatives for each positive pair.
+        random_negatives: Negatives drawn at random in all; the parts share them as they share the positives.
+        fill_to: If given, more random negatives until there are this many pairs in all.
+        seed: Fixes all draws.
+    """
+
+    negatives_per_positive: float = 1.0
+    random_negatives: int = 0
+    fill_to: int | None = None
+    seed: int = 0
+
+    def sample(self, corpus: Corpus, split: Split) -> pd.DataFrame:
+        """Draws the pairs.
+
+        Returns:
+            One row a pair: ``earlier`` and ``later`` (rows of the corpus), ``label`` (1 duplicate, 0 not), ``kind``
+            (positive, anchor, random) and ``part`` (train, val, test). ``attrs["notices"]`` says what fell short.
+
+        Raises:
+            ValueError: If the corpus has no duplicates, or a part gets no positive pair.
+        """
+        rng = np.random.default_rng(self.seed)
+        parts = split.of_reports(corpus)
+        earlier, later = positive_pairs(corpus.group)
+        part = split.of_pairs(parts, earlier, later)
+        kept = part != OUTSIDE
+        notices = [] if kept.all() else [f"{(~kept).sum()} duplicate pairs cross the split and are left out"]
+        draw = _Draw(corpus.group, parts, split, rng)
+        positives = pd.DataFrame({"earlier": earlier[kept], "later": later[kept], "part": part[kept]})
+        frames = [positives.assign(label=1, kind="positive")]
+        for number, count in positives.groupby("part").size().items():
+            mine = positives[positives["part"] == number]
+            anchor, extra = self._counts(int(count), len(positives))
+            frames.append(draw(anchor, int(number), mine).assign(kind="anchor"))
+            frames.append(draw(extra, int(number)).assign(kind="random"))
+            short = anchor + extra - len(frames[-1]) - len(frames[-2])
+            if short:
+                notices.append(f"{short} negatives of part {PARTS[number]} could not be drawn: too few reports")
+        pairs = pd.concat(frames, ignore_index=True)
+        if isinstance(split, PairSplit):
+            pairs["part"] = split.cut(len(pairs))
+        _require_positives(pairs, corpus, split)
+        pairs["part"] = np.array(PARTS)[pairs["part"].to_numpy()]
+        pairs.attrs["notices"] = tuple(notices)
+        return pairs[["earlier", "later", "label", "kind", "part"]]
+
+    def _counts(self, positives: int, all_positives: int) -> tuple[int, int]:
+        """Anchor and random negatives of one part, by its share of the positives."""
+        share = positives / all_positives
+        anchor = round(self.negatives_per_positive * positives)
+        extra = round(self.random_negatives * share)
+        if self.fill_to is not None:
+            extra = max(extra, round(self.fill_to * share) - positives - anchor)
+        return anchor, extra
+
+
+class _Draw:
+    """Draws negatives that lie inside one part and were not drawn before, in rounds of rejection."""
+
+    def __init__(self, group: np.ndarray, parts: np.ndarray, split: Split, rng: np.random.Generator) -> None:
+        self.group, self.parts, self.split, self.rng = group, parts, split, rng
+        self.seen = np.empty(0, dtype=np.int64)
+
+    def __call__(self, count: int, part: int, positives: pd.DataFrame | None = None) -> pd.DataFrame:
+        """Draws ``count`` negatives of a part; with ``positives``, each holds a report of one of them in turn."""
+        drawn = np.empty(0, dtype=np.int64)
+        wanted = np.resize(np.arange(count if positives is None else len(positives)), count)
+        for _ in range(ROUNDS):
+            if not len(wanted):
+                break
+            code = self._candidates(wanted, positives)
+            good = self._acceptable(code, part)
+            good[np.setdiff1d(np.arange(len(code)), np.unique(code, return_index=True)[1])] = False
+            self.seen = np.concatenate([self.seen, code[good]])
+            drawn, wanted = np.concatenate([drawn, code[good]]), wanted[~good]
+        earlier, later = np.divmod(drawn, len(self.group))
+        return pd.DataFrame({"earlier": earlier, "later": later, "part": np.int8(part), "label": 0})
+
+    def _candidates(self, wanted: np.ndarray, positives: pd.DataFrame | None) -> np.ndarray:
+        partner = self.rng.integers(len(self.group), size=len(wanted))
+        if positives is None:
+            anchor = self.rng.integers(len(self.group), size=len(wanted))
+        else:
+            side = self.rng.integers(2, size=len(wanted))
+            anchor = positives[["earlier", "later"]].to_numpy()[wanted, side]
+        return np.minimum(anchor, partner) * len(self.group) + np.maximum(anchor, partner)
+
+    def _acceptable(self, code: np.ndarray, part: int) -> np.ndarray:
+        earlier, later = np.divmod(code, len(self.group))
+        other_group = self.group[earlier] != self.group[later]
+        inside = self.split.of_pairs(self.parts, earlier, later) == part
+        return np.asarray(other_group & inside & ~np.isin(code, self.seen))
+
+
+def _require_positives(pairs: pd.DataFrame, corpus: Corpus, split: Split) -> None:
+    if not len(pairs):
+        raise ValueError(
+            f"{corpus.name} has no duplicate pairs in {len(corpus)} reports: there is nothing to learn from"
+        )
+    found = pairs[pairs["label"] == 1]["part"]
+    for number, name in enumerate(PARTS):
+        if not (found == number).any():
+            raise ValueError(
+                f"part {name} of {corpus.name} has no duplicate pair under {split}: move the boundaries of the split"
+            )

@@ -1,0 +1,73 @@
+"""Texts as token numbers, tokenised once and padded a batch at a time."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from rich.progress import track
+from torch import Tensor
+from transformers import PreTrainedTokenizerBase
+
+CHUNK = 1000
+CHARACTERS_A_TOKEN = 16
+
+
+@dataclass(frozen=True)
+class TokenTable:
+    """The token numbers of N texts, end to end.
+
+    Attributes:
+        ids: ``(T,)`` int32, all texts one after the other.
+        starts: ``(N + 1,)`` int64; text i is ``ids[starts[i]:starts[i + 1]]``.
+        pad_id: Number of the padding token.
+    """
+
+    ids: np.ndarray
+    starts: np.ndarray
+    pad_id: int
+
+    @property
+    def lengths(self) -> np.ndarray:
+        """``(N,)`` tokens of each text."""
+        return np.diff(self.starts)
+
+    def batch(self, rows: np.ndarray) -> tuple[Tensor, Tensor]:
+        """Pads some texts to the longest of them.
+
+        Returns:
+            ``input_ids`` and ``attention_mask``, both ``(U, L)`` int64.
+        """
+        lengths = self.lengths[rows]
+        mask = np.arange(lengths.max(initial=1)) < lengths[:, None]
+        input_ids = np.full(mask.shape, self.pad_id, dtype=np.int64)
+        input_ids[mask] = np.concatenate([self.ids[self.starts[row] : self.starts[row + 1]] for row in rows])
+        return torch.from_numpy(input_ids), torch.from_numpy(mask.astype(np.int64))
+
+
+def tokenize(texts: list[str], tokenizer: PreTrainedTokenizerBase, max_tokens: int) -> TokenTable:
+    """Tokenises texts with the encoder's own tokenizer, cut to ``max_tokens`` with its special tokens."""
+    if tokenizer.pad_token_id is None:
+        raise ValueError(
+            f"the tokenizer of {tokenizer.name_or_path} has no padding token: choose an encoder that has one"
+        )
+    rows: list[np.ndarray] = []
+    chunks = range(0, len(texts), CHUNK)
+    for start in track(chunks, "tokenise", disable=len(chunks) < 2):
+        rows += _tokenize(texts[start : start + CHUNK], tokenizer, max_tokens)
+    starts = np.concatenate([[0], np.cumsum([len(row) for row in rows])])
+    return TokenTable(np.concatenate(rows), starts.astype(np.int64), int(tokenizer.pad_token_id))
+
+
+def _tokenize(texts: list[str], tokenizer: PreTrainedTokenizerBase, max_tokens: int) -> list[np.ndarray]:
+    """Reads only the head of a very long text, and all of it if the head held too few tokens."""
+    head = max_tokens * CHARACTERS_A_TOKEN
+    ids = _numbers([text[:head] for text in texts], tokenizer, max_tokens)
+    for i, text in enumerate(texts):
+        if len(text) > head and len(ids[i]) < max_tokens:
+            ids[i] = _numbers([text], tokenizer, max_tokens)[0]
+    return ids
+
+
+def _numbers(texts: list[str], tokenizer: PreTrainedTokenizerBase, max_tokens: int) -> list[np.ndarray]:
+    encoded = tokenizer(texts, truncation=True, max_length=max_tokens, return_attention_mask=False)
+    return [np.asarray(row, dtype=np.int32) for row in encoded["input_ids"]]

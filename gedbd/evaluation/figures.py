@@ -1,0 +1,72 @@
+"""Figures of a run. Each takes tables or arrays and gives a matplotlib figure."""
+
+from collections.abc import Mapping
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+from sklearn.metrics import precision_recall_curve
+
+DUPLICATE, OTHER, GREY = "#0b6e99", "#d1662a", "#8a8a8a"
+SIZE = (6.4, 4.2)
+
+
+def training_curves(epochs: pd.DataFrame) -> Figure:
+    """Loss and F1 of training and validation by epoch, side by side (the paper's Figures 3 and 4)."""
+    figure = Figure(figsize=(9.6, 3.8), layout="constrained")
+    for axis, name, title in zip(figure.subplots(1, 2), ("loss", "f1"), ("Loss", "F1"), strict=True):
+        for part, colour in (("train", DUPLICATE), ("val", OTHER)):
+            axis.plot(epochs["epoch"] + 1, epochs[f"{part}/{name}"], marker="o", color=colour, label=part)
+        axis.set(title=title, xlabel="epoch", xticks=epochs["epoch"] + 1)
+        axis.grid(alpha=0.25)
+        axis.legend(frameon=False)
+    return figure
+
+
+def confusion_matrix(scores: np.ndarray, labels: np.ndarray, threshold: float) -> Figure:
+    """Counts of the four outcomes at a threshold (the paper's Figure 2)."""
+    predicted = scores >= np.asarray(threshold, dtype=scores.dtype)
+    counts = np.array([[np.sum((labels == t) & (predicted == p)) for p in (0, 1)] for t in (0, 1)])
+    figure = Figure(figsize=(4.8, 4.2), layout="constrained")
+    axis = figure.subplots()
+    axis.imshow(counts, cmap="Blues", vmin=0, vmax=1.4 * counts.max())
+    for true in (0, 1):
+        for said in (0, 1):
+            axis.text(said, true, f"{counts[true, said]:,}", ha="center", va="center", fontsize=16)
+    names = ["not duplicate", "duplicate"]
+    axis.set(title=f"Test pairs at threshold {threshold:.2f}", xlabel="predicted", ylabel="true")
+    axis.set(xticks=[0, 1], yticks=[0, 1], xticklabels=names)
+    axis.set_yticklabels(names, rotation=90, va="center")
+    return figure
+
+
+def similarity_histogram(scores: np.ndarray, labels: np.ndarray, threshold: float) -> Figure:
+    """Distribution of the cosine for duplicates and non-duplicates, each scaled to its own count."""
+    figure = Figure(figsize=SIZE, layout="constrained")
+    axis = figure.subplots()
+    bins = np.linspace(min(-0.2, float(scores.min())), 1, 41)
+    for label, name, colour in ((0, "not duplicate", OTHER), (1, "duplicate", DUPLICATE)):
+        chosen = scores[labels == label]
+        if len(chosen):
+            share = np.full(len(chosen), 1 / len(chosen))
+            axis.hist(chosen, bins=bins, weights=share, alpha=0.6, color=colour, label=f"{name} ({len(chosen):,})")
+    axis.axvline(threshold, color="black", linestyle="--", linewidth=1, label=f"threshold {threshold:.2f}")
+    axis.set(title="Similarity of test pairs", xlabel="cosine", ylabel="share of pairs")
+    axis.legend(frameon=False)
+    return figure
+
+
+def precision_recall(scores: Mapping[str, np.ndarray], labels: np.ndarray) -> Figure:
+    """Precision over recall of several scores on the same pairs."""
+    figure = Figure(figsize=SIZE, layout="constrained")
+    axis = figure.subplots()
+    for (name, values), colour in zip(scores.items(), (DUPLICATE, OTHER, GREY), strict=False):
+        precision, recall, _ = precision_recall_curve(labels, values)
+        axis.step(recall, precision, where="post", color=colour, label=name)
+    axis.axhline(float(np.mean(labels)), color="black", linestyle=":", linewidth=1, label="always duplicate")
+    axis.set(
+        title="Precision and recall on test pairs", xlabel="recall", ylabel="precision", xlim=(0, 1), ylim=(0, 1.02)
+    )
+    axis.grid(alpha=0.25)
+    axis.legend(frameon=False, loc="lower left")
+    return figure

@@ -1,0 +1,122 @@
+"""The text branch: any Hugging Face encoder, pooled and projected."""
+
+import hashlib
+from importlib.util import find_spec
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+from transformers import AutoModel, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
+
+from gedbd.models.tiny import tiny_backbone, tiny_tokenizer
+
+
+class TextEncoder(nn.Module):
+    """z_text = W_p pool(backbone(x)) + b_p.
+
+    The projection to ``dim`` is the paper's; it starts with orthonormal rows (ours), so that what the pretrained encoder
+    knows about similarity survives it.
+
+    Args:
+        backbone: A pretrained encoder that returns ``last_hidden_state``.
+        pooling: ``cls`` takes the first token (the paper), ``mean`` averages the tokens that are not padding.
+        dim: Size D of the projection.
+    """
+
+    def __init__(self, backbone: PreTrainedModel, pooling: str, dim: int) -> None:
+        super().__init__()
+        if pooling not in ("cls", "mean"):
+            raise ValueError(f"encoder.pooling={pooling} is unknown: choose cls or mean")
+        self.backbone = backbone
+        self.pooling = pooling
+        self.projection = nn.Linear(int(backbone.config.hidden_size), dim)
+        nn.init.orthogonal_(self.projection.weight)
+        nn.init.zeros_(self.projection.bias)
+
+    def pool(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
+        """One vector a report before the projection: ``(U, L), (U, L) -> (U, hidden)`` float32."""
+        hidden = self.backbone(input_ids=input_ids, attention_mask=attention_mask).last_hidden_state.float()
+        if self.pooling == "cls":
+            return hidden[:, 0]
+        weight = attention_mask.unsqueeze(-1).to(hidden.dtype)
+        return (hidden * weight).sum(1) / weight.sum(1).clamp(min=1)
+
+    def forward(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
+        """``(U, L), (U, L) -> (U, D)``."""
+        projected: Tensor = self.projection(self.pool(input_ids, attention_mask))
+        return projected.float()
+
+
+def load_encoder(
+    name: str,
+    model: str,
+    pooling: str,
+    dim: int,
+    max_tokens: int,
+    package: str | None = None,
+    sha256: str | None = None,
+) -> tuple[TextEncoder, PreTrainedTokenizerBase]:
+    """Loads pretrained weights from the hub, a folder, or an installed package that carries them.
+
+    Args:
+        name: Short name, for messages.
+        model: Name on the Hugging Face hub, or a folder.
+        pooling: See ``TextEncoder``.
+        dim: See ``TextEncoder``.
+        max_tokens: Length that texts will be cut to; must not pass what the model was built for.
+        package: Python package that carries the same files, used instead of the hub where it is installed.
+        sha256: What that package's ``model.safetensors`` must hash to.
+
+    Raises:
+        ValueError: If the weights cannot be had, are not the expected ones, or are too short for ``max_tokens``.
+    """
+    source = _packaged(package, sha256) or model
+    try:
+        backbone = AutoModel.from_pretrained(source)
+        tokenizer = AutoTokenizer.from_pretrained(source)
+    except OSError as error:
+        raise ValueError(
+            f"encoder={name}: cannot load {source}: {str(error).splitlines()[0]} Without access to the hub, download it"
+            " elsewhere and say encoder.model=<folder>."
+        ) from error
+    if hasattr(backbone, "pooler"):
+        backbone.pooler = None
+    longest = getattr(backbone.config, "max_position_embeddings", max_tokens)
+    if max_tokens > longest:
+        raise ValueError(f"encoder.max_tokens={max_tokens} is more than the {longest} that {source} was built for")
+    return TextEncoder(backbone, pooling, dim), tokenizer
+
+
+def load_tiny_encoder(
+    name: str, pooling: str, dim: int, max_tokens: int, hidden: int, layers: int, dropout: float, seed: int
+) -> tuple[TextEncoder, PreTrainedTokenizerBase]:
+    """A tiny random BERT behind the same door as ``load_encoder``; see ``gedbd.models.tiny``."""
+    tokenizer = tiny_tokenizer()
+    backbone = tiny_backbone(hidden, layers, dropout, seed, len(tokenizer))
+    if max_tokens > backbone.config.max_position_embeddings:
+        raise ValueError(f"encoder={name} reads at most {backbone.config.max_position_embeddings} tokens")
+    return TextEncoder(backbone, pooling, dim), tokenizer
+
+
+def fingerprint(module: nn.Module) -> str:
+    """A hash of all weights, by which cached vectors are keyed."""
+    digest = hashlib.blake2b(digest_size=16)
+    for key, value in sorted(module.state_dict().items()):
+        digest.update(key.encode())
+        digest.update(value.detach().cpu().contiguous().view(torch.uint8).numpy().tobytes())
+    return digest.hexdigest()
+
+
+def _packaged(package: str | None, sha256: str | None) -> str | None:
+    """Folder of the weights inside an installed package, once their hash is verified; the package is not imported."""
+    spec = find_spec(package) if package else None
+    if spec is None or not spec.submodule_search_locations:
+        return None
+    folder = Path(spec.submodule_search_locations[0]) / "model"
+    with (folder / "model.safetensors").open("rb") as file:
+        found = hashlib.file_digest(file, "sha256").hexdigest()
+    if found != sha256:
+        raise ValueError(
+            f"the weights in package {package} hash to {found}, not to {sha256}: reinstall or uninstall it"
+        )
+    return str(folder)

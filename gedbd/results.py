@@ -1,0 +1,55 @@
+"""The end of a run, shared by the doors: predictions, tables and figures, on disk, on screen and on the dashboard."""
+
+from pathlib import Path
+
+import pandas as pd
+import pytorch_lightning as pl
+from pytorch_lightning.loggers import WandbLogger
+from rich.console import Console
+from rich.table import Table
+
+from gedbd.data.datamodule import DuplicateDataModule
+from gedbd.evaluation.figures import training_curves
+from gedbd.evaluation.outputs import compare_methods, draw_figures, example_pairs, write_outputs
+from gedbd.systems.duplicate import DuplicateSystem
+
+
+def report(
+    folder: Path, trainer: pl.Trainer, system: DuplicateSystem, data: DuplicateDataModule, console: Console
+) -> pd.DataFrame:
+    """Writes and shows the results of the pairs that were just scored; gives the table of methods."""
+    part, threshold, with_graph = data.evaluated[-1], float(system.threshold), system.branch is not None
+    predictions = data.name_reports(pd.concat(system.scores.values()), "earlier", "later")
+    predictions["predicted"] = (predictions["score"] >= threshold).astype(int)
+    methods = compare_methods(predictions, part, threshold, with_graph)
+    examples = example_pairs(predictions, part)
+    drawn = draw_figures(predictions, part, threshold, with_graph)
+    if (folder / "metrics.csv").exists():
+        drawn["training_curves"] = training_curves(pd.read_csv(folder / "metrics.csv"))
+    write_outputs(folder, predictions, methods, examples, drawn)
+    chosen = predictions[predictions["part"] == part]["label"]
+    console.print(
+        as_table(methods, f"{data.corpus.name}, {part}: {chosen.sum()} duplicate and {(chosen == 0).sum()} other pairs")
+    )
+    console.print(as_table(examples, "example pairs"))
+    console.print(f"predictions, tables and figures: {folder}")
+    for logger in trainer.loggers:
+        if isinstance(logger, WandbLogger):
+            for name in drawn:
+                logger.log_image(f"figures/{name}", [str(folder / "figures" / f"{name}.png")])
+            logger.log_table("results", dataframe=methods)
+            logger.log_table("examples", dataframe=examples)
+    return methods
+
+
+def as_table(frame: pd.DataFrame, title: str) -> Table:
+    """A table for the terminal, numbers with three decimals."""
+    table = Table(title=title)
+    for name in frame.columns:
+        numeric = pd.api.types.is_numeric_dtype(frame[name])
+        table.add_column(
+            name.replace("_", " "), justify="right" if numeric else "left", overflow="ellipsis", no_wrap=numeric
+        )
+    for row in frame.itertuples(index=False):
+        table.add_row(*(f"{value:.3f}" if isinstance(value, float) else str(value) for value in row))
+    return table

@@ -1,0 +1,195 @@
+"""The training task of duplicate detection: text branch, graph branch, fusion, loss, and what is logged of them."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytorch_lightning as pl
+import torch
+from torch import Tensor, nn
+from torch.optim import AdamW
+from torch.optim.lr_scheduler import LambdaLR
+
+from gedbd.data.datamodule import Batch, DuplicateDataModule
+from gedbd.evaluation.pairwise import pairwise_metrics
+from gedbd.evaluation.threshold import best_threshold
+from gedbd.models.encoder import TextEncoder
+from gedbd.models.gcn import GraphBranch
+
+Loss = Callable[[Tensor, Tensor, Tensor], Tensor]
+
+
+class DuplicateSystem(pl.LightningModule):
+    """Trains the encoder, with the graph beside it, on pairs; chooses the threshold on validation; scores pairs.
+
+    In evaluation every report that the pairs name is encoded first; all of them then take their places in the node
+    memory at once, so scores depend neither on the batch size nor on the number of devices, and nothing is written.
+
+    Args:
+        encoder: The text branch.
+        branch: The graph branch, or None to train on text alone.
+        fusion: Makes one unit vector of both.
+        loss: ``(z (U, D), edge_label_index (2, P), edge_label (P,)) -> scalar``.
+        lr: Learning rate of the pretrained encoder.
+        head_lr: Learning rate of all that starts untrained: projection, graph branch, fusion.
+        weight_decay: AdamW's.
+        warmup_steps: Steps over which the rates rise from 0.
+        seed: With the epoch, fixes dropout, so that a resumed run repeats an uninterrupted one.
+    """
+
+    threshold: Tensor
+
+    def __init__(
+        self,
+        encoder: TextEncoder,
+        branch: GraphBranch | None,
+        fusion: nn.Module,
+        loss: Loss,
+        lr: float,
+        head_lr: float,
+        weight_decay: float,
+        warmup_steps: int,
+        seed: int,
+    ) -> None:
+        super().__init__()
+        self.encoder, self.branch, self.fusion, self.loss = encoder, branch, fusion, loss
+        self.lr, self.head_lr, self.weight_decay, self.warmup_steps, self.seed = (
+            lr,
+            head_lr,
+            weight_decay,
+            warmup_steps,
+            seed,
+        )
+        self.register_buffer("threshold", torch.tensor(0.5))
+        self.scores: dict[str, pd.DataFrame] = {}
+        self._seen: list[tuple[Tensor, Tensor]] = []
+
+    def forward(self, n_id: Tensor, z_text: Tensor) -> Tensor:
+        """Unit vectors of distinct reports: ``(U,), (U, D) -> (U, D)``."""
+        if self.branch is None:
+            fused: Tensor = self.fusion(z_text)
+            return fused
+        every_id, every_z = self._everyone(n_id, z_text)
+        z_graph = self.branch(every_id, every_z)[torch.searchsorted(every_id, n_id)]
+        fused = self.fusion(z_text, z_graph)
+        return fused
+
+    def training_step(self, batch: Batch, batch_idx: int) -> Tensor:
+        """Loss of the batch's pairs, each report encoded once."""
+        z_text = self.encoder(batch.input_ids, batch.attention_mask)
+        z = self(batch.n_id, z_text)
+        loss = self.loss(z, batch.edge_label_index, batch.edge_label)
+        if self.branch is not None:
+            self.branch.memory.write(*self._everyone(batch.n_id, z_text.detach()))
+        self.log("train/loss", loss, on_step=False, on_epoch=True, batch_size=len(batch.edge_label), sync_dist=True)
+        cosine = (z[batch.edge_label_index[0]] * z[batch.edge_label_index[1]]).sum(-1)
+        self._seen.append((cosine.detach(), batch.edge_label))
+        return loss
+
+    def on_train_epoch_start(self) -> None:
+        """Seeds dropout by epoch."""
+        self._seen = []
+        pl.seed_everything(self.seed + 1000 * self.current_epoch + self.global_rank, verbose=False)
+
+    def on_train_epoch_end(self) -> None:
+        """Logs the epoch's metrics on training pairs, at the threshold that validation just chose."""
+        scores, labels = (self._join(values).cpu().numpy() for values in zip(*self._seen, strict=True))
+        self._log_metrics("train", pairwise_metrics(scores, labels, float(self.threshold)))
+
+    def on_validation_epoch_start(self) -> None:
+        """Sets the training pairs aside while reports are collected."""
+        self._train_seen, self._seen = self._seen, []
+
+    def validation_step(self, batch: Batch, batch_idx: int) -> None:
+        """Encodes reports; their pairs are scored at the end."""
+        self._seen.append((batch.n_id, self.encoder(batch.input_ids, batch.attention_mask)))
+
+    def on_validation_epoch_end(self) -> None:
+        """Scores the validation pairs and, while fitting, chooses the threshold on them."""
+        scored, losses = self._score(("val",))
+        labels = scored["val"]["label"].to_numpy()
+        if self.trainer.state.fn == "fit":
+            self.threshold.fill_(best_threshold(scored["val"]["score"].to_numpy(), labels))
+        self.log("val/loss", losses["val"])
+        self.log("val/threshold", self.threshold)
+        self._log_metrics("val", pairwise_metrics(scored["val"]["score"].to_numpy(), labels, float(self.threshold)))
+        self._seen = self._train_seen
+
+    def on_test_epoch_start(self) -> None:
+        """Forgets earlier reports."""
+        self._seen = []
+
+    def test_step(self, batch: Batch, batch_idx: int) -> None:
+        """Encodes reports; their pairs are scored at the end."""
+        self.validation_step(batch, batch_idx)
+
+    def on_test_epoch_end(self) -> None:
+        """Scores the pairs of the parts asked for, keeps them in ``scores``, and logs the metrics of the last one."""
+        self.scores, losses = self._score(self._data.evaluated)
+        part = self._data.evaluated[-1]
+        scores, labels = (self.scores[part][name].to_numpy() for name in ("score", "label"))
+        self.log(f"{part}/loss", losses[part])
+        self._log_metrics(part, pairwise_metrics(scores, labels, float(self.threshold)))
+        self._seen = []
+
+    def configure_optimizers(self) -> Any:
+        """AdamW with two learning rates and a linear warm-up."""
+        pretrained = list(self.encoder.backbone.parameters())
+        known = {id(parameter) for parameter in pretrained}
+        heads = [parameter for parameter in self.parameters() if id(parameter) not in known]
+        groups = [{"params": pretrained, "lr": self.lr}, {"params": heads, "lr": self.head_lr}]
+        optimizer = AdamW(groups, weight_decay=self.weight_decay)
+        warmup = LambdaLR(optimizer, lambda step: min(1.0, (step + 1) / (self.warmup_steps + 1)))
+        return {"optimizer": optimizer, "lr_scheduler": {"scheduler": warmup, "interval": "step"}}
+
+    @property
+    def _data(self) -> DuplicateDataModule:
+        data: DuplicateDataModule = self.trainer.datamodule  # type: ignore[attr-defined]
+        return data
+
+    def _everyone(self, n_id: Tensor, z: Tensor) -> tuple[Tensor, Tensor]:
+        """The batch's reports of all processes, sorted and distinct; gradient flows back to each process."""
+        if self.trainer.world_size > 1:
+            longest = int(self.all_gather(torch.tensor(len(n_id), device=n_id.device)).max())
+            missing = longest - len(n_id)
+            n_id = self.all_gather(torch.cat([n_id, n_id[:1].expand(missing)])).flatten()
+            z = self.all_gather(torch.cat([z, z[:1].expand(missing, -1)]), sync_grads=True).flatten(0, 1)
+        return _distinct(n_id, z)
+
+    def _join(self, values: tuple[Tensor, ...]) -> Tensor:
+        """All values of all processes; the sampler gave each process equally many."""
+        joined = torch.cat(values)
+        return self.all_gather(joined).flatten(0, 1) if self.trainer.world_size > 1 else joined
+
+    def _score(self, parts: tuple[str, ...]) -> tuple[dict[str, pd.DataFrame], dict[str, Tensor]]:
+        """Scores the pairs of some parts: tables with ``score`` and ``score_text`` added, and their losses."""
+        n_id, z_text = (self._join(values) for values in zip(*self._seen, strict=True))
+        distinct, z_text = _distinct(n_id, z_text)
+        z = self.fusion(z_text, self.branch(distinct, z_text)) if self.branch is not None else self.fusion(z_text)
+        unit_text = nn.functional.normalize(z_text, dim=-1)
+        scored, losses = {}, {}
+        for part in parts:
+            pairs = self._data.pairs_of(part)
+            rows = torch.from_numpy(pairs[["earlier", "later"]].to_numpy().T.copy()).to(distinct.device)
+            index = torch.searchsorted(distinct, rows)
+            label = torch.from_numpy(pairs["label"].to_numpy(dtype=np.int64)).to(distinct.device)
+            losses[part] = self.loss(z, index, label)
+            scored[part] = pairs.assign(score=_cosine(z, index), score_text=_cosine(unit_text, index))
+        return scored, losses
+
+    def _log_metrics(self, prefix: str, values: dict[str, float]) -> None:
+        self.log_dict({f"{prefix}/{name}": value for name, value in values.items()})
+
+
+def _distinct(n_id: Tensor, z: Tensor) -> tuple[Tensor, Tensor]:
+    """Sorts rows and keeps the first vector of each."""
+    order = n_id.argsort(stable=True)
+    ordered = n_id[order]
+    first = torch.ones_like(ordered, dtype=torch.bool)
+    first[1:] = ordered[1:] != ordered[:-1]
+    return ordered[first], z[order[first]]
+
+
+def _cosine(z: Tensor, index: Tensor) -> np.ndarray:
+    return np.asarray((z[index[0]] * z[index[1]]).sum(-1).cpu().numpy())
