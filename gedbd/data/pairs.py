@@ -73,11 +73,11 @@ class PairSampler:
         draw = _Draw(corpus.group, parts, split, rng)
         positives = pd.DataFrame({"earlier": earlier[kept], "later": later[kept], "part": part[kept]})
         frames = [positives.assign(label=1, kind="positive")]
-        for number, count in positives.groupby("part").size().items():
+        for number in np.unique(part[kept]).tolist():
             mine = positives[positives["part"] == number]
-            anchor, extra = self._counts(int(count), len(positives))
-            frames.append(draw(anchor, int(number), mine).assign(kind="anchor"))
-            frames.append(draw(extra, int(number)).assign(kind="random"))
+            anchor, extra = self._counts(len(mine), len(positives))
+            frames.append(draw(anchor, number, mine).assign(kind="anchor"))
+            frames.append(draw(extra, number).assign(kind="random"))
             short = anchor + extra - len(frames[-1]) - len(frames[-2])
             if short:
                 notices.append(f"{short} negatives of part {PARTS[number]} could not be drawn: too few reports")

@@ -57,7 +57,7 @@ class TimeSplit:
 
     def of_pairs(self, parts: np.ndarray, earlier: np.ndarray, later: np.ndarray) -> np.ndarray:
         """The part of the later report."""
-        return parts[np.maximum(earlier, later)]
+        return np.asarray(parts[np.maximum(earlier, later)])
 
 
 def _row_of(corpus: Corpus, moment: float | str, option: str) -> int:

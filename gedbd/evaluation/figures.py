@@ -44,7 +44,7 @@ def similarity_histogram(scores: np.ndarray, labels: np.ndarray, threshold: floa
     """Distribution of the cosine for duplicates and non-duplicates, each scaled to its own count."""
     figure = Figure(figsize=SIZE, layout="constrained")
     axis = figure.subplots()
-    bins = np.linspace(min(-0.2, float(scores.min())), 1, 41)
+    bins = list(np.linspace(min(-0.2, float(scores.min())), 1, 41))
     for label, name, colour in ((0, "not duplicate", OTHER), (1, "duplicate", DUPLICATE)):
         chosen = scores[labels == label]
         if len(chosen):

@@ -19,7 +19,8 @@ def compare_methods(predictions: pd.DataFrame, part: str, threshold: float, with
     """The trained model and its rivals on the same pairs.
 
     Args:
-        predictions: Pairs of the parts ``val`` and ``part`` with the columns named in ``SCORES``, ``label`` and ``part``.
+        predictions: Pairs of the parts ``val`` and ``part`` with the columns named in ``SCORES``, ``label`` and
+            ``part``.
         part: The part to report.
         threshold: The trained model's threshold. The others get the best on the validation pairs, likewise frozen.
         with_graph: Whether the model has a graph branch; if not, its text branch is the model.

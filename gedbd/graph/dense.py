@@ -51,6 +51,11 @@ class DenseAdjacency(nn.Module):
         power: Kernel power p.
     """
 
+    vectors: Tensor
+    receive: Tensor
+    itself: Tensor
+    inside: Tensor
+
     def __init__(self, vectors: Tensor, inside: Tensor, power: int = 1) -> None:
         super().__init__()
         factor = kernel_factor(vectors.double(), power)
@@ -66,7 +71,7 @@ class DenseAdjacency(nn.Module):
         """Propagates ``(N, D) -> (N, D)``."""
         everyone = bool(self.inside.all())
         sent = self.receive.T @ x if everyone else self.receive[self.inside].T @ x[self.inside]
-        received: Tensor = self.receive @ sent
+        received = self.receive @ sent
         return received if everyone else received + self.itself * x
 
     def convolve(self, conv: GCNConv, x: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""Sparse graphs: nearest neighbours and a similarity threshold, the paper's optional sparsification. Labels make no edges."""
+"""Sparse graphs: nearest neighbours and a threshold, the paper's optional sparsification. Labels make no edges."""
 
 import faiss
 import numpy as np
@@ -14,13 +14,20 @@ BLOCK = 2048
 
 
 class SparseAdjacency(nn.Module):
-    """Edges with weights, normalised once: D^-1/2 (A + I) D^-1/2 (the authors' code drops A's weights, and does it twice).
+    """Edges with weights, normalised once: D^-1/2 (A + I) D^-1/2.
+
+    The authors' code drops the weights of A, and normalises twice.
 
     Args:
         edge_index: ``(2, E)``, messages go from row 0 to row 1.
         weight: ``(E,)`` above 0.
         num_nodes: Reports N.
     """
+
+    raw_index: Tensor
+    raw_weight: Tensor
+    edge_index: Tensor
+    edge_weight: Tensor
 
     def __init__(self, edge_index: Tensor, weight: Tensor, num_nodes: int) -> None:
         super().__init__()
@@ -36,7 +43,7 @@ class SparseAdjacency(nn.Module):
         return out
 
     def neighbours(self, rows: Tensor, top_k: int) -> tuple[Tensor, Tensor]:
-        """The strongest neighbours of some reports and the edge weights, both ``(R, top_k)``; -1 where there are fewer."""
+        """The strongest neighbours of some reports and the edge weights, ``(R, top_k)``; -1 where there are fewer."""
         index = torch.full((len(rows), top_k), -1)
         weight = torch.zeros(len(rows), top_k)
         for place, row in enumerate(rows):

@@ -10,8 +10,8 @@ from torch.nn.functional import normalize
 def reduce_titles(vectors: np.ndarray, fit_rows: np.ndarray, pca_dim: int) -> Tensor:
     """Projects title vectors on their first principal components and scales them to unit length.
 
-    The paper reduces bert-base-uncased [CLS] vectors of the titles of *all* reports to 10 dimensions; here the components
-    are learnt on training rows only.
+    The paper reduces bert-base-uncased [CLS] vectors of the titles of *all* reports to 10 dimensions; here the
+    components are learnt on training rows only.
 
     Args:
         vectors: ``(N, hidden)`` title vectors from a frozen encoder.

@@ -14,8 +14,8 @@ from gedbd.models.tiny import tiny_backbone, tiny_tokenizer
 class TextEncoder(nn.Module):
     """z_text = W_p pool(backbone(x)) + b_p.
 
-    The projection to ``dim`` is the paper's; it starts with orthonormal rows (ours), so that what the pretrained encoder
-    knows about similarity survives it.
+    The projection to ``dim`` is the paper's; it starts with orthonormal rows (ours), so that what the pretrained
+    encoder knows about similarity survives it.
 
     Args:
         backbone: A pretrained encoder that returns ``last_hidden_state``.
@@ -35,7 +35,8 @@ class TextEncoder(nn.Module):
 
     def pool(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
         """One vector a report before the projection: ``(U, L), (U, L) -> (U, hidden)`` float32."""
-        hidden = self.backbone(input_ids=input_ids, attention_mask=attention_mask).last_hidden_state.float()
+        outputs = self.backbone(input_ids=input_ids, attention_mask=attention_mask)
+        hidden: Tensor = outputs.last_hidden_state.float()
         if self.pooling == "cls":
             return hidden[:, 0]
         weight = attention_mask.unsqueeze(-1).to(hidden.dtype)

@@ -1,7 +1,8 @@
 """Vectors of texts from an encoder as it was downloaded, kept on disk by content.
 
 Titles make the graph's edges with them, and the untrained encoder is a baseline with them. One SQLite file an encoder:
-a text that was seen before is never encoded again, an interrupted run keeps what it had, and concurrent runs may share it.
+a text that was seen before is never encoded again, an interrupted run keeps what it had, and concurrent runs may share
+it.
 """
 
 import hashlib
@@ -73,7 +74,8 @@ def _encode(
     device = "cuda" if torch.cuda.is_available() else "cpu"
     was_training, home = encoder.training, next(encoder.parameters()).device
     encoder.to(device).eval()
-    keys, order, done = list(texts), np.argsort(-tokens.lengths, kind="stable"), {}
+    keys, order = list(texts), np.argsort(-tokens.lengths, kind="stable")
+    done: dict[bytes, np.ndarray] = {}
     columns = (
         TextColumn(label),
         BarColumn(),

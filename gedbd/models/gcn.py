@@ -1,6 +1,6 @@
 """The graph branch: a two-layer graph convolutional network over all reports."""
 
-from typing import Protocol
+from typing import Protocol, cast
 
 import torch
 from torch import Tensor, nn
@@ -20,8 +20,8 @@ class Adjacency(Protocol):
 class GraphBranch(nn.Module):
     """z_graph = rows of GCN(GCN(X)), X the node memory with the batch's text vectors in place.
 
-    Kipf and Welling, "Semi-Supervised Classification with Graph Convolutional Networks" (ICLR 2017), as in the paper; the
-    layers are PyG's. The adjacency comes normalised, so the layers do not normalise again.
+    Kipf and Welling, "Semi-Supervised Classification with Graph Convolutional Networks" (ICLR 2017), as in the paper;
+    the layers are PyG's. The adjacency comes normalised, so the layers do not normalise again.
 
     Args:
         adjacency: The graph over N reports.
@@ -39,7 +39,7 @@ class GraphBranch(nn.Module):
 
     def forward(self, n_id: Tensor, z_text: Tensor) -> Tensor:
         """``(U,), (U, D) -> (U, D)`` in float32, for distinct rows ``n_id``."""
-        adjacency: Adjacency = self.adjacency  # type: ignore[assignment]
+        adjacency = cast(Adjacency, self.adjacency)
         with torch.autocast(z_text.device.type, enabled=False):
             x = self.memory(n_id, z_text.float())
             x = adjacency.convolve(self.conv1, x).relu()

@@ -5,12 +5,12 @@ from torch import Tensor, nn
 
 
 class NodeMemory(nn.Module):
-    """One feature row for every report of the corpus; the rows of the batch's reports are replaced by their text vectors.
+    """One feature row for every report; the rows of the batch's reports are replaced by their text vectors.
 
     ``learnable``: every row is a parameter, which is what the paper's one-hot features times the first weight matrix
     amount to. ``text`` (ours): every row is the last text vector that training saw of the report, filled once before
-    training by ``write``. In both, gradient flows through the replaced rows into the encoder (in the authors' code it did
-    not).
+    training by ``write``. In both, gradient flows through the replaced rows into the encoder (in the authors' code it
+    did not).
 
     Args:
         num_nodes: Reports N.

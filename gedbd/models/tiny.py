@@ -38,7 +38,7 @@ def tiny_tokenizer() -> PreTrainedTokenizerBase:
         "sep_token": "[SEP]",
         "mask_token": "[MASK]",
     }
-    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, name_or_path="tiny", **names)
+    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, name_or_path="tiny", **names)  # type: ignore[no-untyped-call]
 
 
 def tiny_backbone(hidden: int, layers: int, dropout: float, seed: int, vocabulary: int) -> BertModel:
