@@ -60,12 +60,19 @@ def tokenize(texts: list[str], tokenizer: PreTrainedTokenizerBase, max_tokens: i
 
 def _tokenize(texts: list[str], tokenizer: PreTrainedTokenizerBase, max_tokens: int) -> list[np.ndarray]:
     """Reads only the head of a very long text, and all of it if the head held too few tokens."""
-    head = max_tokens * CHARACTERS_A_TOKEN
-    ids = _numbers([text[:head] for text in texts], tokenizer, max_tokens)
-    for i, text in enumerate(texts):
-        if len(text) > head and len(ids[i]) < max_tokens:
+    heads = [_head(text, max_tokens * CHARACTERS_A_TOKEN) for text in texts]
+    ids = _numbers(heads, tokenizer, max_tokens)
+    for i, (head, text) in enumerate(zip(heads, texts, strict=True)):
+        if len(head) < len(text) and len(ids[i]) < max_tokens:
             ids[i] = _numbers([text], tokenizer, max_tokens)[0]
     return ids
+
+
+def _head(text: str, characters: int) -> str:
+    """The first words of a text. A word cut in two would be read as other tokens than the whole one."""
+    if len(text) <= characters:
+        return text
+    return text[: max(text.rfind(" ", 0, characters), text.rfind("\n", 0, characters), 0)]
 
 
 def _numbers(texts: list[str], tokenizer: PreTrainedTokenizerBase, max_tokens: int) -> list[np.ndarray]:
