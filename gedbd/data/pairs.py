@@ -75,7 +75,7 @@ class PairSampler:
         frames = [positives.assign(label=1, kind="positive")]
         for number in np.unique(part[kept]).tolist():
             mine = positives[positives["part"] == number]
-            anchor, extra = self._counts(len(mine), len(positives))
+            anchor, extra = self._counts(len(mine), int((positives["part"] < number).sum()), len(positives))
             frames.append(draw(anchor, number, mine).assign(kind="anchor"))
             frames.append(draw(extra, number).assign(kind="random"))
             short = anchor + extra - len(frames[-1]) - len(frames[-2])
@@ -89,13 +89,19 @@ class PairSampler:
         pairs.attrs["notices"] = tuple(notices)
         return pairs[["earlier", "later", "label", "kind", "part"]]
 
-    def _counts(self, positives: int, all_positives: int) -> tuple[int, int]:
-        """Anchor and random negatives of one part, by its share of the positives."""
-        share = positives / all_positives
+    def _counts(self, positives: int, before: int, all_positives: int) -> tuple[int, int]:
+        """Anchor and random negatives of one part, by its share of the positives; ``before`` are in earlier parts.
+
+        Rounding where shares end, not the shares themselves, makes the parts add up to the total.
+        """
+
+        def share(total: int) -> int:
+            return round(total * (before + positives) / all_positives) - round(total * before / all_positives)
+
         anchor = round(self.negatives_per_positive * positives)
-        extra = round(self.random_negatives * share)
+        extra = share(self.random_negatives)
         if self.fill_to is not None:
-            extra = max(extra, round(self.fill_to * share) - positives - anchor)
+            extra = max(extra, share(self.fill_to) - positives - anchor)
         return anchor, extra
 
 

@@ -1,0 +1,140 @@
+from collections import Counter
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from gedbd.data.pairs import PairSampler, positive_pairs
+from gedbd.data.splits import PARTS, GroupSplit, PairSplit, TimeSplit
+
+SPLITS = [TimeSplit(0.5, 0.75), GroupSplit(0.25, 0.25), PairSplit()]
+
+
+@pytest.fixture
+def corpus(make_corpus):
+    """Two hundred reports, half of them in groups of two to four, shuffled over time."""
+    sizes = [2] * 20 + [3] * 8 + [4] * 9 + [1] * 100
+    group = np.random.default_rng(0).permutation(np.repeat(np.arange(len(sizes)), sizes))
+    return make_corpus(group, days=np.arange(len(group)) / 4)
+
+
+def codes(pairs: pd.DataFrame) -> set[tuple[int, int]]:
+    return set(zip(pairs["earlier"], pairs["later"], strict=True))
+
+
+def test_positives_worked_out_by_hand():
+    earlier, later = positive_pairs(np.array([0, 1, 0, 1, 4, 0]))
+    assert list(zip(earlier.tolist(), later.tolist(), strict=True)) == [(0, 2), (0, 5), (2, 5), (1, 3)]
+    assert len(positive_pairs(np.arange(9))[0]) == 0
+
+
+def test_a_group_of_n_gives_n_times_n_minus_1_halves(corpus):
+    earlier, later = positive_pairs(corpus.group)
+    assert len(earlier) == 20 * 1 + 8 * 3 + 9 * 6
+    assert (earlier < later).all()
+    assert (corpus.group[earlier] == corpus.group[later]).all()
+
+
+@pytest.mark.parametrize("split", SPLITS)
+def test_no_pair_twice_no_negative_inside_a_group_and_all_ordered(corpus, split):
+    pairs = PairSampler(2.0, random_negatives=150).sample(corpus, split)
+    assert list(pairs.columns) == ["earlier", "later", "label", "kind", "part"]
+    assert len(codes(pairs)) == len(pairs)
+    assert (pairs["earlier"] < pairs["later"]).all()
+    same = corpus.group[pairs["earlier"]] == corpus.group[pairs["later"]]
+    assert (pairs["label"] == same).all()
+    assert (pairs["label"] == (pairs["kind"] == "positive")).all()
+
+
+@pytest.mark.parametrize("split", SPLITS)
+def test_negatives_stand_inside_the_walls_as_positives_do(corpus, split):
+    pairs = PairSampler(2.0, random_negatives=150).sample(corpus, split)
+    parts = np.array(PARTS)[split.of_reports(corpus)]
+    earlier, later = parts[pairs["earlier"]], parts[pairs["later"]]
+    if isinstance(split, TimeSplit):
+        assert (pairs["part"] == later).all()
+        training = pairs[pairs["part"] == "train"]
+        assert set(parts[training[["earlier", "later"]].to_numpy().ravel()]) == {"train"}
+    elif isinstance(split, GroupSplit):
+        assert (pairs["part"] == earlier).all()
+        assert (pairs["part"] == later).all()
+    else:
+        count = len(pairs)
+        assert Counter(pairs["part"]) == {
+            "train": round(count * 0.6),
+            "val": round(count * 0.8) - round(count * 0.6),
+            "test": count - round(count * 0.8),
+        }
+
+
+@pytest.mark.parametrize("split", SPLITS[:2])
+@pytest.mark.parametrize("ratio", [0.5, 1.0, 3.0])
+def test_anchors_share_a_report_with_a_positive_of_their_part_in_the_ratio_asked_for(corpus, split, ratio):
+    pairs = PairSampler(ratio).sample(corpus, split)
+    for part in PARTS:
+        mine = pairs[pairs["part"] == part]
+        positives, anchors = (mine[mine["kind"] == kind] for kind in ("positive", "anchor"))
+        in_positives = set(positives[["earlier", "later"]].to_numpy().ravel())
+        assert all({i, j} & in_positives for i, j in codes(anchors))
+        assert len(anchors) == round(ratio * len(positives))
+    assert set(pairs["kind"]) == {"positive", "anchor"}
+
+
+def test_each_positive_gets_an_anchor_in_turn(make_corpus):
+    corpus = make_corpus(np.repeat(np.arange(30), 2))
+    pairs = PairSampler(1.0).sample(corpus, PairSplit())
+    anchors = pairs[pairs["kind"] == "anchor"]
+    groups = np.concatenate([corpus.group[anchors["earlier"]], corpus.group[anchors["later"]]])
+    assert set(groups) == set(range(30))
+
+
+@pytest.mark.parametrize("split", SPLITS[:2])
+def test_parts_share_random_negatives_as_they_share_positives(corpus, split):
+    pairs = PairSampler(0.0, random_negatives=100).sample(corpus, split)
+    positives, random = (pairs.loc[pairs["kind"] == kind, "part"].value_counts() for kind in ("positive", "random"))
+    assert random.sum() == 100
+    for part in PARTS:
+        assert random[part] == pytest.approx(100 * positives[part] / positives.sum(), abs=1)
+
+
+@pytest.mark.parametrize("split", SPLITS)
+@pytest.mark.parametrize("total", [293, 401, 502])
+def test_filling_reaches_exactly_the_total(corpus, split, total):
+    pairs = PairSampler(1.0, fill_to=total).sample(corpus, split)
+    assert len(pairs) == total
+    assert pairs.attrs["notices"] == ()
+
+
+def test_filling_takes_nothing_away(corpus):
+    split = TimeSplit(0.5, 0.75)
+    filled = PairSampler(1.0, random_negatives=40, fill_to=10).sample(corpus, split)
+    assert filled.equals(PairSampler(1.0, random_negatives=40).sample(corpus, split))
+
+
+@pytest.mark.parametrize("split", SPLITS)
+def test_the_seed_fixes_the_table(corpus, split):
+    first, again, other = (PairSampler(1.0, 50, seed=seed).sample(corpus, split) for seed in (0, 0, 1))
+    assert first.equals(again)
+    assert codes(first) != codes(other)
+    assert codes(first[first["label"] == 1]) == codes(other[other["label"] == 1])
+
+
+def test_what_cannot_be_drawn_is_noticed(make_corpus):
+    corpus = make_corpus([0] * 5 + [5] * 5)
+    pairs = PairSampler(1.0, fill_to=100).sample(corpus, PairSplit())
+    assert pairs["label"].value_counts().to_dict() == {0: 5 * 5, 1: 10 + 10}
+    assert pairs.attrs["notices"] == ("55 negatives of part train could not be drawn: too few reports",)
+
+
+def test_a_corpus_without_duplicates_is_refused(make_corpus):
+    for split in SPLITS:
+        with pytest.raises(ValueError, match=r"small has no duplicate pairs in 12 reports"):
+            PairSampler(1.0, 10, 100).sample(make_corpus(range(12), days=range(12)), split)
+
+
+def test_a_part_without_positives_is_refused_by_name(make_corpus):
+    corpus = make_corpus([0, 0, 2, 2, 4, 5, 6, 7, 0, 2], days=range(10))
+    with pytest.raises(ValueError, match=r"part val of small has no duplicate pair under TimeSplit\(val_from=0.6"):
+        PairSampler().sample(corpus, TimeSplit(0.6, 0.8))
+    with pytest.raises(ValueError, match=r"part train of small has no duplicate pair"):
+        PairSampler().sample(make_corpus([0, 1, 2, 3, 0, 1], days=range(6)), TimeSplit(0.5, 0.8))
