@@ -98,8 +98,8 @@ def _score_frozen(pairs: pd.DataFrame, parts: tuple[str, ...], rows: np.ndarray,
 
 def _quieten() -> None:
     """Hides what libraries say about themselves: loading bars, device lists, advice on loader processes."""
-    hf_logging.disable_progress_bar()
-    hf_logging.set_verbosity_error()
+    hf_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+    hf_logging.set_verbosity_error()  # type: ignore[no-untyped-call]
     logging.getLogger("pytorch_lightning").setLevel(logging.WARNING)
     warnings.filterwarnings("ignore", message=".*does not have many workers.*")
     warnings.filterwarnings("ignore", message=".*smaller than the logging interval.*")

@@ -34,8 +34,9 @@ def check_resumable(cfg: DictConfig) -> None:
     if not path.is_file():
         raise ValueError(f"ckpt_path={path}: there is no such file; a run keeps checkpoints/last.ckpt in its folder")
     saved = _read_config(path.parent.parent)
-    now = OmegaConf.create(OmegaConf.to_yaml(cfg, resolve=True))
-    for key in now:
+    now = OmegaConf.create(OmegaConf.to_container(cfg, resolve=True))
+    assert isinstance(now, DictConfig)
+    for key in map(str, now):
         if key not in MAY_DIFFER and saved.get(key) != now[key]:
             raise ValueError(
                 f"ckpt_path={path}: its run had {key}={saved.get(key)}, this one has {now[key]}: give the same options"

@@ -28,6 +28,6 @@ class SweepTable(Callback):
 
     @staticmethod
     def _row(run: Path) -> dict[str, Any]:
-        overrides = dict(item.split("=", 1) for item in OmegaConf.load(run / ".hydra" / "overrides.yaml"))
+        overrides = dict(str(item).split("=", 1) for item in OmegaConf.load(run / ".hydra" / "overrides.yaml"))
         best = pd.read_csv(run / "results.csv").iloc[0].drop("method")
-        return {"run": run.name, **overrides, **best.to_dict()}
+        return {"run": run.name} | overrides | {str(name): value for name, value in best.items()}

@@ -1,6 +1,7 @@
 """Train, validate and test: ``python -m gedbd.train``."""
 
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 
 import pytorch_lightning as pl
@@ -54,8 +55,10 @@ def main(cfg: DictConfig) -> float:
     if trainer.is_global_zero:
         save_run(folder, cfg, data.corpus)
         console.print(f"run folder: {folder} (interrupted? go on with ckpt_path={folder}/checkpoints/last.ckpt)")
+    settings = OmegaConf.to_container(cfg, resolve=True)
+    assert isinstance(settings, dict)
     for logger in trainer.loggers:
-        logger.log_hyperparams(OmegaConf.to_container(cfg, resolve=True))
+        logger.log_hyperparams({str(key): value for key, value in settings.items()})
     trainer.fit(system, data, ckpt_path=cfg.ckpt_path)
     best = float(trainer.callback_metrics["val/f1"])
     trainer.test(system, data, ckpt_path=folder / "checkpoints" / "best.ckpt", verbose=False)
@@ -66,13 +69,14 @@ def main(cfg: DictConfig) -> float:
 
 def callbacks(folder: Path, patience: int) -> list[Callback]:
     """Early stopping, the epoch table, and the best and the last checkpoint, all at the end of an epoch."""
-    checkpoints = {"dirpath": folder / "checkpoints", "save_on_train_epoch_end": True, "enable_version_counter": False}
-    best = {"filename": "best", "monitor": "val/loss", "save_weights_only": True}
+    checkpoint = partial(
+        ModelCheckpoint, folder / "checkpoints", save_on_train_epoch_end=True, enable_version_counter=False
+    )
     return [
         EarlyStopping("val/loss", patience=patience, check_on_train_epoch_end=True),
         EpochTable(folder / "metrics.csv"),
-        ModelCheckpoint(**best, **checkpoints),
-        ModelCheckpoint(filename="last", **checkpoints),
+        checkpoint("best", monitor="val/loss", save_weights_only=True),
+        checkpoint("last"),
     ]
 
 

@@ -12,6 +12,7 @@ from torch_geometric.data import Data
 
 from gedbd.data.corpus import Corpus
 from gedbd.data.tokens import TokenTable
+from gedbd.graph.edges import SparseAdjacency
 
 
 class Batch(NamedTuple):
@@ -83,7 +84,7 @@ class DuplicateDataModule(pl.LightningDataModule):
         """The graph as PyG knows it: ``y`` the groups, ``part``, and the normalised edges where they are a list."""
         data = Data(y=torch.from_numpy(self.corpus.group), part=torch.from_numpy(self.parts))
         data.num_nodes = len(self.corpus)
-        if hasattr(self.graph, "edge_index"):
+        if isinstance(self.graph, SparseAdjacency):
             data.edge_index, data.edge_weight = self.graph.edge_index, self.graph.edge_weight
         return data
 

@@ -35,7 +35,7 @@ class DuplicateSystem(pl.LightningModule):
         head_lr: Learning rate of all that starts untrained: projection, graph branch, fusion.
         weight_decay: AdamW's.
         warmup_steps: Steps over which the rates rise from 0.
-        seed: With the epoch, fixes dropout, so that a resumed run repeats an uninterrupted one.
+        seed: With epoch and step, fixes dropout, so that a resumed run repeats an uninterrupted one.
     """
 
     threshold: Tensor
@@ -64,6 +64,7 @@ class DuplicateSystem(pl.LightningModule):
         self.register_buffer("threshold", torch.tensor(0.5))
         self.scores: dict[str, pd.DataFrame] = {}
         self._seen: list[tuple[Tensor, Tensor]] = []
+        self.train()  # pretrained encoders come in evaluation mode, and Lightning leaves modes as they are
 
     def forward(self, n_id: Tensor, z_text: Tensor) -> Tensor:
         """Unit vectors of distinct reports: ``(U,), (U, D) -> (U, D)``."""
@@ -76,7 +77,8 @@ class DuplicateSystem(pl.LightningModule):
         return fused
 
     def training_step(self, batch: Batch, batch_idx: int) -> Tensor:
-        """Loss of the batch's pairs, each report encoded once."""
+        """Loss of the batch's pairs, each report encoded once. Dropout is fixed by the place of the step in the run."""
+        torch.manual_seed(hash((self.seed, self.current_epoch, batch_idx, self.global_rank)) % 2**63)
         z_text = self.encoder(batch.input_ids, batch.attention_mask)
         z = self(batch.n_id, z_text)
         loss = self.loss(z, batch.edge_label_index, batch.edge_label)
@@ -88,9 +90,8 @@ class DuplicateSystem(pl.LightningModule):
         return loss
 
     def on_train_epoch_start(self) -> None:
-        """Seeds dropout by epoch."""
+        """Forgets the pairs of the last epoch."""
         self._seen = []
-        pl.seed_everything(self.seed + 1000 * self.current_epoch + self.global_rank, verbose=False)
 
     def on_train_epoch_end(self) -> None:
         """Logs the epoch's metrics on training pairs, at the threshold that validation just chose."""
@@ -151,16 +152,23 @@ class DuplicateSystem(pl.LightningModule):
     def _everyone(self, n_id: Tensor, z: Tensor) -> tuple[Tensor, Tensor]:
         """The batch's reports of all processes, sorted and distinct; gradient flows back to each process."""
         if self.trainer.world_size > 1:
-            longest = int(self.all_gather(torch.tensor(len(n_id), device=n_id.device)).max())
-            missing = longest - len(n_id)
-            n_id = self.all_gather(torch.cat([n_id, n_id[:1].expand(missing)])).flatten()
-            z = self.all_gather(torch.cat([z, z[:1].expand(missing, -1)]), sync_grads=True).flatten(0, 1)
+            count = torch.tensor([len(n_id)], device=n_id.device)
+            missing = int(self._gather(count).max()) - len(n_id)
+            n_id = self._gather(torch.cat([n_id, n_id[:1].expand(missing)]))
+            z = self._gather(torch.cat([z, z[:1].expand(missing, -1)]))
         return _distinct(n_id, z)
 
     def _join(self, values: tuple[Tensor, ...]) -> Tensor:
-        """All values of all processes; the sampler gave each process equally many."""
-        joined = torch.cat(values)
-        return self.all_gather(joined).flatten(0, 1) if self.trainer.world_size > 1 else joined
+        """All batches of all processes; the sampler gave each process equally many rows."""
+        return self._gather(torch.cat(values))
+
+    def _gather(self, value: Tensor) -> Tensor:
+        """The rows of all processes, one process after the other."""
+        if self.trainer.world_size == 1:
+            return value
+        gathered = self.all_gather(value, sync_grads=value.requires_grad)
+        assert isinstance(gathered, Tensor)
+        return gathered.flatten(0, 1)
 
     def _score(self, parts: tuple[str, ...]) -> tuple[dict[str, pd.DataFrame], dict[str, Tensor]]:
         """Scores the pairs of some parts: tables with ``score`` and ``score_text`` added, and their losses."""

@@ -1,0 +1,34 @@
+PYTHON ?= python3
+BIN := .venv/bin
+
+.DEFAULT_GOAL := help
+.PHONY: help install demo test check bench clean
+
+help:     ## list the commands
+	@grep -E '^[a-z]+: .*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+): *[^#]*## */make \1\t/'
+
+install: .venv/installed  ## set up .venv with the pinned packages
+
+.venv/installed: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt pip setuptools
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt torch
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
+	@touch $@
+
+demo: install  ## train on the bundled corpus and show the results
+	$(BIN)/python -m gedbd.train
+
+test: install  ## run the tests that need no more than three minutes
+	$(BIN)/python -m pytest -m 'not slow' --cov=gedbd --cov-report=term:skip-covered --cov-fail-under=90
+
+check: install  ## format, lint and types
+	$(BIN)/ruff format --check
+	$(BIN)/ruff check
+	$(BIN)/mypy
+
+bench: install  ## time what is meant to be fast
+	$(BIN)/python -m pytest -m bench -s tests/benchmarks
+
+clean:  ## remove the environment and all caches, not outputs/
+	rm -rf .venv build *.egg-info .coverage .mypy_cache .pytest_cache .ruff_cache

@@ -1,0 +1,173 @@
+"""Whole small trainings through the doors, as a user runs them."""
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+import gedbd.evaluate
+import gedbd.train
+
+TIMES = ["train/seconds", "train/reports_per_second"]
+TINY = ["encoder=tiny", "trainer.accelerator=cpu", "trainer.enable_progress_bar=false", "batch_size=32"]
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch):
+    """Runs a door in this process, in a folder of its own; gives the run folder that was asked for."""
+    monkeypatch.setenv("GEDBD_CACHE", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+
+    def through(door, *options, folder="run"):
+        monkeypatch.setattr(sys, "argv", ["gedbd", *options])
+        door.main()
+        return tmp_path / folder
+
+    return through
+
+
+@pytest.fixture
+def train(run):
+    def through(*options, folder="run"):
+        return run(gedbd.train, *TINY, *options, f"hydra.run.dir={folder}", folder=folder)
+
+    return through
+
+
+def weights(folder: Path, name: str = "last") -> dict[str, torch.Tensor]:
+    state = torch.load(folder / "checkpoints" / f"{name}.ckpt", weights_only=True)["state_dict"]
+    assert isinstance(state, dict)
+    return state
+
+
+def test_run_folder_holds_what_it_promises(train):
+    folder = train("trainer.max_epochs=2")
+    epochs = pd.read_csv(folder / "metrics.csv")
+    assert list(epochs["epoch"]) == [0, 1]
+    names = [f"{p}/{m}" for p in ("train", "val") for m in ("loss", "f1", "precision", "recall", "accuracy")]
+    assert {*names, *TIMES, "val/threshold"} <= set(epochs.columns)
+    assert (epochs["train/reports_per_second"] > 0).all()
+
+    predictions = pd.read_parquet(folder / "predictions.parquet")
+    assert set(predictions["part"]) == {"val", "test"}
+    assert (predictions.loc[predictions["kind"] == "positive", "label"] == 1).all()
+    methods = pd.read_csv(folder / "results.csv")
+    expected = ["fine-tuned, text + graph", "fine-tuned, text alone", "frozen encoder", "always duplicate"]
+    assert list(methods["method"]) == expected
+    test = predictions[predictions["part"] == "test"]
+    hits = ((test["predicted"] == 1) & (test["label"] == 1)).sum()
+    assert methods["recall"][0] == pytest.approx(hits / (test["label"] == 1).sum(), abs=1e-6)
+    assert methods["precision"][3] == pytest.approx(test["label"].mean(), abs=1e-6)
+
+    drawn = {path.stem for path in (folder / "figures").glob("*.png")}
+    assert drawn == {"training_curves", "confusion_matrix", "similarity_histogram", "precision_recall"}
+    for name in ("config.yaml", "versions.json", "results.json", "examples.csv"):
+        assert (folder / name).stat().st_size > 0
+    assert len(json.loads((folder / "results.json").read_text())) == 4
+
+
+def test_threshold_is_chosen_on_validation_saved_and_used_at_test(train):
+    folder = train("trainer.max_epochs=1")
+    saved = float(weights(folder, "best")["threshold"])
+    assert saved == pytest.approx(pd.read_csv(folder / "metrics.csv")["val/threshold"][0])
+    predictions = pd.read_parquet(folder / "predictions.parquet")
+    assert (predictions["predicted"] == (predictions["score"] >= np.float32(saved))).all()
+
+
+def test_resumed_run_equals_uninterrupted_run(train):
+    whole = train("trainer.max_epochs=3", folder="whole")
+    halted = train("trainer.max_epochs=1", folder="halted")
+    train("trainer.max_epochs=3", f"ckpt_path={halted}/checkpoints/last.ckpt", folder="halted")
+    expected, found = (pd.read_csv(folder / "metrics.csv").drop(columns=TIMES) for folder in (whole, halted))
+    pd.testing.assert_frame_equal(found, expected, check_exact=True)
+    for name in ("best", "last"):
+        assert all(torch.equal(value, weights(halted, name)[key]) for key, value in weights(whole, name).items())
+
+
+def test_two_runs_of_one_seed_are_one(train):
+    first, second = train("trainer=smoke", folder="first"), train("trainer=smoke", folder="second")
+    assert all(torch.equal(value, weights(second)[key]) for key, value in weights(first).items())
+    third = train("trainer=smoke", "seed=1", folder="third")
+    assert not torch.equal(weights(first)["encoder.projection.weight"], weights(third)["encoder.projection.weight"])
+
+
+def test_resuming_with_other_options_is_refused(train, capsys):
+    halted = train("trainer=smoke")
+    with pytest.raises(SystemExit, match=r"its run had loss=.*'margin': 0.5.*'margin': 0.1"):
+        train("loss.margin=0.1", f"ckpt_path={halted}/checkpoints/last.ckpt")
+    with pytest.raises(SystemExit, match=r"ckpt_path=nowhere.ckpt: there is no such file"):
+        train("ckpt_path=nowhere.ckpt")
+
+
+def test_evaluate_repeats_the_test_and_changes_nothing(train, run):
+    folder = train("trainer.max_epochs=1")
+    before = {path: path.read_bytes() for path in (folder / "checkpoints").iterdir()}
+    for part in ("test", "val", "train"):
+        run(gedbd.evaluate, f"run={folder}", f"part={part}")
+        assert (folder / "evaluation" / part / "figures" / "confusion_matrix.png").is_file()
+    again = pd.read_csv(folder / "evaluation" / "test" / "results.csv")
+    pd.testing.assert_frame_equal(again, pd.read_csv(folder / "results.csv"))
+    train_pairs = pd.read_parquet(folder / "evaluation" / "train" / "predictions.parquet")
+    assert train_pairs["score_frozen"].notna().all()
+    assert {path: path.read_bytes() for path in before} == before
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["run=nowhere"], "nowhere is not the folder of a run"),
+        (["run={run}", "part=tset"], "part=tset is unknown: choose train, val, test"),
+        (["run={run}", "checkpoint=first"], "there is no first.ckpt"),
+    ],
+)
+def test_evaluate_refuses(train, run, options, message):
+    folder = train("trainer=smoke")
+    with pytest.raises(SystemExit, match=message):
+        run(gedbd.evaluate, *(option.format(run=folder) for option in options))
+
+
+def test_evaluate_refuses_a_changed_corpus(train, run, tmp_path):
+    source = Path(gedbd.train.__file__).parent / "data" / "demo.csv"
+    copy = tmp_path / "mine.csv"
+    copy.write_bytes(source.read_bytes())
+    folder = train("trainer=smoke", "dataset=csv", f"dataset.path={copy}")
+    copy.write_bytes(source.read_bytes().replace(b"New mail sound", b"New mail chime"))
+    with pytest.raises(SystemExit, match="the corpus mine has changed since the run was trained"):
+        run(gedbd.evaluate, f"run={folder}")
+
+
+def test_sweep_gives_a_folder_a_run_and_a_summary(run, tmp_path, capsys):
+    grid = ["fusion.lambda_text=0.3,0.7", "graph.pca_dim=5,10", "hydra.sweep.dir=sweep"]
+    run(gedbd.train, "-m", *TINY, "trainer=smoke", *grid)
+    summary = pd.read_csv(tmp_path / "sweep" / "summary.csv")
+    assert list(zip(summary["fusion.lambda_text"], summary["graph.pca_dim"], strict=True)) == [
+        (0.3, 5),
+        (0.3, 10),
+        (0.7, 5),
+        (0.7, 10),
+    ]
+    for number, f1 in enumerate(summary["f1"]):
+        assert pd.read_csv(tmp_path / "sweep" / str(number) / "results.csv")["f1"][0] == f1
+    assert "4 of 4 runs" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["split.val_from=0.9"], "leaves a part empty"),
+        (["split.test_from=2031-01-01"], "leaves a part empty"),
+        (["graph.pca_dim=0"], "graph.pca_dim=0 must lie between 1 and"),
+        (["graph.scope=some"], "graph.scope=some is unknown"),
+        (["graph.features=ones"], "graph.features=ones is unknown"),
+        (["fusion.lambda_text=1.5"], "fusion.lambda_text=1.5 must lie between 0 and 1"),
+        (["encoder.max_tokens=1000"], "at most 512 tokens"),
+        (["dataset=eclipse", "data_dir=nowhere"], "python -m gedbd.download dataset=eclipse data_dir=nowhere"),
+    ],
+)
+def test_mistakes_are_told_in_one_line(train, options, message):
+    with pytest.raises(SystemExit, match=message):
+        train("trainer=smoke", *options)
