@@ -1,0 +1,50 @@
+import numpy as np
+import pytest
+import torch
+
+from gedbd.graph.titles import reduce_titles
+
+
+def by_svd(vectors: np.ndarray, fit_rows: np.ndarray, pca_dim: int) -> np.ndarray:
+    centre = vectors[fit_rows].mean(axis=0)
+    _, _, components = np.linalg.svd(vectors[fit_rows] - centre, full_matrices=False)
+    projected = (vectors - centre) @ components[:pca_dim].T
+    return projected / np.linalg.norm(projected, axis=1, keepdims=True)
+
+
+@pytest.fixture
+def vectors() -> np.ndarray:
+    return np.random.default_rng(0).normal(size=(60, 12)) * np.linspace(1, 3, 12)
+
+
+def test_agrees_with_principal_components_by_hand_up_to_their_signs(vectors):
+    fit_rows = np.arange(60) < 40
+    reduced, expected = reduce_titles(vectors.astype(np.float32), fit_rows, 5), by_svd(vectors, fit_rows, 5)
+    assert reduced.dtype == torch.float32
+    assert reduced.shape == (60, 5)
+    np.testing.assert_allclose(reduced @ reduced.T, expected @ expected.T, atol=1e-5)
+    np.testing.assert_allclose(reduced.abs(), np.abs(expected), atol=1e-5)
+
+
+def test_components_are_learnt_on_training_rows_only(vectors):
+    fit_rows = np.arange(60) % 3 > 0
+    altered = vectors.copy()
+    altered[~fit_rows] = 100 * altered[~fit_rows] + 7
+    before, after = (reduce_titles(v.astype(np.float32), fit_rows, 4) for v in (vectors, altered))
+    assert torch.equal(before[fit_rows], after[fit_rows])
+    assert not torch.allclose(before[~fit_rows], after[~fit_rows])
+
+
+def test_rows_have_unit_length_unless_they_have_none(vectors):
+    reduced = reduce_titles(vectors, np.ones(60, dtype=bool), 3)
+    assert reduced.norm(dim=1).tolist() == pytest.approx([1.0] * 60)
+    with np.errstate(invalid="ignore"):
+        assert reduce_titles(np.ones((5, 3)), np.ones(5, dtype=bool), 2).tolist() == [[0.0, 0.0]] * 5
+
+
+@pytest.mark.parametrize("pca_dim", [0, 6, 13])
+def test_more_dimensions_than_there_are_rows_or_columns_are_refused(vectors, pca_dim):
+    with pytest.raises(ValueError, match=f"graph.pca_dim={pca_dim} must lie between 1 and 5"):
+        reduce_titles(vectors, np.arange(60) < 5, pca_dim)
+    with pytest.raises(ValueError, match=r"graph.pca_dim=13 must lie between 1 and 12"):
+        reduce_titles(vectors, np.ones(60, dtype=bool), 13)
