@@ -75,15 +75,15 @@ def load_encoder(
     try:
         backbone = AutoModel.from_pretrained(source)
         tokenizer = AutoTokenizer.from_pretrained(source)
-    except OSError as error:
+    except (OSError, ValueError) as error:
         raise ValueError(
             f"encoder={name}: cannot load {source}: {str(error).splitlines()[0]} Without access to the hub, download it"
             " elsewhere and say encoder.model=<folder>."
         ) from error
     if hasattr(backbone, "pooler"):
         backbone.pooler = None
-    longest = getattr(backbone.config, "max_position_embeddings", max_tokens)
-    if max_tokens > longest:
+    longest = _longest(backbone)
+    if longest is not None and max_tokens > longest:
         raise ValueError(f"encoder.max_tokens={max_tokens} is more than the {longest} that {source} was built for")
     return TextEncoder(backbone, pooling, dim), tokenizer
 
@@ -104,8 +104,16 @@ def fingerprint(module: nn.Module) -> str:
     digest = hashlib.blake2b(digest_size=16)
     for key, value in sorted(module.state_dict().items()):
         digest.update(key.encode())
-        digest.update(value.detach().cpu().contiguous().view(torch.uint8).numpy().tobytes())
+        digest.update(value.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().tobytes())
     return digest.hexdigest()
+
+
+def _longest(backbone: PreTrainedModel) -> int | None:
+    """Tokens that a backbone has positions for, if it is limited. RoBERTa's relatives count from ``padding_idx + 1``."""
+    most: int | None = getattr(backbone.config, "max_position_embeddings", None)
+    positions = getattr(getattr(backbone, "embeddings", None), "position_embeddings", None)
+    padding: int | None = getattr(positions, "padding_idx", None)
+    return most if most is None or padding is None else most - padding - 1
 
 
 def _packaged(package: str | None, sha256: str | None) -> str | None:
@@ -114,7 +122,10 @@ def _packaged(package: str | None, sha256: str | None) -> str | None:
     if spec is None or not spec.submodule_search_locations:
         return None
     folder = Path(spec.submodule_search_locations[0]) / "model"
-    with (folder / "model.safetensors").open("rb") as file:
+    weights = folder / "model.safetensors"
+    if not weights.is_file():
+        raise ValueError(f"package {package} carries no weights at {weights}: reinstall or uninstall it")
+    with weights.open("rb") as file:
         found = hashlib.file_digest(file, "sha256").hexdigest()
     if found != sha256:
         raise ValueError(
