@@ -75,7 +75,7 @@ def _graph(
     """The graph over all reports, from titles read by a frozen encoder."""
     if cfg.graph.scope not in ("all", "train"):
         raise ValueError(f"graph.scope={cfg.graph.scope} is unknown: choose all or train")
-    reader, tokenizer = encoder if cfg.graph.titles == cfg.encoder else instantiate(cfg.graph.titles)
+    reader, tokenizer = encoder if cfg.graph.titles is None else instantiate(cfg.graph.titles)
     titles = list(corpus.reports["title"])
     vectors = frozen_vectors(titles, reader, tokenizer, cfg.graph.max_title_tokens, cfg.cache_dir, "encode titles")
     inside = np.ones(len(corpus), dtype=bool) if cfg.graph.scope == "all" else training

@@ -43,6 +43,8 @@ def main(cfg: DictConfig) -> float:
     folder, console = Path(HydraConfig.get().runtime.output_dir), Console()
     if cfg.ckpt_path:
         check_resumable(cfg)
+    if cfg.trainer.accelerator == "gpu" and not torch.accelerator.is_available():
+        raise ValueError("trainer.accelerator=gpu, but torch finds no GPU on this machine: choose trainer=default")
     data, system = build(cfg, console)
     trainer: pl.Trainer = instantiate(
         cfg.trainer,

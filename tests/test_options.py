@@ -1,0 +1,139 @@
+"""Every option of every configuration group takes a training step."""
+
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pytest
+import torch
+from tokenizers.normalizers import BertNormalizer
+from transformers import BertConfig, BertModel, DistilBertConfig, DistilBertModel, RobertaConfig, RobertaModel
+
+import gedbd.train
+from gedbd.config import CONF_DIR
+from gedbd.models.tiny import tiny_tokenizer
+
+DEMO = Path(gedbd.train.__file__).parent / "data" / "demo.csv"
+GROUPS = ("text", "split", "pairs", "encoder", "graph", "fusion", "loss", "trainer", "logger", "dataset")
+ELSEWHERE = {("trainer", "ddp"), ("trainer", "gpu"), ("graph", "titles")}
+OPTIONS = [
+    (group, path.stem)
+    for group in GROUPS
+    for path in sorted(Path(CONF_DIR, group).glob("*.yaml"))
+    if (group, path.stem) not in ELSEWHERE
+]
+ARCHITECTURES = {
+    "bert": (BertModel, BertConfig),
+    "roberta": (RobertaModel, RobertaConfig),
+    "codebert": (RobertaModel, RobertaConfig),
+    "distilbert": (DistilBertModel, DistilBertConfig),
+}
+
+
+@pytest.fixture
+def step(tmp_path, monkeypatch):
+    """Trains two steps with some options and gives the run folder."""
+    monkeypatch.setenv("GEDBD_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("WANDB_MODE", "offline")
+    monkeypatch.chdir(tmp_path)
+
+    def through(*options):
+        monkeypatch.setattr(sys, "argv", ["gedbd", "batch_size=8", "hydra.run.dir=run", *options])
+        gedbd.train.main()
+        return tmp_path / "run"
+
+    return through
+
+
+def random_encoder(name: str, folder: Path) -> list[str]:
+    """Saves a random model of the architecture that an encoder option names, and points the option at it."""
+    model, config = ARCHITECTURES[name]
+    tokenizer = tiny_tokenizer()
+    sizes = {"hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}
+    if name == "distilbert":
+        sizes = {"dim": 32, "n_layers": 1, "n_heads": 2, "hidden_dim": 32}
+    settings = config(vocab_size=len(tokenizer), pad_token_id=tokenizer.pad_token_id, **sizes)
+    model(settings).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return [f"encoder.model={folder}", "encoder.max_tokens=32", "encoder.dim=8"]
+
+
+def bughub(name: str, folder: Path) -> list[str]:
+    """Lays a few reports where a bughub option looks for its file."""
+    places = {
+        "eclipse": "EclipsePlatform/eclipse_platform.csv",
+        "firefox": "Firefox/mozilla_firefox.csv",
+        "jdt": "JDT/eclipse_jdt.csv",
+        "mozilla_core": "MozillaCore/mozilla_core.csv",
+        "thunderbird": "Thunderbird/mozilla_thunderbird.csv",
+    }
+    file = folder / places[name]
+    file.parent.mkdir()
+    file.write_bytes(DEMO.read_bytes())
+    return [f"data_dir={folder}"]
+
+
+@pytest.mark.parametrize(("group", "option"), OPTIONS)
+def test_option_takes_a_step(step, tmp_path, group, option):
+    chosen = {"encoder": "tiny", "trainer": "smoke"} | {group: option}
+    more = []
+    if option in ARCHITECTURES:
+        more = random_encoder(option, tmp_path / "model")
+    if group == "encoder" and option == "minilm":
+        more = ["encoder.max_tokens=16", "graph=none"]
+    if group == "dataset" and option == "csv":
+        more = [f"dataset.path={DEMO}"]
+    elif group == "dataset" and option != "demo":
+        more = bughub(option, tmp_path)
+    if group == "trainer":
+        more = ["trainer.accelerator=cpu", "trainer.max_epochs=1"]
+    folder = step(*(f"{key}={value}" for key, value in chosen.items()), *more)
+    epochs = pd.read_csv(folder / "metrics.csv")
+    assert epochs["train/loss"].notna().all()
+    assert (folder / "predictions.parquet").is_file()
+    if option == "wandb":
+        assert list((folder / "wandb").glob("offline-run-*"))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("graph=dense", "graph.scope=train", "graph.rule.power=2"),
+        ("graph=knn", "graph.scope=train", "graph.features=learnable"),
+        ("graph=threshold", "graph.scope=train"),
+        ("graph=knn", "graph.features=learnable", "fusion=concat", "split=group"),
+        ("split=pair", "pairs.fill_to=900", "pairs.negatives_per_positive=0"),
+        ("optimizer.warmup_steps=3", "trainer.accumulate_grad_batches=2", "trainer.gradient_clip_val=0.1"),
+        ("split.val_from=2023-06-01", "split.test_from=2024-01-01"),
+        ("trainer.precision=bf16-mixed",),
+    ],
+    ids=" ".join,
+)
+def test_options_work_together(step, options):
+    folder = step("encoder=tiny", "trainer=smoke", *options)
+    assert pd.read_csv(folder / "metrics.csv")["val/loss"].notna().all()
+
+
+def test_paper_experiment_takes_a_step(step, tmp_path):
+    data = bughub("thunderbird", tmp_path)
+    labels = pd.read_csv(DEMO)[["Issue_id", "Duplicated_issue"]].rename(columns={"Duplicated_issue": "Duplicate"})
+    labels["Duplicate"] = labels["Duplicate"].astype("Int64").astype(str).replace("<NA>", "NULL")
+    labels.to_csv(tmp_path / "Thunderbird" / "train.csv", index=False)
+    labels.head(0).to_csv(tmp_path / "Thunderbird" / "test.csv", index=False)
+    titles = [f"graph.titles.{item.removeprefix('encoder.')}" for item in random_encoder("bert", tmp_path / "model")]
+    options = ["experiment=paper", "dataset=thunderbird", "encoder=tiny", "trainer=smoke", "pairs.fill_to=600"]
+    predictions = pd.read_parquet(step(*options, *data, *titles) / "predictions.parquet")
+    assert len(predictions) == 240
+
+
+def test_gpu_trainer_says_when_there_is_none(step):
+    if torch.cuda.is_available():
+        assert step("encoder=tiny", "trainer=gpu", "trainer.max_epochs=1").is_dir()
+    else:
+        with pytest.raises(SystemExit, match="torch finds no GPU on this machine"):
+            step("encoder=tiny", "trainer=gpu")
+
+
+def test_tokenizer_of_tiny_lower_cases():
+    assert BertNormalizer(lowercase=True).normalize_str("ABC") == "abc"
+    assert tiny_tokenizer().tokenize("Mail") == tiny_tokenizer().tokenize("mail")
