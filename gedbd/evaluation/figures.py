@@ -46,7 +46,7 @@ def similarity_histogram(scores: np.ndarray, labels: np.ndarray, threshold: floa
     axis = figure.subplots()
     bins = list(np.linspace(min(-0.2, float(scores.min())), 1, 41))
     for label, name, colour in ((0, "not duplicate", OTHER), (1, "duplicate", DUPLICATE)):
-        chosen = scores[labels == label]
+        chosen = scores[labels == label].clip(max=1)  # the float32 cosine of equal texts may pass 1, the last edge
         if len(chosen):
             share = np.full(len(chosen), 1 / len(chosen))
             axis.hist(chosen, bins=bins, weights=share, alpha=0.6, color=colour, label=f"{name} ({len(chosen):,})")

@@ -24,7 +24,7 @@ def pairwise_metrics(scores: np.ndarray, labels: np.ndarray, threshold: float) -
     Returns:
         A value between 0 and 1 for each name in ``METRICS``. Precision is 0 if nothing is called duplicate.
     """
-    target = torch.from_numpy(np.asarray(labels, dtype=np.int64))
+    target = torch.from_numpy(np.array(labels, dtype=np.int64))
     predicted = torch.from_numpy((scores >= np.asarray(threshold, dtype=scores.dtype)).astype(np.int64))
     share = torch.from_numpy((np.clip(scores, -1, 1).astype(np.float64) + 1) / 2)
     values = (

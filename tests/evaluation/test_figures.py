@@ -1,0 +1,81 @@
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.colors import to_hex
+from matplotlib.figure import Figure
+from sklearn.metrics import average_precision_score
+
+from gedbd.evaluation.figures import (
+    DUPLICATE,
+    OTHER,
+    confusion_matrix,
+    precision_recall,
+    similarity_histogram,
+    training_curves,
+)
+
+SCORES = np.array([0.9, 0.8, 0.7, 0.2, 0.1, -0.4], dtype=np.float32)
+LABELS = np.array([1, 0, 1, 1, 0, 0])
+
+
+def legend(axis) -> list[str]:
+    return [text.get_text() for text in axis.get_legend().get_texts()]
+
+
+def test_training_curves_show_both_parts_by_epoch():
+    epochs = pd.DataFrame(
+        {
+            "epoch": [0, 1],
+            "train/loss": [0.5, 0.3],
+            "val/loss": [0.6, 0.4],
+            "train/f1": [0.7, 0.9],
+            "val/f1": [0.6, 0.8],
+        }
+    )
+    figure = training_curves(epochs)
+    assert isinstance(figure, Figure)
+    for axis, name in zip(figure.axes, ("loss", "f1"), strict=True):
+        train, val = axis.lines
+        assert train.get_xdata().tolist() == [1, 2]
+        assert train.get_ydata().tolist() == epochs[f"train/{name}"].tolist()
+        assert val.get_ydata().tolist() == epochs[f"val/{name}"].tolist()
+        assert legend(axis) == ["train", "val"]
+
+
+def test_confusion_matrix_counts_what_stands_on_and_above_the_threshold():
+    figure = confusion_matrix(SCORES, LABELS, 0.7)
+    (axis,) = figure.axes
+    counts = {text.get_position(): text.get_text() for text in axis.texts}
+    assert counts == {(0, 0): "2", (1, 0): "1", (0, 1): "1", (1, 1): "2"}  # (predicted, true)
+    assert axis.images[0].get_array().tolist() == [[2, 1], [1, 2]]
+    assert (axis.get_xlabel(), axis.get_ylabel()) == ("predicted", "true")
+    assert axis.get_title() == "Test pairs at threshold 0.70"
+    many = confusion_matrix(np.ones(1234), np.ones(1234, dtype=int), 0.5)
+    assert [text.get_text() for text in many.axes[0].texts] == ["0", "0", "0", "1,234"]
+
+
+def test_histogram_shares_add_up_to_one_for_each_class():
+    scores = np.append(SCORES, np.float32(1.0000001))  # the cosine of equal texts
+    figure = similarity_histogram(scores, np.append(LABELS, 1), 0.45)
+    (axis,) = figure.axes
+    height = {OTHER: 0.0, DUPLICATE: 0.0}
+    for bar in axis.patches:
+        height[to_hex(bar.get_facecolor())] += bar.get_height()
+    assert height == {OTHER: pytest.approx(1), DUPLICATE: pytest.approx(1)}
+    assert set(axis.lines[0].get_xdata()) == {0.45}
+    assert sorted(legend(axis)) == ["duplicate (4)", "not duplicate (3)", "threshold 0.45"]
+
+
+def test_histogram_of_one_class_alone():
+    figure = similarity_histogram(SCORES[:3], np.ones(3, dtype=int), 0.5)
+    assert sorted(legend(figure.axes[0])) == ["duplicate (3)", "threshold 0.50"]
+
+
+def test_precision_recall_encloses_the_average_precision_of_each_method():
+    figure = precision_recall({"mine": SCORES, "rival": -SCORES}, LABELS)
+    (axis,) = figure.axes
+    assert legend(axis) == ["mine", "rival", "always duplicate"]
+    for line, scores in zip(axis.lines, (SCORES, -SCORES), strict=False):
+        recall, precision = line.get_data()
+        assert -np.sum(np.diff(recall) * precision[:-1]) == pytest.approx(average_precision_score(LABELS, scores))
+    assert set(axis.lines[2].get_ydata()) == {0.5}

@@ -1,0 +1,56 @@
+import numpy as np
+import pytest
+from sklearn import metrics
+
+from gedbd.evaluation.pairwise import METRICS, pairwise_metrics
+
+
+def test_worked_out_by_hand():
+    scores = np.array([0.9, 0.8, 0.5, 0.4, -0.1, -0.6])
+    labels = np.array([1, 0, 1, 1, 0, 1])
+    found = pairwise_metrics(scores, labels, 0.5)
+    # three are called duplicate, two rightly, of four; two of six go wrong on the one side, one on the other
+    assert found["precision"] == pytest.approx(2 / 3)
+    assert found["recall"] == pytest.approx(2 / 4)
+    assert found["f1"] == pytest.approx(4 / 7)
+    assert found["accuracy"] == pytest.approx(3 / 6)
+    assert found["average_precision"] == pytest.approx((1 / 1 + 2 / 3 + 3 / 4 + 4 / 6) / 4)
+    assert tuple(found) == METRICS
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("threshold", [-0.5, 0.0, 0.35, 0.8])
+def test_agrees_with_scikit_learn_for_negative_cosines_and_ties_too(dtype, threshold):
+    generator = np.random.default_rng(0)
+    for size in (5, 50, 500):
+        labels = np.concatenate([[1], generator.integers(2, size=size)])
+        scores = np.round(generator.uniform(-1, 1, size=size + 1), 2).astype(dtype)
+        said = scores >= dtype(threshold)
+        expected = {
+            "precision": metrics.precision_score(labels, said, zero_division=0),
+            "recall": metrics.recall_score(labels, said),
+            "f1": metrics.f1_score(labels, said),
+            "accuracy": metrics.accuracy_score(labels, said),
+            "average_precision": metrics.average_precision_score(labels, scores),
+        }
+        assert pairwise_metrics(scores, labels, threshold) == pytest.approx(expected, abs=1e-5)
+
+
+def test_nothing_called_duplicate_and_everything_called_duplicate():
+    scores, labels = np.array([0.1, 0.2, -0.3]), np.array([1, 0, 0])
+    nothing, everything = pairwise_metrics(scores, labels, 0.9), pairwise_metrics(scores, labels, -1.0)
+    assert (nothing["precision"], nothing["recall"], nothing["f1"]) == (0, 0, 0)
+    assert nothing["accuracy"] == pytest.approx(2 / 3)
+    assert everything["precision"] == pytest.approx(1 / 3)
+    assert everything["recall"] == 1
+
+
+def test_a_threshold_kept_in_single_precision_is_the_same_threshold():
+    scores = np.array([0.55, 0.54], dtype=np.float32)
+    for threshold in (0.55, float(np.float32(0.55))):
+        assert pairwise_metrics(scores, np.array([1, 0]), threshold)["f1"] == 1
+
+
+def test_cosines_that_pass_one_by_rounding():
+    scores = np.array([1.0000002, 0.9, -1.0000002], dtype=np.float32)
+    assert pairwise_metrics(scores, np.array([1, 0, 0]), 0.95)["average_precision"] == 1
