@@ -99,9 +99,10 @@ def test_every_architecture_of_the_paper_loads_from_a_folder_through_its_configu
         instantiate(cfg, model=str(folder), max_tokens=LONGEST + 1)
 
 
-def test_all_loaded_weights_are_used(tmp_path):
+@pytest.mark.parametrize("name", ["bert", "roberta", "distilbert"])
+def test_all_loaded_weights_are_used(tmp_path, name):
     """An unused pooling layer would stop training on several devices."""
-    encoder, _ = load_encoder("bert", str(save_model(tmp_path, "bert")), "cls", 4, 8)
+    encoder, _ = load_encoder(name, str(save_model(tmp_path, name)), "cls", 4, 8)
     encoder(torch.tensor([[1, 4, 2]]), torch.ones(1, 3, dtype=torch.int64)).sum().backward()
     assert [name for name, value in encoder.named_parameters() if value.grad is None] == []
 
