@@ -3,10 +3,17 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from transformers import PreTrainedTokenizerBase
 
 from gedbd.data.corpus import FIELDS, Corpus
 from gedbd.models.encoder import TextEncoder, load_tiny_encoder
+
+
+@pytest.fixture(autouse=True)
+def _seed() -> None:
+    """The same numbers in every run, whatever ran before."""
+    torch.manual_seed(0)
 
 
 @pytest.fixture

@@ -109,7 +109,7 @@ def fingerprint(module: nn.Module) -> str:
 
 
 def _longest(backbone: PreTrainedModel) -> int | None:
-    """Tokens that a backbone has positions for, if it is limited. RoBERTa's relatives count from ``padding_idx + 1``."""
+    """Tokens that a backbone has positions for, if limited. RoBERTa's relatives count from ``padding_idx + 1``."""
     most: int | None = getattr(backbone.config, "max_position_embeddings", None)
     positions = getattr(getattr(backbone, "embeddings", None), "position_embeddings", None)
     padding: int | None = getattr(positions, "padding_idx", None)

@@ -15,7 +15,7 @@ from gedbd.evaluation.figures import (
 )
 
 SCORES = np.array([0.9, 0.8, 0.7, 0.2, 0.1, -0.4], dtype=np.float32)
-LABELS = np.array([1, 0, 1, 1, 0, 0])
+LABELS = np.array([1, 0, 0, 1, 0, 0])
 
 
 def legend(axis) -> list[str]:
@@ -46,8 +46,8 @@ def test_confusion_matrix_counts_what_stands_on_and_above_the_threshold():
     figure = confusion_matrix(SCORES, LABELS, 0.7)
     (axis,) = figure.axes
     counts = {text.get_position(): text.get_text() for text in axis.texts}
-    assert counts == {(0, 0): "2", (1, 0): "1", (0, 1): "1", (1, 1): "2"}  # (predicted, true)
-    assert axis.images[0].get_array().tolist() == [[2, 1], [1, 2]]
+    assert counts == {(0, 0): "2", (1, 0): "2", (0, 1): "1", (1, 1): "1"}  # (predicted, true)
+    assert axis.images[0].get_array().tolist() == [[2, 2], [1, 1]]
     assert (axis.get_xlabel(), axis.get_ylabel()) == ("predicted", "true")
     assert axis.get_title() == "Test pairs at threshold 0.70"
     many = confusion_matrix(np.ones(1234), np.ones(1234, dtype=int), 0.5)
@@ -63,7 +63,7 @@ def test_histogram_shares_add_up_to_one_for_each_class():
         height[to_hex(bar.get_facecolor())] += bar.get_height()
     assert height == {OTHER: pytest.approx(1), DUPLICATE: pytest.approx(1)}
     assert set(axis.lines[0].get_xdata()) == {0.45}
-    assert sorted(legend(axis)) == ["duplicate (4)", "not duplicate (3)", "threshold 0.45"]
+    assert sorted(legend(axis)) == ["duplicate (3)", "not duplicate (4)", "threshold 0.45"]
 
 
 def test_histogram_of_one_class_alone():
@@ -78,4 +78,4 @@ def test_precision_recall_encloses_the_average_precision_of_each_method():
     for line, scores in zip(axis.lines, (SCORES, -SCORES), strict=False):
         recall, precision = line.get_data()
         assert -np.sum(np.diff(recall) * precision[:-1]) == pytest.approx(average_precision_score(LABELS, scores))
-    assert set(axis.lines[2].get_ydata()) == {0.5}
+    assert set(axis.lines[2].get_ydata()) == {2 / 6}

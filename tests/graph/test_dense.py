@@ -26,6 +26,7 @@ def materialised(vectors: Tensor, inside: Tensor, power: int) -> Tensor:
 def test_kernel_by_hand():
     cosine = torch.tensor([1.0, 0.0, -1.0, 0.6, 1.0000002])
     assert kernel(cosine, 1).tolist() == pytest.approx([1, 0.5, 0, 0.8, 1])
+    assert kernel(cosine, 1).max() == 1  # not above it for a cosine that is, by rounding
     assert kernel(cosine, 2).tolist() == pytest.approx([1, 0.25, 0, 0.64, 1])
 
 

@@ -24,6 +24,7 @@ def test_a_weight_out_of_bounds_is_refused(lambda_text):
 def test_concat_starts_as_the_mean_and_can_learn_something_else():
     concat, z_text, z_graph = Concat(5), torch.randn(7, 5), torch.randn(7, 5)
     torch.testing.assert_close(concat(z_text, z_graph), WeightedSum(0.5)(z_text, z_graph))
+    torch.testing.assert_close(concat.linear(torch.cat([z_text, z_graph], dim=1)), (z_text + z_graph) / 2)
     with torch.no_grad():
         concat.linear.weight.copy_(torch.randn(5, 10))
         concat.linear.bias.copy_(torch.randn(5))
