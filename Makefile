@@ -28,7 +28,7 @@ check: install  ## format, lint and types
 	$(BIN)/mypy
 
 bench: install  ## time what is meant to be fast
-	$(BIN)/python -m pytest -m bench -s tests/benchmarks
+	$(BIN)/python tests/benchmarks/dense_graph.py
 
 clean:  ## remove the environment and all caches, not outputs/
 	rm -rf .venv build *.egg-info .coverage .mypy_cache .pytest_cache .ruff_cache

@@ -103,3 +103,5 @@ def _quieten() -> None:
     logging.getLogger("pytorch_lightning").setLevel(logging.WARNING)
     warnings.filterwarnings("ignore", message=".*does not have many workers.*")
     warnings.filterwarnings("ignore", message=".*smaller than the logging interval.*")
+    warnings.filterwarnings("ignore", message=".*is_leaf.*")
+    warnings.filterwarnings("ignore", message=".*exists and is not empty.*")

@@ -1,4 +1,4 @@
-"""A run on disk: checkpoints hold weights and plain numbers, the resolved configuration and versions lie beside them."""
+"""A run on disk: checkpoints hold weights and plain numbers; resolved configuration and versions lie beside them."""
 
 import json
 from importlib.metadata import version

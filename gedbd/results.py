@@ -1,6 +1,7 @@
 """The end of a run, shared by the doors: predictions, tables and figures, on disk, on screen and on the dashboard."""
 
 from pathlib import Path
+from typing import Literal
 
 import pandas as pd
 import pytorch_lightning as pl
@@ -18,7 +19,7 @@ def report(
     folder: Path, trainer: pl.Trainer, system: DuplicateSystem, data: DuplicateDataModule, console: Console
 ) -> pd.DataFrame:
     """Writes and shows the results of the pairs that were just scored; gives the table of methods."""
-    part, threshold, with_graph = data.evaluated[-1], float(system.threshold), system.branch is not None
+    part, threshold, with_graph = data.evaluated[-1], round(float(system.threshold), 6), system.branch is not None
     predictions = data.name_reports(pd.concat(system.scores.values()), "earlier", "later")
     predictions["predicted"] = (predictions["score"] >= threshold).astype(int)
     methods = compare_methods(predictions, part, threshold, with_graph)
@@ -46,10 +47,8 @@ def as_table(frame: pd.DataFrame, title: str) -> Table:
     """A table for the terminal, numbers with three decimals."""
     table = Table(title=title)
     for name in frame.columns:
-        numeric = pd.api.types.is_numeric_dtype(frame[name])
-        table.add_column(
-            name.replace("_", " "), justify="right" if numeric else "left", overflow="ellipsis", no_wrap=numeric
-        )
+        justify: Literal["left", "right"] = "right" if pd.api.types.is_numeric_dtype(frame[name]) else "left"
+        table.add_column(str(name).replace("_", " "), justify=justify, overflow="ellipsis", no_wrap=True)
     for row in frame.itertuples(index=False):
         table.add_row(*(f"{value:.3f}" if isinstance(value, float) else str(value) for value in row))
     return table

@@ -1,5 +1,6 @@
 """Train, validate and test: ``python -m gedbd.train``."""
 
+import os
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -40,7 +41,10 @@ OmegaConf.register_new_resolver("auto_precision", auto_precision)
 @door("train")
 def main(cfg: DictConfig) -> float:
     """Trains as configured, tests the best checkpoint, leaves a run folder, and returns the best validation F1."""
-    folder, console = Path(HydraConfig.get().runtime.output_dir), Console()
+    folder, console = (
+        Path(HydraConfig.get().runtime.output_dir),
+        Console(quiet=os.environ.get("LOCAL_RANK", "0") != "0"),
+    )
     if cfg.ckpt_path:
         check_resumable(cfg)
     if cfg.trainer.accelerator == "gpu" and not torch.accelerator.is_available():

@@ -97,7 +97,7 @@ def test_two_runs_of_one_seed_are_one(train):
 
 def test_resuming_with_other_options_is_refused(train, capsys):
     halted = train("trainer=smoke")
-    with pytest.raises(SystemExit, match=r"its run had loss=.*'margin': 0.5.*'margin': 0.1"):
+    with pytest.raises(SystemExit, match=r"its run had loss=.*'margin': 0.0.*'margin': 0.1"):
         train("loss.margin=0.1", f"ckpt_path={halted}/checkpoints/last.ckpt")
     with pytest.raises(SystemExit, match=r"ckpt_path=nowhere.ckpt: there is no such file"):
         train("ckpt_path=nowhere.ckpt")

@@ -33,9 +33,9 @@ class Batch(NamedTuple):
 class DuplicateDataModule(pl.LightningDataModule):
     """Pairs for training, reports for evaluation, and the graph.
 
-    A training batch is drawn from the pairs of the part ``train``; each of its reports is in it once, however many pairs
-    name it. The order of an epoch depends on the seed and the epoch alone. Evaluation needs no pairs in its batches:
-    every report of the wanted pairs is encoded once, and scores are read off afterwards.
+    A training batch is drawn from the pairs of the part ``train``; each of its reports is in it once, however many
+    pairs name it. The order of an epoch depends on the seed and the epoch alone. Evaluation needs no pairs in its
+    batches: every report of the wanted pairs is encoded once, and scores are read off afterwards.
 
     Args:
         corpus: The reports.
@@ -146,4 +146,3 @@ class DuplicateDataModule(pl.LightningDataModule):
             named[f"issue_id_{number}"] = chosen["issue_id"].to_numpy()
             named[f"title_{number}"] = chosen["title"].to_numpy()
         return named
-

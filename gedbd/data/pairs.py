@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from gedbd.data.corpus import Corpus
-from gedbd.data.splits import OUTSIDE, PARTS, PairSplit, Split
+from gedbd.data.splits import OUTSIDE, PARTS, TRAIN, PairSplit, Split
 
 ROUNDS = 200
 
@@ -44,12 +44,15 @@ class PairSampler:
 
     Args:
         negatives_per_positive: Anchor negatives for each positive pair.
+        negatives_in_evaluation: The same for validation and test pairs, if it is to differ: more of them make steadier
+            numbers, and cost little. ``PairSplit`` deals all pairs out alike and cannot heed it, and says so.
         random_negatives: Negatives drawn at random in all; the parts share them as they share the positives.
         fill_to: If given, more random negatives until there are this many pairs in all.
         seed: Fixes all draws.
     """
 
     negatives_per_positive: float = 1.0
+    negatives_in_evaluation: float | None = None
     random_negatives: int = 0
     fill_to: int | None = None
     seed: int = 0
@@ -70,12 +73,14 @@ class PairSampler:
         part = split.of_pairs(parts, earlier, later)
         kept = part != OUTSIDE
         notices = [] if kept.all() else [f"{(~kept).sum()} duplicate pairs cross the split and are left out"]
+        if isinstance(split, PairSplit) and self.negatives_in_evaluation is not None:
+            notices.append("split=pair deals all pairs out alike: pairs.negatives_in_evaluation is not heeded")
         draw = _Draw(corpus.group, parts, split, rng)
         positives = pd.DataFrame({"earlier": earlier[kept], "later": later[kept], "part": part[kept]})
         frames = [positives.assign(label=1, kind="positive")]
         for number in np.unique(part[kept]).tolist():
             mine = positives[positives["part"] == number]
-            anchor, extra = self._counts(len(mine), int((positives["part"] < number).sum()), len(positives))
+            anchor, extra = self._counts(number, len(mine), int((positives["part"] < number).sum()), len(positives))
             frames.append(draw(anchor, number, mine).assign(kind="anchor"))
             frames.append(draw(extra, number).assign(kind="random"))
             short = anchor + extra - len(frames[-1]) - len(frames[-2])
@@ -89,7 +94,7 @@ class PairSampler:
         pairs.attrs["notices"] = tuple(notices)
         return pairs[["earlier", "later", "label", "kind", "part"]]
 
-    def _counts(self, positives: int, before: int, all_positives: int) -> tuple[int, int]:
+    def _counts(self, part: int, positives: int, before: int, all_positives: int) -> tuple[int, int]:
         """Anchor and random negatives of one part, by its share of the positives; ``before`` are in earlier parts.
 
         Rounding where shares end, not the shares themselves, makes the parts add up to the total.
@@ -98,7 +103,10 @@ class PairSampler:
         def share(total: int) -> int:
             return round(total * (before + positives) / all_positives) - round(total * before / all_positives)
 
-        anchor = round(self.negatives_per_positive * positives)
+        ratio = self.negatives_in_evaluation
+        if part == TRAIN or ratio is None:
+            ratio = self.negatives_per_positive
+        anchor = round(ratio * positives)
         extra = share(self.random_negatives)
         if self.fill_to is not None:
             extra = max(extra, share(self.fill_to) - positives - anchor)

@@ -181,7 +181,7 @@ class DuplicateSystem(pl.LightningModule):
             pairs = self._data.pairs_of(part)
             rows = torch.from_numpy(pairs[["earlier", "later"]].to_numpy().T.copy()).to(distinct.device)
             index = torch.searchsorted(distinct, rows)
-            label = torch.from_numpy(pairs["label"].to_numpy(dtype=np.int64)).to(distinct.device)
+            label = torch.from_numpy(pairs["label"].to_numpy(dtype=np.int64, copy=True)).to(distinct.device)
             losses[part] = self.loss(z, index, label)
             scored[part] = pairs.assign(score=_cosine(z, index), score_text=_cosine(unit_text, index))
         return scored, losses

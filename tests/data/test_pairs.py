@@ -138,3 +138,13 @@ def test_a_part_without_positives_is_refused_by_name(make_corpus):
         PairSampler().sample(corpus, TimeSplit(0.6, 0.8))
     with pytest.raises(ValueError, match=r"part train of small has no duplicate pair"):
         PairSampler().sample(make_corpus([0, 1, 2, 3, 0, 1], days=range(6)), TimeSplit(0.5, 0.8))
+
+
+def test_evaluation_may_have_more_negatives_and_training_stays_the_same(make_corpus):
+    corpus = make_corpus([k // 2 for k in range(40)])
+    plain, wider = (PairSampler(negatives_in_evaluation=n).sample(corpus, TimeSplit()) for n in (None, 3))
+    for pairs, ratio in ((plain, 1), (wider, 3)):
+        for part in ("val", "test"):
+            label = pairs.loc[pairs["part"] == part, "label"]
+            assert (label == 0).sum() == ratio * (label == 1).sum()
+    pd.testing.assert_frame_equal(*(pairs[pairs["part"] == "train"] for pairs in (plain, wider)))

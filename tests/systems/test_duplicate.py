@@ -20,20 +20,7 @@ from gedbd.models.fusion import TextOnly, WeightedSum
 from gedbd.models.gcn import GraphBranch
 from gedbd.systems.duplicate import DuplicateSystem
 
-WORDS = [
-    "mail",
-    "folder",
-    "crash",
-    "search",
-    "attachment",
-    "printer",
-    "calendar",
-    "reply",
-    "theme",
-    "update",
-    "filter",
-    "password",
-]
+WORDS = ["mail", "folder", "crash", "search", "printer", "calendar", "reply", "theme", "update", "password"]
 SETTINGS = {"lr": 1e-3, "head_lr": 1e-3, "weight_decay": 0.0, "warmup_steps": 0, "seed": 0}
 
 

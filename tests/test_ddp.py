@@ -1,0 +1,40 @@
+"""Two processes with half the batch each train as one process does."""
+
+import os
+import subprocess
+import sys
+
+import pandas as pd
+import torch
+
+OPTIONS = [
+    "encoder=tiny",
+    "encoder.dropout=0",
+    "trainer.accelerator=cpu",
+    "trainer.max_epochs=2",
+    "trainer.enable_progress_bar=false",
+    "graph=knn",
+    "optimizer.lr=1e-3",
+]
+
+
+def test_two_processes_agree_with_one(tmp_path):
+    environment = os.environ | {"GEDBD_CACHE": str(tmp_path / "cache"), "OMP_NUM_THREADS": "1"}
+    for folder, more in {
+        "one": ["batch_size=28"],
+        "two": ["batch_size=14", "trainer=ddp", "trainer.devices=2"],
+    }.items():
+        command = [sys.executable, "-m", "gedbd.train", *OPTIONS, *more, f"hydra.run.dir={folder}"]
+        subprocess.run(command, cwd=tmp_path, env=environment, check=True, capture_output=True, timeout=120)
+
+    one, two = (pd.read_csv(tmp_path / folder / "metrics.csv") for folder in ("one", "two"))
+    shared = [name for name in one.columns if "second" not in name]
+    pd.testing.assert_frame_equal(two[shared], one[shared], check_exact=False, rtol=0, atol=1e-5)
+    states = [
+        torch.load(tmp_path / folder / "checkpoints" / "last.ckpt", weights_only=True)["state_dict"]
+        for folder in ("one", "two")
+    ]
+    for key, value in states[0].items():
+        torch.testing.assert_close(states[1][key], value, rtol=0, atol=1e-5, msg=key)
+    results = [pd.read_csv(tmp_path / folder / "results.csv") for folder in ("one", "two")]
+    pd.testing.assert_frame_equal(results[1], results[0], check_exact=False, rtol=0, atol=1e-5)

@@ -1,0 +1,42 @@
+"""The commands that the README shows can be given as they stand."""
+
+import re
+import shlex
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+from hydra import compose, initialize_config_dir
+
+from gedbd.config import CONF_DIR
+
+ROOT = Path(__file__).parent.parent
+TEXT = (ROOT / "README.md").read_text()
+COMMANDS = sorted(set(re.findall(r"^(python -m gedbd[^#\n]*?)\s*(?:#.*)?$", TEXT, flags=re.MULTILINE)))
+
+
+def test_readme_shows_every_door():
+    doors = {path.stem for path in Path(CONF_DIR).glob("*.yaml")}
+    assert doors == {command.split()[2].removeprefix("gedbd.") for command in COMMANDS}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_command_composes(command):
+    _, _, module, *options = shlex.split(command)
+    assert callable(import_module(module).main)
+    single = [option.split(",")[0] for option in options if option != "-m"]
+    with initialize_config_dir(CONF_DIR, version_base="1.3"):
+        compose(module.removeprefix("gedbd."), overrides=single)
+
+
+def test_readme_names_every_option():
+    for folder in (path for path in Path(CONF_DIR).iterdir() if path.is_dir()):
+        row = re.search(rf"^\| `{folder.name}` \|(.*?)\|", TEXT, flags=re.MULTILINE)
+        assert row, folder.name
+        assert set(re.findall(r"`(\w+)`", row[1])) == {path.stem for path in folder.glob("*.yaml")} - {"titles"}
+
+
+def test_make_targets_exist():
+    targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), flags=re.MULTILINE))
+    assert {"help", "install", "demo", "test", "check", "bench", "clean"} <= targets
+    assert set(re.findall(r"^make (\w+)", TEXT, flags=re.MULTILINE)) <= targets
