@@ -6,13 +6,17 @@ from typing import Literal
 import pandas as pd
 import pytorch_lightning as pl
 from pytorch_lightning.loggers import WandbLogger
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from gedbd.data.datamodule import DuplicateDataModule
 from gedbd.evaluation.figures import training_curves
 from gedbd.evaluation.outputs import compare_methods, draw_figures, example_pairs, write_outputs
 from gedbd.systems.duplicate import DuplicateSystem
+
+LONGEST_WHOLE = 26
 
 
 def report(
@@ -44,11 +48,14 @@ def report(
 
 
 def as_table(frame: pd.DataFrame, title: str) -> Table:
-    """A table for the terminal, numbers with three decimals."""
-    table = Table(title=title)
-    for name in frame.columns:
+    """A table for the terminal: numbers with three decimals; only long texts such as titles give way to fit."""
+    table = Table(title=title, box=SIMPLE_HEAD, padding=0)
+    cells = [[f"{value:.3f}" if isinstance(value, float) else str(value) for value in row] for row in frame.to_numpy()]
+    for place, name in enumerate(frame.columns):
+        heading = str(name).replace("_", " ")
+        widest = max(len(text) for text in [*heading.split(), *(row[place] for row in cells)])
         justify: Literal["left", "right"] = "right" if pd.api.types.is_numeric_dtype(frame[name]) else "left"
-        table.add_column(str(name).replace("_", " "), justify=justify, overflow="ellipsis", no_wrap=True)
-    for row in frame.itertuples(index=False):
-        table.add_row(*(f"{value:.3f}" if isinstance(value, float) else str(value) for value in row))
+        table.add_column(heading, justify=justify, width=widest if widest <= LONGEST_WHOLE else None)
+    for row in cells:
+        table.add_row(*map(escape, row))
     return table

@@ -56,7 +56,7 @@ def test_run_folder_holds_what_it_promises(train):
     assert set(predictions["part"]) == {"val", "test"}
     assert (predictions.loc[predictions["kind"] == "positive", "label"] == 1).all()
     methods = pd.read_csv(folder / "results.csv")
-    expected = ["fine-tuned, text + graph", "fine-tuned, text alone", "frozen encoder", "always duplicate"]
+    expected = ["text + graph", "text alone", "frozen encoder", "always duplicate"]
     assert list(methods["method"]) == expected
     test = predictions[predictions["part"] == "test"]
     hits = ((test["predicted"] == 1) & (test["label"] == 1)).sum()

@@ -11,7 +11,7 @@ from gedbd.evaluation import figures
 from gedbd.evaluation.pairwise import pairwise_metrics
 from gedbd.evaluation.threshold import best_threshold
 
-FUSED, TEXT, FROZEN, ALWAYS = "fine-tuned, text + graph", "fine-tuned, text alone", "frozen encoder", "always duplicate"
+FUSED, TEXT, FROZEN, ALWAYS = "text + graph", "text alone", "frozen encoder", "always duplicate"
 SCORES = {FUSED: "score", TEXT: "score_text", FROZEN: "score_frozen"}
 
 
