@@ -1,12 +1,13 @@
-"""What happens beside training: the table of epochs."""
+"""What happens beside training: the table of epochs, early stopping, checkpoints."""
 
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytorch_lightning as pl
-from pytorch_lightning.callbacks import Checkpoint
+from pytorch_lightning.callbacks import Callback, Checkpoint, EarlyStopping, ModelCheckpoint
 
 from gedbd.data.datamodule import Batch
 
@@ -58,3 +59,16 @@ class EpochTable(Checkpoint):
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Takes up the rows of the run that is resumed."""
         self.rows = list(state_dict["rows"])
+
+
+def training_callbacks(folder: Path, patience: int) -> list[Callback]:
+    """Early stopping, the epoch table, and the best and the last checkpoint, all at the end of an epoch."""
+    checkpoint = partial(
+        ModelCheckpoint, folder / "checkpoints", save_on_train_epoch_end=True, enable_version_counter=False
+    )
+    return [
+        EarlyStopping("val/loss", patience=patience, check_on_train_epoch_end=True),
+        EpochTable(folder / "metrics.csv"),
+        checkpoint("best", monitor="val/loss", save_weights_only=True),
+        checkpoint("last"),
+    ]

@@ -3,12 +3,15 @@
 import functools
 import os
 from collections.abc import Callable
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import hydra
 from hydra.errors import InstantiationException
-from omegaconf import DictConfig, MissingMandatoryValue
+from omegaconf import DictConfig, MissingMandatoryValue, OmegaConf
+
+from gedbd.data.readers.tabular import corpus_name
 
 PACKAGE_DIR = Path(__file__).resolve().parent
 INSTALLED_CONF = PACKAGE_DIR / "conf"
@@ -42,3 +45,22 @@ def door(config_name: str) -> Callable[[Task], Callable[..., Any]]:
         return hydra.main(version_base="1.3", config_path=CONF_DIR, config_name=config_name)(guarded)
 
     return decorate
+
+
+def run_dir(ckpt_path: str | None, dataset: str | None, path: str | None, encoder: str) -> str:
+    """Folder of a new run, or of the run whose checkpoint is taken up."""
+    if ckpt_path:
+        return str(Path(ckpt_path).parent.parent)
+    name = dataset or corpus_name(Path(str(path)))
+    return f"outputs/{name}/{encoder}/{datetime.now():%Y-%m-%d_%H-%M-%S}"
+
+
+def auto_precision() -> str:
+    """Bfloat16 on a GPU that has it; CPUs without matrix units are slower in it."""
+    import torch
+
+    return "bf16-mixed" if torch.cuda.is_available() and torch.cuda.is_bf16_supported() else "32-true"
+
+
+OmegaConf.register_new_resolver("run_dir", run_dir, use_cache=True)
+OmegaConf.register_new_resolver("auto_precision", auto_precision)

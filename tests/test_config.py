@@ -1,3 +1,6 @@
+import tomllib
+from pathlib import Path
+
 import pytest
 from hydra.utils import instantiate
 from omegaconf import MISSING, OmegaConf
@@ -46,3 +49,13 @@ def test_full_errors_on_request_and_for_our_own_mistakes(monkeypatch):
 def test_the_configuration_lies_where_it_is_said_to():
     assert CONF_DIR.endswith("conf")
     assert OmegaConf.load(f"{CONF_DIR}/dataset/demo.yaml").name == "demo"
+
+
+def test_every_folder_is_packaged():
+    root = Path(CONF_DIR).parent
+    listed = tomllib.loads((root / "pyproject.toml").read_text())["tool"]["setuptools"]["packages"]
+    code = {path.parent for path in root.glob("gedbd/**/__init__.py")}
+    settings = {path.parent for path in root.glob("conf/**/*.yaml")}
+    expected = {".".join(folder.relative_to(root).parts) for folder in code}
+    expected |= {".".join(("gedbd", *folder.relative_to(root).parts)) for folder in settings}
+    assert set(listed) == expected

@@ -88,6 +88,13 @@ def test_resumed_run_equals_uninterrupted_run(train):
         assert all(torch.equal(value, weights(halted, name)[key]) for key, value in weights(whole, name).items())
 
 
+def test_resuming_a_finished_run_tests_it_again(train):
+    folder = train("trainer.max_epochs=1")
+    before = pd.read_csv(folder / "results.csv")
+    train("trainer.max_epochs=1", f"ckpt_path={folder}/checkpoints/last.ckpt")
+    pd.testing.assert_frame_equal(pd.read_csv(folder / "results.csv"), before)
+
+
 def test_two_runs_of_one_seed_are_one(train):
     first, second = train("trainer=smoke", folder="first"), train("trainer=smoke", folder="second")
     assert all(torch.equal(value, weights(second)[key]) for key, value in weights(first).items())
@@ -160,6 +167,7 @@ def test_sweep_gives_a_folder_a_run_and_a_summary(run, tmp_path, capsys):
     [
         (["split.val_from=0.9"], "leaves a part empty"),
         (["split.test_from=2031-01-01"], "leaves a part empty"),
+        (["+trainer.limit_val_batches=1"], "reports were not encoded"),
         (["graph.pca_dim=0"], "graph.pca_dim=0 must lie between 1 and"),
         (["graph.scope=some"], "graph.scope=some is unknown"),
         (["graph.features=ones"], "graph.features=ones is unknown"),

@@ -67,12 +67,14 @@ class DuplicateSystem(pl.LightningModule):
         self.train()  # pretrained encoders come in evaluation mode, and Lightning leaves modes as they are
 
     def forward(self, n_id: Tensor, z_text: Tensor) -> Tensor:
-        """Unit vectors of distinct reports: ``(U,), (U, D) -> (U, D)``."""
+        """Unit vectors of distinct reports, ``(U,), (U, D) -> (U, D)``. Training keeps ``z_text`` in the node memory."""
         if self.branch is None:
             fused: Tensor = self.fusion(z_text)
             return fused
         every_id, every_z = self._everyone(n_id, z_text)
         z_graph = self.branch(every_id, every_z)[torch.searchsorted(every_id, n_id)]
+        if self.training:
+            self.branch.memory.write(every_id, every_z)
         fused = self.fusion(z_text, z_graph)
         return fused
 
@@ -82,8 +84,6 @@ class DuplicateSystem(pl.LightningModule):
         z_text = self.encoder(batch.input_ids, batch.attention_mask)
         z = self(batch.n_id, z_text)
         loss = self.loss(z, batch.edge_label_index, batch.edge_label)
-        if self.branch is not None:
-            self.branch.memory.write(*self._everyone(batch.n_id, z_text.detach()))
         self.log("train/loss", loss, on_step=False, on_epoch=True, batch_size=len(batch.edge_label), sync_dist=True)
         cosine = (z[batch.edge_label_index[0]] * z[batch.edge_label_index[1]]).sum(-1)
         self._seen.append((cosine.detach(), batch.edge_label))
@@ -180,7 +180,9 @@ class DuplicateSystem(pl.LightningModule):
         for part in parts:
             pairs = self._data.pairs_of(part)
             rows = torch.from_numpy(pairs[["earlier", "later"]].to_numpy().T.copy()).to(distinct.device)
-            index = torch.searchsorted(distinct, rows)
+            index = torch.searchsorted(distinct, rows).clamp(max=len(distinct) - 1)
+            if not torch.equal(distinct[index], rows):
+                raise ValueError("reports were not encoded: leave out trainer.limit_val_batches and limit_test_batches")
             label = torch.from_numpy(pairs["label"].to_numpy(dtype=np.int64, copy=True)).to(distinct.device)
             losses[part] = self.loss(z, index, label)
             scored[part] = pairs.assign(score=_cosine(z, index), score_text=_cosine(unit_text, index))
