@@ -21,6 +21,7 @@ from gedbd.data.tokens import tokenize
 from gedbd.graph.titles import reduce_titles
 from gedbd.models.encoder import TextEncoder
 from gedbd.models.frozen import frozen_vectors
+from gedbd.models.fusion import TextOnly
 from gedbd.models.gcn import GraphBranch
 from gedbd.systems.duplicate import DuplicateSystem
 
@@ -28,7 +29,7 @@ from gedbd.systems.duplicate import DuplicateSystem
 def build(
     cfg: DictConfig, console: Console, parts: tuple[str, ...] = ("val", "test")
 ) -> tuple[DuplicateDataModule, DuplicateSystem]:
-    """Reads the corpus, draws the pairs, builds graph and model; cheap checks come before long work.
+    """Reads the corpus, draws the pairs, builds graph and model; what can be refused is, before the long work.
 
     Args:
         cfg: The composed configuration of ``conf/train.yaml``.
@@ -39,34 +40,45 @@ def build(
     seed_everything(cfg.seed, verbose=False)
     corpus: Corpus = instantiate(cfg.dataset)
     split = instantiate(cfg.split)
+    report_parts = split.of_reports(corpus)
     pairs = instantiate(cfg.pairs).sample(corpus, split)
     for notice in (*corpus.notices, *pairs.attrs["notices"]):
         console.print(f"{corpus.name}: {notice}", markup=False, highlight=False)
     fusion, loss = instantiate(cfg.fusion), instantiate(cfg.loss)
     encoder, tokenizer = instantiate(cfg.encoder)
-    texts = instantiate(cfg.text)(corpus.reports)
-    with_graph = cfg.graph.rule is not None and fusion.uses_graph
-    fill = with_graph and cfg.graph.features == "text"
-    pairs["score_frozen"] = np.nan
-    rows = np.arange(len(corpus)) if fill else _rows(pairs[pairs["part"].isin(parts)])
-    max_tokens, cache_dir = cfg.encoder.max_tokens, cfg.cache_dir
-    vectors = frozen_vectors([texts[row] for row in rows], encoder, tokenizer, max_tokens, cache_dir, "encode reports")
-    _score_frozen(pairs, parts, rows, vectors)
-    branch, split_parts = None, split.of_reports(corpus)
-    if with_graph:
-        graph = _graph(cfg, corpus, split_parts == TRAIN, (encoder, tokenizer))
+    branch = None
+    if cfg.graph.rule is not None and fusion.uses_graph:
+        graph = _graph(cfg, corpus, report_parts == TRAIN, (encoder, tokenizer))
         branch = GraphBranch(graph, len(corpus), cfg.encoder.dim, cfg.graph.features)
-        if fill:
-            branch.memory.write(torch.arange(len(corpus)), encoder.projection(torch.from_numpy(vectors)))
-    tokens = tokenize(texts, tokenizer, max_tokens)
+    texts = instantiate(cfg.text)(corpus.reports)
+    tokens = tokenize(texts, tokenizer, cfg.encoder.max_tokens)
+    _read_untrained(cfg, pairs, parts, texts, (encoder, tokenizer), branch)
     adjacency = branch.adjacency if branch else None
-    data = DuplicateDataModule(corpus, tokens, split_parts, pairs, adjacency, cfg.batch_size, cfg.seed)
-    return data, DuplicateSystem(
-        encoder, branch, fusion if branch else instantiate(TEXT_ONLY), loss, **cfg.optimizer, seed=cfg.seed
-    )
+    data = DuplicateDataModule(corpus, tokens, report_parts, pairs, adjacency, cfg.batch_size, cfg.seed)
+    fusion = fusion if branch else TextOnly()
+    return data, DuplicateSystem(encoder, branch, fusion, loss, **cfg.optimizer, seed=cfg.seed)
 
 
-TEXT_ONLY = {"_target_": "gedbd.models.fusion.TextOnly"}
+def _read_untrained(
+    cfg: DictConfig,
+    pairs: pd.DataFrame,
+    parts: tuple[str, ...],
+    texts: list[str],
+    reader: tuple[TextEncoder, PreTrainedTokenizerBase],
+    branch: GraphBranch | None,
+) -> None:
+    """Reads reports with the encoder as it came: for its scores of the wanted pairs, and for the graph's first rows."""
+    fill = branch is not None and not branch.memory.learnable
+    chosen = pairs["part"].isin(parts)
+    rows = np.arange(len(texts)) if fill else np.unique(pairs.loc[chosen, ["earlier", "later"]].to_numpy())
+    encoder, tokenizer = reader
+    wanted = [texts[row] for row in rows]
+    vectors = frozen_vectors(wanted, encoder, tokenizer, cfg.encoder.max_tokens, cfg.cache_dir, "encode reports")
+    unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True).clip(1e-12)
+    earlier, later = (np.searchsorted(rows, pairs.loc[chosen, side].to_numpy()) for side in ("earlier", "later"))
+    pairs.loc[chosen, "score_frozen"] = (unit[earlier] * unit[later]).sum(axis=1)
+    if fill and branch is not None:
+        branch.memory.write(torch.from_numpy(rows), encoder.projection(torch.from_numpy(vectors)))
 
 
 def _graph(
@@ -82,18 +94,6 @@ def _graph(
     rule = instantiate(cfg.graph.rule)
     graph: nn.Module = rule(reduce_titles(vectors, training, cfg.graph.pca_dim), torch.from_numpy(inside))
     return graph
-
-
-def _rows(pairs: pd.DataFrame) -> np.ndarray:
-    return np.unique(pairs[["earlier", "later"]].to_numpy())
-
-
-def _score_frozen(pairs: pd.DataFrame, parts: tuple[str, ...], rows: np.ndarray, vectors: np.ndarray) -> None:
-    """Fills ``score_frozen`` of some parts with the cosine of the untrained encoder's vectors."""
-    unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True).clip(1e-12)
-    chosen = pairs["part"].isin(parts)
-    earlier, later = (np.searchsorted(rows, pairs.loc[chosen, side].to_numpy()) for side in ("earlier", "later"))
-    pairs.loc[chosen, "score_frozen"] = (unit[earlier] * unit[later]).sum(axis=1)
 
 
 def _quieten() -> None:

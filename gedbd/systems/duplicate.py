@@ -67,7 +67,7 @@ class DuplicateSystem(pl.LightningModule):
         self.train()  # pretrained encoders come in evaluation mode, and Lightning leaves modes as they are
 
     def forward(self, n_id: Tensor, z_text: Tensor) -> Tensor:
-        """Unit vectors of distinct reports, ``(U,), (U, D) -> (U, D)``. Training keeps ``z_text`` in the node memory."""
+        """Unit vectors of distinct reports, ``(U,), (U, D) -> (U, D)``; training keeps ``z_text`` in node memory."""
         if self.branch is None:
             fused: Tensor = self.fusion(z_text)
             return fused
