@@ -6,6 +6,7 @@ it.
 """
 
 import hashlib
+import os
 import sqlite3
 from pathlib import Path
 
@@ -71,7 +72,7 @@ def _encode(
     texts: dict[bytes, str], encoder: TextEncoder, tokens: TokenTable, cache: sqlite3.Connection, label: str
 ) -> dict[bytes, np.ndarray]:
     """Encodes in order of length, so that little is padded, and stores as it goes."""
-    device = "cuda" if torch.cuda.is_available() else "cpu"
+    device = f"cuda:{os.environ.get('LOCAL_RANK', 0)}" if torch.cuda.is_available() else "cpu"
     was_training, home = encoder.training, next(encoder.parameters()).device
     encoder.to(device).eval()
     keys, order = list(texts), np.argsort(-tokens.lengths, kind="stable")
