@@ -10,6 +10,7 @@ import pytorch_lightning as pl
 from pytorch_lightning.callbacks import Callback, Checkpoint, EarlyStopping, ModelCheckpoint
 
 from gedbd.data.datamodule import Batch
+from gedbd.evaluation.pairwise import METRICS
 
 
 class EpochTable(Checkpoint):
@@ -61,14 +62,23 @@ class EpochTable(Checkpoint):
         self.rows = list(state_dict["rows"])
 
 
-def training_callbacks(folder: Path, patience: int) -> list[Callback]:
+def training_callbacks(folder: Path, monitor: str, patience: int) -> list[Callback]:
     """Early stopping, the epoch table, and the best and the last checkpoint, all at the end of an epoch."""
+    mode = direction(monitor)
     checkpoint = partial(
         ModelCheckpoint, folder / "checkpoints", save_on_train_epoch_end=True, enable_version_counter=False
     )
     return [
-        EarlyStopping("val/loss", patience=patience, check_on_train_epoch_end=True),
+        EarlyStopping(monitor, patience=patience, mode=mode, check_on_train_epoch_end=True),
         EpochTable(folder / "metrics.csv"),
-        checkpoint("best", monitor="val/loss", save_weights_only=True),
+        checkpoint("best", monitor=monitor, mode=mode, save_weights_only=True),
         checkpoint("last"),
     ]
+
+
+def direction(monitor: str) -> str:
+    """Whether the best value of a logged metric is its smallest (``min``) or its largest (``max``)."""
+    names = [f"val/{name}" for name in ("loss", *METRICS)]
+    if monitor not in names:
+        raise ValueError(f"monitor={monitor} is not logged: choose one of {', '.join(names)}")
+    return "min" if monitor == "val/loss" else "max"

@@ -27,11 +27,12 @@ def main(cfg: DictConfig) -> float:
         check_resumable(cfg)
     if cfg.trainer.accelerator == "gpu" and not torch.accelerator.is_available():
         raise ValueError("trainer.accelerator=gpu, but torch finds no GPU on this machine: choose trainer=default")
+    callbacks = training_callbacks(folder, cfg.monitor, cfg.patience)
     data, system = build(cfg, console)
     trainer: pl.Trainer = instantiate(
         cfg.trainer,
         logger=instantiate(cfg.logger) or False,
-        callbacks=training_callbacks(folder, cfg.patience),
+        callbacks=callbacks,
         default_root_dir=folder,
         num_sanity_val_steps=0,
         use_distributed_sampler=False,
@@ -48,7 +49,8 @@ def main(cfg: DictConfig) -> float:
     if trainer.is_global_zero:
         report(folder, trainer, system, data, console)
     epochs = pd.read_csv(folder / "metrics.csv")
-    return float(epochs["val/f1"][epochs["val/loss"].argmin()])
+    best = epochs[cfg.monitor].argmin() if cfg.monitor == "val/loss" else epochs[cfg.monitor].argmax()
+    return float(epochs["val/f1"][best])
 
 
 if __name__ == "__main__":
