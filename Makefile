@@ -20,7 +20,7 @@ demo: install  ## train on the bundled corpus and show the results
 	$(BIN)/python -m gedbd.train
 
 test: install  ## run the tests that need no more than three minutes
-	$(BIN)/python -m pytest -m 'not slow' --cov=gedbd --cov-report=term:skip-covered --cov-fail-under=90
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m 'not slow' -n 2 --cov=gedbd --cov-report=term:skip-covered --cov-fail-under=90
 
 check: install  ## format, lint and types
 	$(BIN)/ruff format --check
