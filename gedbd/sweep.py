@@ -24,7 +24,9 @@ class SweepTable(Callback):
         if rows:
             summary = pd.DataFrame(rows)
             summary.to_csv(folder / "summary.csv", index=False)
-            console.print(as_table(summary, f"{len(rows)} of {len(runs)} runs in {folder}"))
+            settings = summary.columns[1 : summary.columns.get_loc("threshold")]
+            alike = [name for name in settings if summary[name].nunique() == 1]
+            console.print(as_table(summary.drop(columns=alike), f"{len(rows)} of {len(runs)} runs in {folder}"))
 
     @staticmethod
     def _row(run: Path) -> dict[str, Any]:
