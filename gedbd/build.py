@@ -2,6 +2,7 @@
 
 import logging
 import warnings
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -16,14 +17,50 @@ from transformers.utils import logging as hf_logging
 
 from gedbd.data.corpus import Corpus
 from gedbd.data.datamodule import DuplicateDataModule
-from gedbd.data.splits import TRAIN
+from gedbd.data.splits import PARTS, TRAIN
 from gedbd.data.tokens import tokenize
+from gedbd.evaluation.ranking import Queries, find_queries
 from gedbd.graph.titles import reduce_titles
 from gedbd.models.encoder import TextEncoder
-from gedbd.models.frozen import frozen_vectors
+from gedbd.models.frozen import frozen_vectors, unit_rows
 from gedbd.models.fusion import TextOnly
 from gedbd.models.gcn import GraphBranch
 from gedbd.systems.duplicate import DuplicateSystem
+
+
+class Material(NamedTuple):
+    """What training and baselines start from: reports, their parts, the pairs, and what is ranked in each part."""
+
+    corpus: Corpus
+    parts: np.ndarray
+    pairs: pd.DataFrame
+    queries: dict[str, Queries]
+
+
+def read_material(cfg: DictConfig, console: Console) -> Material:
+    """Reads the corpus, splits it, draws pairs and finds queries, and tells what was met.
+
+    Args:
+        cfg: A configuration with the sections dataset, split, labels, pairs and ranking.
+        console: Where notices go.
+    """
+    seed_everything(cfg.seed, verbose=False)
+    corpus: Corpus = instantiate(cfg.dataset)
+    split = instantiate(cfg.split)
+    parts = split.of_reports(corpus)
+    pairs = instantiate(cfg.pairs).sample(corpus, split, instantiate(cfg.labels).known(corpus, parts))
+    notices, queries = [*corpus.notices, *pairs.attrs["notices"]], {}
+    for part in cfg.ranking.parts:
+        if part not in PARTS:
+            raise ValueError(f"ranking.parts={list(cfg.ranking.parts)}: {part} is unknown: choose {', '.join(PARTS)}")
+        found = find_queries(corpus, parts == PARTS.index(part), cfg.ranking.window_days)
+        if len(found):
+            queries[part] = found
+        else:
+            notices.append(f"no report of part {part} has an earlier duplicate: there is no ranking")
+    for notice in notices:
+        console.print(f"{corpus.name}: {notice}", markup=False, highlight=False)
+    return Material(corpus, parts, pairs, queries)
 
 
 def build(
@@ -36,14 +73,8 @@ def build(
         console: Where notices go.
         parts: The parts whose pairs are to be scored, by the frozen encoder too.
     """
-    _quieten()
-    seed_everything(cfg.seed, verbose=False)
-    corpus: Corpus = instantiate(cfg.dataset)
-    split = instantiate(cfg.split)
-    report_parts = split.of_reports(corpus)
-    pairs = instantiate(cfg.pairs).sample(corpus, split)
-    for notice in (*corpus.notices, *pairs.attrs["notices"]):
-        console.print(f"{corpus.name}: {notice}", markup=False, highlight=False)
+    quieten()
+    corpus, report_parts, pairs, queries = read_material(cfg, console)
     fusion, loss = instantiate(cfg.fusion), instantiate(cfg.loss)
     encoder, tokenizer = instantiate(cfg.encoder)
     branch = None
@@ -52,31 +83,31 @@ def build(
         branch = GraphBranch(graph, len(corpus), cfg.encoder.dim, cfg.graph.features)
     texts = instantiate(cfg.text)(corpus.reports)
     tokens = tokenize(texts, tokenizer, cfg.encoder.max_tokens)
-    _read_untrained(cfg, pairs, parts, texts, (encoder, tokenizer), branch)
     adjacency = branch.adjacency if branch else None
-    data = DuplicateDataModule(corpus, tokens, report_parts, pairs, adjacency, cfg.batch_size, cfg.seed)
+    data = DuplicateDataModule(corpus, tokens, report_parts, pairs, adjacency, cfg.batch_size, cfg.seed, queries)
+    _read_untrained(cfg, data, parts, texts, (encoder, tokenizer), branch)
     fusion = fusion if branch else TextOnly()
     return data, DuplicateSystem(encoder, branch, fusion, loss, **cfg.optimizer, seed=cfg.seed)
 
 
 def _read_untrained(
     cfg: DictConfig,
-    pairs: pd.DataFrame,
+    data: DuplicateDataModule,
     parts: tuple[str, ...],
     texts: list[str],
     reader: tuple[TextEncoder, PreTrainedTokenizerBase],
     branch: GraphBranch | None,
 ) -> None:
-    """Reads reports with the encoder as it came: for its scores of the wanted pairs, and for the graph's first rows."""
+    """Reads reports with the encoder as it came: for its scores of the wanted parts, and for the graph's first rows."""
     fill = branch is not None and not branch.memory.learnable
-    chosen = pairs["part"].isin(parts)
-    rows = np.arange(len(texts)) if fill else np.unique(pairs.loc[chosen, ["earlier", "later"]].to_numpy())
+    rows = np.arange(len(texts)) if fill else data.needed(*parts)
     encoder, tokenizer = reader
     wanted = [texts[row] for row in rows]
     vectors = frozen_vectors(wanted, encoder, tokenizer, cfg.encoder.max_tokens, cfg.cache_dir, "encode reports")
-    unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True).clip(1e-12)
-    earlier, later = (np.searchsorted(rows, pairs.loc[chosen, side].to_numpy()) for side in ("earlier", "later"))
-    pairs.loc[chosen, "score_frozen"] = (unit[earlier] * unit[later]).sum(axis=1)
+    data.frozen = rows, unit_rows(vectors)
+    chosen = data.pairs["part"].isin(parts)
+    earlier, later = (np.searchsorted(rows, data.pairs.loc[chosen, side].to_numpy()) for side in ("earlier", "later"))
+    data.pairs.loc[chosen, "score_frozen"] = (data.frozen[1][earlier] * data.frozen[1][later]).sum(axis=1)
     if fill and branch is not None:
         branch.memory.write(torch.from_numpy(rows), encoder.projection(torch.from_numpy(vectors)))
 
@@ -96,7 +127,7 @@ def _graph(
     return graph
 
 
-def _quieten() -> None:
+def quieten() -> None:
     """Hides what libraries say about themselves: loading bars, device lists, advice on loader processes."""
     hf_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     hf_logging.set_verbosity_error()  # type: ignore[no-untyped-call]

@@ -10,6 +10,7 @@ import pytorch_lightning as pl
 from pytorch_lightning.callbacks import Callback, Checkpoint, EarlyStopping, ModelCheckpoint
 
 from gedbd.data.datamodule import Batch
+from gedbd.evaluation import ranking
 from gedbd.evaluation.pairwise import METRICS
 
 
@@ -78,7 +79,7 @@ def training_callbacks(folder: Path, monitor: str, patience: int) -> list[Callba
 
 def direction(monitor: str) -> str:
     """Whether the best value of a logged metric is its smallest (``min``) or its largest (``max``)."""
-    names = [f"val/{name}" for name in ("loss", *METRICS)]
+    names = [f"val/{name}" for name in ("loss", *METRICS, *ranking.METRICS)]
     if monitor not in names:
         raise ValueError(f"monitor={monitor} is not logged: choose one of {', '.join(names)}")
     return "min" if monitor == "val/loss" else "max"

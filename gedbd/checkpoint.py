@@ -14,11 +14,12 @@ from gedbd.data.datamodule import DuplicateDataModule
 from gedbd.systems.duplicate import DuplicateSystem
 
 PACKAGES = ("gedbd", "torch", "pytorch-lightning", "torch-geometric", "transformers", "numpy", "pandas")
-MAY_DIFFER = ("ckpt_path", "trainer", "logger", "patience", "cache_dir", "data_dir")
+MAY_DIFFER = ("ckpt_path", "seeds", "trainer", "logger", "patience", "cache_dir", "data_dir")
 
 
 def save_run(folder: Path, cfg: DictConfig, corpus: Corpus) -> None:
     """Writes ``config.yaml``, resolved, and ``versions.json`` with the corpus' fingerprint."""
+    folder.mkdir(parents=True, exist_ok=True)
     (folder / "config.yaml").write_text(OmegaConf.to_yaml(cfg, resolve=True))
     about = {"corpus": corpus.fingerprint, "packages": {name: version(name) for name in PACKAGES}}
     (folder / "versions.json").write_text(json.dumps(about, indent=2) + "\n")
@@ -62,13 +63,34 @@ def load_run(
     cfg = _read_config(folder)
     if not path.is_file():
         raise ValueError(f"run={folder}: there is no {path.name} in its checkpoints")
-    cfg.cache_dir = cache_dir
+    cfg.cache_dir, cfg.ranking.parts = cache_dir, [part]
     data, system = build(cfg, console, ("val", part))
-    trained_on = json.loads((folder / "versions.json").read_text())["corpus"]
-    if data.corpus.fingerprint != trained_on:
-        raise ValueError(f"run={folder}: the corpus {data.corpus.name} has changed since the run was trained")
+    check_corpus(folder, data.corpus)
     system.load_state_dict(torch.load(path, map_location="cpu", weights_only=True)["state_dict"])
     return cfg, data, system
+
+
+def check_corpus(folder: Path, corpus: Corpus) -> None:
+    """Raises ValueError if a corpus is not the one that a run was trained on."""
+    if corpus.fingerprint != json.loads((folder / "versions.json").read_text())["corpus"]:
+        raise ValueError(f"run={folder}: the corpus {corpus.name} has changed since the run was trained")
+
+
+def use_run(cfg: DictConfig, folder: Path) -> None:
+    """Makes a baseline read reports as a run's trained encoder does.
+
+    Raises:
+        ValueError: If the folder is no run, or was trained on other parts of the corpus or other labels.
+    """
+    saved, path = _read_config(folder), folder / "checkpoints" / "best.ckpt"
+    if not path.is_file():
+        raise ValueError(f"run={folder}: there is no {path.name} in its checkpoints")
+    for key in ("split", "labels"):
+        here = OmegaConf.to_container(cfg[key], resolve=True)
+        if here != OmegaConf.to_container(saved[key], resolve=True):
+            raise ValueError(f"run={folder} was trained with {key}={saved[key]}, here it is {here}: give the same")
+    cfg.encoder, cfg.text = saved.encoder, saved.text
+    cfg.baselines.frozen.checkpoint = str(path)
 
 
 def _read_config(folder: Path) -> DictConfig:

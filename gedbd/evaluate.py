@@ -1,4 +1,4 @@
-"""Score a part of a trained run's pairs: ``python -m gedbd.evaluate run=outputs/... part=val``."""
+"""Score and rank a part with a trained run: ``python -m gedbd.evaluate run=outputs/... part=val``."""
 
 from pathlib import Path
 
@@ -9,12 +9,13 @@ from rich.console import Console
 from gedbd.checkpoint import load_run
 from gedbd.config import door
 from gedbd.data.splits import PARTS
+from gedbd.outcome import trained_outcome
 from gedbd.results import report
 
 
 @door("evaluate")
 def main(cfg: DictConfig) -> float:
-    """Loads a run, scores one part with the threshold as trained, writes ``evaluation/<part>/``, returns F1."""
+    """Loads a run, scores and ranks one part with the threshold as trained, returns its F1."""
     console, folder = Console(), Path(cfg.run)
     if cfg.part not in PARTS:
         raise ValueError(f"part={cfg.part} is unknown: choose {', '.join(PARTS)}")
@@ -22,8 +23,8 @@ def main(cfg: DictConfig) -> float:
     data.evaluated = tuple(dict.fromkeys(("val", cfg.part)))
     trainer = pl.Trainer(logger=False, devices=1, enable_checkpointing=False)
     trainer.test(system, data, verbose=False)
-    methods = report(folder / "evaluation" / cfg.part, trainer, system, data, console)
-    return float(methods["f1"].iloc[0])
+    tables = report(folder / "evaluation" / cfg.part, trained_outcome(data, system), console, [])
+    return float(tables["results"]["f1"].iloc[0])
 
 
 if __name__ == "__main__":

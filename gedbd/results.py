@@ -1,50 +1,139 @@
 """The end of a run, shared by the doors: predictions, tables and figures, on disk, on screen and on the dashboard."""
 
+import json
 from pathlib import Path
 from typing import Literal
 
+import numpy as np
 import pandas as pd
-import pytorch_lightning as pl
-from pytorch_lightning.loggers import WandbLogger
+from pytorch_lightning.loggers import Logger, WandbLogger
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from gedbd.data.datamodule import DuplicateDataModule
-from gedbd.evaluation.figures import training_curves
-from gedbd.evaluation.outputs import compare_methods, draw_figures, example_pairs, write_outputs
-from gedbd.systems.duplicate import DuplicateSystem
+from gedbd.data.corpus import Corpus
+from gedbd.evaluation.figures import rank_curves, training_curves
+from gedbd.evaluation.leak import audit_leak, leak_warning
+from gedbd.evaluation.outputs import compare_methods, compare_rankings, draw_figures, example_pairs
+from gedbd.evaluation.trec import write_qrels, write_run
+from gedbd.outcome import Outcome
 
 LONGEST_WHOLE = 26
+SHOWN_RANKING = ("method", "rr@1", "rr@10", "rr@10_low", "rr@10_high", "rr@100", "mrr", "mrr_low", "mrr_high")
+SAVED = (
+    "issue_id_1",
+    "issue_id_2",
+    "group",
+    "label",
+    "score",
+    "score_text",
+    "score_frozen",
+    "predicted",
+    "kind",
+    "part",
+)
 
 
-def report(
-    folder: Path, trainer: pl.Trainer, system: DuplicateSystem, data: DuplicateDataModule, console: Console
-) -> pd.DataFrame:
-    """Writes and shows the results of the pairs that were just scored; gives the table of methods."""
-    part, threshold, with_graph = data.evaluated[-1], round(float(system.threshold), 6), system.branch is not None
-    predictions = data.name_reports(pd.concat(system.scores.values()), "earlier", "later")
-    predictions["predicted"] = (predictions["score"] >= threshold).astype(int)
-    methods = compare_methods(predictions, part, threshold, with_graph)
-    examples = example_pairs(predictions, part)
-    drawn = draw_figures(predictions, part, threshold, with_graph)
+def report(folder: Path, outcome: Outcome, console: Console, loggers: list[Logger]) -> dict[str, pd.DataFrame]:
+    """Writes and shows the results of what was just scored; gives its tables."""
+    predictions = outcome.predictions.assign(
+        predicted=(outcome.predictions["score"] >= outcome.threshold).astype(int),
+        group=_ids(outcome.corpus)[outcome.corpus.group[outcome.predictions["later"]]],
+    )
+    part = outcome.part
+    tables: dict[str, pd.DataFrame] = {
+        "results": compare_methods(predictions, part, outcome.methods, outcome.threshold)
+    }
+    drawn = draw_figures(predictions, part, outcome.methods, outcome.threshold)
+    if outcome.rankings:
+        tables["ranking"] = compare_rankings(outcome.rankings, outcome.corpus.group)
+        drawn["rank_curves"] = rank_curves({name: value.queries for name, value in outcome.rankings.items()})
     if (folder / "metrics.csv").exists():
         drawn["training_curves"] = training_curves(pd.read_csv(folder / "metrics.csv"))
-    write_outputs(folder, predictions, methods, examples, drawn)
-    chosen = predictions[predictions["part"] == part]["label"]
-    console.print(
-        as_table(methods, f"{data.corpus.name}, {part}: {chosen.sum()} duplicate and {(chosen == 0).sum()} other pairs")
-    )
-    console.print(as_table(examples, "example pairs"))
+    tables["examples"] = example_pairs(predictions, part)
+    audit = audit_leak(outcome.pairs, outcome.parts, outcome.corpus.group)
+    (folder / "figures").mkdir(parents=True, exist_ok=True)
+    predictions[[name for name in SAVED if name in predictions]].to_parquet(folder / "predictions.parquet", index=False)
+    for name, table in tables.items():
+        table.to_csv(folder / f"{name}.csv", index=False)
+    (folder / "results.json").write_text(json.dumps(tables["results"].to_dict("records"), indent=2) + "\n")
+    (folder / "leak.json").write_text(json.dumps(audit, indent=2) + "\n")
+    for name, figure in drawn.items():
+        figure.savefig(folder / "figures" / f"{name}.png", dpi=150)
+    _write_rankings(folder, outcome)
+    if outcome.atlas is not None:
+        outcome.atlas.to_parquet(folder / "map.parquet", index=False)
+    _show(console, outcome, predictions, tables, audit)
     console.print(f"predictions, tables and figures: {folder}")
-    for logger in trainer.loggers:
+    _log(loggers, folder, tables, list(drawn), audit)
+    return tables
+
+
+def _ids(corpus: Corpus) -> np.ndarray:
+    return corpus.reports["issue_id"].to_numpy(dtype=object)
+
+
+def _write_rankings(folder: Path, outcome: Outcome) -> None:
+    """Writes ``queries.parquet`` and the TREC files."""
+    ids, part, frames = _ids(outcome.corpus), outcome.part, []
+    issue_id = outcome.corpus.reports["issue_id"]
+    (folder / "trec").mkdir(exist_ok=True)
+    for name, ranking in outcome.rankings.items():
+        write_run(folder / "trec" / f"{part}.{'_'.join(name.split())}.run", ranking, issue_id, name)
+        table, row = ranking.queries, ranking.queries["query"].to_numpy()
+        named = {"method": name, "part": part, "issue_id": ids[row], "group": ids[outcome.corpus.group[row]]}
+        found = np.where(table["found"] >= 0, ids[table["found"]], "")
+        frames.append(table.drop(columns=["query", "found"]).assign(**named, found=found))
+    if outcome.queries is not None:
+        write_qrels(folder / "trec" / f"{part}.qrels", outcome.queries, issue_id)
+        pd.concat(frames, ignore_index=True).to_parquet(folder / "queries.parquet", index=False)
+
+
+def _show(
+    console: Console,
+    outcome: Outcome,
+    predictions: pd.DataFrame,
+    tables: dict[str, pd.DataFrame],
+    audit: dict[str, float],
+) -> None:
+    chosen = predictions[predictions["part"] == outcome.part]["label"]
+    title = f"{outcome.corpus.name}, {outcome.part}"
+    pairs = f"{title}: {chosen.sum()} duplicate and {(chosen == 0).sum()} other pairs"
+    console.print(as_table(with_intervals(tables["results"]), pairs))
+    if "ranking" in tables:
+        ranking = tables["ranking"]
+        ceiling = f"{title}: {ranking['queries'][0]} queries, {ranking['reachable'][0]:.1%} of them can be found"
+        console.print(as_table(with_intervals(ranking[list(SHOWN_RANKING)]), ceiling))
+    console.print(as_table(tables["examples"], "example pairs"))
+    values = [str(value) if isinstance(value, int) else f"{value:.3f}" for value in audit.values()]
+    audited = pd.DataFrame({"": [name.replace("_", " ") for name in audit], "value": values})
+    console.print(as_table(audited, "leak audit: what test shares with training"))
+    warning = leak_warning(audit)
+    if warning:
+        console.print(warning, style="bold red", markup=False, highlight=False)
+
+
+def _log(
+    loggers: list[Logger], folder: Path, tables: dict[str, pd.DataFrame], drawn: list[str], audit: dict[str, float]
+) -> None:
+    for logger in loggers:
         if isinstance(logger, WandbLogger):
             for name in drawn:
                 logger.log_image(f"figures/{name}", [str(folder / "figures" / f"{name}.png")])
-            logger.log_table("results", dataframe=methods)
-            logger.log_table("examples", dataframe=examples)
-    return methods
+            for name, table in tables.items():
+                logger.log_table(name, dataframe=table)
+            logger.log_metrics({f"leak/{name}": value for name, value in audit.items()})
+
+
+def with_intervals(frame: pd.DataFrame) -> pd.DataFrame:
+    """Puts each ``<name>_low`` and ``<name>_high`` into one column after ``<name>``, for reading."""
+    shown = frame.copy()
+    for low in [name for name in frame.columns if str(name).endswith("_low")]:
+        name = str(low).removesuffix("_low")
+        ends = [f"{a:.2f}-{b:.2f}" for a, b in zip(shown.pop(low), shown.pop(f"{name}_high"), strict=True)]
+        shown.insert(list(shown.columns).index(name) + 1, f"{name} 95%", ends)
+    return shown
 
 
 def as_table(frame: pd.DataFrame, title: str) -> Table:
@@ -53,7 +142,7 @@ def as_table(frame: pd.DataFrame, title: str) -> Table:
     cells = [[f"{value:.3f}" if isinstance(value, float) else str(value) for value in row] for row in frame.to_numpy()]
     for place, name in enumerate(frame.columns):
         heading = str(name).replace("_", " ")
-        widest = max(len(text) for text in [*heading.split(), *(row[place] for row in cells)])
+        widest = max([0, *(len(text) for text in [*heading.split(), *(row[place] for row in cells)])])
         justify: Literal["left", "right"] = "right" if pd.api.types.is_numeric_dtype(frame[name]) else "left"
         table.add_column(heading, justify=justify, width=widest if widest <= LONGEST_WHOLE else None)
     for row in cells:

@@ -1,14 +1,18 @@
-"""The table of a sweep, written once all its runs have ended."""
+"""Tables over several runs: a sweep's, and one setting's over seeds."""
 
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 from hydra.experimental.callback import Callback
 from omegaconf import DictConfig, OmegaConf
 from rich.console import Console
+from scipy.stats import t
 
-from gedbd.results import as_table
+from gedbd.results import as_table, with_intervals
+
+SUMMARISED = ("f1", "average_precision", "rr@10", "mrr")
 
 
 class SweepTable(Callback):
@@ -26,10 +30,45 @@ class SweepTable(Callback):
             summary.to_csv(folder / "summary.csv", index=False)
             settings = summary.columns[1 : summary.columns.get_loc("threshold")]
             alike = [name for name in settings if summary[name].nunique() == 1]
-            console.print(as_table(summary.drop(columns=alike), f"{len(rows)} of {len(runs)} runs in {folder}"))
+            shown = with_intervals(summary.drop(columns=alike))
+            console.print(as_table(shown, f"{len(rows)} of {len(runs)} runs in {folder}"))
 
     @staticmethod
     def _row(run: Path) -> dict[str, Any]:
         overrides = dict(str(item).split("=", 1) for item in OmegaConf.load(run / ".hydra" / "overrides.yaml"))
-        best = pd.read_csv(run / "results.csv").iloc[0].drop("method")
-        return {"run": run.name} | overrides | {str(name): value for name, value in best.items()}
+        tables = [run / name for name in ("results.csv", "ranking.csv") if (run / name).is_file()]
+        first = [pd.read_csv(table).iloc[0].drop(["method"]) for table in tables]
+        found = {str(name): value for row in first for name, value in row.items()}
+        return {"run": run.name} | overrides | found
+
+
+def summarise_seeds(folder: Path, console: Console) -> pd.DataFrame:
+    """Writes ``seeds.csv``, every method's metrics in each seed's run, and shows their means over seeds.
+
+    The interval is Student's, over seeds alone: how far another seed may lead, not other test reports.
+    """
+    frames = []
+    for run in sorted(folder.glob("seed_*"), key=lambda path: int(path.name.removeprefix("seed_"))):
+        table = pd.read_csv(run / "results.csv")
+        if (run / "ranking.csv").is_file():
+            table = table.merge(pd.read_csv(run / "ranking.csv"), on="method", how="left")
+        frames.append(table.assign(seed=int(run.name.removeprefix("seed_"))))
+    seeds = pd.concat(frames, ignore_index=True)
+    seeds.to_csv(folder / "seeds.csv", index=False)
+    rows = []
+    for method, mine in seeds.groupby("method", sort=False):
+        row: dict[str, Any] = {"method": method}
+        for name in [name for name in SUMMARISED if name in mine]:
+            row |= dict(zip((name, f"{name}_low", f"{name}_high"), seed_interval(mine[name].to_numpy()), strict=True))
+        rows.append(row)
+    shown = pd.DataFrame(rows)
+    console.print(as_table(with_intervals(shown), f"means over {seeds['seed'].nunique()} seeds: {folder}"))
+    return shown
+
+
+def seed_interval(values: np.ndarray) -> tuple[float, float, float]:
+    """Mean and the ends of its 95% interval by Student's t; the ends are nan for a single value."""
+    if len(values) < 2:
+        return float(values.mean()), float("nan"), float("nan")
+    half = t.ppf(0.975, len(values) - 1) * values.std(ddof=1) / np.sqrt(len(values))
+    return float(values.mean()), float(values.mean() - half), float(values.mean() + half)

@@ -84,6 +84,22 @@ def build_corpus(
     return Corpus(name, kept, find_groups(links, len(reports)), tuple(met))
 
 
+def keep_newest(corpus: Corpus, count: int) -> Corpus:
+    """The reports filed last; a group that loses members goes on with the others.
+
+    Raises:
+        ValueError: If ``count`` is not above 0.
+    """
+    if count < 1:
+        raise ValueError(f"dataset.newest={count} must be 1 or more, or null for all reports")
+    if count >= len(corpus):
+        return corpus
+    _, masters, group = np.unique(corpus.group[-count:], return_index=True, return_inverse=True)
+    notice = f"the newest {count:,} of {len(corpus):,} reports are kept, as dataset.newest says"
+    reports = corpus.reports.iloc[-count:].reset_index(drop=True)
+    return Corpus(corpus.name, reports, masters[group].astype(np.int64), (*corpus.notices, notice))
+
+
 def text_notices(reports: pd.DataFrame, columns: Mapping[str, str | None]) -> list[str]:
     """Count the reports whose text is empty or very long; all of them are kept."""
     empty = {field: reports[field].str.strip() == "" for field in ("title", "description") if columns.get(field)}

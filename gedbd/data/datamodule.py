@@ -1,5 +1,6 @@
 """Serves the corpus to a training task: batches of distinct reports, the pairs between them, and the graph over all."""
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -12,6 +13,7 @@ from torch_geometric.data import Data
 
 from gedbd.data.corpus import Corpus
 from gedbd.data.tokens import TokenTable
+from gedbd.evaluation.ranking import Queries
 from gedbd.graph.edges import SparseAdjacency
 
 
@@ -45,6 +47,11 @@ class DuplicateDataModule(pl.LightningDataModule):
         graph: The graph over all reports, or None.
         batch_size: Pairs of a training batch, on each device.
         seed: Fixes the order of the pairs.
+        queries: What is ranked in each part; the other parts have pairs only.
+
+    Attributes:
+        evaluated: Parts that a test scores; the last one is reported.
+        frozen: Rows and unit vectors of the reports that the untrained encoder has read, if any.
     """
 
     def __init__(
@@ -56,11 +63,14 @@ class DuplicateDataModule(pl.LightningDataModule):
         graph: nn.Module | None,
         batch_size: int,
         seed: int,
+        queries: Mapping[str, Queries] | None = None,
     ) -> None:
         super().__init__()
         self.corpus, self.tokens, self.parts, self.graph = corpus, tokens, parts, graph
         self.pairs = pairs
         self.batch_size, self.seed = batch_size, seed
+        self.queries = dict(queries or {})
+        self.frozen: tuple[np.ndarray, np.ndarray] | None = None
         self.evaluated: tuple[str, ...] = ("val", "test")
 
     def pairs_of(self, part: str) -> pd.DataFrame:
@@ -69,7 +79,7 @@ class DuplicateDataModule(pl.LightningDataModule):
 
     def pair_table(self) -> pd.DataFrame:
         """All pairs with ids and titles, to look at."""
-        return self.name_reports(self.pairs, "earlier", "later")
+        return name_reports(self.pairs, self.corpus, "earlier", "later")
 
     def edge_table(self, rows: np.ndarray, top_k: int = 5) -> pd.DataFrame:
         """The strongest edges into some reports, with their weight before normalisation, ids and titles."""
@@ -78,7 +88,7 @@ class DuplicateDataModule(pl.LightningDataModule):
         index, weight = self.graph.neighbours(torch.from_numpy(rows), top_k)  # type: ignore[operator]
         target = np.repeat(rows, index.shape[1])
         edges = pd.DataFrame({"to": target, "from": index.flatten().numpy(), "weight": weight.flatten().numpy()})
-        return self.name_reports(edges[edges["weight"] > 0], "to", "from")
+        return name_reports(edges[edges["weight"] > 0], self.corpus, "to", "from")
 
     def graph_data(self) -> Data:
         """The graph as PyG knows it: ``y`` the groups, ``part``, and the normalised edges where they are a list."""
@@ -102,16 +112,21 @@ class DuplicateDataModule(pl.LightningDataModule):
         )
 
     def val_dataloader(self) -> DataLoader[Batch]:
-        """Batches of the reports that validation pairs name."""
+        """Batches of the reports that validation needs."""
         return self._rows_of("val")
 
     def test_dataloader(self) -> DataLoader[Batch]:
-        """Batches of the reports that pairs of the parts ``evaluated`` name."""
+        """Batches of the reports that the parts ``evaluated`` need."""
         return self._rows_of(*self.evaluated)
 
+    def needed(self, *parts: str) -> np.ndarray:
+        """Rows that some parts' evaluation reads: reports of their pairs, their queries and all before the last."""
+        named = self.pairs.loc[self.pairs["part"].isin(parts), ["earlier", "later"]].to_numpy()
+        last = max((int(self.queries[part].rows[-1]) for part in parts if part in self.queries), default=-1)
+        return np.union1d(named, np.arange(last + 1))
+
     def _rows_of(self, *parts: str) -> DataLoader[Batch]:
-        chosen = self.pairs[self.pairs["part"].isin(parts)]
-        rows = np.unique(chosen[["earlier", "later"]].to_numpy())
+        rows = self.needed(*parts)
         rows = rows[np.argsort(self.tokens.lengths[rows], kind="stable")]
         none = np.empty(0, dtype=np.int64)
         return DataLoader(
@@ -137,12 +152,12 @@ class DuplicateDataModule(pl.LightningDataModule):
             torch.from_numpy(label),
         )
 
-    def name_reports(self, table: pd.DataFrame, first: str, second: str) -> pd.DataFrame:
-        """Adds ids and titles of the reports that two columns of row numbers name."""
-        reports = self.corpus.reports
-        named = table.reset_index(drop=True)
-        for number, column in enumerate((first, second), start=1):
-            chosen = reports.iloc[named[column]]
-            named[f"issue_id_{number}"] = chosen["issue_id"].to_numpy()
-            named[f"title_{number}"] = chosen["title"].to_numpy()
-        return named
+
+def name_reports(table: pd.DataFrame, corpus: Corpus, first: str, second: str) -> pd.DataFrame:
+    """Adds ids and titles of the reports that two columns of row numbers name."""
+    named = table.reset_index(drop=True)
+    for number, column in enumerate((first, second), start=1):
+        chosen = corpus.reports.iloc[named[column]]
+        named[f"issue_id_{number}"] = chosen["issue_id"].to_numpy()
+        named[f"title_{number}"] = chosen["title"].to_numpy()
+    return named

@@ -57,8 +57,13 @@ class PairSampler:
     fill_to: int | None = None
     seed: int = 0
 
-    def sample(self, corpus: Corpus, split: Split) -> pd.DataFrame:
-        """Draws the pairs.
+    def sample(self, corpus: Corpus, split: Split, known: np.ndarray | None = None) -> pd.DataFrame:
+        """Draws the pairs; those of a part do not depend on how many the other parts have.
+
+        Args:
+            corpus: The reports.
+            split: The walls.
+            known: ``(N,)`` groups that training may know, if not all: see ``gedbd.data.labels``.
 
         Returns:
             One row a pair: ``earlier`` and ``later`` (rows of the corpus), ``label`` (1 duplicate, 0 not), ``kind``
@@ -67,19 +72,23 @@ class PairSampler:
         Raises:
             ValueError: If the corpus has no duplicates, or a part gets no positive pair.
         """
-        rng = np.random.default_rng(self.seed)
         parts = split.of_reports(corpus)
+        known = corpus.group if known is None else known
         earlier, later = positive_pairs(corpus.group)
         part = split.of_pairs(parts, earlier, later)
+        labelled = (part != TRAIN) | (known[earlier] == known[later])
+        earlier, later, part = earlier[labelled], later[labelled], part[labelled]
         kept = part != OUTSIDE
         notices = [] if kept.all() else [f"{(~kept).sum()} duplicate pairs cross the split and are left out"]
         if isinstance(split, PairSplit) and self.negatives_in_evaluation is not None:
             notices.append("split=pair deals all pairs out alike: pairs.negatives_in_evaluation is not heeded")
-        draw = _Draw(corpus.group, parts, split, rng)
         positives = pd.DataFrame({"earlier": earlier[kept], "later": later[kept], "part": part[kept]})
         frames = [positives.assign(label=1, kind="positive")]
         for number in np.unique(part[kept]).tolist():
             mine = positives[positives["part"] == number]
+            draw = _Draw(
+                known if number == TRAIN else corpus.group, parts, split, np.random.default_rng([self.seed, number])
+            )
             anchor, extra = self._counts(number, len(mine), int((positives["part"] < number).sum()), len(positives))
             frames.append(draw(anchor, number, mine).assign(kind="anchor"))
             frames.append(draw(extra, number).assign(kind="random"))

@@ -70,3 +70,20 @@ def precision_recall(scores: Mapping[str, np.ndarray], labels: np.ndarray) -> Fi
     axis.grid(alpha=0.25)
     axis.legend(frameon=False, loc="lower left")
     return figure
+
+
+def rank_curves(queries: Mapping[str, pd.DataFrame]) -> Figure:
+    """Share of queries whose group is among the first k, over k, by method; the ceiling is what can be reached."""
+    figure = Figure(figsize=SIZE, layout="constrained")
+    axis = figure.subplots()
+    k = np.arange(1, 101)
+    for (name, table), colour in zip(queries.items(), (DUPLICATE, OTHER, GREY), strict=False):
+        rank = table["rank"].to_numpy()
+        axis.step(k, [np.mean((rank > 0) & (rank <= top)) for top in k], where="post", color=colour, label=name)
+    ceiling = float(next(iter(queries.values()))["reachable"].mean())
+    axis.axhline(ceiling, color="black", linestyle=":", linewidth=1, label=f"ceiling {ceiling:.3f}")
+    axis.set(title="Duplicates found among the first k groups", xlabel="k", ylabel="RR@k", xscale="log", ylim=(0, 1.02))
+    axis.set_xticks([1, 5, 10, 20, 100], labels=["1", "5", "10", "20", "100"])
+    axis.grid(alpha=0.25)
+    axis.legend(frameon=False, loc="lower right")
+    return figure

@@ -1,7 +1,6 @@
-"""What a run leaves behind: predictions, the table of methods, example pairs, figures."""
+"""The tables of a run: methods on pairs, methods on queries, examples."""
 
-import json
-from pathlib import Path
+from collections.abc import Mapping
 
 import numpy as np
 import pandas as pd
@@ -9,35 +8,73 @@ from matplotlib.figure import Figure
 
 from gedbd.evaluation import figures
 from gedbd.evaluation.pairwise import pairwise_metrics
+from gedbd.evaluation.ranking import Ranking, per_query, ranking_metrics
+from gedbd.evaluation.significance import f1_interval, mean_interval
 from gedbd.evaluation.threshold import best_threshold
 
 FUSED, TEXT, FROZEN, ALWAYS = "text + graph", "text alone", "frozen encoder", "always duplicate"
-SCORES = {FUSED: "score", TEXT: "score_text", FROZEN: "score_frozen"}
+WITH_GRAPH = {FUSED: "score", TEXT: "score_text", FROZEN: "score_frozen"}
+WITHOUT_GRAPH = {TEXT: "score", FROZEN: "score_frozen"}
 
 
-def compare_methods(predictions: pd.DataFrame, part: str, threshold: float, with_graph: bool) -> pd.DataFrame:
-    """The trained model and its rivals on the same pairs.
+def compare_methods(
+    predictions: pd.DataFrame, part: str, methods: Mapping[str, str], threshold: float | None = None
+) -> pd.DataFrame:
+    """The first method and its rivals on the same pairs.
 
     Args:
-        predictions: Pairs of the parts ``val`` and ``part`` with the columns named in ``SCORES``, ``label`` and
-            ``part``.
+        predictions: Pairs of the parts ``val`` and ``part`` with ``label``, ``part``, ``group`` and columns of scores.
         part: The part to report.
-        threshold: The trained model's threshold. The others get the best on the validation pairs, likewise frozen.
-        with_graph: Whether the model has a graph branch; if not, its text branch is the model.
+        methods: The column of each method's scores.
+        threshold: The first method's threshold, if it has one. The others get the best on the validation pairs.
 
     Returns:
-        One row a method: its name, the threshold and the metrics of ``pairwise_metrics``.
+        One row a method: its name, the threshold, the metrics of ``pairwise_metrics``, and the interval of F1.
     """
     chosen, val = predictions[predictions["part"] == part], predictions[predictions["part"] == "val"]
-    labels = chosen["label"].to_numpy()
+    labels, group = chosen["label"].to_numpy(), chosen["group"].to_numpy()
     rows = []
-    for name, column in SCORES.items():
-        if name == FUSED and not with_graph:
-            continue
-        trained = name == (FUSED if with_graph else TEXT)
-        own = threshold if trained else best_threshold(val[column].to_numpy(), val["label"].to_numpy())
-        rows.append({"method": name, "threshold": own, **pairwise_metrics(chosen[column].to_numpy(), labels, own)})
-    rows.append({"method": ALWAYS, "threshold": 0.0, **pairwise_metrics(np.ones(len(labels)), labels, 0.0)})
+    for place, (name, column) in enumerate(methods.items()):
+        given = threshold if place == 0 else None
+        own = best_threshold(val[column].to_numpy(), val["label"].to_numpy()) if given is None else given
+        rows.append(_pair_row(name, chosen[column].to_numpy(), labels, own, group))
+    rows.append(_pair_row(ALWAYS, np.ones(len(labels)), labels, 0.0, group))
+    return pd.DataFrame(rows)
+
+
+def _pair_row(
+    name: str, scores: np.ndarray, labels: np.ndarray, threshold: float, group: np.ndarray
+) -> dict[str, object]:
+    low, high = f1_interval(scores >= np.asarray(threshold, dtype=scores.dtype), labels, group)
+    return {
+        "method": name,
+        "threshold": threshold,
+        **pairwise_metrics(scores, labels, threshold),
+        "f1_low": low,
+        "f1_high": high,
+    }
+
+
+def compare_rankings(rankings: Mapping[str, Ranking], group: np.ndarray) -> pd.DataFrame:
+    """The methods on the same queries.
+
+    Args:
+        rankings: By method.
+        group: ``(N,)`` group of every report.
+
+    Returns:
+        One row a method: ``queries``, ``reachable`` (the share that is: no method can pass it), the metrics of
+        ``ranking_metrics``, and the intervals of RR@10 and MRR.
+    """
+    rows = []
+    for name, ranking in rankings.items():
+        table = ranking.queries
+        row = {"method": name, "queries": len(table), "reachable": float(table["reachable"].mean())}
+        row |= ranking_metrics(table)
+        for metric in ("rr@10", "mrr"):
+            ends = mean_interval(per_query(table)[metric].to_numpy(), group[table["query"]])
+            row |= dict(zip((f"{metric}_low", f"{metric}_high"), ends, strict=True))
+        rows.append(row)
     return pd.DataFrame(rows)
 
 
@@ -57,27 +94,15 @@ def example_pairs(predictions: pd.DataFrame, part: str, count: int = 3) -> pd.Da
     return pd.concat(frames)[columns].reset_index(drop=True)
 
 
-def draw_figures(predictions: pd.DataFrame, part: str, threshold: float, with_graph: bool) -> dict[str, Figure]:
+def draw_figures(
+    predictions: pd.DataFrame, part: str, methods: Mapping[str, str], threshold: float
+) -> dict[str, Figure]:
     """The figures of one part's pairs, by name."""
     chosen = predictions[predictions["part"] == part]
     scores, labels = chosen["score"].to_numpy(), chosen["label"].to_numpy()
-    curves = {name: chosen[column].to_numpy() for name, column in SCORES.items() if with_graph or name != FUSED}
+    curves = {name: chosen[column].to_numpy() for name, column in methods.items()}
     return {
         "confusion_matrix": figures.confusion_matrix(scores, labels, threshold),
         "similarity_histogram": figures.similarity_histogram(scores, labels, threshold),
         "precision_recall": figures.precision_recall(curves, labels),
     }
-
-
-def write_outputs(
-    folder: Path, predictions: pd.DataFrame, methods: pd.DataFrame, examples: pd.DataFrame, drawn: dict[str, Figure]
-) -> None:
-    """Writes predictions.parquet, results.csv, results.json, examples.csv and figures/ into a folder."""
-    (folder / "figures").mkdir(parents=True, exist_ok=True)
-    ids = ["issue_id_1", "issue_id_2", "label", "score", "score_text", "score_frozen", "predicted", "kind", "part"]
-    predictions[ids].to_parquet(folder / "predictions.parquet", index=False)
-    methods.to_csv(folder / "results.csv", index=False)
-    (folder / "results.json").write_text(json.dumps(methods.to_dict("records"), indent=2) + "\n")
-    examples.to_csv(folder / "examples.csv", index=False)
-    for name, figure in drawn.items():
-        figure.savefig(folder / "figures" / f"{name}.png", dpi=150)

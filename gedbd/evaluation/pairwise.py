@@ -2,9 +2,9 @@
 
 import numpy as np
 import torch
+from sklearn.metrics import average_precision_score
 from torchmetrics.functional.classification import (
     binary_accuracy,
-    binary_average_precision,
     binary_f1_score,
     binary_precision,
     binary_recall,
@@ -17,21 +17,20 @@ def pairwise_metrics(scores: np.ndarray, labels: np.ndarray, threshold: float) -
     """Precision, recall, F1 and accuracy at a threshold, and average precision over all thresholds.
 
     Args:
-        scores: ``(P,)`` cosines, -1 to 1.
+        scores: ``(P,)``, higher is more alike.
         labels: ``(P,)`` 1 duplicate, 0 not.
-        threshold: A pair is called duplicate from this cosine on.
+        threshold: A pair is called duplicate from this score on.
 
     Returns:
         A value between 0 and 1 for each name in ``METRICS``. Precision is 0 if nothing is called duplicate.
     """
     target = torch.from_numpy(np.array(labels, dtype=np.int64))
     predicted = torch.from_numpy((scores >= np.asarray(threshold, dtype=scores.dtype)).astype(np.int64))
-    share = torch.from_numpy((np.clip(scores, -1, 1).astype(np.float64) + 1) / 2)
     values = (
         binary_precision(predicted, target),
         binary_recall(predicted, target),
         binary_f1_score(predicted, target),
         binary_accuracy(predicted, target),
-        binary_average_precision(share, target),
+        average_precision_score(labels, scores),
     )
     return dict(zip(METRICS, (float(value) for value in values), strict=True))

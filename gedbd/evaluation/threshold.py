@@ -17,3 +17,8 @@ def best_threshold(scores: np.ndarray, labels: np.ndarray, grid: np.ndarray = GR
     hits = (predicted & (labels == 1)).sum(axis=1)
     f1 = 2 * hits / (predicted.sum(axis=1) + (labels == 1).sum())
     return float(grid[np.argmax(f1)])
+
+
+def score_grid(scores: np.ndarray, most: int = 400) -> np.ndarray:
+    """Thresholds to try for scores of any range: at most so many quantiles of the scores themselves, ascending."""
+    return np.unique(np.quantile(scores, np.linspace(0, 1, most), method="higher"))

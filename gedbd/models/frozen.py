@@ -58,6 +58,11 @@ def frozen_vectors(
     return np.stack([stored[key] for key in keys])
 
 
+def unit_rows(vectors: np.ndarray) -> np.ndarray:
+    """Rows scaled to length 1; a zero row stays zero."""
+    return np.asarray(vectors / np.linalg.norm(vectors, axis=1, keepdims=True).clip(1e-12))
+
+
 def _read(cache: sqlite3.Connection, keys: list[bytes]) -> dict[bytes, np.ndarray]:
     stored: dict[bytes, np.ndarray] = {}
     for start in range(0, len(keys), QUESTION_MARKS):

@@ -1,7 +1,7 @@
 """The training task of duplicate detection: text branch, graph branch, fusion, loss, and what is logged of them."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -13,11 +13,21 @@ from torch.optim.lr_scheduler import LambdaLR
 
 from gedbd.data.datamodule import Batch, DuplicateDataModule
 from gedbd.evaluation.pairwise import pairwise_metrics
+from gedbd.evaluation.ranking import Ranking, rank, ranking_metrics
+from gedbd.evaluation.scoring import cosine, distinct, places, spread
 from gedbd.evaluation.threshold import best_threshold
 from gedbd.models.encoder import TextEncoder
 from gedbd.models.gcn import GraphBranch
 
 Loss = Callable[[Tensor, Tensor, Tensor], Tensor]
+
+
+class Embedded(NamedTuple):
+    """Distinct reports ``n_id (U,)`` in the order of the corpus, fused and text vectors ``(U, D)`` of length 1."""
+
+    n_id: Tensor
+    z: Tensor
+    z_text: Tensor
 
 
 class DuplicateSystem(pl.LightningModule):
@@ -63,6 +73,8 @@ class DuplicateSystem(pl.LightningModule):
         )
         self.register_buffer("threshold", torch.tensor(0.5))
         self.scores: dict[str, pd.DataFrame] = {}
+        self.rankings: dict[str, dict[str, Ranking]] = {}
+        self.embedded: tuple[np.ndarray, np.ndarray] | None = None
         self._seen: list[tuple[Tensor, Tensor]] = []
         self.train()  # pretrained encoders come in evaluation mode, and Lightning leaves modes as they are
 
@@ -108,13 +120,15 @@ class DuplicateSystem(pl.LightningModule):
 
     def on_validation_epoch_end(self) -> None:
         """Scores the validation pairs and, while fitting, chooses the threshold on them."""
-        scored, losses = self._score(("val",))
+        reports = self._embed()
+        scored, losses = self._score(reports, ("val",))
         labels = scored["val"]["label"].to_numpy()
         if self.trainer.state.fn == "fit":
             self.threshold.fill_(best_threshold(scored["val"]["score"].to_numpy(), labels))
         self.log("val/loss", losses["val"])
         self.log("val/threshold", self.threshold)
         self._log_metrics("val", pairwise_metrics(scored["val"]["score"].to_numpy(), labels, float(self.threshold)))
+        self._log_metrics("val", self._rank(reports, "val"))
         self._seen = self._train_seen
 
     def on_test_epoch_start(self) -> None:
@@ -126,12 +140,19 @@ class DuplicateSystem(pl.LightningModule):
         self.validation_step(batch, batch_idx)
 
     def on_test_epoch_end(self) -> None:
-        """Scores the pairs of the parts asked for, keeps them in ``scores``, and logs the metrics of the last one."""
-        self.scores, losses = self._score(self._data.evaluated)
+        """Scores the parts asked for, ranks the last one and logs its metrics.
+
+        Keeps ``scores`` (a table of pairs a part), ``rankings`` (by part and score) and ``embedded`` (rows, vectors).
+        """
+        reports = self._embed()
+        self.scores, losses = self._score(reports, self._data.evaluated)
         part = self._data.evaluated[-1]
         scores, labels = (self.scores[part][name].to_numpy() for name in ("score", "label"))
         self.log(f"{part}/loss", losses[part])
         self._log_metrics(part, pairwise_metrics(scores, labels, float(self.threshold)))
+        self.rankings = {}
+        self._log_metrics(part, self._rank(reports, part))
+        self.embedded = reports.n_id.cpu().numpy(), reports.z.cpu().numpy()
         self._seen = []
 
     def configure_optimizers(self) -> Any:
@@ -156,7 +177,7 @@ class DuplicateSystem(pl.LightningModule):
             missing = int(self._gather(count).max()) - len(n_id)
             n_id = self._gather(torch.cat([n_id, n_id[:1].expand(missing)]))
             z = self._gather(torch.cat([z, z[:1].expand(missing, -1)]))
-        return _distinct(n_id, z)
+        return distinct(n_id, z)
 
     def _join(self, values: tuple[Tensor, ...]) -> Tensor:
         """All batches of all processes; the sampler gave each process equally many rows."""
@@ -170,36 +191,39 @@ class DuplicateSystem(pl.LightningModule):
         assert isinstance(gathered, Tensor)
         return gathered.flatten(0, 1)
 
-    def _score(self, parts: tuple[str, ...]) -> tuple[dict[str, pd.DataFrame], dict[str, Tensor]]:
-        """Scores the pairs of some parts: tables with ``score`` and ``score_text`` added, and their losses."""
+    def _embed(self) -> Embedded:
+        """The vectors of all reports that were encoded, each once, in the order of the corpus."""
         n_id, z_text = (self._join(values) for values in zip(*self._seen, strict=True))
-        distinct, z_text = _distinct(n_id, z_text)
-        z = self.fusion(z_text, self.branch(distinct, z_text)) if self.branch is not None else self.fusion(z_text)
-        unit_text = nn.functional.normalize(z_text, dim=-1)
+        n_id, z_text = distinct(n_id, z_text)
+        z = self.fusion(z_text, self.branch(n_id, z_text)) if self.branch is not None else self.fusion(z_text)
+        return Embedded(n_id, z, nn.functional.normalize(z_text, dim=-1))
+
+    def _score(self, reports: Embedded, parts: tuple[str, ...]) -> tuple[dict[str, pd.DataFrame], dict[str, Tensor]]:
+        """Scores the pairs of some parts: tables with ``score`` and ``score_text`` added, and their losses."""
         scored, losses = {}, {}
         for part in parts:
             pairs = self._data.pairs_of(part)
-            rows = torch.from_numpy(pairs[["earlier", "later"]].to_numpy().T.copy()).to(distinct.device)
-            index = torch.searchsorted(distinct, rows).clamp(max=len(distinct) - 1)
-            if not torch.equal(distinct[index], rows):
-                raise ValueError("reports were not encoded: leave out trainer.limit_val_batches and limit_test_batches")
-            label = torch.from_numpy(pairs["label"].to_numpy(dtype=np.int64, copy=True)).to(distinct.device)
-            losses[part] = self.loss(z, index, label)
-            scored[part] = pairs.assign(score=_cosine(z, index), score_text=_cosine(unit_text, index))
+            index = places(reports.n_id, pairs[["earlier", "later"]].to_numpy().T)
+            label = torch.from_numpy(pairs["label"].to_numpy(dtype=np.int64, copy=True)).to(index.device)
+            losses[part] = self.loss(reports.z, index, label)
+            scored[part] = pairs.assign(score=cosine(reports.z, index), score_text=cosine(reports.z_text, index))
         return scored, losses
+
+    def _rank(self, reports: Embedded, part: str) -> dict[str, float]:
+        """Ranks a part's queries by both scores, where it is to be ranked; gives the metrics of the fused one."""
+        queries = self._data.queries.get(part)
+        if queries is None:
+            return {}
+        vectors = (
+            {"score": reports.z, "score_text": reports.z_text} if self.branch is not None else {"score": reports.z}
+        )
+        n_id, size = reports.n_id.cpu().numpy(), len(self._data.corpus)
+        self.rankings[part] = {
+            name: rank(queries, spread(n_id, z.cpu().numpy(), size))
+            for name, z in vectors.items()
+            if name == "score" or self.trainer.state.fn == "test"
+        }
+        return ranking_metrics(self.rankings[part]["score"].queries)
 
     def _log_metrics(self, prefix: str, values: dict[str, float]) -> None:
         self.log_dict({f"{prefix}/{name}": value for name, value in values.items()})
-
-
-def _distinct(n_id: Tensor, z: Tensor) -> tuple[Tensor, Tensor]:
-    """Sorts rows and keeps the first vector of each."""
-    order = n_id.argsort(stable=True)
-    ordered = n_id[order]
-    first = torch.ones_like(ordered, dtype=torch.bool)
-    first[1:] = ordered[1:] != ordered[:-1]
-    return ordered[first], z[order[first]]
-
-
-def _cosine(z: Tensor, index: Tensor) -> np.ndarray:
-    return np.asarray((z[index[0]] * z[index[1]]).sum(-1).cpu().numpy())

@@ -4,14 +4,20 @@ from collections.abc import Mapping
 from importlib import resources
 from pathlib import Path
 
-from gedbd.data.corpus import Corpus, build_corpus
+from gedbd.data.corpus import Corpus, build_corpus, keep_newest
 from gedbd.data.readers.table import read_table, take_columns
 
 GENERIC_STEMS = ("reports", "bugs", "issues")
 IN_PACKAGE = "pkg://"
 
 
-def read_csv(name: str | None, path: str, columns: Mapping[str, str | None], date_format: str = "ISO8601") -> Corpus:
+def read_csv(
+    name: str | None,
+    path: str,
+    columns: Mapping[str, str | None],
+    date_format: str = "ISO8601",
+    newest: int | None = None,
+) -> Corpus:
     """Read one CSV file, plain or packed as ``.zip``, ``.xz`` or ``.gz``.
 
     Args:
@@ -19,6 +25,7 @@ def read_csv(name: str | None, path: str, columns: Mapping[str, str | None], dat
         path: The file; ``pkg://gedbd.data/demo.csv`` is one that lies in a Python package.
         columns: Field to column of the file; null where the tracker has none.
         date_format: As in ``pandas.to_datetime``.
+        newest: If given, only so many reports are kept, those filed last.
 
     Raises:
         ValueError: The file is missing or not as it should be; names file, row and column.
@@ -26,9 +33,9 @@ def read_csv(name: str | None, path: str, columns: Mapping[str, str | None], dat
     file = locate(path)
     table, notices = read_table(file)
     reports, column_notices = take_columns(table, columns, file)
-    return build_corpus(
-        name or corpus_name(file), reports, str(file), columns, notices + column_notices, date_format=date_format
-    )
+    notices += column_notices
+    corpus = build_corpus(name or corpus_name(file), reports, str(file), columns, notices, date_format=date_format)
+    return corpus if newest is None else keep_newest(corpus, newest)
 
 
 def locate(path: str) -> Path:

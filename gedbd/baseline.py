@@ -1,0 +1,39 @@
+"""Score and rank with a baseline: ``python -m gedbd.baseline name=bm25 dataset=...``."""
+
+from pathlib import Path
+
+from hydra.core.hydra_config import HydraConfig
+from hydra.utils import instantiate
+from omegaconf import DictConfig
+from rich.console import Console
+
+from gedbd.build import quieten, read_material
+from gedbd.checkpoint import check_corpus, save_run, use_run
+from gedbd.config import door
+from gedbd.outcome import baseline_outcome
+from gedbd.results import report
+
+
+@door("baseline")
+def main(cfg: DictConfig) -> float:
+    """Fits the baseline on the training pairs, leaves a run folder, and returns F1 on the part's pairs."""
+    console, folder = Console(), Path(HydraConfig.get().runtime.output_dir)
+    if cfg.name not in cfg.baselines:
+        raise ValueError(f"name={cfg.name} is no baseline: choose one of {', '.join(map(str, cfg.baselines))}")
+    if cfg.part not in ("val", "test"):
+        raise ValueError(f"part={cfg.part} is unknown: choose val or test")
+    if cfg.run:
+        use_run(cfg, Path(cfg.run))
+    quieten()
+    material = read_material(cfg, console)
+    if cfg.run:
+        check_corpus(Path(cfg.run), material.corpus)
+    baseline = instantiate(cfg.baselines[cfg.name], _convert_="object")
+    outcome = baseline_outcome(baseline, cfg.name, material, cfg.part)
+    save_run(folder, cfg, material.corpus)
+    tables = report(folder, outcome, console, [])
+    return float(tables["results"]["f1"].iloc[0])
+
+
+if __name__ == "__main__":
+    main()

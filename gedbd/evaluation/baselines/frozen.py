@@ -1,0 +1,53 @@
+"""The text encoder as it stands: untrained, or as a run has left it."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import torch
+from transformers import PreTrainedTokenizerBase
+
+from gedbd.data.corpus import Corpus
+from gedbd.models.encoder import TextEncoder
+from gedbd.models.frozen import frozen_vectors, unit_rows
+
+
+class Frozen:
+    """Cosine of pooled vectors; of projected ones where trained weights are given.
+
+    Args:
+        encoder: Encoder and tokenizer.
+        text: How reports become texts.
+        max_tokens: Length that texts are cut to.
+        cache_dir: Where vectors are kept.
+        checkpoint: Trained weights, ``checkpoints/best.ckpt`` of a run. Its graph branch is not used.
+    """
+
+    def __init__(
+        self,
+        encoder: tuple[TextEncoder, PreTrainedTokenizerBase],
+        text: Callable[[pd.DataFrame], list[str]],
+        max_tokens: int,
+        cache_dir: str,
+        checkpoint: str | Path | None = None,
+    ) -> None:
+        self.encoder, self.tokenizer = encoder
+        self.text, self.max_tokens, self.cache_dir, self.checkpoint = text, max_tokens, cache_dir, checkpoint
+
+    @torch.no_grad()
+    def fit(self, corpus: Corpus, train: pd.DataFrame) -> None:
+        """Encodes all reports."""
+        if self.checkpoint is not None:
+            state = torch.load(self.checkpoint, map_location="cpu", weights_only=True)["state_dict"]
+            mine = {key.removeprefix("encoder."): value for key, value in state.items() if key.startswith("encoder.")}
+            self.encoder.load_state_dict(mine)
+        texts = self.text(corpus.reports)
+        vectors = frozen_vectors(texts, self.encoder, self.tokenizer, self.max_tokens, self.cache_dir, "encode reports")
+        if self.checkpoint is not None:
+            vectors = self.encoder.projection(torch.from_numpy(vectors)).numpy()
+        self.vectors_ = unit_rows(vectors)
+
+    def __call__(self, rows: np.ndarray) -> np.ndarray:
+        """``(B,) -> (B, N)`` cosines."""
+        return np.asarray(self.vectors_[rows] @ self.vectors_.T)

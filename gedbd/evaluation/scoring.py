@@ -1,0 +1,41 @@
+"""From the vectors of reports to the scores of pairs and the ranking of queries."""
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from gedbd.evaluation.ranking import Scorer, vector_scorer
+
+
+def distinct(n_id: Tensor, z: Tensor) -> tuple[Tensor, Tensor]:
+    """Sorts rows and keeps the first vector of each."""
+    order = n_id.argsort(stable=True)
+    ordered = n_id[order]
+    first = torch.ones_like(ordered, dtype=torch.bool)
+    first[1:] = ordered[1:] != ordered[:-1]
+    return ordered[first], z[order[first]]
+
+
+def places(n_id: Tensor, rows: np.ndarray) -> Tensor:
+    """Where rows stand among sorted ones, same shape.
+
+    Raises:
+        ValueError: If one is missing.
+    """
+    wanted = torch.from_numpy(rows.copy()).to(n_id.device)
+    index = torch.searchsorted(n_id, wanted).clamp(max=len(n_id) - 1)
+    if not torch.equal(n_id[index], wanted):
+        raise ValueError("reports were not encoded: leave out trainer.limit_val_batches and limit_test_batches")
+    return index
+
+
+def cosine(z: Tensor, index: Tensor) -> np.ndarray:
+    """Cosines of pairs of unit rows, ``(U, D), (2, P) -> (P,)``."""
+    return np.asarray((z[index[0]] * z[index[1]]).sum(-1).cpu().numpy())
+
+
+def spread(n_id: np.ndarray, vectors: np.ndarray, num_reports: int) -> Scorer:
+    """A scorer by the cosines of some reports' unit vectors; the reports left out score 0."""
+    everyone = np.zeros((num_reports, vectors.shape[1]), dtype=np.float32)
+    everyone[n_id] = vectors
+    return vector_scorer(everyone)

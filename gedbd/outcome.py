@@ -1,0 +1,102 @@
+"""What a run found out, before it is written and shown: of a trained model and its rivals, or of a baseline."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import pandas as pd
+from rich.progress import track
+
+from gedbd.build import Material
+from gedbd.data.corpus import Corpus
+from gedbd.data.datamodule import DuplicateDataModule, name_reports
+from gedbd.data.splits import PARTS
+from gedbd.evaluation.atlas import map_reports
+from gedbd.evaluation.baselines import Baseline
+from gedbd.evaluation.outputs import WITH_GRAPH, WITHOUT_GRAPH
+from gedbd.evaluation.ranking import BLOCK, Queries, Ranking, Scorer, rank
+from gedbd.evaluation.scoring import spread
+from gedbd.evaluation.threshold import best_threshold, score_grid
+from gedbd.systems.duplicate import DuplicateSystem
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a run found out.
+
+    Attributes:
+        corpus: The reports.
+        parts: ``(N,)`` part of each report.
+        pairs: All pairs of the run.
+        predictions: Scored pairs of ``val`` and of the part to report, with ids and titles.
+        part: That part.
+        methods: Column of each method's scores; the first method is the run's own.
+        threshold: From which score on the run calls a pair duplicate.
+        queries: What was ranked of the part, if anything was.
+        rankings: By method.
+        atlas: A 2-D map of reports with ids and titles, if there are vectors.
+    """
+
+    corpus: Corpus
+    parts: np.ndarray
+    pairs: pd.DataFrame
+    predictions: pd.DataFrame
+    part: str
+    methods: Mapping[str, str]
+    threshold: float
+    queries: Queries | None = None
+    rankings: Mapping[str, Ranking] = field(default_factory=dict)
+    atlas: pd.DataFrame | None = None
+
+
+def trained_outcome(data: DuplicateDataModule, system: DuplicateSystem) -> Outcome:
+    """What a test has just found out about a trained model, its text branch and the untrained encoder."""
+    part, methods = data.evaluated[-1], WITHOUT_GRAPH if system.branch is None else WITH_GRAPH
+    predictions = name_reports(pd.concat(system.scores.values()), data.corpus, "earlier", "later")
+    assert system.embedded is not None
+    assert data.frozen is not None
+    queries, rankings = data.queries.get(part), {}
+    if queries is not None:
+        frozen = rank(queries, spread(*data.frozen, len(data.corpus)))
+        by_column = system.rankings[part] | {"score_frozen": frozen}
+        rankings = {name: by_column[column] for name, column in methods.items()}
+    tested = (
+        np.isin(np.arange(len(data.parts)), system.embedded[0]) if queries is None else data.parts == PARTS.index(part)
+    )
+    atlas = map_reports(*system.embedded, data.corpus.group, tested, data.seed)
+    reports = data.corpus.reports.iloc[atlas.pop("row")]
+    atlas = atlas.assign(issue_id=reports["issue_id"].to_numpy(), title=reports["title"].to_numpy())
+    threshold = round(float(system.threshold), 6)
+    return Outcome(data.corpus, data.parts, data.pairs, predictions, part, methods, threshold, queries, rankings, atlas)
+
+
+def baseline_outcome(baseline: Baseline, name: str, material: Material, part: str) -> Outcome:
+    """Fits a baseline, scores its validation pairs and those of the part, and ranks the part's queries.
+
+    Its threshold is its own, if it has one, or the one with the best F1 on the validation pairs.
+    """
+    corpus, pairs = material.corpus, material.pairs
+    baseline.fit(corpus, pairs[pairs["part"] == "train"])
+    chosen = pairs[pairs["part"].isin(("val", part))]
+    predictions = name_reports(chosen.assign(score=score_pairs(baseline, chosen)), corpus, "earlier", "later")
+    val = predictions[predictions["part"] == "val"]
+    threshold = getattr(baseline, "threshold", None)
+    if threshold is None:
+        scores = val["score"].to_numpy()
+        threshold = best_threshold(scores, val["label"].to_numpy(), score_grid(scores))
+    queries = material.queries.get(part)
+    rankings = {name: rank(queries, baseline)} if queries is not None else {}
+    return Outcome(corpus, material.parts, pairs, predictions, part, {name: "score"}, threshold, queries, rankings)
+
+
+def score_pairs(scorer: Scorer, pairs: pd.DataFrame) -> np.ndarray:
+    """The later report of each pair as the query, the earlier one as its candidate, ``(P,)`` float32."""
+    later, place = np.unique(pairs["later"].to_numpy(), return_inverse=True)
+    order = np.argsort(place, kind="stable")
+    ends = np.searchsorted(place[order], np.arange(0, len(later) + BLOCK, BLOCK))
+    earlier, scores = pairs["earlier"].to_numpy(), np.empty(len(pairs), dtype=np.float32)
+    blocks = range(0, len(later), BLOCK)
+    for number, start in enumerate(track(blocks, "score pairs", transient=True, disable=len(blocks) < 10)):
+        mine = order[ends[number] : ends[number + 1]]
+        scores[mine] = scorer(later[start : start + BLOCK])[place[mine] - start, earlier[mine]]
+    return scores

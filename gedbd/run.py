@@ -1,0 +1,47 @@
+"""One training run: train, test the best checkpoint, leave a run folder."""
+
+from pathlib import Path
+
+import pandas as pd
+import pytorch_lightning as pl
+from hydra.utils import instantiate
+from omegaconf import DictConfig, OmegaConf
+from rich.console import Console
+
+from gedbd.build import build
+from gedbd.callbacks import direction, training_callbacks
+from gedbd.checkpoint import save_run
+from gedbd.outcome import trained_outcome
+from gedbd.results import report
+
+RANKED = ("val/rr@", "val/mrr", "val/map")
+
+
+def train_once(cfg: DictConfig, folder: Path, console: Console) -> float:
+    """Trains as configured, in a folder of its own; returns the best checkpoint's validation F1."""
+    callbacks = training_callbacks(folder, cfg.monitor, cfg.patience)
+    data, system = build(cfg, console)
+    if cfg.monitor.startswith(RANKED) and "val" not in data.queries:
+        raise ValueError(f"monitor={cfg.monitor}, but validation is not ranked: see ranking.parts and the split")
+    trainer: pl.Trainer = instantiate(
+        cfg.trainer,
+        logger=instantiate(cfg.logger) or False,
+        callbacks=callbacks,
+        default_root_dir=folder,
+        num_sanity_val_steps=0,
+        use_distributed_sampler=False,
+    )
+    if trainer.is_global_zero:
+        save_run(folder, cfg, data.corpus)
+        console.print(f"run folder: {folder} (interrupted? go on with ckpt_path={folder}/checkpoints/last.ckpt)")
+    settings = OmegaConf.to_container(cfg, resolve=True)
+    assert isinstance(settings, dict)
+    for logger in trainer.loggers:
+        logger.log_hyperparams({str(key): value for key, value in settings.items()})
+    trainer.fit(system, data, ckpt_path=cfg.ckpt_path)
+    trainer.test(system, data, ckpt_path=folder / "checkpoints" / "best.ckpt", verbose=False)
+    if trainer.is_global_zero:
+        report(folder, trained_outcome(data, system), console, trainer.loggers)
+    epochs = pd.read_csv(folder / "metrics.csv")
+    best = epochs[cfg.monitor].argmin() if direction(cfg.monitor) == "min" else epochs[cfg.monitor].argmax()
+    return float(epochs["val/f1"][best])
