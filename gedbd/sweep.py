@@ -10,7 +10,7 @@ from omegaconf import DictConfig, OmegaConf
 from rich.console import Console
 from scipy.stats import t
 
-from gedbd.results import as_table, with_intervals
+from gedbd.results import as_table
 
 SUMMARISED = ("f1", "average_precision", "rr@10", "mrr")
 
@@ -29,8 +29,8 @@ class SweepTable(Callback):
             summary = pd.DataFrame(rows)
             summary.to_csv(folder / "summary.csv", index=False)
             settings = summary.columns[1 : summary.columns.get_loc("threshold")]
-            alike = [name for name in settings if summary[name].nunique() == 1]
-            shown = with_intervals(summary.drop(columns=alike))
+            varied = [name for name in settings if summary[name].nunique() > 1]
+            shown = summary[["run", *varied, *(name for name in SUMMARISED if name in summary)]]
             console.print(as_table(shown, f"{len(rows)} of {len(runs)} runs in {folder}"))
 
     @staticmethod
@@ -46,6 +46,9 @@ def summarise_seeds(folder: Path, console: Console) -> pd.DataFrame:
     """Writes ``seeds.csv``, every method's metrics in each seed's run, and shows their means over seeds.
 
     The interval is Student's, over seeds alone: how far another seed may lead, not other test reports.
+
+    Returns:
+        What ``seeds.csv`` holds.
     """
     frames = []
     for run in sorted(folder.glob("seed_*"), key=lambda path: int(path.name.removeprefix("seed_"))):
@@ -55,15 +58,16 @@ def summarise_seeds(folder: Path, console: Console) -> pd.DataFrame:
         frames.append(table.assign(seed=int(run.name.removeprefix("seed_"))))
     seeds = pd.concat(frames, ignore_index=True)
     seeds.to_csv(folder / "seeds.csv", index=False)
-    rows = []
-    for method, mine in seeds.groupby("method", sort=False):
-        row: dict[str, Any] = {"method": method}
-        for name in [name for name in SUMMARISED if name in mine]:
-            row |= dict(zip((name, f"{name}_low", f"{name}_high"), seed_interval(mine[name].to_numpy()), strict=True))
-        rows.append(row)
-    shown = pd.DataFrame(rows)
-    console.print(as_table(with_intervals(shown), f"means over {seeds['seed'].nunique()} seeds: {folder}"))
-    return shown
+    shown = [name for name in SUMMARISED if name in seeds]
+    means = seeds.groupby("method", sort=False)[shown].agg(mean_and_half).reset_index()
+    console.print(as_table(means, f"mean ± 95% over {seeds['seed'].nunique()} seeds: {folder}"))
+    return seeds
+
+
+def mean_and_half(values: pd.Series) -> str:
+    """Mean and half its 95% interval by Student's t, for reading; of a single value there is no interval."""
+    mean, low, high = seed_interval(values.to_numpy())
+    return f"{mean:.3f}" if np.isnan(low) else f"{mean:.3f} ± {(high - low) / 2:.3f}"
 
 
 def seed_interval(values: np.ndarray) -> tuple[float, float, float]:

@@ -1,0 +1,27 @@
+"""Tell whether two runs differ: ``python -m gedbd.compare run=outputs/... against=outputs/...``."""
+
+from pathlib import Path
+
+from omegaconf import DictConfig
+from rich.console import Console
+
+from gedbd.config import door
+from gedbd.evaluation.compare import compare_runs
+from gedbd.evaluation.runs import find_runs
+from gedbd.results import as_table, with_intervals
+
+
+@door("compare")
+def main(cfg: DictConfig) -> None:
+    """Compares two runs, or two sets of runs with the same seeds, query by query and pair by pair."""
+    first, second = find_runs([Path(cfg.run)]), find_runs([Path(cfg.against)])
+    table = compare_runs(first, second, cfg.method, cfg.against_method)
+    console = Console()
+    console.print(as_table(with_intervals(table), f"{cfg.run} less {cfg.against}, {len(first)} seed(s)"))
+    console.print("95%: paired bootstrap over duplicate groups; p: Wilcoxon's signed-rank test, two-sided")
+    if cfg.out:
+        table.to_csv(cfg.out, index=False)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,126 @@
+"""What run folders hold, read back to be compared and reported."""
+
+import json
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from omegaconf import OmegaConf
+
+from gedbd.evaluation.outputs import WITH_GRAPH
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run folder, of a training or a baseline.
+
+    Attributes:
+        folder: Where it lies.
+    """
+
+    folder: Path
+
+    @cached_property
+    def config(self) -> Any:
+        """The resolved configuration."""
+        return OmegaConf.load(self.folder / "config.yaml")
+
+    @cached_property
+    def predictions(self) -> pd.DataFrame:
+        """Scored pairs."""
+        return pd.read_parquet(self.folder / "predictions.parquet")
+
+    @cached_property
+    def results(self) -> pd.DataFrame:
+        """Metrics on pairs, one row a method; the first is the run's own."""
+        return pd.read_csv(self.folder / "results.csv")
+
+    @cached_property
+    def ranking(self) -> pd.DataFrame | None:
+        """Metrics on queries, one row a method, if the run ranked."""
+        return self._table("ranking.csv")
+
+    @cached_property
+    def queries(self) -> pd.DataFrame | None:
+        """Ranks of the single queries, if the run ranked."""
+        path = self.folder / "queries.parquet"
+        return pd.read_parquet(path) if path.is_file() else None
+
+    @cached_property
+    def epochs(self) -> pd.DataFrame | None:
+        """The row of each epoch; a baseline has none."""
+        return self._table("metrics.csv")
+
+    @cached_property
+    def map(self) -> pd.DataFrame | None:
+        """The 2-D map of reports, if there is one."""
+        path = self.folder / "map.parquet"
+        return pd.read_parquet(path) if path.is_file() else None
+
+    @cached_property
+    def leak(self) -> dict[str, float]:
+        """The leak audit."""
+        audit: dict[str, float] = json.loads((self.folder / "leak.json").read_text())
+        return audit
+
+    @property
+    def is_baseline(self) -> bool:
+        """Whether a baseline left this folder."""
+        return "baselines" in self.config
+
+    @property
+    def corpus(self) -> str:
+        """Name of the corpus, and of the slice of it."""
+        name = self.config.dataset.name or Path(self.config.dataset.path).parent.name
+        newest = self.config.dataset.get("newest")
+        return f"{name}, newest {newest:,}" if newest else str(name)
+
+    @property
+    def method(self) -> str:
+        """The run's own method."""
+        return str(self.results["method"][0])
+
+    @property
+    def part(self) -> str:
+        """The part that was reported."""
+        return str(self.config.part) if self.is_baseline else "test"
+
+    def column(self, method: str) -> str:
+        """The column of ``predictions`` that holds a method's scores."""
+        return "score" if method == self.method else WITH_GRAPH[method]
+
+    @property
+    def label(self) -> str:
+        """What the run is, for a table: a baseline's name, or encoder and graph."""
+        if self.is_baseline:
+            trained = " (trained encoder)" if self.config.run else ""
+            return f"{self.config.name}{trained}"
+        return f"{self.config.encoder.name}, {self.method}"
+
+    def _table(self, name: str) -> pd.DataFrame | None:
+        path = self.folder / name
+        return pd.read_csv(path) if path.is_file() else None
+
+
+def find_runs(paths: list[Path]) -> list[Run]:
+    """All finished runs in some folders and below, in the order of their paths.
+
+    Raises:
+        ValueError: If a path does not exist, or holds no run with predictions.
+    """
+    found: dict[Path, Run] = {}
+    for path in paths:
+        if not path.is_dir():
+            raise ValueError(f"{path}: there is no such folder; name a run folder, a sweep, or one above them")
+        inside = sorted(
+            file.parent for file in path.rglob("predictions.parquet") if file.parent.parent.name != "evaluation"
+        )
+        if not inside:
+            raise ValueError(
+                f"{path} holds no run with predictions: a run that was interrupted goes on with"
+                f" ckpt_path={path}/checkpoints/last.ckpt"
+            )
+        found |= {folder.resolve(): Run(folder) for folder in inside}
+    return list(found.values())
