@@ -14,7 +14,7 @@ from gedbd.results import as_table, with_intervals
 @door("compare")
 def main(cfg: DictConfig) -> None:
     """Compares two runs, or two sets of runs with the same seeds, query by query and pair by pair."""
-    first, second = find_runs([Path(cfg.run)]), find_runs([Path(cfg.against)])
+    (first, _), (second, _) = find_runs([Path(cfg.run)]), find_runs([Path(cfg.against)])
     table = compare_runs(first, second, cfg.method, cfg.against_method)
     console = Console()
     console.print(as_table(with_intervals(table), f"{cfg.run} less {cfg.against}, {len(first)} seed(s)"))

@@ -104,7 +104,40 @@ class GroupSplit:
 
     def of_pairs(self, parts: np.ndarray, earlier: np.ndarray, later: np.ndarray) -> np.ndarray:
         """The part that both reports share."""
-        return np.where(parts[earlier] == parts[later], parts[earlier], OUTSIDE).astype(np.int8)
+        return _shared_part(parts, earlier, later)
+
+
+@dataclass(frozen=True)
+class FoldSplit:
+    """Cross-validation over duplicate groups: one fold of them is test, the next validation, the others training.
+
+    Args:
+        folds: Number of folds, 3 or more.
+        fold: Which one is test, counted on from the last to the first again: ``fold=${seed}`` with ``seeds=5`` and
+            ``folds=5`` tests every group once.
+        seed: Fixes which groups make a fold; the same for all folds.
+    """
+
+    folds: int = 5
+    fold: int = 0
+    seed: int = 0
+
+    def of_reports(self, corpus: Corpus) -> np.ndarray:
+        """Parts by group; groups of two and more and lone reports are dealt out apart."""
+        if self.folds < 3:
+            raise ValueError(f"split.folds={self.folds} must be 3 or more: one to test, one to validate, one to train")
+        rng = np.random.default_rng(self.seed)
+        masters, inverse, sizes = np.unique(corpus.group, return_inverse=True, return_counts=True)
+        fold = np.empty(len(masters), dtype=np.int64)
+        for several in (True, False):
+            chosen = np.flatnonzero((sizes > 1) == several)
+            fold[rng.permutation(chosen)] = np.arange(len(chosen)) % self.folds
+        ahead = (fold - self.fold) % self.folds
+        return np.select([ahead == 0, ahead == 1], [TEST, VAL], TRAIN).astype(np.int8)[inverse]
+
+    def of_pairs(self, parts: np.ndarray, earlier: np.ndarray, later: np.ndarray) -> np.ndarray:
+        """The part that both reports share."""
+        return _shared_part(parts, earlier, later)
 
 
 @dataclass(frozen=True)
@@ -133,6 +166,10 @@ class PairSplit:
     def cut(self, count: int) -> np.ndarray:
         """Deals ``count`` pairs out to the three parts at random, ``(count,)``."""
         return _cut(count, self.val, self.test, np.random.default_rng(self.seed))
+
+
+def _shared_part(parts: np.ndarray, earlier: np.ndarray, later: np.ndarray) -> np.ndarray:
+    return np.where(parts[earlier] == parts[later], parts[earlier], OUTSIDE).astype(np.int8)
 
 
 def _check_shares(val: float, test: float) -> None:

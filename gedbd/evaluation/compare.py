@@ -53,10 +53,10 @@ def _match(first: list[Run], second: list[Run]) -> list[tuple[Run, Run]]:
 def _verdicts(run: Run, method: str | None) -> pd.DataFrame:
     """Test pairs and whether a method calls them duplicate, at its own threshold."""
     row = _row_of(run.results, method, run)
-    table = run.predictions[run.predictions["part"] == run.part]
+    table: pd.DataFrame = run.predictions[run.predictions["part"] == run.part]
     scores = table[run.column(row["method"])]
     called = scores >= pd.Series([row["threshold"]]).astype(scores.dtype)[0]
-    return table[["issue_id_1", "issue_id_2", "label", "group"]].assign(value=called)
+    return pd.DataFrame(table[["issue_id_1", "issue_id_2", "label", "group"]]).assign(value=called)
 
 
 def _ranks(run: Run, method: str | None) -> pd.DataFrame:
@@ -68,7 +68,7 @@ def _ranks(run: Run, method: str | None) -> pd.DataFrame:
 
 
 def _row_of(table: pd.DataFrame, method: str | None, run: Run) -> pd.Series:
-    found = table.iloc[[0]] if method is None else table[table["method"] == method]
+    found: pd.DataFrame = table.iloc[[0]] if method is None else table[table["method"] == method]
     if not len(found):
         raise ValueError(f"{run.folder} has no method {method}: choose one of {', '.join(table['method'])}")
     return found.iloc[0]
@@ -83,7 +83,7 @@ def _join(first: Run, second: Run, a: pd.DataFrame, b: pd.DataFrame) -> pd.DataF
             f"{first.folder} and {second.folder} were tested on other pairs or queries ({len(both)} of {len(a)} and"
             f" {len(b)} agree): compare runs of one corpus, split, seed and pairs"
         )
-    return both.assign(seed=int(first.config.seed))
+    return pd.DataFrame(both)
 
 
 def _row(metric: str, tables: list[pd.DataFrame], compare: Callable[[pd.DataFrame], Comparison]) -> dict[str, object]:

@@ -104,23 +104,24 @@ class Run:
         return pd.read_csv(path) if path.is_file() else None
 
 
-def find_runs(paths: list[Path]) -> list[Run]:
-    """All finished runs in some folders and below, in the order of their paths.
+def find_runs(paths: list[Path]) -> tuple[list[Run], list[Path]]:
+    """All finished runs in some folders and below, in the order of their paths, and the folders of unfinished ones.
 
     Raises:
         ValueError: If a path does not exist, or holds no run with predictions.
     """
-    found: dict[Path, Run] = {}
+    finished: dict[Path, Run] = {}
+    unfinished: dict[Path, Path] = {}
     for path in paths:
         if not path.is_dir():
             raise ValueError(f"{path}: there is no such folder; name a run folder, a sweep, or one above them")
-        inside = sorted(
-            file.parent for file in path.rglob("predictions.parquet") if file.parent.parent.name != "evaluation"
-        )
-        if not inside:
+        folders = sorted({file.parent for file in path.rglob("config.yaml") if file.parent.name != ".hydra"})
+        mine = [folder for folder in folders if (folder / "predictions.parquet").is_file()]
+        if not mine:
             raise ValueError(
                 f"{path} holds no run with predictions: a run that was interrupted goes on with"
-                f" ckpt_path={path}/checkpoints/last.ckpt"
+                " ckpt_path=<run>/checkpoints/last.ckpt"
             )
-        found |= {folder.resolve(): Run(folder) for folder in inside}
-    return list(found.values())
+        finished |= {folder.resolve(): Run(folder) for folder in mine}
+        unfinished |= {folder.resolve(): folder for folder in folders if folder not in mine}
+    return list(finished.values()), list(unfinished.values())

@@ -120,7 +120,7 @@ def _shapes(name: str) -> bool:
 
 
 def _varied(options: list[dict[str, Any]]) -> list[str]:
-    """Names whose values differ, but for those that the label or the corpus tells already, and what follows from them."""
+    """Names whose values differ, but for those that the label or the corpus tells already."""
     names = {name: None for flat in options for name in flat}
     told = ("dataset.", "encoder.", "graph.rule", "fusion._target_", "graph.titles")
     return [

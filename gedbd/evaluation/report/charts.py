@@ -1,0 +1,161 @@
+"""Figures over several settings. Each takes settings or tables and gives a matplotlib figure."""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib import colormaps
+from matplotlib.figure import Figure
+from sklearn.metrics import precision_recall_curve
+
+from gedbd.evaluation.figures import SIZE
+from gedbd.evaluation.report.settings import Setting
+
+COLOURS = [colormaps["tab10"](place) for place in range(10)]
+
+
+def rank_curves(settings: list[Setting]) -> Figure:
+    """RR@k over k of every setting's own method, and of the first setting's rivals."""
+    figure = Figure(figsize=(8, 4.6), layout="constrained")
+    axis, k = figure.subplots(), np.arange(1, 101)
+    lines = [(setting.label, setting.ranks(setting.methods[0])) for setting in settings]
+    lines += [(f"{name} of {settings[0].label}", settings[0].ranks(name)) for name in settings[0].methods[1:]]
+    for place, (label, table) in enumerate(lines):
+        if table is not None and len(table):
+            rank = table["rank"].to_numpy()
+            share = [np.mean((rank > 0) & (rank <= top)) for top in k]
+            axis.step(k, share, where="post", label=label, **_style(place))
+    ceiling = np.mean([table["reachable"].mean() for _, table in lines if table is not None and len(table)])
+    axis.axhline(float(ceiling), color="black", linestyle=":", linewidth=1)
+    axis.set(title="Duplicates found among the first k groups", xlabel="k", ylabel="RR@k", xscale="log", ylim=(0, 1.02))
+    axis.set_xticks([1, 5, 10, 20, 100], labels=["1", "5", "10", "20", "100"])
+    return _with_legend(figure)
+
+
+def precision_recall(settings: list[Setting]) -> Figure:
+    """Precision over recall on pairs, of every setting's own method."""
+    figure = Figure(figsize=(8, 4.6), layout="constrained")
+    axis = figure.subplots()
+    for place, setting in enumerate(settings):
+        scores, labels = setting.scores(setting.methods[0])
+        precision, recall, _ = precision_recall_curve(labels, scores)
+        axis.step(recall, precision, where="post", label=setting.label, **_style(place))
+    axis.set(title="Precision and recall on pairs", xlabel="recall", ylabel="precision", xlim=(0, 1), ylim=(0, 1.02))
+    return _with_legend(figure)
+
+
+def training_curves(setting: Setting) -> Figure:
+    """Loss and F1 by epoch, one line a seed (the paper's Figures 3 and 4)."""
+    figure = Figure(figsize=(8, 3.2), layout="constrained")
+    for axis, name, title in zip(figure.subplots(1, 2), ("loss", "f1"), ("Loss", "F1"), strict=True):
+        for part, colour in (("train", COLOURS[0]), ("val", COLOURS[1])):
+            for number, run in enumerate(setting.runs):
+                epochs = run.epochs
+                if epochs is not None:
+                    label = part if number == 0 else None
+                    axis.plot(epochs["epoch"] + 1, epochs[f"{part}/{name}"], marker="o", color=colour, label=label)
+        axis.set(title=title, xlabel="epoch")
+        axis.xaxis.get_major_locator().set_params(integer=True)
+        axis.grid(alpha=0.25)
+        axis.legend(frameon=False)
+    return figure
+
+
+def confusion_matrices(settings: list[Setting]) -> Figure:
+    """Counts of the four outcomes, each setting at its own threshold, all seeds together (the paper's Figure 2)."""
+    columns = min(4, len(settings))
+    rows = -(-len(settings) // columns)
+    figure = Figure(figsize=(2.7 * columns, 2.7 * rows), layout="constrained")
+    axes = np.atleast_1d(figure.subplots(rows, columns)).flatten()
+    for axis in axes[len(settings) :]:
+        axis.axis("off")
+    for axis, setting in zip(axes, settings, strict=False):
+        tables = [run.predictions[run.predictions["part"] == run.part] for run in setting.runs]
+        every = pd.concat(tables)
+        counts = np.array([[((every["label"] == t) & (every["predicted"] == p)).sum() for p in (0, 1)] for t in (0, 1)])
+        axis.imshow(counts, cmap="Blues", vmin=0, vmax=1.4 * counts.max())
+        for true in (0, 1):
+            for said in (0, 1):
+                axis.text(said, true, f"{counts[true, said]:,}", ha="center", va="center")
+        axis.set_title("\n".join(setting.label.split(", ")), fontsize=8)
+        axis.set(xticks=[0, 1], yticks=[0, 1], xticklabels=["other", "dup."], yticklabels=["other", "dup."])
+        axis.set_xlabel("predicted", fontsize=8)
+        axis.set_ylabel("true", fontsize=8)
+    return figure
+
+
+def scarcity_curve(table: pd.DataFrame, metric: str) -> Figure:
+    """A metric over the share of known groups, one line a kind; bars are the intervals over test reports.
+
+    Args:
+        table: ``fraction``, ``kind``, and the metric with ``_low`` and ``_high``.
+        metric: Name of the metric.
+    """
+    figure = Figure(figsize=SIZE, layout="constrained")
+    axis = figure.subplots()
+    for place, (kind, mine) in enumerate(table.groupby("kind", sort=False)):
+        mine = mine.sort_values("fraction")
+        shifted = mine["fraction"] * (1 + 0.04 * place)
+        bars = np.stack([mine[metric] - mine[f"{metric}_low"], mine[f"{metric}_high"] - mine[metric]])
+        axis.errorbar(shifted, mine[metric], yerr=bars, capsize=3, marker="o", label=kind, color=COLOURS[place % 10])
+    shares = sorted(table["fraction"].unique())
+    axis.set(title="Label scarcity", xlabel="share of the training groups that are known", xscale="log")
+    axis.set(ylabel=metric.upper())
+    axis.set_xticks(shares, labels=[f"{share:g}" for share in shares])
+    axis.minorticks_off()
+    axis.grid(alpha=0.25)
+    axis.legend(frameon=False)
+    return figure
+
+
+def sensitivity_grid(table: pd.DataFrame, first: str, second: str | None, metric: str) -> Figure:
+    """A metric over one option, or over two as a grid of numbers; empty cells were not run."""
+    figure = Figure(figsize=(5.6, 3.6), layout="constrained")
+    axis = figure.subplots()
+    if second is None:
+        mean = table.groupby(first)[metric].mean()
+        axis.plot([str(value) for value in mean.index], mean.to_numpy(), marker="o", color=COLOURS[0])
+        axis.set(xlabel=first, ylabel=metric.upper())
+        axis.grid(alpha=0.25)
+        return figure
+    grid = table.pivot_table(index=second, columns=first, values=metric, aggfunc="mean")
+    image = axis.imshow(grid.to_numpy(), cmap="viridis", aspect="auto", origin="lower")
+    middle = np.nanmean([np.nanmin(grid), np.nanmax(grid)])
+    for y in range(grid.shape[0]):
+        for x in range(grid.shape[1]):
+            value = float(grid.to_numpy()[y, x])
+            if np.isfinite(value):
+                colour = "white" if value < middle else "black"
+                axis.text(x, y, f"{value:.3f}", ha="center", va="center", color=colour, fontsize=9)
+    axis.set(xlabel=first, ylabel=second)
+    axis.set_xticks(range(grid.shape[1]), labels=[str(value) for value in grid.columns])
+    axis.set_yticks(range(grid.shape[0]), labels=[str(value) for value in grid.index])
+    figure.colorbar(image, ax=axis, label=metric.upper())
+    return figure
+
+
+def report_map(table: pd.DataFrame) -> Figure:
+    """Reports in two dimensions; duplicates share a colour and a mark, lone reports are grey."""
+    figure = Figure(figsize=(7, 5.4), layout="constrained")
+    axis = figure.subplots()
+    lone = table[table["group"] < 0]
+    axis.scatter(lone["x"], lone["y"], s=8, color="#c8c8c8")
+    for place, (_, mine) in enumerate(table[table["group"] >= 0].groupby("group")):
+        marker = "os^DvP"[place // 10 % 6]
+        axis.scatter(
+            mine["x"], mine["y"], s=26, color=COLOURS[place % 10], marker=marker, edgecolors="white", linewidths=0.4
+        )
+        axis.plot(mine["x"], mine["y"], color=COLOURS[place % 10], alpha=0.25, linewidth=0.8)
+    axis.set(xticks=[], yticks=[], title="Reports by their vectors (t-SNE)")
+    return figure
+
+
+def _style(place: int) -> dict[str, Any]:
+    return {"color": COLOURS[place % 10], "linestyle": ("-", "--", ":")[place // 10 % 3]}
+
+
+def _with_legend(figure: Figure) -> Figure:
+    axis = figure.axes[0]
+    axis.grid(alpha=0.25)
+    figure.legend(loc="outside lower center", frameon=False, fontsize=8, ncols=2)
+    return figure
