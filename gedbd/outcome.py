@@ -90,7 +90,13 @@ def baseline_outcome(baseline: Baseline, name: str, material: Material, part: st
 
 
 def score_pairs(scorer: Scorer, pairs: pd.DataFrame) -> np.ndarray:
-    """The later report of each pair as the query, the earlier one as its candidate, ``(P,)`` float32."""
+    """The later report of each pair as the query, the earlier one as its candidate, ``(P,)`` float32.
+
+    A baseline that would have to rank for it may have a ``score_pairs`` of its own.
+    """
+    own = getattr(scorer, "score_pairs", None)
+    if own is not None:
+        return np.asarray(own(pairs["earlier"].to_numpy(), pairs["later"].to_numpy()))
     later, place = np.unique(pairs["later"].to_numpy(), return_inverse=True)
     order = np.argsort(place, kind="stable")
     ends = np.searchsorted(place[order], np.arange(0, len(later) + BLOCK, BLOCK))

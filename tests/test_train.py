@@ -64,8 +64,9 @@ def test_run_folder_holds_what_it_promises(train):
     assert methods["precision"][3] == pytest.approx(test["label"].mean(), abs=1e-6)
 
     drawn = {path.stem for path in (folder / "figures").glob("*.png")}
-    assert drawn == {"training_curves", "confusion_matrix", "similarity_histogram", "precision_recall"}
-    for name in ("config.yaml", "versions.json", "results.json", "examples.csv"):
+    expected = {"training_curves", "confusion_matrix", "similarity_histogram", "precision_recall", "rank_curves"}
+    assert drawn == expected
+    for name in ("config.yaml", "versions.json", "results.json", "examples.csv", "ranking.csv", "leak.json"):
         assert (folder / name).stat().st_size > 0
     assert len(json.loads((folder / "results.json").read_text())) == 4
 

@@ -64,7 +64,7 @@ def _ranks(run: Run, method: str | None) -> pd.DataFrame:
     assert run.ranking is not None
     assert run.queries is not None
     table = run.queries[run.queries["method"] == _row_of(run.ranking, method, run)["method"]].reset_index(drop=True)
-    return pd.concat([table[["issue_id", "group"]], per_query(table)], axis=1)
+    return pd.DataFrame(table[["issue_id", "group"]]).join(per_query(table))
 
 
 def _row_of(table: pd.DataFrame, method: str | None, run: Run) -> pd.Series:

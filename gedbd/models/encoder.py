@@ -88,6 +88,13 @@ def load_encoder(
     return TextEncoder(backbone, pooling, dim), tokenizer
 
 
+def load_weights(encoder: TextEncoder, checkpoint: str | Path) -> None:
+    """Gives an encoder the text branch's weights of a run's checkpoint."""
+    state = torch.load(checkpoint, map_location="cpu", weights_only=True)["state_dict"]
+    mine = {key.removeprefix("encoder."): value for key, value in state.items() if key.startswith("encoder.")}
+    encoder.load_state_dict(mine)
+
+
 def load_tiny_encoder(
     name: str, pooling: str, dim: int, max_tokens: int, hidden: int, layers: int, dropout: float, seed: int
 ) -> tuple[TextEncoder, PreTrainedTokenizerBase]:

@@ -1,21 +1,21 @@
-import json
-
 import numpy as np
 import pandas as pd
 import pytest
-from matplotlib.figure import Figure
 
 from gedbd.evaluation.outputs import (
     ALWAYS,
     FROZEN,
     FUSED,
     TEXT,
+    WITH_GRAPH,
+    WITHOUT_GRAPH,
     compare_methods,
+    compare_rankings,
     draw_figures,
     example_pairs,
-    write_outputs,
 )
 from gedbd.evaluation.pairwise import METRICS
+from gedbd.evaluation.ranking import Queries, rank
 
 
 def table(part: str, score: list[float], text: list[float], frozen: list[float], label: list[int]) -> pd.DataFrame:
@@ -24,6 +24,7 @@ def table(part: str, score: list[float], text: list[float], frozen: list[float],
     for number in (1, 2):
         pairs[f"issue_id_{number}"] = [f"{part}-{number}-{row}" for row in range(count)]
         pairs[f"title_{number}"] = [f"title {row}" for row in range(count)]
+    pairs["group"] = [f"{part}-{row}" for row in range(count)]
     return pairs.assign(kind="positive", predicted=(pairs["score"] >= 0.5).astype(int))
 
 
@@ -35,9 +36,9 @@ def predictions() -> pd.DataFrame:
 
 
 def test_rivals_get_their_threshold_on_validation_pairs(predictions):
-    methods = compare_methods(predictions, "test", 0.5, with_graph=True).set_index("method")
+    methods = compare_methods(predictions, "test", WITH_GRAPH, 0.5).set_index("method")
     assert list(methods.index) == [FUSED, TEXT, FROZEN, ALWAYS]
-    assert list(methods.columns) == ["threshold", *METRICS]
+    assert list(methods.columns) == ["threshold", *METRICS, "f1_low", "f1_high"]
     # on val, text alone parts the classes from 0.35 on, the frozen encoder from 0.85 on
     assert methods["threshold"].tolist() == [0.5, 0.35, 0.85, 0.0]
     assert methods.loc[FUSED, ["precision", "recall"]].tolist() == pytest.approx([1 / 2, 1 / 2])
@@ -47,17 +48,17 @@ def test_rivals_get_their_threshold_on_validation_pairs(predictions):
 
 
 def test_test_pairs_move_no_threshold(predictions):
-    before = compare_methods(predictions, "test", 0.5, with_graph=True)
+    before = compare_methods(predictions, "test", WITH_GRAPH, 0.5)
     altered, test = predictions.copy(), predictions["part"] == "test"
     altered.loc[test, ["score", "score_text", "score_frozen"]] *= -0.3
     altered.loc[test, "label"] = 1 - altered.loc[test, "label"]
-    after = compare_methods(altered, "test", 0.5, with_graph=True)
+    after = compare_methods(altered, "test", WITH_GRAPH, 0.5)
     assert after["threshold"].tolist() == before["threshold"].tolist()
     assert after["f1"].tolist() != before["f1"].tolist()
 
 
 def test_without_a_graph_the_text_branch_is_the_model(predictions):
-    methods = compare_methods(predictions, "test", 0.25, with_graph=False)
+    methods = compare_methods(predictions, "test", WITHOUT_GRAPH, 0.25)
     assert methods["method"].tolist() == [TEXT, FROZEN, ALWAYS]
     assert methods["threshold"].tolist() == [0.25, 0.85, 0.0]
 
@@ -88,29 +89,38 @@ def test_few_pairs_are_shown_once():
 
 
 def test_figures_are_of_the_part_asked_for(predictions):
-    drawn = draw_figures(predictions, "test", 0.5, with_graph=True)
+    drawn = draw_figures(predictions, "test", WITH_GRAPH, 0.5)
     assert set(drawn) == {"confusion_matrix", "similarity_histogram", "precision_recall"}
     assert sum(int(text.get_text()) for text in drawn["confusion_matrix"].axes[0].texts) == 4
     legend = drawn["precision_recall"].axes[0].get_legend().get_texts()
     assert [text.get_text() for text in legend] == [FUSED, TEXT, FROZEN, ALWAYS]
-    alone = draw_figures(predictions, "test", 0.5, with_graph=False)["precision_recall"]
+    alone = draw_figures(predictions, "test", WITHOUT_GRAPH, 0.5)["precision_recall"]
     assert [text.get_text() for text in alone.axes[0].get_legend().get_texts()] == [TEXT, FROZEN, ALWAYS]
 
 
-def test_files_read_back_as_what_was_written(predictions, tmp_path):
-    methods = compare_methods(predictions, "test", 0.5, with_graph=True)
-    examples = example_pairs(predictions, "test")
-    figure = Figure()
-    figure.subplots().plot([0, 1])
-    write_outputs(tmp_path / "run", predictions, methods, examples, {"line": figure, "again": figure})
-    folder = tmp_path / "run"
-    written = pd.read_parquet(folder / "predictions.parquet")
-    columns = ["issue_id_1", "issue_id_2", "label", "score", "score_text", "score_frozen", "predicted", "kind", "part"]
-    assert list(written.columns) == columns
-    pd.testing.assert_frame_equal(written, predictions[columns])
-    pd.testing.assert_frame_equal(pd.read_csv(folder / "results.csv"), methods)
-    assert json.loads((folder / "results.json").read_text()) == methods.to_dict("records")
-    pd.testing.assert_frame_equal(pd.read_csv(folder / "examples.csv"), examples)
-    assert sorted(path.name for path in (folder / "figures").iterdir()) == ["again.png", "line.png"]
-    assert (folder / "figures" / "line.png").read_bytes()[:4] == b"\x89PNG"
-    assert np.isfinite(methods[list(METRICS)].to_numpy()).all()
+def test_a_method_without_a_threshold_gets_it_on_validation_pairs(predictions):
+    methods = compare_methods(predictions, "test", {"mine": "score_frozen"})
+    assert methods["method"].tolist() == ["mine", ALWAYS]
+    assert methods["threshold"].tolist() == [0.85, 0.0]
+
+
+def test_the_interval_holds_the_value(predictions):
+    methods = compare_methods(predictions, "test", WITH_GRAPH, 0.5)
+    assert (methods["f1_low"] <= methods["f1"]).all()
+    assert (methods["f1"] <= methods["f1_high"]).all()
+
+
+def test_rankings_stand_side_by_side():
+    group = np.array([0, 1, 0, 1, 4])
+    queries = Queries(np.array([2, 3]), np.zeros(2, dtype=int), group)
+    right = np.where(group[:, None] == group, 1.0, 0.0)
+    table = compare_rankings(
+        {"right": rank(queries, lambda rows: right[rows]), "wrong": rank(queries, lambda rows: -right[rows])}, group
+    )
+    assert table["method"].tolist() == ["right", "wrong"]
+    assert table["queries"].tolist() == [2, 2]
+    assert table["reachable"].tolist() == [1, 1]
+    assert table["rr@1"].tolist() == [1, 0]
+    assert table["rr@5"].tolist() == [1, 1]
+    assert table["mrr"].tolist() == [1, 0.5]
+    assert table.loc[0, ["mrr_low", "mrr_high"]].tolist() == [1, 1]

@@ -9,7 +9,7 @@ import torch
 from transformers import PreTrainedTokenizerBase
 
 from gedbd.data.corpus import Corpus
-from gedbd.models.encoder import TextEncoder
+from gedbd.models.encoder import TextEncoder, load_weights
 from gedbd.models.frozen import frozen_vectors, unit_rows
 
 
@@ -39,9 +39,7 @@ class Frozen:
     def fit(self, corpus: Corpus, train: pd.DataFrame) -> None:
         """Encodes all reports."""
         if self.checkpoint is not None:
-            state = torch.load(self.checkpoint, map_location="cpu", weights_only=True)["state_dict"]
-            mine = {key.removeprefix("encoder."): value for key, value in state.items() if key.startswith("encoder.")}
-            self.encoder.load_state_dict(mine)
+            load_weights(self.encoder, self.checkpoint)
         texts = self.text(corpus.reports)
         vectors = frozen_vectors(texts, self.encoder, self.tokenizer, self.max_tokens, self.cache_dir, "encode reports")
         if self.checkpoint is not None:

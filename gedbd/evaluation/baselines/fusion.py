@@ -44,7 +44,7 @@ class LearntFusion:
         weights = np.ones(len(self.features))
         for _ in range(self.rounds):
             lists, relevant = self._shortlists(rows, group, weights)
-            weights = _learn(lists, relevant, self.l2)
+            weights = learn_weights(lists, relevant, self.l2)
         self.weights_ = dict(zip(self.features, weights.tolist(), strict=True))
 
     def __call__(self, rows: np.ndarray) -> np.ndarray:
@@ -83,7 +83,7 @@ class LearntFusion:
         return np.stack(lists), np.stack(relevant)
 
 
-def _learn(lists: np.ndarray, relevant: np.ndarray, l2: float) -> np.ndarray:
+def learn_weights(lists: np.ndarray, relevant: np.ndarray, l2: float) -> np.ndarray:
     """Weights that minimise -log P(relevant), P the softmax over each list, ``(Q, S, F), (Q, S) -> (F,)``."""
     absent = np.isnan(lists[:, :, 0])
     features = np.nan_to_num(lists).astype(np.float64)
