@@ -2,7 +2,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test check bench clean
+.PHONY: help install demo test browser check bench clean
 
 help:     ## list the commands
 	@grep -E '^[a-z]+: .*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+): *[^#]*## */make \1\t/'
@@ -20,7 +20,11 @@ demo: install  ## train on the bundled corpus and show the results
 	$(BIN)/python -m gedbd.train
 
 test: install  ## run the tests that need no more than three minutes
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m 'not slow' -n 2 --cov=gedbd --cov-report=term:skip-covered --cov-fail-under=90
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m 'not slow and not browser' -n 2 --cov=gedbd --cov-report=term:skip-covered --cov-fail-under=90
+
+browser: install  ## look at a report in headless Chromium, which Debian's package brings if it is missing
+	@command -v chromium > /dev/null || (apt-get update -qq && apt-get install -qq -y chromium > /dev/null)
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m browser tests/test_browser.py
 
 check: install  ## format, lint and types
 	$(BIN)/ruff format --check

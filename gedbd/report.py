@@ -7,7 +7,7 @@ from omegaconf import DictConfig
 from rich.console import Console
 
 from gedbd.config import door
-from gedbd.evaluation.report.page import write_report
+from gedbd.evaluation.report.page import fill_tables, write_report
 from gedbd.evaluation.report.sections import make_sections
 from gedbd.evaluation.report.settings import group_settings
 from gedbd.evaluation.runs import find_runs
@@ -27,7 +27,11 @@ def main(cfg: DictConfig) -> None:
     console = Console()
     for run in unfinished:
         console.print(f"left out, not finished: {run}", markup=False, highlight=False)
-    console.print(f"report: {write_report(folder, cfg.title, summary, make_sections(settings))}")
+    sections = make_sections(settings)
+    if cfg.fill:
+        path = Path(cfg.fill)
+        path.write_text(fill_tables(path.read_text(), sections))
+    console.print(f"report: {write_report(folder, cfg.title, summary, sections)}")
 
 
 def bare_paths(arguments: list[str]) -> list[str]:

@@ -60,7 +60,7 @@ def report(folder: Path, outcome: Outcome, console: Console, loggers: list[Logge
     (folder / "results.json").write_text(json.dumps(tables["results"].to_dict("records"), indent=2) + "\n")
     (folder / "leak.json").write_text(json.dumps(audit, indent=2) + "\n")
     for name, figure in drawn.items():
-        figure.savefig(folder / "figures" / f"{name}.png", dpi=150)
+        figure.savefig(folder / "figures" / f"{name}.png", dpi=120)
     _write_rankings(folder, outcome)
     if outcome.atlas is not None:
         outcome.atlas.to_parquet(folder / "map.parquet", index=False)

@@ -9,6 +9,7 @@ from typing import Any
 import pandas as pd
 from omegaconf import OmegaConf
 
+from gedbd.data.readers.tabular import corpus_name
 from gedbd.evaluation.outputs import WITH_GRAPH
 
 
@@ -73,7 +74,7 @@ class Run:
     @property
     def corpus(self) -> str:
         """Name of the corpus, and of the slice of it."""
-        name = self.config.dataset.name or Path(self.config.dataset.path).parent.name
+        name = self.config.dataset.name or corpus_name(Path(self.config.dataset.path))
         newest = self.config.dataset.get("newest")
         return f"{name}, newest {newest:,}" if newest else str(name)
 

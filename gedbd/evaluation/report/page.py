@@ -65,6 +65,23 @@ def write_report(folder: Path, title: str, summary: str, sections: list[Section]
     return page
 
 
+def fill_tables(text: str, sections: list[Section]) -> str:
+    """Puts tables into Markdown, each between ``<!-- report: <section> -->`` and ``<!-- end -->``.
+
+    Raises:
+        ValueError: If a section is asked for that the report does not have.
+    """
+    tables = {section.title: section.tables for section in sections}
+
+    def filled(match: re.Match[str]) -> str:
+        if match[1] not in tables:
+            raise ValueError(f"there is no section {match[1]} in the report: it has {', '.join(tables)}")
+        lines = [line for table in tables[match[1]] for line in (*markdown(show(table)), "")]
+        return "\n".join([f"<!-- report: {match[1]} -->", *lines, "<!-- end -->"])
+
+    return re.sub(r"<!-- report: (.*?) -->.*?<!-- end -->", filled, text, flags=re.DOTALL)
+
+
 def show(table: pd.DataFrame) -> Shown:
     """Three decimals, intervals behind their value, the best value of a metric marked."""
     names = [name for name in table.columns if not str(name).endswith(("_low", "_high"))]

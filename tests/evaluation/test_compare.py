@@ -1,0 +1,237 @@
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from omegaconf import OmegaConf
+from sklearn.metrics import f1_score
+
+from gedbd.evaluation.compare import compare_runs
+from gedbd.evaluation.outputs import compare_methods, compare_rankings
+from gedbd.evaluation.ranking import METRICS, find_queries, rank
+from gedbd.evaluation.runs import Run, find_runs
+
+FUSED, TEXT = "text + graph", "text alone"
+NAMES = {FUSED: "score", TEXT: "score_text"}
+LABELS = [1, 1, 1, 0, 0, 0]
+
+
+def scored(scores: Sequence[float], labels: Sequence[int] = LABELS, text: Sequence[float] | None = None) -> dict:
+    """Test pairs of three groups in turn, and a validation pair that is not to be looked at."""
+    count = len(labels)
+    pairs = pd.DataFrame({"label": labels, "score": scores, "score_text": scores if text is None else text})
+    pairs["issue_id_1"] = [f"A-{row}" for row in range(count)]
+    pairs["issue_id_2"] = [f"B-{row}" for row in range(count)]
+    pairs["group"] = [f"G-{row % 3}" for row in range(count)]
+    val = pairs.iloc[[0]].assign(label=0)
+    return pd.concat([pairs.assign(part="test"), val.assign(part="val")], ignore_index=True)
+
+
+def ranks(method: str = FUSED, **rank_of: int) -> pd.DataFrame:
+    """Queries by id with their rank; each is a group of its own."""
+    table = pd.DataFrame({"issue_id": list(rank_of), "rank": list(rank_of.values())})
+    precision = [0.5 / rank if rank else 0.0 for rank in rank_of.values()]
+    return table.assign(method=method, part="test", group="G-" + table["issue_id"], average_precision=precision)
+
+
+def leave(
+    folder: Path,
+    predictions: pd.DataFrame,
+    queries: pd.DataFrame | None = None,
+    thresholds: Sequence[float] = (0.5, 0.5),
+    **config: object,
+) -> Run:
+    """A run folder; thresholds are those of text + graph and of text alone."""
+    folder.mkdir(parents=True)
+    config = {"seed": 0, "dataset": {"name": "demo"}, "encoder": {"name": "minilm"}} | config
+    OmegaConf.save(OmegaConf.create(config), folder / "config.yaml")
+    predictions.to_parquet(folder / "predictions.parquet", index=False)
+    results = pd.DataFrame({"method": [FUSED, TEXT], "threshold": thresholds})
+    results.to_csv(folder / "results.csv", index=False)
+    (folder / "leak.json").write_text("{}")
+    if queries is not None:
+        queries.to_parquet(folder / "queries.parquet", index=False)
+        ranking = pd.DataFrame({"method": queries["method"].unique(), "queries": len(queries)})
+        ranking.to_csv(folder / "ranking.csv", index=False)
+    return Run(folder)
+
+
+@pytest.fixture
+def pair_of_runs(tmp_path) -> tuple[Run, Run]:
+    first = leave(tmp_path / "a", scored([0.9, 0.8, 0.2, 0.7, 0.1, 0.1]), ranks(q1=1, q2=2, q3=0, q4=5))
+    second = leave(tmp_path / "b", scored([0.9, 0.1, 0.2, 0.1, 0.1, 0.1]), ranks(q1=2, q2=2, q3=0, q4=1))
+    return first, second
+
+
+def test_one_run_against_another_worked_out_by_hand(pair_of_runs):
+    table = compare_runs([pair_of_runs[0]], [pair_of_runs[1]])
+    columns = ["first", "second", "difference", "p_value", "difference_low", "difference_high", "by_seed"]
+    assert list(table) == ["metric", *columns]
+    assert table["metric"].tolist() == ["f1", *METRICS]
+    table = table.set_index("metric")
+    values = table[["first", "second", "difference"]]
+    # the first calls 3 pairs duplicate, 2 of them rightly; the second calls 1, rightly; there are 3
+    assert values.loc["f1"].tolist() == pytest.approx([2 / 3, 1 / 2, 1 / 6])
+    assert values.loc["rr@1"].tolist() == pytest.approx([1 / 4, 1 / 4, 0])
+    assert values.loc["rr@5"].tolist() == pytest.approx([3 / 4, 3 / 4, 0])
+    assert values.loc["mrr"].tolist() == pytest.approx([1.7 / 4, 2 / 4, -0.3 / 4])
+    assert values.loc["map"].tolist() == pytest.approx([0.85 / 4, 1 / 4, -0.15 / 4])
+    assert table.loc["rr@5", ["difference_low", "difference_high", "p_value"]].tolist() == [0, 0, 1]
+    assert (table["difference_low"] <= table["difference"]).all()
+    assert (table["difference"] <= table["difference_high"]).all()
+    assert table["by_seed"].tolist() == [""] * len(table)
+
+
+def test_a_run_does_not_differ_from_itself(pair_of_runs):
+    table = compare_runs([pair_of_runs[0]], [pair_of_runs[0]])
+    assert (table[["difference", "difference_low", "difference_high"]] == 0).all(axis=None)
+    assert (table["p_value"] == 1).all()
+
+
+def test_several_seeds_worked_out_by_hand(pair_of_runs, tmp_path):
+    labels = [1, 0, 1, 0]
+    first, second = pair_of_runs
+    other_first = leave(tmp_path / "c", scored([0.9, 0.1, 0.9, 0.1], labels), ranks(q1=2, q5=1), seed=1)
+    other_second = leave(
+        tmp_path / "d", scored([0.4, 0.4, 0.2, 0.1], labels), ranks(q1=4, q5=0), thresholds=(0.3, 0.5), seed=1
+    )
+    table = compare_runs([other_first, first], [second, other_second]).set_index("metric")
+    values = table[["first", "second", "difference"]]
+    # pairs are taken together: 4 hits, 5 called, 5 real against 2, 3, 5
+    assert values.loc["f1"].tolist() == pytest.approx([8 / 10, 4 / 8, 0.3])
+    # queries get their mean over the seeds: q1 (1 + 1/2) / 2 against (1/2 + 1/4) / 2; the others occur once
+    expected = (0.75 + 0.5 + 0 + 0.2 + 1) / 5, (0.375 + 0.5 + 0 + 1 + 0) / 5
+    assert values.loc["mrr"].tolist() == pytest.approx([*expected, expected[0] - expected[1]])
+    assert table.loc["f1", "by_seed"] == "+0.167 +0.500"
+    assert table.loc["mrr", "by_seed"] == "-0.075 +0.625"
+
+
+def test_runs_of_a_sweep_are_matched_by_seed_not_by_folder(tmp_path):
+    generator = np.random.default_rng(0)
+    sampled = {}
+    for setting, seeds in (("a", (2, 0, 1)), ("b", (1, 2, 0))):
+        for number, seed in enumerate(seeds):
+            labels = np.random.default_rng(seed).integers(2, size=60)
+            predictions = scored(generator.random(60) + 0.3 * labels, labels)
+            leave(tmp_path / setting / str(number), predictions, seed=seed)
+            sampled[setting, seed] = predictions[predictions["part"] == "test"]
+    (first, _), (second, _) = find_runs([tmp_path / "a"]), find_runs([tmp_path / "b"])
+    row = compare_runs(first, second).iloc[0]
+
+    def f1(setting: str, *seeds: int) -> float:
+        pairs = pd.concat([sampled[setting, seed] for seed in seeds])
+        return f1_score(pairs["label"], pairs["score"] >= 0.5)
+
+    assert row["first"] == pytest.approx(f1("a", 0, 1, 2))
+    assert row["difference"] == pytest.approx(f1("a", 0, 1, 2) - f1("b", 0, 1, 2))
+    single = [f1("a", seed) - f1("b", seed) for seed in range(3)]
+    assert [float(value) for value in row["by_seed"].split()] == pytest.approx(single, abs=6e-4)
+
+
+def test_methods_have_their_own_column_threshold_and_ranks(tmp_path):
+    predictions = scored([0.9, 0.8, 0.2, 0.7, 0.1, 0.1], text=[0.3, 0.25, 0.2, 0.1, 0.1, 0.1])
+    queries = pd.concat([ranks(q1=1, q2=2), ranks(TEXT, q1=4, q2=1)], ignore_index=True)
+    run = leave(tmp_path / "run", predictions, queries, thresholds=(0.5, 0.2))
+    table = compare_runs([run], [run], against_method=TEXT).set_index("metric")
+    assert table.loc["f1", ["first", "second"]].tolist() == pytest.approx([2 / 3, 1])
+    assert table.loc["mrr", ["first", "second"]].tolist() == pytest.approx([0.75, 0.625])
+    swapped = compare_runs([run], [run], TEXT, FUSED).set_index("metric")
+    assert swapped["difference"].tolist() == pytest.approx((-table["difference"]).tolist())
+
+
+def test_a_score_on_the_threshold_is_called_duplicate_in_single_precision(tmp_path):
+    predictions = scored(LABELS)
+    predictions["score"] = np.where(predictions["label"] == 1, 0.7, 0.65).astype(np.float32)
+    assert float(predictions["score"][0]) < 0.7
+    run = leave(tmp_path / "run", predictions, thresholds=(0.7, 0.5))
+    assert compare_runs([run], [run])["first"].tolist() == [1]
+
+
+def test_a_baseline_is_compared_on_the_part_it_reports(tmp_path):
+    predictions = scored([0.9, 0.8, 0.2, 0.7, 0.1, 0.1])
+    wrong = predictions.assign(part=predictions["part"].map({"test": "val", "val": "test"}))
+    config = {"baselines": {}, "name": "bm25", "run": None}
+    baseline = leave(tmp_path / "baseline", wrong, part="val", **config)
+    trained = leave(tmp_path / "trained", predictions)
+    assert compare_runs([baseline], [trained])[["first", "second"]].to_numpy().tolist() == [pytest.approx([2 / 3] * 2)]
+
+
+def test_the_order_of_pairs_and_queries_does_not_matter(pair_of_runs, tmp_path):
+    first, second = pair_of_runs
+    shuffled = leave(tmp_path / "c", second.predictions.iloc[::-1], second.queries.iloc[::-1])
+    pd.testing.assert_frame_equal(compare_runs([first], [second]), compare_runs([first], [shuffled]))
+
+
+def test_without_a_ranking_on_both_sides_only_pairs_are_compared(pair_of_runs, tmp_path):
+    unranked = leave(tmp_path / "c", scored([0.9, 0.8, 0.2, 0.7, 0.1, 0.1]))
+    for first, second in ((pair_of_runs[0], unranked), (unranked, pair_of_runs[0])):
+        assert compare_runs([first], [second])["metric"].tolist() == ["f1"]
+
+
+def test_numbers_are_those_that_the_runs_report(make_corpus, tmp_path):
+    generator = np.random.default_rng(0)
+    _, oldest, inverse = np.unique(generator.integers(0, 40, size=120), return_index=True, return_inverse=True)
+    corpus = make_corpus(oldest[inverse])
+    queries = find_queries(corpus, np.ones(120, dtype=bool))
+    labels, runs, expected = generator.integers(2, size=80), [], []
+    for name in ("a", "b"):
+        predictions = scored((generator.random(80) + 0.2 * labels).astype(np.float32), labels)
+        scores = generator.random((120, 120))
+        ranking = rank(queries, lambda rows, scores=scores: scores[rows])
+        ids = corpus.reports["issue_id"].to_numpy()
+        named = {"issue_id": ids[queries.rows], "group": ids[corpus.group[queries.rows]], "method": FUSED}
+        runs.append(leave(tmp_path / name, predictions, ranking.queries.assign(**named), thresholds=(0.55, 0.5)))
+        pairs = compare_methods(predictions, "test", NAMES, 0.55).loc[0]
+        expected.append({"f1": pairs["f1"], **compare_rankings({FUSED: ranking}, corpus.group).loc[0, list(METRICS)]})
+    table = compare_runs([runs[0]], [runs[1]]).set_index("metric")
+    assert table["first"].to_dict() == pytest.approx(expected[0])
+    assert table["second"].to_dict() == pytest.approx(expected[1])
+
+
+def test_runs_of_other_seeds_are_refused(pair_of_runs, tmp_path):
+    first, second = pair_of_runs
+    third = leave(tmp_path / "c", second.predictions, seed=1)
+    with pytest.raises(ValueError, match=r"the runs have other seeds: \[0\] and \[1\]"):
+        compare_runs([first], [third])
+    with pytest.raises(ValueError, match=r"the runs have other seeds: \[0, 1\] and \[0\]"):
+        compare_runs([third, first], [second])
+
+
+def test_several_runs_of_one_seed_are_refused(pair_of_runs):
+    first, second = pair_of_runs
+    message = f"{first.folder.parent} holds several runs of one seed: name the folder of one setting"
+    for runs in (([first, second], [second]), ([first], [first, second])):
+        with pytest.raises(ValueError, match=message):
+            compare_runs(*runs)
+
+
+def test_runs_on_other_pairs_or_queries_are_refused(pair_of_runs, tmp_path):
+    first, second = pair_of_runs
+
+    def refused(name: str, counts: str, predictions: pd.DataFrame, queries: pd.DataFrame | None = None) -> None:
+        other = leave(tmp_path / name, predictions, queries)
+        message = (
+            rf"{first.folder} and {other.folder} were tested on other pairs or queries \({counts} agree\): compare"
+        )
+        with pytest.raises(ValueError, match=message):
+            compare_runs([first], [other])
+
+    pairs, queries = second.predictions, second.queries
+    refused("id", "5 of 6 and 6", pairs.replace({"issue_id_2": {"B-3": "B-7"}}))
+    refused("label", "5 of 6 and 6", pairs.assign(label=pairs["label"].where(pairs["issue_id_1"] != "A-5", 1)))
+    refused("fewer", "5 of 6 and 5", pairs.drop(index=2))
+    refused("query", "3 of 4 and 4", pairs, queries.replace({"issue_id": {"q3": "q9"}}))
+    refused("more", "4 of 4 and 5", pairs, ranks(q1=2, q2=2, q3=0, q4=1, q5=1))
+
+
+def test_an_unknown_method_is_refused_with_those_that_there_are(pair_of_runs):
+    first, second = pair_of_runs
+    with pytest.raises(
+        ValueError, match=rf"{first.folder} has no method bm25: choose one of text \+ graph, text alone"
+    ):
+        compare_runs([first], [second], method="bm25")
+    with pytest.raises(ValueError, match=rf"{second.folder} has no method bm25: choose one of text \+ graph"):
+        compare_runs([first], [second], against_method="bm25")
+    with pytest.raises(ValueError, match=rf"{second.folder} has no method text alone: choose one of text \+ graph"):
+        compare_runs([first], [second], against_method=TEXT)  # it has pairs, but no ranking

@@ -1,0 +1,199 @@
+import math
+
+import numpy as np
+import pytest
+from scipy.stats import wilcoxon
+from sklearn.metrics import f1_score
+
+from gedbd.evaluation.significance import compare_f1, compare_means, f1_interval, mean_interval, signed_rank
+
+
+def resampled(generator: np.random.Generator, cluster: np.ndarray, statistic, times: int = 1500) -> tuple[float, float]:
+    """The interval of a statistic of row numbers when whole clusters are drawn, in a plain loop."""
+    members = [np.flatnonzero(cluster == number) for number in np.unique(cluster)]
+    values = []
+    for _ in range(times):
+        chosen = generator.integers(len(members), size=len(members))
+        values.append(statistic(np.concatenate([members[number] for number in chosen])))
+    low, high = np.quantile(values, [0.025, 0.975])
+    return low, high
+
+
+def verdicts(generator: np.random.Generator, clusters: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Clusters of four pairs, half of them duplicates, that are judged rightly always or with a chance of 0.4.
+
+    Of all pairs 0.35 are hits, 0.5 are called duplicate and 0.5 are: F1 is 0.7.
+    """
+    cluster = np.repeat(np.arange(clusters), 4)
+    labels = generator.integers(2, size=len(cluster))
+    chance = generator.choice([1.0, 0.4], size=clusters)[cluster]
+    return (labels == 1) == (generator.random(len(cluster)) < chance), labels, cluster
+
+
+def test_intervals_worked_out_by_hand():
+    # two clusters are drawn twice: both the first (1/4), both the second (1/4), or one of each
+    assert mean_interval(np.array([0.0, 1.0]), np.array([7, 3])) == (0, 1)
+    assert mean_interval(np.array([2.0, 2.0, 2.0]), np.array([0, 0, 1])) == (2, 2)
+    everything_right = np.array([True, False, True])
+    assert f1_interval(everything_right, np.array([1, 0, 1]), np.array([0, 1, 2]))[1] == 1
+    assert f1_interval(~everything_right, np.array([1, 0, 1]), np.array([0, 1, 2])) == (0, 0)
+
+
+def test_the_mean_of_clusters_counts_their_sizes():
+    # a hundred clusters: 50 of three 1s, 50 of a single 0; the mean is near 3/4, not 1/2
+    values = np.concatenate([np.ones(150), np.zeros(50)])
+    cluster = np.concatenate([np.repeat(np.arange(50), 3), np.arange(50, 100)])
+    low, high = mean_interval(values, cluster)
+    assert 0.6 < low < 0.75 < high < 0.85
+
+
+def test_intervals_are_those_of_a_plain_loop():
+    generator = np.random.default_rng(0)
+    cluster = generator.integers(0, 40, size=120)
+    values = generator.normal(size=40)[cluster] + generator.normal(size=120)
+    plain = resampled(generator, cluster, lambda rows: values[rows].mean())
+    assert mean_interval(values, cluster) == pytest.approx(plain, abs=0.04)
+    predicted, labels, cluster = verdicts(generator, 40)
+    hits, both = predicted & (labels == 1), predicted + labels
+    plain = resampled(generator, cluster, lambda rows: 2 * hits[rows].sum() / both[rows].sum())
+    assert f1_interval(predicted, labels, cluster) == pytest.approx(plain, abs=0.03)
+
+
+def test_a_mean_is_in_its_interval_about_as_often_as_promised():
+    generator = np.random.default_rng(0)
+    cluster = np.repeat(np.arange(40), 5)
+    inside, inside_alone, repeats = 0, 0, 80
+    for _ in range(repeats):
+        values = 0.3 + generator.normal(size=40)[cluster] + 0.5 * generator.normal(size=200)
+        for alone in (False, True):
+            low, high = mean_interval(values, np.arange(200) if alone else cluster)
+            inside += not alone and low <= 0.3 <= high
+            inside_alone += alone and low <= 0.3 <= high
+    assert 0.88 <= inside / repeats <= 1
+    assert inside_alone / repeats < 0.8
+
+
+def test_f1_is_in_its_interval_about_as_often_as_promised():
+    generator = np.random.default_rng(0)
+    inside, repeats = 0, 80
+    for _ in range(repeats):
+        low, high = f1_interval(*verdicts(generator, 50))
+        inside += low <= 0.7 <= high
+    assert 0.88 <= inside / repeats <= 1
+
+
+def test_intervals_of_clustered_values_are_wider_than_of_single_ones():
+    generator = np.random.default_rng(0)
+    cluster = np.repeat(np.arange(100), 4)
+    values = generator.normal(size=100)[cluster]
+    low, high = mean_interval(values, cluster)
+    alone = mean_interval(values, np.arange(400))
+    assert high - low == pytest.approx(2 * 1.96 * values.std() / math.sqrt(100), rel=0.1)
+    assert alone[1] - alone[0] == pytest.approx(2 * 1.96 * values.std() / math.sqrt(400), rel=0.1)
+
+    labels = np.tile([0, 0, 1, 1], 100)
+    predicted = (labels == 1) == (generator.random(100) < 0.6)[cluster]
+    low, high = f1_interval(predicted, labels, cluster)
+    alone = f1_interval(predicted, labels, np.arange(400))
+    assert high - low > 1.5 * (alone[1] - alone[0])
+
+
+def test_a_single_cluster_has_no_interval():
+    one = np.zeros(5, dtype=int)
+    labels, first, second = np.array([1, 1, 0, 0, 1]), np.array([1, 0, 0, 1, 1]) == 1, np.array([1, 1, 0, 1, 1]) == 1
+    assert np.isnan(mean_interval(np.arange(5.0), one)).all()
+    assert np.isnan(f1_interval(first, labels, one)).all()
+    for result in (compare_means(first * 1.0, second * 1.0, one), compare_f1(first, second, labels, one)):
+        assert np.isnan([result.low, result.high]).all()
+        assert np.isfinite([result.difference, result.p_value]).all()
+
+
+def test_names_and_order_of_clusters_do_not_matter():
+    generator = np.random.default_rng(0)
+    values, cluster = generator.random(60), generator.integers(0, 12, size=60)
+    names = np.array([f"BUG-{number:02}" for number in range(12)], dtype=object)[cluster]
+    order = generator.permutation(60)
+    interval = mean_interval(values, cluster)
+    assert mean_interval(values, names) == interval
+    assert mean_interval(values[order], cluster[order]) == pytest.approx(interval)
+
+
+def test_equal_values_do_not_differ():
+    values, cluster = np.random.default_rng(0).random(30), np.arange(30) // 3
+    result = compare_means(values, values.copy(), cluster)
+    assert (result.difference, result.low, result.high, result.p_value) == (0, 0, 0, 1)
+    assert result.first == result.second == pytest.approx(values.mean())
+    predicted, labels = values > 0.5, (values > 0.3).astype(int)
+    result = compare_f1(predicted, predicted.copy(), labels, cluster)
+    assert (result.difference, result.low, result.high, result.p_value) == (0, 0, 0, 1)
+
+
+def test_means_are_compared_query_by_query():
+    first, second = np.array([1.0, 0.5, 1.0, 0.0, 1.0]), np.array([0.5, 0.5, 0.0, 0.0, 1.0])
+    result = compare_means(first, second, np.arange(5))
+    assert (result.first, result.second, result.difference) == pytest.approx((0.7, 0.4, 0.3))
+    assert (result.low, result.high) == mean_interval(first - second, np.arange(5))
+    swapped = compare_means(second, first, np.arange(5))
+    assert (swapped.difference, swapped.low, swapped.high) == pytest.approx((-0.3, -result.high, -result.low))
+    assert swapped.p_value == pytest.approx(result.p_value)
+
+
+def test_the_p_value_worked_out_by_hand():
+    # |differences| 0, 1, 2, 3, 4 have the ranks 1 to 5, and the zero's is dropped: 2 + 4 + 5 = 11 for, 3 against.
+    # Expected are 5 * 6 / 4 - 1 = 7 with 1/2 for the zero's rank, variance (5 * 6 * 11 - 1 * 2 * 3) / 24 = 13.5.
+    difference = np.array([1.0, -2.0, 3.0, 4.0, 0.0])
+    score = (11 - 7) / math.sqrt(13.5)
+    assert signed_rank(difference, np.zeros(5)) == pytest.approx(math.erfc(score / math.sqrt(2)))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_p_values_are_those_of_scipy(seed):
+    generator = np.random.default_rng(seed)
+    first = generator.normal(size=60)
+    second = first + generator.normal(0.15, 0.5, size=60)
+    for p_value in (signed_rank(first, second), compare_means(first, second, np.arange(60) // 2).p_value):
+        assert p_value == pytest.approx(wilcoxon(first, second, method="exact").pvalue, rel=0.05, abs=1e-3)
+    first, second = generator.integers(0, 4, size=(2, 60)) / 4  # with zeros and ties
+    expected = wilcoxon(first - second, zero_method="pratt", correction=False, method="asymptotic").pvalue
+    assert signed_rank(first, second) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_differences_of_f1_are_those_of_scikit_learn(seed):
+    generator = np.random.default_rng(seed)
+    first, labels, cluster = verdicts(generator, 30)
+    second = generator.random(120) < 0.4
+    result = compare_f1(first, second, labels, cluster)
+    expected = f1_score(labels, first), f1_score(labels, second)
+    assert (result.first, result.second) == pytest.approx(expected)
+    assert result.difference == pytest.approx(expected[0] - expected[1])
+    assert result.low < result.difference < result.high
+    right = [(verdict == (labels == 1)).astype(float) for verdict in (first, second)]
+    assert result.p_value == pytest.approx(wilcoxon(*right, zero_method="pratt", method="asymptotic").pvalue)
+
+
+def test_f1_is_paired():
+    """Two verdicts that differ in one pair differ little, however wide the interval of each."""
+    first, labels, cluster = verdicts(np.random.default_rng(0), 60)
+    second = first.copy()
+    second[0] = ~second[0]
+    result, single = compare_f1(first, second, labels, cluster), f1_interval(first, labels, cluster)
+    assert result.high - result.low < 0.2 * (single[1] - single[0])
+
+
+def test_verdicts_without_any_duplicate_count_as_zero():
+    none, labels, cluster = np.zeros(4, dtype=bool), np.array([1, 1, 0, 0]), np.array([0, 1, 2, 3])
+    assert f1_interval(none, labels, cluster) == (0, 0)
+    assert f1_interval(none, np.zeros(4), cluster) == (0, 0)
+    result = compare_f1(labels == 1, none, labels, cluster)
+    assert (result.first, result.second, result.difference) == (1, 0, 1)
+
+
+def test_the_same_numbers_every_time():
+    generator = np.random.default_rng(0)
+    first, labels, cluster = verdicts(generator, 30)
+    second = generator.random(120) < 0.5
+    np.random.seed(1)  # noqa: NPY002
+    once = compare_f1(first, second, labels, cluster), mean_interval(first * 1.0, cluster)
+    np.random.seed(2)  # noqa: NPY002
+    assert (compare_f1(first, second, labels, cluster), mean_interval(first * 1.0, cluster)) == once

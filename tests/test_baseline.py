@@ -1,0 +1,121 @@
+"""Baselines through their door, as a user runs them."""
+
+import json
+import sys
+
+import pandas as pd
+import pytest
+from hydra import compose, initialize_config_dir
+
+import gedbd.baseline
+import gedbd.train
+from gedbd.config import CONF_DIR
+
+with initialize_config_dir(CONF_DIR, version_base="1.3"):
+    NAMES = list(compose("baseline", ["name=bm25"]).baselines)
+SMALL = ["encoder=tiny", "baselines.reranker.depth=5", "baselines.reranker.max_tokens=32"]
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch):
+    """Runs a door in this process, in a folder of its own; gives the run folder that was asked for."""
+    monkeypatch.setenv("GEDBD_CACHE", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+
+    def through(door, *options, folder="run"):
+        monkeypatch.setattr(sys, "argv", ["gedbd", *options, f"hydra.run.dir={folder}"])
+        door.main()
+        return tmp_path / folder
+
+    return through
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_baseline_leaves_the_tables_of_a_run(run, name):
+    folder = run(gedbd.baseline, f"name={name}", *SMALL)
+    results, ranking = pd.read_csv(folder / "results.csv"), pd.read_csv(folder / "ranking.csv")
+    assert results["method"].tolist() == [name, "always duplicate"]
+    assert ranking["method"].tolist() == [name]
+    assert ranking["queries"][0] == 39
+    assert ranking["rr@1"][0] <= ranking["rr@10"][0] <= ranking["rr@100"][0] <= ranking["reachable"][0] == 1
+    queries = pd.read_parquet(folder / "queries.parquet")
+    assert ranking["mrr"][0] == pytest.approx((1 / queries["rank"]).mean())
+    assert (folder / "trec" / f"test.{name}.run").is_file()
+    assert json.loads((folder / "leak.json").read_text())["closure_found"] == 0
+
+
+def test_what_reads_text_beats_what_does_not(run):
+    constant = run(gedbd.baseline, "name=constant", folder="constant")
+    bm25 = run(gedbd.baseline, "name=bm25", folder="bm25")
+    rep = run(gedbd.baseline, "name=rep", folder="rep")
+    mrr = [pd.read_csv(folder / "ranking.csv")["mrr"][0] for folder in (constant, bm25, rep)]
+    assert mrr == sorted(mrr)
+    assert mrr[0] < 0.02 < 0.2 < mrr[1]
+
+
+def test_a_second_run_is_the_first(run):
+    first, second = (run(gedbd.baseline, "name=fusion", *SMALL, folder=name) for name in ("first", "second"))
+    for name in ("results.csv", "ranking.csv", "queries.parquet", "predictions.parquet", "trec/test.fusion.run"):
+        assert (first / name).read_bytes() == (second / name).read_bytes(), name
+
+
+def test_a_trained_encoder_takes_the_place_of_the_untrained_one(run):
+    trained = run(gedbd.train, "encoder=tiny", "trainer=smoke", "optimizer.lr=1e-2", folder="trained")
+    plain = run(gedbd.baseline, "name=frozen", "encoder=tiny", folder="plain")
+    through = run(gedbd.baseline, "name=frozen", "run=trained", folder="through")
+    text = pd.read_parquet(trained / "predictions.parquet")
+    mine = pd.read_parquet(through / "predictions.parquet")
+    both = mine.merge(text, on=["issue_id_1", "issue_id_2", "label", "part"])
+    assert len(both) == len(mine)
+    assert both["score_x"].to_numpy() == pytest.approx(both["score_text"].to_numpy(), abs=1e-5)
+    assert not mine["score"].equals(pd.read_parquet(plain / "predictions.parquet")["score"])
+
+
+def test_closure_sees_the_leak_of_shuffled_pairs(run, capsys):
+    folder = run(gedbd.baseline, "name=closure", "split=pair")
+    audit = json.loads((folder / "leak.json").read_text())
+    assert audit["closure_found"] > 0
+    assert pd.read_csv(folder / "results.csv")["f1"][0] == pytest.approx(audit["closure_f1"])
+    told = capsys.readouterr().out
+    assert "warning: this split leaks" in told
+    assert "no report of part test has an earlier duplicate: there is no ranking" in told
+
+
+def test_validation_part_is_reported_on_request(run):
+    folder = run(gedbd.baseline, "name=bm25", "part=val")
+    assert set(pd.read_parquet(folder / "predictions.parquet")["part"]) == {"val"}
+    assert set(pd.read_parquet(folder / "queries.parquet")["part"]) == {"val"}
+
+
+def test_a_sweep_over_baselines_gives_a_summary(run, tmp_path):
+    run(gedbd.baseline, "-m", "name=constant,bm25", "hydra.sweep.dir=sweep")
+    summary = pd.read_csv(tmp_path / "sweep" / "summary.csv")
+    assert summary["name"].tolist() == ["constant", "bm25"]
+    assert {"f1", "rr@10", "mrr"} <= set(summary.columns)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["name=bm26"], "name=bm26 is no baseline: choose one of constant, closure, tfidf"),
+        (["name=bm25", "part=train"], "part=train is unknown: choose val or test"),
+        (["name=bm25", "run=nowhere"], "nowhere is not the folder of a run"),
+        (["name=bm25", "baselines.bm25.field=body"], "field=body is unknown"),
+        (["name=bm25", "ranking.window_days=0.001"], "shuts out the groups of all"),
+        (["name=bm25", "ranking.parts=[tset]"], "tset is unknown: choose train, val, test"),
+        (["name=bm25", "labels.fraction=0"], "labels.fraction=0 must be above 0"),
+        (["name=bm25", "split.test_from=0.999"], "part test of demo has no duplicate pair"),
+        (["name=bm25", "dataset=eclipse_labels", "data_dir=nowhere"], "EclipsePlatform"),
+    ],
+)
+def test_mistakes_are_told_in_one_line(run, options, message):
+    with pytest.raises(SystemExit, match=message):
+        run(gedbd.baseline, *options)
+
+
+def test_a_run_on_other_parts_is_refused(run):
+    run(gedbd.train, "encoder=tiny", "trainer=smoke", folder="trained")
+    with pytest.raises(SystemExit, match="trained was trained with split="):
+        run(gedbd.baseline, "name=frozen", "run=trained", "split.test_from=0.9")
+    with pytest.raises(SystemExit, match="trained was trained with labels="):
+        run(gedbd.baseline, "name=frozen", "run=trained", "labels.fraction=0.5")

@@ -1,0 +1,68 @@
+"""The report in a real browser: Chromium, headless. ``make browser`` installs it where it is missing."""
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+from html import unescape
+from pathlib import Path
+
+import pytest
+
+import gedbd.report
+import gedbd.train
+
+pytestmark = pytest.mark.browser
+
+PROBE = """<script>
+addEventListener("load", () => {
+  const images = [...document.images];
+  const anchors = [...document.querySelectorAll("nav a")].map(a => a.getAttribute("href").slice(1));
+  document.body.dataset.seen = JSON.stringify({
+    images: images.length,
+    drawn: images.filter(i => i.naturalWidth > 100 && i.clientWidth <= document.body.clientWidth).length,
+    unnamed: images.filter(i => !i.alt).length,
+    anchors: anchors.length,
+    lost: anchors.filter(a => !document.getElementById(a)).length,
+    overflow: document.documentElement.scrollWidth - document.documentElement.clientWidth,
+    requests: performance.getEntriesByType("resource").filter(e => !e.name.startsWith("data:")).length,
+  });
+});
+</script>"""
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("runs")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("GEDBD_CACHE", str(folder / "cache"))
+        patch.chdir(folder)
+        patch.setattr(sys, "argv", ["gedbd", "encoder=tiny", "trainer=smoke", "hydra.run.dir=run"])
+        gedbd.train.main()
+        patch.setattr(sys, "argv", ["gedbd", "paths=[run]"])
+        gedbd.report.main()
+    probed = folder / "probed.html"
+    probed.write_text((folder / "run" / "report.html").read_text().replace("</body>", f"{PROBE}</body>"))
+    return probed
+
+
+def look(page: Path, width: int, profile: Path) -> dict[str, int]:
+    """Opens the page and gives what the probe has seen."""
+    browser = shutil.which("chromium")
+    assert browser, "no Chromium here: make browser installs it"
+    flags = ["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
+    command = [browser, *flags, f"--user-data-dir={profile}", f"--window-size={width},900", "--dump-dom", page.as_uri()]
+    dom = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
+    found = re.search(r'data-seen="(.*?)"', dom)
+    assert found, dom[-2000:]
+    return json.loads(unescape(found[1]))
+
+
+@pytest.mark.parametrize("width", [500, 1200])
+def test_page_shows_everything_at_any_width(page, tmp_path, width):
+    seen = look(page, width, tmp_path)
+    assert seen["images"] >= 5
+    assert seen["drawn"] == seen["images"]
+    assert seen["anchors"] >= 6
+    assert {seen[name] for name in ("unnamed", "lost", "overflow", "requests")} == {0}

@@ -1,0 +1,174 @@
+"""The report over real run folders, and the door that compares two of them."""
+
+import re
+import shutil
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+import gedbd.baseline
+import gedbd.compare
+import gedbd.report
+import gedbd.train
+
+TINY = ["encoder=tiny", "trainer=smoke", "trainer.enable_progress_bar=false"]
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory) -> Path:
+    """Two graphs with two seeds each, the same with few labels and one seed, a sweep, and two baselines."""
+    folder = tmp_path_factory.mktemp("runs")
+    commands = [
+        (gedbd.train, ["-m", *TINY, "graph=none,dense", "seeds=2", "hydra.sweep.dir=all"]),
+        (gedbd.train, ["-m", *TINY, "graph=none,dense", "labels.fraction=0.1", "hydra.sweep.dir=few"]),
+        (gedbd.train, ["-m", *TINY, "fusion.lambda_text=0.3,0.7", "hydra.sweep.dir=grid"]),
+        (gedbd.baseline, ["name=bm25", "hydra.run.dir=bm25"]),
+        (gedbd.baseline, ["name=closure", "split=pair", "hydra.run.dir=closure"]),
+    ]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("GEDBD_CACHE", str(folder / "cache"))
+        patch.chdir(folder)
+        for door, options in commands:
+            patch.setattr(sys, "argv", ["gedbd", *options])
+            door.main()
+    return folder
+
+
+@pytest.fixture
+def call(runs, monkeypatch):
+    """Calls a door in the folder of the runs."""
+
+    def through(door, *options):
+        monkeypatch.chdir(runs)
+        monkeypatch.setattr(sys, "argv", ["gedbd", *options])
+        door.main()
+
+    return through
+
+
+@pytest.fixture(scope="module")
+def page(runs) -> Path:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(runs)
+        patch.setattr(
+            sys, "argv", ["gedbd", *gedbd.report.bare_paths(["all", "few", "grid", "bm25", "closure", "out=page"])]
+        )
+        gedbd.report.main()
+    return runs / "page" / "report.html"
+
+
+def headings(page: Path) -> list[str]:
+    return re.findall(r"<h2>(.*?)</h2>", page.read_text())
+
+
+def test_page_has_all_parts(page):
+    assert headings(page) == [
+        "Leak audit",
+        "Ranking: demo",
+        "Pairs: demo",
+        "Label scarcity: demo",
+        "Sensitivity: demo",
+        "Training",
+        "Map of reports",
+        "Runs",
+    ]
+    assert "10 runs in 8 settings" in page.read_text()
+
+
+def test_page_needs_nothing_beside_it(page):
+    text = page.read_text()
+    assert set(re.findall(r'src="([^"]{0,22})', text)) == {"data:image/png;base64,"}
+    assert not re.findall(r"<(?:script|link|iframe)|https?://|url\(", text)
+
+
+def test_numbers_are_those_of_the_run_folders(page, runs):
+    f1 = pd.read_csv(runs / "bm25" / "results.csv").iloc[0]
+    text = page.read_text()
+    assert f"{f1['f1']:.3f} [{f1['f1_low']:.3f}, {f1['f1_high']:.3f}]" in text
+    seeds = pd.read_csv(runs / "all" / "0" / "seeds.csv")
+    mean = seeds[seeds["method"] == "text alone"]["rr@10"].mean()
+    row = re.search(r"<tr><td>tiny, text alone, labels.fraction=1.0.*?</tr>", text)[0]
+    assert f">{mean:.3f} [" in row
+
+
+def test_the_leak_is_told(page):
+    assert "this split leaks" in page.read_text()
+
+
+def test_markdown_says_the_same(page):
+    text = (page.parent / "report.md").read_text()
+    assert re.findall(r"^## (.*)$", text, flags=re.MULTILINE) == headings(page)
+    pictures = re.findall(r"!\[.*?\]\((.*?)\)", text)
+    assert len(pictures) == page.read_text().count("<img ")
+    assert all((page.parent / picture).read_bytes()[:4] == b"\x89PNG" for picture in pictures)
+
+
+def test_a_second_report_is_the_first(page, call):
+    before = page.read_bytes()
+    call(gedbd.report, "paths=[all,few,grid,bm25,closure]", "out=page")
+    assert page.read_bytes() == before
+
+
+def test_unfinished_runs_are_left_out_and_said(runs, call, capsys):
+    shutil.copytree(runs / "grid" / "0", runs / "partly" / "halted")
+    (runs / "partly" / "halted" / "predictions.parquet").unlink()
+    shutil.copytree(runs / "grid" / "1", runs / "partly" / "whole")
+    call(gedbd.report, "paths=[partly]")
+    assert "left out, not finished: partly/halted" in capsys.readouterr().out
+    assert "1 runs in 1 settings. 1 unfinished runs are left out." in (runs / "partly" / "report.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["paths=[nowhere]"], "nowhere: there is no such folder"),
+        (["paths=[cache]"], "cache holds no run with predictions"),
+        ([], "Missing mandatory value: paths"),
+    ],
+)
+def test_report_refuses(call, options, message):
+    with pytest.raises(SystemExit, match=message):
+        call(gedbd.report, *options)
+
+
+def test_bare_paths_become_an_option():
+    assert gedbd.report.bare_paths(["a b", "out=x", "c"]) == ["out=x", "paths=['a b','c']"]
+    assert gedbd.report.bare_paths(["--help"]) == ["--help"]
+
+
+def test_compare_matches_seeds(runs, call, capsys):
+    call(gedbd.compare, "run=all/1", "against=all/0", "out=difference.csv")
+    assert "2 seed(s)" in capsys.readouterr().out
+    table = pd.read_csv(runs / "difference.csv").set_index("metric")
+    means = [
+        pd.read_csv(runs / "all" / number / "seeds.csv").query(f"method == '{method}'")["mrr"].mean()
+        for number, method in (("1", "text + graph"), ("0", "text alone"))
+    ]
+    assert table.loc["mrr", "difference"] == pytest.approx(means[0] - means[1])
+    assert table.loc["mrr", "difference_low"] <= table.loc["mrr", "difference"] <= table.loc["mrr", "difference_high"]
+    assert len(table.loc["mrr", "by_seed"].split()) == 2
+
+
+def test_compare_takes_other_methods(runs, call):
+    options = ["method=frozen encoder", "against_method=frozen encoder", "out=same.csv"]
+    call(gedbd.compare, "run=grid/0", "against=grid/1", *options)
+    table = pd.read_csv(runs / "same.csv")
+    assert (table["difference"] == 0).all()
+    assert (table["p_value"] == 1).all()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["run=all/1", "against=grid/0"], "the runs have other seeds"),
+        (["run=bm25", "against=closure"], "were tested on other pairs or queries"),
+        (["run=bm25", "against=grid/0", "method=rep"], "has no method rep: choose one of bm25"),
+        (["run=grid", "against=grid/0"], "holds several runs of one seed"),
+        (["run=bm25"], "Missing mandatory value: against"),
+    ],
+)
+def test_compare_refuses(call, options, message):
+    with pytest.raises(SystemExit, match=message):
+        call(gedbd.compare, *options)
