@@ -17,10 +17,11 @@ from transformers.utils import logging as hf_logging
 
 from gedbd.data.corpus import Corpus
 from gedbd.data.datamodule import DuplicateDataModule
+from gedbd.data.fields import check_field, field_codes
 from gedbd.data.splits import PARTS, TRAIN
 from gedbd.data.tokens import tokenize
 from gedbd.evaluation.ranking import Queries, find_queries
-from gedbd.graph.titles import reduce_titles
+from gedbd.graph.titles import join_fields, reduce_titles
 from gedbd.models.encoder import TextEncoder
 from gedbd.models.frozen import frozen_vectors, unit_rows
 from gedbd.models.fusion import TextOnly
@@ -116,6 +117,8 @@ def _graph(
     cfg: DictConfig, corpus: Corpus, training: np.ndarray, encoder: tuple[TextEncoder, PreTrainedTokenizerBase]
 ) -> nn.Module:
     """The graph over all reports, from titles read by a frozen encoder."""
+    for field in cfg.graph.fields:
+        check_field(field)
     if cfg.graph.scope not in ("all", "train"):
         raise ValueError(f"graph.scope={cfg.graph.scope} is unknown: choose all or train")
     reader, tokenizer = encoder if cfg.graph.titles is None else instantiate(cfg.graph.titles)
@@ -123,7 +126,11 @@ def _graph(
     vectors = frozen_vectors(titles, reader, tokenizer, cfg.graph.max_title_tokens, cfg.cache_dir, "encode titles")
     inside = np.ones(len(corpus), dtype=bool) if cfg.graph.scope == "all" else training
     rule = instantiate(cfg.graph.rule)
-    graph: nn.Module = rule(reduce_titles(vectors, training, cfg.graph.pca_dim), torch.from_numpy(inside))
+    reduced = reduce_titles(vectors, training, cfg.graph.pca_dim)
+    if cfg.graph.fields:
+        codes = [field_codes(corpus.reports, field) for field in cfg.graph.fields]
+        reduced = join_fields(reduced, codes, cfg.graph.field_weight)
+    graph: nn.Module = rule(reduced, torch.from_numpy(inside))
     return graph
 
 

@@ -42,6 +42,11 @@ def train_once(cfg: DictConfig, folder: Path, console: Console) -> float:
     trainer.test(system, data, ckpt_path=folder / "checkpoints" / "best.ckpt", verbose=False)
     if trainer.is_global_zero:
         report(folder, trained_outcome(data, system), console, trainer.loggers)
+    return best_f1(folder, cfg.monitor)
+
+
+def best_f1(folder: Path, monitor: str) -> float:
+    """Validation F1 of a run's best checkpoint."""
     epochs = pd.read_csv(folder / "metrics.csv")
-    best = epochs[cfg.monitor].argmin() if direction(cfg.monitor) == "min" else epochs[cfg.monitor].argmax()
+    best = epochs[monitor].argmin() if direction(monitor) == "min" else epochs[monitor].argmax()
     return float(epochs["val/f1"][best])

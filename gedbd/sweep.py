@@ -11,6 +11,7 @@ from rich.console import Console
 from scipy.stats import t
 
 from gedbd.results import as_table
+from gedbd.run import best_f1
 
 SUMMARISED = ("f1", "average_precision", "rr@10", "mrr")
 
@@ -48,14 +49,15 @@ def summarise_seeds(folder: Path, console: Console) -> pd.DataFrame:
     The interval is Student's, over seeds alone: how far another seed may lead, not other test reports.
 
     Returns:
-        What ``seeds.csv`` holds.
+        What ``seeds.csv`` holds; ``val_f1`` is of the best checkpoint.
     """
     frames = []
     for run in sorted(folder.glob("seed_*"), key=lambda path: int(path.name.removeprefix("seed_"))):
         table = pd.read_csv(run / "results.csv")
         if (run / "ranking.csv").is_file():
             table = table.merge(pd.read_csv(run / "ranking.csv"), on="method", how="left")
-        frames.append(table.assign(seed=int(run.name.removeprefix("seed_"))))
+        monitor = OmegaConf.load(run / "config.yaml").monitor
+        frames.append(table.assign(seed=int(run.name.removeprefix("seed_")), val_f1=best_f1(run, monitor)))
     seeds = pd.concat(frames, ignore_index=True)
     seeds.to_csv(folder / "seeds.csv", index=False)
     shown = [name for name in SUMMARISED if name in seeds]

@@ -3,7 +3,6 @@
 import os
 from pathlib import Path
 
-import numpy as np
 import torch
 from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig
@@ -19,7 +18,8 @@ from gedbd.sweep import summarise_seeds
 def main(cfg: DictConfig) -> float:
     """Trains, tests the best checkpoint, leaves a run folder, and returns that checkpoint's validation F1.
 
-    With ``seeds=5`` it does so for five seeds, each in a folder of its own, and returns the mean.
+    With ``seeds=5`` it does so for five seeds, each in a folder of its own, and returns the mean; given the same
+    ``hydra.run.dir`` again, it goes on where it was interrupted.
     """
     folder = Path(HydraConfig.get().runtime.output_dir)
     console = Console(quiet=os.environ.get("LOCAL_RANK", "0") != "0")
@@ -30,14 +30,20 @@ def main(cfg: DictConfig) -> float:
     if cfg.seeds == 1:
         return train_once(cfg, folder, console)
     if cfg.seeds < 1 or cfg.ckpt_path:
-        raise ValueError(f"seeds={cfg.seeds} must be 1 or more, and 1 with ckpt_path: a run goes on by itself")
-    found = []
+        raise ValueError(f"seeds={cfg.seeds} must be 1 or more, and goes on by hydra.run.dir=, not by ckpt_path=")
     for seed in range(cfg.seed, cfg.seed + cfg.seeds):
-        mine = cfg.copy()
-        mine.seed, mine.seeds = seed, 1
-        found.append(train_once(mine, folder / f"seed_{seed}", console))
-    summarise_seeds(folder, console)
-    return float(np.mean(found))
+        train_seed(cfg, seed, folder / f"seed_{seed}", console)
+    return float(summarise_seeds(folder, console)["val_f1"].mean())
+
+
+def train_seed(cfg: DictConfig, seed: int, folder: Path, console: Console) -> None:
+    """Trains one seed of several, from its last checkpoint if it has one, unless it has finished."""
+    mine, last = cfg.copy(), folder / "checkpoints" / "last.ckpt"
+    mine.seed, mine.seeds, mine.ckpt_path = seed, 1, str(last) if last.is_file() else None
+    if mine.ckpt_path:
+        check_resumable(mine)
+    if not (folder / "predictions.parquet").is_file():
+        train_once(mine, folder, console)
 
 
 if __name__ == "__main__":

@@ -73,6 +73,17 @@ def bughub(name: str, folder: Path) -> list[str]:
     return [f"data_dir={folder}"]
 
 
+def label_file(name: str, folder: Path) -> list[str]:
+    """Lays a training label file where an option looks for it."""
+    labels = pd.read_csv(DEMO)[["Issue_id", "Duplicated_issue"]].rename(columns={"Duplicated_issue": "Duplicate"})
+    labels["Duplicate"] = labels["Duplicate"].astype("Int64").astype(str).replace("<NA>", "NULL")
+    place = folder / {"eclipse_labels": "EclipsePlatform", "thunderbird_labels": "Thunderbird"}[name]
+    place.mkdir(exist_ok=True)
+    labels.to_csv(place / "train.csv", index=False)
+    labels.head(0).to_csv(place / "test.csv", index=False)
+    return [f"data_dir={folder}"]
+
+
 @pytest.mark.parametrize(("group", "option"), OPTIONS)
 def test_option_takes_a_step(step, tmp_path, group, option):
     chosen = {"encoder": "tiny", "trainer": "smoke"} | {group: option}
@@ -83,6 +94,8 @@ def test_option_takes_a_step(step, tmp_path, group, option):
         more = ["encoder.max_tokens=16", "graph=none"]
     if group == "dataset" and option == "csv":
         more = [f"dataset.path={DEMO}"]
+    elif group == "dataset" and option.endswith("_labels"):
+        more = label_file(option, tmp_path)
     elif group == "dataset" and option != "demo":
         more = bughub(option, tmp_path)
     if group == "trainer":
@@ -101,6 +114,7 @@ def test_option_takes_a_step(step, tmp_path, group, option):
         ("graph=dense", "graph.scope=train", "graph.rule.power=2"),
         ("graph=knn", "graph.scope=train", "graph.features=learnable"),
         ("graph=threshold", "graph.scope=train"),
+        ("graph=dense", "graph.fields=[component,version]", "graph.field_weight=0.5"),
         ("graph=knn", "graph.features=learnable", "fusion=concat", "split=group"),
         ("split=pair", "pairs.fill_to=900", "pairs.negatives_per_positive=0"),
         ("optimizer.warmup_steps=3", "trainer.accumulate_grad_batches=2", "trainer.gradient_clip_val=0.1"),
@@ -116,10 +130,7 @@ def test_options_work_together(step, options):
 
 def test_paper_experiment_takes_a_step(step, tmp_path):
     data = bughub("thunderbird", tmp_path)
-    labels = pd.read_csv(DEMO)[["Issue_id", "Duplicated_issue"]].rename(columns={"Duplicated_issue": "Duplicate"})
-    labels["Duplicate"] = labels["Duplicate"].astype("Int64").astype(str).replace("<NA>", "NULL")
-    labels.to_csv(tmp_path / "Thunderbird" / "train.csv", index=False)
-    labels.head(0).to_csv(tmp_path / "Thunderbird" / "test.csv", index=False)
+    label_file("thunderbird_labels", tmp_path)
     titles = [f"graph.titles.{item.removeprefix('encoder.')}" for item in random_encoder("bert", tmp_path / "model")]
     options = ["experiment=paper", "dataset=thunderbird", "encoder=tiny", "trainer=smoke", "pairs.fill_to=600"]
     predictions = pd.read_parquet(step(*options, *data, *titles) / "predictions.parquet")

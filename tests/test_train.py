@@ -1,6 +1,7 @@
 """Whole small trainings through the doors, as a user runs them."""
 
 import json
+import shutil
 import sys
 from pathlib import Path
 
@@ -170,6 +171,13 @@ def test_sweep_gives_a_folder_a_run_and_a_summary(run, tmp_path, capsys):
         (["split.test_from=2031-01-01"], "leaves a part empty"),
         (["+trainer.limit_val_batches=1"], "reports were not encoded"),
         (["monitor=val/auc"], "monitor=val/auc is not logged: choose one of val/loss, val/precision"),
+        (["monitor=val/rr@10", "ranking.parts=[test]"], "monitor=val/rr@10, but validation is not ranked"),
+        (["monitor=val/rr@10", "split=pair"], "monitor=val/rr@10, but validation is not ranked"),
+        (["labels.fraction=0.5", "split=pair"], "labels.fraction=0.5 needs reports outside training"),
+        (["ranking.window_days=-1"], "ranking.window_days=-1 must be above 0"),
+        (["seeds=0"], "seeds=0 must be 1 or more"),
+        (["split=fold", "split.folds=2"], "split.folds=2 must be 3 or more"),
+        (["graph.fields=[colour]"], "field=colour is unknown: choose product, component"),
         (["graph.pca_dim=0"], "graph.pca_dim=0 must lie between 1 and"),
         (["graph.scope=some"], "graph.scope=some is unknown"),
         (["graph.features=ones"], "graph.features=ones is unknown"),
@@ -181,3 +189,51 @@ def test_sweep_gives_a_folder_a_run_and_a_summary(run, tmp_path, capsys):
 def test_mistakes_are_told_in_one_line(train, options, message):
     with pytest.raises(SystemExit, match=message):
         train("trainer=smoke", *options)
+
+
+def test_seeds_are_runs_of_their_own_and_go_on_where_they_stopped(train, tmp_path, capsys):
+    folder = train("trainer=smoke", "seeds=3", "graph=none")
+    seeds = pd.read_csv(folder / "seeds.csv")
+    assert seeds["seed"].unique().tolist() == [0, 1, 2]
+    assert "over 3 seeds" in capsys.readouterr().out
+    single = train("trainer=smoke", "seed=1", "graph=none", folder="single")
+    pd.testing.assert_frame_equal(pd.read_csv(folder / "seed_1" / "results.csv"), pd.read_csv(single / "results.csv"))
+    finished = (folder / "seed_0" / "results.csv").stat().st_mtime_ns
+    (folder / "seed_1" / "predictions.parquet").unlink()
+    shutil.rmtree(folder / "seed_2")
+    train("trainer=smoke", "seeds=3", "graph=none")
+    assert (folder / "seed_0" / "results.csv").stat().st_mtime_ns == finished
+    pd.testing.assert_frame_equal(pd.read_csv(folder / "seeds.csv"), seeds)
+
+
+def test_folds_test_every_group_once(train):
+    folder = train("trainer=smoke", "seeds=3", "split=fold", "split.folds=3", "graph=none", "ranking.parts=[]")
+    tested = [
+        set(
+            pd.read_parquet(folder / f"seed_{seed}" / "predictions.parquet").query("part == 'test' and label == 1")[
+                "group"
+            ]
+        )
+        for seed in range(3)
+    ]
+    assert sum(map(len, tested)) == len(set.union(*tested)) == 107
+
+
+def test_fewer_labels_fewer_pairs_same_test(train):
+    whole = train("trainer=smoke", "graph=none", folder="whole")
+    part = train("trainer=smoke", "graph=none", "labels.fraction=0.2", folder="part")
+    pairs = [pd.read_parquet(folder / "predictions.parquet")[["issue_id_1", "issue_id_2"]] for folder in (whole, part)]
+    pd.testing.assert_frame_equal(*pairs)
+    assert (part / "metrics.csv").read_text() != (whole / "metrics.csv").read_text()
+
+
+def test_validation_ranking_can_choose_the_checkpoint(train):
+    folder = train("trainer.max_epochs=2", "graph=none", "monitor=val/rr@10")
+    epochs = pd.read_csv(folder / "metrics.csv")
+    assert epochs["val/rr@10"].between(0, 1).all()
+    assert {"val/mrr", "val/map", "val/rr@1", "val/rr@100"} <= set(epochs.columns)
+    test_only = train("trainer=smoke", "graph=none", "ranking.parts=[test]", folder="test_only")
+    assert "val/rr@10" not in pd.read_csv(test_only / "metrics.csv").columns
+    assert (test_only / "ranking.csv").is_file()
+    unranked = train("trainer=smoke", "graph=none", "ranking.parts=[]", folder="unranked")
+    assert not (unranked / "ranking.csv").exists()

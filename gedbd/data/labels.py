@@ -32,10 +32,12 @@ class Labels:
             parts: ``(N,)`` part of each report.
 
         Raises:
-            ValueError: If the fraction is not above 0 and at most 1.
+            ValueError: If the fraction is not above 0 and at most 1, or the split has no part but training.
         """
         if not 0 < self.fraction <= 1:
             raise ValueError(f"labels.fraction={self.fraction} must be above 0 and at most 1")
+        if self.fraction < 1 and (parts == TRAIN).all():
+            raise ValueError(f"labels.fraction={self.fraction} needs reports outside training: not split=pair")
         masters, sizes = np.unique(corpus.group[parts == TRAIN], return_counts=True)
         masters = masters[sizes > 1]
         kept = int(np.ceil(self.fraction * len(masters)))

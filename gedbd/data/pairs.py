@@ -58,7 +58,7 @@ class PairSampler:
     seed: int = 0
 
     def sample(self, corpus: Corpus, split: Split, known: np.ndarray | None = None) -> pd.DataFrame:
-        """Draws the pairs; those of a part do not depend on how many the other parts have.
+        """Draws the pairs; the anchor pairs of a part do not depend on the other parts.
 
         Args:
             corpus: The reports.
@@ -74,21 +74,14 @@ class PairSampler:
         """
         parts = split.of_reports(corpus)
         known = corpus.group if known is None else known
-        earlier, later = positive_pairs(corpus.group)
-        part = split.of_pairs(parts, earlier, later)
-        labelled = (part != TRAIN) | (known[earlier] == known[later])
-        earlier, later, part = earlier[labelled], later[labelled], part[labelled]
-        kept = part != OUTSIDE
-        notices = [] if kept.all() else [f"{(~kept).sum()} duplicate pairs cross the split and are left out"]
+        positives, notices = _positives(corpus.group, known, parts, split)
         if isinstance(split, PairSplit) and self.negatives_in_evaluation is not None:
             notices.append("split=pair deals all pairs out alike: pairs.negatives_in_evaluation is not heeded")
-        positives = pd.DataFrame({"earlier": earlier[kept], "later": later[kept], "part": part[kept]})
         frames = [positives.assign(label=1, kind="positive")]
-        for number in np.unique(part[kept]).tolist():
+        for number in np.unique(positives["part"]).tolist():
             mine = positives[positives["part"] == number]
-            draw = _Draw(
-                known if number == TRAIN else corpus.group, parts, split, np.random.default_rng([self.seed, number])
-            )
+            group = known if number == TRAIN else corpus.group
+            draw = _Draw(group, parts, split, np.random.default_rng([self.seed, number]))
             anchor, extra = self._counts(number, len(mine), int((positives["part"] < number).sum()), len(positives))
             frames.append(draw(anchor, number, mine).assign(kind="anchor"))
             frames.append(draw(extra, number).assign(kind="random"))
@@ -120,6 +113,16 @@ class PairSampler:
         if self.fill_to is not None:
             extra = max(extra, share(self.fill_to) - positives - anchor)
         return anchor, extra
+
+
+def _positives(group: np.ndarray, known: np.ndarray, parts: np.ndarray, split: Split) -> tuple[pd.DataFrame, list[str]]:
+    """Duplicate pairs that lie inside a part, of the training part those that are known, and what was left out."""
+    earlier, later = positive_pairs(group)
+    pairs = pd.DataFrame({"earlier": earlier, "later": later, "part": split.of_pairs(parts, earlier, later)})
+    pairs = pairs[(pairs["part"] != TRAIN) | (known[earlier] == known[later])]
+    crossing = pairs["part"] == OUTSIDE
+    notices = [f"{crossing.sum()} duplicate pairs cross the split and are left out"] if crossing.any() else []
+    return pairs[~crossing].reset_index(drop=True), notices
 
 
 class _Draw:

@@ -36,13 +36,11 @@ def audit_leak(pairs: pd.DataFrame, parts: np.ndarray, group: np.ndarray) -> dic
         ``closure_precision``, ``closure_recall``, ``closure_f1``; ``always_duplicate_f1``.
     """
     train, test = pairs[pairs["part"] == "train"], pairs[pairs["part"] == "test"]
-    named = _reports(test)
+    named, seen, label = _reports(test), _reports(train), test["label"].to_numpy()
     tested = named[parts[named] == TEST] if (parts == TEST).any() else named
-    seen = _reports(train)
     groups, groups_seen = (np.unique(group[_reports(part[part["label"] == 1])]) for part in (test, train))
     closure = known_groups(train, len(group))
     tied = (closure[test["earlier"]] == closure[test["later"]]).astype(np.float32)
-    label = test["label"].to_numpy()
     found = pairwise_metrics(tied, label, 0.5)
     return {
         "test_reports": len(tested),
@@ -52,9 +50,7 @@ def audit_leak(pairs: pd.DataFrame, parts: np.ndarray, group: np.ndarray) -> dic
         "test_groups_in_training": _share(groups, groups_seen),
         "test_positives": int(label.sum()),
         "closure_found": int(((tied == 1) & (label == 1)).sum()),
-        "closure_precision": found["precision"],
-        "closure_recall": found["recall"],
-        "closure_f1": found["f1"],
+        **{f"closure_{name}": found[name] for name in ("precision", "recall", "f1")},
         "always_duplicate_f1": pairwise_metrics(np.ones(len(label)), label, 0.5)["f1"],
     }
 

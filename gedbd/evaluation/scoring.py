@@ -1,10 +1,36 @@
 """From the vectors of reports to the scores of pairs and the ranking of queries."""
 
+from collections.abc import Callable
+from typing import NamedTuple
+
 import numpy as np
+import pandas as pd
 import torch
 from torch import Tensor
 
 from gedbd.evaluation.ranking import Scorer, vector_scorer
+
+
+class Embedded(NamedTuple):
+    """Distinct reports ``n_id (U,)`` in the order of the corpus, fused and text vectors ``(U, D)`` of length 1."""
+
+    n_id: Tensor
+    z: Tensor
+    z_text: Tensor
+
+
+def score_pairs(
+    reports: Embedded, pairs: pd.DataFrame, loss: Callable[[Tensor, Tensor, Tensor], Tensor]
+) -> tuple[pd.DataFrame, Tensor]:
+    """Scores pairs of embedded reports: the table with ``score`` and ``score_text`` added, and its loss.
+
+    Raises:
+        ValueError: If a report was not encoded.
+    """
+    index = places(reports.n_id, pairs[["earlier", "later"]].to_numpy().T)
+    label = torch.from_numpy(pairs["label"].to_numpy(dtype=np.int64, copy=True)).to(index.device)
+    scored = pairs.assign(score=cosine(reports.z, index), score_text=cosine(reports.z_text, index))
+    return scored, loss(reports.z, index, label)
 
 
 def distinct(n_id: Tensor, z: Tensor) -> tuple[Tensor, Tensor]:

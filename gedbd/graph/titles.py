@@ -1,10 +1,14 @@
 """Title vectors in few dimensions, from which the edges are made."""
 
+from collections.abc import Sequence
+
 import numpy as np
 import torch
 from sklearn.decomposition import PCA
 from torch import Tensor
 from torch.nn.functional import normalize
+
+COMMONEST = 256
 
 
 def reduce_titles(vectors: np.ndarray, fit_rows: np.ndarray, pca_dim: int) -> Tensor:
@@ -31,3 +35,30 @@ def reduce_titles(vectors: np.ndarray, fit_rows: np.ndarray, pca_dim: int) -> Te
         )
     pca = PCA(n_components=pca_dim, svd_solver="full").fit(vectors[fit_rows])
     return normalize(torch.from_numpy(pca.transform(vectors).astype(np.float32)), dim=1)
+
+
+def join_fields(vectors: Tensor, fields: Sequence[np.ndarray], weight: float) -> Tensor:
+    """Draws reports together that agree in a field of the tracker's form: edges that tell more than titles do.
+
+    The cosine of two reports becomes (cos + weight * number of fields they agree in) / (1 + weight * number of fields)
+    where both have all fields. An empty field, or a value that is not one of the commonest, agrees with nothing.
+
+    Args:
+        vectors: ``(N, d)`` unit title vectors.
+        fields: Codes of each field, ``(N,)``, -1 where it is empty.
+        weight: Weight of a field beside the titles'.
+
+    Returns:
+        ``(N, d + one column a value)`` unit rows.
+
+    Raises:
+        ValueError: If the weight is not above 0.
+    """
+    if not weight > 0:
+        raise ValueError(f"graph.field_weight={weight} must be above 0; graph.fields=[] leaves the fields out")
+    parts = [vectors]
+    for codes in fields:
+        values, counts = np.unique(codes[codes >= 0], return_counts=True)
+        common = values[np.argsort(-counts, kind="stable")[:COMMONEST]]
+        parts.append(torch.from_numpy((codes[:, None] == common) * np.sqrt(weight)).float())
+    return normalize(torch.cat(parts, dim=1), dim=1)

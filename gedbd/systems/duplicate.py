@@ -1,7 +1,7 @@
 """The training task of duplicate detection: text branch, graph branch, fusion, loss, and what is logged of them."""
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -14,20 +14,12 @@ from torch.optim.lr_scheduler import LambdaLR
 from gedbd.data.datamodule import Batch, DuplicateDataModule
 from gedbd.evaluation.pairwise import pairwise_metrics
 from gedbd.evaluation.ranking import Ranking, rank, ranking_metrics
-from gedbd.evaluation.scoring import cosine, distinct, places, spread
+from gedbd.evaluation.scoring import Embedded, distinct, score_pairs, spread
 from gedbd.evaluation.threshold import best_threshold
 from gedbd.models.encoder import TextEncoder
 from gedbd.models.gcn import GraphBranch
 
 Loss = Callable[[Tensor, Tensor, Tensor], Tensor]
-
-
-class Embedded(NamedTuple):
-    """Distinct reports ``n_id (U,)`` in the order of the corpus, fused and text vectors ``(U, D)`` of length 1."""
-
-    n_id: Tensor
-    z: Tensor
-    z_text: Tensor
 
 
 class DuplicateSystem(pl.LightningModule):
@@ -199,29 +191,20 @@ class DuplicateSystem(pl.LightningModule):
         return Embedded(n_id, z, nn.functional.normalize(z_text, dim=-1))
 
     def _score(self, reports: Embedded, parts: tuple[str, ...]) -> tuple[dict[str, pd.DataFrame], dict[str, Tensor]]:
-        """Scores the pairs of some parts: tables with ``score`` and ``score_text`` added, and their losses."""
-        scored, losses = {}, {}
-        for part in parts:
-            pairs = self._data.pairs_of(part)
-            index = places(reports.n_id, pairs[["earlier", "later"]].to_numpy().T)
-            label = torch.from_numpy(pairs["label"].to_numpy(dtype=np.int64, copy=True)).to(index.device)
-            losses[part] = self.loss(reports.z, index, label)
-            scored[part] = pairs.assign(score=cosine(reports.z, index), score_text=cosine(reports.z_text, index))
-        return scored, losses
+        """Scored pairs of some parts, and their losses."""
+        scored = {part: score_pairs(reports, self._data.pairs_of(part), self.loss) for part in parts}
+        return {part: table for part, (table, _) in scored.items()}, {part: loss for part, (_, loss) in scored.items()}
 
     def _rank(self, reports: Embedded, part: str) -> dict[str, float]:
-        """Ranks a part's queries by both scores, where it is to be ranked; gives the metrics of the fused one."""
+        """Ranks a part's queries, where they are to be ranked; while fitting, by the fused score alone."""
         queries = self._data.queries.get(part)
         if queries is None:
             return {}
-        vectors = (
-            {"score": reports.z, "score_text": reports.z_text} if self.branch is not None else {"score": reports.z}
-        )
-        n_id, size = reports.n_id.cpu().numpy(), len(self._data.corpus)
+        both = self.branch is not None and self.trainer.state.fn == "test"
+        scorers = {"score": reports.z} | ({"score_text": reports.z_text} if both else {})
         self.rankings[part] = {
-            name: rank(queries, spread(n_id, z.cpu().numpy(), size))
-            for name, z in vectors.items()
-            if name == "score" or self.trainer.state.fn == "test"
+            name: rank(queries, spread(reports.n_id.cpu().numpy(), z.cpu().numpy(), len(self._data.corpus)))
+            for name, z in scorers.items()
         }
         return ranking_metrics(self.rankings[part]["score"].queries)
 

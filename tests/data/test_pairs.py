@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from gedbd.data.pairs import PairSampler, positive_pairs
-from gedbd.data.splits import PARTS, GroupSplit, PairSplit, TimeSplit
+from gedbd.data.splits import PARTS, TRAIN, GroupSplit, PairSplit, TimeSplit
 
 SPLITS = [TimeSplit(0.5, 0.75), GroupSplit(0.25, 0.25), PairSplit()]
 
@@ -148,3 +148,83 @@ def test_evaluation_may_have_more_negatives_and_training_stays_the_same(make_cor
             label = pairs.loc[pairs["part"] == part, "label"]
             assert (label == 0).sum() == ratio * (label == 1).sum()
     pd.testing.assert_frame_equal(*(pairs[pairs["part"] == "train"] for pairs in (plain, wider)))
+
+
+def of_part(pairs: pd.DataFrame, *parts: str) -> pd.DataFrame:
+    return pairs[pairs["part"].isin(parts)].reset_index(drop=True)
+
+
+def hide(corpus, split, seed: int = 0) -> np.ndarray:
+    """What training knows when half of the groups in its part are taken apart."""
+    parts = split.of_reports(corpus)
+    hidden = np.random.default_rng(seed).random(corpus.group.max() + 1) < 0.5
+    return np.where((parts == TRAIN) & hidden[corpus.group], len(corpus) + np.arange(len(corpus)), corpus.group)
+
+
+@pytest.mark.parametrize("split", SPLITS)
+def test_to_know_all_groups_is_the_same_as_to_say_nothing(corpus, split):
+    sampler = PairSampler(2.0, random_negatives=50)
+    pd.testing.assert_frame_equal(sampler.sample(corpus, split, corpus.group), sampler.sample(corpus, split))
+
+
+@pytest.mark.parametrize("split", SPLITS[:2])
+@pytest.mark.parametrize("ratio", [1.0, 3.0])
+def test_training_learns_no_more_than_the_known_groups(corpus, split, ratio):
+    known = hide(corpus, split)
+    everything, pairs = (PairSampler(ratio).sample(corpus, split, groups) for groups in (None, known))
+    train = of_part(pairs, "train")
+    assert (train["label"] == (known[train["earlier"]] == known[train["later"]])).all()
+    all_positives, positives = (codes(table[table["label"] == 1]) for table in (of_part(everything, "train"), train))
+    assert positives == {(i, j) for i, j in all_positives if known[i] == known[j]}
+    assert 0 < len(positives) < len(all_positives)
+    assert (train["label"] == 0).sum() == ratio * len(positives)
+    anchors = train[train["kind"] == "anchor"]
+    in_positives = {row for pair in positives for row in pair}
+    assert all({i, j} & in_positives for i, j in codes(anchors))
+
+
+@pytest.mark.parametrize("split", SPLITS[:2])
+def test_what_training_knows_changes_no_other_pair(corpus, split):
+    sampler = PairSampler(2.0, negatives_in_evaluation=3)
+    everything = of_part(sampler.sample(corpus, split), "val", "test")
+    for seed in range(3):
+        pairs = of_part(sampler.sample(corpus, split, hide(corpus, split, seed)), "val", "test")
+        pd.testing.assert_frame_equal(pairs, everything)
+
+
+def test_reports_of_unknown_groups_may_be_drawn_as_negatives(make_corpus):
+    """Training has 21 pairs: 10 in a group that is unknown, a known one, and 10 that are no duplicates."""
+    corpus = make_corpus([0] * 5 + [5, 5] + [7] * 2 + [9] * 2)
+    split = TimeSplit(7 / 11, 9 / 11)
+    known = np.array([0, 1, 2, 3, 4, 5, 5, 7, 7, 9, 9])
+    train = of_part(PairSampler(0.0, random_negatives=45).sample(corpus, split, known), "train")
+    negatives = codes(train[train["label"] == 0])
+    assert codes(train[train["label"] == 1]) == {(5, 6)}
+    assert len(negatives) == 15
+    assert len([pair for pair in negatives if max(pair) < 5]) >= 5
+
+
+def test_a_training_part_of_which_nothing_is_known_is_refused(corpus):
+    split = TimeSplit(0.5, 0.75)
+    known = np.where(split.of_reports(corpus) == TRAIN, len(corpus) + np.arange(len(corpus)), corpus.group)
+    with pytest.raises(ValueError, match=r"part train of small has no duplicate pair under TimeSplit\(val_from=0.5"):
+        PairSampler().sample(corpus, split, known)
+
+
+def test_pairs_of_one_part_do_not_depend_on_those_of_another(make_corpus):
+    """More groups among the reports of training, or of validation, leave the pairs of the other parts as they are."""
+    split = TimeSplit(0.5, 0.75)
+    group = np.arange(80)
+    for start in (0, 40, 60):
+        group[start + 1 : start + 9 : 2] -= 1
+    trained, validated = group.copy(), group.copy()
+    trained[21:31:2] -= 1
+    validated[51:57:2] -= 1
+    sampler = PairSampler(2.0)
+    plain, more_training, more_validation = (
+        sampler.sample(make_corpus(groups), split) for groups in (group, trained, validated)
+    )
+    assert len(of_part(more_training, "train")) == len(of_part(plain, "train")) + 5 * 3
+    assert len(of_part(more_validation, "val")) == len(of_part(plain, "val")) + 3 * 3
+    pd.testing.assert_frame_equal(of_part(more_training, "val", "test"), of_part(plain, "val", "test"))
+    pd.testing.assert_frame_equal(of_part(more_validation, "train", "test"), of_part(plain, "train", "test"))

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from gedbd.data.splits import OUTSIDE, TEST, TRAIN, VAL, GroupSplit, PairSplit, TimeSplit
+from gedbd.data.splits import OUTSIDE, TEST, TRAIN, VAL, FoldSplit, GroupSplit, PairSplit, TimeSplit
 
 
 def every_pair(count: int) -> tuple[np.ndarray, np.ndarray]:
@@ -124,3 +124,54 @@ def test_the_seed_fixes_the_draw_and_another_seed_changes_it(make_corpus):
 def test_shares_that_leave_a_part_empty_are_refused(make_corpus, kind, shares):
     with pytest.raises(ValueError, match=f"split.val={shares[0]} and split.test={shares[1]} must be above 0"):
         kind(*shares).of_reports(make_corpus(range(10)))
+
+
+def folded(make_corpus, folds: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Groups of one to five reports, shuffled over the rows, and the parts of every fold ``(folds, N)``."""
+    sizes = [1] * 41 + [2] * 23 + [3] * 11 + [5] * 6
+    group = np.random.default_rng(0).permutation(np.repeat(np.arange(len(sizes)), sizes))
+    corpus = make_corpus(group)
+    return group, np.array([FoldSplit(folds, fold, seed).of_reports(corpus) for fold in range(folds)])
+
+
+@pytest.mark.parametrize("folds", [3, 5, 7])
+def test_every_report_is_in_test_once_and_in_validation_once_over_all_folds(make_corpus, folds):
+    _, parts = folded(make_corpus, folds)
+    assert parts.dtype == np.int8
+    for part in (TEST, VAL):
+        assert ((parts == part).sum(axis=0) == 1).all()
+    assert ((parts == TRAIN).sum(axis=0) == folds - 2).all()
+    assert (np.roll(parts == TEST, -1, axis=0) == (parts == VAL)).all()  # what is tested next is validated on now
+
+
+@pytest.mark.parametrize("folds", [3, 5])
+def test_folds_are_walls_between_groups_and_alike_in_size(make_corpus, folds):
+    group, parts = folded(make_corpus, folds)
+    for fold in parts:
+        assert pd.Series(fold).groupby(group).nunique().max() == 1
+        of_group = pd.Series(fold).groupby(group).first().to_numpy()
+        for kind in (of_group[:41], of_group[41:]):  # lone reports, then groups of two and more
+            assert (kind == TEST).sum() in (len(kind) // folds, len(kind) // folds + 1)
+            assert (kind == VAL).sum() in (len(kind) // folds, len(kind) // folds + 1)
+    split, (earlier, later) = FoldSplit(folds), every_pair(len(group))
+    of_pairs = split.of_pairs(parts[0], earlier, later)
+    same = parts[0][earlier] == parts[0][later]
+    assert (of_pairs[same] == parts[0][later][same]).all()
+    assert (of_pairs[~same] == OUTSIDE).all()
+    assert (of_pairs[group[earlier] == group[later]] != OUTSIDE).all()
+
+
+def test_the_seed_makes_the_folds_and_their_number_counts_on(make_corpus):
+    group, parts = folded(make_corpus, 5)
+    assert (folded(make_corpus, 5)[1] == parts).all()
+    assert (folded(make_corpus, 5, seed=1)[1] != parts).any()
+    corpus = make_corpus(group)
+    assert (FoldSplit(5, fold=7).of_reports(corpus) == parts[2]).all()
+    assert (FoldSplit(5, fold=-1).of_reports(corpus) == parts[4]).all()
+
+
+@pytest.mark.parametrize("folds", [2, 1, 0, -5])
+def test_fewer_than_three_folds_are_refused(make_corpus, folds):
+    message = f"split.folds={folds} must be 3 or more: one to test, one to validate, one to train"
+    with pytest.raises(ValueError, match=message):
+        FoldSplit(folds).of_reports(make_corpus(range(10)))

@@ -17,14 +17,16 @@ NAMES = {FUSED: "score", TEXT: "score_text"}
 LABELS = [1, 1, 1, 0, 0, 0]
 
 
-def scored(scores: Sequence[float], labels: Sequence[int] = LABELS, text: Sequence[float] | None = None) -> dict:
-    """Test pairs of three groups in turn, and a validation pair that is not to be looked at."""
+def scored(
+    scores: Sequence[float], labels: Sequence[int] = LABELS, text: Sequence[float] | None = None
+) -> pd.DataFrame:
+    """Test pairs of three groups in turn, and validation pairs that are not to be looked at."""
     count = len(labels)
     pairs = pd.DataFrame({"label": labels, "score": scores, "score_text": scores if text is None else text})
     pairs["issue_id_1"] = [f"A-{row}" for row in range(count)]
     pairs["issue_id_2"] = [f"B-{row}" for row in range(count)]
     pairs["group"] = [f"G-{row % 3}" for row in range(count)]
-    val = pairs.iloc[[0]].assign(label=0)
+    val = pairs.iloc[:2].assign(label=[0, 1])
     return pd.concat([pairs.assign(part="test"), val.assign(part="val")], ignore_index=True)
 
 

@@ -208,7 +208,7 @@ def test_a_window_as_long_as_the_tracker_is_none(drawn):
 
 
 def test_windows_that_cannot_be_are_refused(make_corpus, small):
-    with pytest.raises(ValueError, match="ranking.window_days=5 needs filing dates, and small has none"):
+    with pytest.raises(ValueError, match=r"ranking.window_days=5 needs filing dates, and small has none"):
         all_of(make_corpus([0, 0]), window_days=5)
     for window in (0, -3, math.nan):
         with pytest.raises(ValueError, match=f"ranking.window_days={window} must be above 0, or null for no window"):

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import torch
 
-from gedbd.graph.titles import reduce_titles
+from gedbd.graph.titles import join_fields, reduce_titles
 
 
 def by_svd(vectors: np.ndarray, fit_rows: np.ndarray, pca_dim: int) -> np.ndarray:
@@ -48,3 +48,29 @@ def test_more_dimensions_than_there_are_rows_or_columns_are_refused(vectors, pca
         reduce_titles(vectors, np.arange(60) < 5, pca_dim)
     with pytest.raises(ValueError, match=r"graph.pca_dim=13 must lie between 1 and 12"):
         reduce_titles(vectors, np.ones(60, dtype=bool), 13)
+
+
+def test_fields_draw_reports_together():
+    titles = torch.nn.functional.normalize(torch.randn(5, 3), dim=1)
+    component, version = np.array([0, 0, 1, 1, -1]), np.array([2, 3, 2, 2, 2])
+    joined = join_fields(titles, [component, version], weight=0.5)
+    cosine, before = joined @ joined.T, titles @ titles.T
+    assert torch.diagonal(cosine).tolist() == pytest.approx([1] * 5, abs=1e-6)
+    assert float(cosine[0, 1]) == pytest.approx((float(before[0, 1]) + 0.5) / 2, abs=1e-6)  # one field
+    assert float(cosine[2, 3]) == pytest.approx((float(before[2, 3]) + 1.0) / 2, abs=1e-6)  # both
+    assert float(cosine[0, 2]) == pytest.approx((float(before[0, 2]) + 0.5) / 2, abs=1e-6)  # the other
+    assert float(cosine[0, 4]) == pytest.approx(
+        (float(before[0, 4]) + 0.5) / (2 * 1.5) ** 0.5, abs=1e-6
+    )  # no component
+
+
+def test_rare_values_agree_with_nothing():
+    codes = np.concatenate([np.repeat(np.arange(256), 2), [300]])
+    joined = join_fields(torch.ones(513, 1), [codes], weight=1.0)
+    assert joined.shape == (513, 257)
+    assert joined[-1].tolist() == [1.0] + [0.0] * 256
+
+
+def test_field_weight_must_count():
+    with pytest.raises(ValueError, match=r"graph\.field_weight=0 must be above 0"):
+        join_fields(torch.ones(2, 1), [np.zeros(2, dtype=int)], 0)

@@ -8,8 +8,7 @@ import numpy as np
 import pandas as pd
 
 from gedbd.data.corpus import Corpus
-
-FIELDS = ("product", "component", "version", "priority")
+from gedbd.data.fields import check_field, field_codes
 
 
 class FieldAgreement:
@@ -20,8 +19,7 @@ class FieldAgreement:
     """
 
     def __init__(self, field: str) -> None:
-        if field not in FIELDS:
-            raise ValueError(f"field={field} is unknown: choose {', '.join(FIELDS)}")
+        check_field(field)
         self.field = field
 
     def fit(self, corpus: Corpus, train: pd.DataFrame) -> None:
@@ -35,7 +33,7 @@ class FieldAgreement:
 
 
 class Recency:
-    """-log(1 + days between two reports): duplicates come in bursts. Without dates, reports between them count."""
+    """-log(1 + days between two reports): duplicates come in bursts. Where dates are missing, rows count as days."""
 
     def fit(self, corpus: Corpus, train: pd.DataFrame) -> None:
         """Reads the dates."""
@@ -46,17 +44,3 @@ class Recency:
     def __call__(self, rows: np.ndarray) -> np.ndarray:
         """``(B,) -> (B, N)``, 0 or below."""
         return -np.log1p(np.abs(self.days_[rows, None] - self.days_)).astype(np.float32)
-
-
-def field_codes(reports: pd.DataFrame, field: str) -> np.ndarray:
-    """A number for each value of a field, ``(N,)``; -1 where it is empty."""
-    values = products(reports) if field == "product" else reports[field].str.strip().str.lower()
-    codes, _ = pd.factorize(values.where(values != ""))
-    return np.asarray(codes)
-
-
-def products(reports: pd.DataFrame) -> pd.Series:
-    """The product of each report: what its component names before a slash, or the project of an id such as HDFS-12."""
-    before_slash = reports["component"].str.extract(r"^\s*([^/]+)/", expand=False)
-    project = reports["issue_id"].str.extract(r"^([A-Za-z][A-Za-z0-9_]*)-\d+$", expand=False)
-    return before_slash.fillna(project).fillna("").str.strip().str.lower()

@@ -37,6 +37,10 @@ class LearntFusion:
 
     def fit(self, corpus: Corpus, train: pd.DataFrame) -> None:
         """Fits the features, then learns their weights."""
+        if not self.features or not (train["label"] == 1).any():
+            raise ValueError(
+                "fusion needs at least one feature, and a duplicate pair in the training part to learn from"
+            )
         for feature in self.features.values():
             feature.fit(corpus, train)
         group = known_groups(train, len(corpus))
@@ -56,15 +60,15 @@ class LearntFusion:
         """Scores of all features over the earlier reports, mean 0 and deviation 1 for each query, ``(F, B, N)``."""
         stacked = np.stack([feature(rows) for feature in self.features.values()]).astype(np.float32)
         for place, row in enumerate(rows):
-            scores = stacked[:, place, :row]
-            mean, deviation = scores.mean(axis=1, keepdims=True), scores.std(axis=1, keepdims=True)
-            stacked[:, place] = (stacked[:, place] - mean) / np.where(deviation > 0, deviation, 1)
+            for scores in stacked[:, place]:
+                scores[:] = standardise(scores, row)
         return stacked
 
     def _shortlists(self, rows: np.ndarray, group: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The highest candidates of each query and all relevant ones: features ``(Q, S, F)``, relevance ``(Q, S)``.
+        """The highest candidates of each query: features ``(Q, S, F)``, and which are relevant, ``(Q, S)``.
 
-        Shorter lists are filled up with places of no probability (``nan``).
+        Relevant ones are always among them, of very large groups the newest. Shorter lists are filled up with places of
+        no probability (``nan``).
         """
         lists, relevant = [], []
         for start in range(0, len(rows), BLOCK):
@@ -81,6 +85,14 @@ class LearntFusion:
                 lists.append(padded)
                 relevant.append(np.isin(np.arange(SHORTLIST), np.arange(min(len(right), SHORTLIST // 2))))
         return np.stack(lists), np.stack(relevant)
+
+
+def standardise(scores: np.ndarray, row: int) -> np.ndarray:
+    """Scores of a query in a row with mean 0 and deviation 1 over the earlier reports; all 0 if those are alike."""
+    earlier = scores[:row].astype(np.float64)
+    if not row or earlier.min() == earlier.max():
+        return np.zeros_like(scores)
+    return np.asarray((scores - earlier.mean()) / earlier.std(), dtype=np.float32)
 
 
 def learn_weights(lists: np.ndarray, relevant: np.ndarray, l2: float) -> np.ndarray:

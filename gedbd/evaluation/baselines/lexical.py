@@ -1,10 +1,12 @@
 """Baselines that count words: TF-IDF and BM25."""
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from sklearn.feature_extraction.text import TfidfVectorizer
+from scipy.sparse import csr_array
+from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 
 from gedbd.data.corpus import Corpus
 from gedbd.data.text import title_description
@@ -25,7 +27,10 @@ class TfIdf:
     def fit(self, corpus: Corpus, train: pd.DataFrame) -> None:
         """Counts words. Document frequencies are those of all reports: they are text without labels."""
         texts = short_texts(corpus.reports, self.max_characters)
-        self.vectors_ = TfidfVectorizer(stop_words="english", sublinear_tf=True, dtype=np.float32).fit_transform(texts)
+        counter = TfidfVectorizer(stop_words="english", sublinear_tf=True, dtype=np.float32)
+        self.vectors_ = csr_array((len(corpus), 1), dtype=np.float32)
+        if has_words(counter, texts):
+            self.vectors_ = counter.fit_transform(texts)
 
     def __call__(self, rows: np.ndarray) -> np.ndarray:
         """``(B,) -> (B, N)`` cosines."""
@@ -55,7 +60,8 @@ class Bm25:
         tokens: Any = bm25s.tokenize(texts, stopwords="en", show_progress=False)
         self.ids_ = tokens.ids
         self.index_ = bm25s.BM25()
-        self.index_.index(tokens, show_progress=False)
+        if any(len(ids) for ids in self.ids_):
+            self.index_.index(tokens, show_progress=False)
 
     def __call__(self, rows: np.ndarray) -> np.ndarray:
         """``(B,) -> (B, N)``, 0 or above."""
@@ -64,6 +70,12 @@ class Bm25:
             if len(self.ids_[row]):
                 scores[place] = self.index_.get_scores_from_ids(self.ids_[row])
         return np.sqrt(scores) if self.square_root else scores
+
+
+def has_words(counter: CountVectorizer, texts: Iterable[str]) -> bool:
+    """Whether a counter finds anything to count; scikit-learn refuses to fit where it does not."""
+    analyse = counter.build_analyzer()
+    return any(analyse(text) for text in texts)
 
 
 def short_texts(reports: pd.DataFrame, max_characters: int) -> list[str]:

@@ -15,7 +15,7 @@ from sklearn.feature_extraction.text import CountVectorizer
 from gedbd.data.corpus import Corpus
 from gedbd.evaluation.baselines import Baseline
 from gedbd.evaluation.baselines.fields import FieldAgreement
-from gedbd.evaluation.baselines.lexical import MAX_CHARACTERS
+from gedbd.evaluation.baselines.lexical import MAX_CHARACTERS, has_words
 from gedbd.evaluation.baselines.textless import known_groups
 from gedbd.evaluation.ranking import BLOCK
 
@@ -53,13 +53,13 @@ class Bm25F:
         titles = corpus.reports["title"]
         descriptions = corpus.reports["description"].str[: self.max_characters]
         counter = CountVectorizer(stop_words="english", ngram_range=(self.ngram, self.ngram), dtype=np.float32)
-        try:
-            counter.fit(pd.concat([titles, descriptions]))
-        except ValueError:  # no words at all
+        texts = pd.concat([titles, descriptions])
+        if not has_words(counter, texts):
             self.terms_ = csr_array((len(corpus), 1), dtype=np.float32)
             self.impact_ = csr_array((1, len(corpus)), dtype=np.float32)
             return
-        title, description = (csr_array(counter.transform(texts)) for texts in (titles, descriptions))
+        counter.fit(texts)
+        title, description = (csr_array(counter.transform(field)) for field in (titles, descriptions))
         count = self.title_weight * _by_length(title, self.title_b) + _by_length(description, self.description_b)
         self.terms_ = (count > 0).astype(np.float32).tocsr()
         idf = np.log(len(corpus) / self.terms_.sum(axis=0)).astype(np.float32)

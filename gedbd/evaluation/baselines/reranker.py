@@ -12,7 +12,7 @@ from transformers import PreTrainedTokenizerBase
 
 from gedbd.data.corpus import Corpus
 from gedbd.evaluation.baselines import Baseline
-from gedbd.evaluation.baselines.fusion import learn_weights
+from gedbd.evaluation.baselines.fusion import learn_weights, standardise
 from gedbd.evaluation.baselines.lexical import MAX_CHARACTERS
 from gedbd.evaluation.baselines.textless import known_groups
 from gedbd.models.cross_encoder import CrossEncoder
@@ -77,7 +77,7 @@ class Reranker:
 
     def __call__(self, rows: np.ndarray) -> np.ndarray:
         """``(B,) -> (B, N)``."""
-        scores = np.stack([_standardise(scores, row) for scores, row in zip(self.first(rows), rows, strict=True)])
+        scores = np.stack([standardise(scores, row) for scores, row in zip(self.first(rows), rows, strict=True)])
         for place, row in enumerate(rows):
             top = _top(scores[place, :row], self.depth)
             if len(top):
@@ -92,7 +92,7 @@ class Reranker:
         first = np.empty(len(later), dtype=np.float32)
         for row in np.unique(later):
             mine = later == row
-            first[mine] = _standardise(self.first(np.array([row]))[0], row)[earlier[mine]]
+            first[mine] = standardise(self.first(np.array([row]))[0], row)[earlier[mine]]
         return self._mix(first, self._read(later, earlier))
 
     def _read(self, queries: np.ndarray, candidates: np.ndarray) -> np.ndarray:
@@ -138,7 +138,7 @@ class Reranker:
         lists = np.full((len(rows), self.depth + 1, 2), np.nan)
         relevant = np.zeros((len(rows), self.depth + 1), dtype=bool)
         for place, row in enumerate(track(rows, "weigh cross-encoder", transient=True, disable=len(rows) < 10)):
-            scores = _standardise(self.first(np.array([row]))[0], row)
+            scores = standardise(self.first(np.array([row]))[0], row)
             right = np.flatnonzero(group[:row] == group[row])
             top = np.union1d(_top(scores[:row], self.depth), right[[np.argmax(scores[right])]])
             lists[place, : len(top)] = np.stack([scores[top], self._read(np.full(len(top), row), top)], axis=1)
@@ -148,10 +148,3 @@ class Reranker:
 
 def _top(scores: np.ndarray, depth: int) -> np.ndarray:
     return np.argsort(-scores, kind="stable")[:depth]
-
-
-def _standardise(scores: np.ndarray, row: int) -> np.ndarray:
-    """Mean 0 and deviation 1 over the earlier reports."""
-    earlier = scores[:row]
-    deviation = float(earlier.std()) if row else 0.0
-    return np.asarray((scores - (earlier.mean() if row else 0)) / (deviation or 1), dtype=np.float32)

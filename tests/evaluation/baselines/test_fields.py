@@ -5,7 +5,8 @@ import pandas as pd
 import pytest
 
 from gedbd.data.corpus import Corpus
-from gedbd.evaluation.baselines.fields import FieldAgreement, Recency, field_codes, products
+from gedbd.data.fields import field_codes, products
+from gedbd.evaluation.baselines.fields import FieldAgreement, Recency
 
 NO_PAIRS = pd.DataFrame({"earlier": [], "later": [], "label": []}, dtype=np.int64)
 
@@ -67,9 +68,9 @@ def test_versions_and_priorities_are_compared_as_text(make_corpus):
 
 
 @pytest.mark.parametrize("field", ["title", "status", "", "Component"])
-def test_an_unknown_field_is_refused(field):
+def test_an_unknown_field_is_refused(make_corpus, field):
     with pytest.raises(ValueError, match=f"^field={field} is unknown: choose product, component, version, priority$"):
-        FieldAgreement(field)
+        FieldAgreement(field).fit(make_corpus([0, 1]), NO_PAIRS)
 
 
 @pytest.mark.parametrize(

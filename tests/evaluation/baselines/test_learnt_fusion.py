@@ -218,11 +218,12 @@ def test_negative_pairs_and_the_order_of_the_pairs_do_not_matter(make_corpus):
     corpus, train = make_corpus(group), pairs_of(group)
     features = {"first": Given(noisy(group, 1.0, 1)), "second": Given(noisy(group, 1.0, 2))}
     found = []
-    for pairs in (train, train[train["label"] == 1], train.iloc[::-1]):
+    single = pd.DataFrame({"earlier": [0, 3], "later": np.flatnonzero(group == np.arange(60))[-2:], "label": 0})
+    for pairs in (train, train[train["label"] == 1], train.iloc[::-1], pd.concat([train, single])):
         learnt = LearntFusion(features)
         learnt.fit(corpus, pairs)
         found.append(learnt.weights_)
-    assert found[0] == found[1] == found[2]
+    assert found[0] == found[1] == found[2] == found[3]
 
 
 def test_the_informative_feature_is_favoured_and_noise_costs_nothing(make_corpus):

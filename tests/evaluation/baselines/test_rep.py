@@ -197,7 +197,8 @@ def tracker(make_corpus) -> tuple[Corpus, pd.DataFrame]:
     number = np.arange(40) % 20
     corpus = filled(
         make_corpus,
-        title=titles,
+        title=[title.split()[0] for title in titles],
+        description=titles,
         component=[f"product/component {one}" for one in number],
         version=["old" if row < 20 else "new" for row in range(40)],
         priority=generator.choice(["P1", "P2"], size=40),
@@ -248,11 +249,11 @@ def test_more_pairs_than_a_block_holds(tracker):
 
 def test_the_score_is_the_weighted_sum_of_its_features(tracker):
     corpus, train = tracker
-    rep = Rep(lr=0.01, max_characters=7)
+    rep = Rep(lr=0.01, max_characters=14)
     found = scores_of(rep, corpus, train)
     assert len(set(rep.weights_.values())) == 6
-    expected = rep.weights_["words"] * scores_of(Bm25F(1, 7), corpus).astype(np.float64)
-    expected += rep.weights_["word_pairs"] * scores_of(Bm25F(2, 7), corpus)
+    expected = rep.weights_["words"] * scores_of(Bm25F(1, 14), corpus).astype(np.float64)
+    expected += rep.weights_["word_pairs"] * scores_of(Bm25F(2, 14), corpus)
     for field in ("product", "component", "priority", "version"):
         expected += rep.weights_[field] * scores_of(FieldAgreement(field), corpus)
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
