@@ -14,10 +14,12 @@ from gedbd.results import as_table, with_intervals
 @door("compare")
 def main(cfg: DictConfig) -> None:
     """Compares two runs, or two sets of runs with the same seeds, query by query and pair by pair."""
-    (first, _), (second, _) = find_runs([Path(cfg.run)]), find_runs([Path(cfg.against)])
-    table = compare_runs(first, second, cfg.method, cfg.against_method)
+    (first, halted), (second, also_halted) = find_runs([Path(cfg.run)]), find_runs([Path(cfg.against)])
     console = Console()
-    console.print(as_table(with_intervals(table), f"{cfg.run} less {cfg.against}, {len(first)} seed(s)"))
+    for folder in (*halted, *also_halted):
+        console.print(f"left out, not finished: {folder}", markup=False, highlight=False)
+    table = compare_runs(first, second, cfg.method, cfg.against_method)
+    console.print(as_table(with_intervals(table, decimals=3), f"{cfg.run} less {cfg.against}, {len(first)} seed(s)"))
     console.print("95%: paired bootstrap over duplicate groups; p: Wilcoxon's signed-rank test, two-sided")
     if cfg.out:
         table.to_csv(cfg.out, index=False)

@@ -126,12 +126,15 @@ def _log(
             logger.log_metrics({f"leak/{name}": value for name, value in audit.items()})
 
 
-def with_intervals(frame: pd.DataFrame) -> pd.DataFrame:
+def with_intervals(frame: pd.DataFrame, decimals: int = 2) -> pd.DataFrame:
     """Puts each ``<name>_low`` and ``<name>_high`` into one column after ``<name>``, for reading."""
     shown = frame.copy()
     for low in [name for name in frame.columns if str(name).endswith("_low")]:
         name = str(low).removesuffix("_low")
-        ends = [f"{a:.2f}-{b:.2f}" for a, b in zip(shown.pop(low), shown.pop(f"{name}_high"), strict=True)]
+        ends = [
+            f"{a:.{decimals}f} to {b:.{decimals}f}"
+            for a, b in zip(shown.pop(low), shown.pop(f"{name}_high"), strict=True)
+        ]
         shown.insert(list(shown.columns).index(name) + 1, f"{name} 95%", ends)
     return shown
 

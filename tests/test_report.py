@@ -94,7 +94,7 @@ def test_numbers_are_those_of_the_run_folders(page, runs):
 
 
 def test_the_leak_is_told(page):
-    assert "this split leaks" in page.read_text()
+    assert "split=pair of demo leaks." in page.read_text()
 
 
 def test_markdown_says_the_same(page):

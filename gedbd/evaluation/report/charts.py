@@ -157,5 +157,6 @@ def _style(place: int) -> dict[str, Any]:
 def _with_legend(figure: Figure) -> Figure:
     axis = figure.axes[0]
     axis.grid(alpha=0.25)
-    figure.legend(loc="outside lower center", frameon=False, fontsize=8, ncols=2)
+    longest = max(len(str(line.get_label())) for line in axis.lines)
+    figure.legend(loc="outside lower center", frameon=False, fontsize=8, ncols=1 if longest > 45 else 2)
     return figure

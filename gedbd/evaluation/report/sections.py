@@ -53,14 +53,13 @@ def make_sections(settings: list[Setting]) -> list[Section]:
 def _leak(settings: list[Setting]) -> Section:
     rows, warnings = [], []
     for setting in settings:
-        split = str(setting.options.get("split._target_", "")).rsplit(".", 1)[-1]
+        split = str(setting.options["split._target_"]).rsplit(".", 1)[-1].removesuffix("Split").lower()
         audit = setting.runs[0].leak
         shares = ("test_reports_in_training", "test_groups_in_training", "closure_f1", "always_duplicate_f1")
         row = {"corpus": setting.corpus, "split": split, **{name: audit[name] for name in shares}}
         if row not in rows:
             rows.append(row)
-            warning = leak_warning(audit)
-            warnings += [f"{setting.corpus}, {split}: {warning}."] if warning else []
+            warnings += [f"split={split} of {setting.corpus} leaks."] if leak_warning(audit) else []
     text = (
         "What the test part shares with training. Transitive closure reads no text: it follows chains of training"
         " pairs. Where it finds anything, scores on pairs flatter every model. " + " ".join(warnings)

@@ -12,6 +12,8 @@ from gedbd.evaluation.ranking import per_query
 from gedbd.evaluation.runs import Run
 from gedbd.evaluation.significance import f1_interval, mean_interval
 
+TOLD = ("dataset.", "encoder.", "fusion._target_", "graph.titles", "ranking.parts")
+ENCODERS_OWN = ("encoder.max_tokens", "encoder.dim")
 NO_SETTING = ("seed", "seeds", "ckpt_path", "cache_dir", "data_dir", "logger", "trainer", "patience", "baselines")
 
 
@@ -95,12 +97,17 @@ def group_settings(runs: Iterable[Run]) -> list[Setting]:
         key = repr(sorted(flat.items(), key=lambda item: item[0]))
         found.setdefault(key, []).append(run)
         options[key] = flat
-    varied = _varied([options[key] for key in found if not found[key][0].is_baseline])
+    varied = {
+        corpus: _varied(
+            [options[key] for key, (run, *_) in found.items() if run.corpus == corpus and not run.is_baseline]
+        )
+        for corpus in {run.corpus for run, *_ in found.values()}
+    }
     settings = []
     for key, mine in found.items():
-        first, names = mine[0], varied if not mine[0].is_baseline else []
+        names = [] if mine[0].is_baseline else varied[mine[0].corpus]
         more = [f"{name.removesuffix('._target_')}={_short(options[key].get(name))}" for name in names]
-        label = ", ".join([first.label, *more])
+        label = ", ".join([mine[0].label, *more])
         settings.append(Setting(label, options[key], sorted(mine, key=lambda run: int(run.config.seed))))
     return settings
 
@@ -120,14 +127,11 @@ def _shapes(name: str) -> bool:
 
 
 def _varied(options: list[dict[str, Any]]) -> list[str]:
-    """Names whose values differ, but for those that the label or the corpus tells already."""
-    names = {name: None for flat in options for name in flat}
-    told = ("dataset.", "encoder.", "graph.rule", "fusion._target_", "graph.titles")
-    return [
-        name
-        for name in names
-        if not name.startswith(told) and len({repr(flat.get(name)) for flat in options if name in flat}) > 1
-    ] + [name for name in ("encoder.max_tokens", "encoder.dim", "graph.rule._target_") if _differs(name, options)]
+    """Names whose values differ, but for those that a label tells already; an encoder's own only where it is one."""
+    names = {name: None for flat in options for name in flat if not name.startswith(TOLD)}
+    encoders = {flat["encoder.name"] for flat in options}
+    own = [name for name in ENCODERS_OWN if len(encoders) == 1 and _differs(name, options)]
+    return [name for name in names if _differs(name, options)] + own
 
 
 def _differs(name: str, options: list[dict[str, Any]]) -> bool:
