@@ -5,6 +5,7 @@ from dataclasses import asdict
 
 import pandas as pd
 
+from gedbd.evaluation.outputs import ALWAYS
 from gedbd.evaluation.ranking import METRICS, per_query
 from gedbd.evaluation.runs import Run
 from gedbd.evaluation.significance import Comparison, compare_f1, compare_means
@@ -68,9 +69,10 @@ def _ranks(run: Run, method: str | None) -> pd.DataFrame:
 
 
 def _row_of(table: pd.DataFrame, method: str | None, run: Run) -> pd.Series:
-    found: pd.DataFrame = table.iloc[[0]] if method is None else table[table["method"] == method]
+    scored = table[table["method"] != ALWAYS]
+    found: pd.DataFrame = scored.iloc[[0]] if method is None else scored[scored["method"] == method]
     if not len(found):
-        raise ValueError(f"{run.folder} has no method {method}: choose one of {', '.join(table['method'])}")
+        raise ValueError(f"{run.folder} has no method {method}: choose one of {', '.join(scored['method'])}")
     return found.iloc[0]
 
 

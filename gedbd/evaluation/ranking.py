@@ -17,6 +17,7 @@ TOP_K = (1, 5, 10, 20, 100)
 METRICS = (*(f"rr@{k}" for k in TOP_K), "mrr", "map")
 DEPTH = 100
 BLOCK = 64
+LONGEST_WINDOW = 36_500
 
 Scorer = Callable[[np.ndarray], np.ndarray]
 """Scores of some queries: rows ``(B,) -> (B, N)``, higher is more alike. Scores of later reports are not read."""
@@ -83,8 +84,10 @@ def find_queries(corpus: Corpus, wanted: np.ndarray, window_days: float | None =
     if window_days is not None:
         if filed.isna().any():
             raise ValueError(f"ranking.window_days={window_days} needs filing dates, and {corpus.name} has none")
-        if not window_days > 0:
-            raise ValueError(f"ranking.window_days={window_days} must be above 0, or null for no window")
+        if not 0 < window_days <= LONGEST_WINDOW:
+            raise ValueError(
+                f"ranking.window_days={window_days} must be above 0 and at most {LONGEST_WINDOW}, or null for no window"
+            )
         start = filed.searchsorted(filed[rows] - pd.Timedelta(days=window_days), side="left")
     queries = Queries(rows, np.asarray(start), corpus.group)
     if window_days is not None and len(queries) and not _reachable(queries).any():
@@ -114,7 +117,7 @@ def rank(queries: Queries, scorer: Scorer) -> Ranking:
             places = np.arange(1, len(best) + 1)
             top.append(pd.DataFrame({"query": rows[offset], "place": places, "candidate": best, "score": scores[best]}))
     columns = ["query", "reachable", "rank", "average_precision", "found"]
-    empty = pd.DataFrame({"query": [], "place": [], "candidate": [], "score": []})
+    empty = pd.DataFrame(np.empty((0, 4), dtype=np.int64), columns=["query", "place", "candidate", "score"])
     return Ranking(pd.DataFrame(found, columns=columns), pd.concat(top, ignore_index=True) if top else empty)
 
 

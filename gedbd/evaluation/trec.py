@@ -1,7 +1,8 @@
 """Rankings as TREC files, which every retrieval tool reads.
 
-A run line is ``query Q0 report place score tag``: the best group's best report first, one line a group. So a tool's
-success@k and reciprocal rank are RR@k and MRR here (down to rank 100). A qrels line is ``query 0 report 1`` for each
+A run line is ``query Q0 report place score tag``: the best group's best report first, one line a group. The score is
+1 / place, since tools order equal scores in ways of their own. So a tool's success@k and reciprocal rank are RR@k and
+MRR here (down to rank 100). A qrels line is ``query 0 report 1`` for each
 earlier report of the query's group, in the window or not.
 """
 
@@ -22,15 +23,9 @@ def write_run(path: Path, ranking: Ranking, issue_id: pd.Series, tag: str) -> No
         issue_id: ``(N,)`` id of every report; blanks in them become ``_``.
         tag: Name of the run; blanks become ``_``.
     """
-    ids = _words(issue_id)
-    top = ranking.top
-    table = pd.DataFrame({"query": ids[top["query"]], "q0": "Q0", "report": ids[top["candidate"]]})
-    table["place"], table["score"], table["tag"] = (
-        top["place"].to_numpy(),
-        top["score"].to_numpy(),
-        "_".join(tag.split()),
-    )
-    table.to_csv(path, sep=" ", header=False, index=False, float_format="%.9g")
+    ids, name, top = _words(issue_id), "_".join(tag.split()), ranking.top
+    places = zip(ids[top["query"]], ids[top["candidate"]], top["place"], strict=True)
+    path.write_text("".join(f"{query} Q0 {report} {place} {1 / place:.9g} {name}\n" for query, report, place in places))
 
 
 def write_qrels(path: Path, queries: Queries, issue_id: pd.Series) -> None:

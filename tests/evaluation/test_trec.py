@@ -59,14 +59,14 @@ def test_the_lines_worked_out_by_hand(small, tmp_path):
     write_run(tmp_path / "test.run", ranking, small.reports["issue_id"], "text + graph")
     write_qrels(tmp_path / "test.qrels", queries, small.reports["issue_id"])
     assert (tmp_path / "test.run").read_text().splitlines() == [
-        "1002 Q0 1001 1 0.5 text_+_graph",
-        "1002 Q0 1000 2 0.25 text_+_graph",
-        "1004 Q0 1000 1 0.5 text_+_graph",
-        "1004 Q0 1001 2 0.25 text_+_graph",
-        "1004 Q0 1003 3 -2 text_+_graph",
+        "1002 Q0 1001 1 1 text_+_graph",
+        "1002 Q0 1000 2 0.5 text_+_graph",
+        "1004 Q0 1000 1 1 text_+_graph",
+        "1004 Q0 1001 2 0.5 text_+_graph",
+        "1004 Q0 1003 3 0.333333333 text_+_graph",
         "1005 Q0 1004 1 1 text_+_graph",
         "1005 Q0 1002 2 0.5 text_+_graph",
-        "1005 Q0 1003 3 0.333333343 text_+_graph",
+        "1005 Q0 1003 3 0.333333333 text_+_graph",
     ]
     assert (tmp_path / "test.qrels").read_text().splitlines() == [
         "1002 0 1000 1",
@@ -108,12 +108,29 @@ def test_every_earlier_report_of_the_group_is_relevant_in_the_window_or_not(smal
     assert "1001" not in {report for _, report, _ in run["1004"]}
 
 
-def test_scores_survive_the_file(small, tmp_path):
-    scores = np.random.default_rng(0).normal(size=(6, 6)).astype(np.float32)
-    _, ranking = ranked(small, scores * 10.0 ** np.arange(-3, 3))
+def test_equal_scores_leave_tools_no_choice(small, tmp_path):
+    queries, ranking = ranked(small, np.zeros((6, 6)))
     write_run(tmp_path / "run", ranking, small.reports["issue_id"], "tag")
-    written = [score for lines in read_run(tmp_path / "run").values() for *_, score in lines]
-    assert (np.array(written, dtype=np.float32) == ranking.top["score"].to_numpy()).all()
+    write_qrels(tmp_path / "qrels", queries, small.reports["issue_id"])
+    run = read_run(tmp_path / "run")
+    for lines in run.values():
+        assert len({score for *_, score in lines}) == len(lines)
+    assert first_hits(run, read_qrels(tmp_path / "qrels")) == ranking.queries["rank"].tolist()
+
+
+def test_quotes_in_ids_are_kept(small, tmp_path):
+    ids = small.reports["issue_id"] + '"'
+    queries, ranking = ranked(small, np.zeros((6, 6)))
+    write_run(tmp_path / "run", ranking, ids, "tag")
+    write_qrels(tmp_path / "qrels", queries, ids)
+    assert set(read_run(tmp_path / "run")) == set(read_qrels(tmp_path / "qrels")) == {'1002"', '1004"', '1005"'}
+
+
+def test_nothing_ranked_nothing_written(make_corpus, tmp_path):
+    corpus = make_corpus([0, 1])
+    _, ranking = ranked(corpus, np.zeros((2, 2)))
+    write_run(tmp_path / "run", ranking, corpus.reports["issue_id"], "tag")
+    assert (tmp_path / "run").read_text() == ""
 
 
 def test_blanks_become_underscores(small, tmp_path):
@@ -122,7 +139,7 @@ def test_blanks_become_underscores(small, tmp_path):
     write_run(tmp_path / "run", ranking, ids, " text\talone ")
     write_qrels(tmp_path / "qrels", queries, ids)
     lines = (tmp_path / "run").read_text(encoding="utf-8").splitlines()
-    assert lines[0] == "BUG_3 Q0 BUG_1 1 0 text_alone"
+    assert lines[0] == "BUG_3 Q0 BUG_1 1 1 text_alone"
     assert all(len(line.split()) == 6 for line in lines)
     assert [line.split()[2] for line in lines[-3:]] == ["BUG_1", "BUG_2", "BUG_4"]
     assert (tmp_path / "qrels").read_text(encoding="utf-8").splitlines() == [
