@@ -1,0 +1,80 @@
+import re
+
+import pandas as pd
+import pytest
+from matplotlib.figure import Figure
+
+from gedbd.evaluation.report.page import fill_tables, markdown, show, slug, write_report
+from gedbd.evaluation.report.sections import Section
+
+TABLE = pd.DataFrame(
+    {
+        "model": ["a|b", "<c>"],
+        "seeds": [1, 3],
+        "rr@10": [0.5, 0.75],
+        "rr@10_low": [0.4, 0.7],
+        "rr@10_high": [0.6, 0.8],
+        "threshold": [0.9, 0.1],
+    }
+)
+
+
+def line() -> Figure:
+    figure = Figure()
+    figure.subplots().plot([0, 1])
+    return figure
+
+
+def test_intervals_stand_behind_their_value_and_the_best_is_marked():
+    shown = show(TABLE)
+    assert shown.header == ["model", "seeds", "rr@10", "threshold"]
+    assert shown.numeric == [False, True, True, True]
+    assert [[cell.text for cell in row] for row in shown.rows] == [
+        ["a|b", "1", "0.500 [0.400, 0.600]", "0.900"],
+        ["<c>", "3", "0.750 [0.700, 0.800]", "0.100"],
+    ]
+    assert [[cell.best for cell in row] for row in shown.rows] == [[False] * 4, [False, False, True, False]]
+
+
+def test_a_single_row_wins_nothing():
+    assert not any(cell.best for row in show(TABLE.head(1)).rows for cell in row)
+
+
+def test_markdown_table():
+    assert markdown(show(TABLE)) == [
+        "| model | seeds | rr@10 | threshold |",
+        "| --- | ---: | ---: | ---: |",
+        "| a\\|b | 1 | 0.500 [0.400, 0.600] | 0.900 |",
+        "| <c> | 3 | **0.750 [0.700, 0.800]** | 0.100 |",
+    ]
+
+
+def test_page_escapes_what_reports_say(tmp_path):
+    section = Section("A <b> & c", "text & <i>", [TABLE], [("one", 'a "figure" <x>', line())])
+    text = write_report(tmp_path, "T <1>", "sum", [section]).read_text()
+    assert "<title>T &lt;1&gt;</title>" in text
+    assert "<td>&lt;c&gt;</td>" in text
+    assert "text &amp; &lt;i&gt;" in text
+    assert 'alt="a &#34;figure&#34; &lt;x&gt;"' in text
+    assert re.findall(r'<section id="(.*?)">', text) == ["a-b-c"]
+    assert (tmp_path / "report_figures" / "one.png").is_file()
+    assert '![a "figure" <x>](report_figures/one.png)' in (tmp_path / "report.md").read_text()
+
+
+def test_tables_in_markdown_are_made_anew():
+    text = "before\n<!-- report: A -->\nstale\n<!-- end -->\nbetween\n<!-- report: B --><!-- end -->\nafter\n"
+    sections = [Section("A", "", [TABLE]), Section("B", "", [TABLE.head(1)])]
+    filled = fill_tables(text, sections)
+    assert "stale" not in filled
+    assert filled.count("| model |") == 2
+    assert [filled.splitlines()[0], filled.splitlines()[-1]] == ["before", "after"]
+    assert fill_tables(filled, sections) == filled
+
+
+def test_a_table_that_is_not_there_is_refused():
+    with pytest.raises(ValueError, match="there is no section B in the report: it has A"):
+        fill_tables("<!-- report: B --><!-- end -->", [Section("A", "", [])])
+
+
+def test_slugs():
+    assert slug("Ranking: xamarin, newest 12,000") == "ranking-xamarin-newest-12-000"
