@@ -30,10 +30,11 @@ from gedbd.systems.duplicate import DuplicateSystem
 
 
 class Material(NamedTuple):
-    """What training and baselines start from: reports, their parts, the pairs, and what is ranked in each part."""
+    """What training and baselines start from: reports, their parts, known groups, pairs, and what each part ranks."""
 
     corpus: Corpus
     parts: np.ndarray
+    known: np.ndarray
     pairs: pd.DataFrame
     queries: dict[str, Queries]
 
@@ -49,7 +50,8 @@ def read_material(cfg: DictConfig, console: Console) -> Material:
     corpus: Corpus = instantiate(cfg.dataset)
     split = instantiate(cfg.split)
     parts = split.of_reports(corpus)
-    pairs = instantiate(cfg.pairs).sample(corpus, split, instantiate(cfg.labels).known(corpus, parts))
+    known = instantiate(cfg.labels).known(corpus, parts)
+    pairs = instantiate(cfg.pairs).sample(corpus, split, known)
     notices, queries = [*corpus.notices, *pairs.attrs["notices"]], {}
     for part in cfg.ranking.parts:
         if part not in PARTS:
@@ -61,7 +63,7 @@ def read_material(cfg: DictConfig, console: Console) -> Material:
             notices.append(f"no report of part {part} has an earlier duplicate: there is no ranking")
     for notice in notices:
         console.print(f"{corpus.name}: {notice}", markup=False, highlight=False)
-    return Material(corpus, parts, pairs, queries)
+    return Material(corpus, parts, known, pairs, queries)
 
 
 def build(
@@ -75,7 +77,7 @@ def build(
         parts: The parts whose pairs are to be scored, by the frozen encoder too.
     """
     quieten()
-    corpus, report_parts, pairs, queries = read_material(cfg, console)
+    corpus, report_parts, known, pairs, queries = read_material(cfg, console)
     fusion, loss = instantiate(cfg.fusion), instantiate(cfg.loss)
     encoder, tokenizer = instantiate(cfg.encoder)
     branch = None
@@ -85,7 +87,8 @@ def build(
     texts = instantiate(cfg.text)(corpus.reports)
     tokens = tokenize(texts, tokenizer, cfg.encoder.max_tokens)
     adjacency = branch.adjacency if branch else None
-    data = DuplicateDataModule(corpus, tokens, report_parts, pairs, adjacency, cfg.batch_size, cfg.seed, queries)
+    sizes = {"batch_size": cfg.batch_size, "seed": cfg.seed}
+    data = DuplicateDataModule(corpus, tokens, report_parts, pairs, adjacency, **sizes, queries=queries, known=known)
     _read_untrained(cfg, data, parts, texts, (encoder, tokenizer), branch)
     fusion = fusion if branch else TextOnly()
     return data, DuplicateSystem(encoder, branch, fusion, loss, **cfg.optimizer, seed=cfg.seed)

@@ -25,7 +25,7 @@ def test_two_processes_agree_with_one(tmp_path):
         "two": ["batch_size=14", "trainer=ddp", "trainer.devices=2"],
     }.items():
         command = [sys.executable, "-m", "gedbd.train", *OPTIONS, *more, f"hydra.run.dir={folder}"]
-        subprocess.run(command, cwd=tmp_path, env=environment, check=True, capture_output=True, timeout=120)
+        subprocess.run(command, cwd=tmp_path, env=environment, check=True, capture_output=True, timeout=300)
 
     one, two = (pd.read_csv(tmp_path / folder / "metrics.csv") for folder in ("one", "two"))
     shared = [name for name in one.columns if "second" not in name]

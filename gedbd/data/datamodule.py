@@ -20,7 +20,7 @@ from gedbd.graph.edges import SparseAdjacency
 class Batch(NamedTuple):
     """Distinct reports and the pairs between them.
 
-    ``n_id (U,)`` rows of the corpus, ``input_ids`` and ``attention_mask (U, L)``, ``group (U,)``,
+    ``n_id (U,)`` rows of the corpus, ``input_ids`` and ``attention_mask (U, L)``, ``group (U,)`` as far as it is known,
     ``edge_label_index (2, P)`` pairs renumbered to 0..U-1, ``edge_label (P,)`` 1 duplicate, 0 not.
     """
 
@@ -48,6 +48,7 @@ class DuplicateDataModule(pl.LightningDataModule):
         batch_size: Pairs of a training batch, on each device.
         seed: Fixes the order of the pairs.
         queries: What is ranked in each part; the other parts have pairs only.
+        known: ``(N,)`` groups that training may know, if not all.
 
     Attributes:
         evaluated: Parts that a test scores; the last one is reported.
@@ -64,12 +65,14 @@ class DuplicateDataModule(pl.LightningDataModule):
         batch_size: int,
         seed: int,
         queries: Mapping[str, Queries] | None = None,
+        known: np.ndarray | None = None,
     ) -> None:
         super().__init__()
         self.corpus, self.tokens, self.parts, self.graph = corpus, tokens, parts, graph
         self.pairs = pairs
         self.batch_size, self.seed = batch_size, seed
         self.queries = dict(queries or {})
+        self.known = corpus.group if known is None else known
         self.frozen: tuple[np.ndarray, np.ndarray] | None = None
         self.evaluated: tuple[str, ...] = ("val", "test")
 
@@ -147,7 +150,7 @@ class DuplicateDataModule(pl.LightningDataModule):
         return Batch(
             torch.from_numpy(n_id),
             *self.tokens.batch(n_id),
-            torch.from_numpy(self.corpus.group[n_id]),
+            torch.from_numpy(self.known[n_id]),
             torch.from_numpy(index.reshape(-1, 2).T.copy()),
             torch.from_numpy(label),
         )

@@ -8,6 +8,7 @@ import torch
 from gedbd.data.corpus import Corpus
 from gedbd.data.datamodule import DuplicateDataModule
 from gedbd.data.tokens import TokenTable
+from gedbd.evaluation.ranking import Queries
 from gedbd.graph.edges import SparseAdjacency
 
 PAIRS = pd.DataFrame(
@@ -44,6 +45,21 @@ def test_a_report_is_in_a_batch_once(data):
         for index, label in zip(batch.edge_label_index.T, batch.edge_label, strict=True)
     }
     assert pairs == {(0, 1, 1), (0, 2, 0), (1, 2, 0)}
+
+
+def test_batches_tell_no_group_that_is_not_known(data):
+    known = np.array([0, 1, 2, 2])
+    part = data.parts, PAIRS.drop(index=0), None
+    some = DuplicateDataModule(data.corpus, data.tokens, *part, batch_size=3, seed=0, known=known)
+    assert next(iter(some.train_dataloader())).group.tolist() == [0, 1, 2]
+
+
+def test_evaluation_of_a_ranked_part_reads_all_that_came_before(data):
+    queries = Queries(np.array([3]), np.array([0]), data.corpus.group)
+    part = data.parts, PAIRS, None
+    ranked = DuplicateDataModule(data.corpus, data.tokens, *part, batch_size=3, seed=0, queries={"val": queries})
+    assert sorted(ranked.needed("val").tolist()) == [0, 1, 2, 3]
+    assert sorted(data.needed("val").tolist()) == [2, 3]
 
 
 def test_evaluation_reads_each_report_once(data):
