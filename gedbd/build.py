@@ -18,9 +18,9 @@ from transformers.utils import logging as hf_logging
 from gedbd.data.corpus import Corpus
 from gedbd.data.datamodule import DuplicateDataModule
 from gedbd.data.fields import check_field, field_codes
+from gedbd.data.queries import Queries, find_queries
 from gedbd.data.splits import PARTS, TRAIN
 from gedbd.data.tokens import tokenize
-from gedbd.evaluation.ranking import Queries, find_queries
 from gedbd.graph.titles import join_fields, reduce_titles
 from gedbd.models.encoder import TextEncoder
 from gedbd.models.frozen import frozen_vectors, unit_rows

@@ -10,11 +10,12 @@ from rich.progress import track
 from gedbd.build import Material
 from gedbd.data.corpus import Corpus
 from gedbd.data.datamodule import DuplicateDataModule, name_reports
+from gedbd.data.queries import Queries
 from gedbd.data.splits import PARTS
 from gedbd.evaluation.atlas import map_reports
 from gedbd.evaluation.baselines import Baseline
 from gedbd.evaluation.outputs import WITH_GRAPH, WITHOUT_GRAPH
-from gedbd.evaluation.ranking import BLOCK, Queries, Ranking, Scorer, rank
+from gedbd.evaluation.ranking import BLOCK, Ranking, Scorer, rank
 from gedbd.evaluation.scoring import spread
 from gedbd.evaluation.threshold import best_threshold, score_grid
 from gedbd.systems.duplicate import DuplicateSystem

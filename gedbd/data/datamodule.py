@@ -12,8 +12,8 @@ from torch.utils.data import DataLoader, DistributedSampler
 from torch_geometric.data import Data
 
 from gedbd.data.corpus import Corpus
+from gedbd.data.queries import Queries
 from gedbd.data.tokens import TokenTable
-from gedbd.evaluation.ranking import Queries
 from gedbd.graph.edges import SparseAdjacency
 
 

@@ -11,7 +11,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from gedbd.evaluation.ranking import Queries, Ranking
+from gedbd.data.queries import Queries
+from gedbd.evaluation.ranking import Ranking
 
 
 def write_run(path: Path, ranking: Ranking, issue_id: pd.Series, tag: str) -> None:

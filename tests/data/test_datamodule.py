@@ -7,8 +7,8 @@ import torch
 
 from gedbd.data.corpus import Corpus
 from gedbd.data.datamodule import DuplicateDataModule
+from gedbd.data.queries import Queries
 from gedbd.data.tokens import TokenTable
-from gedbd.evaluation.ranking import Queries
 from gedbd.graph.edges import SparseAdjacency
 
 PAIRS = pd.DataFrame(

@@ -7,9 +7,10 @@ import pytest
 from omegaconf import OmegaConf
 from sklearn.metrics import f1_score
 
+from gedbd.data.queries import find_queries
 from gedbd.evaluation.compare import compare_runs
 from gedbd.evaluation.outputs import compare_methods, compare_rankings
-from gedbd.evaluation.ranking import METRICS, find_queries, rank
+from gedbd.evaluation.ranking import METRICS, rank
 from gedbd.evaluation.runs import Run, find_runs
 
 FUSED, TEXT = "text + graph", "text alone"

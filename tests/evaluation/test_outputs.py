@@ -2,6 +2,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from gedbd.data.queries import Queries
 from gedbd.evaluation.outputs import (
     ALWAYS,
     FROZEN,
@@ -15,7 +16,7 @@ from gedbd.evaluation.outputs import (
     example_pairs,
 )
 from gedbd.evaluation.pairwise import METRICS
-from gedbd.evaluation.ranking import Queries, rank
+from gedbd.evaluation.ranking import rank
 
 
 def table(part: str, score: list[float], text: list[float], frozen: list[float], label: list[int]) -> pd.DataFrame:

@@ -7,15 +7,14 @@ import torch
 from torch_geometric.metrics import LinkPredMAP, LinkPredMRR, LinkPredRecall
 
 from gedbd.data.corpus import Corpus
+from gedbd.data.queries import Queries, find_queries
 from gedbd.evaluation.ranking import (
     BLOCK,
     DEPTH,
     METRICS,
     TOP_K,
-    Queries,
     Ranking,
     Scorer,
-    find_queries,
     per_query,
     rank,
     ranking_metrics,

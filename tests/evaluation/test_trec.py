@@ -6,7 +6,8 @@ import pandas as pd
 import pytest
 
 from gedbd.data.corpus import Corpus
-from gedbd.evaluation.ranking import Queries, Ranking, find_queries, rank, ranking_metrics
+from gedbd.data.queries import Queries, find_queries
+from gedbd.evaluation.ranking import Ranking, rank, ranking_metrics
 from gedbd.evaluation.trec import write_qrels, write_run
 
 

@@ -7,12 +7,13 @@ from scipy.optimize import check_grad, minimize
 
 from gedbd.data.corpus import Corpus
 from gedbd.data.pairs import positive_pairs
+from gedbd.data.queries import find_queries
 from gedbd.evaluation.baselines import fusion as module
 from gedbd.evaluation.baselines.fields import FieldAgreement, Recency
 from gedbd.evaluation.baselines.fusion import LearntFusion, learn_weights
 from gedbd.evaluation.baselines.lexical import Bm25
 from gedbd.evaluation.baselines.textless import Constant
-from gedbd.evaluation.ranking import Scorer, find_queries, rank, ranking_metrics
+from gedbd.evaluation.ranking import Scorer, rank, ranking_metrics
 
 
 class Given:

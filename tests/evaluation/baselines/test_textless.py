@@ -2,8 +2,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from gedbd.data.queries import find_queries
 from gedbd.evaluation.baselines.textless import Closure, Constant, known_groups
-from gedbd.evaluation.ranking import find_queries, rank
+from gedbd.evaluation.ranking import rank
 
 
 def pairs_of(*rows: tuple[int, int, int]) -> pd.DataFrame:
