@@ -11,7 +11,7 @@ import pandas as pd
 from jinja2 import Environment, PackageLoader
 from matplotlib.figure import Figure
 
-from gedbd.evaluation.report.sections import Section
+from gedbd.evaluation.report.section import Section
 
 BEST = ("f1", "average precision", "rr@1", "rr@5", "rr@10", "rr@20", "rr@100", "mrr", "map")
 DPI = 110

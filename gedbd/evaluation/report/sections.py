@@ -1,35 +1,18 @@
-"""The parts of a report: each is a heading, what to know about it, tables and figures."""
+"""The parts of a report, each made where the runs hold something for it."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any
 
 import pandas as pd
-from matplotlib.figure import Figure
 
 from gedbd.evaluation.leak import leak_warning
 from gedbd.evaluation.report import charts
+from gedbd.evaluation.report.scarcity import scarcity
+from gedbd.evaluation.report.section import Section, pick
 from gedbd.evaluation.report.settings import Setting
 
 SWEPT = ("fusion.lambda_text", "loss.margin", "graph.pca_dim", "encoder.dim")
 MOST = 24
-
-
-@dataclass(frozen=True)
-class Section:
-    """A part of the report.
-
-    Attributes:
-        title: Heading.
-        text: One paragraph.
-        tables: Tables.
-        figures: Names, captions (also the alternative text) and figures.
-    """
-
-    title: str
-    text: str
-    tables: list[pd.DataFrame] = field(default_factory=list)
-    figures: list[tuple[str, str, Figure]] = field(default_factory=list)
 
 
 def make_sections(settings: list[Setting]) -> list[Section]:
@@ -41,7 +24,7 @@ def make_sections(settings: list[Setting]) -> list[Section]:
         _leak(settings),
         *(_ranking(corpus, mine) for corpus, mine in by_corpus.items()),
         *(_pairs(corpus, mine) for corpus, mine in by_corpus.items()),
-        *(_scarcity(corpus, mine) for corpus, mine in by_corpus.items()),
+        *(scarcity(corpus, mine) for corpus, mine in by_corpus.items()),
         *(_sensitivity(corpus, mine) for corpus, mine in by_corpus.items()),
         _training([setting for setting in settings if not setting.runs[0].is_baseline]),
         _maps(settings),
@@ -78,7 +61,7 @@ def _ranking(corpus: str, settings: list[Setting]) -> Section | None:
         f" filed before it; ranks count duplicate groups. {queries['reachable'].mean():.1%} of them can be found."
         " Intervals (95%) are bootstrapped over duplicate groups."
     )
-    table = _methods(ranked, lambda setting, method: _order(setting.rank_metrics(method) or {}, _RANKING))
+    table = _methods(ranked, lambda setting, method: pick(setting.rank_metrics(method) or {}, _RANKING))
     figure = (f"rank_curves_{corpus}", "RR@k over k", charts.rank_curves(ranked[:MOST]))
     return Section(f"Ranking: {corpus}", text, [table], [figure])
 
@@ -90,7 +73,7 @@ def _pairs(corpus: str, settings: list[Setting]) -> Section:
         f"Sampled pairs, {share:.1%} of them duplicates; always saying so gives F1 {2 * share / (1 + share):.3f}."
         " Each model's threshold is the best on validation pairs (the paper's Table 5)."
     )
-    table = _methods(settings, lambda setting, method: _order(setting.pair_metrics(method), _PAIRS))
+    table = _methods(settings, lambda setting, method: pick(setting.pair_metrics(method), _PAIRS))
     figures = [
         (f"precision_recall_{corpus}", "Precision over recall", charts.precision_recall(settings[:MOST])),
         (f"confusion_{corpus}", "Confusion matrices", charts.confusion_matrices(settings[:MOST])),
@@ -113,25 +96,6 @@ def _methods(settings: list[Setting], metrics: Callable[[Setting, str], dict[str
     return pd.DataFrame(rows)
 
 
-def _scarcity(corpus: str, settings: list[Setting]) -> Section | None:
-    rows = []
-    for setting in settings:
-        values = None if setting.runs[0].is_baseline else setting.rank_metrics(setting.methods[0])
-        if values is not None:
-            kind = ", ".join(part for part in setting.label.split(", ") if not part.startswith("labels.fraction="))
-            row = {"fraction": setting.options["labels.fraction"], "kind": kind, "seeds": len(setting.runs)}
-            rows.append(row | _order(values, ("rr@10", "rr@10_low", "rr@10_high", "mrr", "mrr_low", "mrr_high")))
-    table = pd.DataFrame(rows)
-    if not rows or table["fraction"].nunique() < 2:
-        return None
-    text = "What is found when only a share of the training part's duplicate groups is known; the other reports stay."
-    figures = [
-        (f"scarcity_{metric}_{corpus}", f"{metric.upper()} over the share", charts.scarcity_curve(table, metric))
-        for metric in ("rr@10", "mrr")
-    ]
-    return Section(f"Label scarcity: {corpus}", text, [table], figures)
-
-
 def _sensitivity(corpus: str, settings: list[Setting]) -> Section | None:
     trained = [setting for setting in settings if not setting.runs[0].is_baseline]
     rows = []
@@ -139,7 +103,7 @@ def _sensitivity(corpus: str, settings: list[Setting]) -> Section | None:
         ranked = setting.rank_metrics(setting.methods[0]) or {}
         metrics = setting.pair_metrics(setting.methods[0])
         options = {name: setting.options[name] for name in SWEPT if name in setting.options}
-        rows.append(options | {"f1": metrics["f1"]} | _order(ranked, ("rr@10", "mrr")))
+        rows.append(options | {"f1": metrics["f1"]} | pick(ranked, ("rr@10", "mrr")))
     table = pd.DataFrame(rows)
     swept = [name for name in SWEPT if name in table and table[name].nunique() > 1]
     if not swept:
@@ -217,10 +181,6 @@ def _settings(settings: list[Setting]) -> Section:
 
 _RANKING = ("rr@1", "rr@5", "rr@10", "rr@10_low", "rr@10_high", "rr@20", "rr@100", "mrr", "mrr_low", "mrr_high", "map")
 _PAIRS = ("threshold", "precision", "recall", "f1", "f1_low", "f1_high", "accuracy", "average_precision")
-
-
-def _order(values: dict[str, float], names: tuple[str, ...]) -> dict[str, float]:
-    return {name: values[name] for name in names if name in values}
 
 
 def _minutes(setting: Setting) -> float:

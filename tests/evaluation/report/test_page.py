@@ -5,7 +5,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from gedbd.evaluation.report.page import fill_tables, markdown, show, slug, write_report
-from gedbd.evaluation.report.sections import Section
+from gedbd.evaluation.report.section import Section
 
 TABLE = pd.DataFrame(
     {
