@@ -106,7 +106,9 @@ def group_settings(runs: Iterable[Run]) -> list[Setting]:
     settings = []
     for key, mine in found.items():
         names = [] if mine[0].is_baseline else varied[mine[0].corpus]
-        more = [f"{name.removesuffix('._target_')}={_short(options[key].get(name))}" for name in names]
+        more = [
+            f"{name.removesuffix('._target_')}={_short(options[key][name])}" for name in names if name in options[key]
+        ]
         label = ", ".join([mine[0].label, *more])
         settings.append(Setting(label, options[key], sorted(mine, key=lambda run: int(run.config.seed))))
     return settings
