@@ -75,7 +75,9 @@ def _ids(corpus: Corpus) -> np.ndarray:
 
 
 def _write_rankings(folder: Path, outcome: Outcome) -> None:
-    """Writes ``queries.parquet`` and the TREC files."""
+    """Writes ``queries.parquet`` and the TREC files, where there was something to rank."""
+    if outcome.queries is None:
+        return
     ids, part, frames = _ids(outcome.corpus), outcome.part, []
     issue_id = outcome.corpus.reports["issue_id"]
     (folder / "trec").mkdir(exist_ok=True)
@@ -85,9 +87,8 @@ def _write_rankings(folder: Path, outcome: Outcome) -> None:
         named = {"method": name, "part": part, "issue_id": ids[row], "group": ids[outcome.corpus.group[row]]}
         found = np.where(table["found"] >= 0, ids[table["found"]], "")
         frames.append(table.drop(columns=["query", "found"]).assign(**named, found=found))
-    if outcome.queries is not None:
-        write_qrels(folder / "trec" / f"{part}.qrels", outcome.queries, issue_id)
-        pd.concat(frames, ignore_index=True).to_parquet(folder / "queries.parquet", index=False)
+    write_qrels(folder / "trec" / f"{part}.qrels", outcome.queries, issue_id)
+    pd.concat(frames, ignore_index=True).to_parquet(folder / "queries.parquet", index=False)
 
 
 def _show(
