@@ -28,7 +28,9 @@ def test_two_processes_agree_with_one(tmp_path):
         subprocess.run(command, cwd=tmp_path, env=environment, check=True, capture_output=True, timeout=300)
 
     one, two = (pd.read_csv(tmp_path / folder / "metrics.csv") for folder in ("one", "two"))
-    shared = [name for name in one.columns if "second" not in name]
+    stepwise = [name for name in one.columns if "average_precision" in name]  # jumps where two scores change places
+    pd.testing.assert_frame_equal(two[stepwise], one[stepwise], check_exact=False, rtol=0, atol=1e-3)
+    shared = [name for name in one.columns if "second" not in name and name not in stepwise]
     pd.testing.assert_frame_equal(two[shared], one[shared], check_exact=False, rtol=0, atol=1e-5)
     states = [
         torch.load(tmp_path / folder / "checkpoints" / "last.ckpt", weights_only=True)["state_dict"]
@@ -36,5 +38,6 @@ def test_two_processes_agree_with_one(tmp_path):
     ]
     for key, value in states[0].items():
         torch.testing.assert_close(states[1][key], value, rtol=0, atol=1e-5, msg=key)
-    results = [pd.read_csv(tmp_path / folder / "results.csv") for folder in ("one", "two")]
-    pd.testing.assert_frame_equal(results[1], results[0], check_exact=False, rtol=0, atol=1e-5)
+    for file in ("predictions.parquet", "queries.parquet"):
+        results = [pd.read_parquet(tmp_path / folder / file) for folder in ("one", "two")]
+        pd.testing.assert_frame_equal(results[1], results[0], check_exact=False, rtol=0, atol=1e-5)

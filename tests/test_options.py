@@ -38,7 +38,7 @@ def step(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
     def through(*options):
-        monkeypatch.setattr(sys, "argv", ["gedbd", "batch_size=8", "hydra.run.dir=run", *options])
+        monkeypatch.setattr(sys, "argv", ["gedbd", "batch_size=8", "ranking.parts=[]", "hydra.run.dir=run", *options])
         gedbd.train.main()
         return tmp_path / "run"
 

@@ -1,7 +1,6 @@
 """Whole small trainings through the doors, as a user runs them."""
 
 import json
-import shutil
 import sys
 from pathlib import Path
 
@@ -192,31 +191,17 @@ def test_mistakes_are_told_in_one_line(train, options, message):
 
 
 def test_seeds_are_runs_of_their_own_and_go_on_where_they_stopped(train, tmp_path, capsys):
-    folder = train("trainer=smoke", "seeds=3", "graph=none")
+    folder = train("trainer=smoke", "seeds=2", "graph=none")
     seeds = pd.read_csv(folder / "seeds.csv")
-    assert seeds["seed"].unique().tolist() == [0, 1, 2]
-    assert "over 3 seeds" in capsys.readouterr().out
+    assert seeds["seed"].unique().tolist() == [0, 1]
+    assert "over 2 seeds" in capsys.readouterr().out
     single = train("trainer=smoke", "seed=1", "graph=none", folder="single")
     pd.testing.assert_frame_equal(pd.read_csv(folder / "seed_1" / "results.csv"), pd.read_csv(single / "results.csv"))
     finished = (folder / "seed_0" / "results.csv").stat().st_mtime_ns
     (folder / "seed_1" / "predictions.parquet").unlink()
-    shutil.rmtree(folder / "seed_2")
-    train("trainer=smoke", "seeds=3", "graph=none")
+    train("trainer=smoke", "seeds=2", "graph=none")
     assert (folder / "seed_0" / "results.csv").stat().st_mtime_ns == finished
     pd.testing.assert_frame_equal(pd.read_csv(folder / "seeds.csv"), seeds)
-
-
-def test_folds_test_every_group_once(train):
-    folder = train("trainer=smoke", "seeds=3", "split=fold", "split.folds=3", "graph=none", "ranking.parts=[]")
-    tested = [
-        set(
-            pd.read_parquet(folder / f"seed_{seed}" / "predictions.parquet").query("part == 'test' and label == 1")[
-                "group"
-            ]
-        )
-        for seed in range(3)
-    ]
-    assert sum(map(len, tested)) == len(set.union(*tested)) == 107
 
 
 def test_fewer_labels_fewer_pairs_same_test(train):
@@ -228,12 +213,9 @@ def test_fewer_labels_fewer_pairs_same_test(train):
 
 
 def test_validation_ranking_can_choose_the_checkpoint(train):
-    folder = train("trainer.max_epochs=2", "graph=none", "monitor=val/rr@10")
+    folder = train("trainer=smoke", "graph=none", "monitor=val/rr@10")
     epochs = pd.read_csv(folder / "metrics.csv")
     assert epochs["val/rr@10"].between(0, 1).all()
     assert {"val/mrr", "val/map", "val/rr@1", "val/rr@100"} <= set(epochs.columns)
-    test_only = train("trainer=smoke", "graph=none", "ranking.parts=[test]", folder="test_only")
-    assert "val/rr@10" not in pd.read_csv(test_only / "metrics.csv").columns
-    assert (test_only / "ranking.csv").is_file()
     unranked = train("trainer=smoke", "graph=none", "ranking.parts=[]", folder="unranked")
     assert not (unranked / "ranking.csv").exists()

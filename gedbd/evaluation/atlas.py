@@ -31,6 +31,7 @@ def map_reports(
     shown = pd.concat([chosen, lone.sample(min(LONE, len(lone)), random_state=seed)], ignore_index=True)
     if len(shown) < 10:
         return pd.DataFrame({"row": np.empty(0, int), "group": [], "x": [], "y": []})
-    tsne = TSNE(metric="cosine", init="pca", perplexity=min(15.0, (len(shown) - 1) / 3), random_state=seed)
+    perplexity = min(15.0, (len(shown) - 1) / 3)
+    tsne = TSNE(metric="cosine", init="pca", perplexity=perplexity, max_iter=500, random_state=seed)
     shown[["x", "y"]] = tsne.fit_transform(vectors[shown["place"].to_numpy()])
     return shown[["row", "group", "x", "y"]]
