@@ -39,12 +39,13 @@ def _leak(settings: list[Setting]) -> Section:
         split = str(setting.options["split._target_"]).rsplit(".", 1)[-1].removesuffix("Split").lower()
         audit = setting.runs[0].leak
         shares = ("test_reports_in_training", "test_groups_in_training", "closure_f1", "always_duplicate_f1")
-        row = {"corpus": setting.corpus, "split": split, **{name: audit[name] for name in shares}}
+        known = f"{setting.options['labels.fraction']:g}"
+        row = {"corpus": setting.corpus, "split": split, "known": known, **{name: audit[name] for name in shares}}
         if row not in rows:
             rows.append(row)
             warnings += [f"split={split} of {setting.corpus} leaks."] if leak_warning(audit) else []
     text = (
-        "What the test part shares with training. Transitive closure reads no text: it follows chains of training"
+        "What the test part shares with training, where a share of the training groups is known. Transitive closure reads no text: it follows chains of training"
         " pairs. Where it finds anything, scores on pairs flatter every model. " + " ".join(warnings)
     )
     return Section("Leak audit", text.strip(), [pd.DataFrame(rows)])
