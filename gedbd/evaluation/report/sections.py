@@ -45,8 +45,9 @@ def _leak(settings: list[Setting]) -> Section:
             rows.append(row)
             warnings += [f"split={split} of {setting.corpus} leaks."] if leak_warning(audit) else []
     text = (
-        "What the test part shares with training, where a share of the training groups is known. Transitive closure reads no text: it follows chains of training"
-        " pairs. Where it finds anything, scores on pairs flatter every model. " + " ".join(warnings)
+        "What the test part shares with training, where a share of the training groups is known. Transitive closure"
+        " reads no text: it follows chains of training pairs. Where it finds anything, scores on pairs flatter every"
+        " model. " + " ".join(warnings)
     )
     return Section("Leak audit", text.strip(), [pd.DataFrame(rows)])
 
