@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 from sklearn.manifold import TSNE
 
-GROUPS, MEMBERS, LONE = 30, 12, 150
+GROUPS, MEMBERS, LONE, FEWEST = 30, 12, 150, 10
 
 
 def map_reports(
@@ -20,7 +20,7 @@ def map_reports(
         seed: Fixes the draw of lone reports and the map.
 
     Returns:
-        ``row``, ``group`` (-1 for lone reports), ``x``, ``y``; empty if there are fewer than 10 to show.
+        ``row``, ``group`` (-1 for lone reports), ``x``, ``y``; empty if fewer than 10 of them differ.
     """
     mine = pd.DataFrame({"row": rows, "place": np.arange(len(rows)), "group": group[rows], "tested": tested[rows]})
     size = mine.groupby("group")["row"].transform("size")
@@ -29,9 +29,10 @@ def map_reports(
     chosen = touched[touched["group"].isin(largest)].groupby("group").tail(MEMBERS)
     lone = mine[(size == 1) & mine["tested"]].assign(group=-1)
     shown = pd.concat([chosen, lone.sample(min(LONE, len(lone)), random_state=seed)], ignore_index=True)
-    if len(shown) < 10:
+    distinct, place = np.unique(vectors[shown["place"].to_numpy()].round(5), axis=0, return_inverse=True)
+    if len(distinct) < FEWEST:
         return pd.DataFrame({"row": np.empty(0, int), "group": [], "x": [], "y": []})
-    perplexity = min(15.0, (len(shown) - 1) / 3)
+    perplexity = min(15.0, (len(distinct) - 1) / 3)
     tsne = TSNE(metric="cosine", init="pca", perplexity=perplexity, max_iter=500, random_state=seed)
-    shown[["x", "y"]] = tsne.fit_transform(vectors[shown["place"].to_numpy()])
+    shown[["x", "y"]] = tsne.fit_transform(distinct)[place]  # equal vectors would break its tree of points
     return shown[["row", "group", "x", "y"]]

@@ -66,3 +66,13 @@ def test_too_few_reports_make_no_map(count):
     assert list(shown) == ["row", "group", "x", "y"]
     assert len(shown) == 0
     assert len(map_reports(group, unit(group), group, group < 10, seed=0)) == 10
+
+
+def test_equal_vectors_share_a_place_and_alone_make_no_map():
+    group = np.repeat(np.arange(0, 40, 2), 2)
+    vectors = unit(group)
+    vectors[1::2] = vectors[::2]
+    shown = map_reports(np.arange(40), vectors, group, np.ones(40, dtype=bool), seed=0).set_index("row")
+    assert shown.loc[0, ["x", "y"]].tolist() == shown.loc[1, ["x", "y"]].tolist()
+    same = np.ones((40, 8), dtype=np.float32) / 8**0.5
+    assert map_reports(np.arange(40), same, group, np.ones(40, dtype=bool), seed=0).empty
