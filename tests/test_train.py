@@ -124,18 +124,16 @@ def test_evaluate_repeats_the_test_and_changes_nothing(train, run):
     assert {path: path.read_bytes() for path in before} == before
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (["run=nowhere"], "nowhere is not the folder of a run"),
-        (["run={run}", "part=tset"], "part=tset is unknown: choose train, val, test"),
-        (["run={run}", "checkpoint=first"], "there is no first.ckpt"),
-    ],
-)
-def test_evaluate_refuses(train, run, options, message):
+def test_evaluate_refuses(train, run):
     folder = train("trainer=smoke")
-    with pytest.raises(SystemExit, match=message):
-        run(gedbd.evaluate, *(option.format(run=folder) for option in options))
+    mistakes = {
+        ("run=nowhere",): "nowhere is not the folder of a run",
+        (f"run={folder}", "part=tset"): "part=tset is unknown: choose train, val, test",
+        (f"run={folder}", "checkpoint=first"): "there is no first.ckpt",
+    }
+    for options, message in mistakes.items():
+        with pytest.raises(SystemExit, match=message):
+            run(gedbd.evaluate, *options)
 
 
 def test_evaluate_refuses_a_changed_corpus(train, run, tmp_path):
@@ -149,18 +147,16 @@ def test_evaluate_refuses_a_changed_corpus(train, run, tmp_path):
 
 
 def test_sweep_gives_a_folder_a_run_and_a_summary(run, tmp_path, capsys):
-    grid = ["fusion.lambda_text=0.3,0.7", "graph.pca_dim=5,10", "hydra.sweep.dir=sweep"]
+    grid = ["fusion.lambda_text=0.3,0.7", "graph.pca_dim=5", "hydra.sweep.dir=sweep"]
     run(gedbd.train, "-m", *TINY, "trainer=smoke", *grid)
     summary = pd.read_csv(tmp_path / "sweep" / "summary.csv")
     assert list(zip(summary["fusion.lambda_text"], summary["graph.pca_dim"], strict=True)) == [
         (0.3, 5),
-        (0.3, 10),
         (0.7, 5),
-        (0.7, 10),
     ]
     for number, f1 in enumerate(summary["f1"]):
         assert pd.read_csv(tmp_path / "sweep" / str(number) / "results.csv")["f1"][0] == f1
-    assert "4 of 4 runs" in capsys.readouterr().out
+    assert "2 of 2 runs" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -217,5 +213,3 @@ def test_validation_ranking_can_choose_the_checkpoint(train):
     epochs = pd.read_csv(folder / "metrics.csv")
     assert epochs["val/rr@10"].between(0, 1).all()
     assert {"val/mrr", "val/map", "val/rr@1", "val/rr@100"} <= set(epochs.columns)
-    unranked = train("trainer=smoke", "graph=none", "ranking.parts=[]", folder="unranked")
-    assert not (unranked / "ranking.csv").exists()
