@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 from sklearn.manifold import TSNE
 
-GROUPS, MEMBERS, LONE, FEWEST = 30, 12, 150, 10
+GROUPS, MEMBERS, LONE, FEWEST = 24, 12, 60, 10
 
 
 def map_reports(
@@ -33,6 +33,6 @@ def map_reports(
     if len(distinct) < FEWEST:
         return pd.DataFrame({"row": np.empty(0, int), "group": [], "x": [], "y": []})
     perplexity = min(15.0, (len(distinct) - 1) / 3)
-    tsne = TSNE(metric="cosine", init="pca", perplexity=perplexity, max_iter=500, random_state=seed)
+    tsne = TSNE(metric="cosine", init="pca", perplexity=perplexity, max_iter=400, random_state=seed)
     shown[["x", "y"]] = tsne.fit_transform(distinct)[place]  # equal vectors would break its tree of points
     return shown[["row", "group", "x", "y"]]
