@@ -87,10 +87,13 @@ def build(
     texts = instantiate(cfg.text)(corpus.reports)
     tokens = tokenize(texts, tokenizer, cfg.encoder.max_tokens)
     adjacency = branch.adjacency if branch else None
-    sizes = {"batch_size": cfg.batch_size, "seed": cfg.seed}
-    data = DuplicateDataModule(corpus, tokens, report_parts, pairs, adjacency, **sizes, queries=queries, known=known)
+    batches = instantiate(cfg.batches)
+    data = DuplicateDataModule(corpus, tokens, report_parts, pairs, adjacency, batches, queries=queries, known=known)
     _read_untrained(cfg, data, parts, texts, (encoder, tokenizer), branch)
     fusion = fusion if branch else TextOnly()
+    encoder.chunk_tokens = cfg.chunk_tokens
+    if cfg.compile:
+        encoder.backbone.compile(dynamic=True)
     return data, DuplicateSystem(encoder, branch, fusion, loss, **cfg.optimizer, seed=cfg.seed)
 
 
@@ -102,9 +105,13 @@ def _read_untrained(
     reader: tuple[TextEncoder, PreTrainedTokenizerBase],
     branch: GraphBranch | None,
 ) -> None:
-    """Reads reports with the encoder as it came: for its scores of the wanted parts, and for the graph's first rows."""
+    """Reads reports with the encoder as it came.
+
+    What for: its scores of the wanted parts, the graph's first rows, and the first epoch's hard negatives.
+    """
     fill = branch is not None and not branch.memory.learnable
-    rows = np.arange(len(texts)) if fill else data.needed(*parts)
+    mine = bool(data.batches.hard)
+    rows = np.arange(len(texts)) if fill or mine else data.needed(*parts)
     encoder, tokenizer = reader
     wanted = [texts[row] for row in rows]
     vectors = frozen_vectors(wanted, encoder, tokenizer, cfg.encoder.max_tokens, cfg.cache_dir, "encode reports")
@@ -112,8 +119,11 @@ def _read_untrained(
     chosen = data.pairs["part"].isin(parts)
     earlier, later = (np.searchsorted(rows, data.pairs.loc[chosen, side].to_numpy()) for side in ("earlier", "later"))
     data.pairs.loc[chosen, "score_frozen"] = (data.frozen[1][earlier] * data.frozen[1][later]).sum(axis=1)
-    if fill and branch is not None:
-        branch.memory.write(torch.from_numpy(rows), encoder.projection(torch.from_numpy(vectors)))
+    if fill or mine:
+        z_text = encoder.projection(torch.from_numpy(vectors)).detach()
+        data.remember(rows, unit_rows(z_text.numpy()))
+        if fill and branch is not None:
+            branch.memory.write(torch.from_numpy(rows), z_text)
 
 
 def _graph(

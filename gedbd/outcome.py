@@ -64,7 +64,7 @@ def trained_outcome(data: DuplicateDataModule, system: DuplicateSystem) -> Outco
     tested = (
         np.isin(np.arange(len(data.parts)), system.embedded[0]) if queries is None else data.parts == PARTS.index(part)
     )
-    atlas = map_reports(*system.embedded, data.corpus.group, tested, data.seed)
+    atlas = map_reports(*system.embedded, data.corpus.group, tested, system.seed)
     reports = data.corpus.reports.iloc[atlas.pop("row")]
     atlas = atlas.assign(issue_id=reports["issue_id"].to_numpy(), title=reports["title"].to_numpy())
     threshold = round(float(system.threshold), 6)

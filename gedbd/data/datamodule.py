@@ -1,19 +1,21 @@
 """Serves the corpus to a training task: batches of distinct reports, the pairs between them, and the graph over all."""
 
-from collections.abc import Mapping
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 import pytorch_lightning as pl
 import torch
 from torch import Tensor, nn
-from torch.utils.data import DataLoader, DistributedSampler
+from torch.utils.data import DataLoader, Dataset
 from torch_geometric.data import Data
 
+from gedbd.data.batches import Batches, Labelled, Share, Step
 from gedbd.data.corpus import Corpus
 from gedbd.data.queries import Queries
-from gedbd.data.tokens import TokenTable
+from gedbd.data.splits import TRAIN
+from gedbd.data.tokens import TokenTable, split_by_tokens, token_budget
 from gedbd.graph.edges import SparseAdjacency
 
 
@@ -37,7 +39,8 @@ class DuplicateDataModule(pl.LightningDataModule):
 
     A training batch is drawn from the pairs of the part ``train``; each of its reports is in it once, however many
     pairs name it. The order of an epoch depends on the seed and the epoch alone. Evaluation needs no pairs in its
-    batches: every report of the wanted pairs is encoded once, and scores are read off afterwards.
+    batches: every report of the wanted pairs is encoded once, with others of its length, and scores are read off
+    afterwards.
 
     Args:
         corpus: The reports.
@@ -45,14 +48,14 @@ class DuplicateDataModule(pl.LightningDataModule):
         parts: ``(N,)`` 0 train, 1 val, 2 test.
         pairs: The table that ``PairSampler.sample`` makes.
         graph: The graph over all reports, or None.
-        batch_size: Pairs of a training batch, on each device.
-        seed: Fixes the order of the pairs.
+        batches: How training pairs are dealt into batches.
         queries: What is ranked in each part; the other parts have pairs only.
         known: ``(N,)`` groups that training may know, if not all.
 
     Attributes:
         evaluated: Parts that a test scores; the last one is reported.
         frozen: Rows and unit vectors of the reports that the untrained encoder has read, if any.
+        vectors: ``(N, D)`` unit text vectors of reports as they were last read, if ``batches`` draws hard negatives.
     """
 
     def __init__(
@@ -62,18 +65,18 @@ class DuplicateDataModule(pl.LightningDataModule):
         parts: np.ndarray,
         pairs: pd.DataFrame,
         graph: nn.Module | None,
-        batch_size: int,
-        seed: int,
+        batches: Batches,
         queries: Mapping[str, Queries] | None = None,
         known: np.ndarray | None = None,
     ) -> None:
         super().__init__()
         self.corpus, self.tokens, self.parts, self.graph = corpus, tokens, parts, graph
         self.pairs = pairs
-        self.batch_size, self.seed = batch_size, seed
+        self.batches = batches
         self.queries = dict(queries or {})
         self.known = corpus.group if known is None else known
         self.frozen: tuple[np.ndarray, np.ndarray] | None = None
+        self.vectors: np.ndarray | None = None
         self.evaluated: tuple[str, ...] = ("val", "test")
 
     def pairs_of(self, part: str) -> pd.DataFrame:
@@ -101,18 +104,25 @@ class DuplicateDataModule(pl.LightningDataModule):
             data.edge_index, data.edge_weight = self.graph.edge_index, self.graph.edge_weight
         return data
 
+    def remember(self, n_id: np.ndarray, z: np.ndarray) -> None:
+        """Keeps reports' unit vectors, ``(U,), (U, D)``, for the next epoch's draw of hard negatives."""
+        if self.batches.hard:
+            if self.vectors is None:
+                self.vectors = np.zeros((len(self.corpus), z.shape[1]), dtype=np.float32)
+            self.vectors[n_id] = z
+
+    def state_dict(self) -> dict[str, Any]:
+        """The vectors, so that a resumed run draws what an uninterrupted one would."""
+        return {} if self.vectors is None else {"vectors": torch.from_numpy(self.vectors)}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Takes up the vectors of the run that is resumed."""
+        self.remember(np.arange(len(self.corpus)), state_dict["vectors"].numpy())
+
     def train_dataloader(self) -> DataLoader[Batch]:
-        """Batches of the training pairs. With several processes each gets its share; short shares repeat a pair."""
-        pairs = self.pairs_of("train")
-        endpoints = pairs[["earlier", "later"]].to_numpy()
-        label = pairs["label"].to_numpy()
-        sampler = self._share(len(pairs), shuffle=True)
-        return DataLoader(
-            range(len(pairs)),  # type: ignore[arg-type]
-            self.batch_size,
-            sampler=sampler,
-            collate_fn=lambda chosen: self._batch(endpoints[chosen], label[chosen]),
-        )
+        """Batches of the training pairs; with several processes each gets its share."""
+        labelled = Labelled(self.pairs_of("train"), self.known, self.parts == TRAIN, self.vectors)
+        return self._load(self.batches(labelled, Share(*self._world())))
 
     def val_dataloader(self) -> DataLoader[Batch]:
         """Batches of the reports that validation needs."""
@@ -129,30 +139,36 @@ class DuplicateDataModule(pl.LightningDataModule):
         return np.union1d(named, np.arange(last + 1))
 
     def _rows_of(self, *parts: str) -> DataLoader[Batch]:
+        """Batches of reports of like length; with several processes each gets as many, repeating some if need be."""
         rows = self.needed(*parts)
         rows = rows[np.argsort(self.tokens.lengths[rows], kind="stable")]
-        none = np.empty(0, dtype=np.int64)
-        return DataLoader(
-            range(len(rows)),  # type: ignore[arg-type]
-            2 * self.batch_size,
-            sampler=self._share(len(rows), shuffle=False),
-            collate_fn=lambda chosen: self._batch(np.empty((0, 2), dtype=np.int64), none, rows[chosen]),
-        )
+        world, rank = self._world()
+        rows = np.resize(rows, -(-len(rows) // world) * world)[rank::world]
+        device = self.trainer.strategy.root_device if self.trainer else torch.device("cpu")
+        runs = split_by_tokens(np.sort(self.tokens.lengths[rows]).tolist(), token_budget(device))
+        nothing = np.empty((0, 2), dtype=np.int64), np.empty(0, dtype=np.int64)
+        return self._load([Step(rows[first:last], *nothing) for first, last in runs])
 
-    def _share(self, count: int, shuffle: bool) -> DistributedSampler[int]:
-        """This process's share of the indices; Lightning tells the sampler the epoch, which shuffles it anew."""
-        trainer = self.trainer
-        world, rank = (trainer.world_size, trainer.global_rank) if trainer else (1, 0)
-        return DistributedSampler(range(count), world, rank, shuffle, self.seed)  # type: ignore[arg-type]
+    def _world(self) -> tuple[int, int]:
+        return (self.trainer.world_size, self.trainer.global_rank) if self.trainer else (1, 0)
 
-    def _batch(self, pairs: np.ndarray, label: np.ndarray, rows: np.ndarray | None = None) -> Batch:
-        n_id, index = np.unique(pairs, return_inverse=True) if rows is None else (rows, np.empty(0, dtype=np.int64))
+    def _load(self, steps: Iterable[Step]) -> DataLoader[Batch]:
+        return DataLoader(_Collated(self.tokens, self.known), batch_size=None, sampler=steps)  # type: ignore[arg-type]
+
+
+class _Collated(Dataset[Batch]):
+    """Turns a step into a batch, as a data set whose keys are steps."""
+
+    def __init__(self, tokens: TokenTable, group: np.ndarray) -> None:
+        self.tokens, self.group = tokens, group
+
+    def __getitem__(self, step: Step) -> Batch:
         return Batch(
-            torch.from_numpy(n_id),
-            *self.tokens.batch(n_id),
-            torch.from_numpy(self.known[n_id]),
-            torch.from_numpy(index.reshape(-1, 2).T.copy()),
-            torch.from_numpy(label),
+            torch.from_numpy(step.rows),
+            *self.tokens.batch(step.rows),
+            torch.from_numpy(self.group[step.rows]),
+            torch.from_numpy(np.searchsorted(step.rows, step.pairs.T)),
+            torch.from_numpy(step.label),
         )
 
 

@@ -1,5 +1,6 @@
 """Texts as token numbers, tokenised once and padded a batch at a time."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,6 +11,7 @@ from transformers import PreTrainedTokenizerBase
 
 CHUNK = 1000
 CHARACTERS_A_TOKEN = 16
+CACHE_SIZED, DEVICE_SIZED = 2048, 65_536
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,25 @@ class TokenTable:
         input_ids = np.full(mask.shape, self.pad_id, dtype=np.int64)
         input_ids[mask] = np.concatenate([self.ids[self.starts[row] : self.starts[row + 1]] for row in rows])
         return torch.from_numpy(input_ids), torch.from_numpy(mask.astype(np.int64))
+
+
+def split_by_tokens(lengths: Sequence[int], budget: int) -> list[tuple[int, int]]:
+    """Cuts texts of ascending lengths into runs that, padded to their longest, hold at most ``budget`` tokens.
+
+    Returns:
+        First and last (exclusive) of each run; a text longer than the budget is a run of its own.
+    """
+    runs, first = [], 0
+    for number, length in enumerate(lengths):
+        if number > first and (number - first + 1) * length > budget:
+            runs.append((first, number))
+            first = number
+    return [*runs, (first, len(lengths))] if len(lengths) else []
+
+
+def token_budget(device: torch.device) -> int:
+    """Tokens to compute at a time: on a CPU what its cache holds (more is slower), on a GPU what fills it."""
+    return CACHE_SIZED if device.type == "cpu" else DEVICE_SIZED
 
 
 def tokenize(texts: list[str], tokenizer: PreTrainedTokenizerBase, max_tokens: int) -> TokenTable:

@@ -8,10 +8,13 @@ positive and is sharpened by p, are ours.
 
 from itertools import combinations_with_replacement
 from math import factorial, prod
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch_geometric.nn import GCNConv
+
+BLOCK = 2048
 
 
 def kernel(cosine: Tensor, power: int) -> Tensor:
@@ -53,6 +56,7 @@ class DenseAdjacency(nn.Module):
 
     vectors: Tensor
     receive: Tensor
+    send: Tensor
     itself: Tensor
     inside: Tensor
 
@@ -61,22 +65,37 @@ class DenseAdjacency(nn.Module):
         factor = kernel_factor(vectors.double(), power)
         degree = factor @ factor[inside].sum(dim=0) + (~inside).double()
         scale = degree.rsqrt()
+        receive = (factor * scale[:, None]).float()
         self.power = power
         self.register_buffer("vectors", vectors, persistent=False)
-        self.register_buffer("receive", (factor * scale[:, None]).float(), persistent=False)
+        self.register_buffer("receive", receive, persistent=False)
+        self.register_buffer("send", receive if inside.all() else receive * inside[:, None], persistent=False)
         self.register_buffer("itself", (scale.square() * ~inside)[:, None].float(), persistent=False)
         self.register_buffer("inside", inside, persistent=False)
 
     def forward(self, x: Tensor) -> Tensor:
         """Propagates ``(N, D) -> (N, D)``."""
-        everyone = bool(self.inside.all())
-        sent = self.receive.T @ x if everyone else self.receive[self.inside].T @ x[self.inside]
-        received = self.receive @ sent
-        return received if everyone else received + self.itself * x
+        return (self.receive @ (self.send.T @ x)).addcmul(self.itself, x)
 
-    def convolve(self, conv: GCNConv, x: Tensor) -> Tensor:
-        """``conv(x, edge_index, edge_weight)`` of PyG, with this operator in place of the edge list."""
-        out: Tensor = self(conv.lin(x)) + conv.bias
+    def convolve(self, x: Tensor, n_id: Tensor, z: Tensor, conv1: GCNConv, conv2: GCNConv) -> Tensor:
+        """Two convolutions, of which only the rows ``n_id`` are wanted: ``(U, D)``.
+
+        What every report sends is summed in the r columns of the factor before any matrix product of D x D, and the
+        hidden rows of all reports are never held at once.
+
+        Args:
+            x: ``(N, D)`` feature rows.
+            n_id: ``(U,)`` distinct rows.
+            z: ``(U, D)`` what stands in place of ``x[n_id]``.
+            conv1: The first layer; a ReLU follows.
+            conv2: The second.
+        """
+        receive, itself = self.receive[n_id], self.itself[n_id]
+        sent = self.send.T @ x + self.send[n_id].T @ (z - x[n_id])
+        mixed = conv1.lin(sent)
+        hidden = (receive @ mixed + itself * conv1.lin(z) + conv1.bias).relu()
+        sent = _HiddenSum.apply(self.send, mixed, conv1.bias)
+        out: Tensor = conv2.lin(receive @ sent + itself * hidden) + conv2.bias
         return out
 
     def neighbours(self, rows: Tensor, top_k: int) -> tuple[Tensor, Tensor]:
@@ -86,3 +105,26 @@ class DenseAdjacency(nn.Module):
         weight[torch.arange(len(rows)), rows] = 0
         top = weight.topk(min(top_k, weight.shape[1]), dim=1)
         return top.indices, top.values
+
+
+class _HiddenSum(torch.autograd.Function):
+    """S^T relu(S A + b), a block of S's rows at a time, computed again for the gradient: ``(N, r), (r, D), (D,)``."""
+
+    @staticmethod
+    def forward(ctx: Any, send: Tensor, mixed: Tensor, bias: Tensor) -> Tensor:
+        ctx.save_for_backward(send, mixed, bias)
+        total = torch.zeros_like(mixed)
+        for block in send.split(BLOCK):
+            total.addmm_(block.T, torch.addmm(bias, block, mixed).relu_())
+        return total
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[None, Tensor, Tensor]:
+        send, mixed, bias = ctx.saved_tensors
+        into_mixed, into_bias = torch.zeros_like(mixed), torch.zeros_like(bias)
+        for block in send.split(BLOCK):
+            before_relu = torch.addmm(bias, block, mixed)
+            into_hidden = torch.ops.aten.threshold_backward(block @ grads[0], before_relu, 0)
+            into_mixed.addmm_(block.T, into_hidden)
+            into_bias += into_hidden.sum(0)
+        return None, into_mixed, into_bias

@@ -1,12 +1,14 @@
 """Sparse graphs: nearest neighbours and a threshold, the paper's optional sparsification. Labels make no edges."""
 
+from collections.abc import Callable
+
 import faiss
 import numpy as np
 import torch
 from torch import Tensor, nn
 from torch_geometric.nn import GCNConv
 from torch_geometric.nn.conv.gcn_conv import gcn_norm
-from torch_geometric.utils import to_undirected
+from torch_geometric.utils import sort_edge_index, to_undirected
 
 from gedbd.graph.dense import kernel
 
@@ -28,19 +30,39 @@ class SparseAdjacency(nn.Module):
     raw_weight: Tensor
     edge_index: Tensor
     edge_weight: Tensor
+    ends: Tensor
 
     def __init__(self, edge_index: Tensor, weight: Tensor, num_nodes: int) -> None:
         super().__init__()
         index, normalised = gcn_norm(edge_index, weight, num_nodes, add_self_loops=True, flow="source_to_target")
+        index, normalised = sort_edge_index(index, normalised, num_nodes, sort_by_row=False)
         self.register_buffer("raw_index", edge_index, persistent=False)
         self.register_buffer("raw_weight", weight, persistent=False)
         self.register_buffer("edge_index", index, persistent=False)
         self.register_buffer("edge_weight", normalised, persistent=False)
+        self.register_buffer("ends", torch.bincount(index[1], minlength=num_nodes).cumsum(0), persistent=False)
 
-    def convolve(self, conv: GCNConv, x: Tensor) -> Tensor:
-        """``(N, D_in) -> (N, D_out)``."""
-        out: Tensor = conv(x, self.edge_index, self.edge_weight)
+    def convolve(self, x: Tensor, n_id: Tensor, z: Tensor, conv1: GCNConv, conv2: GCNConv) -> Tensor:
+        """Two convolutions, of which only the rows ``n_id`` are wanted: ``(U, D)``.
+
+        Computed on their two-hop neighbourhood, exactly. For arguments see ``DenseAdjacency.convolve``.
+        """
+        near, second = self._hop(n_id)
+        far, first = self._hop(near)
+        inputs = x[far].index_put((torch.searchsorted(far, n_id),), z)
+        hidden = (conv1.lin(first(inputs)) + conv1.bias).relu()
+        out: Tensor = conv2.lin(second(hidden)) + conv2.bias
         return out
+
+    def _hop(self, rows: Tensor) -> tuple[Tensor, Callable[[Tensor], Tensor]]:
+        """The sorted senders to some rows, themselves among them, and what brings their messages there."""
+        ends = self.ends[rows]
+        count = ends - torch.where(rows > 0, self.ends[rows - 1], 0)
+        target = torch.repeat_interleave(torch.arange(len(rows), device=rows.device), count)
+        edge = torch.arange(len(target), device=rows.device) + (ends - count.cumsum(0))[target]
+        senders, source = self.edge_index[0, edge].unique(return_inverse=True)
+        weight = self.edge_weight[edge, None]
+        return senders, lambda x: x.new_zeros(len(rows), x.shape[1]).index_add(0, target, weight * x[source])
 
     def neighbours(self, rows: Tensor, top_k: int) -> tuple[Tensor, Tensor]:
         """The strongest neighbours of some reports and the edge weights, ``(R, top_k)``; -1 where there are fewer."""

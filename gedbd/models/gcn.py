@@ -12,8 +12,8 @@ from gedbd.models.node_memory import NodeMemory
 class Adjacency(Protocol):
     """A graph whose weights are normalised already, sparse or dense."""
 
-    def convolve(self, conv: GCNConv, x: Tensor) -> Tensor:
-        """One graph convolution: ``(N, D_in) -> (N, D_out)``."""
+    def convolve(self, x: Tensor, n_id: Tensor, z: Tensor, conv1: GCNConv, conv2: GCNConv) -> Tensor:
+        """Two graph convolutions of all rows ``x``, those of ``n_id`` being ``z``: the rows ``n_id`` of the result."""
         ...
 
 
@@ -41,6 +41,4 @@ class GraphBranch(nn.Module):
         """``(U,), (U, D) -> (U, D)`` in float32, for distinct rows ``n_id``."""
         adjacency = cast(Adjacency, self.adjacency)
         with torch.autocast(z_text.device.type, enabled=False):
-            x = self.memory(n_id, z_text.float())
-            x = adjacency.convolve(self.conv1, x).relu()
-            return adjacency.convolve(self.conv2, x)[n_id]
+            return adjacency.convolve(self.memory.x, n_id, z_text.float(), self.conv1, self.conv2)

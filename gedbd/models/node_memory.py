@@ -28,10 +28,6 @@ class NodeMemory(nn.Module):
         else:
             self.register_buffer("x", torch.zeros(num_nodes, dim))
 
-    def forward(self, n_id: Tensor, z_text: Tensor) -> Tensor:
-        """All rows with those of ``n_id (U,)``, each named once, replaced by ``z_text (U, D)``: ``(N, D)``."""
-        return self.x.index_put((n_id,), z_text.to(self.x.dtype))
-
     @torch.no_grad()
     def write(self, n_id: Tensor, z_text: Tensor) -> None:
         """Keeps text vectors as the reports' rows from now on. Learnable rows are left to the optimizer."""

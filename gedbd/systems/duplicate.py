@@ -37,6 +37,7 @@ class DuplicateSystem(pl.LightningModule):
         head_lr: Learning rate of all that starts untrained: projection, graph branch, fusion.
         weight_decay: AdamW's.
         warmup_steps: Steps over which the rates rise from 0.
+        fused: Whether AdamW updates all weights in one kernel.
         seed: With epoch and step, fixes dropout, so that a resumed run repeats an uninterrupted one.
     """
 
@@ -52,22 +53,19 @@ class DuplicateSystem(pl.LightningModule):
         head_lr: float,
         weight_decay: float,
         warmup_steps: int,
+        fused: bool,
         seed: int,
     ) -> None:
         super().__init__()
         self.encoder, self.branch, self.fusion, self.loss = encoder, branch, fusion, loss
-        self.lr, self.head_lr, self.weight_decay, self.warmup_steps, self.seed = (
-            lr,
-            head_lr,
-            weight_decay,
-            warmup_steps,
-            seed,
-        )
+        self.lr, self.head_lr, self.weight_decay = lr, head_lr, weight_decay
+        self.warmup_steps, self.fused, self.seed = warmup_steps, fused, seed
         self.register_buffer("threshold", torch.tensor(0.5))
         self.scores: dict[str, pd.DataFrame] = {}
         self.rankings: dict[str, dict[str, Ranking]] = {}
         self.embedded: tuple[np.ndarray, np.ndarray] | None = None
         self._seen: list[tuple[Tensor, Tensor]] = []
+        self._read: list[tuple[Tensor, Tensor]] = []
         self.train()  # pretrained encoders come in evaluation mode, and Lightning leaves modes as they are
 
     def forward(self, n_id: Tensor, z_text: Tensor) -> Tensor:
@@ -91,14 +89,22 @@ class DuplicateSystem(pl.LightningModule):
         self.log("train/loss", loss, on_step=False, on_epoch=True, batch_size=len(batch.edge_label), sync_dist=True)
         cosine = (z[batch.edge_label_index[0]] * z[batch.edge_label_index[1]]).sum(-1)
         self._seen.append((cosine.detach(), batch.edge_label))
+        if self._data.batches.hard:
+            self._read.append((batch.n_id, nn.functional.normalize(z_text.detach(), dim=-1)))
         return loss
 
     def on_train_epoch_start(self) -> None:
         """Forgets the pairs of the last epoch."""
-        self._seen = []
+        self._seen, self._read = [], []
 
     def on_train_epoch_end(self) -> None:
-        """Logs the epoch's metrics on training pairs, at the threshold that validation just chose."""
+        """Logs the epoch's metrics on training pairs, at the threshold that validation just chose.
+
+        Hands all vectors to the draw of hard negatives; of a report read twice, validation's is the newer one.
+        """
+        if self._data.batches.hard:
+            n_id, z = distinct(*(self._join(values) for values in zip(*reversed(self._read), strict=True)))
+            self._data.remember(n_id.cpu().numpy(), z.cpu().numpy())
         scores, labels = (self._join(values).cpu().numpy() for values in zip(*self._seen, strict=True))
         self._log_metrics("train", pairwise_metrics(scores, labels, float(self.threshold)))
 
@@ -122,6 +128,8 @@ class DuplicateSystem(pl.LightningModule):
         self._log_metrics("val", pairwise_metrics(scored["val"]["score"].to_numpy(), labels, float(self.threshold)))
         self._log_metrics("val", self._rank(reports, "val"))
         self._seen = self._train_seen
+        if self._data.batches.hard and self.trainer.state.fn == "fit" and self.trainer.is_global_zero:
+            self._read.append((reports.n_id, reports.z_text))
 
     def on_test_epoch_start(self) -> None:
         """Forgets earlier reports."""
@@ -153,7 +161,7 @@ class DuplicateSystem(pl.LightningModule):
         known = {id(parameter) for parameter in pretrained}
         heads = [parameter for parameter in self.parameters() if id(parameter) not in known]
         groups = [{"params": pretrained, "lr": self.lr}, {"params": heads, "lr": self.head_lr}]
-        optimizer = AdamW(groups, weight_decay=self.weight_decay)
+        optimizer = AdamW(groups, weight_decay=self.weight_decay, fused=self.fused)
         warmup = LambdaLR(optimizer, lambda step: min(1.0, (step + 1) / (self.warmup_steps + 1)))
         return {"optimizer": optimizer, "lr_scheduler": {"scheduler": warmup, "interval": "step"}}
 
@@ -164,24 +172,21 @@ class DuplicateSystem(pl.LightningModule):
 
     def _everyone(self, n_id: Tensor, z: Tensor) -> tuple[Tensor, Tensor]:
         """The batch's reports of all processes, sorted and distinct; gradient flows back to each process."""
-        if self.trainer.world_size > 1:
-            count = torch.tensor([len(n_id)], device=n_id.device)
-            missing = int(self._gather(count).max()) - len(n_id)
-            n_id = self._gather(torch.cat([n_id, n_id[:1].expand(missing)]))
-            z = self._gather(torch.cat([z, z[:1].expand(missing, -1)]))
-        return distinct(n_id, z)
+        return distinct(self._gather(n_id), self._gather(z))
 
     def _join(self, values: tuple[Tensor, ...]) -> Tensor:
-        """All batches of all processes; the sampler gave each process equally many rows."""
+        """All batches of all processes."""
         return self._gather(torch.cat(values))
 
     def _gather(self, value: Tensor) -> Tensor:
-        """The rows of all processes, one process after the other."""
+        """The rows of all processes, one process after the other, however many each has."""
         if self.trainer.world_size == 1:
             return value
-        gathered = self.all_gather(value, sync_grads=value.requires_grad)
-        assert isinstance(gathered, Tensor)
-        return gathered.flatten(0, 1)
+        counts = self.all_gather(torch.tensor(len(value), device=value.device))
+        assert isinstance(counts, Tensor)
+        padded = torch.cat([value, value.new_zeros(int(counts.max()) - len(value), *value.shape[1:])])
+        gathered = self.all_gather(padded, sync_grads=value.requires_grad)
+        return torch.cat([rows[:count] for rows, count in zip(gathered, counts.tolist(), strict=True)])
 
     def _embed(self) -> Embedded:
         """The vectors of all reports that were encoded, each once, in the order of the corpus."""
