@@ -31,8 +31,9 @@ check: install  ## format, lint and types
 	$(BIN)/ruff check
 	$(BIN)/mypy
 
-bench: install  ## time what is meant to be fast
-	$(BIN)/python tests/benchmarks/dense_graph.py
+bench: install  ## measure speed beside the paper's loop and other libraries (CORPUS=reports.csv, SECTIONS=graph)
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev,bench]'
+	$(BIN)/python tests/benchmarks --corpus '$(CORPUS)' $(SECTIONS)
 
 clean:  ## remove the environment and all caches, not outputs/
 	rm -rf .venv build *.egg-info .coverage .mypy_cache .pytest_cache .ruff_cache

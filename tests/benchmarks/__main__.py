@@ -1,0 +1,101 @@
+"""``make bench``: every section in a process of its own; one table, ``benchmark.json``, ``benchmark.md`` and a plot.
+
+make bench CORPUS=reports.csv.xz SECTIONS="training encoding"
+"""
+
+import argparse
+import importlib
+import json
+import os
+import platform
+import subprocess
+import sys
+from dataclasses import asdict
+from datetime import date
+from pathlib import Path
+
+import matplotlib
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
+import torch
+from measure import Row
+from rich.console import Console
+from rich.table import Table
+
+SECTIONS = ("graph", "encoding", "start", "training")
+HEADER = ("section", "what", "value", "unit", "times better", "than", "")
+
+
+def main() -> None:
+    """Runs the sections and writes what came out."""
+    parser = argparse.ArgumentParser(prog="make bench")
+    parser.add_argument(
+        "--corpus", default="", help="CSV file of reports in bughub's columns; the demo corpus if absent"
+    )
+    parser.add_argument("--out", type=Path, default=Path("outputs/benchmark"))
+    parser.add_argument("--section", choices=SECTIONS, help="run one section in this process and print its rows")
+    parser.add_argument("sections", nargs="*", default=SECTIONS)
+    chosen = parser.parse_args()
+    os.environ["BENCHMARK_CORPUS"] = str(Path(chosen.corpus).resolve()) if chosen.corpus else ""
+    if chosen.section:
+        rows = importlib.import_module(chosen.section).main()
+        print(json.dumps([asdict(row) for row in rows]))
+        return
+    found = [row for name in chosen.sections for row in _apart(name)]
+    _write(chosen.out, found, chosen.corpus)
+
+
+def _apart(section: str) -> list[Row]:
+    """The rows of a section, measured in a process of its own."""
+    command = [sys.executable, str(Path(__file__).parent), "--section", section]
+    command += ["--corpus", os.environ["BENCHMARK_CORPUS"]] if os.environ["BENCHMARK_CORPUS"] else []
+    Console(stderr=True).print(f"{section} ...")
+    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
+    return [Row(**row) for row in json.loads(done.stdout.strip().splitlines()[-1])]
+
+
+def _write(folder: Path, rows: list[Row], corpus: str) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    machine = {
+        "corpus": Path(corpus).parent.name or Path(corpus).stem or "demo",
+        "processor": f"{platform.machine()}, {torch.get_num_threads()} threads",
+        "torch": torch.__version__,
+        "date": date.today().isoformat(),
+    }
+    (folder / "benchmark.json").write_text(
+        json.dumps({"machine": machine, "rows": [asdict(row) for row in rows]}, indent=1)
+    )
+    shown = [_shown(row) for row in rows]
+    lines = ["| " + " | ".join(HEADER) + " |", "| --- | --- | ---: | --- | ---: | --- | --- |"]
+    lines += ["| " + " | ".join(cells) + " |" for cells in shown]
+    (folder / "benchmark.md").write_text("\n".join(lines) + "\n")
+    table = Table(*HEADER, title=", ".join(machine.values()))
+    for cells in shown:
+        table.add_row(*cells)
+    Console().print(table, f"written to {folder}")
+    _draw(folder / "benchmark.png", [row for row in rows if row.ratio is not None], ", ".join(machine.values()))
+
+
+def _shown(row: Row) -> tuple[str, ...]:
+    value = f"{row.value:,.0f}" if row.value >= 100 else f"{row.value:.3g}"
+    return row.section, row.what, value, row.unit, f"{row.ratio:.2f}" if row.ratio else "", row.reference, row.note
+
+
+def _draw(path: Path, rows: list[Row], title: str) -> None:
+    """Ratios as bars from 1 on a logarithmic axis."""
+    figure, axes = plt.subplots(figsize=(8, 0.6 + 0.34 * len(rows)), layout="constrained")
+    names = [f"{row.section}: {row.what}" for row in rows]
+    bars = axes.barh(names, [row.ratio - 1 for row in rows], left=1)
+    axes.bar_label(bars, [f"{row.ratio:.1f}x {row.reference}" for row in rows], padding=4, fontsize=8)
+    axes.set_xscale("log")
+    axes.set_xlim(right=6 * max([1, *(row.ratio for row in rows)]))
+    axes.axvline(1, color="black", linewidth=0.8)
+    axes.invert_yaxis()
+    axes.set_xlabel("times better")
+    axes.set_title(title, fontsize=9)
+    figure.savefig(path, dpi=110)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,39 @@
+"""The corpus that the benchmark runs on, as the doors build it."""
+
+import os
+
+from hydra import compose, initialize_config_dir
+from omegaconf import DictConfig
+from rich.console import Console
+
+from gedbd.build import build
+from gedbd.config import CONF_DIR
+from gedbd.data.datamodule import DuplicateDataModule
+from gedbd.systems.duplicate import DuplicateSystem
+
+import gedbd.train  # noqa: F401  its resolvers
+
+
+def options(*more: str) -> list[str]:
+    """Options of the corpus that was asked for, and more."""
+    path = os.environ["BENCHMARK_CORPUS"]
+    mine = ["dataset=csv", f"dataset.path={path}"] if path else []
+    return [*mine, "ranking.parts=[]", *more]
+
+
+def configuration(*more: str) -> DictConfig:
+    """The composed configuration of training."""
+    with initialize_config_dir(CONF_DIR, version_base=None):
+        return compose("train", options(*more))
+
+
+def built(*more: str) -> tuple[DuplicateDataModule, DuplicateSystem]:
+    """Data and system, ready for a step."""
+    import pytorch_lightning as pl
+
+    data, system = build(configuration(*more), Console(quiet=True))
+    trainer = pl.Trainer(accelerator="cpu", logger=False, enable_checkpointing=False, enable_progress_bar=False)
+    trainer.datamodule = data
+    system.trainer = trainer
+    system.log = lambda *_, **__: None
+    return data, system

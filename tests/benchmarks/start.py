@@ -1,0 +1,37 @@
+"""The second start of a training: seconds from the command to the first step, and memory of some steps."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from material import options
+from measure import Row
+
+FIRST_STEP = Path(__file__).parent / "first_step.py"
+
+
+def main() -> list[Row]:
+    """Starts twice; the first start fills the caches. Then trains some steps."""
+    first, second = (_run("steps=1") for _ in range(2))
+    trained = _run("steps=30")
+    return [
+        Row(
+            "start",
+            "second start to first step",
+            second["seconds"],
+            "s",
+            "first start",
+            first["seconds"] / second["seconds"],
+        ),
+        Row("start", "peak memory of training", trained["peak_mb"], "MB", note="30 steps, the graph included"),
+    ]
+
+
+def _run(steps: str) -> dict[str, float]:
+    with TemporaryDirectory() as folder:
+        command = [sys.executable, str(FIRST_STEP), steps, *options("pairs=grouped", f"hydra.run.dir={folder}")]
+        done = subprocess.run(command, check=True, capture_output=True, text=True, env=os.environ)
+    last = done.stdout.strip().splitlines()[-1]
+    return dict(zip(("seconds", "peak_mb"), map(float, last.split()), strict=True))
