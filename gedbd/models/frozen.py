@@ -15,6 +15,7 @@ import torch
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from transformers import PreTrainedTokenizerBase
 
+from gedbd.data.token_cache import cache_folder
 from gedbd.data.tokens import TokenTable, tokenize
 from gedbd.models.encoder import TextEncoder, fingerprint
 
@@ -44,8 +45,7 @@ def frozen_vectors(
     Returns:
         ``(N, hidden)`` float32.
     """
-    folder = Path(cache_dir).expanduser()
-    folder.mkdir(parents=True, exist_ok=True)
+    folder = cache_folder(cache_dir)
     name = f"{fingerprint(encoder.backbone)}-{encoder.pooling}-{max_tokens}"
     keys = [hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=16).digest() for text in texts]
     with sqlite3.connect(folder / f"{name}.sqlite", timeout=60) as cache:
