@@ -30,6 +30,12 @@ def silenced(tokenizer: PreTrainedTokenizerFast) -> PreTrainedTokenizerFast:
     return tokenizer
 
 
+class Slow(PreTrainedTokenizerFast):
+    """A tokenizer that says of itself that it has no serialisable backend."""
+
+    is_fast = False
+
+
 def check_equal(table: TokenTable, expected: TokenTable) -> None:
     assert table.ids.dtype == np.int32
     assert table.starts.dtype == np.int64
@@ -114,6 +120,12 @@ def test_what_a_tokenizer_was_asked_before_does_not_matter(tokenizer, tmp_path):
     cached_tokens(TEXTS, tokenizer, MAX_TOKENS, tmp_path)
     tokenizer(["crash", "on start"], truncation=True, max_length=3, padding=True)
     cached_tokens(TEXTS, silenced(tokenizer), MAX_TOKENS, tmp_path)
+
+
+def test_a_tokenizer_without_a_backend_is_not_cached(tokenizer, expected, tmp_path):
+    tokenizer.__class__ = Slow
+    check_equal(cached_tokens(TEXTS, tokenizer, MAX_TOKENS, tmp_path), expected)
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("left", [0, 1, 3, 4, 8 * 4, 60, -4, -1])
