@@ -20,7 +20,7 @@ from gedbd.data.datamodule import DuplicateDataModule
 from gedbd.data.fields import check_field, field_codes
 from gedbd.data.queries import Queries, find_queries
 from gedbd.data.splits import PARTS, TRAIN
-from gedbd.data.tokens import tokenize
+from gedbd.data.token_cache import cached_tokens
 from gedbd.graph.titles import join_fields, reduce_titles
 from gedbd.models.encoder import TextEncoder
 from gedbd.models.frozen import frozen_vectors, unit_rows
@@ -85,7 +85,7 @@ def build(
         graph = _graph(cfg, corpus, report_parts == TRAIN, (encoder, tokenizer))
         branch = GraphBranch(graph, len(corpus), cfg.encoder.dim, cfg.graph.features)
     texts = instantiate(cfg.text)(corpus.reports)
-    tokens = tokenize(texts, tokenizer, cfg.encoder.max_tokens)
+    tokens = cached_tokens(texts, tokenizer, cfg.encoder.max_tokens, cfg.cache_dir)
     adjacency = branch.adjacency if branch else None
     batches = instantiate(cfg.batches)
     data = DuplicateDataModule(corpus, tokens, report_parts, pairs, adjacency, batches, queries=queries, known=known)

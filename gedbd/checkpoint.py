@@ -53,7 +53,7 @@ def load_run(
         folder: The run folder.
         checkpoint: ``best`` or ``last``.
         part: The part whose pairs are to be scored.
-        cache_dir: Where vectors of frozen encoders are kept.
+        cache_dir: Where token numbers and vectors of frozen encoders are kept.
         console: Where notices go.
 
     Raises:

@@ -3,15 +3,11 @@
 import os
 from pathlib import Path
 
-import torch
 from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig
 from rich.console import Console
 
-from gedbd.checkpoint import check_resumable
-from gedbd.config import door
-from gedbd.run import train_once
-from gedbd.sweep import summarise_seeds
+from gedbd.config import door, uncollected
 
 
 @door("train")
@@ -21,6 +17,12 @@ def main(cfg: DictConfig) -> float:
     With ``seeds=5`` it does so for five seeds, each in a folder of its own, and returns the mean; given the same
     ``hydra.run.dir`` again, it goes on where it was interrupted.
     """
+    with uncollected():
+        import torch
+
+        from gedbd.checkpoint import check_resumable
+        from gedbd.run import train_once
+        from gedbd.seeds import summarise_seeds, train_seed
     folder = Path(HydraConfig.get().runtime.output_dir)
     console = Console(quiet=os.environ.get("LOCAL_RANK", "0") != "0")
     if cfg.ckpt_path:
@@ -34,16 +36,6 @@ def main(cfg: DictConfig) -> float:
     for seed in range(cfg.seed, cfg.seed + cfg.seeds):
         train_seed(cfg, seed, folder / f"seed_{seed}", console)
     return float(summarise_seeds(folder, console)["val_f1"].mean())
-
-
-def train_seed(cfg: DictConfig, seed: int, folder: Path, console: Console) -> None:
-    """Trains one seed of several, from its last checkpoint if it has one, unless it has finished."""
-    mine, last = cfg.copy(), folder / "checkpoints" / "last.ckpt"
-    mine.seed, mine.seeds, mine.ckpt_path = seed, 1, str(last) if last.is_file() else None
-    if mine.ckpt_path:
-        check_resumable(mine)
-    if not (folder / "predictions.parquet").is_file():
-        train_once(mine, folder, console)
 
 
 if __name__ == "__main__":

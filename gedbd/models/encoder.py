@@ -150,7 +150,7 @@ def fingerprint(module: nn.Module) -> str:
     digest = hashlib.blake2b(digest_size=16)
     for key, value in sorted(module.state_dict().items()):
         digest.update(key.encode())
-        digest.update(value.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().tobytes())
+        digest.update(value.detach().cpu().contiguous().flatten().view(torch.uint8).numpy())
     return digest.hexdigest()
 
 

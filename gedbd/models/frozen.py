@@ -15,6 +15,7 @@ import torch
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from transformers import PreTrainedTokenizerBase
 
+from gedbd.data.token_cache import cache_folder
 from gedbd.data.tokens import TokenTable, tokenize
 from gedbd.models.encoder import TextEncoder, fingerprint
 
@@ -44,8 +45,7 @@ def frozen_vectors(
     Returns:
         ``(N, hidden)`` float32.
     """
-    folder = Path(cache_dir).expanduser()
-    folder.mkdir(parents=True, exist_ok=True)
+    folder = cache_folder(cache_dir)
     name = f"{fingerprint(encoder.backbone)}-{encoder.pooling}-{max_tokens}"
     keys = [hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=16).digest() for text in texts]
     with sqlite3.connect(folder / f"{name}.sqlite", timeout=60) as cache:
@@ -55,7 +55,7 @@ def frozen_vectors(
         if missing:
             stored |= _encode(missing, encoder, tokenize(list(missing.values()), tokenizer, max_tokens), cache, label)
     cache.close()
-    return np.stack([stored[key] for key in keys])
+    return np.frombuffer(bytearray().join(stored[key] for key in keys), dtype=np.float32).reshape(len(keys), -1)
 
 
 def unit_rows(vectors: np.ndarray) -> np.ndarray:
@@ -63,25 +63,27 @@ def unit_rows(vectors: np.ndarray) -> np.ndarray:
     return np.asarray(vectors / np.linalg.norm(vectors, axis=1, keepdims=True).clip(1e-12))
 
 
-def _read(cache: sqlite3.Connection, keys: list[bytes]) -> dict[bytes, np.ndarray]:
-    stored: dict[bytes, np.ndarray] = {}
-    for start in range(0, len(keys), QUESTION_MARKS):
-        some = keys[start : start + QUESTION_MARKS]
+def _read(cache: sqlite3.Connection, keys: list[bytes]) -> dict[bytes, bytes]:
+    """The stored vectors among those asked for. In the order of the file each of its pages is read once."""
+    stored: dict[bytes, bytes] = {}
+    wanted = sorted(set(keys))
+    for start in range(0, len(wanted), QUESTION_MARKS):
+        some = wanted[start : start + QUESTION_MARKS]
         query = f"SELECT key, vector FROM vectors WHERE key IN ({','.join('?' * len(some))})"
-        stored |= {key: np.frombuffer(vector, dtype=np.float32) for key, vector in cache.execute(query, some)}
+        stored.update(cache.execute(query, some))
     return stored
 
 
 @torch.no_grad()
 def _encode(
     texts: dict[bytes, str], encoder: TextEncoder, tokens: TokenTable, cache: sqlite3.Connection, label: str
-) -> dict[bytes, np.ndarray]:
+) -> dict[bytes, bytes]:
     """Encodes in order of length, so that little is padded, and stores as it goes."""
     device = f"cuda:{os.environ.get('LOCAL_RANK', 0)}" if torch.cuda.is_available() else "cpu"
     was_training, home = encoder.training, next(encoder.parameters()).device
     encoder.to(device).eval()
     keys, order = list(texts), np.argsort(-tokens.lengths, kind="stable")
-    done: dict[bytes, np.ndarray] = {}
+    done: dict[bytes, bytes] = {}
     columns = (
         TextColumn(label),
         BarColumn(),
@@ -95,10 +97,8 @@ def _encode(
             rows = order[start : start + BATCH]
             input_ids, attention_mask = tokens.batch(rows)
             vectors = encoder.pool(input_ids.to(device), attention_mask.to(device)).cpu().numpy()
-            fresh = {keys[row]: vector for row, vector in zip(rows, vectors, strict=True)}
-            cache.executemany(
-                "INSERT OR IGNORE INTO vectors VALUES (?, ?)", [(k, v.tobytes()) for k, v in fresh.items()]
-            )
+            fresh = {keys[row]: vector.tobytes() for row, vector in zip(rows, vectors, strict=True)}
+            cache.executemany("INSERT OR IGNORE INTO vectors VALUES (?, ?)", fresh.items())
             done |= fresh
             if number % BATCHES_A_COMMIT == 0:
                 cache.commit()

@@ -104,3 +104,9 @@ def test_the_projection_does_not_matter_and_training_mode_is_restored(tmp_path):
     assert (again == first).all()
     (one,), (two,) = tmp_path.glob("*.sqlite"), (tmp_path / "afresh").glob("*.sqlite")
     assert one.name == two.name
+
+
+def test_a_cache_folder_that_is_a_file_is_refused(tiny, tmp_path):
+    (tmp_path / "cache").write_text("")
+    with pytest.raises(ValueError, match=rf"cache_dir={tmp_path}/cache cannot be used"):
+        frozen_vectors(TEXTS, *tiny, 8, tmp_path / "cache")
