@@ -86,7 +86,7 @@ def _key(texts: list[str], tokenizer: PreTrainedTokenizerBase, max_tokens: int) 
     }
     digest = hashlib.blake2b(json.dumps(about, sort_keys=True).encode(), digest_size=16)
     for text in texts:
-        content = text.encode()
+        content = text.encode("utf-8", "surrogatepass")
         digest.update(len(content).to_bytes(8, "little"))
         digest.update(content)
     return digest.hexdigest()

@@ -6,6 +6,9 @@ from collections.abc import Callable, Mapping
 
 import bm25s
 import numpy as np
+from gedbd.models.engine import Reader, Torch, encode
+from gedbd.models.index import VectorIndex
+from gedbd.models.openvino import PRECISIONS, OpenVino, has_bfloat16
 from hydra.utils import instantiate
 from material import configuration
 from measure import Row, medians
@@ -13,10 +16,7 @@ from sentence_loop import sentence_transformer
 from transformers import PreTrainedTokenizerBase
 
 from gedbd.data.tokens import tokenize
-from gedbd.models.engine import Reader, Torch, encode
 from gedbd.models.frozen import calibration_sample, unit_rows
-from gedbd.models.index import VectorIndex
-from gedbd.models.openvino import PRECISIONS, OpenVino, has_bfloat16
 
 REPORTS, REPEATS, STORED, QUERIES, WARM, TOP_K = 1024, 3, 70_000, 200, 10, 10
 PEER = "sentence-transformers"
@@ -51,7 +51,8 @@ def _rates(
     section, note = "encoding", f"{len(texts):,} reports, {length} tokens"
     rows = [Row(section, f"{PEER}, encode", len(texts) / taken[PEER], "reports/s", note=note)]
     for name in readers:
-        rows.append(Row(section, name, len(texts) / taken[name], "reports/s", PEER, taken[PEER] / taken[name]))
+        rate = len(texts) / taken[name]
+        rows += [Row(section, name, rate, "reports/s", PEER, taken[PEER] / taken[name])]
     return rows
 
 

@@ -6,12 +6,11 @@ from hydra import compose, initialize_config_dir
 from omegaconf import DictConfig
 from rich.console import Console
 
+import gedbd.train  # noqa: F401  its resolvers
 from gedbd.build import build
 from gedbd.config import CONF_DIR
 from gedbd.data.datamodule import DuplicateDataModule
 from gedbd.systems.duplicate import DuplicateSystem
-
-import gedbd.train  # noqa: F401  its resolvers
 
 
 def options(*more: str) -> list[str]:
