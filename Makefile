@@ -33,6 +33,7 @@ check: install  ## format, lint and types
 
 bench: install  ## time what is meant to be fast
 	$(BIN)/python tests/benchmarks/dense_graph.py
+	$(BIN)/python tests/benchmarks/engines.py
 
 clean:  ## remove the environment and all caches, not outputs/
 	rm -rf .venv build *.egg-info .coverage .mypy_cache .pytest_cache .ruff_cache

@@ -99,6 +99,8 @@ def test_option_takes_a_step(step, tmp_path, group, option):
         more = label_file(option, tmp_path)
     elif group == "dataset" and option != "demo":
         more = bughub(option, tmp_path)
+    if option == "openvino_int8":
+        more = ["graph=none"]
     if option == "openvino_bf16" and not has_bfloat16():
         pytest.skip("this CPU has no bfloat16")
     if group == "trainer":

@@ -4,7 +4,6 @@ import hashlib
 import json
 import logging
 import os
-import shutil
 import tempfile
 import warnings
 from collections.abc import Iterable, Iterator
@@ -173,15 +172,15 @@ def _keep(model: "ov.Model", folder: Path) -> None:
     import openvino as ov
 
     folder.parent.mkdir(parents=True, exist_ok=True)
-    fresh = Path(tempfile.mkdtemp(prefix=f"{folder.name}-", dir=folder.parent))
-    try:
+    with tempfile.TemporaryDirectory(dir=folder.parent) as beside:
+        fresh = Path(beside) / folder.name
+        fresh.mkdir()
         ov.save_model(model, fresh / "model.xml", compress_to_fp16=False)
-        fresh.rename(folder)
-    except OSError:
-        if not folder.is_dir():
-            raise
-    finally:
-        shutil.rmtree(fresh, ignore_errors=True)
+        try:
+            fresh.rename(folder)
+        except OSError:
+            if not folder.is_dir():
+                raise
 
 
 @contextmanager
