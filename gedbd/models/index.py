@@ -85,19 +85,23 @@ class VectorIndex:
         own = self._own_groups(len(queries), group, query_group)
         rows = np.full((len(queries), top_k), -1, dtype=np.int64)
         scores = np.full((len(queries), top_k), -np.inf, dtype=np.float32)
-        few = len(queries) <= FEW
         for start in range(0, len(queries), BLOCK):
             block = queries[start : start + BLOCK]
-            products = None if few else block @ self.vectors.T
-            for place, query in enumerate(block, start=start):
-                left_out = np.empty(0, dtype=np.int64) if own is None else own[place]
-                candidates = self._scan_half(query, top_k, left_out) if products is None else None
-                if candidates is None:
-                    single = self.vectors @ query if products is None else products[place - start]
-                    candidates = _contenders(single, top_k, left_out)
+            products = [None] * len(block) if len(queries) <= FEW else block @ self.vectors.T
+            for place, (query, single) in enumerate(zip(block, products, strict=True), start=start):
+                candidates = self._candidates(query, single, top_k, own[place])
                 best, best_scores = self._best(query, candidates, top_k)
                 rows[place, : len(best)], scores[place, : len(best)] = best, best_scores
         return rows, scores
+
+    def _candidates(self, query: np.ndarray, single: np.ndarray | None, top_k: int, left_out: np.ndarray) -> np.ndarray:
+        """Rows that hold the best; ``single`` are the products in float32, if they have been computed."""
+        if single is None:
+            candidates = self._scan_half(query, top_k, left_out)
+            if candidates is not None:
+                return candidates
+            single = self.vectors @ query
+        return _contenders(single, top_k, left_out)
 
     def _scan_half(self, query: np.ndarray, top_k: int, left_out: np.ndarray) -> np.ndarray | None:
         """Candidates that surely hold the best, or none if that cannot be said."""
@@ -119,10 +123,10 @@ class VectorIndex:
 
     def _own_groups(
         self, num_queries: int, group: np.ndarray | None, query_group: np.ndarray | None
-    ) -> list[np.ndarray] | None:
-        """The rows of each query's group."""
+    ) -> list[np.ndarray]:
+        """The rows of each query's group, none where there are no groups."""
         if group is None and query_group is None:
-            return None
+            return [np.empty(0, dtype=np.int64)] * num_queries
         if group is None or query_group is None or len(group) != self._count or len(query_group) != num_queries:
             raise ValueError(
                 f"group and query_group go together: a number for each of {self._count} rows and {num_queries} queries"
