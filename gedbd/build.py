@@ -113,8 +113,9 @@ def _read_untrained(
     mine = bool(data.batches.hard)
     rows = np.arange(len(texts)) if fill or mine else data.needed(*parts)
     encoder, tokenizer = reader
-    wanted = [texts[row] for row in rows]
-    vectors = frozen_vectors(wanted, encoder, tokenizer, cfg.encoder.max_tokens, cfg.cache_dir, "encode reports")
+    wanted, engine = [texts[row] for row in rows], instantiate(cfg.engine)
+    length, kept = cfg.encoder.max_tokens, cfg.cache_dir
+    vectors = frozen_vectors(wanted, encoder, tokenizer, length, kept, "encode reports", engine)
     data.frozen = rows, unit_rows(vectors)
     chosen = data.pairs["part"].isin(parts)
     earlier, later = (np.searchsorted(rows, data.pairs.loc[chosen, side].to_numpy()) for side in ("earlier", "later"))
@@ -136,7 +137,8 @@ def _graph(
         raise ValueError(f"graph.scope={cfg.graph.scope} is unknown: choose all or train")
     reader, tokenizer = encoder if cfg.graph.titles is None else instantiate(cfg.graph.titles)
     titles = list(corpus.reports["title"])
-    vectors = frozen_vectors(titles, reader, tokenizer, cfg.graph.max_title_tokens, cfg.cache_dir, "encode titles")
+    length, engine = cfg.graph.max_title_tokens, instantiate(cfg.engine)
+    vectors = frozen_vectors(titles, reader, tokenizer, length, cfg.cache_dir, "encode titles", engine)
     inside = np.ones(len(corpus), dtype=bool) if cfg.graph.scope == "all" else training
     rule = instantiate(cfg.graph.rule)
     reduced = reduce_titles(vectors, training, cfg.graph.pca_dim)

@@ -59,15 +59,24 @@ def load_run(
     Raises:
         ValueError: If the folder is no run, or the corpus is not the one it was trained on.
     """
-    path = folder / "checkpoints" / f"{checkpoint}.ckpt"
-    cfg = _read_config(folder)
-    if not path.is_file():
-        raise ValueError(f"run={folder}: there is no {path.name} in its checkpoints")
+    cfg, path = find_run(folder, checkpoint)
     cfg.cache_dir, cfg.ranking.parts = cache_dir, [part]
     data, system = build(cfg, console, ("val", part))
     check_corpus(folder, data.corpus)
     system.load_state_dict(torch.load(path, map_location="cpu", weights_only=True)["state_dict"])
     return cfg, data, system
+
+
+def find_run(folder: Path, checkpoint: str) -> tuple[DictConfig, Path]:
+    """A run's resolved configuration and the file of its ``best`` or ``last`` checkpoint.
+
+    Raises:
+        ValueError: If the folder is no run, or has no such checkpoint.
+    """
+    cfg, path = _read_config(folder), folder / "checkpoints" / f"{checkpoint}.ckpt"
+    if not path.is_file():
+        raise ValueError(f"run={folder}: there is no {path.name} in its checkpoints")
+    return cfg, path
 
 
 def check_corpus(folder: Path, corpus: Corpus) -> None:
@@ -82,9 +91,7 @@ def use_run(cfg: DictConfig, folder: Path) -> None:
     Raises:
         ValueError: If the folder is no run, or was trained on other parts of the corpus or other labels.
     """
-    saved, path = _read_config(folder), folder / "checkpoints" / "best.ckpt"
-    if not path.is_file():
-        raise ValueError(f"run={folder}: there is no {path.name} in its checkpoints")
+    saved, path = find_run(folder, "best")
     for key in ("split", "labels"):
         here = OmegaConf.to_container(cfg[key], resolve=True)
         if here != OmegaConf.to_container(saved[key], resolve=True):

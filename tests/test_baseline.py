@@ -62,6 +62,13 @@ def test_a_trained_encoder_takes_the_place_of_the_untrained_one(run):
     assert not mine["score"].equals(pd.read_parquet(plain / "predictions.parquet")["score"])
 
 
+def test_another_engine_ranks_alike(run, tmp_path):
+    plain, other = (run(gedbd.baseline, "name=frozen", *SMALL, f"engine={e}", folder=e) for e in ("torch", "openvino"))
+    mine, theirs = (pd.read_parquet(folder / "predictions.parquet") for folder in (plain, other))
+    assert mine["score"].to_numpy() == pytest.approx(theirs["score"].to_numpy(), abs=1e-5)
+    assert len(list((tmp_path / "cache").glob("*-openvino-float32.sqlite"))) == 1
+
+
 def test_closure_sees_the_leak_of_shuffled_pairs(run, capsys):
     folder = run(gedbd.baseline, "name=closure", "split=pair")
     audit = json.loads((folder / "leak.json").read_text())

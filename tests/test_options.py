@@ -11,10 +11,11 @@ from transformers import BertConfig, BertModel, DistilBertConfig, DistilBertMode
 
 import gedbd.train
 from gedbd.config import CONF_DIR
+from gedbd.models.openvino import has_bfloat16
 from gedbd.models.tiny import tiny_tokenizer
 
 DEMO = Path(gedbd.train.__file__).parent / "data" / "demo.csv"
-GROUPS = ("text", "split", "pairs", "encoder", "graph", "fusion", "loss", "trainer", "logger", "dataset")
+GROUPS = ("text", "split", "pairs", "encoder", "engine", "graph", "fusion", "loss", "trainer", "logger", "dataset")
 ELSEWHERE = {("trainer", "ddp"), ("trainer", "gpu"), ("graph", "titles")}
 OPTIONS = [
     (group, path.stem)
@@ -98,6 +99,10 @@ def test_option_takes_a_step(step, tmp_path, group, option):
         more = label_file(option, tmp_path)
     elif group == "dataset" and option != "demo":
         more = bughub(option, tmp_path)
+    if option == "openvino_int8":
+        more = ["graph=none"]
+    if option == "openvino_bf16" and not has_bfloat16():
+        pytest.skip("this CPU has no bfloat16")
     if group == "trainer":
         more = ["trainer.accelerator=cpu", "trainer.max_epochs=1"]
     folder = step(*(f"{key}={value}" for key, value in chosen.items()), *more)

@@ -6,22 +6,21 @@ it.
 """
 
 import hashlib
-import os
 import sqlite3
 from pathlib import Path
 
 import numpy as np
 import torch
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from transformers import PreTrainedTokenizerBase
 
 from gedbd.data.token_cache import cache_folder
 from gedbd.data.tokens import TokenTable, tokenize
 from gedbd.models.encoder import TextEncoder, fingerprint
+from gedbd.models.engine import Engine, Reader, Torch, encode_batches
 
-BATCH = 64
 BATCHES_A_COMMIT = 16
 QUESTION_MARKS = 500
+CALIBRATION_TEXTS = 300
 
 
 def frozen_vectors(
@@ -31,6 +30,7 @@ def frozen_vectors(
     max_tokens: int,
     cache_dir: str | Path,
     label: str = "encode",
+    engine: Engine | None = None,
 ) -> np.ndarray:
     """Pooled vectors before the projection, in evaluation mode, without gradient.
 
@@ -41,21 +41,61 @@ def frozen_vectors(
         max_tokens: Length that texts are cut to.
         cache_dir: Folder of the cache files, made if absent.
         label: What the progress bar says.
+        engine: What reads the texts, by default PyTorch.
 
     Returns:
         ``(N, hidden)`` float32.
     """
     folder = cache_folder(cache_dir)
-    name = f"{fingerprint(encoder.backbone)}-{encoder.pooling}-{max_tokens}"
+    reader = (engine or Torch()).prepare(encoder, calibration_sample(texts, tokenizer, max_tokens))
+    name = "-".join(filter(None, (fingerprint(encoder.backbone), encoder.pooling, str(max_tokens), reader.key)))
     keys = [hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=16).digest() for text in texts]
     with sqlite3.connect(folder / f"{name}.sqlite", timeout=60) as cache:
         cache.execute("CREATE TABLE IF NOT EXISTS vectors (key BLOB PRIMARY KEY, vector BLOB) WITHOUT ROWID")
         stored = _read(cache, keys)
         missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in stored}
         if missing:
-            stored |= _encode(missing, encoder, tokenize(list(missing.values()), tokenizer, max_tokens), cache, label)
+            tokens = tokenize(list(missing.values()), tokenizer, max_tokens)
+            stored |= _encode(list(missing), tokens, reader, cache, label)
     cache.close()
     return np.frombuffer(bytearray().join(stored[key] for key in keys), dtype=np.float32).reshape(len(keys), -1)
+
+
+def report_vectors(
+    texts: list[str],
+    encoder: TextEncoder,
+    tokenizer: PreTrainedTokenizerBase,
+    max_tokens: int,
+    cache_dir: str | Path,
+    engine: Engine | None,
+    projected: bool,
+) -> np.ndarray:
+    """Vectors by which reports are compared: cosines are their inner products.
+
+    Args:
+        texts: N texts.
+        encoder: See ``frozen_vectors``, as the next four.
+        tokenizer: Its tokenizer.
+        max_tokens: Length that texts are cut to.
+        cache_dir: Folder of the cache files.
+        engine: What reads the texts.
+        projected: Through the projection, which has been trained together with the encoder; it tells nothing before.
+
+    Returns:
+        Unit rows, ``(N, D)`` or, not projected, ``(N, hidden)`` float32; what is projected to zero stays zero.
+    """
+    vectors = frozen_vectors(texts, encoder, tokenizer, max_tokens, cache_dir, "encode reports", engine)
+    if projected:
+        with torch.no_grad():
+            vectors = encoder.projection(torch.from_numpy(vectors)).numpy()
+    return unit_rows(vectors)
+
+
+def calibration_sample(texts: list[str], tokenizer: PreTrainedTokenizerBase, max_tokens: int) -> TokenTable:
+    """The tokens of some of the texts, drawn at random but always the same; see ``Engine.prepare``."""
+    count = min(len(texts), CALIBRATION_TEXTS)
+    rows = np.random.default_rng(0).choice(len(texts), count, replace=False)
+    return tokenize([texts[row] for row in np.sort(rows)], tokenizer, max_tokens)
 
 
 def unit_rows(vectors: np.ndarray) -> np.ndarray:
@@ -74,35 +114,16 @@ def _read(cache: sqlite3.Connection, keys: list[bytes]) -> dict[bytes, bytes]:
     return stored
 
 
-@torch.no_grad()
 def _encode(
-    texts: dict[bytes, str], encoder: TextEncoder, tokens: TokenTable, cache: sqlite3.Connection, label: str
+    keys: list[bytes], tokens: TokenTable, reader: Reader, cache: sqlite3.Connection, label: str
 ) -> dict[bytes, bytes]:
-    """Encodes in order of length, so that little is padded, and stores as it goes."""
-    device = f"cuda:{os.environ.get('LOCAL_RANK', 0)}" if torch.cuda.is_available() else "cpu"
-    was_training, home = encoder.training, next(encoder.parameters()).device
-    encoder.to(device).eval()
-    keys, order = list(texts), np.argsort(-tokens.lengths, kind="stable")
+    """Stores as it goes."""
     done: dict[bytes, bytes] = {}
-    columns = (
-        TextColumn(label),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[rate]}"),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, disable=len(keys) <= BATCH) as progress:
-        task = progress.add_task(label, total=len(keys), rate="")
-        for number, start in enumerate(range(0, len(keys), BATCH), start=1):
-            rows = order[start : start + BATCH]
-            input_ids, attention_mask = tokens.batch(rows)
-            vectors = encoder.pool(input_ids.to(device), attention_mask.to(device)).cpu().numpy()
-            fresh = {keys[row]: vector.tobytes() for row, vector in zip(rows, vectors, strict=True)}
-            cache.executemany("INSERT OR IGNORE INTO vectors VALUES (?, ?)", fresh.items())
-            done |= fresh
-            if number % BATCHES_A_COMMIT == 0:
-                cache.commit()
-            progress.update(task, advance=len(rows), rate=f"{progress.tasks[0].speed or 0:.0f} reports/s")
+    for number, (rows, vectors) in enumerate(encode_batches(tokens, reader, label), start=1):
+        fresh = {keys[row]: vector.tobytes() for row, vector in zip(rows, vectors, strict=True)}
+        cache.executemany("INSERT OR IGNORE INTO vectors VALUES (?, ?)", fresh.items())
+        done |= fresh
+        if number % BATCHES_A_COMMIT == 0:
+            cache.commit()
     cache.commit()
-    encoder.to(home).train(was_training)
     return done

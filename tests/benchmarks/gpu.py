@@ -1,6 +1,6 @@
 """BERT base on one GPU: sequences a second, share of peak, and an epoch the size of the paper's Eclipse corpus.
 
-Weights are random and so is the text: neither changes the work. Run by ``make bench SECTIONS=gpu`` where there is a GPU.
+Weights and text are random, which does not change the work. ``make bench SECTIONS=gpu`` runs it where there is a GPU.
 """
 
 from functools import partial

@@ -7,7 +7,8 @@ import torch
 from torch import nn
 
 from gedbd.models.encoder import load_tiny_encoder
-from gedbd.models.frozen import BATCH, BATCHES_A_COMMIT, frozen_vectors
+from gedbd.models.engine import TorchReader
+from gedbd.models.frozen import BATCHES_A_COMMIT, frozen_vectors
 
 TEXTS = ["crash on start", "", "the editor is slow", "crash", "日本", "crash on start", "a " * 100]
 
@@ -65,14 +66,17 @@ def test_the_second_call_encodes_nothing_and_a_third_only_what_is_new(tiny, tmp_
     assert stored(tmp_path) == len({*TEXTS, "new"})
 
 
-def test_an_interrupted_call_keeps_what_was_stored(tiny, tmp_path):
+def test_an_interrupted_call_keeps_what_was_stored(tiny, tmp_path, monkeypatch):
     encoder, tokenizer = tiny
-    texts = [f"crash {number}" for number in range(BATCH * (BATCHES_A_COMMIT + 3))]
+    texts = [f"crash {number}" for number in range(100, 1000)]
+    (length,) = {len(row) for row in tokenizer(texts)["input_ids"]}
+    batch = len(texts) // (BATCHES_A_COMMIT + 3) + 1
+    monkeypatch.setattr(TorchReader, "tokens_a_batch", batch * length)
     backbone = encoder.backbone
     encoder.backbone = Fuse(backbone, calls=BATCHES_A_COMMIT + 1)
     with pytest.raises(RuntimeError, match="the encoder was asked"):
         frozen_vectors(texts, encoder, tokenizer, 8, tmp_path)
-    assert stored(tmp_path) == BATCH * BATCHES_A_COMMIT
+    assert stored(tmp_path) == batch * BATCHES_A_COMMIT
     encoder.backbone = Fuse(backbone, calls=3)
     resumed = frozen_vectors(texts, encoder, tokenizer, 8, tmp_path)
     encoder.backbone = backbone

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-import torch
 from transformers import PreTrainedTokenizerBase
 
 from gedbd.data.corpus import Corpus
 from gedbd.models.encoder import TextEncoder, load_weights
-from gedbd.models.frozen import frozen_vectors, unit_rows
+from gedbd.models.engine import Engine
+from gedbd.models.frozen import report_vectors
 
 
 class Frozen:
@@ -22,6 +22,7 @@ class Frozen:
         max_tokens: Length that texts are cut to.
         cache_dir: Where vectors are kept.
         checkpoint: Trained weights, ``checkpoints/best.ckpt`` of a run. Its graph branch is not used.
+        engine: What reads the reports, by default PyTorch.
     """
 
     def __init__(
@@ -31,20 +32,19 @@ class Frozen:
         max_tokens: int,
         cache_dir: str,
         checkpoint: str | Path | None = None,
+        engine: Engine | None = None,
     ) -> None:
         self.encoder, self.tokenizer = encoder
         self.text, self.max_tokens, self.cache_dir, self.checkpoint = text, max_tokens, cache_dir, checkpoint
+        self.engine = engine
 
-    @torch.no_grad()
     def fit(self, corpus: Corpus, train: pd.DataFrame) -> None:
         """Encodes all reports."""
         if self.checkpoint is not None:
             load_weights(self.encoder, self.checkpoint)
         texts = self.text(corpus.reports)
-        vectors = frozen_vectors(texts, self.encoder, self.tokenizer, self.max_tokens, self.cache_dir, "encode reports")
-        if self.checkpoint is not None:
-            vectors = self.encoder.projection(torch.from_numpy(vectors)).numpy()
-        self.vectors_ = unit_rows(vectors)
+        reader = self.encoder, self.tokenizer, self.max_tokens, self.cache_dir, self.engine
+        self.vectors_ = report_vectors(texts, *reader, projected=self.checkpoint is not None)
 
     def __call__(self, rows: np.ndarray) -> np.ndarray:
         """``(B,) -> (B, N)`` cosines."""

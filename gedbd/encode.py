@@ -1,0 +1,49 @@
+"""Write the vectors of a corpus: ``python -m gedbd.encode run=outputs/... out=vectors.npz``."""
+
+import time
+from pathlib import Path
+
+from hydra.utils import instantiate
+from omegaconf import DictConfig, OmegaConf
+from rich.console import Console
+
+from gedbd.build import quieten
+from gedbd.checkpoint import find_run
+from gedbd.config import door
+from gedbd.models.encoder import load_weights
+from gedbd.models.frozen import report_vectors
+from gedbd.models.vectors import check_writable, save_vectors
+
+
+@door("encode")
+def main(cfg: DictConfig) -> None:
+    """Reads all reports with a run's trained encoder, or the untrained one, and writes ids and unit vectors."""
+    console, out, weights = Console(), Path(cfg.out), None
+    check_writable(out)
+    if cfg.run:
+        saved, weights = find_run(Path(cfg.run), cfg.checkpoint)
+        cfg.encoder, cfg.text = saved.encoder, saved.text
+        if OmegaConf.is_missing(cfg.dataset, "path"):
+            cfg.dataset = saved.dataset
+    quieten()
+    engine, (encoder, tokenizer) = instantiate(cfg.engine), instantiate(cfg.encoder)
+    if weights is not None:
+        load_weights(encoder, weights)
+    corpus = instantiate(cfg.dataset)
+    for notice in corpus.notices:
+        console.print(f"{corpus.name}: {notice}", markup=False, highlight=False)
+    started = time.perf_counter()
+    reader = encoder, tokenizer, cfg.encoder.max_tokens, cfg.cache_dir, engine
+    vectors = report_vectors(instantiate(cfg.text)(corpus.reports), *reader, projected=weights is not None)
+    seconds = time.perf_counter() - started
+    save_vectors(out, corpus.reports["issue_id"], vectors)
+    console.print(
+        f"{out}: {vectors.shape[0]:,} reports, {vectors.shape[1]} numbers each, in {seconds:.1f} s"
+        f" ({vectors.shape[0] / seconds:,.0f} reports/s; texts met before come from {cfg.cache_dir})",
+        highlight=False,
+        soft_wrap=True,
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,89 @@
+"""Vectors of a corpus through their door, as a user gets them."""
+
+import sys
+from importlib.resources import files
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import gedbd.encode
+import gedbd.train
+
+DEMO = str(files("gedbd.data") / "demo.csv")
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch):
+    """Runs a door in this process, in a folder of its own."""
+    monkeypatch.setenv("GEDBD_CACHE", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+
+    def through(door, *options):
+        monkeypatch.setattr(sys, "argv", ["gedbd", *options])
+        door.main()
+        return tmp_path
+
+    return through
+
+
+def cosines(file, pairs: pd.DataFrame) -> np.ndarray:
+    """Of pairs of reports, from a file of vectors."""
+    with np.load(file) as found:
+        rows = dict(zip(found["issue_id"], found["vectors"], strict=True))
+    both = zip(pairs["issue_id_1"], pairs["issue_id_2"], strict=True)
+    return np.array([rows[str(one)] @ rows[str(two)] for one, two in both])
+
+
+def test_the_vectors_of_a_run_score_pairs_as_its_text_branch_does(run, capsys):
+    folder = run(gedbd.train, "encoder=tiny", "trainer=smoke", "optimizer.lr=1e-2", "hydra.run.dir=trained")
+    capsys.readouterr()
+    run(gedbd.encode, "run=trained", "out=vectors.npz")
+    with np.load(folder / "vectors.npz") as found:
+        assert set(found) == {"issue_id", "vectors"}
+        assert sorted(found["issue_id"]) == sorted(pd.read_csv(DEMO, dtype=str)["Issue_id"])
+        assert found["vectors"].shape == (425, 16)
+        assert found["vectors"].dtype == np.float32
+        np.testing.assert_allclose(np.linalg.norm(found["vectors"], axis=1), 1, atol=1e-5)
+    pairs = pd.read_parquet(folder / "trained" / "predictions.parquet")
+    assert cosines(folder / "vectors.npz", pairs) == pytest.approx(pairs["score_text"].to_numpy(), abs=1e-5)
+    told = capsys.readouterr().out
+    assert "vectors.npz: 425 reports, 16 numbers each" in told
+    assert "reports/s" in told
+    other = pd.read_csv(DEMO).head(40).rename(columns={"Title": "Summary"})
+    other.to_csv(folder / "other.csv", index=False)
+    more = ["dataset.path=other.csv", "dataset.columns.title=Summary", "engine=openvino"]
+    run(gedbd.encode, "run=trained", "out=other.npz", *more)
+    with np.load(folder / "other.npz") as part, np.load(folder / "vectors.npz") as whole:
+        rows = [list(whole["issue_id"]).index(name) for name in part["issue_id"]]
+        assert len(rows) == 40
+        np.testing.assert_allclose(part["vectors"], whole["vectors"][rows], atol=1e-5)
+
+
+def test_without_a_run_the_encoder_is_the_untrained_one(run):
+    folder = run(gedbd.encode, "encoder=tiny", "dataset=demo", "out=vectors.npz")
+    with np.load(folder / "vectors.npz") as found:
+        assert found["vectors"].shape == (425, 32)
+    assert {path.name for path in folder.iterdir()} == {"cache", "vectors.npz"}
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["dataset=demo"], "Missing mandatory value: out"),
+        (["dataset=demo", "out=vectors.csv"], "out=vectors.csv must end in .npz"),
+        (["dataset=demo", "out=nowhere/vectors.npz"], "out=nowhere/vectors.npz cannot be written"),
+        (["run=nowhere", "out=vectors.npz"], "nowhere is not the folder of a run"),
+        (["out=vectors.npz", "encoder=tiny"], "Missing mandatory value: dataset.path"),
+        (["out=vectors.npz", "encoder=tiny", "dataset.path=none.csv"], "none.csv: no such file"),
+    ],
+)
+def test_mistakes_are_told_in_one_line(run, options, message):
+    with pytest.raises(SystemExit, match=message):
+        run(gedbd.encode, *options)
+
+
+def test_a_missing_engine_is_told_before_anything_is_read(run, monkeypatch):
+    monkeypatch.setitem(sys.modules, "openvino", None)
+    with pytest.raises(SystemExit, match=r"pip install 'gedbd\[openvino\]'"):
+        run(gedbd.encode, "dataset=csv", "dataset.path=none.csv", "engine=openvino", "out=vectors.npz")
