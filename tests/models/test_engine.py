@@ -9,7 +9,7 @@ import torch
 
 from gedbd.data.tokens import TokenTable, tokenize
 from gedbd.models.encoder import load_tiny_encoder
-from gedbd.models.engine import Torch, by_length, encode
+from gedbd.models.engine import Torch, encode
 from gedbd.models.frozen import frozen_vectors
 from gedbd.models.openvino import OpenVino, has_bfloat16
 
@@ -22,13 +22,6 @@ def tokens(tokenizer) -> TokenTable:
 
 def cosines(one: np.ndarray, two: np.ndarray) -> np.ndarray:
     return (one * two).sum(axis=1) / np.linalg.norm(one, axis=1) / np.linalg.norm(two, axis=1)
-
-
-def test_batches_are_of_similar_length_and_hold_every_row_once():
-    lengths = np.array([5, 30, 1, 7, 7, 2, 0, 9])
-    batches = by_length(lengths, 20)
-    assert [batch.tolist() for batch in batches] == [[1], [7, 3], [4, 0], [5, 2, 6]]
-    assert by_length(np.empty(0, dtype=np.int64), 20) == []
 
 
 @pytest.mark.parametrize("pooling", ["mean", "cls"])
