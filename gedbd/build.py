@@ -15,6 +15,7 @@ from torch import nn
 from transformers import PreTrainedTokenizerBase
 from transformers.utils import logging as hf_logging
 
+from gedbd.data.batches import Batches, Groups
 from gedbd.data.corpus import Corpus
 from gedbd.data.datamodule import DuplicateDataModule
 from gedbd.data.fields import check_field, field_codes
@@ -78,7 +79,8 @@ def build(
     """
     quieten()
     corpus, report_parts, known, pairs, queries = read_material(cfg, console)
-    fusion, loss = instantiate(cfg.fusion), instantiate(cfg.loss)
+    fusion, loss, batches = instantiate(cfg.fusion), instantiate(cfg.loss), instantiate(cfg.batches)
+    _check_batches(cfg, batches, report_parts)
     encoder, tokenizer = instantiate(cfg.encoder)
     branch = None
     if cfg.graph.rule is not None and fusion.uses_graph:
@@ -87,7 +89,6 @@ def build(
     texts = instantiate(cfg.text)(corpus.reports)
     tokens = cached_tokens(texts, tokenizer, cfg.encoder.max_tokens, cfg.cache_dir)
     adjacency = branch.adjacency if branch else None
-    batches = instantiate(cfg.batches)
     data = DuplicateDataModule(corpus, tokens, report_parts, pairs, adjacency, batches, queries=queries, known=known)
     _read_untrained(cfg, data, parts, texts, (encoder, tokenizer), branch)
     fusion = fusion if branch else TextOnly()
@@ -95,6 +96,13 @@ def build(
     if cfg.compile:
         encoder.backbone.compile(dynamic=True)
     return data, DuplicateSystem(encoder, branch, fusion, loss, **cfg.optimizer, seed=cfg.seed)
+
+
+def _check_batches(cfg: DictConfig, batches: Batches, parts: np.ndarray) -> None:
+    if isinstance(batches, Groups) and (parts == TRAIN).all():
+        raise ValueError("pairs=grouped needs reports outside training: not split=pair")
+    if cfg.chunk_tokens is not None and cfg.chunk_tokens < 1:
+        raise ValueError(f"chunk_tokens={cfg.chunk_tokens} must be 1 or more")
 
 
 def _read_untrained(

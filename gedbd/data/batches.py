@@ -119,8 +119,7 @@ class GroupSteps(Steps):
         self.singles = np.setdiff1d(rows, paired)
         order = paired[np.argsort(labelled.group[paired], kind="stable")]
         self.groups = np.split(order, np.flatnonzero(np.diff(labelled.group[order])) + 1)
-        self.room = settings.batch_size - round(settings.singletons * settings.batch_size)
-        super().__init__(settings.seed, share, -(-len(paired) // (self.room * share.world)))
+        super().__init__(settings.seed, share, -(-len(paired) // (settings.room * share.world)))
 
     def __iter__(self) -> Iterator[Step]:
         rng = self.rng()
@@ -132,19 +131,22 @@ class GroupSteps(Steps):
                 yield Step(rows, *self._pairs(rows, own))
 
     def _deal(self, rng: np.random.Generator) -> list[np.ndarray]:
-        """The groups in random order, in steps of about the same size; a group too large for one is cut at random."""
+        """The groups in random order, in steps of about the same size, none without one.
+
+        A group too large for a step is cut at random. If there are more processes than parts, some parts are repeated.
+        """
         parts: list[np.ndarray] = []
         for number in rng.permutation(len(self.groups)):
             group = self.groups[number]
-            pieces = -(-len(group) // self.room)
+            pieces = -(-len(group) // self.settings.room)
             parts += np.array_split(rng.permutation(group), pieces) if pieces > 1 else [group]
-        before = np.cumsum([0, *map(len, parts)])
         steps = self.count * self.share.world
+        parts = [parts[number % len(parts)] for number in range(max(steps, len(parts)))]
+        before, place = np.cumsum([0, *map(len, parts)]), np.arange(len(parts))
         step = before[:-1] * steps // before[-1]
-        return [
-            np.concatenate([np.empty(0, np.int64), *(parts[i] for i in np.flatnonzero(step == k))])
-            for k in range(steps)
-        ]
+        step = place + np.minimum.accumulate(step - place)  # a large part may have leapt over a step
+        step = np.maximum(step, place - (len(parts) - steps))  # nor may the last steps go without
+        return [np.concatenate([parts[i] for i in np.flatnonzero(step == k)]) for k in range(steps)]
 
     def _near(self) -> dict[int, np.ndarray]:
         """For each report of a group, the single reports most like it by the vectors of the last epoch."""
@@ -174,9 +176,9 @@ class GroupSteps(Steps):
         across = np.stack(np.triu_indices(len(rows), 1), axis=1)
         across = rng.permutation(across[group[across[:, 0]] != group[across[:, 1]]])
         count = round(self.settings.negatives_per_positive * len(positive))
-        hard = 0 if self.labelled.vectors is None else min(round(self.settings.hard * count), len(across))
-        if hard:
-            z = self.labelled.vectors[rows]
+        hard, vectors = min(round(self.settings.hard * count), len(across)), self.labelled.vectors
+        if hard and vectors is not None:
+            z = vectors[rows]
             cosine = (z @ z.T)[across[:, 0], across[:, 1]]
             across = across[np.argsort(-cosine, kind="stable")]
             across = np.concatenate([across[:hard], rng.permutation(across[hard:])])
@@ -196,6 +198,10 @@ class Pairs:
     batch_size: int
     seed: int
     hard: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.batch_size < 1:
+            raise ValueError(f"batches.batch_size={self.batch_size} must be 1 or more")
 
     def __call__(self, labelled: Labelled, share: Share) -> Steps:
         """The steps of every epoch."""
@@ -232,6 +238,16 @@ class Groups:
                 raise ValueError(f"batches.{name}={value} must be {least} or more")
         if self.negatives_per_positive <= 0:
             raise ValueError(f"batches.negatives_per_positive={self.negatives_per_positive} must be above 0")
+        if self.room < 3:  # a group of 3 would be cut into a pair and a report alone
+            raise ValueError(
+                f"batches.singletons={self.singletons} leaves {self.room} of batches.batch_size={self.batch_size}"
+                " reports to duplicate groups: it must leave 3 or more"
+            )
+
+    @property
+    def room(self) -> int:
+        """Reports of a step that belong to groups."""
+        return self.batch_size - round(self.singletons * self.batch_size)
 
     def __call__(self, labelled: Labelled, share: Share) -> Steps:
         """The steps of every epoch."""

@@ -140,12 +140,11 @@ class DuplicateDataModule(pl.LightningDataModule):
 
     def _rows_of(self, *parts: str) -> DataLoader[Batch]:
         """Batches of reports of like length; with several processes each gets as many, repeating some if need be."""
-        rows = self.needed(*parts)
+        rows, (world, rank) = self.needed(*parts), self._world()
         rows = rows[np.argsort(self.tokens.lengths[rows], kind="stable")]
-        world, rank = self._world()
-        rows = np.resize(rows, -(-len(rows) // world) * world)[rank::world]
+        rows = np.pad(rows, (0, -len(rows) % world), mode="edge")[rank::world]
         device = self.trainer.strategy.root_device if self.trainer else torch.device("cpu")
-        runs = split_by_tokens(np.sort(self.tokens.lengths[rows]).tolist(), token_budget(device))
+        runs = split_by_tokens(self.tokens.lengths[rows].tolist(), token_budget(device))
         nothing = np.empty((0, 2), dtype=np.int64), np.empty(0, dtype=np.int64)
         return self._load([Step(rows[first:last], *nothing) for first, last in runs])
 
@@ -153,7 +152,7 @@ class DuplicateDataModule(pl.LightningDataModule):
         return (self.trainer.world_size, self.trainer.global_rank) if self.trainer else (1, 0)
 
     def _load(self, steps: Iterable[Step]) -> DataLoader[Batch]:
-        return DataLoader(_Collated(self.tokens, self.known), batch_size=None, sampler=steps)  # type: ignore[arg-type]
+        return DataLoader(_Collated(self.tokens, self.known), batch_size=None, sampler=steps)
 
 
 class _Collated(Dataset[Batch]):

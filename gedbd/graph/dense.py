@@ -94,7 +94,7 @@ class DenseAdjacency(nn.Module):
         sent = self.send.T @ x + self.send[n_id].T @ (z - x[n_id])
         mixed = conv1.lin(sent)
         hidden = (receive @ mixed + itself * conv1.lin(z) + conv1.bias).relu()
-        sent = _HiddenSum.apply(self.send, mixed, conv1.bias)
+        sent = _HiddenSum.apply(self.send, mixed, conv1.bias)  # type: ignore[no-untyped-call]
         out: Tensor = conv2.lin(receive @ sent + itself * hidden) + conv2.bias
         return out
 
@@ -114,7 +114,7 @@ class _HiddenSum(torch.autograd.Function):
     def forward(ctx: Any, send: Tensor, mixed: Tensor, bias: Tensor) -> Tensor:
         ctx.save_for_backward(send, mixed, bias)
         total = torch.zeros_like(mixed)
-        for block in send.split(BLOCK):
+        for block in torch.split(send, BLOCK):
             total.addmm_(block.T, torch.addmm(bias, block, mixed).relu_())
         return total
 
@@ -122,7 +122,7 @@ class _HiddenSum(torch.autograd.Function):
     def backward(ctx: Any, *grads: Tensor) -> tuple[None, Tensor, Tensor]:
         send, mixed, bias = ctx.saved_tensors
         into_mixed, into_bias = torch.zeros_like(mixed), torch.zeros_like(bias)
-        for block in send.split(BLOCK):
+        for block in torch.split(send, BLOCK):
             before_relu = torch.addmm(bias, block, mixed)
             into_hidden = torch.ops.aten.threshold_backward(block @ grads[0], before_relu, 0)
             into_mixed.addmm_(block.T, into_hidden)

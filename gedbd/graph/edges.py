@@ -60,7 +60,7 @@ class SparseAdjacency(nn.Module):
         count = ends - torch.where(rows > 0, self.ends[rows - 1], 0)
         target = torch.repeat_interleave(torch.arange(len(rows), device=rows.device), count)
         edge = torch.arange(len(target), device=rows.device) + (ends - count.cumsum(0))[target]
-        senders, source = self.edge_index[0, edge].unique(return_inverse=True)
+        senders, source = torch.unique(self.edge_index[0, edge], return_inverse=True)
         weight = self.edge_weight[edge, None]
         return senders, lambda x: x.new_zeros(len(rows), x.shape[1]).index_add(0, target, weight * x[source])
 

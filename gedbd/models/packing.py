@@ -18,15 +18,15 @@ ARCHITECTURES = ("bert", "distilbert", "roberta")
 
 
 class Bucket(NamedTuple):
-    """Texts of like length: tokens ``start`` to ``stop``, as ``count`` rows of ``longest`` places.
+    """Texts of like length: tokens ``start`` to ``stop``, as ``texts`` rows of ``longest`` places.
 
-    ``places`` are those of the real tokens and ``mask`` ``(count, 1, 1, longest)`` marks them; both are None where all
+    ``places`` are those of the real tokens and ``mask`` ``(texts, 1, 1, longest)`` marks them; both are None where all
     texts are equally long.
     """
 
     start: int
     stop: int
-    count: int
+    texts: int
     longest: int
     places: Tensor | None
     mask: Tensor | None
@@ -72,7 +72,8 @@ def can_pack(backbone: PreTrainedModel) -> bool:
 
 def position_offset(backbone: PreTrainedModel) -> int:
     """Number of the first position: RoBERTa counts from ``padding_idx + 1``, the others from 0."""
-    padding: int | None = getattr(backbone.embeddings.position_embeddings, "padding_idx", None)
+    positions = backbone.get_submodule("embeddings.position_embeddings")
+    padding: int | None = getattr(positions, "padding_idx", None)
     return 0 if padding is None else padding + 1
 
 
@@ -92,8 +93,8 @@ def attend(
     sides = [side[0].transpose(0, 1) for side in (query, key, value)]
     attended = []
     for bucket in buckets:
-        rows = [_spread(side[bucket.start : bucket.stop], bucket) for side in sides]
-        out = scaled_dot_product_attention(*rows, attn_mask=bucket.mask, dropout_p=dropout, scale=scaling)
+        q, k, v = (_spread(side[bucket.start : bucket.stop], bucket) for side in sides)
+        out = scaled_dot_product_attention(q, k, v, attn_mask=bucket.mask, dropout_p=dropout, scale=scaling)
         flat = out.transpose(1, 2).reshape(-1, *out.shape[1:2], out.shape[3])
         attended.append(flat if bucket.places is None else flat[bucket.places])
     return torch.cat(attended)[None], None
@@ -103,11 +104,11 @@ AttentionInterface.register(NAME, attend)
 
 
 def _spread(tokens: Tensor, bucket: Bucket) -> Tensor:
-    """``(T, heads, d) -> (count, heads, longest, d)``."""
+    """``(T, heads, d) -> (texts, heads, longest, d)``."""
     if bucket.places is not None:
-        padded = tokens.new_zeros(bucket.count * bucket.longest, *tokens.shape[1:])
+        padded = tokens.new_zeros(bucket.texts * bucket.longest, *tokens.shape[1:])
         tokens = padded.index_put((bucket.places,), tokens)
-    return tokens.view(bucket.count, bucket.longest, *tokens.shape[1:]).transpose(1, 2)
+    return tokens.view(bucket.texts, bucket.longest, *tokens.shape[1:]).transpose(1, 2)
 
 
 def _buckets(lengths: Tensor) -> list[Bucket]:
@@ -115,12 +116,12 @@ def _buckets(lengths: Tensor) -> list[Bucket]:
     host = lengths.tolist()
     buckets, token = [], 0
     for first, last in split_by_tokens(host, token_budget(lengths.device)):
-        count, longest, stop = last - first, host[last - 1], token + sum(host[first:last])
+        texts, longest, stop = last - first, host[last - 1], token + sum(host[first:last])
         if host[first] == longest:
-            buckets.append(Bucket(token, stop, count, longest, None, None))
+            buckets.append(Bucket(token, stop, texts, longest, None, None))
         else:
             mask = torch.arange(longest, device=lengths.device) < lengths[first:last, None]
             places = mask.flatten().nonzero().squeeze(1)
-            buckets.append(Bucket(token, stop, count, longest, places, mask[:, None, None]))
+            buckets.append(Bucket(token, stop, texts, longest, places, mask[:, None, None]))
         token = stop
     return buckets

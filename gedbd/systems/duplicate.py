@@ -162,6 +162,7 @@ class DuplicateSystem(pl.LightningModule):
         heads = [parameter for parameter in self.parameters() if id(parameter) not in known]
         groups = [{"params": pretrained, "lr": self.lr}, {"params": heads, "lr": self.head_lr}]
         optimizer = AdamW(groups, weight_decay=self.weight_decay, fused=self.fused)
+        optimizer._step_supports_amp_scaling = False  # gradients are clipped, so they must be unscaled before the step
         warmup = LambdaLR(optimizer, lambda step: min(1.0, (step + 1) / (self.warmup_steps + 1)))
         return {"optimizer": optimizer, "lr_scheduler": {"scheduler": warmup, "interval": "step"}}
 

@@ -103,10 +103,14 @@ def test_convolution_is_that_of_pyg_on_the_whole_edge_list():
     inside = torch.ones(40, dtype=torch.bool)
     weight = materialised(vectors, inside, 1).float()
     edge_index = torch.cartesian_prod(torch.arange(40), torch.arange(40)).T
-    conv = GCNConv(6, 5, normalize=False)
-    torch.nn.init.normal_(conv.bias)
-    expected = conv(x, edge_index, weight[edge_index[1], edge_index[0]])
-    torch.testing.assert_close(DenseAdjacency(vectors, inside).convolve(conv, x), expected, atol=1e-5, rtol=1e-4)
+    first, second = GCNConv(6, 5, normalize=False), GCNConv(5, 3, normalize=False)
+    expected = x
+    for conv in (first, second):
+        torch.nn.init.normal_(conv.bias)
+        expected = conv(expected, edge_index, weight[edge_index[1], edge_index[0]])
+        expected = expected.relu() if conv is first else expected
+    found = DenseAdjacency(vectors, inside).convolve(torch.zeros(40, 6), torch.arange(40), x, first, second)
+    torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-4)
 
 
 def test_neighbours_are_the_strongest_senders_but_not_oneself():

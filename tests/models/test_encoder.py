@@ -23,6 +23,7 @@ from transformers import (
 
 from gedbd.config import CONF_DIR
 from gedbd.models.encoder import TextEncoder, fingerprint, load_encoder, load_tiny_encoder
+from gedbd.models.tiny import tiny_backbone
 
 SMALL = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
 BACKBONES = {
@@ -57,11 +58,12 @@ def save_model(folder: Path, name: str) -> Path:
 @pytest.mark.parametrize("pooling", ["cls", "mean"])
 def test_pooling_by_hand_with_padding(tiny, pooling):
     encoder = TextEncoder(tiny[0].backbone, pooling, dim=4).eval()
+    plain = tiny_backbone(16, 1, 0.0, 0, len(tiny[1])).eval()
     input_ids = torch.tensor([[2, 100, 101, 3], [2, 102, 3, 0], [2, 3, 0, 0]])
     mask = torch.tensor([[1, 1, 1, 1], [1, 1, 1, 0], [1, 1, 0, 0]])
     pooled = encoder.pool(input_ids, mask)
     for row, length in enumerate((4, 3, 2)):
-        hidden = encoder.backbone(input_ids=input_ids[row : row + 1, :length]).last_hidden_state[0]
+        hidden = plain(input_ids=input_ids[row : row + 1, :length]).last_hidden_state[0]
         expected = hidden[0] if pooling == "cls" else sum(hidden[place] for place in range(length)) / length
         torch.testing.assert_close(pooled[row], expected, atol=1e-5, rtol=1e-4)
     torch.testing.assert_close(encoder(input_ids, mask), pooled @ encoder.projection.weight.T + encoder.projection.bias)

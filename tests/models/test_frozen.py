@@ -19,6 +19,7 @@ class Fuse(nn.Module):
     def __init__(self, backbone: nn.Module, calls: int) -> None:
         super().__init__()
         self.backbone, self.calls = backbone, calls
+        self.config, self.embeddings = backbone.config, backbone.embeddings
 
     def forward(self, **inputs: torch.Tensor) -> object:
         if self.calls == 0:

@@ -1,30 +1,43 @@
 import pytest
 import torch
 
+from gedbd.graph.edges import SparseAdjacency
+from gedbd.models.gcn import GraphBranch
 from gedbd.models.node_memory import NodeMemory
 
 N_ID = torch.tensor([4, 1])
 
 
+def branch(features: str) -> GraphBranch:
+    """Six reports in pairs (0, 1), (2, 3), (4, 5), which hand on the mean of the two; relu passes what is positive."""
+    edges = torch.tensor([[0, 1, 2, 3, 4, 5], [1, 0, 3, 2, 5, 4]])
+    made = GraphBranch(SparseAdjacency(edges, torch.ones(6), 6), 6, 3, features)
+    for conv in (made.conv1, made.conv2):
+        torch.nn.init.eye_(conv.lin.weight)
+    made.memory.write(torch.arange(6), torch.arange(1.0, 19).reshape(6, 3))
+    with torch.no_grad():
+        made.memory.x.abs_()
+    return made
+
+
 @pytest.mark.parametrize("features", ["learnable", "text"])
 def test_the_rows_of_the_batch_are_replaced_and_carry_gradient(features):
-    memory = NodeMemory(6, 3, features)
-    memory.write(torch.arange(6), torch.arange(18.0).reshape(6, 3))
-    before = memory.x.detach().clone()
-    z_text = torch.randn(2, 3, requires_grad=True)
-    x = memory(N_ID, z_text)
-    expected = before.clone()
-    expected[4], expected[1] = z_text.detach()
-    assert torch.equal(x, expected)
-    (x * torch.arange(6.0)[:, None]).sum().backward()
-    assert z_text.grad.tolist() == [[4.0] * 3, [1.0] * 3]
-    assert torch.equal(memory.x.detach(), before)
+    graph = branch(features)
+    before = graph.memory.x.detach().clone()
+    z_text = torch.rand(2, 3, requires_grad=True)
+    out = graph(N_ID, z_text)
+    # the mean of a pair, twice, is the mean: of what stands in place of 4 with 5, of 0 with what stands in place of 1
+    torch.testing.assert_close(out, (z_text + before[[5, 0]]).detach() / 2)
+    (out * torch.tensor([[4.0], [1.0]])).sum().backward()
+    torch.testing.assert_close(z_text.grad, torch.tensor([[2.0] * 3, [0.5] * 3]))
+    assert torch.equal(graph.memory.x.detach(), before)
 
 
 def test_learnable_rows_get_gradient_where_they_are_not_replaced():
-    memory = NodeMemory(6, 3, "learnable")
-    (memory(N_ID, torch.randn(2, 3)) * torch.arange(1.0, 7)[:, None]).sum().backward()
-    assert memory.x.grad.tolist() == [[g] * 3 for g in (1.0, 0.0, 3.0, 4.0, 0.0, 6.0)]
+    graph = branch("learnable")
+    (graph(N_ID, torch.rand(2, 3)) * torch.tensor([[4.0], [1.0]])).sum().backward()
+    expected = torch.tensor([0.5, 0, 0, 0, 0, 2])[:, None].expand(6, 3)
+    torch.testing.assert_close(graph.memory.x.grad, expected)
 
 
 def test_text_rows_start_at_zero_are_no_parameters_and_are_saved():
@@ -43,12 +56,11 @@ def test_writing_keeps_text_vectors_without_their_gradient():
 
 
 def test_writing_after_a_forward_does_not_disturb_its_gradient():
-    memory = NodeMemory(6, 3, "text")
-    z_text = torch.randn(2, 3, requires_grad=True)
-    loss = memory(N_ID, z_text).square().sum()
-    memory.write(N_ID, z_text)
-    loss.backward()
-    torch.testing.assert_close(z_text.grad, 2 * z_text.detach())
+    graph, z_text = branch("text"), torch.rand(2, 3, requires_grad=True)
+    out = graph(N_ID, z_text)
+    graph.memory.write(N_ID, z_text)
+    out.square().sum().backward()
+    torch.testing.assert_close(z_text.grad, out.detach())  # d (mean of two)^2 = mean
 
 
 def test_learnable_rows_are_left_to_the_optimizer():
@@ -59,10 +71,12 @@ def test_learnable_rows_are_left_to_the_optimizer():
 
 
 def test_half_precision_text_vectors_find_their_place():
-    memory = NodeMemory(6, 3, "text")
-    memory.write(N_ID, torch.ones(2, 3, dtype=torch.bfloat16))
-    assert memory(N_ID, torch.full((2, 3), 2.0, dtype=torch.bfloat16)).dtype == torch.float32
-    assert memory.x[N_ID].tolist() == [[1.0] * 3] * 2
+    graph = branch("text")
+    graph.memory.write(N_ID, torch.ones(2, 3, dtype=torch.bfloat16))
+    assert graph.memory.x[N_ID].tolist() == [[1.0] * 3] * 2
+    out = graph(torch.tensor([5]), torch.full((1, 3), 2.0, dtype=torch.bfloat16))
+    assert out.dtype == torch.float32
+    assert out.tolist() == [pytest.approx([1.5] * 3)]
 
 
 def test_unknown_features_are_refused():

@@ -8,6 +8,7 @@ import pytest
 import pytorch_lightning as pl
 import torch
 
+from gedbd.data.batches import Pairs
 from gedbd.data.corpus import Corpus
 from gedbd.data.datamodule import DuplicateDataModule
 from gedbd.data.pairs import PairSampler
@@ -21,7 +22,7 @@ from gedbd.models.gcn import GraphBranch
 from gedbd.systems.duplicate import DuplicateSystem
 
 WORDS = ["mail", "folder", "crash", "search", "printer", "calendar", "reply", "theme", "update", "password"]
-SETTINGS = {"lr": 1e-3, "head_lr": 1e-3, "weight_decay": 0.0, "warmup_steps": 0, "seed": 0}
+SETTINGS = {"lr": 1e-3, "head_lr": 1e-3, "weight_decay": 0.0, "warmup_steps": 0, "fused": True, "seed": 0}
 
 
 def corpus(count: int = 60) -> Corpus:
@@ -43,7 +44,7 @@ def assemble(
     vectors = torch.nn.functional.normalize(torch.randn(len(reports), 4), dim=1)
     adjacency = DenseAdjacency(vectors, torch.ones(len(reports), dtype=torch.bool))
     pairs = PairSampler().sample(reports, split).assign(score_frozen=0.0)
-    data = DuplicateDataModule(reports, tokens, split.of_reports(reports), pairs, adjacency, batch_size, 0)
+    data = DuplicateDataModule(reports, tokens, split.of_reports(reports), pairs, adjacency, Pairs(batch_size, 0))
     branch = GraphBranch(adjacency, len(reports), 8, features) if graph else None
     fusion = WeightedSum(lambda_text) if graph else TextOnly()
     system = DuplicateSystem(encoder, branch, fusion, partial(cosine_embedding, margin=0.5), **SETTINGS)
@@ -124,6 +125,7 @@ def test_test_scores_are_cosines_of_fused_vectors():
 def test_memory_keeps_the_last_text_vectors():
     data, system = assemble(dropout=0.0)
     system.trainer = trainer()
+    system.trainer.datamodule = data
     batch = next(iter(data.train_dataloader()))
     system.log = lambda *_, **__: None
     system.training_step(batch, 0)
