@@ -1,9 +1,10 @@
-"""Two processes with half the batch each train as one process does."""
+"""Two processes with half the batch each train as one process does, and end with one model."""
 
 import os
 import subprocess
 import sys
 
+import numpy as np
 import pandas as pd
 import torch
 
@@ -16,6 +17,19 @@ OPTIONS = [
     "graph=knn",
     "optimizer.lr=1e-3",
 ]
+KEEP_WEIGHTS = """
+import gedbd.run, gedbd.train, torch
+from pytorch_lightning.callbacks import Callback
+
+class Keep(Callback):
+    def on_train_end(self, trainer, system):
+        kept = dict(system.state_dict()) | {"vectors": torch.from_numpy(trainer.datamodule.vectors)}
+        torch.save(kept, f"{trainer.default_root_dir}/{trainer.global_rank}.pt")
+
+usual = gedbd.run.training_callbacks
+gedbd.run.training_callbacks = lambda *settings: [*usual(*settings), Keep()]
+gedbd.train.main()
+"""
 
 
 def test_two_processes_agree_with_one(tmp_path):
@@ -41,3 +55,21 @@ def test_two_processes_agree_with_one(tmp_path):
     for file in ("predictions.parquet", "queries.parquet"):
         results = [pd.read_parquet(tmp_path / folder / file) for folder in ("one", "two")]
         pd.testing.assert_frame_equal(results[1], results[0], check_exact=False, rtol=0, atol=1e-5)
+
+
+def test_two_processes_with_groups_of_their_own_end_with_one_model(tmp_path):
+    environment = os.environ | {"GEDBD_CACHE": str(tmp_path / "cache"), "OMP_NUM_THREADS": "1"}
+    (tmp_path / "keep.py").write_text(KEEP_WEIGHTS)
+    more = ["pairs=grouped", "trainer=ddp", "trainer.devices=2", "ranking.parts=[]", "hydra.run.dir=run"]
+    command = [sys.executable, str(tmp_path / "keep.py"), *OPTIONS, *more]
+    subprocess.run(command, cwd=tmp_path, env=environment, check=True, capture_output=True, timeout=300)
+
+    mine, theirs = (torch.load(tmp_path / "run" / f"{rank}.pt", weights_only=True) for rank in range(2))
+    assert mine.keys() == theirs.keys()
+    for key, value in mine.items():
+        assert torch.equal(value, theirs[key]), key
+    torch.testing.assert_close(mine["vectors"].norm(dim=1), torch.ones(len(mine["vectors"])))
+    epochs = pd.read_csv(tmp_path / "run" / "metrics.csv")
+    assert len(epochs) == 2
+    assert np.isfinite(epochs.to_numpy()).all()
+    assert pd.read_parquet(tmp_path / "run" / "predictions.parquet")["score"].notna().all()

@@ -79,10 +79,11 @@ def test_threshold_is_chosen_on_validation_saved_and_used_at_test(train):
     assert (predictions["predicted"] == (predictions["score"] >= np.float32(saved))).all()
 
 
-def test_resumed_run_equals_uninterrupted_run(train):
-    whole = train("trainer.max_epochs=3", folder="whole")
-    halted = train("trainer.max_epochs=1", folder="halted")
-    train("trainer.max_epochs=3", f"ckpt_path={halted}/checkpoints/last.ckpt", folder="halted")
+@pytest.mark.parametrize("pairs", [["pairs=sampled"], ["pairs=grouped", "ranking.parts=[]"]], ids=" ".join)
+def test_resumed_run_equals_uninterrupted_run(train, pairs):
+    whole = train("trainer.max_epochs=3", *pairs, folder="whole")
+    halted = train("trainer.max_epochs=1", *pairs, folder="halted")
+    train("trainer.max_epochs=3", *pairs, f"ckpt_path={halted}/checkpoints/last.ckpt", folder="halted")
     expected, found = (pd.read_csv(folder / "metrics.csv").drop(columns=TIMES) for folder in (whole, halted))
     pd.testing.assert_frame_equal(found, expected, check_exact=True)
     for name in ("best", "last"):

@@ -1,0 +1,67 @@
+"""Options that are to change the time of a training and not its numbers, through the door."""
+
+import sys
+from collections.abc import Callable
+
+import pandas as pd
+import pytest
+import torch
+
+import gedbd.train
+
+Trained = tuple[float, dict[str, torch.Tensor]]
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Trained]:
+    """Two steps without dropout: the training loss and the weights, once for each set of options."""
+    home = tmp_path_factory.mktemp("speed")
+    done: dict[tuple[str, ...], Trained] = {}
+    common = ["encoder=tiny", "encoder.dropout=0", "trainer=smoke", "ranking.parts=[]", "batch_size=24", "seed=3"]
+
+    def through(*options: str) -> Trained:
+        if options not in done:
+            folder = home / str(len(done))
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setenv("GEDBD_CACHE", str(home / "cache"))
+                patch.setattr(sys, "argv", ["gedbd", *common, *options, f"hydra.run.dir={folder}"])
+                gedbd.train.main()
+            weights = torch.load(folder / "checkpoints" / "last.ckpt", weights_only=True)["state_dict"]
+            done[options] = float(pd.read_csv(folder / "metrics.csv")["train/loss"][0]), weights
+        return done[options]
+
+    return through
+
+
+@pytest.mark.parametrize("option", ["chunk_tokens=64", "optimizer.fused=false"])
+def test_weights_are_the_same(trained, option):
+    (plain_loss, plain), (loss, weights) = trained(), trained(option)
+    assert loss == pytest.approx(plain_loss, abs=1e-6)
+    for key, value in plain.items():
+        torch.testing.assert_close(weights[key], value, atol=2e-6, rtol=0, msg=key)
+
+
+@pytest.mark.slow  # two minutes of compiling
+def test_a_compiled_encoder_has_the_same_loss(trained):
+    assert trained("compile=true")[0] == pytest.approx(trained()[0], abs=1e-5)
+
+
+@pytest.mark.parametrize("pairs", ["sampled", "grouped"])
+def test_half_precision_is_close(trained, pairs):
+    whole, half = trained(f"pairs={pairs}")[0], trained(f"pairs={pairs}", "trainer.precision=bf16-mixed")[0]
+    assert half == pytest.approx(whole, abs=2e-2)
+    assert half != whole
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["chunk_tokens=0"], "chunk_tokens=0 must be 1 or more"),
+        (["batch_size=0"], "batches.batch_size=0 must be 1 or more"),
+        (["pairs=grouped", "split=pair"], "pairs=grouped needs reports outside training: not split=pair"),
+        (["pairs=grouped", "batches.hard=2"], "batches.hard=2 must lie between 0 and 1"),
+    ],
+)
+def test_mistakes_are_told_in_one_line(trained, options, message):
+    with pytest.raises(SystemExit, match=message):
+        trained(*options)
