@@ -141,7 +141,7 @@ class GroupSteps(Steps):
             pieces = -(-len(group) // self.settings.room)
             parts += np.array_split(rng.permutation(group), pieces) if pieces > 1 else [group]
         steps = self.count * self.share.world
-        parts = [parts[number % len(parts)] for number in range(max(steps, len(parts)))]
+        parts += [parts[number % len(parts)] for number in range(steps - len(parts))]
         before, place = np.cumsum([0, *map(len, parts)]), np.arange(len(parts))
         step = before[:-1] * steps // before[-1]
         step = place + np.minimum.accumulate(step - place)  # a large part may have leapt over a step
@@ -160,8 +160,6 @@ class GroupSteps(Steps):
     def _draw_singles(self, rows: np.ndarray, near: dict[int, np.ndarray], rng: np.random.Generator) -> np.ndarray:
         """Single reports of a step: the share ``hard`` from among the nearest of its groups, the others at random."""
         count = min(round(self.settings.singletons * self.settings.batch_size), len(self.singles))
-        if count <= 0:
-            return np.empty(0, dtype=np.int64)
         hard = np.empty(0, dtype=np.int64)
         if near:
             anchors = rng.permutation(rows)[: round(self.settings.hard * count)]
@@ -239,10 +237,8 @@ class Groups:
         if self.negatives_per_positive <= 0:
             raise ValueError(f"batches.negatives_per_positive={self.negatives_per_positive} must be above 0")
         if self.room < 3:  # a group of 3 would be cut into a pair and a report alone
-            raise ValueError(
-                f"batches.singletons={self.singletons} leaves {self.room} of batches.batch_size={self.batch_size}"
-                " reports to duplicate groups: it must leave 3 or more"
-            )
+            share = f"batches.singletons={self.singletons} leaves {self.room} of batches.batch_size={self.batch_size}"
+            raise ValueError(f"{share} reports to duplicate groups: 3 or more are needed")
 
     @property
     def room(self) -> int:
