@@ -13,8 +13,6 @@ import gedbd.compare
 import gedbd.report
 import gedbd.train
 
-pytestmark = pytest.mark.xdist_group("report")  # its runs are trained once
-
 TINY = ["encoder=tiny", "trainer=smoke", "trainer.enable_progress_bar=false"]
 
 

@@ -10,6 +10,7 @@ from gedbd.evaluation.figures import (
     OTHER,
     confusion_matrix,
     precision_recall,
+    rank_curves,
     similarity_histogram,
     training_curves,
 )
@@ -79,3 +80,23 @@ def test_precision_recall_encloses_the_average_precision_of_each_method():
         recall, precision = line.get_data()
         assert -np.sum(np.diff(recall) * precision[:-1]) == pytest.approx(average_precision_score(LABELS, scores))
     assert set(axis.lines[2].get_ydata()) == {2 / 6}
+
+
+def test_no_label_leaves_the_picture():
+    epochs = pd.DataFrame({"epoch": range(30)})
+    for part in ("train", "val"):
+        epochs[f"{part}/loss"] = np.linspace(0.00012, 0.00018, 30)
+        epochs[f"{part}/f1"] = np.linspace(0.0101, 0.0102, 30)
+    queries = pd.DataFrame({"rank": [1, 100, 0], "reachable": True})
+    narrow = np.linspace(0.99991, 1, 1000, dtype=np.float32)
+    figures = [
+        training_curves(epochs),
+        confusion_matrix(np.ones(1234567), np.ones(1234567, dtype=int), 0.5),
+        similarity_histogram(narrow, np.arange(1000) % 2, 0.45),
+        precision_recall({"text + graph": SCORES, "frozen encoder": -SCORES}, LABELS),
+        rank_curves({"text + graph": queries}),
+    ]
+    for figure in figures:
+        drawn, (width, height) = figure.get_tightbbox(), figure.get_size_inches()
+        assert 0 <= drawn.x0 < drawn.x1 <= width
+        assert 0 <= drawn.y0 < drawn.y1 <= height
