@@ -104,7 +104,7 @@ class PairSteps(Steps):
 
 
 class GroupSteps(Steps):
-    """Whole duplicate groups and single reports, ``reports`` of them at a time; supervision is what is between them.
+    """Whole duplicate groups and single reports, ``batch_size`` of them; supervision is what is between them.
 
     Positives are all pairs inside the groups, negatives are drawn across. Every report of a known group is encoded once
     an epoch, however many pairs name it. A group that a step cannot hold is dealt out in parts, anew in each epoch.
@@ -151,7 +151,7 @@ class GroupSteps(Steps):
     def _near(self) -> dict[int, np.ndarray]:
         """For each report of a group, the single reports most like it by the vectors of the last epoch."""
         vectors, wanted = self.labelled.vectors, min(self.settings.neighbours, len(self.singles))
-        if vectors is None or not wanted:
+        if vectors is None or not wanted or not self.settings.singletons:
             return {}
         rows = np.concatenate(self.groups)
         _, found = faiss.knn(vectors[rows], vectors[self.singles], wanted, metric=faiss.METRIC_INNER_PRODUCT)
