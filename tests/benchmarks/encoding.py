@@ -6,9 +6,6 @@ from collections.abc import Callable, Mapping
 
 import bm25s
 import numpy as np
-from gedbd.models.engine import Reader, Torch, encode
-from gedbd.models.index import VectorIndex
-from gedbd.models.openvino import PRECISIONS, OpenVino, has_bfloat16
 from hydra.utils import instantiate
 from material import configuration
 from measure import Row, medians
@@ -16,7 +13,10 @@ from sentence_loop import sentence_transformer
 from transformers import PreTrainedTokenizerBase
 
 from gedbd.data.tokens import tokenize
+from gedbd.models.engine import Reader, Torch, encode
 from gedbd.models.frozen import calibration_sample, unit_rows
+from gedbd.models.index import VectorIndex
+from gedbd.models.openvino import PRECISIONS, OpenVino, has_bfloat16
 
 REPORTS, REPEATS, STORED, QUERIES, WARM, TOP_K = 1024, 3, 70_000, 200, 10, 10
 PEER = "sentence-transformers"
