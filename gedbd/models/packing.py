@@ -77,6 +77,7 @@ def position_offset(backbone: PreTrainedModel) -> int:
     return 0 if padding is None else padding + 1
 
 
+@torch.compiler.disable  # one graph break a layer, in place of a graph for every set of bucket sizes
 def attend(
     module: nn.Module,
     query: Tensor,
