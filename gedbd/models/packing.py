@@ -77,7 +77,6 @@ def position_offset(backbone: PreTrainedModel) -> int:
     return 0 if padding is None else padding + 1
 
 
-@torch.compiler.disable  # one graph break a layer, in place of a graph for every set of bucket sizes
 def attend(
     module: nn.Module,
     query: Tensor,
@@ -101,7 +100,8 @@ def attend(
     return torch.cat(attended)[None], None
 
 
-AttentionInterface.register(NAME, attend)
+# Compiled, it would be compiled anew for every set of bucket sizes.
+AttentionInterface.register(NAME, torch.compiler.disable(attend))
 
 
 def _spread(tokens: Tensor, bucket: Bucket) -> Tensor:
