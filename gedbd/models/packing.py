@@ -101,7 +101,7 @@ def attend(
 
 
 # Compiled, it would be compiled anew for every set of bucket sizes.
-AttentionInterface.register(NAME, torch.compiler.disable(attend))
+AttentionInterface.register(NAME, torch.compiler.disable(attend))  # type: ignore[no-untyped-call]
 
 
 def _spread(tokens: Tensor, bucket: Bucket) -> Tensor:
