@@ -57,8 +57,10 @@ def natural_keys(ids: pd.Series) -> pd.DataFrame:
         ``(N, 3)``: ``project``, all before the last number; ``digits``, how long that number is; ``number``, as text,
         so that no id is too long.
     """
-    keys = ids.str.extract(r"(?s)^(?P<project>.*?)0*(?P<number>[0-9]*)$")
-    return keys.assign(digits=keys["number"].str.len())
+    project = [issue_id.rstrip("0123456789") for issue_id in ids]
+    number = [issue_id[len(before) :].lstrip("0") for issue_id, before in zip(ids, project, strict=True)]
+    keys = pd.DataFrame({"project": project, "number": number}, index=ids.index, dtype=str)
+    return keys.assign(digits=[len(digits) for digits in number])
 
 
 def read_dates(texts: pd.Series, source: str, column: str | None, date_format: str) -> pd.Series:

@@ -33,7 +33,7 @@ def reduce_titles(vectors: np.ndarray, fit_rows: np.ndarray, pca_dim: int) -> Te
         raise ValueError(
             f"graph.pca_dim={pca_dim} must lie between 1 and {most}, the training rows and vector size at hand"
         )
-    pca = PCA(n_components=pca_dim, svd_solver="full").fit(vectors[fit_rows])
+    pca = PCA(n_components=pca_dim, svd_solver="covariance_eigh").fit(vectors[fit_rows])
     return normalize(torch.from_numpy(pca.transform(vectors).astype(np.float32)), dim=1)
 
 

@@ -36,23 +36,27 @@ class Reader(Protocol):
 
 
 class Engine(Protocol):
-    """A way of running encoders."""
+    """A way of running encoders. ``calibrated`` ones fit their numbers to texts."""
 
-    def prepare(self, encoder: TextEncoder, calibration: TokenTable) -> Reader:
+    calibrated: bool
+
+    def prepare(self, encoder: TextEncoder, calibration: TokenTable | None) -> Reader:
         """Makes an encoder ready.
 
         Args:
             encoder: Encoder with the weights to use as they stand; they must not change while it is read with.
-            calibration: Texts like those to be read, to which some engines fit their numbers. Other texts, other
-                vectors: what is to be compared must come of one reader, or of readers that were given the same.
+            calibration: Texts like those to be read, which a calibrated engine must have. Other texts, other vectors:
+                what is to be compared must come of one reader, or of readers that were given the same.
         """
 
 
 class Torch:
     """PyTorch, on a GPU if there is one."""
 
-    def prepare(self, encoder: TextEncoder, calibration: TokenTable) -> "TorchReader":
-        """See ``Engine``; needs no calibration."""
+    calibrated = False
+
+    def prepare(self, encoder: TextEncoder, calibration: TokenTable | None = None) -> "TorchReader":
+        """See ``Engine``."""
         return TorchReader(encoder)
 
 

@@ -47,7 +47,9 @@ def frozen_vectors(
         ``(N, hidden)`` float32.
     """
     folder = cache_folder(cache_dir)
-    reader = (engine or Torch()).prepare(encoder, calibration_sample(texts, tokenizer, max_tokens))
+    engine = engine or Torch()
+    sample = calibration_sample(texts, tokenizer, max_tokens) if engine.calibrated else None
+    reader = engine.prepare(encoder, sample)
     name = "-".join(filter(None, (fingerprint(encoder.backbone), encoder.pooling, str(max_tokens), reader.key)))
     keys = [hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=16).digest() for text in texts]
     with sqlite3.connect(folder / f"{name}.sqlite", timeout=60) as cache:

@@ -51,8 +51,9 @@ class OpenVino:
         if precision == "bfloat16" and not has_bfloat16():
             raise ValueError("engine.precision=bfloat16: this CPU lacks it: engine=openvino or engine=openvino_int8")
         self.precision, self.folder = precision, Path(cache_dir).expanduser()
+        self.calibrated = precision == "int8"
 
-    def prepare(self, encoder: TextEncoder, calibration: TokenTable) -> "OpenVinoReader":
+    def prepare(self, encoder: TextEncoder, calibration: TokenTable | None) -> "OpenVinoReader":
         """See ``Engine``; the first read converts the encoder, and quantises it if that was not done before."""
         return OpenVinoReader(encoder, calibration, self.precision, self.folder)
 
@@ -62,10 +63,11 @@ class OpenVinoReader:
 
     tokens_a_batch = TOKENS
 
-    def __init__(self, encoder: TextEncoder, calibration: TokenTable, precision: str, folder: Path) -> None:
+    def __init__(self, encoder: TextEncoder, calibration: TokenTable | None, precision: str, folder: Path) -> None:
         self.encoder, self.calibration, self.precision, self.folder = encoder, calibration, precision, folder
         self.key = f"openvino-{precision}"
         if precision == "int8":
+            assert calibration is not None
             made_of = [fingerprint(encoder.backbone), encoder.pooling, version("openvino"), version("nncf")]
             made_of += [hashlib.blake2b(part.tobytes()).hexdigest() for part in (calibration.ids, calibration.starts)]
             self.key += f"-{hashlib.blake2b(json.dumps(made_of).encode(), digest_size=8).hexdigest()}"
@@ -109,6 +111,7 @@ class OpenVinoReader:
             return convert(self.encoder)
         kept = self.folder / self.key
         if not kept.is_dir():
+            assert self.calibration is not None
             _keep(quantise(convert(self.encoder), self.calibration), kept)
         return ov.Core().read_model(kept / "model.xml")
 
