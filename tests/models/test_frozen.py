@@ -7,7 +7,6 @@ import torch
 from torch import nn
 
 from gedbd.models.encoder import load_tiny_encoder
-from gedbd.models.engine import TorchReader
 from gedbd.models.frozen import BATCHES_A_COMMIT, frozen_vectors
 
 TEXTS = ["crash on start", "", "the editor is slow", "crash", "日本", "crash on start", "a " * 100]
@@ -72,7 +71,7 @@ def test_an_interrupted_call_keeps_what_was_stored(tiny, tmp_path, monkeypatch):
     texts = [f"crash {number}" for number in range(100, 1000)]
     (length,) = {len(row) for row in tokenizer(texts)["input_ids"]}
     batch = len(texts) // (BATCHES_A_COMMIT + 3) + 1
-    monkeypatch.setattr(TorchReader, "tokens_a_batch", batch * length)
+    monkeypatch.setattr("gedbd.data.tokens.CACHE_SIZED", batch * length)
     backbone = encoder.backbone
     encoder.backbone = Fuse(backbone, calls=BATCHES_A_COMMIT + 1)
     with pytest.raises(RuntimeError, match="the encoder was asked"):
