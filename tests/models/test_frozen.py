@@ -68,9 +68,9 @@ def test_the_second_call_encodes_nothing_and_a_third_only_what_is_new(tiny, tmp_
 
 def test_an_interrupted_call_keeps_what_was_stored(tiny, tmp_path, monkeypatch):
     encoder, tokenizer = tiny
-    texts = [f"crash {number}" for number in range(100, 1000)]
+    batch = 40
+    texts = [f"crash {number}" for number in range(100, 100 + batch * (BATCHES_A_COMMIT + 3))]
     (length,) = {len(row) for row in tokenizer(texts)["input_ids"]}
-    batch = len(texts) // (BATCHES_A_COMMIT + 3) + 1
     monkeypatch.setattr("gedbd.data.tokens.CACHE_SIZED", batch * length)
     backbone = encoder.backbone
     encoder.backbone = Fuse(backbone, calls=BATCHES_A_COMMIT + 1)
