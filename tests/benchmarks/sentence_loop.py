@@ -41,6 +41,6 @@ class SentenceLoop:
 
     def step(self) -> None:
         """One step."""
-        self.trainer.training_step(self.model, next(self.batches))
+        self.trainer.compute_loss(self.model, next(self.batches)).backward()
         self.trainer.optimizer.step()
         self.model.zero_grad()
