@@ -23,7 +23,7 @@ from measure import Row
 from rich.console import Console
 from rich.table import Table
 
-SECTIONS = ("graph", "encoding", "start", "training")
+SECTIONS = ("graph", "encoding", "query", "start", "training")
 ON_REQUEST = ("quality", "gpu")
 HEADER = ("section", "what", "value", "unit", "times better", "than", "")
 

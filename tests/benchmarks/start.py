@@ -17,16 +17,16 @@ def main() -> list[Row]:
     """Starts once to fill the caches, then three times for the median; then trains some steps."""
     _run("steps=1")
     starts = [_run("steps=1")["seconds"] for _ in range(3)]
-    trained = _run("steps=30")
-    return [
-        Row("training", "second start to first step", statistics.median(starts), "s", note="caches warm, 3 starts"),
-        Row("training", "peak memory", trained["peak_mb"], "MB", note="30 steps, the graph included"),
-    ]
+    rows = [Row("training", "second start to first step", statistics.median(starts), "s", note="caches warm, 3 starts")]
+    for more in (["pairs=sampled"], ["pairs=grouped"], ["pairs=grouped", "batch_size=32"]):
+        peak = _run("steps=30", *more)["peak_mb"]
+        rows.append(Row("training", f"peak memory, {' '.join(more)}", peak, "MB", note="30 steps, the graph included"))
+    return rows
 
 
-def _run(steps: str) -> dict[str, float]:
+def _run(steps: str, *more: str) -> dict[str, float]:
     with TemporaryDirectory() as folder:
-        command = [sys.executable, str(FIRST_STEP), steps, *options("pairs=grouped", f"hydra.run.dir={folder}")]
+        command = [sys.executable, str(FIRST_STEP), steps, *options(*more, f"hydra.run.dir={folder}")]
         done = subprocess.run(command, check=True, capture_output=True, text=True, env=os.environ)
     last = done.stdout.strip().splitlines()[-1]
     return dict(zip(("seconds", "peak_mb"), map(float, last.split()), strict=True))
