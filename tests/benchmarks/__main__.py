@@ -89,10 +89,12 @@ def _draw(path: Path, rows: list[Row], title: str) -> None:
     """Ratios as bars from 1 on a logarithmic axis."""
     figure, axes = plt.subplots(figsize=(8, 0.6 + 0.34 * len(rows)), layout="constrained")
     names = [f"{row.section}: {row.what}" for row in rows]
-    bars = axes.barh(names, [row.ratio - 1 for row in rows], left=1)
-    axes.bar_label(bars, [f"{row.ratio:.1f}x {row.reference}" for row in rows], padding=4, fontsize=8)
+    ratios = [row.ratio for row in rows]
+    axes.barh(names, [ratio - 1 for ratio in ratios], left=1)
+    for place, row in enumerate(rows):
+        axes.text(1.1 * max(1, row.ratio), place, f"{row.ratio:.2g}x {row.reference}", va="center", fontsize=8)
     axes.set_xscale("log")
-    axes.set_xlim(right=6 * max([1, *(row.ratio for row in rows)]))
+    axes.set_xlim(0.7 * min([1, *ratios]), 200 * max([1, *ratios]))
     axes.axvline(1, color="black", linewidth=0.8)
     axes.invert_yaxis()
     axes.set_xlabel("times better")
