@@ -67,7 +67,14 @@ def test_two_processes_agree_with_one(tmp_path, monkeypatch):
 def test_two_processes_with_groups_of_their_own_end_with_one_model(tmp_path):
     environment = os.environ | {"GEDBD_CACHE": str(tmp_path / "cache"), "OMP_NUM_THREADS": "1"}
     (tmp_path / "keep.py").write_text(KEEP_WEIGHTS)
-    more = ["pairs=grouped", "trainer=ddp", "trainer.devices=2", "ranking.parts=[]", "hydra.run.dir=run"]
+    more = [
+        "pairs=grouped",
+        "batches.hard=0.5",
+        "trainer=ddp",
+        "trainer.devices=2",
+        "ranking.parts=[]",
+        "hydra.run.dir=run",
+    ]
     command = [sys.executable, str(tmp_path / "keep.py"), *OPTIONS, *more]
     subprocess.run(command, cwd=tmp_path, env=environment, check=True, capture_output=True, timeout=300)
 

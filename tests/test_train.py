@@ -131,7 +131,7 @@ def test_resumed_run_equals_uninterrupted_run(train, whole, halted):
 
 @pytest.mark.no_cover
 def test_resumed_run_draws_the_hard_negatives_of_an_uninterrupted_one(train):
-    options = ["pairs=grouped", "ranking.parts=[]", "graph=none"]
+    options = ["pairs=grouped", "batches.hard=0.5", "ranking.parts=[]", "graph=none"]
     whole = train("trainer.max_epochs=2", *options, folder="whole")
     halted = train("trainer.max_epochs=1", *options, folder="halted")
     train("trainer.max_epochs=2", *options, f"ckpt_path={halted}/checkpoints/last.ckpt", folder="halted")
