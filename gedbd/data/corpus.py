@@ -2,7 +2,8 @@
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -10,7 +11,20 @@ import pandas as pd
 from gedbd.data.filing import check_ids, in_filing_order
 from gedbd.data.groups import circle_notices, find_groups, read_links
 
-FIELDS = ("issue_id", "title", "description", "created_at", "component", "version", "priority", "status", "resolution")
+FIELDS = (
+    "issue_id",
+    "title",
+    "description",
+    "created_at",
+    "product",
+    "component",
+    "version",
+    "os",
+    "priority",
+    "status",
+    "resolution",
+    "attachments",
+)
 LONG_DESCRIPTION = 100_000
 
 
@@ -21,16 +35,19 @@ class Corpus:
     Attributes:
         name: Short name of the tracker, used for folders and titles.
         reports: N rows in filing order, indexed 0..N-1, with the columns of ``FIELDS``; ``created_at`` is UTC,
-            ``NaT`` throughout where the tracker gives no dates (the rows are then in the order of their ids).
+            ``NaT`` throughout where the tracker gives no dates (the rows are then in the order of their ids);
+            ``attachments`` names files, separated by ``;``.
         group: ``(N,)`` int64. A group is a connected component of the "is a duplicate of" links; its number is the
             row of its master, the oldest report. A report without a link is a group of its own.
         notices: What the reader met, kept or left out, counted, in sentences for the user.
+        image_dir: The folder under which the files lie that ``attachments`` names, if any.
     """
 
     name: str
     reports: pd.DataFrame
     group: np.ndarray
     notices: tuple[str, ...] = ()
+    image_dir: Path | None = None
 
     def __len__(self) -> int:
         return len(self.reports)
@@ -97,7 +114,8 @@ def keep_newest(corpus: Corpus, count: int) -> Corpus:
     _, masters, group = np.unique(corpus.group[-count:], return_index=True, return_inverse=True)
     notice = f"the newest {count:,} of {len(corpus):,} reports are kept, as dataset.newest says"
     reports = corpus.reports.iloc[-count:].reset_index(drop=True)
-    return Corpus(corpus.name, reports, masters[group].astype(np.int64), (*corpus.notices, notice))
+    group = masters[group].astype(np.int64)
+    return replace(corpus, reports=reports, group=group, notices=(*corpus.notices, notice))
 
 
 def text_notices(reports: pd.DataFrame, columns: Mapping[str, str | None]) -> list[str]:

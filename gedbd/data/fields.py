@@ -29,7 +29,11 @@ def field_codes(reports: pd.DataFrame, field: str) -> np.ndarray:
 
 
 def products(reports: pd.DataFrame) -> pd.Series:
-    """The product of each report: what its component names before a slash, or the project of an id such as HDFS-12."""
+    """The product of each report in lower case.
+
+    Where its column is empty: what the component names before a slash, or the project of an id such as HDFS-12.
+    """
     before_slash = reports["component"].str.extract(r"^\s*([^/\s][^/]*)/", expand=False)
     project = reports["issue_id"].str.extract(r"^([A-Za-z][A-Za-z0-9_]*)-\d+$", expand=False)
-    return before_slash.fillna(project).fillna("").str.strip().str.lower()
+    named = reports["product"].str.strip()
+    return named.where(named != "", before_slash.fillna(project).fillna("")).str.strip().str.lower()

@@ -142,7 +142,7 @@ def take_columns(
         path: The file, for messages.
 
     Returns:
-        The columns, and a notice for each optional one that the file does not have.
+        The columns, and a notice about the optional ones that the file does not have.
 
     Raises:
         ValueError: A field is unknown; ``issue_id``, ``title`` or a named ``duplicate`` column is not in the file.
@@ -157,10 +157,9 @@ def take_columns(
     if needed:
         raise ValueError(missing_column(needed[0], columns.get(needed[0]), table, path))
     taken = {f: table[columns[f]] if columns.get(f) and f not in absent else "" for f in fields}
-    return (
-        pd.DataFrame(taken, index=table.index, dtype=str),
-        tuple(f"no column {columns[f]!r} in {path.name}: {f} is left empty" for f in absent),
-    )
+    names = ", ".join(repr(columns[field]) for field in absent)
+    notice = f"columns not in {path.name}: {names}; left empty: {', '.join(absent)}"
+    return pd.DataFrame(taken, index=table.index, dtype=str), (notice,) if absent else ()
 
 
 def missing_column(field: str, column: str | None, table: pd.DataFrame, path: Path) -> str:

@@ -1,6 +1,7 @@
 """Read any tracker's CSV export, given the names of its columns."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from importlib import resources
 from pathlib import Path
 
@@ -17,6 +18,7 @@ def read_csv(
     columns: Mapping[str, str | None],
     date_format: str = "ISO8601",
     newest: int | None = None,
+    image_dir: str | None = None,
 ) -> Corpus:
     """Read one CSV file, plain or packed as ``.zip``, ``.xz`` or ``.gz``.
 
@@ -26,6 +28,7 @@ def read_csv(
         columns: Field to column of the file; null where the tracker has none.
         date_format: As in ``pandas.to_datetime``.
         newest: If given, only so many reports are kept, those filed last.
+        image_dir: Folder under which attached images lie, by default that of the file.
 
     Raises:
         ValueError: The file is missing or not as it should be; names file, row and column.
@@ -35,6 +38,7 @@ def read_csv(
     reports, column_notices = take_columns(table, columns, file)
     notices += column_notices
     corpus = build_corpus(name or corpus_name(file), reports, str(file), columns, notices, date_format=date_format)
+    corpus = replace(corpus, image_dir=Path(image_dir).expanduser() if image_dir else file.parent)
     return corpus if newest is None else keep_newest(corpus, newest)
 
 

@@ -95,10 +95,16 @@ def test_a_title_is_needed_and_a_field_must_exist(tmp_path):
 def test_optional_columns_that_are_absent_are_left_empty_and_remarked_on(tmp_path):
     corpus = read_csv(None, write(tmp_path, "Key,Summary,Dup\n1,a,2\n2,b,\n"), COLUMNS)
     assert corpus.reports["description"].tolist() == ["", ""]
-    assert corpus.notices[:2] == (
-        "no column 'Body' in tracker.csv: description is left empty",
-        "no column 'Filed' in tracker.csv: created_at is left empty",
-    )
+    assert corpus.notices[0] == "columns not in tracker.csv: 'Body', 'Filed'; left empty: description, created_at"
+
+
+def test_images_lie_beside_the_file_or_where_the_option_says(tmp_path):
+    path = write(tmp_path, "Key,Summary,Files\n1,a,one.png;two.png\n2,b,\n")
+    columns = {"issue_id": "Key", "title": "Summary", "attachments": "Files"}
+    corpus = read_csv(None, path, columns)
+    assert corpus.reports["attachments"].tolist() == ["one.png;two.png", ""]
+    assert corpus.image_dir == tmp_path
+    assert read_csv(None, path, columns, image_dir="~/shots").image_dir == Path("~/shots").expanduser()
 
 
 def test_a_tracker_without_duplicates_maps_them_to_null(tmp_path):
