@@ -4,11 +4,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
-import faiss
 import numpy as np
 import pandas as pd
 from torch.utils.data import Sampler
 
+from gedbd.data.mining import nearest_rows
 from gedbd.data.pairs import positive_pairs
 
 
@@ -57,8 +57,7 @@ class Steps(Sampler[Step]):
     """The steps of an epoch, which depend on the seed and the epoch alone; all epochs have equally many."""
 
     def __init__(self, seed: int, share: Share, count: int) -> None:
-        self.seed, self.share, self.count = seed, share, count
-        self.epoch = 0
+        self.seed, self.share, self.count, self.epoch = seed, share, count, 0
 
     def set_epoch(self, epoch: int) -> None:
         """Lightning tells the epoch."""
@@ -119,7 +118,11 @@ class GroupSteps(Steps):
         self.singles = np.setdiff1d(rows, paired)
         order = paired[np.argsort(labelled.group[paired], kind="stable")]
         self.groups = np.split(order, np.flatnonzero(np.diff(labelled.group[order])) + 1)
-        super().__init__(settings.seed, share, -(-len(paired) // (settings.room * share.world)))
+        super().__init__(settings.seed, share, -(-self._size() // share.world))
+
+    def _size(self) -> int:
+        """Steps of an epoch, of all processes."""
+        return -(-sum(map(len, self.groups)) // self.settings.room)
 
     def __iter__(self) -> Iterator[Step]:
         rng = self.rng()
@@ -150,20 +153,16 @@ class GroupSteps(Steps):
 
     def _near(self) -> dict[int, np.ndarray]:
         """For each report of a group, the single reports most like it by the vectors of the last epoch."""
-        vectors, wanted = self.labelled.vectors, min(self.settings.neighbours, len(self.singles))
-        if vectors is None or not wanted or not self.settings.singletons:
+        vectors = self.labelled.vectors
+        if vectors is None or not len(self.singles) or not self.settings.singletons:
             return {}
-        rows = np.concatenate(self.groups)
-        _, found = faiss.knn(vectors[rows], vectors[self.singles], wanted, metric=faiss.METRIC_INNER_PRODUCT)
-        return dict(zip(rows.tolist(), self.singles[found], strict=True))
+        return nearest_rows(vectors, np.concatenate(self.groups), self.singles, self.settings.neighbours)
 
     def _draw_singles(self, rows: np.ndarray, near: dict[int, np.ndarray], rng: np.random.Generator) -> np.ndarray:
         """Single reports of a step: the share ``hard`` from among the nearest of its groups, the others at random."""
         count = min(round(self.settings.singletons * self.settings.batch_size), len(self.singles))
-        hard = np.empty(0, dtype=np.int64)
-        if near:
-            anchors = rng.permutation(rows)[: round(self.settings.hard * count)]
-            hard = np.unique([rng.choice(near[int(row)]) for row in anchors]).astype(np.int64)
+        anchors = rng.permutation(rows)[: round(self.settings.hard * count)] if near else []
+        hard = np.unique([rng.choice(near[int(row)]) for row in anchors]).astype(np.int64)
         easy = np.setdiff1d(rng.choice(self.singles, min(2 * count, len(self.singles)), replace=False), hard)
         return np.concatenate([hard, rng.permutation(easy)[: count - len(hard)]])
 

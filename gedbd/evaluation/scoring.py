@@ -10,6 +10,8 @@ from torch import Tensor
 
 from gedbd.evaluation.ranking import Scorer, vector_scorer
 
+Loss = Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]
+
 
 class Embedded(NamedTuple):
     """Distinct reports ``n_id (U,)`` in the order of the corpus, fused and text vectors ``(U, D)`` of length 1."""
@@ -20,9 +22,18 @@ class Embedded(NamedTuple):
 
 
 def score_pairs(
-    reports: Embedded, pairs: pd.DataFrame, loss: Callable[[Tensor, Tensor, Tensor], Tensor]
+    reports: Embedded, pairs: pd.DataFrame, group: np.ndarray, loss: Loss
 ) -> tuple[pd.DataFrame, Tensor]:
-    """Scores pairs of embedded reports: the table with ``score`` and ``score_text`` added, and its loss.
+    """Scores pairs of embedded reports.
+
+    Args:
+        reports: All that the pairs name, and others.
+        pairs: Pairs with ``earlier``, ``later`` and ``label``.
+        group: ``(N,)`` group of every report.
+        loss: See ``gedbd.losses``.
+
+    Returns:
+        The pairs with ``score`` and ``score_text`` added, and their loss, the reports they name taken as one step.
 
     Raises:
         ValueError: If a report was not encoded.
@@ -30,7 +41,9 @@ def score_pairs(
     index = places(reports.n_id, pairs[["earlier", "later"]].to_numpy().T)
     label = torch.from_numpy(pairs["label"].to_numpy(dtype=np.int64, copy=True)).to(index.device)
     scored = pairs.assign(score=cosine(reports.z, index), score_text=cosine(reports.z_text, index))
-    return scored, loss(reports.z, index, label)
+    named, step_index = index.unique(return_inverse=True)
+    groups = torch.from_numpy(group[reports.n_id[named].cpu().numpy()]).to(index.device)
+    return scored, loss(reports.z[named], groups, step_index, label)
 
 
 def distinct(n_id: Tensor, z: Tensor) -> tuple[Tensor, Tensor]:

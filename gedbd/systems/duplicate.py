@@ -1,6 +1,5 @@
 """The training task of duplicate detection: text branch, graph branch, fusion, loss, and what is logged of them."""
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,12 +13,10 @@ from torch.optim.lr_scheduler import LambdaLR
 from gedbd.data.datamodule import Batch, DuplicateDataModule
 from gedbd.evaluation.pairwise import pairwise_metrics
 from gedbd.evaluation.ranking import Ranking, rank, ranking_metrics
-from gedbd.evaluation.scoring import Embedded, distinct, score_pairs, spread
+from gedbd.evaluation.scoring import Embedded, Loss, distinct, score_pairs, spread
 from gedbd.evaluation.threshold import best_threshold
 from gedbd.models.encoder import TextEncoder
 from gedbd.models.gcn import GraphBranch
-
-Loss = Callable[[Tensor, Tensor, Tensor], Tensor]
 
 
 class DuplicateSystem(pl.LightningModule):
@@ -32,7 +29,7 @@ class DuplicateSystem(pl.LightningModule):
         encoder: The text branch.
         branch: The graph branch, or None to train on text alone.
         fusion: Makes one unit vector of both.
-        loss: ``(z (U, D), edge_label_index (2, P), edge_label (P,)) -> scalar``.
+        loss: See ``gedbd.losses``.
         lr: Learning rate of the pretrained encoder.
         head_lr: Learning rate of all that starts untrained: projection, graph branch, fusion.
         weight_decay: AdamW's.
@@ -85,7 +82,7 @@ class DuplicateSystem(pl.LightningModule):
         torch.manual_seed(hash((self.seed, self.current_epoch, batch_idx, self.global_rank)) % 2**63)
         z_text = self.encoder(batch.input_ids, batch.attention_mask)
         z = self(batch.n_id, z_text)
-        loss = self.loss(z, batch.edge_label_index, batch.edge_label)
+        loss = self.loss(z, batch.group, batch.edge_label_index, batch.edge_label)
         self.log("train/loss", loss, on_step=False, on_epoch=True, batch_size=len(batch.edge_label), sync_dist=True)
         cosine = (z[batch.edge_label_index[0]] * z[batch.edge_label_index[1]]).sum(-1)
         self._seen.append((cosine.detach(), batch.edge_label))
@@ -198,7 +195,7 @@ class DuplicateSystem(pl.LightningModule):
 
     def _score(self, reports: Embedded, parts: tuple[str, ...]) -> tuple[dict[str, pd.DataFrame], dict[str, Tensor]]:
         """Scored pairs of some parts, and their losses."""
-        scored = {part: score_pairs(reports, self._data.pairs_of(part), self.loss) for part in parts}
+        scored = {part: score_pairs(reports, self._data.pairs_of(part), self._data.corpus.group, self.loss) for part in parts}
         return {part: table for part, (table, _) in scored.items()}, {part: loss for part, (_, loss) in scored.items()}
 
     def _rank(self, reports: Embedded, part: str) -> dict[str, float]:

@@ -89,7 +89,7 @@ def test_gradient_reaches_the_encoder_through_the_graph_alone():
     batch = next(iter(data.train_dataloader()))
     system.trainer = trainer()
     z = system(batch.n_id, system.encoder(batch.input_ids, batch.attention_mask))
-    system.loss(z, batch.edge_label_index, batch.edge_label).backward()
+    system.loss(z, batch.group, batch.edge_label_index, batch.edge_label).backward()
     gradient = system.encoder.backbone.embeddings.word_embeddings.weight.grad
     assert gradient.abs().sum() > 0
 
@@ -144,7 +144,7 @@ def test_epoch_metrics_follow_from_the_pairs():
     z = fresh(batch.n_id, fresh.encoder(batch.input_ids, batch.attention_mask))
     cosine = (z[batch.edge_label_index[0]] * z[batch.edge_label_index[1]]).sum(1)
     assert logged["train/loss"] == pytest.approx(
-        float(fresh.loss(z, batch.edge_label_index, batch.edge_label)), abs=1e-6
+        float(fresh.loss(z, batch.group, batch.edge_label_index, batch.edge_label)), abs=1e-6
     )
     correct = ((cosine >= logged["val/threshold"]).long() == batch.edge_label).float().mean()
     assert logged["train/accuracy"] == pytest.approx(float(correct))
