@@ -2,7 +2,7 @@
 
 import logging
 import warnings
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -19,10 +19,12 @@ from gedbd.data.batches import Batches, Groups
 from gedbd.data.corpus import Corpus
 from gedbd.data.datamodule import DuplicateDataModule
 from gedbd.data.fields import check_field, field_codes
-from gedbd.data.queries import Queries, find_queries
+from gedbd.data.queries import PROTOCOLS, TEST_POOL, Queries, find_pool, find_queries
 from gedbd.data.splits import PARTS, TRAIN
+from gedbd.data.text import Text
 from gedbd.data.token_cache import cached_tokens
 from gedbd.graph.titles import join_fields, reduce_titles
+from gedbd.losses import READ_GROUPS
 from gedbd.models.encoder import TextEncoder
 from gedbd.models.frozen import frozen_vectors, unit_rows
 from gedbd.models.fusion import TextOnly
@@ -37,7 +39,7 @@ class Material(NamedTuple):
     parts: np.ndarray
     known: np.ndarray
     pairs: pd.DataFrame
-    queries: dict[str, Queries]
+    queries: dict[str, dict[str, Queries]]
 
 
 def read_material(cfg: DictConfig, console: Console) -> Material:
@@ -53,18 +55,39 @@ def read_material(cfg: DictConfig, console: Console) -> Material:
     parts = split.of_reports(corpus)
     known = instantiate(cfg.labels).known(corpus, parts)
     pairs = instantiate(cfg.pairs).sample(corpus, split, known)
-    notices, queries = [*corpus.notices, *pairs.attrs["notices"]], {}
-    for part in cfg.ranking.parts:
-        if part not in PARTS:
-            raise ValueError(f"ranking.parts={list(cfg.ranking.parts)}: {part} is unknown: choose {', '.join(PARTS)}")
-        found = find_queries(corpus, parts == PARTS.index(part), cfg.ranking.window_days)
-        if len(found):
-            queries[part] = found
-        else:
-            notices.append(f"no report of part {part} has an earlier duplicate: there is no ranking")
-    for notice in notices:
+    queries, unranked = _find_queries(cfg.ranking, corpus, parts)
+    for notice in (*corpus.notices, *pairs.attrs["notices"], *unranked):
         console.print(f"{corpus.name}: {notice}", markup=False, highlight=False)
     return Material(corpus, parts, known, pairs, queries)
+
+
+def _find_queries(
+    ranking: DictConfig, corpus: Corpus, parts: np.ndarray
+) -> tuple[dict[str, dict[str, Queries]], list[str]]:
+    """What is ranked in each part by each protocol, and what cannot be."""
+    for option, choices in (("parts", PARTS), ("protocols", PROTOCOLS)):
+        unknown = [name for name in ranking[option] if name not in choices]
+        if unknown:
+            asked = f"ranking.{option}={list(ranking[option])}"
+            raise ValueError(f"{asked}: {unknown[0]} is unknown: choose {', '.join(choices)}")
+    top_k = tuple(ranking.top_k)
+    if not top_k or list(top_k) != sorted({k for k in top_k if isinstance(k, int) and k > 0}):
+        raise ValueError(f"ranking.top_k={list(top_k)} must be one or more whole numbers above 0, in ascending order")
+    queries: dict[str, dict[str, Queries]] = {}
+    notices = []
+    for part in ranking.parts:
+        wanted = parts == PARTS.index(part)
+        for protocol in ranking.protocols:
+            pooled = protocol == TEST_POOL
+            found = (
+                find_pool(corpus, wanted, top_k) if pooled else find_queries(corpus, wanted, ranking.window_days, top_k)
+            )
+            if len(found):
+                queries.setdefault(part, {})[protocol] = found
+            else:
+                which = "a duplicate in it for protocol=test_pool" if pooled else "an earlier duplicate"
+                notices.append(f"no report of part {part} has {which}: there is no ranking")
+    return queries, notices
 
 
 def build(
@@ -80,13 +103,16 @@ def build(
     quieten()
     corpus, report_parts, known, pairs, queries = read_material(cfg, console)
     fusion, loss, batches = instantiate(cfg.fusion), instantiate(cfg.loss), instantiate(cfg.batches)
-    _check_batches(cfg, batches, report_parts)
+    _check_training(cfg, batches, loss, report_parts)
     encoder, tokenizer = instantiate(cfg.encoder)
     branch = None
     if cfg.graph.rule is not None and fusion.uses_graph:
         graph = _graph(cfg, corpus, report_parts == TRAIN, (encoder, tokenizer))
         branch = GraphBranch(graph, len(corpus), cfg.encoder.dim, cfg.graph.features)
-    texts = instantiate(cfg.text)(corpus.reports)
+    text: Text = instantiate(cfg.text)
+    texts = text(corpus.reports, tokenizer, cfg.encoder.max_tokens)
+    for notice in getattr(text, "notices_", ()):
+        console.print(f"{corpus.name}: {notice}", markup=False, highlight=False)
     tokens = cached_tokens(texts, tokenizer, cfg.encoder.max_tokens, cfg.cache_dir)
     adjacency = branch.adjacency if branch else None
     data = DuplicateDataModule(corpus, tokens, report_parts, pairs, adjacency, batches, queries=queries, known=known)
@@ -98,9 +124,15 @@ def build(
     return data, DuplicateSystem(encoder, branch, fusion, loss, **cfg.optimizer, seed=cfg.seed)
 
 
-def _check_batches(cfg: DictConfig, batches: Batches, parts: np.ndarray) -> None:
-    if isinstance(batches, Groups) and (parts == TRAIN).all():
-        raise ValueError("pairs=grouped needs reports outside training: not split=pair")
+def _check_training(cfg: DictConfig, batches: Batches, loss: Any, parts: np.ndarray) -> None:
+    """Refuses what could only fail in the first step, and what would show test pairs to training."""
+    whole = [
+        name for name, reads in (("pairs", isinstance(batches, Groups)), ("loss", loss.func in READ_GROUPS)) if reads
+    ]
+    if whole and (parts == TRAIN).all():
+        raise ValueError(f"{' and '.join(whole)} read duplicate groups whole, test pairs too: not with split=pair")
+    if cfg.loss.get("temperature", 1) <= 0:
+        raise ValueError(f"loss.temperature={cfg.loss.temperature} must be above 0")
     if cfg.chunk_tokens is not None and cfg.chunk_tokens < 1:
         raise ValueError(f"chunk_tokens={cfg.chunk_tokens} must be 1 or more")
 

@@ -1,6 +1,7 @@
 """What happens beside training: the table of epochs, early stopping, checkpoints."""
 
 import time
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,6 @@ import pytorch_lightning as pl
 from pytorch_lightning.callbacks import Callback, Checkpoint, EarlyStopping, ModelCheckpoint
 
 from gedbd.data.datamodule import Batch
-from gedbd.evaluation import ranking
 from gedbd.evaluation.pairwise import METRICS
 
 
@@ -79,7 +79,14 @@ def training_callbacks(folder: Path, monitor: str, patience: int) -> list[Callba
 
 def direction(monitor: str) -> str:
     """Whether the best value of a logged metric is its smallest (``min``) or its largest (``max``)."""
-    names = [f"val/{name}" for name in ("loss", *METRICS, *ranking.METRICS)]
-    if monitor not in names:
-        raise ValueError(f"monitor={monitor} is not logged: choose one of {', '.join(names)}")
     return "min" if monitor == "val/loss" else "max"
+
+
+def check_monitor(monitor: str, ranked: Sequence[str]) -> None:
+    """Raises ValueError if a metric is not logged; ``ranked`` are those of the validation queries."""
+    names = [f"val/{name}" for name in ("loss", *METRICS, *ranked)]
+    if monitor not in names:
+        raise ValueError(
+            f"monitor={monitor} is not logged: choose one of {', '.join(names)}; for more, see protocol=,"
+            " ranking.top_k, ranking.parts and the split"
+        )

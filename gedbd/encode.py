@@ -34,7 +34,8 @@ def main(cfg: DictConfig) -> None:
         console.print(f"{corpus.name}: {notice}", markup=False, highlight=False)
     started = time.perf_counter()
     reader = encoder, tokenizer, cfg.encoder.max_tokens, cfg.cache_dir, engine
-    vectors = report_vectors(instantiate(cfg.text)(corpus.reports), *reader, projected=weights is not None)
+    texts = instantiate(cfg.text)(corpus.reports, tokenizer, cfg.encoder.max_tokens)
+    vectors = report_vectors(texts, *reader, projected=weights is not None)
     seconds = time.perf_counter() - started
     save_vectors(out, corpus.reports["issue_id"], vectors)
     console.print(

@@ -1,9 +1,9 @@
 """Losses: functions of tensors, with no model inside.
 
 All take the distinct reports of a step: ``z (U, D)`` unit rows, ``group (U,)`` as far as it is known,
-``edge_label_index (2, P)`` pairs of rows of ``z`` and ``edge_label (P,)``, 1 duplicate, 0 not. A loss reads the pairs or
-the groups. Those that read groups take every two reports of a step into account, so a large step has more negatives;
-with several devices, each has its own.
+``edge_label_index (2, P)`` pairs of rows of ``z`` and ``edge_label (P,)``, 1 duplicate, 0 not. A loss reads either the
+pairs or the groups. Those that read groups take every two reports of a step into account, so a large step has more
+negatives; with several devices, each has its own.
 """
 
 from collections.abc import Iterator
@@ -32,7 +32,7 @@ def cosine_embedding(z: Tensor, group: Tensor, edge_label_index: Tensor, edge_la
 def supervised_contrastive(
     z: Tensor, group: Tensor, edge_label_index: Tensor, edge_label: Tensor, temperature: float
 ) -> Tensor:
-    """Mean over reports i that have group-mates P(i) of -1/|P(i)| sum over p of log(e^(s_ip/t) / sum over a of e^(s_ia/t)).
+    """Mean over reports i with group-mates P(i) of -1/|P(i)| sum over p of log(e^(s_ip/t) / sum over a of e^(s_ia/t)).
 
     a runs over all other reports, group-mates too; s is the cosine. Khosla et al., "Supervised Contrastive Learning",
     2020, its equation 2. Without any group-mates it is 0.
@@ -81,7 +81,7 @@ READ_GROUPS = (supervised_contrastive, multiple_negatives)
 def _blocks(z: Tensor, group: Tensor, temperature: float) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
     """For some rows at a time: similarities over temperature, who is a group-mate, who is of the group, all (B, U)."""
     every = torch.arange(len(z), device=z.device)
-    for rows in every.split(BLOCK):
+    for rows in torch.split(every, BLOCK):
         with torch.autocast(z.device.type, enabled=False):  # divided by t, bfloat16's rounding would count
             logits = z[rows] @ z.T / temperature
         same = group[rows, None] == group

@@ -33,8 +33,8 @@ class Outcome:
         part: That part.
         methods: Column of each method's scores; the first method is the run's own.
         threshold: From which score on the run calls a pair duplicate.
-        queries: What was ranked of the part, if anything was.
-        rankings: By method.
+        queries: What was ranked of the part, by protocol.
+        rankings: By protocol and method.
         atlas: A 2-D map of reports with ids and titles, if there are vectors.
     """
 
@@ -45,8 +45,8 @@ class Outcome:
     part: str
     methods: Mapping[str, str]
     threshold: float
-    queries: Queries | None = None
-    rankings: Mapping[str, Ranking] = field(default_factory=dict)
+    queries: Mapping[str, Queries] = field(default_factory=dict)
+    rankings: Mapping[str, Mapping[str, Ranking]] = field(default_factory=dict)
     atlas: pd.DataFrame | None = None
 
 
@@ -56,14 +56,12 @@ def trained_outcome(data: DuplicateDataModule, system: DuplicateSystem) -> Outco
     predictions = name_reports(pd.concat(system.scores.values()), data.corpus, "earlier", "later")
     assert system.embedded is not None
     assert data.frozen is not None
-    queries, rankings = data.queries.get(part), {}
-    if queries is not None:
-        frozen = rank(queries, spread(*data.frozen, len(data.corpus)))
-        by_column = system.rankings[part] | {"score_frozen": frozen}
-        rankings = {name: by_column[column] for name, column in methods.items()}
-    tested = (
-        np.isin(np.arange(len(data.parts)), system.embedded[0]) if queries is None else data.parts == PARTS.index(part)
-    )
+    queries, frozen, rankings = data.queries.get(part, {}), spread(*data.frozen, len(data.corpus)), {}
+    for protocol, asked in queries.items():
+        by_column = system.rankings[part][protocol] | {"score_frozen": rank(asked, frozen)}
+        rankings[protocol] = {name: by_column[column] for name, column in methods.items()}
+    everything = np.arange(len(data.parts))
+    tested = data.parts == PARTS.index(part) if queries else np.isin(everything, system.embedded[0])
     atlas = map_reports(*system.embedded, data.corpus.group, tested, system.seed)
     reports = data.corpus.reports.iloc[atlas.pop("row")]
     atlas = atlas.assign(issue_id=reports["issue_id"].to_numpy(), title=reports["title"].to_numpy())
@@ -85,8 +83,8 @@ def baseline_outcome(baseline: Baseline, name: str, material: Material, part: st
     if threshold is None:
         scores = val["score"].to_numpy()
         threshold = best_threshold(scores, val["label"].to_numpy(), score_grid(scores))
-    queries = material.queries.get(part)
-    rankings = {name: rank(queries, baseline)} if queries is not None else {}
+    queries = material.queries.get(part, {})
+    rankings = {protocol: {name: rank(asked, baseline)} for protocol, asked in queries.items()}
     return Outcome(corpus, material.parts, pairs, predictions, part, {name: "score"}, threshold, queries, rankings)
 
 

@@ -13,6 +13,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from gedbd.data.corpus import Corpus
+from gedbd.data.queries import EARLIER, TEST_POOL
 from gedbd.evaluation.figures import rank_curves, training_curves
 from gedbd.evaluation.leak import audit_leak, leak_warning
 from gedbd.evaluation.outputs import compare_methods, compare_rankings, draw_figures, example_pairs
@@ -20,6 +21,7 @@ from gedbd.evaluation.trec import write_qrels, write_run
 from gedbd.outcome import Outcome
 
 LONGEST_WHOLE = 26
+ENDING = {EARLIER: "", TEST_POOL: f"_{TEST_POOL}"}  # of the names of tables, figures and files
 SHOWN_RANKING = ("method", "rr@1", "rr@10", "rr@10_low", "rr@10_high", "rr@100", "mrr", "mrr_low", "mrr_high")
 SAVED = (
     "issue_id_1",
@@ -46,9 +48,11 @@ def report(folder: Path, outcome: Outcome, console: Console, loggers: list[Logge
         "results": compare_methods(predictions, part, outcome.methods, outcome.threshold)
     }
     drawn = draw_figures(predictions, part, outcome.methods, outcome.threshold)
-    if outcome.rankings:
-        tables["ranking"] = compare_rankings(outcome.rankings, outcome.corpus.group)
-        drawn["rank_curves"] = rank_curves({name: value.queries for name, value in outcome.rankings.items()})
+    for protocol, rankings in outcome.rankings.items():
+        tables[f"ranking{ENDING[protocol]}"] = compare_rankings(rankings, outcome.corpus.group)
+        counted = "groups" if protocol == EARLIER else "reports of the pool"
+        curves = rank_curves({name: value.queries for name, value in rankings.items()}, counted)
+        drawn[f"rank_curves{ENDING[protocol]}"] = curves
     if (folder / "metrics.csv").exists():
         drawn["training_curves"] = training_curves(pd.read_csv(folder / "metrics.csv"))
     tables["examples"] = example_pairs(predictions, part)
@@ -76,18 +80,21 @@ def _ids(corpus: Corpus) -> np.ndarray:
 
 def _write_rankings(folder: Path, outcome: Outcome) -> None:
     """Writes ``queries.parquet`` and the TREC files, where there was something to rank."""
-    if outcome.queries is None:
+    if not outcome.queries:
         return
     ids, part, frames = _ids(outcome.corpus), outcome.part, []
     issue_id = outcome.corpus.reports["issue_id"]
     (folder / "trec").mkdir(exist_ok=True)
-    for name, ranking in outcome.rankings.items():
-        write_run(folder / "trec" / f"{part}.{'_'.join(name.split())}.run", ranking, issue_id, name)
-        table, row = ranking.queries, ranking.queries["query"].to_numpy()
-        named = {"method": name, "part": part, "issue_id": ids[row], "group": ids[outcome.corpus.group[row]]}
-        found = np.where(table["found"] >= 0, ids[table["found"]], "")
-        frames.append(table.drop(columns=["query", "found"]).assign(**named, found=found))
-    write_qrels(folder / "trec" / f"{part}.qrels", outcome.queries, issue_id)
+    for protocol, rankings in outcome.rankings.items():
+        stem = f"{part}{ENDING[protocol]}"
+        write_qrels(folder / "trec" / f"{stem}.qrels", outcome.queries[protocol], issue_id)
+        for name, ranking in rankings.items():
+            write_run(folder / "trec" / f"{stem}.{'_'.join(name.split())}.run", ranking, issue_id, name)
+            table, row = ranking.queries, ranking.queries["query"].to_numpy()
+            named = {"protocol": protocol, "method": name, "part": part}
+            named |= {"issue_id": ids[row], "group": ids[outcome.corpus.group[row]]}
+            found = np.where(table["found"] >= 0, ids[table["found"]], "")
+            frames.append(table.drop(columns=["query", "found"]).assign(**named, found=found))
     pd.concat(frames, ignore_index=True).to_parquet(folder / "queries.parquet", index=False)
 
 
@@ -102,10 +109,12 @@ def _show(
     title = f"{outcome.corpus.name}, {outcome.part}"
     pairs = f"{title}: {chosen.sum()} duplicate and {(chosen == 0).sum()} other pairs"
     console.print(as_table(with_intervals(tables["results"]), pairs))
-    if "ranking" in tables:
-        ranking = tables["ranking"]
-        ceiling = f"{title}: {ranking['queries'][0]} queries, {ranking['reachable'][0]:.1%} of them can be found"
-        console.print(as_table(with_intervals(ranking[list(SHOWN_RANKING)]), ceiling))
+    for protocol, queries in outcome.queries.items():
+        ranking = tables[f"ranking{ENDING[protocol]}"]
+        against = "all earlier reports" if queries.pool is None else f"the {len(queries.pool):,} of this part"
+        ceiling = f"{title}: {len(queries)} queries against {against}, {ranking['reachable'][0]:.1%} can be found"
+        shown = ranking[[name for name in SHOWN_RANKING if name in ranking]]
+        console.print(as_table(with_intervals(shown), ceiling))
     console.print(as_table(tables["examples"], "example pairs"))
     values = [str(value) if isinstance(value, int) else f"{value:.3f}" for value in audit.values()]
     audited = pd.DataFrame({"": [name.replace("_", " ") for name in audit], "value": values})

@@ -9,20 +9,19 @@ from omegaconf import DictConfig, OmegaConf
 from rich.console import Console
 
 from gedbd.build import build
-from gedbd.callbacks import direction, training_callbacks
+from gedbd.callbacks import check_monitor, direction, training_callbacks
 from gedbd.checkpoint import save_run
+from gedbd.evaluation.ranking import metric_names
 from gedbd.outcome import trained_outcome
 from gedbd.results import report
-
-RANKED = ("val/rr@", "val/mrr", "val/map")
 
 
 def train_once(cfg: DictConfig, folder: Path, console: Console) -> float:
     """Trains as configured, in a folder of its own; returns the best checkpoint's validation F1."""
+    check_monitor(cfg.monitor, metric_names(cfg.ranking.top_k, cfg.ranking.protocols))
     callbacks = training_callbacks(folder, cfg.monitor, cfg.patience)
     data, system = build(cfg, console)
-    if cfg.monitor.startswith(RANKED) and "val" not in data.queries:
-        raise ValueError(f"monitor={cfg.monitor}, but validation is not ranked: see ranking.parts and the split")
+    check_monitor(cfg.monitor, metric_names(cfg.ranking.top_k, tuple(data.queries.get("val", {}))))
     trainer: pl.Trainer = instantiate(
         cfg.trainer,
         logger=instantiate(cfg.logger) or False,

@@ -49,7 +49,7 @@ class DuplicateDataModule(pl.LightningDataModule):
         pairs: The table that ``PairSampler.sample`` makes.
         graph: The graph over all reports, or None.
         batches: How training pairs are dealt into batches.
-        queries: What is ranked in each part; the other parts have pairs only.
+        queries: What is ranked in each part, by protocol; the other parts have pairs only.
         known: ``(N,)`` groups that training may know, if not all.
 
     Attributes:
@@ -66,14 +66,14 @@ class DuplicateDataModule(pl.LightningDataModule):
         pairs: pd.DataFrame,
         graph: nn.Module | None,
         batches: Batches,
-        queries: Mapping[str, Queries] | None = None,
+        queries: Mapping[str, Mapping[str, Queries]] | None = None,
         known: np.ndarray | None = None,
     ) -> None:
         super().__init__()
         self.corpus, self.tokens, self.parts, self.graph = corpus, tokens, parts, graph
         self.pairs = pairs
         self.batches = batches
-        self.queries = dict(queries or {})
+        self.queries = {part: dict(found) for part, found in (queries or {}).items()}
         self.known = corpus.group if known is None else known
         self.frozen: tuple[np.ndarray, np.ndarray] | None = None
         self.vectors: np.ndarray | None = None
@@ -135,7 +135,7 @@ class DuplicateDataModule(pl.LightningDataModule):
     def needed(self, *parts: str) -> np.ndarray:
         """Rows that some parts' evaluation reads: reports of their pairs, their queries and all before the last."""
         named = self.pairs.loc[self.pairs["part"].isin(parts), ["earlier", "later"]].to_numpy()
-        last = max((int(self.queries[part].rows[-1]) for part in parts if part in self.queries), default=-1)
+        last = max((queries.last for part in parts for queries in self.queries.get(part, {}).values()), default=-1)
         return np.union1d(named, np.arange(last + 1))
 
     def _rows_of(self, *parts: str) -> DataLoader[Batch]:

@@ -23,17 +23,29 @@ def field_codes(reports: pd.DataFrame, field: str) -> np.ndarray:
         ValueError: If the field is another.
     """
     check_field(field)
-    values = products(reports) if field == "product" else reports[field].str.strip().str.lower()
+    values = (products(reports) if field == "product" else reports[field]).str.strip().str.lower()
     codes, _ = pd.factorize(values.where(values != ""))
     return np.asarray(codes)
 
 
 def products(reports: pd.DataFrame) -> pd.Series:
-    """The product of each report in lower case.
+    """The product of each report, empty if unknown.
 
     Where its column is empty: what the component names before a slash, or the project of an id such as HDFS-12.
     """
-    before_slash = reports["component"].str.extract(r"^\s*([^/\s][^/]*)/", expand=False)
+    named, (before_slash, _) = reports["product"].str.strip(), _parts_of(reports["component"])
     project = reports["issue_id"].str.extract(r"^([A-Za-z][A-Za-z0-9_]*)-\d+$", expand=False)
-    named = reports["product"].str.strip()
-    return named.where(named != "", before_slash.fillna(project).fillna("")).str.strip().str.lower()
+    return named.where(named != "", before_slash.where(before_slash != "", project).fillna("")).str.strip()
+
+
+def components(reports: pd.DataFrame) -> pd.Series:
+    """The component of each report, without a product that it names before a slash."""
+    _, after_slash = _parts_of(reports["component"])
+    own = (reports["product"].str.strip() != "") | (after_slash == "")
+    return reports["component"].where(own, after_slash).str.strip()
+
+
+def _parts_of(component: pd.Series) -> tuple[pd.Series, pd.Series]:
+    """What stands before and after the first slash; nothing without one."""
+    parts = component.str.extract(r"^\s*([^/\s][^/]*)/\s*(.*)$").fillna("")
+    return parts[0], parts[1]

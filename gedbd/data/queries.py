@@ -8,6 +8,9 @@ import pandas as pd
 from gedbd.data.corpus import Corpus
 
 LONGEST_WINDOW = 36_500
+TOP_K = (1, 5, 10, 20, 100)
+EARLIER, TEST_POOL = "earlier", "test_pool"
+PROTOCOLS = (EARLIER, TEST_POOL)
 
 
 @dataclass(frozen=True)
@@ -19,17 +22,23 @@ class Queries:
             under a lower id.
         start: ``(Q,)`` the first candidate filed within the window; 0 without a window.
         group: ``(N,)`` group of every report.
+        pool: If given, the rows that are candidates instead, whenever they were filed; ranks then count reports.
+        top_k: Ranks K at which metrics are asked for.
     """
 
     rows: np.ndarray
     start: np.ndarray
     group: np.ndarray
+    pool: np.ndarray | None = None
+    top_k: tuple[int, ...] = TOP_K
 
     def __len__(self) -> int:
         return len(self.rows)
 
     def candidates(self, place: int) -> np.ndarray:
         """Rows that the query at a place is ranked against: those of every group with a report in the window."""
+        if self.pool is not None:
+            return np.asarray(self.pool[self.pool != self.rows[place]])
         group = self.group[: self.rows[place]]
         if self.start[place] == 0:
             return np.arange(len(group))
@@ -37,14 +46,28 @@ class Queries:
         is_open[group[self.start[place] :]] = True
         return np.flatnonzero(is_open[group])
 
+    def relevant(self, place: int) -> np.ndarray:
+        """Rows of the query's group that could be candidates, in the window or not."""
+        row = self.rows[place]
+        others = np.arange(row) if self.pool is None else self.pool[self.pool != row]
+        return np.asarray(others[self.group[others] == self.group[row]])
 
-def find_queries(corpus: Corpus, wanted: np.ndarray, window_days: float | None = None) -> Queries:
+    @property
+    def last(self) -> int:
+        """The last row that is ranked or ranked against, -1 if there is none."""
+        return int(max(self.rows.max(initial=-1), -1 if self.pool is None else self.pool.max(initial=-1)))
+
+
+def find_queries(
+    corpus: Corpus, wanted: np.ndarray, window_days: float | None = None, top_k: tuple[int, ...] = TOP_K
+) -> Queries:
     """The queries among some reports.
 
     Args:
         corpus: The reports.
         wanted: ``(N,)`` bool, where to look for queries: the reports of one part.
         window_days: If given, only groups with a report filed within so many days before the query are candidates.
+        top_k: Ranks at which metrics are asked for.
 
     Raises:
         ValueError: If a window is asked for and there are no dates, or it shuts every query's group out.
@@ -60,13 +83,27 @@ def find_queries(corpus: Corpus, wanted: np.ndarray, window_days: float | None =
                 f"ranking.window_days={window_days} must be above 0 and at most {LONGEST_WINDOW}, or null for no window"
             )
         start = filed.searchsorted(filed[rows] - pd.Timedelta(days=window_days), side="left")
-    queries = Queries(rows, np.asarray(start), corpus.group)
+    queries = Queries(rows, np.asarray(start), corpus.group, top_k=top_k)
     if window_days is not None and len(queries) and not _reachable(queries).any():
         raise ValueError(
             f"ranking.window_days={window_days} shuts out the groups of all {len(queries)} queries of {corpus.name}:"
             " widen it"
         )
     return queries
+
+
+def find_pool(corpus: Corpus, wanted: np.ndarray, top_k: tuple[int, ...] = TOP_K) -> Queries:
+    """Some reports as queries and candidates of each other: those with a duplicate among them are the queries.
+
+    Args:
+        corpus: The reports.
+        wanted: ``(N,)`` bool, the pool: the reports of one part.
+        top_k: Ranks at which metrics are asked for.
+    """
+    pool = np.flatnonzero(wanted)
+    sizes = np.bincount(corpus.group[pool], minlength=len(corpus))
+    rows = pool[sizes[corpus.group[pool]] > 1]
+    return Queries(rows, np.zeros(len(rows), dtype=np.int64), corpus.group, pool, top_k)
 
 
 def _reachable(queries: Queries) -> np.ndarray:

@@ -1,5 +1,7 @@
 """Texts as token numbers, tokenised once and padded a batch at a time."""
 
+import re
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -10,6 +12,7 @@ from torch import Tensor
 from transformers import PreTrainedTokenizerBase
 
 CHUNK = 1000
+LAST_WORD = re.compile(r"\S+$")
 CHARACTERS_A_TOKEN = 16
 CACHE_SIZED, DEVICE_SIZED = 2048, 65_536
 
@@ -77,6 +80,50 @@ def tokenize(texts: list[str], tokenizer: PreTrainedTokenizerBase, max_tokens: i
         rows += _tokenize(texts[start : start + CHUNK], tokenizer, max_tokens)
     starts = np.concatenate([[0], np.cumsum([len(row) for row in rows])])
     return TokenTable(np.concatenate(rows), starts.astype(np.int64), int(tokenizer.pad_token_id))
+
+
+def cut_to_tokens(
+    texts: list[str], tokenizer: PreTrainedTokenizerBase, budgets: np.ndarray
+) -> tuple[list[str], np.ndarray]:
+    """Cuts texts to their first words, so that each has no more tokens than it may have.
+
+    A word is cut too where it is so long that the words before it would fill less than half.
+
+    Args:
+        texts: N texts.
+        tokenizer: The encoder's tokenizer; a fast one, which tells where each token lies.
+        budgets: ``(N,)`` tokens that each text may have, special tokens not counted.
+
+    Returns:
+        The texts, and the ``(N,)`` tokens that each of them has.
+    """
+    cut, counts = list(texts), np.zeros(len(texts), dtype=np.int64)
+    budgets = np.maximum(budgets, 0)
+    for start in range(0, len(texts), CHUNK):
+        rows = range(start, min(start + CHUNK, len(texts)))
+        heads = [_head(texts[row], (int(budgets[row]) + 1) * CHARACTERS_A_TOKEN) for row in rows]
+        most = int(budgets[start : start + CHUNK].max()) + 1
+        for row, ends in zip(rows, _token_ends(heads, tokenizer, most), strict=True):
+            if len(ends) <= budgets[row] and len(heads[row - start]) < len(texts[row]):
+                (ends,) = _token_ends([texts[row]], tokenizer, most)
+            cut[row], counts[row] = _first_words(texts[row], ends, int(budgets[row]))
+    return cut, counts
+
+
+def _token_ends(texts: list[str], tokenizer: PreTrainedTokenizerBase, most: int) -> list[list[int]]:
+    """For each text where its first tokens end, in characters."""
+    options = {"add_special_tokens": False, "truncation": True, "max_length": most, "return_offsets_mapping": True}
+    return [[end for _, end in offsets] for offsets in tokenizer(texts, **options)["offset_mapping"]]
+
+
+def _first_words(text: str, ends: list[int], budget: int) -> tuple[str, int]:
+    """The words that lie within the budget, and how many tokens they are."""
+    if len(ends) <= budget:
+        return text, len(ends)
+    last = ends[budget - 1] if budget else 0
+    kept = (text[:last] if text[last].isspace() else LAST_WORD.sub("", text[:last])).rstrip()
+    count = bisect_right(ends, len(kept))
+    return (kept, count) if count >= budget / 2 else (text[:last], budget)
 
 
 def _tokenize(texts: list[str], tokenizer: PreTrainedTokenizerBase, max_tokens: int) -> list[np.ndarray]:

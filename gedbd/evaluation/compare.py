@@ -5,8 +5,9 @@ from dataclasses import asdict
 
 import pandas as pd
 
+from gedbd.data.queries import PROTOCOLS
 from gedbd.evaluation.outputs import ALWAYS
-from gedbd.evaluation.ranking import METRICS, per_query
+from gedbd.evaluation.ranking import PREFIX, per_query
 from gedbd.evaluation.runs import Run
 from gedbd.evaluation.significance import Comparison, compare_f1, compare_means
 
@@ -34,9 +35,11 @@ def compare_runs(
     matched = _match(first, second)
     pairs = [_join(a, b, _verdicts(a, method), _verdicts(b, against_method)) for a, b in matched]
     rows = [_row("f1", pairs, _compare_pairs)]
-    if all(run.queries is not None for run in (*first, *second)):
-        ranks = [_join(a, b, _ranks(a, method), _ranks(b, against_method)) for a, b in matched]
-        rows += [_row(metric, ranks, _compare_queries(metric)) for metric in METRICS]
+    for protocol in PROTOCOLS:
+        if all(run.queries_of(protocol) is not None for run in (*first, *second)):
+            ranks = [_join(a, b, _ranks(a, method, protocol), _ranks(b, against_method, protocol)) for a, b in matched]
+            names = [name.removesuffix("_a") for name in map(str, ranks[0]) if name.endswith("_a")]
+            rows += [_row(PREFIX[protocol] + name, ranks, _compare_queries(name)) for name in names]
     return pd.DataFrame(rows)
 
 
@@ -60,11 +63,12 @@ def _verdicts(run: Run, method: str | None) -> pd.DataFrame:
     return pd.DataFrame(table[["issue_id_1", "issue_id_2", "label", "group"]]).assign(value=called)
 
 
-def _ranks(run: Run, method: str | None) -> pd.DataFrame:
+def _ranks(run: Run, method: str | None, protocol: str) -> pd.DataFrame:
     """Queries and their metrics under a method."""
+    queries = run.queries_of(protocol)
     assert run.ranking is not None
-    assert run.queries is not None
-    table = run.queries[run.queries["method"] == _row_of(run.ranking, method, run)["method"]].reset_index(drop=True)
+    assert queries is not None
+    table = queries[queries["method"] == _row_of(run.ranking, method, run)["method"]].reset_index(drop=True)
     return pd.DataFrame(table[["issue_id", "group"]]).join(per_query(table))
 
 

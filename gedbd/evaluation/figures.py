@@ -75,7 +75,7 @@ def precision_recall(scores: Mapping[str, np.ndarray], labels: np.ndarray) -> Fi
     return figure
 
 
-def rank_curves(queries: Mapping[str, pd.DataFrame]) -> Figure:
+def rank_curves(queries: Mapping[str, pd.DataFrame], counted: str = "groups") -> Figure:
     """Share of queries whose group is among the first k, over k, by method; the ceiling is what can be reached."""
     figure = Figure(figsize=SIZE)
     axis = figure.subplots(gridspec_kw=MARGINS)
@@ -85,7 +85,9 @@ def rank_curves(queries: Mapping[str, pd.DataFrame]) -> Figure:
         axis.step(k, [np.mean((rank > 0) & (rank <= top)) for top in k], where="post", color=colour, label=name)
     ceiling = float(next(iter(queries.values()))["reachable"].mean())
     axis.axhline(ceiling, color="black", linestyle=":", linewidth=1, label=f"ceiling {ceiling:.3f}")
-    axis.set(title="Duplicates found among the first k groups", xlabel="k", ylabel="RR@k", xscale="log", ylim=(0, 1.02))
+    axis.set(
+        title=f"Duplicates found among the first k {counted}", xlabel="k", ylabel="RR@k", xscale="log", ylim=(0, 1.02)
+    )
     axis.set_xticks([1, 5, 10, 20, 100], labels=["1", "5", "10", "20", "100"])
     axis.grid(alpha=0.25)
     axis.legend(frameon=False, loc="lower right")

@@ -71,8 +71,9 @@ def compare_rankings(rankings: Mapping[str, Ranking], group: np.ndarray) -> pd.D
         table = ranking.queries
         row = {"method": name, "queries": len(table), "reachable": float(table["reachable"].mean())}
         row |= ranking_metrics(table)
-        for metric in ("rr@10", "mrr"):
-            ends = mean_interval(per_query(table)[metric].to_numpy(), group[table["query"]])
+        values = per_query(table)
+        for metric in (name for name in ("rr@10", "mrr") if name in values):
+            ends = mean_interval(values[metric].to_numpy(), group[table["query"]])
             row |= dict(zip((f"{metric}_low", f"{metric}_high"), ends, strict=True))
         rows.append(row)
     return pd.DataFrame(rows)

@@ -3,18 +3,22 @@
 Protocol of "Duplicate Bug Report Detection: How Far Are We?" (TOSEM 2023): a query is a report whose group has an
 earlier report; its candidates are all reports filed before it, whatever their part of the split; candidates count by
 group; a query whose group lies outside the window is a miss.
+
+Beside it there is the protocol of "SBERT with Contrastive Learning + VLM Augmentation": the reports of the test part
+are queries and candidates of each other, counted one by one. It looks better, because a part of the tracker holds only
+a part of the wrong reports, and every other member of a group may be found, the later ones too.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
-from gedbd.data.queries import Queries
+from gedbd.data.queries import EARLIER, TEST_POOL, TOP_K, Queries
 
-TOP_K = (1, 5, 10, 20, 100)
-METRICS = (*(f"rr@{k}" for k in TOP_K), "mrr", "map")
+PREFIX = {EARLIER: "", TEST_POOL: "pool_"}
+PRECISION_AT = "average_precision@"
 DEPTH = 100
 BLOCK = 64
 
@@ -28,10 +32,11 @@ class Ranking:
 
     Attributes:
         queries: One row a query: ``query`` (row), ``reachable`` (its group is among the candidates), ``rank`` (distinct
-            groups met up to and including its own, 0 if never), ``average_precision`` over the single reports of its
-            group, ``found`` (the row of its group that was met first, -1 if none).
-        top: The best ``DEPTH`` groups of each query: ``query``, ``place`` (1 is best), ``candidate`` (the row of the
-            group that was met first), ``score``.
+            groups met up to and including its own, in a pool reports; 0 if never), ``average_precision`` over the
+            single reports of its group, ``found`` (the row of its group that was met first, -1 if none), and for each
+            K ``average_precision@K``: of the first K reports, over the K or fewer that could be found there.
+        top: The best ``DEPTH`` groups of each query, in a pool reports: ``query``, ``place`` (1 is best), ``candidate``
+            (the row of the group that was met first), ``score``.
     """
 
     queries: pd.DataFrame
@@ -40,6 +45,8 @@ class Ranking:
 
 def rank(queries: Queries, scorer: Scorer) -> Ranking:
     """Ranks the groups for every query by their best report; of equal scores the older report comes first.
+
+    In a pool every report is ranked for itself.
 
     Raises:
         ValueError: If a score is not a number.
@@ -52,31 +59,40 @@ def rank(queries: Queries, scorer: Scorer) -> Ranking:
             if np.isnan(scores[candidates]).any():
                 raise ValueError(f"the scores of the report in row {rows[offset]} are not all numbers")
             order = candidates[np.argsort(-scores[candidates], kind="stable")]
-            found.append(_found(order, queries.group, rows[offset]))
-            best = order[_first_of_each(queries.group[order])][:DEPTH]
+            unit = queries.group[order] if queries.pool is None else order
+            found.append(_found(order, unit, queries, rows[offset]))
+            best = order[_first_of_each(unit)][:DEPTH]
             places = np.arange(1, len(best) + 1)
             top.append(pd.DataFrame({"query": rows[offset], "place": places, "candidate": best, "score": scores[best]}))
     columns = ["query", "reachable", "rank", "average_precision", "found"]
+    columns += [f"{PRECISION_AT}{k}" for k in queries.top_k]
     empty = pd.DataFrame(np.empty((0, 4), dtype=np.int64), columns=["query", "place", "candidate", "score"])
     return Ranking(pd.DataFrame(found, columns=columns), pd.concat(top, ignore_index=True) if top else empty)
 
 
 def ranking_metrics(queries: pd.DataFrame) -> dict[str, float]:
-    """Means over queries: RR@k (hit rate: share of queries whose group is among the first k), MRR, MAP.
+    """Means over queries: RR@k (hit rate: share of queries whose group is among the first k), MRR, MAP, MAP@k.
 
     Args:
         queries: ``Ranking.queries``. A rank of 0 is a miss.
     """
-    values = per_query(queries)
-    return {name: float(values[name].mean()) for name in METRICS}
+    return {str(name): float(values.mean()) for name, values in per_query(queries).items()}
 
 
 def per_query(queries: pd.DataFrame) -> pd.DataFrame:
     """Every metric of every query, by name; ``ranking_metrics`` are their means."""
     position = queries["rank"].to_numpy(dtype=float)
     position[position == 0] = np.inf
-    values = {f"rr@{k}": (position <= k).astype(float) for k in TOP_K}
-    return pd.DataFrame({**values, "mrr": 1 / position, "map": queries["average_precision"].to_numpy()})
+    top_k = [int(name.removeprefix(PRECISION_AT)) for name in map(str, queries) if name.startswith(PRECISION_AT)]
+    values = {f"rr@{k}": (position <= k).astype(float) for k in top_k}
+    values |= {"mrr": 1 / position, "map": queries["average_precision"].to_numpy()}
+    return pd.DataFrame(values | {f"map@{k}": queries[f"{PRECISION_AT}{k}"].to_numpy() for k in top_k})
+
+
+def metric_names(top_k: Sequence[int] = TOP_K, protocols: Sequence[str] = (EARLIER,)) -> tuple[str, ...]:
+    """What ``ranking_metrics`` gives; the names of another protocol than the first begin with its prefix."""
+    names = (*(f"rr@{k}" for k in top_k), "mrr", "map", *(f"map@{k}" for k in top_k))
+    return tuple(PREFIX[protocol] + name for protocol in protocols for name in names)
 
 
 def vector_scorer(vectors: np.ndarray) -> Scorer:
@@ -84,13 +100,15 @@ def vector_scorer(vectors: np.ndarray) -> Scorer:
     return lambda rows: np.asarray(vectors[rows] @ vectors.T)
 
 
-def _found(order: np.ndarray, group: np.ndarray, query: int) -> tuple[int, bool, int, float, int]:
-    hits = np.flatnonzero(group[order] == group[query])
+def _found(order: np.ndarray, unit: np.ndarray, queries: Queries, query: int) -> tuple[float, ...]:
+    """A row of ``Ranking.queries``, from the candidates in order and what counts as one of them."""
+    hits = np.flatnonzero(queries.group[order] == queries.group[query])
     if not len(hits):
-        return query, False, 0, 0.0, -1
-    position = len(np.unique(group[order[: hits[0]]])) + 1
-    precision = float((np.arange(1, len(hits) + 1) / (hits + 1)).mean())
-    return query, True, position, precision, int(order[hits[0]])
+        return query, False, 0, 0.0, -1, *(0.0 for _ in queries.top_k)
+    position = len(np.unique(unit[: hits[0]])) + 1
+    precision = np.arange(1, len(hits) + 1) / (hits + 1)
+    at = [float(precision[hits < k].sum() / min(k, len(hits))) for k in queries.top_k]
+    return query, True, position, float(precision.mean()), int(order[hits[0]]), *at
 
 
 def _first_of_each(values: np.ndarray) -> np.ndarray:

@@ -40,14 +40,20 @@ class Run:
 
     @cached_property
     def ranking(self) -> pd.DataFrame | None:
-        """Metrics on queries, one row a method, if the run ranked."""
+        """Metrics on queries among all earlier reports, one row a method, if the run ranked."""
         return self._table("ranking.csv")
 
     @cached_property
     def queries(self) -> pd.DataFrame | None:
-        """Ranks of the single queries, if the run ranked."""
+        """Ranks of the single queries by every protocol, if the run ranked."""
         path = self.folder / "queries.parquet"
         return pd.read_parquet(path) if path.is_file() else None
+
+    def queries_of(self, protocol: str) -> pd.DataFrame | None:
+        """Ranks of the single queries by one protocol, if there are any."""
+        if self.queries is None or protocol not in set(self.queries["protocol"]):
+            return None
+        return self.queries[self.queries["protocol"] == protocol]
 
     @cached_property
     def epochs(self) -> pd.DataFrame | None:

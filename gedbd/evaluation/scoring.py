@@ -21,9 +21,7 @@ class Embedded(NamedTuple):
     z_text: Tensor
 
 
-def score_pairs(
-    reports: Embedded, pairs: pd.DataFrame, group: np.ndarray, loss: Loss
-) -> tuple[pd.DataFrame, Tensor]:
+def score_pairs(reports: Embedded, pairs: pd.DataFrame, group: np.ndarray, loss: Loss) -> tuple[pd.DataFrame, Tensor]:
     """Scores pairs of embedded reports.
 
     Args:
@@ -41,7 +39,7 @@ def score_pairs(
     index = places(reports.n_id, pairs[["earlier", "later"]].to_numpy().T)
     label = torch.from_numpy(pairs["label"].to_numpy(dtype=np.int64, copy=True)).to(index.device)
     scored = pairs.assign(score=cosine(reports.z, index), score_text=cosine(reports.z_text, index))
-    named, step_index = index.unique(return_inverse=True)
+    named, step_index = torch.unique(index, return_inverse=True)
     groups = torch.from_numpy(group[reports.n_id[named].cpu().numpy()]).to(index.device)
     return scored, loss(reports.z[named], groups, step_index, label)
 

@@ -3,7 +3,8 @@
 A run line is ``query Q0 report place score tag``: the best group's best report first, one line a group. The score is
 1 / place, since tools order equal scores in ways of their own. So a tool's success@k and reciprocal rank are RR@k and
 MRR here (down to rank 100). A qrels line is ``query 0 report 1`` for each
-earlier report of the query's group, in the window or not.
+earlier report of the query's group, in the window or not. In a pool, a line stands for a report, and the query's
+group-mates in the pool are relevant.
 """
 
 from pathlib import Path
@@ -33,9 +34,8 @@ def write_qrels(path: Path, queries: Queries, issue_id: pd.Series) -> None:
     """Writes the relevant reports of every query."""
     ids = _words(issue_id)
     lines = []
-    for row in queries.rows:
-        earlier = np.flatnonzero(queries.group[:row] == queries.group[row])
-        lines += [f"{ids[row]} 0 {ids[other]} 1\n" for other in earlier]
+    for place, row in enumerate(queries.rows):
+        lines += [f"{ids[row]} 0 {ids[other]} 1\n" for other in queries.relevant(place)]
     path.write_text("".join(lines))
 
 

@@ -12,7 +12,7 @@ from torch.optim.lr_scheduler import LambdaLR
 
 from gedbd.data.datamodule import Batch, DuplicateDataModule
 from gedbd.evaluation.pairwise import pairwise_metrics
-from gedbd.evaluation.ranking import Ranking, rank, ranking_metrics
+from gedbd.evaluation.ranking import PREFIX, Ranking, rank, ranking_metrics
 from gedbd.evaluation.scoring import Embedded, Loss, distinct, score_pairs, spread
 from gedbd.evaluation.threshold import best_threshold
 from gedbd.models.encoder import TextEncoder
@@ -59,7 +59,7 @@ class DuplicateSystem(pl.LightningModule):
         self.warmup_steps, self.fused, self.seed = warmup_steps, fused, seed
         self.register_buffer("threshold", torch.tensor(0.5))
         self.scores: dict[str, pd.DataFrame] = {}
-        self.rankings: dict[str, dict[str, Ranking]] = {}
+        self.rankings: dict[str, dict[str, dict[str, Ranking]]] = {}
         self.embedded: tuple[np.ndarray, np.ndarray] | None = None
         self._seen: list[tuple[Tensor, Tensor]] = []
         self._read: list[tuple[Tensor, Tensor]] = []
@@ -139,7 +139,8 @@ class DuplicateSystem(pl.LightningModule):
     def on_test_epoch_end(self) -> None:
         """Scores the parts asked for, ranks the last one and logs its metrics.
 
-        Keeps ``scores`` (a table of pairs a part), ``rankings`` (by part and score) and ``embedded`` (rows, vectors).
+        Keeps ``scores`` (a table of pairs a part), ``rankings`` (by part, protocol and score) and ``embedded`` (rows,
+        vectors).
         """
         reports = self._embed()
         self.scores, losses = self._score(reports, self._data.evaluated)
@@ -195,21 +196,26 @@ class DuplicateSystem(pl.LightningModule):
 
     def _score(self, reports: Embedded, parts: tuple[str, ...]) -> tuple[dict[str, pd.DataFrame], dict[str, Tensor]]:
         """Scored pairs of some parts, and their losses."""
-        scored = {part: score_pairs(reports, self._data.pairs_of(part), self._data.corpus.group, self.loss) for part in parts}
+        scored = {
+            part: score_pairs(reports, self._data.pairs_of(part), self._data.corpus.group, self.loss) for part in parts
+        }
         return {part: table for part, (table, _) in scored.items()}, {part: loss for part, (_, loss) in scored.items()}
 
     def _rank(self, reports: Embedded, part: str) -> dict[str, float]:
         """Ranks a part's queries, where they are to be ranked; while fitting, by the fused score alone."""
-        queries = self._data.queries.get(part)
-        if queries is None:
-            return {}
         both = self.branch is not None and self.trainer.state.fn == "test"
-        scorers = {"score": reports.z} | ({"score_text": reports.z_text} if both else {})
+        scored = {"score": reports.z} | ({"score_text": reports.z_text} if both else {})
+        rows, count = reports.n_id.cpu().numpy(), len(self._data.corpus)
+        scorers = {name: spread(rows, z.cpu().numpy(), count) for name, z in scored.items()}
         self.rankings[part] = {
-            name: rank(queries, spread(reports.n_id.cpu().numpy(), z.cpu().numpy(), len(self._data.corpus)))
-            for name, z in scorers.items()
+            protocol: {name: rank(queries, scorer) for name, scorer in scorers.items()}
+            for protocol, queries in self._data.queries.get(part, {}).items()
         }
-        return ranking_metrics(self.rankings[part]["score"].queries)
+        return {
+            PREFIX[protocol] + name: value
+            for protocol, rankings in self.rankings[part].items()
+            for name, value in ranking_metrics(rankings["score"].queries).items()
+        }
 
     def _log_metrics(self, prefix: str, values: dict[str, float]) -> None:
         self.log_dict({f"{prefix}/{name}": value for name, value in values.items()})

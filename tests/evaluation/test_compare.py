@@ -7,10 +7,10 @@ import pytest
 from omegaconf import OmegaConf
 from sklearn.metrics import f1_score
 
-from gedbd.data.queries import find_queries
+from gedbd.data.queries import TOP_K, find_queries
 from gedbd.evaluation.compare import compare_runs
 from gedbd.evaluation.outputs import compare_methods, compare_rankings
-from gedbd.evaluation.ranking import METRICS, rank
+from gedbd.evaluation.ranking import metric_names, rank
 from gedbd.evaluation.runs import Run, find_runs
 
 FUSED, TEXT = "text + graph", "text alone"
@@ -35,7 +35,9 @@ def ranks(method: str = FUSED, **rank_of: int) -> pd.DataFrame:
     """Queries by id with their rank; each is a group of its own."""
     table = pd.DataFrame({"issue_id": list(rank_of), "rank": list(rank_of.values())})
     precision = [0.5 / rank if rank else 0.0 for rank in rank_of.values()]
-    return table.assign(method=method, part="test", group="G-" + table["issue_id"], average_precision=precision)
+    at_k = {f"average_precision@{k}": precision for k in TOP_K}
+    named = {"protocol": "earlier", "method": method, "part": "test", "group": "G-" + table["issue_id"]}
+    return table.assign(**named, average_precision=precision, **at_k)
 
 
 def leave(
@@ -71,7 +73,7 @@ def test_one_run_against_another_worked_out_by_hand(pair_of_runs):
     table = compare_runs([pair_of_runs[0]], [pair_of_runs[1]])
     columns = ["first", "second", "difference", "p_value", "difference_low", "difference_high", "by_seed"]
     assert list(table) == ["metric", *columns]
-    assert table["metric"].tolist() == ["f1", *METRICS]
+    assert table["metric"].tolist() == ["f1", *metric_names()]
     table = table.set_index("metric")
     values = table[["first", "second", "difference"]]
     # the first calls 3 pairs duplicate, 2 of them rightly; the second calls 1, rightly; there are 3
@@ -184,9 +186,12 @@ def test_numbers_are_those_that_the_runs_report(make_corpus, tmp_path):
         ranking = rank(queries, lambda rows, scores=scores: scores[rows])
         ids = corpus.reports["issue_id"].to_numpy()
         named = {"issue_id": ids[queries.rows], "group": ids[corpus.group[queries.rows]], "method": FUSED}
+        named["protocol"] = "earlier"
         runs.append(leave(tmp_path / name, predictions, ranking.queries.assign(**named), thresholds=(0.55, 0.5)))
         pairs = compare_methods(predictions, "test", NAMES, 0.55).loc[0]
-        expected.append({"f1": pairs["f1"], **compare_rankings({FUSED: ranking}, corpus.group).loc[0, list(METRICS)]})
+        expected.append(
+            {"f1": pairs["f1"], **compare_rankings({FUSED: ranking}, corpus.group).loc[0, list(metric_names())]}
+        )
     table = compare_runs([runs[0]], [runs[1]]).set_index("metric")
     assert table["first"].to_dict() == pytest.approx(expected[0])
     assert table["second"].to_dict() == pytest.approx(expected[1])

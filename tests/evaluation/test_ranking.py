@@ -7,14 +7,13 @@ import torch
 from torch_geometric.metrics import LinkPredMAP, LinkPredMRR, LinkPredRecall
 
 from gedbd.data.corpus import Corpus
-from gedbd.data.queries import Queries, find_queries
+from gedbd.data.queries import TOP_K, Queries, find_pool, find_queries
 from gedbd.evaluation.ranking import (
     BLOCK,
     DEPTH,
-    METRICS,
-    TOP_K,
     Ranking,
     Scorer,
+    metric_names,
     per_query,
     rank,
     ranking_metrics,
@@ -72,12 +71,14 @@ def met_first_to_last(corpus: Corpus, days: np.ndarray, query: int, scores: np.n
 
 def slow_rank(group: np.ndarray, query: int, order: list) -> dict:
     met, hits, precisions, found = [], 0, [], -1
+    at_k = dict.fromkeys(TOP_K, 0.0)
     for position, row in enumerate(order, start=1):
         if group[row] not in met:
             met.append(group[row])
         if group[row] == group[query]:
             hits += 1
             precisions.append(hits / position)
+            at_k = {k: value + hits / position * (position <= k) for k, value in at_k.items()}
             found = row if hits == 1 else found
     reachable = group[query] in met
     return {
@@ -86,6 +87,7 @@ def slow_rank(group: np.ndarray, query: int, order: list) -> dict:
         "rank": met.index(group[query]) + 1 if reachable else 0,
         "average_precision": sum(precisions) / hits if hits else 0.0,
         "found": found,
+        **{f"average_precision@{k}": value / min(k, max(hits, 1)) for k, value in at_k.items()},
     }
 
 
@@ -109,6 +111,8 @@ def test_worked_out_by_hand(small, scores):
     assert ranking.queries["rank"].tolist() == [2, 3, 2]  # of row 5: rows 1 and 4 are one group
     assert ranking.queries["average_precision"].tolist() == pytest.approx([1 / 2, 1 / 3, (1 / 3 + 2 / 5) / 2])
     assert ranking.queries["found"].tolist() == [0, 1, 2]
+    assert ranking.queries["average_precision@1"].tolist() == [0, 0, 0]
+    assert ranking.queries["average_precision@5"].tolist() == ranking.queries["average_precision"].tolist()
     top = [tuple(line) for line in ranking.top[["query", "place", "candidate"]].to_numpy().tolist()]
     assert top == [(2, 1, 1), (2, 2, 0), (4, 1, 3), (4, 2, 0), (4, 3, 1), (5, 1, 1), (5, 2, 2), (5, 3, 3)]
     assert ranking.top["score"].tolist() == pytest.approx([0.3, 0, 0.6, 0.4, 0.4, 0.9, 0.5, 0.5])
@@ -116,12 +120,15 @@ def test_worked_out_by_hand(small, scores):
 
 def test_metrics_worked_out_by_hand():
     table = pd.DataFrame({"rank": [1, 3, 0, 12], "average_precision": [1.0, 0.5, 0.0, 0.25]})
+    table = table.assign(
+        **{"average_precision@5": [1.0, 0.25, 0.0, 0.0], "average_precision@20": [1.0, 0.5, 0.0, 0.25]}
+    )
     metrics = ranking_metrics(table)
     assert metrics == pytest.approx(
-        {"rr@1": 1 / 4, "rr@5": 2 / 4, "rr@10": 2 / 4, "rr@20": 3 / 4, "rr@100": 3 / 4}
-        | {"mrr": (1 + 1 / 3 + 1 / 12) / 4, "map": 1.75 / 4}
+        {"rr@5": 2 / 4, "rr@20": 3 / 4, "mrr": (1 + 1 / 3 + 1 / 12) / 4, "map": 1.75 / 4}
+        | {"map@5": 1.25 / 4, "map@20": 1.75 / 4}
     )
-    assert tuple(metrics) == METRICS
+    assert tuple(metrics) == metric_names((5, 20))
     single = per_query(table)
     assert single["rr@5"].tolist() == [1, 1, 0, 0]
     assert single["mrr"].tolist() == pytest.approx([1, 1 / 3, 0, 1 / 12])
@@ -223,7 +230,8 @@ def test_without_duplicates_there_is_nothing_to_rank(make_corpus, window):
     assert len(queries) == 0
     ranking = rank(queries, lambda rows: np.ones((len(rows), 5)))
     assert len(ranking.queries) == len(ranking.top) == 0
-    assert list(ranking.queries) == ["query", "reachable", "rank", "average_precision", "found"]
+    at_k = [f"average_precision@{k}" for k in TOP_K]
+    assert list(ranking.queries) == ["query", "reachable", "rank", "average_precision", "found", *at_k]
     assert list(ranking.top) == ["query", "place", "candidate", "score"]
 
 
@@ -273,9 +281,10 @@ def test_agrees_with_the_link_prediction_metrics_of_pyg(drawn, window):
     orders = [met_first_to_last(corpus, days, row, scores, window) for row in queries.rows.tolist()]
     reports = torch.tensor([order + [count] * (count - len(order)) for order in orders])
     relevant = [(place, row) for place, q in enumerate(queries.rows) for row in np.flatnonzero(group[:q] == group[q])]
-    metric = LinkPredMAP(count)
-    metric.update(reports, torch.tensor(relevant).T)
-    assert metrics["map"] == pytest.approx(float(metric.compute()), abs=1e-6)
+    for name, k in {"map": count, **{f"map@{k}": k for k in TOP_K}}.items():
+        metric = LinkPredMAP(k)
+        metric.update(reports[:, :k], torch.tensor(relevant).T)
+        assert metrics[name] == pytest.approx(float(metric.compute()), abs=1e-6)
 
 
 def test_scores_of_vectors_are_cosines():
@@ -285,3 +294,48 @@ def test_scores_of_vectors_are_cosines():
     assert scores.shape == (2, 9)
     assert scores[1, 5] == pytest.approx(sum(a * b for a, b in zip(vectors[2], vectors[5], strict=True)))
     assert scores[0, 8] == pytest.approx(1)
+
+
+# ---- the reports of one part against each other
+
+
+def test_a_pool_worked_out_by_hand(make_corpus):
+    """Rows 2 to 6 are the pool; rows 2, 4 and 6 are a group, whose oldest report lies before it, as does row 5's."""
+    corpus = make_corpus([0, 1, 0, 3, 0, 1, 0])
+    queries = find_pool(corpus, np.arange(7) >= 2, top_k=(1, 2))
+    assert queries.rows.tolist() == [2, 4, 6]
+    assert [queries.candidates(place).tolist() for place in range(3)] == [[3, 4, 5, 6], [2, 3, 5, 6], [2, 3, 4, 5]]
+    assert [queries.relevant(place).tolist() for place in range(3)] == [[4, 6], [2, 6], [2, 4]]
+    scores = np.zeros((7, 7))
+    scores[2, 3:] = 0.9, 0.8, 0.1, 0.7  # meets 3, 4, 6, 5
+    scores[4, [2, 3, 5, 6]] = 0.9, 0.1, 0.5, 0.2  # meets 2, 5, 6, 3
+    scores[6, 2:6] = 0.1, 0.2, 0.3, 0.4  # meets 5, 4, 3, 2
+    ranking = rank(queries, from_matrix(scores))
+    assert ranking.queries["rank"].tolist() == [2, 1, 2]
+    assert ranking.queries["found"].tolist() == [4, 2, 4]
+    assert ranking.queries["average_precision"].tolist() == pytest.approx([(1 / 2 + 2 / 3) / 2, (1 + 2 / 3) / 2, 0.5])
+    assert ranking.queries["average_precision@2"].tolist() == pytest.approx([1 / 4, 1 / 2, 1 / 4])
+    assert ranking.top["candidate"].tolist() == [3, 4, 6, 5, 2, 5, 6, 3, 5, 4, 3, 2]
+    metrics = ranking_metrics(ranking.queries)
+    assert metrics["rr@1"] == pytest.approx(1 / 3)
+    assert metrics["rr@2"] == 1
+    assert queries.last == 6
+
+
+def test_a_pool_counts_reports_and_agrees_with_pyg(drawn):
+    corpus, _, scores = drawn
+    pool = np.arange(len(corpus)) % 3 > 0
+    queries = find_pool(corpus, pool)
+    orders = [
+        sorted((row for row in np.flatnonzero(pool) if row != q), key=lambda row, q=q: (-scores[q, row], row))
+        for q in queries.rows
+    ]
+    relevant = [(place, row) for place in range(len(queries)) for row in queries.relevant(place)]
+    metrics = ranking_metrics(rank(queries, from_matrix(scores)).queries)
+    for name, metric in {"map@10": LinkPredMAP(10), "mrr": LinkPredMRR(len(corpus))}.items():
+        metric.update(torch.tensor(np.array(orders)), torch.tensor(np.array(relevant)).T)
+        assert metrics[name] == pytest.approx(float(metric.compute()), abs=1e-6)
+
+
+def test_a_pool_without_duplicates_has_no_queries(make_corpus):
+    assert len(find_pool(make_corpus([0, 0, 2, 3]), np.arange(4) > 0)) == 0

@@ -1,6 +1,5 @@
 """The text encoder as it stands: untrained, or as a run has left it."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -8,6 +7,7 @@ import pandas as pd
 from transformers import PreTrainedTokenizerBase
 
 from gedbd.data.corpus import Corpus
+from gedbd.data.text import Text
 from gedbd.models.encoder import TextEncoder, load_weights
 from gedbd.models.engine import Engine
 from gedbd.models.frozen import report_vectors
@@ -28,7 +28,7 @@ class Frozen:
     def __init__(
         self,
         encoder: tuple[TextEncoder, PreTrainedTokenizerBase],
-        text: Callable[[pd.DataFrame], list[str]],
+        text: Text,
         max_tokens: int,
         cache_dir: str,
         checkpoint: str | Path | None = None,
@@ -42,7 +42,7 @@ class Frozen:
         """Encodes all reports."""
         if self.checkpoint is not None:
             load_weights(self.encoder, self.checkpoint)
-        texts = self.text(corpus.reports)
+        texts = self.text(corpus.reports, self.tokenizer, self.max_tokens)
         reader = self.encoder, self.tokenizer, self.max_tokens, self.cache_dir, self.engine
         self.vectors_ = report_vectors(texts, *reader, projected=self.checkpoint is not None)
 

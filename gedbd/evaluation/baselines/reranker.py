@@ -1,6 +1,5 @@
 """A second look at the first candidates: a cross-encoder over the top of another baseline's ranking."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +10,7 @@ from torch.nn.functional import cross_entropy
 from transformers import PreTrainedTokenizerBase
 
 from gedbd.data.corpus import Corpus
+from gedbd.data.text import Text
 from gedbd.evaluation.baselines import Baseline
 from gedbd.evaluation.baselines.fusion import learn_weights, standardise
 from gedbd.evaluation.baselines.lexical import MAX_CHARACTERS
@@ -46,7 +46,7 @@ class Reranker:
         self,
         first: Baseline,
         encoder: tuple[TextEncoder, PreTrainedTokenizerBase],
-        text: Callable[[pd.DataFrame], list[str]],
+        text: Text,
         max_tokens: int,
         depth: int = 100,
         negatives: int = 7,
@@ -58,6 +58,7 @@ class Reranker:
     ) -> None:
         self.first, self.text, self.depth, self.negatives = first, text, depth, negatives
         self.epochs, self.lr, self.batch_size, self.seed = epochs, lr, batch_size, seed
+        self.tokenizer, self.max_tokens = encoder[1], max_tokens
         if checkpoint is not None:
             load_weights(encoder[0], checkpoint)
         torch.manual_seed(seed)
@@ -67,7 +68,7 @@ class Reranker:
         """Fits the first baseline, trains the cross-encoder on its mistakes, and learns how to weigh both."""
         self.first.fit(corpus, train)
         reports = corpus.reports.assign(description=corpus.reports["description"].str[:MAX_CHARACTERS])
-        self.texts_ = self.text(reports)
+        self.texts_ = self.text(reports, self.tokenizer, self.max_tokens // 2)
         group = known_groups(train, len(corpus))
         queries = np.unique(train.loc[train["label"] == 1, "later"].to_numpy())
         held_out = max(1, round(HELD_OUT * len(queries)))

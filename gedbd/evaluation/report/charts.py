@@ -8,18 +8,19 @@ from matplotlib import colormaps
 from matplotlib.figure import Figure
 from sklearn.metrics import precision_recall_curve
 
+from gedbd.data.queries import EARLIER
 from gedbd.evaluation.figures import SIZE
 from gedbd.evaluation.report.settings import Setting
 
 COLOURS = [colormaps["tab10"](place) for place in range(10)]
 
 
-def rank_curves(settings: list[Setting]) -> Figure:
+def rank_curves(settings: list[Setting], protocol: str) -> Figure:
     """RR@k over k of every setting's own method, and of the first setting's rivals."""
     figure = Figure(figsize=(8, 4.6), layout="constrained")
     axis, k = figure.subplots(), np.arange(1, 101)
-    lines = [(setting.label, setting.ranks(setting.methods[0])) for setting in settings]
-    lines += [(f"{name} of {settings[0].label}", settings[0].ranks(name)) for name in settings[0].methods[1:]]
+    lines = [(setting.label, setting.ranks(setting.methods[0], protocol)) for setting in settings]
+    lines += [(f"{name} of {settings[0].label}", settings[0].ranks(name, protocol)) for name in settings[0].methods[1:]]
     for place, (label, table) in enumerate(lines):
         if table is not None and len(table):
             rank = table["rank"].to_numpy()
@@ -27,7 +28,10 @@ def rank_curves(settings: list[Setting]) -> Figure:
             axis.step(k, share, where="post", label=label, **_style(place))
     ceiling = np.mean([table["reachable"].mean() for _, table in lines if table is not None and len(table)])
     axis.axhline(float(ceiling), color="black", linestyle=":", linewidth=1)
-    axis.set(title="Duplicates found among the first k groups", xlabel="k", ylabel="RR@k", xscale="log", ylim=(0, 1.02))
+    counted = "groups" if protocol == EARLIER else "reports of the pool"
+    axis.set(
+        title=f"Duplicates found among the first k {counted}", xlabel="k", ylabel="RR@k", xscale="log", ylim=(0, 1.02)
+    )
     axis.set_xticks([1, 5, 10, 20, 100], labels=["1", "5", "10", "20", "100"])
     return _with_legend(figure)
 

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 
 from gedbd.evaluation.report.section import Section
 
-BEST = ("f1", "average precision", "rr@1", "rr@5", "rr@10", "rr@20", "rr@100", "mrr", "map")
+BEST = ("f1", "average precision", "rr@1", "rr@5", "rr@10", "rr@20", "rr@100", "mrr", "map", "map@10")
 DPI = 110
 
 
@@ -97,7 +97,8 @@ def show(table: pd.DataFrame) -> Shown:
 
 def _cells(table: pd.DataFrame, name: str) -> list[Cell]:
     values = table[name]
-    highest = values.max() if name.replace("_", " ") in BEST and len(values) > 1 else np.nan
+    to_win = name.replace("_", " ").removeprefix("pool ") in BEST
+    highest = values.max() if to_win and len(values) > 1 else np.nan
     cells = []
     for place, value in enumerate(values):
         text = f"{value:.3f}" if isinstance(value, float) else str(value)

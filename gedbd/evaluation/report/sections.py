@@ -5,14 +5,29 @@ from typing import Any
 
 import pandas as pd
 
+from gedbd.data.queries import EARLIER, PROTOCOLS, TEST_POOL
 from gedbd.evaluation.leak import leak_warning
 from gedbd.evaluation.report import charts
+from gedbd.evaluation.report.configurations import configurations
 from gedbd.evaluation.report.scarcity import scarcity
 from gedbd.evaluation.report.section import Section, pick
 from gedbd.evaluation.report.settings import Setting
 
 SWEPT = ("fusion.lambda_text", "loss.margin", "graph.pca_dim", "encoder.dim")
 MOST = 24
+RANKED = {
+    EARLIER: (
+        "Ranking",
+        "Each of {count} test reports with an earlier duplicate is ranked against all reports filed before it; ranks"
+        " count duplicate groups. {reachable:.1%} of them can be found.",
+    ),
+    TEST_POOL: (
+        "Ranking in the test pool",
+        "Each of {count} test reports with a duplicate in the test part is ranked against the other reports of that"
+        " part, earlier and later ones; ranks count reports. So there are fewer wrong reports, and more right ones,"
+        " than a triager meets.",
+    ),
+}
 
 
 def make_sections(settings: list[Setting]) -> list[Section]:
@@ -22,7 +37,8 @@ def make_sections(settings: list[Setting]) -> list[Section]:
         by_corpus.setdefault(setting.corpus, []).append(setting)
     made = [
         _leak(settings),
-        *(_ranking(corpus, mine) for corpus, mine in by_corpus.items()),
+        *(_ranking(corpus, mine, protocol) for corpus, mine in by_corpus.items() for protocol in PROTOCOLS),
+        *(configurations(corpus, mine) for corpus, mine in by_corpus.items()),
         *(_pairs(corpus, mine) for corpus, mine in by_corpus.items()),
         *(scarcity(corpus, mine) for corpus, mine in by_corpus.items()),
         *(_sensitivity(corpus, mine) for corpus, mine in by_corpus.items()),
@@ -52,20 +68,29 @@ def _leak(settings: list[Setting]) -> Section:
     return Section("Leak audit", text.strip(), [pd.DataFrame(rows)])
 
 
-def _ranking(corpus: str, settings: list[Setting]) -> Section | None:
-    ranked = [setting for setting in settings if setting.rank_metrics(setting.methods[0]) is not None]
+def _ranking(corpus: str, settings: list[Setting], protocol: str) -> Section | None:
+    ranked = [setting for setting in settings if setting.rank_metrics(setting.methods[0], protocol) is not None]
     if not ranked:
         return None
-    queries = ranked[0].ranks(ranked[0].methods[0])
+    queries = ranked[0].ranks(ranked[0].methods[0], protocol)
     assert queries is not None
-    text = (
-        f"Each of {queries['issue_id'].nunique()} test reports with an earlier duplicate is ranked against all reports"
-        f" filed before it; ranks count duplicate groups. {queries['reachable'].mean():.1%} of them can be found."
-        " Intervals (95%) are bootstrapped over duplicate groups."
+    title, text = RANKED[protocol]
+    text = text.format(count=queries["issue_id"].nunique(), reachable=queries["reachable"].mean())
+    text += " Intervals (95%) are bootstrapped over duplicate groups."
+
+    def metrics(setting: Setting, method: str) -> dict[str, float]:
+        values = setting.rank_metrics(method, protocol) or {}
+        at_k = [name for name in values if name.startswith("rr@")]
+        return pick(values, (*at_k, "mrr", "mrr_low", "mrr_high", "map", "map@10", "map@10_low", "map@10_high"))
+
+    table = _methods(ranked, metrics)
+    curves = charts.rank_curves(ranked[:MOST], protocol)
+    return Section(
+        f"{title}: {corpus}",
+        text,
+        [table],
+        [(f"rank_curves{'_pool' if protocol == TEST_POOL else ''}_{corpus}", "RR@k over k", curves)],
     )
-    table = _methods(ranked, lambda setting, method: pick(setting.rank_metrics(method) or {}, _RANKING))
-    figure = (f"rank_curves_{corpus}", "RR@k over k", charts.rank_curves(ranked[:MOST]))
-    return Section(f"Ranking: {corpus}", text, [table], [figure])
 
 
 def _pairs(corpus: str, settings: list[Setting]) -> Section:
@@ -181,7 +206,6 @@ def _settings(settings: list[Setting]) -> Section:
     return Section("Runs", text, [pd.DataFrame(rows)])
 
 
-_RANKING = ("rr@1", "rr@5", "rr@10", "rr@10_low", "rr@10_high", "rr@20", "rr@100", "mrr", "mrr_low", "mrr_high", "map")
 _PAIRS = ("threshold", "precision", "recall", "f1", "f1_low", "f1_high", "accuracy", "average_precision")
 
 

@@ -2,12 +2,14 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from omegaconf import OmegaConf
 
+from gedbd.data.queries import EARLIER
 from gedbd.evaluation.ranking import per_query
 from gedbd.evaluation.runs import Run
 from gedbd.evaluation.significance import f1_interval, mean_interval
@@ -48,21 +50,21 @@ class Setting:
         low, high = f1_interval(*self._verdicts(method))
         return values | {"f1_low": low, "f1_high": high}
 
-    def rank_metrics(self, method: str) -> dict[str, float] | None:
+    def rank_metrics(self, method: str, protocol: str = EARLIER) -> dict[str, float] | None:
         """Means over seeds of the metrics on queries, and intervals over queries; None if nothing was ranked."""
-        table = self.ranks(method)
+        table = self.ranks(method, protocol)
         if table is None:
             return None
         values = {name: float(table[name].mean()) for name in table.columns if name not in ("issue_id", "group")}
-        for name in ("rr@10", "mrr"):
+        for name in (name for name in ("rr@10", "mrr", "map@10") if name in table):
             mean = table.groupby(["issue_id", "group"])[name].mean().reset_index()
             ends = mean_interval(mean[name].to_numpy(), mean["group"].to_numpy())
             values |= dict(zip((f"{name}_low", f"{name}_high"), ends, strict=True))
         return values
 
-    def ranks(self, method: str) -> pd.DataFrame | None:
+    def ranks(self, method: str, protocol: str = EARLIER) -> pd.DataFrame | None:
         """Rank, reachability and metrics of every query and seed."""
-        tables = [run.queries for run in self.runs]
+        tables = [run.queries_of(protocol) for run in self.runs]
         if any(table is None for table in tables):
             return None
         every = pd.concat([table for table in tables if table is not None])
@@ -97,18 +99,18 @@ def group_settings(runs: Iterable[Run]) -> list[Setting]:
         key = repr(sorted(flat.items(), key=lambda item: item[0]))
         found.setdefault(key, []).append(run)
         options[key] = flat
+    kinds = {key: (mine[0].corpus, mine[0].is_baseline) for key, mine in found.items()}
     varied = {
-        corpus: _varied(
-            [options[key] for key, (run, *_) in found.items() if run.corpus == corpus and not run.is_baseline]
-        )
-        for corpus in {run.corpus for run, *_ in found.values()}
+        kind: [
+            name
+            for name in _varied([options[key] for key in found if kinds[key] == kind])
+            if not kind[1] or name.startswith("text.")
+        ]
+        for kind in set(kinds.values())
     }
     settings = []
     for key, mine in found.items():
-        names = [] if mine[0].is_baseline else varied[mine[0].corpus]
-        more = [
-            f"{name.removesuffix('._target_')}={_short(options[key][name])}" for name in names if name in options[key]
-        ]
+        more = [_told(name, options[key][name]) for name in varied[kinds[key]] if name in options[key]]
         label = ", ".join([mine[0].label, *more])
         settings.append(Setting(label, options[key], sorted(mine, key=lambda run: int(run.config.seed))))
     return settings
@@ -140,5 +142,8 @@ def _differs(name: str, options: list[dict[str, Any]]) -> bool:
     return len({repr(flat[name]) for flat in options if name in flat}) > 1
 
 
-def _short(value: Any) -> str:
-    return str(value).rsplit(".", 1)[-1] if isinstance(value, str) else str(value)
+def _told(name: str, value: Any) -> str:
+    """``graph.rule=knn``: of a target its last name, of a file its name."""
+    if name.endswith("._target_"):
+        return f"{name.removesuffix('._target_')}={str(value).rsplit('.', 1)[-1]}"
+    return f"{name}={Path(value).name if isinstance(value, str) else value}"

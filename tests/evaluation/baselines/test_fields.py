@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from gedbd.data.corpus import Corpus
-from gedbd.data.fields import field_codes, products
+from gedbd.data.fields import components, field_codes, products
 from gedbd.evaluation.baselines.fields import FieldAgreement, Recency
 
 NO_PAIRS = pd.DataFrame({"earlier": [], "later": [], "label": []}, dtype=np.int64)
@@ -94,7 +94,15 @@ def test_an_unknown_field_is_refused(make_corpus, field):
 )
 def test_the_product_stands_before_a_slash_or_in_the_id(make_corpus, component, issue_id, product):
     corpus = filled(make_corpus, component=[component, ""], issue_id=[issue_id, "1"])
-    assert products(corpus.reports).tolist() == [product, ""]
+    assert products(corpus.reports).str.lower().tolist() == [product, ""]
+
+
+def test_a_product_column_goes_before_all_else_and_a_component_loses_the_product_it_names(make_corpus):
+    corpus = filled(
+        make_corpus, component=["Core/Layout", " Core/Layout", "Layout", "Core/"], product=["Shell ", "", "", ""]
+    )
+    assert products(corpus.reports).tolist() == ["Shell", "Core", "", "Core"]
+    assert components(corpus.reports).tolist() == ["Core/Layout", "Layout", "Layout", "Core/"]
 
 
 def test_agreement_of_products(make_corpus):

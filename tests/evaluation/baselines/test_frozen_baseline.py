@@ -81,7 +81,7 @@ def test_the_untrained_encoder_is_not_projected(tiny, corpus, tmp_path):
 
 
 def test_texts_and_their_length_are_as_told(tiny, corpus, tmp_path):
-    titles = Frozen(tiny, lambda reports: reports["title"].tolist(), 16, str(tmp_path))
+    titles = Frozen(tiny, lambda reports, tokenizer, max_tokens: reports["title"].tolist(), 16, str(tmp_path))
     short = Frozen(tiny, title_description, 4, str(tmp_path))
     for baseline, texts, length in ((titles, TITLES, 16), (short, TEXTS, 4)):
         baseline.fit(corpus, NO_PAIRS)

@@ -1,0 +1,55 @@
+"""The part of a report about texts of fields, screenshots and training: the table of the second system."""
+
+from typing import Any
+
+import pandas as pd
+
+from gedbd.data.queries import EARLIER, TEST_POOL
+from gedbd.evaluation.outputs import FROZEN
+from gedbd.evaluation.report.section import Section, pick
+from gedbd.evaluation.report.settings import Setting
+
+TEXT = (
+    "Reports as marked text of their fields, with and without descriptions of their screenshots, read by the encoder as"
+    " it came and as it was trained. RR@10 and MRR among all earlier reports; those of the pool, and MAP@10, among the"
+    " test part's reports alone, as the field often publishes."
+)
+SHOWN = {EARLIER: ("rr@10", "mrr"), TEST_POOL: ("rr@10", "mrr", "map@10")}
+
+
+def configurations(corpus: str, settings: list[Setting]) -> Section | None:
+    """A row for each way to write and to read reports; None where no text has marked fields."""
+    marked = [setting for setting in settings if "text.captions" in setting.options]
+    rows = [_row(setting, setting.methods[0]) for setting in marked if _reads(setting)]
+    known = {row["screenshots"] for row in rows if row["training"] == "frozen"}
+    for setting in marked:
+        row = _row(setting, FROZEN) if FROZEN in setting.methods else {"screenshots": None}
+        if row["screenshots"] is not None and row["screenshots"] not in known:
+            known.add(row["screenshots"])
+            rows.insert(0, row)
+    if not rows or "rr@10" not in pd.DataFrame(rows):
+        return None
+    order = ("screenshots", "training")
+    table = pd.DataFrame(rows).sort_values(list(order), kind="stable", ignore_index=True)
+    return Section(f"Text, screenshots, training: {corpus}", TEXT, [table])
+
+
+def _reads(setting: Setting) -> bool:
+    """Whether it is the encoder that scores."""
+    return not setting.runs[0].is_baseline or setting.runs[0].config.name == "frozen"
+
+
+def _row(setting: Setting, method: str) -> dict[str, Any]:
+    graph = setting.options.get("graph.rule._target_") is not None and method != FROZEN
+    trained = method != FROZEN and not (setting.runs[0].is_baseline and not setting.runs[0].config.run)
+    row: dict[str, Any] = {
+        "screenshots": "no" if setting.options["text.captions"] is None else "yes",
+        "training": ("fine-tuned, graph" if graph else "fine-tuned") if trained else "frozen",
+        "seeds": len(setting.runs) if trained else 1,
+    }
+    for protocol, names in SHOWN.items():
+        values = setting.rank_metrics(method, protocol) or {}
+        names = tuple(f"{name}{end}" for name in names for end in ("", "_low", "_high"))
+        found = pick(values, names)
+        row |= {f"pool {name}" if protocol == TEST_POOL else name: value for name, value in found.items()}
+    return row
