@@ -19,8 +19,9 @@ def main(cfg: DictConfig) -> None:
     """Describes each distinct image that reports attach, once, and writes a table of captions by image name."""
     console, out = Console(soft_wrap=True, highlight=False, markup=False), Path(cfg.out)
     check_writable(out)
-    if cfg.batch_size < 1:
-        raise ValueError(f"batch_size={cfg.batch_size} must be 1 or more")
+    for setting in ("batch_size", "max_megapixels", "max_megabytes"):
+        if not cfg[setting] > 0:
+            raise ValueError(f"{setting}={cfg[setting]} must be above 0")
     corpus = instantiate(cfg.dataset)
     image_dir, owner, notices = images_in(corpus)
     for notice in (*corpus.notices, *notices):

@@ -50,13 +50,7 @@ def check_images(names: Iterable[str], image_dir: Path, max_megapixels: float, m
         image_dir: Folder of the images.
         max_megapixels: Images of more millions of pixels are too large.
         max_megabytes: So are files of more millions of bytes.
-
-    Raises:
-        ValueError: A limit is not above 0.
     """
-    for limit, value in (("max_megapixels", max_megapixels), ("max_megabytes", max_megabytes)):
-        if not value > 0:
-            raise ValueError(f"{limit}={value} must be above 0")
     distinct = list(dict.fromkeys(names))
     home = os.path.realpath(image_dir)
     shown = track(distinct, "look at images", disable=len(distinct) < SHOWN_FROM)

@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 from PIL import Image
+from safetensors import SafetensorError
 from transformers import (
     AutoConfig,
     AutoModelForImageTextToText,
@@ -86,13 +87,11 @@ def load_captioner(name: str, model: str, prompt: str, max_new_tokens: int) -> C
             f"captioner={name}: {model} needs a package that is missing ({_first_line(error)}):"
             " pip install 'gedbd[screenshots]'"
         ) from error
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, SafetensorError) as error:
         raise ValueError(
             f"captioner={name}: cannot load {model}: {_first_line(error)}. Without access to the hub, download it"
             " elsewhere and say captioner.model=<folder>."
         ) from error
-    if not hasattr(processor, "image_processor"):
-        raise ValueError(f"captioner={name}: {model} reads no images: name a model for {TASK}")
     return Captioner(found, processor, prompt, max_new_tokens)
 
 

@@ -146,9 +146,3 @@ def test_problems_are_counted_and_the_first_are_named(tmp_path):
         "images outside image_dir: 1, not described (first: ../b.png of report 1)",
     ]
     assert problem_notices([], {}) == []
-
-
-@pytest.mark.parametrize(("limit", "value"), [("max_megapixels", 0), ("max_megabytes", -1)])
-def test_limits_must_leave_something(tmp_path, limit, value):
-    with pytest.raises(ValueError, match=f"{limit}={value} must be above 0"):
-        problems(tmp_path, "a.png", **{limit: value})

@@ -96,6 +96,10 @@ def test_a_model_that_cannot_be_had_is_told(tmp_path, saved):
     ]:
         with pytest.raises(ValueError, match=message):
             load_captioner("smolvlm", str(model), "Describe.", 4)
+    weights = saved / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:1000])
+    with pytest.raises(ValueError, match=r"cannot load .*model: "):
+        load_captioner("smolvlm", str(saved), "Describe.", 4)
     (saved / "config.json").write_text('{"model_type": "bert"}')
     with pytest.raises(ValueError, match=r"cannot load .*model: "):
         load_captioner("smolvlm", str(saved), "Describe.", 4)
