@@ -1,0 +1,209 @@
+"""Captions of a corpus' screenshots through their door, as a user gets them."""
+
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from PIL import Image
+
+import gedbd.caption
+from gedbd.data.captions import read_captions
+from gedbd.data.images import check_images
+from gedbd.models.captioner import load_tiny_captioner
+from gedbd.models.described import describe, kept_captions
+from gedbd.models.tiny_vision import tiny_processor
+
+TINY = {"name": "tiny", "prompt": "Describe the screenshot.", "max_new_tokens": 8, "hidden": 32, "layers": 1, "seed": 0}
+KILLED = """
+import os, signal
+from pathlib import Path
+from gedbd.data.images import check_images
+from gedbd.models.captioner import load_tiny_captioner
+from gedbd.models.described import describe
+images = check_images(sorted(path.name for path in Path().glob("*.png")), Path(), 1, 1)
+batches = describe({image.sha256: image.path for image in images}, load_tiny_captioner(**%r), "cache", 3)
+next(batches), next(batches)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch):
+    """Runs the door in this process, in a folder of its own, on reports that attach what is given."""
+    monkeypatch.setenv("GEDBD_CACHE", "cache")
+    monkeypatch.chdir(tmp_path)
+
+    def through(attachments: list[str], *options: str) -> pd.DataFrame:
+        ids = [str(number) for number in range(1, len(attachments) + 1)]
+        reports = pd.DataFrame({"Issue_id": ids, "Title": "t", "Duplicated_issue": "", "Attachments": attachments})
+        reports.to_csv("tracker.csv", index=False)
+        needed = ["dataset=csv", "dataset.path=tracker.csv", "captioner=tiny", "out=captions.csv"]
+        monkeypatch.setattr(sys, "argv", ["gedbd", *needed, *options])
+        gedbd.caption.main()
+        return pd.read_csv("captions.csv", dtype=str, keep_default_na=False)
+
+    return through
+
+
+@pytest.fixture
+def pictures(tmp_path) -> list[str]:
+    """Ten different images beside the reports."""
+    names = [f"{number}.png" for number in range(10)]
+    for number, name in enumerate(names):
+        Image.radial_gradient("L").resize((20 + 9 * number, 40)).convert("RGB").save(tmp_path / name)
+    return names
+
+
+def stored() -> list[tuple[int, str, str]]:
+    """Row number in the order of writing, SHA-256 and caption of all that is kept."""
+    with closing(sqlite3.connect("cache/captions.sqlite")) as cache:
+        return list(cache.execute("SELECT rowid, sha256, caption FROM captions ORDER BY rowid"))
+
+
+def test_each_content_is_described_once_and_what_is_not_is_counted_and_named(run, pictures, tmp_path, capsys):
+    (tmp_path / "again.PNG").write_bytes((tmp_path / "0.png").read_bytes())
+    (tmp_path / "text.png").write_text("no image")
+    whole = (tmp_path / "9.png").read_bytes()
+    (tmp_path / "half.png").write_bytes(whole[: len(whole) // 2])
+    (tmp_path / "halves.png").write_bytes(whole[: len(whole) // 2])
+    Image.new("RGB", (600, 500)).save(tmp_path / "wide.png")
+    attached = ["0.png;half.png;trace.log", "1.png; again.PNG;0.png", "", "text.png;../x.png;wide.png;none.png;2.png"]
+    options = ["max_megapixels=0.2", "batch_size=2"]
+    found = run([*attached, "halves.png;none.png"], *options).set_index("image")
+    assert list(found.columns) == ["sha256", "caption", "status"]
+    assert found["status"].to_dict() == {
+        "0.png": "described",
+        "half.png": "broken",
+        "1.png": "described",
+        "again.PNG": "described",
+        "text.png": "broken",
+        "../x.png": "outside image_dir",
+        "wide.png": "too large",
+        "none.png": "missing",
+        "2.png": "described",
+        "halves.png": "broken",
+    }
+    assert ((found["caption"] != "") == (found["status"] == "described")).all()
+    assert found.loc["0.png", "caption"] == found.loc["again.PNG", "caption"]
+    captions = read_captions("captions.csv")
+    assert set(captions) == {"0.png", "1.png", "2.png", "again.PNG"}
+    assert len(stored()) == 3
+    told = capsys.readouterr().out
+    assert "images broken: 3, not described (first: half.png of report 1, text.png of report 4, halves.png" in told
+    assert "images missing: 1, not described (first: none.png of report 4)" in told
+    assert "images too large: 1, not described (first: wide.png of report 4)" in told
+    assert "images outside image_dir: 1, not described (first: ../x.png of report 4)" in told
+    assert "attached files that are no images: 1, left out (first: trace.log of report 1)" in told
+    assert "captions.csv: 10 images; of 3 different ones 3 described anew in " in told
+    assert "s, 0 from cache; 6 not described" in told
+    again = run([*attached, "halves.png;none.png"], *options, "batch_size=5").set_index("image")
+    assert again.equals(found)
+    assert "of 3 different ones 0 described anew in 0.0 s, 3 from cache; 6 not described" in capsys.readouterr().out
+
+
+def test_a_killed_run_goes_on_where_it_was(run, pictures, tmp_path):
+    environment = {**os.environ, "PYTHONPATH": str(Path(gedbd.caption.__file__).parent.parent)}
+    command = [sys.executable, "-c", KILLED % TINY]
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, check=False, timeout=100)
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    before = stored()
+    assert [row for row, _, _ in before] == [1, 2, 3, 4, 5, 6]
+    resumed = run([";".join(pictures)], "batch_size=3")
+    after = stored()
+    assert after[:6] == before
+    assert [row for row, _, _ in after] == list(range(1, 11))
+    assert len({sha256 for _, sha256, _ in after}) == 10
+    assert resumed["sha256"].tolist() == [sha256 for _, sha256, _ in after]
+    assert resumed["caption"].tolist() == [caption for _, _, caption in after]
+    afresh = run([";".join(pictures)], "cache_dir=afresh", "batch_size=10")
+    assert afresh.equals(resumed)
+
+
+def test_a_stopped_run_keeps_its_batches_and_no_image_is_asked_about_twice(pictures, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    captioner = load_tiny_captioner(**TINY)
+    images = {image.sha256: image.path for image in check_images(pictures, tmp_path, 1, 1)}
+    batches = describe(images, captioner, "cache", 4)
+    first = next(batches)
+    batches.close()
+    assert kept_captions(captioner, "cache") == first
+    (tmp_path / "3.png").unlink()
+    waiting = {sha256: path for sha256, path in images.items() if sha256 not in first}
+    rest = [batch for batch in describe(waiting, captioner, "cache", 4)]
+    assert [len(batch) for batch in rest] == [4, 2]
+    assert kept_captions(captioner, "cache") == first | rest[0] | rest[1]
+    assert kept_captions(load_tiny_captioner(**TINY | {"seed": 1}), "cache") == {}
+    assert list(describe({}, captioner, "cache", 4)) == []
+
+
+def test_the_prompt_of_the_command_line_is_what_is_asked(run, pictures):
+    first = run(["0.png;1.png"])
+    other = run(["0.png;1.png"], "captioner.prompt=What is wrong?")
+    assert (first["sha256"] == other["sha256"]).all()
+    assert (first["caption"] != other["caption"]).all()
+    assert len(stored()) == 4
+    assert run(["0.png;1.png"]).equals(first)
+
+
+def test_images_may_lie_elsewhere_and_the_model_in_a_folder(run, pictures, tmp_path):
+    first = run(["0.png;1.png"])
+    (tmp_path / "images").mkdir()
+    for name in pictures:
+        (tmp_path / name).rename(tmp_path / "images" / name)
+    load_tiny_captioner(**TINY).pipe.model.save_pretrained(tmp_path / "model")
+    tiny_processor().save_pretrained(tmp_path / "model")
+    options = ["captioner=smolvlm", "captioner.model=model", f"captioner.prompt={TINY['prompt']}"]
+    options += ["captioner.max_new_tokens=8", "dataset.image_dir=images", "cache_dir=afresh"]
+    assert run(["0.png;1.png"], *options).equals(first)
+
+
+@pytest.mark.parametrize(
+    ("attachments", "options", "message"),
+    [
+        ("0.png", ["out=captions.txt"], "out=captions.txt must end in .csv"),
+        ("0.png", ["out=nowhere/captions.csv"], "out=nowhere/captions.csv cannot be written"),
+        ("0.png", ["batch_size=0"], "batch_size=0 must be above 0"),
+        ("0.png", ["max_megapixels=0"], "max_megapixels=0 must be above 0"),
+        ("0.png", ["max_megabytes=-1"], "max_megabytes=-1 must be above 0"),
+        ("", [], "tracker: no report attaches a file"),
+        ("a.log", [], r"tracker: none of 1 attached files is an image \(first: a.log of report 1\)"),
+        ("a.png;../b.png", [], r"nothing to describe: images missing: 1, not described \(first: a.png of report 1\)"),
+        ("0.png", ["captioner.prompt=''"], "captioner.prompt is empty"),
+        ("0.png", ["captioner=smolvlm", "captioner.model=./none"], "captioner=smolvlm: cannot load ./none"),
+        ("0.png", ["cache_dir=tracker.csv"], "cache_dir=tracker.csv cannot be used"),
+        ("0.png", ["cache_dir=damaged"], r"damaged/captions.sqlite cannot be used \(file is not a database\)"),
+        ("0.png", ["cache_dir=folder"], "folder/captions.sqlite cannot be used"),
+    ],
+)
+def test_mistakes_are_told_in_one_line(run, pictures, tmp_path, attachments, options, message):
+    (tmp_path / "folder" / "captions.sqlite").mkdir(parents=True)
+    (tmp_path / "damaged").mkdir()
+    (tmp_path / "damaged" / "captions.sqlite").write_text("no database" * 100)
+    with pytest.raises(SystemExit, match=message):
+        run([attachments, ""], *options)
+    assert not (tmp_path / "captions.csv").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["dataset=demo"], "Missing mandatory value: out"),
+        (["out=captions.csv"], "Missing mandatory value: dataset.path"),
+        (["out=captions.csv", "dataset=demo"], "demo: no report attaches a file"),
+        (["out=captions.csv", "dataset=jdt"], r"jdt has no folder of images: use dataset=csv dataset.image_dir="),
+    ],
+)
+def test_datasets_without_images_are_refused(monkeypatch, tmp_path, options, message):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "data" / "JDT").mkdir(parents=True)
+    reports = Path(gedbd.caption.__file__).parent / "data" / "demo.csv"
+    (tmp_path / "data" / "JDT" / "eclipse_jdt.csv").write_bytes(reports.read_bytes())
+    monkeypatch.setattr(sys, "argv", ["gedbd", "captioner=tiny", *options])
+    with pytest.raises(SystemExit, match=message):
+        gedbd.caption.main()
