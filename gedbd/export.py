@@ -14,7 +14,8 @@ from gedbd.config import door
 from gedbd.evaluation.card import MADE_UP, model_card
 from gedbd.evaluation.runs import Run
 from gedbd.models.encoder import load_weights
-from gedbd.models.exported import check_free, find_format, largest_difference, some_texts, whole_folder
+from gedbd.models.exported import find_format
+from gedbd.models.exported.checks import check_free, largest_difference, some_texts, whole_folder
 from gedbd.models.frozen import report_vectors
 
 

@@ -18,9 +18,8 @@ from gedbd.checkpoint import find_run
 from gedbd.data.queries import find_queries
 from gedbd.data.splits import TEST
 from gedbd.evaluation.ranking import rank, ranking_metrics, vector_scorer
-from gedbd.models import exported
 from gedbd.models.encoder import load_weights
-from gedbd.models.exported import read_onnx, read_sentence_transformers
+from gedbd.models.exported import checks, read_onnx, read_sentence_transformers
 from gedbd.models.frozen import report_vectors
 
 STRANGER = """
@@ -185,7 +184,7 @@ def test_a_missing_package_is_told_before_anything_is_read(home, monkeypatch, fo
 def test_a_model_that_differs_leaves_nothing(home, graph_run, monkeypatch):
     folder, door = home
     before = set(folder.iterdir())
-    monkeypatch.setattr(exported, "TOLERANCE", 1e-12)
+    monkeypatch.setattr(checks, "TOLERANCE", 1e-12)
     with pytest.raises(SystemExit, match="differ from gedbd's by"):
         door(gedbd.export, "run=graph", "out=new")
     assert set(folder.iterdir()) == before

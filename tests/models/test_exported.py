@@ -1,12 +1,13 @@
 """Exported encoders of several architectures, read by sentence-transformers and ONNX Runtime as they are."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from sentence_transformers import SentenceTransformer
-from tokenizers import pre_tokenizers
+from tokenizers import Tokenizer, pre_tokenizers
 from transformers import (
     AlbertConfig,
     AlbertModel,
@@ -17,9 +18,11 @@ from transformers import (
     RobertaTokenizer,
 )
 
+import gedbd
 from gedbd.models import packing
-from gedbd.models.encoder import TextEncoder
-from gedbd.models.exported import FORMATS, largest_difference, some_texts, whole_folder
+from gedbd.models.encoder import load_encoder
+from gedbd.models.exported import FORMATS
+from gedbd.models.exported.checks import largest_difference, some_texts, whole_folder
 from gedbd.models.frozen import report_vectors
 from gedbd.models.tiny import tiny_tokenizer
 
@@ -60,8 +63,10 @@ CASES = [
 
 @pytest.mark.parametrize(("make", "pooling", "name"), CASES)
 def test_the_vectors_are_those_of_gedbd(tmp_path, capfd, make, pooling, name):
-    backbone, tokenizer = make()
-    encoder = TextEncoder(backbone, pooling, dim=8).train()
+    for part in make():
+        part.save_pretrained(tmp_path / "source")
+    encoder, tokenizer = load_encoder(name, str(tmp_path / "source"), pooling, 8, MAX_TOKENS)
+    backbone = encoder.train().backbone
     torch.nn.init.normal_(encoder.projection.bias)
     attention, length = backbone.config._attn_implementation, tokenizer.model_max_length
     folder = tmp_path / "model"
@@ -74,6 +79,8 @@ def test_the_vectors_are_those_of_gedbd(tmp_path, capfd, make, pooling, name):
     np.testing.assert_allclose(FORMATS[name].read(folder, TEXTS), expected, atol=1e-5)
     assert "MISSING" not in "".join(capfd.readouterr())
     assert packing.NAME not in (folder / "config.json").read_text()
+    for secret in (tmp_path, Path(gedbd.__file__).parent, Path(torch.__file__).parent.parent):
+        assert not any(str(secret).encode() in path.read_bytes() for path in folder.rglob("*.*") if path.is_file())
     if name == "sentence_transformers":
         model = SentenceTransformer(str(folder), device="cpu")
         assert model.max_seq_length == MAX_TOKENS
@@ -82,9 +89,13 @@ def test_the_vectors_are_those_of_gedbd(tmp_path, capfd, make, pooling, name):
         assert model[2].linear.bias.detach().numpy() == pytest.approx(encoder.projection.bias.detach().numpy())
 
 
-def test_the_tokenizer_knows_where_to_cut(tmp_path, tiny):
+def test_the_tokenizer_cuts_and_pads_by_itself(tmp_path, tiny):
     FORMATS["sentence_transformers"].write(tmp_path, *tiny, 20)
     assert json.loads((tmp_path / "tokenizer_config.json").read_text())["model_max_length"] == 20
+    expected = tiny[1](TEXTS, truncation=True, max_length=20, padding=True)
+    found = Tokenizer.from_file(str(tmp_path / "tokenizer.json")).encode_batch(TEXTS)
+    assert [text.ids for text in found] == expected["input_ids"]
+    assert [text.attention_mask for text in found] == expected["attention_mask"]
 
 
 def test_texts_to_check_hold_the_longest_the_shortest_and_an_empty_one():
