@@ -84,8 +84,8 @@ def load_captioner(name: str, model: str, prompt: str, max_new_tokens: int) -> C
         found = AutoModelForImageTextToText.from_pretrained(model, dtype=precision)
     except ImportError as error:
         raise ValueError(
-            f"captioner={name}: {model} needs a package that is missing ({_first_line(error)}):"
-            " pip install 'gedbd[screenshots]'"
+            f"captioner={name}: {model} needs a package that is missing: {_first_line(error)}. Install it; torchvision"
+            " must be one built for the torch that is there"
         ) from error
     except (OSError, ValueError, SafetensorError) as error:
         raise ValueError(

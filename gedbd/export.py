@@ -1,0 +1,56 @@
+"""Write a trained encoder for others: ``python -m gedbd.export run=outputs/... out=model_folder``."""
+
+from pathlib import Path
+
+import pandas as pd
+from hydra.utils import instantiate
+from omegaconf import DictConfig
+from rich.console import Console
+from transformers import PreTrainedTokenizerBase
+
+from gedbd.build import quieten
+from gedbd.checkpoint import check_corpus, find_run
+from gedbd.config import door
+from gedbd.evaluation.card import MADE_UP, model_card
+from gedbd.evaluation.runs import Run
+from gedbd.models.encoder import load_weights
+from gedbd.models.exported import find_format
+from gedbd.models.exported.checks import check_free, largest_difference, some_texts, whole_folder
+from gedbd.models.frozen import report_vectors
+
+
+@door("export")
+def main(cfg: DictConfig) -> None:
+    """Writes a run's text branch, holds it to gedbd's own vectors, and leaves the folder only if they agree."""
+    console, folder, out = Console(), Path(cfg.run), Path(cfg.out)
+    form = find_format(cfg.format)
+    check_free(out)
+    saved, weights = find_run(folder, cfg.checkpoint)
+    if not (folder / "results.csv").is_file():
+        raise ValueError(f"run={folder} is unfinished: it goes on with ckpt_path={folder}/checkpoints/last.ckpt")
+    quieten()
+    corpus = instantiate(saved.dataset)
+    check_corpus(folder, corpus)
+    encoder, tokenizer = instantiate(saved.encoder)
+    load_weights(encoder, weights)
+    reader = encoder, tokenizer, saved.encoder.max_tokens
+    texts = some_texts(_texts(saved, corpus.reports, tokenizer))
+    expected = report_vectors(texts, *reader, cfg.cache_dir, None, projected=True)
+    with whole_folder(out) as fresh:
+        form.write(fresh, *reader)
+        (example,) = _texts(saved, MADE_UP, tokenizer)
+        (fresh / "README.md").write_text(model_card(Run(folder), corpus, cfg.format, cfg.checkpoint, example))
+        largest = largest_difference(form.read(fresh, texts), expected)
+    console.print(
+        f"{out}: {cfg.format}, {len(texts)} texts read with it and with gedbd, largest difference {largest:.1e}",
+        highlight=False,
+        soft_wrap=True,
+    )
+
+
+def _texts(cfg: DictConfig, reports: pd.DataFrame, tokenizer: PreTrainedTokenizerBase) -> list[str]:
+    return list(instantiate(cfg.text)(reports))
+
+
+if __name__ == "__main__":
+    main()

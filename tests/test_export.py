@@ -1,0 +1,190 @@
+"""A run's encoder for others, through its door: the folder is read as a stranger reads it."""
+
+import re
+import shutil
+import subprocess
+import sys
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from hydra.utils import instantiate
+
+import gedbd.export
+import gedbd.train
+from gedbd.checkpoint import find_run
+from gedbd.data.queries import find_queries
+from gedbd.data.splits import TEST
+from gedbd.evaluation.ranking import rank, ranking_metrics, vector_scorer
+from gedbd.models.encoder import load_weights
+from gedbd.models.exported import checks, read_onnx, read_sentence_transformers
+from gedbd.models.frozen import report_vectors
+
+STRANGER = """
+import sys
+import numpy as np
+from sentence_transformers import SentenceTransformer
+texts = np.load("texts.npy").tolist()
+np.save("vectors.npy", SentenceTransformer(sys.argv[1], device="cpu").encode(texts))
+assert "gedbd" not in sys.modules
+"""
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory):
+    """A folder to work in, and a way of running a door there."""
+    folder = tmp_path_factory.mktemp("export")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("GEDBD_CACHE", str(folder / "cache"))
+        patch.chdir(folder)
+        yield folder, partial(through, patch)
+
+
+def through(patch, door, *options):
+    patch.setattr(sys, "argv", ["gedbd", *options])
+    door.main()
+
+
+@pytest.fixture(scope="module")
+def graph_run(home):
+    """A small training with a graph."""
+    home[1](gedbd.train, "encoder=tiny", "trainer=smoke", "optimizer.lr=1e-3", "hydra.run.dir=graph")
+    return home[0] / "graph"
+
+
+@pytest.fixture(scope="module")
+def text_run(home):
+    """A small training without a graph, that reads the first token."""
+    options = "encoder=tiny", "trainer=smoke", "graph=none", "encoder.pooling=cls", "split=group"
+    home[1](gedbd.train, *options, "hydra.run.dir=text")
+    return home[0] / "text"
+
+
+@pytest.fixture(scope="module")
+def shared(home, graph_run):
+    """The run with a graph as a folder of sentence-transformers."""
+    home[1](gedbd.export, "run=graph", "out=shared")
+    return home[0] / "shared"
+
+
+@pytest.fixture(scope="module")
+def onnx(home, graph_run):
+    """The run with a graph as an ONNX model."""
+    home[1](gedbd.export, "run=graph", "out=onnx", "format=onnx")
+    return home[0] / "onnx"
+
+
+def own_vectors(folder: Path):
+    """The corpus of a run, its texts, and the vectors of its text branch."""
+    cfg, weights = find_run(folder, "best")
+    (encoder, tokenizer), corpus = instantiate(cfg.encoder), instantiate(cfg.dataset)
+    load_weights(encoder, weights)
+    texts = instantiate(cfg.text)(corpus.reports)
+    reader = encoder, tokenizer, cfg.encoder.max_tokens, folder.parent / "cache", None
+    return corpus, texts, report_vectors(texts, *reader, projected=True)
+
+
+def check(folder: Path, vectors: np.ndarray) -> None:
+    """The numbers and the ranking of a run's text branch, as the run wrote it down."""
+    corpus, _, expected = own_vectors(folder)
+    np.testing.assert_allclose(vectors, expected, atol=1e-5)
+    parts = instantiate(find_run(folder, "best")[0].split).of_reports(corpus)
+    found = ranking_metrics(rank(find_queries(corpus, parts == TEST), vector_scorer(vectors)).queries)
+    text_alone = pd.read_csv(folder / "ranking.csv").set_index("method").loc["text alone"]
+    assert found["rr@10"] == pytest.approx(text_alone["rr@10"], abs=1e-12)
+
+
+def test_sentence_transformers_reads_the_text_branch_without_gedbd(home, graph_run, shared):
+    folder = home[0]
+    np.save(folder / "texts.npy", np.array(own_vectors(graph_run)[1]))
+    subprocess.run([sys.executable, "-c", STRANGER, "shared"], cwd=folder, check=True, timeout=120)
+    check(graph_run, np.load(folder / "vectors.npy"))
+    assert not any(b"packed" in path.read_bytes() for path in shared.rglob("*.json"))
+    assert len({path.stat().st_mode for path in shared.rglob("*.*") if path.is_file()}) == 1
+
+
+def test_without_a_graph_too(home, text_run, capsys):
+    folder, door = home
+    (folder / "empty").mkdir()
+    capsys.readouterr()
+    door(gedbd.export, "run=text", "out=empty", "checkpoint=best")
+    told = capsys.readouterr().out
+    assert re.search(r"empty: sentence_transformers, \d\d\d texts .* largest difference \d", told)
+    check(text_run, read_sentence_transformers(folder / "empty", own_vectors(text_run)[1]))
+
+
+def test_onnx_gives_unit_vectors_of_any_batch(graph_run, onnx):
+    from onnxruntime import InferenceSession
+
+    _, texts, expected = own_vectors(graph_run)
+    check(graph_run, read_onnx(onnx, texts))
+    session = InferenceSession(onnx / "model.onnx")
+    assert [one.name for one in session.get_inputs()] == ["input_ids", "attention_mask"]
+    assert [one.shape for one in session.get_outputs()] == [["texts", 16]]
+    np.testing.assert_allclose(read_onnx(onnx, texts[3:4]), expected[3:4], atol=1e-5)
+    assert {file.name for file in onnx.iterdir()} > {"model.onnx", "config.json", "tokenizer.json", "README.md"}
+    assert b"packed" not in (onnx / "config.json").read_bytes()
+
+
+@pytest.mark.parametrize("form", ["shared", "onnx"])
+def test_the_code_of_the_card_runs(request, monkeypatch, form):
+    folder = request.getfixturevalue(form)
+    monkeypatch.chdir(folder)
+    names: dict[str, np.ndarray] = {}
+    exec(re.search(r"```python\n(.*?)```", (folder / "README.md").read_text(), flags=re.DOTALL)[1], names)
+    assert names["vectors"].shape == (2, 16)
+    np.testing.assert_allclose(np.linalg.norm(names["vectors"], axis=1), 1, atol=1e-5)
+
+
+def test_the_card_quotes_no_report(graph_run, shared):
+    card = (shared / "README.md").read_text()
+    assert "| reports | 425 |" in card
+    _, texts, _ = own_vectors(graph_run)
+    assert not any(line in card for text in texts for line in text.splitlines() if len(line) > 12)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["run=graph"], "Missing mandatory value: out"),
+        (["out=new"], "Missing mandatory value: run"),
+        (["run=graph", "out=graph"], "out=graph exists and is not an empty folder"),
+        (["run=graph", "out=texts"], "out=texts exists and is not an empty folder"),
+        (["run=graph", "out=nowhere/new"], "out=nowhere/new cannot be written"),
+        (["run=graph", "out=new", "format=gguf"], "format=gguf is unknown: choose sentence_transformers or onnx"),
+        (["run=nowhere", "out=new"], "nowhere is not the folder of a run"),
+        (["run=graph", "out=new", "checkpoint=first"], "there is no first.ckpt in its checkpoints"),
+        (["run=unfinished", "out=new"], "run=unfinished is unfinished: it goes on with ckpt_path="),
+        (["run=changed", "out=new"], "the corpus demo has changed since the run was trained"),
+    ],
+)
+def test_mistakes_are_told_in_one_line(home, graph_run, options, message):
+    folder, door = home
+    for name in ("unfinished", "changed"):
+        shutil.copytree(graph_run, folder / name, dirs_exist_ok=True)
+    (folder / "unfinished" / "results.csv").unlink()
+    (folder / "changed" / "versions.json").write_text('{"corpus": "another"}')
+    (folder / "texts").touch()
+    with pytest.raises(SystemExit, match=message):
+        door(gedbd.export, *options)
+    assert not (folder / "new").exists()
+
+
+@pytest.mark.parametrize(
+    ("form", "package"), [("sentence_transformers", "sentence_transformers"), ("onnx", "onnxruntime")]
+)
+def test_a_missing_package_is_told_before_anything_is_read(home, monkeypatch, form, package):
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(SystemExit, match=rf"{package} is not installed: pip install 'gedbd\[export\]'"):
+        home[1](gedbd.export, "run=nowhere", "out=new", f"format={form}")
+
+
+def test_a_model_that_differs_leaves_nothing(home, graph_run, monkeypatch):
+    folder, door = home
+    before = set(folder.iterdir())
+    monkeypatch.setattr(checks, "TOLERANCE", 1e-12)
+    with pytest.raises(SystemExit, match="differ from gedbd's by"):
+        door(gedbd.export, "run=graph", "out=new")
+    assert set(folder.iterdir()) == before
