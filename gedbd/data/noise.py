@@ -20,7 +20,7 @@ COMPILER = (
     r"|[^\s:]{1,300}:\d+(?::\d+)?:\s(?:fatal\s)?(?:error|warning|note):"
 )
 PREFIX = re.compile(rf"[\s|>]*(?:(?:{TIME}|{TAG}|{THREAD_TAG})[\s:|]*){{0,3}}")
-LOG = re.compile(rf"[\s|>]*(?:{TIME}|{TAG}|{COMPILER})")
+LOG = re.compile(rf"[\s|>]*+(?:{TIME}|{TAG}|{COMPILER})")
 TROUBLE = re.compile(r"error|warn|fail|exception|fatal|severe|\b[EWF]/", re.IGNORECASE)
 
 FRAME = re.compile(
@@ -56,7 +56,7 @@ CALL = re.compile(r'File "[^"]+", line \d+')
 
 FENCE = re.compile(r"```|\{(code|noformat)(?::[^{}]*)?\}|<(code|pre)\b[^<>]*>")
 CODE = re.compile(
-    r"""\s*(?![-*+•]\s|\d+[.)]\s|\{\{)(?:
+    r"""\s*+(?![-*+•]\s|\d+[.)]\s|\{\{)(?:
      [{}()\[\];,]+\s*$
     |//|\#(?:include|define|ifdef|endif|pragma)\b
     |</?(?!(?:p|a|b|i|br|div|li|ul|ol|h\d|em|img|span|strong)\b)[A-Za-z?!][\w:.]*(?:\s*$|(?=.*>\s*$|.*="))
@@ -95,7 +95,7 @@ def find_traces(lines: list[str], taken: bytearray) -> Iterator[Passage]:
         while run and roles[run[-1]] in ("exception", "end"):
             run.pop()
         frames = sum(roles[index] in ("frame", "call") for index in run)
-        if frames > 1 or 0 < frames < len(run):
+        if frames > 1 or (frames and any(roles[index] in ("exception", "raised") for index in run)):
             yield put(lines, "stack_traces", "[STACK TRACE]", run[0], run[-1] + 1, innermost(run, roles))
 
 
