@@ -21,6 +21,7 @@ PROSE = [
     "Set a = 1;\ncall open();\nand see.",
     "An unclosed ``` fence\nis none\n{code}\nnor is this",
     "`{code}short{code}` and ```inline``` and <code>x</code>\nstay.",
+    "It is open at\nBox.java(Box.java:1)\nor so.",
     "Une façon de casser: é 日本 \u2028 x\x0b y\r\n\r\n",
     "",
     " \n\t",
@@ -86,7 +87,9 @@ LINES = [
 ]
 
 
-@pytest.mark.parametrize("piece", [*HUGE, *LINES, "x;" * 300 + "y\n", '  File "a", line 1\n', "A: " + "(" * 600 + "\n"])
+@pytest.mark.parametrize(
+    "piece", [*HUGE, *LINES, "x;" * 300 + "y\n", " " * 599 + "x\n", '  File "a", line 1\n', "A: " + "(" * 600 + "\n"]
+)
 def test_a_million_characters_take_moments(piece):
     text = piece * (1_000_000 // len(piece)) + "x"
     start = time.process_time()
