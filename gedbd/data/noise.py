@@ -1,0 +1,191 @@
+"""Where a description holds a stack trace, a log or code, told line by line."""
+
+import re
+from collections.abc import Iterator
+from itertools import chain, groupby
+from typing import NamedTuple
+
+HEAD = 600  # characters of a line that are looked at, so that no line is slow to judge
+RUN = 4  # lines that make a log, or code outside fences
+FRAMES, ERRORS, CODE_LINES = 3, 5, 3  # lines that shortening keeps
+
+LEVEL = r"(?:ERROR|WARN(?:ING)?|INFO|DEBUG|TRACE|FATAL|SEVERE|VERBOSE)"
+SPEAKER = "(?:EXCEPTION|EXEC|JAVAC?|JUNIT)"
+DATE = r"(?:\d{4}[-/.]\d\d?[-/.]\d\d?[T ]\s?|\d\d?[-/]\d\d?(?:[-/]\d{2,4})?\s+|[A-Z][a-z]{2}\s{1,2}\d\d?\s(?:\d{4}\s)?)"
+TIME = rf"[\[('\"]?{DATE}?\d\d?:\d\d:\d\d\b[.,:]?\d*Z?[\])'\"]?"
+TAG = rf"[VDIWEFA]/[^\s():][^():]{{0,60}}\(\s*\d+\)\s?:|\[\s?(?i:{LEVEL}|{SPEAKER})\s?\]|{LEVEL}\b(?=[\s:|(\[])"
+THREAD_TAG = r"\d+\s+\d+\s+[VDIWEF]\s[^\s:]{1,60}\s?:|[\w.-]{1,60}\[\d+(?::\w+)?\](?:\s\w{4,8}:)?"
+COMPILER = (
+    r"(?:[^\s(][^(]{0,300}\(\d+(?:,\d+)*\)\s?:\s)?(?:error|warning)\s[A-Z]{2,10}\d{1,6}\s?:"
+    r"|[^\s:]{1,300}:\d+(?::\d+)?:\s(?:fatal\s)?(?:error|warning|note):"
+)
+PREFIX = re.compile(rf"[\s|>]*(?:(?:{TIME}|{TAG}|{THREAD_TAG})[\s:|]*){{0,3}}")
+LOG = re.compile(rf"[\s|>]*+(?:{TIME}|{TAG}|{COMPILER})")
+TROUBLE = re.compile(r"error|warn|fail|exception|fatal|severe|\b[EWF]/", re.IGNORECASE)
+
+FRAME = re.compile(
+    r"""at\s+(?:\(wrapper\s|<[\w$]++[^>]*>                                                    # Mono, JavaScript
+      |(?:async\s|new\s)?[^\s(]++\s?(?:\[as\s[^\]]++\]\s)?
+       \((?:[^()]*:\d+|Native\ Method|Unknown\ Source|native|<anonymous>|\w+\.java)\)         # Java, JavaScript
+      |[^\s(]++\s?\([^)]*+\)+\s*(?:$|\[0x|<0x|<IL|<filename|in\s.*(?::\d|\sline\s\d|:line)|\[\d) # .NET, Mono
+      |(?=\S*[/\\.])[^():]*(?::[^():]*)*:\d+:\d+\)?\s*$)                                  # JavaScript, no name
+    |[\w.$<>]++\([\w$]+\.(?:java|scala|kt|groovy):\d+\)                                       # Java, wrapped after at
+    |[\w.$<>/]*+@\S+\.\w+:\d+:\d+\s*$                                                         # JavaScript, Firefox
+    |(?:frame\s)?\#\d+:?\s+(?:0x[\da-fA-F]+\b|[\w:~<>]+\s\(.*\)\sat\s\S+:\d+)                  # gdb, lldb
+    |[^\s\[]*+\s?\[0x[\da-fA-F]{6,}\]\s*$                                                     # native, glibc
+    |\d+\s+\S+\s+0x[\da-fA-F]{8,}\s                                                           # native, macOS""",
+    re.VERBOSE,
+)
+EXCEPTION = re.compile(
+    r"""(?:Caused\ by:|Suppressed:|(?i:(?:fatal\s)?unhandled\sexception):|Uncaught\s)
+    |(?:Exception\ in\ thread\ "[^"]*+"\s+|-+>\s*|\([Ii]nner\ [Ee]xception\ [^)]*+\)\s*)*
+     (?:[\w.$`+]*?(?:Exception|Error|Failure|Throwable|Fault)(?::|\s*$|\s-+>)|[\w$]+(?:\.[\w$]+){2,}:\s)""",
+    re.VERBOSE,
+)
+ROLES = {
+    "frame": FRAME,
+    "exception": EXCEPTION,
+    "end": re.compile(r"-+\sEnd\sof\sinner\s"),
+    "link": re.compile(
+        r"(?:\[0x\w+\]\s*)?(?:in\s(?:/|<|[A-Z]:\\)\S*\s*)?$"  # a frame broken over lines
+        r"|-\s(?:locked|waiting|parking|eliminated)\b|-+\sEnd\sof\s|\.\.\.\s*$"
+    ),
+    "more": re.compile(r"\.\.\.\s\d+\s(?:more|common|lines)|Traceback \(most recent|at\s*$"),
+}
+CALL = re.compile(r'File "[^"]+", line \d+')
+
+FENCE = re.compile(r"```|\{(code|noformat)(?::[^{}]*)?\}|<(code|pre)\b[^<>]*>")
+CODE = re.compile(
+    r"""\s*+(?![-*+•]\s|\d+[.)]\s|\{\{)(?:
+     [{}()\[\];,]+\s*$
+    |//|\#(?:include|define|ifdef|endif|pragma)\b
+    |</?(?!(?:p|a|b|i|br|div|li|ul|ol|h\d|em|img|span|strong)\b)[A-Za-z?!][\w:.]*(?:\s*$|(?=.*>\s*$|.*="))
+    |[\w:.]+="[^"]*"\s*/?>?\s*$
+    |(?=.*[;{}][)\],;]{0,4}(?:\s*//.*)?\s*$)(?=.*(?:\w[(\[]|\w\s\(|\w\.\w|=|[{}])|\w+\s\w+;)
+    |(?:if|for|foreach|while|switch|catch|using|lock)\s?\(.*\)\s*$|(?:else|try|finally|do)\s*$
+    |(?:public|private|protected|internal|static)\s[\w<>\[\].,?:\s]++(?:\(.*\)\s*)?$
+    |["']\w+["']\s*:.*|\w+\s*[:=]\s*(?:["'{\[\d-]|true|false|null|function|new\s).*,\s*$
+    |\[\w+(?:\(.*\))?\]\s*$)""",
+    re.VERBOSE,
+)
+
+
+class Passage(NamedTuple):
+    """Lines ``start`` to ``stop`` of a description, and what may stand in their place."""
+
+    start: int
+    stop: int
+    kind: str
+    shorten: str
+    mark: str
+
+
+def put(lines: list[str], kind: str, marker: str, start: int, stop: int, kept: list[int]) -> Passage:
+    """A passage of whole lines, of which shortening keeps some."""
+    last = lines[stop - 1]
+    ending = last[len(last.rstrip("\r\n")) :]
+    return Passage(start, stop, kind, "".join(lines[index] for index in kept), marker + ending)
+
+
+def find_traces(lines: list[str], taken: bytearray) -> Iterator[Passage]:
+    """Runs of frames, exceptions and what links them: two frames at least, or an exception and a frame."""
+    roles = trace_roles(lines)
+    for in_trace, group in groupby(range(len(lines)), lambda index: roles[index] != ""):
+        run = [index for index in group if in_trace and roles[index] != "link"]
+        while run and roles[run[-1]] in ("exception", "end"):
+            run.pop()
+        frames = sum(roles[index] in ("frame", "call") for index in run)
+        if frames > 1 or (frames and any(roles[index] in ("exception", "raised") for index in run)):
+            yield put(lines, "stack_traces", "[STACK TRACE]", run[0], run[-1] + 1, innermost(run, roles))
+
+
+def trace_roles(lines: list[str]) -> list[str]:
+    """What each line is to a stack trace; empty if it has no part in one."""
+    roles, depth = [""], 0
+    for line in lines:
+        if line.isspace():
+            roles.append("link")
+            continue
+        column = PREFIX.match(line[:HEAD]).end()  # type: ignore[union-attr]  # it matches every line
+        body = line[column:HEAD]
+        if CALL.match(body):
+            role, depth = "call", column
+        elif roles[-1] in ("call", "source"):
+            role = "source" if column > depth else "raised"
+        else:
+            role = next((role for role, pattern in ROLES.items() if pattern.match(body)), "")
+        roles.append(role)
+    return roles[1:]
+
+
+def innermost(run: list[int], roles: list[str]) -> list[int]:
+    """The exceptions and their innermost frames. Python alone writes these last, and the exception after them."""
+    kept: list[int] = []
+    calls: list[list[int]] = []
+    frames = 0
+    for index in run:
+        role = roles[index]
+        if role == "call":
+            calls.append([index])
+        elif role == "source":
+            calls[-1].append(index)
+        elif role == "frame":
+            frames += 1
+            kept += [index] if frames <= FRAMES else []
+        else:
+            kept += [*chain(*calls[-FRAMES:])] + ([index] if role in ("exception", "raised") else [])
+            calls, frames = [], (frames if role == "more" else 0)
+    return [*kept, *chain(*calls[-FRAMES:])]
+
+
+def find_runs(lines: list[str], taken: bytearray, pattern: re.Pattern[str]) -> Iterator[list[int]]:
+    """Runs of lines that match and that no passage holds yet; empty lines neither count nor break a run."""
+    run: list[int] = []
+    for index, line in enumerate(lines):
+        if line.isspace():
+            continue
+        if not taken[index] and pattern.match(line[:HEAD]):
+            run.append(index)
+        else:
+            yield run
+            run = []
+    yield run
+
+
+def find_logs(lines: list[str], taken: bytearray) -> Iterator[Passage]:
+    """Runs of lines that begin with a time, a level or what a compiler begins its messages with."""
+    for run in find_runs(lines, taken, LOG):
+        if len(run) >= RUN:
+            trouble = [index for index in run[1:-1] if TROUBLE.search(lines[index])]
+            yield put(lines, "logs", "[LOG]", run[0], run[-1] + 1, [run[0], *trouble[:ERRORS], run[-1]])
+
+
+def find_fences(lines: list[str], taken: bytearray) -> Iterator[Passage]:
+    """What stands between code fences on lines of their own, if it holds no trace and no log."""
+    index, unclosed = 0, set()
+    while index < len(lines):
+        opening = FENCE.search(lines[index])
+        index += 1
+        if not opening:
+            continue
+        closing = f"{{{opening[1]}}}" if opening[1] else f"</{opening[2]}>" if opening[2] else "```"
+        if closing in unclosed or closing in opening.string[opening.end() :]:
+            continue
+        stop = next((stop for stop in range(index, len(lines)) if closing in lines[stop]), None)
+        if stop is None:
+            unclosed.add(closing)
+            continue
+        if not any(taken[index : stop + 1]):
+            inner = [line for line in range(index, stop) if lines[line].strip()]
+            kept = [index - 1, *inner[:CODE_LINES], stop]
+            passage = put(lines, "code", "[CODE]", index - 1, stop + 1, kept)
+            after = lines[stop].split(closing, 1)[1]
+            yield passage._replace(mark=opening.string[: opening.start()] + "[CODE]" + after)
+        index = stop + 1
+
+
+def find_code(lines: list[str], taken: bytearray) -> Iterator[Passage]:
+    """Runs of lines outside fences that are plainly code."""
+    for run in find_runs(lines, taken, CODE):
+        if len(run) >= RUN:
+            yield put(lines, "code", "[CODE]", run[0], run[-1] + 1, run[:CODE_LINES])
