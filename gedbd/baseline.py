@@ -3,13 +3,14 @@
 from pathlib import Path
 
 from hydra.core.hydra_config import HydraConfig
-from hydra.utils import instantiate
+from hydra.utils import get_class, instantiate
 from omegaconf import DictConfig
 from rich.console import Console
 
 from gedbd.build import quieten, read_material
 from gedbd.checkpoint import check_corpus, save_run, use_run
 from gedbd.config import door
+from gedbd.data.queries import TEST_POOL
 from gedbd.outcome import baseline_outcome
 from gedbd.results import report
 
@@ -25,6 +26,9 @@ def main(cfg: DictConfig) -> float:
     if cfg.run:
         use_run(cfg, Path(cfg.run))
     quieten()
+    looks_back = getattr(get_class(cfg.baselines[cfg.name]._target_), "looks_back", False)
+    if looks_back and TEST_POOL in cfg.ranking.protocols:
+        raise ValueError(f"name={cfg.name} scores earlier reports only, and a pool holds later ones: protocol=earlier")
     material = read_material(cfg, console)
     if cfg.run:
         check_corpus(Path(cfg.run), material.corpus)

@@ -61,18 +61,24 @@ def read_material(cfg: DictConfig, console: Console) -> Material:
     return Material(corpus, parts, known, pairs, queries)
 
 
-def _find_queries(
-    ranking: DictConfig, corpus: Corpus, parts: np.ndarray
-) -> tuple[dict[str, dict[str, Queries]], list[str]]:
-    """What is ranked in each part by each protocol, and what cannot be."""
+def check_ranking(ranking: DictConfig) -> None:
+    """Raises ValueError if there is no such part or protocol to rank, or no such rank to ask for."""
     for option, choices in (("parts", PARTS), ("protocols", PROTOCOLS)):
         unknown = [name for name in ranking[option] if name not in choices]
         if unknown:
             asked = f"ranking.{option}={list(ranking[option])}"
             raise ValueError(f"{asked}: {unknown[0]} is unknown: choose {', '.join(choices)}")
+    top_k = list(ranking.top_k)
+    if not top_k or top_k != sorted({k for k in top_k if isinstance(k, int) and k > 0}):
+        raise ValueError(f"ranking.top_k={top_k} must be one or more whole numbers above 0, in ascending order")
+
+
+def _find_queries(
+    ranking: DictConfig, corpus: Corpus, parts: np.ndarray
+) -> tuple[dict[str, dict[str, Queries]], list[str]]:
+    """What is ranked in each part by each protocol, and what cannot be."""
+    check_ranking(ranking)
     top_k = tuple(ranking.top_k)
-    if not top_k or list(top_k) != sorted({k for k in top_k if isinstance(k, int) and k > 0}):
-        raise ValueError(f"ranking.top_k={list(top_k)} must be one or more whole numbers above 0, in ascending order")
     queries: dict[str, dict[str, Queries]] = {}
     notices = []
     for part in ranking.parts:

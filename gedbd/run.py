@@ -8,7 +8,7 @@ from hydra.utils import instantiate
 from omegaconf import DictConfig, OmegaConf
 from rich.console import Console
 
-from gedbd.build import build
+from gedbd.build import build, check_ranking
 from gedbd.callbacks import check_monitor, direction, training_callbacks
 from gedbd.checkpoint import save_run
 from gedbd.evaluation.ranking import metric_names
@@ -18,6 +18,7 @@ from gedbd.results import report
 
 def train_once(cfg: DictConfig, folder: Path, console: Console) -> float:
     """Trains as configured, in a folder of its own; returns the best checkpoint's validation F1."""
+    check_ranking(cfg.ranking)
     check_monitor(cfg.monitor, metric_names(cfg.ranking.top_k, cfg.ranking.protocols))
     callbacks = training_callbacks(folder, cfg.monitor, cfg.patience)
     data, system = build(cfg, console)

@@ -56,7 +56,9 @@ def test_batches_tell_no_group_that_is_not_known(data):
 def test_evaluation_of_a_ranked_part_reads_all_that_came_before(data):
     queries = Queries(np.array([3]), np.array([0]), data.corpus.group)
     part = data.parts, PAIRS, None
-    ranked = DuplicateDataModule(data.corpus, data.tokens, *part, Pairs(3, seed=0), queries={"val": {"earlier": queries}})
+    ranked = DuplicateDataModule(
+        data.corpus, data.tokens, *part, Pairs(3, seed=0), queries={"val": {"earlier": queries}}
+    )
     assert sorted(ranked.needed("val").tolist()) == [0, 1, 2, 3]
     assert sorted(data.needed("val").tolist()) == [2, 3]
 

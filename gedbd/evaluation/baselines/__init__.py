@@ -9,7 +9,10 @@ from gedbd.data.corpus import Corpus
 
 
 class Baseline(Protocol):
-    """A fitted one is a ``gedbd.evaluation.ranking.Scorer``. It may have a ``threshold`` of its own for pairs."""
+    """A fitted one is a ``gedbd.evaluation.ranking.Scorer``.
+
+    It may have a ``threshold`` of its own for pairs, and ``looks_back = True`` if it scores earlier reports only.
+    """
 
     def fit(self, corpus: Corpus, train: pd.DataFrame) -> None:
         """Learns from all reports' texts and from the pairs of the training part, as ``PairSampler`` made them."""

@@ -32,6 +32,8 @@ class LearntFusion:
         weights_: Learnt weight of each feature, by name.
     """
 
+    looks_back = True
+
     def __init__(self, features: Mapping[str, Baseline], l2: float = 0.001, rounds: int = 2) -> None:
         self.features, self.l2, self.rounds = dict(features), l2, rounds
 

@@ -42,6 +42,8 @@ class Reranker:
         checkpoint: A run's trained weights to start from, in place of the pretrained ones.
     """
 
+    looks_back = True
+
     def __init__(
         self,
         first: Baseline,
