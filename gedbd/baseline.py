@@ -34,6 +34,8 @@ def main(cfg: DictConfig) -> float:
         check_corpus(Path(cfg.run), material.corpus)
     baseline = instantiate(cfg.baselines[cfg.name], _convert_="object")
     outcome = baseline_outcome(baseline, cfg.name, material, cfg.part)
+    for notice in getattr(baseline, "notices_", ()):
+        console.print(f"{material.corpus.name}: {notice}", markup=False, highlight=False)
     save_run(folder, cfg, material.corpus)
     tables = report(folder, outcome, console, [])
     return float(tables["results"]["f1"].iloc[0])

@@ -15,7 +15,7 @@ from gedbd.data.splits import PARTS
 from gedbd.evaluation.atlas import map_reports
 from gedbd.evaluation.baselines import Baseline
 from gedbd.evaluation.outputs import WITH_GRAPH, WITHOUT_GRAPH
-from gedbd.evaluation.ranking import BLOCK, Ranking, Scorer, rank
+from gedbd.evaluation.ranking import BLOCK, Ranking, Scorer, rank_all
 from gedbd.evaluation.scoring import spread
 from gedbd.evaluation.threshold import best_threshold, score_grid
 from gedbd.systems.duplicate import DuplicateSystem
@@ -56,9 +56,10 @@ def trained_outcome(data: DuplicateDataModule, system: DuplicateSystem) -> Outco
     predictions = name_reports(pd.concat(system.scores.values()), data.corpus, "earlier", "later")
     assert system.embedded is not None
     assert data.frozen is not None
-    queries, frozen, rankings = data.queries.get(part, {}), spread(*data.frozen, len(data.corpus)), {}
-    for protocol, asked in queries.items():
-        by_column = system.rankings[part][protocol] | {"score_frozen": rank(asked, frozen)}
+    queries, rankings = data.queries.get(part, {}), {}
+    untrained = rank_all(queries, {"score_frozen": spread(*data.frozen, len(data.corpus))})
+    for protocol, trained in system.rankings[part].items():
+        by_column = trained | untrained[protocol]
         rankings[protocol] = {name: by_column[column] for name, column in methods.items()}
     everything = np.arange(len(data.parts))
     tested = data.parts == PARTS.index(part) if queries else np.isin(everything, system.embedded[0])
@@ -84,7 +85,7 @@ def baseline_outcome(baseline: Baseline, name: str, material: Material, part: st
         scores = val["score"].to_numpy()
         threshold = best_threshold(scores, val["label"].to_numpy(), score_grid(scores))
     queries = material.queries.get(part, {})
-    rankings = {protocol: {name: rank(asked, baseline)} for protocol, asked in queries.items()}
+    rankings = rank_all(queries, {name: baseline})
     return Outcome(corpus, material.parts, pairs, predictions, part, {name: "score"}, threshold, queries, rankings)
 
 

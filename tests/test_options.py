@@ -17,7 +17,10 @@ from gedbd.models.openvino import has_bfloat16
 from gedbd.models.tiny import tiny_tokenizer
 
 DEMO = Path(gedbd.train.__file__).parent / "data" / "demo.csv"
-GROUPS = ("text", "split", "pairs", "encoder", "engine", "graph", "fusion", "loss", "trainer", "logger", "dataset")
+GROUPS = (
+    *("text", "split", "pairs", "protocol", "encoder", "engine"),
+    *("graph", "fusion", "loss", "trainer", "logger", "dataset"),
+)
 ELSEWHERE = {("trainer", "ddp"), ("trainer", "gpu"), ("graph", "titles")}
 ALONE = {("logger", "wandb"), ("encoder", "minilm")}  # pass lines that no other test does
 # Most trainings here pass the same lines as those of other tests, and measuring coverage takes a third of their time.
@@ -126,6 +129,8 @@ def test_option_takes_a_step(step, taken, tmp_path, group, option):
         more = label_file(option, tmp_path)
     elif group == "dataset" and option != "demo":
         more = bughub(option, tmp_path)
+    if option == "fields":
+        more = ["encoder.max_tokens=128"]
     if option == "openvino_int8":
         more = ["graph=none"]
     if option == "openvino_bf16" and not has_bfloat16():
@@ -158,6 +163,15 @@ def test_paper_experiment_takes_a_step(step, tmp_path):
     options = ["experiment=paper", "dataset=thunderbird", "encoder=tiny", "trainer=smoke", "pairs.fill_to=600"]
     predictions = pd.read_parquet(step(*options, *data, *titles) / "predictions.parquet")
     assert len(predictions) == 240
+
+
+@pytest.mark.no_cover
+@pytest.mark.parametrize("experiment", ["sbert", "sbert_graph"])
+def test_contrastive_experiments_take_a_step(step, experiment):
+    options = ["dataset=demo", "encoder=tiny", "encoder.max_tokens=128", "trainer=smoke", "ranking.parts=[test]"]
+    folder = step(f"experiment={experiment}", *options, "batches.hard=0.5", "batches.singletons=0.25")
+    found = (pd.read_csv(folder / name) for name in ("ranking.csv", "ranking_test_pool.csv"))
+    assert all(table["rr@10"].between(0, 1).all() for table in found)
 
 
 def test_gpu_trainer_says_when_there_is_none(step):

@@ -9,7 +9,7 @@ are queries and candidates of each other, counted one by one. It looks better, b
 a part of the wrong reports, and every other member of a group may be found, the later ones too.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -77,6 +77,22 @@ def ranking_metrics(queries: pd.DataFrame) -> dict[str, float]:
         queries: ``Ranking.queries``. A rank of 0 is a miss.
     """
     return {str(name): float(values.mean()) for name, values in per_query(queries).items()}
+
+
+def rank_all(queries: Mapping[str, Queries], scorers: Mapping[str, Scorer]) -> dict[str, dict[str, Ranking]]:
+    """Rankings by protocol and scorer."""
+    return {
+        protocol: {name: rank(asked, scorer) for name, scorer in scorers.items()} for protocol, asked in queries.items()
+    }
+
+
+def protocol_metrics(rankings: Mapping[str, Mapping[str, Ranking]], name: str) -> dict[str, float]:
+    """One scorer's metrics by all protocols; see ``metric_names``."""
+    return {
+        PREFIX[protocol] + metric: value
+        for protocol, by_name in rankings.items()
+        for metric, value in ranking_metrics(by_name[name].queries).items()
+    }
 
 
 def per_query(queries: pd.DataFrame) -> pd.DataFrame:

@@ -12,11 +12,12 @@ from torch.optim.lr_scheduler import LambdaLR
 
 from gedbd.data.datamodule import Batch, DuplicateDataModule
 from gedbd.evaluation.pairwise import pairwise_metrics
-from gedbd.evaluation.ranking import PREFIX, Ranking, rank, ranking_metrics
+from gedbd.evaluation.ranking import Ranking, protocol_metrics, rank_all
 from gedbd.evaluation.scoring import Embedded, Loss, distinct, score_pairs, spread
 from gedbd.evaluation.threshold import best_threshold
 from gedbd.models.encoder import TextEncoder
 from gedbd.models.gcn import GraphBranch
+from gedbd.systems.processes import gather, join
 
 
 class DuplicateSystem(pl.LightningModule):
@@ -61,8 +62,8 @@ class DuplicateSystem(pl.LightningModule):
         self.scores: dict[str, pd.DataFrame] = {}
         self.rankings: dict[str, dict[str, dict[str, Ranking]]] = {}
         self.embedded: tuple[np.ndarray, np.ndarray] | None = None
-        self._seen: list[tuple[Tensor, Tensor]] = []
-        self._read: list[tuple[Tensor, Tensor]] = []
+        self._seen: list[tuple[Tensor, ...]] = []
+        self._read: list[tuple[Tensor, ...]] = []
         self.train()  # pretrained encoders come in evaluation mode, and Lightning leaves modes as they are
 
     def forward(self, n_id: Tensor, z_text: Tensor) -> Tensor:
@@ -70,7 +71,7 @@ class DuplicateSystem(pl.LightningModule):
         if self.branch is None:
             fused: Tensor = self.fusion(z_text)
             return fused
-        every_id, every_z = self._everyone(n_id, z_text)
+        every_id, every_z = distinct(gather(self, n_id), gather(self, z_text))
         z_graph = self.branch(every_id, every_z)[torch.searchsorted(every_id, n_id)]
         if self.training:
             self.branch.memory.write(every_id, every_z)
@@ -100,9 +101,9 @@ class DuplicateSystem(pl.LightningModule):
         Hands all vectors to the draw of hard negatives; of a report read twice, validation's is the newer one.
         """
         if self._data.batches.hard:
-            n_id, z = distinct(*(self._join(values) for values in zip(*reversed(self._read), strict=True)))
+            n_id, z = distinct(*join(self, self._read[::-1]))
             self._data.remember(n_id.cpu().numpy(), z.cpu().numpy())
-        scores, labels = (self._join(values).cpu().numpy() for values in zip(*self._seen, strict=True))
+        scores, labels = (values.cpu().numpy() for values in join(self, self._seen))
         self._log_metrics("train", pairwise_metrics(scores, labels, float(self.threshold)))
 
     def on_validation_epoch_start(self) -> None:
@@ -169,53 +170,26 @@ class DuplicateSystem(pl.LightningModule):
         data: DuplicateDataModule = self.trainer.datamodule  # type: ignore[attr-defined]
         return data
 
-    def _everyone(self, n_id: Tensor, z: Tensor) -> tuple[Tensor, Tensor]:
-        """The batch's reports of all processes, sorted and distinct; gradient flows back to each process."""
-        return distinct(self._gather(n_id), self._gather(z))
-
-    def _join(self, values: tuple[Tensor, ...]) -> Tensor:
-        """All batches of all processes."""
-        return self._gather(torch.cat(values))
-
-    def _gather(self, value: Tensor) -> Tensor:
-        """The rows of all processes, one process after the other, however many each has."""
-        if self.trainer.world_size == 1:
-            return value
-        counts = self.all_gather(torch.tensor(len(value), device=value.device))
-        assert isinstance(counts, Tensor)
-        padded = torch.cat([value, value.new_zeros(int(counts.max()) - len(value), *value.shape[1:])])
-        gathered = self.all_gather(padded, sync_grads=value.requires_grad)
-        return torch.cat([rows[:count] for rows, count in zip(gathered, counts.tolist(), strict=True)])
-
     def _embed(self) -> Embedded:
         """The vectors of all reports that were encoded, each once, in the order of the corpus."""
-        n_id, z_text = (self._join(values) for values in zip(*self._seen, strict=True))
-        n_id, z_text = distinct(n_id, z_text)
+        n_id, z_text = distinct(*join(self, self._seen))
         z = self.fusion(z_text, self.branch(n_id, z_text)) if self.branch is not None else self.fusion(z_text)
         return Embedded(n_id, z, nn.functional.normalize(z_text, dim=-1))
 
     def _score(self, reports: Embedded, parts: tuple[str, ...]) -> tuple[dict[str, pd.DataFrame], dict[str, Tensor]]:
         """Scored pairs of some parts, and their losses."""
-        scored = {
-            part: score_pairs(reports, self._data.pairs_of(part), self._data.corpus.group, self.loss) for part in parts
-        }
+        group = self._data.corpus.group
+        scored = {part: score_pairs(reports, self._data.pairs_of(part), group, self.loss) for part in parts}
         return {part: table for part, (table, _) in scored.items()}, {part: loss for part, (_, loss) in scored.items()}
 
     def _rank(self, reports: Embedded, part: str) -> dict[str, float]:
         """Ranks a part's queries, where they are to be ranked; while fitting, by the fused score alone."""
+        queries, rows = self._data.queries.get(part, {}), reports.n_id.cpu().numpy()
         both = self.branch is not None and self.trainer.state.fn == "test"
-        scored = {"score": reports.z} | ({"score_text": reports.z_text} if both else {})
-        rows, count = reports.n_id.cpu().numpy(), len(self._data.corpus)
-        scorers = {name: spread(rows, z.cpu().numpy(), count) for name, z in scored.items()}
-        self.rankings[part] = {
-            protocol: {name: rank(queries, scorer) for name, scorer in scorers.items()}
-            for protocol, queries in self._data.queries.get(part, {}).items()
-        }
-        return {
-            PREFIX[protocol] + name: value
-            for protocol, rankings in self.rankings[part].items()
-            for name, value in ranking_metrics(rankings["score"].queries).items()
-        }
+        scored = {"score": reports.z} | ({"score_text": reports.z_text} if both else {}) if queries else {}
+        scorers = {name: spread(rows, z.cpu().numpy(), len(self._data.corpus)) for name, z in scored.items()}
+        self.rankings[part] = rank_all(queries, scorers)
+        return protocol_metrics(self.rankings[part], "score")
 
     def _log_metrics(self, prefix: str, values: dict[str, float]) -> None:
         self.log_dict({f"{prefix}/{name}": value for name, value in values.items()})

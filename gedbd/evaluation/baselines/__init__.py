@@ -11,7 +11,8 @@ from gedbd.data.corpus import Corpus
 class Baseline(Protocol):
     """A fitted one is a ``gedbd.evaluation.ranking.Scorer``.
 
-    It may have a ``threshold`` of its own for pairs, and ``looks_back = True`` if it scores earlier reports only.
+    It may have a ``threshold`` of its own for pairs, ``looks_back = True`` if it scores earlier reports only, and
+    ``notices_`` about what it met, in sentences for the user.
     """
 
     def fit(self, corpus: Corpus, train: pd.DataFrame) -> None:

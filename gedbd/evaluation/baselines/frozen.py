@@ -43,6 +43,7 @@ class Frozen:
         if self.checkpoint is not None:
             load_weights(self.encoder, self.checkpoint)
         texts = self.text(corpus.reports, self.tokenizer, self.max_tokens)
+        self.notices_ = getattr(self.text, "notices_", ())
         reader = self.encoder, self.tokenizer, self.max_tokens, self.cache_dir, self.engine
         self.vectors_ = report_vectors(texts, *reader, projected=self.checkpoint is not None)
 
