@@ -46,6 +46,9 @@ TOGETHER = [
         ("trainer.precision=bf16-mixed",),
     )
 ]
+NEEDED = {"fields": ["encoder.max_tokens=128"], "openvino_int8": ["graph=none"]} | {
+    trainer: ["trainer.accelerator=cpu", "trainer.max_epochs=1"] for trainer in ("default", "smoke")
+}
 ARCHITECTURES = {
     "bert": (BertModel, BertConfig),
     "roberta": (RobertaModel, RobertaConfig),
@@ -117,7 +120,7 @@ def label_file(name: str, folder: Path) -> list[str]:
 @pytest.mark.parametrize(("group", "option"), OPTIONS)
 def test_option_takes_a_step(step, taken, tmp_path, group, option):
     chosen = {"encoder": "tiny", "trainer": "smoke"} | {group: option}
-    more = []
+    more = NEEDED.get(option, [])
     if option in ARCHITECTURES:
         more = random_encoder(option, tmp_path / "model")
     if group == "encoder" and option == "minilm":
@@ -129,14 +132,8 @@ def test_option_takes_a_step(step, taken, tmp_path, group, option):
         more = label_file(option, tmp_path)
     elif group == "dataset" and option != "demo":
         more = bughub(option, tmp_path)
-    if option == "fields":
-        more = ["encoder.max_tokens=128"]
-    if option == "openvino_int8":
-        more = ["graph=none"]
     if option == "openvino_bf16" and not has_bfloat16():
         pytest.skip("this CPU has no bfloat16")
-    if group == "trainer":
-        more = ["trainer.accelerator=cpu", "trainer.max_epochs=1"]
     options = [*(f"{key}={value}" for key, value in chosen.items()), *more]
     with initialize_config_dir(CONF_DIR, version_base="1.3"):
         config = OmegaConf.to_yaml(compose("train", options))

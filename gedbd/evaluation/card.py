@@ -67,7 +67,7 @@ def model_card(run: Run, corpus: Corpus, form: str, checkpoint: str, example: st
         "split": " ".join(_purpose(cfg.split).split()),
         "split_options": ", ".join(f"{key}={value}" for key, value in cfg.split.items() if key != "_target_"),
         "known": cfg.labels.fraction,
-        "text": OmegaConf.to_yaml(cfg.text).strip(),
+        "text": _text_section(cfg.text),
         "example": example,
         "with_graph": run.method != TEXT,
         "window_days": cfg.ranking.window_days,
@@ -92,6 +92,13 @@ def base_model(encoder: Any) -> str | None:
     """The hub's name of what was fine-tuned, null for a folder and for an encoder that was made in memory."""
     model = str(encoder.get("model") or "")
     return model if HUB_NAME.fullmatch(model) and not Path(model).exists() else None
+
+
+def _text_section(text: Any) -> str:
+    """As YAML; of a file only its name, as the card may be published."""
+    captions = text.get("captions")
+    shown = text if captions is None else OmegaConf.merge(text, {"captions": Path(captions).name})
+    return OmegaConf.to_yaml(shown).strip()
 
 
 def _front_matter(form: str, base: str | None) -> str:
