@@ -33,9 +33,15 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Trained]:
     return through
 
 
-@pytest.mark.parametrize("option", ["chunk_tokens=64", "optimizer.fused=false"])
-def test_weights_are_the_same(trained, option):
-    (plain_loss, plain), (loss, weights) = trained(), trained(option)
+CONTRASTIVE = ("pairs=clusters", "batch_size=24", "loss=supervised_contrastive")
+
+
+@pytest.mark.parametrize(
+    ("option", "common"),
+    [("chunk_tokens=64", ()), ("chunk_tokens=64", CONTRASTIVE), ("optimizer.fused=false", ())],
+)
+def test_weights_are_the_same(trained, option, common):
+    (plain_loss, plain), (loss, weights) = trained(*common), trained(*common, option)
     assert loss == pytest.approx(plain_loss, abs=1e-6)
     for key, value in plain.items():
         torch.testing.assert_close(weights[key], value, atol=2e-6, rtol=0, msg=key)

@@ -1,5 +1,6 @@
 """A training step equals the plainest computation of it: every text alone, every matrix whole, every pair by itself."""
 
+from collections.abc import Callable
 from copy import deepcopy
 from functools import partial
 
@@ -12,13 +13,14 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from gedbd.data.batches import Groups, Pairs, Step
+from gedbd.data.clusters import Clusters
 from gedbd.data.corpus import Corpus
 from gedbd.data.datamodule import DuplicateDataModule
 from gedbd.data.pairs import PairSampler
 from gedbd.data.splits import TimeSplit
 from gedbd.data.tokens import tokenize
 from gedbd.graph.dense import DenseAdjacency
-from gedbd.losses import cosine_embedding
+from gedbd.losses import cosine_embedding, supervised_contrastive
 from gedbd.models.encoder import load_tiny_encoder
 from gedbd.models.fusion import TextOnly, WeightedSum
 from gedbd.models.gcn import GraphBranch
@@ -26,11 +28,20 @@ from gedbd.systems.duplicate import DuplicateSystem
 
 WORDS = ["mail", "folder", "crash", "search", "printer", "calendar", "reply", "theme", "update", "password"]
 COUNT, MARGIN, LAMBDA, MAX_TOKENS = 60, 0.2, 0.6, 24
-BATCHES = {"sampled": Pairs(12, seed=0), "grouped": Groups(12, 0, 0.25, 1.0, hard=0.5, neighbours=5)}
+BATCHES = {
+    "sampled": Pairs(12, seed=0),
+    "grouped": Groups(12, 0, 0.25, 1.0, hard=0.5, neighbours=5),
+    "clusters": Clusters(12, 0, 0.25, 1.0, hard=0.5, neighbours=5, per_group=2),
+}
+TEMPERATURE = 0.2
+LOSSES = {
+    "pairs": partial(cosine_embedding, margin=MARGIN),
+    "contrastive": partial(supervised_contrastive, temperature=TEMPERATURE),
+}
 
 
 def assemble(
-    batches: str, features: str | None, fused: bool = True
+    batches: str, features: str | None, fused: bool = True, loss: str = "pairs"
 ) -> tuple[DuplicateDataModule, DuplicateSystem, pl.Trainer]:
     torch.manual_seed(0)
     rng = np.random.default_rng(0)
@@ -50,8 +61,7 @@ def assemble(
         branch.memory.write(torch.arange(COUNT), torch.randn(COUNT, 8))
     fusion = WeightedSum(LAMBDA) if features else TextOnly()
     rates = {"lr": 1e-3, "head_lr": 1e-2, "weight_decay": 0.01, "warmup_steps": 0}
-    loss = partial(cosine_embedding, margin=MARGIN)
-    system = DuplicateSystem(encoder, branch, fusion, loss, **rates, fused=fused, seed=0)
+    system = DuplicateSystem(encoder, branch, fusion, LOSSES[loss], **rates, fused=fused, seed=0)
     quiet = {"logger": False, "enable_checkpointing": False, "enable_progress_bar": False}
     trainer = pl.Trainer(
         accelerator="cpu",
@@ -74,8 +84,8 @@ def encode(system: DuplicateSystem, data: DuplicateDataModule, row: int) -> Tens
     return projection.weight @ hidden.mean(dim=0) + projection.bias
 
 
-def naive_loss(system: DuplicateSystem, data: DuplicateDataModule, step: Step) -> Tensor:
-    """The mean of one loss a pair; the texts of each pair are encoded for that pair alone."""
+def naive_vectors(system: DuplicateSystem, data: DuplicateDataModule, step: Step) -> Callable[[int], Tensor]:
+    """The vector of a report, encoded each time it is asked for."""
     x = None
     if system.branch is not None:
         rows = step.rows.tolist()
@@ -88,32 +98,53 @@ def naive_loss(system: DuplicateSystem, data: DuplicateDataModule, step: Step) -
         for conv in (system.branch.conv1, system.branch.conv2):
             x = matrix @ (x @ conv.lin.weight.T) + conv.bias
             x = x.clamp(min=0) if conv is system.branch.conv1 else x
+
+    def vector(row: int) -> Tensor:
+        text = encode(system, data, row)
+        return text if x is None else LAMBDA * text + (1 - LAMBDA) * x[row]
+
+    return vector
+
+
+def naive_loss(vector: Callable[[int], Tensor], step: Step) -> Tensor:
+    """The mean of one loss a pair; the texts of each pair are encoded for that pair alone."""
     losses = []
     for pair, label in zip(step.pairs.tolist(), step.label.tolist(), strict=True):
-        first, second = (
-            encode(system, data, row) if x is None else LAMBDA * encode(system, data, row) + (1 - LAMBDA) * x[row]
-            for row in pair
-        )
+        first, second = map(vector, pair)
         cosine = first @ second / (first.norm() * second.norm())
         losses.append(1 - cosine if label else (cosine - MARGIN).clamp(min=0))
     return torch.stack(losses).mean()
 
 
+def naive_contrast(vector: Callable[[int], Tensor], step: Step, group: np.ndarray) -> Tensor:
+    """Each report of the step against each other one, one after the other."""
+    losses = []
+    for one in step.rows:
+        others = [row for row in step.rows if row != one]
+        first, rest = vector(one), [vector(row) for row in others]
+        similar = [(first @ second / (first.norm() * second.norm()) / TEMPERATURE).exp() for second in rest]
+        mates = [value for row, value in zip(others, similar, strict=True) if group[row] == group[one]]
+        if mates:
+            losses.append(-sum((value / sum(similar)).log() for value in mates) / len(mates))
+    return torch.stack(losses).mean()
+
+
 @pytest.mark.parametrize("features", [None, "text", "learnable"])
-@pytest.mark.parametrize("batches", BATCHES)
-def test_loss_and_gradients_of_a_step(batches, features):
-    data, system, trainer = assemble(batches, features)
+@pytest.mark.parametrize(("batches", "loss"), [("sampled", "pairs"), ("grouped", "pairs"), ("clusters", "contrastive")])
+def test_loss_and_gradients_of_a_step(batches, loss, features):
+    data, system, trainer = assemble(batches, features, loss=loss)
     plain = deepcopy(system)
     plain.encoder.backbone.set_attn_implementation("sdpa")
     step = next(iter(data.train_dataloader().sampler))
     batch = next(iter(data.train_dataloader()))
-    expected = naive_loss(plain, data, step)
+    vector = naive_vectors(plain, data, step)
+    expected = naive_loss(vector, step) if loss == "pairs" else naive_contrast(vector, step, data.corpus.group)
     system.trainer, system.log = trainer, lambda *_, **__: None
     trainer.datamodule = data
-    loss = system.training_step(batch, 0)
-    assert loss.item() == pytest.approx(expected.item(), abs=1e-5)
+    found = system.training_step(batch, 0)
+    assert found.item() == pytest.approx(expected.item(), abs=1e-5)
     assert 0 < step.label.mean() < 1
-    loss.backward()
+    found.backward()
     expected.backward()
     for (name, mine), theirs in zip(system.named_parameters(), plain.parameters(), strict=True):
         torch.testing.assert_close(mine.grad, theirs.grad, atol=1e-5, rtol=1e-5, msg=name)

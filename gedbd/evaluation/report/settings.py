@@ -1,5 +1,6 @@
 """Runs that differ by nothing but their seed are one setting."""
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +17,7 @@ from gedbd.evaluation.significance import f1_interval, mean_interval
 
 TOLD = ("dataset.", "encoder.", "fusion._target_", "graph.titles", "ranking.parts")
 ENCODERS_OWN = ("encoder.max_tokens", "encoder.dim")
+SEED_FOLDER = re.compile(r"/seed_\d+/?$")
 NO_SETTING = ("seed", "seeds", "ckpt_path", "cache_dir", "data_dir", "logger", "trainer", "patience", "baselines")
 
 
@@ -95,7 +97,7 @@ def group_settings(runs: Iterable[Run]) -> list[Setting]:
     options: dict[str, dict[str, Any]] = {}
     for run in runs:
         flat = flatten(OmegaConf.to_container(run.config))
-        flat = {name: value for name, value in flat.items() if _shapes(name)}
+        flat = {name: _no_seed(name, value) for name, value in flat.items() if _shapes(name)}
         key = repr(sorted(flat.items(), key=lambda item: item[0]))
         found.setdefault(key, []).append(run)
         options[key] = flat
@@ -124,6 +126,11 @@ def flatten(value: Any, prefix: str = "") -> dict[str, Any]:
     for name, inner in value.items():
         flat |= flatten(inner, f"{prefix}.{name}" if prefix else str(name))
     return flat
+
+
+def _no_seed(name: str, value: Any) -> Any:
+    """The encoders that several seeds have trained are one setting: ``seeds=5`` keeps them in folders side by side."""
+    return SEED_FOLDER.sub("", value) if name == "run" and value else value
 
 
 def _shapes(name: str) -> bool:
