@@ -30,11 +30,12 @@ def main(cfg: DictConfig) -> None:
     if weights is not None:
         load_weights(encoder, weights)
     corpus = instantiate(cfg.dataset)
-    for notice in corpus.notices:
+    text = instantiate(cfg.text)
+    texts = text(corpus.reports, tokenizer, cfg.encoder.max_tokens)
+    for notice in (*corpus.notices, *getattr(text, "notices_", ())):
         console.print(f"{corpus.name}: {notice}", markup=False, highlight=False)
     started = time.perf_counter()
     reader = encoder, tokenizer, cfg.encoder.max_tokens, cfg.cache_dir, engine
-    texts = instantiate(cfg.text)(corpus.reports, tokenizer, cfg.encoder.max_tokens)
     vectors = report_vectors(texts, *reader, projected=weights is not None)
     seconds = time.perf_counter() - started
     save_vectors(out, corpus.reports["issue_id"], vectors)

@@ -38,8 +38,6 @@ def main(cfg: DictConfig) -> None:
     expected = report_vectors(texts, *reader, cfg.cache_dir, None, projected=True)
     with whole_folder(out) as fresh:
         form.write(fresh, *reader)
-        if "captions" in saved.text:
-            saved.text.captions = None  # the made-up report has no screenshots
         (example,) = _texts(saved, MADE_UP, tokenizer)
         (fresh / "README.md").write_text(model_card(Run(folder), corpus, cfg.format, cfg.checkpoint, example))
         largest = largest_difference(form.read(fresh, texts), expected)

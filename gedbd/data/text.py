@@ -134,7 +134,7 @@ class MarkedFields:
             return [""] * len(attachments)
         captions, images = read_captions(self.captions), attached_images(attachments)
         named = {name for names in images for name in names}
-        if not named & captions.keys():
+        if named and not named & captions.keys():
             raise ValueError(
                 f"text.captions={self.captions} describes no image that these reports name: another corpus?"
             )

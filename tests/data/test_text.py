@@ -134,6 +134,8 @@ def test_captions_of_the_images_that_a_report_names(tokenizer, tmp_path):
         "[SUMMARY] x",
     ]
     assert text.notices_ == ("reports with a described screenshot: 1; images without a description: 1",)
+    assert text(table({"title": "x"}), tokenizer, 128) == ["[SUMMARY] x"]
+    assert text.notices_ == ("reports with a described screenshot: 0; images without a description: 0",)
     with pytest.raises(ValueError, match="describes no image that these reports name"):
         text(table({"title": "x", "attachments": "other.png"}), tokenizer, 128)
 
