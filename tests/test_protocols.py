@@ -88,10 +88,10 @@ def test_the_report_shows_the_configurations_and_both_rankings(runs, call):
     text = (runs / "page" / "report.md").read_text().partition("## Text, screenshots, training: demo")[2]
     rows = [line.split("|")[1:4] for line in text.split("\n## ")[0].splitlines() if line.startswith(("| no", "| yes"))]
     assert [[cell.strip() for cell in row] for row in rows] == [
-        ["no", "fine-tuned", "1"],
         ["no", "frozen", "1"],
-        ["yes", "fine-tuned, graph", "1"],
+        ["no", "fine-tuned", "1"],
         ["yes", "frozen", "1"],
+        ["yes", "fine-tuned, graph", "1"],
     ]
     assert "frozen, text.captions=captions.csv" in page
 

@@ -14,6 +14,7 @@ TEXT = (
     " it came and as it was trained. RR@10 and MRR among all earlier reports; those of the pool, and MAP@10, among the"
     " test part's reports alone, as the field often publishes."
 )
+TRAINING = ("frozen", "fine-tuned", "fine-tuned, graph")
 SHOWN = {EARLIER: ("rr@10", "mrr"), TEST_POOL: ("rr@10", "mrr", "map@10")}
 
 
@@ -22,16 +23,14 @@ def configurations(corpus: str, settings: list[Setting]) -> Section | None:
     marked = [setting for setting in settings if "text.captions" in setting.options]
     rows = [_row(setting, setting.methods[0]) for setting in marked if _reads(setting)]
     known = {row["screenshots"] for row in rows if row["training"] == "frozen"}
-    for setting in marked:
-        row = _row(setting, FROZEN) if FROZEN in setting.methods else {"screenshots": None}
-        if row["screenshots"] is not None and row["screenshots"] not in known:
+    for row in (_row(setting, FROZEN) for setting in marked if FROZEN in setting.methods):
+        if row["screenshots"] not in known:
             known.add(row["screenshots"])
-            rows.insert(0, row)
+            rows.append(row)
     if not rows or "rr@10" not in pd.DataFrame(rows):
         return None
-    order = ("screenshots", "training")
-    table = pd.DataFrame(rows).sort_values(list(order), kind="stable", ignore_index=True)
-    return Section(f"Text, screenshots, training: {corpus}", TEXT, [table])
+    rows.sort(key=lambda row: (row["screenshots"], TRAINING.index(row["training"])))
+    return Section(f"Text, screenshots, training: {corpus}", TEXT, [pd.DataFrame(rows)])
 
 
 def _reads(setting: Setting) -> bool:
@@ -40,11 +39,11 @@ def _reads(setting: Setting) -> bool:
 
 
 def _row(setting: Setting, method: str) -> dict[str, Any]:
-    graph = setting.options.get("graph.rule._target_") is not None and method != FROZEN
-    trained = method != FROZEN and not (setting.runs[0].is_baseline and not setting.runs[0].config.run)
+    trained = method != FROZEN and (not setting.runs[0].is_baseline or bool(setting.runs[0].config.run))
+    graph = setting.options.get("graph.rule._target_") is not None
     row: dict[str, Any] = {
         "screenshots": "no" if setting.options["text.captions"] is None else "yes",
-        "training": ("fine-tuned, graph" if graph else "fine-tuned") if trained else "frozen",
+        "training": TRAINING[trained + (trained and graph)],
         "seeds": len(setting.runs) if trained else 1,
     }
     for protocol, names in SHOWN.items():
