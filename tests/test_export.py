@@ -105,6 +105,7 @@ def test_sentence_transformers_reads_the_text_branch_without_gedbd(home, graph_r
     assert len({path.stat().st_mode for path in shared.rglob("*.*") if path.is_file()}) == 1
 
 
+@pytest.mark.slow  # a second training; what differs is tested in tests/models/test_exported.py
 def test_without_a_graph_too(home, text_run, capsys):
     folder, door = home
     (folder / "empty").mkdir()

@@ -163,10 +163,9 @@ def test_paper_experiment_takes_a_step(step, tmp_path):
 
 
 @pytest.mark.no_cover
-@pytest.mark.parametrize("experiment", ["sbert", "sbert_graph"])
-def test_contrastive_experiments_take_a_step(step, experiment):
+def test_the_contrastive_experiment_takes_a_step(step):
     options = ["dataset=demo", "encoder=tiny", "encoder.max_tokens=128", "trainer=smoke", "ranking.parts=[test]"]
-    folder = step(f"experiment={experiment}", *options, "batches.hard=0.5", "batches.singletons=0.25")
+    folder = step("experiment=sbert_graph", *options, "batches.hard=0.5", "batches.singletons=0.25")
     found = (pd.read_csv(folder / name) for name in ("ranking.csv", "ranking_test_pool.csv"))
     assert all(table["rr@10"].between(0, 1).all() for table in found)
 

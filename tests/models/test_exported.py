@@ -54,7 +54,7 @@ def albert():
 
 CASES = [
     (roberta, "cls", "sentence_transformers"),
-    (roberta, "cls", "onnx"),
+    pytest.param(roberta, "cls", "onnx", marks=pytest.mark.slow),
     (distilbert, "mean", "sentence_transformers"),
     pytest.param(distilbert, "mean", "onnx", marks=pytest.mark.slow),
     (albert, "mean", "sentence_transformers"),
