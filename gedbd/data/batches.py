@@ -161,7 +161,7 @@ class GroupSteps(Steps):
     def _draw_singles(self, rows: np.ndarray, near: dict[int, np.ndarray], rng: np.random.Generator) -> np.ndarray:
         """Single reports of a step: the share ``hard`` from among the nearest of its groups, the others at random."""
         count = min(round(self.settings.singletons * self.settings.batch_size), len(self.singles))
-        anchors = rng.permutation(rows)[: round(self.settings.hard * count) if near else 0]
+        anchors = rng.permutation(rows)[: round(self.settings.hard * count)] if near else rows[:0]
         hard = np.unique([rng.choice(near[int(row)]) for row in anchors]).astype(np.int64)
         easy = np.setdiff1d(rng.choice(self.singles, min(2 * count, len(self.singles)), replace=False), hard)
         return np.concatenate([hard, rng.permutation(easy)[: count - len(hard)]])
