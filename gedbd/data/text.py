@@ -14,8 +14,9 @@ from gedbd.data.captions import attached_images, read_captions
 from gedbd.data.fields import components, products
 from gedbd.data.tokens import cut_to_tokens
 
-PARTS = ("product", "component", "os", "priority", "summary", "description", "screenshots")
-MISSING = ("", "---", "--", "-", "unspecified", "none", "null", "n/a", "unknown")
+FORM = ("product", "component", "os", "priority")
+PARTS = (*FORM, "summary", "description", "screenshots")
+NOT_SET = ("---", "--", "-", "unspecified", "none", "null", "n/a", "unknown")  # what trackers put into an empty field
 LEAST_REST = 8
 
 
@@ -115,8 +116,8 @@ class MarkedFields:
 
     def _marked(self, part: str, reports: pd.DataFrame) -> list[str]:
         """The marked part of each report, after a blank; nothing where it is missing."""
-        texts = self._texts(part, reports)
-        return [f" {_marker(part)} {text}" if text.lower() not in MISSING else "" for text in texts]
+        missing = ("", *NOT_SET) if part in FORM else ("",)
+        return ["" if text.lower() in missing else f" {_marker(part)} {text}" for text in self._texts(part, reports)]
 
     def _texts(self, part: str, reports: pd.DataFrame) -> list[str]:
         if part == "screenshots":

@@ -71,6 +71,11 @@ def test_missing_fields_are_left_out(tokenizer):
     ]
 
 
+def test_only_a_field_of_the_form_can_say_that_it_is_empty(tokenizer):
+    reports = table({"title": "Unknown", "description": "none", "os": "Unspecified", "product": "None"})
+    assert maker()(reports, tokenizer, 128) == ["[SUMMARY] Unknown [DESCRIPTION] none"]
+
+
 def test_order_and_presence_are_chosen(tokenizer):
     (text,) = maker(order=["description", "summary"])(table(REPORT), tokenizer, 128)
     assert text == "[DESCRIPTION] It closes at once. [SUMMARY] Crash on start"
