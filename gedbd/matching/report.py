@@ -1,0 +1,118 @@
+"""A report on its own, as it comes in from a form, a webhook or a row of a corpus, and what search answers."""
+
+import hashlib
+from dataclasses import asdict, dataclass, fields
+from datetime import datetime
+
+import pandas as pd
+
+from gedbd.data.corpus import FIELDS
+
+LONGEST_TITLE = 1_000
+LONGEST_TEXT = 200_000
+
+
+@dataclass(frozen=True)
+class Report:
+    """One report; the fields are those of a corpus, empty where the tracker gives none.
+
+    Attributes:
+        issue_id: Its id in the tracker; empty if it has none yet, because somebody is still writing it.
+        created_at: When it was filed, UTC; None means now.
+    """
+
+    title: str = ""
+    description: str = ""
+    issue_id: str = ""
+    created_at: datetime | None = None
+    product: str = ""
+    component: str = ""
+    version: str = ""
+    os: str = ""
+    priority: str = ""
+    status: str = ""
+    resolution: str = ""
+    attachments: str = ""
+
+    @property
+    def content_hash(self) -> str:
+        """A hash of all its fields, by which a changed report is told from one that is stored already."""
+        text = "\x1f".join(str(value) for name, value in sorted(asdict(self).items()))
+        return hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=16).hexdigest()
+
+
+@dataclass(frozen=True)
+class Filters:
+    """Which stored reports may be found.
+
+    Attributes:
+        filed_from: Filed at this moment or later, UTC.
+        filed_before: Filed before this moment, UTC.
+        component: Of this component, upper and lower case being one.
+    """
+
+    filed_from: datetime | None = None
+    filed_before: datetime | None = None
+    component: str | None = None
+
+
+@dataclass(frozen=True)
+class Why:
+    """What speaks for a match.
+
+    Attributes:
+        terms: Words that both reports have, the rarest in the tracker first.
+        fields: Fields that agree, name to value.
+        sentences: Pairs of sentences, of the new report and of the stored one, and how much of their words they share
+            (0 to 1, rare words counting more), the closest first.
+    """
+
+    terms: tuple[str, ...]
+    fields: dict[str, str]
+    sentences: tuple[tuple[str, str, float], ...]
+
+
+@dataclass(frozen=True)
+class Match:
+    """A duplicate group that the new report may belong to.
+
+    Attributes:
+        master: The oldest report of the group; the only one if nobody has found a duplicate of it.
+        best: The report of the group that is most alike; may be the master.
+        members: Ids of all reports of the group, the oldest first.
+        score: The learnt sum of scores; comparable within one search only.
+        probability: That the new report belongs to this group, calibrated on the tracker's own history.
+        why: What speaks for it.
+    """
+
+    master: Report
+    best: Report
+    members: tuple[str, ...]
+    score: float
+    probability: float
+    why: Why
+
+
+def check_report(report: Report) -> None:
+    """Raises ValueError if a report has no text, or more than can be meant."""
+    if not (report.title.strip() or report.description.strip()):
+        raise ValueError("the report has neither title nor description: there is nothing to search for")
+    for name, text, most in (
+        ("title", report.title, LONGEST_TITLE),
+        ("description", report.description, LONGEST_TEXT),
+    ):
+        if len(text) > most:
+            raise ValueError(f"the {name} has {len(text):,} characters, the most are {most:,}: shorten it")
+
+
+def as_table(reports: list[Report]) -> pd.DataFrame:
+    """Reports as rows of a corpus, with the columns of ``FIELDS``; ``created_at`` is UTC, NaT where there is none."""
+    table = pd.DataFrame([[getattr(report, name) for name in FIELDS] for report in reports], columns=list(FIELDS))
+    return table.assign(created_at=pd.to_datetime(table["created_at"], utc=True))
+
+
+def of_row(row: pd.Series) -> Report:
+    """A row of a corpus as a report."""
+    filed = row["created_at"]
+    values = {field.name: str(row[field.name]) for field in fields(Report) if field.name != "created_at"}
+    return Report(created_at=None if pd.isna(filed) else filed.to_pydatetime(), **values)
