@@ -24,7 +24,7 @@ def main(cfg: DictConfig) -> float:
     if cfg.part not in ("val", "test"):
         raise ValueError(f"part={cfg.part} is unknown: choose val or test")
     if cfg.run:
-        use_run(cfg, Path(cfg.run))
+        cfg.baselines.frozen.checkpoint = str(use_run(cfg, Path(cfg.run)))
     quieten()
     looks_back = getattr(get_class(cfg.baselines[cfg.name]._target_), "looks_back", False)
     if looks_back and TEST_POOL in cfg.ranking.protocols:

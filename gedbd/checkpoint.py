@@ -85,8 +85,8 @@ def check_corpus(folder: Path, corpus: Corpus) -> None:
         raise ValueError(f"run={folder}: the corpus {corpus.name} has changed since the run was trained")
 
 
-def use_run(cfg: DictConfig, folder: Path) -> None:
-    """Makes a baseline read reports as a run's trained encoder does.
+def use_run(cfg: DictConfig, folder: Path) -> Path:
+    """Takes a run's encoder and text in a configuration; gives the file of its trained weights.
 
     Raises:
         ValueError: If the folder is no run, or was trained on other parts of the corpus or other labels.
@@ -97,7 +97,7 @@ def use_run(cfg: DictConfig, folder: Path) -> None:
         if here != OmegaConf.to_container(saved[key], resolve=True):
             raise ValueError(f"run={folder} was trained with {key}={saved[key]}, here it is {here}: give the same")
     cfg.encoder, cfg.text = saved.encoder, saved.text
-    cfg.baselines.frozen.checkpoint = str(path)
+    return path
 
 
 def _read_config(folder: Path) -> DictConfig:

@@ -3,6 +3,7 @@
 import functools
 import gc
 import os
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
@@ -19,6 +20,9 @@ PACKAGE_DIR = Path(__file__).resolve().parent
 INSTALLED_CONF = PACKAGE_DIR / "conf"
 CONF_DIR = str(INSTALLED_CONF if INSTALLED_CONF.is_dir() else PACKAGE_DIR.parent / "conf")
 USER_ERRORS = (ValueError, MissingMandatoryValue)
+
+SPECIAL = re.compile(r"(\\*)('|\$\{|$)")
+OPTION = re.compile(r"[~+]{0,2}[A-Za-z_][\w./@-]*=")
 
 Task = Callable[[DictConfig], Any]
 
@@ -47,6 +51,21 @@ def door(config_name: str) -> Callable[[Task], Callable[..., Any]]:
         return hydra.main(version_base="1.3", config_path=CONF_DIR, config_name=config_name)(guarded)
 
     return decorate
+
+
+def bare_words(arguments: list[str], option: str) -> list[str]:
+    """Arguments for Hydra: those that are no ``key=value`` and no flag are words of one option's text.
+
+    A word is a ``key=value`` only if the key could be an option's name.
+    """
+    bare = [text for text in arguments if not OPTION.match(text) and not text.startswith("-")]
+    rest = [text for text in arguments if text not in bare]
+    return rest + ([f"{option}='{SPECIAL.sub(_escaped, ' '.join(bare))}'"] if bare else [])
+
+
+def _escaped(match: re.Match[str]) -> str:
+    """Quotes (for Hydra) and interpolations (for OmegaConf) lose their meaning, and so do backslashes before them."""
+    return match[1] * 2 + (f"\\{match[2]}" if match[2] else "")
 
 
 @contextmanager

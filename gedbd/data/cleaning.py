@@ -2,13 +2,15 @@
 
 import re
 from collections import Counter
-from dataclasses import dataclass, fields
+from collections.abc import Set
+from dataclasses import dataclass
 from itertools import groupby
 
 import pandas as pd
 
 from gedbd.data.noise import Passage, find_code, find_fences, find_logs, find_traces, put
 
+KINDS = ("stack_traces", "logs", "code", "urls", "boilerplate")
 CHOICES = ("keep", "shorten", "mark")
 FEWEST_DESCRIPTIONS, FEWEST_COPIES, COPIES_SHARE = 100, 20, 0.01  # what makes a line boilerplate
 
@@ -27,6 +29,9 @@ class Cleaning:
     - of an address the host and the end of the path,
     - of boilerplate nothing: lines that at least 1% of the descriptions share, and at least 20 of them.
 
+    Args:
+        shared: The boilerplate, where it was found before, see ``shared_lines``; null finds it in the texts at hand.
+
     Raises:
         ValueError: If a choice is unknown.
     """
@@ -36,23 +41,24 @@ class Cleaning:
     code: str = "keep"
     urls: str = "keep"
     boilerplate: str = "keep"
+    shared: frozenset[str] | None = None
 
     def __post_init__(self) -> None:
-        for kind in fields(self):
-            choice = getattr(self, kind.name)
+        for kind in KINDS:
+            choice = getattr(self, kind)
             if choice not in CHOICES:
-                raise ValueError(f"text.cleaning.{kind.name}={choice} is unknown: choose {', '.join(CHOICES)}")
+                raise ValueError(f"text.cleaning.{kind}={choice} is unknown: choose {', '.join(CHOICES)}")
 
     def __call__(self, descriptions: pd.Series) -> list[str]:
         """N cleaned texts; a description of which nothing would be left stays as it is."""
         texts = [str(text) for text in descriptions]
-        if self == Cleaning():
+        if all(getattr(self, kind) == "keep" for kind in KINDS):
             return texts
-        shared = shared_lines(texts) if self.boilerplate != "keep" else set()
+        shared = set() if self.boilerplate == "keep" else shared_lines(texts) if self.shared is None else self.shared
         cleaned = [self.clean(text, shared) for text in texts]
         return [new if new.strip() else text for new, text in zip(cleaned, texts, strict=True)]
 
-    def clean(self, text: str, shared: set[str]) -> str:
+    def clean(self, text: str, shared: Set[str]) -> str:
         """One description, of which nothing may be left."""
         lines, parts, end = text.splitlines(keepends=True), [], 0
         for passage in find_passages(lines, shared):
@@ -79,7 +85,7 @@ def short_url(match: re.Match[str]) -> str:
     return "/".join([host.rsplit("@", 1)[-1], *path[-1:]])
 
 
-def find_passages(lines: list[str], shared: set[str]) -> list[Passage]:
+def find_passages(lines: list[str], shared: Set[str]) -> list[Passage]:
     """The passages in order; none overlap. What is found first wins: traces, logs, code, boilerplate."""
     taken, found = bytearray(len(lines)), []
     for find in (find_traces, find_logs, find_fences, find_code):

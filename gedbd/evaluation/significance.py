@@ -46,6 +46,22 @@ def f1_interval(predicted: np.ndarray, labels: np.ndarray, cluster: np.ndarray) 
     )
 
 
+def ratio_intervals(
+    numerator: np.ndarray, denominator: np.ndarray, cluster: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Percentile intervals of T ratios of sums over the same units, ``(Q, T), (Q, T), (Q,) -> (T,), (T,)``.
+
+    Where a ratio's units are of fewer than two groups, the interval is not a number.
+    """
+    low, high = np.full((2, numerator.shape[1]), np.nan)
+    for place, (above, below) in enumerate(zip(numerator.T, denominator.T, strict=True)):
+        counted = below != 0
+        parts = [_sums(values[counted].astype(float), cluster[counted]) for values in (above, below)]
+        if len(parts[0]) > 1:
+            low[place], high[place] = _interval(tuple(parts), lambda a, b, axis=-1: a.sum(axis=axis) / b.sum(axis=axis))
+    return low, high
+
+
 def compare_means(first: np.ndarray, second: np.ndarray, cluster: np.ndarray) -> Comparison:
     """Paired comparison of two means over the same queries, each ``(Q,)``."""
     low, high = mean_interval(first - second, cluster)

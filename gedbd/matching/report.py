@@ -1,8 +1,9 @@
 """A report on its own, as it comes in from a form, a webhook or a row of a corpus, and what search answers."""
 
 import hashlib
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 import pandas as pd
 
@@ -37,7 +38,8 @@ class Report:
     @property
     def content_hash(self) -> str:
         """A hash of all its fields, by which a changed report is told from one that is stored already."""
-        text = "\x1f".join(str(value) for name, value in sorted(asdict(self).items()))
+        filed = self.created_at.isoformat() if self.created_at else ""
+        text = "\x1f".join(filed if name == "created_at" else getattr(self, name) for name in FIELDS)
         return hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=16).hexdigest()
 
 
@@ -105,14 +107,29 @@ def check_report(report: Report) -> None:
             raise ValueError(f"the {name} has {len(text):,} characters, the most are {most:,}: shorten it")
 
 
+def read_moment(text: str | None, name: str) -> datetime | None:
+    """A date such as 2024-01-31, or a moment, in UTC where it names no zone; None for none.
+
+    Raises:
+        ValueError: If it is none of these.
+    """
+    if text is None:
+        return None
+    moment = pd.to_datetime(str(text), utc=True, errors="coerce", format="ISO8601")
+    if pd.isna(moment):
+        raise ValueError(f"{name}={text} is no date: expected is 2024-01-31 or 2024-01-31T09:30:00+01:00")
+    filed: datetime = moment.to_pydatetime()
+    return filed
+
+
 def as_table(reports: list[Report]) -> pd.DataFrame:
     """Reports as rows of a corpus, with the columns of ``FIELDS``; ``created_at`` is UTC, NaT where there is none."""
     table = pd.DataFrame([[getattr(report, name) for name in FIELDS] for report in reports], columns=list(FIELDS))
     return table.assign(created_at=pd.to_datetime(table["created_at"], utc=True))
 
 
-def of_row(row: pd.Series) -> Report:
-    """A row of a corpus as a report."""
-    filed = row["created_at"]
-    values = {field.name: str(row[field.name]) for field in fields(Report) if field.name != "created_at"}
+def of_row(row: Any) -> Report:
+    """A row of a corpus, as ``itertuples`` gives it, as a report."""
+    filed = row.created_at
+    values = {name: getattr(row, name) for name in FIELDS if name != "created_at"}
     return Report(created_at=None if pd.isna(filed) else filed.to_pydatetime(), **values)

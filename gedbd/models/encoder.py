@@ -3,6 +3,7 @@
 import hashlib
 from importlib.util import find_spec
 from pathlib import Path
+from typing import BinaryIO
 
 import torch
 from torch import Tensor, nn
@@ -127,7 +128,7 @@ def load_encoder(
     return TextEncoder(backbone, pooling, dim), tokenizer
 
 
-def load_weights(encoder: TextEncoder, checkpoint: str | Path) -> None:
+def load_weights(encoder: TextEncoder, checkpoint: str | Path | BinaryIO) -> None:
     """Gives an encoder the text branch's weights of a run's checkpoint."""
     state = torch.load(checkpoint, map_location="cpu", weights_only=True)["state_dict"]
     mine = {key.removeprefix("encoder."): value for key, value in state.items() if key.startswith("encoder.")}

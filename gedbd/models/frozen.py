@@ -31,6 +31,7 @@ def frozen_vectors(
     cache_dir: str | Path,
     label: str = "encode",
     engine: Engine | None = None,
+    calibration: list[str] | None = None,
 ) -> np.ndarray:
     """Pooled vectors before the projection, in evaluation mode, without gradient.
 
@@ -42,14 +43,15 @@ def frozen_vectors(
         cache_dir: Folder of the cache files, made if absent.
         label: What the progress bar says.
         engine: What reads the texts, by default PyTorch.
+        calibration: What a calibrated engine is fitted to, by default some of the texts; see ``calibration_texts``.
 
     Returns:
         ``(N, hidden)`` float32.
     """
     folder = cache_folder(cache_dir)
     engine = engine or Torch()
-    sample = calibration_sample(texts, tokenizer, max_tokens) if engine.calibrated else None
-    reader = engine.prepare(encoder, sample)
+    sample = (calibration or calibration_texts(texts)) if engine.calibrated else []
+    reader = engine.prepare(encoder, tokenize(sample, tokenizer, max_tokens) if sample else None)
     name = "-".join(filter(None, (fingerprint(encoder.backbone), encoder.pooling, str(max_tokens), reader.key)))
     keys = [hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=16).digest() for text in texts]
     with sqlite3.connect(folder / f"{name}.sqlite", timeout=60) as cache:
@@ -71,6 +73,7 @@ def report_vectors(
     cache_dir: str | Path,
     engine: Engine | None,
     projected: bool,
+    calibration: list[str] | None = None,
 ) -> np.ndarray:
     """Vectors by which reports are compared: cosines are their inner products.
 
@@ -82,22 +85,23 @@ def report_vectors(
         cache_dir: Folder of the cache files.
         engine: What reads the texts.
         projected: Through the projection, which has been trained together with the encoder; it tells nothing before.
+        calibration: See ``frozen_vectors``.
 
     Returns:
         Unit rows, ``(N, D)`` or, not projected, ``(N, hidden)`` float32; what is projected to zero stays zero.
     """
-    vectors = frozen_vectors(texts, encoder, tokenizer, max_tokens, cache_dir, "encode reports", engine)
+    vectors = frozen_vectors(texts, encoder, tokenizer, max_tokens, cache_dir, "encode reports", engine, calibration)
     if projected:
         with torch.no_grad():
             vectors = encoder.projection(torch.from_numpy(vectors)).numpy()
     return unit_rows(vectors)
 
 
-def calibration_sample(texts: list[str], tokenizer: PreTrainedTokenizerBase, max_tokens: int) -> TokenTable:
-    """The tokens of some of the texts, drawn at random but always the same; see ``Engine.prepare``."""
+def calibration_texts(texts: list[str]) -> list[str]:
+    """Some of the texts, drawn at random but always the same; see ``Engine.prepare``."""
     count = min(len(texts), CALIBRATION_TEXTS)
     rows = np.random.default_rng(0).choice(len(texts), count, replace=False)
-    return tokenize([texts[row] for row in np.sort(rows)], tokenizer, max_tokens)
+    return [texts[row] for row in np.sort(rows)]
 
 
 def unit_rows(vectors: np.ndarray) -> np.ndarray:

@@ -12,7 +12,7 @@ from transformers import PreTrainedTokenizerBase
 
 from gedbd.data.tokens import tokenize
 from gedbd.models.engine import Reader, Torch, encode
-from gedbd.models.frozen import calibration_sample
+from gedbd.models.frozen import calibration_texts
 from gedbd.models.openvino import PRECISIONS, OpenVino, has_bfloat16
 
 REPORTS, REPEATS = 1024, 3
@@ -31,7 +31,7 @@ def prepared() -> tuple[list[str], PreTrainedTokenizerBase, int, dict[str, Reade
     cfg = configuration()
     (encoder, tokenizer), length = instantiate(cfg.encoder), cfg.encoder.max_tokens
     texts = instantiate(cfg.text)(instantiate(cfg.dataset).reports, tokenizer, length)
-    sample, readers = calibration_sample(texts, tokenizer, length), {"torch": Torch().prepare(encoder)}
+    sample, readers = tokenize(calibration_texts(texts), tokenizer, length), {"torch": Torch().prepare(encoder)}
     folder = tempfile.mkdtemp()
     for precision in PRECISIONS:
         if precision != "bfloat16" or has_bfloat16():

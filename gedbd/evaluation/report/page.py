@@ -101,10 +101,10 @@ def _cells(table: pd.DataFrame, name: str) -> list[Cell]:
     highest = values.max() if to_win and len(values) > 1 else np.nan
     cells = []
     for place, value in enumerate(values):
-        text = f"{value:.3f}" if isinstance(value, float) else str(value)
-        if f"{name}_low" in table:
+        text = "" if pd.isna(value) else f"{value:.3f}" if isinstance(value, float) else str(value)
+        if text and f"{name}_low" in table:
             text += f" [{table[f'{name}_low'].iloc[place]:.3f}, {table[f'{name}_high'].iloc[place]:.3f}]"
-        cells.append(Cell(text, bool(value == highest)))
+        cells.append(Cell(text, to_win and bool(value == highest)))
     return cells
 
 

@@ -1,0 +1,30 @@
+"""Store a tracker for searching: ``python -m gedbd.index run=<backtest> out=folder``."""
+
+import time
+from pathlib import Path
+
+from omegaconf import DictConfig
+from rich.console import Console
+
+from gedbd.build import quieten
+from gedbd.config import door
+from gedbd.triage import update_index
+
+
+@door("index")
+def main(cfg: DictConfig) -> None:
+    """Adds, updates and deletes reports until the index holds those of the tracker, and says how many."""
+    console, started = Console(), time.perf_counter()
+    quieten()
+    changes = update_index(cfg, Path(cfg.out), console)
+    said = ", ".join(f"{count:,} {name}" for name, count in changes._asdict().items())
+    console.print(
+        f"{cfg.out}: {said}, in {time.perf_counter() - started:.1f} s (search it: python -m gedbd.search"
+        f' index={cfg.out} "...")',
+        highlight=False,
+        soft_wrap=True,
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,160 @@
+"""What is compared of every stored report, as numbers in memory: row i of each column is stored report i."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from gedbd.data.fields import products
+from gedbd.matching.lexicon import Lexicon
+
+EMPTY, UNKNOWN = -1, -2
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """Some reports, B of them, as numbers.
+
+    Attributes:
+        vectors: ``(B, D)`` float32, unit rows.
+        text: The terms of title and description of each, in order, ``(L,)`` int32.
+        title: The terms of the title of each.
+        product: ``(B,)`` codes; equal ones agree, ``EMPTY`` and ``UNKNOWN`` agree with nothing.
+        component: ``(B,)`` likewise.
+        day: ``(B,)`` days since 1970, UTC; not a number where there is no date.
+    """
+
+    vectors: np.ndarray
+    text: Sequence[np.ndarray]
+    title: Sequence[np.ndarray]
+    product: np.ndarray
+    component: np.ndarray
+    day: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.vectors)
+
+    def __getitem__(self, row: int) -> "Numbers":
+        """One of them."""
+        one = slice(row, row + 1)
+        return Numbers(
+            self.vectors[one], self.text[one], self.title[one], self.product[one], self.component[one], self.day[one]
+        )
+
+
+class Columns:
+    """The numbers of all stored reports; they grow at the end.
+
+    Args:
+        dim: Size D of the vectors.
+    """
+
+    def __init__(self, dim: int) -> None:
+        self._vectors = _Growing(np.float32, dim)
+        self._product, self._component = _Growing(np.int32), _Growing(np.int32)
+        self._day = _Growing(np.float64)
+        self.text, self.title = Lexicon(), Lexicon()
+
+    def __len__(self) -> int:
+        return len(self._day)
+
+    @property
+    def vectors(self) -> np.ndarray:
+        """``(N, D)`` float32."""
+        return self._vectors.filled
+
+    @property
+    def product(self) -> np.ndarray:
+        """``(N,)`` int32."""
+        return self._product.filled
+
+    @property
+    def component(self) -> np.ndarray:
+        """``(N,)`` int32."""
+        return self._component.filled
+
+    @property
+    def day(self) -> np.ndarray:
+        """``(N,)`` float64."""
+        return self._day.filled
+
+    def add(self, fresh: Numbers) -> None:
+        """Adds rows at the end."""
+        self._vectors.extend(fresh.vectors)
+        self._product.extend(fresh.product)
+        self._component.extend(fresh.component)
+        self._day.extend(fresh.day)
+        self.text.add(fresh.text)
+        self.title.add(fresh.title)
+
+
+class Codes:
+    """A number for each value that a field has had; upper and lower case are one."""
+
+    def __init__(self) -> None:
+        self._codes: dict[str, int] = {}
+
+    def __call__(self, values: pd.Series, learn: bool) -> np.ndarray:
+        """``(B,)`` int32: ``EMPTY`` for no value, ``UNKNOWN`` for one that was not met before, unless it is learnt."""
+        names = [str(value).strip().lower() for value in values]
+        if learn:
+            for name in filter(None, names):
+                self._codes.setdefault(name, len(self._codes))
+        return np.array([self._codes.get(name, UNKNOWN) if name else EMPTY for name in names], dtype=np.int32)
+
+
+class Vocabulary:
+    """A number for each term, in the order in which they were met.
+
+    Args:
+        terms: Those that are known, in order.
+    """
+
+    def __init__(self, terms: Sequence[str] = ()) -> None:
+        self.terms = list(terms)
+        self._numbers = {term: number for number, term in enumerate(self.terms)}
+
+    def __call__(self, texts: Sequence[Sequence[str]], learn: bool) -> list[np.ndarray]:
+        """Texts of words as numbers, each ``(L,)`` int32; words that are not known are left out, unless learnt."""
+        if learn:
+            for term in (word for text in texts for word in text if word not in self._numbers):
+                if term not in self._numbers:
+                    self._numbers[term] = len(self.terms)
+                    self.terms.append(term)
+        known = self._numbers
+        return [np.array([known[word] for word in text if word in known], dtype=np.int32) for text in texts]
+
+
+def days_of(dates: pd.Series) -> np.ndarray:
+    """Days since 1970, ``(B,)``; not a number where there is no date."""
+    return np.asarray((dates - pd.Timestamp(0, tz="UTC")) / pd.Timedelta(days=1), dtype=np.float64)
+
+
+def form_codes(reports: pd.DataFrame, product: Codes, component: Codes, learn: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Codes of products and components, as the baselines ``product`` and ``component`` compare them."""
+    return product(products(reports), learn), component(reports["component"], learn)
+
+
+class _Growing:
+    """An array that grows at the end; twice as much room is taken each time, so that adding one by one stays cheap."""
+
+    def __init__(self, dtype: type, *shape: int) -> None:
+        self._room: np.ndarray = np.empty((0, *shape), dtype=dtype)
+        self._count = 0
+
+    def __len__(self) -> int:
+        return self._count
+
+    @property
+    def filled(self) -> np.ndarray:
+        return self._room[: self._count]
+
+    def extend(self, fresh: np.ndarray) -> None:
+        needed = self._count + len(fresh)
+        if needed > len(self._room):
+            room = np.empty((max(needed, 2 * len(self._room)), *self._room.shape[1:]), dtype=self._room.dtype)
+            room[: self._count] = self.filled
+            self._room = room
+        self._room[self._count : needed] = fresh
+        self._count = needed

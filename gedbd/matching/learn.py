@@ -1,0 +1,162 @@
+"""Learns to match from a tracker's own history: weights of the scores, confidence, and a threshold for suggestions."""
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from gedbd.data.corpus import Corpus
+from gedbd.data.splits import PARTS
+from gedbd.evaluation.baselines import Baseline
+from gedbd.evaluation.baselines.fields import FieldAgreement, Recency
+from gedbd.evaluation.baselines.fusion import LearntFusion
+from gedbd.evaluation.baselines.lexical import MAX_CHARACTERS, Bm25, short_texts
+from gedbd.matching.columns import Codes, Columns, Numbers, Vocabulary, days_of, form_codes
+from gedbd.matching.confidence import SIGNALS, Confidence, learn_confidence
+from gedbd.matching.lexicon import words
+from gedbd.matching.replay import replay
+
+FEWEST_FLAGS = 10
+
+
+@dataclass(frozen=True)
+class Matching:
+    """What was learnt, in plain numbers.
+
+    Attributes:
+        weights: Of the six scores by name.
+        confidence: From the signals behind a candidate to a probability.
+        threshold: The probability from which on the best match may be suggested unasked; None if at no threshold of the
+            validation part as many suggestions were right as wanted.
+        precision: The share of suggestions that is wanted to be right.
+    """
+
+    weights: dict[str, float]
+    confidence: Confidence
+    threshold: float | None
+    precision: float
+
+    def as_json(self) -> str:
+        """See ``from_json``."""
+        return json.dumps(vars(self) | {"confidence": self.confidence.as_dict()}, indent=1)
+
+    @classmethod
+    def from_json(cls, text: str) -> "Matching":
+        """Takes back what ``as_json`` gave."""
+        plain: dict[str, Any] = json.loads(text)
+        return cls(**plain | {"confidence": Confidence.from_dict(plain["confidence"])})
+
+
+class Given:
+    """Cosines of vectors that are there already, as a baseline."""
+
+    def __init__(self, vectors: np.ndarray) -> None:
+        self.vectors = vectors
+
+    def fit(self, corpus: Corpus, train: pd.DataFrame) -> None:
+        """There is nothing to learn."""
+
+    def __call__(self, rows: np.ndarray) -> np.ndarray:
+        """``(B,) -> (B, N)``."""
+        return np.asarray(self.vectors[rows] @ self.vectors.T)
+
+
+def learn_weights(corpus: Corpus, train: pd.DataFrame, vectors: np.ndarray) -> dict[str, float]:
+    """The weights of the baseline ``fusion`` with its six scores; the dense one compares the given vectors.
+
+    Args:
+        corpus: The reports.
+        train: The pairs of the training part.
+        vectors: ``(N, D)`` unit rows.
+    """
+    features: dict[str, Baseline] = {
+        "dense": Given(vectors),
+        "bm25": Bm25(square_root=True),
+        "bm25_title": Bm25(field="title", square_root=True),
+        "component": FieldAgreement("component"),
+        "product": FieldAgreement("product"),
+        "recency": Recency(),
+    }
+    fusion = LearntFusion(features)
+    fusion.fit(corpus, train)
+    return fusion.weights_
+
+
+def numbers_of(
+    reports: pd.DataFrame, vectors: np.ndarray, vocabulary: Vocabulary, codes: tuple[Codes, Codes], learn: bool
+) -> Numbers:
+    """Reports as numbers.
+
+    Args:
+        reports: B rows of a corpus.
+        vectors: ``(B, D)`` unit rows.
+        vocabulary: Numbers of terms.
+        codes: Of products and of components.
+        learn: Give numbers to terms and values that were not met before, as when reports are stored.
+    """
+    text, title = terms_of(reports, vocabulary, learn)
+    return Numbers(vectors, text, title, *form_codes(reports, *codes, learn), days_of(reports["created_at"]))
+
+
+def terms_of(reports: pd.DataFrame, vocabulary: Vocabulary, learn: bool) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """Terms of title and description, and of the title alone, of each report; see ``numbers_of``."""
+    text = vocabulary(words(short_texts(reports, MAX_CHARACTERS)), learn)
+    return text, vocabulary(words(list(reports["title"])), learn)
+
+
+def replay_parts(
+    corpus: Corpus, parts: np.ndarray, vectors: np.ndarray, weights: dict[str, float], most: int
+) -> pd.DataFrame:
+    """Replays the reports of all parts; see ``gedbd.matching.replay``, of which this gives the table and ``part``.
+
+    Args:
+        corpus: The reports.
+        parts: ``(N,)`` part of each.
+        vectors: ``(N, D)`` unit rows.
+        weights: Of the scores.
+        most: Of each part, at most so many reports are replayed, evenly spaced in time.
+    """
+    numbers = numbers_of(corpus.reports, vectors, Vocabulary(), (Codes(), Codes()), learn=True)
+    columns = Columns(vectors.shape[1])
+    columns.add(numbers)
+    chosen = [evenly(np.flatnonzero(parts == number), most) for number in range(len(PARTS))]
+    table = replay(columns, numbers, corpus.group, weights, np.concatenate(chosen))
+    return table.assign(part=np.array(PARTS)[parts[table["query"]]])
+
+
+def learn_matching(replayed: pd.DataFrame, weights: dict[str, float], precision: float, seed: int) -> Matching:
+    """Confidence and threshold from the replayed training and validation parts."""
+    signals = {
+        part: (mine[list(SIGNALS)].to_numpy(), mine["right"].to_numpy())
+        for part, mine in replayed[replayed["part"] != "test"].groupby("part")
+    }
+    confidence = learn_confidence(signals["train"], signals["val"], seed)
+    best = replayed[(replayed["part"] == "val") & (replayed["place"] == 1)]
+    threshold = recommend(confidence(best[list(SIGNALS)].to_numpy()), best["right"].to_numpy(), precision)
+    return Matching(weights, confidence, threshold, precision)
+
+
+def recommend(probability: np.ndarray, right: np.ndarray, precision: float) -> float | None:
+    """The lowest threshold from which on so large a share of the suggestions is right, and there are enough of them.
+
+    Args:
+        probability: ``(B,)`` of the best match of each report.
+        right: ``(B,)`` bool, whether it is right.
+        precision: The share that is wanted.
+
+    Returns:
+        None if there is none with ``FEWEST_FLAGS`` suggestions or more.
+    """
+    values, place = np.unique(-probability, return_inverse=True)
+    flagged, hits = np.cumsum(np.bincount(place)), np.cumsum(np.bincount(place, right))
+    good = np.flatnonzero((hits >= precision * flagged) & (flagged >= FEWEST_FLAGS))
+    return float(-values[good[-1]]) if len(good) else None
+
+
+def evenly(rows: np.ndarray, most: int) -> np.ndarray:
+    """At most so many of some rows, evenly spaced."""
+    if len(rows) <= most:
+        return rows
+    return rows[np.linspace(0, len(rows) - 1, most).round().astype(np.int64)]

@@ -1,0 +1,142 @@
+"""BM25 over texts that come one after the other.
+
+The scores are those of bm25s (method ``lucene``), which weighs every word of every text once and for all and would have
+to do so again after each report that comes in. Here counts are kept and weighed when a query asks, so that a report is
+found the moment it is added, and a replay of the tracker's history can leave out what was not there yet.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+K1, B = 1.5, 0.75
+TAIL = 512
+
+
+def words(texts: Sequence[str]) -> list[list[str]]:
+    """The words of each text in order, lower case, without English stop words: bm25s' own, as the BM25 baseline has."""
+    import bm25s
+
+    found: list[list[str]] = bm25s.tokenize(list(texts), stopwords="en", return_ids=False, show_progress=False)
+    return found
+
+
+class Lexicon:
+    """Counts of terms by text. Texts are numbered 0..N-1 in the order in which they were added.
+
+    Recent texts lie in a small part of their own, which is joined to the large one when it has ``TAIL`` of them or a
+    hundredth of all.
+    """
+
+    def __init__(self) -> None:
+        self._parts = [_Postings.of([], 0), _Postings.of([], 0)]
+        self._tail: list[np.ndarray] = []
+        self.lengths = np.empty(0, dtype=np.float32)
+
+    def __len__(self) -> int:
+        return len(self.lengths)
+
+    def add(self, texts: Sequence[np.ndarray]) -> None:
+        """Adds texts at the end.
+
+        Args:
+            texts: The numbers of their terms in order, each ``(L,)`` int32; the same term has the same number always.
+        """
+        self.lengths = np.concatenate([self.lengths, np.array([len(text) for text in texts], dtype=np.float32)])
+        self._tail += texts
+        start = len(self) - len(self._tail)
+        self._parts[1] = _Postings.of(self._tail, start)
+        if len(self._tail) >= max(TAIL, len(self) // 100):
+            self._parts = [self._parts[0].joined(self._parts[1]), _Postings.of([], len(self))]
+            self._tail = []
+
+    def scores(self, terms: np.ndarray, before: int | None = None) -> np.ndarray:
+        """BM25 of texts for a query.
+
+        sum over the query's terms t of log(1 + (n - df + .5) / (df + .5)) * tf / (tf + K1 (1 - B + B l / mean l)).
+
+        Args:
+            terms: ``(L,)`` numbers of the query's terms, repeated as in its text; unknown ones score nothing.
+            before: Only the first so many texts exist: for scores and for what is counted. By default all do.
+
+        Returns:
+            ``(before,)`` float32, 0 or above.
+        """
+        count = len(self) if before is None else before
+        if not count or not len(terms):
+            return np.zeros(count, dtype=np.float32)
+        asked, times = np.unique(terms, return_counts=True)
+        found = [part.of_terms(asked, count) for part in self._parts]
+        frequency = sum(sizes for _, _, sizes in found)
+        weight = times * np.log1p((count - frequency + 0.5) / (frequency + 0.5))
+        norm = _norm(self.lengths[:count])
+        total = np.zeros(count)
+        for rows, counts, sizes in found:
+            total += np.bincount(rows, np.repeat(weight, sizes) * counts / (counts + norm[rows]), minlength=count)
+        return total.astype(np.float32)
+
+    def self_score(self, terms: np.ndarray, before: int | None = None) -> float:
+        """What a stored copy of the query itself would score: no text of its length scores more for its words."""
+        count = len(self) if before is None else before
+        if not count or not len(terms):
+            return 0.0
+        asked, times = np.unique(terms, return_counts=True)
+        frequency = self.frequency(asked, before)
+        lengths = self.lengths[:count]
+        norm = K1 * (1 - B + B * len(terms) / max(float(lengths.mean()), 1e-9))
+        return float((times * np.log1p((count - frequency + 0.5) / (frequency + 0.5)) * times / (times + norm)).sum())
+
+    def frequency(self, terms: np.ndarray, before: int | None = None) -> np.ndarray:
+        """How many of the texts hold each of some distinct terms, ``(T,) -> (T,)``."""
+        count = len(self) if before is None else before
+        return np.asarray(sum(part.of_terms(terms, count)[2] for part in self._parts))
+
+
+class _Postings:
+    """Rows and counts of each term, terms in ascending order, rows ascending in each."""
+
+    def __init__(self, terms: np.ndarray, starts: np.ndarray, rows: np.ndarray, counts: np.ndarray) -> None:
+        self.terms, self.starts, self.rows, self.counts = terms, starts, rows, counts
+
+    @classmethod
+    def of(cls, texts: Sequence[np.ndarray], first_row: int) -> "_Postings":
+        sizes = np.array([len(text) for text in texts], dtype=np.int64)
+        flat = np.concatenate([np.empty(0, dtype=np.int32), *texts]).astype(np.int64)
+        rows = np.repeat(np.arange(first_row, first_row + len(texts)), sizes)
+        span = first_row + len(texts) + 1
+        pairs, counts = np.unique(flat * span + rows, return_counts=True)
+        return cls._sorted(pairs // span, (pairs % span).astype(np.int32), counts.astype(np.float32))
+
+    @classmethod
+    def _sorted(cls, flat: np.ndarray, rows: np.ndarray, counts: np.ndarray) -> "_Postings":
+        terms, starts = np.unique(flat, return_index=True)
+        return cls(terms, np.append(starts, len(flat)), rows, counts)
+
+    def joined(self, later: "_Postings") -> "_Postings":
+        """These and those of later rows."""
+        flat = np.concatenate([np.repeat(part.terms, np.diff(part.starts)) for part in (self, later)])
+        order = np.argsort(flat, kind="stable")
+        rows, counts = np.concatenate([self.rows, later.rows]), np.concatenate([self.counts, later.counts])
+        return self._sorted(flat[order], rows[order], counts[order])
+
+    def of_terms(self, asked: np.ndarray, before: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Rows below ``before`` that hold some terms, their counts, and how many there are of each term."""
+        if not len(self.terms):
+            return np.empty(0, dtype=np.int32), np.empty(0, dtype=np.float32), np.zeros(len(asked), dtype=np.int64)
+        places = np.searchsorted(self.terms, asked).clip(max=len(self.terms) - 1)
+        known = self.terms[places] == asked
+        runs = [
+            slice(start, start + np.searchsorted(self.rows[start:end], before)) if is_known else slice(0, 0)
+            for start, end, is_known in zip(self.starts[places], self.starts[places + 1], known, strict=True)
+        ]
+        sizes = np.array([run.stop - run.start for run in runs], dtype=np.int64)
+        return (
+            np.concatenate([self.rows[run] for run in runs]),
+            np.concatenate([self.counts[run] for run in runs]),
+            sizes,
+        )
+
+
+def _norm(lengths: np.ndarray) -> np.ndarray:
+    """What a count is held against, by the length of its text."""
+    return np.asarray(K1 * (1 - B + B * lengths / max(float(lengths.mean()), 1e-9)), dtype=np.float32)

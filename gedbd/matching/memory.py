@@ -1,0 +1,121 @@
+"""What an open index holds in memory, which every search reads and only additions change."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from gedbd.data.fields import products
+from gedbd.data.groups import find_groups
+from gedbd.matching.columns import Codes, Columns, Numbers, Vocabulary, days_of
+from gedbd.matching.store import Store
+
+COMMON, FEW = 0.2, 2
+
+Links = Sequence[tuple[str, str, str]]
+
+
+class Groups(NamedTuple):
+    """Duplicate groups.
+
+    Attributes:
+        of: ``(N,)`` the group of each report.
+        order: ``(N,)`` reports by group.
+        starts: ``(N + 1,)`` where each group's reports begin in ``order``.
+    """
+
+    of: np.ndarray
+    order: np.ndarray
+    starts: np.ndarray
+
+
+class Memory:
+    """Ids, numbers and groups of all stored reports. Row i is the report that was read or added as number i.
+
+    Searches may run while reports are added: they see as many reports as ``len`` said when they began.
+
+    Args:
+        dim: Size of the vectors.
+        vocabulary: Numbers of terms.
+    """
+
+    def __init__(self, dim: int, vocabulary: Vocabulary) -> None:
+        self.columns, self.vocabulary, self.codes = Columns(dim), vocabulary, (Codes(), Codes())
+        self.ids: list[str] = []
+        self.row_of: dict[str, int] = {}
+        self.alive = np.empty(0, dtype=bool)
+        self.groups = find_members([], {}, 0)
+
+    def __len__(self) -> int:
+        return len(self.columns)
+
+    @classmethod
+    def of(cls, store: Store) -> "Memory":
+        """What a file holds."""
+        memory = cls(int(store.about()["dim"]), Vocabulary(store.terms()))
+        rows = list(store.numbers())
+        if not rows:
+            return memory
+        ids, dates, product, component, vectors, text, title = zip(*rows, strict=True)
+        table = pd.DataFrame({"issue_id": ids, "product": product, "component": component}, dtype=str)
+        numbers = Numbers(
+            np.frombuffer(b"".join(vectors), dtype=np.float32).reshape(len(rows), -1),
+            [np.frombuffer(terms, dtype=np.int32) for terms in text],
+            [np.frombuffer(terms, dtype=np.int32) for terms in title],
+            memory.codes[0](products(table), True),
+            memory.codes[1](table["component"], True),
+            days_of(pd.Series(pd.to_datetime(list(dates), utc=True, format="ISO8601"))),
+        )
+        memory.append(list(ids), numbers, store.links())
+        return memory
+
+    def append(self, ids: list[str], numbers: Numbers, links: Links) -> None:
+        """Adds reports at the end; those they replace are forgotten."""
+        for one in ids:
+            self.forget(one)
+        first = len(self.ids)
+        self.ids += ids
+        self.alive = np.concatenate([self.alive, np.ones(len(ids), dtype=bool)])
+        self.row_of |= {one: row for row, one in enumerate(ids, start=first)}
+        self.regroup(links)
+        self.columns.add(numbers)  # last, for it is what tells a search how many there are
+
+    def forget(self, issue_id: str) -> None:
+        """Leaves a report out of searches; its words count in statistics until the index is opened anew."""
+        row = self.row_of.pop(issue_id, None)
+        if row is not None:
+            self.alive[row] = False
+
+    def regroup(self, links: Links) -> None:
+        """Finds the duplicate groups; links to reports that are not there tie nothing."""
+        self.groups = find_members(links, self.row_of, len(self.ids))
+
+    def members(self, groups: Groups, row: int) -> list[int]:
+        """The rows of a report's group that are there, the oldest first."""
+        group = groups.of[row]
+        rows = groups.order[groups.starts[group] : groups.starts[group + 1]]
+        rows = rows[self.alive[rows] & (rows < len(self))]
+        return list(rows[np.argsort(self.columns.day[rows], kind="stable")].tolist())
+
+    def rarity(self, some: Sequence[str]) -> np.ndarray:
+        """log(N / reports with the word); 0 for stop words, for words in over a fifth of them, and for unknown ones."""
+        count = len(self)
+        numbers = self.vocabulary([[word] for word in some], learn=False)
+        known = np.array([len(number) > 0 for number in numbers], dtype=bool)
+        weights = np.zeros(len(some))
+        if known.any():
+            asked, place = np.unique(np.concatenate(numbers), return_inverse=True)
+            frequency = self.columns.text.frequency(asked, count)[place]
+            rare = frequency <= max(COMMON * count, FEW)
+            weights[known] = np.where(rare, np.log((count + 1) / frequency.clip(1)), 0)
+        return weights
+
+
+def find_members(links: Links, row_of: dict[str, int], count: int) -> Groups:
+    """Groups of reports that are tied by links, directly or by way of others."""
+    ends = [(row_of.get(first, -1), row_of.get(second, -1)) for first, second, _ in links]
+    known = np.array([pair for pair in ends if -1 not in pair], dtype=np.int64).reshape(-1, 2)
+    group = find_groups(known.T, count)
+    order = np.argsort(group, kind="stable")
+    return Groups(group, order, np.searchsorted(group[order], np.arange(count + 1)))

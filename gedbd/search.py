@@ -1,0 +1,35 @@
+"""Look for duplicates of a report: ``python -m gedbd.search index=folder "what happened"``."""
+
+import sys
+from pathlib import Path
+
+from omegaconf import DictConfig
+from rich.console import Console
+
+from gedbd.config import bare_words, door
+from gedbd.matching.answer import as_json, print_matches, read_queries
+from gedbd.matching.report import Filters, read_moment
+
+
+@door("search")
+def main(cfg: DictConfig) -> None:
+    """Prints the best groups for each report, with how sure that is and why."""
+    queries = read_queries(cfg.query, cfg.file)
+    filters = Filters(
+        read_moment(cfg.filed_from, "filed_from"), read_moment(cfg.filed_before, "filed_before"), cfg.component
+    )
+    from gedbd.triage import open_index
+
+    index, console = open_index(Path(cfg.index), cfg.cache_dir, cfg.engine), Console()
+    for report in queries:
+        matches = index.search(report, cfg.top_k, filters)
+        if cfg.json:
+            print(as_json(report, matches, index.threshold), flush=True)
+        else:
+            print_matches(console, report, matches, index.threshold)
+    index.close()
+
+
+if __name__ == "__main__":
+    sys.argv[1:] = bare_words(sys.argv[1:], "query")
+    main()

@@ -1,0 +1,196 @@
+"""Builds what helps a triager from configuration, for the doors backtest, index, search and serve."""
+
+import hashlib
+import io
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+import torch
+from hydra.utils import instantiate
+from omegaconf import DictConfig, OmegaConf
+from rich.console import Console
+
+from gedbd.build import quieten
+from gedbd.checkpoint import find_run
+from gedbd.data.cleaning import Cleaning, shared_lines
+from gedbd.data.corpus import Corpus
+from gedbd.data.text import MarkedFields, Text
+from gedbd.data.tokens import tokenize
+from gedbd.matching.index import Index
+from gedbd.matching.learn import Matching
+from gedbd.matching.reading import ReportReader
+from gedbd.matching.store import FILE, Store
+from gedbd.matching.sync import Changes, Model, synchronise
+from gedbd.models.encoder import load_weights
+from gedbd.models.frozen import calibration_texts, report_vectors
+
+MATCHING = "matching.json"
+
+
+class Read(NamedTuple):
+    """A corpus as an encoder reads it.
+
+    Attributes:
+        vectors: ``(N, D)`` unit rows.
+        texts: What was read.
+        notices: What the text maker met.
+    """
+
+    vectors: np.ndarray
+    texts: list[str]
+    notices: tuple[str, ...]
+
+
+def check_backtest(cfg: DictConfig) -> None:
+    """Raises ValueError if a backtest is asked for that cannot be made, before any long work."""
+    if OmegaConf.is_missing(cfg.dataset, "path"):
+        raise ValueError("which tracker? dataset=csv dataset.path=bugs.csv, or dataset=demo for the bundled reports")
+    if not cfg.split._target_.endswith("TimeSplit"):
+        raise ValueError("a backtest replays history in the order of time: split=time")
+    if not 0 < cfg.precision <= 1:
+        raise ValueError(f"precision={cfg.precision} must be above 0 and at most 1")
+    if cfg.most < 1:
+        raise ValueError(f"most={cfg.most} must be 1 or more")
+
+
+def read_reports(cfg: DictConfig, corpus: Corpus, weights: Path | None) -> Read:
+    """Reads all reports with the configured encoder, trained if there are weights."""
+    encoder, tokenizer = instantiate(cfg.encoder)
+    if weights is not None:
+        load_weights(encoder, weights)
+    text: Text = instantiate(cfg.text)
+    texts = text(corpus.reports, tokenizer, cfg.encoder.max_tokens)
+    reader = encoder, tokenizer, cfg.encoder.max_tokens, cfg.cache_dir, instantiate(cfg.engine)
+    vectors = report_vectors(texts, *reader, projected=weights is not None)
+    return Read(vectors, texts, tuple(getattr(text, "notices_", ())))
+
+
+def find_backtest(folder: Path) -> tuple[DictConfig, Matching, Path | None]:
+    """A backtest's configuration, what it has learnt, and the weights of the encoder it used, if that was trained.
+
+    Raises:
+        ValueError: If the folder is no finished backtest, or the run it used is gone.
+    """
+    if not (folder / MATCHING).is_file():
+        raise ValueError(
+            f"run={folder} has no {MATCHING}, so nobody knows how sure its matches are: python -m gedbd.backtest"
+            f" run={folder} measures that and leaves a folder to give here"
+        )
+    cfg = OmegaConf.load(folder / "config.yaml")
+    assert isinstance(cfg, DictConfig)
+    weights = find_run(Path(cfg.run), "best")[1] if cfg.run else None
+    return cfg, Matching.from_json((folder / MATCHING).read_text()), weights
+
+
+def update_index(cfg: DictConfig, out: Path, console: Console) -> Changes:
+    """Brings an index to the state of a corpus; of one that was built with another model everything is made anew.
+
+    Args:
+        cfg: The composed configuration of ``conf/index.yaml``.
+        out: The index' folder.
+        console: Where notices go.
+    """
+    tested, matching, weights = find_backtest(Path(cfg.run))
+    dataset = tested.dataset if OmegaConf.is_missing(cfg.dataset, "path") else cfg.dataset
+    engine = cfg.engine or tested.engine
+    corpus: Corpus = instantiate(dataset)
+    for notice in corpus.notices:
+        console.print(f"{corpus.name}: {notice}", markup=False, highlight=False)
+    out.mkdir(parents=True, exist_ok=True)
+    store = Store(out / FILE)
+    settings = OmegaConf.create({"encoder": tested.encoder, "text": tested.text, "engine": engine})
+    if "cache_dir" in settings.engine:
+        settings.engine.cache_dir = "${cache_dir}"
+    plain = json.dumps(OmegaConf.to_container(settings), sort_keys=True)
+    model = _model(plain, matching, weights, corpus, store)
+    settings.cache_dir = cfg.cache_dir
+    changes = synchronise(store, corpus, model, lambda reports: _vectors(settings, model, reports))
+    store.close()
+    return changes
+
+
+def open_index(folder: Path, cache_dir: str, engine: DictConfig | None = None) -> Index:
+    """Opens an index.
+
+    Args:
+        folder: Where it lies.
+        cache_dir: Where 8-bit models are kept.
+        engine: Reads queries in place of the one that has read the stored reports.
+
+    Raises:
+        ValueError: If there is none.
+    """
+    if not (folder / FILE).is_file():
+        raise ValueError(f"index={folder}: there is no {FILE} in it; python -m gedbd.index out={folder} builds one")
+    quieten()
+    store = Store(folder / FILE)
+    if store.is_empty:
+        raise ValueError(f"index={folder}: its building was cut off before anything was in it: build it again")
+    about = store.about()
+    settings = OmegaConf.create(json.loads(about["settings"]))
+    if engine is not None:
+        settings.engine = engine
+    return Index(
+        folder, store, _reader(settings, about, store.weights(), cache_dir), Matching.from_json(about["matching"])
+    )
+
+
+def _model(settings: str, matching: Matching, weights: Path | None, corpus: Corpus, store: Store) -> Model:
+    """The model of an index; as it is stored if it is the same, so that what was fitted to texts stays."""
+    state = b""
+    if weights is not None:
+        whole = torch.load(weights, map_location="cpu", weights_only=True)["state_dict"]
+        stream = io.BytesIO()
+        torch.save({"state_dict": {key: value for key, value in whole.items() if key.startswith("encoder.")}}, stream)
+        state = stream.getvalue()
+    about = {"settings": settings, "matching": matching.as_json()}
+    key = hashlib.blake2b(json.dumps(about).encode() + state, digest_size=16).hexdigest()
+    about |= {"model": key, "name": corpus.name}
+    stored = {} if store.is_empty else store.about()
+    if stored.get("model") == key:
+        return Model(stored, state)
+    cleaning = json.loads(settings)["text"].get("cleaning", {})
+    lines = (
+        shared_lines(list(corpus.reports["description"])) if cleaning.get("boilerplate", "keep") != "keep" else set()
+    )
+    return Model(about | {"boilerplate": json.dumps(sorted(lines))}, state)
+
+
+def _vectors(settings: DictConfig, model: Model, reports: pd.DataFrame) -> np.ndarray:
+    """Reads many reports with a model, by way of the cache: one that was read before is not read again."""
+    encoder, tokenizer = instantiate(settings.encoder)
+    if model.weights:
+        load_weights(encoder, io.BytesIO(model.weights))
+    text = _settle(instantiate(settings.text), model.about)
+    texts = text(reports, tokenizer, settings.encoder.max_tokens)
+    if "calibration" not in model.about:
+        model.about["calibration"] = json.dumps(calibration_texts(texts))
+    reader = encoder, tokenizer, settings.encoder.max_tokens, settings.cache_dir, instantiate(settings.engine)
+    return report_vectors(
+        texts, *reader, projected=bool(model.weights), calibration=json.loads(model.about["calibration"])
+    )
+
+
+def _reader(settings: Any, about: dict[str, str], weights: bytes, cache_dir: str) -> ReportReader:
+    settings.cache_dir = cache_dir
+    encoder, tokenizer = instantiate(settings.encoder)
+    if weights:
+        load_weights(encoder, io.BytesIO(weights))
+    encoder.eval()
+    text = _settle(instantiate(settings.text), about)
+    if isinstance(text, MarkedFields):
+        text.captions = None  # nobody has described what comes with a report that is just being written
+    engine, length = instantiate(settings.engine), settings.encoder.max_tokens
+    sample = tokenize(json.loads(about["calibration"]), tokenizer, length) if engine.calibrated else None
+    return ReportReader(encoder, tokenizer, length, text, engine.prepare(encoder, sample), bool(weights))
+
+
+def _settle(text: Text, about: dict[str, str]) -> Text:
+    """Boilerplate is what was found in the corpus, not in the few reports at hand."""
+    if isinstance(text, MarkedFields) and isinstance(text.cleaning, Cleaning):
+        text.cleaning = replace(text.cleaning, shared=frozenset(json.loads(about["boilerplate"])))
+    return text
