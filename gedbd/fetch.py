@@ -12,7 +12,7 @@ from gedbd.data.trackers.fetch import fetch_tracker
 @door("fetch")
 def main(cfg: DictConfig) -> None:
     """Fetches all issues, or goes on, or fetches what has changed since, and says what came."""
-    project, out = str(cfg.project), Path(cfg.out)
+    project, out = str(cfg.project), Path(cfg.out).expanduser()
     print(fetch_tracker(instantiate(cfg.tracker), project, out, cfg.max_wait_s))
 
 

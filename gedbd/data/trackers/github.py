@@ -53,7 +53,7 @@ class GitHub:
         """Comments, then events, both without records of their own; then the issues."""
         first = self._first("comments" if self.comments else "events", wanted, wanted.since)
         cursor: Cursor | None = wanted.start or first
-        trail = Trail(client)
+        trail, newest = Trail(client), None
         with closing(Notes(wanted.place / "notes.sqlite")) as notes:
             while cursor:
                 answer, cursor = self._get(client, trail, cursor, wanted)
@@ -63,7 +63,17 @@ class GitHub:
                     notes.add(kind, [note(kind, record, answer) for record in found])
                 records = [self._whole(record, notes, answer) for record in found] if kind == "issues" else []
                 cursor = self._next(client, cursor, answer, found, wanted)
-                yield Page(records, cursor, kind, len(found), total(answer, self.page_size))
+                count = total(answer, self.page_size)
+                if kind == "issues" and cursor and not count and not wanted.since:
+                    count = newest = newest or self._newest(client, wanted)
+                yield Page(records, cursor, kind, len(found), count)
+
+    def _newest(self, client: Client, wanted: Wanted) -> int | None:
+        """Number of the newest issue, and so about how many there are."""
+        answer = client.get(f"/repos/{wanted.project}/issues?state=all&sort=created&direction=desc&per_page=1")
+        return max(
+            (shapes.number(issue, "number", answer) for issue in shapes.records(answer, key="number")), default=None
+        )
 
     def _get(self, client: Client, trail: Trail, cursor: Cursor, wanted: Wanted) -> tuple[Answer, Cursor]:
         """The page, or where GitHub shows no more of a list, the first page of what comes after."""
@@ -76,7 +86,7 @@ class GitHub:
             return trail.get(further["url"]), further
 
     def _first(self, kind: str, wanted: Wanted, since: str | None) -> Cursor:
-        """Where a list begins; ``last`` is the time of the newest record that was seen in it."""
+        """Where a list begins; ``last`` is the time of the last record that was seen in it."""
         path = {"comments": "issues/comments", "events": "issues/events", "issues": "issues"}[kind]
         query = "" if kind == "events" else "&sort=created&direction=asc" + (f"&since={since}" if since else "")
         state = "&state=all" if kind == "issues" else ""
@@ -104,7 +114,10 @@ class GitHub:
         if cursor["list"] == "events":
             client.say(f"events: GitHub shows none from before {last}, if there are any")
             return self._first("issues", wanted, wanted.since)
-        return self._first(cursor["list"], wanted, last) if last > (cursor["since"] or "") else None
+        since = cursor["since"] or ""
+        if last < since:
+            client.say(f"{cursor['list']}: GitHub ends the list with {last}; what was filed later may be missing")
+        return self._first(cursor["list"], wanted, last) if last > since else None
 
     def _whole(self, issue: Record, notes: Notes, answer: Answer) -> Record:
         number = shapes.number(issue, "number", answer)
@@ -115,7 +128,8 @@ class GitHub:
 def note(kind: str, record: Record, answer: Answer) -> Note:
     """A comment or an event with the number of its issue; an event's copy of the issue goes."""
     if kind == "events":
-        issue = shapes.section(record, "issue").get("number")  # none where the issue was deleted
+        about = shapes.section(record, "issue")  # empty where the issue was deleted
+        issue = shapes.number(about, "number", answer) if about else None
         record = {key: value for key, value in record.items() if key != "issue"}
     else:
         issue = shapes.sized(shapes.text(record, "issue_url", answer).rpartition("/")[2])

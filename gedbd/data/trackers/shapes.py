@@ -30,13 +30,13 @@ def text(record: Record, key: str, answer: Answer) -> str:
 
 
 def number(record: Record, key: str, answer: Answer) -> int:
-    """A field that must hold a whole number.
+    """A field that must hold an id: a whole number, not below 0, that a database can hold.
 
     Raises:
         ValueError: It does not.
     """
     value = record.get(key)
-    if not isinstance(value, int):
+    if not isinstance(value, int) or not 0 <= value < 1 << 63:
         raise unexpected(answer, f"a whole number under {key!r}")
     return value
 

@@ -225,6 +225,18 @@ def test_the_door_fetches_and_shows_no_token(github, tmp_path, monkeypatch, caps
     assert not [path for path in (tmp_path / "out").rglob("*") if path.is_file() and b"s3cret" in path.read_bytes()]
 
 
+def test_the_door_says_that_a_token_is_rejected(github, tmp_path, monkeypatch, reply):
+    monkeypatch.setenv("GITHUB_TOKEN", "s3cret")
+    github.server.faults = [reply({"message": "Bad credentials"}, 401)]
+    options = [f"tracker.base_url={github.server.url}", f"out={tmp_path}/out"]
+    with pytest.raises(SystemExit) as raised:
+        through_door("project=owner/repo", *options)
+    assert raised.value.code == (
+        f"error: {github.server.url}/repos/owner/repo/issues/comments?per_page=100&sort=created&direction=asc: the server"
+        " answers 401 (Bad credentials); it does not accept GITHUB_TOKEN: expired, or mistyped?"
+    )
+
+
 @pytest.mark.parametrize("name", ["github", "gitlab", "jira", "bugzilla"])
 def test_every_option_opens_the_door(name, request, tmp_path, capsys):
     records = request.getfixturevalue(name)

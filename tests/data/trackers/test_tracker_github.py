@@ -82,6 +82,21 @@ def test_events_of_deleted_issues_do_no_harm(github, tmp_path):
     assert len(whole(github, tmp_path)[0][3]["events"]) == 2
 
 
+def test_lists_with_cursors_are_as_long_as_the_newest_number(github, tmp_path, reply):
+    plain = github.answer
+
+    def answer(path, query):
+        if query.get("direction") == ["desc"]:
+            return reply(github.issues[-1:])
+        found = plain(path, query)
+        return found._replace(headers={name: links.split(", ")[0] for name, links in found.headers.items()})
+
+    github.server.answer = answer
+    steps = whole(github, tmp_path)[2]
+    assert [step.total for step in steps if step.label == "issues"] == [7, 7, 7, None]
+    assert sum("direction=desc" in address for address in github.server.asked) == 1
+
+
 def ended_after(github, path_end, pages, status):
     """GitHub ends a list after so many pages: without a word, or with an error."""
     plain = github.answer
@@ -117,6 +132,23 @@ def test_events_that_github_does_not_show_are_said(github, tmp_path, monkeypatch
     issues, shown, _ = whole(github, tmp_path)
     assert [event["id"] for event in issues[3]["events"]] == [25, 26, 27, 28]
     assert shown == ["events: GitHub shows none from before 2024-02-25T00:00:00Z, if there are any"]
+
+
+def test_a_list_that_ends_among_old_records_is_said(github, tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "LONG", 1)
+    for comment in github.comments:
+        comment["updated_at"] = "2024-06-01T00:00:00Z"
+    _, shown, _ = whole(github, tmp_path, since="2024-05-01T00:00:00Z")
+    end = github.comments[-1]["created_at"]
+    assert shown[0] == f"comments: GitHub ends the list with {end}; what was filed later may be missing"
+
+
+@pytest.mark.parametrize("number", [-1, 2**63, "3", None, [3]])
+def test_odd_numbers_are_refused(github, tmp_path, reply, number):
+    github.tracker = GitHub(github.server.url, page_size=2, comments=False)
+    github.server.faults = [reply([github.event(1, number, "renamed", "2024-01-01T00:00:00Z")])]
+    with pytest.raises(ValueError, match=r"issues/events\?.*: the answer is not what is expected: a whole number"):
+        whole(github, tmp_path)
 
 
 def test_another_refusal_is_not_taken_for_a_limit(github, tmp_path, reply):
