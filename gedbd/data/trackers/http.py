@@ -103,7 +103,7 @@ class Client:
         try:
             response, body = self._receive(url)
         except PASSING as error:
-            return Wait(self._backoff_s(attempt), f"{url}: the connection failed ({error})")
+            return Wait(self._backoff_s(attempt), f"{url}: the connection failed ({innermost(error)})")
         except requests.RequestException as error:
             raise ValueError(f"{url}: cannot be asked ({error})") from error
         if self.started is None:
@@ -190,6 +190,11 @@ def origin(url: str) -> tuple[str, str | None, int | None]:
     """Scheme, host and port."""
     parts = urlsplit(url)
     return parts.scheme, parts.hostname, parts.port or {"http": 80, "https": 443}.get(parts.scheme)
+
+
+def innermost(error: requests.RequestException) -> str:
+    """What happened, without the layers that it came through."""
+    return str(error).rpartition(": ")[2].rstrip("\"')")
 
 
 def bounded(response: requests.Response) -> bytes:

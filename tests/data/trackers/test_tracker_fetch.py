@@ -63,7 +63,7 @@ def test_a_later_run_without_changes_brings_nothing(any_tracker, tmp_path, make_
     assert len(fetched(tmp_path)) == count
 
 
-@pytest.mark.parametrize("before", range(1, 12))
+@pytest.mark.parametrize("before", [1, 2, 4, 6, 9])
 def test_whoever_is_stopped_before_a_request_goes_on_with_the_same_result(any_tracker, tmp_path, make_client, before):
     run(any_tracker, tmp_path / "whole", make_client)
     left = [before]
@@ -80,7 +80,7 @@ def test_whoever_is_stopped_before_a_request_goes_on_with_the_same_result(any_tr
     assert fetched(tmp_path / "out") == fetched(tmp_path / "whole")
 
 
-@pytest.mark.parametrize("before", range(1, 8))
+@pytest.mark.parametrize("before", [1, 2, 3, 7])
 def test_whoever_is_stopped_between_files_does_too(any_tracker, tmp_path, make_client, monkeypatch, before):
     run(any_tracker, tmp_path / "whole", make_client)
     left = [before]
@@ -231,9 +231,10 @@ def test_the_door_says_that_a_token_is_rejected(github, tmp_path, monkeypatch, r
     options = [f"tracker.base_url={github.server.url}", f"out={tmp_path}/out"]
     with pytest.raises(SystemExit) as raised:
         through_door("project=owner/repo", *options)
+    url = f"{github.server.url}/repos/owner/repo/issues/comments?per_page=100&sort=created&direction=asc"
     assert raised.value.code == (
-        f"error: {github.server.url}/repos/owner/repo/issues/comments?per_page=100&sort=created&direction=asc: the server"
-        " answers 401 (Bad credentials); it does not accept GITHUB_TOKEN: expired, or mistyped?"
+        f"error: {url}: the server answers 401 (Bad credentials);"
+        " it does not accept GITHUB_TOKEN: expired, or mistyped?"
     )
 
 
