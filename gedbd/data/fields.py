@@ -1,9 +1,13 @@
 """What a tracker's form holds beside the text, as numbers that can be compared."""
 
+import re
+
 import numpy as np
 import pandas as pd
 
 FIELDS = ("product", "component", "version", "priority")
+PARTS = re.compile(r"^\s*([^/\s][^/]*)/\s*(.*)$")  # what stands before and after the first slash
+PROJECT = re.compile(r"^([A-Za-z][A-Za-z0-9_]*)-\d+$")
 
 
 def check_field(field: str) -> None:
@@ -33,19 +37,22 @@ def products(reports: pd.DataFrame) -> pd.Series:
 
     Where its column is empty: what the component names before a slash, or the project of an id such as HDFS-12.
     """
-    named, (before_slash, _) = reports["product"].str.strip(), _parts_of(reports["component"])
-    project = reports["issue_id"].str.extract(r"^([A-Za-z][A-Za-z0-9_]*)-\d+$", expand=False)
-    return named.where(named != "", before_slash.where(before_slash != "", project).fillna("")).str.strip()
+    columns = (reports[name] for name in ("product", "component", "issue_id"))
+    return pd.Series([product_of(*values) for values in zip(*columns, strict=True)], index=reports.index, dtype=str)
+
+
+def product_of(product: str, component: str, issue_id: str) -> str:
+    """See ``products``."""
+    if named := product.strip():
+        return named
+    if slash := PARTS.match(component):
+        return slash[1].strip()
+    project = PROJECT.match(issue_id)
+    return project[1] if project else ""
 
 
 def components(reports: pd.DataFrame) -> pd.Series:
     """The component of each report, without a product that it names before a slash."""
-    _, after_slash = _parts_of(reports["component"])
-    own = (reports["product"].str.strip() != "") | (after_slash == "")
-    return reports["component"].where(own, after_slash).str.strip()
-
-
-def _parts_of(component: pd.Series) -> tuple[pd.Series, pd.Series]:
-    """What stands before and after the first slash; nothing without one."""
-    parts = component.str.extract(r"^\s*([^/\s][^/]*)/\s*(.*)$").fillna("")
-    return parts[0], parts[1]
+    parts = reports["component"].str.extract(PARTS).fillna("")
+    own = (reports["product"].str.strip() != "") | (parts[1] == "")
+    return reports["component"].where(own, parts[1]).str.strip()

@@ -1,6 +1,6 @@
 """What is compared of every stored report, as numbers in memory: row i of each column is stored report i."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -95,9 +95,9 @@ class Codes:
     def __init__(self) -> None:
         self._codes: dict[str, int] = {}
 
-    def __call__(self, values: pd.Series, learn: bool) -> np.ndarray:
+    def __call__(self, values: Iterable[str], learn: bool) -> np.ndarray:
         """``(B,)`` int32: ``EMPTY`` for no value, ``UNKNOWN`` for one that was not met before, unless it is learnt."""
-        names = [str(value).strip().lower() for value in values]
+        names = [value.strip().lower() for value in values]
         if learn:
             for name in filter(None, names):
                 self._codes.setdefault(name, len(self._codes))

@@ -17,7 +17,7 @@ from gedbd.matching.reading import ReportReader, Together
 from gedbd.matching.report import Filters, Match, Report, as_table, check_report
 from gedbd.matching.scoring import Candidates, best_groups, raw_scores
 from gedbd.matching.store import Store, Stored
-from gedbd.matching.why import Asked
+from gedbd.matching.why import explain
 
 MOST = 50
 BATCH = 64
@@ -79,7 +79,7 @@ class Index:
         scores = raw_scores(memory.columns, query, count)
         found = best_groups(scores, self.matching.weights, groups.of[:count], allowed, top_k)
         lexicons = (memory.columns.text, query.text[0]), (memory.columns.title, query.title[0])
-        signals = signals_of(found, [lexicon.self_score(terms, count) for lexicon, terms in lexicons])
+        signals = signals_of(found, [lexicon.self_score(terms) for lexicon, terms in lexicons])
         return self._matches(report, memory, groups, found, self.matching.confidence(signals))
 
     def add(self, reports: Sequence[Report]) -> dict[str, str]:
@@ -165,11 +165,12 @@ class Index:
         best = [memory.ids[row] for row in found.row.tolist()]
         with self._disk:
             stored = self.store.reports(sorted({*best, *(ids[0] for ids in members if ids)}))
-        asked = Asked(report, memory.rarity)
+        there = [one in stored and bool(ids) and ids[0] in stored for one, ids in zip(best, members, strict=True)]
+        rows = np.flatnonzero(there).tolist()  # others were deleted since the search began
+        reasons = explain(report, [stored[best[row]] for row in rows], memory.rarity)
         return [
-            Match(stored[ids[0]], stored[one], tuple(ids), float(score), float(sure), asked.why(stored[one]))
-            for one, ids, score, sure in zip(best, members, found.score, probability, strict=True)
-            if one in stored and ids and ids[0] in stored  # else it was deleted since the search began
+            Match(stored[ids[0]], stored[best[row]], tuple(ids), float(found.score[row]), float(probability[row]), why)
+            for row, ids, why in zip(rows, (members[row] for row in rows), reasons, strict=True)
         ]
 
     def _refresh(self) -> None:

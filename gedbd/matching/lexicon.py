@@ -62,14 +62,15 @@ class Lexicon:
         Returns:
             ``(before,)`` float32, 0 or above.
         """
-        count = len(self) if before is None else before
+        lengths = self.lengths[:before]
+        count = len(lengths)
         if not count or not len(terms):
             return np.zeros(count, dtype=np.float32)
         asked, times = np.unique(terms, return_counts=True)
-        found = [part.of_terms(asked, count) for part in self._parts]
+        found = [part.of_terms(asked, before) for part in self._parts]
         frequency = sum(sizes for _, _, sizes in found)
         weight = times * np.log1p((count - frequency + 0.5) / (frequency + 0.5))
-        norm = _norm(self.lengths[:count])
+        norm = _norm(lengths)
         total = np.zeros(count)
         for rows, counts, sizes in found:
             total += np.bincount(rows, np.repeat(weight, sizes) * counts / (counts + norm[rows]), minlength=count)
@@ -88,8 +89,7 @@ class Lexicon:
 
     def frequency(self, terms: np.ndarray, before: int | None = None) -> np.ndarray:
         """How many of the texts hold each of some distinct terms, ``(T,) -> (T,)``."""
-        count = len(self) if before is None else before
-        return np.asarray(sum(part.of_terms(terms, count)[2] for part in self._parts))
+        return np.asarray(sum(part.sizes(terms, before) for part in self._parts))
 
 
 class _Postings:
@@ -119,22 +119,31 @@ class _Postings:
         rows, counts = np.concatenate([self.rows, later.rows]), np.concatenate([self.counts, later.counts])
         return self._sorted(flat[order], rows[order], counts[order])
 
-    def of_terms(self, asked: np.ndarray, before: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def sizes(self, asked: np.ndarray, before: int | None) -> np.ndarray:
+        """How many rows below ``before`` hold each of some terms, ``(T,)``."""
+        starts, ends = self._runs(asked, before)
+        return np.asarray(ends - starts)
+
+    def of_terms(self, asked: np.ndarray, before: int | None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Rows below ``before`` that hold some terms, their counts, and how many there are of each term."""
+        starts, ends = self._runs(asked, before)
+        runs = [slice(start, end) for start, end in zip(starts.tolist(), ends.tolist(), strict=True)]
+        rows = np.concatenate([self.rows[:0], *(self.rows[run] for run in runs)])
+        return rows, np.concatenate([self.counts[:0], *(self.counts[run] for run in runs)]), ends - starts
+
+    def _runs(self, asked: np.ndarray, before: int | None) -> tuple[np.ndarray, np.ndarray]:
+        """Where the rows of each term begin and end; an unknown term's end where they begin."""
         if not len(self.terms):
-            return np.empty(0, dtype=np.int32), np.empty(0, dtype=np.float32), np.zeros(len(asked), dtype=np.int64)
+            return np.zeros(len(asked), dtype=np.int64), np.zeros(len(asked), dtype=np.int64)
         places = np.searchsorted(self.terms, asked).clip(max=len(self.terms) - 1)
-        known = self.terms[places] == asked
-        runs = [
-            slice(start, start + np.searchsorted(self.rows[start:end], before)) if is_known else slice(0, 0)
-            for start, end, is_known in zip(self.starts[places], self.starts[places + 1], known, strict=True)
-        ]
-        sizes = np.array([run.stop - run.start for run in runs], dtype=np.int64)
-        return (
-            np.concatenate([self.rows[run] for run in runs]),
-            np.concatenate([self.counts[run] for run in runs]),
-            sizes,
-        )
+        starts, ends = self.starts[places], self.starts[places + 1]
+        ends = np.where(self.terms[places] == asked, ends, starts)
+        if before is not None:
+            cut = [
+                start + np.searchsorted(self.rows[start:end], before) for start, end in zip(starts, ends, strict=True)
+            ]
+            ends = np.array(cut, dtype=np.int64)
+        return starts, ends
 
 
 def _norm(lengths: np.ndarray) -> np.ndarray:

@@ -106,7 +106,7 @@ class Memory:
         weights = np.zeros(len(some))
         if known.any():
             asked, place = np.unique(np.concatenate(numbers), return_inverse=True)
-            frequency = self.columns.text.frequency(asked, count)[place]
+            frequency = self.columns.text.frequency(asked)[place]
             rare = frequency <= max(COMMON * count, FEW)
             weights[known] = np.where(rare, np.log((count + 1) / frequency.clip(1)), 0)
         return weights

@@ -38,7 +38,7 @@ def replay(
         task = progress.add_task("replay", total=len(rows), rate="")
         for row in rows.tolist():
             query = numbers[row]
-            found = best_groups(raw_scores(columns, query, row), weights, group[:row], None, SHOWN)
+            found = best_groups(raw_scores(columns, query, row, replayed=True), weights, group[:row], None, SHOWN)
             copies = [columns.text.self_score(query.text[0], row), columns.title.self_score(query.title[0], row)]
             places = np.arange(1, len(found.row) + 1)
             right = group[found.row] == group[row]

@@ -29,19 +29,20 @@ class Candidates(NamedTuple):
     features: np.ndarray
 
 
-def raw_scores(columns: Columns, query: Numbers, before: int | None = None) -> np.ndarray:
-    """The six scores of stored reports for one query, ``(F, N)`` float32.
+def raw_scores(columns: Columns, query: Numbers, count: int, replayed: bool = False) -> np.ndarray:
+    """The six scores of the first so many stored reports for one query, ``(F, count)`` float32.
 
     Args:
         columns: The stored reports.
         query: One report.
-        before: Only the first so many stored reports exist, as when a tracker's history is replayed.
+        count: How many of them.
+        replayed: The others are not there yet: they do not count in word statistics either.
     """
-    count = len(columns) if before is None else before
+    before = count if replayed else None
     scores = np.empty((len(FEATURES), count), dtype=np.float32)
     np.matmul(columns.vectors[:count], query.vectors[0], out=scores[0])
-    np.sqrt(columns.text.scores(query.text[0], count), out=scores[1])
-    np.sqrt(columns.title.scores(query.title[0], count), out=scores[2])
+    np.sqrt(columns.text.scores(query.text[0], before)[:count], out=scores[1])
+    np.sqrt(columns.title.scores(query.title[0], before)[:count], out=scores[2])
     scores[3] = columns.component[:count] == (query.component[0] if query.component[0] >= 0 else np.inf)
     scores[4] = columns.product[:count] == (query.product[0] if query.product[0] >= 0 else np.inf)
     scores[5] = _recency(columns.day[:count], query.day[0])
