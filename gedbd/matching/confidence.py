@@ -1,8 +1,9 @@
 """How sure a match is: a probability, learnt from and calibrated on the tracker's own history.
 
 A logistic regression reads what stands behind the score of a candidate: how far it is ahead of the others, and its
-single scores, lexical ones as a share of what a copy of the query would score. It learns on the replayed reports of the
-training part; isotonic regression on those of the validation part turns its verdict into a probability.
+single scores, lexical ones as a share of what a copy of the query would score. It learns on the best candidates of the
+training part's replayed reports; isotonic regression on all candidates of the validation part turns its verdict into a
+probability.
 """
 
 from collections.abc import Mapping, Sequence

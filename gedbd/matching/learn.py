@@ -128,12 +128,10 @@ def replay_parts(
 
 def learn_matching(replayed: pd.DataFrame, weights: dict[str, float], precision: float, seed: int) -> Matching:
     """Confidence and threshold from the replayed training and validation parts."""
-    signals = {
-        part: (mine[list(SIGNALS)].to_numpy(), mine["right"].to_numpy())
-        for part, mine in replayed[replayed["part"] != "test"].groupby("part")
-    }
-    confidence = learn_confidence(signals["train"], signals["val"], seed)
-    best = replayed[(replayed["part"] == "val") & (replayed["place"] == 1)]
+    val, best = replayed[replayed["part"] == "val"], replayed[replayed["place"] == 1]
+    train, best = best[best["part"] == "train"], best[best["part"] == "val"]
+    signals = [(mine[list(SIGNALS)].to_numpy(), mine["right"].to_numpy()) for mine in (train, val)]
+    confidence = learn_confidence(signals[0], signals[1], seed)
     threshold = recommend(confidence(best[list(SIGNALS)].to_numpy()), best["right"].to_numpy(), precision)
     return Matching(weights, confidence, threshold, precision)
 
