@@ -19,7 +19,7 @@ def read_links(ids: pd.Series, duplicates: pd.Series, sources: pd.Series) -> tup
         ``source``; and notices about dropped links.
     """
     named = duplicates.str.split(";").explode().str.strip()
-    source = spread(duplicates, sources)[named != ""]
+    source = np.array(spread(duplicates, sources), dtype=object)[(named != "").to_numpy()]
     named = named[named != ""]
     start = pd.Series(np.arange(len(ids)), index=ids.index).loc[named.index].to_numpy()
     end = named.map(pd.Series(np.arange(len(ids)), index=ids.to_numpy())).fillna(-1).to_numpy().astype(np.int64)
@@ -37,15 +37,14 @@ def read_links(ids: pd.Series, duplicates: pd.Series, sources: pd.Series) -> tup
                 f"(first: report {ids[row]} names {first}, row {row})"
             )
     kept = ~(unknown | to_itself)
-    return pd.DataFrame({"report": start[kept], "duplicate": end[kept], "source": source.to_numpy()[kept]}), notices
+    return pd.DataFrame({"report": start[kept], "duplicate": end[kept], "source": source[kept]}), notices
 
 
-def spread(duplicates: pd.Series, sources: pd.Series) -> pd.Series:
+def spread(duplicates: pd.Series, sources: pd.Series) -> list[str]:
     """One source for each id of ``duplicates``, in their order."""
-    lists = sources.str.split(";")
-    counts = duplicates.str.count(";") + 1
-    parallel = lists.where(lists.str.len() > 1, [given * count for given, count in zip(lists, counts, strict=True)])
-    return parallel.explode()
+    lists = [given.split(";") for given in sources]
+    counts = [named.count(";") + 1 for named in duplicates]
+    return [one for given, count in zip(lists, counts, strict=True) for one in (given * count)[:count]]
 
 
 def find_groups(links: np.ndarray, num_reports: int) -> np.ndarray:
