@@ -2,14 +2,12 @@
 
 import re
 from collections.abc import Iterator
-from pathlib import Path
 
 from gedbd.data.corpus import Corpus
 from gedbd.data.readers.comments import Comment, References, comment_links
 from gedbd.data.readers.issue import Change, Issue, Link
 from gedbd.data.readers.json_values import Record, moment, names, needed_text, number_of, parts, text
-from gedbd.data.readers.pages import JSON_KINDS, read_pages, read_records
-from gedbd.data.readers.tracker import ELSEWHERE, NAMED_NOWHERE, build_from_issues
+from gedbd.data.readers.tracker import ELSEWHERE, NAMED_NOWHERE, read_tracker
 
 COLUMNS = {
     "issue_id": "id",
@@ -56,12 +54,7 @@ def read_bugzilla(
     Raises:
         ValueError: The export is not as it should be; names file and record.
     """
-    place = Path(path).expanduser()
-    pages, notices = read_pages(place, JSON_KINDS)
-    found = (record for page in pages for record in read_records(page))
-    return build_from_issues(
-        "bugzilla", found, parse_bug, COLUMNS, place, name, as_filed, newest, image_dir, notices=notices
-    )
+    return read_tracker("bugzilla", parse_bug, COLUMNS, path, name, as_filed, newest, image_dir)
 
 
 def parse_bug(record: Record) -> Issue:

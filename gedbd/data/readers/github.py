@@ -3,15 +3,13 @@
 import re
 from collections.abc import Iterator, Sequence
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 
 from gedbd.data.corpus import Corpus
 from gedbd.data.readers.comments import Comment, References, comment_links, is_here
 from gedbd.data.readers.issue import Change, Issue, Link
 from gedbd.data.readers.json_values import Record, moment, names, needed_text, number_of, part, parts, text
-from gedbd.data.readers.pages import JSON_KINDS, read_pages, read_records
-from gedbd.data.readers.tracker import ELSEWHERE, NAMED_NOWHERE, build_from_issues
+from gedbd.data.readers.tracker import ELSEWHERE, NAMED_NOWHERE, read_tracker
 
 COLUMNS = {"issue_id": "number", "title": "title", "description": "body", "created_at": "createdAt"}
 REFERENCES = References(
@@ -47,14 +45,11 @@ def read_github(
     Raises:
         ValueError: The export is not as it should be; names file and record.
     """
-    place = Path(path).expanduser()
-    pages, notices = read_pages(place, JSON_KINDS)
-    found = (record for page in pages for record in read_records(page))
 
     def parse(record: Record) -> Issue | None:
         return parse_issue(record, tuple(component_labels))
 
-    return build_from_issues("github", found, parse, COLUMNS, place, name, as_filed, newest, image_dir, notices=notices)
+    return read_tracker("github", parse, COLUMNS, path, name, as_filed, newest, image_dir)
 
 
 def parse_issue(raw: Record, prefixes: tuple[str, ...]) -> Issue | None:

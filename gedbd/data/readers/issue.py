@@ -61,7 +61,10 @@ class Issue(NamedTuple):
 
 def distinct(links: Iterable[Link]) -> list[Link]:
     """One link for each issue named: the first, so that readers list what is surest first."""
-    return list({link.named: link for link in reversed(list(links))}.values())[::-1]
+    first: dict[str, Link] = {}
+    for link in links:
+        first.setdefault(link.named, link)
+    return list(first.values())
 
 
 def as_filed(issue: Issue) -> Issue:

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 from gedbd.data.corpus import Corpus
@@ -10,9 +9,9 @@ from gedbd.data.readers.comments import Comment, References, comment_links
 from gedbd.data.readers.issue import Change, Issue, Link
 from gedbd.data.readers.jira_xml import read_items
 from gedbd.data.readers.json_values import Record, moment, names, needed_text, part, parts, text
-from gedbd.data.readers.pages import JSON_KINDS, Found, Page, read_pages, read_records
+from gedbd.data.readers.pages import JSON_KINDS, Found, Page, read_records
 from gedbd.data.readers.rich_text import document_text
-from gedbd.data.readers.tracker import NAMED_NOWHERE, build_from_issues
+from gedbd.data.readers.tracker import NAMED_NOWHERE, read_tracker
 
 COLUMNS = {
     "issue_id": "key",
@@ -60,11 +59,8 @@ def read_jira(
     Raises:
         ValueError: The export is not as it should be; names file and record.
     """
-    place = Path(path).expanduser()
-    pages, notices = read_pages(place, (*JSON_KINDS, "xml"))
-    found = (record for page in pages for record in records_of(page))
-    return build_from_issues(
-        "jira", found, parse_issue, COLUMNS, place, name, as_filed, newest, image_dir, notices=notices
+    return read_tracker(
+        "jira", parse_issue, COLUMNS, path, name, as_filed, newest, image_dir, (*JSON_KINDS, "xml"), records_of
     )
 
 

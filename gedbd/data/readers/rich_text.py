@@ -5,7 +5,8 @@ from collections.abc import Mapping
 from html.parser import HTMLParser
 from typing import Any
 
-BLOCKS = {"p", "div", "br", "tr", "table", "ul", "ol", "h1", "h2", "h3", "h4", "h5", "h6", "hr", "section"}
+BLOCKS = {"p", "div", "tr", "table", "ul", "ol", "h1", "h2", "h3", "h4", "h5", "h6", "section"}
+BREAKS = {"br", "hr"}
 UNSEEN = {"script", "style", "head"}
 BLANKS = re.compile(r"[ \t]*\n(?:[ \t]*\n)+")
 DEEPEST = 100
@@ -42,7 +43,7 @@ class _HtmlReader(HTMLParser):
             self.parts.append("\n> ")
         elif tag == "li":
             self.parts.append("\n- ")
-        elif tag in BLOCKS:
+        elif tag in BLOCKS | BREAKS:
             self.parts.append("\n> " if self.quoted else "\n")
         elif tag in {"td", "th"}:
             self.parts.append(" ")

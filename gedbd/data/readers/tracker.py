@@ -1,7 +1,7 @@
 """Turn the issues of a tracker's export into a corpus."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,7 +11,7 @@ import pandas as pd
 from gedbd.data.corpus import FIELDS, Corpus, build_corpus, keep_newest
 from gedbd.data.readers.issue import Issue, as_filed, distinct
 from gedbd.data.readers.json_values import Record
-from gedbd.data.readers.pages import Found, recognise
+from gedbd.data.readers.pages import JSON_KINDS, Found, Page, read_pages, read_records, recognise
 from gedbd.data.readers.tabular import corpus_name
 
 Parse = Callable[[Record], Issue | None]
@@ -20,58 +20,69 @@ NAMED_NOWHERE = "closed as duplicates that name no other issue"
 ELSEWHERE = "that name a duplicate of another repository or project, which is dropped"
 
 
-def build_from_issues(
+def read_tracker(
     tracker: str,
-    found: Iterable[Found],
     parse: Parse,
     columns: Mapping[str, str],
-    path: Path,
+    path: str,
     name: str | None = None,
     filed: bool = True,
     newest: int | None = None,
     image_dir: str | None = None,
-    notices: tuple[str, ...] = (),
+    kinds: Sequence[str] = JSON_KINDS,
+    split: Callable[[Page], Iterator[Found]] = read_records,
 ) -> Corpus:
-    """Parse the records of an export, join what occurs twice and build the corpus.
+    """Read the pages of an export, parse their records, join what occurs twice and build the corpus.
 
     Args:
         tracker: As in ``dataset=``.
-        found: The records.
-        parse: Reads one; null for what is no issue.
+        parse: Reads one record; null for a pull request.
         columns: Field of the corpus to key of the export, for messages.
-        path: The file or folder, for messages.
+        path: The file or folder.
         name: Short name of the corpus; null takes it from the path.
         filed: Set titles and fields back to what they were when the report was filed.
         newest: If given, only so many reports are kept, those filed last.
         image_dir: Folder under which attached images lie, by default that of the export.
-        notices: What was met before.
+        kinds: Endings of the pages.
+        split: Takes a page to its records.
 
     Raises:
         ValueError: A record is not as it should be, or there is no issue; names file and record.
     """
-    counts: Counter[str] = Counter()
-    issues = dict(enumerate(parse_all(tracker, found, parse, counts), start=1))
-    if not issues:
-        others = f" beside {counts.total():,} pull requests" if counts else ""
-        raise ValueError(f"{path}: no issue in the export{others}; at least one is needed")
-    kept, joined = join_pages(issues)
-    told = [*notices, *left_out(counts), *joined, *remark_notices(kept)]
-    told += history_notices(kept) if filed else []
-    reports = table_of({row: as_filed(issue) for row, issue in kept.items()} if filed else kept)
-    corpus = build_corpus(name or corpus_name(path), reports, str(path), columns, tuple(told), mutual=True)
-    home = path if path.is_dir() else path.parent
+    place = Path(path).expanduser()
+    pages, notices = read_pages(place, kinds)
+    issues, met = gather(tracker, (record for page in pages for record in split(page)), parse, place)
+    told = (*notices, *met, *remark_notices(issues), *(history_notices(issues) if filed else ()))
+    reports = table_of({row: as_filed(issue) for row, issue in issues.items()} if filed else issues)
+    corpus = build_corpus(name or corpus_name(place), reports, str(place), columns, told, mutual=True)
+    home = place if place.is_dir() else place.parent
     corpus = replace(corpus, image_dir=Path(image_dir).expanduser() if image_dir else home)
     return corpus if newest is None else keep_newest(corpus, newest)
 
 
-def parse_all(tracker: str, found: Iterable[Found], parse: Parse, counts: Counter[str]) -> Iterator[Issue]:
-    """Parse the records one by one, and count what is no issue.
+def gather(tracker: str, found: Iterable[Found], parse: Parse, path: Path) -> tuple[dict[int, Issue], list[str]]:
+    """The issues of all pages by number of the record, each once, and notices about what was left out.
+
+    Raises:
+        ValueError: A record is not as it should be, or there is no issue.
+    """
+    counts: Counter[str] = Counter()
+    issues = dict(parse_all(tracker, found, parse, counts))
+    if not issues:
+        others = f" beside {counts.total():,} pull requests" if counts else ""
+        raise ValueError(f"{path}: no issue in the export{others}; at least one is needed")
+    kept, joined = join_pages(issues)
+    return kept, [*left_out(counts), *joined]
+
+
+def parse_all(tracker: str, found: Iterable[Found], parse: Parse, counts: Counter[str]) -> Iterator[tuple[int, Issue]]:
+    """Parse the records one by one, numbered through all pages, and count what is no issue.
 
     Raises:
         ValueError: A record is another tracker's, of another repository than those before, or not as it should be.
     """
     project = ""
-    for place, record in found:
+    for row, (place, record) in enumerate(found, start=1):
         other = recognise(record)
         if other not in {tracker, ""}:
             raise ValueError(f"{place}: looks like a {other} export: dataset={other}")
@@ -85,7 +96,7 @@ def parse_all(tracker: str, found: Iterable[Found], parse: Parse, counts: Counte
         if issue.project and project and issue.project != project:
             raise ValueError(f"{place}: issues of {issue.project} among those of {project}; export each on its own")
         project = project or issue.project
-        yield issue
+        yield row, issue
 
 
 def left_out(counts: Counter[str]) -> list[str]:
