@@ -66,8 +66,9 @@ def parse_issue(raw: Record, prefixes: tuple[str, ...]) -> Issue | None:
     closed = formal or (state == "closed" and any(DUPLICATE_LABEL.match(label) for label in labels))
     comments, unseen = comments_of(record)
     told, elsewhere = comment_links(comments, REFERENCES, here, closed, "state reason" if formal else "comment")
-    links = [*formal_links(record, here, number), *told]
-    remarks = [ELSEWHERE] * elsewhere + [NAMED_NOWHERE] * (closed and not links) + [COUNTED_COMMENTS] * unseen
+    noted, far = formal_links(record, here, number)
+    links = [*noted, *told]
+    remarks = [ELSEWHERE] * (elsewhere or far) + [NAMED_NOWHERE] * (closed and not links) + [COUNTED_COMMENTS] * unseen
     values = {
         "title": (title,),
         "description": (text(record, "body"),),
@@ -134,18 +135,28 @@ def is_bot(comment: Record) -> bool:
     return typed or login.endswith(("[bot]", "-bot")) or login in {"github-actions", "app/github-actions"}
 
 
-def formal_links(record: Record, here: str, number: str) -> Iterator[Link]:
-    """Duplicates that GitHub itself has noted down, unless it was undone."""
-    original = part(record, "duplicate_of")
-    if original and is_here(address(original)[0], here):
-        yield Link(number_of(original, "number"), "state reason")
-    noted: set[str] = set()
+def formal_links(record: Record, here: str, number: str) -> tuple[list[Link], bool]:
+    """Duplicates that GitHub itself has noted down, unless it was undone, and whether one lies elsewhere."""
+    noted: dict[tuple[str, bool], str] = {}
     for event in events(record) or ():
         if kind(event) in {"marked_as_duplicate", "unmarked_as_duplicate"}:
-            ends = [part(event, end) for end in ("canonical", "duplicate")]
-            named = {number_of(end, "number") for end in ends if end and is_here(address(end)[0], here)} - {number}
-            noted = noted | named if kind(event) == "marked_as_duplicate" else noted - named
-    yield from (Link(named, "timeline event") for named in sorted(noted))
+            for end in (part(event, "canonical"), part(event, "duplicate")):
+                if end and kind(event) == "marked_as_duplicate":
+                    noted[other_end(end, here)] = "timeline event"
+                elif end:
+                    noted.pop(other_end(end, here), None)
+    original = part(record, "duplicate_of")
+    if original:
+        noted[other_end(original, here)] = "state reason"
+    noted.pop((number, True), None)
+    links = [Link(named, source) for (named, same), source in noted.items() if same]
+    return links, any(not same for _, same in noted)
+
+
+def other_end(issue: Record, here: str) -> tuple[str, bool]:
+    """Number of an issue that is tied to this one, and whether it is of the same repository."""
+    place = address(issue)[0]
+    return number_of(issue, "number"), not place or is_here(place, here)
 
 
 def changes_of(timeline: list[Record], prefixes: tuple[str, ...]) -> Iterator[Change]:

@@ -20,6 +20,8 @@ def read_items(page: Page) -> Iterator[Found]:
     Raises:
         ValueError: The file is no XML, cut off, has a document type, or a date cannot be read.
     """
+    if page.text.lstrip("\ufeff \t\r\n").lower().startswith(("<!doctype html", "<html")):
+        raise ValueError(f"{page.path}: this is a web page, perhaps a log-in page; export the search as XML from Jira")
     root = parse_safely(page)
     items = root.findall("./channel/item")
     if root.tag != "rss" or root.find("channel") is None:

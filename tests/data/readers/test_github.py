@@ -128,6 +128,13 @@ def test_a_mark_that_was_taken_back_is_none(tmp_path):
     assert tied(read(tmp_path, [issue(1), issue(2, timeline=timeline)])) == set()
 
 
+def test_a_mark_of_another_repository_is_dropped_and_counted(tmp_path):
+    far = {"number": 1, "html_url": "https://github.com/owner/other/issues/1"}
+    corpus = read(tmp_path, [issue(1), issue(2, duplicate_of=far), issue(3, duplicate_of={"number": 1})])
+    assert tied(corpus) == {("3", "1", "state reason")}
+    assert any(notice.endswith("which is dropped: 1 (first: 2)") for notice in corpus.notices)
+
+
 def test_titles_components_and_states_are_those_of_filing(tmp_path):
     def event(kind: str, when: str, **more: object) -> dict:
         return {"event": kind, "created_at": when, **more}
