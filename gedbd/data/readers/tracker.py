@@ -90,6 +90,8 @@ def parse_all(tracker: str, found: Iterable[Found], parse: Parse, counts: Counte
             issue = parse(record)
         except ValueError as error:
             raise ValueError(f"{place}: {error}") from error
+        except RecursionError as error:
+            raise ValueError(f"{place}: lists and objects are nested too deep for an issue") from error
         if issue is None:
             counts["pull requests"] += 1
             continue

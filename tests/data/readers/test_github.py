@@ -242,6 +242,12 @@ def test_a_bad_record_is_named(tmp_path, more, message):
     assert str(raised.value).startswith(f"{tmp_path / 'tracker.json'}, record 2: ")
 
 
+def test_a_record_nested_without_end_is_refused(tmp_path):
+    nested = "[" * 700 + "]" * 700
+    with pytest.raises(ValueError, match=r"(record 1: lists and objects are nested too deep|not readable as JSON)"):
+        read(tmp_path, f'[{{"number": 1, "title": "a", "more": {nested}}}]')
+
+
 def test_a_record_without_a_title_says_how_to_ask_for_it(tmp_path):
     with pytest.raises(ValueError, match="record 1: the issue has no 'title'; gh issue list --json needs"):
         read(tmp_path, [{"number": 1}])
