@@ -31,8 +31,8 @@ def statistics_table(corpora: list[Corpus]) -> Table:
     for corpus in corpora:
         table.add_column(corpus.name, justify="right")
     columns = [describe_corpus(corpus) for corpus in corpora]
-    for metric in columns[0]:
-        table.add_row(metric, *(format_statistic(column[metric]) for column in columns))
+    for metric in dict.fromkeys(metric for column in columns for metric in column):
+        table.add_row(metric, *(format_statistic(column.get(metric)) for column in columns))
     return table
 
 

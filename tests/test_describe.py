@@ -55,6 +55,15 @@ def test_labels_alone_are_described_and_said_to_be_alone(tmp_path, capsys):
     assert f"python -m gedbd.download dataset=eclipse data_dir={tmp_path}" in printed
 
 
+def test_an_export_of_a_tracker_shows_where_links_come_from(capsys):
+    path = Path(__file__).parent / "data" / "readers" / "issues.json"
+    main(config("dataset=github", f"dataset.path={path}", "dataset.name=hedgerow"))
+    printed = capsys.readouterr().out
+    assert ["links:", "state", "reason", "21"] in lines_of(printed)
+    assert ["links:", "comment", "3"] in lines_of(printed)
+    assert "hedgerow: the export has no history: titles and fields are as they stand today" in printed
+
+
 def test_notices_are_printed_as_they_stand(tmp_path, capsys):
     (tmp_path / "bugs.csv").write_text("Issue_id,Title,Duplicated_issue\n1,[b]ugs,[x]\n")
     main(config("dataset=csv", f"dataset.path={tmp_path}/bugs.csv", "dataset.name=mine"))

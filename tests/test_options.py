@@ -1,5 +1,6 @@
 """Every option of every configuration group takes a training step."""
 
+import json
 import sys
 from pathlib import Path
 
@@ -17,6 +18,8 @@ from gedbd.models.openvino import has_bfloat16
 from gedbd.models.tiny import tiny_tokenizer
 
 DEMO = Path(gedbd.train.__file__).parent / "data" / "demo.csv"
+ISSUES = Path(__file__).parent / "data" / "readers" / "issues.json"
+TRACKERS = ("bugzilla", "github", "gitlab", "jira")
 GROUPS = (
     *("text", "split", "pairs", "protocol", "encoder", "engine"),
     *("graph", "fusion", "loss", "trainer", "logger", "dataset"),
@@ -117,6 +120,31 @@ def label_file(name: str, folder: Path) -> list[str]:
     return [f"data_dir={folder}"]
 
 
+def export(name: str, folder: Path) -> list[str]:
+    """Lays the bundled reports as the tracker of an option would export them."""
+    if name == "github":
+        return [f"dataset.path={ISSUES}"]
+    pages = []
+    for row in pd.read_csv(DEMO, dtype=str, keep_default_na=False).to_dict("records"):
+        number, title, body = row["Issue_id"], row["Title"], row["Description"]
+        filed, original = row["Created_time"], row["Duplicated_issue"]
+        link = [{"type": {"name": "Duplicate"}, "outwardIssue": {"key": f"MAIL-{original}"}}] if original else []
+        note = [{"system": True, "body": f"marked this issue as a duplicate of #{original}"}] if original else []
+        pages.append(
+            {
+                "bugzilla": {"id": number, "summary": title, "creation_time": filed, "dupe_of": original}
+                | {"comments": [{"text": body}]},
+                "gitlab": {"iid": number, "title": title, "description": body, "created_at": filed, "notes": note}
+                | {"state": "closed"},
+                "jira": {"key": f"MAIL-{number}"}
+                | {"fields": {"summary": title, "description": body, "created": filed, "issuelinks": link}},
+            }[name]
+        )
+    path = folder / "export.jsonl"
+    path.write_text("".join(f"{json.dumps(page)}\n" for page in pages))
+    return [f"dataset.path={path}"]
+
+
 @pytest.mark.parametrize(("group", "option"), OPTIONS)
 def test_option_takes_a_step(step, taken, tmp_path, group, option):
     chosen = {"encoder": "tiny", "trainer": "smoke"} | {group: option}
@@ -128,6 +156,8 @@ def test_option_takes_a_step(step, taken, tmp_path, group, option):
         more = ["encoder.max_tokens=16", "graph=none", "dataset=csv", f"dataset.path={tmp_path}/fewer.csv"]
     if group == "dataset" and option == "csv":
         more = [f"dataset.path={DEMO}"]
+    elif group == "dataset" and option in TRACKERS:
+        more = export(option, tmp_path)
     elif group == "dataset" and option.endswith("_labels"):
         more = label_file(option, tmp_path)
     elif group == "dataset" and option != "demo":

@@ -41,6 +41,8 @@ class Corpus:
             row of its master, the oldest report. A report without a link is a group of its own.
         notices: What the reader met, kept or left out, counted, in sentences for the user.
         image_dir: The folder under which the files lie that ``attachments`` names, if any.
+        links: The links behind the groups, if known: ``report`` and ``duplicate`` (rows), in the direction in which
+            the tracker has them, and ``source``, what says so (``dupe_of``, ``issue link``, ``comment``, ...).
     """
 
     name: str
@@ -48,6 +50,7 @@ class Corpus:
     group: np.ndarray
     notices: tuple[str, ...] = ()
     image_dir: Path | None = None
+    links: pd.DataFrame | None = None
 
     def __len__(self) -> int:
         return len(self.reports)
@@ -79,6 +82,8 @@ def build_corpus(
     Args:
         name: Short name of the tracker.
         reports: Text columns of ``FIELDS`` and ``duplicate`` (ids separated by ``;``), indexed by row in the source.
+            Where each of these ids comes from stands in ``link_source``, separated likewise; without it they come from
+            a column of the file.
         source: The file, for messages.
         columns: Name in the file of each field, for messages; null for what the tracker does not have.
         notices: What was met before, while the file was read.
@@ -94,11 +99,13 @@ def build_corpus(
     check_ids(reports["issue_id"], source, columns["issue_id"])
     met = [*notices, *text_notices(reports, columns)]
     reports, date_notices = in_filing_order(reports, source, columns.get("created_at"), date_format)
-    links, link_notices = read_links(reports["issue_id"], reports["duplicate"])
+    sources = reports.get("link_source", pd.Series("column", index=reports.index))
+    found, link_notices = read_links(reports["issue_id"], reports["duplicate"], sources)
+    links = found[["report", "duplicate"]].to_numpy().T
     circles = [] if mutual else circle_notices(links, reports["issue_id"])
     met += [*date_notices, *link_notices, *circles, *size_notices(len(reports), links.shape[1])]
     kept = reports[list(FIELDS)].reset_index(drop=True)
-    return Corpus(name, kept, find_groups(links, len(reports)), tuple(met))
+    return Corpus(name, kept, find_groups(links, len(reports)), tuple(met), links=found)
 
 
 def keep_newest(corpus: Corpus, count: int) -> Corpus:
@@ -115,7 +122,14 @@ def keep_newest(corpus: Corpus, count: int) -> Corpus:
     notice = f"the newest {count:,} of {len(corpus):,} reports are kept, as dataset.newest says"
     reports = corpus.reports.iloc[-count:].reset_index(drop=True)
     group = masters[group].astype(np.int64)
-    return replace(corpus, reports=reports, group=group, notices=(*corpus.notices, notice))
+    links = None if corpus.links is None else newest_links(corpus.links, len(corpus) - count)
+    return replace(corpus, reports=reports, group=group, notices=(*corpus.notices, notice), links=links)
+
+
+def newest_links(links: pd.DataFrame, first: int) -> pd.DataFrame:
+    """The links between reports from row ``first`` on, which becomes row 0."""
+    kept = links[(links[["report", "duplicate"]] >= first).all(axis=1)].reset_index(drop=True)
+    return kept.assign(report=kept["report"] - first, duplicate=kept["duplicate"] - first)
 
 
 def text_notices(reports: pd.DataFrame, columns: Mapping[str, str | None]) -> list[str]:

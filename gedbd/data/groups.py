@@ -6,17 +6,20 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 
-def read_links(ids: pd.Series, duplicates: pd.Series) -> tuple[np.ndarray, list[str]]:
+def read_links(ids: pd.Series, duplicates: pd.Series, sources: pd.Series) -> tuple[pd.DataFrame, list[str]]:
     """Turn the ids named as duplicates into links between positions; drop those that lead nowhere or to itself.
 
     Args:
         ids: ``(N,)`` report ids in filing order, indexed by row in the source.
         duplicates: ``(N,)`` ids separated by ``;``, same index.
+        sources: ``(N,)`` where each of these ids comes from, separated likewise; one for all of them suffices.
 
     Returns:
-        ``(2, L)`` int64, from the report that names to the one that is named, and notices about dropped links.
+        L links from ``report``, the position that names, to ``duplicate``, the one that is named, and their
+        ``source``; and notices about dropped links.
     """
     named = duplicates.str.split(";").explode().str.strip()
+    source = np.array(spread(duplicates, sources), dtype=object)[(named != "").to_numpy()]
     named = named[named != ""]
     start = pd.Series(np.arange(len(ids)), index=ids.index).loc[named.index].to_numpy()
     end = named.map(pd.Series(np.arange(len(ids)), index=ids.to_numpy())).fillna(-1).to_numpy().astype(np.int64)
@@ -34,7 +37,14 @@ def read_links(ids: pd.Series, duplicates: pd.Series) -> tuple[np.ndarray, list[
                 f"(first: report {ids[row]} names {first}, row {row})"
             )
     kept = ~(unknown | to_itself)
-    return np.stack([start[kept], end[kept]]), notices
+    return pd.DataFrame({"report": start[kept], "duplicate": end[kept], "source": source[kept]}), notices
+
+
+def spread(duplicates: pd.Series, sources: pd.Series) -> list[str]:
+    """One source for each id of ``duplicates``, in their order."""
+    lists = [given.split(";") for given in sources]
+    counts = [named.count(";") + 1 for named in duplicates]
+    return [one for given, count in zip(lists, counts, strict=True) for one in (given * count)[:count]]
 
 
 def find_groups(links: np.ndarray, num_reports: int) -> np.ndarray:

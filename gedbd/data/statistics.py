@@ -14,6 +14,7 @@ def describe_corpus(corpus: Corpus) -> dict[str, Statistic]:
     Returns:
         Metric to value, null where the tracker has no date or no text. ``pairs`` is the sum of n (n - 1) / 2 over
         groups of n reports; words are parted by white space, and their median is taken over reports with that text.
+        ``links: <source>`` counts pairs of reports that are tied by that source, where the reader tells it.
     """
     sizes = np.unique(corpus.group, return_counts=True)[1].astype(np.int64)
     sizes = sizes[sizes > 1]
@@ -29,7 +30,17 @@ def describe_corpus(corpus: Corpus) -> dict[str, Statistic]:
         "last filed": known(corpus.reports["created_at"].max()),
         "median words of a title": median_words(corpus.reports["title"]),
         "median words of a description": median_words(corpus.reports["description"]),
+        **count_links(corpus.links),
     }
+
+
+def count_links(links: pd.DataFrame | None) -> dict[str, Statistic]:
+    """Number of tied pairs by source; a pair that is named from both sides, or twice, counts once a source."""
+    if links is None:
+        return {}
+    ends = np.sort(links[["report", "duplicate"]].to_numpy(), axis=1)
+    pairs = pd.DataFrame({"one": ends[:, 0], "other": ends[:, 1], "source": links["source"]}).drop_duplicates()
+    return {f"links: {source}": int(count) for source, count in pairs["source"].value_counts().items()}
 
 
 def known(date: pd.Timestamp) -> pd.Timestamp | None:

@@ -195,3 +195,19 @@ def test_to_keep_as_many_as_there_are_or_more_changes_nothing(make_corpus):
 def test_to_keep_no_report_is_refused(make_corpus, count):
     with pytest.raises(ValueError, match=f"dataset.newest={count} must be 1 or more, or null for all reports"):
         keep_newest(make_corpus([0, 0]), count)
+
+
+def test_links_keep_their_direction_and_source():
+    corpus = build(("3", "2024-01-03", "1;99;2"), ("1", "2024-01-01", ""), ("2", "2024-01-02", "1"))
+    assert corpus.links.to_numpy().tolist() == [[1, 0, "column"], [2, 0, "column"], [2, 1, "column"]]
+    assert corpus.links.columns.tolist() == ["report", "duplicate", "source"]
+    newest = keep_newest(corpus, 2)
+    assert newest.links.to_numpy().tolist() == [[1, 0, "column"]]
+
+
+def test_sources_stand_beside_their_links():
+    table = pd.DataFrame("text", index=[2, 3, 4], columns=[*FIELDS, "duplicate"], dtype=str)
+    table = table.assign(issue_id=["1", "2", "3"], created_at="2024-01-01", duplicate=["", "1", "9;1"])
+    table["link_source"] = ["", "dupe_of", "comment;issue link"]
+    corpus = build_corpus("small", table, "small.json", COLUMNS)
+    assert corpus.links.to_numpy().tolist() == [[1, 0, "dupe_of"], [2, 0, "issue link"]]

@@ -39,3 +39,13 @@ def test_a_corpus_without_dates_and_groups():
     assert numbers["first filed"] is None
     assert numbers["largest group"] == 0
     assert numbers["pairs"] == 0
+
+
+def test_links_are_counted_by_source_and_each_pair_once():
+    links = pd.DataFrame(
+        {"report": [0, 1, 2, 2], "duplicate": [1, 0, 1, 0], "source": ["link", "link", "link", "note"]}
+    )
+    corpus = small_corpus()
+    numbers = describe_corpus(Corpus("small", corpus.reports, corpus.group, links=links))
+    assert (numbers["links: link"], numbers["links: note"]) == (2, 1)
+    assert not [metric for metric in describe_corpus(corpus) if metric.startswith("links")]

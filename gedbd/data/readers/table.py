@@ -11,6 +11,7 @@ import zipfile
 import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from io import TextIOWrapper
 from pathlib import Path
 from typing import IO, Any
@@ -49,17 +50,18 @@ def read_table(path: Path) -> tuple[pd.DataFrame, tuple[str, ...]]:
 
 
 @contextmanager
-def open_packed(path: Path, suffix: str) -> Iterator[IO[bytes]]:
-    """Open a file or the one CSV file packed in it.
+def open_packed(path: Path, suffix: str, kinds: tuple[str, ...] = ("csv",)) -> Iterator[IO[bytes]]:
+    """Open a file or the one file of some kind packed in it.
 
     Args:
         path: The file.
         suffix: How it is packed: ``.zip``, ``.xz``, ``.gz``; any other is read as it stands.
+        kinds: Endings of the file in a zip archive; what else lies there is passed over.
 
     Raises:
         ValueError: The archive is damaged, also when that shows only while it is read.
     """
-    openers: dict[str, Any] = {".zip": open_zip, ".xz": lzma.open, ".gz": gzip.open}
+    openers: dict[str, Any] = {".zip": partial(open_zip, kinds=kinds), ".xz": lzma.open, ".gz": gzip.open}
     try:
         with openers.get(suffix.lower(), open)(path, "rb") as stream:
             yield stream
@@ -67,13 +69,15 @@ def open_packed(path: Path, suffix: str) -> Iterator[IO[bytes]]:
         raise ValueError(f"{path}: the archive is damaged ({error}); fetch or pack it again") from error
 
 
-def open_zip(path: Path, mode: str) -> IO[bytes]:
-    """Open the one CSV file of a zip archive."""
+def open_zip(path: Path, mode: str, kinds: tuple[str, ...]) -> IO[bytes]:
+    """Open the one file of these kinds in a zip archive."""
+    endings = tuple(f".{kind}" for kind in kinds)
     with zipfile.ZipFile(path) as archive:
-        tables = [name for name in archive.namelist() if name.lower().endswith(".csv") and "__MACOSX" not in name]
-        if len(tables) != 1:
-            raise ValueError(f"{path}: the archive holds {len(tables)} CSV files; pack exactly one")
-        return archive.open(tables[0])
+        files = [name for name in archive.namelist() if name.lower().endswith(endings) and "__MACOSX" not in name]
+        if len(files) != 1:
+            what = " or ".join(kind.upper() for kind in kinds)
+            raise ValueError(f"{path}: the archive holds {len(files)} {what} files; pack exactly one")
+        return archive.open(files[0])
 
 
 def read_records(stream: IO[bytes], path: Path) -> list[list[str]]:
