@@ -30,14 +30,15 @@ class Ray:
     """Workers of a Ray cluster, each with PyTorch and a copy of the encoder.
 
     Args:
-        address: A cluster to join, such as ``ray://head:10001`` or, on one of its machines, ``auto``; None starts one
-            here, which ends with the process. Every machine needs gedbd.
+        address: A cluster to join, of which this machine is one: ``auto``, or ``host:6379``. None starts one here,
+            which ends with the process. Every machine needs gedbd.
         workers: How many workers read side by side.
         cpus: Cores of each.
         gpus: GPUs of each, 0 or 1.
 
     Raises:
-        ValueError: If Ray is not installed or a number is out of range.
+        ValueError: If Ray is not installed, a number is out of range, or the address is one of Ray Client's, through
+            which Ray Data does not run.
     """
 
     calibrated = False
@@ -48,6 +49,10 @@ class Ray:
         if workers < 1 or cpus < 1 or gpus not in (0, 1):
             asked = f"engine.workers={workers}, engine.cpus={cpus}, engine.gpus={gpus}"
             raise ValueError(f"{asked}: there must be 1 or more workers and cores of each, and 0 or 1 GPU")
+        if address is not None and address.startswith("ray://"):
+            raise ValueError(
+                f"engine.address={address}: Ray Data needs a machine of the cluster: say auto on one of them"
+            )
         self.address, self.workers, self.cpus, self.gpus = address, workers, cpus, gpus
 
     def prepare(self, encoder: TextEncoder, calibration: TokenTable | None = None) -> "RayReader":
@@ -151,6 +156,6 @@ def join(address: str | None, cores: int) -> None:
 
 def _knock(address: str) -> None:
     """Raises OSError if nobody listens at ``host:port``: Ray would go on trying for minutes."""
-    host, separator, port = address.removeprefix("ray://").partition(":")
+    host, separator, port = address.partition(":")
     if separator and port.isdecimal():
         socket.create_connection((host, int(port)), timeout=10).close()

@@ -120,6 +120,12 @@ def test_numbers_out_of_range_are_refused(numbers):
         Ray(None, **{"workers": 1, "cpus": 1, "gpus": 0} | numbers)
 
 
+def test_an_address_of_ray_client_is_refused():
+    pytest.importorskip("ray")
+    with pytest.raises(ValueError, match=r"engine.address=ray://head:10001: Ray Data needs a machine of the cluster"):
+        Ray("ray://head:10001", workers=1, cpus=1, gpus=0)
+
+
 def test_without_ray_the_package_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(ValueError, match=r"pip install 'gedbd\[ray\]'"):
