@@ -89,7 +89,28 @@ def run_dir(ckpt_path: str | None, dataset: str | None, path: str | None, encode
     if ckpt_path:
         return str(Path(ckpt_path).parent.parent)
     name = dataset or corpus_name(Path(str(path)))
-    return f"outputs/{name}/{encoder}/{datetime.now():%Y-%m-%d_%H-%M-%S}"
+    return f"outputs/{name}/{encoder}/{started()}"
+
+
+def started() -> str:
+    """When a run began, which names its folder: one answer for all of its processes, whose clocks differ.
+
+    Under torchrun, the first process to ask tells the others by torchrun's own store. The tasks of a SLURM job step
+    take the step's name: a job that was queued again finds its folder, where Lightning has left a checkpoint.
+    """
+    now = f"{datetime.now():%Y-%m-%d_%H-%M-%S}"
+    if "TORCHELASTIC_RUN_ID" in os.environ:
+        from torch.distributed.rendezvous import rendezvous
+
+        store, _, _ = next(rendezvous("env://"))
+        return str(store.compare_set("gedbd/started", "", now).decode())
+    tasks, interactive = (
+        os.environ.get("SLURM_NTASKS", "1"),
+        os.environ.get("SLURM_JOB_NAME") in ("bash", "interactive"),
+    )
+    if tasks != "1" and "SLURM_STEP_ID" in os.environ and not interactive:
+        return f"slurm_{os.environ['SLURM_JOB_ID']}.{os.environ['SLURM_STEP_ID']}"
+    return now
 
 
 def auto_precision() -> str:
@@ -100,4 +121,5 @@ def auto_precision() -> str:
 
 
 OmegaConf.register_new_resolver("run_dir", run_dir, use_cache=True)
+OmegaConf.register_new_resolver("started", started, use_cache=True)
 OmegaConf.register_new_resolver("auto_precision", auto_precision)

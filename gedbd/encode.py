@@ -12,14 +12,17 @@ from gedbd.checkpoint import find_run
 from gedbd.config import door
 from gedbd.models.encoder import load_weights
 from gedbd.models.frozen import report_vectors
+from gedbd.models.remote import check_size, open_store, send_vectors
 from gedbd.models.vectors import check_writable, save_vectors
 
 
 @door("encode")
 def main(cfg: DictConfig) -> None:
-    """Reads all reports with a run's trained encoder, or the untrained one, and writes ids and unit vectors."""
-    console, out, weights = Console(), Path(cfg.out), None
-    check_writable(out)
+    """Reads all reports with a run's trained encoder, or the untrained one; writes or sends ids and unit vectors."""
+    console, weights = Console(), None
+    store = open_store(cfg.out) if "://" in cfg.out else None
+    if store is None:
+        check_writable(Path(cfg.out))
     if cfg.run:
         saved, weights = find_run(Path(cfg.run), cfg.checkpoint)
         cfg.encoder, cfg.text = saved.encoder, saved.text
@@ -29,6 +32,8 @@ def main(cfg: DictConfig) -> None:
     engine, (encoder, tokenizer) = instantiate(cfg.engine), instantiate(cfg.encoder)
     if weights is not None:
         load_weights(encoder, weights)
+    if store:
+        check_size(store, encoder.projection.in_features if weights is None else encoder.projection.out_features)
     corpus = instantiate(cfg.dataset)
     text = instantiate(cfg.text)
     texts = text(corpus.reports, tokenizer, cfg.encoder.max_tokens)
@@ -38,9 +43,13 @@ def main(cfg: DictConfig) -> None:
     reader = encoder, tokenizer, cfg.encoder.max_tokens, cfg.cache_dir, engine
     vectors = report_vectors(texts, *reader, projected=weights is not None)
     seconds = time.perf_counter() - started
-    save_vectors(out, corpus.reports["issue_id"], vectors)
+    if store:
+        for notice in send_vectors(store, corpus, vectors):
+            console.print(f"{cfg.out}: {notice}", markup=False, highlight=False)
+    else:
+        save_vectors(Path(cfg.out), corpus.reports["issue_id"], vectors)
     console.print(
-        f"{out}: {vectors.shape[0]:,} reports, {vectors.shape[1]} numbers each, in {seconds:.1f} s"
+        f"{cfg.out}: {vectors.shape[0]:,} reports, {vectors.shape[1]} numbers each, in {seconds:.1f} s"
         f" ({vectors.shape[0] / seconds:,.0f} reports/s; texts met before come from {cfg.cache_dir})",
         highlight=False,
         soft_wrap=True,

@@ -42,6 +42,7 @@ def train_once(cfg: DictConfig, folder: Path, console: Console) -> float:
     trainer.test(system, data, ckpt_path=folder / "checkpoints" / "best.ckpt", verbose=False)
     if trainer.is_global_zero:
         report(folder, trained_outcome(data, system), console, trainer.loggers)
+    trainer.strategy.barrier()  # what follows reads the results
     return best_f1(folder, cfg.monitor)
 
 

@@ -12,6 +12,7 @@ from gedbd.checkpoint import check_resumable
 from gedbd.results import as_table
 from gedbd.run import best_f1, train_once
 from gedbd.sweep import SUMMARISED
+from gedbd.systems.processes import is_first
 
 
 def train_seed(cfg: DictConfig, seed: int, folder: Path, console: Console) -> None:
@@ -40,7 +41,8 @@ def summarise_seeds(folder: Path, console: Console) -> pd.DataFrame:
         monitor = OmegaConf.load(run / "config.yaml").monitor
         frames.append(table.assign(seed=int(run.name.removeprefix("seed_")), val_f1=best_f1(run, monitor)))
     seeds = pd.concat(frames, ignore_index=True)
-    seeds.to_csv(folder / "seeds.csv", index=False)
+    if is_first():
+        seeds.to_csv(folder / "seeds.csv", index=False)
     shown = [name for name in SUMMARISED if name in seeds]
     means = seeds.groupby("method", sort=False)[shown].agg(mean_and_half).reset_index()
     console.print(as_table(means, f"mean ± 95% over {seeds['seed'].nunique()} seeds: {folder}"))

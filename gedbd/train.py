@@ -1,8 +1,8 @@
 """Train, validate and test: ``python -m gedbd.train``."""
 
-import os
 from pathlib import Path
 
+import rich
 from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig
 from rich.console import Console
@@ -23,8 +23,11 @@ def main(cfg: DictConfig) -> float:
         from gedbd.checkpoint import check_resumable
         from gedbd.run import train_once
         from gedbd.seeds import summarise_seeds, train_seed
+        from gedbd.systems.processes import is_first
     folder = Path(HydraConfig.get().runtime.output_dir)
-    console = Console(quiet=os.environ.get("LOCAL_RANK", "0") != "0")
+    console = Console(quiet=not is_first())
+    if console.quiet:
+        rich.reconfigure(quiet=True)  # progress bars
     if cfg.ckpt_path:
         check_resumable(cfg)
     if cfg.trainer.accelerator == "gpu" and not torch.accelerator.is_available():

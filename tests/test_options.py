@@ -24,7 +24,7 @@ GROUPS = (
     *("text", "split", "pairs", "protocol", "encoder", "engine"),
     *("graph", "fusion", "loss", "trainer", "logger", "dataset"),
 )
-ELSEWHERE = {("trainer", "ddp"), ("trainer", "gpu"), ("graph", "titles")}
+ELSEWHERE = {("trainer", "ddp"), ("trainer", "gpu"), ("graph", "titles"), ("engine", "ray")}
 ALONE = {("logger", "wandb"), ("encoder", "minilm")}  # pass lines that no other test does
 # Most trainings here pass the same lines as those of other tests, and measuring coverage takes a third of their time.
 OPTIONS = [

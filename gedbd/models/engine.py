@@ -67,7 +67,7 @@ class TorchReader:
 
     def __init__(self, encoder: TextEncoder) -> None:
         self.encoder = encoder
-        self.device = torch.device(f"cuda:{os.environ.get('LOCAL_RANK', 0)}" if torch.cuda.is_available() else "cpu")
+        self.device = own_device()
         self.tokens_a_batch = token_budget(self.device)
 
     def read(self, batches: Iterable[tuple[Tensor, Tensor]]) -> Iterator[np.ndarray]:
@@ -81,6 +81,14 @@ class TorchReader:
                 yield vectors.cpu().numpy()
         finally:
             self.encoder.to(home).train(was_training)
+
+
+def own_device() -> torch.device:
+    """The GPU of this process among those of its node, as torchrun or SLURM counts processes; without one, the CPU."""
+    if not torch.cuda.is_available():
+        return torch.device("cpu")
+    number = int(os.environ.get("LOCAL_RANK", os.environ.get("SLURM_LOCALID", 0)))
+    return torch.device(f"cuda:{number % torch.cuda.device_count()}")
 
 
 def encode(tokens: TokenTable, reader: Reader, label: str = "encode") -> np.ndarray:

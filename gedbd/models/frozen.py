@@ -123,13 +123,19 @@ def _read(cache: sqlite3.Connection, keys: list[bytes]) -> dict[bytes, bytes]:
 def _encode(
     keys: list[bytes], tokens: TokenTable, reader: Reader, cache: sqlite3.Connection, label: str
 ) -> dict[bytes, bytes]:
-    """Stores as it goes."""
+    """Stores as it goes, all at once after some batches: another process may write while this one reads."""
     done: dict[bytes, bytes] = {}
+    fresh: dict[bytes, bytes] = {}
     for number, (rows, vectors) in enumerate(encode_batches(tokens, reader, label), start=1):
-        fresh = {keys[row]: vector.tobytes() for row, vector in zip(rows, vectors, strict=True)}
-        cache.executemany("INSERT OR IGNORE INTO vectors VALUES (?, ?)", fresh.items())
-        done |= fresh
+        fresh |= {keys[row]: vector.tobytes() for row, vector in zip(rows, vectors, strict=True)}
         if number % BATCHES_A_COMMIT == 0:
-            cache.commit()
-    cache.commit()
-    return done
+            _store(fresh, cache)
+            done |= fresh
+            fresh = {}
+    _store(fresh, cache)
+    return done | fresh
+
+
+def _store(vectors: dict[bytes, bytes], cache: sqlite3.Connection) -> None:
+    with cache:
+        cache.executemany("INSERT OR IGNORE INTO vectors VALUES (?, ?)", vectors.items())

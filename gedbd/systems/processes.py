@@ -2,7 +2,13 @@
 
 import pytorch_lightning as pl
 import torch
+from pytorch_lightning.utilities import rank_zero_only
 from torch import Tensor
+
+
+def is_first() -> bool:
+    """Whether this process is the one that tells and writes, as torchrun, SLURM or Lightning counts processes."""
+    return rank_zero_only.rank == 0  # type: ignore[attr-defined, no-any-return]
 
 
 def gather(module: pl.LightningModule, value: Tensor) -> Tensor:

@@ -1,4 +1,5 @@
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -82,6 +83,23 @@ def test_an_interrupted_call_keeps_what_was_stored(tiny, tmp_path, monkeypatch):
     encoder.backbone = backbone
     whole = frozen_vectors(texts, encoder, tokenizer, 8, tmp_path / "afresh")
     np.testing.assert_allclose(resumed, whole, atol=1e-5)
+
+
+def test_another_process_may_store_between_two_batches(tiny, tmp_path, monkeypatch):
+    encoder, tokenizer = tiny
+    texts = [f"{number} {'crash ' * (number % 6)}" for number in range(60)]
+    monkeypatch.setattr("gedbd.data.tokens.CACHE_SIZED", 80)
+    asked = []
+
+    def store_beside(*inputs):
+        (file,) = tmp_path.glob("*.sqlite")
+        with closing(sqlite3.connect(file, timeout=0)) as cache, cache:
+            asked.append(cache.execute("INSERT INTO vectors VALUES (?, ?)", (bytes([len(asked)]), b"")).rowcount)
+
+    encoder.backbone.register_forward_pre_hook(store_beside)
+    frozen_vectors(texts, encoder, tokenizer, 8, tmp_path)
+    assert len(asked) > 2
+    assert stored(tmp_path) == len(texts) + len(asked)
 
 
 def test_another_encoder_pooling_or_length_never_reads_these_vectors(tiny, tmp_path):
