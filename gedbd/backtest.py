@@ -13,7 +13,7 @@ from gedbd.config import door
 from gedbd.evaluation.report.page import write_report
 from gedbd.matching.backtest import calibration, suggestions, tables_of
 from gedbd.matching.learn import learn_matching, learn_weights, replay_parts
-from gedbd.matching.page import print_table, sections, summary
+from gedbd.matching.page import print_promises, sections, summary
 from gedbd.triage import MATCHING, check_backtest, read_reports
 
 
@@ -42,7 +42,7 @@ def main(cfg: DictConfig) -> float:
     at = tables["thresholds"].set_index("threshold").reindex([matching.threshold]).iloc[0]
     said = summary(val, test, at, matching)
     page = write_report(folder, f"Backtest: {corpus.name}", said, sections(tables, matching, error))
-    print_table(console, f"{corpus.name}: wanted precision, and what came of it on test", tables["promises"])
+    print_promises(console, tables["promises"])
     console.print(said, highlight=False)
     console.print(f"calibration error on test: {error:.4f}", highlight=False)
     console.print(f"page: {page}", markup=False, highlight=False, soft_wrap=True)

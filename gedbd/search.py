@@ -20,7 +20,7 @@ def main(cfg: DictConfig) -> None:
     )
     from gedbd.triage import open_index
 
-    index, console = open_index(Path(cfg.index), cfg.cache_dir, cfg.engine), Console()
+    index, console = open_index(Path(cfg.index), cfg.cache_dir, cfg.get("engine")), Console()
     for report in queries:
         matches = index.search(report, cfg.top_k, filters)
         if cfg.json:

@@ -29,6 +29,7 @@ from gedbd.models.encoder import load_weights
 from gedbd.models.frozen import calibration_texts, report_vectors
 
 MATCHING = "matching.json"
+EXACT = "float32"
 
 
 class Read(NamedTuple):
@@ -96,7 +97,7 @@ def update_index(cfg: DictConfig, out: Path, console: Console) -> Changes:
     """
     tested, matching, weights = find_backtest(Path(cfg.run))
     dataset = tested.dataset if OmegaConf.is_missing(cfg.dataset, "path") else cfg.dataset
-    engine = cfg.engine or tested.engine
+    engine = cfg.get("engine") or tested.engine
     corpus: Corpus = instantiate(dataset)
     for notice in corpus.notices:
         console.print(f"{corpus.name}: {notice}", markup=False, highlight=False)
@@ -133,6 +134,7 @@ def open_index(folder: Path, cache_dir: str, engine: DictConfig | None = None) -
     about = store.about()
     settings = OmegaConf.create(json.loads(about["settings"]))
     if engine is not None:
+        _check_engine(settings.engine, engine)
         settings.engine = engine
     return Index(
         folder, store, _reader(settings, about, store.weights(), cache_dir), Matching.from_json(about["matching"])
@@ -187,6 +189,16 @@ def _reader(settings: Any, about: dict[str, str], weights: bytes, cache_dir: str
     engine, length = instantiate(settings.engine), settings.encoder.max_tokens
     sample = tokenize(json.loads(about["calibration"]), tokenizer, length) if engine.calibrated else None
     return ReportReader(encoder, tokenizer, length, text, engine.prepare(encoder, sample), bool(weights))
+
+
+def _check_engine(stored: DictConfig, asked: DictConfig) -> None:
+    """Raises ValueError if vectors of two engines differ by more than rounding."""
+    precisions = [engine.get("precision", EXACT) for engine in (stored, asked)]
+    if precisions != [EXACT, EXACT] and precisions[0] != precisions[1]:
+        raise ValueError(
+            f"engine: the stored reports were read in {precisions[0]}, and queries in {precisions[1]} would not fit:"
+            " build the index with this engine"
+        )
 
 
 def _settle(text: Text, about: dict[str, str]) -> Text:

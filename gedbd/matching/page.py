@@ -10,11 +10,11 @@ from rich.console import Console
 from rich.table import Table
 
 from gedbd.evaluation.figures import DUPLICATE, GREY, MARGINS, OTHER, SIZE
-from gedbd.evaluation.report.page import show
 from gedbd.evaluation.report.section import Section
 from gedbd.matching.backtest import GRID, Suggestions
 from gedbd.matching.learn import Matching
 
+ENOUGH = 50
 STEPS = np.round(np.arange(0.1, 1.0, 0.1), 2)
 
 
@@ -71,6 +71,11 @@ def sections(tables: Mapping[str, pd.DataFrame], matching: Matching, error: floa
 def summary(val: Suggestions, test: Suggestions, at: pd.Series | None, matching: Matching) -> str:
     """The result in a few sentences; ``at`` is test's row at the recommended threshold."""
     said = (
+        ""
+        if val.duplicates >= ENOUGH
+        else f"Only {val.duplicates} duplicates to choose by: take no number at its word. "
+    )
+    said += (
         f"{len(test.best):,} reports were replayed in the order in which they came, {test.duplicates:,} of them"
         f" duplicates of an earlier one; the best match was right for {test.best['right'].sum():,} of these."
     )
@@ -126,12 +131,22 @@ def reliability_diagram(table: pd.DataFrame) -> Figure:
     return figure
 
 
-def print_table(console: Console, title: str, table: pd.DataFrame) -> None:
-    """A table of the page, on screen."""
-    shown = show(table)
-    printed = Table(title=title, box=SIMPLE_HEAD, title_justify="left")
-    for name, is_number in zip(shown.header, shown.numeric, strict=True):
-        printed.add_column(name, justify="right" if is_number else "left")
-    for row in shown.rows:
-        printed.add_row(*(cell.text for cell in row))
+def print_promises(console: Console, table: pd.DataFrame) -> None:
+    """The first table of the page on screen, in fewer columns."""
+    printed = Table(title="Suggestions on the newest reports", box=SIMPLE_HEAD, title_justify="left")
+    for name in ("wanted", "from", "right on validation", "right on test", "duplicates covered", "reports bothered"):
+        printed.add_column(name, justify="right")
+    for row in table.to_dict("records"):
+        if np.isnan(row["threshold"]):
+            printed.add_row(f"{row['wanted']:.0%}", "", "no threshold reaches it", "", "", "")
+            continue
+        interval = f"{row['precision']:.0%} [{row['precision_low']:.0%}, {row['precision_high']:.0%}]"
+        printed.add_row(
+            f"{row['wanted']:.0%}",
+            f"{row['threshold']:.3f}",
+            f"{row['validation precision']:.0%} of {row['validation suggestions']:,}",
+            f"{interval} of {row['suggestions']:,}" if row["suggestions"] else "no suggestion",
+            f"{row['coverage']:.1%}",
+            f"{row['bothered']:.1%}",
+        )
     console.print(printed)

@@ -79,7 +79,10 @@ def _write_reports(store: Store, reports: list[Report], table: pd.DataFrame, vec
 
 
 def _links(corpus: Corpus) -> list[tuple[str, str, str]]:
-    """Each report of a group beside its master."""
+    """The tracker's links with their sources; where it tells none, each report of a group beside its master."""
+    rows = np.arange(len(corpus))
+    masters = pd.DataFrame({"report": rows, "duplicate": corpus.group, "source": "group"})
+    links = masters[corpus.group != rows] if corpus.links is None else corpus.links
     ids = corpus.reports["issue_id"].to_numpy()
-    rows = np.flatnonzero(corpus.group != np.arange(len(corpus)))
-    return [(str(ids[row]), str(ids[corpus.group[row]]), f"{EXPORT}{corpus.name}") for row in rows]
+    named = zip(ids[links["report"]], ids[links["duplicate"]], links["source"], strict=True)
+    return [(str(first), str(second), f"{EXPORT}{source}") for first, second, source in named]
