@@ -23,8 +23,8 @@ from measure import Row
 from rich.console import Console
 from rich.table import Table
 
-SECTIONS = ("graph", "encoding", "query", "start", "training")
-ON_REQUEST = ("quality", "gpu")
+SECTIONS = ("graph", "encoding", "search", "start", "training")
+ON_REQUEST = ("quality", "gpu", "million")
 HEADER = ("section", "what", "value", "unit", "times better", "than", "")
 
 

@@ -1,0 +1,67 @@
+"""An index of a million made-up reports: does it fit, and how long does it take?"""
+
+import json
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from hydra.utils import instantiate
+from material import configuration
+from measure import Row, peak_mb, seconds
+from omegaconf import OmegaConf
+from search import MATCHING
+
+from gedbd.data.corpus import FIELDS, Corpus
+from gedbd.matching.report import Report
+from gedbd.matching.store import FILE, Store
+from gedbd.matching.sync import Model, synchronise
+from gedbd.models.frozen import unit_rows
+from gedbd.triage import open_index
+
+COUNT, DIM, WORDS, LENGTH, QUERIES = 1_000_000, 384, 200_000, 60, 50
+
+
+def main() -> list[Row]:
+    """Texts of words that are as unevenly common as in a language; vectors at random."""
+    rng = np.random.default_rng(0)
+    corpus, cfg = _corpus(rng), configuration()
+    vectors = unit_rows(rng.standard_normal((COUNT, DIM), dtype=np.float32))
+    settings = {name: OmegaConf.to_container(cfg[name], resolve=True) for name in ("encoder", "text", "engine")}
+    about = {"settings": json.dumps(settings), "matching": MATCHING.as_json(), "name": "made up"}
+    model = Model(about | {"model": "benchmark", "boilerplate": "[]", "calibration": "[]"}, b"")
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder)
+        store = Store(path / FILE)
+        built = seconds(lambda: synchronise(store, corpus, model, lambda _: vectors))
+        store.close()
+        size = f"{(path / FILE).stat().st_size / 2**20:,.0f} MB on disk"
+        asked = [Report(title, text) for title, text in corpus.reports.loc[:QUERIES, ["title", "description"]].values]
+        del corpus, vectors
+        return [Row("a million reports", "building", COUNT / built, "reports/s", note=size), *_opened(path, cfg, asked)]
+
+
+def _opened(path: Path, cfg: object, asked: list[Report]) -> list[Row]:
+    opened = []
+    spent = seconds(lambda: opened.append(open_index(path, cfg.cache_dir)))
+    waits = [1000 * seconds(lambda report=report: opened[0].search(report)) for report in asked]
+    middle, high = np.percentile(waits, [50, 95])
+    added = seconds(lambda: opened[0].add([Report("one more", issue_id="new")]))
+    return [
+        Row("a million reports", "opening", spent, "s"),
+        Row("a million reports", "search, p50", float(middle), "ms", note=f"p95 {high:.0f} ms"),
+        Row("a million reports", "adding one", 1000 * added, "ms"),
+        Row("a million reports", "peak memory, building included", peak_mb(), "MB"),
+    ]
+
+
+def _corpus(rng: np.random.Generator) -> Corpus:
+    words = np.array([f"word{number}" for number in range(WORDS)])
+    drawn = words[np.minimum(rng.zipf(1.2, size=COUNT * LENGTH) - 1, WORDS - 1)].reshape(COUNT, LENGTH)
+    reports = pd.DataFrame("", index=range(COUNT), columns=list(FIELDS), dtype=str)
+    reports["issue_id"] = [str(number) for number in range(COUNT)]
+    reports["title"] = [" ".join(row[:8]) for row in drawn]
+    reports["description"] = [" ".join(row[8:]) for row in drawn]
+    reports["component"] = [f"part {number % 50}" for number in range(COUNT)]
+    reports["created_at"] = pd.Timestamp("2020-01-01", tz="UTC") + pd.to_timedelta(np.arange(COUNT), unit="min")
+    return Corpus("made up", reports, np.arange(COUNT) // 2 * 2)

@@ -1,0 +1,157 @@
+"""Building, opening and searching an index: the corpus in process, by each engine beside bm25s, and over HTTP."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import bm25s
+import numpy as np
+import requests
+from encoding import prepared
+from hydra.utils import instantiate
+from material import configuration
+from measure import Row, seconds
+from omegaconf import OmegaConf
+
+from gedbd.data.corpus import Corpus
+from gedbd.matching.confidence import SIGNALS, Confidence
+from gedbd.matching.index import Index
+from gedbd.matching.learn import Matching
+from gedbd.matching.report import Report, of_row
+from gedbd.matching.scoring import FEATURES
+from gedbd.matching.store import FILE, Store
+from gedbd.matching.sync import Model, synchronise
+from gedbd.models.engine import Reader
+from gedbd.triage import open_index, read_reports
+
+QUERIES, WARM, CLIENTS, LASTING_S = 300, 20, 8, 60
+MATCHING = Matching(
+    dict.fromkeys(FEATURES, 1.0), Confidence(np.ones(len(SIGNALS)), 0.0, np.arange(2.0), np.arange(2.0)), 0.5, 0.7
+)
+
+
+def main() -> list[Row]:
+    """Measures one way after the other, as each would serve."""
+    cfg = configuration()
+    corpus: Corpus = instantiate(cfg.dataset)
+    vectors = read_reports(cfg, corpus, None).vectors
+    reports = [of_row(row) for row in corpus.reports.itertuples(index=False)]
+    chosen = np.random.default_rng(1).permutation(len(reports))[: QUERIES + WARM]
+    asked = [replace(reports[row], issue_id="") for row in chosen]
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder)
+        rows = _building(corpus, vectors, cfg, path)
+        rows += _engines(path, asked, [f"{report.title} {report.description}" for report in reports])
+        rows += [row for clients in (1, CLIENTS) for row in _served(path, asked, clients)]
+    return rows
+
+
+def _building(corpus: Corpus, vectors: np.ndarray, cfg: object, path: Path) -> list[Row]:
+    store = Store(path / FILE)
+    settings = {name: OmegaConf.to_container(cfg[name], resolve=True) for name in ("encoder", "text", "engine")}
+    about = {"settings": json.dumps(settings), "matching": MATCHING.as_json(), "name": corpus.name}
+    model = Model(about | {"model": "benchmark", "boilerplate": "[]", "calibration": "[]"}, b"")
+    spent = seconds(lambda: synchronise(store, corpus, model, lambda _: vectors))
+    store.close()
+    size = f"{len(corpus):,} reports, {(path / FILE).stat().st_size / 2**20:,.0f} MB"
+    return [
+        Row("index", "building, vectors at hand", len(corpus) / spent, "reports/s", note=size),
+        Row("index", "opening", seconds(lambda: open_index(path, cfg.cache_dir).close()), "s", note=size),
+    ]
+
+
+def _engines(path: Path, asked: Sequence[Report], texts: list[str]) -> list[Row]:
+    """The whole search with its reasons, queries one after the other."""
+    lexical = bm25s.BM25()
+    lexical.index(_words(texts), show_progress=False)
+    peer = _row("bm25s alone", lambda report: _search_words(lexical, report), asked, None)
+    index, (_, _, _, readers) = open_index(path, "~/.cache/gedbd"), prepared()
+    return [peer, *(_row(name, _with(index, reader), asked, peer) for name, reader in readers.items())]
+
+
+def _with(index: Index, reader: Reader) -> Callable[[Report], object]:
+    def search(report: Report) -> object:
+        index.reader.reader = reader
+        return index.search(report)
+
+    return search
+
+
+def _row(name: str, search: Callable[[Report], object], asked: Sequence[Report], peer: Row | None) -> Row:
+    """Median and 95th percentile of milliseconds."""
+    waits = [1000 * seconds(lambda report=report: search(report)) for report in asked][WARM:]
+    middle, high = np.percentile(waits, [50, 95])
+    versus = ("bm25s alone", peer.value / middle) if peer else ()
+    return Row("one search", f"{name}, p50", float(middle), "ms", *versus, note=f"p95 {high:.1f} ms")
+
+
+def _words(texts: list[str]) -> object:
+    return bm25s.tokenize([text[:2000] for text in texts], stopwords="en", show_progress=False)
+
+
+def _search_words(index: bm25s.BM25, report: Report) -> object:
+    return index.retrieve(_words([f"{report.title} {report.description}"]), k=10, show_progress=False)
+
+
+def _served(path: Path, asked: Sequence[Report], clients: int) -> list[Row]:
+    """``gedbd.serve`` in a process of its own, asked by several clients of one other process without a pause."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        address = f"http://127.0.0.1:{free.getsockname()[1]}"
+    command = [sys.executable, "-m", "gedbd.serve", f"index={path}", f"port={address.rsplit(':', 1)[1]}"]
+    engine = ["engine=openvino"] if "openvino" in prepared()[3] else []
+    server = subprocess.Popen([*command, *engine], stdout=subprocess.DEVNULL, env=os.environ)
+    try:
+        _wait_for(address)
+        waits, failed, spent = _ask(address, asked, clients)
+    finally:
+        server.send_signal(signal.SIGTERM)
+        server.wait(60)
+    middle, high = np.percentile(waits, [50, 95])
+    note = f"p95 {high:.1f} ms, {len(waits) / spent:.1f} searches/s for {spent:.0f} s, {failed} failed"
+    name = f"{clients} client{'s' if clients > 1 else ''}, p50"
+    return [Row("search over HTTP", name, float(middle), "ms", note=note)]
+
+
+def _wait_for(address: str) -> None:
+    for _ in range(600):
+        try:
+            if requests.get(f"{address}/api/health", timeout=1).ok:
+                return
+        except requests.ConnectionError:
+            time.sleep(0.1)
+    raise TimeoutError(f"{address} does not answer")
+
+
+def _ask(address: str, asked: Sequence[Report], clients: int) -> tuple[list[float], int, float]:
+    """Milliseconds of each search, how many failed, and seconds in all."""
+    waits: list[float] = []
+    failed: list[int] = []
+    begun = time.perf_counter()
+
+    def client(number: int) -> None:
+        session, place = requests.Session(), number
+        while time.perf_counter() - begun < LASTING_S:
+            report = asked[place % len(asked)]
+            body = {"title": report.title[:1000], "description": report.description[:20_000]}
+            start = time.perf_counter()
+            answer = session.post(f"{address}/api/search", json=body, timeout=60)
+            if time.perf_counter() - begun > 1:  # the first ones warm up
+                (waits if answer.ok else failed).append(1000 * (time.perf_counter() - start) if answer.ok else 1)
+            place += clients
+
+    threads = [threading.Thread(target=client, args=(number,)) for number in range(clients)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return waits, len(failed), time.perf_counter() - begun
