@@ -27,7 +27,8 @@ def sections(tables: Mapping[str, pd.DataFrame], matching: Matching, error: floa
         error: Expected calibration error on test.
     """
     thresholds = tables["thresholds"]
-    shown = thresholds[thresholds["threshold"].isin(STEPS) | (thresholds["threshold"] == matching.threshold)]
+    steps = thresholds["threshold"].isin(STEPS) | (thresholds["threshold"] == matching.threshold)
+    shown = thresholds[steps & (thresholds["suggestions"] > 0)]
     curve = precision_and_coverage(thresholds, matching)
     return [
         Section(
@@ -35,7 +36,7 @@ def sections(tables: Mapping[str, pd.DataFrame], matching: Matching, error: floa
             "For each share of right suggestions that one may want, validation recommends the lowest threshold with at"
             " least ten suggestions that reaches it; without a threshold none does. The other columns are what came of"
             " it on the newest reports, which had no part in choosing.",
-            [tables["promises"]],
+            [readable(tables["promises"])],
         ),
         Section(
             "Precision and coverage",
@@ -56,7 +57,7 @@ def sections(tables: Mapping[str, pd.DataFrame], matching: Matching, error: floa
             "Reports that match everything",
             "Groups that are the best match of several reports and seldom the right one: templates that were hardly"
             " filled in, vague titles. If their probabilities are high, cleaning (text=fields"
-            " text.cleaning.boilerplate=mark) or closing them may help.",
+            " text.cleaning.boilerplate=mark) may help.",
             [tables["magnets"]],
         ),
         Section(
@@ -131,22 +132,31 @@ def reliability_diagram(table: pd.DataFrame) -> Figure:
     return figure
 
 
-def print_promises(console: Console, table: pd.DataFrame) -> None:
-    """The first table of the page on screen, in fewer columns."""
+def readable(promises: pd.DataFrame) -> pd.DataFrame:
+    """The first table in few columns of text."""
+    rows = []
+    for row in promises.to_dict("records"):
+        cells = {"wanted": f"{row['wanted']:.0%}", "threshold": "none reaches it"}
+        if not np.isnan(row["threshold"]):
+            interval = f"{row['precision']:.0%} [{row['precision_low']:.0%}, {row['precision_high']:.0%}]"
+            cells |= {
+                "threshold": f"{row['threshold']:.3f}",
+                "right on validation": f"{row['validation precision']:.0%} of {row['validation suggestions']:,}",
+                "right on test": f"{interval} of {row['suggestions']:,}" if row["suggestions"] else "no suggestion",
+                "duplicates covered": f"{row['coverage']:.1%}",
+                "reports bothered": f"{row['bothered']:.1%}",
+                "kept": str(row["kept"]),
+            }
+        rows.append(cells)
+    return pd.DataFrame(rows).fillna("")
+
+
+def print_promises(console: Console, promises: pd.DataFrame) -> None:
+    """The first table on screen."""
     printed = Table(title="Suggestions on the newest reports", box=SIMPLE_HEAD, title_justify="left")
-    for name in ("wanted", "from", "right on validation", "right on test", "duplicates covered", "reports bothered"):
+    table = readable(promises)
+    for name in table.columns:
         printed.add_column(name, justify="right")
-    for row in table.to_dict("records"):
-        if np.isnan(row["threshold"]):
-            printed.add_row(f"{row['wanted']:.0%}", "", "no threshold reaches it", "", "", "")
-            continue
-        interval = f"{row['precision']:.0%} [{row['precision_low']:.0%}, {row['precision_high']:.0%}]"
-        printed.add_row(
-            f"{row['wanted']:.0%}",
-            f"{row['threshold']:.3f}",
-            f"{row['validation precision']:.0%} of {row['validation suggestions']:,}",
-            f"{interval} of {row['suggestions']:,}" if row["suggestions"] else "no suggestion",
-            f"{row['coverage']:.1%}",
-            f"{row['bothered']:.1%}",
-        )
+    for row in table.itertuples(index=False):
+        printed.add_row(*row)
     console.print(printed)
