@@ -6,7 +6,6 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from hydra.utils import instantiate
 from material import configuration
 from measure import Row, peak_mb, seconds
 from omegaconf import OmegaConf
@@ -24,21 +23,25 @@ COUNT, DIM, WORDS, LENGTH, QUERIES = 1_000_000, 384, 200_000, 60, 50
 
 def main() -> list[Row]:
     """Texts of words that are as unevenly common as in a language; vectors at random."""
+    cfg = configuration()
+    with tempfile.TemporaryDirectory() as folder:
+        spent, asked = _build(cfg, Path(folder))
+        size = f"{(Path(folder) / FILE).stat().st_size / 2**20:,.0f} MB on disk"
+        built = Row("a million reports", "building", COUNT / spent, "reports/s", note=size)
+        return [built, *_opened(Path(folder), cfg, asked)]
+
+
+def _build(cfg: object, path: Path) -> tuple[float, list[Report]]:
+    """Seconds, and some of the reports."""
     rng = np.random.default_rng(0)
-    corpus, cfg = _corpus(rng), configuration()
-    vectors = unit_rows(rng.standard_normal((COUNT, DIM), dtype=np.float32))
+    corpus, vectors = _corpus(rng), unit_rows(rng.standard_normal((COUNT, DIM), dtype=np.float32))
     settings = {name: OmegaConf.to_container(cfg[name], resolve=True) for name in ("encoder", "text", "engine")}
     about = {"settings": json.dumps(settings), "matching": MATCHING.as_json(), "name": "made up"}
     model = Model(about | {"model": "benchmark", "boilerplate": "[]", "calibration": "[]"}, b"")
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder)
-        store = Store(path / FILE)
-        built = seconds(lambda: synchronise(store, corpus, model, lambda _: vectors))
-        store.close()
-        size = f"{(path / FILE).stat().st_size / 2**20:,.0f} MB on disk"
-        asked = [Report(title, text) for title, text in corpus.reports.loc[:QUERIES, ["title", "description"]].values]
-        del corpus, vectors
-        return [Row("a million reports", "building", COUNT / built, "reports/s", note=size), *_opened(path, cfg, asked)]
+    store = Store(path / FILE)
+    spent = seconds(lambda: synchronise(store, corpus, model, lambda _: vectors))
+    store.close()
+    return spent, [Report(*texts) for texts in corpus.reports.loc[:QUERIES, ["title", "description"]].to_numpy()]
 
 
 def _opened(path: Path, cfg: object, asked: list[Report]) -> list[Row]:

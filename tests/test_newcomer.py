@@ -1,0 +1,32 @@
+"""From a tracker's export to a page in the commands that the README gives to a maintainer."""
+
+import re
+import shlex
+import shutil
+import sys
+from importlib import import_module
+from pathlib import Path
+
+HERE = Path(__file__).parent
+SECTION = re.search(r"## Measure your own tracker\n(.*?)\n## ", (HERE.parent / "README.md").read_text(), re.DOTALL)
+
+
+def test_newcomer_gets_from_an_export_to_a_page(tmp_path, monkeypatch, capsys):
+    assert SECTION
+    commands = re.findall(r"^(?:gh|python -m gedbd\.\w+) [^#\n]*", SECTION[1], re.MULTILINE)[:3]
+    assert [command.split()[0] for command in commands] == ["gh", "python", "python"]
+    assert commands[0].endswith("> issues.json")
+    shutil.copy(HERE / "data" / "readers" / "issues.json", tmp_path)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("GEDBD_CACHE", str(tmp_path / "cache"))
+    for command in commands[1:]:
+        _, _, module, *options = shlex.split(command)
+        tiny = ["encoder=tiny"] if module == "gedbd.backtest" else []
+        monkeypatch.setattr(sys, "argv", [module, *options, *tiny])
+        import_module(module).main()
+    shown = capsys.readouterr().out.replace("\n", "")
+    page = re.search(r"page: (\S+report\.html)", shown)
+    assert page
+    text = Path(page[1]).read_text()
+    assert "Is the promise kept?" in text
+    assert "take no number at its word" in text
