@@ -6,7 +6,7 @@ import { fill, make, percent, shared } from "./text.js";
 const WAIT_MS = 250;
 const TOAST_MS = 12000;
 const SHOWN = 10;
-const FIELDS = ["component", "product", "version", "os", "priority", "status"];
+const FIELDS = ["component", "product", "version", "os"];
 const $ = (id) => document.getElementById(id);
 const [form, list, comparison] = [$("report"), $("candidates"), $("comparison")];
 const state = { matches: [], chosen: 0, verdicts: new Map(), last: null, stored: null, afterToken: null };
@@ -93,7 +93,8 @@ function option(match, number) {
   const word = match.sure ? "Likely the same: above the threshold" : "Below the threshold";
   item.append(make("div", { class: "line" }, make("span", { class: "id" }, `#${master.issue_id}`), bar(match.probability), odds));
   item.append(fill(make("p", { class: "title" }), master.title || "(no title)", terms));
-  item.append(make("p", { class: "quiet" }, [word, date(master), master.component, master.status].filter(Boolean).join(" · ")));
+  const facts = [date(master), master.component, master.status].filter(Boolean).map((fact) => ` · ${fact}`);
+  item.append(make("p", { class: "quiet" }, make("span", { class: "word" }, word), ...facts));
   const others = members.filter((id) => id !== master.issue_id);
   if (others.length) item.append(make("p", { class: "quiet" }, `Duplicates: ${some(others.map((id) => `#${id}`))}`));
   if (best.issue_id !== master.issue_id) item.append(fill(make("p", { class: "quiet" }), `Closest: #${best.issue_id} ${best.title}`, terms));
