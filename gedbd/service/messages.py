@@ -27,11 +27,11 @@ def in_utc(moment: datetime) -> datetime:
 
 
 CLEAN = BeforeValidator(writable)
-Title = Annotated[str, CLEAN, StringConstraints(max_length=LONGEST_TITLE)]
-Description = Annotated[str, CLEAN, StringConstraints(max_length=LONGEST_TEXT)]
-Word = Annotated[str, CLEAN, StringConstraints(max_length=1_000)]
-Names = Annotated[str, CLEAN, StringConstraints(max_length=10_000)]
-Who = Annotated[str, CLEAN, StringConstraints(max_length=200)]
+Title = Annotated[str, StringConstraints(max_length=LONGEST_TITLE), CLEAN]
+Description = Annotated[str, StringConstraints(max_length=LONGEST_TEXT), CLEAN]
+Word = Annotated[str, StringConstraints(max_length=1_000), CLEAN]
+Names = Annotated[str, StringConstraints(max_length=10_000), CLEAN]
+Who = Annotated[str, StringConstraints(max_length=200), CLEAN]
 Moment = Annotated[datetime, AfterValidator(in_utc)]
 IssueId = Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=r"^[^\x00-\x20\x7f]+$")]
 MaybeId = Annotated[str, StringConstraints(max_length=200, pattern=r"^[^\x00-\x20\x7f]*$")]

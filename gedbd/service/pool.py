@@ -41,8 +41,8 @@ class Pool:
         with self.lock:
             if self.taken >= self.places:
                 raise HTTPException(503, "too many requests are waiting: try again in a moment", {"Retry-After": "1"})
+            future = self.threads.submit(work, *args, **named)
             self.taken += 1
-        future = self.threads.submit(work, *args, **named)
         future.add_done_callback(self._leave)
         try:
             return await asyncio.wait_for(asyncio.shield(asyncio.wrap_future(future)), self.timeout_s)

@@ -35,7 +35,9 @@ def judge(tmp_path):
 
 
 def drawn(pairs: pd.DataFrame, kind: str = "feedback") -> set[tuple[int, int, int, str]]:
-    return set(pairs.loc[pairs["kind"] == kind, ["earlier", "later", "label", "part"]].itertuples(index=False, name=None))
+    return set(
+        pairs.loc[pairs["kind"] == kind, ["earlier", "later", "label", "part"]].itertuples(index=False, name=None)
+    )
 
 
 def test_accepted_and_rejected_pairs_join_the_training_part(corpus, judge):
@@ -44,7 +46,9 @@ def test_accepted_and_rejected_pairs_join_the_training_part(corpus, judge):
     assert drawn(pairs) == {(1, 4, 1, "train"), (2, 5, 0, "train"), (4, 5, 0, "train")}
     assert not pairs.duplicated(["earlier", "later"]).any()
     assert "feedback: 1 accepted and 2 rejected pairs join the training part" in pairs.attrs["notices"]
-    assert any("pairs=grouped and pairs=clusters read accepted ones only" in notice for notice in pairs.attrs["notices"])
+    assert any(
+        "pairs=grouped and pairs=clusters read accepted ones only" in notice for notice in pairs.attrs["notices"]
+    )
 
 
 @pytest.mark.parametrize(

@@ -97,7 +97,9 @@ def test_many_threads_and_two_connections_lose_nothing(feedback, tmp_path):
     other = Feedback(tmp_path)
     verdicts = [Verdict(Report(issue_id=str(100 + number % 20)), "1", "accept", "api") for number in range(40)]
     with ThreadPoolExecutor(4) as threads:
-        new = list(threads.map(lambda pair: pair[0].record(pair[1]), zip([feedback, other] * 20, verdicts, strict=True)))
+        new = list(
+            threads.map(lambda pair: pair[0].record(pair[1]), zip([feedback, other] * 20, verdicts, strict=True))
+        )
     other.close()
     assert sum(new) == 20
     assert len(said(tmp_path)) == 20

@@ -2,6 +2,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
@@ -36,23 +37,22 @@ def client_of(index: SmallIndex) -> Iterator[Callable[..., TestClient]]:
         client.__exit__(None, None, None)
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def listening() -> Iterator[Callable[[FastAPI], int]]:
     """Serves an app on a free port of this machine and gives the port."""
-    running: list[tuple[uvicorn.Server, threading.Thread]] = []
+    with ExitStack() as running:
+        yield lambda app: running.enter_context(serving(app))
 
-    def listen(app: FastAPI) -> int:
-        ear = socket.socket()
-        ear.bind(("127.0.0.1", 0))
-        server = uvicorn.Server(uvicorn.Config(app, log_level="warning"))
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [ear]})
-        thread.start()
-        running.append((server, thread))
-        while not server.started:
-            time.sleep(0.005)
-        return int(ear.getsockname()[1])
 
-    yield listen
-    for server, thread in running:
-        server.should_exit = True
-        thread.join()
+@contextmanager
+def serving(app: FastAPI) -> Iterator[int]:
+    ear = socket.socket()
+    ear.bind(("127.0.0.1", 0))
+    server = uvicorn.Server(uvicorn.Config(app, log_level="warning"))
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [ear]})
+    thread.start()
+    while not server.started:
+        time.sleep(0.005)
+    yield int(ear.getsockname()[1])
+    server.should_exit = True
+    thread.join()
