@@ -51,8 +51,8 @@ class PairSampler:
         random_negatives: Negatives drawn at random in all; the parts share them as they share the positives.
         fill_to: If given, more random negatives until there are this many pairs in all.
         seed: Fixes all draws.
-        feedback: A ``feedback.sqlite``, or the index folder that holds one: accepted pairs are further positive, rejected
-            ones further negative pairs of the training part. What may not be used is counted in the notices.
+        feedback: A ``feedback.sqlite``, or the index folder that holds one: accepted pairs are further positive,
+            rejected ones further negative pairs of the training part. What may not be used is counted in the notices.
     """
 
     negatives_per_positive: float = 1.0
@@ -77,7 +77,8 @@ class PairSampler:
 
         Returns:
             One row a pair: ``earlier`` and ``later`` (rows of the corpus), ``label`` (1 duplicate, 0 not), ``kind``
-            (positive, anchor, random, feedback) and ``part`` (train, val, test). ``attrs["notices"]`` says what fell short.
+            (positive, anchor, random, feedback) and ``part`` (train, val, test). ``attrs["notices"]`` says what fell
+            short.
 
         Raises:
             ValueError: If the corpus has no duplicates, a part gets no positive pair, or there is no such feedback.
@@ -155,7 +156,7 @@ def _add_judged(pairs: pd.DataFrame, judged: Judged) -> tuple[pd.DataFrame, list
 
 
 class _Draw:
-    """Draws negatives that lie inside one part and were not drawn before, in rounds of rejection; none of ``barred``."""
+    """Draws negatives that lie inside one part, were not drawn before and are not ``barred``, in rounds of rejection."""
 
     def __init__(
         self,

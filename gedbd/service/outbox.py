@@ -59,12 +59,8 @@ class Outbox:
 
     def waiting(self) -> list[Comment]:
         """Comments that wait, the oldest first."""
-        return [
-            Comment(*row)
-            for row in self._ask(
-                "SELECT repository, issue_id, body FROM comments WHERE state = 'pending' ORDER BY moment"
-            )
-        ]
+        query = "SELECT repository, issue_id, body FROM comments WHERE state = 'pending' ORDER BY moment"
+        return [Comment(str(name), str(issue_id), str(body)) for name, issue_id, body in self._ask(query)]
 
     def settle(self, comment: Comment, state: str) -> None:
         """Keeps what became of a comment: "posted", "failed", or "pending", which after some tries fails too."""

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from gedbd.matching.report import Filters, Match, Report, Why
 
+EVERYTHING = Filters()
 EVIL = '<img src=x onerror="window.bitten=1"> attachment preview breaks'
 REPORTS = [
     Report(
@@ -46,7 +47,7 @@ class SmallIndex:
     def __len__(self) -> int:
         return len(self.reports)
 
-    def search(self, report: Report, top_k: int = 10, filters: Filters = Filters()) -> list[Match]:
+    def search(self, report: Report, top_k: int = 10, filters: Filters = EVERYTHING) -> list[Match]:
         if report.title == "wait for the file go":
             (self.folder / "searching").touch()
             while not (self.folder / "go").exists():

@@ -49,14 +49,14 @@ class Answers(BaseHTTPRequestHandler):
             return True
         return False
 
-    def do_GET(self) -> None:  # noqa: N802
+    def do_GET(self) -> None:
         if not self.failed():
             url = urlsplit(self.path)
             page = int(parse_qs(url.query)["page"][0])
             notes = self.server.comments.get(url.path, [])[100 * (page - 1) : 100 * page]
             self.answer(200, [{"body": note} for note in notes])
 
-    def do_POST(self) -> None:  # noqa: N802
+    def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         if not self.failed():
             self.server.comments.setdefault(self.path, []).append(body["body"])
