@@ -156,7 +156,7 @@ def _add_judged(pairs: pd.DataFrame, judged: Judged) -> tuple[pd.DataFrame, list
 
 
 class _Draw:
-    """Draws negatives that lie inside one part, were not drawn before and are not ``barred``, in rounds of rejection."""
+    """Draws negatives inside one part that were not drawn before and are not ``barred``, in rounds of rejection."""
 
     def __init__(
         self,

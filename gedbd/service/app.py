@@ -6,8 +6,9 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-from fastapi import FastAPI, Request
+from fastapi import Depends, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
+from fastapi.security import HTTPBearer
 from fastapi.staticfiles import StaticFiles
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
@@ -61,7 +62,8 @@ def create_app(index: Index, settings: Settings = Settings(), webhook: Webhook |
     service = Service(index, Feedback(index.folder), pool, Metrics(index), webhook)
     app = FastAPI(title="gedbd", version="1", docs_url=None, redoc_url=None, lifespan=_lifespan)
     app.state.service = service
-    app.include_router(router)
+    asked = [] if settings.token is None else [Depends(HTTPBearer(auto_error=False))]  # for /openapi.json: Guard asks
+    app.include_router(router, dependencies=asked)
     if webhook is not None:
         app.include_router(webhook_router)
     app.mount("/page", StaticFiles(directory=PAGE_DIR), name="page")

@@ -101,6 +101,8 @@ class Guard:
             async with asyncio.timeout(self.rules.timeout_s):
                 while more:
                     message = await receive()
+                    if message["type"] == "http.disconnect":
+                        raise Refused(400, "the request broke off")
                     read += message.get("body", b"")
                     more = message.get("more_body", False)
                     if len(read) > most:

@@ -33,7 +33,7 @@ class Webhook:
         suggestions: The most issues that one comment names.
 
     Raises:
-        ValueError: If the repository is no "owner/name".
+        ValueError: If the repository is no "owner/name", or a number makes no sense.
     """
 
     def __init__(
@@ -49,6 +49,8 @@ class Webhook:
             raise ValueError(f"webhook.repository={repository} must be owner/name, as GitHub spells it")
         if suggestions < 1:
             raise ValueError(f"webhook.suggestions={suggestions} must be 1 or more")
+        if precision is not None and not (isinstance(precision, float | int) and 0 < precision <= 1):
+            raise ValueError(f"webhook.precision={precision} must be above 0 and at most 1, or null")
         self.index, self.repository, self.github, self.secret = index, str(repository), github, secret
         self.precision, self.suggestions = precision, suggestions
         self.feedback, self.outbox = Feedback(index.folder), Outbox(index.folder)

@@ -34,7 +34,9 @@ def test_all_but_health_and_page_ask_for_the_token(client_of):
         assert "token" in answer.json()["detail"]
     for given in ("", TOKEN, f"Basic {TOKEN}", f"Bearer {TOKEN}x", "Bearer", "Bearer \xe9"):
         assert client.get("/metrics", headers={"Authorization": given.encode("latin-1")}).status_code == 401
-    assert client.get("/metrics", headers={"Authorization": f"Bearer {TOKEN}"}).status_code == 200
+    known = {"Authorization": f"Bearer {TOKEN}"}
+    assert client.get("/metrics", headers=known).status_code == 200
+    assert "HTTPBearer" in client.get("/openapi.json", headers=known).text
 
 
 @pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example", "", "[", "localhost@evil.example:80"])
@@ -137,3 +139,23 @@ def test_a_pool_counts_what_still_runs():
 def test_settings_that_make_no_sense_are_refused(index, setting, message):
     with pytest.raises(ValueError, match=message):
         create_app(index, Settings(**setting))
+
+
+def test_a_request_that_breaks_off_is_not_carried_out(index):
+    parts = [
+        {"type": "http.request", "body": b'{"issue_id": "90", "title": "cut"}', "more_body": True},
+        {"type": "http.disconnect"},
+    ]
+    headers = [(b"host", b"localhost"), (b"content-type", b"application/json")]
+    scope = {"type": "http", "method": "POST", "path": "/api/reports", "headers": headers, "query_string": b""}
+    sent = []
+
+    async def receive():
+        return parts.pop(0)
+
+    async def send(message):
+        sent.append(message)
+
+    asyncio.run(create_app(index)(scope, receive, send))
+    assert sent[0]["status"] == 400
+    assert index.get("90") is None

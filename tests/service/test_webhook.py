@@ -348,3 +348,9 @@ def test_one_event_from_a_file(index, hub, tmp_path):
 def test_a_repository_is_asked_for(index, repository):
     with pytest.raises(ValueError, match="must be owner/name"):
         Webhook(index, repository)
+
+
+@pytest.mark.parametrize(("option", "value"), [("precision", 80), ("precision", "high"), ("suggestions", 0)])
+def test_numbers_that_make_no_sense_are_refused(index, option, value):
+    with pytest.raises(ValueError, match=f"webhook.{option}={value} must be"):
+        Webhook(index, REPOSITORY, **{option: value})

@@ -9,7 +9,7 @@ const SHOWN = 10;
 const FIELDS = ["component", "product", "version", "os"];
 const $ = (id) => document.getElementById(id);
 const [form, list, comparison] = [$("report"), $("candidates"), $("comparison")];
-const state = { matches: [], chosen: 0, verdicts: new Map(), last: null, stored: null, afterToken: null };
+const state = { matches: [], chosen: 0, threshold: null, verdicts: new Map(), last: null, stored: null, afterToken: null };
 let [timer, toastTimer, running] = [0, 0, null];
 
 function report() {
@@ -28,6 +28,8 @@ function say(text) {
 
 function showProblem(error, retry) {
   if (error.status === 401) askToken(retry, error);
+  showMatches(null);
+  $("empty").hidden = true;
   $("problem").hidden = false;
   $("problem-text").textContent = error.message;
   state.retry = retry;
@@ -55,6 +57,7 @@ async function search() {
 
 function showMatches(answer) {
   state.matches = answer?.matches ?? [];
+  state.threshold = answer?.threshold ?? null;
   state.chosen = 0;
   $("problem").hidden = true;
   list.hidden = !state.matches.length;
@@ -78,6 +81,11 @@ function showMatches(answer) {
       : `From ${percent(answer.threshold)} on, ${percent(answer.precision)} of suggestions were right in the past.`;
 }
 
+function side(match) {
+  if (state.threshold === null) return "no threshold to compare with";
+  return match.sure ? "above the threshold" : "below the threshold";
+}
+
 function bar(share) {
   const inner = make("span", { class: "bar-fill" });
   inner.style.width = `${100 * share}%`;
@@ -90,11 +98,12 @@ function option(match, number) {
   const item = make("li", { role: "option", id: `option-${number}`, "aria-selected": "false" });
   if (match.sure) item.classList.add("sure");
   const odds = make("span", { class: "odds" }, percent(match.probability));
-  const word = match.sure ? "Likely the same: above the threshold" : "Below the threshold";
+  const word = match.sure ? `Likely the same: ${side(match)}` : side(match);
   item.append(make("div", { class: "line" }, make("span", { class: "id" }, `#${master.issue_id}`), bar(match.probability), odds));
   item.append(fill(make("p", { class: "title" }), master.title || "(no title)", terms));
-  const facts = [date(master), master.component, master.status].filter(Boolean).map((fact) => ` · ${fact}`);
-  item.append(make("p", { class: "quiet" }, make("span", { class: "word" }, word), ...facts));
+  const facts = [date(master), master.component, master.status].filter(Boolean).join(" · ");
+  const inWords = state.threshold === null ? [] : [make("span", { class: "word" }, word), facts && " · "];
+  item.append(make("p", { class: "quiet" }, ...inWords, facts));
   const others = members.filter((id) => id !== master.issue_id);
   if (others.length) item.append(make("p", { class: "quiet" }, `Duplicates: ${some(others.map((id) => `#${id}`))}`));
   if (best.issue_id !== master.issue_id) item.append(fill(make("p", { class: "quiet" }), `Closest: #${best.issue_id} ${best.title}`, terms));
@@ -114,7 +123,7 @@ function reasons(why, terms) {
 }
 
 const some = (names) => (names.length > 6 ? `${names.slice(0, 6).join(", ")} and ${names.length - 6} more` : names.join(", "));
-const date = (stored) => (stored.created_at ? stored.created_at.slice(0, 10) : "");
+const date = (stored) => (stored.created_at ? stored.created_at.slice(0, 10).replaceAll("-", "\u2011") : "");
 
 function choose(number, scroll = true) {
   const options = [...list.children];
@@ -131,7 +140,7 @@ function compare() {
   const ids = [...new Set([match.best.issue_id, match.master.issue_id, ...match.members])];
   const label = (id) => `#${id}${id === match.best.issue_id ? ", the closest" : ""}${id === match.master.issue_id ? ", the oldest" : ""}`;
   $("member").replaceChildren(...ids.map((id) => make("option", { value: id }, label(id))));
-  $("comparison-odds").textContent = `${percent(match.probability)} probable, ${match.sure ? "above" : "below"} the threshold`;
+  $("comparison-odds").textContent = `${percent(match.probability)} probable, ${side(match)}`;
   if (!comparison.open) comparison.showModal();
   $("accept").focus();
   load();
