@@ -75,9 +75,8 @@ def _reasons(corpus: Corpus, split: Split, parts: np.ndarray) -> list[tuple[str,
         return split.of_pairs(parts, pairs["earlier"].to_numpy(), pairs["later"].to_numpy())
 
     def against_tracker(pairs: pd.DataFrame) -> np.ndarray:
-        earlier, later = pairs["earlier"].to_numpy(), pairs["later"].to_numpy()
-        same, both = group[earlier] == group[later], grouped[earlier] & grouped[later]
-        return np.asarray(np.where(pairs["label"] == 1, ~same & both, same))
+        same = group[pairs["earlier"]] == group[pairs["later"]]
+        return np.where(pairs["label"] == 1, _bridges(pairs, group, grouped), same)
 
     def against_others(pairs: pd.DataFrame) -> np.ndarray:
         joined = _join(group, pairs[pairs["label"] == 1])
@@ -116,6 +115,22 @@ def _rows(table: pd.DataFrame, corpus: Corpus) -> np.ndarray:
 def _by_id(ids: pd.Series, corpus: Corpus) -> np.ndarray:
     known = pd.Series(corpus.reports.index, index=corpus.reports["issue_id"])
     return known.reindex(ids).fillna(-1).to_numpy(dtype=np.int64)
+
+
+def _bridges(pairs: pd.DataFrame, group: np.ndarray, grouped: np.ndarray) -> np.ndarray:
+    """Accepted pairs that would make one of two groups which the tracker keeps apart, be it by way of lone reports."""
+    root = np.arange(len(group))
+    bridges = np.zeros(len(pairs), dtype=bool)
+    for place, (earlier, later, label) in enumerate(pairs[["earlier", "later", "label"]].itertuples(index=False)):
+        ends = [group[earlier], group[later]]
+        for side in (0, 1):
+            while root[ends[side]] != ends[side]:
+                ends[side] = root[ends[side]]
+        first, second = sorted(ends, key=lambda end: grouped[end])  # a group of the tracker stays the root
+        bridges[place] = label == 1 and first != second and grouped[first]
+        if label == 1 and not bridges[place]:
+            root[first] = second
+    return bridges
 
 
 def _join(group: np.ndarray, accepted: pd.DataFrame) -> np.ndarray:

@@ -77,6 +77,21 @@ def test_a_rejected_pair_that_accepted_ones_join_is_not_used(corpus, judge):
     assert any("1 judged pairs are rejected though accepted ones" in notice for notice in pairs.attrs["notices"])
 
 
+def test_accepted_pairs_do_not_join_two_groups_of_the_tracker_by_way_of_others(corpus, judge):
+    sampler = PairSampler(feedback=judge((4, 1, "accept"), (5, 4, "accept"), (5, 3, "accept"), (5, 7, "reject")))
+    pairs = sampler.sample(corpus, SPLIT)
+    assert drawn(pairs) == {(1, 4, 1, "train"), (4, 5, 1, "train"), (5, 7, 0, "train")}
+    assert "feedback: 1 judged pairs contradict the groups of the tracker, not used" in pairs.attrs["notices"]
+    assert sampler.join(corpus, SPLIT, corpus.group).tolist() == [0, 0, 2, 2, 0, 0, 6, 7, 6, 9, 7, 11]
+
+
+def test_of_two_verdicts_on_a_pair_under_two_names_the_last_counts(corpus, judge):
+    folder = judge((Report(title="title 5"), 4, "reject"), (4, 5, "reject"), (5, 4, "accept"))
+    pairs = PairSampler(feedback=folder).sample(corpus, SPLIT)
+    assert drawn(pairs) == {(4, 5, 1, "train")}
+    assert any(notice.startswith("feedback: 2 judged pairs are judged already") for notice in pairs.attrs["notices"])
+
+
 def test_pairs_that_are_drawn_already_are_not_doubled(corpus, judge):
     pairs = PairSampler(feedback=judge((1, 0, "accept"))).sample(corpus, SPLIT)
     assert drawn(pairs) == set()

@@ -2,8 +2,10 @@ import sqlite3
 from datetime import UTC, datetime
 
 import pytest
+from fastapi.testclient import TestClient
 
 from gedbd.matching.feedback import FEEDBACK_FILE, feedback_table
+from gedbd.service.app import create_app
 from gedbd.service.messages import MOST_REPORTS
 
 TITLE = "large attachment sending stops"
@@ -145,6 +147,16 @@ def test_a_value_error_of_the_index_is_the_users(client_of, index, monkeypatch):
     assert (answer.status_code, detail(answer)) == (422, "the index is read only: rebuild it")
 
 
+def test_a_fault_of_ours_is_said_without_its_details(index, monkeypatch, caplog):
+    monkeypatch.setattr(index, "get", lambda issue_id: 1 / 0)
+    with TestClient(create_app(index), base_url="http://localhost", raise_server_exceptions=False) as client:
+        answer = client.get("/api/reports/12")
+        counted = client.get("/metrics").text
+    assert (answer.status_code, detail(answer)) == (500, "the service failed at this: its log says more")
+    assert 'status="500"} 1.0' in counted
+    assert "GET /api/reports/12 failed: ZeroDivisionError" in caplog.text
+
+
 def test_health_metrics_and_description(client_of):
     client = client_of()
     assert client.get("/api/health").json() == {"ready": True, "reports": 4}
@@ -175,10 +187,6 @@ def test_two_services_count_apart(client_of):
 
 
 def test_the_index_is_closed_at_the_end(index):
-    from fastapi.testclient import TestClient
-
-    from gedbd.service.app import create_app
-
     with TestClient(create_app(index), base_url="http://localhost") as client:
         assert client.get("/api/health").status_code == 200
         assert not index.closed
