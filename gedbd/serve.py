@@ -18,8 +18,9 @@ if TYPE_CHECKING:
 @door("serve")
 def main(cfg: DictConfig) -> None:
     """Opens the index and listens, or does what one event asks for."""
-    from gedbd.service.server import listen, read_token
+    from gedbd.service.server import check_installed, listen, read_token
 
+    check_installed()
     console = Console(soft_wrap=True, highlight=False)
     token = read_token(cfg.token_env, cfg.host, cfg.allow_open or cfg.event is not None)
     index: Index = instantiate(cfg.opened)

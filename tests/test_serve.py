@@ -49,6 +49,12 @@ def test_what_makes_no_sense_is_refused(serve, options, message):
         serve(*options)
 
 
+def test_what_is_not_installed_is_named(serve, monkeypatch):
+    monkeypatch.setitem(sys.modules, "uvicorn", None)
+    with pytest.raises(SystemExit, match=r"^error: uvicorn is not installed: pip install 'gedbd\[serve\]'"):
+        serve()
+
+
 def test_a_token_opens_other_addresses(monkeypatch):
     monkeypatch.setenv("GEDBD_TOKEN", TOKEN)
     assert read_token("GEDBD_TOKEN", "0.0.0.0", False) == TOKEN

@@ -1,11 +1,19 @@
 """Listens on an address, and tells the service to end when the system says so."""
 
 import os
+from importlib.util import find_spec
 from ipaddress import ip_address
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
+
+
+def check_installed() -> None:
+    """Raises ValueError if a package is missing that only the service needs."""
+    for package in ("fastapi", "prometheus_client", "uvicorn"):
+        if find_spec(package) is None:
+            raise ValueError(f"{package} is not installed: pip install 'gedbd[serve]'")
 
 
 def read_token(token_env: str, host: str, allow_open: bool) -> str | None:
