@@ -24,7 +24,7 @@ test: install  ## run the tests that need no more than three minutes
 
 browser: install  ## look at a report and at the service's page in headless Chromium, which Debian's package brings if it is missing
 	@command -v chromium > /dev/null || (apt-get update -qq && apt-get install -qq -y chromium > /dev/null)
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m browser tests/test_browser.py tests/service/test_page.py
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m browser tests/test_browser.py tests/service/test_service_page.py
 
 check: install  ## format, lint and types
 	$(BIN)/ruff format --check
