@@ -15,12 +15,12 @@ JSON = {"Content-Type": "application/json"}
 
 def chunked(port: int, *chunks: bytes) -> bytes:
     """Sends a body in chunks without saying how long it is, and gives the answer."""
-    head = b"POST /api/search HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
+    head = b"POST /api/search HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nConnection: close\r\n"
     with socket.create_connection(("127.0.0.1", port), timeout=10) as line:
         line.sendall(head + b"Transfer-Encoding: chunked\r\n\r\n")
         for chunk in chunks:
             line.sendall(b"%x\r\n%s\r\n" % (len(chunk), chunk))
-        return line.recv(65536)
+        return b"".join(iter(lambda: line.recv(65536), b""))
 
 
 def test_all_but_health_and_page_ask_for_the_token(client_of):
