@@ -22,9 +22,9 @@ demo: install  ## train on the bundled corpus and show the results
 test: install  ## run the tests that need no more than three minutes
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m 'not slow and not browser' -n 2 --dist loadscope --cov=gedbd --cov-report=term:skip-covered --cov-fail-under=90
 
-browser: install  ## look at a report in headless Chromium, which Debian's package brings if it is missing
+browser: install  ## look at a report and at the service's page in headless Chromium, which Debian's package brings if it is missing
 	@command -v chromium > /dev/null || (apt-get update -qq && apt-get install -qq -y chromium > /dev/null)
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m browser tests/test_browser.py
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m browser tests/test_browser.py tests/service/test_service_page.py
 
 check: install  ## format, lint and types
 	$(BIN)/ruff format --check

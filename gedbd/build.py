@@ -53,8 +53,9 @@ def read_material(cfg: DictConfig, console: Console) -> Material:
     corpus: Corpus = instantiate(cfg.dataset)
     split = instantiate(cfg.split)
     parts = split.of_reports(corpus)
-    known = instantiate(cfg.labels).known(corpus, parts)
-    pairs = instantiate(cfg.pairs).sample(corpus, split, known)
+    sampler = instantiate(cfg.pairs)
+    known = sampler.join(corpus, split, instantiate(cfg.labels).known(corpus, parts))
+    pairs = sampler.sample(corpus, split, known)
     queries, unranked = _find_queries(cfg.ranking, corpus, parts)
     for notice in (*corpus.notices, *pairs.attrs["notices"], *unranked):
         console.print(f"{corpus.name}: {notice}", markup=False, highlight=False)

@@ -14,6 +14,8 @@ from transformers import BertConfig, BertModel, DistilBertConfig, DistilBertMode
 
 import gedbd.train
 from gedbd.config import CONF_DIR
+from gedbd.matching.feedback import Feedback, Verdict
+from gedbd.matching.report import Report
 from gedbd.models.openvino import has_bfloat16
 from gedbd.models.tiny import tiny_tokenizer
 
@@ -180,6 +182,22 @@ def test_option_takes_a_step(step, taken, tmp_path, group, option):
 def test_options_work_together(step, options):
     folder = step("encoder=tiny", "trainer=smoke", *options)
     assert pd.read_csv(folder / "metrics.csv")["val/loss"].notna().all()
+
+
+@pytest.mark.no_cover
+@pytest.mark.parametrize("pairs", ["sampled", "grouped", "clusters"])
+def test_feedback_joins_the_training_pairs(step, tmp_path, capsys, pairs):
+    reports = pd.read_csv(DEMO, dtype=str).sort_values("Created_time")
+    alone = reports[reports["Duplicated_issue"].isna()]["Issue_id"].tolist()[:200]
+    named = set(reports["Duplicated_issue"].dropna().str.split(";").explode())
+    first, second, third = [name for name in alone if name not in named][:3]
+    feedback = Feedback(tmp_path)
+    feedback.record(Verdict(Report(issue_id=first), second, "accept", "web"))
+    feedback.record(Verdict(Report(issue_id=first), third, "reject", "web"))
+    feedback.close()
+    folder = step("encoder=tiny", "trainer=smoke", f"pairs={pairs}", f"pairs.feedback={tmp_path}")
+    assert pd.read_csv(folder / "metrics.csv")["train/loss"].notna().all()
+    assert "1 accepted and 1 rejected pairs join the training part" in capsys.readouterr().out
 
 
 @pytest.mark.no_cover

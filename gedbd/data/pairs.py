@@ -1,11 +1,13 @@
 """Supervision: which pairs of reports are shown to the loss, and which are kept to measure with."""
 
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
 from gedbd.data.corpus import Corpus
+from gedbd.data.judged import Judged, read_judged
 from gedbd.data.splits import OUTSIDE, PARTS, TRAIN, PairSplit, Split
 
 ROUNDS = 200
@@ -49,6 +51,8 @@ class PairSampler:
         random_negatives: Negatives drawn at random in all; the parts share them as they share the positives.
         fill_to: If given, more random negatives until there are this many pairs in all.
         seed: Fixes all draws.
+        feedback: A ``feedback.sqlite``, or the index folder that holds one: accepted pairs are further positive,
+            rejected ones further negative pairs of the training part. What may not be used is counted in the notices.
     """
 
     negatives_per_positive: float = 1.0
@@ -56,6 +60,12 @@ class PairSampler:
     random_negatives: int = 0
     fill_to: int | None = None
     seed: int = 0
+    feedback: str | None = None
+
+    def join(self, corpus: Corpus, split: Split, known: np.ndarray) -> np.ndarray:
+        """The groups that training may know, ``(N,)``, with those put together whose reports people have accepted."""
+        judged = self._judged(corpus, split, split.of_reports(corpus))
+        return judged.join(known) if judged else known
 
     def sample(self, corpus: Corpus, split: Split, known: np.ndarray | None = None) -> pd.DataFrame:
         """Draws the pairs; the anchor pairs of a part do not depend on the other parts.
@@ -67,13 +77,16 @@ class PairSampler:
 
         Returns:
             One row a pair: ``earlier`` and ``later`` (rows of the corpus), ``label`` (1 duplicate, 0 not), ``kind``
-            (positive, anchor, random) and ``part`` (train, val, test). ``attrs["notices"]`` says what fell short.
+            (positive, anchor, random, feedback) and ``part`` (train, val, test). ``attrs["notices"]`` says what fell
+            short.
 
         Raises:
-            ValueError: If the corpus has no duplicates, or a part gets no positive pair.
+            ValueError: If the corpus has no duplicates, a part gets no positive pair, or there is no such feedback.
         """
         parts = split.of_reports(corpus)
         known = corpus.group if known is None else known
+        judged = self._judged(corpus, split, parts)
+        known, barred = (judged.join(known), judged.rejected) if judged else (known, None)
         positives, notices = _positives(corpus.group, known, parts, split)
         if isinstance(split, PairSplit) and self.negatives_in_evaluation is not None:
             notices.append("split=pair deals all pairs out alike: pairs.negatives_in_evaluation is not heeded")
@@ -81,7 +94,7 @@ class PairSampler:
         for number in np.unique(positives["part"]).tolist():
             mine = positives[positives["part"] == number]
             group = known if number == TRAIN else corpus.group
-            draw = _Draw(group, parts, split, np.random.default_rng([self.seed, number]))
+            draw = _Draw(group, parts, split, np.random.default_rng([self.seed, number]), barred)
             anchor, extra = self._counts(number, len(mine), int((positives["part"] < number).sum()), len(positives))
             frames.append(draw(anchor, number, mine).assign(kind="anchor"))
             frames.append(draw(extra, number).assign(kind="random"))
@@ -93,8 +106,14 @@ class PairSampler:
             pairs["part"] = split.cut(len(pairs))
         _require_positives(pairs, corpus, split)
         pairs["part"] = np.array(PARTS)[pairs["part"].to_numpy()]
+        if judged:
+            pairs, added = _add_judged(pairs, judged)
+            notices += [*judged.notices, *added]
         pairs.attrs["notices"] = tuple(notices)
         return pairs[["earlier", "later", "label", "kind", "part"]]
+
+    def _judged(self, corpus: Corpus, split: Split, parts: np.ndarray) -> Judged | None:
+        return None if self.feedback is None else read_judged(Path(self.feedback), corpus, split, parts)
 
     def _counts(self, part: int, positives: int, before: int, all_positives: int) -> tuple[int, int]:
         """Anchor and random negatives of one part, by its share of the positives; ``before`` are in earlier parts.
@@ -125,12 +144,32 @@ def _positives(group: np.ndarray, known: np.ndarray, parts: np.ndarray, split: S
     return pairs[~crossing].reset_index(drop=True), notices
 
 
-class _Draw:
-    """Draws negatives that lie inside one part and were not drawn before, in rounds of rejection."""
+def _add_judged(pairs: pd.DataFrame, judged: Judged) -> tuple[pd.DataFrame, list[str]]:
+    """Adds the judged pairs that were not drawn already to the training part."""
+    drawn = pd.MultiIndex.from_frame(pairs[["earlier", "later"]])
+    met = pd.MultiIndex.from_frame(judged.pairs[["earlier", "later"]]).isin(drawn)
+    new = judged.pairs[~met].assign(kind="feedback", part=PARTS[TRAIN])
+    notices = [f"feedback: {met.sum():,} judged pairs are drawn already"] if met.any() else []
+    accepted = int(new["label"].sum())
+    notices.append(f"feedback: {accepted:,} accepted and {len(new) - accepted:,} rejected pairs join the training part")
+    return pd.concat([pairs, new], ignore_index=True), notices
 
-    def __init__(self, group: np.ndarray, parts: np.ndarray, split: Split, rng: np.random.Generator) -> None:
+
+class _Draw:
+    """Draws negatives inside one part that were not drawn before and are not ``barred``, in rounds of rejection."""
+
+    def __init__(
+        self,
+        group: np.ndarray,
+        parts: np.ndarray,
+        split: Split,
+        rng: np.random.Generator,
+        barred: pd.DataFrame | None = None,
+    ) -> None:
         self.group, self.parts, self.split, self.rng = group, parts, split, rng
         self.seen = np.empty(0, dtype=np.int64)
+        if barred is not None:
+            self.seen = barred["earlier"].to_numpy() * len(group) + barred["later"].to_numpy()
 
     def __call__(self, count: int, part: int, positives: pd.DataFrame | None = None) -> pd.DataFrame:
         """Draws ``count`` negatives of a part; with ``positives``, each holds a report of one of them in turn."""

@@ -1,0 +1,155 @@
+"""What people said about suggestions, kept for good in one SQLite file in the index folder."""
+
+import sqlite3
+import threading
+from contextlib import closing
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pandas as pd
+
+from gedbd.matching.report import Report
+
+FEEDBACK_FILE = "feedback.sqlite"
+SOURCES = ("web", "api", "webhook")
+VERDICTS = ("accept", "reject", "withdraw")
+COLUMNS = ("moment", "subject", "issue_id", "title", "description", "candidate", "verdict", "who", "source")
+SCHEMA = """
+CREATE TABLE IF NOT EXISTS events (
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    moment TEXT NOT NULL,
+    subject TEXT NOT NULL,
+    issue_id TEXT NOT NULL,
+    title TEXT NOT NULL,
+    description TEXT NOT NULL,
+    candidate TEXT NOT NULL,
+    verdict TEXT NOT NULL CHECK (verdict IN ('accept', 'reject', 'withdraw')),
+    who TEXT NOT NULL,
+    source TEXT NOT NULL
+);
+CREATE INDEX IF NOT EXISTS events_of_pair ON events (subject, candidate, number);
+CREATE TRIGGER IF NOT EXISTS events_stay BEFORE UPDATE ON events BEGIN SELECT RAISE(ABORT, 'events stay'); END;
+CREATE TRIGGER IF NOT EXISTS events_remain BEFORE DELETE ON events BEGIN SELECT RAISE(ABORT, 'events stay'); END;
+CREATE VIEW IF NOT EXISTS latest AS SELECT * FROM events
+    WHERE number IN (SELECT MAX(number) FROM events GROUP BY subject, candidate) AND verdict != 'withdraw';
+"""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What somebody said about one suggestion.
+
+    Attributes:
+        report: The report that was compared; without ``issue_id`` it is known by its title and description.
+        candidate: Id of the stored report that it was compared with.
+        verdict: "accept" (they are duplicates), "reject" (they are not) or "withdraw" (nothing was said).
+        source: Where it came from: "web", "api" or "webhook".
+        who: Who said it; empty if that is not told.
+    """
+
+    report: Report
+    candidate: str
+    verdict: str
+    source: str
+    who: str = ""
+
+    @property
+    def subject(self) -> str:
+        """By what the report is known again: its id, or a hash of its text."""
+        if self.report.issue_id:
+            return f"id:{self.report.issue_id}"
+        return f"text:{Report(title=self.report.title, description=self.report.description).content_hash}"
+
+
+class Feedback:
+    """A file of verdicts to which events are only ever added; the latest of a pair of reports counts.
+
+    Threads and processes may share it. What ``record`` has acknowledged is on the disk.
+
+    Args:
+        folder: The index folder; the file in it is made if there is none.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.lock = threading.Lock()
+        self.store = sqlite3.connect(folder / FEEDBACK_FILE, timeout=30, isolation_level=None, check_same_thread=False)
+        self.store.execute("PRAGMA journal_mode=WAL")
+        self.store.execute("PRAGMA synchronous=FULL")
+        self.store.executescript(SCHEMA)
+
+    def record(self, verdict: Verdict) -> bool:
+        """Adds an event unless it says what was said already; gives whether it did.
+
+        Raises:
+            ValueError: If the verdict or its source is unknown, or a report is compared with itself or without text.
+        """
+        _check(verdict)
+        report = verdict.report
+        moment = datetime.now(UTC).isoformat(timespec="milliseconds")
+        row = (moment, verdict.subject, report.issue_id, report.title, report.description, verdict.candidate)
+        with self.lock:
+            self.store.execute("BEGIN IMMEDIATE")
+            try:
+                added = self._said(verdict) != verdict.verdict
+                if added:
+                    names, marks = ", ".join(COLUMNS), ", ".join("?" * len(COLUMNS))
+                    values = (*row, verdict.verdict, verdict.who, verdict.source)
+                    self.store.execute(f"INSERT INTO events ({names}) VALUES ({marks})", values)
+                self.store.execute("COMMIT")
+            finally:
+                if self.store.in_transaction:
+                    self.store.execute("ROLLBACK")
+        return added
+
+    def _said(self, verdict: Verdict) -> str:
+        """What counts now for a pair of reports; "withdraw" where nothing does."""
+        query = "SELECT verdict FROM latest WHERE subject = ? AND candidate = ?"
+        found = self.store.execute(query, (verdict.subject, verdict.candidate)).fetchone()
+        return str(found[0]) if found else "withdraw"
+
+    def close(self) -> None:
+        """Closes the file."""
+        with self.lock:
+            self.store.close()
+
+
+def feedback_table(path: Path) -> pd.DataFrame:
+    """The latest verdicts, one row a pair of reports, in the order in which they were said.
+
+    Args:
+        path: A ``feedback.sqlite``, or the index folder that holds one.
+
+    Returns:
+        Text columns moment (ISO 8601, UTC), subject, issue_id (empty for a pasted text), title, description, candidate,
+        verdict (accept, reject), who and source.
+
+    Raises:
+        ValueError: If there is no such file, or it is something else.
+    """
+    file = path / FEEDBACK_FILE if path.is_dir() else path
+    if not file.is_file():
+        raise ValueError(f"{file}: no such file: give a {FEEDBACK_FILE} or the index folder that holds one")
+    query = f"SELECT {', '.join(COLUMNS)} FROM latest ORDER BY number"
+    try:
+        with closing(sqlite3.connect(f"{file.resolve().as_uri()}?mode=ro", uri=True)) as store:
+            rows = store.execute(query).fetchall()
+    except sqlite3.DatabaseError as error:
+        raise ValueError(f"{file}: this is no file of feedback ({error})") from error
+    return pd.DataFrame(rows, columns=list(COLUMNS), dtype=str)
+
+
+def _check(verdict: Verdict) -> None:
+    for name, value, choices in (
+        ("verdict", verdict.verdict, VERDICTS),
+        ("source", verdict.source, SOURCES),
+    ):
+        if value not in choices:
+            raise ValueError(f"{name} {value!r} is unknown: choose {', '.join(choices)}")
+    report = verdict.report
+    if not verdict.candidate:
+        raise ValueError("the verdict names no candidate: give the id of the stored report")
+    if report.issue_id == verdict.candidate:
+        raise ValueError(f"report {report.issue_id} is compared with itself: give another candidate")
+    if not (report.issue_id or report.title.strip() or report.description.strip()):
+        raise ValueError("the verdict names no report: give its id, or its title and description")

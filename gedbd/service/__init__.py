@@ -1,0 +1,1 @@
+"""Serves an index over HTTP: an API, one page, and a webhook for GitHub."""

@@ -1,0 +1,46 @@
+// Texts as nodes: what comes from reports is only ever set as text, never as markup.
+
+const WORD = /[\p{L}\p{N}_]{2,}/gu;
+const MOST_MARKED = 40000;
+const COMMON = new Set(
+  ("the and for not with but was are that this from when then there have has had its you can does did into after " +
+    "before over out off all any will would should could they them one two also just only very than what which is it " +
+    "in on of to at by an as be or if no so do my we he me").split(" "),
+);
+
+export function words(text) {
+  const found = text.slice(0, MOST_MARKED).toLowerCase().match(WORD) || [];
+  return new Set(found.filter((word) => !COMMON.has(word)));
+}
+
+export function shared(first, second) {
+  const other = words(second);
+  return new Set([...words(first)].filter((word) => other.has(word)));
+}
+
+/** Fills an element with a text in which some words are marked. */
+export function fill(element, text, marked) {
+  const parts = [];
+  let last = 0;
+  for (const match of text.slice(0, MOST_MARKED).matchAll(WORD)) {
+    if (!marked.has(match[0].toLowerCase())) continue;
+    parts.push(text.slice(last, match.index), make("mark", {}, match[0]));
+    last = match.index + match[0].length;
+  }
+  element.replaceChildren(...parts, text.slice(last));
+  return element;
+}
+
+/** A new element with attributes and content. */
+export function make(name, attributes = {}, ...content) {
+  const element = document.createElement(name);
+  for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
+  element.append(...content);
+  return element;
+}
+
+export function percent(share) {
+  if (share > 0.99 && share < 1) return "over 99%";
+  if (share > 0 && share < 0.01) return "under 1%";
+  return `${Math.round(100 * share)}%`;
+}

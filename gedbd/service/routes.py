@@ -1,0 +1,174 @@
+"""What can be asked of the service."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Body, Depends, HTTPException, Request
+from fastapi.responses import FileResponse, HTMLResponse
+from fastapi.responses import Response as PlainResponse
+from jinja2 import Environment, FileSystemLoader
+from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+from pydantic import Field
+
+from gedbd.matching.feedback import Feedback, Verdict
+from gedbd.matching.report import Filters, Match, Report, check_report
+from gedbd.service.messages import (
+    MOST_REPORTS,
+    Added,
+    Answer,
+    Deleted,
+    Filed,
+    Health,
+    IssueId,
+    Judgement,
+    Problem,
+    Query,
+    Recorded,
+    found,
+)
+from gedbd.service.metrics import Metrics
+from gedbd.service.pool import Pool
+from gedbd.service.store import Index
+from gedbd.service.webhook import Webhook
+
+PAGE_DIR = Path(__file__).parent / "page"
+WRONG: dict[int | str, dict[str, Any]] = {
+    status: {"model": Problem, "description": said}
+    for status, said in (
+        (400, "Not understood"),
+        (401, "A token is needed"),
+        (413, "Too large"),
+        (415, "Not JSON"),
+        (422, "It does not fit"),
+        (503, "Busy, or too slow"),
+    )
+}
+MISSING: dict[int | str, dict[str, Any]] = {404: {"model": Problem, "description": "No such report"}}
+router = APIRouter(responses=WRONG)
+
+
+@dataclass(frozen=True)
+class Service:
+    """What the routes share."""
+
+    index: Index
+    feedback: Feedback
+    pool: Pool
+    metrics: Metrics
+    webhook: Webhook | None
+
+    def search(self, report: Report, top_k: int, filters: Filters) -> list[Match]:
+        """Searches, and measures how long that takes."""
+        check_report(report)
+        with self.metrics.search.time():
+            return self.index.search(report, top_k, filters)
+
+    def judge(self, verdict: Verdict) -> bool:
+        """Keeps a verdict about a stored report."""
+        if self.index.get(verdict.candidate) is None:
+            raise ValueError(f"candidate {verdict.candidate} is not in the index")
+        recorded = self.feedback.record(verdict)
+        if recorded:
+            self.metrics.feedback.labels(verdict.verdict).inc()
+        return recorded
+
+    def post_comments(self) -> None:
+        """Posts the comments that wait, if there is a webhook, and counts what became of them."""
+        for outcome in self.webhook.post_comments() if self.webhook else ():
+            self.metrics.comments.labels(outcome).inc()
+
+    def stop(self) -> None:
+        """Posts no further comments; those that wait are posted after the next start."""
+        if self.webhook is not None:
+            self.webhook.stopping.set()
+
+    def close(self) -> None:
+        """Lets begun work end, then closes all files."""
+        self.pool.close()
+        self.feedback.close()
+        if self.webhook is not None:
+            self.webhook.close()
+        self.index.close()
+
+
+def service_of(request: Request) -> Service:
+    """The service that a request belongs to."""
+    service: Service = request.app.state.service
+    return service
+
+
+Served = Annotated[Service, Depends(service_of)]
+Batch = Annotated[list[Filed], Field(min_length=1, max_length=MOST_REPORTS)]
+
+
+@router.post("/api/search")
+async def search(query: Query, service: Served) -> Answer:
+    """The duplicate groups that a report may belong to, the most probable first, and what speaks for each."""
+    matches = await service.pool.run(service.search, query.to_report(), query.top_k, query.filters.to_filters())
+    index = service.index
+    return Answer(
+        tracker=index.name,
+        reports=len(index),
+        threshold=index.threshold,
+        precision=index.precision,
+        matches=[found(match, index.threshold) for match in matches],
+    )
+
+
+@router.post("/api/reports")
+async def add(reports: Annotated[Filed | Batch, Body()], service: Served) -> Added:
+    """Adds or updates one report or a list of them; they are on the disk when this answers."""
+    filed = [report.to_report() for report in (reports if isinstance(reports, list) else [reports])]
+    return Added(reports=await service.pool.run(service.index.add, filed))
+
+
+@router.get("/api/reports/{issue_id:path}", responses=MISSING)
+async def get(issue_id: IssueId, service: Served) -> Report:
+    """A stored report, all of it."""
+    report = await service.pool.run(service.index.get, issue_id)
+    if report is None:
+        raise HTTPException(404, f"report {issue_id} is not in the index")
+    return report
+
+
+@router.delete("/api/reports/{issue_id:path}", responses=MISSING)
+async def delete(issue_id: IssueId, service: Served) -> Deleted:
+    """Forgets a report; what people said about it stays."""
+    if not await service.pool.run(service.index.delete, issue_id):
+        raise HTTPException(404, f"report {issue_id} is not in the index")
+    return Deleted(deleted=issue_id)
+
+
+@router.post("/api/feedback")
+async def judge(judgement: Judgement, service: Served) -> Recorded:
+    """Keeps what somebody says about a suggestion; the latest word counts, what was said before stays on file."""
+    verdict = Verdict(
+        judgement.report.to_report(), judgement.candidate, judgement.verdict, judgement.source, judgement.who
+    )
+    return Recorded(recorded=await service.pool.run(service.judge, verdict))
+
+
+@router.get("/api/health")
+async def health(service: Served) -> Health:
+    """Whether the service answers; needs no token."""
+    return Health(ready=True, reports=len(service.index))
+
+
+@router.get("/metrics", response_class=PlainResponse)
+async def metrics(service: Served) -> PlainResponse:
+    """Counts and times, for Prometheus."""
+    return PlainResponse(generate_latest(service.metrics.registry), media_type=CONTENT_TYPE_LATEST)
+
+
+@router.get("/docs", include_in_schema=False)
+async def docs(request: Request) -> HTMLResponse:
+    """All of this, for reading: a page without scripts, from the same description as ``/openapi.json``."""
+    template = Environment(loader=FileSystemLoader(PAGE_DIR.parent), autoescape=True).get_template("docs.html.j2")
+    return HTMLResponse(template.render(schema=request.app.openapi()))
+
+
+@router.get("/", include_in_schema=False)
+async def page() -> FileResponse:
+    """The page on which reports are compared."""
+    return FileResponse(PAGE_DIR / "index.html")

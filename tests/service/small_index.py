@@ -1,0 +1,118 @@
+"""A small real index in memory that ranks by shared words: what the service is tested over."""
+
+import re
+import threading
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+from gedbd.matching.report import Filters, Match, Report, Why
+
+EVERYTHING = Filters()
+EVIL = '<img src=x onerror="window.bitten=1"> attachment preview breaks'
+REPORTS = [
+    Report(
+        "Attachments over 10 MB are not sent",
+        "Sending a mail with a large attachment fails. The progress bar stops at half. Server says message too large.",
+        "12",
+        datetime(2024, 3, 1, 9, 30, tzinfo=UTC),
+        component="Compose",
+        status="open",
+    ),
+    Report(
+        "Large attachment: sending stops at half",
+        "The progress bar stops when I send a large attachment, and no error is shown.",
+        "15",
+        datetime(2024, 4, 2, tzinfo=UTC),
+        component="Compose",
+        status="closed",
+        resolution="duplicate",
+    ),
+    Report("Calendar shows the wrong week", "In January the calendar starts with week 53.", "20", component="Calendar"),
+    Report(EVIL, "<script>window.bitten=1</script> The attachment preview stops.", "31", component="Viewer"),
+]
+
+
+class SmallIndex:
+    """Probability is the share of the new report's words that a stored one has."""
+
+    def __init__(self, folder: Path, reports: Sequence[Report] = REPORTS, threshold: float | None = 0.6) -> None:
+        self.folder, self.name, self.threshold, self.precision = folder, "small", threshold, 0.8
+        self.lock = threading.RLock()
+        self.reports = {report.issue_id: report for report in reports}
+        self.links = {("12", "15")} if {"12", "15"} <= set(self.reports) else set()
+        self.closed = False
+
+    def __len__(self) -> int:
+        return len(self.reports)
+
+    def search(self, report: Report, top_k: int = 10, filters: Filters = EVERYTHING) -> list[Match]:
+        if report.title == "wait for the file go":
+            (self.folder / "searching").touch()
+            while not (self.folder / "go").exists():
+                time.sleep(0.005)
+        with self.lock:
+            found: dict[str, Match] = {}
+            for stored in self.reports.values():
+                if stored.issue_id == report.issue_id or filters.component not in (None, stored.component):
+                    continue
+                match = self._match(report, stored)
+                rival = found.get(match.master.issue_id)
+                if match.probability and (rival is None or rival.probability < match.probability):
+                    found[match.master.issue_id] = match
+        return sorted(found.values(), key=lambda match: -match.probability)[:top_k]
+
+    def _match(self, report: Report, stored: Report) -> Match:
+        own, other = words(report), words(stored)
+        share = len(own & other) / max(len(own), 1)
+        members = self.members(stored.issue_id)
+        agreeing = {"component": stored.component} if stored.component == report.component != "" else {}
+        sentence = (report.description[:80], stored.description[:80], share)
+        why = Why(tuple(sorted(own & other)), agreeing, (sentence,))
+        return Match(self.reports[members[0]], stored, members, share, share, why)
+
+    def members(self, issue_id: str) -> tuple[str, ...]:
+        group, more = {issue_id}, True
+        while more:
+            near = {end for link in self.links if set(link) & group for end in link}
+            more = not near <= group
+            group |= near
+        return tuple(sorted((name for name in group if name in self.reports), key=int))
+
+    def add(self, reports: Sequence[Report]) -> dict[str, str]:
+        done = {}
+        with self.lock:
+            for report in reports:
+                stored = self.reports.get(report.issue_id)
+                same = stored is not None and stored.content_hash == report.content_hash
+                done[report.issue_id] = "unchanged" if same else "updated" if stored else "added"
+                self.reports[report.issue_id] = report
+        return done
+
+    def link(self, report_id: str, duplicate_id: str, source: str) -> None:
+        if report_id == duplicate_id:
+            raise ValueError(f"report {report_id} cannot be a duplicate of itself")
+        for issue_id in (report_id, duplicate_id):
+            if issue_id not in self.reports:
+                raise ValueError(f"report {issue_id} is not in the index")
+        self.links.add((report_id, duplicate_id))
+
+    def delete(self, issue_id: str) -> bool:
+        with self.lock:
+            return self.reports.pop(issue_id, None) is not None
+
+    def get(self, issue_id: str) -> Report | None:
+        return self.reports.get(issue_id)
+
+    def close(self) -> None:
+        self.closed = True
+        (self.folder / "closed").touch()
+
+
+def words(report: Report) -> set[str]:
+    return set(re.findall(r"\w{4,}", f"{report.title} {report.description}".lower()))
+
+
+def open_small(folder: Path) -> SmallIndex:
+    return SmallIndex(folder)

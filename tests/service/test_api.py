@@ -1,0 +1,193 @@
+import sqlite3
+from datetime import UTC, datetime
+
+import pytest
+from fastapi.testclient import TestClient
+
+from gedbd.matching.feedback import FEEDBACK_FILE, feedback_table
+from gedbd.service.app import create_app
+from gedbd.service.messages import MOST_REPORTS
+
+TITLE = "large attachment sending stops"
+
+
+def detail(answer) -> str:
+    assert set(answer.json()) == {"detail"}
+    return answer.json()["detail"]
+
+
+def test_search_gives_groups_with_probability_and_reasons(client_of):
+    answer = client_of().post("/api/search", json={"title": TITLE, "component": "Compose", "top_k": 1})
+    assert answer.status_code == 200
+    found = answer.json()
+    assert {name: found[name] for name in ("tracker", "reports", "threshold", "precision")} == {
+        "tracker": "small",
+        "reports": 4,
+        "threshold": 0.6,
+        "precision": 0.8,
+    }
+    (match,) = found["matches"]
+    assert (match["master"]["issue_id"], match["members"], match["sure"]) == ("12", ["12", "15"], True)
+    assert match["master"]["excerpt"].startswith("Sending a mail")
+    assert match["probability"] == 1.0
+    assert match["why"]["terms"] == ["attachment", "large", "sending", "stops"]
+    assert match["why"]["fields"] == {"component": "Compose"}
+    assert set(match["why"]["sentences"][0]) == {"new", "stored", "shared"}
+
+
+def test_filters_and_the_own_id_narrow_the_search(client_of):
+    client = client_of()
+    asked = {"title": "attachment preview", "filters": {"component": "Viewer", "filed_from": "2024-01-01"}}
+    assert [each["master"]["issue_id"] for each in client.post("/api/search", json=asked).json()["matches"]] == ["31"]
+    own = client.post("/api/search", json={"title": "attachment preview", "issue_id": "31"}).json()
+    assert [each["best"]["issue_id"] for each in own["matches"]] == ["12"]
+
+
+def test_without_a_threshold_nothing_is_sure(client_of, index):
+    index.threshold = None
+    found = client_of().post("/api/search", json={"title": TITLE}).json()
+    assert found["threshold"] is None
+    assert {match["sure"] for match in found["matches"]} == {False}
+
+
+def test_reports_are_added_updated_read_and_deleted(client_of, index):
+    client = client_of()
+    one = {"issue_id": "40", "title": "New", "created_at": "2024-05-01T10:00:00+02:00"}
+    assert client.post("/api/reports", json=one).json() == {"reports": {"40": "added"}}
+    many = [one, {**one, "title": "Newer"}, {"issue_id": "PROJ/41", "title": "Other", "created_at": "2024-05-01"}]
+    assert client.post("/api/reports", json=many).json() == {"reports": {"40": "updated", "PROJ/41": "added"}}
+    assert index.get("40").created_at == datetime(2024, 5, 1, 8, tzinfo=UTC)
+    assert index.get("PROJ/41").created_at == datetime(2024, 5, 1, tzinfo=UTC)
+    assert client.get("/api/reports/PROJ/41").json()["title"] == "Other"
+    assert client.delete("/api/reports/PROJ/41").json() == {"deleted": "PROJ/41"}
+    for gone in (client.get("/api/reports/PROJ/41"), client.delete("/api/reports/PROJ/41")):
+        assert gone.status_code == 404
+        assert detail(gone) == "report PROJ/41 is not in the index"
+
+
+def test_nul_characters_and_lone_surrogates_are_replaced(client_of, index):
+    body = b'{"issue_id": "50", "title": "a\\u0000b \\ud800 \\ud83d\\ude00"}'
+    answer = client_of().post("/api/reports", content=body, headers={"Content-Type": "application/json"})
+    assert answer.status_code == 200
+    assert index.get("50").title == "a\ufffdb \ufffd \U0001f600"
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "status", "words"),
+    [
+        ("search", b"{", 400, "not JSON"),
+        ("search", b"[" * 50_000, 400, "parsing"),
+        ("search", b"\xff\xfe", 400, "not JSON"),
+        ("search", b"[]", 422, "dictionary"),
+        ("search", b"{}", 422, "neither title nor description"),
+        ("search", b'{"title": "\\u0020"}', 422, "neither title nor description"),
+        ("search", b'{"title": "x", "colour": 1}', 422, "colour: Extra inputs"),
+        ("search", b'{"title": "x", "top_k": 0}', 422, "top_k"),
+        ("search", b'{"title": "x", "top_k": 51}', 422, "top_k"),
+        ("search", b'{"title": "x", "top_k": 1e999}', 422, "top_k"),
+        ("search", b'{"title": 5}', 422, "title: Input should be a valid string"),
+        ("search", b'{"title": "' + b"x" * 1001 + b'"}', 422, "title: String should have at most 1000"),
+        ("search", b'{"description": "' + b"x" * 200_001 + b'"}', 422, "at most 200000"),
+        ("search", b'{"title": "x", "created_at": "yesterday"}', 422, "created_at"),
+        ("search", b'{"title": "x", "created_at": "0001-01-01T00:00:00+14:00"}', 422, "1970 and 2200"),
+        ("search", b'{"title": "x", "created_at": 1e300}', 422, "created_at"),
+        ("search", b'{"title": "x", "issue_id": "\\ud800"}', 422, "issue_id"),
+        ("search", b'{"title": "x", "issue_id": "a\\u0000"}', 422, "issue_id"),
+        ("search", b'{"title": "x", "\\ud800": 1}', 422, "valid string"),
+        ("reports", b'{"title": "x"}', 422, "issue_id: Field required"),
+        ("reports", b"[]", 422, "at least 1"),
+        ("feedback", b'{"report": {"title": "x"}, "candidate": "12", "verdict": "maybe"}', 422, "verdict"),
+        (
+            "feedback",
+            b'{"report": {"title": "x"}, "candidate": "99", "verdict": "accept"}',
+            422,
+            "99 is not in the index",
+        ),
+        ("feedback", b'{"report": {}, "candidate": "12", "verdict": "accept"}', 422, "names no report"),
+        ("feedback", b'{"report": {"issue_id": "12"}, "candidate": "12", "verdict": "accept"}', 422, "with itself"),
+    ],
+)
+def test_what_does_not_fit_is_refused_in_words(client_of, path, body, status, words):
+    answer = client_of().post(f"/api/{path}", content=body, headers={"Content-Type": "application/json"})
+    assert answer.status_code == status
+    assert words in detail(answer)
+
+
+def test_too_many_reports_at_once_are_refused(client_of, index):
+    many = [{"issue_id": str(number), "title": "x"} for number in range(100, 101 + MOST_REPORTS)]
+    client = client_of()
+    assert client.post("/api/reports", json=many).status_code == 422
+    assert client.post("/api/reports", json=many[1:]).status_code == 200
+    assert len(index) == 4 + MOST_REPORTS
+
+
+def test_feedback_is_stored_once_and_a_changed_mind_replaces_it(client_of, index):
+    client = client_of()
+    said = {"report": {"title": "Mail is lost"}, "candidate": "12", "verdict": "accept", "who": "ann"}
+    assert [client.post("/api/feedback", json=said).json()["recorded"] for _ in range(2)] == [True, False]
+    assert client.post("/api/feedback", json={**said, "verdict": "reject"}).json() == {"recorded": True}
+    (row,) = feedback_table(index.folder).itertuples()
+    assert (row.title, row.candidate, row.verdict, row.who, row.source) == (
+        "Mail is lost",
+        "12",
+        "reject",
+        "ann",
+        "api",
+    )
+    with sqlite3.connect(index.folder / FEEDBACK_FILE) as store:
+        assert store.execute("SELECT count(*) FROM events").fetchone() == (2,)
+
+
+def test_a_value_error_of_the_index_is_the_users(client_of, index, monkeypatch):
+    def refuse(reports):
+        raise ValueError("the index is read only: rebuild it")
+
+    monkeypatch.setattr(index, "add", refuse)
+    answer = client_of().post("/api/reports", json={"issue_id": "1", "title": "x"})
+    assert (answer.status_code, detail(answer)) == (422, "the index is read only: rebuild it")
+
+
+def test_a_fault_of_ours_is_said_without_its_details(index, monkeypatch, caplog):
+    monkeypatch.setattr(index, "get", lambda issue_id: 1 / 0)
+    with TestClient(create_app(index), base_url="http://localhost", raise_server_exceptions=False) as client:
+        answer = client.get("/api/reports/12")
+        counted = client.get("/metrics").text
+    assert (answer.status_code, detail(answer)) == (500, "the service failed at this: its log says more")
+    assert 'status="500"} 1.0' in counted
+    assert "GET /api/reports/12 failed: ZeroDivisionError" in caplog.text
+
+
+def test_health_metrics_and_description(client_of):
+    client = client_of()
+    assert client.get("/api/health").json() == {"ready": True, "reports": 4}
+    client.post("/api/search", json={"title": TITLE})
+    client.post("/api/feedback", json={"report": {"title": "x"}, "candidate": "12", "verdict": "accept"})
+    client.get("/nowhere/at/all")
+    text = client.get("/metrics").text
+    for line in (
+        'gedbd_requests_total{path="/api/search",status="200"} 1.0',
+        'gedbd_requests_total{path="other",status="404"} 1.0',
+        'gedbd_request_seconds_count{path="/api/search"} 1.0',
+        "gedbd_search_seconds_count 1.0",
+        "gedbd_reports 4.0",
+        'gedbd_feedback_total{verdict="accept"} 1.0',
+    ):
+        assert line in text.splitlines()
+    paths = client.get("/openapi.json").json()["paths"]
+    assert {"/api/search", "/api/reports", "/api/reports/{issue_id}", "/api/feedback", "/metrics"} <= set(paths)
+    docs = client.get("/docs").text
+    assert "POST /api/search" in docs
+    assert "<script" not in docs
+
+
+def test_two_services_count_apart(client_of):
+    first, second = client_of(), client_of()
+    first.get("/api/health")
+    assert 'path="/api/health"' not in second.get("/metrics").text
+
+
+def test_the_index_is_closed_at_the_end(index):
+    with TestClient(create_app(index), base_url="http://localhost") as client:
+        assert client.get("/api/health").status_code == 200
+        assert not index.closed
+    assert index.closed

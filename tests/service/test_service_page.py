@@ -1,0 +1,178 @@
+"""The page in a real browser: Chromium, headless."""
+
+import shutil
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, expect, sync_playwright
+from small_index import EVIL
+
+from gedbd.matching.feedback import feedback_table
+from gedbd.service.app import Settings, create_app
+
+pytestmark = pytest.mark.browser
+TITLE = "Sending a large attachment stops at half"
+TOKEN = "a token of some length"
+
+
+@pytest.fixture(scope="module")
+def browser():
+    chromium = shutil.which("chromium")
+    assert chromium, "no Chromium here: make browser installs it"
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        with closing(browser):
+            yield browser
+
+
+@pytest.fixture
+def opened(browser: Browser, index, listening, monkeypatch):
+    """Opens the page and keeps what it asks for and what the console says."""
+    contexts = []
+
+    def open_page(width: int = 1200, scheme: str = "light", **settings) -> Page:
+        port = listening(create_app(index, Settings(**settings)))
+        context = browser.new_context(
+            viewport={"width": width, "height": 900}, color_scheme=scheme, reduced_motion="reduce"
+        )
+        contexts.append(context)
+        page = context.new_page()
+        page.said, page.asked, page.home = [], [], f"http://127.0.0.1:{port}/"
+        page.on("console", lambda message: page.said.append(message.text))
+        page.on("pageerror", lambda error: page.said.append(str(error)))
+        page.on("request", lambda request: page.asked.append(request.url))
+        page.goto(page.home)
+        return page
+
+    yield open_page
+    for context in contexts:
+        context.close()
+
+
+def overflow(page: Page) -> int:
+    return page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+
+
+def rows(index) -> list[tuple[str, str, str]]:
+    table = feedback_table(index.folder)
+    return list(table[["title", "candidate", "verdict"]].itertuples(index=False, name=None))
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [360, 1200])
+def test_a_duplicate_is_found_compared_and_accepted(opened, index, tmp_path: Path, width, scheme):
+    page = opened(width, scheme)
+    page.screenshot(path=tmp_path / f"empty-{width}-{scheme}.png", full_page=True)
+    page.fill("#title", TITLE)
+    page.fill("#description", "The progress bar stops and no error is shown.\n<b>Steps</b>: attach, send.")
+    page.fill("#component", "Compose")
+    options = page.get_by_role("option")
+    expect(options.first).to_contain_text("above the threshold")
+    assert overflow(page) == 0
+    page.screenshot(path=tmp_path / f"found-{width}-{scheme}.png", full_page=True)
+    options.first.click()
+    expect(page.locator("#stored-text")).to_contain_text("progress bar")
+    expect(page.locator("#stored-text mark").first).to_be_visible()
+    assert overflow(page) == 0
+    page.screenshot(path=tmp_path / f"compared-{width}-{scheme}.png")
+    page.click("#accept")
+    expect(page.locator("#toast")).to_contain_text("the same fault as #15")
+    page.screenshot(path=tmp_path / f"accepted-{width}-{scheme}.png")
+    assert rows(index) == [(TITLE, "15", "accept")]
+    page.click("#undo")
+    expect(page.locator("#toast")).to_contain_text("Taken back")
+    assert rows(index) == []
+    assert page.said == []
+    assert all(url.startswith(page.home) for url in page.asked)
+
+
+def test_all_of_it_goes_by_keyboard(opened, index):
+    page = opened()
+    page.keyboard.type("large attachment sending stops at half")
+    expect(page.get_by_role("option")).to_have_count(2)
+    page.keyboard.press("Escape")
+    page.keyboard.press("j")
+    expect(page.get_by_role("option").nth(1)).to_have_attribute("aria-selected", "true")
+    page.keyboard.press("ArrowUp")
+    page.keyboard.press("Enter")
+    expect(page.locator("#comparison")).to_be_visible()
+    for _ in range(8):
+        page.keyboard.press("Tab")
+        assert page.evaluate("document.activeElement === document.body || !!document.activeElement.closest('dialog')")
+    page.keyboard.press("Escape")
+    expect(page.locator("#comparison")).to_be_hidden()
+    page.keyboard.press("r")
+    expect(page.locator("#toast")).to_contain_text("not the same")
+    assert [row[2] for row in rows(index)] == ["reject"]
+    page.keyboard.press("a")
+    expect(page.locator("#toast")).to_contain_text("the same fault")
+    page.keyboard.press("u")
+    expect(page.locator("#toast")).to_contain_text("Taken back")
+    assert [row[2] for row in rows(index)] == ["reject"]
+    page.keyboard.press("/")
+    assert page.evaluate("document.activeElement.id") == "description"
+    page.keyboard.press("Escape")
+    page.keyboard.press("?")
+    expect(page.locator("#keys")).to_be_visible()
+    assert page.said == []
+
+
+def test_markup_in_reports_stays_text(opened):
+    page = opened()
+    page.fill("#title", "attachment preview breaks")
+    first = page.get_by_role("option").first
+    expect(first).to_contain_text(EVIL)
+    first.click()
+    expect(page.locator("#stored-text")).to_contain_text("<script>window.bitten=1</script>")
+    assert page.evaluate("window.bitten") is None
+    assert page.locator("main img, dialog img, dialog script").count() == 0
+    assert page.said == []
+
+
+def test_a_token_is_asked_for_and_kept_for_the_tab(opened, tmp_path):
+    page = opened(token=TOKEN)
+    page.fill("#title", TITLE)
+    expect(page.locator("#token-dialog")).to_be_visible()
+    page.screenshot(path=tmp_path / "token.png")
+    page.fill("#token", "a wrong one")
+    page.keyboard.press("Enter")
+    expect(page.locator("#token-problem")).to_have_text("This token is not the right one.")
+    page.fill("#token", TOKEN)
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("option").first).to_be_visible()
+    page.reload()
+    page.fill("#title", TITLE)
+    expect(page.get_by_role("option").first).to_be_visible()
+    expect(page.locator("#token-dialog")).to_be_hidden()
+
+
+def test_what_goes_wrong_is_said_in_plain_words(opened, tmp_path):
+    page = opened()
+    page.route("**/api/search", lambda route: route.abort())
+    page.fill("#title", TITLE)
+    expect(page.get_by_role("alert").first).to_contain_text("cannot be reached")
+    page.screenshot(path=tmp_path / "offline.png")
+    busy = {"status": 503, "json": {"detail": "too many requests are waiting"}}
+    page.unroute("**/api/search")
+    page.route("**/api/search", lambda route: route.fulfill(**busy))
+    page.click("#again")
+    expect(page.get_by_role("alert").first).to_contain_text("The service is busy: too many requests are waiting")
+    page.unroute("**/api/search")
+    page.click("#again")
+    expect(page.get_by_role("option").first).to_be_visible()
+    expect(page.locator("#problem")).to_be_hidden()
+    page.fill("#title", "zzzzzz")
+    expect(page.locator("#empty")).to_contain_text("This one may be new")
+
+
+def test_a_late_answer_never_replaces_a_newer_one(opened):
+    page = opened()
+    held = []
+    page.route("**/api/search", lambda route: held.append(route) if not held else route.continue_())
+    page.fill("#title", "calendar week")
+    page.wait_for_timeout(300)
+    assert len(held) == 1
+    page.fill("#title", "large attachment")
+    expect(page.get_by_role("option").first).to_contain_text("#12")
+    expect(page.locator("#candidates")).not_to_contain_text("Calendar")

@@ -1,0 +1,356 @@
+import hashlib
+import hmac
+import json
+import logging
+import threading
+import time
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+from fastapi.testclient import TestClient
+from small_index import SmallIndex
+
+from gedbd.matching.feedback import feedback_table
+from gedbd.service.app import create_app
+from gedbd.service.github import MARKER, GitHub, named_duplicate
+from gedbd.service.outbox import Comment, Outbox
+from gedbd.service.webhook import Webhook, run_event
+
+SECRET, REPOSITORY = "a secret of some length", "ann/mail"
+TITLE = "large attachment sending stops"
+
+
+class Hub(HTTPServer):
+    """A small GitHub: keeps comments, and fails with the statuses that it is given."""
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), Answers)
+        self.comments: dict[str, list[str]] = {}
+        self.failures: list[tuple[str, int]] = []
+        self.asked: list[str] = []
+        self.url = f"http://127.0.0.1:{self.server_port}"
+
+
+class Answers(BaseHTTPRequestHandler):
+    server: Hub
+
+    def answer(self, status: int, content: object) -> None:
+        self.send_response(status)
+        self.end_headers()
+        self.wfile.write(json.dumps(content).encode())
+
+    def failed(self) -> bool:
+        self.server.asked.append(self.command)
+        assert self.headers["Authorization"] == "Bearer t0ken"
+        if self.server.failures and self.server.failures[0][0] == self.command:
+            self.answer(self.server.failures.pop(0)[1], {})
+            return True
+        return False
+
+    def do_GET(self) -> None:
+        if not self.failed():
+            url = urlsplit(self.path)
+            page = int(parse_qs(url.query)["page"][0])
+            notes = self.server.comments.get(url.path, [])[100 * (page - 1) : 100 * page]
+            self.answer(200, [{"body": note} for note in notes])
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        if not self.failed():
+            self.server.comments.setdefault(self.path, []).append(body["body"])
+            self.answer(201, {})
+
+    def log_message(self, *ignored: object) -> None:
+        pass
+
+
+@pytest.fixture
+def hub() -> Iterator[Hub]:
+    server = Hub()
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    yield server
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+@pytest.fixture
+def hook(index: SmallIndex, hub: Hub) -> Webhook:
+    return Webhook(index, REPOSITORY, GitHub("t0ken", hub.url, 2.0), SECRET)
+
+
+@pytest.fixture
+def send(client_of, hook):
+    """Delivers a signed event."""
+    client = client_of(hook)
+
+    def deliver(payload: object, event: str = "issues", delivery: str = "", secret: str = SECRET, **headers: str):
+        body = payload if isinstance(payload, bytes) else json.dumps(payload).encode()
+        signature = "sha256=" + hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()
+        sent = {
+            "Content-Type": "application/json",
+            "X-GitHub-Event": event,
+            "X-GitHub-Delivery": delivery,
+            "X-Hub-Signature-256": signature,
+        }
+        return client.post("/webhooks/github", content=body, headers=sent | headers)
+
+    deliver.client = client
+    return deliver
+
+
+def issue(number: int = 70, action: str = "opened", title: str = TITLE, **more: object) -> dict[str, object]:
+    own = {"number": number, "title": title, "body": None, "created_at": "2024-06-01T08:00:00Z", "state": "open"}
+    own |= {"state_reason": None, "user": {"login": "bea", "type": "User"}, "labels": [], "id": 5}
+    return {"action": action, "issue": own | more, "repository": {"full_name": REPOSITORY, "id": 1}, "sender": {}}
+
+
+def note(text: str, number: int = 20, by: str = "ann", **more: object) -> dict[str, object]:
+    comment = {"body": text, "user": {"login": by, "type": "User"}, "author_association": "MEMBER"} | more
+    return issue(number, "created", "Calendar shows the wrong week") | {"comment": comment}
+
+
+def comments(hub: Hub, number: int = 70) -> list[str]:
+    return hub.comments.get(f"/repos/{REPOSITORY}/issues/{number}/comments", [])
+
+
+def test_a_new_issue_is_stored_and_gets_one_comment(send, hub, index):
+    answer = send(issue(), delivery="d1")
+    assert (answer.status_code, answer.json()) == (200, {"detail": "#70 added"})
+    assert index.get("70").title == TITLE
+    (text,) = comments(hub)
+    assert text.startswith(MARKER)
+    assert "This may be a duplicate of #12 (probability 100%)." in text
+    assert "80% of suggestions this sure were right on this tracker's history." in text
+    assert "#31" not in text
+    again = send(issue(), delivery="d1")
+    assert (again.status_code, again.json()["detail"]) == (200, "already done")
+    send(issue(), delivery="d2")
+    send(issue())
+    assert len(comments(hub)) == 1
+    text = send.client.get("/metrics").text
+    assert 'gedbd_webhook_total{outcome="added"} 1.0' in text
+    assert 'gedbd_webhook_total{outcome="repeated"} 1.0' in text
+    assert 'gedbd_comments_total{outcome="posted"} 1.0' in text
+
+
+def test_a_comment_that_is_there_is_not_posted_again(send, hub):
+    path = f"/repos/{REPOSITORY}/issues/70/comments"
+    hub.comments[path] = ["talk"] * 130 + [f"{MARKER} from another run"] + ["talk"] * 5
+    send(issue())
+    assert len(hub.comments[path]) == 136
+    assert hub.asked == ["GET", "GET"]
+
+
+def test_several_sure_suggestions_are_named_up_to_the_most(index, hub):
+    index.threshold = 0.1
+    hook = Webhook(index, REPOSITORY, GitHub("t0ken", hub.url), SECRET, suggestions=2)
+    assert hook.receive("issues", "", issue(title="attachment preview week calendar")).word == "added"
+    assert hook.post_comments() == ["posted"]
+    assert "Also possible: #" in comments(hub)[0]
+    assert comments(hub)[0].count("#") == 2
+    hook.close()
+
+
+def test_nothing_is_suggested_where_the_index_is_not_sure(send, hub, hook, index):
+    send(issue(71, title="attachment colours of the toolbar"))
+    index.threshold = None
+    send(issue(72))
+    index.threshold, hook.precision = 0.6, 0.9
+    send(issue(73))
+    hook.precision, hook.github = None, None
+    send(issue(74))
+    assert len(index) == 8
+    assert hub.comments == {}
+
+
+def test_events_keep_the_index_up_to_date(send, hub, index):
+    send(issue(20, "edited", "Week 53 in January", body="Text."))
+    assert (index.get("20").title, index.get("20").component) == ("Week 53 in January", "Calendar")
+    send(issue(20, "closed", "Week 53 in January", state="closed", state_reason="duplicate"))
+    assert (index.get("20").status, index.get("20").resolution) == ("closed", "duplicate")
+    send(issue(20, "reopened", "Week 53 in January"))
+    assert index.get("20").status == "open"
+    assert send(issue(20, "deleted")).json()["detail"] == "#20 is no longer in the index"
+    assert index.get("20") is None
+    assert send(issue(20, "deleted")).status_code == 200
+    send(issue(12, "transferred"))
+    assert index.get("12") is None
+    assert hub.comments == {}
+
+
+def test_a_comment_of_a_member_or_the_author_links(send, index):
+    assert send(note("Duplicate of #31"), "issue_comment", "c1").json()["detail"] == "#20 and #31 are duplicates"
+    assert index.members("20") == ("20", "31")
+    back = note("duplicate of #20.", 31)
+    assert send(back, "issue_comment").status_code == 200  # a circle is one group
+    author = note("Thanks.\r\nDuplicate of ann/mail#12\r\n", by="bea", author_association="NONE")
+    assert send(author, "issue_comment").json()["detail"] == "#20 and #12 are duplicates"
+    table = feedback_table(index.folder)
+    assert set(table[["issue_id", "candidate", "source"]].itertuples(index=False, name=None)) == {
+        ("20", "31", "webhook"),
+        ("31", "20", "webhook"),
+        ("20", "12", "webhook"),
+    }
+
+
+@pytest.mark.parametrize(
+    ("payload", "event", "words"),
+    [
+        (note("Duplicate of #20"), "issue_comment", "#20 cannot be a duplicate of itself"),
+        (note("Duplicate of #999"), "issue_comment", "#999 is not in the index"),
+        (note("I see this too"), "issue_comment", "names no duplicate"),
+        (note("Duplicate of #12") | {"action": "edited"}, "issue_comment", "not new"),
+        (note("Duplicate of #12", author_association="NONE"), "issue_comment", "only members"),
+        (note("Duplicate of #12", user={"login": "x[bot]", "type": "Bot"}), "issue_comment", "by a program"),
+        (note(f"{MARKER}\nDuplicate of #12"), "issue_comment", "by a program"),
+        (issue(action="labeled"), "issues", "action labeled changes no text"),
+        (issue(pull_request={"url": "x"}), "issues", "pull request"),
+        ({"zen": "x"}, "star", "event star is not heeded"),
+        ([], "", "event  is not heeded"),
+    ],
+)
+def test_what_is_passed_over_is_said(send, index, hub, payload, event, words):
+    answer = send(payload, event)
+    assert answer.status_code == 202
+    assert words in answer.json()["detail"]
+    assert len(index) == 4
+    assert index.links == {("12", "15")}
+    assert hub.comments == {}
+
+
+@pytest.mark.parametrize(
+    ("payload", "status", "words"),
+    [
+        (b"{", 400, "not JSON"),
+        (b"[" * 100_000, 400, "not JSON"),
+        (b"\xff", 400, "not JSON"),
+        ([], 422, "another shape"),
+        ({}, 422, "action: Field required"),
+        (issue() | {"issue": 5}, 422, "another shape: issue"),
+        (issue(number="x"), 422, "issue.number"),
+        (issue(number=-1), 422, "issue.number"),
+        (issue(title=None), 422, "issue.title"),
+        (issue(created_at="then"), 422, "issue.created_at"),
+        (issue() | {"repository": {"full_name": "eve/mail"}}, 403, "events of ann/mail are taken"),
+    ],
+)
+def test_what_does_not_fit_is_refused(send, index, payload, status, words):
+    answer = send(payload)
+    assert answer.status_code == status
+    assert words in answer.json()["detail"]
+    assert len(index) == 4
+
+
+def test_only_what_is_signed_is_taken(send, index):
+    assert send(issue(), secret="another").status_code == 401
+    for signature in ("", "sha256=", "sha1=abc", "sha256=" + "0" * 64, "é"):
+        answer = send(issue(), **{"X-Hub-Signature-256": signature.encode()})
+        assert answer.status_code == 401
+        assert "signature" in answer.json()["detail"]
+    assert send(issue(), "issue_comment").status_code == 422
+    assert send({"zen": "x"}, "ping").json() == {"detail": "pong"}
+    assert len(index) == 4
+
+
+def test_too_large_an_event_is_refused_and_without_a_webhook_there_is_none(client_of, index, hub):
+    hook = Webhook(index, REPOSITORY, None, SECRET)
+    large = client_of(hook, max_body_bytes=50).post("/webhooks/github", json=issue())
+    assert large.status_code == 413
+    assert client_of().post("/webhooks/github", json=issue()).status_code == 404
+
+
+@pytest.mark.parametrize("failure", [("GET", 502), ("POST", 500), ("POST", 429)])
+def test_what_fails_once_is_tried_again(send, hub, failure):
+    hub.failures = [failure]
+    send(issue())
+    assert len(comments(hub)) == 1
+
+
+def test_what_fails_twice_is_logged_and_waits_for_the_next_delivery(send, hub, hook, caplog):
+    hub.failures = [("POST", 500), ("POST", 500)]
+    with caplog.at_level(logging.WARNING, "gedbd"):
+        assert send(issue()).status_code == 200
+    assert "no comment on issue 70: POST /repos/ann/mail/issues/70/comments: status 500" in caplog.text
+    assert "t0ken" not in caplog.text
+    assert (comments(hub), hook.outbox.state(REPOSITORY, "70")) == ([], "pending")
+    assert 'gedbd_comments_total{outcome="failed"} 1.0' in send.client.get("/metrics").text
+    send({"zen": "x"}, "ping")
+    assert (len(comments(hub)), hook.outbox.state(REPOSITORY, "70")) == (1, "posted")
+
+
+def test_what_is_forbidden_is_not_tried_again(send, hub, hook):
+    hub.failures = [("POST", 403)]
+    send(issue())
+    send({"zen": "x"}, "ping")
+    assert (comments(hub), hook.outbox.state(REPOSITORY, "70")) == ([], "failed")
+    assert hub.asked == ["GET", "POST"]
+
+
+def test_an_unreachable_github_stops_nothing(index):
+    hook = Webhook(index, REPOSITORY, GitHub("t0ken", "http://127.0.0.1:9", 1.0), SECRET)
+    hook.receive("issues", "", issue())
+    states = [(hook.post_comments(), hook.outbox.state(REPOSITORY, "70")) for _ in range(6)]
+    assert states == [(["failed"], "pending")] * 4 + [(["failed"], "failed"), ([], "failed")]
+    hook.close()
+
+
+def test_a_comment_that_waits_is_posted_after_the_next_start(index, hub):
+    before = Outbox(index.folder)
+    assert before.put(Comment(REPOSITORY, "15", f"{MARKER} text"))
+    before.close()
+    hook = Webhook(index, REPOSITORY, GitHub("t0ken", hub.url), SECRET)
+    with TestClient(create_app(index, webhook=hook)):
+        while hook.outbox.waiting():
+            time.sleep(0.002)
+    assert comments(hub, 15) == [f"{MARKER} text"]
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("Duplicate of #12", "12"),
+        ("  duplicate of: #0012 ", "12"),
+        ("Duplicate of https://github.com/ann/mail/issues/12", "12"),
+        ("Seen before.\nDuplicate of #3\nDuplicate of #4", "4"),
+        ("Not a duplicate of #12", None),
+        ("> Duplicate of #12", None),
+        ("Duplicate of eve/mail#12", None),
+        ("Duplicate of #12, I think", None),
+        ("Duplicate of #" + "9" * 5000, None),
+        ("", None),
+    ],
+)
+def test_a_duplicate_is_read_as_github_reads_it(text, number):
+    assert named_duplicate(text, REPOSITORY) == number
+
+
+def test_one_event_from_a_file(index, hub, tmp_path):
+    hook = Webhook(index, REPOSITORY, GitHub("t0ken", hub.url))
+    file = tmp_path / "event.json"
+    file.write_text(json.dumps(issue(title="$(rm x) `id` large attachment")))
+    assert run_event(hook, file, "issues") == "#70 added; comments: posted"
+    assert run_event(hook, file, "issues") == "#70 unchanged; comments: none"
+    assert not hook.signed(b"", "sha256=" + hmac.new(b"", b"", hashlib.sha256).hexdigest())
+    file.write_text("{")
+    with pytest.raises(ValueError, match=r"event.json: this is no event"):
+        run_event(hook, file, "issues")
+    file.write_text(json.dumps(issue() | {"repository": {"full_name": "eve/mail"}}))
+    with pytest.raises(ValueError, match=r"events of ann/mail are taken"):
+        run_event(hook, file, "issues")
+    hook.close()
+
+
+@pytest.mark.parametrize("repository", [None, "", "mail", "ann/mail/x", "ann/../mail", "ann/m ail"])
+def test_a_repository_is_asked_for(index, repository):
+    with pytest.raises(ValueError, match="must be owner/name"):
+        Webhook(index, repository)
+
+
+@pytest.mark.parametrize(("option", "value"), [("precision", 80), ("precision", "high"), ("suggestions", 0)])
+def test_numbers_that_make_no_sense_are_refused(index, option, value):
+    with pytest.raises(ValueError, match=f"webhook.{option}={value} must be"):
+        Webhook(index, REPOSITORY, **{option: value})

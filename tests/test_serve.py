@@ -1,0 +1,124 @@
+"""The door: what it refuses, one event without a server, and that the end of the service loses nothing."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import requests
+
+import gedbd.serve
+from gedbd.service.server import is_loopback, read_token
+
+ROOT = Path(gedbd.serve.__file__).parent.parent
+SMALL = "opened._target_=small_index.open_small"
+TOKEN = "a token of some length"
+
+
+@pytest.fixture
+def serve(tmp_path, monkeypatch):
+    """Runs the door in this process, over the small index."""
+    monkeypatch.syspath_prepend(str(Path(__file__).parent / "service"))
+    for name in ("GEDBD_TOKEN", "GITHUB_TOKEN", "GITHUB_WEBHOOK_SECRET", "GITHUB_REPOSITORY", "GITHUB_EVENT_NAME"):
+        monkeypatch.delenv(name, raising=False)
+
+    def run(*options: str) -> None:
+        monkeypatch.setattr(sys, "argv", ["gedbd", f"index={tmp_path}", SMALL, *options])
+        gedbd.serve.main()
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["host=0.0.0.0"], "host=0.0.0.0 can be reached from elsewhere: set GEDBD_TOKEN"),
+        (["port=70000"], "port=70000 must lie between"),
+        (["settings.timeout_s=0"], "timeout_s=0 must be above 0"),
+        (["event=nowhere.json", "webhook.repository=ann/mail"], "nowhere.json: this is no event"),
+        (["event=nowhere.json"], "webhook.repository=None must be owner/name"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(serve, options, message):
+    with pytest.raises(SystemExit, match=f"^error: {message}"):
+        serve(*options)
+
+
+def test_what_is_not_installed_is_named(serve, monkeypatch):
+    monkeypatch.setitem(sys.modules, "uvicorn", None)
+    with pytest.raises(SystemExit, match=r"^error: uvicorn is not installed: pip install 'gedbd\[serve\]'"):
+        serve()
+
+
+def test_a_token_opens_other_addresses(monkeypatch):
+    monkeypatch.setenv("GEDBD_TOKEN", TOKEN)
+    assert read_token("GEDBD_TOKEN", "0.0.0.0", False) == TOKEN
+    monkeypatch.setenv("GEDBD_TOKEN", "short")
+    with pytest.raises(ValueError, match="GEDBD_TOKEN must have 16"):
+        read_token("GEDBD_TOKEN", "127.0.0.1", False)
+    monkeypatch.delenv("GEDBD_TOKEN")
+    assert read_token("GEDBD_TOKEN", "0.0.0.0", True) is None
+    hosts = ("127.0.0.1", "::1", "localhost", "127.1.2.3", "0.0.0.0", "::", "10.0.0.1", "bugs.example")
+    assert [is_loopback(host) for host in hosts] == [True] * 4 + [False] * 4
+
+
+def test_one_event_without_a_server(serve, tmp_path, capsys):
+    event = {"action": "opened", "repository": {"full_name": "ann/mail"}, "issue": {"number": 70, "title": "x"}}
+    (tmp_path / "event.json").write_text(json.dumps(event))
+    serve(f"event={tmp_path}/event.json", "webhook.repository=ann/mail")
+    assert capsys.readouterr().out == "#70 added; comments: none\n"
+    assert (tmp_path / "closed").is_file()
+
+
+def test_a_search_that_runs_when_the_service_is_told_to_end_is_answered(tmp_path):
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    command = [sys.executable, "-m", "gedbd.serve", f"index={tmp_path}", SMALL, f"port={port}"]
+    paths = os.pathsep.join([str(ROOT), str(ROOT / "tests" / "service")])
+    environment = os.environ | {"PYTHONPATH": paths, "OMP_NUM_THREADS": "1"}
+    home = f"http://127.0.0.1:{port}"
+    with (
+        subprocess.Popen(command, cwd=tmp_path, env=environment, stderr=subprocess.PIPE, text=True) as service,
+        subprocess_request(home, service) as searching,
+    ):
+        until((tmp_path / "searching").exists)
+        service.send_signal(signal.SIGTERM)
+        until(lambda: refuses(port))
+        assert not (tmp_path / "closed").exists()
+        (tmp_path / "go").touch()
+        assert '"tracker":"small"' in searching.communicate(timeout=20)[0]
+        service.wait(timeout=20)
+    assert (tmp_path / "closed").exists()
+
+
+def subprocess_request(home: str, service: subprocess.Popen) -> subprocess.Popen:
+    """Waits for the service and begins a search that lasts until it is let go."""
+    until(lambda: service.poll() is None and answers(home))
+    ask = "import requests, sys; print(requests.post(sys.argv[1], json={'title': 'wait for the file go'}).text)"
+    command = [sys.executable, "-c", ask, f"{home}/api/search"]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+
+
+def answers(home: str) -> bool:
+    try:
+        return requests.get(f"{home}/api/health", timeout=1).ok
+    except requests.ConnectionError:
+        return False
+
+
+def refuses(port: int) -> bool:
+    with socket.socket() as line:
+        return line.connect_ex(("127.0.0.1", port)) != 0
+
+
+def until(happened) -> None:
+    started = time.monotonic()
+    while not happened():
+        assert time.monotonic() - started < 30
+        time.sleep(0.01)
