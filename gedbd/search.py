@@ -1,7 +1,6 @@
 """Look for duplicates of a report: ``python -m gedbd.search index=folder "what happened"``."""
 
 import sys
-from pathlib import Path
 
 from omegaconf import DictConfig
 from rich.console import Console
@@ -20,7 +19,7 @@ def main(cfg: DictConfig) -> None:
     )
     from gedbd.triage import open_index
 
-    index, console = open_index(Path(cfg.index), cfg.cache_dir, cfg.get("engine")), Console()
+    index, console = open_index(cfg.index, cfg.cache_dir, cfg.get("engine")), Console()
     for report in queries:
         matches = index.search(report, cfg.top_k, filters)
         if cfg.json:

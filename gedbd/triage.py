@@ -114,7 +114,7 @@ def update_index(cfg: DictConfig, out: Path, console: Console) -> Changes:
     return changes
 
 
-def open_index(folder: Path, cache_dir: str, engine: DictConfig | None = None) -> Index:
+def open_index(folder: str | Path, cache_dir: str, engine: DictConfig | None = None) -> Index:
     """Opens an index.
 
     Args:
@@ -125,6 +125,7 @@ def open_index(folder: Path, cache_dir: str, engine: DictConfig | None = None) -
     Raises:
         ValueError: If there is none.
     """
+    folder = Path(folder)
     if not (folder / FILE).is_file():
         raise ValueError(f"index={folder}: there is no {FILE} in it; python -m gedbd.index out={folder} builds one")
     quieten()
