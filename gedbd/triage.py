@@ -13,6 +13,7 @@ import torch
 from hydra.utils import instantiate
 from omegaconf import DictConfig, OmegaConf
 from rich.console import Console
+from threadpoolctl import threadpool_limits
 
 from gedbd.build import quieten
 from gedbd.checkpoint import find_run
@@ -132,6 +133,8 @@ def open_index(folder: str | Path, cache_dir: str, engine: DictConfig | None = N
     store = Store(folder / FILE)
     if store.is_empty:
         raise ValueError(f"index={folder}: its building was cut off before anything was in it: build it again")
+    # Encoders bring threads of their own, and two sets of them on the same cores wait for each other.
+    threadpool_limits(1, user_api="blas")
     about = store.about()
     settings = OmegaConf.create(json.loads(about["settings"]))
     if engine is not None:

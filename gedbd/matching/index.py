@@ -140,13 +140,14 @@ class Index:
 
     def _take_in(self, reports: list[Report]) -> None:
         """Writes reports, and only then shows them to searches."""
-        vectors = self.reader(reports)
+        table = as_table(reports)
+        vectors = self.reader(table)
         with self._disk:
             try:
                 with self.store.change():
                     self._read_changes()  # here nobody else can change the file any more
                     memory, known = self._memory, len(self._memory.vocabulary.terms)
-                    numbers = numbers_of(as_table(reports), vectors, memory.vocabulary, memory.codes, learn=True)
+                    numbers = numbers_of(table, vectors, memory.vocabulary, memory.codes, learn=True)
                     self.store.add_terms(known, memory.vocabulary.terms[known:])
                     self.store.add(map(Stored, reports, vectors, numbers.text, numbers.title))
             except BaseException:
@@ -155,8 +156,8 @@ class Index:
             memory.append([report.issue_id for report in reports], numbers, self.store.links())
 
     def _numbers(self, report: Report, memory: Memory) -> Numbers:
-        vector, table = self._together(report), as_table([_dated(report, None)])
-        return numbers_of(table, vector[None], memory.vocabulary, memory.codes, learn=False)
+        table = as_table([_dated(report, None)])
+        return numbers_of(table, self._together(table)[None], memory.vocabulary, memory.codes, learn=False)
 
     def _matches(
         self, report: Report, memory: Memory, groups: Groups, found: Candidates, probability: np.ndarray

@@ -1,16 +1,16 @@
 """Reads reports as they come in, with the encoder and the text maker that the stored ones were read with."""
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import Future
 
 import numpy as np
+import pandas as pd
 import torch
 from transformers import PreTrainedTokenizerBase
 
 from gedbd.data.text import Text
 from gedbd.data.tokens import tokenize
-from gedbd.matching.report import Report, as_table
 from gedbd.models.encoder import TextEncoder
 from gedbd.models.engine import Reader
 from gedbd.models.frozen import unit_rows
@@ -42,9 +42,9 @@ class ReportReader:
         self.encoder, self.tokenizer, self.max_tokens = encoder, tokenizer, max_tokens
         self.text, self.reader, self.projected = text, reader, projected
 
-    def __call__(self, reports: Sequence[Report]) -> np.ndarray:
-        """``(B, D)`` unit rows; B is small, for all are read at once."""
-        texts = self.text(as_table(list(reports)), self.tokenizer, self.max_tokens)
+    def __call__(self, reports: pd.DataFrame) -> np.ndarray:
+        """``(B, D)`` unit rows of B rows of a corpus; B is small, for all are read at once."""
+        texts = self.text(reports, self.tokenizer, self.max_tokens)
         tokens = tokenize(texts, self.tokenizer, self.max_tokens)
         (vectors,) = self.reader.read([tokens.batch(np.arange(len(texts)))])
         if self.projected:
@@ -59,15 +59,15 @@ class Together:
     An encoder uses every core for a single text, but not well; eight texts take far less time than eight times one.
 
     Args:
-        read: Gives ``(B, D)`` vectors of B reports; called by one thread at a time.
+        read: Gives ``(B, D)`` vectors of B rows of a corpus; called by one thread at a time.
     """
 
-    def __init__(self, read: Callable[[Sequence[Report]], np.ndarray]) -> None:
+    def __init__(self, read: Callable[[pd.DataFrame], np.ndarray]) -> None:
         self.read = read
-        self._waiting: list[tuple[Report, Future[np.ndarray]]] = []
+        self._waiting: list[tuple[pd.DataFrame, Future[np.ndarray]]] = []
         self._list, self._turn = threading.Lock(), threading.Lock()
 
-    def __call__(self, report: Report) -> np.ndarray:
+    def __call__(self, report: pd.DataFrame) -> np.ndarray:
         """``(D,)``. Whoever gets the turn reads for all that wait, who then find their answer there."""
         answer: Future[np.ndarray] = Future()
         with self._list:
@@ -82,7 +82,7 @@ class Together:
         with self._list:
             batch, self._waiting = self._waiting[:MOST_AT_ONCE], self._waiting[MOST_AT_ONCE:]
         try:
-            vectors = self.read([report for report, _ in batch])
+            vectors = self.read(pd.concat([report for report, _ in batch], ignore_index=True))
         except Exception as error:  # not swallowed: each of those who wait for it gets it
             for _, answer in batch:
                 answer.set_exception(error)

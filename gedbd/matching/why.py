@@ -2,13 +2,14 @@
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from itertools import product
 
 import numpy as np
 
 from gedbd.matching.report import Report, Why
 
 FIELDS = ("product", "component", "version", "os", "priority")
-CHARACTERS, SENTENCES, MOST_WORDS, MOST_SENTENCES = 4_000, 30, 8, 3
+CHARACTERS, SENTENCES, MOST_WORDS, MOST_SENTENCES = 2_000, 30, 8, 3
 FEWEST_LETTERS = 8
 CLOSE = 0.2
 
@@ -26,11 +27,11 @@ def explain(query: Report, found: Sequence[Report], rarity: Callable[[Sequence[s
     """
     texts = [_taken_apart(report) for report in (query, *found)]
     words = sorted({word for text in texts for sentence in text.values() for word in sentence})
-    weights = dict(zip(words, rarity(words).tolist(), strict=True))
-    mine = texts[0]
+    weights = {word: weight for word, weight in zip(words, rarity(words).tolist(), strict=True) if weight > 0}
+    mine = _Sentences(texts[0], weights)
     return [
-        Why(_shared(mine, theirs, weights), agreeing(query, report), _closest(mine, theirs, weights))
-        for report, theirs in zip(found, texts[1:], strict=True)
+        Why(mine.shared(theirs), agreeing(query, report), mine.closest(theirs))
+        for report, theirs in zip(found, (_Sentences(text, weights) for text in texts[1:]), strict=True)
     ]
 
 
@@ -41,37 +42,44 @@ def agreeing(first: Report, second: Report) -> dict[str, str]:
     return {name: theirs[name] for name in FIELDS if mine[name] and mine[name].lower() == theirs[name].lower()}
 
 
+class _Sentences:
+    """The sentences of a report, what their words weigh, and where each word of any weight stands."""
+
+    def __init__(self, text: Mapping[str, set[str]], weights: Mapping[str, float]) -> None:
+        self.text, self.weights = list(text), weights
+        self.sums = [sum(weights.get(word, 0.0) for word in words) for words in text.values()]
+        self.places: dict[str, list[int]] = {}
+        for place, words in enumerate(text.values()):
+            for word in words:
+                if word in weights:
+                    self.places.setdefault(word, []).append(place)
+
+    def shared(self, theirs: "_Sentences") -> tuple[str, ...]:
+        """The rarest words of both."""
+        common = self.places.keys() & theirs.places.keys()
+        return tuple(sorted(common, key=lambda word: (-self.weights[word], word))[:MOST_WORDS])
+
+    def closest(self, theirs: "_Sentences") -> tuple[tuple[str, str, float], ...]:
+        """Pairs of sentences with the highest weighted Dice coefficient, each sentence once."""
+        overlap: dict[tuple[int, int], float] = {}
+        for word in sorted(self.places.keys() & theirs.places.keys()):
+            for pair in product(self.places[word], theirs.places[word]):
+                overlap[pair] = overlap.get(pair, 0.0) + self.weights[word]
+        alike = {pair: 2 * both / (self.sums[pair[0]] + theirs.sums[pair[1]]) for pair, both in overlap.items()}
+        found: list[tuple[str, str, float]] = []
+        used: set[tuple[int, int]] = set()
+        for pair in sorted(alike, key=lambda pair: (-alike[pair], pair)):
+            if len(found) == MOST_SENTENCES or alike[pair] < CLOSE:
+                break
+            if all(pair[0] != mine and pair[1] != other for mine, other in used):
+                used.add(pair)
+                found.append((self.text[pair[0]], theirs.text[pair[1]], round(min(alike[pair], 1.0), 3)))
+        return tuple(found)
+
+
 def _taken_apart(report: Report) -> dict[str, set[str]]:
     """The title, and the sentences and lines at the beginning of the description, each with its words."""
     body = SENTENCE.split(report.description[:CHARACTERS])
     parts = [part.strip() for part in (report.title, *body)]
     long_enough = [part for part in parts if len(part) >= FEWEST_LETTERS][:SENTENCES]
     return {part: set(WORD.findall(part.lower())) for part in long_enough}
-
-
-def _shared(
-    mine: Mapping[str, set[str]], theirs: Mapping[str, set[str]], weights: Mapping[str, float]
-) -> tuple[str, ...]:
-    common = set().union(*mine.values()) & set().union(*theirs.values())
-    rare = [word for word in common if weights[word] > 0]
-    return tuple(sorted(rare, key=lambda word: (-weights[word], word))[:MOST_WORDS])
-
-
-def _closest(
-    mine: Mapping[str, set[str]], theirs: Mapping[str, set[str]], weights: Mapping[str, float]
-) -> tuple[tuple[str, str, float], ...]:
-    """Pairs of sentences with the highest weighted Dice coefficient, each sentence once."""
-    sums = [{text: sum(weights[word] for word in words) for text, words in side.items()} for side in (mine, theirs)]
-    alike = [
-        (2 * sum(weights[word] for word in common) / max(sums[0][first] + sums[1][second], 1e-9), first, second)
-        for first, own in mine.items()
-        for second, other in theirs.items()
-        if (common := own & other)
-    ]
-    found: list[tuple[str, str, float]] = []
-    for share, first, second in sorted(alike, key=lambda pair: -pair[0]):
-        if len(found) == MOST_SENTENCES or share < CLOSE:
-            break
-        if all(first != before[0] and second != before[1] for before in found):
-            found.append((first, second, round(min(share, 1.0), 3)))
-    return tuple(found)
