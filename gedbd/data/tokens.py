@@ -76,7 +76,7 @@ def tokenize(texts: list[str], tokenizer: PreTrainedTokenizerBase, max_tokens: i
         )
     rows: list[np.ndarray] = []
     chunks = range(0, len(texts), CHUNK)
-    for start in track(chunks, "tokenise", disable=len(chunks) < 2):
+    for start in track(chunks, "tokenise") if len(chunks) > 1 else chunks:
         rows += _tokenize(texts[start : start + CHUNK], tokenizer, max_tokens)
     starts = np.concatenate([[0], np.cumsum([len(row) for row in rows])])
     return TokenTable(np.concatenate(rows), starts.astype(np.int64), int(tokenizer.pad_token_id))
