@@ -130,7 +130,8 @@ def learn_matching(replayed: pd.DataFrame, weights: dict[str, float], precision:
     """Confidence and threshold from the replayed training and validation parts."""
     signals = {
         part: (mine[list(SIGNALS)].to_numpy(), mine["right"].to_numpy())
-        for part, mine in replayed[replayed["part"] != "test"].groupby("part")
+        for part in ("train", "val")
+        for mine in [replayed[replayed["part"] == part]]
     }
     confidence = learn_confidence(signals["train"], signals["val"], seed)
     best = replayed[(replayed["part"] == "val") & (replayed["place"] == 1)]
@@ -151,7 +152,7 @@ def recommend(probability: np.ndarray, right: np.ndarray, precision: float) -> f
     """
     values, place = np.unique(-probability, return_inverse=True)
     flagged, hits = np.cumsum(np.bincount(place)), np.cumsum(np.bincount(place, right))
-    good = np.flatnonzero((hits >= precision * flagged) & (flagged >= FEWEST_FLAGS))
+    good = np.flatnonzero((hits / flagged >= precision) & (flagged >= FEWEST_FLAGS))
     return float(-values[good[-1]]) if len(good) else None
 
 

@@ -45,8 +45,7 @@ def _taken_apart(report: Report) -> dict[str, set[str]]:
     """The title, and the sentences and lines at the beginning of the description, each with its words."""
     body = SENTENCE.split(report.description[:CHARACTERS])
     parts = [part.strip() for part in (report.title, *body)]
-    long_enough = [part for part in parts if len(part) >= FEWEST_LETTERS][:SENTENCES]
-    return {part: set(WORD.findall(part.lower())) for part in long_enough}
+    return {part: set(WORD.findall(part.lower())) for part in [part for part in parts if part][:SENTENCES]}
 
 
 def _shared(
@@ -66,7 +65,7 @@ def _closest(
         (2 * sum(weights[word] for word in common) / max(sums[0][first] + sums[1][second], 1e-9), first, second)
         for first, own in mine.items()
         for second, other in theirs.items()
-        if (common := own & other)
+        if min(len(first), len(second)) >= FEWEST_LETTERS and (common := own & other)
     ]
     found: list[tuple[str, str, float]] = []
     for share, first, second in sorted(alike, key=lambda pair: -pair[0]):
