@@ -116,8 +116,10 @@ class Vocabulary:
         self._numbers = {term: number for number, term in enumerate(self.terms)}
 
     def __call__(self, texts: Sequence[Sequence[str]], learn: bool) -> list[np.ndarray]:
-        """Texts of words as numbers, each ``(L,)`` int32; words that are not known are learnt, or else get numbers
-        below 0: nothing that is stored has them, but they count in the length of a text and in what a copy of it scores.
+        """Texts of words as numbers, each ``(L,)`` int32.
+
+        Words that are not known are learnt, or else get numbers below 0: nothing that is stored has them, but they
+        count in what a copy of the text would score.
         """
         if learn:
             for term in (word for text in texts for word in text if word not in self._numbers):

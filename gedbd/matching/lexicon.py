@@ -156,7 +156,7 @@ class _State(NamedTuple):
     small: _Postings
 
     def frequency(self, terms: np.ndarray, before: int | None) -> np.ndarray:
-        return self.large.sizes(terms, before) + self.small.sizes(terms, before)
+        return np.asarray(self.large.sizes(terms, before) + self.small.sizes(terms, before))
 
 
 def _norm(lengths: np.ndarray) -> np.ndarray:
