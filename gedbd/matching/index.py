@@ -46,6 +46,7 @@ class Index:
         self._seen, self._memory = store.changes, Memory.of(store)
 
     def __len__(self) -> int:
+        self._refresh()
         return int(self._memory.alive.sum())
 
     def close(self) -> None:
