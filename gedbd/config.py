@@ -21,7 +21,7 @@ INSTALLED_CONF = PACKAGE_DIR / "conf"
 CONF_DIR = str(INSTALLED_CONF if INSTALLED_CONF.is_dir() else PACKAGE_DIR.parent / "conf")
 USER_ERRORS = (ValueError, MissingMandatoryValue)
 
-SPECIAL = re.compile(r"(\\*)('|\$\{|$)")
+SPECIAL = re.compile(r"(\\*)('|\$\{|\Z)")
 OPTION = re.compile(r"[~+]{0,2}[A-Za-z_][\w./@-]*=")
 
 Task = Callable[[DictConfig], Any]

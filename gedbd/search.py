@@ -7,16 +7,17 @@ from rich.console import Console
 
 from gedbd.config import bare_words, door
 from gedbd.matching.answer import as_json, print_matches, read_queries
-from gedbd.matching.report import Filters, read_moment
+from gedbd.matching.report import Filters, check_top_k, read_moment
 
 
 @door("search")
 def main(cfg: DictConfig) -> None:
     """Prints the best groups for each report, with how sure that is and why."""
     queries = read_queries(cfg.query, cfg.file)
-    filters = Filters(
-        read_moment(cfg.filed_from, "filed_from"), read_moment(cfg.filed_before, "filed_before"), cfg.component
-    )
+    check_top_k(cfg.top_k)
+    component = None if cfg.component is None else str(cfg.component)
+    filed_from, filed_before = (read_moment(cfg[name], name) for name in ("filed_from", "filed_before"))
+    filters = Filters(filed_from, filed_before, component)
     from gedbd.triage import open_index
 
     index, console = open_index(cfg.index, cfg.cache_dir, cfg.get("engine")), Console()

@@ -53,10 +53,10 @@ def check_backtest(cfg: DictConfig) -> None:
         raise ValueError("which tracker? dataset=csv dataset.path=bugs.csv, or dataset=demo for the bundled reports")
     if not cfg.split._target_.endswith("TimeSplit"):
         raise ValueError("a backtest replays history in the order of time: split=time")
-    if not 0 < cfg.precision <= 1:
-        raise ValueError(f"precision={cfg.precision} must be above 0 and at most 1")
-    if cfg.most < 1:
-        raise ValueError(f"most={cfg.most} must be 1 or more")
+    if not (isinstance(cfg.precision, int | float) and 0 < cfg.precision <= 1):
+        raise ValueError(f"precision={cfg.precision} must be a number above 0 and at most 1")
+    if not (isinstance(cfg.most, int) and cfg.most >= 1):
+        raise ValueError(f"most={cfg.most} must be a whole number, 1 or more")
 
 
 def read_reports(cfg: DictConfig, corpus: Corpus, weights: Path | None) -> Read:
@@ -77,6 +77,8 @@ def find_backtest(folder: Path) -> tuple[DictConfig, Matching, Path | None]:
     Raises:
         ValueError: If the folder is no finished backtest, or the run it used is gone.
     """
+    if not folder.is_dir():
+        raise ValueError(f"run={folder}: there is no such folder; python -m gedbd.backtest leaves one to give here")
     if not (folder / MATCHING).is_file():
         raise ValueError(
             f"run={folder} has no {MATCHING}, so nobody knows how sure its matches are: python -m gedbd.backtest"
@@ -97,6 +99,8 @@ def update_index(cfg: DictConfig, out: Path, console: Console) -> Changes:
         console: Where notices go.
     """
     tested, matching, weights = find_backtest(Path(cfg.run))
+    if out.exists() and not out.is_dir():
+        raise ValueError(f"out={out} is a file: give a folder, which need not be there yet")
     dataset = tested.dataset if OmegaConf.is_missing(cfg.dataset, "path") else cfg.dataset
     engine = cfg.get("engine") or tested.engine
     corpus: Corpus = instantiate(dataset)

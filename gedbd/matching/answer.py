@@ -9,8 +9,8 @@ from typing import Any
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 from gedbd.matching.report import Match, Report, check_report, read_moment
 
@@ -33,14 +33,14 @@ def read_queries(text: str | None, file: str | None) -> Iterator[Report]:
             "say what to look for: a text in quotes, or file=report.txt, or file=- for JSON lines; one of it"
         )
     if file == "-":
-        return _of_lines(sys.stdin, "standard input")
+        return _of_lines((line.decode("utf-8", "replace") for line in sys.stdin.buffer), "standard input")
     if file is None:
         return iter([_of_text(str(text))])
     path = Path(file)
     if not path.is_file():
         raise ValueError(f"file={file}: there is no such file")
-    content = path.read_text(encoding="utf-8", errors="replace")
-    return _of_lines(content.splitlines(), file) if path.suffix in LINES else iter([_of_text(content)])
+    content = path.read_text(encoding="utf-8-sig", errors="replace")
+    return _of_lines(content.split("\n"), file) if path.suffix in LINES else iter([_of_text(content)])
 
 
 def report_of(plain: Any) -> Report:
@@ -71,11 +71,13 @@ def as_json(report: Report, matches: Sequence[Match], threshold: float | None) -
 
 def print_matches(console: Console, report: Report, matches: Sequence[Match], threshold: float | None) -> None:
     """A table for people."""
-    table = Table(title=escape(report.title[:100] or report.issue_id), box=SIMPLE_HEAD, title_justify="left")
+    table = Table(
+        title=Text(report.title[:100] or report.issue_id, "table.title"), box=SIMPLE_HEAD, title_justify="left"
+    )
     for name in ("probability", "report", "why"):
         table.add_column(name, overflow="fold")
     for match in matches:
-        table.add_row(f"{match.probability:.0%}", escape(_what(match)), escape(_why(match)))
+        table.add_row(f"{match.probability:.0%}", Text(_what(match)), Text(_why(match)))
     console.print(table if matches else "no candidate: nothing is stored that the filters leave", highlight=False)
     sure = threshold is not None and any(match.probability >= threshold for match in matches)
     if threshold is None:

@@ -67,7 +67,7 @@ def promises(val: Suggestions, test: Suggestions) -> pd.DataFrame:
     """For each wanted precision: the threshold that validation recommends, and whether test keeps what it promises.
 
     ``kept`` says whether the wanted precision lies within or below the interval of test's; empty without a threshold,
-    or where test has no suggestion.
+    or where test's suggestions are of fewer than two groups.
     """
     rows = []
     for wanted in WANTED:
@@ -77,9 +77,8 @@ def promises(val: Suggestions, test: Suggestions) -> pd.DataFrame:
             on_val, on_test = (at_thresholds(part, [threshold]).iloc[0] for part in (val, test))
             row |= {"validation precision": on_val["precision"], "validation suggestions": on_val["suggestions"]}
             row |= {name: on_test[name] for name in on_test.index if name != "threshold"}
-            row["kept"] = (
-                "" if np.isnan(on_test["precision"]) else ("yes" if wanted <= on_test["precision_high"] else "no")
-            )
+            high = on_test["precision_high"]
+            row["kept"] = "" if np.isnan(high) else "yes" if wanted <= high else "no"
         rows.append(row)
     return pd.DataFrame(rows).astype({name: "Int64" for name in COUNTS if any(name in row for row in rows)})
 

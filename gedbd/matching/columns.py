@@ -84,9 +84,9 @@ class Columns:
         self._vectors.extend(fresh.vectors)
         self._product.extend(fresh.product)
         self._component.extend(fresh.component)
-        self._day.extend(fresh.day)
         self.text.add(fresh.text)
         self.title.add(fresh.title)
+        self._day.extend(fresh.day)  # last, for it says how many there are
 
 
 class Codes:
@@ -116,14 +116,22 @@ class Vocabulary:
         self._numbers = {term: number for number, term in enumerate(self.terms)}
 
     def __call__(self, texts: Sequence[Sequence[str]], learn: bool) -> list[np.ndarray]:
-        """Texts of words as numbers, each ``(L,)`` int32; words that are not known are left out, unless learnt."""
+        """Texts of words as numbers, each ``(L,)`` int32.
+
+        Words that are not known are learnt, or else get numbers below 0: nothing that is stored has them, but they
+        count in what a copy of the text would score.
+        """
         if learn:
             for term in (word for text in texts for word in text if word not in self._numbers):
                 if term not in self._numbers:
                     self._numbers[term] = len(self.terms)
                     self.terms.append(term)
         known = self._numbers
-        return [np.array([known[word] for word in text if word in known], dtype=np.int32) for text in texts]
+        strange: dict[str, int] = {}
+        return [
+            np.array([known[word] if word in known else strange.setdefault(word, ~len(strange)) for word in text], "i4")
+            for text in texts
+        ]
 
 
 def days_of(dates: pd.Series) -> np.ndarray:

@@ -23,6 +23,7 @@ SIGNALS = (
     *("share of text", "share of title", "length of text", "length of title"),
 )
 BINS = 10
+SHOWN = 5
 LEAST = 1e-6
 
 
@@ -61,7 +62,8 @@ def signals_of(found: Candidates, self_scores: Sequence[float]) -> np.ndarray:
     """What a verdict is made of, ``(K, S)`` for the K candidates of one query.
 
     Args:
-        found: The best groups.
+        found: The best groups, ``SHOWN`` or more if there are so many: by the last of them a verdict is made, and it
+            must not depend on how many somebody wants to see.
         self_scores: What copies of the query's text and of its title would score, see ``Lexicon.self_score``.
     """
     score, features = found.score.astype(np.float64), found.features.astype(np.float64)
@@ -69,7 +71,7 @@ def signals_of(found: Candidates, self_scores: Sequence[float]) -> np.ndarray:
     best_other[:1] = score[1] if len(score) > 1 else score[:1]
     copies = np.broadcast_to(np.asarray(self_scores, dtype=np.float64), (len(score), 2))
     shares = features[:, 1:3] ** 2 / copies.clip(LEAST)
-    ahead = [score, score - best_other, score - score[-1:]]
+    ahead = [score, score - best_other, score - score[:SHOWN][-1:]]
     return np.column_stack([*ahead, *features.T, *shares.T, *np.log1p(copies).T])
 
 

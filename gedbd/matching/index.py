@@ -10,16 +10,15 @@ import numpy as np
 import pandas as pd
 
 from gedbd.matching.columns import Numbers, days_of
-from gedbd.matching.confidence import signals_of
+from gedbd.matching.confidence import SHOWN, signals_of
 from gedbd.matching.learn import Matching, numbers_of
-from gedbd.matching.memory import Groups, Memory
+from gedbd.matching.memory import Memory
 from gedbd.matching.reading import ReportReader, Together
-from gedbd.matching.report import Filters, Match, Report, as_table, check_report
+from gedbd.matching.report import Filters, Match, Report, as_table, check_report, check_top_k, whole_characters
 from gedbd.matching.scoring import Candidates, best_groups, raw_scores
 from gedbd.matching.store import Store, Stored
 from gedbd.matching.why import explain
 
-MOST = 50
 BATCH = 64
 ANYTHING = Filters()
 
@@ -47,6 +46,7 @@ class Index:
         self._seen, self._memory = store.changes, Memory.of(store)
 
     def __len__(self) -> int:
+        self._refresh()
         return int(self._memory.alive.sum())
 
     def close(self) -> None:
@@ -56,8 +56,9 @@ class Index:
 
     def get(self, issue_id: str) -> Report | None:
         """A stored report."""
+        one = whole_characters(issue_id)
         with self._disk:
-            return self.store.reports([issue_id]).get(issue_id)
+            return self.store.reports([one]).get(one)
 
     def search(self, report: Report, top_k: int = 10, filters: Filters = ANYTHING) -> list[Match]:
         """The duplicate groups that a report may belong to, the best first.
@@ -69,21 +70,22 @@ class Index:
             ValueError: If the report has no text or too much, or ``top_k`` is not between 1 and 50.
         """
         check_report(report)
-        if not 1 <= top_k <= MOST:
-            raise ValueError(f"top_k={top_k} must be between 1 and {MOST}")
+        check_top_k(top_k)
         self._refresh()
-        memory, groups = self._memory, self._memory.groups
-        count = min(len(memory), len(groups.of))
+        memory = self._memory
+        alive, groups = memory.alive, memory.groups
         query = self._numbers(report, memory)
-        allowed = _allowed(memory, count, report, filters)
-        scores = raw_scores(memory.columns, query, count)
-        found = best_groups(scores, self.matching.weights, groups.of[:count], allowed, top_k)
+        allowed = _allowed(memory, alive, report, filters)
+        scores = raw_scores(memory.columns, query, len(alive))
+        found = best_groups(scores, self.matching.weights, groups.of[: len(alive)], allowed, max(top_k, SHOWN))
         lexicons = (memory.columns.text, query.text[0]), (memory.columns.title, query.title[0])
         signals = signals_of(found, [lexicon.self_score(terms) for lexicon, terms in lexicons])
-        return self._matches(report, memory, groups, found, self.matching.confidence(signals))
+        rows, sure = found.row[:top_k].tolist(), self.matching.confidence(signals)
+        members = [memory.members(groups, alive, row) for row in rows]
+        return self._matches(report, memory, members, found, sure)
 
     def add(self, reports: Sequence[Report]) -> dict[str, str]:
-        """Takes reports in. One without a date keeps the date it had, or else is filed now.
+        """Takes reports in, all of them or none. One without a date keeps the date it had, or else is filed now.
 
         Returns:
             Id to ``added``, ``updated`` or ``unchanged``. Of several with one id the last counts.
@@ -101,9 +103,8 @@ class Index:
                 stored = self.store.reports([report.issue_id for report in reports])
             wanted = {report.issue_id: _dated(report, stored.get(report.issue_id)) for report in reports}
             fresh = {one: report for one, report in wanted.items() if stored.get(one) != report}
-            changed = list(fresh.values())
-            for start in range(0, len(changed), BATCH):
-                self._take_in(changed[start : start + BATCH])
+            if fresh:
+                self._take_in(list(fresh.values()))
         said = {one: "updated" if one in stored else "added" for one in fresh}
         return {one: said.get(one, "unchanged") for one in wanted}
 
@@ -141,7 +142,8 @@ class Index:
     def _take_in(self, reports: list[Report]) -> None:
         """Writes reports, and only then shows them to searches."""
         table = as_table(reports)
-        vectors = self.reader(table)
+        batches = [self.reader(table.iloc[start : start + BATCH]) for start in range(0, len(table), BATCH)]
+        vectors = np.concatenate(batches)
         with self._disk:
             try:
                 with self.store.change():
@@ -160,18 +162,19 @@ class Index:
         return numbers_of(table, self._together(table)[None], memory.vocabulary, memory.codes, learn=False)
 
     def _matches(
-        self, report: Report, memory: Memory, groups: Groups, found: Candidates, probability: np.ndarray
+        self, report: Report, memory: Memory, members: list[list[int]], found: Candidates, probability: np.ndarray
     ) -> list[Match]:
-        members = [[memory.ids[row] for row in memory.members(groups, row)] for row in found.row.tolist()]
-        best = [memory.ids[row] for row in found.row.tolist()]
+        named = [tuple(memory.ids[row] for row in rows) for rows in members]
+        best = [memory.ids[row] for row in found.row[: len(members)].tolist()]
         with self._disk:
-            stored = self.store.reports(sorted({*best, *(ids[0] for ids in members if ids)}))
-        there = [one in stored and bool(ids) and ids[0] in stored for one, ids in zip(best, members, strict=True)]
-        rows = np.flatnonzero(there).tolist()  # others were deleted since the search began
-        reasons = explain(report, [stored[best[row]] for row in rows], memory.rarity)
+            stored = self.store.reports(sorted({*best, *(ids[0] for ids in named)}))
+        # others were deleted since the search began
+        there = [place for place, ids in enumerate(named) if best[place] in stored and ids[0] in stored]
+        reasons = explain(report, [stored[best[place]] for place in there], memory.rarity)
+        sums, sure = found.score.tolist(), probability.tolist()
         return [
-            Match(stored[ids[0]], stored[best[row]], tuple(ids), float(found.score[row]), float(probability[row]), why)
-            for row, ids, why in zip(rows, (members[row] for row in rows), reasons, strict=True)
+            Match(stored[named[place][0]], stored[best[place]], named[place], sums[place], sure[place], why)
+            for place, why in zip(there, reasons, strict=True)
         ]
 
     def _refresh(self) -> None:
@@ -187,9 +190,10 @@ class Index:
         self._seen, self._memory = self.store.changes, Memory.of(self.store)
 
 
-def _allowed(memory: Memory, count: int, report: Report, filters: Filters) -> np.ndarray | None:
-    """The candidates among the first so many reports, ``(count,)`` bool; None for all."""
-    allowed, day = memory.alive[:count].copy(), memory.columns.day[:count]
+def _allowed(memory: Memory, alive: np.ndarray, report: Report, filters: Filters) -> np.ndarray | None:
+    """The candidates among the reports, ``(N,)`` bool; None for all."""
+    count = len(alive)
+    allowed, day = alive.copy(), memory.columns.day[:count]
     own = memory.row_of.get(report.issue_id)
     if own is not None and own < count:
         allowed[own] = False
@@ -205,4 +209,4 @@ def _dated(report: Report, before: Report | None) -> Report:
     """With a date: its own, that of the stored report it replaces, or now."""
     if report.created_at:
         return report
-    return replace(report, created_at=before.created_at if before and before.created_at else datetime.now(UTC))
+    return replace(report, created_at=before.created_at if before else datetime.now(UTC))

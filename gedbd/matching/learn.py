@@ -149,7 +149,7 @@ def recommend(probability: np.ndarray, right: np.ndarray, precision: float) -> f
     """
     values, place = np.unique(-probability, return_inverse=True)
     flagged, hits = np.cumsum(np.bincount(place)), np.cumsum(np.bincount(place, right))
-    good = np.flatnonzero((hits >= precision * flagged) & (flagged >= FEWEST_FLAGS))
+    good = np.flatnonzero((hits / flagged >= precision) & (flagged >= FEWEST_FLAGS))
     return float(-values[good[-1]]) if len(good) else None
 
 

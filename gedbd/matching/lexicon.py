@@ -6,6 +6,7 @@ found the moment it is added, and a replay of the tracker's history can leave ou
 """
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -25,16 +26,15 @@ class Lexicon:
     """Counts of terms by text. Texts are numbered 0..N-1 in the order in which they were added.
 
     Recent texts lie in a small part of their own, which is joined to the large one when it has ``TAIL`` of them or a
-    hundredth of all.
+    hundredth of all. While one thread adds, others may ask: they see all of an addition or nothing.
     """
 
     def __init__(self) -> None:
-        self._parts = [_Postings.of([], 0), _Postings.of([], 0)]
+        self._state = _State(np.empty(0, dtype=np.float32), _Postings.of([], 0), _Postings.of([], 0))
         self._tail: list[np.ndarray] = []
-        self.lengths = np.empty(0, dtype=np.float32)
 
     def __len__(self) -> int:
-        return len(self.lengths)
+        return len(self._state.lengths)
 
     def add(self, texts: Sequence[np.ndarray]) -> None:
         """Adds texts at the end.
@@ -42,13 +42,13 @@ class Lexicon:
         Args:
             texts: The numbers of their terms in order, each ``(L,)`` int32; the same term has the same number always.
         """
-        self.lengths = np.concatenate([self.lengths, np.array([len(text) for text in texts], dtype=np.float32)])
+        fresh = np.array([len(text) for text in texts], dtype=np.float32)
+        lengths = np.concatenate([self._state.lengths, fresh])
         self._tail += texts
-        start = len(self) - len(self._tail)
-        self._parts[1] = _Postings.of(self._tail, start)
-        if len(self._tail) >= max(TAIL, len(self) // 100):
-            self._parts = [self._parts[0].joined(self._parts[1]), _Postings.of([], len(self))]
-            self._tail = []
+        large, small = self._state.large, _Postings.of(self._tail, len(lengths) - len(self._tail))
+        if len(self._tail) >= max(TAIL, len(lengths) // 100):
+            large, small, self._tail = large.joined(small), _Postings.of([], len(lengths)), []
+        self._state = _State(lengths, large, small)
 
     def scores(self, terms: np.ndarray, before: int | None = None) -> np.ndarray:
         """BM25 of texts for a query.
@@ -62,12 +62,13 @@ class Lexicon:
         Returns:
             ``(before,)`` float32, 0 or above.
         """
-        lengths = self.lengths[:before]
+        state = self._state
+        lengths = state.lengths[:before]
         count = len(lengths)
         if not count or not len(terms):
             return np.zeros(count, dtype=np.float32)
         asked, times = np.unique(terms, return_counts=True)
-        found = [part.of_terms(asked, before) for part in self._parts]
+        found = [part.of_terms(asked, before) for part in (state.large, state.small)]
         frequency = sum(sizes for _, _, sizes in found)
         weight = times * np.log1p((count - frequency + 0.5) / (frequency + 0.5))
         norm = _norm(lengths)
@@ -78,18 +79,19 @@ class Lexicon:
 
     def self_score(self, terms: np.ndarray, before: int | None = None) -> float:
         """What a stored copy of the query itself would score: no text of its length scores more for its words."""
-        count = len(self) if before is None else before
+        state = self._state
+        lengths = state.lengths[:before]
+        count = len(lengths)
         if not count or not len(terms):
             return 0.0
         asked, times = np.unique(terms, return_counts=True)
-        frequency = self.frequency(asked, before)
-        lengths = self.lengths[:count]
+        frequency = state.frequency(asked, before)
         norm = K1 * (1 - B + B * len(terms) / max(float(lengths.mean()), 1e-9))
         return float((times * np.log1p((count - frequency + 0.5) / (frequency + 0.5)) * times / (times + norm)).sum())
 
     def frequency(self, terms: np.ndarray, before: int | None = None) -> np.ndarray:
         """How many of the texts hold each of some distinct terms, ``(T,) -> (T,)``."""
-        return np.asarray(sum(part.sizes(terms, before) for part in self._parts))
+        return self._state.frequency(terms, before)
 
 
 class _Postings:
@@ -144,6 +146,17 @@ class _Postings:
             ]
             ends = np.array(cut, dtype=np.int64)
         return starts, ends
+
+
+class _State(NamedTuple):
+    """Lengths of all texts, and where their terms are, in two parts; it is replaced, never changed."""
+
+    lengths: np.ndarray
+    large: _Postings
+    small: _Postings
+
+    def frequency(self, terms: np.ndarray, before: int | None) -> np.ndarray:
+        return np.asarray(self.large.sizes(terms, before) + self.small.sizes(terms, before))
 
 
 def _norm(lengths: np.ndarray) -> np.ndarray:

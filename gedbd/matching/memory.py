@@ -33,11 +33,16 @@ class Groups(NamedTuple):
 class Memory:
     """Ids, numbers and groups of all stored reports. Row i is the report that was read or added as number i.
 
-    Searches may run while reports are added: they see as many reports as ``len`` said when they began.
+    Searches may run while reports are added or forgotten: what they see is all of a change or nothing, if they take
+    ``alive`` first, for it is changed last, and only look at so many reports.
 
     Args:
         dim: Size of the vectors.
         vocabulary: Numbers of terms.
+
+    Attributes:
+        alive: ``(N,)`` bool: neither deleted nor replaced by a later row. It is replaced, never changed.
+        groups: Of N reports or more.
     """
 
     def __init__(self, dim: int, vocabulary: Vocabulary) -> None:
@@ -48,13 +53,14 @@ class Memory:
         self.groups = find_members([], {}, 0)
 
     def __len__(self) -> int:
-        return len(self.columns)
+        return len(self.alive)
 
     @classmethod
     def of(cls, store: Store) -> "Memory":
         """What a file holds."""
-        memory = cls(int(store.about()["dim"]), Vocabulary(store.terms()))
-        rows = list(store.numbers())
+        with store.moment():
+            memory = cls(int(store.about()["dim"]), Vocabulary(store.terms()))
+            rows, links = list(store.numbers()), store.links()
         if not rows:
             return memory
         ids, dates, product, component, vectors, text, title = zip(*rows, strict=True)
@@ -67,49 +73,46 @@ class Memory:
             memory.codes[1](table["component"], True),
             days_of(pd.Series(pd.to_datetime(list(dates), utc=True, format="ISO8601"))),
         )
-        memory.append(list(ids), numbers, store.links())
+        memory.append(list(ids), numbers, links)
         return memory
 
     def append(self, ids: list[str], numbers: Numbers, links: Links) -> None:
         """Adds reports at the end; those they replace are forgotten."""
-        for one in ids:
-            self.forget(one)
-        first = len(self.ids)
+        alive = np.concatenate([self.alive, np.ones(len(ids), dtype=bool)])
+        alive[[self.row_of[one] for one in ids if one in self.row_of]] = False
+        self.columns.add(numbers)
+        self.row_of |= {one: row for row, one in enumerate(ids, start=len(self.ids))}
         self.ids += ids
-        self.alive = np.concatenate([self.alive, np.ones(len(ids), dtype=bool)])
-        self.row_of |= {one: row for row, one in enumerate(ids, start=first)}
         self.regroup(links)
-        self.columns.add(numbers)  # last, for it is what tells a search how many there are
+        self.alive = alive
 
     def forget(self, issue_id: str) -> None:
         """Leaves a report out of searches; its words count in statistics until the index is opened anew."""
-        row = self.row_of.pop(issue_id, None)
-        if row is not None:
-            self.alive[row] = False
+        alive = self.alive.copy()
+        alive[self.row_of.pop(issue_id)] = False
+        self.alive = alive
 
     def regroup(self, links: Links) -> None:
         """Finds the duplicate groups; links to reports that are not there tie nothing."""
         self.groups = find_members(links, self.row_of, len(self.ids))
 
-    def members(self, groups: Groups, row: int) -> list[int]:
-        """The rows of a report's group that are there, the oldest first."""
+    def members(self, groups: Groups, alive: np.ndarray, row: int) -> list[int]:
+        """The rows of a report's group that are alive, the oldest first; without dates in the order of rows."""
         group = groups.of[row]
         rows = groups.order[groups.starts[group] : groups.starts[group + 1]]
-        rows = rows[self.alive[rows] & (rows < len(self))]
-        return list(rows[np.argsort(self.columns.day[rows], kind="stable")].tolist())
+        rows = rows[rows < len(alive)]
+        rows = rows[alive[rows]]
+        days = self.columns.day[rows]
+        return list((rows if np.isnan(days).any() else rows[np.argsort(days, kind="stable")]).tolist())
 
     def rarity(self, some: Sequence[str]) -> np.ndarray:
         """log(N / reports with the word); 0 for stop words, for words in over a fifth of them, and for unknown ones."""
         count = len(self)
         numbers = self.vocabulary([[word] for word in some], learn=False)
-        known = np.array([len(number) > 0 for number in numbers], dtype=bool)
-        weights = np.zeros(len(some))
-        if known.any():
-            asked, place = np.unique(np.concatenate(numbers), return_inverse=True)
-            frequency = self.columns.text.frequency(asked)[place]
-            rare = frequency <= max(COMMON * count, FEW)
-            weights[known] = np.where(rare, np.log((count + 1) / frequency.clip(1)), 0)
-        return weights
+        asked, place = np.unique(np.concatenate([np.empty(0, dtype=np.int32), *numbers]), return_inverse=True)
+        frequency = self.columns.text.frequency(asked)[place]
+        rare = (frequency > 0) & (frequency <= max(COMMON * count, FEW))
+        return np.where(rare, np.log((count + 1) / frequency.clip(1)), 0)
 
 
 def find_members(links: Links, row_of: dict[str, int], count: int) -> Groups:

@@ -19,7 +19,7 @@ MOST_AT_ONCE = 16
 
 
 class ReportReader:
-    """Vectors of reports.
+    """Vectors of reports. Several threads may call it: neither tokenizers nor engines bear two at a time, so they wait.
 
     Args:
         encoder: Encoder with the weights to use as they stand.
@@ -41,9 +41,14 @@ class ReportReader:
     ) -> None:
         self.encoder, self.tokenizer, self.max_tokens = encoder, tokenizer, max_tokens
         self.text, self.reader, self.projected = text, reader, projected
+        self._turn = threading.Lock()
 
     def __call__(self, reports: pd.DataFrame) -> np.ndarray:
         """``(B, D)`` unit rows of B rows of a corpus; B is small, for all are read at once."""
+        with self._turn:
+            return self._read(reports)
+
+    def _read(self, reports: pd.DataFrame) -> np.ndarray:
         texts = self.text(reports, self.tokenizer, self.max_tokens)
         tokens = tokenize(texts, self.tokenizer, self.max_tokens)
         (vectors,) = self.reader.read([tokens.batch(np.arange(len(texts)))])

@@ -7,10 +7,9 @@ import pandas as pd
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from gedbd.matching.columns import Columns, Numbers
-from gedbd.matching.confidence import SIGNALS, signals_of
+from gedbd.matching.confidence import SHOWN, SIGNALS, signals_of
 from gedbd.matching.scoring import best_groups, raw_scores
 
-SHOWN = 5
 ENOUGH = 20
 
 

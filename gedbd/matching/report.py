@@ -1,6 +1,7 @@
 """A report on its own, as it comes in from a form, a webhook or a row of a corpus, and what search answers."""
 
 import hashlib
+import json
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -11,11 +12,14 @@ from gedbd.data.corpus import FIELDS
 
 LONGEST_TITLE = 1_000
 LONGEST_TEXT = 200_000
+MOST_GROUPS = 50
 
 
 @dataclass(frozen=True)
 class Report:
     """One report; the fields are those of a corpus, empty where the tracker gives none.
+
+    Halves of characters (lone surrogates), which JSON can bring and no file can hold, become question marks.
 
     Attributes:
         issue_id: Its id in the tracker; empty if it has none yet, because somebody is still writing it.
@@ -35,12 +39,17 @@ class Report:
     resolution: str = ""
     attachments: str = ""
 
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            if isinstance(value, str) and not value.isascii():
+                object.__setattr__(self, name, whole_characters(value))
+
     @property
     def content_hash(self) -> str:
         """A hash of all its fields, by which a changed report is told from one that is stored already."""
         filed = self.created_at.isoformat() if self.created_at else ""
-        text = "\x1f".join(filed if name == "created_at" else getattr(self, name) for name in FIELDS)
-        return hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=16).hexdigest()
+        text = json.dumps([filed if name == "created_at" else getattr(self, name) for name in FIELDS])
+        return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 
 @dataclass(frozen=True)
@@ -107,6 +116,17 @@ def check_report(report: Report) -> None:
             raise ValueError(f"the {name} has {len(text):,} characters, the most are {most:,}: shorten it")
 
 
+def check_top_k(top_k: object) -> None:
+    """Raises ValueError if so many groups cannot be asked for."""
+    if not isinstance(top_k, int) or not 1 <= top_k <= MOST_GROUPS:
+        raise ValueError(f"top_k={top_k} must be a whole number between 1 and {MOST_GROUPS}")
+
+
+def whole_characters(text: str) -> str:
+    """A text with question marks for lone surrogates."""
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
 def read_moment(text: str | None, name: str) -> datetime | None:
     """A date such as 2024-01-31, or a moment, in UTC where it names no zone; None for none.
 
@@ -116,7 +136,7 @@ def read_moment(text: str | None, name: str) -> datetime | None:
     if text is None:
         return None
     moment = pd.to_datetime(str(text), utc=True, errors="coerce", format="ISO8601")
-    if pd.isna(moment):
+    if pd.isna(moment) or not str(text)[0].isdigit():  # pandas takes "now" and "today" for dates
         raise ValueError(f"{name}={text} is no date: expected is 2024-01-31 or 2024-01-31T09:30:00+01:00")
     filed: datetime = moment.to_pydatetime()
     return filed

@@ -70,9 +70,12 @@ class Store:
         self.path = path
         try:
             self._connection = sqlite3.connect(path, timeout=60, check_same_thread=False, isolation_level=None)
+            (version,) = self._connection.execute("PRAGMA user_version").fetchone()
+            (tables,) = self._connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+            if version == 0 and tables:
+                raise sqlite3.DatabaseError("it holds other tables")
             self._connection.execute("PRAGMA journal_mode=WAL")
             self._connection.execute("PRAGMA synchronous=FULL")
-            (version,) = self._connection.execute("PRAGMA user_version").fetchone()
         except sqlite3.DatabaseError as error:
             raise ValueError(f"{path} is no index ({error}): build one with python -m gedbd.index") from error
         if version not in (0, FORMAT):
@@ -93,10 +96,23 @@ class Store:
                     self._connection.execute(statement)
                 self._connection.execute(f"PRAGMA user_version={FORMAT}")
             yield
+            self._connection.execute("COMMIT")
         except BaseException:
-            self._connection.execute("ROLLBACK")
+            if self._connection.in_transaction:  # SQLite has ended it itself where the disk is full
+                self._connection.execute("ROLLBACK")
             raise
-        self._connection.execute("COMMIT")
+
+    @contextmanager
+    def moment(self) -> Iterator[None]:
+        """All that is read within is of one moment, whatever others write meanwhile."""
+        if self._connection.in_transaction:
+            yield
+            return
+        self._connection.execute("BEGIN")
+        try:
+            yield
+        finally:
+            self._connection.execute("ROLLBACK")
 
     @property
     def changes(self) -> int:
@@ -140,10 +156,12 @@ class Store:
         self._connection.executemany("INSERT INTO terms VALUES (?, ?)", enumerate(terms, start=first))
 
     def add(self, reports: Iterable[Stored]) -> None:
-        """Adds reports at the end; one of the same id is replaced."""
-        marks = ", ".join("?" * (len(FIELDS) + 4))
+        """Adds reports at the end; one of the same id is replaced where it stands, as rows tell age without dates."""
+        names = (*FIELDS, "content", "vector", "text", "heading")
+        update = ", ".join(f"{name} = excluded.{name}" for name in names)
         self._connection.executemany(
-            f"INSERT OR REPLACE INTO reports ({COLUMNS}, content, vector, text, heading) VALUES ({marks})",
+            f"INSERT INTO reports ({', '.join(names)}) VALUES ({', '.join('?' * len(names))})"
+            f" ON CONFLICT (issue_id) DO UPDATE SET {update}",
             ((*_values(one.report), one.report.content_hash, *(part.tobytes() for part in one[1:])) for one in reports),
         )
 

@@ -54,6 +54,10 @@ class _Sentences:
                 if word in weights:
                     self.places.setdefault(word, []).append(place)
 
+    def is_long(self, place: int) -> bool:
+        """Whether a sentence is more than a heading or a list mark."""
+        return len(self.text[place]) >= FEWEST_LETTERS
+
     def shared(self, theirs: "_Sentences") -> tuple[str, ...]:
         """The rarest words of both."""
         common = self.places.keys() & theirs.places.keys()
@@ -63,7 +67,7 @@ class _Sentences:
         """Pairs of sentences with the highest weighted Dice coefficient, each sentence once."""
         overlap: dict[tuple[int, int], float] = {}
         for word in sorted(self.places.keys() & theirs.places.keys()):
-            for pair in product(self.places[word], theirs.places[word]):
+            for pair in product(filter(self.is_long, self.places[word]), filter(theirs.is_long, theirs.places[word])):
                 overlap[pair] = overlap.get(pair, 0.0) + self.weights[word]
         alike = {pair: 2 * both / (self.sums[pair[0]] + theirs.sums[pair[1]]) for pair, both in overlap.items()}
         found: list[tuple[str, str, float]] = []
@@ -81,5 +85,4 @@ def _taken_apart(report: Report) -> dict[str, set[str]]:
     """The title, and the sentences and lines at the beginning of the description, each with its words."""
     body = SENTENCE.split(report.description[:CHARACTERS])
     parts = [part.strip() for part in (report.title, *body)]
-    long_enough = [part for part in parts if len(part) >= FEWEST_LETTERS][:SENTENCES]
-    return {part: set(WORD.findall(part.lower())) for part in long_enough}
+    return {part: set(WORD.findall(part.lower())) for part in [part for part in parts if part][:SENTENCES]}

@@ -2,10 +2,17 @@ import math
 
 import numpy as np
 import pytest
-from scipy.stats import wilcoxon
+from scipy.stats import bootstrap, wilcoxon
 from sklearn.metrics import f1_score
 
-from gedbd.evaluation.significance import compare_f1, compare_means, f1_interval, mean_interval, signed_rank
+from gedbd.evaluation.significance import (
+    compare_f1,
+    compare_means,
+    f1_interval,
+    mean_interval,
+    ratio_intervals,
+    signed_rank,
+)
 
 
 def resampled(generator: np.random.Generator, cluster: np.ndarray, statistic, times: int = 1500) -> tuple[float, float]:
@@ -197,3 +204,35 @@ def test_the_same_numbers_every_time():
     once = compare_f1(first, second, labels, cluster), mean_interval(first * 1.0, cluster)
     np.random.seed(2)  # noqa: NPY002
     assert (compare_f1(first, second, labels, cluster), mean_interval(first * 1.0, cluster)) == once
+
+
+def test_intervals_of_ratios_are_those_of_a_plain_loop():
+    generator = np.random.default_rng(0)
+    cluster = generator.integers(0, 40, size=150)
+    chance = generator.random(40)[cluster]
+    below = generator.random((150, 3)) < [1.0, 0.6, 0.3]
+    above = below & (generator.random((150, 3)) < chance[:, None])
+    low, high = ratio_intervals(above, below, cluster)
+    for place in range(3):
+        rows = np.flatnonzero(below[:, place])  # only groups that have a unit of this ratio are drawn
+        plain = resampled(
+            generator, cluster[rows], lambda some, place=place, rows=rows: above[rows[some], place].mean()
+        )
+        assert (low[place], high[place]) == pytest.approx(plain, abs=0.04)
+
+
+def test_intervals_of_ratios_are_scipys():
+    generator = np.random.default_rng(1)
+    above = generator.random((60, 1)) < 0.3
+    low, high = ratio_intervals(above, np.ones_like(above), np.arange(60))
+    expected = bootstrap((above[:, 0].astype(float),), np.mean, method="percentile", rng=generator).confidence_interval
+    assert (low[0], high[0]) == pytest.approx((expected.low, expected.high), abs=0.02)
+    whole = ratio_intervals(above, np.ones_like(above), np.arange(60) // 2)
+    assert (whole[0][0], whole[1][0]) == mean_interval(above[:, 0].astype(float), np.arange(60) // 2)
+
+
+def test_intervals_of_ratios_by_hand():
+    above, below = np.array([[1, 0, 0], [0, 0, 0]]), np.array([[1, 0, 1], [1, 0, 0]])
+    low, high = ratio_intervals(above, below, np.array([4, 9]))
+    assert (low[0], high[0]) == (0, 1)
+    assert np.isnan([low[1:], high[1:]]).all()  # no unit, and units of one group

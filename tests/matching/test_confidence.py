@@ -1,0 +1,179 @@
+"""Probabilities, held against scikit-learn and numbers worked out by hand."""
+
+import json
+
+import numpy as np
+import pytest
+from sklearn.isotonic import IsotonicRegression
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from gedbd.matching.confidence import (
+    SHOWN,
+    SIGNALS,
+    Confidence,
+    calibrate,
+    calibration_error,
+    learn_confidence,
+    signals_of,
+)
+from gedbd.matching.learn import FEWEST_FLAGS, Matching, evenly, recommend
+from gedbd.matching.scoring import FEATURES, Candidates
+
+
+def test_calibration_by_hand():
+    # levels of the regression: 0 (two), 1/2 (two), 1 (one); 2 of 5 are right, which counts as one candidate more
+    knots, probabilities = calibrate(np.array([1.0, 2.0, 3.0, 4.0, 5.0]), np.array([False, False, True, False, True]))
+    assert knots.tolist() == [1.5, 3.5, 5.0]
+    assert probabilities == pytest.approx([0.4 / 3, 1.4 / 3, 1.4 / 2])
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_calibration_is_isotonic_regression_drawn_to_the_mean(seed):
+    generator = np.random.default_rng(seed)
+    verdicts = generator.normal(size=300).round(1 if seed % 2 else 6)  # ties too
+    right = generator.random(300) < 1 / (1 + np.exp(-2 * verdicts))
+    knots, probabilities = calibrate(verdicts, right)
+    level = IsotonicRegression().fit(verdicts, right).predict(verdicts)
+    sizes = np.array([np.isclose(level, one).sum() for one in np.unique(level.round(9))])
+    assert len(knots) == len(sizes)
+    assert (np.diff(knots) > 0).all()
+    assert (np.diff(probabilities) >= 0).all()
+    drawn = (np.unique(level.round(9)) * sizes + right.mean()) / (sizes + 1)
+    assert probabilities == pytest.approx(np.maximum.accumulate(drawn), abs=1e-6)
+    assert 0 < probabilities[0] <= probabilities[-1] < 1
+
+
+def test_probabilities_between_knots_are_interpolated():
+    confidence = Confidence(np.array([1.0, 2.0]), 0.5, np.array([0.0, 2.0]), np.array([0.2, 0.6]))
+    signals = np.array([[0.5, 0.0], [0.5, 0.25], [-9.0, 0.0], [0.0, 9.0]])
+    assert confidence(signals) == pytest.approx([0.4, 0.5, 0.2, 0.6])
+    alone = Confidence(np.array([1.0]), 0.0, np.array([3.0]), np.array([0.3]))
+    assert alone(np.array([[-1.0], [9.0]])).tolist() == [0.3, 0.3]
+
+
+def some(seed, count=400):
+    generator = np.random.default_rng(seed)
+    signals = generator.normal(size=(count, 3)) * [1, 10, 0.1] + [0, 5, 0]
+    return signals, generator.random(count) < 1 / (1 + np.exp(-(signals[:, 0] + 0.1 * signals[:, 1])))
+
+
+def test_verdicts_are_those_of_a_logistic_regression():
+    train, val = some(0), some(1)
+    confidence = learn_confidence(train, val)
+    model = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000)).fit(*train)
+    mine = val[0] @ confidence.weights + confidence.bias
+    assert mine == pytest.approx(model.decision_function(val[0]), abs=1e-8)
+    knots, probabilities = calibrate(mine, val[1])
+    assert confidence(val[0]) == pytest.approx(np.interp(mine, knots, probabilities))
+    assert calibration_error(confidence(val[0]), val[1]) < 0.05
+
+
+@pytest.mark.parametrize(("place", "part"), [(0, "training"), (1, "validation")])
+@pytest.mark.parametrize(("all_right", "which"), [(True, "wrong"), (False, "right")])
+def test_nothing_to_tell_apart_is_an_error(place, part, all_right, which):
+    parts = [some(0), some(1)]
+    parts[place] = parts[place][0], np.full(400, all_right)
+    with pytest.raises(ValueError, match=f"no candidate of the {part} part is {which}"):
+        learn_confidence(*parts)
+
+
+def test_no_candidate_at_all_is_an_error_too():
+    with pytest.raises(ValueError, match="no candidate of the validation part is right"):
+        learn_confidence(some(0), (np.empty((0, 3)), np.empty(0, dtype=bool)))
+
+
+def test_calibration_error_by_hand():
+    probability = np.array([0.05, 0.15, 0.18, 0.95, 1.0])
+    right = np.array([False, True, False, True, False])
+    # bins: |.05 - 0| + |.33 - 1| + |1.95 - 1| = 1.67, over 5
+    assert calibration_error(probability, right) == pytest.approx(1.67 / 5)
+    assert calibration_error(np.empty(0), np.empty(0, dtype=bool)) == 0
+    assert calibration_error(np.ones(3), np.ones(3, dtype=bool)) == 0
+
+
+def test_what_was_learnt_survives_json():
+    matching = Matching({"dense": 1.25, "recency": -0.5}, learn_confidence(some(0), some(1)), 0.1 + 0.2, 0.7)
+    again = Matching.from_json(matching.as_json())
+    assert (again.weights, again.threshold, again.precision) == (matching.weights, 0.1 + 0.2, 0.7)
+    signals = some(2)[0]
+    assert (again.confidence(signals) == matching.confidence(signals)).all()
+    assert again.as_json() == matching.as_json()
+    plain = matching.confidence.as_dict()
+    assert Confidence.from_dict(json.loads(json.dumps(plain))).as_dict() == plain
+    assert Matching.from_json(Matching({}, matching.confidence, None, 0.7).as_json()).threshold is None
+
+
+def found(*scores):
+    features = np.tile(np.arange(1.0, 7.0, dtype=np.float32), (len(scores), 1))
+    return Candidates(np.arange(len(scores)), np.array(scores, dtype=np.float32), features)
+
+
+def test_signals_by_hand():
+    signals = signals_of(found(5.0, 3.0, 2.0), [8.0, 0.0])
+    assert signals.shape == (3, len(SIGNALS))
+    assert signals[:, 0].tolist() == [5, 3, 2]
+    assert signals[:, 1].tolist() == [2, -2, -3]  # ahead of the next; the others of the first
+    assert signals[:, 2].tolist() == [3, 1, 0]
+    assert signals[0, 3:9].tolist() == [1, 2, 3, 4, 5, 6]
+    assert signals[0, 9:] == pytest.approx([4 / 8, 9 / 1e-6, np.log(9), 0])
+    assert SIGNALS[3:9] == FEATURES
+
+
+def test_one_candidate_is_ahead_of_nobody():
+    assert signals_of(found(5.0), [1.0, 1.0])[0, :3].tolist() == [5, 0, 0]
+    assert signals_of(found(), [1.0, 1.0]).shape == (0, len(SIGNALS))
+
+
+def test_signals_do_not_depend_on_how_many_are_shown():
+    scores = [9.0, 7.0, 6.0, 4.0, 3.0, 1.0, 0.0]
+    few, many = signals_of(found(*scores[:SHOWN]), [2.0, 2.0]), signals_of(found(*scores), [2.0, 2.0])
+    np.testing.assert_array_equal(many[:SHOWN], few)
+    assert many[-1, 2] == -3
+
+
+def flags(*runs):
+    """Probabilities and verdicts, from runs of (probability, right, wrong)."""
+    probability = np.concatenate([np.full(right + wrong, value) for value, right, wrong in runs])
+    return probability, np.concatenate([np.arange(right + wrong) < right for _, right, wrong in runs])
+
+
+@pytest.mark.parametrize(
+    ("runs", "precision", "threshold"),
+    [
+        ([(0.9, 10, 0), (0.5, 4, 6), (0.1, 0, 50)], 0.7, 0.5),  # 14 of 20
+        ([(0.9, 10, 0), (0.5, 4, 6), (0.1, 0, 50)], 0.71, 0.9),
+        ([(0.9, 9, 0), (0.5, 2, 9)], 0.9, None),  # nine are too few
+        ([(0.9, 3, 7), (0.5, 90, 10)], 0.8, 0.5),  # the lowest that reaches it, whatever comes before
+        ([(0.9, 11, 9)], 0.55, 0.9),  # 11 of 20 are .55, though .55 * 20 is more than 11 in binary
+        ([(0.9, 0, 30)], 0.1, None),
+        ([(0.4, 12, 0), (0.3, 8, 0)], 1.0, 0.3),
+        ([], 0.5, None),
+    ],
+)
+def test_recommended_thresholds_by_hand(runs, precision, threshold):
+    probability, right = flags(*runs) if runs else (np.empty(0), np.empty(0, dtype=bool))
+    assert recommend(probability, right, precision) == threshold
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_recommended_thresholds_by_trying_all(seed):
+    generator = np.random.default_rng(seed)
+    probability = generator.random(150).round(2)
+    right = generator.random(150) < probability
+    good = [
+        value
+        for value in np.unique(probability)
+        if (probability >= value).sum() >= FEWEST_FLAGS and right[probability >= value].mean() >= 0.8
+    ]
+    assert recommend(probability, right, 0.8) == (good[0] if good else None)
+
+
+def test_rows_are_taken_evenly():
+    assert evenly(np.arange(5), 5).tolist() == [0, 1, 2, 3, 4]
+    assert evenly(np.array([3, 4, 7, 9, 11, 20]), 3).tolist() == [3, 7, 20]
+    assert evenly(np.arange(10), 1).tolist() == [0]
+    chosen = evenly(np.arange(1000), 300)
+    assert len(np.unique(chosen)) == 300
+    assert np.diff(chosen).max() <= 4
