@@ -181,7 +181,8 @@ def row_at(test, threshold):
 def test_the_summary_says_what_was_found():
     test, val = found(ROWS), found(ROWS[:4])
     start = (
-        "Only 3 duplicates to choose by: take no number at its word. 6 reports were replayed in the order in which they came, 4 of them duplicates of an earlier one;"
+        "Only 3 duplicates to choose by: take no number at its word."
+        " 6 reports were replayed in the order in which they came, 4 of them duplicates of an earlier one;"
         " the best match was right for 3 of these."
     )
     assert summary(val, test, None, matching(None)) == (
