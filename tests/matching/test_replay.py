@@ -13,7 +13,24 @@ from gedbd.matching.replay import replay
 from gedbd.matching.scoring import FEATURES
 
 WEIGHTS = dict(zip(FEATURES, (1.0, 1.0, 0.5, 0.3, 0.2, 0.1), strict=True))
-WORDS = np.array("crash paste picture mail lost folder slow start menu print sync calendar error login".split())
+WORDS = np.array(
+    [
+        "crash",
+        "paste",
+        "picture",
+        "mail",
+        "lost",
+        "folder",
+        "slow",
+        "start",
+        "menu",
+        "print",
+        "sync",
+        "calendar",
+        "error",
+        "login",
+    ]
+)
 
 
 def some_reports(seed, count):

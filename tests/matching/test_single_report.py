@@ -19,7 +19,7 @@ from gedbd.matching.report import (
 )
 
 FULL = Report(
-    "a title", "what\nhappened", "12", datetime(2024, 2, 29, 23, 59, 1, 5, UTC), *"product component version".split(),
+    "a title", "what\nhappened", "12", datetime(2024, 2, 29, 23, 59, 1, 5, UTC), *["product", "component", "version"],
     os="linux", priority="P1", status="NEW", resolution="", attachments="a.png;b.png",
 )  # fmt: skip
 
