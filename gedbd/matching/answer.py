@@ -4,6 +4,7 @@ import json
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, fields
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -64,26 +65,29 @@ def report_of(plain: Any) -> Report:
 
 
 def as_json(report: Report, matches: Sequence[Match], threshold: float | None) -> str:
-    """One line for programs: ``query``, ``threshold`` and ``matches``."""
+    """One line for programs, of ASCII only: ``query``, ``threshold`` and ``matches``."""
     answer = {"query": asdict(report), "threshold": threshold, "matches": [asdict(match) for match in matches]}
-    return json.dumps(answer, default=str, ensure_ascii=False)
+    return json.dumps(answer, default=datetime.isoformat)
 
 
 def print_matches(console: Console, report: Report, matches: Sequence[Match], threshold: float | None) -> None:
     """A table for people."""
-    table = Table(
-        title=Text(report.title[:100] or report.issue_id, "table.title"), box=SIMPLE_HEAD, title_justify="left"
-    )
+    table = Table(title=_printable(report.title[:100] or report.issue_id), box=SIMPLE_HEAD, title_justify="left")
     for name in ("probability", "report", "why"):
         table.add_column(name, overflow="fold")
     for match in matches:
-        table.add_row(f"{match.probability:.0%}", Text(_what(match)), Text(_why(match)))
+        table.add_row(f"{match.probability:.0%}", _printable(_what(match)), _printable(_why(match)))
     console.print(table if matches else "no candidate: nothing is stored that the filters leave", highlight=False)
     sure = threshold is not None and any(match.probability >= threshold for match in matches)
     if threshold is None:
         console.print("the backtest found no threshold from which to suggest unasked: judge for yourself")
     elif sure:
         console.print(f"sure enough to suggest unasked (from {threshold:.0%} on)", highlight=False)
+
+
+def _printable(text: str) -> Text:
+    """As it stands, but for what would steer the terminal; no markup, no smileys."""
+    return Text("".join(letter if letter.isprintable() or letter == "\n" else "\ufffd" for letter in text))
 
 
 def _what(match: Match) -> str:
@@ -119,5 +123,5 @@ def _of_lines(lines: Iterable[str], source: str) -> Iterator[Report]:
         if line.strip():
             try:
                 yield report_of(json.loads(line))
-            except ValueError as error:  # json.JSONDecodeError is one
+            except (ValueError, RecursionError) as error:  # json.JSONDecodeError is a ValueError
                 raise ValueError(f"{source}, line {number}: {error}") from error

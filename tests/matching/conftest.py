@@ -1,39 +1,11 @@
-from datetime import UTC, datetime, timedelta
-from pathlib import Path
-
 import numpy as np
-import pandas as pd
 import pytest
+from small_tracker import as_corpus, fill, open_folder, some_report
 
-from gedbd.data.corpus import FIELDS, Corpus
 from gedbd.data.text import title_description
-from gedbd.matching.confidence import SIGNALS, Confidence
-from gedbd.matching.index import Index
-from gedbd.matching.learn import Matching
 from gedbd.matching.reading import ReportReader
-from gedbd.matching.report import Report
-from gedbd.matching.store import FILE, Store
-from gedbd.matching.sync import Model, synchronise
 from gedbd.models.encoder import load_tiny_encoder
 from gedbd.models.engine import Torch
-
-NOUNS = ["crash", "picture", "paste", "mail", "folder", "filter", "printer", "calendar", "login", "menu"]
-PLACES = ["toolbar", "inbox", "window", "sidebar", "editor", "archive", "address", "dialog"]
-WEIGHTS = {"dense": 1.0, "bm25": 1.0, "bm25_title": 0.5, "component": 0.3, "product": 0.2, "recency": 0.1}
-CONFIDENCE = Confidence(np.eye(1, len(SIGNALS))[0], 0.0, np.array([-10.0, 10.0]), np.array([0.01, 0.99]))
-MATCHING = Matching(WEIGHTS, CONFIDENCE, 0.7, 0.8)
-
-
-def some_report(number: int, **values) -> Report:
-    """A report with an id and a day of its own; its text is that of one in eighty."""
-    noun, place = NOUNS[number % 10], PLACES[number // 10 % 8]
-    text = {
-        "title": f"{noun} in the {place}",
-        "description": f"The {noun} is lost when I open the {place}. Word{number}.",
-    }
-    filed = datetime(2024, 1, 1, tzinfo=UTC) + timedelta(days=number)
-    made = {"issue_id": str(number), "created_at": filed, "component": ["ui", "net", ""][number % 3]}
-    return Report(**(text | made | values))
 
 
 @pytest.fixture(scope="session")
@@ -44,34 +16,6 @@ def reader() -> ReportReader:
     )
     encoder.eval()
     return ReportReader(encoder, tokenizer, 32, title_description, Torch().prepare(encoder), projected=False)
-
-
-def as_corpus(reports: list[Report], group=None) -> Corpus:
-    """Reports in filing order as a corpus."""
-    table = pd.DataFrame([[getattr(one, name) for name in FIELDS] for one in reports], columns=list(FIELDS))
-    table["created_at"] = pd.to_datetime(table["created_at"], utc=True)
-    return Corpus("small", table, np.arange(len(reports)) if group is None else np.asarray(group))
-
-
-def model(key: str = "first") -> Model:
-    return Model({"model": key, "name": "small", "matching": MATCHING.as_json()}, b"")
-
-
-def fill(folder: Path, corpus: Corpus, reader, key: str = "first"):
-    """Brings the index in a folder to the state of a corpus."""
-    store = Store(folder / FILE)
-    try:
-        return synchronise(store, corpus, model(key), lambda rows: read_rows(reader, rows))
-    finally:
-        store.close()
-
-
-def read_rows(reader, rows: pd.DataFrame) -> np.ndarray:
-    return np.concatenate([reader(rows.iloc[[row]]) for row in range(len(rows))])
-
-
-def open_folder(folder: Path, reader) -> Index:
-    return Index(folder, Store(folder / FILE), reader, MATCHING)
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import signal
 
 import numpy as np
 import pytest
-from conftest import as_corpus, fill, model, open_folder, some_report
+from small_tracker import as_corpus, fill, model, open_folder, some_report
 
 from gedbd.matching.report import Report
 from gedbd.matching.store import FILE, Store

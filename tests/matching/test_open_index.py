@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import numpy as np
 import pytest
-from conftest import MATCHING, WEIGHTS, as_corpus, fill, open_folder, some_report
+from small_tracker import MATCHING, WEIGHTS, as_corpus, fill, open_folder, some_report
 
 from gedbd.matching.columns import Codes, Columns, Vocabulary
 from gedbd.matching.confidence import SIGNALS
@@ -398,12 +398,12 @@ def test_what_is_no_index(tmp_path):
     file.write_text("id,title\n" * 200)
     with pytest.raises(ValueError, match=r"index.sqlite is no index \(file is not a database\): build one with"):
         Store(file)
-    with pytest.raises(ValueError, match=r"nowhere/index.sqlite is no index"):
+    with pytest.raises(ValueError, match=r"nowhere/index\.sqlite is no index"):
         Store(tmp_path / "nowhere" / FILE)
     file.unlink()
     with sqlite3.connect(file) as other:
         other.execute("CREATE TABLE vectors (key BLOB)")
-    with pytest.raises(ValueError, match=r"is no index .it holds other tables.: build one"):
+    with pytest.raises(ValueError, match=r"is no index \(it holds other tables\): build one"):
         Store(file)
 
 

@@ -1,0 +1,84 @@
+"""The door that measures suggestions on a tracker's history."""
+
+import sys
+
+import pandas as pd
+import pytest
+
+import gedbd.backtest
+from gedbd.matching.learn import Matching
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch):
+    """Runs the door in a folder of its own."""
+    monkeypatch.setenv("GEDBD_CACHE", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+
+    def through(*options):
+        monkeypatch.setattr(sys, "argv", ["gedbd", *options, "hydra.run.dir=out"])
+        gedbd.backtest.main()
+        return tmp_path / "out"
+
+    return through
+
+
+def test_a_backtest_leaves_tables_and_a_page(run, capsys):
+    folder = run("dataset=demo", "encoder=tiny", "precision=0.3")
+    matching = Matching.from_json((folder / "matching.json").read_text())
+    assert matching.precision == 0.3
+    replayed = pd.read_parquet(folder / "matches.parquet")
+    assert (replayed["candidate"] < replayed["query"]).all()
+    assert replayed.groupby("part")["query"].nunique().to_dict() == {"train": 254, "val": 85, "test": 85}
+    promises, thresholds = (pd.read_csv(folder / f"{name}.csv") for name in ("promises", "thresholds"))
+    assert promises["wanted"].tolist() == [0.5, 0.6, 0.7, 0.8, 0.9]
+    best = replayed[(replayed["part"] == "test") & (replayed["place"] == 1)]
+    assert thresholds["suggestions"].max() <= len(best) == 85
+    assert thresholds["suggestions"].is_monotonic_decreasing
+    assert thresholds["right"].max() <= best["right"].sum()
+    for name in ("reliability", "magnets", "wrong"):
+        assert (
+            f"title{' of report' if name == 'wrong' else ''}" in pd.read_csv(folder / f"{name}.csv") or name[0] == "r"
+        )
+    page = (folder / "report.html").read_text()
+    assert all(title in page for title in ("Is the promise kept?", "Reports that match everything", "surest wrong"))
+    told = capsys.readouterr().out
+    assert "85 reports were replayed in the order in which they came, 39 of them" in " ".join(told.split())
+    assert "calibration error on test: 0." in told
+    assert (folder / "config.yaml").is_file()
+
+
+@pytest.mark.no_cover
+def test_a_second_backtest_is_the_first(run):
+    names = ("matching.json", "matches.parquet", "thresholds.csv", "promises.csv", "wrong.csv")
+    first, second = (
+        [(folder / name).read_bytes() for name in names]
+        for folder in (run("dataset=demo", "encoder=tiny", "most=60") for _ in range(2))
+    )
+    assert first == second
+
+
+def test_fewer_reports_are_replayed_on_request(run):
+    replayed = pd.read_parquet(run("dataset=demo", "encoder=tiny", "most=50") / "matches.parquet")
+    assert replayed.groupby("part")["query"].nunique().max() == 50
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ([], r"which tracker\? dataset=csv dataset.path=bugs.csv, or dataset=demo"),
+        (["dataset=demo", "split=group"], "a backtest replays history in the order of time: split=time"),
+        (["dataset=demo", "precision=0"], "precision=0 must be a number above 0 and at most 1"),
+        (["dataset=demo", "precision=1.5"], "precision=1.5 must be a number above 0 and at most 1"),
+        (["dataset=demo", "precision=high"], "precision=high must be a number"),
+        (["dataset=demo", "most=0"], "most=0 must be a whole number, 1 or more"),
+        (["dataset=demo", "most=2.5"], "most=2.5 must be a whole number"),
+        (["dataset=demo", "run=nowhere"], "nowhere is not the folder of a run"),
+        (["dataset=csv", "dataset.path=nowhere.csv"], "nowhere.csv: no such file"),
+        (["dataset=demo", "split.test_from=0.999"], "part test of demo has no duplicate pair"),
+        (["dataset=demo", "most=1"], "no candidate of the training part is right"),
+    ],
+)
+def test_mistakes_are_told_in_one_line(run, options, message):
+    with pytest.raises(SystemExit, match=message):
+        run(*options, "encoder=tiny")

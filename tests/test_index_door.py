@@ -1,0 +1,214 @@
+"""The doors that store a tracker and search it, one after the other, as a user runs them."""
+
+import shutil
+import sys
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import gedbd.backtest
+import gedbd.index
+import gedbd.train
+from gedbd.matching.report import Report, as_table
+from gedbd.matching.store import FILE, Store
+from gedbd.triage import open_index
+
+DEMO = Path(gedbd.train.__file__).parent / "data" / "demo.csv"
+FIELDS = ["text=fields", "encoder.max_tokens=128", "text.cleaning.boilerplate=mark", "text.cleaning.urls=mark"]
+DATES = "Created_time"
+
+
+def through(patch, door, *options):
+    patch.setattr(sys, "argv", ["gedbd", *options])
+    door.main()
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory):
+    """A folder with a backtest, and a way of running a door there."""
+    folder = tmp_path_factory.mktemp("index")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("GEDBD_CACHE", str(folder / "cache"))
+        patch.chdir(folder)
+        through(patch, gedbd.backtest, "dataset=demo", "encoder=tiny", "most=60", "hydra.run.dir=tested")
+        yield folder, partial(through, patch)
+
+
+@pytest.fixture
+def update(home, capsys):
+    """Runs the door of the index and gives what it says of the changes."""
+
+    def run(*options):
+        capsys.readouterr()
+        home[1](gedbd.index, *options)
+        return capsys.readouterr().out.splitlines()[-1].split(", in ")[0]
+
+    return run
+
+
+def demo(folder, name="bugs.csv", **changes):
+    """The demo corpus as a file, some of its cells changed: id to (column, value), or to None for a report left out."""
+    table = pd.read_csv(DEMO, dtype=str, keep_default_na=False).set_index("Issue_id", drop=False)
+    for one, change in changes.items():
+        one = one.strip("_")
+        if change is None:
+            table = table.drop(index=one)
+        else:
+            table.loc[one, change[0]] = change[1]
+    table.to_csv(folder / name, index=False)
+    return [
+        f"dataset.path={name}",
+        "dataset.columns.product=null",
+        "dataset.columns.os=null",
+        "dataset.columns.attachments=null",
+    ]
+
+
+def ids(folder):
+    store = Store(folder / FILE)
+    found = set(store.contents())
+    store.close()
+    return found
+
+
+def test_an_index_follows_its_tracker(home, update):
+    folder = home[0]
+    assert update("run=tested", "out=followed") == "followed: 425 added, 0 updated, 0 unchanged, 0 deleted"
+    assert update("run=tested", "out=followed") == "followed: 0 added, 0 updated, 425 unchanged, 0 deleted"
+    same = demo(folder)
+    assert update("run=tested", "out=followed", *same) == "followed: 0 added, 0 updated, 425 unchanged, 0 deleted"
+    changed = demo(folder, _1001=("Title", "Zebra stripes on the toolbar"), _1006=None, _1077=("Status", "REOPENED"))
+    assert update("run=tested", "out=followed", *changed) == "followed: 0 added, 2 updated, 422 unchanged, 1 deleted"
+    index = open_index(folder / "followed", str(folder / "cache"))
+    assert (len(index), index.get("1006"), index.get("1077").status) == (424, None, "REOPENED")
+    assert index.search(Report("zebra stripes"))[0].best.issue_id == "1001"
+    assert index.search(Report("zebra stripes"))[0].why.terms == ("stripes", "zebra")
+    index.close()
+    assert (
+        update("run=tested", "out=followed", *demo(folder)) == "followed: 1 added, 2 updated, 422 unchanged, 0 deleted"
+    )
+
+
+def test_links_of_triagers_stay_and_those_of_the_tracker_follow_it(home, update):
+    folder = home[0]
+    update("run=tested", "out=linked", *demo(folder))
+    index = open_index(folder / "linked", str(folder / "cache"))
+    (before,) = (set(one.members) for one in index.search(Report("x", issue_id="y"), 50)[:1])
+    index.link("1001", "1006", "triager")
+    update("run=tested", "out=linked", *demo(folder))
+    assert index.search(index.get("1001"), 50)
+    assert ("1001", "1006", "triager") in index.store.links()
+    alone = demo(folder, **{f"_{one}": ("Duplicated_issue", "") for one in ids(folder / "linked")})
+    assert update("run=tested", "out=linked", *alone) == "linked: 0 added, 0 updated, 425 unchanged, 0 deleted"
+    assert index.store.links() == [("1001", "1006", "triager")]
+    assert before
+    index.close()
+
+
+@pytest.fixture(scope="module")
+def trained(home):
+    """A backtest of a trained encoder."""
+    home[1](gedbd.train, "encoder=tiny", "trainer=smoke", "graph=none", "ranking.parts=[]", "hydra.run.dir=training")
+    home[1](gedbd.backtest, "dataset=demo", "run=training", "most=60", "hydra.run.dir=tested_trained")
+    return "tested_trained"
+
+
+def test_an_index_of_another_model_is_built_anew(home, update, trained):
+    folder = home[0]
+    update("run=tested", "out=other")
+    opened = open_index(folder / "other", str(folder / "cache"))
+    opened.link("1001", "1006", "triager")
+    assert update(f"run={trained}", "out=other") == "other: 425 added, 0 updated, 0 unchanged, 0 deleted"
+    assert update(f"run={trained}", "out=other") == "other: 0 added, 0 updated, 425 unchanged, 0 deleted"
+    with pytest.raises(ValueError, match="built anew with another model"):
+        opened.search(Report("crash"))
+    index = open_index(folder / "other", str(folder / "cache"))
+    stored = {row[0]: np.frombuffer(row[4], dtype=np.float32) for row in index.store.numbers()}
+    assert stored["1001"].shape == (16,)
+    check_reading(index)
+    assert "triager" not in {source for _, _, source in index.store.links()}
+
+
+def check_reading(index, atol=1e-5):
+    """A stored report that comes in again is read like the stored one."""
+    stored = {row[0]: np.frombuffer(row[4], dtype=np.float32) for row in index.store.numbers()}
+    for one in ("1001", "1077", "2248", "2395"):
+        (vector,) = index.reader(as_table([index.get(one)]))
+        np.testing.assert_allclose(vector, stored[one], atol=atol)
+        assert float(vector @ stored[one]) == pytest.approx(1, abs=1e-4)
+
+
+def test_texts_of_fields_are_read_like_the_stored_ones(home, update):
+    folder = home[0]
+    changes = {
+        f"_{one}": ("Description", f"Please fill in the form\nIt is {one} that fails.") for one in ids_of_demo()[:60]
+    }
+    tracker = demo(folder, "forms.csv", **changes)
+    home[1](gedbd.backtest, "dataset=csv", *tracker, "encoder=tiny", "most=60", *FIELDS, "hydra.run.dir=tested_fields")
+    assert update("run=tested_fields", "out=fields") == "fields: 425 added, 0 updated, 0 unchanged, 0 deleted"
+    index = open_index(folder / "fields", str(folder / "cache"))
+    assert index.reader.text.cleaning.shared == {"please fill in the form"}
+    check_reading(index)
+    more = [*tracker[1:], "dataset.path=forms.csv"]
+    demo(folder, "forms.csv", **changes, _2395=("Title", "Please fill in the form"))
+    assert update("run=tested_fields", "out=fields", *more) == "fields: 0 added, 1 updated, 424 unchanged, 0 deleted"
+    check_reading(index)
+    index.add([Report("new", "Please fill in the form\nnothing", "new")])
+    check_reading(index)
+    index.close()
+
+
+def ids_of_demo():
+    return pd.read_csv(DEMO, dtype=str)["Issue_id"].tolist()
+
+
+@pytest.mark.skipif(find_spec("openvino") is None, reason="openvino is not installed")
+@pytest.mark.parametrize("engine", ["openvino", pytest.param("openvino_int8", marks=pytest.mark.slow)])
+def test_another_engine_reads_queries_like_the_stored_reports(home, update, engine):
+    folder = home[0]
+    out = f"by_{engine}"
+    assert (
+        update("run=tested", f"out={out}", f"engine={engine}") == f"{out}: 425 added, 0 updated, 0 unchanged, 0 deleted"
+    )
+    assert update("run=tested", f"out={out}", f"engine={engine}").startswith(
+        f"{out}: 0 added, 0 updated, 425 unchanged"
+    )
+    index = open_index(folder / out, str(folder / "cache"))
+    assert type(index.reader.reader).__name__ == "OpenVinoReader"
+    check_reading(index)
+    index.add([Report("zebra stripes", issue_id="z")])
+    assert index.search(Report("zebra stripes"))[0].best.issue_id == "z"
+    index.close()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["out=new"], "Missing mandatory value: run"),
+        (["run=tested"], "Missing mandatory value: out"),
+        (["run=nowhere", "out=new"], "run=nowhere: there is no such folder; python -m gedbd.backtest leaves one"),
+        (
+            ["run=cache", "out=new"],
+            "run=cache has no matching.json, .* python -m gedbd.backtest run=cache measures that",
+        ),
+        (["run=gone", "out=new"], "nowhere is not the folder of a run"),
+        (["run=tested", "out=file.txt"], "out=file.txt is a file: give a folder, which need not be there yet"),
+        (["run=tested", "out=strange"], "index.sqlite is no index .file is not a database."),
+        (["run=tested", "out=new", "dataset.path=nowhere.csv"], "nowhere.csv: no such file"),
+    ],
+)
+def test_mistakes_are_told_in_one_line(home, options, message):
+    folder, door = home
+    (folder / "file.txt").touch()
+    (folder / "strange").mkdir(exist_ok=True)
+    (folder / "strange" / FILE).write_text("no database " * 100)
+    shutil.copytree(folder / "tested", folder / "gone", dirs_exist_ok=True)
+    config = (folder / "gone" / "config.yaml").read_text()
+    (folder / "gone" / "config.yaml").write_text(config.replace("run: null", "run: nowhere"))
+    with pytest.raises(SystemExit, match=message):
+        door(gedbd.index, *options)
+    assert not (folder / "new" / FILE).exists()
