@@ -1,4 +1,5 @@
 import socket
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -11,8 +12,12 @@ from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from small_index import SmallIndex
 
+import gedbd.backtest
+import gedbd.index
+from gedbd.matching.index import Index
 from gedbd.service.app import Settings, create_app
 from gedbd.service.webhook import Webhook
+from gedbd.triage import open_index
 
 
 @pytest.fixture
@@ -42,6 +47,24 @@ def listening() -> Iterator[Callable[[FastAPI], int]]:
     """Serves an app on a free port of this machine and gives the port."""
     with ExitStack() as running:
         yield lambda app: running.enter_context(serving(app))
+
+
+@pytest.fixture(scope="module")
+def stored_index(tmp_path_factory) -> Iterator[Index]:
+    """The demo corpus, as the doors store it."""
+    folder = tmp_path_factory.mktemp("stored")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("GEDBD_CACHE", str(folder / "cache"))
+        patch.chdir(folder)
+        for door, options in (
+            (gedbd.backtest, ["dataset=demo", "encoder=tiny", "most=60", "hydra.run.dir=tested"]),
+            (gedbd.index, ["run=tested", "out=index"]),
+        ):
+            patch.setattr(sys, "argv", ["gedbd", *options])
+            door.main()
+    index = open_index(folder / "index", str(folder / "cache"))
+    yield index
+    index.close()
 
 
 @contextmanager

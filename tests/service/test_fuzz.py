@@ -4,7 +4,6 @@ import pytest
 import schemathesis
 from fastapi import FastAPI
 from hypothesis import HealthCheck, settings
-from small_index import SmallIndex
 
 from gedbd.service.app import create_app
 from gedbd.service.routes import router
@@ -17,9 +16,8 @@ SCHEMA = schemathesis.openapi.from_dict(BARE.openapi())
 
 
 @pytest.fixture(scope="module")
-def home(listening, tmp_path_factory) -> str:
-    index = SmallIndex(tmp_path_factory.mktemp("index"))
-    port = listening(create_app(index, webhook=Webhook(index, "ann/mail", None, "a secret")))
+def home(listening, stored_index) -> str:
+    port = listening(create_app(stored_index, webhook=Webhook(stored_index, "ann/mail", None, "a secret")))
     return f"http://127.0.0.1:{port}"
 
 

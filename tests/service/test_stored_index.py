@@ -1,0 +1,68 @@
+"""The service over an index on disk, as the doors build one."""
+
+import hashlib
+import hmac
+import json
+from dataclasses import replace
+
+import pytest
+from fastapi.testclient import TestClient
+
+from gedbd.matching.report import Report
+from gedbd.service.app import Settings, create_app
+from gedbd.service.webhook import Webhook
+
+SECRET = "a secret"
+EVENT = {"repository": {"full_name": "ann/mail"}, "sender": {"login": "ann", "type": "User"}}
+
+
+@pytest.fixture(scope="module")
+def client(stored_index):
+    webhook = Webhook(stored_index, "ann/mail", None, SECRET)
+    with TestClient(create_app(stored_index, Settings(), webhook), base_url="http://localhost") as started:
+        yield started
+
+
+def send(client, kind, delivery, **event):
+    body = json.dumps(EVENT | event).encode()
+    signed = "sha256=" + hmac.new(SECRET.encode(), body, hashlib.sha256).hexdigest()
+    headers = {"X-Hub-Signature-256": signed, "X-GitHub-Event": kind, "X-GitHub-Delivery": delivery}
+    return client.post("/webhooks/github", content=body, headers=headers | {"Content-Type": "application/json"})
+
+
+def issue(number, title, **more):
+    told = {
+        "number": number,
+        "title": title,
+        "body": "It happens each time.",
+        "state": "open",
+        "user": {"login": "ann"},
+    }
+    return told | {"created_at": "2026-01-02T03:04:05Z", "labels": []} | more
+
+
+def test_what_is_searched_is_what_the_index_finds(client, stored_index):
+    report = replace(stored_index.get("1058"), issue_id="")
+    body = {"title": report.title, "description": report.description, "created_at": report.created_at.isoformat()}
+    answered = client.post("/api/search", json=body | {"component": report.component, "top_k": 5}).json()
+    found = stored_index.search(Report(**body | {"created_at": report.created_at}, component=report.component), 5)
+    assert [match["master"]["issue_id"] for match in answered["matches"]] == [match.master.issue_id for match in found]
+    assert answered["matches"][0]["members"] == ["1058", "1284", "1475", "1782", "2457"]
+    assert answered["reports"] == 425
+
+
+def test_an_issue_comes_changes_is_marked_and_goes(client, stored_index):
+    opened = send(client, "issues", "1", action="opened", issue=issue(9001, "The teapot icon is upside down"))
+    assert opened.status_code == 200
+    asked = {"title": "The teapot icon is upside down", "description": "It happens each time."}
+    assert client.post("/api/search", json=asked).json()["matches"][0]["master"]["issue_id"] == "9001"
+    send(client, "issues", "2", action="opened", issue=issue(9002, "Icon of the teapot stands on its head"))
+    by_ann = {"body": "Duplicate of #9001", "user": {"login": "ann", "type": "User"}, "author_association": "OWNER"}
+    for delivery, (number, other) in enumerate([(9002, 9001), (9001, 9002), (9001, 9001)], start=3):
+        comment = by_ann | {"body": f"Duplicate of #{other}"}
+        told = send(client, "issue_comment", str(delivery), action="created", issue=issue(number, "x"), comment=comment)
+        assert told.status_code < 300, told.text
+    assert client.post("/api/search", json=asked).json()["matches"][0]["members"] == ["9001", "9002"]
+    send(client, "issues", "7", action="deleted", issue=issue(9001, "x"))
+    assert stored_index.get("9001") is None
+    assert client.post("/api/search", json=asked).json()["matches"][0]["members"] == ["9002"]
