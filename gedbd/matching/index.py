@@ -47,7 +47,7 @@ class Index:
 
     def __len__(self) -> int:
         self._refresh()
-        return int(self._memory.alive.sum())
+        return int(self._memory.now[0].sum())
 
     def close(self) -> None:
         """Closes the file."""
@@ -73,11 +73,11 @@ class Index:
         check_top_k(top_k)
         self._refresh()
         memory = self._memory
-        alive, groups = memory.alive, memory.groups
+        alive, groups = memory.now
         query = self._numbers(report, memory)
         allowed = _allowed(memory, alive, report, filters)
         scores = raw_scores(memory.columns, query, len(alive))
-        found = best_groups(scores, self.matching.weights, groups.of[: len(alive)], allowed, max(top_k, SHOWN))
+        found = best_groups(scores, self.matching.weights, groups.of, allowed, max(top_k, SHOWN))
         lexicons = (memory.columns.text, query.text[0]), (memory.columns.title, query.title[0])
         signals = signals_of(found, [lexicon.self_score(terms) for lexicon, terms in lexicons])
         rows, sure = found.row[:top_k].tolist(), self.matching.confidence(signals)
@@ -135,8 +135,7 @@ class Index:
             with self._disk:
                 with self.store.change():
                     self.store.delete([issue_id])
-                self._memory.forget(issue_id)
-                self._memory.regroup(self.store.links())
+                self._memory.forget(issue_id, self.store.links())
             return True
 
     def _take_in(self, reports: list[Report]) -> None:

@@ -34,26 +34,25 @@ class Memory:
     """Ids, numbers and groups of all stored reports. Row i is the report that was read or added as number i.
 
     Searches may run while reports are added or forgotten: what they see is all of a change or nothing, if they take
-    ``alive`` first, for it is changed last, and only look at so many reports.
+    ``now`` once, and only look at so many reports.
 
     Args:
         dim: Size of the vectors.
         vocabulary: Numbers of terms.
 
     Attributes:
-        alive: ``(N,)`` bool: neither deleted nor replaced by a later row. It is replaced, never changed.
-        groups: Of N reports or more.
+        now: ``(N,)`` bool, the reports that are alive, neither deleted nor replaced by a later row; and the groups of
+            all N. Both are replaced together, and never changed.
     """
 
     def __init__(self, dim: int, vocabulary: Vocabulary) -> None:
         self.columns, self.vocabulary, self.codes = Columns(dim), vocabulary, (Codes(), Codes())
         self.ids: list[str] = []
         self.row_of: dict[str, int] = {}
-        self.alive = np.empty(0, dtype=bool)
-        self.groups = find_members([], {}, 0)
+        self.now = np.empty(0, dtype=bool), find_members([], {}, 0)
 
     def __len__(self) -> int:
-        return len(self.alive)
+        return len(self.now[0])
 
     @classmethod
     def of(cls, store: Store) -> "Memory":
@@ -78,23 +77,22 @@ class Memory:
 
     def append(self, ids: list[str], numbers: Numbers, links: Links) -> None:
         """Adds reports at the end; those they replace are forgotten."""
-        alive = np.concatenate([self.alive, np.ones(len(ids), dtype=bool)])
+        alive = np.concatenate([self.now[0], np.ones(len(ids), dtype=bool)])
         alive[[self.row_of[one] for one in ids if one in self.row_of]] = False
         self.columns.add(numbers)
         self.row_of |= {one: row for row, one in enumerate(ids, start=len(self.ids))}
         self.ids += ids
-        self.regroup(links)
-        self.alive = alive
+        self.now = alive, find_members(links, self.row_of, len(alive))
 
-    def forget(self, issue_id: str) -> None:
+    def forget(self, issue_id: str, links: Links) -> None:
         """Leaves a report out of searches; its words count in statistics until the index is opened anew."""
-        alive = self.alive.copy()
+        alive = self.now[0].copy()
         alive[self.row_of.pop(issue_id)] = False
-        self.alive = alive
+        self.now = alive, find_members(links, self.row_of, len(alive))
 
     def regroup(self, links: Links) -> None:
         """Finds the duplicate groups; links to reports that are not there tie nothing."""
-        self.groups = find_members(links, self.row_of, len(self.ids))
+        self.now = self.now[0], find_members(links, self.row_of, len(self))
 
     def members(self, groups: Groups, alive: np.ndarray, row: int) -> list[int]:
         """The rows of a report's group that are alive, the oldest first; without dates in the order of rows."""

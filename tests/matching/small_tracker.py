@@ -17,7 +17,7 @@ from gedbd.matching.sync import Model, synchronise
 NOUNS = ["crash", "picture", "paste", "mail", "folder", "filter", "printer", "calendar", "login", "menu"]
 PLACES = ["toolbar", "inbox", "window", "sidebar", "editor", "archive", "address", "dialog"]
 WEIGHTS = {"dense": 1.0, "bm25": 1.0, "bm25_title": 0.5, "component": 0.3, "product": 0.2, "recency": 0.1}
-CONFIDENCE = Confidence(np.eye(1, len(SIGNALS))[0], 0.0, np.array([-10.0, 10.0]), np.array([0.01, 0.99]))
+CONFIDENCE = Confidence(np.linspace(0.3, 0.1, len(SIGNALS)), 0.0, np.array([-10.0, 10.0]), np.array([0.01, 0.99]))
 MATCHING = Matching(WEIGHTS, CONFIDENCE, 0.7, 0.8)
 
 
