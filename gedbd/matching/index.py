@@ -64,7 +64,8 @@ class Index:
         """The duplicate groups that a report may belong to, the best first.
 
         A report that is stored under the same id is not its own candidate. Scores are standardised over the candidates
-        that the filters leave.
+        that the filters leave. A report without a date is taken to be filed when the newest stored one was: an index
+        that nobody has kept up to date would make all its reports look old.
 
         Raises:
             ValueError: If the report has no text or too much, or ``top_k`` is not between 1 and 50.
@@ -157,8 +158,11 @@ class Index:
             memory.append([report.issue_id for report in reports], numbers, self.store.links())
 
     def _numbers(self, report: Report, memory: Memory) -> Numbers:
-        table = as_table([_dated(report, None)])
-        return numbers_of(table, self._together(table)[None], memory.vocabulary, memory.codes, learn=False)
+        table = as_table([report])
+        query = numbers_of(table, self._together(table)[None], memory.vocabulary, memory.codes, learn=False)
+        return (
+            query if report.created_at else replace(query, day=memory.columns.day.max(initial=-np.inf, keepdims=True))
+        )
 
     def _matches(
         self, report: Report, memory: Memory, members: list[list[int]], found: Candidates, probability: np.ndarray

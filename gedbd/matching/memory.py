@@ -114,9 +114,10 @@ class Memory:
 
 
 def find_members(links: Links, row_of: dict[str, int], count: int) -> Groups:
-    """Groups of reports that are tied by links, directly or by way of others."""
-    ends = [(row_of.get(first, -1), row_of.get(second, -1)) for first, second, _ in links]
-    known = np.array([pair for pair in ends if -1 not in pair], dtype=np.int64).reshape(-1, 2)
-    group = find_groups(known.T, count)
+    """Groups of reports that are tied by links, directly or by way of others, be these deleted."""
+    named = [one for link in links for one in link[:2]]
+    absent = {one: place for place, one in enumerate(dict.fromkeys(one for one in named if one not in row_of), count)}
+    ends = [row_of[one] if one in row_of else absent[one] for one in named]
+    group = find_groups(np.array(ends, dtype=np.int64).reshape(-1, 2).T, count + len(absent))[:count]
     order = np.argsort(group, kind="stable")
     return Groups(group, order, np.searchsorted(group[order], np.arange(count + 1)))

@@ -15,6 +15,23 @@ from gedbd.matching.backtest import GRID, Suggestions
 from gedbd.matching.learn import Matching
 
 ENOUGH = 50
+KEPT = (
+    "For each share of right suggestions that one may want, validation recommends the lowest threshold with at least"
+    " ten suggestions that reaches it; without a threshold none does. The other columns are what came of it on the"
+    " newest reports, which had no part in choosing."
+)
+COVERED = (
+    "What comes of suggesting the best match from a probability on. Coverage is the share of all duplicates that get"
+    " the right suggestion, bothered the share of all reports that get any. Brackets hold 95% intervals."
+)
+MAGNETS = (
+    "Groups that are the best match of several reports and seldom the right one: templates that were hardly filled in,"
+    " vague titles. If their probabilities are high, cleaning (text=fields text.cleaning.boilerplate=mark) may help."
+)
+WRONG = (
+    "Look at them before you trust the precision above: some may be duplicates that nobody has marked, and then the"
+    " true precision is higher."
+)
 STEPS = np.round(np.arange(0.1, 1.0, 0.1), 2)
 
 
@@ -29,43 +46,22 @@ def sections(tables: Mapping[str, pd.DataFrame], matching: Matching, error: floa
     thresholds = tables["thresholds"]
     steps = thresholds["threshold"].isin(STEPS) | (thresholds["threshold"] == matching.threshold)
     shown = thresholds[steps & (thresholds["suggestions"] > 0)]
-    curve = precision_and_coverage(thresholds, matching)
+    curve = (
+        "precision_and_coverage",
+        "Precision and coverage at every threshold",
+        precision_and_coverage(thresholds, matching),
+    )
+    diagram = ("reliability", "Said and true probability", reliability_diagram(tables["reliability"]))
+    measured = (
+        f"The expected calibration error on test is {error:.3f}: so far, on average, lies what is said from the share"
+        " that is right."
+    )
     return [
-        Section(
-            "Is the promise kept?",
-            "For each share of right suggestions that one may want, validation recommends the lowest threshold with at"
-            " least ten suggestions that reaches it; without a threshold none does. The other columns are what came of"
-            " it on the newest reports, which had no part in choosing.",
-            [readable(tables["promises"])],
-        ),
-        Section(
-            "Precision and coverage",
-            "What comes of suggesting the best match from a probability on. Coverage is the share of all duplicates"
-            " that get the right suggestion, bothered the share of all reports that get any. Brackets hold 95%"
-            " intervals.",
-            [shown],
-            [("precision_and_coverage", "Precision and coverage at every threshold", curve)],
-        ),
-        Section(
-            "Does a probability mean what it says?",
-            f"The expected calibration error on test is {error:.3f}: so far, on average, lies what is said from the"
-            " share that is right.",
-            [tables["reliability"]],
-            [("reliability", "Said and true probability", reliability_diagram(tables["reliability"]))],
-        ),
-        Section(
-            "Reports that match everything",
-            "Groups that are the best match of several reports and seldom the right one: templates that were hardly"
-            " filled in, vague titles. If their probabilities are high, cleaning (text=fields"
-            " text.cleaning.boilerplate=mark) may help.",
-            [tables["magnets"]],
-        ),
-        Section(
-            "The surest wrong suggestions",
-            "Look at them before you trust the precision above: some may be duplicates that nobody has marked, and then"
-            " the true precision is higher.",
-            [tables["wrong"]],
-        ),
+        Section("Is the promise kept?", KEPT, [readable(tables["promises"])]),
+        Section("Precision and coverage", COVERED, [shown], [curve]),
+        Section("Does a probability mean what it says?", measured, [tables["reliability"]], [diagram]),
+        Section("Reports that match everything", MAGNETS, [tables["magnets"]]),
+        Section("The surest wrong suggestions", WRONG, [tables["wrong"]]),
     ]
 
 

@@ -53,7 +53,7 @@ def test_what_is_searched_is_what_the_index_finds(client, stored_index):
 
 def members(client, issue_id):
     """The group of a report, as a search for its own text shows it."""
-    asked = {"title": "The teapot icon is upside down", "top_k": 50}
+    asked = {"title": "The teapot icon is upside down", "top_k": 50, "created_at": "2024-06-01"}
     groups = [match["members"] for match in client.post("/api/search", json=asked).json()["matches"]]
     return next((group for group in groups if issue_id in group), None)
 
