@@ -1,6 +1,8 @@
 """Pairs of reports that people have judged, as far as training may know them."""
 
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,6 +13,9 @@ from scipy.sparse.csgraph import connected_components
 
 from gedbd.data.corpus import Corpus
 from gedbd.data.splits import OUTSIDE, PARTS, TRAIN, Split
+
+FEEDBACK_FILE = "feedback.sqlite"
+COLUMNS = ("moment", "subject", "issue_id", "title", "description", "candidate", "verdict", "who", "source")
 
 
 @dataclass(frozen=True)
@@ -49,8 +54,6 @@ def read_judged(path: Path, corpus: Corpus, split: Split, parts: np.ndarray) -> 
     Raises:
         ValueError: If there is no such file.
     """
-    from gedbd.matching.feedback import feedback_table
-
     table = feedback_table(path)
     rows = np.stack([_rows(table, corpus), _by_id(table["candidate"], corpus)], axis=1).reshape(-1, 2)
     pairs = pd.DataFrame({"earlier": rows.min(axis=1), "later": rows.max(axis=1)}, dtype=np.int64)
@@ -65,6 +68,31 @@ def read_judged(path: Path, corpus: Corpus, split: Split, parts: np.ndarray) -> 
         many = int((pairs["label"] == 0).sum())
         notices.append(f"feedback: {many:,} rejected pairs; pairs=grouped and pairs=clusters read accepted ones only")
     return Judged(pairs.reset_index(drop=True), tuple(notices))
+
+
+def feedback_table(path: Path) -> pd.DataFrame:
+    """The latest verdicts, one row a pair of reports, in the order in which they were said.
+
+    Args:
+        path: A ``feedback.sqlite``, or the index folder that holds one.
+
+    Returns:
+        Text columns moment (ISO 8601, UTC), subject, issue_id (empty for a pasted text), title, description, candidate,
+        verdict (accept, reject), who and source.
+
+    Raises:
+        ValueError: If there is no such file, or it is something else.
+    """
+    file = path / FEEDBACK_FILE if path.is_dir() else path
+    if not file.is_file():
+        raise ValueError(f"{file}: no such file: give a {FEEDBACK_FILE} or the index folder that holds one")
+    query = f"SELECT {', '.join(COLUMNS)} FROM latest ORDER BY number"
+    try:
+        with closing(sqlite3.connect(f"{file.resolve().as_uri()}?mode=ro", uri=True)) as store:
+            rows = store.execute(query).fetchall()
+    except sqlite3.DatabaseError as error:
+        raise ValueError(f"{file}: this is no file of feedback ({error})") from error
+    return pd.DataFrame(rows, columns=list(COLUMNS), dtype=str)
 
 
 def _reasons(corpus: Corpus, split: Split, parts: np.ndarray) -> list[tuple[str, Callable[[pd.DataFrame], np.ndarray]]]:

@@ -2,19 +2,15 @@
 
 import sqlite3
 import threading
-from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-import pandas as pd
-
+from gedbd.data.judged import COLUMNS, FEEDBACK_FILE
 from gedbd.matching.report import Report
 
-FEEDBACK_FILE = "feedback.sqlite"
 SOURCES = ("web", "api", "webhook")
 VERDICTS = ("accept", "reject", "withdraw")
-COLUMNS = ("moment", "subject", "issue_id", "title", "description", "candidate", "verdict", "who", "source")
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS events (
     number INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -112,31 +108,6 @@ class Feedback:
         """Closes the file."""
         with self.lock:
             self.store.close()
-
-
-def feedback_table(path: Path) -> pd.DataFrame:
-    """The latest verdicts, one row a pair of reports, in the order in which they were said.
-
-    Args:
-        path: A ``feedback.sqlite``, or the index folder that holds one.
-
-    Returns:
-        Text columns moment (ISO 8601, UTC), subject, issue_id (empty for a pasted text), title, description, candidate,
-        verdict (accept, reject), who and source.
-
-    Raises:
-        ValueError: If there is no such file, or it is something else.
-    """
-    file = path / FEEDBACK_FILE if path.is_dir() else path
-    if not file.is_file():
-        raise ValueError(f"{file}: no such file: give a {FEEDBACK_FILE} or the index folder that holds one")
-    query = f"SELECT {', '.join(COLUMNS)} FROM latest ORDER BY number"
-    try:
-        with closing(sqlite3.connect(f"{file.resolve().as_uri()}?mode=ro", uri=True)) as store:
-            rows = store.execute(query).fetchall()
-    except sqlite3.DatabaseError as error:
-        raise ValueError(f"{file}: this is no file of feedback ({error})") from error
-    return pd.DataFrame(rows, columns=list(COLUMNS), dtype=str)
 
 
 def _check(verdict: Verdict) -> None:

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from gedbd.matching.feedback import COLUMNS, FEEDBACK_FILE, Feedback, Verdict, feedback_table
+from gedbd.data.judged import COLUMNS, FEEDBACK_FILE, feedback_table
+from gedbd.matching.feedback import Feedback, Verdict
 from gedbd.matching.report import Report
 
 FILED = Report(issue_id="7", title="Mail is lost")

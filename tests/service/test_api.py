@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 import pytest
 from fastapi.testclient import TestClient
 
-from gedbd.matching.feedback import FEEDBACK_FILE, feedback_table
+from gedbd.data.judged import FEEDBACK_FILE, feedback_table
 from gedbd.service.app import create_app
 from gedbd.service.messages import MOST_REPORTS
 

@@ -12,7 +12,7 @@ import pytest
 from fastapi.testclient import TestClient
 from small_index import SmallIndex
 
-from gedbd.matching.feedback import feedback_table
+from gedbd.data.judged import feedback_table
 from gedbd.service.app import create_app
 from gedbd.service.github import MARKER, GitHub, named_duplicate
 from gedbd.service.outbox import Comment, Outbox
