@@ -6,7 +6,7 @@ Queries and pairs of one duplicate group are not independent, so resampling draw
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import bootstrap, wilcoxon
+from scipy.stats import binomtest, bootstrap, wilcoxon
 
 RESAMPLES = 2000
 CONFIDENCE = 0.95
@@ -51,13 +51,18 @@ def ratio_intervals(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Percentile intervals of T ratios of sums over the same units, ``(Q, T), (Q, T), (Q,) -> (T,), (T,)``.
 
-    Where a ratio's units are of fewer than two groups, the interval is not a number.
+    A ratio of 0 or 1 looks certain to resampling, however few groups there are: its interval is the exact one of a
+    binomial share (Clopper and Pearson, 1934) over groups. Without any unit the interval is not a number.
     """
     low, high = np.full((2, numerator.shape[1]), np.nan)
     for place, (above, below) in enumerate(zip(numerator.T, denominator.T, strict=True)):
         counted = below != 0
         parts = [_sums(values[counted].astype(float), cluster[counted]) for values in (above, below)]
-        if len(parts[0]) > 1:
+        share = parts[0].sum() / parts[1].sum() if len(parts[0]) else np.nan
+        if share in (0, 1):
+            exact = binomtest(int(share) * len(parts[0]), len(parts[0])).proportion_ci(CONFIDENCE)
+            low[place], high[place] = exact.low, exact.high
+        elif len(parts[0]) > 1:
             low[place], high[place] = _interval(tuple(parts), lambda a, b, axis=-1: a.sum(axis=axis) / b.sum(axis=axis))
     return low, high
 

@@ -67,7 +67,7 @@ def promises(val: Suggestions, test: Suggestions) -> pd.DataFrame:
     """For each wanted precision: the threshold that validation recommends, and whether test keeps what it promises.
 
     ``kept`` says whether the wanted precision lies within or below the interval of test's; empty without a threshold,
-    or where test's suggestions are of fewer than two groups.
+    or where test has no suggestion.
     """
     rows = []
     for wanted in WANTED:

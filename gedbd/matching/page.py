@@ -85,11 +85,10 @@ def summary(val: Suggestions, test: Suggestions, at: pd.Series | None, matching:
     said += f" {matching.threshold:.3f}, chosen on the {len(val.best):,} reports before."
     if not at["suggestions"]:
         return f"{said} On test there was no suggestion at all."
-    sure = not np.isnan(at["precision_low"])
-    interval = f" [{at['precision_low']:.0%}, {at['precision_high']:.0%}]" if sure else ""
+    interval = f"[{at['precision_low']:.0%}, {at['precision_high']:.0%}]"
     return (
         f"{said} It then makes {at['suggestions']:,.0f} suggestions ({at['bothered']:.1%} of the reports),"
-        f" {at['right']:,.0f} of them right: {at['precision']:.0%}{interval}."
+        f" {at['right']:,.0f} of them right: {at['precision']:.0%} {interval}."
         f" They cover {at['coverage']:.0%} of the duplicates."
     )
 

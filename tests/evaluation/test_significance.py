@@ -235,4 +235,8 @@ def test_intervals_of_ratios_by_hand():
     above, below = np.array([[1, 0, 0], [0, 0, 0]]), np.array([[1, 0, 1], [1, 0, 0]])
     low, high = ratio_intervals(above, below, np.array([4, 9]))
     assert (low[0], high[0]) == (0, 1)
-    assert np.isnan([low[1:], high[1:]]).all()  # no unit, and units of one group
+    assert np.isnan([low[1], high[1]]).all()  # no unit
+    assert (low[2], high[2]) == pytest.approx((0, 0.975))  # one group, and it is wrong
+    right = np.ones((3, 1), dtype=bool)
+    assert ratio_intervals(right, right, np.arange(3))[0][0] == pytest.approx(0.025 ** (1 / 3))
+    assert ratio_intervals(~right, right, np.arange(3))[1][0] == pytest.approx(1 - 0.025 ** (1 / 3))

@@ -64,7 +64,8 @@ def test_thresholds_by_hand():
     assert np.isnan(table["precision"][0.95])
     assert table["coverage"].tolist() == pytest.approx([3 / 4, 2 / 4, 1 / 4, 1 / 4, 0])
     assert table["bothered"].tolist() == pytest.approx([1, 4 / 6, 3 / 6, 1 / 6, 0])
-    assert np.isnan(table.loc[[0.85, 0.95], ["precision_low", "precision_high"]]).all(axis=None)
+    assert table.loc[0.85, ["precision_low", "precision_high"]].tolist() == pytest.approx([0.025, 1])
+    assert np.isnan(table.loc[0.95, ["precision_low", "precision_high"]]).all()
     flagged, cluster = np.ones((6, 1), dtype=bool), np.array([0, 1, 5, 2, 7, 0])
     right = np.array([[True], [False], [False], [True], [False], [True]])
     low, high = ratio_intervals(right, flagged, cluster)
@@ -115,8 +116,8 @@ def test_promises_that_nobody_makes_or_can_judge():
     assert list(table.columns) == ["wanted", "threshold"]
     val = many([(0.9, 20, 0)])
     assert promises(val, many([(0.1, 5, 5)]))["kept"].tolist() == [""] * 5
-    one_group = found([(3, 0, False, 0.95), (8, 3, False, 0.95)])  # nothing can be said of one group
-    assert promises(val, one_group)["kept"].tolist() == [""] * 5
+    one_group = found([(3, 0, False, 0.95), (8, 3, False, 0.95)])  # one group says next to nothing
+    assert promises(val, one_group)["kept"].tolist() == ["yes"] * 5
     some = promises(many([(0.9, 11, 9)]), many([(0.9, 5, 5)]))
     assert some["threshold"].notna().tolist() == [True, False, False, False, False]
     assert some["suggestions"].isna().tolist() == [False, True, True, True, True]
@@ -202,4 +203,4 @@ def test_the_summary_says_what_was_found():
     assert "2 of them" not in summary(val, test, row_at(test, 0.95), matching(0.95))
     assert summary(val, test, row_at(test, 0.95), matching(0.95)).endswith("On test there was no suggestion at all.")
     alone = summary(val, test, row_at(test, 0.85), matching(0.85))
-    assert "1 of them right: 100%. They cover 25%" in alone
+    assert "1 of them right: 100% [3%, 100%]. They cover 25%" in alone
