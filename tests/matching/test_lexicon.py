@@ -118,7 +118,15 @@ def test_nothing_scores_nothing():
 
 
 def test_words_are_those_of_bm25s():
-    assert words(["The Crash when I paste a PICTURE, x", ""]) == [["crash", "when", "paste", "picture"], []]
+    texts = [
+        "The Crash when I paste a PICTURE, x",
+        "",
+        "snake_case don't Ünïcode ſtraße 42 1.5e9 日本語 a_b the-and",
+        "\ud800 x\nyy",
+    ]
+    found = words(texts)
+    assert found[:2] == [["crash", "when", "paste", "picture"], []]
+    assert found == bm25s.tokenize(texts, stopwords="en", return_ids=False, show_progress=False)
 
 
 def test_who_asks_while_another_adds_sees_whole_additions():
