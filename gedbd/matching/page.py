@@ -61,8 +61,14 @@ def sections(tables: Mapping[str, pd.DataFrame], matching: Matching, error: floa
         Section("Precision and coverage", COVERED, [shown], [curve]),
         Section("Does a probability mean what it says?", measured, [tables["reliability"]], [diagram]),
         Section("Reports that match everything", MAGNETS, [tables["magnets"]]),
-        Section("The surest wrong suggestions", WRONG, [tables["wrong"]]),
+        Section("The surest wrong suggestions", f"{WRONG} {same_titles(tables['wrong'])}", [tables["wrong"]]),
     ]
+
+
+def same_titles(wrong: pd.DataFrame) -> str:
+    """How many suggestions that count as wrong are hardly that."""
+    same = wrong["title of report"].str.strip().str.lower() == wrong["title of suggested"].str.strip().str.lower()
+    return f"Of these {len(wrong)}, {same.sum()} have the very title of the report that was suggested."
 
 
 def summary(val: Suggestions, test: Suggestions, at: pd.Series | None, matching: Matching) -> str:
