@@ -107,6 +107,7 @@ def test_each_content_is_described_once_and_what_is_not_is_counted_and_named(run
     assert "of 3 different ones 0 described anew in 0.0 s, 3 from cache; 6 not described" in capsys.readouterr().out
 
 
+@pytest.mark.slow  # two starts of a process
 def test_a_killed_run_goes_on_where_it_was(run, pictures, tmp_path):
     environment = {**os.environ, "PYTHONPATH": str(Path(gedbd.caption.__file__).parent.parent)}
     command = [sys.executable, "-c", KILLED % TINY]

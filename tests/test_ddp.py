@@ -64,6 +64,7 @@ def test_two_processes_agree_with_one(tmp_path, monkeypatch):
         pd.testing.assert_frame_equal(results[1], results[0], check_exact=False, rtol=0, atol=1e-5)
 
 
+@pytest.mark.slow  # two processes are held against one above
 def test_two_processes_with_groups_of_their_own_end_with_one_model(tmp_path):
     environment = os.environ | {"GEDBD_CACHE": str(tmp_path / "cache"), "OMP_NUM_THREADS": "1"}
     (tmp_path / "keep.py").write_text(KEEP_WEIGHTS)

@@ -64,6 +64,7 @@ def only_run(folder: Path) -> Path:
     return run
 
 
+@pytest.mark.slow
 @pytest.mark.no_cover
 def test_the_processes_of_torchrun_share_one_run_folder(launch, tmp_path):
     _, *words = shown("torchrun --nproc-per-node=2")

@@ -28,9 +28,17 @@ GROUPS = (
 )
 ELSEWHERE = {("trainer", "ddp"), ("trainer", "gpu"), ("graph", "titles"), ("engine", "ray")}
 ALONE = {("logger", "wandb"), ("encoder", "minilm")}  # pass lines that no other test does
-# Most trainings here pass the same lines as those of other tests, and measuring coverage takes a third of their time.
+SLOW = {("engine", "openvino_bf16"), ("engine", "openvino_int8")}  # also in tests/models/test_engine.py
+
+
+def _marks(group: str, option: str) -> list[pytest.MarkDecorator]:
+    """Most trainings pass the same lines as other tests, and measuring coverage takes a third of their time."""
+    covered = [] if (group, option) in ALONE else [pytest.mark.no_cover]
+    return [*covered, *([pytest.mark.slow] if (group, option) in SLOW else [])]
+
+
 OPTIONS = [
-    pytest.param(group, path.stem, marks=[] if (group, path.stem) in ALONE else pytest.mark.no_cover)
+    pytest.param(group, path.stem, marks=_marks(group, path.stem))
     for group in GROUPS
     for path in sorted(Path(CONF_DIR, group).glob("*.yaml"))
     if (group, path.stem) not in ELSEWHERE

@@ -129,6 +129,7 @@ def test_resumed_run_equals_uninterrupted_run(train, whole, halted):
     check_equal_runs(whole, halted)
 
 
+@pytest.mark.slow  # three trainings; what is resumed is tested above
 @pytest.mark.no_cover
 def test_resumed_run_draws_the_hard_negatives_of_an_uninterrupted_one(train):
     options = ["pairs=grouped", "batches.hard=0.5", "ranking.parts=[]", "graph=none"]
