@@ -104,7 +104,7 @@ Batch = Annotated[list[Filed], Field(min_length=1, max_length=MOST_REPORTS)]
 
 @router.post("/api/search")
 async def search(query: Query, service: Served) -> Answer:
-    """The duplicate groups that a report may belong to, the most probable first, and what speaks for each."""
+    """The duplicate groups that a report may belong to, the best match first, and what speaks for each."""
     matches = await service.pool.run(service.search, query.to_report(), query.top_k, query.filters.to_filters())
     index = service.index
     return Answer(

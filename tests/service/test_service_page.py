@@ -13,6 +13,7 @@ from gedbd.service.app import Settings, create_app
 
 pytestmark = pytest.mark.browser
 TITLE = "Sending a large attachment stops at half"
+LOST = "Undo after the draft is saved empties the message"
 TOKEN = "a token of some length"
 
 
@@ -27,12 +28,12 @@ def browser():
 
 
 @pytest.fixture
-def opened(browser: Browser, index, listening, monkeypatch):
+def opened(browser: Browser, index, listening):
     """Opens the page and keeps what it asks for and what the console says."""
     contexts = []
 
-    def open_page(width: int = 1200, scheme: str = "light", **settings) -> Page:
-        port = listening(create_app(index, Settings(**settings)))
+    def open_page(width: int = 1200, scheme: str = "light", over=index, **settings) -> Page:
+        port = listening(create_app(over, Settings(**settings)))
         context = browser.new_context(
             viewport={"width": width, "height": 900}, color_scheme=scheme, reduced_motion="reduce"
         )
@@ -61,30 +62,44 @@ def rows(index) -> list[tuple[str, str, str]]:
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [360, 1200])
-def test_a_duplicate_is_found_compared_and_accepted(opened, index, tmp_path: Path, width, scheme):
-    page = opened(width, scheme)
+def test_a_duplicate_is_found_compared_and_accepted(opened, stored_index, tmp_path: Path, width, scheme):
+    page = opened(width, scheme, over=stored_index)
     page.screenshot(path=tmp_path / f"empty-{width}-{scheme}.png", full_page=True)
-    page.fill("#title", TITLE)
-    page.fill("#description", "The progress bar stops and no error is shown.\n<b>Steps</b>: attach, send.")
-    page.fill("#component", "Compose")
-    options = page.get_by_role("option")
-    expect(options.first).to_contain_text("above the threshold")
+    page.fill("#title", LOST)
+    page.fill("#description", "Ctrl+Z after an autosave empties the message body.\n<b>Steps</b>: write, wait, undo.")
+    page.fill("#component", "compose")
+    first = page.get_by_role("option").first
+    expect(first).to_contain_text("Duplicates: #1284, #1475, #1782, #2457")
     assert overflow(page) == 0
     page.screenshot(path=tmp_path / f"found-{width}-{scheme}.png", full_page=True)
-    options.first.click()
-    expect(page.locator("#stored-text")).to_contain_text("progress bar")
+    first.click()
+    page.select_option("#member", "1058")
+    expect(page.locator("#stored-title")).to_have_text(stored_index.get("1058").title)
+    expect(page.locator("#stored-text")).to_contain_text(stored_index.get("1058").description[:40])
     expect(page.locator("#stored-text mark").first).to_be_visible()
     assert overflow(page) == 0
     page.screenshot(path=tmp_path / f"compared-{width}-{scheme}.png")
     page.click("#accept")
-    expect(page.locator("#toast")).to_contain_text("the same fault as #15")
+    expect(page.locator("#toast")).to_contain_text("the same fault as #1058")
+    expect(first).to_contain_text("You said: the same fault as #1058")
     page.screenshot(path=tmp_path / f"accepted-{width}-{scheme}.png")
-    assert rows(index) == [(TITLE, "15", "accept")]
+    assert rows(stored_index) == [(LOST, "1058", "accept")]
     page.click("#undo")
     expect(page.locator("#toast")).to_contain_text("Taken back")
-    assert rows(index) == []
+    assert rows(stored_index) == []
     assert page.said == []
     assert all(url.startswith(page.home) for url in page.asked)
+
+
+def test_what_reaches_the_threshold_is_told_from_the_rest(opened, tmp_path: Path):
+    page = opened()
+    page.fill("#title", "attachment large calendar large sending")
+    options = page.get_by_role("option")
+    expect(options.first).to_contain_text("Likely the same: above the threshold")
+    expect(options.nth(1)).to_contain_text("below the threshold")
+    page.screenshot(path=tmp_path / "threshold.png")
+    options.first.click()
+    expect(page.locator("#comparison-odds")).to_have_text("75% probable, above the threshold")
 
 
 def test_all_of_it_goes_by_keyboard(opened, index):
@@ -176,3 +191,18 @@ def test_a_late_answer_never_replaces_a_newer_one(opened):
     page.fill("#title", "large attachment")
     expect(page.get_by_role("option").first).to_contain_text("#12")
     expect(page.locator("#candidates")).not_to_contain_text("Calendar")
+
+
+def test_a_late_failure_never_replaces_the_report_chosen_since(opened, index):
+    page = opened()
+    held = []
+    page.route("**/api/reports/12", lambda route: held.append(route))
+    page.fill("#title", TITLE)
+    page.get_by_role("option").first.click()
+    expect(page.locator("#stored-title")).to_have_text("Loading …")
+    page.select_option("#member", "15")
+    expect(page.locator("#stored-title")).to_have_text(index.get("15").title)
+    held[0].abort()
+    page.wait_for_timeout(50)
+    expect(page.locator("#stored-title")).to_have_text(index.get("15").title)
+    expect(page.locator("#comparison-problem")).to_be_hidden()

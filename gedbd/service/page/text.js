@@ -5,7 +5,8 @@ const MOST_MARKED = 40000;
 const COMMON = new Set(
   ("the and for not with but was are that this from when then there have has had its you can does did into after " +
     "before over out off all any will would should could they them one two also just only very than what which is it " +
-    "in on of to at by an as be or if no so do my we he me").split(" "),
+    "in on of to at by an as be or if no so do my we he me too some while until more most again each " +
+    "every am been").split(" "),
 );
 
 export function words(text) {

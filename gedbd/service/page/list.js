@@ -1,0 +1,78 @@
+// The list of candidates: what each tells, which one is chosen, what people said about it.
+
+import { list, side, state, verdictKey } from "./state.js";
+import { fill, make, percent } from "./text.js";
+
+export function option(match, number) {
+  const { master, best, members, why } = match;
+  const terms = new Set(why.terms.map((term) => term.toLowerCase()));
+  const item = make("li", { role: "option", id: `option-${number}`, "aria-selected": "false" });
+  if (match.sure) item.classList.add("sure");
+  const odds = make("span", { class: "odds" }, percent(match.probability));
+  const word = match.sure ? `Likely the same: ${side(match)}` : side(match);
+  const id = make("span", { class: "id" }, `#${master.issue_id}`);
+  item.append(make("div", { class: "line" }, id, bar(match.probability), odds));
+  item.append(fill(make("p", { class: "title" }), master.title || "(no title)", terms));
+  const facts = [date(master), master.component, master.status].filter(Boolean).join(" · ");
+  const inWords = state.threshold === null ? [] : [make("span", { class: "word" }, word), facts && " · "];
+  item.append(make("p", { class: "quiet" }, ...inWords, facts));
+  item.append(...others(match, terms), ...reasons(match, terms), make("p", { class: "verdict", hidden: "" }));
+  showVerdict(item, best.issue_id, members);
+  return item;
+}
+
+function others({ master, best, members }, terms) {
+  const found = [];
+  const names = members.filter((id) => id !== master.issue_id).map((id) => `#${id}`);
+  if (names.length) found.push(make("p", { class: "quiet" }, `Duplicates: ${some(names)}`));
+  const closest = `Closest: #${best.issue_id} ${best.title}`;
+  if (best.issue_id !== master.issue_id) found.push(fill(make("p", { class: "quiet" }), closest, terms));
+  return found;
+}
+
+function reasons({ best, why }, marked) {
+  const found = [];
+  const terms = why.terms.slice(0, 8).map((term) => make("span", { class: "term" }, term));
+  if (terms.length) found.push(make("p", { class: "terms" }, ...terms));
+  const agreeing = Object.entries(why.fields).map(([name, value]) => `${name}: ${value}`);
+  if (agreeing.length) found.push(make("p", { class: "quiet" }, `Same ${some(agreeing)}`));
+  const sentence = why.sentences.find(({ stored }) => stored !== best.title);
+  if (sentence) found.push(fill(make("blockquote"), sentence.stored.slice(0, 300), marked));
+  return found;
+}
+
+function bar(share) {
+  const inner = make("span", { class: "bar-fill" });
+  inner.style.width = `${100 * share}%`;
+  return make("span", { class: "bar", "aria-hidden": "true" }, inner);
+}
+
+function some(names) {
+  return names.length > 6 ? `${names.slice(0, 6).join(", ")} and ${names.length - 6} more` : names.join(", ");
+}
+
+function date(stored) {
+  return stored.created_at ? stored.created_at.slice(0, 10).replaceAll("-", "\u2011") : "";
+}
+
+export function choose(number, scroll = true) {
+  const options = [...list.children];
+  if (!options.length) return list.removeAttribute("aria-activedescendant");
+  state.chosen = Math.max(0, Math.min(number, options.length - 1));
+  options.forEach((item, place) => item.setAttribute("aria-selected", String(place === state.chosen)));
+  list.setAttribute("aria-activedescendant", `option-${state.chosen}`);
+  if (scroll) options[state.chosen].scrollIntoView({ block: "nearest" });
+}
+
+export function showVerdicts() {
+  state.matches.forEach((match, number) => showVerdict(list.children[number], match.best.issue_id, match.members));
+}
+
+function showVerdict(item, best, members) {
+  const judged = [best, ...members].find((id) => state.verdicts.has(verdictKey(id)));
+  const line = item.querySelector(".verdict");
+  line.hidden = judged === undefined;
+  if (line.hidden) return;
+  const verdict = state.verdicts.get(verdictKey(judged));
+  line.textContent = `${verdict === "accept" ? "✓ You said: the same fault as" : "✕ You said: not the same as"} #${judged}`;
+}
