@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import product
 
 import numpy as np
+from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 
 from gedbd.matching.report import Report, Why
 
@@ -27,7 +28,8 @@ def explain(query: Report, found: Sequence[Report], rarity: Callable[[Sequence[s
     """
     texts = [_taken_apart(report) for report in (query, *found)]
     words = sorted({word for text in texts for sentence in text.values() for word in sentence})
-    weights = {word: weight for word, weight in zip(words, rarity(words).tolist(), strict=True) if weight > 0}
+    rare = zip(words, rarity(words).tolist(), strict=True)
+    weights = {word: weight for word, weight in rare if weight > 0 and word not in ENGLISH_STOP_WORDS}
     mine = _Sentences(texts[0], weights)
     return [
         Why(mine.shared(theirs), agreeing(query, report), mine.closest(theirs))
