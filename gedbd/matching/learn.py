@@ -12,7 +12,7 @@ from gedbd.data.splits import PARTS
 from gedbd.evaluation.baselines import Baseline
 from gedbd.evaluation.baselines.fields import FieldAgreement, Recency
 from gedbd.evaluation.baselines.fusion import LearntFusion
-from gedbd.evaluation.baselines.lexical import MAX_CHARACTERS, Bm25, short_texts
+from gedbd.evaluation.baselines.lexical import MAX_CHARACTERS, Bm25
 from gedbd.matching.columns import Codes, Columns, Numbers, Vocabulary, days_of, form_codes
 from gedbd.matching.confidence import SIGNALS, Confidence, learn_confidence
 from gedbd.matching.lexicon import words
@@ -102,7 +102,8 @@ def numbers_of(
 
 def terms_of(reports: pd.DataFrame, vocabulary: Vocabulary, learn: bool) -> tuple[list[np.ndarray], list[np.ndarray]]:
     """Terms of title and description, and of the title alone, of each report; see ``numbers_of``."""
-    text = vocabulary(words(short_texts(reports, MAX_CHARACTERS)), learn)
+    both = zip(reports["title"], reports["description"], strict=True)
+    text = vocabulary(words([f"{title}\n{description[:MAX_CHARACTERS]}" for title, description in both]), learn)
     return text, vocabulary(words(list(reports["title"])), learn)
 
 

@@ -4,7 +4,10 @@ The six scores are those of the baseline ``fusion`` and so are their weights: ea
 and weighed (see ``gedbd.evaluation.baselines.fusion``). What is ranked here is what the evaluation measures.
 """
 
+import os
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -13,6 +16,9 @@ from gedbd.matching.columns import Columns, Numbers
 
 FEATURES = ("dense", "bm25", "bm25_title", "component", "product", "recency")
 FIRST_LOOK = 64
+MANY = 10_000
+THREADS = min(4, os.cpu_count() or 1)
+POOL = ThreadPoolExecutor(THREADS, thread_name_prefix="cosines")
 
 
 class Candidates(NamedTuple):
@@ -40,7 +46,7 @@ def raw_scores(columns: Columns, query: Numbers, count: int, replayed: bool = Fa
     """
     before = count if replayed else None
     scores = np.empty((len(FEATURES), count), dtype=np.float32)
-    np.matmul(columns.vectors[:count], query.vectors[0], out=scores[0])
+    _cosines(columns.vectors[:count], query.vectors[0], scores[0])
     np.sqrt(columns.text.scores(query.text[0], before)[:count], out=scores[1])
     np.sqrt(columns.title.scores(query.title[0], before)[:count], out=scores[2])
     scores[3] = columns.component[:count] == (query.component[0] if query.component[0] >= 0 else np.inf)
@@ -71,6 +77,16 @@ def best_groups(
     best = rows[_first_of_groups(total, group[rows], top_k)]
     place = np.searchsorted(rows, best)
     return Candidates(best, total[place], chosen[:, place].T)
+
+
+def _cosines(vectors: np.ndarray, query: np.ndarray, out: np.ndarray) -> None:
+    """``(N, D), (D,)`` into ``(N,)``. Threads of our own share it, for those of BLAS would hinder the encoder's."""
+    parts = THREADS if len(vectors) >= MANY else 1
+    edges = np.linspace(0, len(vectors), parts + 1).astype(np.int64).tolist()
+    rest = [POOL.submit(np.matmul, vectors[start:end], query, out=out[start:end]) for start, end in pairwise(edges[1:])]
+    np.matmul(vectors[: edges[1]], query, out=out[: edges[1]])
+    for part in rest:
+        part.result()
 
 
 def _first_of_groups(total: np.ndarray, group: np.ndarray, top_k: int) -> np.ndarray:

@@ -10,7 +10,7 @@ from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 from gedbd.matching.report import Report, Why
 
 FIELDS = ("product", "component", "version", "os", "priority")
-CHARACTERS, SENTENCES, MOST_WORDS, MOST_SENTENCES = 2_000, 30, 8, 3
+CHARACTERS, SENTENCES, MOST_WORDS, MOST_SENTENCES = 1_500, 20, 8, 3
 FEWEST_LETTERS = 8
 CLOSE = 0.2
 
