@@ -8,7 +8,7 @@ from omegaconf import DictConfig
 from rich.console import Console
 
 from gedbd.build import quieten, read_material
-from gedbd.checkpoint import save_run, use_run
+from gedbd.checkpoint import check_corpus, save_run, use_run
 from gedbd.config import door
 from gedbd.evaluation.report.page import write_report
 from gedbd.matching.backtest import calibration, suggestions, tables_of
@@ -26,6 +26,8 @@ def main(cfg: DictConfig) -> float:
     quieten()
     material = read_material(cfg, console)
     corpus, group = material.corpus, material.corpus.group
+    if cfg.run:
+        check_corpus(Path(cfg.run), corpus)
     read = read_reports(cfg, corpus, weights)
     for notice in read.notices:
         console.print(f"{corpus.name}: {notice}", markup=False, highlight=False)

@@ -38,12 +38,10 @@ class Read(NamedTuple):
 
     Attributes:
         vectors: ``(N, D)`` unit rows.
-        texts: What was read.
         notices: What the text maker met.
     """
 
     vectors: np.ndarray
-    texts: list[str]
     notices: tuple[str, ...]
 
 
@@ -68,7 +66,7 @@ def read_reports(cfg: DictConfig, corpus: Corpus, weights: Path | None) -> Read:
     texts = text(corpus.reports, tokenizer, cfg.encoder.max_tokens)
     reader = encoder, tokenizer, cfg.encoder.max_tokens, cfg.cache_dir, instantiate(cfg.engine)
     vectors = report_vectors(texts, *reader, projected=weights is not None)
-    return Read(vectors, texts, tuple(getattr(text, "notices_", ())))
+    return Read(vectors, tuple(getattr(text, "notices_", ())))
 
 
 def find_backtest(folder: Path) -> tuple[DictConfig, Matching, Path | None]:

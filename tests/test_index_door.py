@@ -133,6 +133,14 @@ def test_an_index_of_another_model_is_built_anew(home, update, trained):
     assert "triager" not in {source for _, _, source in index.store.links()}
 
 
+def test_a_trained_encoder_is_not_measured_on_another_corpus(home, trained):
+    folder, door = home
+    with pytest.raises(
+        SystemExit, match=r"^error: run=training: the corpus other has changed since"
+    ):
+        door(gedbd.backtest, "run=training", *demo(folder, "other.csv", _1001=("Title", "Something else")))
+
+
 def check_reading(index, atol=1e-5):
     """A stored report that comes in again is read like the stored one."""
     stored = {row[0]: np.frombuffer(row[4], dtype=np.float32) for row in index.store.numbers()}
