@@ -135,9 +135,7 @@ def test_an_index_of_another_model_is_built_anew(home, update, trained):
 
 def test_a_trained_encoder_is_not_measured_on_another_corpus(home, trained):
     folder, door = home
-    with pytest.raises(
-        SystemExit, match=r"^error: run=training: the corpus other has changed since"
-    ):
+    with pytest.raises(SystemExit, match=r"^error: run=training: the corpus other has changed since"):
         door(gedbd.backtest, "run=training", *demo(folder, "other.csv", _1001=("Title", "Something else")))
 
 
