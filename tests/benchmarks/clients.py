@@ -1,4 +1,4 @@
-"""Clients of a service, in a process that does nothing else: ``python clients.py address clients seconds reports.json``."""
+"""Clients of a service, in a process that does nothing else: ``clients.py address clients seconds reports.json``."""
 
 import json
 import sys
