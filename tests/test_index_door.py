@@ -3,7 +3,6 @@
 import shutil
 import sys
 from functools import partial
-from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -172,7 +171,6 @@ def ids_of_demo():
     return pd.read_csv(DEMO, dtype=str)["Issue_id"].tolist()
 
 
-@pytest.mark.skipif(find_spec("openvino") is None, reason="openvino is not installed")
 @pytest.mark.parametrize("engine", ["openvino", pytest.param("openvino_int8", marks=pytest.mark.slow)])
 def test_another_engine_reads_queries_like_the_stored_reports(home, update, engine):
     folder = home[0]

@@ -91,7 +91,7 @@ class Memory:
         self.now = alive, find_members(links, self.row_of, len(alive))
 
     def regroup(self, links: Links) -> None:
-        """Finds the duplicate groups; links to reports that are not there tie nothing."""
+        """Finds the duplicate groups anew."""
         self.now = self.now[0], find_members(links, self.row_of, len(self))
 
     def members(self, groups: Groups, alive: np.ndarray, row: int) -> list[int]:

@@ -23,7 +23,7 @@ class Report:
 
     Attributes:
         issue_id: Its id in the tracker; empty if it has none yet, because somebody is still writing it.
-        created_at: When it was filed, UTC; None means now.
+        created_at: When it was filed, UTC; None if nobody says, see ``Index.search`` and ``Index.add``.
     """
 
     title: str = ""

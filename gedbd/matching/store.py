@@ -166,7 +166,7 @@ class Store:
         )
 
     def delete(self, ids: Iterable[str]) -> None:
-        """Deletes reports; links that name them stay, and count again if they come back."""
+        """Deletes reports; links that name them stay, for two duplicates of one report are duplicates."""
         self._connection.executemany("DELETE FROM reports WHERE issue_id = ?", ((one,) for one in ids))
 
     def write_links(self, links: Iterable[tuple[str, str, str]]) -> None:

@@ -25,7 +25,6 @@ def test_vectors_are_unit_rows_and_do_not_depend_on_company(reader):
 def test_many_threads_get_their_own_answers(reader, engine, tmp_path):
     read = reader
     if engine == "openvino":
-        pytest.importorskip("openvino")
         read = type(reader)(
             reader.encoder,
             reader.tokenizer,
