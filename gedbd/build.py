@@ -30,6 +30,7 @@ from gedbd.models.frozen import frozen_vectors, unit_rows
 from gedbd.models.fusion import TextOnly
 from gedbd.models.gcn import GraphBranch
 from gedbd.systems.duplicate import DuplicateSystem
+from gedbd.systems.schedule import check_schedule
 
 
 class Material(NamedTuple):
@@ -138,6 +139,7 @@ def _check_training(cfg: DictConfig, batches: Batches, loss: Any, parts: np.ndar
     ]
     if whole and (parts == TRAIN).all():
         raise ValueError(f"{' and '.join(whole)} read duplicate groups whole, test pairs too: not with split=pair")
+    check_schedule(cfg.optimizer.get("schedule", "constant"))
     if cfg.loss.get("temperature", 1) <= 0:
         raise ValueError(f"loss.temperature={cfg.loss.temperature} must be above 0")
     if cfg.chunk_tokens is not None and cfg.chunk_tokens < 1:

@@ -133,10 +133,10 @@ class DuplicateDataModule(pl.LightningDataModule):
         return self._rows_of(*self.evaluated)
 
     def needed(self, *parts: str) -> np.ndarray:
-        """Rows that some parts' evaluation reads: reports of their pairs, their queries and all before the last."""
+        """Rows that some parts' evaluation reads: reports of their pairs, their queries and all candidates."""
         named = self.pairs.loc[self.pairs["part"].isin(parts), ["earlier", "later"]].to_numpy()
-        last = max((queries.last for part in parts for queries in self.queries.get(part, {}).values()), default=-1)
-        return np.union1d(named, np.arange(last + 1))
+        ranked = [queries.needed for part in parts for queries in self.queries.get(part, {}).values()]
+        return np.unique(np.concatenate([named.flatten(), *ranked]))
 
     def _rows_of(self, *parts: str) -> DataLoader[Batch]:
         """Batches of reports of like length; with several processes each gets as many, repeating some if need be."""
