@@ -24,5 +24,5 @@ def test_the_factor_falls_as_torch_lets_it_fall():
 
 def test_an_unknown_schedule_is_refused():
     check_schedule("cosine")
-    with pytest.raises(ValueError, match="optimizer.schedule=linear is unknown: choose constant or cosine"):
+    with pytest.raises(ValueError, match="schedule=linear is unknown: choose constant or cosine"):
         check_schedule("linear")
