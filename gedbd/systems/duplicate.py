@@ -19,6 +19,7 @@ from gedbd.models.encoder import TextEncoder
 from gedbd.models.gcn import GraphBranch
 from gedbd.systems.processes import gather, join
 from gedbd.systems.schedule import rate_factor
+from gedbd.systems.sharding import shard
 
 
 class DuplicateSystem(pl.LightningModule):
@@ -69,6 +70,11 @@ class DuplicateSystem(pl.LightningModule):
         self._seen: list[tuple[Tensor, ...]] = []
         self._read: list[tuple[Tensor, ...]] = []
         self.train()  # pretrained encoders come in evaluation mode, and Lightning leaves modes as they are
+
+    def configure_model(self) -> None:
+        """Spreads the weights over all devices where the strategy shards them (``trainer=fsdp``)."""
+        if self.device_mesh is not None:
+            shard(self.encoder, self.branch, self.fusion, self.device_mesh["data_parallel"])
 
     def forward(self, n_id: Tensor, z_text: Tensor) -> Tensor:
         """Unit vectors of distinct reports, ``(U,), (U, D) -> (U, D)``; training keeps ``z_text`` in node memory."""
