@@ -32,7 +32,6 @@ from gedbd.models.gcn import GraphBranch
 from gedbd.systems.duplicate import DuplicateSystem
 from gedbd.systems.schedule import check_schedule
 
-
 MATMUL_PRECISIONS = ("highest", "high", "medium")
 
 
