@@ -47,7 +47,8 @@ def main(cfg: DictConfig) -> None:
     none = Caption("")
     rows = [(i.name, i.sha256, captions.get(i.sha256, none).text, i.problem or DESCRIBED) for i in images]
     write_captions(out, rows)
-    new, failed = sum(not captions[sha256].problem for sha256 in waiting), sum(bool(image.problem) for image in images)
+    new = sum(not captions[sha256].problem for sha256 in waiting)
+    failed = sum(bool(image.problem) for image in images)
     console.print(
         f"{out}: {len(images):,} images; of {len(wanted):,} different ones {new:,} newly described in {seconds:.1f} s,"
         f" {len(wanted) - len(waiting):,} from {cfg.cache_dir}; {failed:,} not described"
