@@ -30,6 +30,9 @@ from gedbd.models.frozen import frozen_vectors, unit_rows
 from gedbd.models.fusion import TextOnly
 from gedbd.models.gcn import GraphBranch
 from gedbd.systems.duplicate import DuplicateSystem
+from gedbd.systems.schedule import check_schedule
+
+MATMUL_PRECISIONS = ("highest", "high", "medium")
 
 
 class Material(NamedTuple):
@@ -108,6 +111,7 @@ def build(
         parts: The parts whose pairs are to be scored, by the frozen encoder too.
     """
     quieten()
+    set_matmul_precision(cfg.get("matmul_precision", "highest"))
     corpus, report_parts, known, pairs, queries = read_material(cfg, console)
     fusion, loss, batches = instantiate(cfg.fusion), instantiate(cfg.loss), instantiate(cfg.batches)
     _check_training(cfg, batches, loss, report_parts)
@@ -131,6 +135,17 @@ def build(
     return data, DuplicateSystem(encoder, branch, fusion, loss, **cfg.optimizer, seed=cfg.seed)
 
 
+def set_matmul_precision(precision: str) -> None:
+    """Sets how products of float32 are computed on a GPU, in this process; see ``torch.set_float32_matmul_precision``.
+
+    Raises:
+        ValueError: If there is no such precision.
+    """
+    if precision not in MATMUL_PRECISIONS:
+        raise ValueError(f"matmul_precision={precision} is unknown: choose {', '.join(MATMUL_PRECISIONS)}")
+    torch.set_float32_matmul_precision(precision)
+
+
 def _check_training(cfg: DictConfig, batches: Batches, loss: Any, parts: np.ndarray) -> None:
     """Refuses what could only fail in the first step, and what would show test pairs to training."""
     whole = [
@@ -138,8 +153,11 @@ def _check_training(cfg: DictConfig, batches: Batches, loss: Any, parts: np.ndar
     ]
     if whole and (parts == TRAIN).all():
         raise ValueError(f"{' and '.join(whole)} read duplicate groups whole, test pairs too: not with split=pair")
+    check_schedule(cfg.optimizer.get("schedule", "constant"))
     if cfg.loss.get("temperature", 1) <= 0:
         raise ValueError(f"loss.temperature={cfg.loss.temperature} must be above 0")
+    if cfg.compile and not isinstance(cfg.trainer.get("strategy", ""), str):
+        raise ValueError("compile=true does not go with trainer=fsdp: set compile=false, or use trainer=ddp")
     if cfg.chunk_tokens is not None and cfg.chunk_tokens < 1:
         raise ValueError(f"chunk_tokens={cfg.chunk_tokens} must be 1 or more")
 

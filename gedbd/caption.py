@@ -10,8 +10,8 @@ from rich.console import Console
 from gedbd.build import quieten
 from gedbd.config import door
 from gedbd.data.captions import DESCRIBED, check_writable, images_in, write_captions
-from gedbd.data.images import BROKEN, check_images, problem_notices
-from gedbd.models.described import describe, kept_captions
+from gedbd.data.images import check_images, problem_notices
+from gedbd.models.described import Caption, describe, kept_captions
 
 
 @door("caption")
@@ -33,21 +33,25 @@ def main(cfg: DictConfig) -> None:
     wanted = {image.sha256: image.path for image in images if not image.problem}
     if not wanted:
         raise ValueError(f"nothing to describe: {'; '.join(problem_notices(images, owner))} under {image_dir}")
-    captions: dict[str, str | None] = {sha256: kept[sha256] for sha256 in wanted.keys() & kept.keys()}
-    old, started = len(captions), time.perf_counter()
+    captions = {sha256: Caption(kept[sha256]) for sha256 in wanted.keys() & kept.keys()}
     waiting = {sha256: path for sha256, path in wanted.items() if sha256 not in kept}
+    if waiting and (announced := captioner.announce(len(waiting))):
+        console.print(f"{corpus.name}: {announced}")
+    started = time.perf_counter()
     for batch in describe(waiting, captioner, cfg.cache_dir, cfg.batch_size):
         captions |= batch
-    seconds, new = time.perf_counter() - started, sum(captions[sha256] is not None for sha256 in waiting)
-    damaged = {sha256 for sha256, caption in captions.items() if caption is None}
-    images = [image._replace(problem=BROKEN) if image.sha256 in damaged else image for image in images]
+    seconds = time.perf_counter() - started
+    images = [image._replace(problem=image.problem or captions[image.sha256].problem) for image in images]
     for notice in problem_notices(images, owner):
         console.print(f"{corpus.name}: {notice}")
-    rows = [(i.name, i.sha256, captions.get(i.sha256) or "", i.problem or DESCRIBED) for i in images]
+    none = Caption("")
+    rows = [(i.name, i.sha256, captions.get(i.sha256, none).text, i.problem or DESCRIBED) for i in images]
     write_captions(out, rows)
+    new = sum(not captions[sha256].problem for sha256 in waiting)
+    failed = sum(bool(image.problem) for image in images)
     console.print(
-        f"{out}: {len(images):,} images; of {old + new:,} different ones {new:,} described anew in {seconds:.1f} s,"
-        f" {old:,} from {cfg.cache_dir}; {sum(bool(image.problem) for image in images):,} not described"
+        f"{out}: {len(images):,} images; of {len(wanted):,} different ones {new:,} newly described in {seconds:.1f} s,"
+        f" {len(wanted) - len(waiting):,} from {cfg.cache_dir}; {failed:,} not described"
     )
 
 

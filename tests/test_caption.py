@@ -16,7 +16,7 @@ import gedbd.caption
 from gedbd.data.captions import read_captions
 from gedbd.data.images import check_images
 from gedbd.models.captioner import load_tiny_captioner
-from gedbd.models.described import describe, kept_captions
+from gedbd.models.described import Caption, describe, kept_captions
 from gedbd.models.tiny_vision import tiny_processor
 
 TINY = {"name": "tiny", "prompt": "Describe the screenshot.", "max_new_tokens": 8, "hidden": 32, "layers": 1, "seed": 0}
@@ -66,6 +66,11 @@ def stored() -> list[tuple[int, str, str]]:
         return list(cache.execute("SELECT rowid, sha256, caption FROM captions ORDER BY rowid"))
 
 
+def texts(captions: dict[str, Caption]) -> dict[str, str]:
+    assert not any(caption.problem for caption in captions.values())
+    return {sha256: caption.text for sha256, caption in captions.items()}
+
+
 def test_each_content_is_described_once_and_what_is_not_is_counted_and_named(run, pictures, tmp_path, capsys):
     (tmp_path / "again.PNG").write_bytes((tmp_path / "0.png").read_bytes())
     (tmp_path / "text.png").write_text("no image")
@@ -100,11 +105,11 @@ def test_each_content_is_described_once_and_what_is_not_is_counted_and_named(run
     assert "images too large: 1, not described (first: wide.png of report 4)" in told
     assert "images outside image_dir: 1, not described (first: ../x.png of report 4)" in told
     assert "attached files that are no images: 1, left out (first: trace.log of report 1)" in told
-    assert "captions.csv: 10 images; of 3 different ones 3 described anew in " in told
+    assert "captions.csv: 10 images; of 4 different ones 3 newly described in " in told
     assert "s, 0 from cache; 6 not described" in told
     again = run([*attached, "halves.png;none.png"], *options, "batch_size=5").set_index("image")
     assert again.equals(found)
-    assert "of 3 different ones 0 described anew in 0.0 s, 3 from cache; 6 not described" in capsys.readouterr().out
+    assert "of 4 different ones 0 newly described in 0.0 s, 3 from cache; 6 not described" in capsys.readouterr().out
 
 
 @pytest.mark.slow  # two starts of a process
@@ -133,12 +138,12 @@ def test_a_stopped_run_keeps_its_batches_and_no_image_is_asked_about_twice(pictu
     batches = describe(images, captioner, "cache", 4)
     first = next(batches)
     batches.close()
-    assert kept_captions(captioner, "cache") == first
+    assert kept_captions(captioner, "cache") == texts(first)
     (tmp_path / "3.png").unlink()
     waiting = {sha256: path for sha256, path in images.items() if sha256 not in first}
     rest = [batch for batch in describe(waiting, captioner, "cache", 4)]
     assert [len(batch) for batch in rest] == [4, 2]
-    assert kept_captions(captioner, "cache") == first | rest[0] | rest[1]
+    assert kept_captions(captioner, "cache") == texts(first | rest[0] | rest[1])
     assert kept_captions(load_tiny_captioner(**TINY | {"seed": 1}), "cache") == {}
     assert list(describe({}, captioner, "cache", 4)) == []
 

@@ -37,13 +37,14 @@ gedbd.train.main()
 
 
 @pytest.mark.no_cover
-def test_two_processes_agree_with_one(tmp_path, monkeypatch):
+@pytest.mark.parametrize("trainer", ["ddp", pytest.param("fsdp", marks=pytest.mark.slow)])
+def test_two_processes_agree_with_one(tmp_path, monkeypatch, trainer):
     monkeypatch.setenv("GEDBD_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "argv", ["gedbd", *OPTIONS, "batch_size=28", "hydra.run.dir=one"])
     gedbd.train.main()
-    more = ["batch_size=14", "trainer=ddp", "trainer.devices=2", "hydra.run.dir=two"]
+    more = ["batch_size=14", f"trainer={trainer}", "trainer.devices=2", "hydra.run.dir=two"]
     command = [sys.executable, "-m", "gedbd.train", *OPTIONS, *more]
     environment = os.environ | {"PYTHONPATH": str(Path(gedbd.train.__file__).parents[1])}
     subprocess.run(command, env=environment, check=True, capture_output=True, timeout=300)

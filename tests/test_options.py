@@ -26,7 +26,8 @@ GROUPS = (
     *("text", "split", "pairs", "protocol", "encoder", "engine"),
     *("graph", "fusion", "loss", "trainer", "logger", "dataset"),
 )
-ELSEWHERE = {("trainer", "ddp"), ("trainer", "gpu"), ("graph", "titles"), ("engine", "ray")}
+ELSEWHERE = {("graph", "titles"), ("engine", "ray")}
+ELSEWHERE |= {("trainer", name) for name in ("a100", "a100_80gb", "ddp", "fsdp", "gpu")}
 ALONE = {("logger", "wandb"), ("encoder", "minilm")}  # pass lines that no other test does
 SLOW = {("engine", "openvino_bf16"), ("engine", "openvino_int8")}  # also in tests/models/test_engine.py
 

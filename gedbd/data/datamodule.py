@@ -133,20 +133,26 @@ class DuplicateDataModule(pl.LightningDataModule):
         return self._rows_of(*self.evaluated)
 
     def needed(self, *parts: str) -> np.ndarray:
-        """Rows that some parts' evaluation reads: reports of their pairs, their queries and all before the last."""
+        """Rows that some parts' evaluation reads: reports of their pairs, their queries and all candidates."""
         named = self.pairs.loc[self.pairs["part"].isin(parts), ["earlier", "later"]].to_numpy()
-        last = max((queries.last for part in parts for queries in self.queries.get(part, {}).values()), default=-1)
-        return np.union1d(named, np.arange(last + 1))
+        ranked = [queries.needed for part in parts for queries in self.queries.get(part, {}).values()]
+        return np.unique(np.concatenate([named.flatten(), *ranked]))
 
     def _rows_of(self, *parts: str) -> DataLoader[Batch]:
-        """Batches of reports of like length; with several processes each gets as many, repeating some if need be."""
-        rows, (world, rank) = self.needed(*parts), self._world()
+        """Batches of reports of like length.
+
+        Each of several processes gets as many reports, repeating some if need be, in as many batches: where weights are
+        sharded, processes that encode exchange them.
+        """
+        rows = self.needed(*parts)
+        world, rank = self._world()
         rows = rows[np.argsort(self.tokens.lengths[rows], kind="stable")]
-        rows = np.pad(rows, (0, -len(rows) % world), mode="edge")[rank::world]
+        shares = np.pad(rows, (0, -len(rows) % world), mode="edge").reshape(-1, world)
+        longest = self.tokens.lengths[shares].max(axis=1)
         device = self.trainer.strategy.root_device if self.trainer else torch.device("cpu")
-        runs = split_by_tokens(self.tokens.lengths[rows].tolist(), token_budget(device))
+        runs = split_by_tokens(longest.tolist(), token_budget(device))
         nothing = np.empty((0, 2), dtype=np.int64), np.empty(0, dtype=np.int64)
-        return self._load([Step(rows[first:last], *nothing) for first, last in runs])
+        return self._load([Step(shares[first:last, rank], *nothing) for first, last in runs])
 
     def _world(self) -> tuple[int, int]:
         return (self.trainer.world_size, self.trainer.global_rank) if self.trainer else (1, 0)

@@ -53,9 +53,11 @@ class Queries:
         return np.asarray(others[self.group[others] == self.group[row]])
 
     @property
-    def last(self) -> int:
-        """The last row that is ranked or ranked against, -1 if there is none."""
-        return int(max(self.rows.max(initial=-1), -1 if self.pool is None else self.pool.max(initial=-1)))
+    def needed(self) -> np.ndarray:
+        """``(R,)`` rows whose vectors ranking reads: the pool, or every row up to the last query."""
+        if self.pool is not None:
+            return self.pool
+        return np.arange(self.rows.max(initial=-1) + 1)
 
 
 def find_queries(

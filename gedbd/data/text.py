@@ -50,12 +50,12 @@ class MarkedFields:
 
     The form is that of "SBERT with Contrastive Learning + VLM Augmentation"; parts that a report does not have are left
     out. Each part is cut to its own number of tokens, so that a long log in the description pushes nothing else out of
-    what the encoder reads (ours).
+    what the encoder reads (ours). Without budgets the whole text is cut at its end, as in the paper.
 
     Args:
         order: The parts to write, of ``PARTS``, in this order.
         tokens: Tokens that each part may have, its marker not counted. One part may have null: what the others leave,
-            report by report.
+            report by report. Null in place of the mapping: no part is cut.
         captions: A table that ``gedbd.caption`` has written, for the part ``screenshots``; without one there is none.
         cleaning: What is done to descriptions first, texts to texts.
 
@@ -66,20 +66,18 @@ class MarkedFields:
     def __init__(
         self,
         order: Sequence[str],
-        tokens: Mapping[str, int | None],
+        tokens: Mapping[str, int | None] | None,
         captions: str | None,
         cleaning: Callable[[pd.Series], list[str]],
     ) -> None:
-        unknown = [part for part in (*order, *tokens) if part not in PARTS]
+        unknown = [part for part in (*order, *(tokens or ())) if part not in PARTS]
         if unknown or len(set(order)) < len(order) or not order:
             raise ValueError(f"text.order={list(order)}: name each part once: {', '.join(PARTS)}")
-        self.open = [part for part in order if tokens.get(part) is None]
-        if len(self.open) > 1:
-            raise ValueError(f"text.tokens: {' and '.join(self.open)} have none: only one part may take what is left")
-        low = [part for part in order if part not in self.open and (tokens[part] or 0) < 1]
-        if low:
-            raise ValueError(f"text.tokens.{low[0]}={tokens[low[0]]} must be 1 or more, or null for one part")
-        self.order, self.tokens, self.captions, self.cleaning = list(order), dict(tokens), captions, cleaning
+        self.order = list(order)
+        self.tokens = None if tokens is None else dict(tokens)
+        self.open = [] if tokens is None else _open_part(order, tokens)
+        self.captions = captions
+        self.cleaning = cleaning
         self.notices_: tuple[str, ...] = ()
 
     def __call__(self, reports: pd.DataFrame, tokenizer: PreTrainedTokenizerBase, max_tokens: int) -> list[str]:
@@ -89,23 +87,36 @@ class MarkedFields:
             ValueError: If the parts leave too little of ``max_tokens`` to the one that takes the rest, the tokenizer
                 does not tell where tokens lie, or the captions are not those of these reports.
         """
+        marked = {part: self._marked(part, reports) for part in self.order}
+        if self.tokens is not None:
+            marked = self._cut(marked, self.tokens, tokenizer, max_tokens)
+        return ["".join(parts).strip() for parts in zip(*(marked[part] for part in self.order), strict=True)]
+
+    def _cut(
+        self,
+        marked: dict[str, list[str]],
+        tokens: Mapping[str, int | None],
+        tokenizer: PreTrainedTokenizerBase,
+        max_tokens: int,
+    ) -> dict[str, list[str]]:
+        """The parts, each cut to its tokens; the open one comes last and gets what is left."""
         if not tokenizer.is_fast:
             raise ValueError(f"text=fields needs a fast tokenizer, and that of {tokenizer.name_or_path} is none")
         overhead = {part: len(tokenizer.tokenize(" " + _marker(part))) for part in self.order}
         room = max_tokens - tokenizer.num_special_tokens_to_add()
-        self._check_room(room, overhead)
-        marked = {part: self._marked(part, reports) for part in self.order}
-        left = np.full(len(reports), room)
+        self._check_room(room, tokens, overhead)
+        cut = {}
+        left = np.full(len(marked[self.order[0]]), room)
         for part in sorted(self.order, key=lambda part: part in self.open):
-            own = self.tokens.get(part)
-            budgets = left if own is None else np.full(len(reports), own + overhead[part])
-            marked[part], counts = cut_to_tokens(marked[part], tokenizer, budgets)
+            own = tokens.get(part)
+            budgets = left if own is None else np.full(len(left), own + overhead[part])
+            cut[part], counts = cut_to_tokens(marked[part], tokenizer, budgets)
             left = left - counts
-        return ["".join(parts).strip() for parts in zip(*(marked[part] for part in self.order), strict=True)]
+        return cut
 
-    def _check_room(self, room: int, overhead: Mapping[str, int]) -> None:
+    def _check_room(self, room: int, tokens: Mapping[str, int | None], overhead: Mapping[str, int]) -> None:
         """Refuses budgets that could push a part out."""
-        taken = sum((self.tokens.get(part) or 0) + overhead[part] for part in self.order)
+        taken = sum((tokens.get(part) or 0) + overhead[part] for part in self.order)
         least = LEAST_REST if self.open else 0
         if taken + least > room:
             raise ValueError(
@@ -143,6 +154,17 @@ class MarkedFields:
         without = len(named - captions.keys())
         self.notices_ = (f"reports with a described screenshot: {found:,}; images without a description: {without:,}",)
         return [" ".join(f"[Image: {name}] {captions[name]}" for name in names if name in captions) for names in images]
+
+
+def _open_part(order: Sequence[str], tokens: Mapping[str, int | None]) -> list[str]:
+    """The part that takes what the others leave, if there is one. Refuses two of them, and budgets below 1."""
+    without = [part for part in order if tokens.get(part) is None]
+    if len(without) > 1:
+        raise ValueError(f"text.tokens: {' and '.join(without)} have none: only one part may take what is left")
+    low = [part for part in order if part not in without and (tokens[part] or 0) < 1]
+    if low:
+        raise ValueError(f"text.tokens.{low[0]}={tokens[low[0]]} must be 1 or more, or null for one part")
+    return without
 
 
 def _marker(part: str) -> str:

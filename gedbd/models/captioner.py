@@ -17,6 +17,7 @@ from transformers import (
     pipeline,
 )
 
+from gedbd.models.described import Caption
 from gedbd.models.encoder import fingerprint
 from gedbd.models.tiny_vision import tiny_processor, tiny_vision_model
 
@@ -50,7 +51,11 @@ class Captioner:
         about = [fingerprint(self.pipe.model), self.text, self.max_new_tokens, images]
         return hashlib.blake2b(json.dumps(about, sort_keys=True).encode(), digest_size=16).hexdigest()
 
-    def describe(self, images: list[Image.Image]) -> list[str]:
+    def announce(self, count: int) -> str:
+        """Nothing: no image leaves this machine."""
+        return ""
+
+    def describe(self, images: list[Image.Image]) -> list[Caption]:
         """One caption an image, without the prompt, in one line. All images are read as one batch."""
         # As one input of many images: the pipeline's own batches cannot hold images that are cut into more or fewer
         # tiles, the processor's can.
@@ -60,7 +65,8 @@ class Captioner:
             return_full_text=False,
             generate_kwargs={"do_sample": False, "max_new_tokens": self.max_new_tokens},
         )
-        return [" ".join(answer["generated_text"].split()) for answer in found]
+        texts = [" ".join(answer["generated_text"].split()) for answer in found]
+        return [Caption(text) for text in texts]
 
 
 def load_captioner(name: str, model: str, prompt: str, max_new_tokens: int) -> Captioner:

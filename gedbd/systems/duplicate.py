@@ -18,6 +18,8 @@ from gedbd.evaluation.threshold import best_threshold
 from gedbd.models.encoder import TextEncoder
 from gedbd.models.gcn import GraphBranch
 from gedbd.systems.processes import gather, join
+from gedbd.systems.schedule import rate_factor
+from gedbd.systems.sharding import shard
 
 
 class DuplicateSystem(pl.LightningModule):
@@ -37,6 +39,7 @@ class DuplicateSystem(pl.LightningModule):
         warmup_steps: Steps over which the rates rise from 0.
         fused: Whether AdamW updates all weights in one kernel.
         seed: With epoch and step, fixes dropout, so that a resumed run repeats an uninterrupted one.
+        schedule: Of the rates after the warm-up: ``constant``, or ``cosine`` down to 0 at the last epoch.
     """
 
     threshold: Tensor
@@ -53,11 +56,13 @@ class DuplicateSystem(pl.LightningModule):
         warmup_steps: int,
         fused: bool,
         seed: int,
+        schedule: str = "constant",
     ) -> None:
         super().__init__()
         self.encoder, self.branch, self.fusion, self.loss = encoder, branch, fusion, loss
         self.lr, self.head_lr, self.weight_decay = lr, head_lr, weight_decay
         self.warmup_steps, self.fused, self.seed = warmup_steps, fused, seed
+        self.schedule = schedule
         self.register_buffer("threshold", torch.tensor(0.5))
         self.scores: dict[str, pd.DataFrame] = {}
         self.rankings: dict[str, dict[str, dict[str, Ranking]]] = {}
@@ -65,6 +70,11 @@ class DuplicateSystem(pl.LightningModule):
         self._seen: list[tuple[Tensor, ...]] = []
         self._read: list[tuple[Tensor, ...]] = []
         self.train()  # pretrained encoders come in evaluation mode, and Lightning leaves modes as they are
+
+    def configure_model(self) -> None:
+        """Spreads the weights over all devices where the strategy shards them (``trainer=fsdp``)."""
+        if self.device_mesh is not None:
+            shard(self.encoder, self.branch, self.fusion, self.device_mesh["data_parallel"])
 
     def forward(self, n_id: Tensor, z_text: Tensor) -> Tensor:
         """Unit vectors of distinct reports, ``(U,), (U, D) -> (U, D)``; training keeps ``z_text`` in node memory."""
@@ -155,15 +165,16 @@ class DuplicateSystem(pl.LightningModule):
         self._seen = []
 
     def configure_optimizers(self) -> Any:
-        """AdamW with two learning rates and a linear warm-up."""
+        """AdamW with two learning rates, which follow the schedule step by step."""
         pretrained = list(self.encoder.backbone.parameters())
         known = {id(parameter) for parameter in pretrained}
         heads = [parameter for parameter in self.parameters() if id(parameter) not in known]
         groups = [{"params": pretrained, "lr": self.lr}, {"params": heads, "lr": self.head_lr}]
         optimizer = AdamW(groups, weight_decay=self.weight_decay, fused=self.fused)
         optimizer._step_supports_amp_scaling = False  # gradients are clipped, so they must be unscaled before the step
-        warmup = LambdaLR(optimizer, lambda step: min(1.0, (step + 1) / (self.warmup_steps + 1)))
-        return {"optimizer": optimizer, "lr_scheduler": {"scheduler": warmup, "interval": "step"}}
+        cosine_steps = int(self.trainer.estimated_stepping_batches) if self.schedule == "cosine" else None
+        scheduler = LambdaLR(optimizer, lambda step: rate_factor(step, self.warmup_steps, cosine_steps))
+        return {"optimizer": optimizer, "lr_scheduler": {"scheduler": scheduler, "interval": "step"}}
 
     @property
     def _data(self) -> DuplicateDataModule:

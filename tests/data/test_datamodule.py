@@ -63,6 +63,13 @@ def test_evaluation_of_a_ranked_part_reads_all_that_came_before(data):
     assert sorted(data.needed("val").tolist()) == [2, 3]
 
 
+def test_evaluation_of_a_pool_reads_the_pool_alone(data):
+    queries = Queries(np.array([3]), np.array([0]), data.corpus.group, pool=np.array([1, 3]))
+    data.queries = {"test": {"test_pool": queries}}
+    assert data.needed("test").tolist() == [1, 3]
+    assert data.needed("val", "test").tolist() == [1, 2, 3]
+
+
 def test_evaluation_reads_each_report_once(data):
     assert [batch.n_id.tolist() for batch in data.val_dataloader()] == [[3, 2]]  # the shorter text first
 

@@ -62,6 +62,22 @@ def test_two_processes_read_every_report_between_them(make_corpus):
     assert set(read[0]) & set(read[1]) == {17}  # the longest, read twice for 251 is odd
 
 
+@pytest.mark.parametrize("world", [2, 3])
+def test_processes_read_equally_many_batches(make_corpus, world):
+    """Where weights are sharded, a batch more in one process would wait for the others for ever."""
+    for seed in range(20):
+        counts = []
+        for rank in range(world):
+            data = module(make_corpus)
+            lengths = np.random.default_rng(seed).integers(1, 2 * CACHE_SIZED // 3, size=COUNT)
+            starts = np.concatenate([[0], lengths.cumsum()])
+            data.tokens = TokenTable(np.zeros(starts[-1], dtype=np.int32), starts, pad_id=0)
+            device = SimpleNamespace(root_device=torch.device("cpu"))
+            data.trainer = SimpleNamespace(world_size=world, global_rank=rank, strategy=device)
+            counts.append(len(data.val_dataloader()))
+        assert len(set(counts)) == 1
+
+
 def test_runs_of_lengths_by_hand():
     assert split_by_tokens([1, 2, 3, 3, 9, 20], 9) == [(0, 3), (3, 4), (4, 5), (5, 6)]
     assert split_by_tokens([1, 1, 1, 1], 2) == [(0, 2), (2, 4)]

@@ -122,6 +122,13 @@ def test_parts_without_an_open_one(tokenizer):
     assert text.endswith("[DESCRIPTION] It closes")
 
 
+def test_without_budgets_no_part_is_cut(tokenizer):
+    reports = table(REPORT | {"title": "mail " * 50, "description": "inbox " * 300})
+    (text,) = MarkedFields(PARTS, None, None, Cleaning())(reports, tokenizer, 32)
+    assert (text.count("mail"), text.count("inbox")) == (50, 300)
+    assert text.startswith("[PRODUCT] Mail [COMPONENT] Inbox [OS] Windows 10 [PRIORITY] P3 [SUMMARY] mail")
+
+
 def test_descriptions_are_cleaned_first(tokenizer):
     reports = table(REPORT | {"description": "See https://example.org/bugs/17 for more"})
     (text,) = maker(urls="mark")(reports, tokenizer, 128)

@@ -6,6 +6,7 @@ import torch
 from PIL import Image
 
 from gedbd.models.captioner import Captioner, load_captioner, load_tiny_captioner
+from gedbd.models.described import Caption
 from gedbd.models.tiny_vision import tiny_processor
 
 # Cut into one, two and four tiles beside the whole, and as odd as files can be.
@@ -51,7 +52,7 @@ def test_a_caption_is_what_greedy_decoding_adds_to_the_prompt(captioner, images)
             logits = model(input_ids=ids, **inputs).logits
         ids = torch.cat([ids, logits[:, -1:].argmax(-1)], dim=1)
     expected = processor.tokenizer.decode(ids[0, prompt:], skip_special_tokens=True)
-    assert captioner.describe(images[:1]) == [" ".join(expected.split())]
+    assert captioner.describe(images[:1]) == [Caption(" ".join(expected.split()))]
 
 
 def test_the_prompt_is_put_into_the_chat_template(captioner, saved):

@@ -23,6 +23,8 @@ def server_message(body: bytes) -> str:
     if not isinstance(content, dict):
         return ""
     said: Any = next((content[key] for key in ("message", "errorMessages", "error") if content.get(key)), "")
+    if isinstance(said, dict):  # {"error": {"message": ...}}
+        said = said.get("message", said)
     text = "; ".join(map(str, said)) if isinstance(said, list) else str(said)
     clean = " ".join("".join(sign if sign.isprintable() else " " for sign in text).split())
     return clean if len(clean) <= LONGEST_MESSAGE else clean[:LONGEST_MESSAGE] + "..."

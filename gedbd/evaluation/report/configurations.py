@@ -1,4 +1,4 @@
-"""The part of a report about texts of fields, screenshots and training: the table of the second system."""
+"""The part of a report about texts of fields, screenshots and training: the table of SupCon SBERT."""
 
 from typing import Any
 

@@ -232,6 +232,7 @@ def test_a_message_that_repeats_the_token_does_not_show_it(fine, reply):
         (b'{"errorMessages": ["one", "two"]}', "one; two"),
         (b'{"error": true, "message": "no product"}', "no product"),
         (b'{"message": {"base": ["bad"]}}', "{'base': ['bad']}"),
+        (b'{"error": {"message": "no such model", "code": 404}}', "no such model"),
         (b"[1]", ""),
         (b"<html>", ""),
         (b'{"message": "' + b"x" * 900 + b'"}', "x" * 200 + "..."),
