@@ -72,6 +72,17 @@ class Run:
         audit: dict[str, float] = json.loads((self.folder / "leak.json").read_text())
         return audit
 
+    @cached_property
+    def fingerprint(self) -> str | None:
+        """A hash of the corpus' contents, if the run has noted one."""
+        path = self.folder / "versions.json"
+        return str(json.loads(path.read_text())["corpus"]) if path.is_file() else None
+
+    @property
+    def finished_at(self) -> float:
+        """When its predictions were written, in seconds since 1970."""
+        return (self.folder / "predictions.parquet").stat().st_mtime
+
     @property
     def is_baseline(self) -> bool:
         """Whether a baseline left this folder."""
