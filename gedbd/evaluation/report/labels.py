@@ -23,7 +23,7 @@ def named_options(runs: list[Run], options: list[dict[str, Any]]) -> list[dict[s
     implied = {name for name in varied if _is_implied(name, varied, runs, options)}
     told = set() if runs[0].is_baseline else {"encoder.name"}
     labels = _shown([name for name in varied if name not in implied | told], options)
-    if len({tuple(label.items()) + (run.label,) for label, run in zip(labels, runs, strict=True)}) < len(labels):
+    if len({(run.label, *label.items()) for label, run in zip(labels, runs, strict=True)}) < len(labels):
         return _shown(varied, options)
     return labels
 

@@ -48,8 +48,8 @@ def counted_options(run: Run) -> dict[str, Any]:
     """A run's options that can change its numbers, and what its corpus holds.
 
     Left out are those of ``WITHOUT_EFFECT``, those of a graph that was not built, and those of other baselines than the
-    run's own. ``dataset.contents``, the fingerprint of the corpus, replaces ``dataset.path`` where it is known: a corpus
-    that was moved is the same, and one that changed in its place is not.
+    run's own. ``dataset.contents``, the fingerprint of the corpus, replaces ``dataset.path`` where it is known: a
+    corpus that was moved is the same, and one that changed in its place is not.
     """
     flat = flatten(OmegaConf.to_container(run.config))
     counted = {name: _without_seed_folder(value, run) for name, value in flat.items() if changes_numbers(name)}

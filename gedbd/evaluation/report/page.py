@@ -3,18 +3,25 @@
 import base64
 import io
 import re
+import struct
+from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from jinja2 import Environment, PackageLoader
 from matplotlib.figure import Figure
 
+from gedbd.evaluation.report.names import column_name
 from gedbd.evaluation.report.section import Section
 
 BEST = ("f1", "average precision", "rr@1", "rr@5", "rr@10", "rr@20", "rr@100", "mrr", "map", "map@10")
-DPI = 110
+LONG = 24  # characters of a cell
+DPI = 150  # of the files, for sharp lines on dense screens
+SHOWN_DPI = 100  # on the page
 
 
 @dataclass(frozen=True)
@@ -33,36 +40,133 @@ class Shown:
     numeric: list[bool]
     rows: list[list[Cell]]
 
+    @property
+    def kinds(self) -> list[str]:
+        """How the page sets each column: as numbers, as long text that needs room, or as it comes."""
+        longest = [max((len(row[place].text) for row in self.rows), default=0) for place in range(len(self.header))]
+        return [
+            "number" if number else "long" if length > LONG else ""
+            for number, length in zip(self.numeric, longest, strict=True)
+        ]
 
-def write_report(folder: Path, title: str, summary: str, sections: list[Section]) -> Path:
-    """Writes ``report.html``, ``report.md`` and ``report_figures/`` into a folder; gives the page's path."""
-    drawn = [[(slug(name), caption, to_png(figure)) for name, caption, figure in part.figures] for part in sections]
-    tables = [[show(table) for table in section.tables] for section in sections]
+
+@dataclass(frozen=True)
+class Picture:
+    """A figure as it is shown: its file's name, its caption and the file."""
+
+    name: str
+    caption: str
+    png: bytes
+
+
+@dataclass(frozen=True)
+class ShownSection:
+    """A section as it is shown, without tables that have no rows."""
+
+    title: str
+    text: str
+    tables: list[Shown]
+    pictures: list[Picture]
+
+
+def write_report(
+    folder: Path,
+    title: str,
+    summary: str,
+    sections: list[Section],
+    *,
+    command: str | None = None,
+    date: datetime | None = None,
+    next_steps: Sequence[tuple[str, str]] = (),
+) -> Path:
+    """Writes ``report.html``, ``report.md`` and ``report_figures/`` into a folder; gives the page's path.
+
+    Tables without rows are left out, and with them the sections that have nothing else to show; the page names these.
+
+    Args:
+        folder: Where to write; it exists.
+        title: Heading of the page.
+        summary: A few sentences below it.
+        sections: The parts of the page.
+        command: The command that made the page, as one would type it.
+        date: When it was made, with its time zone.
+        next_steps: What the reader can do next: a sentence and a command each; the command may be empty.
+    """
+    filled = [section for section in sections if _has_content(section)]
+    empty = [section.title for section in sections if not _has_content(section)]
+    left_out = f"Left out, as there is nothing to show: {', '.join(empty)}." if empty else ""
+    shown = [_shown_section(section) for section in filled]
+    header = {"command": command, "date": date, "next_steps": next_steps, "left_out": left_out}
+    page = folder / "report.html"
+    page.write_text(_html(title, summary, shown, header), encoding="utf-8")
+    (folder / "report_figures").mkdir(exist_ok=True)
+    for picture in (picture for section in shown for picture in section.pictures):
+        (folder / "report_figures" / f"{picture.name}.png").write_bytes(picture.png)
+    (folder / "report.md").write_text(_markdown_page(title, summary, shown, header), encoding="utf-8")
+    return page
+
+
+def _has_content(section: Section) -> bool:
+    """Whether a section has something to show: a table with rows, a figure, or text alone by design."""
+    return bool(section.figures) or not section.tables or any(len(table) for table in section.tables)
+
+
+def _shown_section(section: Section) -> ShownSection:
+    tables = [show(table) for table in section.tables if len(table)]
+    pictures = [Picture(slug(name), caption, to_png(figure)) for name, caption, figure in section.figures]
+    return ShownSection(section.title, section.text, tables, pictures)
+
+
+def _html(title: str, summary: str, sections: list[ShownSection], header: dict[str, Any]) -> str:
     parts = [
         {
             "anchor": slug(section.title),
             "title": section.title,
             "text": section.text,
-            "tables": shown,
-            "figures": [{"caption": caption, "data": base64.b64encode(png).decode()} for _, caption, png in pictures],
+            "tables": section.tables,
+            "figures": [_html_figure(picture) for picture in section.pictures],
         }
-        for section, shown, pictures in zip(sections, tables, drawn, strict=True)
+        for section in sections
     ]
     environment = Environment(
         loader=PackageLoader("gedbd.evaluation", "report"), autoescape=True, trim_blocks=True, lstrip_blocks=True
     )
-    page = folder / "report.html"
-    page.write_text(environment.get_template("page.html.j2").render(title=title, summary=summary, sections=parts))
-    (folder / "report_figures").mkdir(exist_ok=True)
+    template = environment.get_template("page.html.j2")
+    return template.render(title=title, summary=summary, sections=parts, written=_written(header["date"]), **header)
+
+
+def _html_figure(picture: Picture) -> dict[str, Any]:
+    """Width and height are in CSS pixels: known beforehand, they keep the page from moving while it loads."""
+    width, height = struct.unpack(">II", picture.png[16:24])  # a PNG's header chunk begins with them
+    data = base64.b64encode(picture.png).decode()
+    scale = DPI / SHOWN_DPI
+    return {"caption": picture.caption, "data": data, "width": round(width / scale), "height": round(height / scale)}
+
+
+def _markdown_page(title: str, summary: str, sections: list[ShownSection], header: dict[str, Any]) -> str:
     lines = [f"# {title}", "", summary, ""]
-    for section, shown, pictures in zip(sections, tables, drawn, strict=True):
+    if header["date"]:
+        lines += [f"Made {_written(header['date'])}{' by' if header['command'] else ''}", ""]
+    if header["command"]:
+        lines += _code(header["command"])
+    if header["next_steps"]:
+        lines += ["**Next**", ""]
+    for text, command in header["next_steps"]:
+        lines += [text, "", *(_code(command) if command else [])]
+    for section in sections:
         lines += [f"## {section.title}", "", section.text, ""]
-        lines += [line for table in shown for line in (*markdown(table), "")]
-        for name, caption, png in pictures:
-            (folder / "report_figures" / f"{name}.png").write_bytes(png)
-            lines += [f"![{caption}](report_figures/{name}.png)", ""]
-    (folder / "report.md").write_text("\n".join(lines))
-    return page
+        lines += [line for table in section.tables for line in (*markdown(table), "")]
+        for picture in section.pictures:
+            lines += [f"![{picture.caption}](report_figures/{picture.name}.png)", ""]
+    return "\n".join([*lines, *([header["left_out"], ""] if header["left_out"] else [])])
+
+
+def _code(command: str) -> list[str]:
+    return ["```", command, "```", ""]
+
+
+def _written(date: datetime | None) -> str:
+    return f"{date:%Y-%m-%d %H:%M %Z}".strip() if date else ""
 
 
 def fill_tables(text: str, sections: list[Section]) -> str:
@@ -85,7 +189,7 @@ def fill_tables(text: str, sections: list[Section]) -> str:
 def show(table: pd.DataFrame) -> Shown:
     """Three decimals, intervals behind their value, the best value of a metric marked."""
     names = [name for name in table.columns if not str(name).endswith(("_low", "_high"))]
-    columns = [[str(name).replace("_", " "), *_cells(table, str(name))] for name in names]
+    columns = [[column_name(str(name)), *_cells(table, str(name))] for name in names]
     numeric = [bool(pd.api.types.is_numeric_dtype(table[name])) for name in names]
     header = [str(column[0]) for column in columns]
     rows = [
@@ -98,7 +202,7 @@ def show(table: pd.DataFrame) -> Shown:
 def _cells(table: pd.DataFrame, name: str) -> list[Cell]:
     values = table[name]
     to_win = name.replace("_", " ").removeprefix("pool ") in BEST
-    highest = values.max() if to_win and len(values) > 1 else np.nan
+    highest = values.max() if to_win and values.nunique() > 1 else np.nan
     cells = []
     for place, value in enumerate(values):
         text = "" if pd.isna(value) else f"{value:.3f}" if isinstance(value, float) else str(value)

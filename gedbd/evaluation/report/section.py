@@ -2,9 +2,14 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 import pandas as pd
 from matplotlib.figure import Figure
+
+MAX_DRAWN = 24  # settings in a figure, or figures of a kind
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -27,3 +32,9 @@ class Section:
 def pick(values: Mapping[str, float], names: Iterable[str]) -> dict[str, float]:
     """Those of some values that are there, in the order of the names."""
     return {name: values[name] for name in names if name in values}
+
+
+def first_of(values: list[T], count: int = MAX_DRAWN) -> tuple[list[T], str]:
+    """The first values, to be drawn, and a sentence that says so where there are more."""
+    notice = f" Figures show the first {count} of {len(values)} settings." if len(values) > count else ""
+    return values[:count], notice

@@ -15,6 +15,8 @@ from gedbd.evaluation.report.options import counted_options, flatten, mark_seeds
 from gedbd.evaluation.runs import Run
 from gedbd.evaluation.significance import f1_interval, mean_interval
 
+TEST_OPTIONS = ("dataset", "split", "labels", "pairs", "ranking", "part")
+
 
 @dataclass(frozen=True)
 class Setting:
@@ -97,6 +99,25 @@ class Setting:
         tables = [run.predictions[run.predictions["part"] == run.part] for run in self.runs]
         every = [table[run.column(method)].to_numpy() for run, table in zip(self.runs, tables, strict=True)]
         return np.concatenate(every), np.concatenate([table["label"].to_numpy() for table in tables])
+
+    def by_seed(self, metric: str) -> list[float] | None:
+        """A metric of its own method on pairs or among all earlier reports, seed by seed; None where a run lacks it."""
+        values = []
+        for run in self.runs:
+            tables = [table for table in (run.results, run.ranking) if table is not None and metric in table]
+            if not tables:
+                return None
+            table = tables[0]
+            values.append(float(table.loc[table["method"] == self.methods[0], metric].iloc[0]))
+        return values
+
+    def same_test(self, other: "Setting") -> bool:
+        """Whether another setting is tested on the same pairs and queries, as far as the options tell."""
+        mine, theirs = (
+            {name: value for name, value in counted.items() if name.split(".")[0] in TEST_OPTIONS}
+            for counted in (self.counted, other.counted)
+        )
+        return self.corpus == other.corpus and setting_key(mine) == setting_key(theirs)
 
     def _verdicts(self, method: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         called, label, group = [], [], []

@@ -15,8 +15,9 @@ def test_scarcity_shows_a_line_a_kind_in_the_order_of_the_shares():
             "mrr_high": [0.6, 0.4, 0.3, 0.5],
         }
     )
-    axis = scarcity_curve(table, "mrr").axes[0]
-    assert [text.get_text() for text in axis.get_legend().get_texts()] == ["graph", "none"]
+    figure = scarcity_curve(table, "mrr")
+    axis = figure.axes[0]
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["graph", "none"]
     graph, none = (container.lines[0].get_ydata().tolist() for container in axis.containers)
     assert (graph, none) == ([0.3, 0.5], [0.2, 0.4])
     assert [label.get_text() for label in axis.get_xticklabels()] == ["0.1", "1"]

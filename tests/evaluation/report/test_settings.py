@@ -15,7 +15,6 @@ from gedbd.evaluation.report.options import changes_numbers, flatten
 from gedbd.evaluation.report.settings import Setting, group_settings
 from gedbd.evaluation.runs import Run
 
-
 GROUPS = ("encoder", "graph", "fusion", "text", "split")
 
 
@@ -76,7 +75,14 @@ def test_options_that_cannot_change_a_number(name):
     [
         *("trainer.max_epochs", "trainer.devices", "trainer.precision", "trainer.strategy", "trainer.num_nodes"),
         *("trainer.limit_train_batches", "patience", "monitor", "compile", "chunk_tokens", "engine.precision"),
-        *("optimizer.fused", "dataset.newest", "split.seed", "encoder.seed", "an_option_of_tomorrow", "trainer.tomorrow"),
+        *(
+            "optimizer.fused",
+            "dataset.newest",
+            "split.seed",
+            "encoder.seed",
+            "an_option_of_tomorrow",
+            "trainer.tomorrow",
+        ),
         *("logger_like", "seedling", "text.cleaning.urls", "ranking.parts"),
     ],
 )
@@ -141,7 +147,10 @@ def test_of_repeats_as_old_as_each_other_the_last_counts(leave):
 
 def test_a_corpus_that_changed_is_another_setting(leave):
     settings = group_settings([leave("a"), leave("b", "seed=1", corpus="feed5")])
-    assert labels(settings) == ["tiny, text + graph, dataset.contents=0b6", "tiny, text + graph, dataset.contents=feed5"]
+    assert labels(settings) == [
+        "tiny, text + graph, dataset.contents=0b6",
+        "tiny, text + graph, dataset.contents=feed5",
+    ]
 
 
 def test_without_a_fingerprint_the_path_counts(leave):
@@ -209,7 +218,12 @@ def test_of_a_baseline_only_what_it_reads_counts(leave):
         leave("e", "name=frozen", "encoder=minilm", command="baseline"),
     ]
     settings = group_settings(runs)
-    assert labels(settings) == ["bm25, field=text", "bm25, field=title", "frozen, encoder=tiny", "frozen, encoder=minilm"]
+    assert labels(settings) == [
+        "bm25, field=text",
+        "bm25, field=title",
+        "frozen, encoder=tiny",
+        "frozen, encoder=minilm",
+    ]
     assert [run.folder.name for run in settings[0].repeated] == ["a"]
 
 
@@ -245,5 +259,3 @@ def test_a_label_without_some_options(leave):
     first, _ = group_settings([leave("a", "patience=1", "compile=true"), leave("b", "patience=2")])
     assert first.label == "tiny, text + graph, compile=true, patience=1"
     assert first.label_without("patience") == "tiny, text + graph, compile=true"
-
-
