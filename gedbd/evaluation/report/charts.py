@@ -64,7 +64,7 @@ def training_curves(setting: Setting) -> Figure:
                     label = part if number == 0 else None
                     axis.plot(epochs["epoch"] + 1, epochs[f"{part}/{name}"], marker="o", color=colour, label=label)
         axis.set(title=title, xlabel="epoch")
-        axis.xaxis.get_major_locator().set_params(integer=True)
+        axis.xaxis.get_major_locator().set_params(integer=True, min_n_ticks=1)
         axis.grid(alpha=0.25)
         axis.legend(frameon=False)
     return figure

@@ -11,5 +11,10 @@ def metric_name(name: str) -> str:
 
 
 def column_name(name: str) -> str:
-    """Heading of a column: options (``graph.pca_dim``) stay as one types them, metrics get their names."""
-    return name if "." in name and " " not in name else metric_name(name)
+    """Heading of a column: options stay as one types them, metrics get their names."""
+    return name if is_option(name) else metric_name(name)
+
+
+def is_option(name: str) -> bool:
+    """Whether a column holds the values of an option such as ``graph.pca_dim``."""
+    return "." in name and " " not in name

@@ -15,7 +15,7 @@ import pandas as pd
 from jinja2 import Environment, PackageLoader
 from matplotlib.figure import Figure
 
-from gedbd.evaluation.report.names import column_name
+from gedbd.evaluation.report.names import column_name, is_option
 from gedbd.evaluation.report.section import Section
 
 BEST = ("f1", "average precision", "rr@1", "rr@5", "rr@10", "rr@20", "rr@100", "mrr", "map", "map@10")
@@ -205,11 +205,19 @@ def _cells(table: pd.DataFrame, name: str) -> list[Cell]:
     highest = values.max() if to_win and values.nunique() > 1 else np.nan
     cells = []
     for place, value in enumerate(values):
-        text = "" if pd.isna(value) else f"{value:.3f}" if isinstance(value, float) else str(value)
+        text = "" if pd.isna(value) else _text(value, "g" if is_option(name) else ".3f")
         if text and f"{name}_low" in table:
-            text += f" [{table[f'{name}_low'].iloc[place]:.3f}, {table[f'{name}_high'].iloc[place]:.3f}]"
+            low, high = (_text(table[f"{name}_{end}"].iloc[place], ".3f") for end in ("low", "high"))
+            text += f" [{low}, {high}]"
         cells.append(Cell(text, to_win and bool(value == highest)))
     return cells
+
+
+def _text(value: object, form: str) -> str:
+    """A number in a form, and never as minus zero; anything else as it is."""
+    if not isinstance(value, float):
+        return str(value)
+    return f"{value:z{form}}"
 
 
 def markdown(table: Shown) -> list[str]:

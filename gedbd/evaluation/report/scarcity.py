@@ -18,13 +18,14 @@ SHOWN = {f"{metric}{end}": f"{metric_name(metric)}{end}" for metric in METRICS f
 
 
 def scarcity(corpus: str, settings: list[Setting]) -> Section | None:
-    """Values and differences over the share of known groups; None where one share is all there is."""
+    """Values and differences over the share of known groups, of all kinds that were run at two; None without any."""
     kinds: dict[str, dict[float, Setting]] = {}
     for setting in settings:
         if not setting.runs[0].is_baseline and setting.rank_metrics(setting.methods[0]) is not None:
             kind = setting.label_without("labels.fraction")
             kinds.setdefault(kind, {})[float(setting.options["labels.fraction"])] = setting
-    if len({fraction for mine in kinds.values() for fraction in mine}) < 2:
+    kinds = {kind: mine for kind, mine in kinds.items() if len(mine) > 1}
+    if not kinds:
         return None
     found = [(kind, fraction, setting) for kind, mine in kinds.items() for fraction, setting in mine.items()]
     table = pd.DataFrame([_value(*one) for one in found])

@@ -1,56 +1,11 @@
 """Which runs are one setting, how settings are named, and what becomes of repeated runs."""
 
-import json
-import os
-from functools import cache
 from typing import Any
 
-import pandas as pd
 import pytest
-from hydra import compose, initialize_config_dir
-from omegaconf import DictConfig, OmegaConf
 
-from gedbd.config import CONF_DIR
 from gedbd.evaluation.report.options import changes_numbers, flatten
 from gedbd.evaluation.report.settings import Setting, group_settings
-from gedbd.evaluation.runs import Run
-
-GROUPS = ("encoder", "graph", "fusion", "text", "split")
-
-
-@cache
-def composed(command: str, groups: tuple[str, ...]) -> DictConfig:
-    """What a command's configuration is by default; composing takes half a second, so it is done once."""
-    with initialize_config_dir(CONF_DIR, version_base="1.3"):
-        cfg = compose(command, overrides=["encoder=tiny", *groups])
-    OmegaConf.set_struct(cfg, False)
-    return cfg
-
-
-@pytest.fixture
-def leave(tmp_path):
-    """Leaves a finished run folder as ``gedbd.train`` (or ``gedbd.baseline``) would be configured by overrides."""
-
-    def run(name: str, *overrides: str, command: str = "train", corpus: str | None = "0b6", time: int = 0) -> Run:
-        groups = tuple(item for item in overrides if item.partition("=")[0] in GROUPS)
-        options = [item.lstrip("+") for item in overrides if item not in groups]
-        cfg = OmegaConf.merge(composed(command, groups), OmegaConf.from_dotlist(options))
-        folder = tmp_path / name
-        folder.mkdir(parents=True)
-        (folder / "config.yaml").write_text(json.dumps(OmegaConf.to_container(cfg, resolve=True)))
-        graph = command == "train" and cfg.graph.rule is not None and not cfg.fusion._target_.endswith("TextOnly")
-        own = cfg.name if command == "baseline" else "text + graph" if graph else "text alone"
-        pd.DataFrame({"method": [own, "always duplicate"], "threshold": 0.5, "f1": [0.5, 0.2]}).to_csv(
-            folder / "results.csv", index=False
-        )
-        predictions = folder / "predictions.parquet"
-        pd.DataFrame({"label": [1], "score": [0.9], "part": ["test"]}).to_parquet(predictions, index=False)
-        os.utime(predictions, (time, time))
-        if corpus:
-            (folder / "versions.json").write_text(json.dumps({"corpus": corpus}))
-        return Run(folder)
-
-    return run
 
 
 def labels(settings: list[Setting]) -> list[str]:
