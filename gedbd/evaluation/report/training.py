@@ -23,7 +23,7 @@ def training(settings: list[Setting]) -> Section | None:
             bases.setdefault(setting.corpus, setting)
     rows = [_row(setting, bases.get(setting.corpus)) for setting in settings]
     relative = "; ".join(f"in {corpus} to {base.label}" for corpus, base in bases.items())
-    shown, notice = first_of(settings)
+    shown, notice = first_of([setting for setting in settings if any(run.epochs is not None for run in setting.runs)])
     text = f"Time of an epoch, relative (the paper's Table 4) {relative}. " if bases else ""
     figures = [
         (

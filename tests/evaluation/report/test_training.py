@@ -34,5 +34,10 @@ def test_the_bases_are_named(settings):
     assert "in one to tiny, text alone; in two to tiny, text alone; in three to tiny, text + graph." in text
 
 
+def test_curves_are_drawn_where_there_are_any(settings):
+    figures = training(settings).figures
+    assert [caption.rpartition(", ")[2] for _, caption, _ in figures] == ["one", "one", "two", "two", "three"]
+
+
 def test_nothing_trained_means_no_section():
     assert training([]) is None
