@@ -11,7 +11,7 @@ from gedbd.evaluation.report import charts
 from gedbd.evaluation.report.configurations import configurations
 from gedbd.evaluation.report.overview import runs_section
 from gedbd.evaluation.report.scarcity import scarcity
-from gedbd.evaluation.report.section import Section, first_of, pick
+from gedbd.evaluation.report.section import Section, first_of, pick, with_models
 from gedbd.evaluation.report.sensitivity import sensitivity
 from gedbd.evaluation.report.settings import Setting
 from gedbd.evaluation.report.training import training
@@ -60,15 +60,15 @@ def _leak(settings: list[Setting]) -> Section:
         shares = ("test_reports_in_training", "test_groups_in_training", "closure_f1", "always_duplicate_f1")
         known = f"{setting.options['labels.fraction']:g}"
         row = {"corpus": setting.corpus, "split": split, "known": known, **{name: audit[name] for name in shares}}
-        if row not in rows:
-            rows.append(row)
+        if all(row.items() - other.items() for other in rows):
+            rows.append(row | {"model": setting.label})
             warnings += [f"split={split} of {setting.corpus} leaks."] if leak_warning(audit) else []
     text = (
         "What the test part shares with training, where a share of the training groups is known. Transitive closure"
         " reads no text: it follows chains of training pairs. Where it finds anything, scores on pairs flatter every"
         " model. " + " ".join(warnings)
     )
-    return Section("Leak audit", text.strip(), [pd.DataFrame(rows)])
+    return Section("Leak audit", text.strip(), [with_models(rows, ("corpus", "split", "known"))])
 
 
 def _ranking(corpus: str, settings: list[Setting], protocol: str) -> Section | None:
