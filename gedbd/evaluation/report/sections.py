@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from gedbd.data.queries import EARLIER, PROTOCOLS, TEST_POOL
@@ -53,16 +54,19 @@ def make_sections(settings: list[Setting]) -> list[Section]:
 
 
 def _leak(settings: list[Setting]) -> Section:
-    rows, warnings = [], []
+    rows: list[dict[str, Any]] = []
+    warnings: list[str] = []
     for setting in settings:
         split = str(setting.options["split._target_"]).rsplit(".", 1)[-1].removesuffix("Split").lower()
-        audit = setting.runs[0].leak
+        audits = [run.leak for run in setting.runs]
         shares = ("test_reports_in_training", "test_groups_in_training", "closure_f1", "always_duplicate_f1")
         known = f"{setting.options['labels.fraction']:g}"
-        row = {"corpus": setting.corpus, "split": split, "known": known, **{name: audit[name] for name in shares}}
+        means = {name: float(np.mean([audit[name] for audit in audits])) for name in shares}
+        row = {"corpus": setting.corpus, "split": split, "known": known, **means}
         if all(row.items() - other.items() for other in rows):
             rows.append(row | {"model": setting.label})
-            warnings += [f"split={split} of {setting.corpus} leaks."] if leak_warning(audit) else []
+            leaks = any(leak_warning(audit) for audit in audits)
+            warnings += [f"split={split} of {setting.corpus} leaks."] if leaks else []
     text = (
         "What the test part shares with training, where a share of the training groups is known. Transitive closure"
         " reads no text: it follows chains of training pairs. Where it finds anything, scores on pairs flatter every"
