@@ -18,6 +18,8 @@ WITHOUT_EFFECT = (
     "logger",
     "hydra",
     "dataset.name",  # the name of the corpus is compared in its place
+    "encoder.fine_tuning",  # defaults of other options, which count
+    "graph.title_encoders",  # what graph.titles is chosen from, which counts
     "trainer.logger",
     "trainer.enable_progress_bar",
     "trainer.enable_model_summary",

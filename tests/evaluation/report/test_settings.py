@@ -18,7 +18,7 @@ def labels(settings: list[Setting]) -> list[str]:
         *("seed", "seeds", "cache_dir", "data_dir", "ckpt_path", "logger.project", "logger.group", "hydra.run.dir"),
         *("trainer.enable_progress_bar", "trainer.enable_model_summary", "trainer.log_every_n_steps"),
         *("trainer.default_root_dir", "trainer.logger", "engine.cache_dir", "dataset.data_dir", "batches.num_workers"),
-        *("baselines.frozen.cache_dir", "dataset.url_template"),
+        *("baselines.frozen.cache_dir", "dataset.url_template", "encoder.fine_tuning.lr"),
     ],
 )
 def test_options_that_cannot_change_a_number(name):
