@@ -202,7 +202,7 @@ def show(table: pd.DataFrame) -> Shown:
 def _cells(table: pd.DataFrame, name: str) -> list[Cell]:
     values = table[name]
     to_win = name.replace("_", " ").removeprefix("pool ") in BEST
-    highest = values.max() if to_win and values.nunique() > 1 else np.nan
+    highest = values.max() if to_win and len(values) > 1 else np.nan
     cells = []
     for place, value in enumerate(values):
         text = "" if pd.isna(value) else _text(value, "g" if is_option(name) else ".3f")

@@ -81,10 +81,6 @@ def test_slugs():
     assert slug("Ranking: xamarin, newest 12,000") == "ranking-xamarin-newest-12-000"
 
 
-def test_equal_values_win_nothing():
-    assert not any(cell.best for row in show(pd.DataFrame({"f1": [0.5, 0.5]})).rows for cell in row)
-
-
 def test_values_of_options_are_shown_as_typed_and_zero_without_a_sign():
     shown = show(pd.DataFrame({"graph.pca_dim": [5.0, None], "difference": [-0.0001, 0.25]}))
     assert shown.header == ["graph.pca_dim", "difference"]
