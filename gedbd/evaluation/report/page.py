@@ -1,9 +1,6 @@
 """Writes a report: one HTML page that needs nothing beside it, and Markdown with its figures in a folder."""
 
-import base64
-import io
 import re
-import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -12,16 +9,13 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from jinja2 import Environment, PackageLoader
-from matplotlib.figure import Figure
 
+from gedbd.evaluation.report.html import Picture, render, to_png
 from gedbd.evaluation.report.names import column_name, is_option
 from gedbd.evaluation.report.section import Section
 
 BEST = ("f1", "average precision", "rr@1", "rr@5", "rr@10", "rr@20", "rr@100", "mrr", "map", "map@10")
 LONG = 24  # characters of a cell
-DPI = 150  # of the files, for sharp lines on dense screens
-SHOWN_DPI = 100  # on the page
 
 
 @dataclass(frozen=True)
@@ -51,15 +45,6 @@ class Shown:
 
 
 @dataclass(frozen=True)
-class Picture:
-    """A figure as it is shown: its file's name, its caption and the file."""
-
-    name: str
-    caption: str
-    png: bytes
-
-
-@dataclass(frozen=True)
 class ShownSection:
     """A section as it is shown, without tables that have no rows."""
 
@@ -67,6 +52,11 @@ class ShownSection:
     text: str
     tables: list[Shown]
     pictures: list[Picture]
+
+    @property
+    def anchor(self) -> str:
+        """Where links to it lead."""
+        return slug(self.title)
 
 
 def write_report(
@@ -96,9 +86,10 @@ def write_report(
     empty = [section.title for section in sections if not _has_content(section)]
     left_out = f"Left out, as there is nothing to show: {', '.join(empty)}." if empty else ""
     shown = [_shown_section(section) for section in filled]
-    header = {"command": command, "date": date, "next_steps": next_steps, "left_out": left_out}
+    written = f"{date:%Y-%m-%d %H:%M %Z}".strip() if date else ""
+    header = {"command": command, "date": date, "written": written, "next_steps": next_steps, "left_out": left_out}
     page = folder / "report.html"
-    page.write_text(_html(title, summary, shown, header), encoding="utf-8")
+    page.write_text(render(title=title, summary=summary, sections=shown, **header), encoding="utf-8")
     (folder / "report_figures").mkdir(exist_ok=True)
     for picture in (picture for section in shown for picture in section.pictures):
         (folder / "report_figures" / f"{picture.name}.png").write_bytes(picture.png)
@@ -117,36 +108,10 @@ def _shown_section(section: Section) -> ShownSection:
     return ShownSection(section.title, section.text, tables, pictures)
 
 
-def _html(title: str, summary: str, sections: list[ShownSection], header: dict[str, Any]) -> str:
-    parts = [
-        {
-            "anchor": slug(section.title),
-            "title": section.title,
-            "text": section.text,
-            "tables": section.tables,
-            "figures": [_html_figure(picture) for picture in section.pictures],
-        }
-        for section in sections
-    ]
-    environment = Environment(
-        loader=PackageLoader("gedbd.evaluation", "report"), autoescape=True, trim_blocks=True, lstrip_blocks=True
-    )
-    template = environment.get_template("page.html.j2")
-    return template.render(title=title, summary=summary, sections=parts, written=_written(header["date"]), **header)
-
-
-def _html_figure(picture: Picture) -> dict[str, Any]:
-    """Width and height are in CSS pixels: known beforehand, they keep the page from moving while it loads."""
-    width, height = struct.unpack(">II", picture.png[16:24])  # a PNG's header chunk begins with them
-    data = base64.b64encode(picture.png).decode()
-    scale = DPI / SHOWN_DPI
-    return {"caption": picture.caption, "data": data, "width": round(width / scale), "height": round(height / scale)}
-
-
 def _markdown_page(title: str, summary: str, sections: list[ShownSection], header: dict[str, Any]) -> str:
     lines = [f"# {title}", "", summary, ""]
     if header["date"]:
-        lines += [f"Made {_written(header['date'])}{' by' if header['command'] else ''}", ""]
+        lines += [f"Made {header['written']}{' by' if header['command'] else ''}", ""]
     if header["command"]:
         lines += _code(header["command"])
     if header["next_steps"]:
@@ -163,10 +128,6 @@ def _markdown_page(title: str, summary: str, sections: list[ShownSection], heade
 
 def _code(command: str) -> list[str]:
     return ["```", command, "```", ""]
-
-
-def _written(date: datetime | None) -> str:
-    return f"{date:%Y-%m-%d %H:%M %Z}".strip() if date else ""
 
 
 def fill_tables(text: str, sections: list[Section]) -> str:
@@ -225,13 +186,6 @@ def markdown(table: Shown) -> list[str]:
     rule = ["---:" if number else "---" for number in table.numeric]
     rows = [[f"**{cell.text}**" if cell.best else cell.text.replace("|", "\\|") for cell in row] for row in table.rows]
     return [f"| {' | '.join(cells)} |" for cells in (table.header, rule, *rows)]
-
-
-def to_png(figure: Figure) -> bytes:
-    """The figure as a picture."""
-    stream = io.BytesIO()
-    figure.savefig(stream, format="png", dpi=DPI)
-    return stream.getvalue()
 
 
 def slug(text: str) -> str:
