@@ -1,37 +1,63 @@
 """Write a page about finished runs: ``python -m gedbd.report outputs/...``."""
 
+import shlex
 import sys
+from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 from omegaconf import DictConfig
 from rich.console import Console
 
 from gedbd.config import door
+from gedbd.evaluation.report.overview import next_steps, repeated_runs, summarise
 from gedbd.evaluation.report.page import fill_tables, write_report
 from gedbd.evaluation.report.sections import make_sections
 from gedbd.evaluation.report.settings import group_settings
-from gedbd.evaluation.runs import find_runs
+from gedbd.evaluation.runs import find_backtests, find_runs
+
+PLAIN: dict[str, Any] = {"markup": False, "highlight": False, "soft_wrap": True}
 
 
 @door("report")
 def main(cfg: DictConfig) -> None:
-    """Reads all runs in the folders, writes ``report.html`` and ``report.md`` beside them."""
+    """Reads all runs in the folders and below, and writes ``report.html`` and ``report.md``."""
     paths = [Path(path) for path in cfg.paths]
     runs, unfinished = find_runs(paths)
+    backtests = find_backtests(paths)
     settings = group_settings(runs)
-    folder = Path(cfg.out or paths[0])
-    folder.mkdir(parents=True, exist_ok=True)
-    summary = f"{len(runs)} runs in {len(settings)} settings." + (
-        f" {len(unfinished)} unfinished runs are left out." if unfinished else ""
-    )
-    console = Console()
-    for run in unfinished:
-        console.print(f"left out, not finished: {run}", markup=False, highlight=False)
     sections = make_sections(settings)
     if cfg.fill:
         path = Path(cfg.fill)
         path.write_text(fill_tables(path.read_text(), sections))
-    console.print(f"report: {write_report(folder, cfg.title, summary, sections)}")
+    folder = Path(cfg.out or paths[0])
+    folder.mkdir(parents=True, exist_ok=True)
+    summary = summarise(settings, len(unfinished), len(backtests))
+    page = write_report(
+        folder,
+        cfg.title,
+        summary,
+        sections,
+        command=_command(cfg),
+        date=datetime.now().astimezone(),
+        next_steps=next_steps(settings, unfinished),
+    )
+    console = Console()
+    for run in repeated_runs(settings):
+        console.print(
+            f"left out, repeated: {run['left out']} (seed {run['seed']} of {run['model']}; newer: {run['newer']})",
+            **PLAIN,
+        )
+    for place in unfinished:
+        console.print(f"left out, not finished: {place}", **PLAIN)
+    console.print(summary, **PLAIN)
+    console.print(f"report: {page}", **PLAIN)
+
+
+def _command(cfg: DictConfig) -> str:
+    """The command as one would type it, with its paths bare."""
+    options = [text for text in sys.argv[1:] if not text.startswith("paths=")]
+    return shlex.join(["python", "-m", "gedbd.report", *map(str, cfg.paths), *options])
 
 
 def bare_paths(arguments: list[str]) -> list[str]:

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from html import unescape
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -26,6 +27,8 @@ addEventListener("load", () => {
     anchors: anchors.length,
     lost: anchors.filter(a => !document.getElementById(a)).length,
     overflow: document.documentElement.scrollWidth - document.documentElement.clientWidth,
+    page: getComputedStyle(document.body).backgroundColor,
+    wide: [...document.querySelectorAll(".wide")].filter(w => w.scrollWidth > w.clientWidth).length,
     requests: performance.getEntriesByType("resource").filter(e => !e.name.startsWith("data:")).length,
   });
 });
@@ -47,16 +50,23 @@ def page(tmp_path_factory) -> Path:
     return probed
 
 
-def look(page: Path, width: int, profile: Path) -> dict[str, int]:
+def look(page: Path, width: int, profile: Path, *more_flags: str) -> dict[str, Any]:
     """Opens the page and gives what the probe has seen."""
     browser = shutil.which("chromium")
     assert browser, "no Chromium here: make browser installs it"
     flags = ["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
+    flags += more_flags
     command = [browser, *flags, f"--user-data-dir={profile}", f"--window-size={width},900", "--dump-dom", page.as_uri()]
     dom = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
     found = re.search(r'data-seen="(.*?)"', dom)
     assert found, dom[-2000:]
     return json.loads(unescape(found[1]))
+
+
+def test_page_is_dark_where_the_reader_wants_it(page, tmp_path):
+    dark = look(page, 1200, tmp_path / "dark", "--blink-settings=preferredColorScheme=0")
+    light = look(page, 1200, tmp_path / "light", "--blink-settings=preferredColorScheme=1")
+    assert (dark["page"], light["page"]) == ("rgb(18, 24, 30)", "rgb(255, 255, 255)")
 
 
 @pytest.mark.parametrize("width", [500, 1200])
@@ -65,4 +75,5 @@ def test_page_shows_everything_at_any_width(page, tmp_path, width):
     assert seen["images"] >= 5
     assert seen["drawn"] == seen["images"]
     assert seen["anchors"] >= 6
+    assert seen["wide"] or width > 600  # tables scroll inside the page
     assert {seen[name] for name in ("unnamed", "lost", "overflow", "requests")} == {0}

@@ -89,7 +89,7 @@ def test_numbers_are_those_of_the_run_folders(page, runs):
     assert f"{f1['f1']:.3f} [{f1['f1_low']:.3f}, {f1['f1_high']:.3f}]" in text
     seeds = pd.read_csv(runs / "all" / "0" / "seeds.csv")
     mean = seeds[seeds["method"] == "text alone"]["rr@10"].mean()
-    row = re.search(r"<tr><td>tiny, text alone, labels.fraction=1.0.*?</tr>", text)[0]
+    row = re.search(r"<tr><td[^>]*>tiny, text alone, labels.fraction=1.0.*?</tr>", text)[0]
     assert f">{mean:.3f} [" in row
 
 
@@ -109,7 +109,8 @@ def test_a_second_report_is_the_first(runs, call):
     pages = []
     for _ in range(2):
         call(gedbd.report, "paths=[grid/0]", "out=twice")
-        pages.append((runs / "twice" / "report.html").read_bytes())
+        text = (runs / "twice" / "report.html").read_text()
+        pages.append(re.sub("<time.*?</time>", "", text))
     assert pages[0] == pages[1]
 
 
@@ -119,7 +120,38 @@ def test_unfinished_runs_are_left_out_and_said(runs, call, capsys):
     shutil.copytree(runs / "grid" / "1", runs / "partly" / "whole")
     call(gedbd.report, "paths=[partly]")
     assert "left out, not finished: partly/halted" in capsys.readouterr().out
-    assert "1 runs in 1 settings. 1 unfinished runs are left out." in (runs / "partly" / "report.html").read_text()
+    summary = "1 run in 1 setting. Left out: 1 unfinished run."
+    assert summary in (runs / "partly" / "report.html").read_text()
+
+
+def test_repeats_and_backtests_are_left_out_and_said(runs, call, capsys):
+    shutil.copytree(runs / "grid" / "0", runs / "repeats" / "first")
+    shutil.copytree(runs / "grid" / "0", runs / "repeats" / "second", copy_function=shutil.copyfile)
+    (runs / "repeats" / "tested").mkdir()
+    shutil.copy(runs / "grid" / "0" / "config.yaml", runs / "repeats" / "tested")
+    (runs / "repeats" / "tested" / "matching.json").write_text("{}")
+    call(gedbd.report, "paths=[repeats]")
+    summary = "1 run in 1 setting. Left out: 1 repeated run; 1 backtest, which has a page of its own."
+    printed = capsys.readouterr().out
+    assert "left out, repeated: repeats/first (seed 0 of tiny, text + graph; newer: repeats/second)" in printed
+    assert summary in printed
+    assert "not finished" not in printed
+    text = (runs / "repeats" / "report.html").read_text()
+    assert summary in text
+    assert "<td>repeats/first</td>" in text
+
+
+def test_the_page_names_its_command(page):
+    assert "python -m gedbd.report all few grid bm25 closure out=page</pre>" in page.read_text()
+
+
+def test_tables_of_a_text_are_filled(runs, call):
+    (runs / "tables.md").write_text("a\n<!-- report: Ranking: demo -->\n<!-- end -->\nb\n")
+    call(gedbd.report, "paths=[bm25]", "out=filled", "fill=tables.md")
+    lines = (runs / "tables.md").read_text().splitlines()
+    assert [lines[0], lines[-1]] == ["a", "b"]
+    assert lines[2].startswith("| model | seeds | RR@1 |")
+    assert lines[4].startswith("| bm25 | 1 | ")
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,9 @@ from omegaconf import OmegaConf
 from gedbd.data.readers.tabular import corpus_name
 from gedbd.evaluation.outputs import WITH_GRAPH
 
+PREDICTIONS = "predictions.parquet"  # the last file that a finished run needs
+BACKTEST = "matching.json"  # what a backtest has learnt
+
 
 @dataclass(frozen=True)
 class Run:
@@ -31,7 +34,7 @@ class Run:
     @cached_property
     def predictions(self) -> pd.DataFrame:
         """Scored pairs."""
-        return pd.read_parquet(self.folder / "predictions.parquet")
+        return pd.read_parquet(self.folder / PREDICTIONS)
 
     @cached_property
     def results(self) -> pd.DataFrame:
@@ -71,6 +74,17 @@ class Run:
         """The leak audit."""
         audit: dict[str, float] = json.loads((self.folder / "leak.json").read_text())
         return audit
+
+    @cached_property
+    def fingerprint(self) -> str | None:
+        """A hash of the corpus' contents, if the run has noted one."""
+        path = self.folder / "versions.json"
+        return str(json.loads(path.read_text())["corpus"]) if path.is_file() else None
+
+    @property
+    def finished_at(self) -> float:
+        """When its predictions were written, in seconds since 1970."""
+        return (self.folder / PREDICTIONS).stat().st_mtime
 
     @property
     def is_baseline(self) -> bool:
@@ -114,21 +128,47 @@ class Run:
 def find_runs(paths: list[Path]) -> tuple[list[Run], list[Path]]:
     """All finished runs in some folders and below, in the order of their paths, and the folders of unfinished ones.
 
+    Folders of backtests are neither: see ``find_backtests``.
+
     Raises:
-        ValueError: If a path does not exist, or holds no run with predictions.
+        ValueError: If a path does not exist, or holds neither a run with predictions nor a backtest, or if none of them
+            holds a run with predictions.
     """
     finished: dict[Path, Run] = {}
     unfinished: dict[Path, Path] = {}
+    backtests: list[Path] = []
     for path in paths:
-        if not path.is_dir():
-            raise ValueError(f"{path}: there is no such folder; name a run folder, a sweep, or one above them")
-        folders = sorted({file.parent for file in path.rglob("config.yaml") if file.parent.name != ".hydra"})
-        mine = [folder for folder in folders if (folder / "predictions.parquet").is_file()]
-        if not mine:
+        folders = _configured(path)
+        tested = [folder for folder in folders if _is_backtest(folder)]
+        mine = [folder for folder in folders if (folder / PREDICTIONS).is_file()]
+        if not mine and not tested:
             raise ValueError(
                 f"{path} holds no run with predictions: a run that was interrupted goes on with"
                 " ckpt_path=<run>/checkpoints/last.ckpt"
             )
+        backtests += tested
         finished |= {folder.resolve(): Run(folder) for folder in mine}
-        unfinished |= {folder.resolve(): folder for folder in folders if folder not in mine}
+        others = [folder for folder in folders if folder not in mine and folder not in tested]
+        unfinished |= {folder.resolve(): folder for folder in others}
+    if not finished:
+        raise ValueError(
+            f"{backtests[0]} is the folder of a backtest, and there is no run beside it: a backtest has its own page"
+        )
     return list(finished.values()), list(unfinished.values())
+
+
+def find_backtests(paths: list[Path]) -> list[Path]:
+    """The folders of finished backtests in some folders and below, each once, in the order of their paths."""
+    found = {folder.resolve(): folder for path in paths for folder in _configured(path) if _is_backtest(folder)}
+    return list(found.values())
+
+
+def _configured(path: Path) -> list[Path]:
+    """The folders with a configuration in a folder and below, but for Hydra's own."""
+    if not path.is_dir():
+        raise ValueError(f"{path}: there is no such folder; name a run folder, a sweep, or one above them")
+    return sorted({file.parent for file in path.rglob("config.yaml") if file.parent.name != ".hydra"})
+
+
+def _is_backtest(folder: Path) -> bool:
+    return (folder / BACKTEST).is_file() and not (folder / PREDICTIONS).is_file()

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from omegaconf import OmegaConf
 
-from gedbd.evaluation.runs import Run, find_runs
+from gedbd.evaluation.runs import Run, find_backtests, find_runs
 
 
 def settings(**changed: object) -> dict:
@@ -112,3 +112,26 @@ def test_a_folder_without_a_finished_run_is_refused(tmp_path):
         message = f"{tmp_path / name} holds no run with predictions: a run that was interrupted goes on with ckpt_path="
         with pytest.raises(ValueError, match=message):
             find_runs([tmp_path / "done", tmp_path / name])
+
+
+def leave_backtest(folder: Path) -> Path:
+    leave(folder, settings(target_precision=0.7), finished=False)
+    (folder / "matching.json").write_text("{}")
+    return folder
+
+
+def test_a_finished_backtest_is_no_unfinished_run(tmp_path):
+    leave(tmp_path / "done", settings())
+    leave(tmp_path / "open", settings(), finished=False)
+    backtest = leave_backtest(tmp_path / "tested")
+    finished, unfinished = find_runs([tmp_path, backtest])
+    assert [run.folder.name for run in finished] == ["done"]
+    assert unfinished == [tmp_path / "open"]
+    assert find_backtests([tmp_path, backtest]) == [backtest]
+    assert find_backtests([tmp_path / "done"]) == []
+
+
+def test_a_backtest_alone_is_refused(tmp_path):
+    backtest = leave_backtest(tmp_path / "tested")
+    with pytest.raises(ValueError, match="tested is the folder of a backtest, and there is no run beside it"):
+        find_runs([backtest])

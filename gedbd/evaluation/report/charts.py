@@ -5,22 +5,27 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from matplotlib import colormaps
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from sklearn.metrics import precision_recall_curve
 
 from gedbd.data.queries import EARLIER
 from gedbd.evaluation.figures import SIZE
+from gedbd.evaluation.report.names import metric_name
 from gedbd.evaluation.report.settings import Setting
 
+LONGEST_IN_TWO_COLUMNS = 45  # characters of a legend's entry
 COLOURS = [colormaps["tab10"](place) for place in range(10)]
 
 
 def rank_curves(settings: list[Setting], protocol: str) -> Figure:
-    """RR@k over k of every setting's own method, and of the first setting's rivals."""
+    """RR@k over k of every setting's own method, and of the first setting's baselines."""
     figure = Figure(figsize=(8, 4.6), layout="constrained")
-    axis, k = figure.subplots(), np.arange(1, 101)
+    axis = figure.subplots()
+    k = np.arange(1, 101)
     lines = [(setting.label, setting.ranks(setting.methods[0], protocol)) for setting in settings]
-    lines += [(f"{name} of {settings[0].label}", settings[0].ranks(name, protocol)) for name in settings[0].methods[1:]]
+    first = settings[0]
+    lines += [(first.name_of(method), first.ranks(method, protocol)) for method in first.methods[1:]]
     for place, (label, table) in enumerate(lines):
         if table is not None and len(table):
             rank = table["rank"].to_numpy()
@@ -59,7 +64,7 @@ def training_curves(setting: Setting) -> Figure:
                     label = part if number == 0 else None
                     axis.plot(epochs["epoch"] + 1, epochs[f"{part}/{name}"], marker="o", color=colour, label=label)
         axis.set(title=title, xlabel="epoch")
-        axis.xaxis.get_major_locator().set_params(integer=True)
+        axis.xaxis.get_major_locator().set_params(integer=True, min_n_ticks=1)
         axis.grid(alpha=0.25)
         axis.legend(frameon=False)
     return figure
@@ -104,24 +109,34 @@ def scarcity_curve(table: pd.DataFrame, metric: str) -> Figure:
         axis.errorbar(shifted, mine[metric], yerr=bars, capsize=3, marker="o", label=kind, color=COLOURS[place % 10])
     shares = sorted(table["fraction"].unique())
     axis.set(title="Label scarcity", xlabel="share of the training groups that are known", xscale="log")
-    axis.set(ylabel=metric.upper())
+    axis.set(ylabel=metric_name(metric))
     axis.set_xticks(shares, labels=[f"{share:g}" for share in shares])
     axis.minorticks_off()
-    axis.grid(alpha=0.25)
-    axis.legend(frameon=False)
-    return figure
+    return _with_legend(figure)
 
 
 def sensitivity_grid(table: pd.DataFrame, first: str, second: str | None, metric: str) -> Figure:
-    """A metric over one option, or over two as a grid of numbers; empty cells were not run."""
-    figure = Figure(figsize=(5.6, 3.6), layout="constrained")
+    """A metric over one option, or over two as a grid of numbers; empty cells were not run.
+
+    Over one option whose values are numbers, a line for each of ``model``; over any other option bars side by side, as
+    there is nothing between two of its values.
+
+    Args:
+        table: The options, the metric and, if there are any, ``model`` and ``<metric>_deviation``: half an error bar.
+        first: Option on the x axis.
+        second: Option on the y axis of a grid, or None.
+        metric: Name of the metric.
+    """
+    figure = Figure(figsize=(6.4, 4.0), layout="constrained")
     axis = figure.subplots()
     if second is None:
-        mean = table.groupby(first)[metric].mean()
-        axis.plot([str(value) for value in mean.index], mean.to_numpy(), marker="o", color=COLOURS[0])
-        axis.set(xlabel=first, ylabel=metric.upper())
-        axis.grid(alpha=0.25)
-        return figure
+        table = table.assign(model=table.get("model", metric))
+        if pd.api.types.is_numeric_dtype(table[first]) and not pd.api.types.is_bool_dtype(table[first]):
+            _lines(axis, table, first, metric)
+        else:
+            _bars(axis, table, first, metric)
+        axis.set(xlabel=first, ylabel=metric_name(metric))
+        return _with_legend(figure) if table["model"].nunique() > 1 else figure
     grid = table.pivot_table(index=second, columns=first, values=metric, aggfunc="mean")
     image = axis.imshow(grid.to_numpy(), cmap="viridis", aspect="auto", origin="lower")
     middle = np.nanmean([np.nanmin(grid), np.nanmax(grid)])
@@ -134,12 +149,38 @@ def sensitivity_grid(table: pd.DataFrame, first: str, second: str | None, metric
     axis.set(xlabel=first, ylabel=second)
     axis.set_xticks(range(grid.shape[1]), labels=[str(value) for value in grid.columns])
     axis.set_yticks(range(grid.shape[0]), labels=[str(value) for value in grid.index])
-    figure.colorbar(image, ax=axis, label=metric.upper())
+    figure.colorbar(image, ax=axis, label=metric_name(metric))
     return figure
 
 
+def _lines(axis: Axes, table: pd.DataFrame, option: str, metric: str) -> None:
+    for place, (model, mine) in enumerate(table.groupby("model", sort=False)):
+        mean = mine.groupby(option)[[name for name in (metric, f"{metric}_deviation") if name in mine]].mean()
+        bars = mean.get(f"{metric}_deviation")
+        axis.errorbar(mean.index, mean[metric], yerr=bars, capsize=3, marker="o", label=model, **_style(place))
+    values = sorted(table[option].unique())
+    if values[0] > 0 and values[-1] >= 10 * values[0]:
+        axis.set_xscale("log")
+    axis.set_xticks(values, labels=[f"{value:g}" for value in values])
+    axis.minorticks_off()
+    axis.grid(alpha=0.25)
+
+
+def _bars(axis: Axes, table: pd.DataFrame, option: str, metric: str) -> None:
+    values = list(dict.fromkeys(table[option].astype(str)))
+    models = list(table.groupby("model", sort=False))
+    width = 0.8 / len(models)
+    for place, (model, mine) in enumerate(models):
+        x = np.array([values.index(value) for value in mine[option].astype(str)])
+        shifted = x + width * (place - (len(models) - 1) / 2)
+        bars = mine.get(f"{metric}_deviation")
+        axis.bar(shifted, mine[metric], width=0.9 * width, yerr=bars, capsize=3, label=model, color=COLOURS[place % 10])
+    axis.set_xticks(range(len(values)), labels=values)
+    axis.grid(alpha=0.25, axis="y")
+
+
 def report_map(table: pd.DataFrame) -> Figure:
-    """Reports in two dimensions; duplicates share a colour and a mark, lone reports are grey."""
+    """Reports in two dimensions; duplicates share a colour and a mark, other reports are grey."""
     figure = Figure(figsize=(7, 5.4), layout="constrained")
     axis = figure.subplots()
     lone = table[table["group"] < 0]
@@ -161,6 +202,7 @@ def _style(place: int) -> dict[str, Any]:
 def _with_legend(figure: Figure) -> Figure:
     axis = figure.axes[0]
     axis.grid(alpha=0.25)
-    longest = max(len(str(line.get_label())) for line in axis.lines)
-    figure.legend(loc="outside lower center", frameon=False, fontsize=8, ncols=1 if longest > 45 else 2)
+    _, labels = axis.get_legend_handles_labels()
+    columns = 1 if max(map(len, labels)) > LONGEST_IN_TWO_COLUMNS else 2
+    figure.legend(loc="outside lower center", frameon=False, fontsize=8, ncols=columns)
     return figure

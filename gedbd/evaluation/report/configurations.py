@@ -2,11 +2,9 @@
 
 from typing import Any
 
-import pandas as pd
-
 from gedbd.data.queries import EARLIER, TEST_POOL
-from gedbd.evaluation.outputs import FROZEN
-from gedbd.evaluation.report.section import Section, pick
+from gedbd.evaluation.outputs import FROZEN, FUSED
+from gedbd.evaluation.report.section import Section, pick, with_models
 from gedbd.evaluation.report.settings import Setting
 
 TEXT = (
@@ -27,10 +25,10 @@ def configurations(corpus: str, settings: list[Setting]) -> Section | None:
         if row["screenshots"] not in known:
             known.add(row["screenshots"])
             rows.append(row)
-    if not rows or "rr@10" not in pd.DataFrame(rows):
+    if not any("rr@10" in row for row in rows):
         return None
     rows.sort(key=lambda row: (row["screenshots"], TRAINING.index(row["training"])))
-    return Section(f"Text, screenshots, training: {corpus}", TEXT, [pd.DataFrame(rows)])
+    return Section(f"Text, screenshots, training: {corpus}", TEXT, [with_models(rows, ("screenshots", "training"))])
 
 
 def _reads(setting: Setting) -> bool:
@@ -40,8 +38,9 @@ def _reads(setting: Setting) -> bool:
 
 def _row(setting: Setting, method: str) -> dict[str, Any]:
     trained = method != FROZEN and (not setting.runs[0].is_baseline or bool(setting.runs[0].config.run))
-    graph = setting.options.get("graph.rule._target_") is not None
+    graph = method == FUSED
     row: dict[str, Any] = {
+        "model": setting.name_of(method),
         "screenshots": "no" if setting.options["text.captions"] is None else "yes",
         "training": TRAINING[trained + (trained and graph)],
         "seeds": len(setting.runs) if trained else 1,

@@ -1,20 +1,21 @@
 """Writes a report: one HTML page that needs nothing beside it, and Markdown with its figures in a folder."""
 
-import base64
-import io
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
-from jinja2 import Environment, PackageLoader
-from matplotlib.figure import Figure
 
+from gedbd.evaluation.report.html import Picture, render, to_png
+from gedbd.evaluation.report.names import column_name, is_option
 from gedbd.evaluation.report.section import Section
 
 BEST = ("f1", "average precision", "rr@1", "rr@5", "rr@10", "rr@20", "rr@100", "mrr", "map", "map@10")
-DPI = 110
+LONG = 24  # characters of a cell
 
 
 @dataclass(frozen=True)
@@ -33,36 +34,100 @@ class Shown:
     numeric: list[bool]
     rows: list[list[Cell]]
 
+    @property
+    def kinds(self) -> list[str]:
+        """How the page sets each column: as numbers, as long text that needs room, or as it comes."""
+        longest = [max((len(row[place].text) for row in self.rows), default=0) for place in range(len(self.header))]
+        return [
+            "number" if number else "long" if length > LONG else ""
+            for number, length in zip(self.numeric, longest, strict=True)
+        ]
 
-def write_report(folder: Path, title: str, summary: str, sections: list[Section]) -> Path:
-    """Writes ``report.html``, ``report.md`` and ``report_figures/`` into a folder; gives the page's path."""
-    drawn = [[(slug(name), caption, to_png(figure)) for name, caption, figure in part.figures] for part in sections]
-    tables = [[show(table) for table in section.tables] for section in sections]
-    parts = [
-        {
-            "anchor": slug(section.title),
-            "title": section.title,
-            "text": section.text,
-            "tables": shown,
-            "figures": [{"caption": caption, "data": base64.b64encode(png).decode()} for _, caption, png in pictures],
-        }
-        for section, shown, pictures in zip(sections, tables, drawn, strict=True)
-    ]
-    environment = Environment(
-        loader=PackageLoader("gedbd.evaluation", "report"), autoescape=True, trim_blocks=True, lstrip_blocks=True
-    )
+
+@dataclass(frozen=True)
+class ShownSection:
+    """A section as it is shown, without tables that have no rows."""
+
+    title: str
+    text: str
+    tables: list[Shown]
+    pictures: list[Picture]
+
+    @property
+    def anchor(self) -> str:
+        """Where links to it lead."""
+        return slug(self.title)
+
+
+def write_report(
+    folder: Path,
+    title: str,
+    summary: str,
+    sections: list[Section],
+    *,
+    command: str | None = None,
+    date: datetime | None = None,
+    next_steps: Sequence[tuple[str, str]] = (),
+) -> Path:
+    """Writes ``report.html``, ``report.md`` and ``report_figures/`` into a folder; gives the page's path.
+
+    Tables without rows are left out, and with them the sections that have nothing else to show; the page names these.
+
+    Args:
+        folder: Where to write; it exists.
+        title: Heading of the page.
+        summary: A few sentences below it.
+        sections: The parts of the page.
+        command: The command that made the page, as one would type it.
+        date: When it was made, with its time zone.
+        next_steps: What the reader can do next: a sentence and a command each; the command may be empty.
+    """
+    filled = [section for section in sections if _has_content(section)]
+    empty = [section.title for section in sections if not _has_content(section)]
+    left_out = f"Left out, as there is nothing to show: {', '.join(empty)}." if empty else ""
+    shown = [_shown_section(section) for section in filled]
+    written = f"{date:%Y-%m-%d %H:%M %Z}".strip() if date else ""
+    header = {"command": command, "date": date, "written": written, "next_steps": next_steps, "left_out": left_out}
     page = folder / "report.html"
-    page.write_text(environment.get_template("page.html.j2").render(title=title, summary=summary, sections=parts))
+    page.write_text(render(title=title, summary=summary, sections=shown, **header), encoding="utf-8")
     (folder / "report_figures").mkdir(exist_ok=True)
-    lines = [f"# {title}", "", summary, ""]
-    for section, shown, pictures in zip(sections, tables, drawn, strict=True):
-        lines += [f"## {section.title}", "", section.text, ""]
-        lines += [line for table in shown for line in (*markdown(table), "")]
-        for name, caption, png in pictures:
-            (folder / "report_figures" / f"{name}.png").write_bytes(png)
-            lines += [f"![{caption}](report_figures/{name}.png)", ""]
-    (folder / "report.md").write_text("\n".join(lines))
+    for picture in (picture for section in shown for picture in section.pictures):
+        (folder / "report_figures" / f"{picture.name}.png").write_bytes(picture.png)
+    (folder / "report.md").write_text(_markdown_page(title, summary, shown, header), encoding="utf-8")
     return page
+
+
+def _has_content(section: Section) -> bool:
+    """Whether a section has something to show: a table with rows, a figure, or text alone by design."""
+    return bool(section.figures) or not section.tables or any(len(table) for table in section.tables)
+
+
+def _shown_section(section: Section) -> ShownSection:
+    tables = [show(table) for table in section.tables if len(table)]
+    pictures = [Picture(slug(name), caption, to_png(figure)) for name, caption, figure in section.figures]
+    return ShownSection(section.title, section.text, tables, pictures)
+
+
+def _markdown_page(title: str, summary: str, sections: list[ShownSection], header: dict[str, Any]) -> str:
+    lines = [f"# {title}", "", summary, ""]
+    if header["date"]:
+        lines += [f"Made {header['written']}{' by' if header['command'] else ''}", ""]
+    if header["command"]:
+        lines += _code(header["command"])
+    if header["next_steps"]:
+        lines += ["**Next**", ""]
+    for text, command in header["next_steps"]:
+        lines += [text, "", *(_code(command) if command else [])]
+    for section in sections:
+        lines += [f"## {section.title}", "", section.text, ""]
+        lines += [line for table in section.tables for line in (*markdown(table), "")]
+        for picture in section.pictures:
+            lines += [f"![{picture.caption}](report_figures/{picture.name}.png)", ""]
+    return "\n".join([*lines, *([header["left_out"], ""] if header["left_out"] else [])])
+
+
+def _code(command: str) -> list[str]:
+    return ["```", command, "```", ""]
 
 
 def fill_tables(text: str, sections: list[Section]) -> str:
@@ -85,7 +150,7 @@ def fill_tables(text: str, sections: list[Section]) -> str:
 def show(table: pd.DataFrame) -> Shown:
     """Three decimals, intervals behind their value, the best value of a metric marked."""
     names = [name for name in table.columns if not str(name).endswith(("_low", "_high"))]
-    columns = [[str(name).replace("_", " "), *_cells(table, str(name))] for name in names]
+    columns = [[column_name(str(name)), *_cells(table, str(name))] for name in names]
     numeric = [bool(pd.api.types.is_numeric_dtype(table[name])) for name in names]
     header = [str(column[0]) for column in columns]
     rows = [
@@ -101,11 +166,19 @@ def _cells(table: pd.DataFrame, name: str) -> list[Cell]:
     highest = values.max() if to_win and len(values) > 1 else np.nan
     cells = []
     for place, value in enumerate(values):
-        text = "" if pd.isna(value) else f"{value:.3f}" if isinstance(value, float) else str(value)
+        text = "" if pd.isna(value) else _text(value, "g" if is_option(name) else ".3f")
         if text and f"{name}_low" in table:
-            text += f" [{table[f'{name}_low'].iloc[place]:.3f}, {table[f'{name}_high'].iloc[place]:.3f}]"
+            low, high = (_text(table[f"{name}_{end}"].iloc[place], ".3f") for end in ("low", "high"))
+            text += f" [{low}, {high}]"
         cells.append(Cell(text, to_win and bool(value == highest)))
     return cells
+
+
+def _text(value: object, form: str) -> str:
+    """A number in a form, and never as minus zero; anything else as it is."""
+    if not isinstance(value, float):
+        return str(value)
+    return f"{value:z{form}}"
 
 
 def markdown(table: Shown) -> list[str]:
@@ -113,13 +186,6 @@ def markdown(table: Shown) -> list[str]:
     rule = ["---:" if number else "---" for number in table.numeric]
     rows = [[f"**{cell.text}**" if cell.best else cell.text.replace("|", "\\|") for cell in row] for row in table.rows]
     return [f"| {' | '.join(cells)} |" for cells in (table.header, rule, *rows)]
-
-
-def to_png(figure: Figure) -> bytes:
-    """The figure as a picture."""
-    stream = io.BytesIO()
-    figure.savefig(stream, format="png", dpi=DPI)
-    return stream.getvalue()
 
 
 def slug(text: str) -> str:

@@ -4,6 +4,7 @@ import pandas as pd
 
 from gedbd.evaluation.compare import compare_runs
 from gedbd.evaluation.report import charts
+from gedbd.evaluation.report.names import metric_name
 from gedbd.evaluation.report.section import Section, pick
 from gedbd.evaluation.report.settings import Setting
 
@@ -13,22 +14,23 @@ TEXT = (
     " second table holds differences at the same share, query by query over the same seeds: their intervals are"
     " narrower than those of the values, and p is of Wilcoxon's test."
 )
-SHOWN = {f"{metric}{end}": f"{metric.upper()}{end}" for metric in METRICS for end in ("", "_low", "_high")}
+SHOWN = {f"{metric}{end}": f"{metric_name(metric)}{end}" for metric in METRICS for end in ("", "_low", "_high")}
 
 
 def scarcity(corpus: str, settings: list[Setting]) -> Section | None:
-    """Values and differences over the share of known groups; None where one share is all there is."""
+    """Values and differences over the share of known groups, of all kinds that were run at two; None without any."""
     kinds: dict[str, dict[float, Setting]] = {}
     for setting in settings:
         if not setting.runs[0].is_baseline and setting.rank_metrics(setting.methods[0]) is not None:
-            kind = ", ".join(part for part in setting.label.split(", ") if not part.startswith("labels.fraction="))
-            kinds.setdefault(kind, {})[setting.options["labels.fraction"]] = setting
-    if len({fraction for mine in kinds.values() for fraction in mine}) < 2:
+            kind = setting.label_without("labels.fraction")
+            kinds.setdefault(kind, {})[float(setting.options["labels.fraction"])] = setting
+    kinds = {kind: mine for kind, mine in kinds.items() if len(mine) > 1}
+    if not kinds:
         return None
     found = [(kind, fraction, setting) for kind, mine in kinds.items() for fraction, setting in mine.items()]
     table = pd.DataFrame([_value(*one) for one in found])
     figures = [
-        (f"scarcity_{metric}_{corpus}", f"{metric.upper()} over the share", charts.scarcity_curve(table, metric))
+        (f"scarcity_{metric}_{corpus}", f"{metric_name(metric)} over the share", charts.scarcity_curve(table, metric))
         for metric in METRICS
     ]
     first, *others = kinds
@@ -36,7 +38,8 @@ def scarcity(corpus: str, settings: list[Setting]) -> Section | None:
         _difference(kind, first, fraction, kinds[kind][fraction], kinds[first][fraction])
         for kind in others
         for fraction in sorted(kinds[kind].keys() & kinds[first].keys())
-        if _seeds(kinds[kind][fraction]) == _seeds(kinds[first][fraction])
+        if kinds[kind][fraction].seeds == kinds[first][fraction].seeds
+        and kinds[kind][fraction].same_test(kinds[first][fraction])
     ]
     shown = table.sort_values(["fraction", "kind"]).rename(columns=SHOWN)
     tables = [shown, pd.DataFrame(differences)] if differences else [shown]
@@ -52,11 +55,8 @@ def _difference(kind: str, base: str, fraction: float, setting: Setting, against
     table = compare_runs(setting.runs, against.runs).set_index("metric")
     row: dict[str, object] = {"fraction": fraction, "difference": f"{kind} less {base}", "seeds": len(setting.runs)}
     for metric in METRICS:
-        found, name = table.loc[metric], metric.upper()
+        found = table.loc[metric]
+        name = metric_name(metric)
         row |= {name: found["difference"], f"{name}_low": found["difference_low"]}
         row |= {f"{name}_high": found["difference_high"], f"p of {name}": found["p_value"]}
     return row
-
-
-def _seeds(setting: Setting) -> list[int]:
-    return [int(run.config.seed) for run in setting.runs]

@@ -3,23 +3,27 @@
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from gedbd.data.queries import EARLIER, PROTOCOLS, TEST_POOL
 from gedbd.evaluation.leak import leak_warning
 from gedbd.evaluation.report import charts
 from gedbd.evaluation.report.configurations import configurations
+from gedbd.evaluation.report.overview import runs_section
 from gedbd.evaluation.report.scarcity import scarcity
-from gedbd.evaluation.report.section import Section, pick
+from gedbd.evaluation.report.section import Section, first_of, pick, with_models
+from gedbd.evaluation.report.sensitivity import sensitivity
 from gedbd.evaluation.report.settings import Setting
+from gedbd.evaluation.report.training import training
 
-SWEPT = ("fusion.lambda_text", "loss.margin", "graph.pca_dim", "encoder.dim")
-MOST = 24
+ON_PAIRS = ("threshold", "precision", "recall", "f1", "f1_low", "f1_high", "accuracy", "average_precision")
+MAX_MAPS = 4
 RANKED = {
     EARLIER: (
         "Ranking",
         "Each of {count} test reports with an earlier duplicate is ranked against all reports filed before it; ranks"
-        " count duplicate groups. {reachable:.1%} of them can be found.",
+        " count duplicate groups. {reachable} of them can be found.",
     ),
     TEST_POOL: (
         "Ranking in the test pool",
@@ -41,42 +45,47 @@ def make_sections(settings: list[Setting]) -> list[Section]:
         *(configurations(corpus, mine) for corpus, mine in by_corpus.items()),
         *(_pairs(corpus, mine) for corpus, mine in by_corpus.items()),
         *(scarcity(corpus, mine) for corpus, mine in by_corpus.items()),
-        *(_sensitivity(corpus, mine) for corpus, mine in by_corpus.items()),
-        _training([setting for setting in settings if not setting.runs[0].is_baseline]),
+        *(sensitivity(corpus, mine) for corpus, mine in by_corpus.items()),
+        training([setting for setting in settings if not setting.runs[0].is_baseline]),
         _maps(settings),
-        _settings(settings),
+        runs_section(settings),
     ]
     return [section for section in made if section is not None]
 
 
 def _leak(settings: list[Setting]) -> Section:
-    rows, warnings = [], []
+    rows: list[dict[str, Any]] = []
+    warnings: list[str] = []
     for setting in settings:
         split = str(setting.options["split._target_"]).rsplit(".", 1)[-1].removesuffix("Split").lower()
-        audit = setting.runs[0].leak
+        audits = [run.leak for run in setting.runs]
         shares = ("test_reports_in_training", "test_groups_in_training", "closure_f1", "always_duplicate_f1")
         known = f"{setting.options['labels.fraction']:g}"
-        row = {"corpus": setting.corpus, "split": split, "known": known, **{name: audit[name] for name in shares}}
-        if row not in rows:
-            rows.append(row)
-            warnings += [f"split={split} of {setting.corpus} leaks."] if leak_warning(audit) else []
+        means = {name: float(np.mean([audit[name] for audit in audits])) for name in shares}
+        row = {"corpus": setting.corpus, "split": split, "known": known, **means}
+        if all(row.items() - other.items() for other in rows):
+            rows.append(row | {"model": setting.label})
+            leaks = any(leak_warning(audit) for audit in audits)
+            warnings += [f"split={split} of {setting.corpus} leaks."] if leaks else []
     text = (
         "What the test part shares with training, where a share of the training groups is known. Transitive closure"
         " reads no text: it follows chains of training pairs. Where it finds anything, scores on pairs flatter every"
         " model. " + " ".join(warnings)
     )
-    return Section("Leak audit", text.strip(), [pd.DataFrame(rows)])
+    return Section("Leak audit", text.strip(), [with_models(rows, ("corpus", "split", "known"))])
 
 
 def _ranking(corpus: str, settings: list[Setting], protocol: str) -> Section | None:
     ranked = [setting for setting in settings if setting.rank_metrics(setting.methods[0], protocol) is not None]
     if not ranked:
         return None
-    queries = ranked[0].ranks(ranked[0].methods[0], protocol)
-    assert queries is not None
+    queries = [table for setting in ranked if (table := setting.ranks(setting.methods[0], protocol)) is not None]
+    counts = [float(table["issue_id"].nunique()) for table in queries]
+    reachable = [float(table["reachable"].mean()) for table in queries]
     title, text = RANKED[protocol]
-    text = text.format(count=queries["issue_id"].nunique(), reachable=queries["reachable"].mean())
-    text += " Intervals (95%) are bootstrapped over duplicate groups."
+    text = text.format(count=_range(counts, "{:.0f}"), reachable=_range(reachable, "{:.1%}"))
+    drawn, notice = first_of(ranked)
+    text += f" Intervals (95%) are bootstrapped over duplicate groups.{notice}"
 
     def metrics(setting: Setting, method: str) -> dict[str, float]:
         values = setting.rank_metrics(method, protocol) or {}
@@ -84,7 +93,7 @@ def _ranking(corpus: str, settings: list[Setting], protocol: str) -> Section | N
         return pick(values, (*at_k, "mrr", "mrr_low", "mrr_high", "map", "map@10", "map@10_low", "map@10_high"))
 
     table = _methods(ranked, metrics)
-    curves = charts.rank_curves(ranked[:MOST], protocol)
+    curves = charts.rank_curves(drawn, protocol)
     return Section(
         f"{title}: {corpus}",
         text,
@@ -94,122 +103,52 @@ def _ranking(corpus: str, settings: list[Setting], protocol: str) -> Section | N
 
 
 def _pairs(corpus: str, settings: list[Setting]) -> Section:
-    _, labels = settings[0].scores(settings[0].methods[0])
-    share = float((labels == 1).mean())
+    labels = [setting.scores(setting.methods[0])[1] for setting in settings]
+    shares = [float((label == 1).mean()) for label in labels]
+    always = [2 * share / (1 + share) for share in shares]
+    drawn, notice = first_of(settings)
     text = (
-        f"Sampled pairs, {share:.1%} of them duplicates; always saying so gives F1 {2 * share / (1 + share):.3f}."
-        " Each model's threshold is the best on validation pairs (the paper's Table 5)."
+        f"Sampled pairs, {_range(shares, '{:.1%}')} of them duplicates; always saying so gives F1"
+        f" {_range(always, '{:.3f}')}. Each model's threshold is the best on validation pairs (the paper's Table 5)."
+        f"{notice}"
     )
-    table = _methods(settings, lambda setting, method: pick(setting.pair_metrics(method), _PAIRS))
+    table = _methods(settings, lambda setting, method: pick(setting.pair_metrics(method), ON_PAIRS))
     figures = [
-        (f"precision_recall_{corpus}", "Precision over recall", charts.precision_recall(settings[:MOST])),
-        (f"confusion_{corpus}", "Confusion matrices", charts.confusion_matrices(settings[:MOST])),
+        (f"precision_recall_{corpus}", "Precision over recall", charts.precision_recall(drawn)),
+        (f"confusion_{corpus}", "Confusion matrices", charts.confusion_matrices(drawn)),
     ]
     return Section(f"Pairs: {corpus}", text, [table], figures)
 
 
+def _range(values: list[float], form: str) -> str:
+    """The one value of all settings, or the lowest and the highest."""
+    low, high = form.format(min(values)), form.format(max(values))
+    return low if low == high else f"{low} to {high}"
+
+
 def _methods(settings: list[Setting], metrics: Callable[[Setting, str], dict[str, float]]) -> pd.DataFrame:
-    """A row for each setting's own method and for its rivals; rivals that several settings share appear once."""
+    """A row for each setting's own method and for its baselines; those that several settings share appear once."""
     rows: list[dict[str, Any]] = []
     seen = []
     for setting in settings:
         for method in setting.methods:
-            own = method == setting.methods[0]
             values = metrics(setting, method)
-            if own or values not in seen:
-                name = setting.label if own else f"{method} of {setting.label}"
-                rows.append({"model": name, "seeds": len(setting.runs), **values})
+            if method == setting.methods[0] or values not in seen:
+                rows.append({"model": setting.name_of(method), "seeds": len(setting.runs), **values})
             seen.append(values)
     return pd.DataFrame(rows)
 
 
-def _sensitivity(corpus: str, settings: list[Setting]) -> Section | None:
-    trained = [setting for setting in settings if not setting.runs[0].is_baseline]
-    rows = []
-    for setting in trained:
-        ranked = setting.rank_metrics(setting.methods[0]) or {}
-        metrics = setting.pair_metrics(setting.methods[0])
-        options = {name: setting.options[name] for name in SWEPT if name in setting.options}
-        rows.append(options | {"f1": metrics["f1"]} | pick(ranked, ("rr@10", "mrr")))
-    table = pd.DataFrame(rows)
-    swept = [name for name in SWEPT if name in table and table[name].nunique() > 1]
-    if not swept:
-        return None
-    shown = [name for name in ("f1", "rr@10") if name in table]
-    pairs: list[tuple[str, str | None]] = [(a, b) for place, a in enumerate(swept) for b in swept[place + 1 :]]
-    pairs = pairs or [(swept[0], None)]
-    figures = [
-        (
-            f"grid_{metric}_{a}_{b}_{corpus}",
-            f"{metric.upper()} over {a} and {b}",
-            charts.sensitivity_grid(table, a, b, metric),
-        )
-        for a, b in pairs
-        for metric in shown
-    ]
-    text = "How much the result hangs on options that were swept; cells are means over all else that varied."
-    return Section(f"Sensitivity: {corpus}", text, [table[[*swept, *shown]]], figures)
-
-
-def _training(settings: list[Setting]) -> Section | None:
-    if not settings:
-        return None
-    rows = []
-    base = next((setting for setting in settings if setting.methods[0] == "text alone"), settings[0])
-    slowest = _minutes(base)
-    for setting in settings:
-        minutes = _minutes(setting)
-        rows.append(
-            {"model": setting.label, "corpus": setting.corpus, "min_per_epoch": minutes, "rel.": minutes / slowest}
-        )
-    text = (
-        f"Time of an epoch, relative to {base.label} (the paper's Table 4); loss and F1 by epoch (its Figures 3 and 4)."
-    )
-    figures = [
-        (
-            f"training_{number}",
-            f"Loss and F1 by epoch: {setting.label}, {setting.corpus}",
-            charts.training_curves(setting),
-        )
-        for number, setting in enumerate(settings[:MOST])
-    ]
-    return Section("Training", text, [pd.DataFrame(rows)], figures)
-
-
 def _maps(settings: list[Setting]) -> Section | None:
     shown = [setting for setting in settings if setting.runs[0].map is not None and len(setting.runs[0].map)]
+    drawn, notice = first_of(shown, MAX_MAPS)
     figures = []
-    for number, setting in enumerate(shown[:4]):
+    for number, setting in enumerate(drawn):
         table = setting.runs[0].map
         assert table is not None
         caption = (
-            f"Reports by {setting.label}, {setting.corpus}: duplicates share colour and mark, lone reports are grey"
+            f"Reports by {setting.label}, {setting.corpus}: duplicates share colour and mark, other reports are grey"
         )
         figures.append((f"map_{number}", caption, charts.report_map(table)))
-    text = "The largest duplicate groups that test touches, and some reports without duplicates."
+    text = f"The largest duplicate groups of the test part, and some reports without duplicates.{notice}"
     return Section("Map of reports", text, [], figures) if figures else None
-
-
-def _settings(settings: list[Setting]) -> Section:
-    rows = [
-        {
-            "model": setting.label,
-            "corpus": setting.corpus,
-            "seeds": " ".join(str(run.config.seed) for run in setting.runs),
-            "folder": setting.runs[0].folder.as_posix(),
-        }
-        for setting in settings
-    ]
-    text = (
-        "Every run folder holds its resolved configuration (config.yaml) and the versions it ran with (versions.json)."
-    )
-    return Section("Runs", text, [pd.DataFrame(rows)])
-
-
-_PAIRS = ("threshold", "precision", "recall", "f1", "f1_low", "f1_high", "accuracy", "average_precision")
-
-
-def _minutes(setting: Setting) -> float:
-    tables = [run.epochs for run in setting.runs]
-    seconds = [table["train/seconds"].mean() for table in tables if table is not None]
-    return sum(seconds) / len(seconds) / 60

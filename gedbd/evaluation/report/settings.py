@@ -1,9 +1,7 @@
 """Runs that differ by nothing but their seed are one setting."""
 
-import re
 from collections.abc import Iterable
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -12,13 +10,12 @@ from omegaconf import OmegaConf
 
 from gedbd.data.queries import EARLIER
 from gedbd.evaluation.ranking import per_query
+from gedbd.evaluation.report.labels import named_options, option_label
+from gedbd.evaluation.report.options import counted_options, flatten, mark_seeds, setting_key
 from gedbd.evaluation.runs import Run
 from gedbd.evaluation.significance import f1_interval, mean_interval
 
-TOLD = ("dataset.", "encoder.", "fusion._target_", "graph.titles", "ranking.parts")
-ENCODERS_OWN = ("encoder.max_tokens", "encoder.dim")
-SEED_FOLDER = re.compile(r"/seed_\d+/?$")
-NO_SETTING = ("seed", "seeds", "ckpt_path", "cache_dir", "data_dir", "logger", "trainer", "patience", "baselines")
+TEST_OPTIONS = ("dataset", "split", "labels", "pairs", "ranking", "part")
 
 
 @dataclass(frozen=True)
@@ -26,14 +23,38 @@ class Setting:
     """One setting and its runs, one a seed.
 
     Attributes:
-        label: What tells it from the other settings of the report.
-        options: Its configuration, flat: ``graph.pca_dim`` and the like.
-        runs: In the order of their seeds.
+        base: What its runs are: an encoder and a method, or a baseline.
+        named: The options that tell it from the other settings of its kind and corpus, with their values as shown.
+        options: Its whole configuration, flat, as its first run has it: ``graph.pca_dim`` and the like.
+        counted: Those of its options that can change a number.
+        runs: One of each seed, in the order of the seeds.
+        repeated: Older runs of the same seeds, which are left out.
     """
 
-    label: str
+    base: str
+    named: dict[str, str]
     options: dict[str, Any]
+    counted: dict[str, Any]
     runs: list[Run]
+    repeated: list[Run] = field(default_factory=list)
+
+    @property
+    def label(self) -> str:
+        """Its name: no two settings of one corpus have the same."""
+        return self.label_without()
+
+    def label_without(self, *names: str) -> str:
+        """Its name without some of its options."""
+        return ", ".join([self.base, *(option_label(*item) for item in self.named.items() if item[0] not in names)])
+
+    def name_of(self, method: str) -> str:
+        """Name of one of the methods that its runs scored: its own has the setting's name."""
+        return self.label if method == self.methods[0] else f"{method} of {self.label}"
+
+    @property
+    def seeds(self) -> list[int]:
+        """The seeds of its runs."""
+        return [int(run.config.seed) for run in self.runs]
 
     @property
     def corpus(self) -> str:
@@ -79,6 +100,25 @@ class Setting:
         every = [table[run.column(method)].to_numpy() for run, table in zip(self.runs, tables, strict=True)]
         return np.concatenate(every), np.concatenate([table["label"].to_numpy() for table in tables])
 
+    def by_seed(self, metric: str) -> list[float] | None:
+        """A metric of its own method on pairs or among all earlier reports, seed by seed; None where a run lacks it."""
+        values = []
+        for run in self.runs:
+            tables = [table for table in (run.results, run.ranking) if table is not None and metric in table]
+            if not tables:
+                return None
+            table = tables[0]
+            values.append(float(table.loc[table["method"] == self.methods[0], metric].iloc[0]))
+        return values
+
+    def same_test(self, other: "Setting") -> bool:
+        """Whether another setting is tested on the same pairs and queries, as far as the options tell."""
+        mine, theirs = (
+            {name: value for name, value in counted.items() if name.split(".")[0] in TEST_OPTIONS}
+            for counted in (self.counted, other.counted)
+        )
+        return self.corpus == other.corpus and setting_key(mine) == setting_key(theirs)
+
     def _verdicts(self, method: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         called, label, group = [], [], []
         for run in self.runs:
@@ -92,65 +132,39 @@ class Setting:
 
 
 def group_settings(runs: Iterable[Run]) -> list[Setting]:
-    """Settings in the order of their first run, each named by what varies among those of its kind and corpus."""
-    found: dict[str, list[Run]] = {}
-    options: dict[str, dict[str, Any]] = {}
-    for run in runs:
-        flat = flatten(OmegaConf.to_container(run.config))
-        flat = {name: _no_seed(name, value) for name, value in flat.items() if _shapes(name)}
-        key = repr(sorted(flat.items(), key=lambda item: item[0]))
-        found.setdefault(key, []).append(run)
-        options[key] = flat
-    kinds = {key: (mine[0].corpus, mine[0].is_baseline) for key, mine in found.items()}
-    varied = {
-        kind: [
-            name
-            for name in _varied([options[key] for key in found if kinds[key] == kind])
-            if not kind[1] or name.startswith("text.")
-        ]
-        for kind in set(kinds.values())
-    }
-    settings = []
-    for key, mine in found.items():
-        more = [_told(name, options[key][name]) for name in varied[kinds[key]] if name in options[key]]
-        label = ", ".join([mine[0].label, *more])
-        settings.append(Setting(label, options[key], sorted(mine, key=lambda run: int(run.config.seed))))
-    return settings
+    """Groups runs that differ by nothing but their seed, in the order of each setting's first run.
+
+    Of several runs with the same setting and seed the newest counts; the others are in ``Setting.repeated``.
+    """
+    runs = list(runs)
+    options = mark_seeds([counted_options(run) for run in runs], [int(run.config.seed) for run in runs])
+    keys = [(run.corpus, run.label, setting_key(counted)) for run, counted in zip(runs, options, strict=True)]
+    counted_of = dict(zip(keys, options, strict=True))
+    members: dict[Any, list[Run]] = {}
+    for key, run in zip(keys, runs, strict=True):
+        members.setdefault(key, []).append(run)
+    alike: dict[Any, list[Any]] = {}
+    for key, mine in members.items():
+        kind = (mine[0].corpus, mine[0].label if mine[0].is_baseline else None)
+        alike.setdefault(kind, []).append(key)
+    named: dict[Any, dict[str, str]] = {}
+    for group in alike.values():
+        labels = named_options([members[key][0] for key in group], [counted_of[key] for key in group])
+        named |= dict(zip(group, labels, strict=True))
+    return [_setting(mine, counted_of[key], named[key]) for key, mine in members.items()]
 
 
-def flatten(value: Any, prefix: str = "") -> dict[str, Any]:
-    """``{"graph": {"pca_dim": 10}} -> {"graph.pca_dim": 10}``."""
-    if not isinstance(value, dict):
-        return {prefix: value}
-    flat: dict[str, Any] = {}
-    for name, inner in value.items():
-        flat |= flatten(inner, f"{prefix}.{name}" if prefix else str(name))
-    return flat
-
-
-def _no_seed(name: str, value: Any) -> Any:
-    """The encoders that several seeds have trained are one setting: ``seeds=5`` keeps them in folders side by side."""
-    return SEED_FOLDER.sub("", value) if name == "run" and value else value
-
-
-def _shapes(name: str) -> bool:
-    return name.split(".")[0] not in NO_SETTING and not name.endswith(".seed") and name != "split.fold"
-
-
-def _varied(options: list[dict[str, Any]]) -> list[str]:
-    """Names whose values differ, but for those that a label tells already; an encoder's own only where it is one."""
-    names = {name: None for flat in options for name in flat if not name.startswith(TOLD)}
-    encoders = {flat["encoder.name"] for flat in options}
-    own = [name for name in ENCODERS_OWN if len(encoders) == 1 and _differs(name, options)]
-    return [name for name in names if _differs(name, options)] + own
-
-
-def _differs(name: str, options: list[dict[str, Any]]) -> bool:
-    return len({repr(flat[name]) for flat in options if name in flat}) > 1
-
-
-def _told(name: str, value: Any) -> str:
-    """``graph.rule=knn``: of a target its last name, of a file its name."""
-    if name.endswith("._target_"):
-        return f"{name.removesuffix('._target_')}={str(value).rsplit('.', 1)[-1]}"
-    return f"{name}={Path(value).name if isinstance(value, str) else value}"
+def _setting(runs: list[Run], counted: dict[str, Any], named: dict[str, str]) -> Setting:
+    newest: dict[int, Run] = {}
+    for run in sorted(runs, key=lambda run: run.finished_at):
+        newest[int(run.config.seed)] = run
+    chosen = [newest[seed] for seed in sorted(newest)]
+    folders = {run.folder for run in chosen}
+    return Setting(
+        base=runs[0].label,
+        named=named,
+        options=flatten(OmegaConf.to_container(chosen[0].config)),
+        counted=counted,
+        runs=chosen,
+        repeated=[run for run in runs if run.folder not in folders],
+    )

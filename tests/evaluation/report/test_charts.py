@@ -15,8 +15,9 @@ def test_scarcity_shows_a_line_a_kind_in_the_order_of_the_shares():
             "mrr_high": [0.6, 0.4, 0.3, 0.5],
         }
     )
-    axis = scarcity_curve(table, "mrr").axes[0]
-    assert [text.get_text() for text in axis.get_legend().get_texts()] == ["graph", "none"]
+    figure = scarcity_curve(table, "mrr")
+    axis = figure.axes[0]
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["graph", "none"]
     graph, none = (container.lines[0].get_ydata().tolist() for container in axis.containers)
     assert (graph, none) == ([0.3, 0.5], [0.2, 0.4])
     assert [label.get_text() for label in axis.get_xticklabels()] == ["0.1", "1"]
@@ -29,10 +30,32 @@ def test_grid_shows_means_and_leaves_cells_empty():
     assert (axis.get_xlabel(), axis.get_ylabel()) == ("margin", "dim")
 
 
-def test_one_option_makes_a_line():
-    table = pd.DataFrame({"margin": [0.2, 0.1, 0.1], "f1": [0.5, 0.2, 0.4]})
-    (line,) = sensitivity_grid(table, "margin", None, "f1").axes[0].lines
-    assert line.get_ydata().tolist() == pytest.approx([0.3, 0.5])
+def test_an_option_of_numbers_makes_a_line_a_model_at_the_true_distances():
+    table = pd.DataFrame(
+        {
+            "model": ["a", "a", "a", "b", "b"],
+            "margin": [0.2, 0.1, 0.5, 0.1, 0.2],
+            "f1": [0.5, 0.3, 0.6, 0.7, 0.8],
+            "f1_deviation": [0.1, 0.2, float("nan"), 0.1, 0.1],
+        }
+    )
+    figure = sensitivity_grid(table, "margin", None, "f1")
+    axis = figure.axes[0]
+    assert [container.lines[0].get_xdata().tolist() for container in axis.containers] == [[0.1, 0.2, 0.5], [0.1, 0.2]]
+    assert axis.containers[0].lines[0].get_ydata().tolist() == pytest.approx([0.3, 0.5, 0.6])
+    bars = axis.containers[0].lines[2][0].get_segments()
+    assert bars[0][:, 1].tolist() == pytest.approx([0.1, 0.5])
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["a", "b"]
+    assert (axis.get_xlabel(), axis.get_ylabel()) == ("margin", "F1")
+
+
+def test_an_option_without_an_order_makes_bars_and_no_line():
+    for values in (["tiny", "minilm"], [True, False]):
+        table = pd.DataFrame({"encoder.name": values, "f1": [0.25, 0.5]})
+        axis = sensitivity_grid(table, "encoder.name", None, "f1").axes[0]
+        assert not axis.lines
+        assert [bar.get_height() for bar in axis.patches] == [0.25, 0.5]
+        assert [label.get_text() for label in axis.get_xticklabels()] == [str(value) for value in values]
 
 
 def test_map_shows_every_report():

@@ -1,4 +1,5 @@
 import re
+from datetime import UTC, datetime
 
 import pandas as pd
 import pytest
@@ -27,7 +28,7 @@ def line() -> Figure:
 
 def test_intervals_stand_behind_their_value_and_the_best_is_marked():
     shown = show(TABLE)
-    assert shown.header == ["model", "seeds", "rr@10", "threshold"]
+    assert shown.header == ["model", "seeds", "RR@10", "threshold"]
     assert shown.numeric == [False, True, True, True]
     assert [[cell.text for cell in row] for row in shown.rows] == [
         ["a|b", "1", "0.500 [0.400, 0.600]", "0.900"],
@@ -42,7 +43,7 @@ def test_a_single_row_wins_nothing():
 
 def test_markdown_table():
     assert markdown(show(TABLE)) == [
-        "| model | seeds | rr@10 | threshold |",
+        "| model | seeds | RR@10 | threshold |",
         "| --- | ---: | ---: | ---: |",
         "| a\\|b | 1 | 0.500 [0.400, 0.600] | 0.900 |",
         "| <c> | 3 | **0.750 [0.700, 0.800]** | 0.100 |",
@@ -78,3 +79,54 @@ def test_a_table_that_is_not_there_is_refused():
 
 def test_slugs():
     assert slug("Ranking: xamarin, newest 12,000") == "ranking-xamarin-newest-12-000"
+
+
+def test_values_of_options_are_shown_as_typed_and_zero_without_a_sign():
+    shown = show(pd.DataFrame({"graph.pca_dim": [5.0, None], "difference": [-0.0001, 0.25]}))
+    assert shown.header == ["graph.pca_dim", "difference"]
+    assert [[cell.text for cell in row] for row in shown.rows] == [["5", "0.000"], ["", "0.250"]]
+
+
+def test_long_texts_get_room():
+    assert show(pd.DataFrame({"a": ["x"], "b": ["x" * 40], "c": [1]})).kinds == ["", "long", "number"]
+
+
+def test_empty_tables_are_left_out_and_named(tmp_path):
+    empty = TABLE.head(0)
+    sections = [
+        Section("Empty", "gone", [empty]),
+        Section("Half", "stays", [empty, TABLE]),
+        Section("Words", "stays too"),
+        Section("Drawn", "stays as well", [empty], [("one", "a figure", line())]),
+    ]
+    page = write_report(tmp_path, "T", "sum", sections).read_text()
+    assert re.findall("<h2>(.*?)</h2>", page) == ["Half", "Words", "Drawn"]
+    assert page.count("<table>") == 1
+    assert "gone" not in page
+    for text in (page, (tmp_path / "report.md").read_text()):
+        assert "Left out, as there is nothing to show: Empty." in text
+
+
+def test_date_command_and_next_steps(tmp_path):
+    steps = [("Try this:", "python -m gedbd.index run='a & b'"), ("Read on.", "")]
+    date = datetime(2026, 11, 22, 7, 5, tzinfo=UTC)
+    command = "python -m gedbd.report a b"
+    page = write_report(tmp_path, "T", "sum", [], command=command, date=date, next_steps=steps).read_text()
+    assert '<time datetime="2026-11-22T07:05:00+00:00">2026-11-22 07:05 UTC</time> by' in page
+    assert "python -m gedbd.report a b</pre>" in page
+    assert "<p>Try this:</p>\n<pre>python -m gedbd.index run=&#39;a &amp; b&#39;</pre>\n<p>Read on.</p>" in page
+    text = (tmp_path / "report.md").read_text()
+    assert "Made 2026-11-22 07:05 UTC by\n\n```\npython -m gedbd.report a b\n```\n" in text
+    assert "Try this:\n\n```\npython -m gedbd.index run='a & b'\n```\n\nRead on.\n" in text
+
+
+def test_a_page_without_date_or_steps_mentions_none(tmp_path):
+    page = write_report(tmp_path, "T", "sum", []).read_text()
+    assert "Made" not in page
+    assert "Next" not in page
+
+
+def test_figures_have_a_size_before_they_are_loaded(tmp_path):
+    figure = Figure(figsize=(4, 3))
+    page = write_report(tmp_path, "T", "sum", [Section("A", "", [], [("one", "a figure", figure)])]).read_text()
+    assert 'width="400" height="300"' in page

@@ -1,0 +1,48 @@
+"""The HTML form of a report: one page that needs nothing beside it."""
+
+import base64
+import io
+import struct
+from dataclasses import dataclass
+from typing import Any
+
+from jinja2 import Environment, PackageLoader
+from matplotlib.figure import Figure
+
+DPI = 150  # of the files, for sharp lines on dense screens
+SHOWN_DPI = 100  # on the page
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A figure as it is shown: its file's name, its caption and the PNG file."""
+
+    name: str
+    caption: str
+    png: bytes
+
+    @property
+    def data(self) -> str:
+        """The file in base64."""
+        return base64.b64encode(self.png).decode()
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Width and height on the page in CSS pixels: known beforehand, they keep it from moving while it loads."""
+        width, height = struct.unpack(">II", self.png[16:24])  # a PNG's header chunk begins with them
+        return round(width * SHOWN_DPI / DPI), round(height * SHOWN_DPI / DPI)
+
+
+def to_png(figure: Figure) -> bytes:
+    """The figure as a PNG file."""
+    stream = io.BytesIO()
+    figure.savefig(stream, format="png", dpi=DPI)
+    return stream.getvalue()
+
+
+def render(**values: Any) -> str:
+    """The page, from ``page.html.j2``; what reports say is escaped."""
+    environment = Environment(
+        loader=PackageLoader("gedbd.evaluation", "report"), autoescape=True, trim_blocks=True, lstrip_blocks=True
+    )
+    return environment.get_template("page.html.j2").render(**values)

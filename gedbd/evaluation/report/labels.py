@@ -1,0 +1,113 @@
+"""Names of settings: what a run is, and the options by which it differs from the others of its kind and corpus."""
+
+from pathlib import Path
+from typing import Any
+
+from gedbd.evaluation.report.options import comparable
+from gedbd.evaluation.runs import Run
+
+CONTENTS_SHOWN = 8  # characters of a fingerprint
+
+
+def named_options(runs: list[Run], options: list[dict[str, Any]]) -> list[dict[str, str]]:
+    """For every setting, the options that its label names, each with its value as shown.
+
+    An option that differs is left out only where another one implies it: the dimension of an encoder where there is one
+    encoder of each name, the options of a graph where there is one kind of graph.
+
+    Args:
+        runs: One run of every setting; all of one corpus, and all trainings or all one baseline.
+        options: The counted options of every setting.
+    """
+    varied = _varied(options)
+    implied = {name for name in varied if _is_implied(name, varied, runs, options)}
+    told = set() if runs[0].is_baseline else {"encoder.name"}
+    labels = _shown([name for name in varied if name not in implied | told], options)
+    if len({(run.label, *label.items()) for label, run in zip(labels, runs, strict=True)}) < len(labels):
+        return _shown(varied, options)
+    return labels
+
+
+def option_label(name: str, value: str) -> str:
+    """``graph.rule=knn``, as a label says it."""
+    parts = name.split(".")
+    if parts[0] == "baselines":
+        parts = parts[2:]
+    if parts[-1] in ("_target_", "name") and len(parts) > 1:
+        parts = parts[:-1]
+    return f"{'.'.join(parts)}={value}"
+
+
+def _varied(options: list[dict[str, Any]]) -> list[str]:
+    """Names of the options whose values differ, in the order of the configuration."""
+    names = {name: None for flat in options for name in flat}
+    return [name for name in names if len({comparable(flat.get(name)) for flat in options}) > 1]
+
+
+def _is_implied(name: str, varied: list[str], runs: list[Run], options: list[dict[str, Any]]) -> bool:
+    values = [comparable(flat.get(name)) for flat in options]
+    if name.split(".")[0] in ("graph", "fusion") and _determines([run.method for run in runs], values):
+        return True
+    for other in varied[: varied.index(name)]:
+        if other.rsplit(".", 1)[-1] == name.rsplit(".", 1)[-1] and _equal_where_both(other, name, options):
+            return True
+    return any(
+        _determines([comparable(flat.get(marker)) for flat in options], values)
+        for marker in _markers(name)
+        if marker in varied
+    )
+
+
+def _markers(name: str) -> list[str]:
+    """Options that say what the sections around an option are: their names and classes."""
+    parts = name.split(".")
+    sections = [".".join(parts[:length]) for length in range(1, len(parts))]
+    markers = [f"{section}.{key}" for section in sections for key in ("name", "_target_")]
+    return markers[: markers.index(name)] if name in markers else markers
+
+
+def _determines(first: list[Any], second: list[Any]) -> bool:
+    return len(set(first)) == len(set(zip(first, second, strict=True)))
+
+
+def _equal_where_both(first: str, second: str, options: list[dict[str, Any]]) -> bool:
+    """Whether one option repeats another, as ``batches.batch_size=${batch_size}`` does."""
+    having = [flat for flat in options if second in flat]
+    return all(comparable(flat.get(first)) == comparable(flat[second]) for flat in having)
+
+
+def _shown(names: list[str], options: list[dict[str, Any]]) -> list[dict[str, str]]:
+    """Values in few characters where these tell all values apart, else in full."""
+    labels: list[dict[str, str]] = [{} for _ in options]
+    for name in names:
+        values = {comparable(flat[name]): flat[name] for flat in options if name in flat}
+        shown = {key: _short(name, value) for key, value in values.items()}
+        if len(set(shown.values())) < len(shown):
+            shown = {key: _text(value) for key, value in values.items()}
+        if len(set(shown.values())) < len(shown):
+            shown = {key: repr(value) for key, value in values.items()}
+        for flat, label in zip(options, labels, strict=True):
+            if name in flat:
+                label[name] = shown[comparable(flat[name])]
+    return labels
+
+
+def _short(name: str, value: Any) -> str:
+    """Of a class its last name, of a file its name, of a fingerprint its beginning."""
+    text = _text(value)
+    if name.endswith("_target_"):
+        return text.rsplit(".", 1)[-1]
+    if name == "dataset.contents":
+        return text[:CONTENTS_SHOWN]
+    return Path(text).name if isinstance(value, str) and Path(value).suffix else text
+
+
+def _text(value: Any) -> str:
+    """A value as the command line takes it."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, list):
+        return f"[{','.join(_text(item) for item in value)}]"
+    return str(value)

@@ -1,0 +1,127 @@
+"""Which options of a run can change its numbers. Runs that agree in all of these are runs of one setting."""
+
+import re
+from typing import Any
+
+from omegaconf import OmegaConf
+
+from gedbd.evaluation.outputs import TEXT
+from gedbd.evaluation.runs import Run
+
+# Options that cannot change a number, and those below them. Every other option counts, later additions too.
+WITHOUT_EFFECT = (
+    "seed",  # tells the runs of a setting apart
+    "seeds",  # how many runs one command trains
+    "cache_dir",
+    "data_dir",
+    "ckpt_path",
+    "logger",
+    "hydra",
+    "dataset.name",  # the name of the corpus is compared in its place
+    "encoder.fine_tuning",  # defaults of other options, which count
+    "graph.title_encoders",  # what graph.titles is chosen from, which counts
+    "trainer.logger",
+    "trainer.enable_progress_bar",
+    "trainer.enable_model_summary",
+    "trainer.log_every_n_steps",
+    "trainer.default_root_dir",
+)
+# Likewise, wherever they occur: the last part of an option's name.
+WITHOUT_EFFECT_ANYWHERE = ("cache_dir", "data_dir", "num_workers", "url_template")
+# Where no graph is built, these cannot change a number either.
+OF_THE_GRAPH = ("graph", "fusion.lambda_text")
+# A baseline has what it reads of these in its own section, ``baselines.<name>``.
+OF_TRAINING = ("encoder", "engine", "text")
+SEED_OPTIONS = ("seed", "fold")
+SEED_FOLDER = re.compile(r"/seed_(\d+)(?=/|$)")
+FOLLOWS_SEED = "seed"
+
+
+def changes_numbers(name: str) -> bool:
+    """Whether an option can change a number of a run.
+
+    Args:
+        name: The option with its sections, such as ``trainer.max_epochs``.
+    """
+    return not _is_below(name, WITHOUT_EFFECT) and name.rsplit(".", 1)[-1] not in WITHOUT_EFFECT_ANYWHERE
+
+
+def counted_options(run: Run) -> dict[str, Any]:
+    """A run's options that can change its numbers, and what its corpus holds.
+
+    Left out are those of ``WITHOUT_EFFECT``, those of a graph that was not built, and those of other baselines than the
+    run's own. ``dataset.contents``, the fingerprint of the corpus, replaces ``dataset.path`` where it is known: a
+    corpus that was moved is the same, and one that changed in its place is not.
+    """
+    flat = flatten(OmegaConf.to_container(run.config))
+    counted = {name: _without_seed_folder(value, run) for name, value in flat.items() if changes_numbers(name)}
+    if run.is_baseline:
+        own = f"baselines.{run.config.name}"
+        others = [name for name in counted if name.startswith("baselines.") and not _is_below(name, (own,))]
+        unread = [*others, *(name for name in counted if _is_below(name, OF_TRAINING))]
+    else:
+        unread = [name for name in counted if run.method == TEXT and _is_below(name, OF_THE_GRAPH)]
+    counted = {name: value for name, value in counted.items() if name not in unread}
+    if run.fingerprint is not None:
+        counted.pop("dataset.path", None)
+        counted["dataset.contents"] = run.fingerprint
+    return counted
+
+
+def mark_seeds(options: list[dict[str, Any]], seeds: list[int]) -> list[dict[str, Any]]:
+    """Writes ``seed`` in place of a value that follows the seed of its run, such as that of ``split.seed=${seed}``.
+
+    A resolved configuration shows a number only, so all runs are looked at together: an option whose value equals the
+    seed follows it, unless each such value occurs beside another seed too. Then it is held.
+
+    Args:
+        options: The counted options of every run.
+        seeds: The seed of every run.
+    """
+    names = {name for flat in options for name in flat if name.rsplit(".", 1)[-1] in SEED_OPTIONS}
+    marked = [dict(flat) for flat in options]
+    for name in names:
+        values = [(flat[name], seed) for flat, seed in zip(options, seeds, strict=True) if name in flat]
+        equal = {value for value, seed in values if value == seed}
+        held = {value for value, seed in values if value != seed}
+        if equal <= held:
+            continue
+        for flat, seed in zip(marked, seeds, strict=True):
+            if name in flat and flat[name] == seed:
+                flat[name] = FOLLOWS_SEED
+    return marked
+
+
+def comparable(value: Any) -> Any:
+    """A form in which equal values are equal and others are not: 1 is 1.0, but neither ``True`` nor ``"1"``."""
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return ("number", float(value))
+    if isinstance(value, list):
+        return ("list", tuple(comparable(item) for item in value))
+    return (type(value).__name__, repr(value))
+
+
+def setting_key(options: dict[str, Any]) -> frozenset[tuple[str, Any]]:
+    """What is equal for runs of one setting; an option that is null is the same as one that is absent."""
+    return frozenset((name, comparable(value)) for name, value in options.items() if value is not None)
+
+
+def flatten(value: Any, prefix: str = "") -> dict[str, Any]:
+    """``{"graph": {"pca_dim": 10}} -> {"graph.pca_dim": 10}``."""
+    if not isinstance(value, dict):
+        return {prefix: value}
+    flat: dict[str, Any] = {}
+    for name, inner in value.items():
+        flat |= flatten(inner, f"{prefix}.{name}" if prefix else str(name))
+    return flat
+
+
+def _is_below(name: str, sections: tuple[str, ...]) -> bool:
+    return any(name == section or name.startswith(f"{section}.") for section in sections)
+
+
+def _without_seed_folder(value: Any, run: Run) -> Any:
+    """A path without the folder that ``seeds=5`` made for the run's seed: encoders of several seeds are one setting."""
+    if not isinstance(value, str):
+        return value
+    return SEED_FOLDER.sub(lambda match: "" if int(match[1]) == run.config.seed else match[0], value)

@@ -1,0 +1,62 @@
+import json
+import os
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from hydra import compose, initialize_config_dir
+from omegaconf import DictConfig, OmegaConf
+
+from gedbd.config import CONF_DIR
+from gedbd.evaluation.runs import Run
+
+GROUPS = ("encoder", "graph", "fusion", "text", "split")
+
+
+@cache
+def composed(command: str, groups: tuple[str, ...]) -> DictConfig:
+    """What a command's configuration is by default; composing takes half a second, so it is done once."""
+    with initialize_config_dir(CONF_DIR, version_base="1.3"):
+        cfg = compose(command, overrides=["encoder=tiny", *groups])
+    OmegaConf.set_struct(cfg, False)
+    return cfg
+
+
+@pytest.fixture
+def leave(tmp_path: Path) -> Callable[..., Run]:
+    """Leaves a finished run folder, configured as ``gedbd.train`` (or ``gedbd.baseline``) is by overrides."""
+
+    def run(
+        name: str,
+        *overrides: str,
+        command: str = "train",
+        corpus: str | None = "0b6",
+        time: int = 0,
+        f1: float = 0.5,
+        seconds: float | None = None,
+    ) -> Run:
+        groups = tuple(item for item in overrides if item.partition("=")[0] in GROUPS)
+        options = [item for item in overrides if item not in groups]
+        cfg = OmegaConf.merge(composed(command, groups), OmegaConf.from_dotlist(options))
+        assert isinstance(cfg, DictConfig)
+        folder = tmp_path / name
+        folder.mkdir(parents=True)
+        (folder / "config.yaml").write_text(json.dumps(OmegaConf.to_container(cfg, resolve=True)))
+        graph = command == "train" and cfg.graph.rule is not None and not cfg.fusion._target_.endswith("TextOnly")
+        own = cfg.name if command == "baseline" else "text + graph" if graph else "text alone"
+        results = pd.DataFrame({"method": [own, "always duplicate"], "threshold": 0.5, "f1": [f1, 0.2]})
+        results.to_csv(folder / "results.csv", index=False)
+        predictions = folder / "predictions.parquet"
+        pd.DataFrame({"label": [1], "score": [0.9], "part": ["test"]}).to_parquet(predictions, index=False)
+        os.utime(predictions, (time, time))
+        if corpus:
+            (folder / "versions.json").write_text(json.dumps({"corpus": corpus}))
+        if seconds is not None:
+            curves = {"epoch": [0, 1], "train/seconds": [seconds, seconds], "train/loss": 0.5, "val/loss": 0.5}
+            epochs = pd.DataFrame(curves | {"train/f1": 0.5, "val/f1": 0.5})
+            epochs.to_csv(folder / "metrics.csv", index=False)
+        return Run(folder)
+
+    return run
