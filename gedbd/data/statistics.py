@@ -14,8 +14,8 @@ def describe_corpus(corpus: Corpus) -> dict[str, Statistic]:
     Returns:
         Metric to value, null where the tracker has no date or no text. ``pairs`` is the sum of n (n - 1) / 2 over
         groups of n reports; words are parted by white space, and their median is taken over reports with that text.
-        ``with a web address`` counts reports whose page on the web is known, ``links: <source>`` pairs of reports that are
-        tied by that source, where the reader tells it.
+        ``with a web address`` counts reports whose page is known, ``links: <source>`` pairs of reports that are tied by
+        that source, where the reader tells it.
     """
     sizes = np.unique(corpus.group, return_counts=True)[1].astype(np.int64)
     sizes = sizes[sizes > 1]
