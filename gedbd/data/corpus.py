@@ -46,6 +46,7 @@ class Corpus:
         image_dir: The folder under which the files lie that ``attachments`` names, if any.
         links: The links behind the groups, if known: ``report`` and ``duplicate`` (rows), in the direction in which
             the tracker has them, and ``source``, what says so (``dupe_of``, ``issue link``, ``comment``, ...).
+        url_template: Address of a report that has none, with ``{issue_id}`` in place of its id, if given.
     """
 
     name: str
@@ -54,6 +55,7 @@ class Corpus:
     notices: tuple[str, ...] = ()
     image_dir: Path | None = None
     links: pd.DataFrame | None = None
+    url_template: str | None = None
 
     def __len__(self) -> int:
         return len(self.reports)
@@ -112,7 +114,8 @@ def build_corpus(
     circles = [] if mutual else circle_notices(links, reports["issue_id"])
     met += [*date_notices, *link_notices, *circles, *size_notices(len(reports), links.shape[1])]
     kept = reports[list(FIELDS)].reset_index(drop=True)
-    return Corpus(name, kept, find_groups(links, len(reports)), tuple(met), links=found)
+    group = find_groups(links, len(reports))
+    return Corpus(name, kept, group, tuple(met), links=found, url_template=url_template)
 
 
 def keep_newest(corpus: Corpus, count: int) -> Corpus:

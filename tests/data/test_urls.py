@@ -3,7 +3,7 @@
 import pandas as pd
 import pytest
 
-from gedbd.data.urls import MAX_URL_LENGTH, check_template, report_urls, web_url
+from gedbd.data.urls import MAX_URL_LENGTH, check_template, report_urls, web_url, with_urls
 
 
 @pytest.mark.parametrize(
@@ -89,3 +89,16 @@ def test_an_address_of_its_own_goes_before_the_template():
     notice = "addresses of reports that are not http or https: 1, dropped; the reports are kept (first: row 4)"
     assert notices == [notice]
     assert report_urls(reports, None)[0].tolist() == ["https://a.org/1", "", "", ""]
+
+
+def test_a_table_of_reports_gets_the_addresses_of_the_ids_in_it():
+    reports = pd.DataFrame({"issue_id": ["1", "2", "3"], "url": ["https://b.org/1", "", "https://b.org/3"]})
+    table = pd.DataFrame({"probability": [0.9, 0.8], "report": ["3", "2"], "suggested": ["1", "3"], "right": [1, 2]})
+    linked = with_urls(table, reports)
+    columns = ["probability", "report", "url of report", "suggested", "url of suggested", "right"]
+    assert list(linked.columns) == columns
+    assert linked["url of report"].tolist() == ["https://b.org/3", ""]
+    assert linked["url of suggested"].tolist() == ["https://b.org/1", "https://b.org/3"]
+    assert list(table.columns) == ["probability", "report", "suggested", "right"]
+    assert with_urls(table, reports.assign(url="")).equals(table)
+    assert with_urls(table, reports, ["suggested"]).columns.tolist().count("url of report") == 0
