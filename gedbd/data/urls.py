@@ -1,11 +1,14 @@
 """Web addresses of reports: which ones are accepted, and how a template makes them from ids."""
 
 import re
+from collections.abc import Sequence
 from urllib.parse import quote
 
 import pandas as pd
 
 MAX_URL_LENGTH = 2_000
+URL_OF = "url of "
+ID_COLUMNS = ("issue_id", "report", "suggested")
 PLACEHOLDER = "{issue_id}"
 # A host without user name and password, then anything without white space and the delimiters of HTML and Markdown.
 WEB_URL = re.compile(r"https?://[^\s/?#@\\<>\"{}]+(?:[/?#][^\s<>\"]*)?", re.IGNORECASE)
@@ -63,3 +66,23 @@ def report_urls(reports: pd.DataFrame, template: str | None) -> tuple[pd.Series,
         filled = [fill_template(template, issue_id) for issue_id in reports["issue_id"]]
         urls = urls.mask(urls == "", pd.Series(filled, index=urls.index, dtype=str))
     return urls, notices
+
+
+def with_urls(table: pd.DataFrame, reports: pd.DataFrame, columns: Sequence[str] = ID_COLUMNS) -> pd.DataFrame:
+    """A table that names reports, with their addresses in a column ``url of <column>`` behind each column of ids.
+
+    Args:
+        table: Any table.
+        reports: ``issue_id`` and ``url`` of all reports.
+        columns: Columns of the table that hold ids, as far as it has them.
+
+    Returns:
+        A new table. A column whose reports have no address gets none.
+    """
+    url_of = reports.set_index("issue_id")["url"]
+    linked = table.copy()
+    for column in (name for name in columns if name in table):
+        urls = table[column].map(url_of).fillna("")
+        if (urls != "").any():
+            linked.insert(list(linked.columns).index(column) + 1, f"{URL_OF}{column}", urls)
+    return linked

@@ -200,7 +200,7 @@ def test_addresses_go_in_and_out(client_of, index):
     assert client.get("/api/reports/40").json()["url"] == url
     (match,) = client.post("/api/search", json={"title": "printer jams twice"}).json()["matches"]
     assert match["master"]["url"] == match["best"]["url"] == url
-    assert match["urls"] == {}
+    assert match["urls"] == {"40": url}
     schemas = client.get("/openapi.json").json()["components"]["schemas"]
     assert "url" in schemas["Filed"]["properties"]
     assert "url" in schemas["Brief"]["properties"]
