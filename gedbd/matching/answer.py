@@ -73,14 +73,14 @@ def as_json(report: Report, matches: Sequence[Match], threshold: float | None) -
 
 
 def print_matches(console: Console, report: Report, matches: Sequence[Match], threshold: float | None) -> None:
-    """A table for people: ids are links in a terminal, elsewhere addresses follow below the table."""
+    """A table for people: ids are links in a terminal that shows styles, elsewhere addresses follow below the table."""
     table = Table(title=_printable(report.title[:100] or report.issue_id), box=SIMPLE_HEAD, title_justify="left")
     for name in ("probability", "report", "why"):
         table.add_column(name, overflow="fold")
     for match in matches:
         table.add_row(f"{match.probability:.0%}", _what(match), _printable(_why(match)))
     console.print(table if matches else "no candidate: nothing is stored that the filters leave", highlight=False)
-    if not console.is_terminal:
+    if console.color_system is None:  # then links are not shown either
         print_urls(console, matches)
     sure = threshold is not None and any(match.probability >= threshold for match in matches)
     if threshold is None:

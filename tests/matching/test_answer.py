@@ -10,6 +10,7 @@ from small_tracker import some_report
 from gedbd.matching.answer import as_json, print_matches
 from gedbd.matching.report import Match, Report, Why
 
+TERMINAL = {"force_terminal": True, "color_system": "truecolor"}
 WHY = Why(("crash",), {}, ())
 LINKED = some_report(3, url="https://b.org/3")
 MATCH = Match(LINKED, some_report(13), ("3", "7", "13"), 1.0, 0.9, WHY, {"3": LINKED.url, "7": "https://b.org/7"})
@@ -23,7 +24,7 @@ def shown(*matches: Match, **options) -> str:
 
 
 def test_ids_are_links_in_a_terminal():
-    told = shown(MATCH, force_terminal=True)
+    told = shown(MATCH, **TERMINAL)
     assert told.count("]8;id=") == 2
     assert ";https://b.org/3\x1b\\3\x1b]8;;" in told
     assert ";https://b.org/7\x1b\\7\x1b]8;;" in told
@@ -40,7 +41,7 @@ def test_addresses_are_printed_where_there_is_no_terminal():
 def test_what_is_no_web_address_never_reaches_the_terminal():
     bad = "https://b.org/\x1b]8;;https://evil.org\x1b\\"
     match = replace(MATCH, master=replace(LINKED, url=bad), urls={"3": bad, "7": "javascript:alert(1)"})
-    for told in (shown(match, force_terminal=True), shown(match)):
+    for told in (shown(match, **TERMINAL), shown(match)):
         assert "evil.org" not in told
         assert "javascript" not in told
         assert "]8;" not in told
