@@ -56,9 +56,9 @@ def report(folder: Path, outcome: Outcome, console: Console, loggers: list[Logge
         drawn[f"rank_curves{ENDING[protocol]}"] = curves
     if (folder / "metrics.csv").exists():
         drawn["training_curves"] = training_curves(pd.read_csv(folder / "metrics.csv"))
-    examples = example_pairs(predictions, part)
-    tables["examples"] = with_urls(examples, outcome.corpus.reports, ("issue_id_1", "issue_id_2"))
+    tables["examples"] = example_pairs(predictions, part)
     audit = audit_leak(outcome.pairs, outcome.parts, outcome.corpus.group)
+    tables["examples"] = with_urls(tables["examples"], outcome.corpus.reports, ("issue_id_1", "issue_id_2"))
     (folder / "figures").mkdir(parents=True, exist_ok=True)
     predictions[[name for name in SAVED if name in predictions]].to_parquet(folder / "predictions.parquet", index=False)
     for name, table in tables.items():

@@ -139,10 +139,7 @@ class Because(BaseModel):
 
 
 class Found(BaseModel):
-    """A duplicate group; ``sure`` if its probability reaches the threshold of the index.
-
-    ``urls`` holds the addresses of the members that have one, by id.
-    """
+    """A duplicate group; ``sure`` if its probability reaches the threshold of the index."""
 
     master: Brief
     best: Brief
@@ -151,7 +148,7 @@ class Found(BaseModel):
     probability: float
     sure: bool
     why: Because
-    urls: dict[str, str]
+    urls: dict[str, str] = Field(description="Addresses of the members that have one, by id")
 
 
 class Answer(BaseModel):
