@@ -14,6 +14,7 @@ from rich.table import Table
 
 from gedbd.data.corpus import Corpus
 from gedbd.data.queries import EARLIER, TEST_POOL
+from gedbd.data.urls import with_urls
 from gedbd.evaluation.figures import rank_curves, training_curves
 from gedbd.evaluation.leak import audit_leak, leak_warning
 from gedbd.evaluation.outputs import compare_methods, compare_rankings, draw_figures, example_pairs
@@ -57,6 +58,7 @@ def report(folder: Path, outcome: Outcome, console: Console, loggers: list[Logge
         drawn["training_curves"] = training_curves(pd.read_csv(folder / "metrics.csv"))
     tables["examples"] = example_pairs(predictions, part)
     audit = audit_leak(outcome.pairs, outcome.parts, outcome.corpus.group)
+    tables["examples"] = with_urls(tables["examples"], outcome.corpus.reports, ("issue_id_1", "issue_id_2"))
     (folder / "figures").mkdir(parents=True, exist_ok=True)
     predictions[[name for name in SAVED if name in predictions]].to_parquet(folder / "predictions.parquet", index=False)
     for name, table in tables.items():

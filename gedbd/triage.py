@@ -100,6 +100,8 @@ def update_index(cfg: DictConfig, out: Path, console: Console) -> Changes:
     if out.exists() and not out.is_dir():
         raise ValueError(f"out={out} is a file: give a folder, which need not be there yet")
     dataset = tested.dataset if OmegaConf.is_missing(cfg.dataset, "path") else cfg.dataset
+    if cfg.dataset.get("url_template") is not None:
+        dataset.url_template = cfg.dataset.url_template
     engine = cfg.get("engine") or tested.engine
     corpus: Corpus = instantiate(dataset)
     for notice in corpus.notices:

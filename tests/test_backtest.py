@@ -58,6 +58,21 @@ def test_a_second_backtest_is_the_first(run):
     assert first == second
 
 
+def test_tables_and_page_link_the_reports(run):
+    template = "dataset.url_template='https://bugs.example.org/show_bug.cgi?id={issue_id}'"
+    folder = run("dataset=demo", "encoder=tiny", "most=60", template)
+    wrong = pd.read_csv(folder / "wrong.csv", dtype=str)
+    page, text = (folder / "report.html").read_text(), (folder / "report.md").read_text()
+    for name in ("report", "suggested"):
+        assert wrong[f"url of {name}"].tolist() == [
+            f"https://bugs.example.org/show_bug.cgi?id={one}" for one in wrong[name]
+        ]
+        link = f'<a href="{wrong[f"url of {name}"][0]}" target="_blank" rel="noopener noreferrer">{wrong[name][0]}</a>'
+        assert link in page
+        assert f"[{wrong[name][0]}]({wrong[f'url of {name}'][0]})" in text
+    assert "url of" not in page
+
+
 def test_fewer_reports_are_replayed_on_request(run):
     replayed = pd.read_parquet(run("dataset=demo", "encoder=tiny", "most=50") / "matches.parquet")
     assert replayed.groupby("part")["query"].nunique().max() == 50

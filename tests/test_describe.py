@@ -10,6 +10,7 @@ from omegaconf import DictConfig
 
 import gedbd
 from gedbd.config import CONF_DIR
+from gedbd.data.urls import check_template
 from gedbd.describe import main
 
 PUBLISHED = ("eclipse", "thunderbird", "firefox", "jdt", "mozilla_core")
@@ -81,3 +82,11 @@ def test_published_datasets_ask_for_their_files(tmp_path, name):
 
 def test_demo_instantiates_to_a_corpus():
     assert len(instantiate(config().dataset)) == 425
+
+
+@pytest.mark.parametrize("name", [*PUBLISHED, "eclipse_labels", "thunderbird_labels"])
+def test_published_reports_are_linked_to_their_bugzilla(name):
+    template = config(f"dataset={name}").dataset.url_template
+    home = "https://bugs.eclipse.org/bugs" if name[:3] in {"ecl", "jdt"} else "https://bugzilla.mozilla.org"
+    assert template == home + "/show_bug.cgi?id={issue_id}"
+    check_template(template)

@@ -92,6 +92,15 @@ def test_an_index_follows_its_tracker(home, update):
     )
 
 
+def test_a_template_given_to_the_index_alone_links_the_reports_of_its_backtest(home, update):
+    update("run=tested", "out=linked")
+    template = "dataset.url_template='https://bugs.example.org/show_bug.cgi?id={issue_id}'"
+    assert update("run=tested", "out=linked", template).endswith("0 added, 425 updated, 0 unchanged, 0 deleted")
+    index = open_index("linked", str(home[0] / "cache"))
+    assert index.get("1001").url == "https://bugs.example.org/show_bug.cgi?id=1001"
+    index.close()
+
+
 def test_links_of_triagers_stay_and_those_of_the_tracker_follow_it(home, update):
     folder = home[0]
     update("run=tested", "out=linked", *demo(folder))

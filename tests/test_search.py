@@ -84,7 +84,7 @@ def test_an_answer_for_programs(answers):
     assert set(answer) == {"query", "threshold", "matches"}
     assert len(answer["matches"]) == 3
     best = answer["matches"][0]
-    assert set(best) == {"master", "best", "members", "score", "probability", "why"}
+    assert set(best) == {"master", "best", "members", "score", "probability", "why", "urls"}
     assert best["best"]["title"].startswith("Pasted screenshots are an empty frame in Outlook")
     assert best["members"][0] == best["master"]["issue_id"]
     assert best["master"]["created_at"].startswith("20")

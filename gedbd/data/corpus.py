@@ -10,6 +10,7 @@ import pandas as pd
 
 from gedbd.data.filing import check_ids, in_filing_order
 from gedbd.data.groups import circle_notices, find_groups, read_links
+from gedbd.data.urls import report_urls
 
 FIELDS = (
     "issue_id",
@@ -24,6 +25,7 @@ FIELDS = (
     "status",
     "resolution",
     "attachments",
+    "url",
 )
 LONG_DESCRIPTION = 100_000
 
@@ -36,13 +38,15 @@ class Corpus:
         name: Short name of the tracker, used for folders and titles.
         reports: N rows in filing order, indexed 0..N-1, with the columns of ``FIELDS``; ``created_at`` is UTC,
             ``NaT`` throughout where the tracker gives no dates (the rows are then in the order of their ids);
-            ``attachments`` names files, separated by ``;``.
+            ``attachments`` names files, separated by ``;``; ``url`` is the report's page, an http or https address,
+            empty where it is unknown.
         group: ``(N,)`` int64. A group is a connected component of the "is a duplicate of" links; its number is the
             row of its master, the oldest report. A report without a link is a group of its own.
         notices: What the reader met, kept or left out, counted, in sentences for the user.
         image_dir: The folder under which the files lie that ``attachments`` names, if any.
         links: The links behind the groups, if known: ``report`` and ``duplicate`` (rows), in the direction in which
             the tracker has them, and ``source``, what says so (``dupe_of``, ``issue link``, ``comment``, ...).
+        url_template: Address of a report that has none, with ``{issue_id}`` in place of its id, if given.
     """
 
     name: str
@@ -51,6 +55,7 @@ class Corpus:
     notices: tuple[str, ...] = ()
     image_dir: Path | None = None
     links: pd.DataFrame | None = None
+    url_template: str | None = None
 
     def __len__(self) -> int:
         return len(self.reports)
@@ -76,6 +81,7 @@ def build_corpus(
     notices: tuple[str, ...] = (),
     date_format: str = "ISO8601",
     mutual: bool = False,
+    url_template: str | None = None,
 ) -> Corpus:
     """Check a tracker's reports, order them by filing time and find their duplicate groups.
 
@@ -89,15 +95,18 @@ def build_corpus(
         notices: What was met before, while the file was read.
         date_format: As in ``pandas.to_datetime``.
         mutual: The duplicates of a group name each other by convention, so circles are nothing to remark on.
+        url_template: Address of a report that has none, with ``{issue_id}`` in place of its id; null for none.
 
     Raises:
-        ValueError: An empty or doubled id, an unreadable date, or no report at all.
+        ValueError: An empty or doubled id, an unreadable date, a template that gives no address, or no report at all.
     """
     if reports.empty:
         raise ValueError(f"{source}: no report is left to read; at least one row is needed under the header")
     reports = reports.assign(issue_id=reports["issue_id"].str.strip())
     check_ids(reports["issue_id"], source, columns["issue_id"])
-    met = [*notices, *text_notices(reports, columns)]
+    urls, url_notices = report_urls(reports, url_template)
+    reports = reports.assign(url=urls)
+    met = [*notices, *text_notices(reports, columns), *url_notices]
     reports, date_notices = in_filing_order(reports, source, columns.get("created_at"), date_format)
     sources = reports.get("link_source", pd.Series("column", index=reports.index))
     found, link_notices = read_links(reports["issue_id"], reports["duplicate"], sources)
@@ -105,7 +114,8 @@ def build_corpus(
     circles = [] if mutual else circle_notices(links, reports["issue_id"])
     met += [*date_notices, *link_notices, *circles, *size_notices(len(reports), links.shape[1])]
     kept = reports[list(FIELDS)].reset_index(drop=True)
-    return Corpus(name, kept, find_groups(links, len(reports)), tuple(met), links=found)
+    group = find_groups(links, len(reports))
+    return Corpus(name, kept, group, tuple(met), links=found, url_template=url_template)
 
 
 def keep_newest(corpus: Corpus, count: int) -> Corpus:

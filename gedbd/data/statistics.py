@@ -14,7 +14,8 @@ def describe_corpus(corpus: Corpus) -> dict[str, Statistic]:
     Returns:
         Metric to value, null where the tracker has no date or no text. ``pairs`` is the sum of n (n - 1) / 2 over
         groups of n reports; words are parted by white space, and their median is taken over reports with that text.
-        ``links: <source>`` counts pairs of reports that are tied by that source, where the reader tells it.
+        ``with a web address`` counts reports whose page is known, ``links: <source>`` pairs of reports that are tied by
+        that source, where the reader tells it.
     """
     sizes = np.unique(corpus.group, return_counts=True)[1].astype(np.int64)
     sizes = sizes[sizes > 1]
@@ -30,6 +31,7 @@ def describe_corpus(corpus: Corpus) -> dict[str, Statistic]:
         "last filed": known(corpus.reports["created_at"].max()),
         "median words of a title": median_words(corpus.reports["title"]),
         "median words of a description": median_words(corpus.reports["description"]),
+        "with a web address": int((corpus.reports["url"] != "").sum()),
         **count_links(corpus.links),
     }
 

@@ -10,9 +10,11 @@ from typing import Any
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
+from rich.style import Style
 from rich.table import Table
 from rich.text import Text
 
+from gedbd.data.urls import web_url
 from gedbd.matching.report import Match, Report, check_report, read_moment
 
 LINES = (".jsonl", ".ndjson")
@@ -71,13 +73,15 @@ def as_json(report: Report, matches: Sequence[Match], threshold: float | None) -
 
 
 def print_matches(console: Console, report: Report, matches: Sequence[Match], threshold: float | None) -> None:
-    """A table for people."""
+    """A table for people: ids are links in a terminal that shows styles, elsewhere addresses follow below the table."""
     table = Table(title=_printable(report.title[:100] or report.issue_id), box=SIMPLE_HEAD, title_justify="left")
     for name in ("probability", "report", "why"):
         table.add_column(name, overflow="fold")
     for match in matches:
-        table.add_row(f"{match.probability:.0%}", _printable(_what(match)), _printable(_why(match)))
+        table.add_row(f"{match.probability:.0%}", _what(match), _printable(_why(match)))
     console.print(table if matches else "no candidate: nothing is stored that the filters leave", highlight=False)
+    if console.color_system is None:  # then links are not shown either
+        print_urls(console, matches)
     sure = threshold is not None and any(match.probability >= threshold for match in matches)
     if threshold is None:
         console.print("the backtest found no threshold from which to suggest unasked: judge for yourself")
@@ -85,21 +89,41 @@ def print_matches(console: Console, report: Report, matches: Sequence[Match], th
         console.print(f"sure enough to suggest unasked (from {threshold:.0%} on)", highlight=False)
 
 
+def print_urls(console: Console, matches: Sequence[Match]) -> None:
+    """The address of each group's oldest report, one a line, whole however long it is."""
+    for match in matches:
+        url = web_url(match.master.url)
+        if url:
+            line = _printable(f"{match.master.issue_id}: {url}")
+            console.print(line, highlight=False, soft_wrap=True)
+
+
 def _printable(text: str) -> Text:
     """As it stands, but for what would steer the terminal; no markup, no smileys."""
     return Text("".join(letter if letter.isprintable() or letter == "\n" else "\ufffd" for letter in text))
 
 
-def _what(match: Match) -> str:
-    filed = f", {match.master.created_at:%Y-%m-%d}" if match.master.created_at else ""
-    lines = [
-        f"{match.master.issue_id}{filed} {match.master.status} {match.master.resolution}".rstrip(),
-        match.master.title,
-    ]
+def _linked(issue_id: str, url: str) -> Text:
+    """An id, and in a terminal a link to the report's page."""
+    text = _printable(issue_id)
+    address = web_url(url)
+    if address:
+        text.stylize(Style(link=address))
+    return text
+
+
+def _what(match: Match) -> Text:
+    """The oldest report of the group, the other members, and which of them is most alike."""
+    master, best = match.master, match.best
+    filed = f", {master.created_at:%Y-%m-%d}" if master.created_at else ""
+    facts = f"{filed} {master.status} {master.resolution}".rstrip()
+    parts = [_linked(master.issue_id, master.url), _printable(f"{facts}\n{master.title}")]
     if len(match.members) > 1:
-        others = ", ".join(match.members[1:6]) + (", ..." if len(match.members) > 6 else "")
-        lines.append(f"with {others}; most alike {match.best.issue_id}: {match.best.title}")
-    return "\n".join(lines)
+        others = [_linked(one, match.urls.get(one, "")) for one in match.members[1:6]]
+        more = ", ..." if len(match.members) > 6 else ""
+        parts += [Text("\nwith "), Text(", ").join(others), Text(f"{more}; most alike ")]
+        parts += [_linked(best.issue_id, best.url), _printable(f": {best.title}")]
+    return Text().join(parts)
 
 
 def _why(match: Match) -> str:

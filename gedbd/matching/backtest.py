@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 
 from gedbd.data.corpus import Corpus
+from gedbd.data.urls import with_urls
 from gedbd.evaluation.significance import ratio_intervals
 from gedbd.matching.confidence import BINS, SIGNALS, calibration_error
 from gedbd.matching.learn import Matching, recommend
@@ -139,10 +140,11 @@ def wrong_ones(found: Suggestions, corpus: Corpus, threshold: float | None) -> p
 def tables_of(val: Suggestions, test: Suggestions, corpus: Corpus, matching: Matching) -> dict[str, pd.DataFrame]:
     """All tables of a backtest, by name."""
     thresholds = GRID if matching.threshold is None else np.union1d(GRID, [matching.threshold])
-    return {
+    tables = {
         "promises": promises(val, test),
         "thresholds": at_thresholds(test, thresholds),
         "reliability": reliability(test),
         "magnets": magnets(test, corpus),
         "wrong": wrong_ones(test, corpus, matching.threshold),
     }
+    return {name: with_urls(table, corpus.reports) for name, table in tables.items()}

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from gedbd.data.urls import fill_template
 from gedbd.matching.columns import Numbers, days_of
 from gedbd.matching.confidence import SHOWN, signals_of
 from gedbd.matching.learn import Matching, numbers_of
@@ -43,6 +44,7 @@ class Index:
         self.threshold, self.precision = matching.threshold, matching.precision
         self._together = Together(reader)
         self._disk, self._change = threading.RLock(), threading.RLock()
+        self._url_template = about.get("url_template", "")
         self._seen, self._memory = store.changes, Memory.of(store)
 
     def __len__(self) -> int:
@@ -86,7 +88,10 @@ class Index:
         return self._matches(report, memory, members, found, sure)
 
     def add(self, reports: Sequence[Report]) -> dict[str, str]:
-        """Takes reports in, all of them or none. One without a date keeps the date it had, or else is filed now.
+        """Takes reports in, all of them or none.
+
+        One without a date keeps the date it had, or else is filed now; one without an address keeps the one it had, or
+        else takes that of the tracker's template, if there is one.
 
         Returns:
             Id to ``added``, ``updated`` or ``unchanged``. Of several with one id the last counts.
@@ -102,7 +107,7 @@ class Index:
             self._refresh()
             with self._disk:
                 stored = self.store.reports([report.issue_id for report in reports])
-            wanted = {report.issue_id: _dated(report, stored.get(report.issue_id)) for report in reports}
+            wanted = {report.issue_id: self._filled(report, stored.get(report.issue_id)) for report in reports}
             fresh = {one: report for one, report in wanted.items() if stored.get(one) != report}
             if fresh:
                 self._take_in(list(fresh.values()))
@@ -139,6 +144,18 @@ class Index:
                 self._memory.forget(issue_id, self.store.links())
             return True
 
+    def _filled(self, report: Report, before: Report | None) -> Report:
+        """With a date and an address: its own, those of the stored report it replaces, or now and the template's."""
+        filed = report.created_at
+        url = report.url
+        if filed is None:
+            filed = before.created_at if before else datetime.now(UTC)
+        if not url and before:
+            url = before.url
+        if not url and self._url_template:
+            url = fill_template(self._url_template, report.issue_id)
+        return replace(report, created_at=filed, url=url)
+
     def _take_in(self, reports: list[Report]) -> None:
         """Writes reports, and only then shows them to searches."""
         table = as_table(reports)
@@ -171,14 +188,17 @@ class Index:
         best = [memory.ids[row] for row in found.row[: len(members)].tolist()]
         with self._disk:
             stored = self.store.reports(sorted({*best, *(ids[0] for ids in named)}))
+            urls = self.store.urls([one for ids in named for one in ids])
         # others were deleted since the search began
         there = [place for place, ids in enumerate(named) if best[place] in stored and ids[0] in stored]
         reasons = explain(report, [stored[best[place]] for place in there], memory.rarity)
         sums, sure = found.score.tolist(), probability.tolist()
-        return [
-            Match(stored[named[place][0]], stored[best[place]], named[place], sums[place], sure[place], why)
-            for place, why in zip(there, reasons, strict=True)
-        ]
+        matches = []
+        for place, why in zip(there, reasons, strict=True):
+            ids = named[place]
+            linked = {one: urls[one] for one in ids if one in urls}
+            matches.append(Match(stored[ids[0]], stored[best[place]], ids, sums[place], sure[place], why, linked))
+        return matches
 
     def _refresh(self) -> None:
         """Reads the file anew if somebody else has changed it; searches that run go on with what they began with."""
@@ -188,8 +208,10 @@ class Index:
     def _read_changes(self) -> None:
         if self.store.changes == self._seen:
             return
-        if self.store.about().get("model") != self._model:
+        about = self.store.about()
+        if about.get("model") != self._model:
             raise ValueError(f"{self.folder} was built anew with another model: open it again")
+        self._url_template = about.get("url_template", "")
         self._seen, self._memory = self.store.changes, Memory.of(self.store)
 
 
@@ -206,10 +228,3 @@ def _allowed(memory: Memory, alive: np.ndarray, report: Report, filters: Filters
     if filters.component is not None:
         allowed &= memory.columns.component[:count] == memory.codes[1](pd.Series([filters.component]), False)[0]
     return None if allowed.all() else allowed
-
-
-def _dated(report: Report, before: Report | None) -> Report:
-    """With a date: its own, that of the stored report it replaces, or now."""
-    if report.created_at:
-        return report
-    return replace(report, created_at=before.created_at if before else datetime.now(UTC))

@@ -2,13 +2,14 @@
 
 import hashlib
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
 import pandas as pd
 
 from gedbd.data.corpus import FIELDS
+from gedbd.data.urls import web_url
 
 LONGEST_TITLE = 1_000
 LONGEST_TEXT = 200_000
@@ -24,6 +25,7 @@ class Report:
     Attributes:
         issue_id: Its id in the tracker; empty if it has none yet, because somebody is still writing it.
         created_at: When it was filed, UTC; None if nobody says, see ``Index.search`` and ``Index.add``.
+        url: Address of its page, http or https; empty if it is not known, see ``Index.add``.
     """
 
     title: str = ""
@@ -38,6 +40,7 @@ class Report:
     status: str = ""
     resolution: str = ""
     attachments: str = ""
+    url: str = ""
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
@@ -46,9 +49,10 @@ class Report:
 
     @property
     def content_hash(self) -> str:
-        """A hash of all its fields, by which a changed report is told from one that is stored already."""
+        """A hash of all its fields but ``url``, by which a report that must be read again is told from a stored one."""
         filed = self.created_at.isoformat() if self.created_at else ""
-        text = json.dumps([filed if name == "created_at" else getattr(self, name) for name in FIELDS])
+        names = [name for name in FIELDS if name != "url"]
+        text = json.dumps([filed if name == "created_at" else getattr(self, name) for name in names])
         return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 
@@ -94,6 +98,7 @@ class Match:
         score: The learnt sum of scores; comparable within one search only.
         probability: That the new report belongs to this group, calibrated on the tracker's own history.
         why: What speaks for it.
+        urls: Addresses of the members that have one, by id.
     """
 
     master: Report
@@ -102,10 +107,11 @@ class Match:
     score: float
     probability: float
     why: Why
+    urls: dict[str, str] = field(default_factory=dict)
 
 
 def check_report(report: Report) -> None:
-    """Raises ValueError if a report has no text, or more than can be meant."""
+    """Raises ValueError if a report has no text, or more than can be meant, or its address is not one of the web."""
     if not (report.title.strip() or report.description.strip()):
         raise ValueError("the report has neither title nor description: there is nothing to search for")
     for name, text, most in (
@@ -114,6 +120,8 @@ def check_report(report: Report) -> None:
     ):
         if len(text) > most:
             raise ValueError(f"the {name} has {len(text):,} characters, the most are {most:,}: shorten it")
+    if report.url and not web_url(report.url):
+        raise ValueError(f"url={report.url[:200]} is not an http or https address: correct it, or leave it empty")
 
 
 def check_top_k(top_k: object) -> None:

@@ -20,7 +20,7 @@ from gedbd.data.corpus import FIELDS
 from gedbd.matching.report import Report
 
 FILE = "index.sqlite"
-FORMAT = 1
+FORMAT = 2
 PART_BYTES = 1 << 26
 QUESTION_MARKS = 500
 COLUMNS = ", ".join(FIELDS)
@@ -78,9 +78,27 @@ class Store:
             self._connection.execute("PRAGMA synchronous=FULL")
         except sqlite3.DatabaseError as error:
             raise ValueError(f"{path} is no index ({error}): build one with python -m gedbd.index") from error
-        if version not in (0, FORMAT):
+        if version == 1:
+            self._add_urls()
+        elif version not in (0, FORMAT):
             self.close()
             raise ValueError(f"{path} has format {version}, this gedbd reads {FORMAT}: build it anew")
+
+    def _add_urls(self) -> None:
+        """Gives a file of format 1 the column ``url``, empty throughout.
+
+        Raises:
+            ValueError: If the file may not be changed.
+        """
+        try:
+            with self.change():
+                if self._connection.execute("PRAGMA user_version").fetchone() == (1,):
+                    self._connection.execute("ALTER TABLE reports ADD COLUMN url TEXT NOT NULL DEFAULT ''")
+                    self._connection.execute(f"PRAGMA user_version={FORMAT}")
+        except sqlite3.DatabaseError as error:
+            self.close()
+            cure = "open it once with the right to change it, or build it again with python -m gedbd.index"
+            raise ValueError(f"{self.path} has format 1, this gedbd writes {FORMAT} ({error}): {cure}") from error
 
     def close(self) -> None:
         """Ends the connection."""
@@ -172,6 +190,21 @@ class Store:
     def write_links(self, links: Iterable[tuple[str, str, str]]) -> None:
         """Adds links: report, duplicate, source."""
         self._connection.executemany("INSERT OR IGNORE INTO links VALUES (?, ?, ?)", links)
+
+    def urls(self, ids: Sequence[str]) -> dict[str, str]:
+        """Addresses of some reports by id; those without one are left out."""
+        found: dict[str, str] = {}
+        for start in range(0, len(ids), QUESTION_MARKS):
+            some = ids[start : start + QUESTION_MARKS]
+            marks = ", ".join("?" * len(some))
+            query = f"SELECT issue_id, url FROM reports WHERE url != '' AND issue_id IN ({marks})"
+            found |= dict(self._connection.execute(query, some).fetchall())
+        return found
+
+    def write_urls(self, urls: dict[str, str]) -> None:
+        """Replaces the addresses of some reports, given by id."""
+        values = ((url, one) for one, url in urls.items())
+        self._connection.executemany("UPDATE reports SET url = ? WHERE issue_id = ?", values)
 
     def clear_links(self, source: str) -> None:
         """Deletes all links whose source begins so."""

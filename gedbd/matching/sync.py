@@ -57,6 +57,7 @@ def synchronise(store: Store, corpus: Corpus, model: Model, read: Callable[[pd.D
     gone = stored.keys() - set(corpus.reports["issue_id"])
     table = corpus.reports.iloc[fresh].reset_index(drop=True)
     vectors = read(table) if fresh else np.empty((0, 0), dtype=np.float32)
+    urls = {} if anew else _changed_urls(store, [report for report in reports if report.issue_id in stored])
     with store.change():
         if store.changes != before:
             raise ValueError(f"{store.path} was changed by somebody else meanwhile: run this again")
@@ -64,10 +65,19 @@ def synchronise(store: Store, corpus: Corpus, model: Model, read: Callable[[pd.D
             store.write_model(model.about | {"dim": str(vectors.shape[1])}, model.weights)
         store.delete(gone)
         _write_reports(store, [reports[row] for row in fresh], table, vectors)
+        store.write_urls(urls)
+        store.write_about({"url_template": corpus.url_template or ""})
         store.clear_links(EXPORT)
         store.write_links(_links(corpus))
-    updated = sum(reports[row].issue_id in stored for row in fresh)
-    return Changes(len(fresh) - updated, updated, len(reports) - len(fresh), len(gone))
+    added = sum(reports[row].issue_id not in stored for row in fresh)
+    updated = len({reports[row].issue_id for row in fresh} | urls.keys()) - added
+    return Changes(added, updated, len(reports) - added - updated, len(gone))
+
+
+def _changed_urls(store: Store, reports: list[Report]) -> dict[str, str]:
+    """The addresses of stored reports that are other ones now; a text that stays the same is not read again."""
+    stored = store.urls([report.issue_id for report in reports])
+    return {report.issue_id: report.url for report in reports if stored.get(report.issue_id, "") != report.url}
 
 
 def _write_reports(store: Store, reports: list[Report], table: pd.DataFrame, vectors: np.ndarray) -> None:

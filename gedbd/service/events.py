@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 
 from pydantic import ValidationError
 
+from gedbd.data.urls import web_url
 from gedbd.matching.feedback import Feedback, Verdict
 from gedbd.matching.report import Match, Report
 from gedbd.service.github import MARKER, TRUSTED, Event, Issue, named_duplicate
@@ -86,6 +87,7 @@ def as_report(index: Index, issue: Issue) -> Report:
         created_at=issue.created_at or stored.created_at,
         status=issue.state,
         resolution=issue.state_reason or "",
+        url=web_url(issue.html_url or "") or stored.url,
     )
 
 

@@ -40,6 +40,7 @@ class Issue(Part):
     title: Word
     body: Description | None = None
     created_at: Moment | None = None
+    html_url: Word | None = None
     state: Word = ""
     state_reason: Word | None = None
     pull_request: dict[str, Any] | None = None

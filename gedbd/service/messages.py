@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 
+from gedbd.data.urls import MAX_URL_LENGTH, web_url
 from gedbd.matching.report import LONGEST_TEXT, LONGEST_TITLE, Filters, Match, Report
 
 UNWRITABLE = re.compile("[\x00\ud800-\udfff]")
@@ -26,12 +27,20 @@ def in_utc(moment: datetime) -> datetime:
     return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
 
 
+def web_address(url: str) -> str:
+    """An address of http or https; nothing else is ever shown as a link."""
+    if url.strip() and not web_url(url):
+        raise ValueError("it must be an http or https address, or empty")
+    return url.strip()
+
+
 CLEAN = BeforeValidator(writable)
 Title = Annotated[str, StringConstraints(max_length=LONGEST_TITLE), CLEAN]
 Description = Annotated[str, StringConstraints(max_length=LONGEST_TEXT), CLEAN]
 Word = Annotated[str, StringConstraints(max_length=1_000), CLEAN]
 Names = Annotated[str, StringConstraints(max_length=10_000), CLEAN]
 Who = Annotated[str, StringConstraints(max_length=200), CLEAN]
+Url = Annotated[str, StringConstraints(max_length=MAX_URL_LENGTH), AfterValidator(web_address), CLEAN]
 Moment = Annotated[datetime, AfterValidator(in_utc)]
 IssueId = Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=r"^[^\x00-\x20\x7f]+$")]
 MaybeId = Annotated[str, StringConstraints(max_length=200, pattern=r"^[^\x00-\x20\x7f]*$")]
@@ -58,6 +67,7 @@ class Draft(Message):
     status: Word = ""
     resolution: Word = ""
     attachments: Names = ""
+    url: Url = ""
 
     def to_report(self) -> Report:
         """As the index knows it."""
@@ -100,7 +110,7 @@ class Judgement(Message):
 
 
 class Brief(BaseModel):
-    """A stored report with the first lines of its description."""
+    """A stored report with the first lines of its description; ``url`` is empty where its page is not known."""
 
     issue_id: str
     title: str
@@ -109,6 +119,7 @@ class Brief(BaseModel):
     component: str
     status: str
     resolution: str
+    url: str
 
 
 class Sentences(BaseModel):
@@ -137,6 +148,7 @@ class Found(BaseModel):
     probability: float
     sure: bool
     why: Because
+    urls: dict[str, str] = Field(description="Addresses of the members that have one, by id")
 
 
 class Answer(BaseModel):
@@ -197,4 +209,5 @@ def found(match: Match, threshold: float | None) -> Found:
         probability=match.probability,
         sure=threshold is not None and match.probability >= threshold,
         why=Because(terms=list(match.why.terms), fields=match.why.fields, sentences=sentences),
+        urls=match.urls,
     )

@@ -12,6 +12,7 @@ def build(*reports: tuple[str, str, str], **options: object) -> Corpus:
     table = pd.DataFrame("text", index=range(2, 2 + len(reports)), columns=[*FIELDS, "duplicate"], dtype=str)
     for position, field in enumerate(("issue_id", "created_at", "duplicate")):
         table[field] = pd.Series([report[position] for report in reports], index=table.index, dtype=str)
+    table["url"] = ""
     return build_corpus("small", table, "small.csv", COLUMNS, **options)
 
 
@@ -211,3 +212,13 @@ def test_sources_stand_beside_their_links():
     table["link_source"] = ["", "dupe_of", "comment;issue link"]
     corpus = build_corpus("small", table, "small.json", COLUMNS)
     assert corpus.links.to_numpy().tolist() == [[1, 0, "dupe_of"], [2, 0, "issue link"]]
+
+
+def test_addresses_come_from_the_file_or_a_template_and_leave_the_fingerprint_alone():
+    reports = [("2", "2024-01-02", ""), ("1", "2024-01-01", "")]
+    linked = build(*reports, url_template="https://b.org/{issue_id}")
+    assert linked.reports["url"].tolist() == ["https://b.org/1", "https://b.org/2"]
+    assert build(*reports).reports["url"].tolist() == ["", ""]
+    assert linked.fingerprint == build(*reports).fingerprint
+    with pytest.raises(ValueError, match=r"dataset\.url_template=b\.org must be an http or https address"):
+        build(*reports, url_template="b.org")

@@ -21,6 +21,7 @@ def test_counts_worked_out_by_hand():
     assert numbers["in a group (%)"] == pytest.approx(83.333, abs=1e-3)
     assert numbers["groups"] == 2
     assert numbers["pairs"] == 3 + 1
+    assert numbers["with a web address"] == 0
     assert numbers["largest group"] == 3
     assert numbers["first filed"] == pd.Timestamp("2024-01-01", tz="UTC")
     assert numbers["last filed"] == pd.Timestamp("2024-01-06", tz="UTC")
@@ -49,3 +50,9 @@ def test_links_are_counted_by_source_and_each_pair_once():
     numbers = describe_corpus(Corpus("small", corpus.reports, corpus.group, links=links))
     assert (numbers["links: link"], numbers["links: note"]) == (2, 1)
     assert not [metric for metric in describe_corpus(corpus) if metric.startswith("links")]
+
+
+def test_reports_with_an_address_are_counted():
+    corpus = small_corpus()
+    corpus.reports.loc[[1, 4], "url"] = "https://b.org/1"
+    assert describe_corpus(corpus)["with a web address"] == 2

@@ -414,3 +414,37 @@ def test_a_newer_format_is_told(index):
     file.close()
     with pytest.raises(ValueError, match=f"has format {FORMAT + 1}, this gedbd reads {FORMAT}: build it anew"):
         Store(index.folder / FILE)
+
+
+def test_an_index_of_the_first_format_opens_and_takes_addresses(index, reader):
+    index.close()
+    with sqlite3.connect(index.folder / FILE) as file:
+        file.execute("ALTER TABLE reports DROP COLUMN url")
+        file.execute("PRAGMA user_version=1")
+    file.close()
+    for _ in range(2):
+        opened = open_folder(index.folder, reader)
+        assert opened.search(text_of(9))[0].best == some_report(9)
+        assert opened.add([some_report(40, url="https://b.org/40")]) in ({"40": "added"}, {"40": "unchanged"})
+        assert opened.get("40").url == "https://b.org/40"
+        opened.close()
+
+
+def test_matches_carry_the_addresses_of_their_reports(index):
+    index.add([some_report(number, url=f"https://b.org/{number}") for number in (3, 13)])
+    (best, *_) = index.search(text_of(13))
+    assert (best.master.url, best.best.url) == ("https://b.org/3", "https://b.org/13")
+    assert best.urls == {"3": "https://b.org/3", "13": "https://b.org/13"}
+
+
+def test_a_report_that_comes_without_an_address_keeps_its_own_or_takes_that_of_the_template(tmp_path, reader):
+    corpus = replace(as_corpus([some_report(0, url="https://a.org/0")]), url_template="https://b.org/{issue_id}")
+    fill(tmp_path, corpus, reader)
+    index = open_folder(tmp_path, reader)
+    index.add([some_report(0, title="another"), some_report(1), some_report(2, url="https://c.org/2")])
+    urls = {one: index.get(one).url for one in ("0", "1", "2")}
+    assert urls == {"0": "https://a.org/0", "1": "https://b.org/1", "2": "https://c.org/2"}
+    fill(tmp_path, replace(corpus, url_template="https://d.org/{issue_id}"), reader)
+    index.add([some_report(3)])
+    assert index.get("3").url == "https://d.org/3"
+    index.close()

@@ -1,6 +1,7 @@
 """An index follows a corpus in one change."""
 
 import sqlite3
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -104,3 +105,19 @@ def test_what_is_read_in_one_moment_is_of_one_moment(tmp_path, reader):
     assert list(mine.contents()) == ["0", "1"]
     assert mine.changes != before
     mine.close()
+
+
+def test_an_address_is_stored_without_reading_the_report_again(tmp_path, reader):
+    reports = [some_report(number) for number in range(4)]
+    fill(tmp_path, as_corpus(reports), reader)
+
+    def unwanted(rows):
+        raise AssertionError("no text has changed")
+
+    linked = as_corpus([replace(one, url=f"https://b.org/{one.issue_id}") for one in reports[:3]] + reports[3:])
+    store = Store(tmp_path / FILE)
+    assert synchronise(store, linked, model(), unwanted) == (0, 3, 1, 0)
+    assert store.urls(["0", "3", "nobody"]) == {"0": "https://b.org/0"}
+    assert synchronise(store, as_corpus(reports), model(), unwanted) == (0, 3, 1, 0)
+    assert store.urls(["0", "1"]) == {}
+    store.close()

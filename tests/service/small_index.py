@@ -19,6 +19,7 @@ REPORTS = [
         datetime(2024, 3, 1, 9, 30, tzinfo=UTC),
         component="Compose",
         status="open",
+        url="https://bugs.example.org/show_bug.cgi?id=12&a=b",
     ),
     Report(
         "Large attachment: sending stops at half",
@@ -28,9 +29,16 @@ REPORTS = [
         component="Compose",
         status="closed",
         resolution="duplicate",
+        url="https://bugs.example.org/15",
     ),
     Report("Calendar shows the wrong week", "In January the calendar starts with week 53.", "20", component="Calendar"),
-    Report(EVIL, "<script>window.bitten=1</script> The attachment preview stops.", "31", component="Viewer"),
+    Report(
+        EVIL,
+        "<script>window.bitten=1</script> The attachment preview stops.",
+        "31",
+        url="javascript:bitten=1",
+        component="Viewer",
+    ),
 ]
 
 
@@ -70,7 +78,8 @@ class SmallIndex:
         agreeing = {"component": stored.component} if stored.component == report.component != "" else {}
         sentence = (report.description[:80], stored.description[:80], share)
         why = Why(tuple(sorted(own & other)), agreeing, (sentence,))
-        return Match(self.reports[members[0]], stored, members, share, share, why)
+        urls = {one: self.reports[one].url for one in members if self.reports[one].url}
+        return Match(self.reports[members[0]], stored, members, share, share, why, urls)
 
     def members(self, issue_id: str) -> tuple[str, ...]:
         group, more = {issue_id}, True

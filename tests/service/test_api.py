@@ -191,3 +191,24 @@ def test_the_index_is_closed_at_the_end(index):
         assert client.get("/api/health").status_code == 200
         assert not index.closed
     assert index.closed
+
+
+def test_addresses_go_in_and_out(client_of, index):
+    client, url = client_of(), "https://bugs.example.org/show_bug.cgi?id=40"
+    one = {"issue_id": "40", "title": "Printer jams twice", "url": url}
+    assert client.post("/api/reports", json=one).json() == {"reports": {"40": "added"}}
+    assert client.get("/api/reports/40").json()["url"] == url
+    (match,) = client.post("/api/search", json={"title": "printer jams twice"}).json()["matches"]
+    assert match["master"]["url"] == match["best"]["url"] == url
+    assert match["urls"] == {"40": url}
+    schemas = client.get("/openapi.json").json()["components"]["schemas"]
+    assert "url" in schemas["Filed"]["properties"]
+    assert "url" in schemas["Brief"]["properties"]
+
+
+@pytest.mark.parametrize("url", ["javascript:alert(1)", "ftp://b.org/1", "b.org/1", "https://a:b@b.org/1", "https://"])
+def test_what_is_no_web_address_is_refused(client_of, index, url):
+    answer = client_of().post("/api/reports", json={"issue_id": "40", "title": "New", "url": url})
+    assert answer.status_code == 422
+    assert "url" in detail(answer)
+    assert index.get("40") is None

@@ -206,3 +206,73 @@ def test_a_late_failure_never_replaces_the_report_chosen_since(opened, index):
     page.wait_for_timeout(50)
     expect(page.locator("#stored-title")).to_have_text(index.get("15").title)
     expect(page.locator("#comparison-problem")).to_be_hidden()
+
+
+PAGE_12 = "https://bugs.example.org/show_bug.cgi?id=12&a=b"
+
+
+def opens(page: Page, act) -> Page:
+    """The tab that something opens, with the tracker's page in it."""
+    page.context.route("https://bugs.example.org/**", lambda route: route.fulfill(body="the tracker"))
+    with page.context.expect_page() as waited:
+        act()
+    waited.value.wait_for_load_state()
+    return waited.value
+
+
+@pytest.mark.parametrize("width", [360, 1200])
+def test_ids_lead_to_the_tracker(opened, tmp_path: Path, width):
+    page = opened(width)
+    page.fill("#title", "large attachment, error shown when")
+    first = page.get_by_role("option").first
+    links = first.locator("a")
+    expect(links).to_have_text(["#12", "#15", "#15"])  # the oldest, its duplicate, the closest
+    tab = opens(page, links.first.click)
+    assert tab.url == PAGE_12
+    assert tab.evaluate("[window.opener, document.referrer]") == [None, ""]
+    expect(page.locator("#comparison")).to_be_hidden()
+    assert overflow(page) == 0
+    page.screenshot(path=tmp_path / f"links-{width}.png", full_page=True)
+    first.locator(".title").click()
+    expect(page.locator("#stored-head")).to_have_text("Stored report #15")
+    assert opens(page, page.locator("#stored-head a").click).url == "https://bugs.example.org/15"
+    page.select_option("#member", "12")
+    expect(page.locator("#stored-head a")).to_have_attribute("href", PAGE_12)
+    assert page.locator("#stored-head a").get_attribute("rel") == "noopener noreferrer"
+    page.screenshot(path=tmp_path / f"linked-dialog-{width}.png")
+    assert page.said == []
+
+
+def test_the_tracker_is_reached_by_keyboard(opened):
+    page = opened()
+    page.keyboard.type("large attachment, error shown when")
+    expect(page.get_by_role("option")).to_have_count(2)
+    page.keyboard.press("Escape")
+    assert opens(page, lambda: page.keyboard.press("o")).url == PAGE_12
+    page.keyboard.press("Enter")
+    expect(page.locator("#stored-head a")).to_be_visible()
+    assert opens(page, lambda: page.keyboard.press("o")).url == "https://bugs.example.org/15"
+    reached = set()
+    for _ in range(10):
+        page.keyboard.press("Tab")
+        reached.add(page.evaluate("document.activeElement.getAttribute('href')"))
+    assert "https://bugs.example.org/15" in reached
+    page.keyboard.press("Escape")
+    page.fill("#title", "calendar week")
+    expect(page.get_by_role("option").first).to_contain_text("#20")
+    page.keyboard.press("Escape")
+    page.keyboard.press("o")
+    assert len(page.context.pages) == 3
+    assert page.said == []
+
+
+def test_what_is_no_web_address_is_no_link(opened):
+    page = opened()
+    page.fill("#title", "attachment preview breaks")
+    first = page.get_by_role("option").first
+    expect(first).to_contain_text("#31")
+    assert first.locator("a").count() == 0
+    first.click()
+    expect(page.locator("#stored-head")).to_have_text("Stored report #31")
+    assert page.locator("#stored-head a").count() == 0
+    assert "javascript" not in page.content()

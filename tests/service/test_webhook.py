@@ -354,3 +354,20 @@ def test_a_repository_is_asked_for(index, repository):
 def test_numbers_that_make_no_sense_are_refused(index, option, value):
     with pytest.raises(ValueError, match=f"webhook.{option}={value} must be"):
         Webhook(index, REPOSITORY, **{option: value})
+
+
+@pytest.mark.parametrize(
+    ("told", "stored"),
+    [
+        ("https://github.com/ann/mail/issues/40", "https://github.com/ann/mail/issues/40"),
+        (None, ""),
+        ("javascript:alert(1)", ""),
+    ],
+)
+def test_the_page_of_an_issue_is_stored(index, told, stored):
+    hook = Webhook(index, REPOSITORY)
+    issue = {"number": 40, "title": "New", "html_url": told}
+    event = {"action": "opened", "issue": issue, "repository": {"full_name": REPOSITORY}}
+    assert hook.receive("issues", "", event).word == "added"
+    assert index.get("40").url == stored
+    hook.close()

@@ -8,6 +8,7 @@ import pandas as pd
 
 from gedbd.data.corpus import FIELDS, Corpus, build_corpus
 from gedbd.data.readers.table import read_table, take_columns
+from gedbd.data.urls import check_template
 
 PARTS = ("train", "test")
 COLUMNS: dict[str, str | None] = {
@@ -35,6 +36,7 @@ def read_bughub(
     subset: str = "all",
     rows: Mapping[str, int] | None = None,
     date_format: str = "ISO8601",
+    url_template: str | None = None,
 ) -> Corpus:
     """Read the reports; the links of label files that lie beside them are added to their own.
 
@@ -47,10 +49,12 @@ def read_bughub(
         subset: ``all`` reports, or those that the ``train`` or the ``test`` label file lists.
         rows: Published number of ``reports``; another one is remarked on.
         date_format: As in ``pandas.to_datetime``.
+        url_template: Address of a report, with ``{issue_id}`` in place of its id; null for none.
 
     Raises:
         ValueError: A file is missing or not as it should be.
     """
+    check_template(url_template)
     place = Path(data_dir) / folder
     path = find_reports(place, file)
     if path is None:
@@ -63,10 +67,11 @@ def read_bughub(
     if labels is not None:
         reports, label_notices = add_labels(reports, labels, subset)
         notices += label_notices
-    return build_corpus(name, reports, str(path), COLUMNS, notices, date_format, mutual=labels is not None)
+    mutual = labels is not None
+    return build_corpus(name, reports, str(path), COLUMNS, notices, date_format, mutual, url_template)
 
 
-def read_labels(name: str, data_dir: str, folder: str, part: str) -> Corpus:
+def read_labels(name: str, data_dir: str, folder: str, part: str, url_template: str | None = None) -> Corpus:
     """Read one label file (``train`` or ``test``) as a corpus of reports without text and dates.
 
     Raises:
@@ -74,7 +79,7 @@ def read_labels(name: str, data_dir: str, folder: str, part: str) -> Corpus:
     """
     path = find_labels(Path(data_dir) / folder, part)
     reports = label_rows(path).reindex(columns=[*FIELDS, "duplicate"], fill_value="")
-    return build_corpus(f"{name} {part}", reports, str(path), LABEL_COLUMNS, mutual=True)
+    return build_corpus(f"{name} {part}", reports, str(path), LABEL_COLUMNS, mutual=True, url_template=url_template)
 
 
 def read_parts(
@@ -86,6 +91,7 @@ def read_parts(
     subset: str = "all",
     rows: Mapping[str, int] | None = None,
     date_format: str = "ISO8601",
+    url_template: str | None = None,
 ) -> list[Corpus]:
     """Read what lies there of: the reports, the ``train`` and the ``test`` label file, each as a corpus.
 
@@ -95,9 +101,11 @@ def read_parts(
         ValueError: As ``read_bughub``, where there are no label files either.
     """
     place = Path(data_dir) / folder
-    parts = [read_labels(name, data_dir, folder, part) for part in PARTS if find_table(place, part)]
+    there = [part for part in PARTS if find_table(place, part)]
+    parts = [read_labels(name, data_dir, folder, part, url_template) for part in there]
     if not parts or find_reports(place, file):
-        return [read_bughub(name, data_dir, folder, file, base_url, subset, rows, date_format), *parts]
+        reports = read_bughub(name, data_dir, folder, file, base_url, subset, rows, date_format, url_template)
+        return [reports, *parts]
     advice = how_to_fetch(name, data_dir, folder, file, base_url)
     alone = f"{file} is not in {place}: the numbers come from this label file alone; {advice}"
     return [replace(part, notices=(alone, *part.notices)) for part in parts]

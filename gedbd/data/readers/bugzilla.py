@@ -8,6 +8,7 @@ from gedbd.data.readers.comments import Comment, References, comment_links
 from gedbd.data.readers.issue import Change, Issue, Link
 from gedbd.data.readers.json_values import Record, moment, names, needed_text, number_of, parts, text
 from gedbd.data.readers.tracker import ELSEWHERE, NAMED_NOWHERE, read_tracker
+from gedbd.data.urls import PLACEHOLDER, web_url
 
 COLUMNS = {
     "issue_id": "id",
@@ -32,6 +33,7 @@ FIELD_KEYS = ("product", "component", "version", "os", "priority", "status", "re
 REFERENCES = References(
     r"(?:https?://(?P<place1>[^\s?()]{1,200})/show_bug\.cgi\?id=(?P<id1>\d+)(?:#c\d+)?|\bbugs?\s+#?(?P<id2>\d+)\b|#(?P<id3>\d+)\b)"
 )
+BUG_PAGE = f"/show_bug.cgi?id={PLACEHOLDER}"
 MARKED = re.compile(r"\*\*\* (this bug|bug \d+) has been marked as a duplicate of", re.IGNORECASE)
 
 
@@ -41,6 +43,8 @@ def read_bugzilla(
     as_filed: bool = True,
     newest: int | None = None,
     image_dir: str | None = None,
+    base_url: str | None = None,
+    url_template: str | None = None,
 ) -> Corpus:
     """Read the bugs of one Bugzilla; the description is a bug's first comment.
 
@@ -50,11 +54,23 @@ def read_bugzilla(
         as_filed: Set summary and fields back to what they were when the bug was filed, where its history is there.
         newest: If given, only so many reports are kept, those filed last.
         image_dir: Folder under which attached images lie, by default that of the export.
+        base_url: Address of the Bugzilla, which gives reports the address of their page; exports do not tell it, but
+            those of ``gedbd.fetch`` do.
+        url_template: Address of a report that has none, with ``{issue_id}`` in place of its id; null takes
+            ``base_url``, if there is one.
 
     Raises:
         ValueError: The export is not as it should be; names file and record.
     """
-    return read_tracker("bugzilla", parse_bug, COLUMNS, path, name, as_filed, newest, image_dir)
+    if base_url is not None and not web_url(base_url):
+        raise ValueError(
+            f"dataset.base_url={base_url} must be an http or https address, such as https://bugzilla.mozilla.org"
+        )
+    if base_url is not None and url_template is None:
+        url_template = base_url.rstrip("/") + BUG_PAGE
+    return read_tracker(
+        "bugzilla", parse_bug, COLUMNS, path, name, as_filed, newest, image_dir, url_template=url_template
+    )
 
 
 def parse_bug(record: Record) -> Issue:
@@ -68,7 +84,7 @@ def parse_bug(record: Record) -> Issue:
     links = (*formal, *told)
     remarks = [ELSEWHERE] * elsewhere + [NAMED_NOWHERE] * (closed and not links)
     values = {field: names(record, COLUMNS[field]) for field in FIELD_KEYS}
-    values |= {"title": (title,), "description": (described,)}
+    values |= {"title": (title,), "description": (described,), "url": (text(record, "web_url"),)}
     changes = None if record.get("history") is None else tuple(changes_of(record))
     created, updated = moment(record, "creation_time"), moment(record, "last_change_time")
     return Issue(number, "", created, updated, values, links, changes, tuple(remarks))

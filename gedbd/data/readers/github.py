@@ -17,6 +17,7 @@ REFERENCES = References(
     r"|(?<![\w./-])(?P<place2>[\w.-]{1,100}/[\w.-]{1,100})?#(?P<id2>\d+)\b|\bGH-(?P<id3>\d+)\b)"
 )
 ADDRESS = re.compile(r"https?://(?:www\.)?([^/]+/[^/]+/[^/]+)(?:/(issues|pull)/(\d+))?")
+API_ADDRESS = re.compile(r"https?://[^/]+/(?:api/v3/)?repos/")
 HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 DUPLICATE_LABEL = re.compile(
     r"^(?:(?:status|resolution|closed|type|r|s)\s*[:/]+\s*|closed\W+)?(?:duplicate|dupe?)s?$", re.I
@@ -31,6 +32,7 @@ def read_github(
     as_filed: bool = True,
     newest: int | None = None,
     image_dir: str | None = None,
+    url_template: str | None = None,
 ) -> Corpus:
     """Read the issues of one repository; pull requests are left out and counted.
 
@@ -41,6 +43,7 @@ def read_github(
         as_filed: Set titles and labels back to what they were when the issue was filed, where its events are there.
         newest: If given, only so many reports are kept, those filed last.
         image_dir: Folder under which attached images lie, by default that of the export.
+        url_template: Address of a report that has none, with ``{issue_id}`` in place of its id; null for none.
 
     Raises:
         ValueError: The export is not as it should be; names file and record.
@@ -49,7 +52,7 @@ def read_github(
     def parse(record: Record) -> Issue | None:
         return parse_issue(record, tuple(component_labels))
 
-    return read_tracker("github", parse, COLUMNS, path, name, as_filed, newest, image_dir)
+    return read_tracker("github", parse, COLUMNS, path, name, as_filed, newest, image_dir, url_template=url_template)
 
 
 def parse_issue(raw: Record, prefixes: tuple[str, ...]) -> Issue | None:
@@ -75,6 +78,7 @@ def parse_issue(raw: Record, prefixes: tuple[str, ...]) -> Issue | None:
         "component": tuple(component for label in labels if (component := component_of(label, prefixes))),
         "status": (state,),
         "resolution": (outcome,) if outcome else (),
+        "url": (page_url(record),),
     }
     changes = None if timeline is None else tuple(changes_of(timeline, prefixes))
     created, updated = moment(record, "created_at"), moment(record, "updated_at")
@@ -104,6 +108,12 @@ def address(record: Record) -> tuple[str, str]:
     full = text(repository, "name_with_owner") or text(repository, "full_name")
     api = text(record, "repository_url").partition("/repos/")[2]
     return full or api, ""
+
+
+def page_url(record: Record) -> str:
+    """The issue's page: ``html_url`` of REST, whose ``url`` is that of the API; ``url`` of gh and GraphQL."""
+    url = text(record, "html_url") or text(record, "url")
+    return "" if API_ADDRESS.match(url) else url
 
 
 def events(record: Record) -> list[Record] | None:

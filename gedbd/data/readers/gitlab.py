@@ -29,6 +29,7 @@ def read_gitlab(
     as_filed: bool = True,
     newest: int | None = None,
     image_dir: str | None = None,
+    url_template: str | None = None,
 ) -> Corpus:
     """Read the issues of one project.
 
@@ -39,6 +40,7 @@ def read_gitlab(
         as_filed: Set titles and states back to what they were when the issue was filed, where its notes are there.
         newest: If given, only so many reports are kept, those filed last.
         image_dir: Folder under which attached images lie, by default that of the export.
+        url_template: Address of a report that has none, with ``{issue_id}`` in place of its id; null for none.
 
     Raises:
         ValueError: The export is not as it should be; names file and record.
@@ -47,7 +49,7 @@ def read_gitlab(
     def parse(record: Record) -> Issue:
         return parse_issue(record, tuple(component_labels))
 
-    return read_tracker("gitlab", parse, COLUMNS, path, name, as_filed, newest, image_dir)
+    return read_tracker("gitlab", parse, COLUMNS, path, name, as_filed, newest, image_dir, url_template=url_template)
 
 
 def parse_issue(record: Record, prefixes: tuple[str, ...]) -> Issue:
@@ -72,6 +74,7 @@ def parse_issue(record: Record, prefixes: tuple[str, ...]) -> Issue:
         "component": tuple(component for label in labels if (component := component_of(label, prefixes))),
         "status": (state,),
         "resolution": ("duplicate",) if closed else (),
+        "url": (text(record, "web_url"),),
     }
     changes = tuple(changes_of(notes)) if record.get("notes") is not None else None
     created, updated = moment(record, "created_at"), moment(record, "updated_at")

@@ -36,6 +36,8 @@ REFERENCES = References(
     r"(?:https?://\S{1,200}?/browse/(?P<id1>(?-i:[A-Z][A-Z0-9_]*-\d+))|\b(?P<id2>(?-i:[A-Z][A-Z0-9_]*-\d+))\b)"
 )
 IMAGE = re.compile(r"\.(?:bmp|gif|jpe?g|png|webp)$", re.IGNORECASE)
+# An app that reads through this host gets addresses there in place of the Jira's own.
+GATEWAY = "https://api.atlassian.com/"
 CUT_OFF = "whose changelog or comments are cut off in the export; what is missing is not seen"
 ODD_NAMES = "with an image whose name holds a semicolon, which is left out"
 
@@ -46,6 +48,7 @@ def read_jira(
     as_filed: bool = True,
     newest: int | None = None,
     image_dir: str | None = None,
+    url_template: str | None = None,
 ) -> Corpus:
     """Read issues of one or more projects; images are looked for in a folder for each issue, named by its key.
 
@@ -55,12 +58,14 @@ def read_jira(
         as_filed: Set summary and fields back to what they were when the issue was filed, where its changelog is there.
         newest: If given, only so many reports are kept, those filed last.
         image_dir: Folder under which attached images lie, by default that of the export.
+        url_template: Address of a report that has none, with ``{issue_id}`` in place of its id; null for none.
 
     Raises:
         ValueError: The export is not as it should be; names file and record.
     """
+    kinds = (*JSON_KINDS, "xml")
     return read_tracker(
-        "jira", parse_issue, COLUMNS, path, name, as_filed, newest, image_dir, (*JSON_KINDS, "xml"), records_of
+        "jira", parse_issue, COLUMNS, path, name, as_filed, newest, image_dir, kinds, records_of, url_template
     )
 
 
@@ -95,9 +100,18 @@ def parse_issue(record: Record) -> Issue:
         "status": names(fields, "status"),
         "resolution": (resolution,) if resolution else (),
         "attachments": files,
+        "url": (page_url(record),),
     }
     changes = None if record.get("changelog") is None else tuple(changes_of(record))
     return Issue(key, "", moment(fields, "created"), moment(fields, "updated"), values, links, changes, tuple(remarks))
+
+
+def page_url(record: Record) -> str:
+    """The issue's page: the ``link`` of XML, or else on the host that the record's own address (``self``) names."""
+    if text(record, "link"):
+        return text(record, "link")
+    host, found, _ = text(record, "self").partition("/rest/api/")
+    return f"{host}/browse/{text(record, 'key')}" if found and not host.startswith(GATEWAY) else ""
 
 
 def name_of(record: Record, key: str) -> str:

@@ -90,7 +90,7 @@ def record_of(item: Element) -> Record:
     }
     if item.find("summary") is not None:
         fields["summary"] = said(item, "summary")
-    return {"key": said(item, "key"), "fields": fields}
+    return {"key": said(item, "key"), "link": said(item, "link"), "fields": fields}
 
 
 def said(item: Element, tag: str) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from gedbd.data.corpus import Corpus, build_corpus, keep_newest
 from gedbd.data.readers.table import read_table, take_columns
+from gedbd.data.urls import check_template
 
 GENERIC_STEMS = ("reports", "bugs", "issues")
 IN_PACKAGE = "pkg://"
@@ -19,6 +20,7 @@ def read_csv(
     date_format: str = "ISO8601",
     newest: int | None = None,
     image_dir: str | None = None,
+    url_template: str | None = None,
 ) -> Corpus:
     """Read one CSV file, plain or packed as ``.zip``, ``.xz`` or ``.gz``.
 
@@ -29,15 +31,18 @@ def read_csv(
         date_format: As in ``pandas.to_datetime``.
         newest: If given, only so many reports are kept, those filed last.
         image_dir: Folder under which attached images lie, by default that of the file.
+        url_template: Address of a report that has none, with ``{issue_id}`` in place of its id; null for none.
 
     Raises:
         ValueError: The file is missing or not as it should be; names file, row and column.
     """
+    check_template(url_template)
     file = locate(path)
     table, notices = read_table(file)
     reports, column_notices = take_columns(table, columns, file)
     notices += column_notices
-    corpus = build_corpus(name or corpus_name(file), reports, str(file), columns, notices, date_format=date_format)
+    title = name or corpus_name(file)
+    corpus = build_corpus(title, reports, str(file), columns, notices, date_format, url_template=url_template)
     corpus = replace(corpus, image_dir=Path(image_dir).expanduser() if image_dir else file.parent)
     return corpus if newest is None else keep_newest(corpus, newest)
 

@@ -13,6 +13,7 @@ from gedbd.data.readers.issue import Issue, as_filed, distinct
 from gedbd.data.readers.json_values import Record
 from gedbd.data.readers.pages import JSON_KINDS, Found, Page, read_pages, read_records, recognise
 from gedbd.data.readers.tabular import corpus_name
+from gedbd.data.urls import check_template
 
 Parse = Callable[[Record], Issue | None]
 NEVER = datetime.min.replace(tzinfo=UTC)
@@ -31,6 +32,7 @@ def read_tracker(
     image_dir: str | None = None,
     kinds: Sequence[str] = JSON_KINDS,
     split: Callable[[Page], Iterator[Found]] = read_records,
+    url_template: str | None = None,
 ) -> Corpus:
     """Read the pages of an export, parse their records, join what occurs twice and build the corpus.
 
@@ -45,16 +47,20 @@ def read_tracker(
         image_dir: Folder under which attached images lie, by default that of the export.
         kinds: Endings of the pages.
         split: Takes a page to its records.
+        url_template: Address of a report that has none, with ``{issue_id}`` in place of its id; null for none.
 
     Raises:
         ValueError: A record is not as it should be, or there is no issue; names file and record.
     """
+    check_template(url_template)
     place = Path(path).expanduser()
     pages, notices = read_pages(place, kinds)
     issues, met = gather(tracker, (record for page in pages for record in split(page)), parse, place)
     told = (*notices, *met, *remark_notices(issues), *(history_notices(issues) if filed else ()))
     reports = table_of({row: as_filed(issue) for row, issue in issues.items()} if filed else issues)
-    corpus = build_corpus(name or corpus_name(place), reports, str(place), columns, told, mutual=True)
+    corpus = build_corpus(
+        name or corpus_name(place), reports, str(place), columns, told, mutual=True, url_template=url_template
+    )
     home = place if place.is_dir() else place.parent
     corpus = replace(corpus, image_dir=Path(image_dir).expanduser() if image_dir else home)
     return corpus if newest is None else keep_newest(corpus, newest)

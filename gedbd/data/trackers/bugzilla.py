@@ -49,7 +49,12 @@ class Bugzilla:
             if ids and min(ids) <= above:
                 raise shapes.unexpected(answer, f"only ids above {above}")
             cursor = {"above": max(ids)} if ids else None
-            yield Page(with_notes(client, bugs, ids), cursor, "issues", len(bugs), None)
+            linked = [bug | {"web_url": self._page(number)} for bug, number in zip(bugs, ids, strict=True)]
+            yield Page(with_notes(client, linked, ids), cursor, "issues", len(bugs), None)
+
+    def _page(self, number: int) -> str:
+        """Address of a report's page, which the server's answers do not hold: their ``url`` is the reporter's."""
+        return f"{self.base_url.rstrip('/')}/show_bug.cgi?id={number}"
 
     def _query(self, wanted: Wanted, above: int) -> dict[str, Any]:
         query = {"product": wanted.project, "include_fields": "_default,duplicates", "order": "bug_id"}

@@ -6,24 +6,31 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import numpy as np
 import pandas as pd
 
+from gedbd.data.urls import URL_OF, web_url
 from gedbd.evaluation.report.html import Picture, render, to_png
 from gedbd.evaluation.report.names import column_name, is_option
 from gedbd.evaluation.report.section import Section
 
 BEST = ("f1", "average precision", "rr@1", "rr@5", "rr@10", "rr@20", "rr@100", "mrr", "map", "map@10")
 LONG = 24  # characters of a cell
+URL_CHARACTERS = ":/?#@!$&*+,;=%~[]"  # all that stands in an address but what ends one in Markdown
 
 
 @dataclass(frozen=True)
 class Cell:
-    """A cell as it is shown; ``best`` if no value in its column is higher and the column is one to win."""
+    """A cell as it is shown; ``best`` if no value in its column is higher and the column is one to win.
+
+    ``url`` is the address of the page that it links to, empty for none.
+    """
 
     text: str
     best: bool = False
+    url: str = ""
 
 
 @dataclass(frozen=True)
@@ -148,8 +155,9 @@ def fill_tables(text: str, sections: list[Section]) -> str:
 
 
 def show(table: pd.DataFrame) -> Shown:
-    """Three decimals, intervals behind their value, the best value of a metric marked."""
-    names = [name for name in table.columns if not str(name).endswith(("_low", "_high"))]
+    """Three decimals, intervals behind their value, the best value of a metric marked, ids linked (``with_urls``)."""
+    linking = {f"{URL_OF}{name}" for name in table.columns}
+    names = [name for name in table.columns if not str(name).endswith(("_low", "_high")) and name not in linking]
     columns = [[column_name(str(name)), *_cells(table, str(name))] for name in names]
     numeric = [bool(pd.api.types.is_numeric_dtype(table[name])) for name in names]
     header = [str(column[0]) for column in columns]
@@ -170,7 +178,7 @@ def _cells(table: pd.DataFrame, name: str) -> list[Cell]:
         if text and f"{name}_low" in table:
             low, high = (_text(table[f"{name}_{end}"].iloc[place], ".3f") for end in ("low", "high"))
             text += f" [{low}, {high}]"
-        cells.append(Cell(text, to_win and bool(value == highest)))
+        cells.append(Cell(text, to_win and bool(value == highest), _url(table, name, place)))
     return cells
 
 
@@ -181,11 +189,28 @@ def _text(value: object, form: str) -> str:
     return f"{value:z{form}}"
 
 
+def _url(table: pd.DataFrame, name: str, place: int) -> str:
+    """The address behind a cell, empty where the table has none."""
+    urls = table.get(f"{URL_OF}{name}")
+    return "" if urls is None or pd.isna(urls.iloc[place]) else web_url(str(urls.iloc[place]))
+
+
 def markdown(table: Shown) -> list[str]:
     """A table in Markdown; what is best is bold."""
     rule = ["---:" if number else "---" for number in table.numeric]
-    rows = [[f"**{cell.text}**" if cell.best else cell.text.replace("|", "\\|") for cell in row] for row in table.rows]
+    rows = [[_markdown_cell(cell) for cell in row] for row in table.rows]
     return [f"| {' | '.join(cells)} |" for cells in (table.header, rule, *rows)]
+
+
+def _markdown_cell(cell: Cell) -> str:
+    """Bold if it is best, a link if it has an address."""
+    if cell.best:
+        return f"**{cell.text}**"
+    text = cell.text.replace("|", "\\|")
+    if not cell.url:
+        return text
+    text = text.replace("[", "\\[").replace("]", "\\]")
+    return f"[{text}]({quote(cell.url, safe=URL_CHARACTERS)})"
 
 
 def slug(text: str) -> str:

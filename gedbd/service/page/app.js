@@ -75,9 +75,15 @@ function moveBy(step) {
   choose(state.chosen + step);
 }
 
+function openInTracker() {
+  const place = comparison.open ? $("stored-head") : list.children[state.chosen];
+  place?.querySelector("a")?.click();
+}
+
 const ACTIONS = {
   ArrowDown: () => moveBy(1), j: () => moveBy(1), ArrowUp: () => moveBy(-1), k: () => moveBy(-1),
   Enter: compare, a: () => judge("accept"), r: () => judge("reject"), u: undo,
+  o: openInTracker,
   "/": () => $("description").focus(), "?": () => $("keys").showModal(),
 };
 
@@ -87,7 +93,7 @@ document.addEventListener("keydown", (event) => {
   const dialog = document.querySelector("dialog[open]");
   if (writing && event.key === "Escape" && !dialog) return list.hidden ? writing.blur() : list.focus();
   const pressed = event.target.closest("button, a") && event.key === "Enter";
-  const allowed = !dialog || (dialog === comparison && ["a", "r"].includes(event.key));
+  const allowed = !dialog || (dialog === comparison && ["a", "r", "o"].includes(event.key));
   if (writing || pressed || !allowed || !Object.hasOwn(ACTIONS, event.key)) return;
   event.preventDefault();
   ACTIONS[event.key]();
@@ -95,6 +101,7 @@ document.addEventListener("keydown", (event) => {
 form.addEventListener("input", () => { clearTimeout(timer); timer = setTimeout(search, WAIT_MS); });
 form.addEventListener("submit", (event) => { event.preventDefault(); clearTimeout(timer); search(); });
 list.addEventListener("click", ({ target }) => {
+  if (target.closest("a")) return;
   const clicked = [...list.children].indexOf(target.closest("[role=option]"));
   if (clicked < 0) return;
   choose(clicked, false);

@@ -2,7 +2,7 @@
 
 import { Problem, ask } from "./service.js";
 import { $, askToken, comparison, report, side, state } from "./state.js";
-import { fill, make, percent, shared } from "./text.js";
+import { fill, idLink, make, percent, shared } from "./text.js";
 
 const FIELDS = ["component", "product", "version", "os"];
 
@@ -48,7 +48,7 @@ export function showComparisonProblem(text) {
 function showSides(stored) {
   const own = report();
   const common = shared(`${own.title} ${own.description}`, `${stored.title} ${stored.description}`);
-  $("stored-head").textContent = `Stored report #${$("member").value}`;
+  $("stored-head").replaceChildren("Stored report ", idLink($("member").value, stored.url));
   fill($("own-title"), own.title || "(no title)", common);
   fill($("own-text"), own.description || "(no description)", common);
   fill($("stored-title"), stored.title, common);

@@ -1,7 +1,10 @@
 // The list of candidates: what each tells, which one is chosen, what people said about it.
 
 import { list, side, state, verdictKey } from "./state.js";
-import { fill, make, percent } from "./text.js";
+import { fill, idLink, make, percent } from "./text.js";
+
+// The list itself is one stop of the Tab key; its links are reached by mouse, by the key "o" and in the dialog.
+const OFF_TAB = { tabindex: "-1" };
 
 export function option(match, number) {
   const { master, best, members, why } = match;
@@ -10,7 +13,7 @@ export function option(match, number) {
   if (match.sure) item.classList.add("sure");
   const odds = make("span", { class: "odds" }, percent(match.probability));
   const word = match.sure ? `Likely the same: ${side(match)}` : side(match);
-  const id = make("span", { class: "id" }, `#${master.issue_id}`);
+  const id = idLink(master.issue_id, master.url, { class: "id", ...OFF_TAB });
   item.append(make("div", { class: "line" }, id, bar(match.probability), odds));
   item.append(fill(make("p", { class: "title" }), master.title || "(no title)", terms));
   const facts = [date(master), master.component, master.status].filter(Boolean).join(" · ");
@@ -21,12 +24,14 @@ export function option(match, number) {
   return item;
 }
 
-function others({ master, best, members }, terms) {
+function others({ master, best, members, urls }, terms) {
   const found = [];
-  const names = members.filter((id) => id !== master.issue_id).map((id) => `#${id}`);
-  if (names.length) found.push(make("p", { class: "quiet" }, `Duplicates: ${some(names)}`));
-  const closest = `Closest: #${best.issue_id} ${best.title}`;
-  if (best.issue_id !== master.issue_id) found.push(fill(make("p", { class: "quiet" }), closest, terms));
+  const links = members.filter((id) => id !== master.issue_id).map((id) => idLink(id, urls[id], OFF_TAB));
+  if (links.length) found.push(make("p", { class: "quiet" }, "Duplicates: ", ...some(links)));
+  if (best.issue_id !== master.issue_id) {
+    const title = fill(make("span"), ` ${best.title}`, terms);
+    found.push(make("p", { class: "quiet" }, "Closest: ", idLink(best.issue_id, best.url, OFF_TAB), title));
+  }
   return found;
 }
 
@@ -35,7 +40,7 @@ function reasons({ best, why }, marked) {
   const terms = why.terms.slice(0, 8).map((term) => make("span", { class: "term" }, term));
   if (terms.length) found.push(make("p", { class: "terms" }, ...terms));
   const agreeing = Object.entries(why.fields).map(([name, value]) => `${name}: ${value}`);
-  if (agreeing.length) found.push(make("p", { class: "quiet" }, `Same ${some(agreeing)}`));
+  if (agreeing.length) found.push(make("p", { class: "quiet" }, "Same ", ...some(agreeing)));
   const sentence = why.sentences.find(({ stored }) => stored !== best.title);
   if (sentence) found.push(fill(make("blockquote"), sentence.stored.slice(0, 300), marked));
   return found;
@@ -47,8 +52,10 @@ function bar(share) {
   return make("span", { class: "bar", "aria-hidden": "true" }, inner);
 }
 
-function some(names) {
-  return names.length > 6 ? `${names.slice(0, 6).join(", ")} and ${names.length - 6} more` : names.join(", ");
+/** The first six texts or elements with commas between them, and how many more there are. */
+function some(parts) {
+  const shown = parts.slice(0, 6).flatMap((part, place) => (place ? [", ", part] : [part]));
+  return parts.length > 6 ? [...shown, ` and ${parts.length - 6} more`] : shown;
 }
 
 function date(stored) {

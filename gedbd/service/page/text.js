@@ -40,6 +40,12 @@ export function make(name, attributes = {}, ...content) {
   return element;
 }
 
+/** The id of a report as a link to its page in the tracker, or as plain text where no web address is known. */
+export function idLink(id, url, attributes = {}) {
+  if (!/^https?:\/\//i.test(url ?? "")) return make("span", attributes, `#${id}`);
+  return make("a", { ...attributes, href: url, target: "_blank", rel: "noopener noreferrer" }, `#${id}`);
+}
+
 export function percent(share) {
   if (share > 0.99 && share < 1) return "over 99%";
   if (share > 0 && share < 0.01) return "under 1%";

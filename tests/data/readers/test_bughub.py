@@ -135,3 +135,13 @@ def test_the_published_train_files_have_the_published_numbers(folder, numbers):
     found = describe_corpus(read_labels("x", f"{os.environ['GEDBD_DATA']}/bughub_labels", folder, "train"))
     metrics = ("reports", "without duplicate", "in a group", "groups", "pairs")
     assert tuple(found[metric] for metric in metrics) == numbers
+
+
+def test_a_template_gives_addresses_to_reports_and_to_labels(tmp_path):
+    data_dir, template = lay_out(tmp_path, small_bugs=REPORTS, train=TRAIN), "https://b.org/{issue_id}"
+    for corpus in (
+        read(data_dir, url_template=template),
+        read_labels("small", str(data_dir), "Small", "train", url_template=template),
+        *read_parts("small", str(data_dir), **SOURCE, url_template=template),
+    ):
+        assert corpus.reports["url"].tolist() == [f"https://b.org/{issue_id}" for issue_id in ids(corpus)]

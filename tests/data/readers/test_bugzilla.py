@@ -88,3 +88,14 @@ def test_an_error_and_an_answer_about_something_else(tmp_path):
     path.write_text('{"bugs": {"1": {"comments": []}}}')
     with pytest.raises(ValueError, match=r"'bugs' is an object where a list of issues is expected"):
         read_bugzilla(None, str(path))
+
+
+def test_the_page_of_a_bug_comes_from_the_fetched_pages_or_from_the_address_of_the_server(tmp_path):
+    bugs = [bug(1, url="https://reporters.example.org/broken"), bug(2, web_url="https://a.org/show_bug.cgi?id=2")]
+    assert read(tmp_path, *bugs).reports["url"].tolist() == ["", "https://a.org/show_bug.cgi?id=2"]
+    from_server = read(tmp_path, *bugs, base_url="https://b.org/bugzilla/").reports["url"]
+    assert from_server.tolist()[0] == "https://b.org/bugzilla/show_bug.cgi?id=1"
+    from_template = read(tmp_path, *bugs, base_url="https://b.org", url_template="https://c.org/{issue_id}")
+    assert from_template.reports["url"].tolist()[0] == "https://c.org/1"
+    with pytest.raises(ValueError, match=r"dataset\.base_url=bugs must be an http or https address"):
+        read(tmp_path, *bugs, base_url="bugs")

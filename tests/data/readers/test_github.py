@@ -283,3 +283,19 @@ def test_paths_that_lead_nowhere(tmp_path):
     (tmp_path / "odd.json").write_bytes(b'[{"number": 1, "title": "\xe9"}]')
     with pytest.raises(ValueError, match=r"odd.json: byte 25 is not UTF-8"):
         read_github(None, str(tmp_path / "odd.json"))
+
+
+def test_the_page_of_an_issue_is_its_link(tmp_path):
+    api, page = "https://api.github.com/repos/owner/repo/issues/{}", "https://github.com/owner/repo/issues/{}"
+    issues = [
+        issue(1, url=api.format(1)),
+        issue(2, html_url=None, url=page.format(2)),
+        issue(3, html_url=None, url=api.format(3)),
+        issue(4, html_url="javascript:alert(1)"),
+        issue(5, html_url=None, url="https://ghe.example.org/api/v3/repos/owner/repo/issues/5"),
+    ]
+    corpus = read(tmp_path, issues)
+    assert corpus.reports["url"].tolist() == [page.format(1), page.format(2), "", "", ""]
+    assert any(notice.startswith("addresses of reports that are not http or https: 1,") for notice in corpus.notices)
+    filled = read(tmp_path, issues, url_template="https://mirror.example.org/{issue_id}")
+    assert filled.reports["url"].iloc[[0, 2]].tolist() == [page.format(1), "https://mirror.example.org/3"]

@@ -78,3 +78,10 @@ def test_titles_and_states_of_filing(tmp_path):
 def test_bad_input(tmp_path, issues, message):
     with pytest.raises(ValueError, match=message):
         read(tmp_path, issues)
+
+
+def test_the_page_of_an_issue_is_its_link(tmp_path):
+    page, template = "https://gitlab.example.org/group/sub/project/-/issues/1", "https://m.example.org/{issue_id}"
+    assert read(tmp_path, [issue(1)], url_template=template).reports["url"].tolist() == [page]
+    without = read(tmp_path, [issue(1, web_url=None)], url_template=template)
+    assert without.reports["url"].tolist() == ["https://m.example.org/1"]

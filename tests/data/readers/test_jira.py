@@ -194,3 +194,26 @@ def test_an_error_of_the_server(tmp_path):
     (tmp_path / "page.json").write_text('{"errorMessages": ["The value X does not exist"], "errors": {}}')
     with pytest.raises(ValueError, match=r"an error message of the server, 'The value X does not exist'"):
         read_jira(None, str(tmp_path / "page.json"))
+
+
+def test_the_page_of_an_issue_is_found_from_the_address_of_its_record(tmp_path):
+    host = "https://issues.example.org/jira"
+    gateway = "https://api.atlassian.com/ex/jira/11/rest/api/3/issue/9"
+    records = [
+        issue(1) | {"self": f"{host}/rest/api/2/issue/9"},
+        issue(2) | {"self": gateway},
+        issue(3),
+        issue(4) | {"self": "javascript:alert(1)/rest/api/2"},
+    ]
+    corpus = read(tmp_path, *records)
+    assert corpus.reports["url"].tolist() == [f"{host}/browse/ABC-1", "", "", ""]
+    assert any(notice.startswith("addresses of reports that are not http or https: 1,") for notice in corpus.notices)
+    filled = read(tmp_path, *records, url_template="https://b.org/{issue_id}").reports["url"]
+    assert filled.tolist()[:2] == [f"{host}/browse/ABC-1", "https://b.org/ABC-2"]
+
+
+def test_the_link_of_an_xml_export(tmp_path):
+    page = "https://issues.example.org/browse/ABC-1"
+    corpus = read_xml(tmp_path, RSS.replace("<item>", f"<item><link>{page}</link>", 1))
+    assert corpus.reports["url"].tolist()[0] == page
+    assert set(corpus.reports["url"].tolist()[1:]) <= {""}

@@ -107,6 +107,25 @@ def test_images_lie_beside_the_file_or_where_the_option_says(tmp_path):
     assert read_csv(None, path, columns, image_dir="~/shots").image_dir == Path("~/shots").expanduser()
 
 
+def test_addresses_of_a_column_and_of_a_template(tmp_path):
+    path = write(tmp_path, "Key,Summary,Link\n1,a,https://b.org/1\n2,b,javascript:alert(1)\n3,c,\n")
+    columns = {"issue_id": "Key", "title": "Summary", "url": "Link"}
+    corpus = read_csv(None, path, columns)
+    assert corpus.reports["url"].tolist() == ["https://b.org/1", "", ""]
+    notice = "addresses of reports that are not http or https: 1, dropped; the reports are kept (first: row 3)"
+    assert notice in corpus.notices
+    filled = read_csv(None, path, columns, url_template="https://c.org/{issue_id}").reports["url"]
+    assert filled.tolist() == ["https://b.org/1", "https://c.org/2", "https://c.org/3"]
+    without = read_csv(None, path, columns | {"url": "Url"})
+    assert without.reports["url"].tolist() == ["", "", ""]
+    assert any(notice.startswith("columns not in tracker.csv: 'Url'") for notice in without.notices)
+
+
+def test_a_bad_template_is_refused_before_the_file_is_read(tmp_path):
+    with pytest.raises(ValueError, match=r"dataset\.url_template=ftp"):
+        read_csv(None, str(tmp_path / "none.csv"), COLUMNS, url_template="ftp://b.org/{issue_id}")
+
+
 def test_a_tracker_without_duplicates_maps_them_to_null(tmp_path):
     corpus = read_csv(None, write(tmp_path, "Key,Summary\n1,a\n2,b\n"), {"issue_id": "Key", "title": "Summary"})
     assert corpus.group.tolist() == [0, 1]

@@ -34,6 +34,12 @@ def test_requests_are_as_the_interface_wants_them(bugzilla):
     ]
 
 
+def test_each_report_comes_with_the_address_of_its_page(bugzilla):
+    found = reports(whole(bugzilla))
+    home = bugzilla.tracker.base_url.rstrip("/")
+    assert [bug["web_url"] for bug in found.values()] == [f"{home}/show_bug.cgi?id={number}" for number in found]
+
+
 def test_an_update_asks_for_what_was_changed(bugzilla):
     assert list(reports(whole(bugzilla, since="2024-01-10T00:00:00Z"))) == [10, 12]
 

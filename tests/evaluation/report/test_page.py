@@ -50,6 +50,33 @@ def test_markdown_table():
     ]
 
 
+LINKED = pd.DataFrame(
+    {
+        "report": ["A|1", "<b>", "3", "4"],
+        "url of report": ["https://b.org/A|1?x=(1)&y=2", "javascript:alert(1)", "", None],
+        "url of nothing": ["https://c.org", "", "", ""],
+    }
+)
+
+
+def test_ids_with_an_address_are_links():
+    shown = show(LINKED)
+    assert shown.header == ["report", "url of nothing"]
+    assert [row[0].url for row in shown.rows] == ["https://b.org/A|1?x=(1)&y=2", "", "", ""]
+    assert markdown(shown)[2:4] == [
+        "| [A\\|1](https://b.org/A%7C1?x=%281%29&y=2) | https://c.org |",
+        "| <b> |  |",
+    ]
+
+
+def test_links_of_the_page_are_escaped_and_open_in_a_tab_of_their_own(tmp_path):
+    text = write_report(tmp_path, "T", "sum", [Section("A", "text", [LINKED])]).read_text()
+    opened = 'target="_blank" rel="noopener noreferrer"'
+    assert f'<td><a href="https://b.org/A|1?x=(1)&amp;y=2" {opened}>A|1</a></td>' in text
+    assert "<td>&lt;b&gt;</td>" in text
+    assert "javascript" not in text
+
+
 def test_page_escapes_what_reports_say(tmp_path):
     section = Section("A <b> & c", "text & <i>", [TABLE], [("one", 'a "figure" <x>', line())])
     text = write_report(tmp_path, "T <1>", "sum", [section]).read_text()

@@ -1,0 +1,88 @@
+"""Web addresses of reports: which ones are accepted, and how a template makes them from ids."""
+
+import re
+from collections.abc import Sequence
+from urllib.parse import quote
+
+import pandas as pd
+
+MAX_URL_LENGTH = 2_000
+URL_OF = "url of "
+ID_COLUMNS = ("issue_id", "report", "suggested")
+PLACEHOLDER = "{issue_id}"
+# A host without user name and password, then anything without white space and the delimiters of HTML and Markdown.
+WEB_URL = re.compile(r"https?://[^\s/?#@\\<>\"{}]+(?:[/?#][^\s<>\"]*)?", re.IGNORECASE)
+BEFORE_PLACEHOLDER = re.compile(r"https?://[^\s/?#@\\<>\"{}]+/[^\s<>\"]*", re.IGNORECASE)
+
+
+def web_url(text: str) -> str:
+    """The address, stripped, if it is one of http or https that is safe to show as a link; else an empty text.
+
+    Anything else (``javascript:``, ``file:``, control characters, an address with a password) gives an empty text.
+    """
+    url = text.strip()
+    is_safe = len(url) <= MAX_URL_LENGTH and url.isprintable() and WEB_URL.fullmatch(url) is not None
+    return url if is_safe else ""
+
+
+def check_template(template: str | None) -> None:
+    """Raise ValueError unless a template is null, or an http or https address that holds ``{issue_id}`` in its path."""
+    if template is None:
+        return
+    before, placeholder, _ = str(template).partition(PLACEHOLDER)
+    if not placeholder or not BEFORE_PLACEHOLDER.fullmatch(before) or not web_url(fill_template(template, "1")):
+        raise ValueError(
+            f"dataset.url_template={template} must be an http or https address with {PLACEHOLDER} behind its host: "
+            f"\"dataset.url_template='https://bugs.example.org/show_bug.cgi?id={PLACEHOLDER}'\""
+        )
+
+
+def fill_template(template: str, issue_id: str) -> str:
+    """The address of a report: the template with the percent-encoded id."""
+    return template.replace(PLACEHOLDER, quote(issue_id, safe=""))
+
+
+def report_urls(reports: pd.DataFrame, template: str | None) -> tuple[pd.Series, list[str]]:
+    """The address of each report: its own, or else the template's.
+
+    Args:
+        reports: ``issue_id`` and ``url``, indexed by row in the source.
+        template: An address with ``{issue_id}``; null for none.
+
+    Returns:
+        The addresses, empty where there is none, and a notice that counts those that are no web addresses.
+
+    Raises:
+        ValueError: The template is no web address, or lacks ``{issue_id}``.
+    """
+    check_template(template)
+    urls = pd.Series([web_url(url) for url in reports["url"]], index=reports.index, dtype=str)
+    dropped = (urls == "") & (reports["url"].str.strip() != "")
+    notices = []
+    if dropped.any():
+        count = f"{dropped.sum():,}, dropped; the reports are kept (first: row {dropped.idxmax()})"
+        notices.append(f"addresses of reports that are not http or https: {count}")
+    if template is not None:
+        filled = [fill_template(template, issue_id) for issue_id in reports["issue_id"]]
+        urls = urls.mask(urls == "", pd.Series(filled, index=urls.index, dtype=str))
+    return urls, notices
+
+
+def with_urls(table: pd.DataFrame, reports: pd.DataFrame, columns: Sequence[str] = ID_COLUMNS) -> pd.DataFrame:
+    """A table that names reports, with their addresses in a column ``url of <column>`` behind each column of ids.
+
+    Args:
+        table: Any table.
+        reports: ``issue_id`` and ``url`` of all reports.
+        columns: Columns of the table that hold ids, as far as it has them.
+
+    Returns:
+        A new table. A column whose reports have no address gets none.
+    """
+    url_of = reports.set_index("issue_id")["url"]
+    linked = table.copy()
+    for column in (name for name in columns if name in table):
+        urls = table[column].map(url_of).fillna("")
+        if (urls != "").any():
+            linked.insert(list(linked.columns).index(column) + 1, f"{URL_OF}{column}", urls)
+    return linked
