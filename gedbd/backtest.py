@@ -49,7 +49,7 @@ def main(cfg: DictConfig) -> float:
     print_targets(console, backtest.tables["targets"])
     console.print(summary(backtest), highlight=False)
     console.print(f"calibration error on test: {backtest.calibration_error:.4f}", highlight=False)
-    for line in (next_step(backtest.matching.target, os.path.relpath(folder)), f"page: {page}"):
+    for line in (next_step(backtest.matching, os.path.relpath(folder)), f"page: {page}"):
         console.print(line, markup=False, highlight=False, soft_wrap=True)
     return backtest.matching.target.precision or 0.0
 

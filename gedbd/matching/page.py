@@ -11,7 +11,8 @@ from gedbd.evaluation.report.page import markdown, show
 from gedbd.evaluation.report.section import Section
 from gedbd.matching.backtest import Backtest
 from gedbd.matching.curves import STEPS, precision_and_coverage, reliability_diagram
-from gedbd.matching.targets import MET, TargetResult
+from gedbd.matching.learn import Matching
+from gedbd.matching.targets import MET, met_targets
 
 FEW_DUPLICATES = 50
 TARGETS_TEXT = (
@@ -73,7 +74,7 @@ def sections(backtest: Backtest, command: str, folder: str) -> list[Section]:
         Section("Right and wrong suggestions", looked, [side_by_side(tables["right"], tables["wrong"])]),
     ]
     full = [part for part in parts if not all(table.empty for table in part.tables)]
-    return [*full, Section("Made by, and what comes next", f"{made}. {next_step(backtest.matching.target, folder)}")]
+    return [*full, Section("Made by, and what comes next", f"{made}. {next_step(backtest.matching, folder)}")]
 
 
 def side_by_side(right: pd.DataFrame, wrong: pd.DataFrame) -> pd.DataFrame:
@@ -89,14 +90,14 @@ def same_titles(wrong: pd.DataFrame) -> str:
     return f"Of the {len(wrong)} wrong ones, {same.sum()} have the very title of the report that was suggested."
 
 
-def next_step(target: TargetResult, folder: str) -> str:
+def next_step(matching: Matching, folder: str) -> str:
     """What to do with the result."""
     build = f"python -m gedbd.index run={folder} out=my-index"
-    if target.verdict == MET:
+    if matching.target.verdict == MET:
         return f"Next: {build} stores the tracker; the webhook of gedbd.serve then suggests duplicates unasked."
     return (
-        f"Next: {build} stores the tracker for searching; nothing is suggested unasked. More reports, or a lower"
-        " target_precision, may give a target that is met."
+        f"Next: {build} stores the tracker for searching; nothing is suggested unasked. {met_targets(matching.targets)}"
+        " With one of these as target_precision, or with more reports, that changes."
     )
 
 
@@ -129,7 +130,7 @@ def readable(targets: pd.DataFrame) -> pd.DataFrame:
                 "threshold": f"{row['threshold']:.3f}",
                 "right on validation": f"{row['validation_precision']:.0%} of {row['validation_suggestions']:,}",
                 "right on test": f"{interval} of {row['suggestions']:,}" if row["suggestions"] else "no suggestion",
-                "duplicates covered": f"{row['coverage']:.1%}",
+                "coverage": f"{row['coverage']:.1%}",
                 "suggestion rate": f"{row['suggestion_rate']:.1%}",
             }
         rows.append(cells | {"verdict": row["verdict"]})
@@ -139,10 +140,11 @@ def readable(targets: pd.DataFrame) -> pd.DataFrame:
 
 def print_targets(console: Console, targets: pd.DataFrame) -> None:
     """The first table on screen."""
-    printed = Table(title="Suggestions on the newest reports", box=SIMPLE_HEAD, title_justify="left")
+    title = "Suggestions on the newest reports"
+    printed = Table(title=title, box=SIMPLE_HEAD, title_justify="left", pad_edge=False, collapse_padding=True)
     table = readable(targets)
     for name in table.columns:
-        printed.add_column(name, justify="right")
+        printed.add_column(name, justify="right", no_wrap=" " not in name)
     for row in table.itertuples(index=False):
         printed.add_row(*row)
     console.print(printed)

@@ -8,9 +8,9 @@ number: the probability that the true precision at the chosen threshold is below
 ``1 - confidence``.
 
 The order is fixed by counts, never by what is right: the first threshold is the highest one with ``first_size``
-suggestions, each further one has at least ``GROWTH`` times as many as the one before. Suggestions for reports of one
-duplicate group are not independent, so what is counted is their effective number, ``effective_size`` of the suggestions
-by group of the new report.
+suggestions or more, each further one has at least ``GROWTH`` times as many as the one before. Suggestions for reports
+of one duplicate group are not independent, so what is counted is their effective number, ``effective_size`` of the
+suggestions by group of the new report.
 
 What the guarantee does not cover: the test part is later than the validation part, and a tracker changes; and the
 probabilities were calibrated on the same reports, which leaves their order as it is but decides which of them are
@@ -38,12 +38,10 @@ def choose_threshold(
         target_precision: Share of suggestions that is to be right, above 0 and below 1.
         confidence: Of the lower bound, above 0 and below 1.
     """
-    first = first_size(len(probability), target_precision, confidence)
-    if first is None:
-        return None
+    steps = _steps(probability, right, cluster)
     chosen = None
-    needed = float(first)
-    for threshold, share, size in _steps(probability, right, cluster).to_numpy(dtype=float):
+    needed = first_size(steps["size"].to_numpy(), target_precision, confidence)
+    for threshold, share, size in steps.to_numpy(dtype=float):
         if size < needed:
             continue
         if lower_bound(share, size, confidence) < target_precision:
@@ -53,16 +51,25 @@ def choose_threshold(
     return chosen
 
 
-def first_size(most: int, target_precision: float, confidence: float) -> int | None:
-    """How many suggestions the first threshold is to have.
+def first_size(sizes: np.ndarray, target_precision: float, confidence: float) -> float:
+    """How many suggestions the first threshold is to have, at least.
 
-    The smallest number, ``MIN_SUGGESTIONS`` or more, from which a share of right ones halfway between the target and 1
-    would pass: with fewer, a single wrong suggestion at the top would end the search. At a confidence of 0.9 these are
-    11 for a target of 0.5, 21 for 0.7 and 75 for 0.9. None if it is more than ``most``.
+    Wanted is the smallest number, ``MIN_SUGGESTIONS`` or more, from which a share of right ones halfway between the
+    target and 1 would pass: with fewer, a single wrong suggestion at the top would end the search. At a confidence of
+    0.9 these are 11 for a target of 0.5, 21 for 0.7 and 75 for 0.9. Where equal probabilities leave no threshold with
+    just so many, it is the one below if that could pass with all suggestions right, the one above otherwise.
+
+    Args:
+        sizes: ``(T,)`` effective numbers of suggestions that the thresholds have.
+        target_precision: See ``choose_threshold``.
+        confidence: Likewise.
     """
-    sizes = np.arange(MIN_SUGGESTIONS, most + 1)
-    passes = np.asarray(lower_bound((1 + target_precision) / 2, sizes, confidence)) >= target_precision
-    return int(sizes[passes][0]) if passes.any() else None
+    numbers = np.arange(MIN_SUGGESTIONS, max(MIN_SUGGESTIONS, sizes.max(initial=0)) + 1)
+    passes = np.asarray(lower_bound((1 + target_precision) / 2, numbers, confidence)) >= target_precision
+    wanted = float(numbers[passes][0] if passes.any() else numbers[-1])
+    all_right = max(MIN_SUGGESTIONS, np.log(1 - confidence) / np.log(target_precision))  # target^n = 1 - confidence
+    below = sizes[(sizes >= all_right) & (sizes <= wanted)]
+    return float(below.max()) if len(below) else wanted
 
 
 def _steps(probability: np.ndarray, right: np.ndarray, cluster: np.ndarray) -> pd.DataFrame:

@@ -105,18 +105,18 @@ def many(shares, start=100):
 
 def test_targets_by_hand():
     val, test = many([(0.9, 58, 2), (0.5, 50, 32), (0.2, 1, 40)]), many([(0.9, 48, 12), (0.5, 5, 27)])
-    table = targets_table(val, test, TARGETS, 0.9).set_index("target")
+    table = targets_table(val, test, (*TARGETS[:4], 0.95), 0.9).set_index("target")
     # at least, with a confidence of .9: 58 of 60, .91; 108 of 142, .69, as 50 groups count once for two suggestions;
-    # 109 of 183, .54; and a target of .9 is first tested at 75 suggestions
+    # 109 of 183, .54
     assert table["threshold"].tolist()[:4] == [0.2, 0.5, 0.9, 0.9]
-    assert np.isnan(table["threshold"][0.9])
+    assert np.isnan(table["threshold"][0.95])
     assert table["validation_suggestions"].tolist() == [183, 142, 60, 60, 0]
     assert table["validation_precision"].tolist()[:4] == pytest.approx([109 / 183, 108 / 142, 58 / 60, 58 / 60])
     assert table["suggestions"].tolist() == [92, 92, 60, 60, 0]
     assert table["precision"].tolist()[:4] == pytest.approx([53 / 92] * 2 + [0.8] * 2)
     # 53 of 92 lie between .47 and .68, 48 of 60 between .70 and .90
     assert table["verdict"].tolist() == ["inconclusive", "inconclusive", "met", "inconclusive", "no threshold"]
-    assert readable(table.reset_index()).iloc[4].tolist() == ["90%", "none", "", "", "", "", "no threshold"]
+    assert readable(table.reset_index()).iloc[4].tolist() == ["95%", "none", "", "", "", "", "no threshold"]
 
 
 def test_a_target_is_met_if_its_whole_interval_reaches_it():
@@ -251,7 +251,7 @@ def test_a_file_gets_the_table(make_corpus):
     lines = table.splitlines()
     assert lines[0] == (
         "| mine: newest 60 reports, 48 duplicates; target | threshold | right on validation | right on test"
-        " | duplicates covered | suggestion rate | verdict |"
+        " | coverage | suggestion rate | verdict |"
     )
     assert lines[2].startswith("| 50% | 0.900 | 97% of 60 | 80% [")
     assert lines[2].endswith("] of 60 | 100.0% | 100.0% | met |")

@@ -20,10 +20,14 @@ def bound(right, count):
 
 
 def test_the_first_threshold_has_enough_suggestions_for_a_wrong_one():
-    assert [first_size(1000, target, 0.9) for target in (0.3, 0.5, 0.7, 0.9)] == [MIN_SUGGESTIONS, 11, 21, 75]
+    each = np.arange(1.0, 1001)
+    assert [first_size(each, target, 0.9) for target in (0.3, 0.5, 0.7, 0.9)] == [MIN_SUGGESTIONS, 11, 21, 75]
     assert bound(18, 21) >= 0.7 > bound(10, 14)
-    assert first_size(74, 0.9, 0.9) is None
-    assert first_size(0, 0.5, 0.9) is None
+    # 22 of 22 would reach a target of 0.9, 21 of 21 would not
+    assert bound(22, 22) >= 0.9 > bound(21, 21)
+    assert first_size(np.array([4.0, 21, 90, 200]), 0.9, 0.9) == 75
+    assert first_size(np.array([4.0, 22, 40, 90, 200]), 0.9, 0.9) == 40
+    assert first_size(np.array([4.0, 22]), 0.9, 0.9) == 22
 
 
 @pytest.mark.parametrize(
@@ -33,6 +37,7 @@ def test_the_first_threshold_has_enough_suggestions_for_a_wrong_one():
         ([(0.9, 60, 0), (0.5, 10, 8), (0.1, 0, 50)], 0.85, 0.9),  # 60 of 60: .96, 70 of 78: .84
         ([(0.9, 15, 6), (0.5, 20, 0)], 0.7, None),  # 15 of 21 are 71%, but as few as .54 may be right: the search ends
         ([(0.9, 9, 0)], 0.5, None),  # too few
+        ([(0.9, 15, 0), (0.5, 5, 50)], 0.7, 0.9),  # 15 of 15: .86; there are no 21
         ([(0.95, 0, 3), (0.9, 40, 0)], 0.7, 0.9),  # three alone are not tested, 40 of 43 are
         ([(0.9, 60, 0), (0.8, 0, 40), (0.7, 300, 0)], 0.7, 0.9),  # what is not reached by passing is not taken
         ([(0.9, 0, 60)], 0.1, None),
@@ -45,7 +50,7 @@ def test_thresholds_by_hand(runs, target, threshold):
 def test_suggestions_for_one_group_count_once():
     probability, right, cluster = best_matches((0.9, 30, 0))
     assert choose_threshold(probability, right, cluster, 0.7, 0.9) == 0.9
-    assert choose_threshold(probability, right, cluster // 3, 0.7, 0.9) is None  # 10 groups of three
+    assert choose_threshold(probability, right, cluster // 5, 0.7, 0.9) is None  # 6 groups of five
     assert choose_threshold(probability, right, np.zeros(30), 0.5, 0.9) is None
 
 
