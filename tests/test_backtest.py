@@ -27,7 +27,7 @@ def test_a_backtest_leaves_tables_and_a_page(run, capsys):
     folder = run("dataset=demo", "encoder=tiny", "target_precision=0.3")
     matching = Matching.from_json((folder / "matching.json").read_text())
     assert (matching.target_precision, len(matching.targets)) == (0.3, 6)
-    assert (matching.target.first, matching.target.last) == ("2024-01-07", "2024-07-27")
+    assert (matching.target.first, matching.target.last) == ("2024-05-27", "2024-12-11")
     replayed = pd.read_parquet(folder / "matches.parquet")
     assert (replayed["candidate"] < replayed["query"]).all()
     assert replayed.groupby("part")["query"].nunique().to_dict() == {"train": 254, "val": 85, "test": 85}

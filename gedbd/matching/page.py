@@ -95,10 +95,8 @@ def next_step(matching: Matching, folder: str) -> str:
     build = f"python -m gedbd.index run={folder} out=my-index"
     if matching.target.verdict == MET:
         return f"Next: {build} stores the tracker; the webhook of gedbd.serve then suggests duplicates unasked."
-    return (
-        f"Next: {build} stores the tracker for searching; nothing is suggested unasked. {met_targets(matching.targets)}"
-        " With one of these as target_precision, or with more reports, that changes."
-    )
+    met = met_targets(matching.targets)
+    return f"Next: {build} stores the tracker for searching, which suggests nothing unasked. {met}"
 
 
 def summary(backtest: Backtest) -> str:

@@ -215,7 +215,7 @@ def test_all_tables_and_a_page(make_corpus, threshold):
     assert "error on test is 0.250" in page[2].text
     assert set(page[1].tables[0]["threshold"]) == set(np.round(np.arange(1, 10) / 10, 1)) | {threshold} - {None}
     assert "by: python -m gedbd.backtest dataset=demo. Next: python -m gedbd.index run=outputs/run" in page[5].text
-    assert "nothing is suggested unasked" in page[5].text
+    assert page[5].text.endswith(", which suggests nothing unasked. Targets that were met: none.")
 
 
 def test_sections_without_content_are_left_out(make_corpus):

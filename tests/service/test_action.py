@@ -112,8 +112,9 @@ def hub(request):
 
 
 def write_event(folder, hub):
-    """A new issue, later than all others, repeats the last but one; gives the number of that one."""
-    *_, repeated, last = hub.lists[ISSUES]
+    """A new issue, later than all others, repeats the last one that repeats none; gives the number of that one."""
+    last = hub.lists[ISSUES][-1]
+    repeated = next(issue for issue in reversed(hub.lists[ISSUES]) if issue["number"] % 3 == 1)
     repeated |= {"title": TEXT, "body": TEXT}
     issue = {"number": 999, "title": TEXT, "body": TEXT, "created_at": last["created_at"].replace("T10", "T20")}
     event = {"action": "opened", "repository": {"full_name": REPOSITORY}, "issue": issue}
