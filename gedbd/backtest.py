@@ -1,8 +1,9 @@
 """Measure suggestions on a tracker's own history: ``python -m gedbd.backtest dataset=csv dataset.path=...``."""
 
+import os
+import shlex
 from pathlib import Path
 
-import numpy as np
 from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig
 from rich.console import Console
@@ -10,13 +11,16 @@ from rich.console import Console
 from gedbd.build import quieten, read_material
 from gedbd.checkpoint import check_corpus, save_run, use_run
 from gedbd.config import door
+from gedbd.data.corpus import Corpus
 from gedbd.evaluation.report.page import write_report
-from gedbd.matching.backtest import calibration, suggestions, tables_of
-from gedbd.matching.learn import learn_matching, learn_weights, replay_parts
-from gedbd.matching.page import print_promises, sections, summary
+from gedbd.matching.backtest import Backtest, measure
+from gedbd.matching.learn import learn_weights, replay_parts
+from gedbd.matching.page import fill_targets, next_step, print_targets, sections, summary, targets_markdown
+from gedbd.renamed import refuse_renamed
 from gedbd.triage import MATCHING, check_backtest, read_reports
 
 
+@refuse_renamed({"precision": "target_precision"})
 @door("backtest")
 def main(cfg: DictConfig) -> float:
     """Learns on the older reports, replays the newer ones, leaves tables and a page, and returns test's precision."""
@@ -25,30 +29,40 @@ def main(cfg: DictConfig) -> float:
     check_backtest(cfg)
     quieten()
     material = read_material(cfg, console)
-    corpus, group = material.corpus, material.corpus.group
+    corpus = material.corpus
     if cfg.run:
         check_corpus(Path(cfg.run), corpus)
+    if cfg.fill:
+        fill_targets(Path(cfg.fill).read_text(), corpus.name, "")
     read = read_reports(cfg, corpus, weights)
     for notice in read.notices:
         console.print(f"{corpus.name}: {notice}", markup=False, highlight=False)
     learnt = learn_weights(corpus, material.pairs[material.pairs["part"] == "train"], read.vectors)
     replayed = replay_parts(corpus, material.parts, read.vectors, learnt, cfg.most)
-    matching = learn_matching(replayed, learnt, cfg.precision, cfg.seed)
-    val, test = (suggestions(replayed, matching, group, part) for part in ("val", "test"))
-    tables, error = tables_of(val, test, corpus, matching), calibration(test)
+    backtest = measure(replayed, corpus, learnt, cfg.target_precision, cfg.confidence_level, cfg.seed)
     save_run(folder, cfg, corpus)
-    (folder / MATCHING).write_text(matching.as_json())
     replayed.to_parquet(folder / "matches.parquet", index=False)
-    for name, table in tables.items():
+    page = write_backtest(folder, corpus, backtest)
+    if cfg.fill:
+        filled = fill_targets(Path(cfg.fill).read_text(), corpus.name, targets_markdown(corpus.name, backtest))
+        Path(cfg.fill).write_text(filled)
+    print_targets(console, backtest.tables["targets"])
+    console.print(summary(backtest), highlight=False)
+    console.print(f"calibration error on test: {backtest.calibration_error:.4f}", highlight=False)
+    for line in (next_step(backtest.matching, os.path.relpath(folder)), f"page: {page}"):
+        console.print(line, markup=False, highlight=False, soft_wrap=True)
+    return backtest.matching.target.precision or 0.0
+
+
+def write_backtest(folder: Path, corpus: Corpus, backtest: Backtest) -> Path:
+    """Writes what was learnt, the tables and the page into the run folder; gives the path of the page."""
+    (folder / MATCHING).write_text(backtest.matching.as_json())
+    for name, table in backtest.tables.items():
         table.to_csv(folder / f"{name}.csv", index=False)
-    at = tables["thresholds"].set_index("threshold").reindex([matching.threshold]).iloc[0]
-    said = summary(val, test, at, matching)
-    page = write_report(folder, f"Backtest: {corpus.name}", said, sections(tables, matching, error))
-    print_promises(console, tables["promises"])
-    console.print(said, highlight=False)
-    console.print(f"calibration error on test: {error:.4f}", highlight=False)
-    console.print(f"page: {page}", markup=False, highlight=False, soft_wrap=True)
-    return float(np.nan_to_num(at["precision"]))
+    (folder / "targets.md").write_text(targets_markdown(corpus.name, backtest) + "\n")
+    command = shlex.join(["python", "-m", "gedbd.backtest", *HydraConfig.get().overrides.task])
+    parts = sections(backtest, command, os.path.relpath(folder))
+    return write_report(folder, f"Backtest: {corpus.name}", summary(backtest), parts)
 
 
 if __name__ == "__main__":

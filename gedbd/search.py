@@ -24,9 +24,9 @@ def main(cfg: DictConfig) -> None:
     for report in queries:
         matches = index.search(report, cfg.top_k, filters)
         if cfg.json:
-            print(as_json(report, matches, index.threshold), flush=True)
+            print(as_json(report, matches, index.target), flush=True)
         else:
-            print_matches(console, report, matches, index.threshold)
+            print_matches(console, report, matches, index.target)
     index.close()
 
 

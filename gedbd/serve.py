@@ -9,12 +9,14 @@ from omegaconf import DictConfig
 from rich.console import Console
 
 from gedbd.config import door
+from gedbd.renamed import refuse_renamed
 
 if TYPE_CHECKING:
     from gedbd.service.store import Index
     from gedbd.service.webhook import Webhook
 
 
+@refuse_renamed({"webhook.precision": "webhook.target_precision"})
 @door("serve")
 def main(cfg: DictConfig) -> None:
     """Opens the index and listens, or does what one event asks for."""
@@ -39,6 +41,7 @@ def main(cfg: DictConfig) -> None:
     app = create_app(index, instantiate(cfg.settings, token=token), webhook)
     hooked = f"with a webhook for {cfg.webhook.repository}" if webhook else "without a webhook"
     console.print(f"{index.name}: {len(index):,} reports; http://{cfg.host}:{cfg.port}, {hooked}", markup=False)
+    console.print(index.target.statement, markup=False)
     listen(app, cfg.host, cfg.port)
 
 
@@ -49,7 +52,7 @@ def build_webhook(cfg: DictConfig, index: "Index", secret: str) -> "Webhook":
 
     token = os.environ.get(cfg.webhook.token_env)
     github = GitHub(token, cfg.webhook.api_url, cfg.webhook.timeout_s) if token else None
-    return Webhook(index, cfg.webhook.repository, github, secret, cfg.webhook.precision, cfg.webhook.suggestions)
+    return Webhook(index, cfg.webhook.repository, github, secret, cfg.webhook.target_precision, cfg.webhook.suggestions)
 
 
 if __name__ == "__main__":

@@ -51,10 +51,13 @@ def check_backtest(cfg: DictConfig) -> None:
         raise ValueError("which tracker? dataset=csv dataset.path=bugs.csv, or dataset=demo for the bundled reports")
     if not cfg.split._target_.endswith("TimeSplit"):
         raise ValueError("a backtest replays history in the order of time: split=time")
-    if not (isinstance(cfg.precision, int | float) and 0 < cfg.precision <= 1):
-        raise ValueError(f"precision={cfg.precision} must be a number above 0 and at most 1")
+    for name in ("target_precision", "confidence_level"):
+        if not (isinstance(cfg[name], int | float) and 0 < cfg[name] < 1):
+            raise ValueError(f"{name}={cfg[name]} must be a number above 0 and below 1")
     if not (isinstance(cfg.most, int) and cfg.most >= 1):
         raise ValueError(f"most={cfg.most} must be a whole number, 1 or more")
+    if cfg.fill and not Path(cfg.fill).is_file():
+        raise ValueError(f"fill={cfg.fill}: there is no such file")
 
 
 def read_reports(cfg: DictConfig, corpus: Corpus, weights: Path | None) -> Read:
@@ -85,7 +88,15 @@ def find_backtest(folder: Path) -> tuple[DictConfig, Matching, Path | None]:
     cfg = OmegaConf.load(folder / "config.yaml")
     assert isinstance(cfg, DictConfig)
     weights = find_run(Path(cfg.run), "best")[1] if cfg.run else None
-    return cfg, Matching.from_json((folder / MATCHING).read_text()), weights
+    return cfg, read_matching((folder / MATCHING).read_text(), f"run={folder}"), weights
+
+
+def read_matching(text: str, source: str) -> Matching:
+    """What a backtest has learnt, from JSON. Raises ValueError, naming the source, if an older version wrote it."""
+    try:
+        return Matching.from_json(text)
+    except ValueError as error:
+        raise ValueError(f"{source} {error}") from error
 
 
 def update_index(cfg: DictConfig, out: Path, console: Console) -> Changes:
@@ -106,6 +117,7 @@ def update_index(cfg: DictConfig, out: Path, console: Console) -> Changes:
     corpus: Corpus = instantiate(dataset)
     for notice in corpus.notices:
         console.print(f"{corpus.name}: {notice}", markup=False, highlight=False)
+    console.print(matching.target.statement, highlight=False)
     out.mkdir(parents=True, exist_ok=True)
     store = Store(out / FILE)
     settings = OmegaConf.create({"encoder": tested.encoder, "text": tested.text, "engine": engine})
@@ -140,13 +152,12 @@ def open_index(folder: str | Path, cache_dir: str, engine: DictConfig | None = N
     # Encoders bring threads of their own, and two sets of them on the same cores wait for each other.
     threadpool_limits(1, user_api="blas")
     about = store.about()
+    matching = read_matching(about["matching"], f"index={folder}")
     settings = OmegaConf.create(json.loads(about["settings"]))
     if engine is not None:
         _check_engine(settings.engine, engine)
         settings.engine = engine
-    return Index(
-        folder, store, _reader(settings, about, store.weights(), cache_dir), Matching.from_json(about["matching"])
-    )
+    return Index(folder, store, _reader(settings, about, store.weights(), cache_dir), matching)
 
 
 def _model(settings: str, matching: Matching, weights: Path | None, corpus: Corpus, store: Store) -> Model:

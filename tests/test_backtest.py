@@ -24,33 +24,38 @@ def run(tmp_path, monkeypatch):
 
 
 def test_a_backtest_leaves_tables_and_a_page(run, capsys):
-    folder = run("dataset=demo", "encoder=tiny", "precision=0.3")
+    folder = run("dataset=demo", "encoder=tiny", "target_precision=0.3")
     matching = Matching.from_json((folder / "matching.json").read_text())
-    assert matching.precision == 0.3
+    assert (matching.target_precision, len(matching.targets)) == (0.3, 6)
+    assert (matching.target.first, matching.target.last) == ("2024-05-27", "2024-12-11")
     replayed = pd.read_parquet(folder / "matches.parquet")
     assert (replayed["candidate"] < replayed["query"]).all()
     assert replayed.groupby("part")["query"].nunique().to_dict() == {"train": 254, "val": 85, "test": 85}
-    promises, thresholds = (pd.read_csv(folder / f"{name}.csv") for name in ("promises", "thresholds"))
-    assert promises["wanted"].tolist() == [0.5, 0.6, 0.7, 0.8, 0.9]
+    targets, thresholds = (pd.read_csv(folder / f"{name}.csv") for name in ("targets", "thresholds"))
+    assert targets["target"].tolist() == [0.3, 0.5, 0.6, 0.7, 0.8, 0.9]
     best = replayed[(replayed["part"] == "test") & (replayed["place"] == 1)]
     assert thresholds["suggestions"].max() <= len(best) == 85
     assert thresholds["suggestions"].is_monotonic_decreasing
     assert thresholds["right"].max() <= best["right"].sum()
-    for name in ("reliability", "magnets", "wrong"):
-        assert (
-            f"title{' of report' if name == 'wrong' else ''}" in pd.read_csv(folder / f"{name}.csv") or name[0] == "r"
-        )
+    for name, column in {"reliability": "said", "hubs": "title", "right": "title of report"}.items():
+        assert column in pd.read_csv(folder / f"{name}.csv")
+    assert (folder / "targets.md").read_text().startswith("| demo: newest 85 reports, 39 duplicates; target |")
     page = (folder / "report.html").read_text()
-    assert all(title in page for title in ("Is the promise kept?", "Reports that match everything", "surest wrong"))
+    assert all(
+        title in page
+        for title in ("Which precision targets are met?", "Right and wrong suggestions", "what comes next")
+    )
     told = capsys.readouterr().out
     assert "85 reports were replayed in the order in which they came, 39 of them" in " ".join(told.split())
     assert "calibration error on test: 0." in told
+    assert "Next: python -m gedbd.index run=out out=my-index" in told
+    assert "by: python -m gedbd.backtest dataset=demo encoder=tiny target_precision=0.3. Next:" in page
     assert (folder / "config.yaml").is_file()
 
 
 @pytest.mark.no_cover
 def test_a_second_backtest_is_the_first(run):
-    names = ("matching.json", "matches.parquet", "thresholds.csv", "promises.csv", "wrong.csv")
+    names = ("matching.json", "matches.parquet", "thresholds.csv", "targets.csv", "wrong.csv")
     first, second = (
         [(folder / name).read_bytes() for name in names]
         for folder in (run("dataset=demo", "encoder=tiny", "most=60") for _ in range(2))
@@ -83,9 +88,12 @@ def test_fewer_reports_are_replayed_on_request(run):
     [
         ([], r"which tracker\? dataset=csv dataset.path=bugs.csv, or dataset=demo"),
         (["dataset=demo", "split=group"], "a backtest replays history in the order of time: split=time"),
-        (["dataset=demo", "precision=0"], "precision=0 must be a number above 0 and at most 1"),
-        (["dataset=demo", "precision=1.5"], "precision=1.5 must be a number above 0 and at most 1"),
-        (["dataset=demo", "precision=high"], "precision=high must be a number"),
+        (["dataset=demo", "target_precision=0"], "target_precision=0 must be a number above 0 and below 1"),
+        (["dataset=demo", "target_precision=1"], "target_precision=1 must be a number above 0 and below 1"),
+        (["dataset=demo", "target_precision=high"], "target_precision=high must be a number"),
+        (["dataset=demo", "confidence_level=90"], "confidence_level=90 must be a number above 0 and below 1"),
+        (["dataset=demo", "precision=0.9"], "^error: the option precision is now called target_precision$"),
+        (["dataset=demo", "fill=nowhere.md"], "fill=nowhere.md: there is no such file"),
         (["dataset=demo", "most=0"], "most=0 must be a whole number, 1 or more"),
         (["dataset=demo", "most=2.5"], "most=2.5 must be a whole number"),
         (["dataset=demo", "run=nowhere"], "nowhere is not the folder of a run"),
@@ -97,3 +105,14 @@ def test_fewer_reports_are_replayed_on_request(run):
 def test_mistakes_are_told_in_one_line(run, options, message):
     with pytest.raises(SystemExit, match=message):
         run(*options, "encoder=tiny")
+
+
+def test_a_file_gets_the_table_of_targets(run, tmp_path):
+    file = tmp_path / "numbers.md"
+    file.write_text("Before.\n<!-- backtest: demo -->\nold\n<!-- end -->\nAfter.\n")
+    folder = run("dataset=demo", "encoder=tiny", "most=50", "fill=numbers.md")
+    table = (folder / "targets.md").read_text()
+    assert file.read_text() == f"Before.\n<!-- backtest: demo -->\n{table}<!-- end -->\nAfter.\n"
+    file.write_text("no place")
+    with pytest.raises(SystemExit, match=r"^error: there is no <!-- backtest: demo -->"):
+        run("dataset=demo", "encoder=tiny", "fill=numbers.md")

@@ -19,6 +19,7 @@ from gedbd.triage import open_index
 DEMO = Path(gedbd.train.__file__).parent / "data" / "demo.csv"
 FIELDS = ["text=fields", "encoder.max_tokens=128", "text.cleaning.boilerplate=mark", "text.cleaning.urls=mark"]
 DATES = "Created_time"
+OLD_MATCHING = '{"weights": {}, "confidence": {}, "threshold": 0.4, "precision": 0.7}'
 
 
 def through(patch, door, *options):
@@ -208,6 +209,10 @@ def test_another_engine_reads_queries_like_the_stored_reports(home, update, engi
             ["run=cache", "out=new"],
             "run=cache has no matching.json, .* python -m gedbd.backtest run=cache measures that",
         ),
+        (
+            ["run=older", "out=new"],
+            "^error: run=older was made by an older version of gedbd: run python -m gedbd.backtest again",
+        ),
         (["run=gone", "out=new"], "nowhere is not the folder of a run"),
         (["run=tested", "out=file.txt"], "out=file.txt is a file: give a folder, which need not be there yet"),
         (["run=tested", "out=strange"], "index.sqlite is no index .file is not a database."),
@@ -220,8 +225,23 @@ def test_mistakes_are_told_in_one_line(home, options, message):
     (folder / "strange").mkdir(exist_ok=True)
     (folder / "strange" / FILE).write_text("no database " * 100)
     shutil.copytree(folder / "tested", folder / "gone", dirs_exist_ok=True)
+    shutil.copytree(folder / "tested", folder / "older", dirs_exist_ok=True)
+    (folder / "older" / "matching.json").write_text(OLD_MATCHING)
     config = (folder / "gone" / "config.yaml").read_text()
     (folder / "gone" / "config.yaml").write_text(config.replace("run: null", "run: nowhere"))
     with pytest.raises(SystemExit, match=message):
         door(gedbd.index, *options)
     assert not (folder / "new" / FILE).exists()
+
+
+def test_an_index_of_an_older_version_is_refused_and_can_be_updated(home, update):
+    folder = home[0]
+    update("run=tested", "out=aged")
+    store = Store(folder / "aged" / FILE)
+    with store.change():
+        store.write_about({"matching": OLD_MATCHING, "model": "older"})
+    store.close()
+    with pytest.raises(ValueError, match=r"^index=\S*aged was made by an older version of gedbd: run python"):
+        open_index(folder / "aged", str(folder / "cache"))
+    assert update("run=tested", "out=aged") == "aged: 425 added, 0 updated, 0 unchanged, 0 deleted"
+    open_index(folder / "aged", str(folder / "cache")).close()

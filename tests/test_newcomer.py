@@ -28,5 +28,5 @@ def test_newcomer_gets_from_an_export_to_a_page(tmp_path, monkeypatch, capsys):
     page = re.search(r"page: (\S+report\.html)", shown)
     assert page
     text = Path(page[1]).read_text()
-    assert "Is the promise kept?" in text
+    assert "Which precision targets are met?" in text
     assert "take no number at its word" in text

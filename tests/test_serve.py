@@ -42,6 +42,12 @@ def serve(tmp_path, monkeypatch):
         (["settings.timeout_s=0"], "timeout_s=0 must be above 0"),
         (["event=nowhere.json", "webhook.repository=ann/mail"], "nowhere.json: this is no event"),
         (["event=nowhere.json"], "webhook.repository=None must be owner/name"),
+        (["webhook.precision=0.9"], "the option webhook.precision is now called webhook.target_precision"),
+        (
+            ["event=x.json", "webhook.repository=ann/mail", "webhook.target_precision=0.95"],
+            "webhook.target_precision=0.95: the backtest of this index measured the targets 0.5, 0.7, 0.8, 0.9; run"
+            " python -m gedbd.backtest target_precision=0.95 and build the index with it",
+        ),
     ],
 )
 def test_what_makes_no_sense_is_refused(serve, options, message):
@@ -71,7 +77,7 @@ def test_one_event_without_a_server(serve, tmp_path, capsys):
     event = {"action": "opened", "repository": {"full_name": "ann/mail"}, "issue": {"number": 70, "title": "x"}}
     (tmp_path / "event.json").write_text(json.dumps(event))
     serve(f"event={tmp_path}/event.json", "webhook.repository=ann/mail")
-    assert capsys.readouterr().out == "#70 added; comments: none\n"
+    assert capsys.readouterr().out == "#70 added; comments: none (no stored report reaches the threshold 0.600)\n"
     assert (tmp_path / "closed").is_file()
 
 

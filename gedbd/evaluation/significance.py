@@ -6,10 +6,12 @@ Queries and pairs of one duplicate group are not independent, so resampling draw
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import binomtest, bootstrap, wilcoxon
+from scipy.special import betaincinv
+from scipy.stats import bootstrap, wilcoxon
 
 RESAMPLES = 2000
 CONFIDENCE = 0.95
+MIN_BOOTSTRAP_CLUSTERS = 30
 
 
 @dataclass(frozen=True)
@@ -49,22 +51,63 @@ def f1_interval(predicted: np.ndarray, labels: np.ndarray, cluster: np.ndarray) 
 def ratio_intervals(
     numerator: np.ndarray, denominator: np.ndarray, cluster: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Percentile intervals of T ratios of sums over the same units, ``(Q, T), (Q, T), (Q,) -> (T,), (T,)``.
+    """Intervals of T ratios of sums over the same units, ``(Q, T), (Q, T), (Q,) -> (T,), (T,)``.
 
-    A ratio of 0 or 1 looks certain to resampling, however few groups there are: its interval is the exact one of a
-    binomial share (Clopper and Pearson, 1934) over groups. Without any unit the interval is not a number.
+    With ``MIN_BOOTSTRAP_CLUSTERS`` groups or more that have a unit of the ratio, the interval is the percentile
+    interval of the cluster bootstrap. Resampling fewer groups gives intervals that are too short, and a ratio of 0 or 1
+    looks certain to it however few groups there are: then the interval is the exact one of a share among
+    ``effective_size`` units (see ``lower_bound``), both ends at a level of ``(1 + CONFIDENCE) / 2``. Without any unit
+    the interval is not a number.
+
+    Args:
+        numerator: Number of hits of each unit, between 0 and its denominator.
+        denominator: Whether a unit counts in a ratio, or how often.
+        cluster: Group of each unit.
     """
-    low, high = np.full((2, numerator.shape[1]), np.nan)
+    shape = numerator.shape[1]
+    low, high = np.full(shape, np.nan), np.full(shape, np.nan)
     for place, (above, below) in enumerate(zip(numerator.T, denominator.T, strict=True)):
         counted = below != 0
-        parts = [_sums(values[counted].astype(float), cluster[counted]) for values in (above, below)]
-        share = parts[0].sum() / parts[1].sum() if len(parts[0]) else np.nan
-        if share in (0, 1):
-            exact = binomtest(int(share) * len(parts[0]), len(parts[0])).proportion_ci(CONFIDENCE)
-            low[place], high[place] = exact.low, exact.high
-        elif len(parts[0]) > 1:
-            low[place], high[place] = _interval(tuple(parts), lambda a, b, axis=-1: a.sum(axis=axis) / b.sum(axis=axis))
+        if not counted.any():
+            continue
+        hits, units = (_sums(values[counted].astype(float), cluster[counted]) for values in (above, below))
+        share = float(hits.sum() / units.sum())
+        if share in (0, 1) or len(units) < MIN_BOOTSTRAP_CLUSTERS:
+            size, level = effective_size(units), (1 + CONFIDENCE) / 2
+            low[place] = lower_bound(share, size, level)
+            high[place] = 1 - lower_bound(1 - share, size, level)
+        else:
+            low[place], high[place] = _interval(
+                (hits, units), lambda a, b, axis=-1: a.sum(axis=axis) / b.sum(axis=axis)
+            )
     return low, high
+
+
+def effective_size(sizes: np.ndarray) -> float:
+    """How many independent units clusters of some sizes are worth: (sum of m)^2 / sum of m^2, ``(G,) -> float``.
+
+    This is Kish's (1965) effective sample size if the units of one cluster are all right or all wrong together, the
+    most dependent that they can be: clusters of one unit count 1 each, one cluster of any size counts 1.
+    """
+    return float(sizes.sum() ** 2 / (sizes**2).sum())
+
+
+def lower_bound(share: float, size: float | np.ndarray, confidence: float) -> float | np.ndarray:
+    """One-sided exact lower bound of a share (Clopper and Pearson, 1934).
+
+    With ``x = share * size`` it is the ``1 - confidence`` quantile of Beta(x, size - x + 1), and 0 where x is 0. Sizes
+    need not be whole numbers: Korn and Graubard (1998, Survey Methodology 24) put in the effective size of a clustered
+    sample.
+
+    Args:
+        share: Observed share, 0 to 1.
+        size: Number of independent units, or effective number of dependent ones.
+        confidence: Probability that the bound lies below the true share.
+    """
+    if share == 0:
+        return np.zeros_like(size, dtype=float) if isinstance(size, np.ndarray) else 0.0
+    bound = betaincinv(share * size, size - share * size + 1, 1 - confidence)
+    return bound if isinstance(size, np.ndarray) else float(bound)
 
 
 def compare_means(first: np.ndarray, second: np.ndarray, cluster: np.ndarray) -> Comparison:

@@ -16,6 +16,7 @@ from rich.text import Text
 
 from gedbd.data.urls import web_url
 from gedbd.matching.report import Match, Report, check_report, read_moment
+from gedbd.matching.targets import TargetResult
 
 LINES = (".jsonl", ".ndjson")
 NAMES = tuple(field.name for field in fields(Report))
@@ -66,14 +67,26 @@ def report_of(plain: Any) -> Report:
     return report
 
 
-def as_json(report: Report, matches: Sequence[Match], threshold: float | None) -> str:
-    """One line for programs, of ASCII only: ``query``, ``threshold`` and ``matches``."""
-    answer = {"query": asdict(report), "threshold": threshold, "matches": [asdict(match) for match in matches]}
+def as_json(report: Report, matches: Sequence[Match], target: TargetResult) -> str:
+    """One line for programs, of ASCII only: ``query``, ``threshold``, ``target`` and ``matches``.
+
+    ``threshold`` is the probability from which on a match may be suggested unasked, null if nothing may be; ``target``
+    holds what the backtest measured, and says it in words under ``statement``.
+    """
+    answer = {
+        "query": asdict(report),
+        "threshold": target.suggest_from,
+        "target": asdict(target) | {"statement": target.statement},
+        "matches": [asdict(match) for match in matches],
+    }
     return json.dumps(answer, default=datetime.isoformat)
 
 
-def print_matches(console: Console, report: Report, matches: Sequence[Match], threshold: float | None) -> None:
-    """A table for people: ids are links in a terminal that shows styles, elsewhere addresses follow below the table."""
+def print_matches(console: Console, report: Report, matches: Sequence[Match], target: TargetResult) -> None:
+    """A table for people, and below it what the backtest measured, if a match is suggested or none ever is.
+
+    Ids are links in a terminal that shows styles; elsewhere addresses follow below the table.
+    """
     table = Table(title=_printable(report.title[:100] or report.issue_id), box=SIMPLE_HEAD, title_justify="left")
     for name in ("probability", "report", "why"):
         table.add_column(name, overflow="fold")
@@ -82,11 +95,10 @@ def print_matches(console: Console, report: Report, matches: Sequence[Match], th
     console.print(table if matches else "no candidate: nothing is stored that the filters leave", highlight=False)
     if console.color_system is None:  # then links are not shown either
         print_urls(console, matches)
-    sure = threshold is not None and any(match.probability >= threshold for match in matches)
-    if threshold is None:
-        console.print("the backtest found no threshold from which to suggest unasked: judge for yourself")
-    elif sure:
-        console.print(f"sure enough to suggest unasked (from {threshold:.0%} on)", highlight=False)
+    if target.suggest_from is None:
+        console.print(f"{target.statement} Judge for yourself.", highlight=False)
+    elif any(match.probability >= target.suggest_from for match in matches):
+        console.print(f"Suggested from {target.suggest_from:.0%} on. {target.statement}", highlight=False)
 
 
 def print_urls(console: Console, matches: Sequence[Match]) -> None:

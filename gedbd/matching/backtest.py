@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import isclose
 
 import numpy as np
 import pandas as pd
@@ -9,13 +10,14 @@ import pandas as pd
 from gedbd.data.corpus import Corpus
 from gedbd.data.urls import with_urls
 from gedbd.evaluation.significance import ratio_intervals
-from gedbd.matching.confidence import BINS, SIGNALS, calibration_error
-from gedbd.matching.learn import Matching, recommend
+from gedbd.matching.confidence import BINS, SIGNALS, Confidence, calibration_error
+from gedbd.matching.learn import Matching, learn_probability
+from gedbd.matching.targets import NO_THRESHOLD, TargetResult, verdict_of
+from gedbd.matching.thresholds import choose_threshold
 
 GRID = np.round(np.arange(0.01, 1.0, 0.01), 2)
-WANTED = (0.5, 0.6, 0.7, 0.8, 0.9)
-COUNTS = ("validation suggestions", "suggestions", "right")
-MOST_ROWS = 20
+TARGETS = (0.5, 0.6, 0.7, 0.8, 0.9)
+MAX_ROWS = 20
 
 
 @dataclass(frozen=True)
@@ -33,10 +35,56 @@ class Suggestions:
     group: np.ndarray
 
 
-def suggestions(replayed: pd.DataFrame, matching: Matching, group: np.ndarray, part: str) -> Suggestions:
+@dataclass(frozen=True)
+class Backtest:
+    """What a backtest has learnt and measured.
+
+    Attributes:
+        matching: What an index needs.
+        val: Best matches of the validation part.
+        test: Best matches of the test part.
+        tables: By name: ``targets``, ``thresholds``, ``reliability``, ``hubs``, ``right`` and ``wrong``.
+        calibration_error: Expected calibration error on test.
+    """
+
+    matching: Matching
+    val: Suggestions
+    test: Suggestions
+    tables: dict[str, pd.DataFrame]
+    calibration_error: float
+
+
+def measure(
+    replayed: pd.DataFrame,
+    corpus: Corpus,
+    weights: dict[str, float],
+    target_precision: float,
+    confidence_level: float,
+    seed: int,
+) -> Backtest:
+    """Learns probabilities and thresholds on the older parts, and measures on test what suggestions are worth.
+
+    Args:
+        replayed: See ``replay_parts``.
+        corpus: The reports.
+        weights: Of the scores.
+        target_precision: The precision target that counts; those of ``TARGETS`` are measured beside it.
+        confidence_level: See ``choose_threshold``.
+        seed: Of the regression.
+    """
+    confidence = learn_probability(replayed, seed)
+    val, test = (suggestions(replayed, confidence, corpus.group, part) for part in ("val", "test"))
+    others = [target for target in TARGETS if not isclose(target, target_precision)]
+    targets = targets_table(val, test, sorted([*others, target_precision]), confidence_level)
+    matching = Matching(weights, confidence, target_results(targets, period(test, corpus)), target_precision)
+    tables = {"targets": targets} | tables_of(test, corpus, matching.target.threshold)
+    return Backtest(matching, val, test, tables, calibration(test))
+
+
+def suggestions(replayed: pd.DataFrame, confidence: Confidence, group: np.ndarray, part: str) -> Suggestions:
     """The best matches of a part, with their probabilities."""
     mine = replayed[(replayed["part"] == part) & (replayed["place"] == 1)]
-    probability = matching.confidence(mine[list(SIGNALS)].to_numpy())
+    probability = confidence(mine[list(SIGNALS)].to_numpy())
     best = mine[["query", "candidate", "right"]].assign(probability=probability).reset_index(drop=True)
     return Suggestions(best, int((group[best["query"]] < best["query"]).sum()), group)
 
@@ -44,12 +92,14 @@ def suggestions(replayed: pd.DataFrame, matching: Matching, group: np.ndarray, p
 def at_thresholds(found: Suggestions, thresholds: Sequence[float] | np.ndarray) -> pd.DataFrame:
     """What comes of suggesting the best match from a probability on.
 
-    A suggestion is right if the two reports are of one group today. Intervals resample duplicate groups, 95%.
+    A suggestion is right if the two reports are of one group today. 95% intervals over duplicate groups, see
+    ``ratio_intervals``.
 
     Returns:
         A row a threshold: ``threshold``, ``suggestions``, ``right``, ``precision`` (share of them that is right),
         ``coverage`` (share of all duplicates for which the right group is suggested), each with ``_low`` and ``_high``,
-        and ``bothered`` (share of all reports that get a suggestion).
+        and ``suggestion_rate`` (share of all reports that get a suggestion). At a threshold that is not a number there
+        is no suggestion.
     """
     best = found.best
     flagged = best["probability"].to_numpy()[:, None] >= np.asarray(thresholds)[None, :]
@@ -61,27 +111,66 @@ def at_thresholds(found: Suggestions, thresholds: Sequence[float] | np.ndarray) 
     for name, denominator in (("precision", flagged), ("coverage", duplicate)):
         table[name] = right / np.where(denominator.any(axis=0), denominator.sum(axis=0), np.nan)
         table[f"{name}_low"], table[f"{name}_high"] = ratio_intervals(hits, denominator, cluster)
-    return table.assign(bothered=count / max(len(best), 1))
+    return table.assign(suggestion_rate=count / max(len(best), 1))
 
 
-def promises(val: Suggestions, test: Suggestions) -> pd.DataFrame:
-    """For each wanted precision: the threshold that validation recommends, and whether test keeps what it promises.
+def targets_table(
+    val: Suggestions, test: Suggestions, targets: Sequence[float], confidence_level: float
+) -> pd.DataFrame:
+    """For each precision target: the threshold that validation gives, and what comes of it on test.
 
-    ``kept`` says whether the wanted precision lies within or below the interval of test's; empty without a threshold,
-    or where test has no suggestion.
+    Returns:
+        A row a target: ``target``, ``threshold`` (not a number if there is none), ``validation_suggestions`` and
+        ``validation_precision`` at this threshold, the columns of ``at_thresholds`` for test, and ``verdict``.
     """
-    rows = []
-    for wanted in WANTED:
-        threshold = recommend(val.best["probability"].to_numpy(), val.best["right"].to_numpy(), wanted)
-        row: dict[str, object] = {"wanted": wanted, "threshold": np.nan if threshold is None else threshold}
-        if threshold is not None:
-            on_val, on_test = (at_thresholds(part, [threshold]).iloc[0] for part in (val, test))
-            row |= {"validation precision": on_val["precision"], "validation suggestions": on_val["suggestions"]}
-            row |= {name: on_test[name] for name in on_test.index if name != "threshold"}
-            high = on_test["precision_high"]
-            row["kept"] = "" if np.isnan(high) else "yes" if wanted <= high else "no"
-        rows.append(row)
-    return pd.DataFrame(rows).astype({name: "Int64" for name in COUNTS if any(name in row for row in rows)})
+    best = val.best
+    columns = best["probability"].to_numpy(), best["right"].to_numpy(), val.group[best["query"]]
+    chosen = [choose_threshold(*columns, target, confidence_level) for target in targets]
+    thresholds = np.array([np.nan if threshold is None else threshold for threshold in chosen])
+    on_val, on_test = at_thresholds(val, thresholds), at_thresholds(test, thresholds)
+    told = zip(targets, chosen, on_test["precision_low"], on_test["precision_high"], strict=True)
+    verdicts = [
+        NO_THRESHOLD if threshold is None else verdict_of(target, low, high) for target, threshold, low, high in told
+    ]
+    first = pd.DataFrame(
+        {
+            "target": targets,
+            "threshold": thresholds,
+            "validation_suggestions": on_val["suggestions"],
+            "validation_precision": on_val["precision"],
+        }
+    )
+    return pd.concat([first, on_test.drop(columns="threshold")], axis=1).assign(verdict=verdicts)
+
+
+def target_results(table: pd.DataFrame, days: tuple[str | None, str | None]) -> tuple[TargetResult, ...]:
+    """The rows of ``targets_table`` as an index keeps them; ``days`` are the first and the last of test."""
+    first, last = days
+    return tuple(
+        TargetResult(
+            target_precision=row["target"],
+            threshold=_number(row["threshold"]),
+            verdict=row["verdict"],
+            suggestions=row["suggestions"],
+            right=row["right"],
+            precision=_number(row["precision"]),
+            precision_low=_number(row["precision_low"]),
+            precision_high=_number(row["precision_high"]),
+            first=first,
+            last=last,
+        )
+        for row in table.to_dict("records")
+    )
+
+
+def period(found: Suggestions, corpus: Corpus) -> tuple[str | None, str | None]:
+    """First and last day of the replayed reports of a part; None if the corpus has no dates."""
+    dates = corpus.reports["created_at"].iloc[found.best["query"]].dropna()
+    return (None, None) if dates.empty else (f"{dates.min():%Y-%m-%d}", f"{dates.max():%Y-%m-%d}")
+
+
+def _number(value: float) -> float | None:
+    return None if np.isnan(value) else value
 
 
 def reliability(found: Suggestions) -> pd.DataFrame:
@@ -101,11 +190,11 @@ def calibration(found: Suggestions) -> float:
     return calibration_error(found.best["probability"].to_numpy(), found.best["right"].to_numpy())
 
 
-def magnets(found: Suggestions, corpus: Corpus) -> pd.DataFrame:
+def hubs(found: Suggestions, corpus: Corpus) -> pd.DataFrame:
     """Groups that come first for many reports and are hardly ever right, as filled-in templates and vague reports do.
 
     Returns:
-        At most ``MOST_ROWS``, the worst first: ``issue_id`` and ``title`` of the group's master, ``first`` (for how
+        At most ``MAX_ROWS``, the worst first: ``issue_id`` and ``title`` of the group's master, ``first`` (for how
         many reports it is the best match), ``right`` (of them), ``highest`` (probability among the wrong ones).
     """
     best = found.best.assign(group=found.group[found.best["candidate"]])
@@ -118,33 +207,41 @@ def magnets(found: Suggestions, corpus: Corpus) -> pd.DataFrame:
         }
     ).dropna()
     table["wrong"] = table["first"] - table["right"]
-    table = table[table["wrong"] > 1].sort_values(["wrong", "highest"], ascending=False).head(MOST_ROWS)
+    table = table[table["wrong"] > 1].sort_values(["wrong", "highest"], ascending=False).head(MAX_ROWS)
     named = corpus.reports.loc[table.index, ["issue_id", "title"]]
     return pd.concat([named, table[["first", "right", "highest"]]], axis=1).reset_index(drop=True)
 
 
-def wrong_ones(found: Suggestions, corpus: Corpus, threshold: float | None) -> pd.DataFrame:
-    """The surest wrong suggestions, to be looked at: some may be duplicates that nobody has marked.
+def examples(found: Suggestions, corpus: Corpus, threshold: float | None, right: bool) -> pd.DataFrame:
+    """The most probable right or wrong suggestions, to be looked at: duplicates that nobody has marked count as wrong.
 
-    Without a threshold the surest of all.
+    Args:
+        found: The best matches.
+        corpus: The reports.
+        threshold: Only suggestions from this probability on; None for all best matches.
+        right: Which of them.
+
+    Returns:
+        At most ``MAX_ROWS``, the most probable first: ``probability``, ``report``, ``title of report``, ``suggested``,
+        ``title of suggested``.
     """
-    wrong = found.best[~found.best["right"] & (found.best["probability"] >= (threshold or 0))]
-    wrong = wrong.sort_values("probability", ascending=False, kind="stable").head(MOST_ROWS)
-    columns: dict[str, object] = {"probability": wrong["probability"].to_numpy()}
-    for name, rows in (("report", wrong["query"]), ("suggested", wrong["candidate"])):
-        chosen = corpus.reports.iloc[rows]
-        columns |= {name: chosen["issue_id"].to_numpy(), f"title of {name}": chosen["title"].to_numpy()}
+    chosen = found.best[(found.best["right"] == right) & (found.best["probability"] >= (threshold or 0))]
+    chosen = chosen.sort_values("probability", ascending=False, kind="stable").head(MAX_ROWS)
+    columns: dict[str, object] = {"probability": chosen["probability"].to_numpy()}
+    for name, rows in (("report", chosen["query"]), ("suggested", chosen["candidate"])):
+        reports = corpus.reports.iloc[rows]
+        columns |= {name: reports["issue_id"].to_numpy(), f"title of {name}": reports["title"].to_numpy()}
     return pd.DataFrame(columns)
 
 
-def tables_of(val: Suggestions, test: Suggestions, corpus: Corpus, matching: Matching) -> dict[str, pd.DataFrame]:
-    """All tables of a backtest, by name."""
-    thresholds = GRID if matching.threshold is None else np.union1d(GRID, [matching.threshold])
+def tables_of(test: Suggestions, corpus: Corpus, threshold: float | None) -> dict[str, pd.DataFrame]:
+    """The tables about test by name; ``threshold`` is the chosen one."""
+    thresholds = GRID if threshold is None else np.union1d(GRID, [threshold])
     tables = {
-        "promises": promises(val, test),
         "thresholds": at_thresholds(test, thresholds),
         "reliability": reliability(test),
-        "magnets": magnets(test, corpus),
-        "wrong": wrong_ones(test, corpus, matching.threshold),
+        "hubs": hubs(test, corpus),
+        "right": examples(test, corpus, threshold, right=True),
+        "wrong": examples(test, corpus, threshold, right=False),
     }
     return {name: with_urls(table, corpus.reports) for name, table in tables.items()}

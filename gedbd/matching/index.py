@@ -41,7 +41,7 @@ class Index:
         self.folder, self.store, self.reader, self.matching = folder, store, reader, matching
         about = store.about()
         self.name, self._model = about["name"], about["model"]
-        self.threshold, self.precision = matching.threshold, matching.precision
+        self.targets, self.target = matching.targets, matching.target
         self._together = Together(reader)
         self._disk, self._change = threading.RLock(), threading.RLock()
         self._url_template = about.get("url_template", "")

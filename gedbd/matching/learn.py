@@ -1,7 +1,7 @@
-"""Learns to match from a tracker's own history: weights of the scores, confidence, and a threshold for suggestions."""
+"""Learns to match from a tracker's own history: weights of the scores, and the probability that a match is right."""
 
 import json
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -17,36 +17,50 @@ from gedbd.matching.columns import Codes, Columns, Numbers, Vocabulary, days_of,
 from gedbd.matching.confidence import SIGNALS, Confidence, learn_confidence
 from gedbd.matching.lexicon import words
 from gedbd.matching.replay import replay
+from gedbd.matching.targets import TargetResult, find_target
 
-FEWEST_FLAGS = 10
+OLDER = "was made by an older version of gedbd: run python -m gedbd.backtest again, then python -m gedbd.index"
 
 
 @dataclass(frozen=True)
 class Matching:
-    """What was learnt, in plain numbers.
+    """What was learnt, in plain numbers, and what the backtest measured.
 
     Attributes:
         weights: Of the six scores by name.
         confidence: From the signals behind a candidate to a probability.
-        threshold: The probability from which on the best match may be suggested unasked; None if at no threshold of the
-            validation part as many suggestions were right as wanted.
-        precision: The share of suggestions that is wanted to be right.
+        targets: The results for all precision targets that the backtest measured, the lowest target first.
+        target_precision: The one of them that counts unless another is asked for.
     """
 
     weights: dict[str, float]
     confidence: Confidence
-    threshold: float | None
-    precision: float
+    targets: tuple[TargetResult, ...]
+    target_precision: float
+
+    @property
+    def target(self) -> TargetResult:
+        """The result for ``target_precision``."""
+        return find_target(self.targets, self.target_precision, "target_precision")
 
     def as_json(self) -> str:
         """See ``from_json``."""
-        return json.dumps(vars(self) | {"confidence": self.confidence.as_dict()}, indent=1)
+        targets = [asdict(target) for target in self.targets]
+        return json.dumps(vars(self) | {"confidence": self.confidence.as_dict(), "targets": targets}, indent=1)
 
     @classmethod
     def from_json(cls, text: str) -> "Matching":
-        """Takes back what ``as_json`` gave."""
+        """Takes back what ``as_json`` gave.
+
+        Raises:
+            ValueError: If another version of gedbd wrote it.
+        """
         plain: dict[str, Any] = json.loads(text)
-        return cls(**plain | {"confidence": Confidence.from_dict(plain["confidence"])})
+        if plain.keys() != {field.name for field in fields(cls)}:
+            raise ValueError(OLDER)
+        confidence = Confidence.from_dict(plain["confidence"])
+        targets = tuple(TargetResult(**target) for target in plain["targets"])
+        return cls(plain["weights"], confidence, targets, plain["target_precision"])
 
 
 class Given:
@@ -127,31 +141,12 @@ def replay_parts(
     return table.assign(part=np.array(PARTS)[parts[table["query"]]])
 
 
-def learn_matching(replayed: pd.DataFrame, weights: dict[str, float], precision: float, seed: int) -> Matching:
-    """Confidence and threshold from the replayed training and validation parts."""
-    val, best = replayed[replayed["part"] == "val"], replayed[replayed["place"] == 1]
-    train, best = best[best["part"] == "train"], best[best["part"] == "val"]
+def learn_probability(replayed: pd.DataFrame, seed: int) -> Confidence:
+    """From signals to probabilities, learnt on the replayed training part and calibrated on the validation part."""
+    train = replayed[(replayed["part"] == "train") & (replayed["place"] == 1)]
+    val = replayed[replayed["part"] == "val"]
     signals = [(mine[list(SIGNALS)].to_numpy(), mine["right"].to_numpy()) for mine in (train, val)]
-    confidence = learn_confidence(signals[0], signals[1], seed)
-    threshold = recommend(confidence(best[list(SIGNALS)].to_numpy()), best["right"].to_numpy(), precision)
-    return Matching(weights, confidence, threshold, precision)
-
-
-def recommend(probability: np.ndarray, right: np.ndarray, precision: float) -> float | None:
-    """The lowest threshold from which on so large a share of the suggestions is right, and there are enough of them.
-
-    Args:
-        probability: ``(B,)`` of the best match of each report.
-        right: ``(B,)`` bool, whether it is right.
-        precision: The share that is wanted.
-
-    Returns:
-        None if there is none with ``FEWEST_FLAGS`` suggestions or more.
-    """
-    values, place = np.unique(-probability, return_inverse=True)
-    flagged, hits = np.cumsum(np.bincount(place)), np.cumsum(np.bincount(place, right))
-    good = np.flatnonzero((hits / flagged >= precision) & (flagged >= FEWEST_FLAGS))
-    return float(-values[good[-1]]) if len(good) else None
+    return learn_confidence(signals[0], signals[1], seed)
 
 
 def evenly(rows: np.ndarray, most: int) -> np.ndarray:

@@ -1,12 +1,14 @@
 """What GitHub's events do to an index, and what is suggested for a new issue."""
 
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from pydantic import ValidationError
 
 from gedbd.data.urls import web_url
 from gedbd.matching.feedback import Feedback, Verdict
 from gedbd.matching.report import Match, Report
+from gedbd.matching.targets import TargetResult
 from gedbd.service.github import MARKER, TRUSTED, Event, Issue, named_duplicate
 from gedbd.service.store import Index
 
@@ -17,11 +19,22 @@ SEARCHED = 10
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of an event: a status of HTTP, one word to count it by, and a sentence."""
+    """What became of an event: a status of HTTP, one word to count it by, and a sentence.
+
+    ``no_comment`` says why a new issue gets no comment; empty if it gets one, and for all other events.
+    """
 
     status: int
     word: str
     detail: str
+    no_comment: str = ""
+
+
+class Suggestion(NamedTuple):
+    """A comment, or the reason why there is none."""
+
+    body: str | None
+    reason: str
 
 
 def read_event(payload: object, kind: str) -> Event:
@@ -91,28 +104,29 @@ def as_report(index: Index, issue: Issue) -> Report:
     )
 
 
-def suggestion(index: Index, report: Report, most: int, precision: float | None) -> str | None:
-    """The comment on a new report, if the index is sure enough of anything.
+def suggestion(index: Index, report: Report, most: int, target: TargetResult) -> Suggestion:
+    """The comment on a new report, if the target was met and a candidate reaches its threshold.
 
     Args:
         index: The stored reports.
         report: The new one.
         most: The most reports that it names.
-        precision: The least that the index must promise, if anything.
+        target: What the backtest measured for the precision target.
     """
-    if index.threshold is None or index.precision < (precision or 0.0):
-        return None
-    sure = [match for match in index.search(report, SEARCHED) if is_suggested(match, report, index.threshold)]
-    if not sure:
-        return None
-    best, *others = (f"#{match.master.issue_id} (probability {match.probability:.0%})" for match in sure[:most])
+    if target.suggest_from is None:
+        return Suggestion(None, target.statement)
+    found = [match for match in index.search(report, SEARCHED) if is_suggested(match, report, target.suggest_from)]
+    if not found:
+        return Suggestion(None, f"no stored report reaches the threshold {target.suggest_from:.3f}")
+    best, *others = (f"#{match.master.issue_id} (probability {match.probability:.0%})" for match in found[:most])
     also = f" Also possible: {', '.join(others)}." if others else ""
-    return (
-        f"{MARKER}\nThis may be a duplicate of {best}.{also}\n\n{index.precision:.0%} of suggestions this sure were"
-        " right on this tracker's history. Nothing was closed or labelled: a person decides."
+    body = (
+        f"{MARKER}\nThis may be a duplicate of {best}.{also}\n\n{target.evidence}"
+        " Nothing was closed or labelled: a person decides."
     )
+    return Suggestion(body, "")
 
 
 def is_suggested(match: Match, report: Report, threshold: float) -> bool:
-    """Whether a match is sure enough, can be named by number, and is not known to be a duplicate already."""
+    """Whether a match reaches the threshold, can be named by number, and is not known to be a duplicate already."""
     return match.probability >= threshold and match.master.issue_id.isdecimal() and report.issue_id not in match.members

@@ -139,7 +139,7 @@ class Because(BaseModel):
 
 
 class Found(BaseModel):
-    """A duplicate group; ``sure`` if its probability reaches the threshold of the index."""
+    """A duplicate group; ``sure`` if its probability reaches the threshold of the answer."""
 
     master: Brief
     best: Brief
@@ -151,13 +151,33 @@ class Found(BaseModel):
     urls: dict[str, str] = Field(description="Addresses of the members that have one, by id")
 
 
+class Target(BaseModel):
+    """What the backtest measured for the precision target of the index; ``statement`` is the same in words.
+
+    ``verdict`` is ``met``, ``missed``, ``inconclusive`` or ``no threshold``. Of ``suggestions`` on reports filed from
+    ``first`` to ``last``, ``right`` were right; ``precision_low`` and ``precision_high`` end a 95% interval.
+    """
+
+    target_precision: float
+    threshold: float | None
+    verdict: str
+    suggestions: int
+    right: int
+    precision: float | None
+    precision_low: float | None
+    precision_high: float | None
+    first: str | None
+    last: str | None
+    statement: str
+
+
 class Answer(BaseModel):
-    """What a search found. ``threshold`` is null if the history of the tracker gives none."""
+    """What a search found. ``threshold`` is null unless the backtest met the precision target: then nothing is sure."""
 
     tracker: str
     reports: int
     threshold: float | None
-    precision: float
+    target: Target
     matches: list[Found]
 
 

@@ -1,6 +1,6 @@
 """What can be asked of the service."""
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -25,6 +25,7 @@ from gedbd.service.messages import (
     Problem,
     Query,
     Recorded,
+    Target,
     found,
 )
 from gedbd.service.metrics import Metrics
@@ -110,9 +111,9 @@ async def search(query: Query, service: Served) -> Answer:
     return Answer(
         tracker=index.name,
         reports=len(index),
-        threshold=index.threshold,
-        precision=index.precision,
-        matches=[found(match, index.threshold) for match in matches],
+        threshold=index.target.suggest_from,
+        target=Target(**asdict(index.target), statement=index.target.statement),
+        matches=[found(match, index.target.suggest_from) for match in matches],
     )
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Protocol
 
 from gedbd.matching.report import Filters, Match, Report
+from gedbd.matching.targets import TargetResult
 
 
 class Index(Protocol):
@@ -12,8 +13,8 @@ class Index(Protocol):
 
     folder: Path
     name: str
-    threshold: float | None
-    precision: float
+    targets: tuple[TargetResult, ...]
+    target: TargetResult
 
     def __len__(self) -> int: ...
 

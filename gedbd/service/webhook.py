@@ -6,6 +6,7 @@ import json
 import logging
 import re
 import threading
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,6 +14,8 @@ from fastapi import APIRouter, BackgroundTasks, Header, HTTPException, Request
 from starlette.responses import JSONResponse, Response
 
 from gedbd.matching.feedback import Feedback
+from gedbd.matching.report import Report
+from gedbd.matching.targets import TargetResult, find_target, met_targets
 from gedbd.service.events import Outcome, as_report, ignored, keep_issue, link_duplicate, read_event, suggestion
 from gedbd.service.github import GitHub, Unposted
 from gedbd.service.outbox import Comment, Outbox
@@ -29,11 +32,12 @@ class Webhook:
         repository: "owner/name" whose events are taken.
         github: Where comments are posted; None posts none.
         secret: By which GitHub signs what it sends.
-        precision: The least that the index must promise before anything is suggested; None: whatever it promises.
+        target_precision: The precision target whose threshold counts; None: that of the index. Nothing is suggested
+            unless the backtest met it.
         suggestions: The most issues that one comment names.
 
     Raises:
-        ValueError: If the repository is no "owner/name", or a number makes no sense.
+        ValueError: If the repository is no "owner/name", a number makes no sense, or the index knows no such target.
     """
 
     def __init__(
@@ -42,19 +46,19 @@ class Webhook:
         repository: str | None,
         github: GitHub | None = None,
         secret: str = "",
-        precision: float | None = None,
+        target_precision: float | None = None,
         suggestions: int = 3,
     ) -> None:
         if not re.fullmatch(r"[\w.-]+/[\w.-]+", repository or "", re.ASCII):
             raise ValueError(f"webhook.repository={repository} must be owner/name, as GitHub spells it")
         if suggestions < 1:
             raise ValueError(f"webhook.suggestions={suggestions} must be 1 or more")
-        if precision is not None and not (isinstance(precision, float | int) and 0 < precision <= 1):
-            raise ValueError(f"webhook.precision={precision} must be above 0 and at most 1, or null")
         self.index, self.repository, self.github, self.secret = index, str(repository), github, secret
-        self.precision, self.suggestions = precision, suggestions
+        self.target, self.suggestions = _target(index, target_precision), suggestions
         self.feedback, self.outbox = Feedback(index.folder), Outbox(index.folder)
         self.stopping, self.posting = threading.Event(), threading.Lock()
+        if self.target.suggest_from is None:
+            log.warning("%s: %s %s", index.name, self.target.statement, met_targets(index.targets))
 
     def signed(self, body: bytes, signature: str) -> bool:
         """Whether a body comes from who knows the secret."""
@@ -87,14 +91,21 @@ class Webhook:
             outcome = link_duplicate(self.index, self.feedback, event)
         else:
             outcome = keep_issue(self.index, event)
-            if event.action == "opened" and self.github is not None:
-                report = as_report(self.index, event.issue)
-                body = suggestion(self.index, report, self.suggestions, self.precision)
-                if body is not None:
-                    self.outbox.put(Comment(self.repository, report.issue_id, body))
+            if event.action == "opened":
+                outcome = replace(outcome, no_comment=self._suggest(as_report(self.index, event.issue)))
         if delivery:
             self.outbox.finish(delivery)
         return outcome
+
+    def _suggest(self, report: Report) -> str:
+        """Lets a comment on a new report wait; otherwise logs and gives the reason why there is none."""
+        found = suggestion(self.index, report, self.suggestions, self.target)
+        if found.body is not None and self.github is not None:
+            self.outbox.put(Comment(self.repository, report.issue_id, found.body))
+            return ""
+        reason = found.reason or "there is no token to post it with"
+        log.info("no comment on issue %s: %s", report.issue_id, reason)
+        return reason
 
     def post_comments(self) -> list[str]:
         """Posts all comments that wait, and tells what became of each: posted, there, failed."""
@@ -119,6 +130,15 @@ class Webhook:
         with self.posting:
             self.outbox.close()
             self.feedback.close()
+
+
+def _target(index: Index, target_precision: object) -> TargetResult:
+    """The target that counts. Raises ValueError if it is no share, or the index does not know it."""
+    if target_precision is None:
+        return index.target
+    if not (isinstance(target_precision, float | int) and 0 < target_precision < 1):
+        raise ValueError(f"webhook.target_precision={target_precision} must be above 0 and below 1, or null")
+    return find_target(index.targets, target_precision, "webhook.target_precision")
 
 
 webhook_router = APIRouter()
@@ -165,4 +185,5 @@ def run_event(webhook: Webhook, file: Path, kind: str) -> str:
     if outcome.status >= 400:
         raise ValueError(f"{file}: {outcome.detail}")
     posted = webhook.post_comments()
-    return f"{outcome.detail}; comments: {', '.join(posted) or 'none'}"
+    comments = ", ".join(posted) or "none"
+    return f"{outcome.detail}; comments: {comments}" + (f" ({outcome.no_comment})" if outcome.no_comment else "")

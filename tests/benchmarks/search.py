@@ -30,12 +30,16 @@ from gedbd.matching.report import Report, of_row
 from gedbd.matching.scoring import FEATURES
 from gedbd.matching.store import FILE, Store
 from gedbd.matching.sync import Model, synchronise
+from gedbd.matching.targets import NO_THRESHOLD, TargetResult
 from gedbd.models.engine import Reader
 from gedbd.triage import open_index, read_reports
 
 QUERIES, WARM, CLIENTS, LASTING_S = 300, 20, 8, 60
 MATCHING = Matching(
-    dict.fromkeys(FEATURES, 1.0), Confidence(np.ones(len(SIGNALS)), 0.0, np.arange(2.0), np.arange(2.0)), 0.5, 0.7
+    dict.fromkeys(FEATURES, 1.0),
+    Confidence(np.ones(len(SIGNALS)), 0.0, np.arange(2.0), np.arange(2.0)),
+    (TargetResult(0.7, None, NO_THRESHOLD),),
+    0.7,
 )
 
 

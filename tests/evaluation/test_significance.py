@@ -2,13 +2,15 @@ import math
 
 import numpy as np
 import pytest
-from scipy.stats import bootstrap, wilcoxon
+from scipy.stats import binomtest, bootstrap, wilcoxon
 from sklearn.metrics import f1_score
 
 from gedbd.evaluation.significance import (
     compare_f1,
     compare_means,
+    effective_size,
     f1_interval,
+    lower_bound,
     mean_interval,
     ratio_intervals,
     signed_rank,
@@ -208,10 +210,10 @@ def test_the_same_numbers_every_time():
 
 def test_intervals_of_ratios_are_those_of_a_plain_loop():
     generator = np.random.default_rng(0)
-    cluster = generator.integers(0, 40, size=150)
-    chance = generator.random(40)[cluster]
-    below = generator.random((150, 3)) < [1.0, 0.6, 0.3]
-    above = below & (generator.random((150, 3)) < chance[:, None])
+    cluster = generator.integers(0, 60, size=250)
+    chance = generator.random(60)[cluster]
+    below = generator.random((250, 3)) < [1.0, 0.6, 0.3]
+    above = below & (generator.random((250, 3)) < chance[:, None])
     low, high = ratio_intervals(above, below, cluster)
     for place in range(3):
         rows = np.flatnonzero(below[:, place])  # only groups that have a unit of this ratio are drawn
@@ -234,9 +236,35 @@ def test_intervals_of_ratios_are_scipys():
 def test_intervals_of_ratios_by_hand():
     above, below = np.array([[1, 0, 0], [0, 0, 0]]), np.array([[1, 0, 1], [1, 0, 0]])
     low, high = ratio_intervals(above, below, np.array([4, 9]))
-    assert (low[0], high[0]) == (0, 1)
+    assert (low[0], high[0]) == pytest.approx((0.0126, 0.9874), abs=1e-4)  # Clopper and Pearson's for 1 of 2
     assert np.isnan([low[1], high[1]]).all()  # no unit
     assert (low[2], high[2]) == pytest.approx((0, 0.975))  # one group, and it is wrong
     right = np.ones((3, 1), dtype=bool)
     assert ratio_intervals(right, right, np.arange(3))[0][0] == pytest.approx(0.025 ** (1 / 3))
     assert ratio_intervals(~right, right, np.arange(3))[1][0] == pytest.approx(1 - 0.025 ** (1 / 3))
+
+
+@pytest.mark.parametrize(("hits", "count"), [(0, 5), (3, 4), (5, 6), (17, 29), (28, 29)])
+def test_few_groups_have_the_exact_interval(hits, count):
+    above = (np.arange(count) < hits)[:, None]
+    low, high = ratio_intervals(above, np.ones_like(above), np.arange(count))
+    exact = binomtest(hits, count).proportion_ci(0.95)
+    assert (low[0], high[0]) == pytest.approx((exact.low, exact.high))
+    assert lower_bound(hits / count, count, 0.9) == pytest.approx(
+        binomtest(hits, count, alternative="greater").proportion_ci(0.9).low
+    )
+
+
+def test_one_group_has_an_interval_however_mixed_it_is():
+    above = np.array([[True], [False], [True]])
+    low, high = ratio_intervals(above, np.ones_like(above), np.zeros(3))
+    assert 0 < low[0] < 0.05
+    assert 0.95 < high[0] < 1
+
+
+def test_units_of_one_cluster_count_less():
+    assert effective_size(np.ones(12)) == 12
+    assert effective_size(np.array([7])) == 1
+    assert effective_size(np.array([3, 1])) == pytest.approx(16 / 10)
+    together = ratio_intervals(np.ones((20, 1)), np.ones((20, 1)), np.arange(20) // 4)
+    assert together[0][0] == pytest.approx(0.025 ** (1 / 5))

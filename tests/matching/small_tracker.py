@@ -13,12 +13,14 @@ from gedbd.matching.learn import Matching
 from gedbd.matching.report import Report
 from gedbd.matching.store import FILE, Store
 from gedbd.matching.sync import Model, synchronise
+from gedbd.matching.targets import TargetResult
 
 NOUNS = ["crash", "picture", "paste", "mail", "folder", "filter", "printer", "calendar", "login", "menu"]
 PLACES = ["toolbar", "inbox", "window", "sidebar", "editor", "archive", "address", "dialog"]
 WEIGHTS = {"dense": 1.0, "bm25": 1.0, "bm25_title": 0.5, "component": 0.3, "product": 0.2, "recency": 0.1}
 CONFIDENCE = Confidence(np.linspace(0.3, 0.1, len(SIGNALS)), 0.0, np.array([-10.0, 10.0]), np.array([0.01, 0.99]))
-MATCHING = Matching(WEIGHTS, CONFIDENCE, 0.7, 0.8)
+TARGET = TargetResult(0.8, 0.7, "met", 50, 46, 0.92, 0.83, 0.98, "2024-01-01", "2024-01-20")
+MATCHING = Matching(WEIGHTS, CONFIDENCE, (TARGET,), 0.8)
 
 
 def some_report(number: int, **values) -> Report:

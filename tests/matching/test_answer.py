@@ -9,17 +9,19 @@ from small_tracker import some_report
 
 from gedbd.matching.answer import as_json, print_matches
 from gedbd.matching.report import Match, Report, Why
+from gedbd.matching.targets import TargetResult
 
 TERMINAL = {"force_terminal": True, "color_system": "truecolor"}
 WHY = Why(("crash",), {}, ())
 LINKED = some_report(3, url="https://b.org/3")
 MATCH = Match(LINKED, some_report(13), ("3", "7", "13"), 1.0, 0.9, WHY, {"3": LINKED.url, "7": "https://b.org/7"})
 QUERY = Report("crash")
+TARGET = TargetResult(0.7, 0.5, "met", 40, 36, 0.9, 0.76, 0.97)
 
 
 def shown(*matches: Match, **options) -> str:
     stream = io.StringIO()
-    print_matches(Console(file=stream, width=60, **options), QUERY, matches, 0.5)
+    print_matches(Console(file=stream, width=60, **options), QUERY, matches, TARGET)
     return stream.getvalue()
 
 
@@ -48,7 +50,7 @@ def test_what_is_no_web_address_never_reaches_the_terminal():
 
 
 def test_programs_get_plain_addresses():
-    (match,) = json.loads(as_json(QUERY, [MATCH], 0.5))["matches"]
+    (match,) = json.loads(as_json(QUERY, [MATCH], TARGET))["matches"]
     assert match["master"]["url"] == "https://b.org/3"
     assert match["best"]["url"] == ""
     assert match["urls"] == {"3": "https://b.org/3", "7": "https://b.org/7"}

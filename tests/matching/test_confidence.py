@@ -18,8 +18,9 @@ from gedbd.matching.confidence import (
     learn_confidence,
     signals_of,
 )
-from gedbd.matching.learn import FEWEST_FLAGS, Matching, evenly, recommend
+from gedbd.matching.learn import Matching, evenly
 from gedbd.matching.scoring import FEATURES, Candidates
+from gedbd.matching.targets import TargetResult
 
 
 def test_calibration_by_hand():
@@ -94,15 +95,25 @@ def test_calibration_error_by_hand():
 
 
 def test_what_was_learnt_survives_json():
-    matching = Matching({"dense": 1.25, "recency": -0.5}, learn_confidence(some(0), some(1)), 0.1 + 0.2, 0.7)
+    targets = (
+        TargetResult(0.5, 0.1 + 0.2, "met", 30, 22, 22 / 30, 0.56, 0.89, "2017-03-01", "2018-02-01"),
+        TargetResult(0.7, None, "no threshold"),
+    )
+    matching = Matching({"dense": 1.25, "recency": -0.5}, learn_confidence(some(0), some(1)), targets, 0.7)
     again = Matching.from_json(matching.as_json())
-    assert (again.weights, again.threshold, again.precision) == (matching.weights, 0.1 + 0.2, 0.7)
+    assert (again.weights, again.targets, again.target_precision) == (matching.weights, targets, 0.7)
+    assert again.target == targets[1]
     signals = some(2)[0]
     assert (again.confidence(signals) == matching.confidence(signals)).all()
     assert again.as_json() == matching.as_json()
     plain = matching.confidence.as_dict()
     assert Confidence.from_dict(json.loads(json.dumps(plain))).as_dict() == plain
-    assert Matching.from_json(Matching({}, matching.confidence, None, 0.7).as_json()).threshold is None
+
+
+def test_what_an_older_version_learnt_is_refused():
+    old = {"weights": {}, "confidence": {}, "threshold": 0.4, "precision": 0.7}
+    with pytest.raises(ValueError, match=r"older version of gedbd: run python -m gedbd.backtest again"):
+        Matching.from_json(json.dumps(old))
 
 
 def found(*scores):
@@ -131,43 +142,6 @@ def test_signals_do_not_depend_on_how_many_are_shown():
     few, many = signals_of(found(*scores[:SHOWN]), [2.0, 2.0]), signals_of(found(*scores), [2.0, 2.0])
     np.testing.assert_array_equal(many[:SHOWN], few)
     assert many[-1, 2] == -3
-
-
-def flags(*runs):
-    """Probabilities and verdicts, from runs of (probability, right, wrong)."""
-    probability = np.concatenate([np.full(right + wrong, value) for value, right, wrong in runs])
-    return probability, np.concatenate([np.arange(right + wrong) < right for _, right, wrong in runs])
-
-
-@pytest.mark.parametrize(
-    ("runs", "precision", "threshold"),
-    [
-        ([(0.9, 10, 0), (0.5, 4, 6), (0.1, 0, 50)], 0.7, 0.5),  # 14 of 20
-        ([(0.9, 10, 0), (0.5, 4, 6), (0.1, 0, 50)], 0.71, 0.9),
-        ([(0.9, 9, 0), (0.5, 2, 9)], 0.9, None),  # nine are too few
-        ([(0.9, 3, 7), (0.5, 90, 10)], 0.8, 0.5),  # the lowest that reaches it, whatever comes before
-        ([(0.9, 11, 9)], 0.55, 0.9),  # 11 of 20 are .55, though .55 * 20 is more than 11 in binary
-        ([(0.9, 0, 30)], 0.1, None),
-        ([(0.4, 12, 0), (0.3, 8, 0)], 1.0, 0.3),
-        ([], 0.5, None),
-    ],
-)
-def test_recommended_thresholds_by_hand(runs, precision, threshold):
-    probability, right = flags(*runs) if runs else (np.empty(0), np.empty(0, dtype=bool))
-    assert recommend(probability, right, precision) == threshold
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_recommended_thresholds_by_trying_all(seed):
-    generator = np.random.default_rng(seed)
-    probability = generator.random(150).round(2)
-    right = generator.random(150) < probability
-    good = [
-        value
-        for value in np.unique(probability)
-        if (probability >= value).sum() >= FEWEST_FLAGS and right[probability >= value].mean() >= 0.8
-    ]
-    assert recommend(probability, right, 0.8) == (good[0] if good else None)
 
 
 def test_rows_are_taken_evenly():

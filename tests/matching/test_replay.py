@@ -8,7 +8,7 @@ from gedbd.data.corpus import FIELDS, Corpus
 from gedbd.data.splits import PARTS
 from gedbd.matching.columns import Codes, Columns, Vocabulary
 from gedbd.matching.confidence import SHOWN, SIGNALS
-from gedbd.matching.learn import learn_matching, numbers_of, replay_parts
+from gedbd.matching.learn import learn_probability, numbers_of, replay_parts
 from gedbd.matching.replay import replay
 from gedbd.matching.scoring import FEATURES
 
@@ -127,4 +127,4 @@ def test_a_part_without_a_candidate_is_told():
     corpus = Corpus("small", reports, group_of(4, 40))
     table = replay_parts(corpus, np.repeat([0, 1, 2], [20, 10, 10]), vectors, WEIGHTS, 1)  # only the very first report
     with pytest.raises(ValueError, match="no candidate of the training part is right"):
-        learn_matching(table, WEIGHTS, 0.7, 0)
+        learn_probability(table, 0)

@@ -1,18 +1,42 @@
-"""The GitHub Action: what it runs, and that no text of an issue ever reaches a shell."""
+"""The GitHub Action and the workflows that the README shows: what they run; no issue's text reaches a shell."""
 
+import json
+import os
 import re
 import shlex
+import subprocess
+import sys
+import threading
 from pathlib import Path
 
+import pandas as pd
+import pytest
 import yaml
 from hydra import compose, initialize_config_dir
+from small_github import ISSUES, REPOSITORY, SmallGitHub
 
+import gedbd.backtest
+import gedbd.index
+import gedbd.serve
 from gedbd.config import CONF_DIR
 
 ROOT = Path(CONF_DIR).parent
 ACTION = yaml.safe_load((ROOT / ".github" / "actions" / "suggest" / "action.yml").read_text())
-SHOWN = re.search(r"```yaml\n(# \.github/workflows/.*?)```", (ROOT / "README.md").read_text(), flags=re.DOTALL)
+SHOWN = re.findall(r"```yaml\n# \.github/workflows/(\S+)\n(.*?)```", (ROOT / "README.md").read_text(), flags=re.DOTALL)
+BUILDS, SUGGESTS = (yaml.safe_load(text) for _, text in SHOWN)
 STEPS = ACTION["runs"]["steps"]
+(COMPARE,) = (step for step in STEPS if "gedbd" in step.get("run", "") and "serve" in step["run"] and "env" in step)
+TEXT = "The printer stalls after backup, code 123"
+
+
+def steps_of(workflow):
+    (job,) = workflow["jobs"].values()
+    return job["steps"]
+
+
+def used(workflow, name):
+    (step,) = (step for step in steps_of(workflow) if name in step.get("uses", ""))
+    return step["with"]
 
 
 def test_the_action_is_what_github_reads():
@@ -27,25 +51,147 @@ def test_nothing_is_pasted_into_a_shell():
     for step in STEPS:
         assert "${{" not in step.get("run", "")
         assert all(re.fullmatch(r"\$\{\{ inputs\.\w+ \}\}", value) for value in step.get("env", {}).values())
-    assert "github.event" not in str(ACTION)
+    assert not any("${{" in step.get("run", "") for step in steps_of(BUILDS))
+    assert "github.event" not in str([ACTION, BUILDS, SUGGESTS])
 
 
 def test_its_command_composes():
-    (line,) = (step["run"] for step in STEPS if "gedbd" in step.get("run", ""))
+    line = COMPARE["run"]
     for name, value in {"$INDEX": "my index=1", "$GITHUB_EVENT_PATH": "/tmp/_x/event.json"}.items():
         line = line.replace(name, value)
-    _, _, module, *options = shlex.split(line.replace("${PRECISION:-null}", "0.9"))
+    _, _, module, *options = shlex.split(line.replace("${TARGET_PRECISION:-null}", "0.9"))
     with initialize_config_dir(CONF_DIR, version_base="1.3"):
         cfg = compose(module.removeprefix("gedbd."), overrides=options)
-    assert (cfg.index, cfg.event, cfg.webhook.precision) == ("my index=1", "/tmp/_x/event.json", 0.9)
+    assert (cfg.index, cfg.event, cfg.webhook.target_precision) == ("my index=1", "/tmp/_x/event.json", 0.9)
 
 
-def test_the_workflow_that_the_readme_shows_may_write_issues_and_no_more():
-    assert SHOWN
-    workflow = yaml.safe_load(SHOWN[1])
-    assert workflow["permissions"] == {"issues": "write"}
-    assert set(workflow[True]) == {"issues"}  # YAML reads "on" as true
-    (job,) = workflow["jobs"].values()
-    (step,) = (step for step in job["steps"] if step["uses"].endswith("/.github/actions/suggest@main"))
-    assert set(step["with"]) <= set(ACTION["inputs"])
-    assert "run" not in str([list(step) for step in job["steps"]])
+def test_the_workflows_have_the_rights_they_need_and_no_more():
+    assert [name for name, _ in SHOWN] == ["duplicates-index.yml", "duplicates.yml"]
+    assert BUILDS["permissions"] == {"issues": "read"}
+    assert SUGGESTS["permissions"] == {"issues": "write"}
+    assert set(SUGGESTS[True]) == {"issues"}  # YAML reads "on" as true
+    assert set(BUILDS[True]) == {"schedule", "workflow_dispatch"}
+    assert "run" not in str([list(step) for step in steps_of(SUGGESTS)])
+
+
+def test_the_index_is_found_where_it_was_saved():
+    saved, restored = used(BUILDS, "actions/cache/save@"), used(SUGGESTS, "actions/cache/restore@")
+    action = used(SUGGESTS, "/.github/actions/suggest@main")
+    assert set(action) <= set(ACTION["inputs"]) - {"precision"}
+    assert saved["path"] == restored["path"] == action["index"]
+    assert saved["key"].startswith(restored["restore-keys"])
+    assert restored["key"].startswith(restored["restore-keys"])
+
+
+def test_the_commands_that_build_the_index_compose():
+    text = "\n".join(step["run"] for step in steps_of(BUILDS) if "run" in step)
+    lines = [shlex.split(line.replace("$GITHUB_REPOSITORY", REPOSITORY)) for line in text.splitlines() if line]
+    commands = {words[2]: words[3:] for words in lines if words[2].startswith("gedbd.")}
+    assert list(commands) == ["gedbd.fetch", "gedbd.backtest", "gedbd.index"]
+    for module, options in commands.items():
+        with initialize_config_dir(CONF_DIR, version_base="1.3"):
+            compose(module.removeprefix("gedbd."), overrides=[o for o in options if not o.startswith("hydra.")])
+
+
+def test_the_old_input_is_refused_in_one_line(tmp_path):
+    (check,) = (step["run"] for step in STEPS if "exit 1" in step.get("run", ""))
+    for value, status in (("", 0), ("0.9", 1)):
+        done = subprocess.run(["bash", "-ec", check], env={"PRECISION": value}, capture_output=True, text=True)
+        assert done.returncode == status
+        assert done.stdout.strip() == ("::error::the input precision is now called target_precision" if status else "")
+
+
+@pytest.fixture
+def hub(request):
+    with SmallGitHub(**request.param) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.005})
+        thread.start()
+        yield server
+        server.shutdown()
+        thread.join()
+
+
+def write_event(folder, hub):
+    """A new issue, later than all others, repeats the last one that repeats none; gives the number of that one."""
+    last = hub.lists[ISSUES][-1]
+    repeated = next(issue for issue in reversed(hub.lists[ISSUES]) if issue["number"] % 3 == 1)
+    repeated |= {"title": TEXT, "body": TEXT}
+    issue = {"number": 999, "title": TEXT, "body": TEXT, "created_at": last["created_at"].replace("T10", "T20")}
+    event = {"action": "opened", "repository": {"full_name": REPOSITORY}, "issue": issue}
+    (folder / "event.json").write_text(json.dumps(event))
+    return repeated["number"]
+
+
+@pytest.mark.parametrize(("hub", "met"), [({}, True), ({"careless_from": 321}, False)], indirect=["hub"])
+def test_the_bot_says_only_what_its_backtest_measured(hub, met, tmp_path, monkeypatch, capsys):
+    """From a tracker's export to a comment; where people stop marking duplicates, the target is missed."""
+    monkeypatch.chdir(tmp_path)
+    for name, value in (("GEDBD_CACHE", "cache"), ("GITHUB_TOKEN", "t0ken"), ("GITHUB_API_URL", hub.url)):
+        monkeypatch.setenv(name, value)
+    repeated = write_event(tmp_path, hub)
+    notes = hub.lists[f"{ISSUES}/comments"]
+    exported = [issue | {"comments": [n for n in notes if n["id"] == issue["number"]]} for issue in hub.lists[ISSUES]]
+    Path("issues.json").write_text(json.dumps(exported))
+    for command, options in (
+        (gedbd.backtest, ["dataset=github", "dataset.path=issues.json", "encoder=tiny", "hydra.run.dir=backtest"]),
+        (gedbd.index, ["run=backtest", "out=my-index"]),
+        (
+            gedbd.serve,
+            ["index=my-index", "event=event.json", f"webhook.repository={REPOSITORY}", "webhook.target_precision=0.6"],
+        ),
+    ):
+        monkeypatch.setattr(sys, "argv", ["gedbd", *options])
+        command.main()
+    told = " ".join(capsys.readouterr().out.split())
+    (row,) = pd.read_csv("backtest/targets.csv").query("target == 0.6").to_dict("records")
+    days = "2020-12-14 to 2021-03-09"  # issues 321 to 400
+    assert row["verdict"] == ("met" if met else "missed")
+    figure = f"Of {row['suggestions']} such suggestions on this tracker's reports from {days}, {row['right']} ("
+    reason = "Nothing is suggested unasked: the backtest missed the target that 60% of the suggestions are right. "
+    posted = hub.posted.get(f"{ISSUES}/999/comments", [])
+    if met:
+        (text,) = posted
+        assert f"This may be a duplicate of #{repeated} (probability " in text
+        assert figure in text
+        assert told.endswith("#999 added; comments: posted")
+    else:
+        assert posted == []
+        assert f"#999 added; comments: none ({reason}{figure}" in told
+    assert "Nothing is suggested unasked: the backtest found no threshold from which 70%" in told  # of gedbd.index
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("hub", [{"count": 800}], indirect=True)
+def test_the_workflows_of_the_readme_run_as_printed(hub, tmp_path):
+    """All shell lines but the installation, in bash, with a GitHub on this machine."""
+    (tmp_path / "bin").mkdir()
+    python = tmp_path / "bin" / "python"
+    python.write_text(f'#!/bin/sh\n[ "$2" = pip ] || exec "{sys.executable}" "$@"\n')
+    python.chmod(0o755)
+    repeated = write_event(tmp_path, hub)
+    environment = os.environ | {
+        "PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}",
+        "PYTHONPATH": str(ROOT),
+        "GEDBD_CACHE": str(tmp_path / "cache"),
+        "GITHUB_REPOSITORY": REPOSITORY,
+        "GITHUB_API_URL": hub.url,
+        "GITHUB_EVENT_NAME": "issues",
+        "GITHUB_EVENT_PATH": str(tmp_path / "event.json"),
+        "GITHUB_ACTION_PATH": str(ROOT / ".github" / "actions" / "suggest"),
+    }
+    values = {"github.token": "t0ken"}
+    given = {name: str(one.get("default", "")) for name, one in ACTION["inputs"].items()}
+    given |= {name: str(value) for name, value in used(SUGGESTS, "/suggest@main").items()}
+    values |= {f"inputs.{name}": value.replace("${{ github.token }}", "t0ken") for name, value in given.items()}
+    for step in [*steps_of(BUILDS), *STEPS]:
+        if "run" in step:
+            own = {name: values[value.strip("${} ")] for name, value in step.get("env", {}).items()}
+            done = subprocess.run(
+                ["bash", "-ec", step["run"]], cwd=tmp_path, env=environment | own, capture_output=True, text=True
+            )
+            assert done.returncode == 0, done.stderr + done.stdout
+    target = json.loads((tmp_path / "backtest" / "matching.json").read_text())["targets"][2]
+    assert (target["target_precision"], target["verdict"]) == (0.7, "met")
+    (text,) = hub.posted[f"{ISSUES}/999/comments"]
+    assert f"This may be a duplicate of #{repeated} (probability " in text
+    assert f"Of {target['suggestions']} such suggestions on this tracker's reports from " in text

@@ -3,6 +3,7 @@ from datetime import UTC, datetime
 
 import pytest
 from fastapi.testclient import TestClient
+from small_index import FIGURE, TARGETS
 
 from gedbd.data.judged import FEEDBACK_FILE, feedback_table
 from gedbd.service.app import create_app
@@ -20,11 +21,15 @@ def test_search_gives_groups_with_probability_and_reasons(client_of):
     answer = client_of().post("/api/search", json={"title": TITLE, "component": "Compose", "top_k": 1})
     assert answer.status_code == 200
     found = answer.json()
-    assert {name: found[name] for name in ("tracker", "reports", "threshold", "precision")} == {
+    assert {name: found[name] for name in ("tracker", "reports", "threshold")} == {
         "tracker": "small",
         "reports": 4,
         "threshold": 0.6,
-        "precision": 0.8,
+    }
+    assert found["target"] == {
+        **{"target_precision": 0.5, "threshold": 0.6, "verdict": "met", "suggestions": 30, "right": 22},
+        **{"precision": 22 / 30, "precision_low": 0.56, "precision_high": 0.89},
+        **{"first": "2024-01-02", "last": "2024-02-28", "statement": FIGURE},
     }
     (match,) = found["matches"]
     assert (match["master"]["issue_id"], match["members"], match["sure"]) == ("12", ["12", "15"], True)
@@ -43,10 +48,13 @@ def test_filters_and_the_own_id_narrow_the_search(client_of):
     assert [each["best"]["issue_id"] for each in own["matches"]] == ["12"]
 
 
-def test_without_a_threshold_nothing_is_sure(client_of, index):
-    index.threshold = None
+@pytest.mark.parametrize("target", TARGETS[1:])
+def test_unless_the_target_was_met_nothing_is_sure(client_of, index, target):
+    index.target = target
     found = client_of().post("/api/search", json={"title": TITLE}).json()
     assert found["threshold"] is None
+    assert found["matches"][0]["probability"] == 1
+    assert found["target"]["statement"].startswith("Nothing is suggested unasked: the backtest ")
     assert {match["sure"] for match in found["matches"]} == {False}
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
-from small_index import EVIL
+from small_index import EVIL, FIGURE, TARGETS
 
 from gedbd.data.judged import feedback_table
 from gedbd.service.app import Settings, create_app
@@ -97,9 +97,20 @@ def test_what_reaches_the_threshold_is_told_from_the_rest(opened, tmp_path: Path
     options = page.get_by_role("option")
     expect(options.first).to_contain_text("Likely the same: above the threshold")
     expect(options.nth(1)).to_contain_text("below the threshold")
+    expect(page.locator("#threshold")).to_have_text(f"Suggested from 60% on. {FIGURE}")
     page.screenshot(path=tmp_path / "threshold.png")
     options.first.click()
     expect(page.locator("#comparison-odds")).to_have_text("75% probable, above the threshold")
+
+
+def test_nothing_is_marked_where_the_backtest_missed_its_target(opened, index):
+    index.target = TARGETS[2]
+    page = opened()
+    page.fill("#title", "large attachment sending stops")
+    expect(page.get_by_role("option").first).to_contain_text("100%")
+    expect(page.locator("#threshold")).to_have_text(f"{TARGETS[2].statement} Judge each candidate for yourself.")
+    expect(page.locator(".sure")).to_have_count(0)
+    expect(page.get_by_text("Likely the same")).to_have_count(0)
 
 
 def test_all_of_it_goes_by_keyboard(opened, index):

@@ -5,12 +5,13 @@ import logging
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from fastapi.testclient import TestClient
-from small_index import SmallIndex
+from small_index import FIGURE, TARGETS, SmallIndex
 
 from gedbd.data.judged import feedback_table
 from gedbd.service.app import create_app
@@ -124,7 +125,7 @@ def test_a_new_issue_is_stored_and_gets_one_comment(send, hub, index):
     (text,) = comments(hub)
     assert text.startswith(MARKER)
     assert "This may be a duplicate of #12 (probability 100%)." in text
-    assert "80% of suggestions this sure were right on this tracker's history." in text
+    assert f"{FIGURE} Nothing was closed or labelled: a person decides." in text
     assert "#31" not in text
     again = send(issue(), delivery="d1")
     assert (again.status_code, again.json()["detail"]) == (200, "already done")
@@ -146,7 +147,7 @@ def test_a_comment_that_is_there_is_not_posted_again(send, hub):
 
 
 def test_several_sure_suggestions_are_named_up_to_the_most(index, hub):
-    index.threshold = 0.1
+    index.target = replace(index.target, threshold=0.1)
     hook = Webhook(index, REPOSITORY, GitHub("t0ken", hub.url), SECRET, suggestions=2)
     assert hook.receive("issues", "", issue(title="attachment preview week calendar")).word == "added"
     assert hook.post_comments() == ["posted"]
@@ -155,16 +156,52 @@ def test_several_sure_suggestions_are_named_up_to_the_most(index, hub):
     hook.close()
 
 
-def test_nothing_is_suggested_where_the_index_is_not_sure(send, hub, hook, index):
-    send(issue(71, title="attachment colours of the toolbar"))
-    index.threshold = None
-    send(issue(72))
-    index.threshold, hook.precision = 0.6, 0.9
-    send(issue(73))
-    hook.precision, hook.github = None, None
-    send(issue(74))
-    assert len(index) == 8
+def test_nothing_is_suggested_below_the_threshold_or_without_a_token(send, hub, hook, index, caplog):
+    with caplog.at_level(logging.INFO, "gedbd"):
+        send(issue(71, title="attachment colours of the toolbar"))
+        hook.github = None
+        send(issue(74))
+    assert len(index) == 6
     assert hub.comments == {}
+    assert "no comment on issue 71: no stored report reaches the threshold 0.600" in caplog.text
+    assert "no comment on issue 74: there is no token to post it with" in caplog.text
+
+
+@pytest.mark.parametrize("target", TARGETS[1:])
+@pytest.mark.parametrize("asked", [True, False])
+def test_nothing_is_suggested_unless_the_backtest_met_the_target(index, hub, caplog, target, asked):
+    if not asked:
+        index.target = target
+    with caplog.at_level(logging.INFO, "gedbd"):
+        hook = Webhook(
+            index,
+            REPOSITORY,
+            GitHub("t0ken", hub.url),
+            target_precision=target.target_precision if asked else None,
+        )
+        assert hook.receive("issues", "", issue()).word == "added"
+        assert hook.post_comments() == []
+    assert hub.asked == []
+    assert caplog.messages == [
+        f"small: {target.statement} Targets that were met: 0.5.",
+        f"no comment on issue 70: {target.statement}",
+    ]
+    hook.close()
+
+
+def test_the_threshold_is_that_of_the_target_asked_for(index, hub):
+    index.target = TARGETS[2]
+    hook = Webhook(index, REPOSITORY, GitHub("t0ken", hub.url), target_precision=0.5)
+    hook.receive("issues", "", issue())
+    assert hook.post_comments() == ["posted"]
+    assert FIGURE in comments(hub)[0]
+    hook.close()
+
+
+def test_a_target_that_was_not_measured_is_refused(index):
+    there = "measured the targets 0.5, 0.7, 0.8, 0.9; run python -m gedbd.backtest target_precision=0.95 and build"
+    with pytest.raises(ValueError, match=f"^webhook.target_precision=0.95: the backtest of this index {there}"):
+        Webhook(index, REPOSITORY, target_precision=0.95)
 
 
 def test_events_keep_the_index_up_to_date(send, hub, index):
@@ -350,7 +387,9 @@ def test_a_repository_is_asked_for(index, repository):
         Webhook(index, repository)
 
 
-@pytest.mark.parametrize(("option", "value"), [("precision", 80), ("precision", "high"), ("suggestions", 0)])
+@pytest.mark.parametrize(
+    ("option", "value"), [("target_precision", 80), ("target_precision", "high"), ("suggestions", 0)]
+)
 def test_numbers_that_make_no_sense_are_refused(index, option, value):
     with pytest.raises(ValueError, match=f"webhook.{option}={value} must be"):
         Webhook(index, REPOSITORY, **{option: value})

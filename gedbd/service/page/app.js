@@ -66,8 +66,8 @@ function showMatches(answer) {
   $("threshold").hidden = !count;
   $("threshold").textContent =
     answer.threshold === null
-      ? "The history of this tracker gives no threshold: judge each candidate for yourself."
-      : `From ${percent(answer.threshold)} on, ${percent(answer.precision)} of suggestions were right in the past.`;
+      ? `${answer.target.statement} Judge each candidate for yourself.`
+      : `Suggested from ${percent(answer.threshold)} on. ${answer.target.statement}`;
 }
 
 function moveBy(step) {

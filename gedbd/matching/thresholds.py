@@ -1,0 +1,83 @@
+"""Chooses the threshold for suggestions on the validation part, by a lower confidence bound of their precision.
+
+Learn then test (Angelopoulos et al., 2021) with fixed-sequence testing: for each threshold the hypothesis is "of the
+suggestions from here on, a smaller share is right than wanted". It is rejected where the one-sided exact lower bound of
+their precision, at the given confidence level, reaches the target. Thresholds are tested from the highest one down,
+until the first hypothesis that is not rejected. Tests in an order that is fixed beforehand need no correction for their
+number: the probability that the true precision at the chosen threshold is below the target is at most
+``1 - confidence``.
+
+The order is fixed by counts, never by what is right: the first threshold is the highest one with ``first_size``
+suggestions or more, each further one has at least ``GROWTH`` times as many as the one before. Suggestions for reports
+of one duplicate group are not independent, so what is counted is their effective number, ``effective_size`` of the
+suggestions by group of the new report.
+
+What the guarantee does not cover: the test part is later than the validation part, and a tracker changes; and the
+probabilities were calibrated on the same reports, which leaves their order as it is but decides which of them are
+equal.
+"""
+
+import numpy as np
+import pandas as pd
+
+from gedbd.evaluation.significance import lower_bound
+
+MIN_SUGGESTIONS = 10
+GROWTH = 1.1
+
+
+def choose_threshold(
+    probability: np.ndarray, right: np.ndarray, cluster: np.ndarray, target_precision: float, confidence: float
+) -> float | None:
+    """The lowest threshold that passes the tests described above; None if the first one fails or there is none.
+
+    Args:
+        probability: ``(B,)`` of the best match of each report.
+        right: ``(B,)`` bool, whether it is right.
+        cluster: ``(B,)`` duplicate group of each report.
+        target_precision: Share of suggestions that is to be right, above 0 and below 1.
+        confidence: Of the lower bound, above 0 and below 1.
+    """
+    steps = _steps(probability, right, cluster)
+    chosen = None
+    needed = first_size(steps["size"].to_numpy(), target_precision, confidence)
+    for threshold, share, size in steps.to_numpy(dtype=float):
+        if size < needed:
+            continue
+        if lower_bound(share, size, confidence) < target_precision:
+            break
+        chosen = float(threshold)
+        needed = size * GROWTH
+    return chosen
+
+
+def first_size(sizes: np.ndarray, target_precision: float, confidence: float) -> float:
+    """How many suggestions the first threshold is to have, at least.
+
+    Wanted is the smallest number, ``MIN_SUGGESTIONS`` or more, from which a share of right ones halfway between the
+    target and 1 would pass: with fewer, a single wrong suggestion at the top would end the search. At a confidence of
+    0.9 these are 11 for a target of 0.5, 21 for 0.7 and 75 for 0.9. Where equal probabilities leave no threshold with
+    just so many, it is the one below if that could pass with all suggestions right, the one above otherwise.
+
+    Args:
+        sizes: ``(T,)`` effective numbers of suggestions that the thresholds have.
+        target_precision: See ``choose_threshold``.
+        confidence: Likewise.
+    """
+    numbers = np.arange(MIN_SUGGESTIONS, max(MIN_SUGGESTIONS, sizes.max(initial=0)) + 1)
+    passes = np.asarray(lower_bound((1 + target_precision) / 2, numbers, confidence)) >= target_precision
+    wanted = float(numbers[passes][0] if passes.any() else numbers[-1])
+    all_right = max(MIN_SUGGESTIONS, np.log(1 - confidence) / np.log(target_precision))  # target^n = 1 - confidence
+    below = sizes[(sizes >= all_right) & (sizes <= wanted)]
+    return float(below.max()) if len(below) else wanted
+
+
+def _steps(probability: np.ndarray, right: np.ndarray, cluster: np.ndarray) -> pd.DataFrame:
+    """Every threshold from the highest down: ``threshold``, ``share`` that is right, effective ``size``."""
+    table = pd.DataFrame({"threshold": probability, "right": right, "cluster": cluster})
+    table = table.sort_values("threshold", ascending=False, kind="stable")
+    count = np.arange(1, len(table) + 1)
+    # a cluster that grows from m to m + 1 suggestions adds (m + 1)^2 - m^2 = 2m + 1 to the sum of squares
+    squares = (2 * table.groupby("cluster").cumcount() + 1).cumsum()
+    table = table.assign(share=table["right"].cumsum() / count, size=count**2 / squares)
+    return table.loc[~table["threshold"].duplicated(keep="last"), ["threshold", "share", "size"]]

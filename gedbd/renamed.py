@@ -1,0 +1,29 @@
+"""Options that have another name by now."""
+
+import functools
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any
+
+
+def refuse_renamed(renamed: Mapping[str, str]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Makes a command end with one line that tells the new name where an option is given by its old one.
+
+    Hydra would say that there is no such option, and how to add it.
+
+    Args:
+        renamed: Old name to new name.
+    """
+
+    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(command)
+        def checked(*arguments: Any) -> Any:
+            for given in sys.argv[1:]:
+                name = given.partition("=")[0].lstrip("+~")
+                if "=" in given and name in renamed:
+                    raise SystemExit(f"error: the option {name} is now called {renamed[name]}")
+            return command(*arguments)
+
+        return checked
+
+    return decorate
