@@ -115,7 +115,8 @@ def build(
     branch = None
     if cfg.graph.rule is not None and fusion.uses_graph:
         graph = _graph(cfg, corpus, report_parts == TRAIN, (encoder, tokenizer))
-        branch = GraphBranch(graph, len(corpus), cfg.encoder.dim, cfg.graph.features)
+        dropout, bias = cfg.graph.get("dropout", 0.0), cfg.graph.get("bias", True)  # older runs have neither
+        branch = GraphBranch(graph, len(corpus), cfg.encoder.dim, cfg.graph.features, dropout, bias)
     text: Text = instantiate(cfg.text)
     texts = text(corpus.reports, tokenizer, cfg.encoder.max_tokens)
     for notice in getattr(text, "notices_", ()):
