@@ -30,7 +30,7 @@ class GraphBranch(nn.Module):
         num_nodes: Reports N.
         dim: Size D of text vectors, hidden layer and output.
         features: See ``NodeMemory``.
-        dropout: Share of the entries that training drops from the rows that enter each layer, as the authors' code does.
+        dropout: Share of the entries that training drops from the rows before each layer (the authors' code: 0.1).
         bias: Whether each layer adds a bias.
     """
 
