@@ -62,7 +62,7 @@ def sensitivity(jobs: Sequence[Job], options: Sequence[str]) -> pd.DataFrame:
         options: The options that were varied one at a time.
 
     Returns:
-        ``setting`` (further options that the sweep varied, ``encoder=bert``; empty if none), ``option``, ``value``,
+        ``setting`` (further options that the sweep varied, such as ``encoder=bert``, or ""), ``option``, ``value``,
         ``base`` (whether it is the base value), ``seeds``, and each metric with the ends of its 95% interval over seeds
         (Student's t; missing for a single seed).
     """
@@ -125,4 +125,4 @@ def _draw(axis: Any, table: pd.DataFrame, metric: str, colour: Any) -> None:
     name = metric.upper()
     axis.errorbar(places, mean, yerr=bars, capsize=3, marker="o", markerfacecolor="white", color=colour, label=name)
     chosen = table["base"].to_numpy()
-    axis.plot([place for place in places if chosen[place]], mean[chosen], "o", color=colour)
+    axis.plot([place for place in places if chosen[place]], mean[chosen], "o", color=colour, zorder=3)

@@ -16,7 +16,7 @@ from gedbd.evaluation.runs import Run, find_runs
 from gedbd.reproduction import tables
 from gedbd.reproduction.figures import convergence
 from gedbd.reproduction.sensitivity import find_jobs, sensitivity, sensitivity_figure
-from gedbd.results import as_table, with_intervals
+from gedbd.results import as_table
 
 TITLES = {
     "table4": "Minutes of a training epoch, beside the paper's Table 4",
@@ -61,13 +61,24 @@ def write_item(name: str, sweep_dir: Path, options: Sequence[str]) -> None:
     for stem, figure in figures.items():
         figure.savefig(sweep_dir / f"{stem}.png", dpi=120)
     notes = [_corpus_note(mine) for mine in _by_corpus(settings)] + [NO_PAPER if name == "sensitivity" else PAPER]
-    lines = [f"# {TITLES[name]}", "", *(f"- {note}" for note in notes), "", *markdown(show(table))]
+    shown = show(_readable(table))
+    lines = [f"# {TITLES[name]}", "", *(f"- {note}" for note in notes), "", *markdown(shown)]
     lines += [line for stem in figures for line in ("", f"![{TITLES[name]}]({stem}.png)")]
     (sweep_dir / f"{name}.md").write_text("\n".join(lines) + "\n")
-    console.print(as_table(with_intervals(table, 3).fillna(""), TITLES[name]))
+    cells = [[cell.text for cell in row] for row in shown.rows]
+    console.print(as_table(pd.DataFrame(cells, columns=shown.header), TITLES[name]))
     for note in notes:
         console.print(note, markup=False, highlight=False)
     console.print(f"table and figures: {sweep_dir / name}.md", markup=False, highlight=False)
+
+
+def _readable(table: pd.DataFrame) -> pd.DataFrame:
+    """Without columns that are empty throughout, such as intervals of a single seed; yes and nothing for bool."""
+    shown = table.copy()
+    for name in shown.select_dtypes("bool").columns:
+        shown[name] = shown[name].map({True: "yes", False: ""})
+    empty = [name for name in shown.columns if (shown[name].isna() | (shown[name].astype(str) == "")).all()]
+    return shown.drop(columns=empty)
 
 
 def _by_corpus(settings: Sequence[Setting]) -> list[list[Setting]]:
