@@ -215,7 +215,7 @@ def test_paper_experiment_takes_a_step(step, tmp_path):
     data = bughub("thunderbird", tmp_path)
     label_file("thunderbird_labels", tmp_path)
     model = random_encoder("bert", tmp_path / "model")[0].removeprefix("encoder.")
-    titles = ["graph.title_encoders.tiny=null", f"graph.title_encoders.bert.{model}"]
+    titles = ["~graph.title_encoders.tiny", f"graph.title_encoders.bert.{model}"]
     options = ["experiment=paper", "dataset=thunderbird", "encoder=tiny", "trainer=smoke", "pairs.fill_to=600"]
     folder = step(*options, *data, *titles)
     assert len(pd.read_parquet(folder / "predictions.parquet")) == 240
