@@ -64,7 +64,7 @@ def read_command(conf: Path, name: str) -> Command:
     """Reads a command's file and the files that its defaults include."""
     path = conf / f"{name}.yaml"
     command = Command()
-    for entry in OmegaConf.load(path).get("defaults", []):
+    for entry in OmegaConf.to_container(OmegaConf.load(path))["defaults"]:
         if isinstance(entry, str):
             if entry != "_self_":
                 included = read_command(conf, entry)

@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 import torch
 from hydra import compose, initialize_config_dir
+from hydra.utils import instantiate
 from omegaconf import OmegaConf
 from tokenizers.normalizers import BertNormalizer
 from transformers import BertConfig, BertModel, DistilBertConfig, DistilBertModel, RobertaConfig, RobertaModel
@@ -27,7 +28,11 @@ GROUPS = (
     *("graph", "fusion", "loss", "trainer", "logger", "dataset"),
 )
 ELSEWHERE = {("trainer", "ddp"), ("trainer", "gpu"), ("graph", "titles"), ("engine", "ray")}
-ELSEWHERE |= {("graph", "dense_bert"), ("pairs", "shuffled")}  # in the paper's experiments
+ELSEWHERE |= {
+    ("graph", "dense_bert"),
+    ("graph", "dense_unweighted"),
+    ("pairs", "shuffled"),
+}  # in the paper's experiments
 ALONE = {("logger", "wandb"), ("encoder", "minilm")}  # pass lines that no other test does
 SLOW = {("engine", "openvino_bf16"), ("engine", "openvino_int8")}  # also in tests/models/test_engine.py
 
@@ -261,6 +266,13 @@ def test_encoders_of_berts_size_bring_their_own_fine_tuning(encoder):
 @pytest.mark.parametrize("encoder", ["minilm", "tiny"])
 def test_small_encoders_keep_theirs(encoder):
     assert fine_tuning(f"encoder={encoder}") == (5e-6, 0, 16, 3, 3)
+
+
+@pytest.mark.parametrize("experiment", ["paper_text", "paper_code", "ours", "table5"])
+def test_the_papers_experiments_go_without_the_graph(experiment):
+    alone = composed(f"experiment={experiment}", "fusion=text_only")
+    assert not instantiate(alone.fusion).uses_graph
+    assert composed(f"experiment={experiment}", "graph=none").graph.rule is None
 
 
 def test_the_papers_text_and_code_differ_where_they_are_said_to():

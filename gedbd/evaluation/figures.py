@@ -74,6 +74,7 @@ def title_cosines(raw: np.ndarray, reduced: np.ndarray) -> Figure:
         label = f"{name}: median {np.median(values):.2f}, {np.mean(values > 0.95):.0%} above 0.95"
         axis.hist(values.clip(-1, 1), bins=bins, weights=share, alpha=0.6, color=colour, label=label)
     axis.set(title=f"Similarity of {len(raw):,} random pairs of titles", xlabel="cosine", ylabel="share of pairs")
+    axis.set_ylim(0, 1.25 * axis.get_ylim()[1])  # room for the legend
     axis.legend(frameon=False, loc="upper left")
     return figure
 

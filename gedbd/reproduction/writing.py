@@ -1,6 +1,7 @@
 """Writes what a sweep has measured beside the paper's numbers, and says what may be compared."""
 
 import os
+import re
 from collections.abc import Sequence
 from datetime import date
 from pathlib import Path
@@ -9,6 +10,7 @@ import pandas as pd
 import torch
 from matplotlib.figure import Figure
 from rich.console import Console
+from rich.table import Table
 
 from gedbd.evaluation.report.page import markdown, show, slug
 from gedbd.evaluation.report.settings import Setting, group_settings
@@ -24,6 +26,8 @@ TITLES = {
     "figures34": "Loss and F1 by epoch, beside the paper's Figures 3 and 4",
     "sensitivity": "Sensitivity of the test metrics, one option at a time",
 }
+HEADINGS = {"average_precision": "AP", "precision": "P", "recall": "R", "f1": "F1", "relative": "rel."}
+HEADING = re.compile("|".join(HEADINGS))
 PAPER = (
     'Columns "paper ..." hold what Bayramoğlu et al. print. They measured on the training files of Eclipse Platform and'
     " Thunderbird in bughub, with 50,000 pairs each, split as pairs, on an A100 with 80 GB. Empty: not printed there."
@@ -65,16 +69,24 @@ def write_item(name: str, sweep_dir: Path, options: Sequence[str]) -> None:
     lines = [f"# {TITLES[name]}", "", *(f"- {note}" for note in notes), "", *markdown(shown)]
     lines += [line for stem in figures for line in ("", f"![{TITLES[name]}]({stem}.png)")]
     (sweep_dir / f"{name}.md").write_text("\n".join(lines) + "\n")
-    cells = [[cell.text for cell in row] for row in shown.rows]
-    console.print(as_table(pd.DataFrame(cells, columns=shown.header), TITLES[name]))
+    if name != "figures34":  # too wide for a terminal
+        console.print(_terminal_table(table, TITLES[name]))
     for note in notes:
         console.print(note, markup=False, highlight=False)
     console.print(f"table and figures: {sweep_dir / name}.md", markup=False, highlight=False)
 
 
+def _terminal_table(table: pd.DataFrame, title: str) -> Table:
+    """The table without its intervals, to fit 80 columns."""
+    narrow = table[[column for column in table.columns if not str(column).endswith(("_low", "_high"))]]
+    shown = show(_readable(narrow))
+    cells = [[cell.text for cell in row] for row in shown.rows]
+    return as_table(pd.DataFrame(cells, columns=shown.header), title)
+
+
 def _readable(table: pd.DataFrame) -> pd.DataFrame:
-    """Without columns that are empty throughout, such as intervals of a single seed; yes and nothing for bool."""
-    shown = table.copy()
+    """Without columns that are empty throughout, such as intervals of a single seed; P, R, F1 and AP as headings."""
+    shown = table.rename(columns=lambda name: HEADING.sub(lambda match: HEADINGS[match[0]], str(name)))
     for name in shown.select_dtypes("bool").columns:
         shown[name] = shown[name].map({True: "yes", False: ""})
     empty = [name for name in shown.columns if (shown[name].isna() | (shown[name].astype(str) == "")).all()]
