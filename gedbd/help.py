@@ -5,7 +5,7 @@ import textwrap
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from omegaconf import OmegaConf
+from omegaconf import DictConfig, OmegaConf
 
 WIDTH = 80
 NAME_WIDTH = 28
@@ -64,7 +64,9 @@ def read_command(conf: Path, name: str) -> Command:
     """Reads a command's file and the files that its defaults include."""
     path = conf / f"{name}.yaml"
     command = Command()
-    for entry in OmegaConf.to_container(OmegaConf.load(path))["defaults"]:
+    content = OmegaConf.load(path)
+    assert isinstance(content, DictConfig)
+    for entry in content.defaults:
         if isinstance(entry, str):
             if entry != "_self_":
                 included = read_command(conf, entry)
