@@ -2,7 +2,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test browser check bench clean
+.PHONY: help install demo test browser check sensitivity bench clean
 
 help:     ## list the commands
 	@grep -E '^[a-z]+: .*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+): *[^#]*## */make \1\t/'
@@ -30,6 +30,9 @@ check: install  ## format, lint and types
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
 	$(BIN)/mypy
+
+sensitivity: install  ## sweep lambda, margin, d, D and epochs one at a time on the bundled corpus, in some minutes
+	$(BIN)/python -m gedbd.train experiment=sensitivity dataset=demo encoder=tiny hydra.sweep.dir=outputs/sensitivity
 
 bench: install  ## measure speed beside the paper's loop and other libraries (CORPUS=reports.csv, SECTIONS=graph)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev,bench]'

@@ -23,7 +23,7 @@ from gedbd.data.queries import PROTOCOLS, TEST_POOL, Queries, find_pool, find_qu
 from gedbd.data.splits import PARTS, TRAIN
 from gedbd.data.text import Text
 from gedbd.data.token_cache import cached_tokens
-from gedbd.graph.titles import join_fields, reduce_titles
+from gedbd.graph.titles import join_fields, reduce_titles, sample_cosines
 from gedbd.losses import READ_GROUPS
 from gedbd.models.encoder import TextEncoder
 from gedbd.models.frozen import frozen_vectors, unit_rows
@@ -116,10 +116,11 @@ def build(
     fusion, loss, batches = instantiate(cfg.fusion), instantiate(cfg.loss), instantiate(cfg.batches)
     _check_training(cfg, batches, loss, report_parts)
     encoder, tokenizer = instantiate(cfg.encoder)
-    branch = None
+    branch, title_cosines = None, None
     if cfg.graph.rule is not None and fusion.uses_graph:
-        graph = _graph(cfg, corpus, report_parts == TRAIN, (encoder, tokenizer))
-        branch = GraphBranch(graph, len(corpus), cfg.encoder.dim, cfg.graph.features)
+        graph, title_cosines = _graph(cfg, corpus, report_parts == TRAIN, (encoder, tokenizer))
+        dropout, bias = cfg.graph.get("dropout", 0.0), cfg.graph.get("bias", True)  # older runs have neither
+        branch = GraphBranch(graph, len(corpus), cfg.encoder.dim, cfg.graph.features, dropout, bias)
     text: Text = instantiate(cfg.text)
     texts = text(corpus.reports, tokenizer, cfg.encoder.max_tokens)
     for notice in getattr(text, "notices_", ()):
@@ -127,6 +128,7 @@ def build(
     tokens = cached_tokens(texts, tokenizer, cfg.encoder.max_tokens, cfg.cache_dir)
     adjacency = branch.adjacency if branch else None
     data = DuplicateDataModule(corpus, tokens, report_parts, pairs, adjacency, batches, queries=queries, known=known)
+    data.title_cosines = title_cosines
     _read_untrained(cfg, data, parts, texts, (encoder, tokenizer), branch)
     fusion = fusion if branch else TextOnly()
     encoder.chunk_tokens = cfg.chunk_tokens
@@ -194,8 +196,8 @@ def _read_untrained(
 
 def _graph(
     cfg: DictConfig, corpus: Corpus, training: np.ndarray, encoder: tuple[TextEncoder, PreTrainedTokenizerBase]
-) -> nn.Module:
-    """The graph over all reports, from titles read by a frozen encoder."""
+) -> tuple[nn.Module, tuple[np.ndarray, np.ndarray]]:
+    """The graph over all reports, from titles read by a frozen encoder, and cosines of some titles to look at."""
     for field in cfg.graph.fields:
         check_field(field)
     if cfg.graph.scope not in ("all", "train"):
@@ -207,11 +209,12 @@ def _graph(
     inside = np.ones(len(corpus), dtype=bool) if cfg.graph.scope == "all" else training
     rule = instantiate(cfg.graph.rule)
     reduced = reduce_titles(vectors, training, cfg.graph.pca_dim)
+    cosines = sample_cosines(vectors, reduced)
     if cfg.graph.fields:
         codes = [field_codes(corpus.reports, field) for field in cfg.graph.fields]
         reduced = join_fields(reduced, codes, cfg.graph.field_weight)
     graph: nn.Module = rule(reduced, torch.from_numpy(inside))
-    return graph
+    return graph, cosines
 
 
 def quieten() -> None:

@@ -4,6 +4,7 @@ import functools
 import gc
 import os
 import re
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
@@ -15,6 +16,7 @@ from hydra.errors import InstantiationException
 from omegaconf import DictConfig, MissingMandatoryValue, OmegaConf
 
 from gedbd.data.readers.tabular import corpus_name
+from gedbd.help import command_help
 
 PACKAGE_DIR = Path(__file__).resolve().parent
 INSTALLED_CONF = PACKAGE_DIR / "conf"
@@ -32,6 +34,7 @@ def door(config_name: str) -> Callable[[Task], Callable[..., Any]]:
 
     A ``ValueError`` or a missing value ends the process with one line and exit status 1; ``HYDRA_FULL_ERROR=1`` shows
     where it came from. In a sweep, the first one ends the sweep. What the function returns goes to Hydra's sweeper.
+    ``--help`` prints what ``gedbd.help`` finds in ``conf/``.
 
     Args:
         config_name: File in ``conf/`` to start from, without its ending.
@@ -48,7 +51,16 @@ def door(config_name: str) -> Callable[[Task], Callable[..., Any]]:
                     raise
                 raise SystemExit("error: " + str(cause).partition("\n")[0]) from error
 
-        return hydra.main(version_base="1.3", config_path=CONF_DIR, config_name=config_name)(guarded)
+        run = hydra.main(version_base="1.3", config_path=CONF_DIR, config_name=config_name)(guarded)
+
+        @functools.wraps(task)
+        def command(*cfg: DictConfig) -> Any:
+            if not cfg and {"-h", "--help"} & set(sys.argv[1:]):
+                print(command_help(Path(CONF_DIR), config_name))
+                return None
+            return run(*cfg)
+
+        return command
 
     return decorate
 

@@ -36,6 +36,7 @@ class Outcome:
         queries: What was ranked of the part, by protocol.
         rankings: By protocol and method.
         atlas: A 2-D map of reports with ids and titles, if there are vectors.
+        title_cosines: Cosines of some pairs of titles, raw and reduced, if there is a graph.
     """
 
     corpus: Corpus
@@ -48,6 +49,7 @@ class Outcome:
     queries: Mapping[str, Queries] = field(default_factory=dict)
     rankings: Mapping[str, Mapping[str, Ranking]] = field(default_factory=dict)
     atlas: pd.DataFrame | None = None
+    title_cosines: tuple[np.ndarray, np.ndarray] | None = None
 
 
 def trained_outcome(data: DuplicateDataModule, system: DuplicateSystem) -> Outcome:
@@ -67,7 +69,19 @@ def trained_outcome(data: DuplicateDataModule, system: DuplicateSystem) -> Outco
     reports = data.corpus.reports.iloc[atlas.pop("row")]
     atlas = atlas.assign(issue_id=reports["issue_id"].to_numpy(), title=reports["title"].to_numpy())
     threshold = round(float(system.threshold), 6)
-    return Outcome(data.corpus, data.parts, data.pairs, predictions, part, methods, threshold, queries, rankings, atlas)
+    return Outcome(
+        corpus=data.corpus,
+        parts=data.parts,
+        pairs=data.pairs,
+        predictions=predictions,
+        part=part,
+        methods=methods,
+        threshold=threshold,
+        queries=queries,
+        rankings=rankings,
+        atlas=atlas,
+        title_cosines=data.title_cosines,
+    )
 
 
 def baseline_outcome(baseline: Baseline, name: str, material: Material, part: str) -> Outcome:

@@ -15,7 +15,7 @@ from rich.table import Table
 from gedbd.data.corpus import Corpus
 from gedbd.data.queries import EARLIER, TEST_POOL
 from gedbd.data.urls import with_urls
-from gedbd.evaluation.figures import rank_curves, training_curves
+from gedbd.evaluation.figures import rank_curves, title_cosines, training_curves
 from gedbd.evaluation.leak import audit_leak, leak_warning
 from gedbd.evaluation.outputs import compare_methods, compare_rankings, draw_figures, example_pairs
 from gedbd.evaluation.trec import write_qrels, write_run
@@ -56,6 +56,8 @@ def report(folder: Path, outcome: Outcome, console: Console, loggers: list[Logge
         drawn[f"rank_curves{ENDING[protocol]}"] = curves
     if (folder / "metrics.csv").exists():
         drawn["training_curves"] = training_curves(pd.read_csv(folder / "metrics.csv"))
+    if outcome.title_cosines is not None:
+        drawn["title_cosines"] = title_cosines(*outcome.title_cosines)
     tables["examples"] = example_pairs(predictions, part)
     audit = audit_leak(outcome.pairs, outcome.parts, outcome.corpus.group)
     tables["examples"] = with_urls(tables["examples"], outcome.corpus.reports, ("issue_id_1", "issue_id_2"))

@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 import torch
 from hydra import compose, initialize_config_dir
+from hydra.utils import instantiate
 from omegaconf import OmegaConf
 from tokenizers.normalizers import BertNormalizer
 from transformers import BertConfig, BertModel, DistilBertConfig, DistilBertModel, RobertaConfig, RobertaModel
@@ -28,6 +29,11 @@ GROUPS = (
 )
 ELSEWHERE = {("graph", "titles"), ("engine", "ray")}
 ELSEWHERE |= {("trainer", name) for name in ("a100", "a100_80gb", "ddp", "fsdp", "gpu")}
+ELSEWHERE |= {
+    ("graph", "dense_bert"),
+    ("graph", "dense_unweighted"),
+    ("pairs", "shuffled"),
+}  # in the paper's experiments
 ALONE = {("logger", "wandb"), ("encoder", "minilm")}  # pass lines that no other test does
 SLOW = {("engine", "openvino_bf16"), ("engine", "openvino_int8")}  # also in tests/models/test_engine.py
 
@@ -58,6 +64,7 @@ TOGETHER = [
         ("optimizer.warmup_steps=3", "trainer.accumulate_grad_batches=2", "trainer.gradient_clip_val=0.1"),
         ("split.val_from=2023-06-01", "split.test_from=2024-01-01"),
         ("trainer.precision=bf16-mixed",),
+        ("graph=knn", "graph.features=written", "graph.dropout=0.1", "graph.bias=false"),
     )
 ]
 NEEDED = {"fields": ["encoder.max_tokens=128"], "openvino_int8": ["graph=none"]} | {
@@ -213,10 +220,84 @@ def test_feedback_joins_the_training_pairs(step, tmp_path, capsys, pairs):
 def test_paper_experiment_takes_a_step(step, tmp_path):
     data = bughub("thunderbird", tmp_path)
     label_file("thunderbird_labels", tmp_path)
-    titles = [f"graph.titles.{item.removeprefix('encoder.')}" for item in random_encoder("bert", tmp_path / "model")]
+    model = random_encoder("bert", tmp_path / "model")[0].removeprefix("encoder.")
+    titles = ["~graph.title_encoders.tiny", f"graph.title_encoders.bert.{model}"]
     options = ["experiment=paper", "dataset=thunderbird", "encoder=tiny", "trainer=smoke", "pairs.fill_to=600"]
-    predictions = pd.read_parquet(step(*options, *data, *titles) / "predictions.parquet")
-    assert len(predictions) == 240
+    folder = step(*options, *data, *titles)
+    assert len(pd.read_parquet(folder / "predictions.parquet")) == 240
+    config = OmegaConf.load(folder / "config.yaml")
+    assert config.graph.titles.name == "bert"
+    assert config.dataset.subset == "train"
+
+
+@pytest.mark.no_cover
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["experiment=paper", "dataset=demo", "pairs.fill_to=600"],
+        ["experiment=paper_text", "dataset=csv", f"dataset.path={DEMO}"],
+        pytest.param(["experiment=ours", "dataset=demo"], marks=pytest.mark.slow),
+    ],
+    ids=lambda options: options[0],
+)
+def test_the_papers_experiments_take_other_corpora(step, options):
+    folder = step("encoder=tiny", "trainer=smoke", *options)
+    assert pd.read_csv(folder / "metrics.csv")["val/loss"].notna().all()
+    assert (folder / "figures" / "title_cosines.png").is_file()
+    assert OmegaConf.load(folder / "config.yaml").graph.titles.name == "minilm"
+
+
+def composed(*options):
+    with initialize_config_dir(CONF_DIR, version_base="1.3"):
+        return compose("train", list(options))
+
+
+def fine_tuning(*options) -> tuple[float, ...]:
+    cfg = composed(*options)
+    return cfg.optimizer.lr, cfg.loss.margin, cfg.batch_size, cfg.trainer.max_epochs, cfg.patience
+
+
+@pytest.mark.parametrize("encoder", ["bert", "roberta", "distilbert", "codebert"])
+def test_encoders_of_berts_size_bring_their_own_fine_tuning(encoder):
+    assert fine_tuning(f"encoder={encoder}", "dataset=eclipse") == (2e-5, 0.5, 32, 5, 2)
+    assert fine_tuning(f"encoder={encoder}", "optimizer.lr=1e-3", "loss.margin=0", "patience=9") == (1e-3, 0, 32, 5, 9)
+    assert fine_tuning(f"encoder={encoder}", "experiment=paper_text") == (2e-5, 0.5, 64, 5, 3)
+
+
+@pytest.mark.parametrize("encoder", ["minilm", "tiny"])
+def test_small_encoders_keep_theirs(encoder):
+    assert fine_tuning(f"encoder={encoder}") == (5e-6, 0, 16, 3, 3)
+
+
+@pytest.mark.parametrize("experiment", ["paper_text", "paper_code", "ours", "table5"])
+def test_the_papers_experiments_go_without_the_graph(experiment):
+    alone = composed(f"experiment={experiment}", "fusion=text_only")
+    assert not instantiate(alone.fusion).uses_graph
+    assert composed(f"experiment={experiment}", "graph=none").graph.rule is None
+
+
+def test_the_papers_text_and_code_differ_where_they_are_said_to():
+    text, code = composed("experiment=paper_text"), composed("experiment=paper_code")
+    differ = {
+        "split._target_": ("gedbd.data.splits.GroupSplit", "gedbd.data.splits.PairSplit"),
+        "pairs.negatives_per_positive": (1.0, 0),
+        "pairs.random_negatives": (5000, 0),
+        "pairs.fill_to": (None, 50000),
+        "graph.features": ("written", "written_detached"),
+        "graph.rule.power": (1, 0),
+        "graph.dropout": (0.0, 0.1),
+        "graph.bias": (True, False),
+        "monitor": ("val/loss", "val/f1"),
+        "patience": (3, 5),
+    }
+    for name, values in differ.items():
+        assert (OmegaConf.select(text, name), OmegaConf.select(code, name)) == values, name
+    assert code.batches.shuffle
+    assert "shuffle" not in text.batches
+    assert code.trainer.precision == "32-true"
+    assert text.trainer.gradient_clip_val is code.trainer.gradient_clip_val is None
+    for name in ("optimizer.lr", "loss.margin", "fusion.lambda_text", "graph.pca_dim", "encoder.dim", "batch_size"):
+        assert OmegaConf.select(text, name) == OmegaConf.select(code, name), name
 
 
 @pytest.mark.no_cover

@@ -33,10 +33,10 @@ def test_command_composes(command):
 
 
 def test_readme_names_every_option():
-    for folder in (path for path in Path(CONF_DIR).iterdir() if path.is_dir()):
-        row = re.search(rf"^\| `{folder.name}` \|(.*?)\|", TEXT, flags=re.MULTILINE)
-        assert row, folder.name
-        assert set(re.findall(r"`(\w+)`", row[1])) == {path.stem for path in folder.glob("*.yaml")} - {"titles"}
+    for folder in (path for path in Path(CONF_DIR).iterdir() if path.is_dir() and path.name != "hydra"):
+        rows = re.findall(rf"^\| `{folder.name}` \|(.*?)\|", TEXT, flags=re.MULTILINE)
+        assert rows, folder.name
+        assert set(re.findall(r"`(\w+)`", " ".join(rows))) == {path.stem for path in folder.glob("*.yaml")} - {"titles"}
 
 
 def test_make_targets_exist():

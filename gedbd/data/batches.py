@@ -75,14 +75,14 @@ class PairSteps(Steps):
     """A fixed list of pairs, ``batch_size`` at a time, in an order that lets a report's pairs meet.
 
     A report of a duplicate group is named by every pair of its group and by their anchor negatives. These lie together,
-    the groups in random order, so that most reports are encoded once an epoch. Processes share each step; if the last
-    one falls short, it repeats pairs of the first.
+    the groups in random order, so that most reports are encoded once an epoch. With ``shuffle`` all pairs are in random
+    order. Processes share each step; if the last one falls short, it repeats pairs of the first.
     """
 
-    def __init__(self, labelled: Labelled, batch_size: int, seed: int, share: Share) -> None:
+    def __init__(self, labelled: Labelled, batch_size: int, seed: int, share: Share, shuffle: bool) -> None:
         self.ends = labelled.pairs[["earlier", "later"]].to_numpy()
         self.label = labelled.pairs["label"].to_numpy()
-        self.batch_size = batch_size
+        self.batch_size, self.shuffle = batch_size, shuffle
         sizes = np.bincount(labelled.group)
         lone = sizes[labelled.group[self.ends]] == 1
         side = np.where(lone[:, 0] & ~lone[:, 1], 1, 0)
@@ -94,7 +94,8 @@ class PairSteps(Steps):
         rng = self.rng()
         place = rng.permutation(self.group.max(initial=0) + 1)
         order = rng.permutation(len(self.ends))
-        order = order[np.argsort(place[self.group[order]], kind="stable")]
+        if not self.shuffle:
+            order = order[np.argsort(place[self.group[order]], kind="stable")]
         order = np.resize(order, -(-len(order) // self.share.world) * self.share.world)
         together = self.batch_size * self.share.world
         for first in range(0, len(order), together):
@@ -190,10 +191,12 @@ class Pairs:
     Args:
         batch_size: Pairs of a step, on each device.
         seed: Fixes the order.
+        shuffle: All pairs in random order; by default those of a group lie together.
     """
 
     batch_size: int
     seed: int
+    shuffle: bool = False
     hard: float = 0.0
 
     def __post_init__(self) -> None:
@@ -202,7 +205,7 @@ class Pairs:
 
     def __call__(self, labelled: Labelled, share: Share) -> Steps:
         """The steps of every epoch."""
-        return PairSteps(labelled, self.batch_size, self.seed, share)
+        return PairSteps(labelled, self.batch_size, self.seed, share, self.shuffle)
 
 
 @dataclass(frozen=True)

@@ -55,6 +55,7 @@ class DuplicateDataModule(pl.LightningDataModule):
     Attributes:
         evaluated: Parts that a test scores; the last one is reported.
         frozen: Rows and unit vectors of the reports that the untrained encoder has read, if any.
+        title_cosines: Cosines of some pairs of titles, raw and reduced, if there is a graph.
         vectors: ``(N, D)`` unit text vectors of reports as they were last read, if ``batches`` draws hard negatives.
     """
 
@@ -76,6 +77,7 @@ class DuplicateDataModule(pl.LightningDataModule):
         self.queries = {part: dict(found) for part, found in (queries or {}).items()}
         self.known = corpus.group if known is None else known
         self.frozen: tuple[np.ndarray, np.ndarray] | None = None
+        self.title_cosines: tuple[np.ndarray, np.ndarray] | None = None
         self.vectors: np.ndarray | None = None
         self.evaluated: tuple[str, ...] = ("val", "test")
 

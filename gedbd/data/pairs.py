@@ -41,8 +41,9 @@ class PairSampler:
     its two reports, drawn at random, with a report of another group. Random negatives are drawn across all groups.
     Every pair is drawn inside the walls of the split and occurs once.
 
-    The paper gives each *report* as many negatives as it has positives, which is ``negatives_per_positive=2`` here, and
-    then fills up to 50,000 pairs.
+    The paper's text gives each *report* as many anchor negatives as it has positives. Its sets hold a duplicate pair in
+    both directions, so that is ``negatives_per_positive=1`` here, where a pair occurs once. Its experiments have 50,000
+    pairs: all positives, and random negatives.
 
     Args:
         negatives_per_positive: Anchor negatives for each positive pair.

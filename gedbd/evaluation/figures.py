@@ -59,6 +59,26 @@ def similarity_histogram(scores: np.ndarray, labels: np.ndarray, threshold: floa
     return figure
 
 
+def title_cosines(raw: np.ndarray, reduced: np.ndarray) -> Figure:
+    """Distribution of the cosine of random pairs of titles, by the encoder's vectors and by their first components.
+
+    Args:
+        raw: ``(P,)`` cosines of the vectors as the encoder gives them.
+        reduced: ``(P,)`` cosines of the same pairs after PCA, from which the graph's edges are made.
+    """
+    figure = Figure(figsize=SIZE)
+    axis = figure.subplots(gridspec_kw=MARGINS)
+    bins = list(np.linspace(-1, 1, 81))
+    for values, name, colour in ((reduced, "after PCA", DUPLICATE), (raw, "raw", OTHER)):
+        share = np.full(len(values), 1 / len(values))
+        label = f"{name}: median {np.median(values):.2f}, {np.mean(values > 0.95):.0%} above 0.95"
+        axis.hist(values.clip(-1, 1), bins=bins, weights=share, alpha=0.6, color=colour, label=label)
+    axis.set(title=f"Similarity of {len(raw):,} random pairs of titles", xlabel="cosine", ylabel="share of pairs")
+    axis.set_ylim(0, 1.25 * axis.get_ylim()[1])  # room for the legend
+    axis.legend(frameon=False, loc="upper left")
+    return figure
+
+
 def precision_recall(scores: Mapping[str, np.ndarray], labels: np.ndarray) -> Figure:
     """Precision over recall of several scores on the same pairs."""
     figure = Figure(figsize=SIZE)

@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import dropout as drop
 from torch_geometric.nn import GCNConv
 
 BLOCK = 2048
@@ -27,13 +28,13 @@ def kernel_factor(vectors: Tensor, power: int) -> Tensor:
 
     Args:
         vectors: ``(N, d)`` unit rows T.
-        power: p, 1 or more.
+        power: p, 0 or more; 0 gives every two reports the weight 1, whatever their titles.
 
     Returns:
         ``(N, C(d + p, p))``.
     """
-    if power < 1:
-        raise ValueError(f"graph.rule.power={power} must be 1 or more")
+    if power < 0:
+        raise ValueError(f"graph.rule.power={power} must be 0 or more")
     columns = torch.cat([torch.ones_like(vectors[:, :1]), vectors], dim=1)
     factors = []
     for term in combinations_with_replacement(range(columns.shape[1]), power):
@@ -77,7 +78,9 @@ class DenseAdjacency(nn.Module):
         """Propagates ``(N, D) -> (N, D)``."""
         return (self.receive @ (self.send.T @ x)).addcmul(self.itself, x)
 
-    def convolve(self, x: Tensor, n_id: Tensor, z: Tensor, conv1: GCNConv, conv2: GCNConv) -> Tensor:
+    def convolve(
+        self, x: Tensor, n_id: Tensor, z: Tensor, conv1: GCNConv, conv2: GCNConv, dropout: float = 0.0
+    ) -> Tensor:
         """Two convolutions, of which only the rows ``n_id`` are wanted: ``(U, D)``.
 
         What every report sends is summed in the r columns of the factor before any matrix product of D x D, and the
@@ -89,13 +92,25 @@ class DenseAdjacency(nn.Module):
             z: ``(U, D)`` what stands in place of ``x[n_id]``.
             conv1: The first layer; a ReLU follows.
             conv2: The second.
+            dropout: Share of the entries dropped before each layer. Then all hidden rows are held at once.
         """
+        if dropout:
+            return self._convolve_dropped(x.index_put((n_id,), z), n_id, conv1, conv2, dropout)
+        bias1, bias2 = layer_bias(conv1), layer_bias(conv2)
         receive, itself = self.receive[n_id], self.itself[n_id]
         sent = self.send.T @ x + self.send[n_id].T @ (z - x[n_id])
         mixed = conv1.lin(sent)
-        hidden = (receive @ mixed + itself * conv1.lin(z) + conv1.bias).relu()
-        sent = _HiddenSum.apply(self.send, mixed, conv1.bias)  # type: ignore[no-untyped-call]
-        out: Tensor = conv2.lin(receive @ sent + itself * hidden) + conv2.bias
+        hidden = (receive @ mixed + itself * conv1.lin(z) + bias1).relu()
+        sent = _HiddenSum.apply(self.send, mixed, bias1)  # type: ignore[no-untyped-call]
+        out: Tensor = conv2.lin(receive @ sent + itself * hidden) + bias2
+        return out
+
+    def _convolve_dropped(self, x: Tensor, n_id: Tensor, conv1: GCNConv, conv2: GCNConv, dropout: float) -> Tensor:
+        """``convolve`` of all rows ``(N, D)``, with dropout before each layer."""
+        hidden = (conv1.lin(self(drop(x, dropout))) + layer_bias(conv1)).relu()
+        hidden = drop(hidden, dropout)
+        mixed = self.receive[n_id] @ (self.send.T @ hidden) + self.itself[n_id] * hidden[n_id]
+        out: Tensor = conv2.lin(mixed) + layer_bias(conv2)
         return out
 
     def neighbours(self, rows: Tensor, top_k: int) -> tuple[Tensor, Tensor]:
@@ -105,6 +120,12 @@ class DenseAdjacency(nn.Module):
         weight[torch.arange(len(rows)), rows] = 0
         top = weight.topk(min(top_k, weight.shape[1]), dim=1)
         return top.indices, top.values
+
+
+def layer_bias(conv: GCNConv) -> Tensor:
+    """The bias of a layer, zeros if it has none."""
+    bias: Tensor | None = conv.bias
+    return conv.lin.weight.new_zeros(conv.out_channels) if bias is None else bias
 
 
 class _HiddenSum(torch.autograd.Function):

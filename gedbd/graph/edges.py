@@ -6,11 +6,12 @@ import faiss
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import dropout as drop
 from torch_geometric.nn import GCNConv
 from torch_geometric.nn.conv.gcn_conv import gcn_norm
 from torch_geometric.utils import sort_edge_index, to_undirected
 
-from gedbd.graph.dense import kernel
+from gedbd.graph.dense import kernel, layer_bias
 
 BLOCK = 2048
 
@@ -42,16 +43,18 @@ class SparseAdjacency(nn.Module):
         self.register_buffer("edge_weight", normalised, persistent=False)
         self.register_buffer("ends", torch.bincount(index[1], minlength=num_nodes).cumsum(0), persistent=False)
 
-    def convolve(self, x: Tensor, n_id: Tensor, z: Tensor, conv1: GCNConv, conv2: GCNConv) -> Tensor:
+    def convolve(
+        self, x: Tensor, n_id: Tensor, z: Tensor, conv1: GCNConv, conv2: GCNConv, dropout: float = 0.0
+    ) -> Tensor:
         """Two convolutions, of which only the rows ``n_id`` are wanted: ``(U, D)``.
 
         Computed on their two-hop neighbourhood, exactly. For arguments see ``DenseAdjacency.convolve``.
         """
         near, second = self._hop(n_id)
         far, first = self._hop(near)
-        inputs = x[far].index_put((torch.searchsorted(far, n_id),), z)
-        hidden = (conv1.lin(first(inputs)) + conv1.bias).relu()
-        out: Tensor = conv2.lin(second(hidden)) + conv2.bias
+        inputs = drop(x[far].index_put((torch.searchsorted(far, n_id),), z), dropout)
+        hidden = drop((conv1.lin(first(inputs)) + layer_bias(conv1)).relu(), dropout)
+        out: Tensor = conv2.lin(second(hidden)) + layer_bias(conv2)
         return out
 
     def _hop(self, rows: Tensor) -> tuple[Tensor, Callable[[Tensor], Tensor]]:

@@ -1,6 +1,7 @@
 """The text branch: any Hugging Face encoder, pooled and projected."""
 
 import hashlib
+from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from typing import BinaryIO
@@ -96,6 +97,7 @@ def load_encoder(
     max_tokens: int,
     package: str | None = None,
     sha256: str | None = None,
+    fine_tuning: Mapping[str, float] | None = None,
 ) -> tuple[TextEncoder, PreTrainedTokenizerBase]:
     """Loads pretrained weights from the hub, a folder, or an installed package that carries them.
 
@@ -107,6 +109,7 @@ def load_encoder(
         max_tokens: Length that texts will be cut to; must not pass what the model was built for.
         package: Python package that carries the same files, used instead of the hub where it is installed.
         sha256: What that package's ``model.safetensors`` must hash to.
+        fine_tuning: Not read here: defaults of training options (``optimizer.lr`` and others) for encoders of its size.
 
     Raises:
         ValueError: If the weights cannot be had, are not the expected ones, or are too short for ``max_tokens``.

@@ -86,6 +86,16 @@ def test_pairs_of_a_group_lie_together_and_fewer_reports_are_encoded(labelled):
     assert sum(len(step.rows) for step in dealt) < 0.8 * shuffled
 
 
+def test_shuffled_pairs_of_a_group_lie_apart(labelled):
+    dealt = {shuffle: epoch_of(Pairs(8, seed=0, shuffle=shuffle)(labelled, Share())) for shuffle in (False, True)}
+    pairs = {shuffle: Counter(pair for step in steps for pair in as_pairs(step)) for shuffle, steps in dealt.items()}
+    assert pairs[True] == pairs[False]
+    encoded = {shuffle: sum(len(step.rows) for step in steps) for shuffle, steps in dealt.items()}
+    assert encoded[True] > 1.25 * encoded[False]
+    again = epoch_of(Pairs(8, seed=0, shuffle=True)(labelled, Share()))
+    assert [as_pairs(step) for step in again] == [as_pairs(step) for step in dealt[True]]
+
+
 def test_two_processes_share_the_steps_of_one(labelled):
     even = labelled._replace(pairs=labelled.pairs[: len(labelled.pairs) // 2 * 2])
     one = epoch_of(Pairs(12, seed=0)(even, Share()), 3)

@@ -12,6 +12,7 @@ from gedbd.evaluation.figures import (
     precision_recall,
     rank_curves,
     similarity_histogram,
+    title_cosines,
     training_curves,
 )
 
@@ -21,6 +22,14 @@ LABELS = np.array([1, 0, 0, 1, 0, 0])
 
 def legend(axis) -> list[str]:
     return [text.get_text() for text in axis.get_legend().get_texts()]
+
+
+def test_title_cosines_tell_medians_and_how_many_are_high():
+    raw, reduced = np.array([0.97, 0.97, 0.98, 0.2]), np.array([-1.0, 0.0, 0.1, 1.0000001])
+    axis = title_cosines(raw, reduced).axes[0]
+    assert legend(axis) == ["after PCA: median 0.05, 25% above 0.95", "raw: median 0.97, 75% above 0.95"]
+    heights = np.array([bar.get_height() for bar in axis.patches])
+    assert heights.sum() == pytest.approx(2)  # each distribution adds up to 1, the cosine above 1 included
 
 
 def test_training_curves_show_both_parts_by_epoch():

@@ -73,6 +73,31 @@ def test_a_sparse_graph_is_its_matrix(rule, scope, n_id):
     check(adjacency, sparse_matrix(adjacency), n_id)
 
 
+@pytest.mark.parametrize("scope", SCOPES)
+@pytest.mark.parametrize("rule", ["dense", "knn"])
+def test_dropout_before_each_layer_and_no_bias(rule, scope):
+    inside, n_id, dropout = SCOPES[scope], torch.arange(N), 0.3
+    dense_graph = rule == "dense"
+    adjacency = DenseAdjacency(VECTORS, inside, 1) if dense_graph else knn(VECTORS, inside, 3)
+    matrix = dense_matrix(inside, 1) if dense_graph else sparse_matrix(adjacency)
+    conv1, conv2 = (GCNConv(*sizes, normalize=False, bias=False) for sizes in ((6, 5), (5, 3)))
+    z = torch.randn(N, 6)
+    torch.manual_seed(1)
+    found = adjacency.convolve(torch.zeros(N, 6), n_id, z, conv1, conv2, dropout)
+    torch.manual_seed(1)
+    kept = torch.nn.functional.dropout(z, dropout)
+    hidden = torch.nn.functional.dropout((matrix @ kept @ conv1.lin.weight.T).relu(), dropout)
+    torch.testing.assert_close(found, matrix @ hidden @ conv2.lin.weight.T, atol=1e-5, rtol=1e-5)
+    whole = matrix @ (matrix @ z @ conv1.lin.weight.T).relu() @ conv2.lin.weight.T
+    torch.testing.assert_close(adjacency.convolve(z, n_id, z, conv1, conv2), whole, atol=1e-5, rtol=1e-5)
+
+
+def test_power_zero_ties_every_two_reports_alike():
+    adjacency = DenseAdjacency(VECTORS, SCOPES["all"], power=0)
+    x = torch.randn(N, 3)
+    torch.testing.assert_close(adjacency(x), x.mean(dim=0).expand(N, 3), atol=1e-6, rtol=1e-5)
+
+
 @pytest.mark.parametrize("rows", [[3], [0], [3, 0, 1], [0, 1, 2, 3]])
 def test_a_report_without_an_edge_and_one_that_only_receives(rows):
     adjacency = SparseAdjacency(torch.tensor([[0, 1, 1], [1, 0, 2]]), torch.tensor([0.5, 0.5, 0.8]), num_nodes=4)

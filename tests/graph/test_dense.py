@@ -127,5 +127,5 @@ def test_neighbours_are_the_strongest_senders_but_not_oneself():
 
 
 def test_a_power_below_one_is_refused():
-    with pytest.raises(ValueError, match=r"graph.rule.power=0 must be 1 or more"):
-        DenseAdjacency(unit_rows(3), torch.ones(3, dtype=torch.bool), power=0)
+    with pytest.raises(ValueError, match=r"graph.rule.power=-1 must be 0 or more"):
+        DenseAdjacency(unit_rows(3), torch.ones(3, dtype=torch.bool), power=-1)

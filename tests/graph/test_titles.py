@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import torch
 
-from gedbd.graph.titles import join_fields, reduce_titles
+from gedbd.graph.titles import join_fields, reduce_titles, sample_cosines
 
 
 def by_svd(vectors: np.ndarray, fit_rows: np.ndarray, pca_dim: int) -> np.ndarray:
@@ -74,3 +74,15 @@ def test_rare_values_agree_with_nothing():
 def test_field_weight_must_count():
     with pytest.raises(ValueError, match=r"graph\.field_weight=0 must be above 0"):
         join_fields(torch.ones(2, 1), [np.zeros(2, dtype=int)], 0)
+
+
+def test_sampled_cosines_are_those_of_random_pairs_and_always_the_same():
+    raw = np.array([[2.0, 0.0], [0.0, 3.0]])
+    reduced = torch.tensor([[1.0, 0.0], [0.6, 0.8]])
+    of_raw, of_reduced = sample_cosines(raw, reduced)
+    assert 9_000 < len(of_raw) == len(of_reduced) < 11_000  # of two titles, half of the draws are of one title twice
+    assert set(of_raw.tolist()) == {0.0}
+    np.testing.assert_allclose(of_reduced, 0.6, atol=1e-6)
+    many = np.random.default_rng(1).normal(size=(50, 4))
+    first, again = (sample_cosines(many, torch.from_numpy(many)) for _ in range(2))
+    np.testing.assert_array_equal(first, again)

@@ -47,6 +47,20 @@ def test_a_forward_changes_no_state_and_keeps_the_order_of_the_rows(rule, featur
     assert all(torch.equal(value, before[name]) for name, value in branch.state_dict().items())
 
 
+@pytest.mark.parametrize("rule", ["dense", "knn"])
+def test_dropout_is_of_training_alone(rule):
+    vectors = normalize(torch.randn(12, 4), dim=1)
+    everyone = torch.ones(12, dtype=torch.bool)
+    adjacency = DenseAdjacency(vectors, everyone) if rule == "dense" else knn(vectors, everyone, 3)
+    branch, z_text = GraphBranch(adjacency, 12, 4, "learnable", dropout=0.5, bias=False), torch.randn(3, 4)
+    assert not torch.equal(branch(N_ID, z_text), branch(N_ID, z_text))
+    branch.eval()
+    assert torch.equal(branch(N_ID, z_text), branch(N_ID, z_text))
+    assert [name for name, _ in branch.named_parameters() if "bias" in name] == []
+    with pytest.raises(ValueError, match=r"graph.dropout=1 must be 0 or more and below 1"):
+        GraphBranch(adjacency, 12, 4, "learnable", dropout=1)
+
+
 def test_the_graph_is_not_in_the_checkpoint_and_half_precision_is_not_its():
     branch = build("dense", "text")
     assert [name for name in branch.state_dict() if name.startswith("adjacency")] == []

@@ -20,7 +20,7 @@ def branch(features: str) -> GraphBranch:
     return made
 
 
-@pytest.mark.parametrize("features", ["learnable", "text"])
+@pytest.mark.parametrize("features", ["learnable", "text", "written"])
 def test_the_rows_of_the_batch_are_replaced_and_carry_gradient(features):
     graph = branch(features)
     before = graph.memory.x.detach().clone()
@@ -70,6 +70,35 @@ def test_learnable_rows_are_left_to_the_optimizer():
     assert torch.equal(memory.x, before)
 
 
+def test_written_rows_keep_the_text_vectors_and_are_parameters():
+    memory = NodeMemory(6, 3, "written")
+    before = memory.x.detach().clone()
+    memory.write(N_ID, torch.ones(2, 3, requires_grad=True))
+    assert torch.equal(memory.x[N_ID], torch.ones(2, 3))
+    assert torch.equal(memory.x[[0, 2, 3, 5]], before[[0, 2, 3, 5]])
+    assert [name for name, _ in memory.named_parameters()] == ["x"]
+
+
+def test_detached_rows_are_written_before_the_step_and_get_the_gradient_themselves():
+    graph, z_text = branch("written_detached"), torch.rand(2, 3, requires_grad=True)
+    before = graph.memory.x.detach().clone()
+    out = graph(N_ID, z_text)
+    torch.testing.assert_close(out, (z_text.detach() + before[[5, 0]]) / 2)  # the means of two, as above
+    assert torch.equal(graph.memory.x[N_ID], z_text)
+    (out * torch.tensor([[4.0], [1.0]])).sum().backward()
+    assert z_text.grad is None
+    expected = torch.tensor([0.5, 0.5, 0, 0, 2, 2])[:, None].expand(6, 3)
+    torch.testing.assert_close(graph.memory.x.grad, expected)
+
+
+@pytest.mark.parametrize("features", ["written", "written_detached"])
+def test_evaluation_writes_no_rows(features):
+    graph = branch(features).eval()
+    before = graph.memory.x.detach().clone()
+    graph(N_ID, torch.rand(2, 3))
+    assert torch.equal(graph.memory.x, before)
+
+
 def test_half_precision_text_vectors_find_their_place():
     graph = branch("text")
     graph.memory.write(N_ID, torch.ones(2, 3, dtype=torch.bfloat16))
@@ -80,5 +109,7 @@ def test_half_precision_text_vectors_find_their_place():
 
 
 def test_unknown_features_are_refused():
-    with pytest.raises(ValueError, match=r"graph.features=onehot is unknown: choose learnable or text"):
+    with pytest.raises(
+        ValueError, match=r"graph.features=onehot is unknown: choose text, learnable, .* or written_detached"
+    ):
         NodeMemory(6, 3, "onehot")

@@ -1,0 +1,1 @@
+"""What Hydra instantiates from packages under ``hydra_plugins`` only."""
