@@ -31,7 +31,7 @@ def test_a_value_error_inside_instantiate_does_too():
 
 
 def test_a_missing_value_is_named():
-    with pytest.raises(SystemExit, match=r"^error: Missing mandatory value: path$"):
+    with pytest.raises(SystemExit, match=r"^error: path= is missing$"):
         door("describe")(lambda cfg: cfg.path)(EMPTY)
 
 
