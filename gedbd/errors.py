@@ -1,6 +1,7 @@
 """Says a user's mistake in one line: what is wrong, with which option or file, and what to do."""
 
 import errno
+import os
 import re
 import shutil
 import sqlite3
@@ -22,6 +23,7 @@ CURES = {
     errno.EISDIR: "it is a folder: name a file",
     errno.ENAMETOOLONG: "choose a shorter name",
 }
+TEMPORARY = "TMPDIR"  # the environment variable
 PLACES = ("out", "fill", "cache_dir", "data_dir")
 
 
@@ -77,7 +79,7 @@ def error_line(error: BaseException, places: Mapping[str, Path]) -> str | None:
     if isinstance(error, InterpolationResolutionError | ConfigKeyError):
         return f"{error.full_key}: {_first_line(error)}"
     if isinstance(error, OSError):
-        return _os_error(error, places)
+        return os_error_line(error, places)
     if isinstance(error, sqlite3.OperationalError):
         written = ", ".join(f"{option}={path}" for option, path in places.items())
         return f"{error}, while writing to {written}: free some space there, or get permission for it"
@@ -97,26 +99,32 @@ def written_places(cfg: DictConfig, run_folder: Path | None) -> dict[str, Path]:
     named = {name: cfg.get(name) for name in PLACES if not OmegaConf.is_missing(cfg, name)}
     places = {name: Path(value).expanduser() for name, value in named.items() if isinstance(value, str)}
     folder = {} if run_folder is None else {"hydra.run.dir": run_folder}
-    return folder | places | {"TMPDIR": Path(tempfile.gettempdir())}
+    return folder | places | {TEMPORARY: Path(tempfile.gettempdir())}
 
 
-def _os_error(error: OSError, places: Mapping[str, Path]) -> str:
-    reason = (error.strerror or _first_line(error)).lower()
-    if error.errno is None or (error.filename is None and error.errno not in FULL):
-        return _first_line(error)
+def os_error_line(error: OSError, places: Mapping[str, Path]) -> str:
+    """What the system refuses, where, and what to do.
+
+    Args:
+        error: What was raised; it names no file where a disk was full.
+        places: See ``error_line``.
+    """
     file = error.filename2 or error.filename
-    path = Path(str(file)) if file is not None else None
-    options = list(_options_of(path, places)) if path else list(_full(places)) or list(places)
-    subject = str(path) if path else " or ".join(f"{option}={places[option]}" for option in options)
+    if error.errno is None or (file is None and error.errno not in FULL):
+        return _first_line(error)
+    options = list(_full(places)) or list(places) if file is None else list(_options_of(Path(str(file)), places))
+    subject = str(file or " or ".join(f"{option}={places[option]}" for option in options))
+    reason = os.strerror(error.errno).lower()
     cure = CURES.get(error.errno, "check the path")
     other = f", or write elsewhere with {options[0]}=" if options and error.errno != errno.ENOENT else ""
     return f"{subject}: {reason}; {cure}{other}"
 
 
 def _options_of(path: Path, places: Mapping[str, Path]) -> Iterator[str]:
-    """Options under whose path a file lies, or above it."""
+    """Options under whose path a file lies, or that name a path below it."""
     for option, place in places.items():
-        if path.absolute().is_relative_to(place.absolute()) or place.absolute().is_relative_to(path.absolute()):
+        above, below = place.absolute(), path.absolute()
+        if below.is_relative_to(above) or (option != TEMPORARY and above.is_relative_to(below)):
             yield option
 
 
@@ -148,14 +156,18 @@ def _unknown_option(option: str, names: Sequence[str]) -> str:
 
 
 def _refused_argument(error: InstantiationException) -> str | None:
-    """An option that was added, and that what takes it does not know."""
+    """What an added option is told by what it is handed on to, such as Lightning's Trainer."""
     cause = error.__cause__
-    unknown = re.search(r"unexpected keyword argument '(.+?)'", str(cause)) if isinstance(cause, TypeError) else None
-    key = re.search(r"full_key: (\S+)", str(error))
-    if unknown is None or key is None:
+    named = re.search(r"call to target '(?P<target>.+?)'(?:.*full_key: (?P<key>\S+))?", str(error), re.DOTALL)
+    if cause is None or named is None:
         return None
-    target = re.search(r"call to target '(.+?)'", str(error))
-    return f"{key[1]}.{unknown[1]} is no argument of {target[1] if target else key[1]}: leave it out"
+    unknown = re.search(r"unexpected keyword argument '(.+?)'", str(cause)) if isinstance(cause, TypeError) else None
+    if unknown:
+        key = f"{named['key']}.{unknown[1]}" if named["key"] else unknown[1]
+        return f"{key}= is no argument of {named['target']}: leave it out"
+    if named["target"].startswith("pytorch_lightning") and not isinstance(cause, OSError):
+        return f"{named['key'] or 'trainer'}: {_first_line(cause)}"
+    return None
 
 
 def _first_line(error: BaseException | None) -> str:

@@ -17,7 +17,7 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.errors import HydraException
 from omegaconf import MISSING, DictConfig, OmegaConf
 
-from gedbd.errors import composition_line
+from gedbd.errors import composition_line, os_error_line
 from gedbd.option_types import check_types, check_values, plain_options
 
 PLAIN_FLAGS = {"-m", "--multirun", "-r", "--run"}
@@ -39,8 +39,8 @@ def check_command_line(conf_dir: str, config_name: str, arguments: Sequence[str]
         command that makes no folder or goes on in one.
 
     Raises:
-        ValueError: If an option is unknown or missing, or has a value that does not fit.
-        OSError: If the folder cannot be written.
+        ValueError: If an option is unknown or missing, or has a value that does not fit, or the folder cannot be
+            written.
     """
     words = [word for word in arguments if not word.startswith("-")]
     flags = set(arguments) - set(words)
@@ -73,8 +73,7 @@ def check_folder(folder: Path, option: str) -> None:
         option: The option that names it, for messages.
 
     Raises:
-        ValueError: If a file is in the way.
-        OSError: If nothing can be written there.
+        ValueError: If a file is in the way, or nothing can be written there.
     """
     absolute = folder.absolute()
     nearest = next(path for path in (absolute, *absolute.parents) if path.exists())
@@ -84,7 +83,8 @@ def check_folder(folder: Path, option: str) -> None:
         with tempfile.TemporaryFile(dir=nearest) as probe:
             probe.write(PROBE)
     except OSError as error:
-        raise OSError(error.errno, error.strerror, str(nearest)) from error
+        refused = OSError(error.errno, error.strerror, str(nearest))
+        raise ValueError(os_error_line(refused, {option: folder})) from error
 
 
 def delete_unused(folder: Path, above: Sequence[Path]) -> None:
