@@ -6,7 +6,7 @@ from importlib import resources
 from pathlib import Path
 
 from gedbd.data.corpus import Corpus, build_corpus, keep_newest
-from gedbd.data.readers.table import read_table, take_columns
+from gedbd.data.readers.table import NOT_UTF8, read_table, take_columns
 
 GENERIC_STEMS = ("reports", "bugs", "issues")
 IN_PACKAGE = "pkg://"
@@ -19,6 +19,8 @@ def read_csv(
     date_format: str = "ISO8601",
     newest: int | None = None,
     image_dir: str | None = None,
+    separator: str | None = None,
+    encoding: str | None = None,
 ) -> Corpus:
     """Read one CSV file, plain or packed as ``.zip``, ``.xz`` or ``.gz``.
 
@@ -29,12 +31,16 @@ def read_csv(
         date_format: As in ``pandas.to_datetime``.
         newest: If given, only so many reports are kept, those filed last.
         image_dir: Folder under which attached images lie, by default that of the file.
+        separator: Between columns: one character, or comma, semicolon, tab, pipe; null recognises it by the header.
+        encoding: A codec of Python, such as cp1252; null takes UTF-8, or what a byte order mark says.
 
     Raises:
         ValueError: The file is missing or not as it should be; names file, row and column.
     """
     file = locate(path)
-    table, notices = read_table(file)
+    table, notices = read_table(file, separator, encoding, [column for column in columns.values() if column])
+    if any(NOT_UTF8 in notice for notice in notices):
+        notices += (f"if {file.name} is in an older encoding, name it: dataset.encoding=cp1252",)
     reports, column_notices = take_columns(table, columns, file)
     notices += column_notices
     corpus = build_corpus(name or corpus_name(file), reports, str(file), columns, notices, date_format=date_format)
