@@ -23,6 +23,7 @@ CURES = {
     errno.EISDIR: "it is a folder: name a file",
     errno.ENAMETOOLONG: "choose a shorter name",
 }
+EXAMPLES = {"dataset.path": "bugs.csv", "text.captions": "captions.csv", "tracker.base_url": "https://bugs.example.org"}
 TEMPORARY = "TMPDIR"  # the environment variable
 PLACES = ("out", "fill", "cache_dir", "data_dir")
 
@@ -75,7 +76,8 @@ def error_line(error: BaseException, places: Mapping[str, Path]) -> str | None:
     if isinstance(error, InstantiationException):
         return _refused_argument(error) or (error_line(error.__cause__, places) if error.__cause__ else None)
     if isinstance(error, MissingMandatoryValue):
-        return f"{error.full_key or _first_line(error).rpartition(' ')[2]}= is missing"
+        key = _first_line(error).rpartition(" ")[2]
+        return f"{key}= is missing, such as {key}={EXAMPLES.get(key, '...')}"
     if isinstance(error, InterpolationResolutionError | ConfigKeyError):
         return f"{error.full_key}: {_first_line(error)}"
     if isinstance(error, OSError):

@@ -194,8 +194,8 @@ def test_mistakes_are_told_in_one_line(run, pictures, tmp_path, attachments, opt
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["dataset=demo"], "Missing mandatory value: out"),
-        (["out=captions.csv"], "Missing mandatory value: dataset.path"),
+        (["dataset=demo"], "out= is missing, "),
+        (["out=captions.csv"], "dataset.path= is missing, "),
         (["out=captions.csv", "dataset=demo"], "demo: no report attaches a file"),
         (["out=captions.csv", "dataset=jdt"], r"jdt has no folder of images: use dataset=csv dataset.image_dir="),
     ],

@@ -36,7 +36,7 @@ def test_a_value_error_inside_instantiate_does_too():
 
 
 def test_a_missing_value_is_named():
-    with pytest.raises(SystemExit, match=r"^error: path= is missing$"):
+    with pytest.raises(SystemExit, match=r"^error: path= is missing, such as path="):
         door("describe")(lambda cfg: cfg.path)(EMPTY)
 
 

@@ -192,8 +192,8 @@ def test_another_engine_reads_queries_like_the_stored_reports(home, update, engi
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["out=new"], "Missing mandatory value: run"),
-        (["run=tested"], "Missing mandatory value: out"),
+        (["out=new"], "run= is missing, "),
+        (["run=tested"], "out= is missing, "),
         (["run=nowhere", "out=new"], "run=nowhere: there is no such folder; python -m gedbd.backtest leaves one"),
         (
             ["run=cache", "out=new"],
