@@ -11,7 +11,7 @@ from rich.console import Console
 from gedbd.build import build
 from gedbd.data.corpus import Corpus
 from gedbd.data.datamodule import DuplicateDataModule
-from gedbd.saved import CONFIG, VERSIONS, read_saved, saved_options
+from gedbd.saved import CONFIG, VERSIONS, check_whole, read_saved, saved_options
 from gedbd.systems.duplicate import DuplicateSystem
 
 PACKAGES = ("gedbd", "torch", "pytorch-lightning", "torch-geometric", "transformers", "numpy", "pandas")
@@ -53,11 +53,12 @@ def find_run(folder: Path, checkpoint: str) -> tuple[DictConfig, Path]:
     """A run's resolved configuration and the file of its ``best`` or ``last`` checkpoint.
 
     Raises:
-        ValueError: If the folder is no run, or has no such checkpoint.
+        ValueError: If the folder is no run, or has no such checkpoint, or a damaged one.
     """
     cfg, path = read_saved(folder), folder / "checkpoints" / f"{checkpoint}.ckpt"
     if not path.is_file():
         raise ValueError(f"run={folder}: there is no {path.name} in its checkpoints")
+    check_whole(path)
     return cfg, path
 
 

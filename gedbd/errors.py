@@ -12,7 +12,7 @@ from pathlib import Path
 
 from hydra.errors import InstantiationException, MissingConfigException, OverrideParseException
 from omegaconf import DictConfig, OmegaConf
-from omegaconf.errors import ConfigKeyError, InterpolationResolutionError, MissingMandatoryValue
+from omegaconf.errors import ConfigAttributeError, ConfigKeyError, InterpolationResolutionError, MissingMandatoryValue
 
 FULL_BYTES = 1 << 20  # a disk with less space is full
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -74,11 +74,15 @@ def error_line(error: BaseException, places: Mapping[str, Path]) -> str | None:
         places: Where the command writes, by the option that says so.
     """
     if isinstance(error, InstantiationException):
-        return _refused_argument(error) or (error_line(error.__cause__, places) if error.__cause__ else None)
+        if error.__cause__ is None:
+            return _first_line(error)
+        return _refused_argument(error) or error_line(error.__cause__, places)
     if isinstance(error, MissingMandatoryValue):
         key = _first_line(error).rpartition(" ")[2]
         return f"{key}= is missing, such as {key}={EXAMPLES.get(key, '...')}"
-    if isinstance(error, InterpolationResolutionError | ConfigKeyError):
+    if isinstance(error, ConfigAttributeError | ConfigKeyError):
+        return f"there is no option {error.full_key}, which this command needs"
+    if isinstance(error, InterpolationResolutionError):
         return f"{error.full_key}: {_first_line(error)}"
     if isinstance(error, OSError):
         return os_error_line(error, places)
@@ -163,10 +167,13 @@ def _refused_argument(error: InstantiationException) -> str | None:
     named = re.search(r"call to target '(?P<target>.+?)'(?:.*full_key: (?P<key>\S+))?", str(error), re.DOTALL)
     if cause is None or named is None:
         return None
-    unknown = re.search(r"unexpected keyword argument '(.+?)'", str(cause)) if isinstance(cause, TypeError) else None
-    if unknown:
-        key = f"{named['key']}.{unknown[1]}" if named["key"] else unknown[1]
-        return f"{key}= is no argument of {named['target']}: leave it out"
+    section = f"{named['key']}." if named["key"] else ""
+    unknown = re.search(r"unexpected keyword argument '(.+?)'", str(cause))
+    if isinstance(cause, TypeError) and unknown:
+        return f"{section}{unknown[1]}= is no argument of {named['target']}: leave it out"
+    missing = re.search(r"missing \d+ required .* arguments?: '(.+?)'", str(cause))
+    if isinstance(cause, TypeError) and missing:
+        return f"{section}{missing[1]}= is missing, which {named['target']} needs"
     if named["target"].startswith("pytorch_lightning") and not isinstance(cause, OSError):
         return f"{named['key'] or 'trainer'}: {_first_line(cause)}"
     return None

@@ -21,6 +21,8 @@ LOWEST: dict[str, float] = {  # an integer: whole numbers only
     "chunk_tokens": 1,
     "dataset.newest": 1,
     "encoder.dim": 1,
+    "encoder.hidden": 1,
+    "encoder.layers": 1,
     "encoder.max_tokens": 1,
     "graph.max_title_tokens": 1,
     "optimizer.head_lr": 0.0,

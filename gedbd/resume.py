@@ -7,7 +7,7 @@ from typing import Any
 from omegaconf import DictConfig, OmegaConf
 
 from gedbd.option_types import plain_options, shown
-from gedbd.saved import read_saved, saved_options
+from gedbd.saved import check_whole, read_saved, saved_options
 
 MAY_DIFFER = ("ckpt_path", "seeds", "trainer", "logger", "patience", "cache_dir", "data_dir")
 OF_THIS_MACHINE = ("cache_dir", "data_dir")  # other sections repeat them
@@ -66,7 +66,10 @@ def resumed_options(
 
 def _of_run(cfg: DictConfig) -> DictConfig:
     """The options of the run whose checkpoint a configuration names."""
-    return OmegaConf.create(saved_options(read_saved(Path(cfg.ckpt_path).parent.parent)))
+    path = Path(cfg.ckpt_path)
+    saved = read_saved(path.parent.parent)
+    check_whole(path)
+    return OmegaConf.create(saved_options(saved))
 
 
 def _keys(option: str, now: DictConfig) -> list[str]:

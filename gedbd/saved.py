@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from zipfile import is_zipfile
 
 from omegaconf import DictConfig, OmegaConf
 from yaml import YAMLError
@@ -52,6 +53,12 @@ def read_saved(folder: Path) -> DictConfig:
     found = OmegaConf.create(_with_paths(OmegaConf.to_container(cfg), find))
     assert isinstance(found, DictConfig)
     return found
+
+
+def check_whole(checkpoint: Path) -> None:
+    """Raises ValueError if a checkpoint was cut off: PyTorch writes archives, which end with their directory."""
+    if not is_zipfile(checkpoint):
+        raise ValueError(f"{checkpoint} is damaged: no checkpoint can be read from it")
 
 
 def _working_directory(folder: Path) -> Path | None:

@@ -103,6 +103,15 @@ def test_arguments_that_lightning_refuses_are_told_in_one_line():
         assert "\n" not in raised.value.code
 
 
+def test_a_deleted_option_is_named():
+    cfg = OmegaConf.create({"dataset": {"_target_": f"{read_csv.__module__}.read_csv", "name": None, "path": "a.csv"}})
+    OmegaConf.set_struct(cfg, True)
+    with pytest.raises(SystemExit, match=r"^error: there is no option patience, which this command needs$"):
+        door("describe")(lambda cfg: cfg.patience)(cfg)
+    with pytest.raises(SystemExit, match=r"^error: dataset.columns= is missing, which .*read_csv needs$"):
+        door("describe")(lambda cfg: instantiate(cfg.dataset))(cfg)
+
+
 def test_full_errors_on_request_and_for_our_own_mistakes(monkeypatch):
     def task(cfg):
         raise ValueError("where from?")

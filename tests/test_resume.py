@@ -1,5 +1,6 @@
 """Which options a run goes on with."""
 
+import zipfile
 from functools import partial
 from pathlib import Path
 
@@ -33,13 +34,19 @@ def resume(train, tmp_path):
     def through(first, second=()):
         checkpoint = tmp_path / "run" / "checkpoints" / "last.ckpt"
         checkpoint.parent.mkdir(parents=True, exist_ok=True)
-        checkpoint.touch()
+        pack(checkpoint)
         write(train(*first), tmp_path / "run")
         words = [f"ckpt_path={checkpoint}", *second]
         cfg = train(*words)
         return resumed_options(plain(cfg), words, cfg.hydra.runtime.choices, partial(compose, "train"))
 
     return through
+
+
+def pack(checkpoint: Path):
+    """An archive, as PyTorch writes them."""
+    with zipfile.ZipFile(checkpoint, "w") as archive:
+        archive.writestr("data", "")
 
 
 def plain(cfg):
@@ -99,7 +106,7 @@ def test_an_older_run_takes_new_options_from_the_defaults(resume, tmp_path):
     del stored["chunk_tokens"]
     older = tmp_path / "older"
     (older / "checkpoints").mkdir(parents=True)
-    (older / "checkpoints" / "last.ckpt").touch()
+    pack(older / "checkpoints" / "last.ckpt")
     OmegaConf.save(stored, older / "config.yaml")
     words = [f"ckpt_path={older}/checkpoints/last.ckpt"]
     cfg = compose("train", [*words, "chunk_tokens=5"], return_hydra_config=True)
@@ -142,6 +149,14 @@ def test_a_model_on_a_hub_and_a_file_in_a_package_are_no_paths(train):
         "google-bert/bert-base-uncased",
         "pkg://gedbd.data/demo.csv",
     )
+
+
+def test_a_checkpoint_that_was_cut_off_is_named(resume, tmp_path):
+    resume(FIRST)
+    checkpoint = tmp_path / "run" / "checkpoints" / "last.ckpt"
+    checkpoint.write_bytes(checkpoint.read_bytes()[:-10])
+    with pytest.raises(ValueError, match=r"last.ckpt is damaged: no checkpoint can be read from it"):
+        check_resumable(OmegaConf.create({"ckpt_path": str(checkpoint)}))
 
 
 @pytest.mark.parametrize(("content", "message"), [(": :\n - {", "is damaged"), ("- a", "it holds no options")])
