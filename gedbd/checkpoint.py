@@ -22,7 +22,7 @@ def save_run(folder: Path, cfg: DictConfig, corpus: Corpus) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     (folder / CONFIG).write_text(OmegaConf.to_yaml(OmegaConf.create(saved_options(cfg))))
     packages = {name: version(name) for name in PACKAGES}
-    about = {"corpus": corpus.fingerprint, "packages": packages, "working_directory": str(Path.cwd())}
+    about = {"corpus": corpus.fingerprint, "packages": packages, "folder": str(folder.absolute())}
     (folder / VERSIONS).write_text(json.dumps(about, indent=2) + "\n")
 
 

@@ -25,6 +25,7 @@ CURES = {
 }
 EXAMPLES = {"dataset.path": "bugs.csv", "text.captions": "captions.csv", "tracker.base_url": "https://bugs.example.org"}
 TEMPORARY = "TMPDIR"  # the environment variable
+FILES = ("out", "fill")  # what is being written lies beside them
 PLACES = ("out", "fill", "cache_dir", "data_dir")
 
 
@@ -130,6 +131,8 @@ def _options_of(path: Path, places: Mapping[str, Path]) -> Iterator[str]:
     """Options under whose path a file lies, or that name a path below it."""
     for option, place in places.items():
         above, below = place.absolute(), path.absolute()
+        if option in FILES:
+            above = above.parent
         if below.is_relative_to(above) or (option != TEMPORARY and above.is_relative_to(below)):
             yield option
 

@@ -1,6 +1,7 @@
 """The configuration of a finished or interrupted run, as it lies in its folder."""
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -27,8 +28,7 @@ def saved_options(cfg: DictConfig) -> dict[str, Any]:
 def read_saved(folder: Path) -> DictConfig:
     """The configuration in a run folder.
 
-    A stored path that is gone is looked for under the present working directory, where it lay relative to that of the
-    run: a project can be moved as a whole.
+    A stored path that is gone is looked for where it lay relative to the folder: a project can be moved as a whole.
 
     Raises:
         ValueError: If the folder is no run, or its configuration is damaged.
@@ -42,12 +42,12 @@ def read_saved(folder: Path) -> DictConfig:
         raise ValueError(f"{file} is damaged: {type(error).__name__}") from error
     if not isinstance(cfg, DictConfig):
         raise ValueError(f"{file} is damaged: it holds no options")
-    started_in = _working_directory(folder)
+    stored_in = _stored_in(folder)
 
     def find(path: Path) -> str:
-        if started_in is None or path.exists() or not path.is_relative_to(started_in):
+        if stored_in is None or path.exists() or not path.is_absolute():
             return str(path)
-        moved = Path.cwd() / path.relative_to(started_in)
+        moved = Path(os.path.normpath(folder.absolute() / os.path.relpath(path, stored_in)))
         return str(moved if moved.exists() else path)
 
     found = OmegaConf.create(_with_paths(OmegaConf.to_container(cfg), find))
@@ -61,10 +61,10 @@ def check_whole(checkpoint: Path) -> None:
         raise ValueError(f"{checkpoint} is damaged: no checkpoint can be read from it")
 
 
-def _working_directory(folder: Path) -> Path | None:
-    """Where a run was started, if its folder tells."""
+def _stored_in(folder: Path) -> Path | None:
+    """Where a run folder lay when it was written, if it tells."""
     file = folder / VERSIONS
-    told = json.loads(file.read_text()).get("working_directory") if file.is_file() else None
+    told = json.loads(file.read_text()).get("folder") if file.is_file() else None
     return Path(told) if told else None
 
 

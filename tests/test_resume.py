@@ -132,15 +132,15 @@ def test_stored_paths_are_absolute_and_found_again_when_a_project_moves(train, t
     (project / "model").mkdir()
     monkeypatch.chdir(project)
     write(train("dataset=csv", "dataset.path=bugs.csv", "encoder.model=model", "cache_dir='~/cache'"), project / "run")
-    (project / "run" / "versions.json").write_text(f'{{"working_directory": "{project}"}}')
+    (project / "run" / "versions.json").write_text(f'{{"folder": "{project}/run"}}')
     monkeypatch.chdir(tmp_path)
     stored = read_saved(project / "run")
     assert (stored.dataset.path, stored.encoder.model) == (str(project / "bugs.csv"), str(project / "model"))
     assert (stored.cache_dir, stored.dataset.image_dir) == ("~/cache", None)
     project.rename(tmp_path / "moved")
-    assert read_saved(tmp_path / "moved" / "run").dataset.path == str(project / "bugs.csv")
-    monkeypatch.chdir(tmp_path / "moved")
-    assert read_saved(Path("run")).dataset.path == str(tmp_path / "moved" / "bugs.csv")
+    assert read_saved(Path("moved/run")).dataset.path == str(tmp_path / "moved" / "bugs.csv")
+    (tmp_path / "moved" / "run").rename(tmp_path / "run")
+    assert read_saved(Path("run")).dataset.path == str(project / "bugs.csv")
 
 
 def test_a_model_on_a_hub_and_a_file_in_a_package_are_no_paths(train):
