@@ -169,7 +169,7 @@ def test_images_may_lie_elsewhere_and_the_model_in_a_folder(run, pictures, tmp_p
     [
         ("0.png", ["out=captions.txt"], "out=captions.txt must end in .csv"),
         ("0.png", ["out=nowhere/captions.csv"], "out=nowhere/captions.csv cannot be written"),
-        ("0.png", ["batch_size=0"], "batch_size=0 must be above 0"),
+        ("0.png", ["batch_size=0"], "batch_size=0 must be 1 or more"),
         ("0.png", ["max_megapixels=0"], "max_megapixels=0 must be above 0"),
         ("0.png", ["max_megabytes=-1"], "max_megabytes=-1 must be above 0"),
         ("", [], "tracker: no report attaches a file"),
