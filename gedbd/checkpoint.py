@@ -11,37 +11,19 @@ from rich.console import Console
 from gedbd.build import build
 from gedbd.data.corpus import Corpus
 from gedbd.data.datamodule import DuplicateDataModule
+from gedbd.saved import CONFIG, VERSIONS, check_whole, read_saved, saved_options
 from gedbd.systems.duplicate import DuplicateSystem
 
 PACKAGES = ("gedbd", "torch", "pytorch-lightning", "torch-geometric", "transformers", "numpy", "pandas")
-MAY_DIFFER = ("ckpt_path", "seeds", "trainer", "logger", "patience", "cache_dir", "data_dir")
 
 
 def save_run(folder: Path, cfg: DictConfig, corpus: Corpus) -> None:
-    """Writes ``config.yaml``, resolved, and ``versions.json`` with the corpus' fingerprint."""
+    """Writes ``config.yaml``, resolved, its paths absolute, and ``versions.json`` with the corpus' fingerprint."""
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "config.yaml").write_text(OmegaConf.to_yaml(cfg, resolve=True))
-    about = {"corpus": corpus.fingerprint, "packages": {name: version(name) for name in PACKAGES}}
-    (folder / "versions.json").write_text(json.dumps(about, indent=2) + "\n")
-
-
-def check_resumable(cfg: DictConfig) -> None:
-    """Refuses to go on from a checkpoint whose run was configured otherwise.
-
-    Raises:
-        ValueError: If there is no such checkpoint, or a setting that shapes the model or its data differs.
-    """
-    path = Path(cfg.ckpt_path)
-    if not path.is_file():
-        raise ValueError(f"ckpt_path={path}: there is no such file; a run keeps checkpoints/last.ckpt in its folder")
-    saved = _read_config(path.parent.parent)
-    now = OmegaConf.create(OmegaConf.to_container(cfg, resolve=True))
-    assert isinstance(now, DictConfig)
-    for key in map(str, now):
-        if key not in MAY_DIFFER and saved.get(key) != now[key]:
-            raise ValueError(
-                f"ckpt_path={path}: its run had {key}={saved.get(key)}, this one has {now[key]}: give the same options"
-            )
+    (folder / CONFIG).write_text(OmegaConf.to_yaml(OmegaConf.create(saved_options(cfg))))
+    packages = {name: version(name) for name in PACKAGES}
+    about = {"corpus": corpus.fingerprint, "packages": packages, "folder": str(folder.absolute())}
+    (folder / VERSIONS).write_text(json.dumps(about, indent=2) + "\n")
 
 
 def load_run(
@@ -71,17 +53,18 @@ def find_run(folder: Path, checkpoint: str) -> tuple[DictConfig, Path]:
     """A run's resolved configuration and the file of its ``best`` or ``last`` checkpoint.
 
     Raises:
-        ValueError: If the folder is no run, or has no such checkpoint.
+        ValueError: If the folder is no run, or has no such checkpoint, or a damaged one.
     """
-    cfg, path = _read_config(folder), folder / "checkpoints" / f"{checkpoint}.ckpt"
+    cfg, path = read_saved(folder), folder / "checkpoints" / f"{checkpoint}.ckpt"
     if not path.is_file():
         raise ValueError(f"run={folder}: there is no {path.name} in its checkpoints")
+    check_whole(path)
     return cfg, path
 
 
 def check_corpus(folder: Path, corpus: Corpus) -> None:
     """Raises ValueError if a corpus is not the one that a run was trained on."""
-    if corpus.fingerprint != json.loads((folder / "versions.json").read_text())["corpus"]:
+    if corpus.fingerprint != json.loads((folder / VERSIONS).read_text())["corpus"]:
         raise ValueError(f"run={folder}: the corpus {corpus.name} has changed since the run was trained")
 
 
@@ -98,11 +81,3 @@ def use_run(cfg: DictConfig, folder: Path) -> Path:
             raise ValueError(f"run={folder} was trained with {key}={saved[key]}, here it is {here}: give the same")
     cfg.encoder, cfg.text = saved.encoder, saved.text
     return path
-
-
-def _read_config(folder: Path) -> DictConfig:
-    if not (folder / "config.yaml").is_file():
-        raise ValueError(f"{folder} is not the folder of a run: it has no config.yaml")
-    cfg = OmegaConf.load(folder / "config.yaml")
-    assert isinstance(cfg, DictConfig)
-    return cfg

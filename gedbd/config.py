@@ -5,23 +5,24 @@ import gc
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import hydra
-from hydra.errors import InstantiationException
-from omegaconf import DictConfig, MissingMandatoryValue, OmegaConf
+from hydra.core.hydra_config import HydraConfig
+from omegaconf import DictConfig, OmegaConf
 
 from gedbd.data.readers.tabular import corpus_name
+from gedbd.errors import CommandError, error_line, written_places
 from gedbd.help import command_help
+from gedbd.options import check_command_line, delete_unused
 
 PACKAGE_DIR = Path(__file__).resolve().parent
 INSTALLED_CONF = PACKAGE_DIR / "conf"
 CONF_DIR = str(INSTALLED_CONF if INSTALLED_CONF.is_dir() else PACKAGE_DIR.parent / "conf")
-USER_ERRORS = (ValueError, MissingMandatoryValue)
 
 SPECIAL = re.compile(r"(\\*)('|\$\{|\Z)")
 OPTION = re.compile(r"[~+]{0,2}[A-Za-z_][\w./@-]*=")
@@ -30,10 +31,11 @@ Task = Callable[[DictConfig], Any]
 
 
 def door(config_name: str) -> Callable[[Task], Callable[..., Any]]:
-    """Make a function of the composed configuration an entry point.
+    """Make a function of the composed configuration a command.
 
-    A ``ValueError`` or a missing value ends the process with one line and exit status 1; ``HYDRA_FULL_ERROR=1`` shows
-    where it came from. In a sweep, the first one ends the sweep. What the function returns goes to Hydra's sweeper.
+    Options are checked before Hydra makes the run folder. A mistake of the user ends the process with one line and exit
+    status 1, and a run folder that holds nothing yet is deleted again; ``HYDRA_FULL_ERROR=1`` shows where the mistake
+    came from. In a sweep, the first one ends the sweep. What the function returns goes to Hydra's sweeper.
     ``--help`` prints what ``gedbd.help`` finds in ``conf/``.
 
     Args:
@@ -43,13 +45,8 @@ def door(config_name: str) -> Callable[[Task], Callable[..., Any]]:
     def decorate(task: Task) -> Any:
         @functools.wraps(task)
         def guarded(cfg: DictConfig) -> Any:
-            try:
+            with told_in_one_line(cfg):
                 return task(cfg)
-            except (*USER_ERRORS, InstantiationException) as error:
-                cause = error.__cause__ if isinstance(error, InstantiationException) else error
-                if os.environ.get("HYDRA_FULL_ERROR") == "1" or not isinstance(cause, USER_ERRORS):
-                    raise
-                raise SystemExit("error: " + str(cause).partition("\n")[0]) from error
 
         run = hydra.main(version_base="1.3", config_path=CONF_DIR, config_name=config_name)(guarded)
 
@@ -58,11 +55,56 @@ def door(config_name: str) -> Callable[[Task], Callable[..., Any]]:
             if not cfg and {"-h", "--help"} & set(sys.argv[1:]):
                 print(command_help(Path(CONF_DIR), config_name))
                 return None
-            return run(*cfg)
+            if cfg:
+                return run(*cfg)
+            with told_in_one_line():
+                new = check_command_line(CONF_DIR, config_name, sys.argv[1:])
+            with deleted_if_empty(new):
+                return run()
 
         return command
 
     return decorate
+
+
+@contextmanager
+def told_in_one_line(cfg: DictConfig | None = None) -> Iterator[None]:
+    """Ends the process with one line where the user has made a mistake, and lets other errors pass.
+
+    Args:
+        cfg: The composed configuration, if there is one.
+    """
+    try:
+        yield
+    except Exception as error:  # those that are no user's mistake go on
+        if os.environ.get("HYDRA_FULL_ERROR") == "1":
+            raise
+        line = error_line(error, written_places(cfg or OmegaConf.create(), _run_folder()))
+        if line is None:
+            raise
+        raise CommandError(f"error: {line}", _run_folder()) from error
+
+
+@contextmanager
+def deleted_if_empty(new: Sequence[Path]) -> Iterator[None]:
+    """Deletes the folder of a run that has failed before it wrote anything.
+
+    Args:
+        new: The folder, and those above it, that did not exist before. Its name may hold another second by now.
+    """
+    try:
+        yield
+    except CommandError as error:
+        if new and error.folder is not None:
+            delete_unused(error.folder, above=new[1:])
+        raise
+
+
+def _run_folder() -> Path | None:
+    """The folder that Hydra has made for the running command, if it makes one."""
+    if not HydraConfig.initialized() or HydraConfig.get().output_subdir is None:
+        return None
+    return Path(HydraConfig.get().runtime.output_dir)
 
 
 def bare_words(arguments: list[str], option: str) -> list[str]:

@@ -8,8 +8,8 @@ from omegaconf import DictConfig, OmegaConf
 from rich.console import Console
 from scipy.stats import t
 
-from gedbd.checkpoint import check_resumable
 from gedbd.results import as_table
+from gedbd.resume import check_resumable
 from gedbd.run import best_f1, train_once
 from gedbd.sweep import SUMMARISED
 from gedbd.systems.processes import is_first

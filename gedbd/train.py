@@ -1,8 +1,10 @@
 """Train, validate and test: ``python -m gedbd.train``."""
 
+from functools import partial
 from pathlib import Path
 
 import rich
+from hydra import compose
 from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig
 from rich.console import Console
@@ -20,7 +22,7 @@ def main(cfg: DictConfig) -> float:
     with uncollected():
         import torch
 
-        from gedbd.checkpoint import check_resumable
+        from gedbd.resume import resumed_options
         from gedbd.run import train_once
         from gedbd.seeds import summarise_seeds, train_seed
         from gedbd.systems.processes import is_first
@@ -29,7 +31,9 @@ def main(cfg: DictConfig) -> float:
     if console.quiet:
         rich.reconfigure(quiet=True)  # progress bars
     if cfg.ckpt_path:
-        check_resumable(cfg)
+        hydra_cfg = HydraConfig.get()
+        given, choices = hydra_cfg.overrides.task, hydra_cfg.runtime.choices
+        cfg = resumed_options(cfg, given, choices, defaults=partial(compose, "train"))
     if cfg.trainer.accelerator == "gpu" and not torch.accelerator.is_available():
         raise ValueError("trainer.accelerator=gpu, but torch finds no GPU on this machine: choose trainer=default")
     if cfg.seeds == 1:

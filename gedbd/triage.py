@@ -28,6 +28,7 @@ from gedbd.matching.store import FILE, Store
 from gedbd.matching.sync import Changes, Model, synchronise
 from gedbd.models.encoder import load_weights
 from gedbd.models.frozen import calibration_texts, report_vectors
+from gedbd.saved import read_saved
 
 MATCHING = "matching.json"
 EXACT = "float32"
@@ -85,8 +86,7 @@ def find_backtest(folder: Path) -> tuple[DictConfig, Matching, Path | None]:
             f"run={folder} has no {MATCHING}, so nobody knows how sure its matches are: python -m gedbd.backtest"
             f" run={folder} measures that and leaves a folder to give here"
         )
-    cfg = OmegaConf.load(folder / "config.yaml")
-    assert isinstance(cfg, DictConfig)
+    cfg = read_saved(folder)
     weights = find_run(Path(cfg.run), "best")[1] if cfg.run else None
     return cfg, read_matching((folder / MATCHING).read_text(), f"run={folder}"), weights
 

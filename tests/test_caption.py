@@ -174,7 +174,7 @@ def test_images_may_lie_elsewhere_and_the_model_in_a_folder(run, pictures, tmp_p
     [
         ("0.png", ["out=captions.txt"], "out=captions.txt must end in .csv"),
         ("0.png", ["out=nowhere/captions.csv"], "out=nowhere/captions.csv cannot be written"),
-        ("0.png", ["batch_size=0"], "batch_size=0 must be above 0"),
+        ("0.png", ["batch_size=0"], "batch_size=0 must be 1 or more"),
         ("0.png", ["max_megapixels=0"], "max_megapixels=0 must be above 0"),
         ("0.png", ["max_megabytes=-1"], "max_megabytes=-1 must be above 0"),
         ("", [], "tracker: no report attaches a file"),
@@ -199,8 +199,8 @@ def test_mistakes_are_told_in_one_line(run, pictures, tmp_path, attachments, opt
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["dataset=demo"], "Missing mandatory value: out"),
-        (["out=captions.csv"], "Missing mandatory value: dataset.path"),
+        (["dataset=demo"], "out= is missing, "),
+        (["out=captions.csv"], "dataset.path= is missing, "),
         (["out=captions.csv", "dataset=demo"], "demo: no report attaches a file"),
         (["out=captions.csv", "dataset=jdt"], r"jdt has no folder of images: use dataset=csv dataset.image_dir="),
     ],

@@ -1,6 +1,11 @@
+import resource
+import sqlite3
 import tomllib
+from contextlib import contextmanager
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import pytest
 from hydra.utils import instantiate
 from omegaconf import MISSING, OmegaConf
@@ -31,8 +36,80 @@ def test_a_value_error_inside_instantiate_does_too():
 
 
 def test_a_missing_value_is_named():
-    with pytest.raises(SystemExit, match=r"^error: Missing mandatory value: path$"):
+    with pytest.raises(SystemExit, match=r"^error: path= is missing, such as path="):
         door("describe")(lambda cfg: cfg.path)(EMPTY)
+
+
+@contextmanager
+def small_files(size):
+    """Lets no file grow beyond some bytes, as a full disk would."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def test_what_the_system_refuses_names_path_and_option(tmp_path):
+    (tmp_path / "file").touch()
+    writing = {
+        "file/table.csv": f"{tmp_path}/file/table.csv: not a directory; a file is in the way of a folder: move it, or"
+        " write elsewhere with out=",
+        "none/table.csv": f"{tmp_path}/none/table.csv: no such file or directory; check the path",
+        "": f"{tmp_path}: is a directory; it is a folder: name a file, or write elsewhere with out=",
+    }
+    for name, message in writing.items():
+        cfg = OmegaConf.create({"out": str(tmp_path / name)})
+        with pytest.raises(SystemExit) as raised:
+            door("describe")(lambda cfg: Path(cfg.out).write_text("a"))(cfg)
+        assert raised.value.code == f"error: {message}"
+
+
+@pytest.mark.parametrize("write", [pd.DataFrame.to_csv, pd.DataFrame.to_parquet])
+def test_a_full_disk_is_told_with_the_folders_that_may_lie_on_it(tmp_path, write):
+    numbers = pd.DataFrame({"number": np.random.default_rng(0).random(100_000)})
+    cfg = OmegaConf.create({"out": str(tmp_path / "table"), "cache_dir": "~/cache"})
+    with pytest.raises(SystemExit) as raised, small_files(100_000):
+        door("describe")(lambda cfg: write(numbers, cfg.out))(cfg)
+    told = raised.value.code
+    assert told.startswith(f"error: out={tmp_path}/table or cache_dir={Path.home()}/cache or TMPDIR=")
+    assert told.endswith(": file too large; free some space there, or write elsewhere with out=")
+
+
+def test_a_full_database_is_told_in_one_line(tmp_path):
+    def task(cfg):
+        with sqlite3.connect(cfg.out) as connection:
+            connection.execute("PRAGMA max_page_count=1")
+            connection.execute("CREATE TABLE a (b)")
+
+    with pytest.raises(SystemExit, match=r"^error: database or disk is full, while writing to out=.*free some space"):
+        door("describe")(task)(OmegaConf.create({"out": str(tmp_path / "a.sqlite")}))
+
+
+def test_arguments_that_lightning_refuses_are_told_in_one_line():
+    call = OmegaConf.create({"trainer": {"_target_": "pytorch_lightning.Trainer", "accelerator": "cpu"}})
+    refused = {
+        "max_epochz=3": r"trainer.max_epochz= is no argument of pytorch_lightning.*Trainer: leave it out",
+        "limit_val_batches=-3": r"trainer: .*limit_val_batches",
+        "strategy=nothing": r"trainer: .*strategy='nothing'",
+        "precision=3": r"trainer: Precision 3 is invalid",
+        "limit_train_batches=abc": r"trainer: '.*' not supported between instances of",
+    }
+    for option, message in refused.items():
+        cfg = OmegaConf.merge(call, OmegaConf.from_dotlist([f"trainer.{option}"]))
+        with pytest.raises(SystemExit, match=f"^error: {message}") as raised:
+            door("describe")(lambda cfg: instantiate(cfg.trainer))(cfg)
+        assert "\n" not in raised.value.code
+
+
+def test_a_deleted_option_is_named():
+    cfg = OmegaConf.create({"dataset": {"_target_": f"{read_csv.__module__}.read_csv", "name": None, "path": "a.csv"}})
+    OmegaConf.set_struct(cfg, True)
+    with pytest.raises(SystemExit, match=r"^error: there is no option patience, which this command needs$"):
+        door("describe")(lambda cfg: cfg.patience)(cfg)
+    with pytest.raises(SystemExit, match=r"^error: dataset.columns= is missing, which .*read_csv needs$"):
+        door("describe")(lambda cfg: instantiate(cfg.dataset))(cfg)
 
 
 def test_full_errors_on_request_and_for_our_own_mistakes(monkeypatch):

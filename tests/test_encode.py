@@ -2,6 +2,7 @@
 
 import sys
 from importlib.resources import files
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -70,15 +71,17 @@ def test_without_a_run_the_encoder_is_the_untrained_one(run):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["dataset=demo"], "Missing mandatory value: out"),
+        (["dataset=demo"], "out= is missing, "),
         (["dataset=demo", "out=vectors.csv"], "out=vectors.csv must end in .npz"),
         (["dataset=demo", "out=nowhere/vectors.npz"], "out=nowhere/vectors.npz cannot be written"),
+        (["dataset=demo", "out=file/vectors.npz"], "out=file/vectors.npz cannot be written"),
         (["run=nowhere", "out=vectors.npz"], "nowhere is not the folder of a run"),
-        (["out=vectors.npz", "encoder=tiny"], "Missing mandatory value: dataset.path"),
+        (["out=vectors.npz", "encoder=tiny"], "dataset.path= is missing, "),
         (["out=vectors.npz", "encoder=tiny", "dataset.path=none.csv"], "none.csv: no such file"),
     ],
 )
 def test_mistakes_are_told_in_one_line(run, options, message):
+    Path("file").touch()
     with pytest.raises(SystemExit, match=message):
         run(gedbd.encode, *options)
 

@@ -149,8 +149,8 @@ def test_the_card_quotes_no_report(graph_run, shared):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["run=graph"], "Missing mandatory value: out"),
-        (["out=new"], "Missing mandatory value: run"),
+        (["run=graph"], "out= is missing, "),
+        (["out=new"], "run= is missing, "),
         (["run=graph", "out=graph"], "out=graph exists and is not an empty folder"),
         (["run=graph", "out=texts"], "out=texts exists and is not an empty folder"),
         (["run=graph", "out=nowhere/new"], "out=nowhere/new cannot be written"),

@@ -148,6 +148,16 @@ def test_a_trained_encoder_is_not_measured_on_another_corpus(home, trained):
         door(gedbd.backtest, "run=training", *demo(folder, "other.csv", _1001=("Title", "Something else")))
 
 
+def test_a_backtest_is_used_from_another_folder(home, trained, tmp_path, monkeypatch, capsys):
+    folder, door = home
+    tracker = demo(folder, "here.csv")
+    door(gedbd.backtest, "dataset=csv", *tracker, "run=training", "most=60", "hydra.run.dir=tested_here")
+    monkeypatch.chdir(tmp_path)
+    door(gedbd.index, f"run={folder}/tested_here", "out=stored")
+    assert "stored: 425 added" in capsys.readouterr().out
+    assert len(ids(tmp_path / "stored")) == 425
+
+
 def check_reading(index, atol=1e-5):
     """A stored report that comes in again is read like the stored one."""
     stored = {row[0]: np.frombuffer(row[4], dtype=np.float32) for row in index.store.numbers()}
@@ -202,8 +212,8 @@ def test_another_engine_reads_queries_like_the_stored_reports(home, update, engi
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["out=new"], "Missing mandatory value: run"),
-        (["run=tested"], "Missing mandatory value: out"),
+        (["out=new"], "run= is missing, "),
+        (["run=tested"], "out= is missing, "),
         (["run=nowhere", "out=new"], "run=nowhere: there is no such folder; python -m gedbd.backtest leaves one"),
         (
             ["run=cache", "out=new"],

@@ -159,7 +159,7 @@ def test_tables_of_a_text_are_filled(runs, call):
     [
         (["paths=[nowhere]"], "nowhere: there is no such folder"),
         (["paths=[cache]"], "cache holds no run with predictions"),
-        ([], "Missing mandatory value: paths"),
+        ([], "paths= is missing, "),
     ],
 )
 def test_report_refuses(call, options, message):
@@ -200,7 +200,7 @@ def test_compare_takes_other_methods(runs, call):
         (["run=bm25", "against=closure"], "were tested on other pairs or queries"),
         (["run=bm25", "against=grid/0", "method=rep"], "has no method rep: choose one of bm25"),
         (["run=grid", "against=grid/0"], "holds several runs of one seed"),
-        (["run=bm25"], "Missing mandatory value: against"),
+        (["run=bm25"], "against= is missing, "),
     ],
 )
 def test_compare_refuses(call, options, message):

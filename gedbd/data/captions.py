@@ -115,5 +115,5 @@ def check_writable(path: str | Path) -> None:
     place = Path(path).expanduser()
     if place.suffix != ".csv":
         raise ValueError(f"out={path} must end in .csv: a table of images and their captions")
-    if place.is_dir() or not os.access(place.parent, os.W_OK):
+    if place.is_dir() or not (place.parent.is_dir() and os.access(place.parent, os.W_OK)):
         raise ValueError(f"out={path} cannot be written: give a file in an existing folder that you may write to")

@@ -19,6 +19,7 @@ from gedbd.matching.report import Match, Report, check_report, read_moment
 from gedbd.matching.targets import TargetResult
 
 LINES = (".jsonl", ".ndjson")
+EXPECTED = 'give a text, or a line such as {"title": "Crash", "description": "..."} for each report'
 NAMES = tuple(field.name for field in fields(Report))
 
 
@@ -30,7 +31,8 @@ def read_queries(text: str | None, file: str | None) -> Iterator[Report]:
         file: A file with such a text; ``.jsonl`` or ``-`` (standard input): one JSON object a line.
 
     Raises:
-        ValueError: If neither or both are given, the file is missing, or a line is no report; names the line.
+        ValueError: If neither or both are given, the file is missing or holds no report, or a line is no report; names
+            the line.
     """
     if (text is None) == (file is None):
         raise ValueError(
@@ -44,6 +46,8 @@ def read_queries(text: str | None, file: str | None) -> Iterator[Report]:
     if not path.is_file():
         raise ValueError(f"file={file}: there is no such file")
     content = path.read_text(encoding="utf-8-sig", errors="replace")
+    if not content.strip():
+        raise ValueError(f"file={file} is empty: {EXPECTED}")
     return _of_lines(content.split("\n"), file) if path.suffix in LINES else iter([_of_text(content)])
 
 
@@ -155,9 +159,14 @@ def _of_text(text: str) -> Report:
 
 
 def _of_lines(lines: Iterable[str], source: str) -> Iterator[Report]:
+    num_reports = 0
     for number, line in enumerate(lines, start=1):
         if line.strip():
             try:
-                yield report_of(json.loads(line))
+                report = report_of(json.loads(line))
             except (ValueError, RecursionError) as error:  # json.JSONDecodeError is a ValueError
                 raise ValueError(f"{source}, line {number}: {error}") from error
+            num_reports += 1
+            yield report
+    if num_reports == 0:
+        raise ValueError(f"{source} is empty: {EXPECTED}")

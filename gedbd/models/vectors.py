@@ -12,7 +12,7 @@ def check_writable(path: Path) -> None:
     """Raises ValueError if vectors cannot be written there: another ending than .npz, no such folder, no permission."""
     if path.suffix != ".npz":
         raise ValueError(f"out={path} must end in .npz: ids and vectors as NumPy arrays")
-    if path.is_dir() or not os.access(path.parent, os.W_OK):
+    if path.is_dir() or not (path.parent.is_dir() and os.access(path.parent, os.W_OK)):
         raise ValueError(f"out={path} cannot be written: give a file in an existing folder that you may write to")
 
 

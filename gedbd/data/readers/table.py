@@ -9,7 +9,7 @@ import lzma
 import re
 import zipfile
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from io import TextIOWrapper
@@ -19,21 +19,29 @@ from typing import IO, Any
 import pandas as pd
 
 from gedbd.data.corpus import FIELDS
+from gedbd.data.readers.dialect import DEFAULT_ENCODING, HEAD_BYTES, Dialect, find_dialect, is_bytewise
 
 DAMAGED = (EOFError, gzip.BadGzipFile, lzma.LZMAError, zipfile.BadZipFile, zlib.error)
-NOT_UTF8 = re.compile("[\udc80-\udcff]")  # what "surrogateescape" makes of bytes that are not UTF-8
+UNDECODED = re.compile("[\udc80-\udcff]")  # what "surrogateescape" makes of bytes
+NOT_UTF8 = "not UTF-8"
+SIGNS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "pipes"}
 LONGEST_FIELD = 2**31 - 1
 FIRST_RECORD = 2
 
 
-def read_table(path: Path) -> tuple[pd.DataFrame, tuple[str, ...]]:
+def read_table(
+    path: Path, separator: str | None = ",", encoding: str | None = None, wanted: Collection[str] = ()
+) -> tuple[pd.DataFrame, tuple[str, ...]]:
     """Read a CSV file with a header; every value stays text, and an empty field is an empty text.
 
     Args:
-        path: ``.csv``, or one packed as ``.zip``, ``.xz`` or ``.gz``. UTF-8; a byte order mark is dropped.
+        path: ``.csv``, or one packed as ``.zip``, ``.xz`` or ``.gz``. A byte order mark is dropped.
+        separator: See ``find_dialect``.
+        encoding: See ``find_dialect``.
+        wanted: See ``find_dialect``.
 
     Returns:
-        The table, indexed by row, and notices about bytes that had to be replaced.
+        The table, indexed by row, and notices about what was recognised and bytes that had to be replaced.
 
     Raises:
         ValueError: The file is missing, damaged, empty, has no record, or a row does not fit the header.
@@ -41,10 +49,12 @@ def read_table(path: Path) -> tuple[pd.DataFrame, tuple[str, ...]]:
     if not path.is_file():
         raise ValueError(f"{path}: no such file")
     with open_packed(path, path.suffix) as stream:
-        records = read_records(stream, path)
+        dialect = find_dialect(stream.read(HEAD_BYTES), path, separator, encoding, wanted)
+        stream.seek(0)
+        records = read_records(stream, path, dialect)
     records[0] = [column.strip() for column in records[0]]
-    check_shape(records, path)
-    notices = replace_bytes(records, path)
+    check_shape(records, path, dialect.separator)
+    notices = dialect.notices + replace_bytes(records, path, dialect.encoding)
     index = pd.RangeIndex(FIRST_RECORD, len(records) + 1)
     return pd.DataFrame(records[1:], columns=records[0], index=index, dtype=str), notices
 
@@ -80,28 +90,33 @@ def open_zip(path: Path, mode: str, kinds: tuple[str, ...]) -> IO[bytes]:
         return archive.open(files[0])
 
 
-def read_records(stream: IO[bytes], path: Path) -> list[list[str]]:
+def read_records(stream: IO[bytes], path: Path, dialect: Dialect) -> list[list[str]]:
     """Read all records, header first; empty lines are left out.
 
     Raises:
-        ValueError: The file is empty, or a quoted field does not end.
+        ValueError: The file is empty, is not in its encoding, or a quoted field does not end.
     """
+    errors = "surrogateescape" if is_bytewise(dialect.encoding) else "strict"
     csv.field_size_limit(LONGEST_FIELD)
     records: list[list[str]] = []
     try:
-        lines = TextIOWrapper(stream, encoding="utf-8-sig", errors="surrogateescape", newline="")
-        records.extend(filter(None, csv.reader(lines, strict=True)))
+        lines = TextIOWrapper(stream, encoding=dialect.encoding, errors=errors, newline="")
+        records.extend(filter(None, csv.reader(lines, delimiter=dialect.separator, strict=True)))
     except csv.Error as error:
         raise ValueError(
             f"{path}, row {len(records) + 1}: not readable as CSV ({error}); "
             "close every quoted field with a quote and double the quotes inside it"
+        ) from error
+    except UnicodeError as error:
+        raise ValueError(
+            f"{path}, row {len(records) + 1}: not readable as {dialect.encoding} ({error}): say dataset.encoding="
         ) from error
     if not records:
         raise ValueError(f"{path}: the file is empty; it needs a header and one row for each report")
     return records
 
 
-def check_shape(records: list[list[str]], path: Path) -> None:
+def check_shape(records: list[list[str]], path: Path, separator: str) -> None:
     """Refuse doubled columns, a table without records, and a row longer or shorter than the header."""
     header = records[0]
     doubled = [column for column in header if header.count(column) > 1]
@@ -113,24 +128,25 @@ def check_shape(records: list[list[str]], path: Path) -> None:
         if len(record) != len(header):
             raise ValueError(
                 f"{path}, row {row}: {len(record)} fields under a header of {len(header)}; "
-                "quote fields that contain commas, quotes or line breaks"
+                f"quote fields that contain {SIGNS.get(separator, repr(separator))}, quotes or line breaks"
             )
 
 
-def replace_bytes(records: list[list[str]], path: Path) -> tuple[str, ...]:
-    """Put U+FFFD, in place, for each byte that is not UTF-8; the notice counts the rows and names the first."""
+def replace_bytes(records: list[list[str]], path: Path, encoding: str) -> tuple[str, ...]:
+    """Put U+FFFD, in place, for each byte that is not in the encoding; the notice counts rows and names the first."""
     met = []
     for row, record in enumerate(records, start=1):
         for position, field in enumerate(record):
-            if not field.isascii() and NOT_UTF8.search(field):
-                record[position] = NOT_UTF8.sub("\ufffd", field)
+            if not field.isascii() and UNDECODED.search(field):
+                record[position] = UNDECODED.sub("\ufffd", field)
                 met.append((row, records[0][position]))
     if not met:
         return ()
     num_rows = len({row for row, _ in met})
     row, column = met[0]
+    name = NOT_UTF8 if encoding == DEFAULT_ENCODING else f"not {encoding}"
     return (
-        f"rows of {path.name} with bytes that are not UTF-8: {num_rows:,}, each byte replaced by U+FFFD "
+        f"rows of {path.name} with bytes that are {name}: {num_rows:,}, each byte replaced by U+FFFD "
         f"(first: row {row}, column {column!r})",
     )
 

@@ -6,7 +6,7 @@ from importlib import resources
 from pathlib import Path
 
 from gedbd.data.corpus import Corpus, build_corpus, keep_newest
-from gedbd.data.readers.table import read_table, take_columns
+from gedbd.data.readers.table import NOT_UTF8, read_table, take_columns
 from gedbd.data.urls import check_template
 
 GENERIC_STEMS = ("reports", "bugs", "issues")
@@ -21,6 +21,8 @@ def read_csv(
     newest: int | None = None,
     image_dir: str | None = None,
     url_template: str | None = None,
+    separator: str | None = None,
+    encoding: str | None = None,
 ) -> Corpus:
     """Read one CSV file, plain or packed as ``.zip``, ``.xz`` or ``.gz``.
 
@@ -32,13 +34,17 @@ def read_csv(
         newest: If given, only so many reports are kept, those filed last.
         image_dir: Folder under which attached images lie, by default that of the file.
         url_template: Address of a report that has none, with ``{issue_id}`` in place of its id; null for none.
+        separator: Between columns: one character, or comma, semicolon, tab, pipe; null recognises it by the header.
+        encoding: A codec of Python, such as cp1252; null takes UTF-8, or what a byte order mark says.
 
     Raises:
         ValueError: The file is missing or not as it should be; names file, row and column.
     """
     check_template(url_template)
     file = locate(path)
-    table, notices = read_table(file)
+    table, notices = read_table(file, separator, encoding, [column for column in columns.values() if column])
+    if any(NOT_UTF8 in notice for notice in notices):
+        notices += (f"if {file.name} is in an older encoding, name it: dataset.encoding=cp1252",)
     reports, column_notices = take_columns(table, columns, file)
     notices += column_notices
     title = name or corpus_name(file)

@@ -43,7 +43,8 @@ def check_free(out: Path) -> None:
     """Raises ValueError if no folder can be made there: something stands there, or there is nowhere to put it."""
     if out.exists() and not (out.is_dir() and not any(out.iterdir())):
         raise ValueError(f"out={out} exists and is not an empty folder: give another name, or remove it")
-    if not os.access(out.absolute().parent, os.W_OK):
+    parent = out.absolute().parent
+    if not (parent.is_dir() and os.access(parent, os.W_OK)):
         raise ValueError(f"out={out} cannot be written: give a folder inside an existing one that you may write to")
 
 

@@ -1,3 +1,4 @@
+import gzip
 import os
 from pathlib import Path
 
@@ -174,3 +175,75 @@ def test_a_real_tracker_has_its_count_and_its_first_and_last_record():
     assert corpus.reports["issue_id"].iloc[0] == "1"
     assert corpus.reports["created_at"].iloc[0] == pd.Timestamp("2011-07-14 06:08", tz="UTC")
     assert corpus.reports["created_at"].iloc[-1].year == 2018
+
+
+ROWS = (
+    'Key{0}Summary{0}Body{0}Filed{0}Dup\nB{0}späte{0}"two{0}parts"{0}2024-02-01{0}A\nA{0}early{0}text{0}2024-01-01{0}\n'
+)
+
+
+@pytest.mark.parametrize(("name", "separator"), [("semicolon", ";"), ("tab", "\t"), ("pipe", "|")])
+def test_a_separator_is_recognised_and_told(tmp_path, name, separator):
+    path = write(tmp_path, ROWS.format(separator))
+    corpus = read_csv(None, path, COLUMNS)
+    assert corpus.reports["title"].tolist() == ["early", "späte"]
+    assert corpus.reports["description"].tolist() == ["text", f"two{separator}parts"]
+    assert corpus.notices == (f"columns of tracker.csv are separated by {name}",)
+    for given in (name, separator):
+        told = read_csv(None, path, COLUMNS, separator=given)
+        assert told.notices == ()
+        assert told.reports.equals(corpus.reports)
+
+
+def test_a_separator_is_the_one_under_which_the_columns_are_found(tmp_path):
+    content = 'Key;"Summary, short | long";Body;Filed;Dup\nA;early;a, b | c;2024-01-01;\n'
+    named = COLUMNS | {"title": "Summary, short | long"}
+    assert read_csv(None, write(tmp_path, content), named).reports["description"].tolist() == ["a, b | c"]
+    other = content.replace(";", "~")
+    found = read_csv(None, write(tmp_path, other), named, separator="~")
+    assert found.reports["description"].tolist() == ["a, b | c"]
+    with pytest.raises(ValueError, match=r"no column 'Key' for issue_id; the columns are Nr, Text, When"):
+        read_csv(None, write(tmp_path, "Nr;Text;When\n1;a;b\n"), COLUMNS)
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-32"])
+def test_an_encoding_is_recognised_by_its_byte_order_mark(tmp_path, encoding):
+    corpus = read_csv(None, write(tmp_path, ROWS.format("\t").encode(encoding)), COLUMNS)
+    assert corpus.reports["title"].tolist() == ["early", "späte"]
+    told = () if encoding == "utf-8-sig" else (f"tracker.csv is read as {encoding}, by its byte order mark",)
+    assert corpus.notices == (*told, "columns of tracker.csv are separated by tab")
+
+
+@pytest.mark.parametrize("encoding", ["cp1252", "latin-1", "utf-16-le", "utf-16-be"])
+def test_an_encoding_without_a_mark_is_read_on_request(tmp_path, encoding):
+    corpus = read_csv(None, write(tmp_path, ROWS.format(",").encode(encoding)), COLUMNS, encoding=encoding)
+    assert corpus.reports["title"].tolist() == ["early", "späte"]
+    assert corpus.notices == ()
+
+
+def test_bytes_of_an_older_encoding_are_told_with_the_option(tmp_path):
+    corpus = read_csv(None, write(tmp_path, ROWS.format(",").encode("cp1252")), COLUMNS)
+    assert corpus.reports["title"].tolist() == ["early", "sp�te"]
+    assert corpus.notices[1] == "if tracker.csv is in an older encoding, name it: dataset.encoding=cp1252"
+
+
+@pytest.mark.parametrize(
+    ("content", "options", "message"),
+    [
+        (b"Key Summary Body\n1 a b\n", {}, "row 1: no comma, semicolon, tab or pipe .* header 'Key Summary Body': say"),
+        (b"a;b\tc\n1;2\t3\n", {}, r"no comma, semicolon, tab or pipe separates columns in the header 'a;b\\tc'"),
+        (ROWS.format(",").encode("utf-16-le"), {}, r"zero bytes.: try dataset.encoding=utf-16-le"),
+        (b"Key,Summary\n1,a\n", {"encoding": "utf-17"}, "dataset.encoding=utf-17 is unknown: utf-8, utf-16, cp1252"),
+        (b"Key,Summary\n1,a\n", {"encoding": "utf-16"}, "not readable as utf-16"),
+        (b"Key,Summary\n1,a\n", {"separator": "dots"}, "dataset.separator=dots must be one character or comma, semi"),
+        (b"Key;Summary\n1;a;b\n", {}, "row 2: 3 fields under a header of 2; quote fields that contain semicolons"),
+    ],
+)
+def test_what_cannot_be_recognised_names_the_option(tmp_path, content, options, message):
+    with pytest.raises(ValueError, match=message):
+        read_csv(None, write(tmp_path, content), COLUMNS, **options)
+
+
+def test_a_packed_file_is_recognised_too(tmp_path):
+    path = write(tmp_path, gzip.compress(ROWS.format(";").encode("utf-16")), "tracker.csv.gz")
+    assert read_csv(None, path, COLUMNS).reports["title"].tolist() == ["early", "späte"]

@@ -249,8 +249,8 @@ def test_every_option_opens_the_door(name, request, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("overrides", "message"),
     [
-        (["out=x"], "Missing mandatory value: project"),
-        (["project=a/b"], "Missing mandatory value: out"),
+        (["out=x"], "project= is missing, "),
+        (["project=a/b"], "out= is missing, "),
         (["project=repo", "out=x"], "project=repo must be owner/repo"),
         (["project=a/b", "out=x", "tracker.page_size=0"], "tracker.page_size=0 must lie between 1 and 1000"),
         (["project=X", "out=x", "tracker=jira"], "base_url"),

@@ -1,0 +1,186 @@
+"""Says a user's mistake in one line: what is wrong, with which option or file, and what to do."""
+
+import errno
+import os
+import re
+import shutil
+import sqlite3
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from difflib import get_close_matches
+from pathlib import Path
+
+from hydra.errors import InstantiationException, MissingConfigException, OverrideParseException
+from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import ConfigAttributeError, ConfigKeyError, InterpolationResolutionError, MissingMandatoryValue
+
+FULL_BYTES = 1 << 20  # a disk with less space is full
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+CURES = {
+    **dict.fromkeys(FULL, "free some space there"),
+    **dict.fromkeys((errno.EACCES, errno.EPERM, errno.EROFS), "get permission for it"),
+    **dict.fromkeys((errno.EEXIST, errno.ENOTDIR), "a file is in the way of a folder: move it"),
+    errno.EISDIR: "it is a folder: name a file",
+    errno.ENAMETOOLONG: "choose a shorter name",
+}
+EXAMPLES = {"dataset.path": "bugs.csv", "text.captions": "captions.csv", "tracker.base_url": "https://bugs.example.org"}
+TEMPORARY = "TMPDIR"  # the environment variable
+FILES = ("out", "fill")  # what is being written lies beside them
+PLACES = ("out", "fill", "cache_dir", "data_dir")
+
+
+class CommandError(SystemExit):
+    """The end of a command with one line and exit status 1.
+
+    Attributes:
+        folder: The run folder that Hydra has made for it, if any.
+    """
+
+    def __init__(self, line: str, folder: Path | None) -> None:
+        super().__init__(line)
+        self.folder = folder
+
+
+def composition_line(error: Exception, words: Sequence[str], names: Sequence[str]) -> str:
+    """What is wrong with a command line that Hydra refuses.
+
+    Args:
+        error: What Hydra has raised.
+        words: The options.
+        names: Dotted names of all options, sections and groups that the command has.
+    """
+    if isinstance(error, MissingConfigException) and error.missing_cfg_file:
+        return _unknown_choice(error.missing_cfg_file, error.options or ())
+    if isinstance(error, OverrideParseException):
+        return (
+            f"{error.override} cannot be read as option=value: close its brackets and quotes, and give a value with"
+            " special characters as 'option=\"value\"'"
+        )
+    first = _first_line(error)
+    refused = re.match(r"Could not (?:override|delete from config\.) '(.+?)'", first)
+    if refused:
+        return _unknown_option(refused[1], names)
+    several = re.match(r"Ambiguous value for argument '(.+)'", first)
+    if several:
+        return f"{several[1]} gives several values: add -m for a run with each, or write a list as [1,2]"
+    cause = f" {_first_line(error.__cause__)}" if error.__cause__ else ""
+    return f"{first}{cause} (in {' '.join(words)})"
+
+
+def error_line(error: BaseException, places: Mapping[str, Path]) -> str | None:
+    """What is wrong where a command has failed; None if that is no mistake of its user.
+
+    Args:
+        error: What the command has raised.
+        places: Where the command writes, by the option that says so.
+    """
+    if isinstance(error, InstantiationException):
+        if error.__cause__ is None:
+            return _first_line(error)
+        return _refused_argument(error) or error_line(error.__cause__, places)
+    if isinstance(error, MissingMandatoryValue):
+        key = _first_line(error).rpartition(" ")[2]
+        return f"{key}= is missing, such as {key}={EXAMPLES.get(key, '...')}"
+    if isinstance(error, ConfigAttributeError | ConfigKeyError):
+        return f"there is no option {error.full_key}, which this command needs"
+    if isinstance(error, InterpolationResolutionError):
+        return f"{error.full_key}: {_first_line(error)}"
+    if isinstance(error, OSError):
+        return os_error_line(error, places)
+    if isinstance(error, sqlite3.OperationalError):
+        written = ", ".join(f"{option}={path}" for option, path in places.items())
+        return f"{error}, while writing to {written}: free some space there, or get permission for it"
+    # Lightning's class is told by its name, as importing it takes a second.
+    if isinstance(error, ValueError) or type(error).__name__ == "MisconfigurationException":
+        return _first_line(error)
+    return None
+
+
+def written_places(cfg: DictConfig, run_folder: Path | None) -> dict[str, Path]:
+    """Where a command writes, by the option that says so.
+
+    Args:
+        cfg: Its configuration.
+        run_folder: Its run folder, if it makes one.
+    """
+    named = {name: cfg.get(name) for name in PLACES if not OmegaConf.is_missing(cfg, name)}
+    places = {name: Path(value).expanduser() for name, value in named.items() if isinstance(value, str)}
+    folder = {} if run_folder is None else {"hydra.run.dir": run_folder}
+    return folder | places | {TEMPORARY: Path(tempfile.gettempdir())}
+
+
+def os_error_line(error: OSError, places: Mapping[str, Path]) -> str:
+    """What the system refuses, where, and what to do.
+
+    Args:
+        error: What was raised; it names no file where a disk was full.
+        places: See ``error_line``.
+    """
+    file = error.filename2 or error.filename
+    if error.errno is None or (file is None and error.errno not in FULL):
+        return _first_line(error)
+    options = list(_full(places)) or list(places) if file is None else list(_options_of(Path(str(file)), places))
+    subject = str(file or " or ".join(f"{option}={places[option]}" for option in options))
+    reason = os.strerror(error.errno).lower()
+    cure = CURES.get(error.errno, "check the path")
+    other = f", or write elsewhere with {options[0]}=" if options and error.errno != errno.ENOENT else ""
+    return f"{subject}: {reason}; {cure}{other}"
+
+
+def _options_of(path: Path, places: Mapping[str, Path]) -> Iterator[str]:
+    """Options under whose path a file lies, or that name a path below it."""
+    for option, place in places.items():
+        above, below = place.absolute(), path.absolute()
+        if option in FILES:
+            above = above.parent
+        if below.is_relative_to(above) or (option != TEMPORARY and above.is_relative_to(below)):
+            yield option
+
+
+def _full(places: Mapping[str, Path]) -> Iterator[str]:
+    """Options whose disk is full."""
+    for option, place in places.items():
+        absolute = place.absolute()
+        nearest = next(path for path in (absolute, *absolute.parents) if path.exists())
+        if shutil.disk_usage(nearest).free < FULL_BYTES:
+            yield option
+
+
+def _unknown_choice(missing: str, options: Sequence[str]) -> str:
+    group, _, choice = missing.rpartition("/")
+    if not options:
+        return f"{group}={choice}: there is no {missing}.yaml"
+    near = get_close_matches(choice, options, n=1)
+    hint = f"did you mean {near[0]}? Choose" if near else "choose"
+    return f"{group}={choice} is unknown: {hint} one of {', '.join(options)}"
+
+
+def _unknown_option(option: str, names: Sequence[str]) -> str:
+    """Says so, with the option of the same last name, or the most similar one."""
+    last = option.rpartition(".")[2]
+    same = [name for name in names if name.rpartition(".")[2] == last]
+    near = same or get_close_matches(option, names, n=1)
+    hint = f": did you mean {near[0]}?" if near else ": --help lists all options"
+    return f"there is no option {option}{hint} (a new one is added with +{option}=)"
+
+
+def _refused_argument(error: InstantiationException) -> str | None:
+    """What an added option is told by what it is handed on to, such as Lightning's Trainer."""
+    cause = error.__cause__
+    named = re.search(r"call to target '(?P<target>.+?)'(?:.*full_key: (?P<key>\S+))?", str(error), re.DOTALL)
+    if cause is None or named is None:
+        return None
+    section = f"{named['key']}." if named["key"] else ""
+    unknown = re.search(r"unexpected keyword argument '(.+?)'", str(cause))
+    if isinstance(cause, TypeError) and unknown:
+        return f"{section}{unknown[1]}= is no argument of {named['target']}: leave it out"
+    missing = re.search(r"missing \d+ required .* arguments?: '(.+?)'", str(cause))
+    if isinstance(cause, TypeError) and missing:
+        return f"{section}{missing[1]}= is missing, which {named['target']} needs"
+    if named["target"].startswith("pytorch_lightning") and not isinstance(cause, OSError):
+        return f"{named['key'] or 'trainer'}: {_first_line(cause)}"
+    return None
+
+
+def _first_line(error: BaseException | None) -> str:
+    return str(error).strip().partition("\n")[0]

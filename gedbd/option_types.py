@@ -1,0 +1,158 @@
+"""Checks that the values of options are of the right type and no number is too small.
+
+The configuration has no schema: options are declared in ``conf/`` alone. So their types come from there. An option that
+was changed must have a value of the type of its default; a null says nothing about a type, so options that stand for a
+number are named in ``LOWEST``, and those that stand for a path in ``PATHS``.
+"""
+
+import math
+import re
+from collections.abc import Iterator
+from fnmatch import fnmatch
+from typing import Any
+
+from omegaconf import MISSING, DictConfig, OmegaConf
+from omegaconf.errors import InterpolationResolutionError
+
+COMPUTED = re.compile(r"\$\{(?!oc\.env:)[\w.]+:")  # a resolver: auto_precision, hydra, ...
+
+LOWEST: dict[str, float] = {  # an integer: whole numbers only
+    "batch_size": 1,
+    "chunk_tokens": 1,
+    "dataset.newest": 1,
+    "encoder.dim": 1,
+    "encoder.hidden": 1,
+    "encoder.layers": 1,
+    "encoder.max_tokens": 1,
+    "graph.max_title_tokens": 1,
+    "optimizer.head_lr": 0.0,
+    "optimizer.lr": 0.0,
+    "optimizer.warmup_steps": 0,
+    "optimizer.weight_decay": 0.0,
+    "pairs.fill_to": 0,
+    "pairs.negatives_in_evaluation": 0.0,
+    "pairs.negatives_per_positive": 0.0,
+    "pairs.random_negatives": 0,
+    "patience": 0,
+    "port": 0,
+    "ranking.window_days": -math.inf,  # its sign is checked where it is used
+    "seed": 0,
+    "seeds": 1,
+    "trainer.accumulate_grad_batches": 1,
+    "trainer.gradient_clip_val": 0.0,
+    "trainer.max_epochs": 1,
+    "trainer.num_nodes": 1,
+    "webhook.suggestions": 1,
+}
+ENDLESS = {"trainer.max_epochs": -1}  # to Lightning: until training stops early
+NULLABLE = ("pairs.negatives_in_evaluation", "text.tokens.*", "trainer.gradient_clip_val")
+FRACTIONAL = ("*timeout_s", "max_wait_s", "max_megabytes", "max_megapixels", "trainer.limit_*", "graph.rule.power")
+OF_SEVERAL_TYPES = ("split.*_from", "trainer.devices")
+PATHS = ("ckpt_path", "dataset.path", "file", "fill", "index", "out", "pairs.feedback", "run", "text.captions")
+
+
+def plain_options(cfg: DictConfig) -> dict[str, Any]:
+    """The options of a command as they are written, without Hydra's own."""
+    plain = OmegaConf.to_container(OmegaConf.masked_copy(cfg, [str(key) for key in cfg if key != "hydra"]))
+    assert isinstance(plain, dict)
+    return {str(name): value for name, value in plain.items()}
+
+
+def check_types(cfg: DictConfig, defaults: DictConfig) -> None:
+    """Compares options with their defaults.
+
+    Args:
+        cfg: The composed configuration.
+        defaults: The same without the values of the command line.
+
+    Raises:
+        ValueError: If a value is of another type than its default, or refers to an option that does not exist.
+    """
+    for key, written, default in _changed(plain_options(cfg), plain_options(defaults)):
+        value = _resolve(cfg, key, written)
+        problem = _problem(key, value, _resolve(defaults, key, default))
+        if problem:
+            raise ValueError(f"{key}={shown(value)} must be {problem}")
+
+
+def check_values(cfg: DictConfig) -> None:
+    """Checks the numbers of ``LOWEST`` and the paths of ``PATHS``, as far as the command has them.
+
+    Raises:
+        ValueError: If one is none, or a number is too small.
+    """
+    for key, lowest in LOWEST.items():
+        value = OmegaConf.select(cfg, key, throw_on_missing=False)
+        if value is None or value == ENDLESS.get(key):
+            continue
+        wanted = "a whole number" if isinstance(lowest, int) else "a number"
+        if not _is_number(value, whole=isinstance(lowest, int)):
+            raise ValueError(f"{key}={shown(value)} must be {wanted}")
+        if value < lowest:
+            raise ValueError(f"{key}={value} must be {lowest:g} or more")
+    for key in PATHS:
+        value = OmegaConf.select(cfg, key, throw_on_missing=False)
+        if not isinstance(value, str | None):
+            raise ValueError(f"{key}={shown(value)} must be a path: write ./{shown(value)} if that is its name")
+
+
+def shown(value: Any) -> str:
+    """A value as it is written on the command line."""
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
+    return str(value) or "''"
+
+
+def _problem(key: str, value: Any, default: Any) -> str | None:
+    """What a value must be to take the place of its default; None if it is that, or no type is known."""
+    if default is None or _is_one_of(key, OF_SEVERAL_TYPES) or (value is None and _is_one_of(key, NULLABLE)):
+        return None
+    if isinstance(default, bool):
+        return None if isinstance(value, bool) else "true or false"
+    if isinstance(default, int | float):
+        whole = isinstance(default, int) and not _is_one_of(key, FRACTIONAL)
+        return None if _is_number(value, whole) else "a whole number" if whole else "a number"
+    if OmegaConf.is_list(default):
+        example = shown(default) if len(default) else "[a, b]"
+        return None if OmegaConf.is_list(value) else f"a list, such as {example}"
+    if OmegaConf.is_dict(default):
+        return None if value is None else f"null, or be given option by option, such as {key}.{next(iter(default))}="
+    return "one value" if OmegaConf.is_config(value) else None
+
+
+def _is_number(value: Any, whole: bool) -> bool:
+    types = int if whole else int | float
+    return isinstance(value, types) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _is_one_of(key: str, patterns: tuple[str, ...]) -> bool:
+    return any(fnmatch(key, pattern) for pattern in patterns)
+
+
+def _changed(values: dict[str, Any], defaults: dict[str, Any], above: str = "") -> Iterator[tuple[str, Any, Any]]:
+    """Dotted name, value and default of the options that have another value than their default."""
+    for name, value in values.items():
+        if name not in defaults:
+            continue
+        default = defaults[name]
+        if isinstance(value, dict) and isinstance(default, dict):
+            yield from _changed(value, default, f"{above}{name}.")
+        elif value != default or type(value) is not type(default):
+            yield f"{above}{name}", value, default
+
+
+def _resolve(cfg: DictConfig, key: str, written: Any) -> Any:
+    """An option's value; None for what Hydra or a computation gives later.
+
+    Raises:
+        ValueError: If it refers to an option or variable that does not exist.
+    """
+    if written == MISSING:
+        return None
+    if isinstance(written, str) and COMPUTED.search(written):
+        return None
+    try:
+        return OmegaConf.select(cfg, key)
+    except InterpolationResolutionError as error:
+        reason = str(error).partition("\n")[0]
+        raise ValueError(f"{key}={written}: {reason}") from error

@@ -1,0 +1,167 @@
+"""Mistakes on the command line: one line, before the long work, and nothing left behind."""
+
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+from hydra.errors import ConfigCompositionException
+from omegaconf import OmegaConf
+
+from gedbd.config import CONF_DIR
+from gedbd.errors import composition_line
+from gedbd.option_types import check_types, check_values
+from gedbd.options import check_command_line
+
+
+@pytest.fixture
+def refuse(tmp_path, monkeypatch, capsys):
+    """Runs a command that must end with one line before it begins, and leave nothing behind; gives the line."""
+    monkeypatch.setenv("GEDBD_CACHE", str(tmp_path / "cache"))
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+
+    def through(name, *options):
+        module = import_module(f"gedbd.{name}")
+        monkeypatch.setattr(sys, "argv", ["gedbd", *options])
+        with pytest.raises(SystemExit) as raised:
+            module.main()
+        told = str(raised.value.code)
+        assert told.startswith("error: ")
+        assert "\n" not in told
+        assert capsys.readouterr().err == ""
+        assert list(Path.cwd().iterdir()) == []
+        return told.removeprefix("error: ")
+
+    return through
+
+
+@pytest.mark.parametrize(
+    ("command", "options", "message"),
+    [
+        ("train", "trainer.max_epochs=0", "trainer.max_epochs=0 must be 1 or more"),
+        ("train", "trainer.max_epochs=three", "trainer.max_epochs=three must be a whole number"),
+        ("train", "optimizer.lr=abc", "optimizer.lr=abc must be a number"),
+        ("train", "seed=${sed}", "seed=${sed}: Interpolation key 'sed' not found"),
+        ("train", "ckpt_path=no.ckpt", "ckpt_path=no.ckpt: there is no such file"),
+        ("train", "trainer.max_epoch=1", "there is no option trainer.max_epoch: did you mean trainer.max_epochs?"),
+        ("train", "dataset=githb", "dataset=githb is unknown: did you mean github? Choose one of bugzilla, csv, demo"),
+        ("train", "ranking.parts=[val", "ranking.parts=[val cannot be read as option=value: close its brackets"),
+        ("train", "optimizer.lr=1,2", "optimizer.lr=1,2 gives several values: add -m for a run with each"),
+        ("train", "+seed=1", "Could not append to config. An item is already at 'seed'."),
+        ("train", "-m optimizer.lr=0.1,abc", "optimizer.lr=abc must be a number"),
+        ("train", "-m dataset=demo,githb", "dataset=githb is unknown: did you mean github?"),
+        ("train", "-m ranking.parts=[val", "ranking.parts=[val cannot be read as option=value"),
+        (
+            "search",
+            "query=crash",
+            'index= is missing, for example: python -m gedbd.search index=folder "what happened"',
+        ),
+        ("search", "index=i top_k=five query=crash", "top_k=five must be a whole number"),
+        ("serve", "index=i settings.names=here", "settings.names=here must be a list, such as [a, b]"),
+    ],
+)
+def test_an_option_that_does_not_fit_is_told_before_the_command_begins(refuse, command, options, message):
+    assert refuse(command, *options.split(" ")).startswith(message)
+
+
+DEFAULTS = OmegaConf.create(
+    {
+        "seed": 0,
+        "batch_size": 16,
+        "chunk_tokens": None,
+        "compile": False,
+        "index": "???",
+        "run": None,
+        "fields": [],
+        "top_k": [1, 5],
+        "encoder": {"name": "tiny"},
+        "optimizer": {"lr": 0.1},
+        "pairs": {"negatives_in_evaluation": 5, "seed": "${seed}"},
+        "split": {"val_from": 0.6},
+        "trainer": {"max_epochs": 3, "gradient_clip_val": 1.0, "devices": 1, "precision": "${auto_precision:}"},
+        "webhook": {"timeout_s": 10},
+    }
+)
+
+
+def check(option):
+    """Checks one value in place of its default."""
+    cfg = OmegaConf.merge(DEFAULTS, OmegaConf.from_dotlist([option]))
+    check_types(cfg, DEFAULTS)
+    check_values(cfg)
+
+
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        ("trainer.max_epochs=1.5", "must be a whole number"),
+        ("trainer.max_epochs=null", "trainer.max_epochs=null must be a whole number"),
+        ("trainer.max_epochs=-2", "must be 1 or more"),
+        ("optimizer.lr=-1", "optimizer.lr=-1 must be 0 or more"),
+        ("optimizer.lr=.nan", "optimizer.lr=nan must be a number"),
+        ("optimizer.lr=true", "optimizer.lr=true must be a number"),
+        ("optimizer.lr=", "optimizer.lr=null must be a number"),
+        ("optimizer=3", "optimizer=3 must be null, or be given option by option, such as optimizer.lr="),
+        ("batch_size=0", "batch_size=0 must be 1 or more"),
+        ("chunk_tokens=many", "chunk_tokens=many must be a whole number"),
+        ("chunk_tokens=2.5", "chunk_tokens=2.5 must be a whole number"),
+        ("compile=perhaps", "compile=perhaps must be true or false"),
+        ("top_k=10", r"top_k=10 must be a list, such as \[1, 5\]"),
+        ("fields=component", r"fields=component must be a list, such as \[a, b\]"),
+        ("encoder.name=[a]", r"encoder.name=\['a'\] must be one value"),
+        ("pairs.seed=x", "pairs.seed=x must be a whole number"),
+        ("seed=${oc.env:NO_SEED}", r"seed=\$\{oc.env:NO_SEED\}: KeyError"),
+        ("seed=${pairs.seed}", "Recursive interpolation"),
+        ("index=3", "index=3 must be a path: write ./3 if that is its name"),
+        ("run=[a]", r"run=\['a'\] must be a path"),
+    ],
+)
+def test_a_value_of_another_type_is_refused(option, message):
+    with pytest.raises(ValueError, match=message):
+        check(option)
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        "trainer.max_epochs=-1",
+        "trainer.gradient_clip_val=null",
+        "trainer.devices=[0,1]",
+        "trainer.devices=auto",
+        "trainer.precision=32",
+        "trainer.limit_val_batches=0.5",
+        "split.val_from=2023-06-01",
+        "pairs.negatives_in_evaluation=null",
+        "optimizer.lr=0",
+        "optimizer=null",
+        "chunk_tokens=${batch_size}",
+        "webhook.timeout_s=0.5",
+        "encoder.name=2",
+        "run=./2",
+        "encoder.name=${hydra:job.num}",
+    ],
+)
+def test_a_value_that_an_option_takes_is_let_through(option):
+    check(option)
+
+
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        ("max_epochs", "did you mean trainer.max_epochs?"),
+        ("encodr", "did you mean encoder?"),
+        ("trainer.max_epoch", "did you mean trainer.max_epochs?"),
+        ("quux", "--help lists all options"),
+    ],
+)
+def test_the_most_similar_option_is_named(option, message):
+    refused = ConfigCompositionException(f"Could not override '{option}'.\nTo append to your config use +")
+    assert message in composition_line(refused, [option], ["encoder", "trainer", "trainer.max_epochs", "seed"])
+
+
+def test_a_sweep_that_fits_leaves_nothing_behind_before_it_begins(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    words = ["encoder=tiny", "seed=range(0,3)", "optimizer.lr=1e-5,2e-5", "logger=wandb"]
+    assert check_command_line(CONF_DIR, "train", ["-m", *words]) == []
+    assert list(tmp_path.iterdir()) == []
