@@ -9,23 +9,30 @@ from typing import Any
 import pandas as pd
 import pytorch_lightning as pl
 from pytorch_lightning.callbacks import Callback, Checkpoint, EarlyStopping, ModelCheckpoint
+from rich.console import Console
 
 from gedbd.data.datamodule import Batch
 from gedbd.evaluation.pairwise import METRICS
 
+TOLD = {"train/loss": "train loss", "val/f1": "val F1", "val/rr@10": "RR@10"}
+
 
 class EpochTable(Checkpoint):
-    """Writes ``metrics.csv``, one row an epoch, anew after each; a resumed run goes on with the rows it had.
+    """Writes ``metrics.csv``, one row an epoch, after each epoch, and prints a line about it.
 
-    It is a ``Checkpoint`` to Lightning, whose hooks run last in an epoch, once all metrics are there; listed before the
-    checkpoints that save its rows.
+    A resumed run continues the rows it had. To Lightning this is a ``Checkpoint``, whose hooks run last in an epoch,
+    once all metrics are there; it is listed before the checkpoints that save its rows.
 
     Args:
         path: The file to write.
+        monitor: The metric that chooses the best epoch.
+        console: Where the lines go.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, monitor: str, console: Console) -> None:
         self.path = path
+        self.monitor = monitor
+        self.console = console
         self.rows: list[dict[str, float]] = []
         self._reports = 0
         self._seconds = 0.0
@@ -53,6 +60,20 @@ class EpochTable(Checkpoint):
             unfinished = self.path.with_suffix(".part")
             pd.DataFrame(self.rows).to_csv(unfinished, index=False)
             unfinished.replace(self.path)
+            self.console.print(self._line(trainer), markup=False, highlight=False, soft_wrap=True)
+
+    def _line(self, trainer: pl.Trainer) -> str:
+        """The last row in words, with the whole epoch's seconds, and whether it is the best so far."""
+        row = self.rows[-1]
+        epochs = f"/{trainer.max_epochs}" if trainer.max_epochs and trainer.max_epochs > 0 else ""
+        told = [f"{label} {row[name]:.3f}" for name, label in TOLD.items() if name in row]
+        told.append(f"{time.perf_counter() - self._started:.1f} s")
+        earlier = [other[self.monitor] for other in self.rows[:-1]]
+        value = row[self.monitor]
+        smaller = direction(self.monitor) == "min"
+        if not earlier or (value < min(earlier) if smaller else value > max(earlier)):
+            told.append("best so far")
+        return f"epoch {trainer.current_epoch + 1}{epochs}: {', '.join(told)}"
 
     def state_dict(self) -> dict[str, Any]:
         """The rows so far, for the checkpoint."""
@@ -63,7 +84,7 @@ class EpochTable(Checkpoint):
         self.rows = list(state_dict["rows"])
 
 
-def training_callbacks(folder: Path, monitor: str, patience: int) -> list[Callback]:
+def training_callbacks(folder: Path, monitor: str, patience: int, console: Console) -> list[Callback]:
     """Early stopping, the epoch table, and the best and the last checkpoint, all at the end of an epoch."""
     mode = direction(monitor)
     checkpoint = partial(
@@ -71,7 +92,7 @@ def training_callbacks(folder: Path, monitor: str, patience: int) -> list[Callba
     )
     return [
         EarlyStopping(monitor, patience=patience, mode=mode, check_on_train_epoch_end=True),
-        EpochTable(folder / "metrics.csv"),
+        EpochTable(folder / "metrics.csv", monitor, console),
         checkpoint("best", monitor=monitor, mode=mode, save_weights_only=True),
         checkpoint("last"),
     ]

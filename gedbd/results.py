@@ -18,6 +18,7 @@ from gedbd.evaluation.figures import rank_curves, training_curves
 from gedbd.evaluation.leak import audit_leak, leak_warning
 from gedbd.evaluation.outputs import compare_methods, compare_rankings, draw_figures, example_pairs
 from gedbd.evaluation.trec import write_qrels, write_run
+from gedbd.evaluation.verdict import verdict_on_pairs, verdict_on_queries
 from gedbd.outcome import Outcome
 
 LONGEST_WHOLE = 26
@@ -69,7 +70,8 @@ def report(folder: Path, outcome: Outcome, console: Console, loggers: list[Logge
     if outcome.atlas is not None:
         outcome.atlas.to_parquet(folder / "map.parquet", index=False)
     _show(console, outcome, predictions, tables, audit)
-    console.print(f"predictions, tables and figures: {folder}")
+    console.print(f"predictions, tables and figures: {folder}", markup=False, highlight=False, soft_wrap=True)
+    _show_verdict(console, outcome, predictions, tables)
     _log(loggers, folder, tables, list(drawn), audit)
     return tables
 
@@ -124,6 +126,18 @@ def _show(
         console.print(warning, style="bold red", markup=False, highlight=False)
 
 
+def _show_verdict(
+    console: Console, outcome: Outcome, predictions: pd.DataFrame, tables: dict[str, pd.DataFrame]
+) -> None:
+    """Says against which simple methods the run was better, on pairs and among all earlier reports."""
+    lines = [verdict_on_pairs(predictions, outcome.part, outcome.methods, tables["results"])]
+    if EARLIER in outcome.rankings:
+        ranked = outcome.rankings[EARLIER]
+        lines.append(verdict_on_queries(outcome.part, ranked, outcome.corpus.group, tables["ranking"]))
+    for line in filter(None, lines):
+        console.print(line, markup=False, highlight=False, soft_wrap=True)
+
+
 def _log(
     loggers: list[Logger], folder: Path, tables: dict[str, pd.DataFrame], drawn: list[str], audit: dict[str, float]
 ) -> None:
@@ -134,6 +148,16 @@ def _log(
             for name, table in tables.items():
                 logger.log_table(name, dataframe=table)
             logger.log_metrics({f"leak/{name}": value for name, value in audit.items()})
+
+
+def first_row(tables: dict[str, pd.DataFrame], part: str) -> dict[str, float]:
+    """The metrics of a run's own method on pairs and on queries, named as training logs them: ``test/f1``."""
+    found: dict[str, float] = {}
+    for name in ("results", "ranking"):
+        if name in tables:
+            numbers = tables[name].iloc[0].drop("method")
+            found |= {f"{part}/{metric}": float(value) for metric, value in numbers.items()}
+    return found
 
 
 def with_intervals(frame: pd.DataFrame, decimals: int = 2) -> pd.DataFrame:

@@ -19,6 +19,8 @@ from gedbd.models.encoder import TextEncoder
 from gedbd.models.gcn import GraphBranch
 from gedbd.systems.processes import gather, join
 
+IN_PROGRESS_BAR = ("val/f1", "val/rr@10")  # and the training loss
+
 
 class DuplicateSystem(pl.LightningModule):
     """Trains the encoder, with the graph beside it, on pairs; chooses the threshold on validation; scores pairs.
@@ -84,7 +86,8 @@ class DuplicateSystem(pl.LightningModule):
         z_text = self.encoder(batch.input_ids, batch.attention_mask)
         z = self(batch.n_id, z_text)
         loss = self.loss(z, batch.group, batch.edge_label_index, batch.edge_label)
-        self.log("train/loss", loss, on_step=False, on_epoch=True, batch_size=len(batch.edge_label), sync_dist=True)
+        pairs = len(batch.edge_label)
+        self.log("train/loss", loss, on_step=False, on_epoch=True, prog_bar=True, batch_size=pairs, sync_dist=True)
         cosine = (z[batch.edge_label_index[0]] * z[batch.edge_label_index[1]]).sum(-1)
         self._seen.append((cosine.detach(), batch.edge_label))
         if self._data.batches.hard:
@@ -192,4 +195,6 @@ class DuplicateSystem(pl.LightningModule):
         return protocol_metrics(self.rankings[part], "score")
 
     def _log_metrics(self, prefix: str, values: dict[str, float]) -> None:
-        self.log_dict({f"{prefix}/{name}": value for name, value in values.items()})
+        for name, value in values.items():
+            key = f"{prefix}/{name}"
+            self.log(key, value, prog_bar=key in IN_PROGRESS_BAR)
