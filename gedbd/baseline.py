@@ -12,7 +12,7 @@ from gedbd.checkpoint import check_corpus, save_run, use_run
 from gedbd.config import door
 from gedbd.data.queries import TEST_POOL
 from gedbd.outcome import baseline_outcome
-from gedbd.results import first_row, report
+from gedbd.results import first_row, report, show_verdict
 from gedbd.tracking.runs import check_login, open_loggers
 
 
@@ -43,6 +43,7 @@ def main(cfg: DictConfig) -> float:
         tables = report(folder, outcome, console, loggers)
         for logger in loggers:
             logger.log_metrics(first_row(tables, cfg.part))
+    show_verdict(console, outcome, tables)
     return float(tables["results"]["f1"].iloc[0])
 
 

@@ -1,4 +1,4 @@
-"""What happens beside training: the table of epochs, early stopping, checkpoints."""
+"""What happens beside training: the table of epochs and its lines, early stopping, checkpoints."""
 
 import time
 from collections.abc import Sequence
@@ -18,21 +18,17 @@ TOLD = {"train/loss": "train loss", "val/f1": "val F1", "val/rr@10": "RR@10"}
 
 
 class EpochTable(Checkpoint):
-    """Writes ``metrics.csv``, one row an epoch, after each epoch, and prints a line about it.
+    """Writes ``metrics.csv``, one row an epoch, after each epoch.
 
     A resumed run continues the rows it had. To Lightning this is a ``Checkpoint``, whose hooks run last in an epoch,
     once all metrics are there; it is listed before the checkpoints that save its rows.
 
     Args:
         path: The file to write.
-        monitor: The metric that chooses the best epoch.
-        console: Where the lines go.
     """
 
-    def __init__(self, path: Path, monitor: str, console: Console) -> None:
+    def __init__(self, path: Path) -> None:
         self.path = path
-        self.monitor = monitor
-        self.console = console
         self.rows: list[dict[str, float]] = []
         self._reports = 0
         self._seconds = 0.0
@@ -60,20 +56,6 @@ class EpochTable(Checkpoint):
             unfinished = self.path.with_suffix(".part")
             pd.DataFrame(self.rows).to_csv(unfinished, index=False)
             unfinished.replace(self.path)
-            self.console.print(self._line(trainer), markup=False, highlight=False, soft_wrap=True)
-
-    def _line(self, trainer: pl.Trainer) -> str:
-        """The last row in words, with the whole epoch's seconds, and whether it is the best so far."""
-        row = self.rows[-1]
-        epochs = f"/{trainer.max_epochs}" if trainer.max_epochs and trainer.max_epochs > 0 else ""
-        told = [f"{label} {row[name]:.3f}" for name, label in TOLD.items() if name in row]
-        told.append(f"{time.perf_counter() - self._started:.1f} s")
-        earlier = [other[self.monitor] for other in self.rows[:-1]]
-        value = row[self.monitor]
-        smaller = direction(self.monitor) == "min"
-        if not earlier or (value < min(earlier) if smaller else value > max(earlier)):
-            told.append("best so far")
-        return f"epoch {trainer.current_epoch + 1}{epochs}: {', '.join(told)}"
 
     def state_dict(self) -> dict[str, Any]:
         """The rows so far, for the checkpoint."""
@@ -84,17 +66,54 @@ class EpochTable(Checkpoint):
         self.rows = list(state_dict["rows"])
 
 
+class EpochLine(Checkpoint):
+    """Prints a line after each epoch, once its checkpoint is saved: losses, metrics, seconds, whether it is the best.
+
+    Args:
+        table: What holds the epochs' metrics.
+        monitor: The metric that chooses the best epoch.
+        console: Where the lines go.
+    """
+
+    def __init__(self, table: EpochTable, monitor: str, console: Console) -> None:
+        self.table = table
+        self.monitor = monitor
+        self.console = console
+        self._started = 0.0
+
+    def on_train_epoch_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """Starts the clock, which counts validation too."""
+        self._started = time.perf_counter()
+
+    def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """Prints the line, in the process that writes."""
+        if not trainer.is_global_zero:
+            return
+        rows = self.table.rows
+        told = [f"{label} {rows[-1][name]:.3f}" for name, label in TOLD.items() if name in rows[-1]]
+        told.append(f"{time.perf_counter() - self._started:.1f} s")
+        values = [row[self.monitor] for row in rows]
+        best = min(values) if direction(self.monitor) == "min" else max(values)
+        if values.index(best) == len(values) - 1:
+            told.append("best so far")
+        epochs = f"/{trainer.max_epochs}" if trainer.max_epochs and trainer.max_epochs > 0 else ""
+        line = f"epoch {trainer.current_epoch + 1}{epochs}: {', '.join(told)}"
+        self.console.print(line, markup=False, highlight=False, soft_wrap=True)
+
+
 def training_callbacks(folder: Path, monitor: str, patience: int, console: Console) -> list[Callback]:
-    """Early stopping, the epoch table, and the best and the last checkpoint, all at the end of an epoch."""
+    """Early stopping, the epoch table, the best and the last checkpoint, and the epoch's line, all after an epoch."""
     mode = direction(monitor)
     checkpoint = partial(
         ModelCheckpoint, folder / "checkpoints", save_on_train_epoch_end=True, enable_version_counter=False
     )
+    table = EpochTable(folder / "metrics.csv")
     return [
         EarlyStopping(monitor, patience=patience, mode=mode, check_on_train_epoch_end=True),
-        EpochTable(folder / "metrics.csv", monitor, console),
+        table,
         checkpoint("best", monitor=monitor, mode=mode, save_weights_only=True),
         checkpoint("last"),
+        EpochLine(table, monitor, console),
     ]
 
 

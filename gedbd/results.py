@@ -40,10 +40,7 @@ SAVED = (
 
 def report(folder: Path, outcome: Outcome, console: Console, loggers: list[Logger]) -> dict[str, pd.DataFrame]:
     """Writes and shows the results of what was just scored; gives its tables."""
-    predictions = outcome.predictions.assign(
-        predicted=(outcome.predictions["score"] >= outcome.threshold).astype(int),
-        group=_ids(outcome.corpus)[outcome.corpus.group[outcome.predictions["later"]]],
-    )
+    predictions = _with_groups(outcome)
     part = outcome.part
     tables: dict[str, pd.DataFrame] = {
         "results": compare_methods(predictions, part, outcome.methods, outcome.threshold)
@@ -71,9 +68,26 @@ def report(folder: Path, outcome: Outcome, console: Console, loggers: list[Logge
         outcome.atlas.to_parquet(folder / "map.parquet", index=False)
     _show(console, outcome, predictions, tables, audit)
     console.print(f"predictions, tables and figures: {folder}", markup=False, highlight=False, soft_wrap=True)
-    _show_verdict(console, outcome, predictions, tables)
     _log(loggers, folder, tables, list(drawn), audit)
     return tables
+
+
+def show_verdict(console: Console, outcome: Outcome, tables: dict[str, pd.DataFrame]) -> None:
+    """Says against which simple methods the run was better, on pairs and among all earlier reports."""
+    lines = [verdict_on_pairs(_with_groups(outcome), outcome.part, outcome.methods, tables["results"])]
+    if EARLIER in outcome.rankings:
+        ranked = outcome.rankings[EARLIER]
+        lines.append(verdict_on_queries(outcome.part, ranked, outcome.corpus.group, tables["ranking"]))
+    for line in filter(None, lines):
+        console.print(line, markup=False, highlight=False, soft_wrap=True)
+
+
+def _with_groups(outcome: Outcome) -> pd.DataFrame:
+    """Scored pairs with the verdict and the later report's duplicate group."""
+    return outcome.predictions.assign(
+        predicted=(outcome.predictions["score"] >= outcome.threshold).astype(int),
+        group=_ids(outcome.corpus)[outcome.corpus.group[outcome.predictions["later"]]],
+    )
 
 
 def _ids(corpus: Corpus) -> np.ndarray:
@@ -124,18 +138,6 @@ def _show(
     warning = leak_warning(audit)
     if warning:
         console.print(warning, style="bold red", markup=False, highlight=False)
-
-
-def _show_verdict(
-    console: Console, outcome: Outcome, predictions: pd.DataFrame, tables: dict[str, pd.DataFrame]
-) -> None:
-    """Says against which simple methods the run was better, on pairs and among all earlier reports."""
-    lines = [verdict_on_pairs(predictions, outcome.part, outcome.methods, tables["results"])]
-    if EARLIER in outcome.rankings:
-        ranked = outcome.rankings[EARLIER]
-        lines.append(verdict_on_queries(outcome.part, ranked, outcome.corpus.group, tables["ranking"]))
-    for line in filter(None, lines):
-        console.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
 def _log(

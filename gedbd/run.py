@@ -16,7 +16,7 @@ from gedbd.checkpoint import save_run
 from gedbd.evaluation.ranking import metric_names
 from gedbd.interruption import keyboard_interrupts
 from gedbd.outcome import trained_outcome
-from gedbd.results import report
+from gedbd.results import report, show_verdict
 from gedbd.systems.processes import is_first
 from gedbd.tracking.runs import open_loggers
 
@@ -55,8 +55,11 @@ def train_once(cfg: DictConfig, folder: Path, console: Console) -> float:
             trainer.fit(system, data, ckpt_path=cfg.ckpt_path)
             trainer.test(system, data, ckpt_path=folder / "checkpoints" / "best.ckpt", verbose=False)
             if trainer.is_global_zero:
-                report(folder, trained_outcome(data, system), told, trainer.loggers)
+                outcome = trained_outcome(data, system)
+                tables = report(folder, outcome, told, loggers)
             trainer.strategy.barrier()  # what follows reads the results
+        if trainer.is_global_zero:
+            show_verdict(told, outcome, tables)
     return best_f1(folder, cfg.monitor)
 
 
