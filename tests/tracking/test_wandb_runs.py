@@ -175,8 +175,8 @@ def test_ctrl_c_finishes_the_run_and_tells_how_to_continue(tmp_path, seeds):
 
 @pytest.mark.slow
 def test_the_processes_of_one_training_share_a_run(tmp_path):
-    options = [*SMALL, "trainer=ddp", "trainer.accelerator=cpu", "trainer.devices=2", "trainer.max_epochs=1"]
-    options += ["graph=none", "hydra.run.dir=mine"]
+    options = ["encoder=tiny", "logger=wandb", "trainer=ddp", "trainer.accelerator=cpu", "trainer.devices=2"]
+    options += ["trainer.max_epochs=1", "+trainer.limit_train_batches=2", "graph=none", "hydra.run.dir=mine"]
     environment = os.environ | {"GEDBD_CACHE": str(tmp_path / "cache"), "WANDB_MODE": "offline", "OMP_NUM_THREADS": "1"}
     environment |= {"PYTHONPATH": str(ROOT)}
     command = [sys.executable, "-m", "gedbd.train", *options]
