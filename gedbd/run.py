@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytorch_lightning as pl
+import rich
 from hydra.utils import instantiate
 from omegaconf import DictConfig
 from rich.console import Console
@@ -65,13 +66,25 @@ def train_once(cfg: DictConfig, folder: Path, console: Console) -> float:
 
 @contextmanager
 def log_if_quiet(console: Console, folder: Path) -> Iterator[Console]:
-    """The console itself or, if it is quiet in the process that writes, one that writes to ``log.txt``."""
-    if not console.quiet or not is_first():
+    """The console itself or, if it is quiet in the process that writes, one that writes to ``log.txt``.
+
+    A quiet console quietens rich's own one, where progress is shown, as long as the block runs.
+    """
+    if not console.quiet:
         yield console
         return
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / "log.txt").open("a") as file:
-        yield Console(file=file, width=LOG_WIDTH)
+    shared = rich.get_console()
+    before = shared.quiet
+    shared.quiet = True
+    try:
+        if is_first():
+            folder.mkdir(parents=True, exist_ok=True)
+            with (folder / "log.txt").open("a") as file:
+                yield Console(file=file, width=LOG_WIDTH)
+        else:
+            yield console
+    finally:
+        shared.quiet = before
 
 
 def best_f1(folder: Path, monitor: str) -> float:
