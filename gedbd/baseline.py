@@ -12,7 +12,8 @@ from gedbd.checkpoint import check_corpus, save_run, use_run
 from gedbd.config import door
 from gedbd.data.queries import TEST_POOL
 from gedbd.outcome import baseline_outcome
-from gedbd.results import report
+from gedbd.results import first_row, report, show_verdict
+from gedbd.tracking.runs import check_login, open_loggers
 
 
 @door("baseline")
@@ -23,6 +24,7 @@ def main(cfg: DictConfig) -> float:
         raise ValueError(f"name={cfg.name} is no baseline: choose one of {', '.join(map(str, cfg.baselines))}")
     if cfg.part not in ("val", "test"):
         raise ValueError(f"part={cfg.part} is unknown: choose val or test")
+    check_login(cfg.logger)
     if cfg.run:
         cfg.baselines.frozen.checkpoint = str(use_run(cfg, Path(cfg.run)))
     quieten()
@@ -37,7 +39,11 @@ def main(cfg: DictConfig) -> float:
     for notice in getattr(baseline, "notices_", ()):
         console.print(f"{material.corpus.name}: {notice}", markup=False, highlight=False)
     save_run(folder, cfg, material.corpus)
-    tables = report(folder, outcome, console, [])
+    with open_loggers(cfg, folder, "baseline", console.quiet) as loggers:
+        tables = report(folder, outcome, console, loggers)
+        for logger in loggers:
+            logger.log_metrics(first_row(tables, cfg.part))
+    show_verdict(console, outcome, tables)
     return float(tables["results"]["f1"].iloc[0])
 
 

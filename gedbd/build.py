@@ -225,4 +225,5 @@ def quieten() -> None:
     warnings.filterwarnings("ignore", message=".*does not have many workers.*")
     warnings.filterwarnings("ignore", message=".*smaller than the logging interval.*")
     warnings.filterwarnings("ignore", message=".*is_leaf.*")
+    warnings.filterwarnings("ignore", message=".*sync_dist=True.*")  # metrics are of all processes' rows already
     warnings.filterwarnings("ignore", message=".*exists and is not empty.*")

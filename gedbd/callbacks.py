@@ -1,4 +1,4 @@
-"""What happens beside training: the table of epochs, early stopping, checkpoints."""
+"""What happens beside training: the table of epochs and its lines, early stopping, checkpoints."""
 
 import time
 from collections.abc import Sequence
@@ -9,16 +9,19 @@ from typing import Any
 import pandas as pd
 import pytorch_lightning as pl
 from pytorch_lightning.callbacks import Callback, Checkpoint, EarlyStopping, ModelCheckpoint
+from rich.console import Console
 
 from gedbd.data.datamodule import Batch
 from gedbd.evaluation.pairwise import METRICS
 
+TOLD = {"train/loss": "train loss", "val/f1": "val F1", "val/rr@10": "RR@10"}
+
 
 class EpochTable(Checkpoint):
-    """Writes ``metrics.csv``, one row an epoch, anew after each; a resumed run goes on with the rows it had.
+    """Writes ``metrics.csv``, one row an epoch, after each epoch.
 
-    It is a ``Checkpoint`` to Lightning, whose hooks run last in an epoch, once all metrics are there; listed before the
-    checkpoints that save its rows.
+    A resumed run continues the rows it had. To Lightning this is a ``Checkpoint``, whose hooks run last in an epoch,
+    once all metrics are there; it is listed before the checkpoints that save its rows.
 
     Args:
         path: The file to write.
@@ -63,17 +66,54 @@ class EpochTable(Checkpoint):
         self.rows = list(state_dict["rows"])
 
 
-def training_callbacks(folder: Path, monitor: str, patience: int) -> list[Callback]:
-    """Early stopping, the epoch table, and the best and the last checkpoint, all at the end of an epoch."""
+class EpochLine(Checkpoint):
+    """Prints a line after each epoch, once its checkpoint is saved: losses, metrics, seconds, whether it is the best.
+
+    Args:
+        table: What holds the epochs' metrics.
+        monitor: The metric that chooses the best epoch.
+        console: Where the lines go.
+    """
+
+    def __init__(self, table: EpochTable, monitor: str, console: Console) -> None:
+        self.table = table
+        self.monitor = monitor
+        self.console = console
+        self._started = 0.0
+
+    def on_train_epoch_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """Starts the clock, which counts validation too."""
+        self._started = time.perf_counter()
+
+    def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """Prints the line, in the process that writes."""
+        if not trainer.is_global_zero:
+            return
+        rows = self.table.rows
+        told = [f"{label} {rows[-1][name]:.3f}" for name, label in TOLD.items() if name in rows[-1]]
+        told.append(f"{time.perf_counter() - self._started:.1f} s")
+        values = [row[self.monitor] for row in rows]
+        best = min(values) if direction(self.monitor) == "min" else max(values)
+        if values.index(best) == len(values) - 1:
+            told.append("best so far")
+        epochs = f"/{trainer.max_epochs}" if trainer.max_epochs and trainer.max_epochs > 0 else ""
+        line = f"epoch {trainer.current_epoch + 1}{epochs}: {', '.join(told)}"
+        self.console.print(line, markup=False, highlight=False, soft_wrap=True)
+
+
+def training_callbacks(folder: Path, monitor: str, patience: int, console: Console) -> list[Callback]:
+    """Early stopping, the epoch table, the best and the last checkpoint, and the epoch's line, all after an epoch."""
     mode = direction(monitor)
     checkpoint = partial(
         ModelCheckpoint, folder / "checkpoints", save_on_train_epoch_end=True, enable_version_counter=False
     )
+    table = EpochTable(folder / "metrics.csv")
     return [
         EarlyStopping(monitor, patience=patience, mode=mode, check_on_train_epoch_end=True),
-        EpochTable(folder / "metrics.csv"),
+        table,
         checkpoint("best", monitor=monitor, mode=mode, save_weights_only=True),
         checkpoint("last"),
+        EpochLine(table, monitor, console),
     ]
 
 

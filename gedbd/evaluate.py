@@ -10,7 +10,7 @@ from gedbd.checkpoint import load_run
 from gedbd.config import door
 from gedbd.data.splits import PARTS
 from gedbd.outcome import trained_outcome
-from gedbd.results import report
+from gedbd.results import report, show_verdict
 
 
 @door("evaluate")
@@ -23,7 +23,9 @@ def main(cfg: DictConfig) -> float:
     data.evaluated = tuple(dict.fromkeys(("val", cfg.part)))
     trainer = pl.Trainer(logger=False, devices=1, enable_checkpointing=False)
     trainer.test(system, data, verbose=False)
-    tables = report(folder / "evaluation" / cfg.part, trained_outcome(data, system), console, [])
+    outcome = trained_outcome(data, system)
+    tables = report(folder / "evaluation" / cfg.part, outcome, console, [])
+    show_verdict(console, outcome, tables)
     return float(tables["results"]["f1"].iloc[0])
 
 

@@ -19,6 +19,7 @@ from gedbd.evaluation.figures import rank_curves, title_cosines, training_curves
 from gedbd.evaluation.leak import audit_leak, leak_warning
 from gedbd.evaluation.outputs import compare_methods, compare_rankings, draw_figures, example_pairs
 from gedbd.evaluation.trec import write_qrels, write_run
+from gedbd.evaluation.verdict import verdict_on_pairs, verdict_on_queries
 from gedbd.outcome import Outcome
 
 LONGEST_WHOLE = 26
@@ -40,10 +41,7 @@ SAVED = (
 
 def report(folder: Path, outcome: Outcome, console: Console, loggers: list[Logger]) -> dict[str, pd.DataFrame]:
     """Writes and shows the results of what was just scored; gives its tables."""
-    predictions = outcome.predictions.assign(
-        predicted=(outcome.predictions["score"] >= outcome.threshold).astype(int),
-        group=_ids(outcome.corpus)[outcome.corpus.group[outcome.predictions["later"]]],
-    )
+    predictions = _with_groups(outcome)
     part = outcome.part
     tables: dict[str, pd.DataFrame] = {
         "results": compare_methods(predictions, part, outcome.methods, outcome.threshold)
@@ -73,9 +71,27 @@ def report(folder: Path, outcome: Outcome, console: Console, loggers: list[Logge
     if outcome.atlas is not None:
         outcome.atlas.to_parquet(folder / "map.parquet", index=False)
     _show(console, outcome, predictions, tables, audit)
-    console.print(f"predictions, tables and figures: {folder}")
+    console.print(f"predictions, tables and figures: {folder}", markup=False, highlight=False, soft_wrap=True)
     _log(loggers, folder, tables, list(drawn), audit)
     return tables
+
+
+def show_verdict(console: Console, outcome: Outcome, tables: dict[str, pd.DataFrame]) -> None:
+    """Says against which simple methods the run was better, on pairs and among all earlier reports."""
+    lines = [verdict_on_pairs(_with_groups(outcome), outcome.part, outcome.methods, tables["results"])]
+    if EARLIER in outcome.rankings:
+        ranked = outcome.rankings[EARLIER]
+        lines.append(verdict_on_queries(outcome.part, ranked, outcome.corpus.group, tables["ranking"]))
+    for line in filter(None, lines):
+        console.print(line, markup=False, highlight=False, soft_wrap=True)
+
+
+def _with_groups(outcome: Outcome) -> pd.DataFrame:
+    """Scored pairs with the verdict and the later report's duplicate group."""
+    return outcome.predictions.assign(
+        predicted=(outcome.predictions["score"] >= outcome.threshold).astype(int),
+        group=_ids(outcome.corpus)[outcome.corpus.group[outcome.predictions["later"]]],
+    )
 
 
 def _ids(corpus: Corpus) -> np.ndarray:
@@ -138,6 +154,16 @@ def _log(
             for name, table in tables.items():
                 logger.log_table(name, dataframe=table)
             logger.log_metrics({f"leak/{name}": value for name, value in audit.items()})
+
+
+def first_row(tables: dict[str, pd.DataFrame], part: str) -> dict[str, float]:
+    """The metrics of a run's own method on pairs and on queries, named as training logs them: ``test/f1``."""
+    found: dict[str, float] = {}
+    for name in ("results", "ranking"):
+        if name in tables:
+            numbers = tables[name].iloc[0].drop("method")
+            found |= {f"{part}/{metric}": float(value) for metric, value in numbers.items()}
+    return found
 
 
 def with_intervals(frame: pd.DataFrame, decimals: int = 2) -> pd.DataFrame:

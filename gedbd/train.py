@@ -7,7 +7,6 @@ import rich
 from hydra import compose
 from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig
-from rich.console import Console
 
 from gedbd.config import door, uncollected
 
@@ -22,27 +21,30 @@ def main(cfg: DictConfig) -> float:
     with uncollected():
         import torch
 
+        from gedbd.interruption import exit_when_interrupted
         from gedbd.resume import resumed_options
         from gedbd.run import train_once
         from gedbd.seeds import summarise_seeds, train_seed
         from gedbd.systems.processes import is_first
+        from gedbd.tracking.runs import check_login
     folder = Path(HydraConfig.get().runtime.output_dir)
-    console = Console(quiet=not is_first())
-    if console.quiet:
-        rich.reconfigure(quiet=True)  # progress bars
+    rich.reconfigure(quiet=not is_first())  # progress bars too, which share the console
+    console = rich.get_console()
+    check_login(cfg.logger)
     if cfg.ckpt_path:
         hydra_cfg = HydraConfig.get()
         given, choices = hydra_cfg.overrides.task, hydra_cfg.runtime.choices
         cfg = resumed_options(cfg, given, choices, defaults=partial(compose, "train"))
     if cfg.trainer.accelerator == "gpu" and not torch.accelerator.is_available():
         raise ValueError("trainer.accelerator=gpu, but torch finds no GPU on this machine: choose trainer=default")
-    if cfg.seeds == 1:
-        return train_once(cfg, folder, console)
-    if cfg.seeds < 1 or cfg.ckpt_path:
+    if cfg.seeds < 1 or (cfg.seeds > 1 and cfg.ckpt_path):
         raise ValueError(f"seeds={cfg.seeds} must be 1 or more, and goes on by hydra.run.dir=, not by ckpt_path=")
-    for seed in range(cfg.seed, cfg.seed + cfg.seeds):
-        train_seed(cfg, seed, folder / f"seed_{seed}", console)
-    return float(summarise_seeds(folder, console)["val_f1"].mean())
+    with exit_when_interrupted(cfg.seeds):
+        if cfg.seeds == 1:
+            return train_once(cfg, folder, console)
+        for seed in range(cfg.seed, cfg.seed + cfg.seeds):
+            train_seed(cfg, seed, folder / f"seed_{seed}", console)
+        return float(summarise_seeds(folder, console)["val_f1"].mean())
 
 
 if __name__ == "__main__":

@@ -21,6 +21,8 @@ from gedbd.systems.processes import gather, join
 from gedbd.systems.schedule import rate_factor
 from gedbd.systems.sharding import shard
 
+IN_PROGRESS_BAR = ("val/f1", "val/rr@10")  # and the loss of the last batch
+
 
 class DuplicateSystem(pl.LightningModule):
     """Trains the encoder, with the graph beside it, on pairs; chooses the threshold on validation; scores pairs.
@@ -69,6 +71,7 @@ class DuplicateSystem(pl.LightningModule):
         self.embedded: tuple[np.ndarray, np.ndarray] | None = None
         self._seen: list[tuple[Tensor, ...]] = []
         self._read: list[tuple[Tensor, ...]] = []
+        self._losses: list[tuple[Tensor, ...]] = []  # of each batch: its loss, its number of pairs
         self.train()  # pretrained encoders come in evaluation mode, and Lightning leaves modes as they are
 
     def configure_model(self) -> None:
@@ -94,7 +97,8 @@ class DuplicateSystem(pl.LightningModule):
         z_text = self.encoder(batch.input_ids, batch.attention_mask)
         z = self(batch.n_id, z_text)
         loss = self.loss(z, batch.group, batch.edge_label_index, batch.edge_label)
-        self.log("train/loss", loss, on_step=False, on_epoch=True, batch_size=len(batch.edge_label), sync_dist=True)
+        self.log("loss", loss, on_step=True, on_epoch=False, prog_bar=True, logger=False)
+        self._losses.append((loss.detach()[None], torch.full_like(batch.edge_label[:1], len(batch.edge_label))))
         cosine = (z[batch.edge_label_index[0]] * z[batch.edge_label_index[1]]).sum(-1)
         self._seen.append((cosine.detach(), batch.edge_label))
         if self._data.batches.hard:
@@ -103,16 +107,21 @@ class DuplicateSystem(pl.LightningModule):
 
     def on_train_epoch_start(self) -> None:
         """Forgets the pairs of the last epoch."""
-        self._seen, self._read = [], []
+        self._seen, self._read, self._losses = [], [], []
 
     def on_train_epoch_end(self) -> None:
-        """Logs the epoch's metrics on training pairs, at the threshold that validation just chose.
+        """Logs the epoch's mean loss and its metrics on training pairs, at the threshold that validation just chose.
+
+        The mean over processes is taken here, where all of them are. With ``sync_dist=True`` Lightning would take it
+        when the value is first read, and the progress bar, which only the first process has, would wait forever.
 
         Hands all vectors to the draw of hard negatives; of a report read twice, validation's is the newer one.
         """
         if self._data.batches.hard:
             n_id, z = distinct(*join(self, self._read[::-1]))
             self._data.remember(n_id.cpu().numpy(), z.cpu().numpy())
+        losses, pairs = join(self, self._losses)
+        self.log("train/loss", (losses * pairs).sum() / pairs.sum())
         scores, labels = (values.cpu().numpy() for values in join(self, self._seen))
         self._log_metrics("train", pairwise_metrics(scores, labels, float(self.threshold)))
 
@@ -203,4 +212,6 @@ class DuplicateSystem(pl.LightningModule):
         return protocol_metrics(self.rankings[part], "score")
 
     def _log_metrics(self, prefix: str, values: dict[str, float]) -> None:
-        self.log_dict({f"{prefix}/{name}": value for name, value in values.items()})
+        for name, value in values.items():
+            key = f"{prefix}/{name}"
+            self.log(key, value, prog_bar=key in IN_PROGRESS_BAR)

@@ -1,0 +1,33 @@
+"""Make a Weights & Biases dashboard: ``python -m gedbd.dashboard project=gedbd entity=me``."""
+
+from pathlib import Path
+
+from omegaconf import DictConfig
+
+from gedbd.config import door
+from gedbd.tracking.sweep import write_sweep
+
+
+@door("dashboard")
+def main(cfg: DictConfig) -> None:
+    """Saves a workspace for the runs of ``logger=wandb``, or writes it, or a sweep, to a file."""
+    if cfg.sweep:
+        write_sweep(cfg.project, Path(cfg.sweep))
+        print(f"written: {cfg.sweep}; start it with: wandb sweep {cfg.sweep}")
+        if not cfg.out:
+            return
+    try:
+        from gedbd.tracking.dashboard import make_workspace, save_workspace, write_specification
+    except ModuleNotFoundError as error:
+        if error.name != "wandb_workspaces":
+            raise
+        raise ValueError("dashboard: wandb-workspaces is not installed: pip install 'gedbd[wandb]'") from error
+    if cfg.out:
+        write_specification(make_workspace(cfg.entity or "", cfg.project, cfg.name), Path(cfg.out))
+        print(f"written: {cfg.out}")
+    else:
+        print(save_workspace(cfg.entity, cfg.project, cfg.name))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,79 @@
+"""The Weights & Biases workspace for trainings: curves by epoch, and what each setting led to."""
+
+import json
+from pathlib import Path
+
+import wandb
+from wandb_workspaces.reports.v2.interface import (
+    BarPlot,
+    Config,
+    LinePlot,
+    PanelTypes,
+    ParallelCoordinatesPlot,
+    ParallelCoordinatesPlotColumn,
+    SummaryMetric,
+)
+from wandb_workspaces.workspaces import Section, SectionLayoutSettings, Workspace, WorkspaceSettings
+
+BY_EPOCH = {
+    "Loss": ["train/loss", "val/loss"],
+    "F1": ["train/f1", "val/f1"],
+    "RR@10": ["val/rr@10"],
+    "Average precision": ["val/average_precision"],
+}
+SETTINGS = {"fusion.lambda_text": "lambda", "loss.margin": "margin", "graph.pca_dim": "d"}
+CHOSEN_BY = ["val/average_precision", "val/f1", "val/rr@10"]  # settings are chosen on validation, never on test
+ON_TEST = {"F1": "test/f1", "RR@10": "test/rr@10"}
+
+
+def make_workspace(entity: str, project: str, name: str) -> Workspace:
+    """The workspace; nothing is sent.
+
+    Args:
+        entity: User or team.
+        project: Its project, as in ``logger.project``.
+        name: What the saved view is called.
+
+    Returns:
+        Three sections: curves by epoch; parallel coordinates of the weight of the text branch (lambda), the margin and
+        the dimensions of the title vectors (d), with what they led to on validation; bars of the test metrics.
+    """
+    curves: list[PanelTypes] = [LinePlot(title=title, x="epoch", y=list(keys)) for title, keys in BY_EPOCH.items()]
+    columns = [ParallelCoordinatesPlotColumn(Config(key), display_name=name) for key, name in SETTINGS.items()]
+    columns += [ParallelCoordinatesPlotColumn(SummaryMetric(key)) for key in CHOSEN_BY]
+    settings = ParallelCoordinatesPlot(title="lambda, margin and d", columns=columns)
+    bars: list[PanelTypes] = [BarPlot(title=f"Test {title}", metrics=[key]) for title, key in ON_TEST.items()]
+    whole_width = SectionLayoutSettings(columns=1, rows=1)
+    return Workspace(
+        entity=entity,
+        project=project,
+        name=name,
+        auto_generate_panels=False,
+        sections=[
+            Section(name="By epoch", panels=curves, is_open=True),
+            Section(name="Settings", panels=[settings], is_open=True, layout_settings=whole_width),
+            Section(name="Test", panels=bars, is_open=True),
+        ],
+        settings=WorkspaceSettings(x_axis="epoch"),
+    )
+
+
+def write_specification(workspace: Workspace, path: Path) -> None:
+    """Writes what W&B would store of the workspace as JSON."""
+    view = workspace._to_model()  # the library itself offers it only to W&B's server
+    path.write_text(json.dumps(json.loads(view.model_dump_json(by_alias=True, exclude_none=True)), indent=2) + "\n")
+
+
+def save_workspace(entity: str | None, project: str, name: str) -> str:
+    """Saves the workspace as a view of a W&B project; gives its address.
+
+    Raises:
+        ValueError: If there is no API key, or W&B refuses.
+    """
+    if not wandb.login(verify=False, prompt=False):
+        raise ValueError("W&B needs an API key: run `wandb login` or set WANDB_API_KEY; out=FILE sends nothing")
+    try:
+        workspace = make_workspace(entity or wandb.Api().default_entity or "", project, name)
+        return str(workspace.save().url)
+    except (wandb.Error, ValueError) as error:
+        raise ValueError(f"entity={entity}, project={project}: {error}; out=FILE sends nothing") from error

@@ -1,0 +1,186 @@
+"""Trainings and baselines that log to W&B without network, and what their files hold."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import wandb
+from offline_runs import offline_runs
+from omegaconf import OmegaConf
+
+import gedbd.baseline
+import gedbd.train
+
+ROOT = Path(gedbd.train.__file__).parents[1]
+SMALL = ["encoder=tiny", "trainer=smoke", "logger=wandb"]
+SWEPT = [*SMALL, "graph.pca_dim=5", "fusion.lambda_text=0.3,0.7", "hydra.sweep.dir=sweeps/mine"]
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch):
+    """Runs a command in this process, in a folder of its own, without network."""
+    monkeypatch.setenv("GEDBD_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("WANDB_MODE", "offline")
+    monkeypatch.chdir(tmp_path)
+
+    def through(command, *options):
+        monkeypatch.setattr(sys, "argv", ["gedbd", *options])
+        wandb.teardown()  # what W&B has read of the environment
+        try:
+            command.main()
+        finally:
+            wandb.teardown()  # waits until all is written
+        return tmp_path
+
+    return through
+
+
+@pytest.fixture(scope="module")
+def swept(tmp_path_factory):
+    """A sweep of two jobs; not to be changed."""
+    folder = tmp_path_factory.mktemp("swept")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("GEDBD_CACHE", str(folder / "cache"))
+        patch.setenv("WANDB_MODE", "offline")
+        patch.chdir(folder)
+        patch.setattr(sys, "argv", ["gedbd", "-m", *SWEPT])
+        wandb.teardown()
+        gedbd.train.main()
+        wandb.teardown()
+    return folder / "sweeps" / "mine"
+
+
+def check_sweep(folder: Path, expected: list[float]) -> None:
+    """One finished run for each job, in one group, with its own configuration, named by what differs."""
+    runs = offline_runs(folder)
+    assert [found.name for found in runs] == [f"fusion.lambda_text={value}" for value in expected]
+    assert len({found.id for found in runs}) == len(expected)
+    assert {(found.group, found.job_type, found.exit_code) for found in runs} == {("mine", "train", 0)}
+    for number, found in enumerate(runs):
+        assert found.config["fusion"]["lambda_text"] == expected[number]
+        assert found.config["graph"]["pca_dim"] == 5
+        assert OmegaConf.load(folder / str(number) / "config.yaml").fusion == found.config["fusion"]
+        assert json.loads((folder / str(number) / "wandb.json").read_text())["id"] == found.id
+        epochs = [row["epoch"] for row in found.rows if "val/f1" in row]
+        assert epochs == [0]
+
+
+def test_each_job_of_a_sweep_is_a_run_of_one_group(swept):
+    check_sweep(swept, [0.3, 0.7])
+    assert {"demo", "encoder=tiny", "split=time", "fusion=weighted_sum"} <= set(offline_runs(swept)[0].tags)
+
+
+def test_what_is_logged(swept):
+    found = offline_runs(swept)[0]
+    assert {"train/loss", "val/f1", "val/rr@10", "test/f1", "test/rr@10", "leak/closure_f1"} <= found.keys
+    assert {"results", "ranking", "examples", "figures/training_curves", "figures/rank_curves"} <= found.keys
+
+
+@pytest.mark.slow
+def test_each_of_eight_jobs_is_a_run_of_one_group(run):
+    values = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8]
+    grid = f"fusion.lambda_text={','.join(map(str, values))}"
+    run(gedbd.train, "-m", *SMALL, "graph.pca_dim=5", grid, "hydra.sweep.dir=sweeps/mine")
+    check_sweep(Path("sweeps/mine"), values)
+
+
+@pytest.mark.slow
+def test_each_seed_is_a_run_and_is_resumed(run):
+    options = [*SMALL, "graph=none", "seeds=2", "hydra.run.dir=several"]
+    folder = run(gedbd.train, *options) / "several"
+    first = offline_runs(folder)
+    assert [found.name for found in first] == ["seed=0", "seed=1"]
+    assert {found.group for found in first} == {"several"}
+    assert [found.config["seed"] for found in first] == [0, 1]
+    (folder / "seed_1" / "predictions.parquet").unlink()
+    run(gedbd.train, *options)
+    again = offline_runs(folder / "seed_1")
+    assert [found.id for found in again] == [first[1].id] * 2
+    assert len(offline_runs(folder / "seed_0")) == 1
+
+
+@pytest.mark.slow
+def test_a_run_that_is_resumed_keeps_its_id_name_and_group(run):
+    options = [*SMALL, "graph=none", "+trainer.limit_val_batches=1.0"]
+    run(gedbd.train, *options, "hydra.run.dir=mine")
+    run(gedbd.train, *options, "trainer.max_epochs=2", "ckpt_path=mine/checkpoints/last.ckpt")
+    first, second = offline_runs(Path("mine"))
+    assert (second.id, second.name, second.group) == (first.id, first.name, first.group)
+    assert [row["epoch"] for row in second.rows if "val/f1" in row] == [1]
+    run(gedbd.train, *options, "hydra.run.dir=mine")  # another training in the folder of a finished one
+    assert offline_runs(Path("mine"))[-1].id != first.id
+
+
+def test_a_training_that_fails_is_a_failed_run(run):
+    with pytest.raises(SystemExit, match="reports were not encoded"):
+        run(gedbd.train, *SMALL, "graph=none", "+trainer.limit_val_batches=1", "hydra.run.dir=mine")
+    (found,) = offline_runs(Path("mine"))
+    assert found.exit_code == 1
+    assert wandb.run is None
+
+
+def test_a_baseline_is_a_run(run):
+    run(gedbd.baseline, "-m", "name=constant,closure", "ranking.parts=[]", "logger=wandb", "hydra.sweep.dir=mine")
+    runs = offline_runs(Path("mine"))
+    assert [found.name for found in runs] == ["name=constant", "name=closure"]
+    assert {(found.group, found.job_type, found.exit_code) for found in runs} == {("mine", "baseline", 0)}
+    assert {"constant", "demo"} <= set(runs[0].tags)
+    assert {"test/f1", "results", "figures/precision_recall"} <= runs[0].keys
+
+
+@pytest.mark.parametrize("command", [gedbd.train, gedbd.baseline])
+def test_a_missing_key_is_told_before_the_corpus_is_read(run, monkeypatch, tmp_path, command):
+    monkeypatch.delenv("WANDB_MODE")
+    monkeypatch.delenv("WANDB_API_KEY", raising=False)
+    monkeypatch.setenv("NETRC", str(tmp_path / "none"))
+    options = ["logger=wandb", "dataset=csv", "dataset.path=nowhere.csv"]
+    options += ["name=constant"] if command is gedbd.baseline else []
+    with pytest.raises(SystemExit, match=r"^error: logger=wandb needs an API key: run `wandb login`"):
+        run(command, *options)
+    monkeypatch.setenv("WANDB_API_KEY", "short")
+    with pytest.raises(SystemExit, match=r"^error: logger=wandb: WANDB_API_KEY invalid"):
+        run(command, *options)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seeds", [1, 2])
+def test_ctrl_c_finishes_the_run_and_tells_how_to_continue(tmp_path, seeds):
+    options = ["encoder=tiny", "graph=none", "trainer.accelerator=cpu", "trainer.max_epochs=200", "logger=wandb"]
+    options += [f"seeds={seeds}", "hydra.run.dir=mine"]
+    environment = os.environ | {"GEDBD_CACHE": str(tmp_path / "cache"), "WANDB_MODE": "offline"}
+    environment |= {"PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"}
+    command = [sys.executable, "-m", "gedbd.train", *options]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL, "text": True}
+    with subprocess.Popen(command, cwd=tmp_path, env=environment, **pipes) as training:
+        for line in training.stdout:
+            if line.startswith("epoch 2/200: train loss "):
+                training.send_signal(signal.SIGINT)
+                break
+        told = training.stdout.read()
+    assert training.returncode == 130
+    way = "hydra.run.dir=mine" if seeds > 1 else "ckpt_path=mine/checkpoints/last.ckpt"
+    assert told.splitlines()[-1].split()[:3] == ["python", "-m", "gedbd.train"]
+    assert told.splitlines()[-1].endswith(way)
+    (found,) = offline_runs(tmp_path / "mine")
+    assert found.exit_code == 255
+    words = told.splitlines()[-1].split()
+    again = [sys.executable, *words[1:], "trainer.max_epochs=3"]
+    subprocess.run(again, cwd=tmp_path, env=environment, check=True, capture_output=True)
+    assert {found.id for found in offline_runs(tmp_path / "mine")} >= {found.id}
+
+
+@pytest.mark.slow
+def test_the_processes_of_one_training_share_a_run(tmp_path):
+    options = ["encoder=tiny", "logger=wandb", "trainer=ddp", "trainer.accelerator=cpu", "trainer.devices=2"]
+    options += ["trainer.max_epochs=1", "+trainer.limit_train_batches=2", "graph=none", "hydra.run.dir=mine"]
+    environment = os.environ | {"GEDBD_CACHE": str(tmp_path / "cache"), "WANDB_MODE": "offline", "OMP_NUM_THREADS": "1"}
+    environment |= {"PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-m", "gedbd.train", *options]
+    subprocess.run(command, cwd=tmp_path, env=environment, check=True, capture_output=True, timeout=300)
+    (found,) = offline_runs(tmp_path)
+    assert found.exit_code == 0
+    assert "test/f1" in found.keys
