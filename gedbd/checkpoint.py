@@ -3,6 +3,7 @@
 import json
 from importlib.metadata import version
 from pathlib import Path
+from pickle import UnpicklingError
 
 import torch
 from omegaconf import DictConfig, OmegaConf
@@ -42,6 +43,19 @@ def check_resumable(cfg: DictConfig) -> None:
             raise ValueError(
                 f"ckpt_path={path}: its run had {key}={saved.get(key)}, this one has {now[key]}: give the same options"
             )
+
+
+def readable_checkpoint(folder: Path) -> str | None:
+    """A run's last checkpoint, to go on from; none, with a notice, if a kill has left half of it."""
+    path = folder / "checkpoints" / "last.ckpt"
+    if not path.is_file():
+        return None
+    try:
+        torch.load(path, map_location="cpu", weights_only=True, mmap=True)
+    except (RuntimeError, EOFError, UnpicklingError) as error:
+        print(f"{path} cannot be read, so this run starts over: {str(error).partition(chr(10))[0]}")
+        return None
+    return str(path)
 
 
 def load_run(

@@ -8,9 +8,11 @@ from omegaconf import DictConfig
 from rich.console import Console
 
 from gedbd.config import door, uncollected
+from gedbd.jobs import resumable_job
 
 
 @door("train")
+@resumable_job
 def main(cfg: DictConfig) -> float:
     """Trains, tests the best checkpoint, leaves a run folder, and returns that checkpoint's validation F1.
 
