@@ -8,10 +8,11 @@ from typing import Any
 
 import pandas as pd
 import pytorch_lightning as pl
-from pytorch_lightning.callbacks import Callback, Checkpoint, EarlyStopping, ModelCheckpoint
+from pytorch_lightning.callbacks import Callback, Checkpoint, ModelCheckpoint
 
 from gedbd.data.datamodule import Batch
 from gedbd.evaluation.pairwise import METRICS
+from gedbd.stopping import ResumableEarlyStopping, pruning_callbacks
 
 
 class EpochTable(Checkpoint):
@@ -70,8 +71,9 @@ def training_callbacks(folder: Path, monitor: str, patience: int) -> list[Callba
         ModelCheckpoint, folder / "checkpoints", save_on_train_epoch_end=True, enable_version_counter=False
     )
     return [
-        EarlyStopping(monitor, patience=patience, mode=mode, check_on_train_epoch_end=True),
+        ResumableEarlyStopping(monitor, patience=patience, mode=mode, check_on_train_epoch_end=True),
         EpochTable(folder / "metrics.csv"),
+        *pruning_callbacks(),
         checkpoint("best", monitor=monitor, mode=mode, save_weights_only=True),
         checkpoint("last"),
     ]

@@ -52,7 +52,7 @@ def readable_checkpoint(folder: Path) -> str | None:
         return None
     try:
         torch.load(path, map_location="cpu", weights_only=True, mmap=True)
-    except (RuntimeError, EOFError, UnpicklingError) as error:
+    except (OSError, EOFError, RuntimeError, UnpicklingError) as error:
         print(f"{path} cannot be read, so this run starts over: {str(error).partition(chr(10))[0]}")
         return None
     return str(path)

@@ -78,6 +78,7 @@ def _run_job(task: Task, cfg: DictConfig, module: str) -> float:
     if not is_first():  # the first process records
         _prepare(cfg, folder)
         return task(cfg)
+    run: Callable[[], float | JobStatus]
     if os.environ.get(OWN_PROCESS) != str(folder) and _starts_processes(cfg):
         run = functools.partial(_run_as_process, module, folder)
     else:
@@ -135,7 +136,7 @@ def _starts_processes(cfg: DictConfig) -> bool:
         return False
     if cfg.trainer.get("strategy", "auto") == "auto" and cfg.trainer.get("devices", 1) == 1:
         return False
-    from pytorch_lightning.plugins.environments import SLURMEnvironment
+    from lightning_fabric.plugins.environments import SLURMEnvironment
 
     return not SLURMEnvironment.detect()
 

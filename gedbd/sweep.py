@@ -7,14 +7,16 @@ from typing import Any
 import pandas as pd
 from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
 from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.plugins import Plugins
 from hydra.core.utils import JobReturn
 from hydra.experimental.callback import Callback
 from hydra.types import RunMode
-from omegaconf import DictConfig, OmegaConf, open_dict, read_write
+from omegaconf import DictConfig, open_dict, read_write
 from rich.console import Console
 
 from gedbd.job_status import FAILED, FINISHED, INTERRUPTED, PRUNED, JobStatus, read_jobs, read_status
 from gedbd.jobs import LOG_FILE, quoted
+from hydra_plugins.gedbd import OptunaSweeper
 
 SUMMARISED = ("f1", "average_precision", "rr@10", "mrr")
 
@@ -29,7 +31,7 @@ class SweepTable(Callback):
         self.jobs: list[tuple[str, ...]] | None = None  # overrides of all jobs, if they are known beforehand
         self.total: int | None = None
         self.varied: set[str] = set()
-        self.before: JobStatus | None = None
+        self.before: dict[Path, JobStatus] = {}
 
     def on_multirun_start(self, config: DictConfig, **kwargs: Any) -> None:
         """Fixes the sweep's folder, whose name may have the time in it, for the processes of all jobs."""
@@ -40,6 +42,7 @@ class SweepTable(Callback):
         if not _prints():
             return
         self._find_jobs(config)
+        self.before = read_jobs(Path(folder).absolute())
         count = "jobs" if self.total is None else f"{self.total} jobs"
         _say(f"sweep of {count} in {folder} (interrupted? the same command with hydra.sweep.dir={folder} goes on)")
 
@@ -55,20 +58,18 @@ class SweepTable(Callback):
         else:
             self.total = config.hydra.sweeper.get("n_trials")
 
-    def on_job_start(self, config: DictConfig, **kwargs: Any) -> None:
-        """Notes what was there before the job."""
-        self.before = read_status(Path(config.hydra.runtime.output_dir))
-
     def on_job_end(self, config: DictConfig, job_return: JobReturn, **kwargs: Any) -> None:
         """Prints the job's line."""
         folder = Path(config.hydra.runtime.output_dir)
         status = read_status(folder) if config.hydra.mode == RunMode.MULTIRUN else None
-        if status is None or not _prints():
-            return
-        number = f"{config.hydra.job.num + 1}/{self.total}" if self.total else str(config.hydra.job.num + 1)
-        shown = [item for item in status.overrides if item.partition("=")[0] in self.varied]
-        parts = [f"[{number}]", *shown, *_ending(folder, status, status == self.before)]
-        _say("  ".join(parts))
+        if status is not None and _prints():
+            self._show_job(config.hydra.job.num + 1, folder, status)
+
+    def _show_job(self, number: int, folder: Path, status: JobStatus) -> None:
+        counted = f"[{number}/{self.total}]" if self.total else f"[{number}]"
+        varied = [item for item in status.overrides if item.partition("=")[0] in self.varied]
+        skipped = status.done and status == self.before.get(folder)
+        _say("  ".join([counted, *varied, *_ending(folder, status, skipped)]))
 
     def on_multirun_end(self, config: DictConfig, **kwargs: Any) -> None:
         """Prints and writes the table; ends the process if jobs have failed."""
@@ -78,6 +79,9 @@ class SweepTable(Callback):
         found = read_jobs(folder)
         asked = None if self.jobs is None else {tuple(sorted(job)) for job in self.jobs}
         jobs = {job: found[job] for job in found if asked is None or tuple(sorted(found[job].overrides)) in asked}
+        if "submitit" in config.hydra.launcher._target_:  # its jobs print into files of their own
+            for number, (job, status) in enumerate(jobs.items(), start=1):
+                self._show_job(number, job.absolute(), status)
         if len(jobs) < len(found):
             _say(f"left out: {len(found) - len(jobs)} jobs in {folder} that this command does not ask for")
         show_jobs(folder, jobs)
@@ -102,11 +106,12 @@ def show_jobs(folder: Path, jobs: dict[Path, JobStatus]) -> None:
         rows.append({"run": job.name} | options | state | (job_results(job) if status.state == FINISHED else {}))
     summary = pd.DataFrame(rows)
     summary.to_csv(folder / "summary.csv", index=False)
-    options = {name for status in jobs.values() for name in (item.partition("=")[0] for item in status.overrides)}
-    varied = [name for name in summary if name in options and summary[name].nunique(dropna=False) > 1]
+    given = {item.partition("=")[0] for status in jobs.values() for item in status.overrides}
+    varied = [name for name in summary if name in given and summary[name].nunique(dropna=False) > 1]
     columns = ["run", *varied, *(name for name in ("state", *SUMMARISED) if name in summary)]
+    shown = summary[columns].astype(object).where(summary[columns].notna(), "")
     finished = sum(status.state == FINISHED for status in jobs.values())
-    Console().print(as_table(summary[columns].fillna(""), f"{finished} of {len(jobs)} runs in {folder}"))
+    Console().print(as_table(shown, f"{finished} of {len(jobs)} runs in {folder}"))
 
 
 def job_results(folder: Path) -> dict[str, Any]:
@@ -129,6 +134,8 @@ def _ending(folder: Path, status: JobStatus, skipped: bool) -> list[str]:
     """What a job's line says about its end."""
     if status.state == FAILED:
         return [f"failed: {status.reason}"]
+    if not status.done:
+        return [shown_state(status)]
     time = ["finished before"] if skipped else [f"{status.seconds:.0f} s"]
     if status.state == PRUNED:
         return [*time, f"pruned at {status.value:.3f}"]
@@ -144,3 +151,6 @@ def _prints() -> bool:
 
 def _say(line: str) -> None:
     Console().print(line, markup=False, highlight=False, soft_wrap=True)
+
+
+Plugins.instance().register(OptunaSweeper)
