@@ -31,7 +31,8 @@ def door(config_name: str) -> Callable[[Task], Callable[..., Any]]:
     """Make a function of the composed configuration an entry point.
 
     A ``ValueError`` or a missing value ends the process with one line and exit status 1; ``HYDRA_FULL_ERROR=1`` shows
-    where it came from. In a sweep, the first one ends the sweep. What the function returns goes to Hydra's sweeper.
+    where it came from. A sweep ends with the first one,
+    unless the function is a ``resumable_job``. What the function returns goes to Hydra's sweeper.
 
     Args:
         config_name: File in ``conf/`` to start from, without its ending.

@@ -1,6 +1,7 @@
 """What is known about each job of a sweep: one small file in the job's folder, replaced as a whole."""
 
 import json
+import math
 import shutil
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -60,10 +61,10 @@ def read_status(folder: Path) -> JobStatus | None:
 
 
 def read_jobs(sweep_dir: Path) -> dict[Path, JobStatus]:
-    """All jobs in a sweep's folder, by number."""
+    """All jobs in a sweep's folder, in the order of their numbers."""
     folders = [path.parent for path in sweep_dir.glob(f"*/{STATUS_FILE}")]
-    numbered = sorted((path for path in folders if path.name.isdigit()), key=lambda path: int(path.name))
-    found = {folder: read_status(folder) for folder in numbered}
+    folders.sort(key=lambda path: (int(path.name) if path.name.isdigit() else math.inf, path.name))
+    found = {folder: read_status(folder) for folder in folders}
     return {folder: status for folder, status in found.items() if status is not None}
 
 

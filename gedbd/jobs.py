@@ -18,6 +18,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from filelock import FileLock, Timeout
 from hydra.core.hydra_config import HydraConfig
 from hydra.errors import InstantiationException
 from hydra.types import RunMode
@@ -27,6 +28,7 @@ from omegaconf import DictConfig, OmegaConf
 from gedbd.job_status import FAILED, FINISHED, INTERRUPTED, PRUNED, RUNNING, JobStatus, read_status, write_status
 
 LOG_FILE = "log.txt"
+LOCK_FILE = ".lock"  # held while the job runs
 OWN_PROCESS = "GEDBD_JOB_FOLDER"  # the folder of the job that a process was started for
 NOT_COMPARED = ("ckpt_path", "logger", "cache_dir", "data_dir")  # may differ when a job goes on
 ERROR_LINE = re.compile(r"^(\[rank\d+\]: )?(?P<reason>error: .+|[\w.]*(Error|Exception)\b.*)")
@@ -78,38 +80,45 @@ def _run_job(task: Task, cfg: DictConfig, module: str) -> float:
     if not is_first():  # the first process records
         _prepare(cfg, folder)
         return task(cfg)
-    run: Callable[[], float | JobStatus]
-    if os.environ.get(OWN_PROCESS) != str(folder) and _starts_processes(cfg):
-        run = functools.partial(_run_as_process, module, folder)
-    else:
-        run = functools.partial(_run_here, task, cfg, folder)
     if before.settings not in (None, settings) and (before.done or any(folder.rglob("*.ckpt"))):
         changed = f"its configuration has changed since it ran in {folder}: give another hydra.sweep.dir"
         status = replace(before, state=FAILED, reason=changed)
+        write_status(folder, status)
+    elif os.environ.get(OWN_PROCESS) != str(folder) and _starts_processes(cfg):
+        status = _run_as_process(module, folder, before)
     else:
-        status = _recorded(run, folder, replace(before, state=RUNNING, value=None, reason=None, settings=settings))
-    write_status(folder, status)
+        status = _run_here(task, cfg, folder, replace(before, value=None, reason=None, settings=settings))
     return math.nan if status.value is None else status.value
 
 
-def _recorded(run: Callable[[], float | JobStatus], folder: Path, status: JobStatus) -> JobStatus:
-    """Runs a job and tells how it ended."""
-    write_status(folder, status)
+def _run_here(task: Task, cfg: DictConfig, folder: Path, status: JobStatus) -> JobStatus:
+    """Runs a job in this process and records how it ends, unless another process is running it."""
     started = time.perf_counter()
+    lock = FileLock(folder / LOCK_FILE, blocking=False)
     try:
-        ending = run()
-        status = ending if isinstance(ending, JobStatus) else replace(status, state=FINISHED, value=ending)
-    except Pruned as pruned:
-        status = replace(status, state=PRUNED, value=pruned.value)
-    except Exception as error:  # whatever it is, the other jobs go on
-        status = replace(status, state=FAILED, reason=_one_line(error))
-    except BaseException:
-        write_status(folder, replace(status, state=INTERRUPTED))
-        raise
-    return replace(status, seconds=round(time.perf_counter() - started, 1))
+        lock.acquire()
+    except Timeout:
+        print(f"{folder}: another process is running this job")
+        return status
+    with lock:
+        write_status(folder, replace(status, state=RUNNING))
+        try:
+            value = _logged(task, cfg, folder)
+            status = replace(status, state=FINISHED, value=value)
+        except Pruned as pruned:
+            status = replace(status, state=PRUNED, value=pruned.value)
+        except Exception as error:  # whatever it is, the other jobs go on
+            status = replace(status, state=FAILED, reason=_one_line(error))
+        except BaseException:
+            write_status(folder, replace(status, state=INTERRUPTED))
+            print(f"interrupted in {folder}: the same command with hydra.sweep.dir={folder.parent} goes on")
+            raise
+        status = replace(status, seconds=round(time.perf_counter() - started, 1))
+        write_status(folder, status)
+    return status
 
 
-def _run_here(task: Task, cfg: DictConfig, folder: Path) -> float:
+def _logged(task: Task, cfg: DictConfig, folder: Path) -> float:
     with _output_to(folder / LOG_FILE):
         try:
             _prepare(cfg, folder)
@@ -136,12 +145,12 @@ def _starts_processes(cfg: DictConfig) -> bool:
         return False
     if cfg.trainer.get("strategy", "auto") == "auto" and cfg.trainer.get("devices", 1) == 1:
         return False
-    from lightning_fabric.plugins.environments import SLURMEnvironment
+    from lightning_fabric.plugins.environments.slurm import SLURMEnvironment
 
     return not SLURMEnvironment.detect()
 
 
-def _run_as_process(module: str, folder: Path) -> JobStatus:
+def _run_as_process(module: str, folder: Path, before: JobStatus) -> JobStatus:
     """Runs a job as a command of its own, a sweep of this one job.
 
     Lightning starts a job's further processes by the command line of the first one, leaves its environment variables
@@ -157,16 +166,17 @@ def _run_as_process(module: str, folder: Path) -> JobStatus:
         start = log.tell()
         environment = os.environ | {OWN_PROCESS: str(folder)}
         ended = subprocess.run(command, stdout=log, stderr=log, cwd=get_original_cwd(), env=environment, check=False)
-    status = read_status(folder)
-    assert status is not None
-    if status.done or status.state == FAILED:
+    status = read_status(folder) or before
+    if ended.returncode == 0 or (status.state == FAILED and status != before):
         return status
     with (folder / LOG_FILE).open("rb") as log:
         log.seek(start)
         printed = log.read().decode(errors="replace").splitlines()
     reasons = [found["reason"] for line in printed if (found := ERROR_LINE.match(line))]
     reason = reasons[-1] if reasons else f"its process ended with status {ended.returncode}"
-    return replace(status, state=FAILED, reason=reason)
+    status = replace(status, state=FAILED, reason=reason)
+    write_status(folder, status)
+    return status
 
 
 def quoted(text: object) -> str:

@@ -14,9 +14,9 @@ from hydra.types import RunMode
 from omegaconf import DictConfig, open_dict, read_write
 from rich.console import Console
 
-from gedbd.job_status import FAILED, FINISHED, INTERRUPTED, PRUNED, JobStatus, read_jobs, read_status
+from gedbd.job_status import FAILED, FINISHED, PRUNED, JobStatus, read_jobs, read_status
 from gedbd.jobs import LOG_FILE, quoted
-from hydra_plugins.gedbd import OptunaSweeper
+from hydra_plugins.gedbd import OptunaSweeper, RayLauncher
 
 SUMMARISED = ("f1", "average_precision", "rr@10", "mrr")
 
@@ -85,9 +85,10 @@ class SweepTable(Callback):
         if len(jobs) < len(found):
             _say(f"left out: {len(found) - len(jobs)} jobs in {folder} that this command does not ask for")
         show_jobs(folder, jobs)
-        failed = {job: status for job, status in jobs.items() if status.state == FAILED}
+        failed = {job: status for job, status in jobs.items() if not status.done}
         for job, status in failed.items():
-            _say(f"failed: {job}: {status.reason} (see its {LOG_FILE})")
+            reason = status.reason or "it has not ended: it was killed, or another process is running it"
+            _say(f"{status.state}: {job}: {reason} (see its {LOG_FILE})")
         if failed:
             raise SystemExit(1)
 
@@ -102,7 +103,7 @@ def show_jobs(folder: Path, jobs: dict[Path, JobStatus]) -> None:
     rows = []
     for job, status in jobs.items():
         options = dict(item.split("=", 1) for item in status.overrides)
-        state = {} if all_finished else {"state": shown_state(status)}
+        state = {} if all_finished else {"state": status.state}
         rows.append({"run": job.name} | options | state | (job_results(job) if status.state == FINISHED else {}))
     summary = pd.DataFrame(rows)
     summary.to_csv(folder / "summary.csv", index=False)
@@ -125,17 +126,12 @@ def job_results(folder: Path) -> dict[str, Any]:
     return {str(name): value for row in rows for name, value in row.items()}
 
 
-def shown_state(status: JobStatus) -> str:
-    """The state for reading: a job that is still ``running`` when the sweep ends was killed."""
-    return status.state if status.done or status.state == FAILED else INTERRUPTED
-
-
 def _ending(folder: Path, status: JobStatus, skipped: bool) -> list[str]:
     """What a job's line says about its end."""
     if status.state == FAILED:
         return [f"failed: {status.reason}"]
     if not status.done:
-        return [shown_state(status)]
+        return [status.state]
     time = ["finished before"] if skipped else [f"{status.seconds:.0f} s"]
     if status.state == PRUNED:
         return [*time, f"pruned at {status.value:.3f}"]
@@ -154,3 +150,4 @@ def _say(line: str) -> None:
 
 
 Plugins.instance().register(OptunaSweeper)
+Plugins.instance().register(RayLauncher)

@@ -54,7 +54,7 @@ def test_the_configuration_lies_where_it_is_said_to():
 def test_every_folder_is_packaged():
     root = Path(CONF_DIR).parent
     listed = tomllib.loads((root / "pyproject.toml").read_text())["tool"]["setuptools"]["packages"]
-    code = {path.parent for path in root.glob("gedbd/**/__init__.py")}
+    code = {path.parent for name in ("gedbd", "hydra_plugins") for path in root.glob(f"{name}/**/__init__.py")}
     settings = {path.parent for path in root.glob("conf/**/*.yaml")}
     expected = {".".join(folder.relative_to(root).parts) for folder in code}
     expected |= {".".join(("gedbd", *folder.relative_to(root).parts)) for folder in settings}
