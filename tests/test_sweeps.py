@@ -200,6 +200,7 @@ def test_half_a_checkpoint_is_not_gone_on_from(tmp_path, capsys):
     assert "cannot be read, so this run starts over" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_a_failing_file_in_a_real_sweep(sweep, tmp_path, capsys):
     source = (ROOT / "gedbd" / "data" / "demo.csv").read_bytes()
     (tmp_path / "one.csv").write_bytes(source)
@@ -268,6 +269,21 @@ def test_a_failing_job_of_two_processes_does_not_end_the_sweep(start, tmp_path):
     assert process.returncode == 1, told
     assert states(tmp_path / "sweep") == [FAILED, FINISHED]
     assert "failed: sweep/0: reports were not encoded" in told
+
+
+@pytest.mark.slow
+def test_a_job_killed_while_its_results_are_written_writes_them_again(sweep):
+    options = [*TINY, "trainer=smoke", "graph=none", "ranking.parts=[]", "seed=1,2"]
+    folder = sweep(gedbd.train.main, *options)
+    job = folder / "1"
+    before = {name: (job / name).read_bytes() for name in ("metrics.csv", "results.csv")}
+    status = read_status(job)
+    assert status is not None
+    write_status(job, replace(status, state=RUNNING, value=None))
+    (job / "results.csv").unlink()
+    sweep(gedbd.train.main, *options)
+    assert read_status(job) == replace(status, seconds=read_status(job).seconds)
+    assert {name: (job / name).read_bytes() for name in before} == before
 
 
 @pytest.mark.slow
