@@ -11,12 +11,14 @@ from gedbd.build import quieten, read_material
 from gedbd.checkpoint import check_corpus, save_run, use_run
 from gedbd.config import door
 from gedbd.data.queries import TEST_POOL
+from gedbd.jobs import resumable_job
 from gedbd.outcome import baseline_outcome
 from gedbd.results import first_row, report, show_verdict
 from gedbd.tracking.runs import check_login, open_loggers
 
 
 @door("baseline")
+@resumable_job
 def main(cfg: DictConfig) -> float:
     """Fits the baseline on the training pairs, leaves a run folder, and returns F1 on the part's pairs."""
     console, folder = Console(), Path(HydraConfig.get().runtime.output_dir)

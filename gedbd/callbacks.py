@@ -8,11 +8,12 @@ from typing import Any
 
 import pandas as pd
 import pytorch_lightning as pl
-from pytorch_lightning.callbacks import Callback, Checkpoint, EarlyStopping, ModelCheckpoint
+from pytorch_lightning.callbacks import Callback, Checkpoint, ModelCheckpoint
 from rich.console import Console
 
 from gedbd.data.datamodule import Batch
 from gedbd.evaluation.pairwise import METRICS
+from gedbd.stopping import ResumableEarlyStopping, pruning_callbacks
 
 TOLD = {"train/loss": "train loss", "val/f1": "val F1", "val/rr@10": "RR@10"}
 
@@ -109,8 +110,9 @@ def training_callbacks(folder: Path, monitor: str, patience: int, console: Conso
     )
     table = EpochTable(folder / "metrics.csv")
     return [
-        EarlyStopping(monitor, patience=patience, mode=mode, check_on_train_epoch_end=True),
+        ResumableEarlyStopping(monitor, patience=patience, mode=mode, check_on_train_epoch_end=True),
         table,
+        *pruning_callbacks(),
         checkpoint("best", monitor=monitor, mode=mode, save_weights_only=True),
         checkpoint("last"),
         EpochLine(table, monitor, console),

@@ -3,6 +3,7 @@
 import json
 from importlib.metadata import version
 from pathlib import Path
+from pickle import UnpicklingError
 
 import torch
 from omegaconf import DictConfig, OmegaConf
@@ -24,6 +25,19 @@ def save_run(folder: Path, cfg: DictConfig, corpus: Corpus) -> None:
     packages = {name: version(name) for name in PACKAGES}
     about = {"corpus": corpus.fingerprint, "packages": packages, "folder": str(folder.absolute())}
     (folder / VERSIONS).write_text(json.dumps(about, indent=2) + "\n")
+
+
+def readable_checkpoint(folder: Path) -> str | None:
+    """A run's last checkpoint, to go on from; none, with a notice, if a kill has left half of it."""
+    path = folder / "checkpoints" / "last.ckpt"
+    if not path.is_file():
+        return None
+    try:
+        torch.load(path, map_location="cpu", weights_only=True, mmap=True)
+    except (OSError, EOFError, RuntimeError, UnpicklingError) as error:
+        print(f"{path} cannot be read, so this run starts over: {str(error).partition(chr(10))[0]}")
+        return None
+    return str(path)
 
 
 def load_run(

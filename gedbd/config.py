@@ -35,7 +35,8 @@ def door(config_name: str) -> Callable[[Task], Callable[..., Any]]:
 
     Options are checked before Hydra makes the run folder. A mistake of the user ends the process with one line and exit
     status 1, and a run folder that holds nothing yet is deleted again; ``HYDRA_FULL_ERROR=1`` shows where the mistake
-    came from. In a sweep, the first one ends the sweep. What the function returns goes to Hydra's sweeper.
+    came from. A sweep ends with the first one, unless the function is a ``resumable_job``. What the function returns
+    goes to Hydra's sweeper.
     ``--help`` prints what ``gedbd.help`` finds in ``conf/``.
 
     Args:

@@ -8,6 +8,8 @@ from omegaconf import DictConfig, OmegaConf
 from rich.console import Console
 from scipy.stats import t
 
+from gedbd.checkpoint import readable_checkpoint
+from gedbd.job_status import FINISHED, JobStatus, read_status, write_status
 from gedbd.results import as_table
 from gedbd.resume import check_resumable
 from gedbd.run import best_f1, train_once
@@ -17,12 +19,17 @@ from gedbd.systems.processes import is_first
 
 def train_seed(cfg: DictConfig, seed: int, folder: Path, console: Console) -> None:
     """Trains one seed of several, from its last checkpoint if it has one, unless it has finished."""
-    mine, last = cfg.copy(), folder / "checkpoints" / "last.ckpt"
-    mine.seed, mine.seeds, mine.ckpt_path = seed, 1, str(last) if last.is_file() else None
+    mine = cfg.copy()
+    mine.seed = seed
+    mine.seeds = 1
+    mine.ckpt_path = readable_checkpoint(folder)
     if mine.ckpt_path:
         check_resumable(mine)
-    if not (folder / "predictions.parquet").is_file():
-        train_once(mine, folder, console)
+    before = read_status(folder)
+    if before is None or not before.done:
+        value = train_once(mine, folder, console)
+        if is_first():
+            write_status(folder, JobStatus(FINISHED, (f"seed={seed}",), value))
 
 
 def summarise_seeds(folder: Path, console: Console) -> pd.DataFrame:

@@ -9,9 +9,11 @@ from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig
 
 from gedbd.config import door, uncollected
+from gedbd.jobs import resumable_job
 
 
 @door("train")
+@resumable_job
 def main(cfg: DictConfig) -> float:
     """Trains, tests the best checkpoint, leaves a run folder, and returns that checkpoint's validation F1.
 

@@ -1,1 +1,11 @@
 """What Hydra instantiates from packages under ``hydra_plugins`` only."""
+
+from gedbd import optuna_sweeper, ray_launcher
+
+
+class OptunaSweeper(optuna_sweeper.OptunaSweeper):
+    """``hydra/sweeper=optuna``."""
+
+
+class RayLauncher(ray_launcher.RayLauncher):
+    """``hydra/launcher=ray``."""

@@ -1,0 +1,99 @@
+"""What is known about each job of a sweep: one small file in the job's folder, replaced as a whole."""
+
+import json
+import math
+import shutil
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from uuid import uuid4
+
+STATUS_FILE = "status.json"
+
+WAITING = "waiting"
+RUNNING = "running"  # or killed while it was
+FINISHED = "finished"
+PRUNED = "pruned"
+FAILED = "failed"
+INTERRUPTED = "interrupted"
+
+
+@dataclass(frozen=True)
+class JobStatus:
+    """The state of a job.
+
+    Attributes:
+        state: ``waiting``, ``running`` (or killed while it was), ``finished``, ``pruned``, ``failed`` or
+            ``interrupted``.
+        overrides: The options that make the job, which it is recognised by.
+        value: What the job returned.
+        seconds: How long it took, the last time it was started.
+        reason: Why it failed.
+        settings: A checksum of its resolved configuration.
+    """
+
+    state: str
+    overrides: tuple[str, ...]
+    value: float | None = None
+    seconds: float | None = None
+    reason: str | None = None
+    settings: str | None = None
+
+    @property
+    def done(self) -> bool:
+        """Whether the job need not be run again."""
+        return self.state in (FINISHED, PRUNED)
+
+
+def write_status(folder: Path, status: JobStatus) -> None:
+    """Replaces the status of a job; whoever reads it meanwhile, or after a kill, finds the old one or the new one."""
+    unfinished = folder / f"{STATUS_FILE}.part"
+    unfinished.write_text(json.dumps(asdict(status), indent=2) + "\n")
+    unfinished.replace(folder / STATUS_FILE)
+
+
+def read_status(folder: Path) -> JobStatus | None:
+    """The status of a job; none if the folder is no job's."""
+    try:
+        fields = json.loads((folder / STATUS_FILE).read_text())
+    except FileNotFoundError:
+        return None
+    return JobStatus(**fields | {"overrides": tuple(fields["overrides"])})
+
+
+def read_jobs(sweep_dir: Path) -> dict[Path, JobStatus]:
+    """All jobs in a sweep's folder, in the order of their numbers."""
+    folders = [path.parent for path in sweep_dir.glob(f"*/{STATUS_FILE}")]
+    folders.sort(key=lambda path: (int(path.name) if path.name.isdigit() else math.inf, path.name))
+    found = {folder: read_status(folder) for folder in folders}
+    return {folder: status for folder, status in found.items() if status is not None}
+
+
+def find_job(sweep_dir: Path, overrides: tuple[str, ...]) -> str | None:
+    """Name of the folder of the job with these overrides, in whatever order."""
+    for folder, status in read_jobs(sweep_dir).items():
+        if sorted(status.overrides) == sorted(overrides):
+            return folder.name
+    return None
+
+
+def reserve_job(sweep_dir: Path, number: int, overrides: tuple[str, ...]) -> str:
+    """Makes the folder of a new job, with its status in it, and gives its name.
+
+    Its name is the job's number, or the first free one after all that are taken.
+    """
+    sweep_dir.mkdir(parents=True, exist_ok=True)
+    while True:
+        taken = {int(path.name) for path in sweep_dir.iterdir() if path.name.isdigit() and any(path.iterdir())}
+        free = number if number not in taken else max(taken) + 1
+        made = sweep_dir / f".new_{uuid4().hex}"
+        made.mkdir()
+        write_status(made, JobStatus(WAITING, overrides))
+        try:
+            made.rename(sweep_dir / str(free))  # fails if another process was faster
+        except OSError:
+            shutil.rmtree(made)
+            found = find_job(sweep_dir, overrides)
+            if found:
+                return found
+        else:
+            return str(free)

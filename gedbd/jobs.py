@@ -1,0 +1,239 @@
+"""The jobs of a sweep: each records its state in its folder, so that the same command goes on where it was killed.
+
+Hydra loads this module at every start, so it imports little.
+"""
+
+import functools
+import math
+import os
+import re
+import subprocess
+import sys
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock, Timeout
+from hydra.core.hydra_config import HydraConfig
+from hydra.errors import InstantiationException
+from hydra.types import RunMode
+from hydra.utils import get_original_cwd
+from omegaconf import DictConfig, OmegaConf
+
+from gedbd.job_status import FAILED, FINISHED, INTERRUPTED, PRUNED, RUNNING, JobStatus, read_status, write_status
+
+LOG_FILE = "log.txt"
+LOCK_FILE = ".lock"  # held while the job runs
+OWN_PROCESS = "GEDBD_JOB_FOLDER"  # the folder of the job that a process was started for
+NOT_COMPARED = ("ckpt_path", "logger", "cache_dir", "data_dir")  # may differ when a job goes on
+ERROR_LINE = re.compile(r"^(\[rank\d+\]: )?(?P<reason>error: .+|[\w.]*(Error|Exception)\b.*)")
+
+Task = Callable[[DictConfig], float]
+
+
+class Pruned(Exception):  # noqa: N818 - an ending, not an error
+    """Ends a job that the sweeper gives up before its last epoch.
+
+    Args:
+        value: The job's value so far.
+    """
+
+    def __init__(self, value: float) -> None:
+        super().__init__(f"pruned at {value:.3f}")
+        self.value = value
+
+
+def resumable_job(task: Task) -> Task:
+    """Make a command's function a job that a sweep may run again; outside sweeps it stays as it is.
+
+    In a sweep, a job that has finished returns its stored value, one that was interrupted or has failed goes on from
+    ``checkpoints/last.ckpt``, and an error becomes the state ``failed`` and the value nan, so that the sweep goes on.
+    What a job prints goes to ``log.txt`` in its folder.
+    """
+    spec = sys.modules["__main__"].__spec__
+    module = spec.name if task.__module__ == "__main__" and spec else task.__module__
+
+    @functools.wraps(task)
+    def recorded(cfg: DictConfig) -> float:
+        if HydraConfig.get().mode != RunMode.MULTIRUN:
+            return task(cfg)
+        return _run_job(task, cfg, module)
+
+    return recorded
+
+
+def _run_job(task: Task, cfg: DictConfig, module: str) -> float:
+    """Runs a job unless it has finished; gives its value, nan if it has none."""
+    folder = Path(HydraConfig.get().runtime.output_dir)
+    before = read_status(folder) or JobStatus(RUNNING, tuple(HydraConfig.get().overrides.task))
+    settings = _fingerprint(cfg)
+    if before.done and before.settings == settings:
+        return math.nan if before.value is None else before.value
+
+    from gedbd.systems.processes import is_first
+
+    if not is_first():  # the first process records
+        _prepare(cfg, folder)
+        return task(cfg)
+    if before.settings not in (None, settings) and (before.done or any(folder.rglob("*.ckpt"))):
+        changed = f"its configuration has changed since it ran in {folder}: give another hydra.sweep.dir"
+        status = replace(before, state=FAILED, reason=changed)
+        write_status(folder, status)
+    elif os.environ.get(OWN_PROCESS) != str(folder) and _starts_processes(cfg):
+        status = _run_as_process(module, folder, before)
+    else:
+        status = _run_here(task, cfg, folder, replace(before, value=None, reason=None, settings=settings))
+    return math.nan if status.value is None else status.value
+
+
+def _run_here(task: Task, cfg: DictConfig, folder: Path, status: JobStatus) -> JobStatus:
+    """Runs a job in this process and records how it ends, unless another process is running it."""
+    started = time.perf_counter()
+    lock = FileLock(folder / LOCK_FILE, blocking=False)
+    try:
+        lock.acquire()
+    except Timeout:
+        print(f"{folder}: another process is running this job")
+        return status
+    with lock:
+        write_status(folder, replace(status, state=RUNNING))
+        try:
+            value = _logged(task, cfg, folder)
+            status = replace(status, state=FINISHED, value=value)
+        except Pruned as pruned:
+            status = replace(status, state=PRUNED, value=pruned.value)
+        except Exception as error:  # whatever it is, the other jobs go on
+            status = replace(status, state=FAILED, reason=_one_line(error))
+        except BaseException:
+            write_status(folder, replace(status, state=INTERRUPTED))
+            print(f"interrupted in {folder}: the same command with hydra.sweep.dir={folder.parent} goes on")
+            raise
+        status = replace(status, seconds=round(time.perf_counter() - started, 1))
+        write_status(folder, status)
+    return status
+
+
+def _logged(task: Task, cfg: DictConfig, folder: Path) -> float:
+    with _output_to(folder / LOG_FILE):
+        try:
+            _prepare(cfg, folder)
+            return task(cfg)
+        except Exception as error:
+            if not isinstance(error, Pruned):
+                traceback.print_exc()
+            raise
+
+
+def _prepare(cfg: DictConfig, folder: Path) -> None:
+    """Resumes from the last checkpoint, and draws no progress bar in a log."""
+    if "trainer" in cfg:
+        cfg.trainer.enable_progress_bar = False
+    if "ckpt_path" in cfg and cfg.ckpt_path is None and cfg.seeds == 1:
+        from gedbd.checkpoint import readable_checkpoint
+
+        cfg.ckpt_path = readable_checkpoint(folder)
+
+
+def _starts_processes(cfg: DictConfig) -> bool:
+    """Whether Lightning is going to start further processes for this job."""
+    if "trainer" not in cfg or "LOCAL_RANK" in os.environ:
+        return False
+    if cfg.trainer.get("strategy", "auto") == "auto" and cfg.trainer.get("devices", 1) == 1:
+        return False
+    from lightning_fabric.plugins.environments.slurm import SLURMEnvironment
+
+    return not SLURMEnvironment.detect()
+
+
+def _run_as_process(module: str, folder: Path, before: JobStatus) -> JobStatus:
+    """Runs a job as a command of its own, a sweep of this one job.
+
+    Lightning starts a job's further processes by the command line of the first one, leaves its environment variables
+    behind, and kills the first process if another one fails: none of this may reach the other jobs.
+    """
+    hydra = HydraConfig.get()
+    searched = [source.path for source in hydra.runtime.config_sources if source.provider == "command-line"]
+    command = [sys.executable, "-m", module, "-m", f"--config-name={hydra.job.config_name}"]
+    command += [f"--config-dir={path}" for path in searched]
+    command += [*hydra.overrides.task, f"hydra.sweep.dir={quoted(folder.parent)}"]
+    command += [f"hydra.sweep.subdir={quoted(folder.name)}", "hydra.output_subdir=null", "~hydra.callbacks.sweep_table"]
+    with (folder / LOG_FILE).open("ab") as log:
+        start = log.tell()
+        environment = os.environ | {OWN_PROCESS: str(folder)}
+        ended = subprocess.run(command, stdout=log, stderr=log, cwd=get_original_cwd(), env=environment, check=False)
+    status = read_status(folder) or before
+    if ended.returncode == 0 or (status.state == FAILED and status != before):
+        return status
+    with (folder / LOG_FILE).open("rb") as log:
+        log.seek(start)
+        printed = log.read().decode(errors="replace").splitlines()
+    reasons = [found["reason"] for line in printed if (found := ERROR_LINE.match(line))]
+    reason = reasons[-1] if reasons else f"its process ended with status {ended.returncode}"
+    status = replace(status, state=FAILED, reason=reason)
+    write_status(folder, status)
+    return status
+
+
+def quoted(text: object) -> str:
+    """A value as Hydra's command line reads it, whatever characters it has."""
+    return "'" + str(text).replace("'", "\\'") + "'"
+
+
+def _fingerprint(cfg: DictConfig) -> str:
+    """A checksum of all settings that a job's numbers may depend on."""
+    settings = cfg.copy()
+    for key in NOT_COMPARED:
+        if key in settings:
+            settings[key] = None
+    return sha256(OmegaConf.to_yaml(settings, resolve=True).encode()).hexdigest()[:16]
+
+
+def _one_line(error: Exception) -> str:
+    cause = error.__cause__ if isinstance(error, InstantiationException) and error.__cause__ else error
+    line = str(cause).partition("\n")[0]
+    return line if isinstance(cause, ValueError) and line else f"{type(cause).__name__}: {line}"
+
+
+@contextmanager
+def _output_to(path: Path) -> Iterator[None]:
+    """Lets everything that this process prints go to the end of a file.
+
+    The file takes the places of the standard streams' descriptors: libraries keep the streams they find when they are
+    imported.
+    """
+    streams = (sys.stdout, sys.stderr)
+    for stream in streams:
+        stream.flush()
+    kept = [os.dup(1), os.dup(2)]
+    with path.open("ab") as file:
+        for descriptor in (1, 2):
+            os.dup2(file.fileno(), descriptor)
+    try:
+        yield
+    finally:
+        for stream in streams:
+            stream.flush()
+        for descriptor, original in zip((1, 2), kept, strict=True):
+            os.dup2(original, descriptor)
+            os.close(original)
+
+
+def job_folder(sweep_dir: str, number: int, overrides: Any) -> str:
+    """Resolver of ``hydra.sweep.subdir``: the folder in which a job with these overrides was run before, or a new one.
+
+    A new job's folder has its number, or the next one that is free if there are results of other overrides. Several
+    processes may ask at the same time.
+    """
+    from gedbd.job_status import find_job, reserve_job
+
+    wanted = tuple(map(str, overrides))
+    found = find_job(Path(sweep_dir), wanted)
+    return found or reserve_job(Path(sweep_dir), int(number), wanted)
+
+
+OmegaConf.register_new_resolver("job_folder", job_folder)
