@@ -11,7 +11,7 @@ from gedbd.optuna_sweeper import STUDY, TRIAL
 
 
 class ResumableEarlyStopping(EarlyStopping):
-    """Early stopping that has not forgotten, when a run is resumed, that it had stopped it."""
+    """Early stopping that trains no further epoch when a run that it has stopped is resumed."""
 
     def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Trains no further epoch if there had been enough without a better value."""

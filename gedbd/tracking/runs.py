@@ -13,6 +13,7 @@ from omegaconf import DictConfig, OmegaConf
 from pytorch_lightning.loggers import Logger, WandbLogger
 
 from gedbd.data.readers.tabular import corpus_name
+from gedbd.jobs import Pruned
 from gedbd.systems.processes import is_first
 
 STORED = "wandb.json"  # beside a run's config.yaml: the id, name and group of its W&B run
@@ -96,8 +97,8 @@ def open_loggers(cfg: DictConfig, folder: Path, job_type: str, quiet: bool) -> I
     """The configured logger, open as long as the block runs, with the run's configuration.
 
     A W&B run is resumed if the folder's run did not finish or is continued from a checkpoint. It is finished however
-    the block ends: as failed after an error, as interrupted after Ctrl-C. Other processes of a distributed run get a
-    logger that does nothing.
+    the block ends: as failed after an error, as interrupted after Ctrl-C; one that Optuna prunes has succeeded. Other
+    processes of a distributed run get a logger that does nothing.
 
     Args:
         cfg: The job's configuration; ``cfg.logger`` is the logger, or empty.
@@ -128,6 +129,9 @@ def open_loggers(cfg: DictConfig, folder: Path, job_type: str, quiet: bool) -> I
         yield [logger]
     except KeyboardInterrupt:
         wandb.finish(exit_code=INTERRUPTED)
+        raise
+    except Pruned:
+        wandb.finish()
         raise
     except BaseException:
         wandb.finish(exit_code=1)
