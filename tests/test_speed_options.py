@@ -63,7 +63,7 @@ def test_half_precision_is_close(trained, pairs):
     ("options", "message"),
     [
         (["chunk_tokens=0"], "chunk_tokens=0 must be 1 or more"),
-        (["batch_size=0"], "batches.batch_size=0 must be 1 or more"),
+        (["batch_size=0"], "batch_size=0 must be 1 or more"),
         (["pairs=grouped", "split=pair"], "pairs read duplicate groups whole, test pairs too: not with split=pair"),
         (["pairs=grouped", "batches.hard=2"], "batches.hard=2 must lie between 0 and 1"),
     ],

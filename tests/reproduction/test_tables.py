@@ -34,7 +34,8 @@ def make_run(folder: Path, seconds: float = 60, f1: float = 0.5, **config: objec
 def setting(folder: Path, encoder: str, graph: bool, corpus: str = "eclipse", **more: float) -> Setting:
     config = {"dataset": {"name": corpus, "subset": "train"}, "encoder": {"name": encoder}, "graph": graph}
     run = make_run(folder / f"{corpus}-{encoder}-{graph}", **more, **config)
-    return Setting(run.label, flatten(OmegaConf.to_container(run.config)), [run])
+    options = flatten(OmegaConf.to_container(run.config))
+    return Setting(run.label, {}, options, options, [run])
 
 
 @pytest.fixture
