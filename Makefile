@@ -2,10 +2,10 @@ PYTHON ?= python3
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test browser check sensitivity bench clean
+.PHONY: help install demo test test-all browser check sensitivity bench clean
 
 help:     ## list the commands
-	@grep -E '^[a-z]+: .*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+): *[^#]*## */make \1\t/'
+	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+): *[^#]*## */make \1\t/'
 
 install: .venv/installed  ## set up .venv with the pinned packages
 
@@ -21,6 +21,9 @@ demo: install  ## train on the bundled corpus and show the results
 
 test: install  ## run the tests that need no more than three minutes
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m 'not slow and not browser' -n 2 --dist loadscope --cov=gedbd --cov-report=term:skip-covered --cov-fail-under=90
+
+test-all: install  ## run all tests but those of the browser, also those that take minutes
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m 'not browser' -n 2 --dist loadscope
 
 browser: install  ## look at a report and at the service's page in headless Chromium, which Debian's package brings if it is missing
 	@command -v chromium > /dev/null || (apt-get update -qq && apt-get install -qq -y chromium > /dev/null)
