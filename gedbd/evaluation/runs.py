@@ -13,7 +13,7 @@ from gedbd.data.readers.tabular import corpus_name
 from gedbd.evaluation.outputs import WITH_GRAPH
 
 PREDICTIONS = "predictions.parquet"  # the last file that a finished run needs
-BACKTEST = "matching.json"  # what a backtest has learnt
+MATCHING = "matching.json"  # what a backtest has learnt
 
 
 @dataclass(frozen=True)
@@ -171,4 +171,4 @@ def _configured(path: Path) -> list[Path]:
 
 
 def _is_backtest(folder: Path) -> bool:
-    return (folder / BACKTEST).is_file() and not (folder / PREDICTIONS).is_file()
+    return (folder / MATCHING).is_file() and not (folder / PREDICTIONS).is_file()
