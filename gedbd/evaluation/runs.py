@@ -152,7 +152,8 @@ def find_runs(paths: list[Path]) -> tuple[list[Run], list[Path]]:
         unfinished |= {folder.resolve(): folder for folder in others}
     if not finished:
         raise ValueError(
-            f"{backtests[0]} is the folder of a backtest, and there is no run beside it: a backtest has its own page"
+            f"{backtests[0]} is the folder of a backtest, and there is no run beside it: the page of this backtest is"
+            f" {backtests[0] / 'report.html'}"
         )
     return list(finished.values()), list(unfinished.values())
 
