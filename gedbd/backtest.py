@@ -2,6 +2,7 @@
 
 import os
 import shlex
+from datetime import datetime
 from pathlib import Path
 
 from hydra.core.hydra_config import HydraConfig
@@ -13,11 +14,12 @@ from gedbd.checkpoint import check_corpus, save_run, use_run
 from gedbd.config import door
 from gedbd.data.corpus import Corpus
 from gedbd.evaluation.report.page import write_report
+from gedbd.evaluation.runs import MATCHING
 from gedbd.matching.backtest import Backtest, measure
 from gedbd.matching.learn import learn_weights, replay_parts
 from gedbd.matching.page import fill_targets, next_step, print_targets, sections, summary, targets_markdown
 from gedbd.renamed import refuse_renamed
-from gedbd.triage import MATCHING, check_backtest, read_reports
+from gedbd.triage import check_backtest, read_reports
 
 
 @refuse_renamed({"precision": "target_precision"})
@@ -42,27 +44,42 @@ def main(cfg: DictConfig) -> float:
     backtest = measure(replayed, corpus, learnt, cfg.target_precision, cfg.confidence_level, cfg.seed)
     save_run(folder, cfg, corpus)
     replayed.to_parquet(folder / "matches.parquet", index=False)
-    page = write_backtest(folder, corpus, backtest)
+    step = next_step(backtest.matching, os.path.relpath(folder))
+    page = write_backtest(folder, corpus, backtest, step)
     if cfg.fill:
         filled = fill_targets(Path(cfg.fill).read_text(), corpus.name, targets_markdown(corpus.name, backtest))
         Path(cfg.fill).write_text(filled)
     print_targets(console, backtest.tables["targets"])
     console.print(summary(backtest), highlight=False)
     console.print(f"calibration error on test: {backtest.calibration_error:.4f}", highlight=False)
-    for line in (next_step(backtest.matching, os.path.relpath(folder)), f"page: {page}"):
+    for line in (f"Next: {step[0]}", f"  {step[1]}", f"page: {page}"):
         console.print(line, markup=False, highlight=False, soft_wrap=True)
     return backtest.matching.target.precision or 0.0
 
 
-def write_backtest(folder: Path, corpus: Corpus, backtest: Backtest) -> Path:
-    """Writes what was learnt, the tables and the page into the run folder; gives the path of the page."""
+def write_backtest(folder: Path, corpus: Corpus, backtest: Backtest, step: tuple[str, str]) -> Path:
+    """Writes what was learnt, the tables and the page into the run folder; gives the path of the page.
+
+    Args:
+        folder: The run folder.
+        corpus: The reports.
+        backtest: What was learnt and measured.
+        step: What the reader can do next, see ``next_step``.
+    """
     (folder / MATCHING).write_text(backtest.matching.as_json())
     for name, table in backtest.tables.items():
         table.to_csv(folder / f"{name}.csv", index=False)
     (folder / "targets.md").write_text(targets_markdown(corpus.name, backtest) + "\n")
     command = shlex.join(["python", "-m", "gedbd.backtest", *HydraConfig.get().overrides.task])
-    parts = sections(backtest, command, os.path.relpath(folder))
-    return write_report(folder, f"Backtest: {corpus.name}", summary(backtest), parts)
+    return write_report(
+        folder,
+        f"Backtest: {corpus.name}",
+        summary(backtest),
+        sections(backtest),
+        command=command,
+        date=datetime.now().astimezone(),
+        next_steps=[step],
+    )
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Builds what helps a triager from configuration, for the doors backtest, index, search and serve."""
+"""Builds what helps a triager from configuration, for the commands backtest, index, search and serve."""
 
 import hashlib
 import io
@@ -21,6 +21,7 @@ from gedbd.data.cleaning import Cleaning, shared_lines
 from gedbd.data.corpus import Corpus
 from gedbd.data.text import MarkedFields, Text
 from gedbd.data.tokens import tokenize
+from gedbd.evaluation.runs import MATCHING
 from gedbd.matching.index import Index
 from gedbd.matching.learn import Matching
 from gedbd.matching.reading import ReportReader
@@ -30,7 +31,6 @@ from gedbd.models.encoder import load_weights
 from gedbd.models.frozen import calibration_texts, report_vectors
 from gedbd.saved import read_saved
 
-MATCHING = "matching.json"
 EXACT = "float32"
 
 
@@ -83,8 +83,8 @@ def find_backtest(folder: Path) -> tuple[DictConfig, Matching, Path | None]:
         raise ValueError(f"run={folder}: there is no such folder; python -m gedbd.backtest leaves one to give here")
     if not (folder / MATCHING).is_file():
         raise ValueError(
-            f"run={folder} has no {MATCHING}, so nobody knows how sure its matches are: python -m gedbd.backtest"
-            f" run={folder} measures that and leaves a folder to give here"
+            f"run={folder} has no {MATCHING}, so it is not known how often its matches are right:"
+            f" python -m gedbd.backtest run={folder} measures that and leaves a folder to give here"
         )
     cfg = read_saved(folder)
     weights = find_run(Path(cfg.run), "best")[1] if cfg.run else None

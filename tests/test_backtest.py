@@ -41,15 +41,15 @@ def test_a_backtest_leaves_tables_and_a_page(run, capsys):
         assert column in pd.read_csv(folder / f"{name}.csv")
     assert (folder / "targets.md").read_text().startswith("| demo: newest 85 reports, 39 duplicates; target |")
     page = (folder / "report.html").read_text()
-    assert all(
-        title in page
-        for title in ("Which precision targets are met?", "Right and wrong suggestions", "what comes next")
-    )
+    assert all(title in page for title in ("Which precision targets are met?", "Right and wrong suggestions"))
     told = capsys.readouterr().out
     assert "85 reports were replayed in the order in which they came, 39 of them" in " ".join(told.split())
     assert "calibration error on test: 0." in told
-    assert "Next: python -m gedbd.index run=out out=my-index" in told
-    assert "by: python -m gedbd.backtest dataset=demo encoder=tiny target_precision=0.3. Next:" in page
+    assert "\n  python -m gedbd.index run=out out=my-index\n" in told
+    made = "python -m gedbd.backtest dataset=demo encoder=tiny target_precision=0.3"
+    assert f'<pre class="command">{made}</pre>' in page
+    assert page.count("python -m gedbd.index run=out out=my-index") == page.count(made) == 1
+    assert page.count("<time datetime=") == 1
     assert (folder / "config.yaml").is_file()
 
 

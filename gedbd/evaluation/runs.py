@@ -13,7 +13,7 @@ from gedbd.data.readers.tabular import corpus_name
 from gedbd.evaluation.outputs import WITH_GRAPH
 
 PREDICTIONS = "predictions.parquet"  # the last file that a finished run needs
-BACKTEST = "matching.json"  # what a backtest has learnt
+MATCHING = "matching.json"  # what a backtest has learnt
 
 
 @dataclass(frozen=True)
@@ -152,7 +152,8 @@ def find_runs(paths: list[Path]) -> tuple[list[Run], list[Path]]:
         unfinished |= {folder.resolve(): folder for folder in others}
     if not finished:
         raise ValueError(
-            f"{backtests[0]} is the folder of a backtest, and there is no run beside it: a backtest has its own page"
+            f"{backtests[0]} is the folder of a backtest, and there is no run beside it: the page of this backtest is"
+            f" {backtests[0] / 'report.html'}"
         )
     return list(finished.values()), list(unfinished.values())
 
@@ -171,4 +172,4 @@ def _configured(path: Path) -> list[Path]:
 
 
 def _is_backtest(folder: Path) -> bool:
-    return (folder / BACKTEST).is_file() and not (folder / PREDICTIONS).is_file()
+    return (folder / MATCHING).is_file() and not (folder / PREDICTIONS).is_file()

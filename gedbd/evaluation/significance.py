@@ -53,11 +53,11 @@ def ratio_intervals(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Intervals of T ratios of sums over the same units, ``(Q, T), (Q, T), (Q,) -> (T,), (T,)``.
 
-    With ``MIN_BOOTSTRAP_CLUSTERS`` groups or more that have a unit of the ratio, the interval is the percentile
-    interval of the cluster bootstrap. Resampling fewer groups gives intervals that are too short, and a ratio of 0 or 1
-    looks certain to it however few groups there are: then the interval is the exact one of a share among
-    ``effective_size`` units (see ``lower_bound``), both ends at a level of ``(1 + CONFIDENCE) / 2``. Without any unit
-    the interval is not a number.
+    Where ``MIN_BOOTSTRAP_CLUSTERS`` groups or more have a hit and as many have a miss, the interval is the percentile
+    interval of the cluster bootstrap. Resampling fewer of either gives intervals that are too short: the one of 39 hits
+    among 40 single units begins at .925, where the exact one begins at .868, and that of a ratio of 1 is a point. Then
+    the interval is the exact one of a share among ``effective_size`` units (see ``lower_bound``), both ends at a level
+    of ``(1 + CONFIDENCE) / 2``. Without any unit the interval is not a number.
 
     Args:
         numerator: Number of hits of each unit, between 0 and its denominator.
@@ -72,7 +72,7 @@ def ratio_intervals(
             continue
         hits, units = (_sums(values[counted].astype(float), cluster[counted]) for values in (above, below))
         share = float(hits.sum() / units.sum())
-        if share in (0, 1) or len(units) < MIN_BOOTSTRAP_CLUSTERS:
+        if min((hits > 0).sum(), (hits < units).sum()) < MIN_BOOTSTRAP_CLUSTERS:
             size, level = effective_size(units), (1 + CONFIDENCE) / 2
             low[place] = lower_bound(share, size, level)
             high[place] = 1 - lower_bound(1 - share, size, level)

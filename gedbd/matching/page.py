@@ -1,7 +1,5 @@
 """The page of a backtest."""
 
-from datetime import datetime
-
 import pandas as pd
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
@@ -23,8 +21,9 @@ TARGETS_TEXT = (
     " whose target was met suggests anything unasked."
 )
 COVERAGE_TEXT = (
-    "What comes of suggesting the best match from a probability on. Coverage is the share of all duplicates that get"
-    " the right suggestion, the suggestion rate the share of all reports that get any. Brackets hold 95% intervals."
+    "What suggesting the best match from each probability on would have given. Coverage is the share of all duplicates"
+    " that get the right suggestion, the suggestion rate the share of all reports that get any. Brackets hold 95%"
+    " intervals."
 )
 HUBS_TEXT = (
     "Groups that are the best match of several reports and seldom the right one: templates that were hardly filled in,"
@@ -36,14 +35,8 @@ EXAMPLES_TEXT = (
 )
 
 
-def sections(backtest: Backtest, command: str, folder: str) -> list[Section]:
-    """What the page shows; sections without content are left out.
-
-    Args:
-        backtest: What was learnt and measured.
-        command: The command that was given.
-        folder: The run folder, for the next command.
-    """
+def sections(backtest: Backtest) -> list[Section]:
+    """What the page shows."""
     tables, chosen = backtest.tables, backtest.matching.target.threshold
     thresholds = tables["thresholds"]
     steps = thresholds["threshold"].isin(STEPS) | (thresholds["threshold"] == chosen)
@@ -54,9 +47,8 @@ def sections(backtest: Backtest, command: str, folder: str) -> list[Section]:
         f"The expected calibration error on test is {backtest.calibration_error:.3f}: the average distance between the"
         " stated probability and the share that is right."
     )
-    looked = f"{EXAMPLES_TEXT} {same_titles(tables['wrong'])}"
-    made = f"{datetime.now():%Y-%m-%d %H:%M}, by: {command}"
-    parts = [
+    looked = f"{EXAMPLES_TEXT} {same_titles(tables['wrong'])}".rstrip()
+    return [
         Section("Which precision targets are met?", TARGETS_TEXT, [readable(tables["targets"])]),
         Section(
             "Precision and coverage",
@@ -73,8 +65,6 @@ def sections(backtest: Backtest, command: str, folder: str) -> list[Section]:
         Section("Reports that match everything", HUBS_TEXT, [tables["hubs"]]),
         Section("Right and wrong suggestions", looked, [side_by_side(tables["right"], tables["wrong"])]),
     ]
-    full = [part for part in parts if not all(table.empty for table in part.tables)]
-    return [*full, Section("Made by, and what comes next", f"{made}. {next_step(backtest.matching, folder)}")]
 
 
 def side_by_side(right: pd.DataFrame, wrong: pd.DataFrame) -> pd.DataFrame:
@@ -85,18 +75,19 @@ def side_by_side(right: pd.DataFrame, wrong: pd.DataFrame) -> pd.DataFrame:
 
 
 def same_titles(wrong: pd.DataFrame) -> str:
-    """How many suggestions that count as wrong are hardly that."""
+    """How many suggestions that count as wrong may be duplicates that nobody has marked; empty if none is wrong."""
+    if wrong.empty:
+        return ""
     same = wrong["title of report"].str.strip().str.lower() == wrong["title of suggested"].str.strip().str.lower()
-    return f"Of the {len(wrong)} wrong ones, {same.sum()} have the very title of the report that was suggested."
+    return f"Of the {len(wrong)} wrong ones, {same.sum()} have the same title as the report that was suggested."
 
 
-def next_step(matching: Matching, folder: str) -> str:
-    """What to do with the result."""
-    build = f"python -m gedbd.index run={folder} out=my-index"
+def next_step(matching: Matching, folder: str) -> tuple[str, str]:
+    """What to do with the result: a sentence and a command, which reads the run folder."""
+    command = f"python -m gedbd.index run={folder} out=my-index"
     if matching.target.verdict == MET:
-        return f"Next: {build} stores the tracker; the webhook of gedbd.serve then suggests duplicates unasked."
-    met = met_targets(matching.targets)
-    return f"Next: {build} stores the tracker for searching, which suggests nothing unasked. {met}"
+        return "Store the tracker; the webhook of gedbd.serve then suggests duplicates unasked:", command
+    return f"{met_targets(matching.targets)} Store the tracker for searching; nothing is suggested unasked:", command
 
 
 def summary(backtest: Backtest) -> str:
@@ -105,7 +96,7 @@ def summary(backtest: Backtest) -> str:
     said = (
         ""
         if val.duplicates >= FEW_DUPLICATES
-        else f"Only {val.duplicates} duplicates to choose by: take no number at its word. "
+        else f"The thresholds rest on {val.duplicates} duplicates only, so all numbers are uncertain. "
     )
     said += (
         f"{len(test.best):,} reports were replayed in the order in which they came, {test.duplicates:,} of them"

@@ -12,9 +12,10 @@ suggestions or more, each further one has at least ``GROWTH`` times as many as t
 of one duplicate group are not independent, so what is counted is their effective number, ``effective_size`` of the
 suggestions by group of the new report.
 
-What the guarantee does not cover: the test part is later than the validation part, and a tracker changes; and the
-probabilities were calibrated on the same reports, which leaves their order as it is but decides which of them are
-equal.
+What the guarantee does not cover: for dependent suggestions the effective number is an approximation, and which
+suggestions are of one group depends on the labels; the test part is later than the validation part, and a tracker
+changes; and the probabilities were calibrated on the same reports, which leaves their order as it is but decides which
+of them are equal.
 """
 
 import numpy as np

@@ -1,6 +1,7 @@
 """Figures 3 and 4 of the paper with all methods."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import pandas as pd
 from matplotlib import colormaps
@@ -36,7 +37,7 @@ def convergence(settings: Sequence[Setting]) -> Figure:
     return figure
 
 
-def _cross(axes: Sequence[object], published: pd.DataFrame) -> None:
+def _cross(axes: Sequence[Any], published: pd.DataFrame) -> None:
     """Marks what the paper's text states: its figures show no numbers."""
     marks = {"train": "x", "val": "+"}
     for graph, colour in ((True, "black"), (False, "grey")):
@@ -46,4 +47,4 @@ def _cross(axes: Sequence[object], published: pd.DataFrame) -> None:
                 stated = mine[mine[f"{part}/{metric}"].notna()]
                 if len(stated):
                     label = f"paper, {stated['encoder'].iloc[0]}{' + graph' if graph else ''}: {part}"
-                    axis.plot(stated["epoch"], stated[f"{part}/{metric}"], mark, color=colour, label=label)  # type: ignore[attr-defined]
+                    axis.plot(stated["epoch"], stated[f"{part}/{metric}"], mark, color=colour, label=label)

@@ -12,6 +12,7 @@ import pandas as pd
 
 from gedbd.evaluation.outputs import FUSED, TEXT
 from gedbd.evaluation.report.settings import Setting
+from gedbd.evaluation.report.training import minutes_per_epoch
 from gedbd.reproduction.published import read_published
 
 PAIR_METRICS = ("precision", "recall", "f1")
@@ -39,7 +40,7 @@ def table4(settings: Sequence[Setting]) -> pd.DataFrame:
 
     Without such a run, the ratio is to the corpus' first one of text alone; without any, it is missing.
     """
-    minutes = {id(setting): _minutes(setting) for setting in settings}
+    minutes = {id(setting): minutes_per_epoch(setting) for setting in settings}
 
     def rows(setting: Setting) -> Rows:
         alone = [other for other in settings if other.corpus == setting.corpus and not _has_graph(other)]
@@ -108,8 +109,3 @@ def _encoder(setting: Setting) -> str:
 
 def _has_graph(setting: Setting) -> bool:
     return setting.methods[0] == FUSED
-
-
-def _minutes(setting: Setting) -> float:
-    seconds = [run.epochs["train/seconds"].mean() for run in setting.runs if run.epochs is not None]
-    return float(np.mean(seconds)) / 60

@@ -106,9 +106,8 @@ def _corpus_note(settings: Sequence[Setting]) -> str:
     run = first.runs[0]
     labels = run.predictions.loc[run.predictions["part"] == run.part, "label"]
     encoders = ", ".join(dict.fromkeys(str(setting.runs[0].config.encoder.name) for setting in settings))
-    split = str(first.options["split._target_"]).rsplit(".", 1)[-1].removesuffix("Split").lower()
     note = (
-        f"Ours: corpus {first.corpus}, encoder {encoders}, split={split}, {len(labels):,} test pairs,"
+        f"Ours: corpus {first.corpus}, encoder {encoders}, split={first.split}, {len(labels):,} test pairs,"
         f" {labels.mean():.0%} of them duplicates; {_device()}, {date.today():%Y-%m-%d}."
     )
     if "tiny" in encoders.split(", "):

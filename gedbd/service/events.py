@@ -119,10 +119,10 @@ def suggestion(index: Index, report: Report, most: int, target: TargetResult) ->
     if not found:
         return Suggestion(None, f"no stored report reaches the threshold {target.suggest_from:.3f}")
     best, *others = (f"#{match.master.issue_id} (probability {match.probability:.0%})" for match in found[:most])
-    also = f" Also possible: {', '.join(others)}." if others else ""
+    also = f"Also possible: {', '.join(others)}. " if others else ""  # the backtest measured the best match only
     body = (
-        f"{MARKER}\nThis may be a duplicate of {best}.{also}\n\n{target.evidence}"
-        " Nothing was closed or labelled: a person decides."
+        f"{MARKER}\nThis may be a duplicate of {best}. {target.evidence}\n\n"
+        f"{also}Nothing was closed or labelled: a person decides."
     )
     return Suggestion(body, "")
 

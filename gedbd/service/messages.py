@@ -172,7 +172,7 @@ class Target(BaseModel):
 
 
 class Answer(BaseModel):
-    """What a search found. ``threshold`` is null unless the backtest met the precision target: then nothing is sure."""
+    """What a search found. Unless the backtest met the precision target, ``threshold`` is null and no match is sure."""
 
     tracker: str
     reports: int

@@ -79,7 +79,7 @@ class Webhook:
         if kind == "ping":
             return Outcome(200, "ping", "pong")
         if kind not in ("issues", "issue_comment"):
-            return ignored(f"event {kind[:100]} is not heeded")
+            return ignored(f"events of kind {kind[:100]} are not read")
         if delivery and self.outbox.is_done(delivery):
             return Outcome(200, "repeated", "already done")
         event = read_event(payload, kind)

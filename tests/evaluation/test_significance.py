@@ -210,10 +210,10 @@ def test_the_same_numbers_every_time():
 
 def test_intervals_of_ratios_are_those_of_a_plain_loop():
     generator = np.random.default_rng(0)
-    cluster = generator.integers(0, 60, size=250)
-    chance = generator.random(60)[cluster]
-    below = generator.random((250, 3)) < [1.0, 0.6, 0.3]
-    above = below & (generator.random((250, 3)) < chance[:, None])
+    cluster = generator.integers(0, 120, size=500)
+    chance = generator.random(120)[cluster]
+    below = generator.random((500, 3)) < [1.0, 0.6, 0.3]
+    above = below & (generator.random((500, 3)) < chance[:, None])
     low, high = ratio_intervals(above, below, cluster)
     for place in range(3):
         rows = np.flatnonzero(below[:, place])  # only groups that have a unit of this ratio are drawn
@@ -225,12 +225,12 @@ def test_intervals_of_ratios_are_those_of_a_plain_loop():
 
 def test_intervals_of_ratios_are_scipys():
     generator = np.random.default_rng(1)
-    above = generator.random((60, 1)) < 0.3
-    low, high = ratio_intervals(above, np.ones_like(above), np.arange(60))
+    above = generator.random((200, 1)) < 0.3
+    low, high = ratio_intervals(above, np.ones_like(above), np.arange(200))
     expected = bootstrap((above[:, 0].astype(float),), np.mean, method="percentile", rng=generator).confidence_interval
     assert (low[0], high[0]) == pytest.approx((expected.low, expected.high), abs=0.02)
-    whole = ratio_intervals(above, np.ones_like(above), np.arange(60) // 2)
-    assert (whole[0][0], whole[1][0]) == mean_interval(above[:, 0].astype(float), np.arange(60) // 2)
+    whole = ratio_intervals(above, np.ones_like(above), np.arange(200) // 2)
+    assert (whole[0][0], whole[1][0]) == mean_interval(above[:, 0].astype(float), np.arange(200) // 2)
 
 
 def test_intervals_of_ratios_by_hand():
@@ -244,7 +244,7 @@ def test_intervals_of_ratios_by_hand():
     assert ratio_intervals(~right, right, np.arange(3))[1][0] == pytest.approx(1 - 0.025 ** (1 / 3))
 
 
-@pytest.mark.parametrize(("hits", "count"), [(0, 5), (3, 4), (5, 6), (17, 29), (28, 29)])
+@pytest.mark.parametrize(("hits", "count"), [(0, 5), (3, 4), (5, 6), (17, 29), (28, 29), (39, 40), (172, 200)])
 def test_few_groups_have_the_exact_interval(hits, count):
     above = (np.arange(count) < hits)[:, None]
     low, high = ratio_intervals(above, np.ones_like(above), np.arange(count))

@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from gedbd.evaluation.report.page import write_report
 from gedbd.evaluation.significance import ratio_intervals
 from gedbd.matching.backtest import (
     GRID,
@@ -24,7 +25,16 @@ from gedbd.matching.backtest import (
 )
 from gedbd.matching.confidence import SIGNALS, Confidence
 from gedbd.matching.learn import Matching
-from gedbd.matching.page import fill_targets, readable, sections, side_by_side, summary, targets_markdown
+from gedbd.matching.page import (
+    fill_targets,
+    next_step,
+    readable,
+    same_titles,
+    sections,
+    side_by_side,
+    summary,
+    targets_markdown,
+)
 from gedbd.matching.targets import TargetResult
 
 GROUP = np.array([0, 1, 2, 0, 1, 5, 2, 7, 0])
@@ -104,7 +114,7 @@ def many(shares, start=100):
 
 
 def test_targets_by_hand():
-    val, test = many([(0.9, 58, 2), (0.5, 50, 32), (0.2, 1, 40)]), many([(0.9, 48, 12), (0.5, 5, 27)])
+    val, test = many([(0.9, 58, 2), (0.5, 50, 32), (0.2, 1, 40)]), many([(0.9, 51, 9), (0.5, 2, 30)])
     table = targets_table(val, test, (*TARGETS[:4], 0.95), 0.9).set_index("target")
     # at least, with a confidence of .9: 58 of 60, .91; 108 of 142, .69, as 50 groups count once for two suggestions;
     # 109 of 183, .54
@@ -113,8 +123,8 @@ def test_targets_by_hand():
     assert table["validation_suggestions"].tolist() == [183, 142, 60, 60, 0]
     assert table["validation_precision"].tolist()[:4] == pytest.approx([109 / 183, 108 / 142, 58 / 60, 58 / 60])
     assert table["suggestions"].tolist() == [92, 92, 60, 60, 0]
-    assert table["precision"].tolist()[:4] == pytest.approx([53 / 92] * 2 + [0.8] * 2)
-    # 53 of 92 lie between .47 and .68, 48 of 60 between .70 and .90
+    assert table["precision"].tolist()[:4] == pytest.approx([53 / 92] * 2 + [0.85] * 2)
+    # 53 of 92 lie between .47 and .68, 51 of 60 between .73 and .93
     assert table["verdict"].tolist() == ["inconclusive", "inconclusive", "met", "inconclusive", "no threshold"]
     assert readable(table.reset_index()).iloc[4].tolist() == ["95%", "none", "", "", "", "", "no threshold"]
 
@@ -203,34 +213,36 @@ def test_all_tables_and_a_page(make_corpus, threshold):
     made = backtest(test, test, corpus, target)
     assert len(made.tables["thresholds"]) == len(GRID) + (threshold == 0.123456789)
     assert threshold is None or threshold in made.tables["thresholds"]["threshold"].tolist()
-    page = sections(made, "python -m gedbd.backtest dataset=demo", "outputs/run")
+    page = sections(made)
     assert [section.title for section in page] == [
         "Which precision targets are met?",
         "Precision and coverage",
         "Does a probability mean what it says?",
         "Reports that match everything",
         "Right and wrong suggestions",
-        "Made by, and what comes next",
     ]
     assert "error on test is 0.250" in page[2].text
     assert set(page[1].tables[0]["threshold"]) == set(np.round(np.arange(1, 10) / 10, 1)) | {threshold} - {None}
-    assert "by: python -m gedbd.backtest dataset=demo. Next: python -m gedbd.index run=outputs/run" in page[5].text
-    assert page[5].text.endswith(", which suggests nothing unasked. Targets that were met: none.")
+    assert next_step(made.matching, "outputs/run") == (
+        "Targets that were met: none. Store the tracker for searching; nothing is suggested unasked:",
+        "python -m gedbd.index run=outputs/run out=my-index",
+    )
 
 
-def test_sections_without_content_are_left_out(make_corpus):
+def test_sections_without_content_are_left_out(make_corpus, tmp_path):
     test = found(ROWS[:1])
-    page = sections(backtest(test, test, make_corpus(GROUP), MET), "x", "y")
-    titles = [section.title for section in page]
-    assert "Reports that match everything" not in titles
-    assert "Right and wrong suggestions" in titles
-    assert "then suggests duplicates unasked" in page[-1].text
+    made = backtest(test, test, make_corpus(GROUP), MET)
+    page = write_report(tmp_path, "T", summary(made), sections(made)).read_text()
+    assert "<h2>Right and wrong suggestions</h2>" in page
+    assert "Left out, as there is nothing to show: Reports that match everything." in page
+    assert same_titles(made.tables["wrong"]) == ""
+    assert "then suggests duplicates unasked" in next_step(made.matching, "run")[0]
 
 
 def test_the_summary_says_what_was_measured(make_corpus):
     test, val = found(ROWS), found(ROWS[:4])
     start = (
-        "Only 3 duplicates to choose by: take no number at its word."
+        "The thresholds rest on 3 duplicates only, so all numbers are uncertain."
         " 6 reports were replayed in the order in which they came, 4 of them duplicates of an earlier one;"
         " the best match was right for 3 of these."
     )

@@ -1,13 +1,14 @@
+from importlib import import_module
+
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.plugins import Plugins
-from hydra.utils import get_class
 
 PARAMS = {"a": "1,2,3", "b.c": "x,y"}
 
 
 def jobs(*arguments: str, size: int | None = None) -> list[list[str]]:
-    Plugins.instance()  # imports all sweepers again: what was imported before is of another class
-    sweeper = get_class("hydra_plugins.gedbd.one_at_a_time.OneAtATime")(max_batch_size=size, params=PARAMS)
+    Plugins.instance()  # loads Hydra's sweepers again, so that a class made before it has another base than theirs
+    sweeper = import_module("hydra_plugins.gedbd.one_at_a_time").OneAtATime(max_batch_size=size, params=PARAMS)
     given = [f"{key}={value}" for key, value in PARAMS.items()]
     batches = sweeper.split_arguments(OverridesParser.create().parse_overrides([*given, *arguments]), size)
     assert all(len(batch) <= (size or len(batch)) for batch in batches)

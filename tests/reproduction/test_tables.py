@@ -8,7 +8,7 @@ import pytest
 from omegaconf import OmegaConf
 
 from gedbd.evaluation.outputs import FUSED, TEXT
-from gedbd.evaluation.report.settings import Setting, flatten
+from gedbd.evaluation.report.settings import Setting, group_settings
 from gedbd.evaluation.runs import Run
 from gedbd.reproduction.figures import convergence
 from gedbd.reproduction.published import read_published
@@ -34,8 +34,7 @@ def make_run(folder: Path, seconds: float = 60, f1: float = 0.5, **config: objec
 def setting(folder: Path, encoder: str, graph: bool, corpus: str = "eclipse", **more: float) -> Setting:
     config = {"dataset": {"name": corpus, "subset": "train"}, "encoder": {"name": encoder}, "graph": graph}
     run = make_run(folder / f"{corpus}-{encoder}-{graph}", **more, **config)
-    options = flatten(OmegaConf.to_container(run.config))
-    return Setting(run.label, {}, options, options, [run])
+    return group_settings([run])[0]
 
 
 @pytest.fixture

@@ -125,7 +125,7 @@ def test_a_new_issue_is_stored_and_gets_one_comment(send, hub, index):
     (text,) = comments(hub)
     assert text.startswith(MARKER)
     assert "This may be a duplicate of #12 (probability 100%)." in text
-    assert f"{FIGURE} Nothing was closed or labelled: a person decides." in text
+    assert f"(probability 100%). {FIGURE}\n\nNothing was closed or labelled: a person decides." in text
     assert "#31" not in text
     again = send(issue(), delivery="d1")
     assert (again.status_code, again.json()["detail"]) == (200, "already done")
@@ -151,7 +151,7 @@ def test_several_sure_suggestions_are_named_up_to_the_most(index, hub):
     hook = Webhook(index, REPOSITORY, GitHub("t0ken", hub.url), SECRET, suggestions=2)
     assert hook.receive("issues", "", issue(title="attachment preview week calendar")).word == "added"
     assert hook.post_comments() == ["posted"]
-    assert "Also possible: #" in comments(hub)[0]
+    assert f"{FIGURE}\n\nAlso possible: #" in comments(hub)[0]  # the figure is that of the best match
     assert comments(hub)[0].count("#") == 2
     hook.close()
 
@@ -246,8 +246,8 @@ def test_a_comment_of_a_member_or_the_author_links(send, index):
         (note(f"{MARKER}\nDuplicate of #12"), "issue_comment", "by a program"),
         (issue(action="labeled"), "issues", "action labeled changes no text"),
         (issue(pull_request={"url": "x"}), "issues", "pull request"),
-        ({"zen": "x"}, "star", "event star is not heeded"),
-        ([], "", "event  is not heeded"),
+        ({"zen": "x"}, "star", "events of kind star are not read"),
+        ([], "", "events of kind  are not read"),
     ],
 )
 def test_what_is_passed_over_is_said(send, index, hub, payload, event, words):

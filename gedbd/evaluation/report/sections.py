@@ -57,16 +57,15 @@ def _leak(settings: list[Setting]) -> Section:
     rows: list[dict[str, Any]] = []
     warnings: list[str] = []
     for setting in settings:
-        split = str(setting.options["split._target_"]).rsplit(".", 1)[-1].removesuffix("Split").lower()
         audits = [run.leak for run in setting.runs]
         shares = ("test_reports_in_training", "test_groups_in_training", "closure_f1", "always_duplicate_f1")
         known = f"{setting.options['labels.fraction']:g}"
         means = {name: float(np.mean([audit[name] for audit in audits])) for name in shares}
-        row = {"corpus": setting.corpus, "split": split, "known": known, **means}
+        row = {"corpus": setting.corpus, "split": setting.split, "known": known, **means}
         if all(row.items() - other.items() for other in rows):
             rows.append(row | {"model": setting.label})
             leaks = any(leak_warning(audit) for audit in audits)
-            warnings += [f"split={split} of {setting.corpus} leaks."] if leaks else []
+            warnings += [f"split={setting.split} of {setting.corpus} leaks."] if leaks else []
     text = (
         "What the test part shares with training, where a share of the training groups is known. Transitive closure"
         " reads no text: it follows chains of training pairs. Where it finds anything, scores on pairs flatter every"

@@ -62,6 +62,11 @@ class Setting:
         return self.runs[0].corpus
 
     @property
+    def split(self) -> str:
+        """Name of the split: ``time``, ``group``, ``fold`` or ``pair``."""
+        return str(self.options["split._target_"]).rsplit(".", 1)[-1].removesuffix("Split").lower()
+
+    @property
     def methods(self) -> list[str]:
         """The methods that were scored, the setting's own first; ``always duplicate`` is left out."""
         return list(self.runs[0].results["method"][:-1])
