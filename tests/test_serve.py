@@ -77,7 +77,7 @@ def test_one_event_without_a_server(serve, tmp_path, capsys):
     event = {"action": "opened", "repository": {"full_name": "ann/mail"}, "issue": {"number": 70, "title": "x"}}
     (tmp_path / "event.json").write_text(json.dumps(event))
     serve(f"event={tmp_path}/event.json", "webhook.repository=ann/mail")
-    assert capsys.readouterr().out == "#70 added; comments: none (no stored report reaches the threshold 0.600)\n"
+    assert capsys.readouterr().out == "#70 added; comments: none (the best match does not reach the threshold 0.600)\n"
     assert (tmp_path / "closed").is_file()
 
 

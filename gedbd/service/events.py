@@ -105,7 +105,9 @@ def as_report(index: Index, issue: Issue) -> Report:
 
 
 def suggestion(index: Index, report: Report, most: int, target: TargetResult) -> Suggestion:
-    """The comment on a new report, if the target was met and a candidate reaches its threshold.
+    """The comment on a new report, if the target was met and the best match reaches its threshold.
+
+    The backtest measured the best match alone: where that one is known already, no other takes its place.
 
     Args:
         index: The stored reports.
@@ -115,11 +117,14 @@ def suggestion(index: Index, report: Report, most: int, target: TargetResult) ->
     """
     if target.suggest_from is None:
         return Suggestion(None, target.statement)
-    found = [match for match in index.search(report, SEARCHED) if is_suggested(match, report, target.suggest_from)]
-    if not found:
-        return Suggestion(None, f"no stored report reaches the threshold {target.suggest_from:.3f}")
+    matches = index.search(report, SEARCHED)
+    found = [match for match in matches if is_suggested(match, report, target.suggest_from)]
+    if not matches or matches[0].probability < target.suggest_from:
+        return Suggestion(None, f"the best match does not reach the threshold {target.suggest_from:.3f}")
+    if matches[0] not in found:
+        return Suggestion(None, f"the best match, {matches[0].master.issue_id}, is known already or has no number")
     best, *others = (f"#{match.master.issue_id} (probability {match.probability:.0%})" for match in found[:most])
-    also = f"Also possible: {', '.join(others)}. " if others else ""  # the backtest measured the best match only
+    also = f"Also possible: {', '.join(others)}. " if others else ""
     body = (
         f"{MARKER}\nThis may be a duplicate of {best}. {target.evidence}\n\n"
         f"{also}Nothing was closed or labelled: a person decides."

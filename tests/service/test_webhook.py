@@ -156,6 +156,14 @@ def test_several_sure_suggestions_are_named_up_to_the_most(index, hub):
     hook.close()
 
 
+def test_no_other_report_takes_the_place_of_a_best_match_that_is_known_already(index, hub, hook, caplog):
+    index.target = replace(index.target, threshold=0.1)
+    with caplog.at_level(logging.INFO, "gedbd"):
+        hook.receive("issues", "", issue(15, title="sending a large attachment: preview, progress bar stops at half"))
+    assert hook.post_comments() == []
+    assert "no comment on issue 15: the best match, 12, is known already or has no number" in caplog.text
+
+
 def test_nothing_is_suggested_below_the_threshold_or_without_a_token(send, hub, hook, index, caplog):
     with caplog.at_level(logging.INFO, "gedbd"):
         send(issue(71, title="attachment colours of the toolbar"))
@@ -163,7 +171,7 @@ def test_nothing_is_suggested_below_the_threshold_or_without_a_token(send, hub, 
         send(issue(74))
     assert len(index) == 6
     assert hub.comments == {}
-    assert "no comment on issue 71: no stored report reaches the threshold 0.600" in caplog.text
+    assert "no comment on issue 71: the best match does not reach the threshold 0.600" in caplog.text
     assert "no comment on issue 74: there is no token to post it with" in caplog.text
 
 
