@@ -15,7 +15,7 @@ class ResumableEarlyStopping(EarlyStopping):
 
     def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Trains no further epoch if there had been enough without a better value."""
-        if self.wait_count >= self.patience:
+        if self.wait_count >= max(1, self.patience):
             trainer.should_stop = True
 
 
