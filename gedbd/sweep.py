@@ -14,8 +14,8 @@ from hydra.types import RunMode
 from omegaconf import DictConfig, open_dict, read_write
 from rich.console import Console
 
+from gedbd.job_process import LOG_FILE, quoted
 from gedbd.job_status import FAILED, FINISHED, PRUNED, JobStatus, read_jobs, read_status
-from gedbd.jobs import LOG_FILE, quoted
 from hydra_plugins.gedbd import OptunaSweeper, RayLauncher
 
 SUMMARISED = ("f1", "average_precision", "rr@10", "mrr")

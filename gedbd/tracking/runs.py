@@ -76,7 +76,7 @@ def describe_job(cfg: DictConfig, folder: Path, job_type: str) -> Labels:
     options = [option for option in map(str, job.overrides.task) if _key(option).partition(".")[0] not in UNNAMED]
     group = None
     if job.mode == RunMode.MULTIRUN:
-        sweep = Path(job.sweep.dir)
+        sweep = above.parent  # not job.sweep.dir, which is another one in a job of several processes
         group = sweep.name
         options = _varied(options, sweep)
     elif of_several:
@@ -150,6 +150,8 @@ def _open_wandb(logger: DictConfig, folder: Path, labels: Labels, resumed: bool,
     if wandb.setup().settings.sweep_id:
         values["id"] = None  # the agent of a W&B sweep has given the id
     given = {key: value for key, value in values.items() if not logger.get(key)}
+    if logger.get("offline"):
+        given["mode"] = "offline"  # Lightning sets WANDB_MODE, which W&B has read by now
     if quiet:
         given["settings"] = wandb.Settings(silent=True)
     made: WandbLogger = instantiate(logger, **given)

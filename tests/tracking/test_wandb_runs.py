@@ -132,6 +132,15 @@ def test_a_baseline_is_a_run(run):
     assert {"test/f1", "results", "figures/precision_recall"} <= runs[0].keys
 
 
+def test_the_loggers_own_option_logs_without_network_too(run, monkeypatch, tmp_path):
+    monkeypatch.delenv("WANDB_MODE")
+    monkeypatch.delenv("WANDB_API_KEY", raising=False)
+    monkeypatch.setenv("NETRC", str(tmp_path / "none"))
+    run(gedbd.baseline, "name=constant", "ranking.parts=[]", "logger=wandb", "+logger.offline=true")
+    (found,) = offline_runs(tmp_path)
+    assert found.exit_code == 0
+
+
 @pytest.mark.parametrize("command", [gedbd.train, gedbd.baseline])
 def test_a_missing_key_is_told_before_the_corpus_is_read(run, monkeypatch, tmp_path, command):
     monkeypatch.delenv("WANDB_MODE")
