@@ -1,4 +1,4 @@
-"""Ctrl-C during a training: how it ends, and what the user is told to go on."""
+"""Ctrl-C during a training: how it ends, and the command that continues it."""
 
 import re
 import shlex
@@ -33,7 +33,7 @@ def keyboard_interrupts() -> Iterator[None]:
 def exit_when_interrupted(seeds: int) -> Iterator[None]:
     """Ends the process with status 130 on Ctrl-C, and prints the command that continues the training.
 
-    In a sweep the interrupt goes on: ``gedbd.jobs`` says how to continue all jobs.
+    In a sweep the exception passes: ``gedbd.jobs`` handles it and prints how to continue all jobs.
     """
     try:
         yield

@@ -1,4 +1,4 @@
-"""The jobs of a sweep: each records its state in its folder, so that the same command goes on where it was killed.
+"""The jobs of a sweep: each records its state in its folder, so that the same command continues after a kill.
 
 Hydra loads this module at every start, so it imports little.
 """
@@ -54,8 +54,8 @@ class Pruned(Exception):  # noqa: N818 - an ending, not an error
 def resumable_job(task: Task) -> Task:
     """Make a command's function a job that a sweep may run again; outside sweeps it stays as it is.
 
-    In a sweep, a job that has finished returns its stored value, one that was interrupted or has failed goes on from
-    ``checkpoints/last.ckpt``, and an error becomes the state ``failed`` and the value nan, so that the sweep goes on.
+    In a sweep, a job that has finished returns its stored value, one that was interrupted or has failed continues from
+    ``checkpoints/last.ckpt``, and an error becomes the state ``failed`` and the value nan, so that others still run.
     What a job prints goes to ``log.txt`` in its folder.
     """
     spec = sys.modules["__main__"].__spec__

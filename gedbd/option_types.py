@@ -79,7 +79,7 @@ def check_values(cfg: DictConfig) -> None:
     """Checks the numbers of ``LOWEST`` and the paths of ``PATHS``, as far as the command has them.
 
     Raises:
-        ValueError: If one is none, or a number is too small.
+        ValueError: If a value is not a number or not a path, or a number is too small.
     """
     for key, lowest in LOWEST.items():
         value = _known(cfg, key)

@@ -1,6 +1,6 @@
 """Checks the options of a command line before Hydra makes a folder and before anything large is imported.
 
-Hydra tells an unknown option in several lines of its own, and lets any value through: ``optimizer.lr=abc`` fails
+Hydra reports an unknown option in several lines, and accepts any value: ``optimizer.lr=abc`` fails
 somewhere in PyTorch, after the corpus was read. Here a command line is composed before Hydra does so, twice: with all
 its options, and with its choices of files alone (``encoder=tiny``), so that values can be compared with defaults.
 """

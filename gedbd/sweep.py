@@ -44,7 +44,7 @@ class SweepTable(Callback):
         self._find_jobs(config)
         self.before = read_jobs(Path(folder).absolute())
         count = "jobs" if self.total is None else f"{self.total} jobs"
-        _say(f"sweep of {count} in {folder} (interrupted? the same command with hydra.sweep.dir={folder} goes on)")
+        _say(f"sweep of {count} in {folder} (continue it by the same command with hydra.sweep.dir={folder})")
 
     def _find_jobs(self, config: DictConfig) -> None:
         """Counts the jobs and finds the options that vary."""
