@@ -11,7 +11,7 @@ from pathlib import Path
 from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
 
-from gedbd.job_process import EXIT_STATUS
+from gedbd.job_process import EXIT_STATUS, quoted
 from gedbd.systems.processes import is_first
 
 PLAIN_VALUE = re.compile(r"[\w./:@%+-]+")  # what Hydra reads without quotes
@@ -73,7 +73,7 @@ def tell_how_to_continue(arguments: list[str], folder: Path, several: str | None
 
 def _option(key: str, value: Path) -> str:
     text = str(value)
-    return f"{key}={text}" if PLAIN_VALUE.fullmatch(text) else f"{key}='{text}'"
+    return f"{key}={text}" if PLAIN_VALUE.fullmatch(text) else f"{key}={quoted(text)}"
 
 
 def _command(words: list[str]) -> str:

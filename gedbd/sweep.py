@@ -43,7 +43,7 @@ class SweepTable(Callback):
             return
         self._find_jobs(config)
         self.before = read_jobs(Path(folder).absolute())
-        count = "jobs" if self.total is None else f"{self.total} jobs"
+        count = "jobs" if self.total is None else "1 job" if self.total == 1 else f"{self.total} jobs"
         _say(f"sweep of {count} in {folder} (continue it by the same command with hydra.sweep.dir={folder})")
 
     def _find_jobs(self, config: DictConfig) -> None:
