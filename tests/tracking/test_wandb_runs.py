@@ -96,7 +96,8 @@ def test_each_seed_is_a_run_and_is_resumed(run):
     assert [found.name for found in first] == ["seed=0", "seed=1"]
     assert {found.group for found in first} == {"several"}
     assert [found.config["seed"] for found in first] == [0, 1]
-    (folder / "seed_1" / "predictions.parquet").unlink()
+    for name in ("predictions.parquet", "status.json"):  # as if it had been killed
+        (folder / "seed_1" / name).unlink()
     run(gedbd.train, *options)
     again = offline_runs(folder / "seed_1")
     assert [found.id for found in again] == [first[1].id] * 2
