@@ -1,11 +1,11 @@
 from hydra.core.override_parser.overrides_parser import OverridesParser
 
-from hydra_plugins.gedbd.one_at_a_time import OneAtATime
-
 PARAMS = {"a": "1,2,3", "b.c": "x,y"}
 
 
 def jobs(*arguments: str, size: int | None = None) -> list[list[str]]:
+    from hydra_plugins.gedbd.one_at_a_time import OneAtATime  # Hydra loads its plugins again when a command starts
+
     sweeper = OneAtATime(max_batch_size=size, params=PARAMS)
     given = [f"{key}={value}" for key, value in PARAMS.items()]
     batches = sweeper.split_arguments(OverridesParser.create().parse_overrides([*given, *arguments]), size)
