@@ -41,7 +41,7 @@ def main(cfg: DictConfig) -> float:
     for notice in getattr(baseline, "notices_", ()):
         console.print(f"{material.corpus.name}: {notice}", markup=False, highlight=False)
     save_run(folder, cfg, material.corpus)
-    with open_loggers(cfg, folder, "baseline", console.quiet) as loggers:
+    with open_loggers(cfg, folder, "baseline") as loggers:
         tables = report(folder, outcome, console, loggers)
         for logger in loggers:
             logger.log_metrics(first_row(tables, cfg.part))

@@ -15,7 +15,7 @@ from gedbd.data.datamodule import Batch
 from gedbd.evaluation.pairwise import METRICS
 from gedbd.stopping import ResumableEarlyStopping, pruning_callbacks
 
-TOLD = {"train/loss": "train loss", "val/f1": "val F1", "val/rr@10": "RR@10"}
+SHOWN = {"train/loss": "train loss", "val/f1": "val F1", "val/rr@10": "RR@10"}
 
 
 class EpochTable(Checkpoint):
@@ -91,7 +91,7 @@ class EpochLine(Checkpoint):
         if not trainer.is_global_zero:
             return
         rows = self.table.rows
-        told = [f"{label} {rows[-1][name]:.3f}" for name, label in TOLD.items() if name in rows[-1]]
+        told = [f"{label} {rows[-1][name]:.3f}" for name, label in SHOWN.items() if name in rows[-1]]
         told.append(f"{time.perf_counter() - self._started:.1f} s")
         values = [row[self.monitor] for row in rows]
         best = min(values) if direction(self.monitor) == "min" else max(values)

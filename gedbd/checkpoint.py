@@ -28,7 +28,7 @@ def save_run(folder: Path, cfg: DictConfig, corpus: Corpus) -> None:
 
 
 def readable_checkpoint(folder: Path) -> str | None:
-    """A run's last checkpoint, to go on from; none, with a notice, if a kill has left half of it."""
+    """A run's last checkpoint, to resume from; None, with a notice, if a kill has left half of it."""
     path = folder / "checkpoints" / "last.ckpt"
     if not path.is_file():
         return None

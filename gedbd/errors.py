@@ -90,7 +90,7 @@ def error_line(error: BaseException, places: Mapping[str, Path]) -> str | None:
     if isinstance(error, sqlite3.OperationalError):
         written = ", ".join(f"{option}={path}" for option, path in places.items())
         return f"{error}, while writing to {written}: free some space there, or get permission for it"
-    # Lightning's class is told by its name, as importing it takes a second.
+    # Lightning's class is recognised by its name, as importing it takes a second.
     if isinstance(error, ValueError) or type(error).__name__ == "MisconfigurationException":
         return _first_line(error)
     return None
@@ -165,7 +165,7 @@ def _unknown_option(option: str, names: Sequence[str]) -> str:
 
 
 def _refused_argument(error: InstantiationException) -> str | None:
-    """What an added option is told by what it is handed on to, such as Lightning's Trainer."""
+    """What is wrong with an added option, by the error of the class that takes it, such as Lightning's Trainer."""
     cause = error.__cause__
     named = re.search(r"call to target '(?P<target>.+?)'(?:.*full_key: (?P<key>\S+))?", str(error), re.DOTALL)
     if cause is None or named is None:

@@ -1,4 +1,4 @@
-"""Ctrl-C during a training: how it ends, and what the user is told to go on."""
+"""Ctrl-C during a training: how it ends, and the command that continues it."""
 
 import re
 import shlex
@@ -11,9 +11,9 @@ from pathlib import Path
 from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
 
+from gedbd.job_process import EXIT_STATUS, quoted
 from gedbd.systems.processes import is_first
 
-EXIT_STATUS = 130  # of a process that Ctrl-C ended, by the shells' convention
 PLAIN_VALUE = re.compile(r"[\w./:@%+-]+")  # what Hydra reads without quotes
 
 
@@ -31,20 +31,19 @@ def keyboard_interrupts() -> Iterator[None]:
 
 @contextmanager
 def exit_when_interrupted(seeds: int) -> Iterator[None]:
-    """Ends the process of a Hydra job with status 130 on Ctrl-C, and prints the command that continues it."""
+    """Ends the process with status 130 on Ctrl-C, and prints the command that continues the training.
+
+    In a sweep the exception passes: ``gedbd.jobs`` handles it and prints how to continue all jobs.
+    """
     try:
         yield
     except KeyboardInterrupt:
         job = HydraConfig.get()
-        folder = Path(job.runtime.output_dir)
-        several = None
         if job.mode == RunMode.MULTIRUN:
-            folder = Path(job.sweep.dir).resolve()
-            several = "hydra.sweep.dir"
-        elif seeds > 1:
-            several = "hydra.run.dir"
+            raise
         if is_first():
-            print(tell_how_to_continue(sys.argv[1:], folder, several), flush=True)
+            several = "hydra.run.dir" if seeds > 1 else None
+            print(tell_how_to_continue(sys.argv[1:], Path(job.runtime.output_dir), several), flush=True)
         raise SystemExit(EXIT_STATUS) from None
 
 
@@ -74,7 +73,7 @@ def tell_how_to_continue(arguments: list[str], folder: Path, several: str | None
 
 def _option(key: str, value: Path) -> str:
     text = str(value)
-    return f"{key}={text}" if PLAIN_VALUE.fullmatch(text) else f"{key}='{text}'"
+    return f"{key}={text}" if PLAIN_VALUE.fullmatch(text) else f"{key}={quoted(text)}"
 
 
 def _command(words: list[str]) -> str:

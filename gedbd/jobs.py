@@ -1,4 +1,4 @@
-"""The jobs of a sweep: each records its state in its folder, so that the same command goes on where it was killed.
+"""The jobs of a sweep: each records its state in its folder, so that the same command continues after a kill.
 
 Hydra loads this module at every start, so it imports little.
 """
@@ -6,8 +6,6 @@ Hydra loads this module at every start, so it imports little.
 import functools
 import math
 import os
-import re
-import subprocess
 import sys
 import time
 import traceback
@@ -22,16 +20,21 @@ from filelock import FileLock, Timeout
 from hydra.core.hydra_config import HydraConfig
 from hydra.errors import InstantiationException
 from hydra.types import RunMode
-from hydra.utils import get_original_cwd
 from omegaconf import DictConfig, OmegaConf
 
+from gedbd.errors import error_line, written_places
+from gedbd.job_process import (
+    EXIT_STATUS,
+    LOG_FILE,
+    OWN_PROCESS,
+    run_as_process,
+    starts_processes,
+    tell_how_to_continue_sweep,
+)
 from gedbd.job_status import FAILED, FINISHED, INTERRUPTED, PRUNED, RUNNING, JobStatus, read_status, write_status
 
-LOG_FILE = "log.txt"
 LOCK_FILE = ".lock"  # held while the job runs
-OWN_PROCESS = "GEDBD_JOB_FOLDER"  # the folder of the job that a process was started for
 NOT_COMPARED = ("ckpt_path", "logger", "cache_dir", "data_dir")  # may differ when a job goes on
-ERROR_LINE = re.compile(r"^(\[rank\d+\]: )?(?P<reason>error: .+|[\w.]*(Error|Exception)\b.*)")
 
 Task = Callable[[DictConfig], float]
 
@@ -51,8 +54,8 @@ class Pruned(Exception):  # noqa: N818 - an ending, not an error
 def resumable_job(task: Task) -> Task:
     """Make a command's function a job that a sweep may run again; outside sweeps it stays as it is.
 
-    In a sweep, a job that has finished returns its stored value, one that was interrupted or has failed goes on from
-    ``checkpoints/last.ckpt``, and an error becomes the state ``failed`` and the value nan, so that the sweep goes on.
+    In a sweep, a job that has finished returns its stored value, one that was interrupted or has failed continues from
+    ``checkpoints/last.ckpt``, and an error becomes the state ``failed`` and the value nan, so that others still run.
     What a job prints goes to ``log.txt`` in its folder.
     """
     spec = sys.modules["__main__"].__spec__
@@ -62,7 +65,10 @@ def resumable_job(task: Task) -> Task:
     def recorded(cfg: DictConfig) -> float:
         if HydraConfig.get().mode != RunMode.MULTIRUN:
             return task(cfg)
-        return _run_job(task, cfg, module)
+        try:
+            return _run_job(task, cfg, module)
+        except KeyboardInterrupt:
+            raise SystemExit(EXIT_STATUS) from None
 
     return recorded
 
@@ -84,8 +90,8 @@ def _run_job(task: Task, cfg: DictConfig, module: str) -> float:
         changed = f"its configuration has changed since it ran in {folder}: give another hydra.sweep.dir"
         status = replace(before, state=FAILED, reason=changed)
         write_status(folder, status)
-    elif os.environ.get(OWN_PROCESS) != str(folder) and _starts_processes(cfg):
-        status = _run_as_process(module, folder, before)
+    elif os.environ.get(OWN_PROCESS) != str(folder) and starts_processes(cfg):
+        status = run_as_process(module, folder, before)
     else:
         status = _run_here(task, cfg, folder, replace(before, value=None, reason=None, settings=settings))
     return math.nan if status.value is None else status.value
@@ -96,11 +102,11 @@ def _run_here(task: Task, cfg: DictConfig, folder: Path, status: JobStatus) -> J
     started = time.perf_counter()
     lock = FileLock(folder / LOCK_FILE, blocking=False)
     try:
-        lock.acquire()
+        held = lock.acquire()
     except Timeout:
         print(f"{folder}: another process is running this job")
         return status
-    with lock:
+    with held:
         write_status(folder, replace(status, state=RUNNING))
         try:
             value = _logged(task, cfg, folder)
@@ -108,10 +114,10 @@ def _run_here(task: Task, cfg: DictConfig, folder: Path, status: JobStatus) -> J
         except Pruned as pruned:
             status = replace(status, state=PRUNED, value=pruned.value)
         except Exception as error:  # whatever it is, the other jobs go on
-            status = replace(status, state=FAILED, reason=_one_line(error))
+            status = replace(status, state=FAILED, reason=_reason(error, cfg, folder))
         except BaseException:
             write_status(folder, replace(status, state=INTERRUPTED))
-            print(f"interrupted in {folder}: the same command with hydra.sweep.dir={folder.parent} goes on")
+            tell_how_to_continue_sweep(folder)
             raise
         status = replace(status, seconds=round(time.perf_counter() - started, 1))
         write_status(folder, status)
@@ -139,51 +145,6 @@ def _prepare(cfg: DictConfig, folder: Path) -> None:
         cfg.ckpt_path = readable_checkpoint(folder)
 
 
-def _starts_processes(cfg: DictConfig) -> bool:
-    """Whether Lightning is going to start further processes for this job."""
-    if "trainer" not in cfg or "LOCAL_RANK" in os.environ:
-        return False
-    if cfg.trainer.get("strategy", "auto") == "auto" and cfg.trainer.get("devices", 1) == 1:
-        return False
-    from lightning_fabric.plugins.environments.slurm import SLURMEnvironment
-
-    return not SLURMEnvironment.detect()
-
-
-def _run_as_process(module: str, folder: Path, before: JobStatus) -> JobStatus:
-    """Runs a job as a command of its own, a sweep of this one job.
-
-    Lightning starts a job's further processes by the command line of the first one, leaves its environment variables
-    behind, and kills the first process if another one fails: none of this may reach the other jobs.
-    """
-    hydra = HydraConfig.get()
-    searched = [source.path for source in hydra.runtime.config_sources if source.provider == "command-line"]
-    command = [sys.executable, "-m", module, "-m", f"--config-name={hydra.job.config_name}"]
-    command += [f"--config-dir={path}" for path in searched]
-    command += [*hydra.overrides.task, f"hydra.sweep.dir={quoted(folder.parent)}"]
-    command += [f"hydra.sweep.subdir={quoted(folder.name)}", "hydra.output_subdir=null", "~hydra.callbacks.sweep_table"]
-    with (folder / LOG_FILE).open("ab") as log:
-        start = log.tell()
-        environment = os.environ | {OWN_PROCESS: str(folder)}
-        ended = subprocess.run(command, stdout=log, stderr=log, cwd=get_original_cwd(), env=environment, check=False)
-    status = read_status(folder) or before
-    if ended.returncode == 0 or (status.state == FAILED and status != before):
-        return status
-    with (folder / LOG_FILE).open("rb") as log:
-        log.seek(start)
-        printed = log.read().decode(errors="replace").splitlines()
-    reasons = [found["reason"] for line in printed if (found := ERROR_LINE.match(line))]
-    reason = reasons[-1] if reasons else f"its process ended with status {ended.returncode}"
-    status = replace(status, state=FAILED, reason=reason)
-    write_status(folder, status)
-    return status
-
-
-def quoted(text: object) -> str:
-    """A value as Hydra's command line reads it, whatever characters it has."""
-    return "'" + str(text).replace("'", "\\'") + "'"
-
-
 def _fingerprint(cfg: DictConfig) -> str:
     """A checksum of all settings that a job's numbers may depend on."""
     settings = cfg.copy()
@@ -193,10 +154,11 @@ def _fingerprint(cfg: DictConfig) -> str:
     return sha256(OmegaConf.to_yaml(settings, resolve=True).encode()).hexdigest()[:16]
 
 
-def _one_line(error: Exception) -> str:
+def _reason(error: Exception, cfg: DictConfig, folder: Path) -> str:
+    """One line about the error that has ended a job."""
+    places = {"hydra.sweep.dir": folder.parent} | written_places(cfg, run_folder=None)
     cause = error.__cause__ if isinstance(error, InstantiationException) and error.__cause__ else error
-    line = str(cause).partition("\n")[0]
-    return line if isinstance(cause, ValueError) and line else f"{type(cause).__name__}: {line}"
+    return error_line(error, places) or f"{type(cause).__name__}: {str(cause).partition(chr(10))[0]}"
 
 
 @contextmanager

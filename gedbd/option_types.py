@@ -14,7 +14,7 @@ from typing import Any
 from omegaconf import MISSING, DictConfig, OmegaConf
 from omegaconf.errors import InterpolationResolutionError
 
-COMPUTED = re.compile(r"\$\{(?!oc\.env:)[\w.]+:")  # a resolver: auto_precision, hydra, ...
+COMPUTED = re.compile(r"\$\{(?!oc\.)[\w.]+:")  # a resolver of Hydra or gedbd: hydra, auto_precision, ...
 
 LOWEST: dict[str, float] = {  # an integer: whole numbers only
     "batch_size": 1,
@@ -71,7 +71,7 @@ def check_types(cfg: DictConfig, defaults: DictConfig) -> None:
     for key, written, default in _changed(plain_options(cfg), plain_options(defaults)):
         value = _resolve(cfg, key, written)
         problem = _problem(key, value, _resolve(defaults, key, default))
-        if problem:
+        if problem and not _is_computed(written):
             raise ValueError(f"{key}={shown(value)} must be {problem}")
 
 
@@ -79,10 +79,10 @@ def check_values(cfg: DictConfig) -> None:
     """Checks the numbers of ``LOWEST`` and the paths of ``PATHS``, as far as the command has them.
 
     Raises:
-        ValueError: If one is none, or a number is too small.
+        ValueError: If a value is not a number or not a path, or a number is too small.
     """
     for key, lowest in LOWEST.items():
-        value = OmegaConf.select(cfg, key, throw_on_missing=False)
+        value = _known(cfg, key)
         if value is None or value == ENDLESS.get(key):
             continue
         wanted = "a whole number" if isinstance(lowest, int) else "a number"
@@ -91,7 +91,7 @@ def check_values(cfg: DictConfig) -> None:
         if value < lowest:
             raise ValueError(f"{key}={value} must be {lowest:g} or more")
     for key in PATHS:
-        value = OmegaConf.select(cfg, key, throw_on_missing=False)
+        value = _known(cfg, key)
         if not isinstance(value, str | None):
             raise ValueError(f"{key}={shown(value)} must be a path: write ./{shown(value)} if that is its name")
 
@@ -118,6 +118,18 @@ def _problem(key: str, value: Any, default: Any) -> str | None:
     if OmegaConf.is_dict(default):
         return None if value is None else f"null, or be given option by option, such as {key}.{next(iter(default))}="
     return "one value" if OmegaConf.is_config(value) else None
+
+
+def _known(cfg: DictConfig, key: str) -> Any:
+    """An option's value; None if it has none, or one that Hydra gives later, such as the number of a job."""
+    try:
+        return OmegaConf.select(cfg, key, throw_on_missing=False)
+    except InterpolationResolutionError:
+        return None
+
+
+def _is_computed(written: Any) -> bool:
+    return isinstance(written, str) and COMPUTED.search(written) is not None
 
 
 def _is_number(value: Any, whole: bool) -> bool:
@@ -149,7 +161,7 @@ def _resolve(cfg: DictConfig, key: str, written: Any) -> Any:
     """
     if written == MISSING:
         return None
-    if isinstance(written, str) and COMPUTED.search(written):
+    if _is_computed(written):
         return None
     try:
         return OmegaConf.select(cfg, key)

@@ -1,6 +1,6 @@
 """Checks the options of a command line before Hydra makes a folder and before anything large is imported.
 
-Hydra tells an unknown option in several lines of its own, and lets any value through: ``optimizer.lr=abc`` fails
+Hydra reports an unknown option in several lines, and accepts any value: ``optimizer.lr=abc`` fails
 somewhere in PyTorch, after the corpus was read. Here a command line is composed before Hydra does so, twice: with all
 its options, and with its choices of files alone (``encoder=tiny``), so that values can be compared with defaults.
 """
@@ -15,6 +15,7 @@ from typing import Any
 from hydra import compose, initialize_config_dir
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.errors import HydraException
+from hydra.types import RunMode
 from omegaconf import MISSING, DictConfig, OmegaConf
 
 from gedbd.errors import composition_line, os_error_line
@@ -46,9 +47,10 @@ def check_command_line(conf_dir: str, config_name: str, arguments: Sequence[str]
     flags = set(arguments) - set(words)
     if not flags <= PLAIN_FLAGS:
         return []
-    multirun = bool(flags & {"-m", "--multirun"}) or "hydra.mode=MULTIRUN" in words
     usage_line = (Path(conf_dir) / f"{config_name}.yaml").read_text().partition("\n")[0]
     with initialize_config_dir(conf_dir, version_base="1.3"):
+        first = _compose(config_name, next(_jobs(words)))
+        multirun = bool(flags & {"-m", "--multirun"}) or first.hydra.mode == RunMode.MULTIRUN  # as some experiments say
         for job in _jobs(words) if multirun else [words]:
             cfg = _compose(config_name, job)
             swept = (cfg.hydra.sweeper.get("params") or {}) if multirun else {}

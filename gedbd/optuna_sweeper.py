@@ -16,8 +16,8 @@ from hydra.types import HydraContext, TaskFunction
 from hydra.utils import instantiate
 from omegaconf import DictConfig, OmegaConf
 
+from gedbd.job_process import quoted
 from gedbd.job_status import FINISHED, PRUNED, read_status
-from gedbd.jobs import quoted
 
 if TYPE_CHECKING:
     from optuna import Study

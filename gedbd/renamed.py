@@ -1,4 +1,4 @@
-"""Options that have another name by now."""
+"""Options that were renamed."""
 
 import functools
 import sys
@@ -7,7 +7,7 @@ from typing import Any
 
 
 def refuse_renamed(renamed: Mapping[str, str]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Makes a command end with one line that tells the new name where an option is given by its old one.
+    """Makes a command that is given an option by its old name end with one line that names the new one.
 
     Hydra would say that there is no such option, and how to add it.
 

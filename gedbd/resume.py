@@ -1,4 +1,4 @@
-"""A run that goes on takes its options from its folder."""
+"""A resumed run takes its options from its folder."""
 
 from collections.abc import Callable, Container, Iterator, Sequence
 from pathlib import Path
@@ -15,7 +15,7 @@ SECTIONS = {"pairs": ["pairs", "batches", "batch_size"], "protocol": ["ranking"]
 
 
 def check_resumable(cfg: DictConfig) -> None:
-    """Refuses to go on from a checkpoint whose run was configured otherwise.
+    """Refuses to resume from a checkpoint whose run had other options.
 
     Raises:
         ValueError: If there is no such checkpoint, or a setting that shapes the model or its data differs.

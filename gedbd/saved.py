@@ -1,4 +1,4 @@
-"""The configuration of a finished or interrupted run, as it lies in its folder."""
+"""The configuration that a finished or interrupted run has saved in its folder."""
 
 import json
 import os
@@ -62,7 +62,7 @@ def check_whole(checkpoint: Path) -> None:
 
 
 def _stored_in(folder: Path) -> Path | None:
-    """Where a run folder lay when it was written, if it tells."""
+    """Path of a run folder when it was written; None if that was not recorded."""
     file = folder / VERSIONS
     told = json.loads(file.read_text()).get("folder") if file.is_file() else None
     return Path(told) if told else None

@@ -14,8 +14,8 @@ class ResumableEarlyStopping(EarlyStopping):
     """Early stopping that trains no further epoch when a run that it has stopped is resumed."""
 
     def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """Trains no further epoch if there had been enough without a better value."""
-        if self.wait_count >= self.patience:
+        """Trains no further epoch if the run had already stopped early."""
+        if self.wait_count >= max(1, self.patience):
             trainer.should_stop = True
 
 

@@ -14,8 +14,8 @@ from hydra.types import RunMode
 from omegaconf import DictConfig, open_dict, read_write
 from rich.console import Console
 
+from gedbd.job_process import LOG_FILE, quoted
 from gedbd.job_status import FAILED, FINISHED, PRUNED, JobStatus, read_jobs, read_status
-from gedbd.jobs import LOG_FILE, quoted
 from hydra_plugins.gedbd import OptunaSweeper, RayLauncher
 
 SUMMARISED = ("f1", "average_precision", "rr@10", "mrr")
@@ -43,8 +43,8 @@ class SweepTable(Callback):
             return
         self._find_jobs(config)
         self.before = read_jobs(Path(folder).absolute())
-        count = "jobs" if self.total is None else f"{self.total} jobs"
-        _say(f"sweep of {count} in {folder} (interrupted? the same command with hydra.sweep.dir={folder} goes on)")
+        count = "jobs" if self.total is None else "1 job" if self.total == 1 else f"{self.total} jobs"
+        _say(f"sweep of {count} in {folder} (continue it by the same command with hydra.sweep.dir={folder})")
 
     def _find_jobs(self, config: DictConfig) -> None:
         """Counts the jobs and finds the options that vary."""

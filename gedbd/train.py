@@ -39,8 +39,8 @@ def main(cfg: DictConfig) -> float:
         cfg = resumed_options(cfg, given, choices, defaults=partial(compose, "train"))
     if cfg.trainer.accelerator == "gpu" and not torch.accelerator.is_available():
         raise ValueError("trainer.accelerator=gpu, but torch finds no GPU on this machine: choose trainer=default")
-    if cfg.seeds < 1 or (cfg.seeds > 1 and cfg.ckpt_path):
-        raise ValueError(f"seeds={cfg.seeds} must be 1 or more, and goes on by hydra.run.dir=, not by ckpt_path=")
+    if cfg.seeds > 1 and cfg.ckpt_path:
+        raise ValueError(f"seeds={cfg.seeds} with ckpt_path=: continue several seeds by hydra.run.dir= instead")
     with exit_when_interrupted(cfg.seeds):
         if cfg.seeds == 1:
             return train_once(cfg, folder, console)

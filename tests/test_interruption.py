@@ -36,6 +36,8 @@ def test_several_runs_continue_by_the_folder_above(folder, tmp_path):
     assert shlex.split(command)[3:] == ["-m", "seed=1,2", "hydra.sweep.dir='outputs/lr=1 (a)'"]
     _, command = tell_how_to_continue(["seeds=2"], tmp_path / "plain", "hydra.run.dir").splitlines()
     assert command == "  python -m gedbd.train seeds=2 hydra.run.dir=plain"
+    _, command = tell_how_to_continue(["seeds=2"], tmp_path / "Ann's", "hydra.run.dir").splitlines()
+    assert shlex.split(command)[-1] == r"hydra.run.dir='Ann\'s'"
 
 
 def test_other_exits_pass():

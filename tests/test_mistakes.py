@@ -57,6 +57,8 @@ def refuse(tmp_path, monkeypatch, capsys):
             "query=crash",
             'index= is missing, for example: python -m gedbd.search index=folder "what happened"',
         ),
+        ("train", "loss.margin=abc", "loss.margin=abc must be a number"),  # its default follows the encoder
+        ("train", "experiment=table5 seeds=1,x", "seeds=x must be a whole number"),  # a sweep without -m
         ("search", "index=i top_k=five query=crash", "top_k=five must be a whole number"),
         ("serve", "index=i settings.names=here", "settings.names=here must be a list, such as [a, b]"),
     ],
@@ -140,6 +142,8 @@ def test_a_value_of_another_type_is_refused(option, message):
         "encoder.name=2",
         "run=./2",
         "encoder.name=${hydra:job.num}",
+        "optimizer.lr=${oc.select:encoder.lr,0.2}",
+        "batch_size=${hydra:job.num}",
     ],
 )
 def test_a_value_that_an_option_takes_is_let_through(option):

@@ -1,5 +1,6 @@
 """Sweeps that go on: after a failing job, after a kill, with the same command."""
 
+import errno
 import json
 import os
 import random
@@ -14,6 +15,7 @@ from pathlib import Path
 import hydra
 import pandas as pd
 import pytest
+import pytorch_lightning as pl
 import torch
 from filelock import FileLock
 from hydra.core.override_parser.overrides_parser import OverridesParser
@@ -25,7 +27,7 @@ from gedbd.checkpoint import readable_checkpoint
 from gedbd.job_status import FAILED, FINISHED, INTERRUPTED, RUNNING, read_jobs, read_status, write_status
 from gedbd.jobs import Pruned, job_folder, resumable_job
 from gedbd.optuna_sweeper import distribution
-from gedbd.stopping import EpochPruning
+from gedbd.stopping import EpochPruning, ResumableEarlyStopping
 
 ROOT = Path(gedbd.train.__file__).parents[1]
 TINY = ["encoder=tiny", "trainer.accelerator=cpu", "batch_size=32"]
@@ -114,23 +116,27 @@ def test_a_sweep_goes_on_after_a_failure_and_the_same_command_retries_only_that(
 
 
 def test_an_unexpected_error_and_a_pruned_job_do_not_end_a_sweep_either(sweep, fake_command, capsys):
-    endings = {1: ZeroDivisionError("by zero"), 2: Pruned(0.25), 3: 0.5}
+    gone = FileNotFoundError(errno.ENOENT, "No such file or directory", "gone.csv")
+    endings = {1: ZeroDivisionError("by zero"), 2: Pruned(0.25), 3: 0.5, 4: gone}
     command, ran = fake_command(endings.get)
     with pytest.raises(SystemExit):
-        sweep(command, "seed=1,2,3")
-    assert ran == [1, 2, 3]
+        sweep(command, "seed=1,2,3,4")
+    assert ran == [1, 2, 3, 4]
     summary = pd.read_csv("sweep/summary.csv")
-    assert summary["state"].tolist() == ["failed", "pruned", "finished"]
+    assert summary["state"].tolist() == ["failed", "pruned", "finished", "failed"]
     told = capsys.readouterr().out
     assert "failed: sweep/0: ZeroDivisionError: by zero" in told
+    assert "failed: sweep/3: gone.csv: no such file or directory; check the path" in told
     assert "pruned at 0.250" in told
 
 
-def test_an_interrupted_job_is_run_again(sweep, fake_command):
+def test_an_interrupted_job_is_run_again(sweep, fake_command, capsys):
     interrupted = True
     command, ran = fake_command(lambda seed: KeyboardInterrupt() if seed == 2 and interrupted else 0.5)
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(SystemExit) as raised:
         sweep(command, "seed=1,2,3")
+    assert raised.value.code == 130
+    assert capsys.readouterr().out.rstrip().endswith("/sweep continues the sweep")
     assert states(Path("sweep")) == [FINISHED, INTERRUPTED]
     interrupted = False
     sweep(command, "seed=1,2,3")
@@ -227,6 +233,15 @@ def test_a_run_that_stopped_early_is_not_trained_further(tmp_path, monkeypatch):
         assert pd.read_csv("run/metrics.csv")["epoch"].tolist() == [0, 1]
 
 
+@pytest.mark.parametrize(("waited", "stops"), [(0, False), (1, True)])
+def test_without_patience_a_training_begins_and_stops_after_the_first_epoch_that_is_no_better(waited, stops):
+    stopping = ResumableEarlyStopping("val/f1", patience=0)
+    stopping.wait_count = waited
+    trainer = pl.Trainer(logger=False, enable_checkpointing=False, accelerator="cpu")
+    stopping.on_train_start(trainer, pl.LightningModule())
+    assert trainer.should_stop == stops
+
+
 @pytest.mark.parametrize(
     ("option", "expected"),
     [
@@ -259,6 +274,21 @@ def test_two_processes_in_every_job_with_the_default_folder(start, tmp_path):
     assert len([line for line in told.splitlines() if line.startswith("[")]) == 2
     assert "example pairs" not in told
     assert "example pairs" in (folder / "0" / "log.txt").read_text()
+    assert "fusion.lambda_text=0.3,0.7" in OmegaConf.load(folder / "multirun.yaml").hydra.overrides.task
+
+
+@pytest.mark.slow
+def test_ctrl_c_ends_a_sweep_whose_jobs_have_processes_of_their_own(start, tmp_path):
+    ddp = ["trainer=ddp", "trainer.devices=2", "trainer.max_epochs=200", "ranking.parts=[]", "graph=none"]
+    process = start("-m", *TINY, *ddp, "seed=1,2", "hydra.sweep.dir=sweep")
+    while process.poll() is None and not (tmp_path / "sweep" / "0" / "checkpoints" / "last.ckpt").exists():
+        time.sleep(0.1)
+    os.killpg(process.pid, signal.SIGINT)
+    told = process.communicate(timeout=300)[0]
+    assert process.returncode == 130, told
+    assert "Traceback" not in told
+    assert told.splitlines()[-1].endswith(f"hydra.sweep.dir={tmp_path / 'sweep'} continues the sweep")
+    assert states(tmp_path / "sweep") == [INTERRUPTED]
 
 
 @pytest.mark.slow

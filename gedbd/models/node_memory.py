@@ -44,7 +44,7 @@ class NodeMemory(nn.Module):
             self.register_buffer("x", torch.zeros(num_nodes, dim))
 
     def place(self, n_id: Tensor, z_text: Tensor) -> Tensor:
-        """What stands in place of the rows ``n_id`` in this step, ``(U, D)``."""
+        """The vectors that replace the rows ``n_id`` in this step, ``(U, D)``."""
         if self.features != "written_detached":
             return z_text
         if not self.training:

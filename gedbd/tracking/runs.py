@@ -76,7 +76,7 @@ def describe_job(cfg: DictConfig, folder: Path, job_type: str) -> Labels:
     options = [option for option in map(str, job.overrides.task) if _key(option).partition(".")[0] not in UNNAMED]
     group = None
     if job.mode == RunMode.MULTIRUN:
-        sweep = Path(job.sweep.dir)
+        sweep = above.parent  # not job.sweep.dir, which is another one in a job of several processes
         group = sweep.name
         options = _varied(options, sweep)
     elif of_several:
@@ -93,7 +93,7 @@ def describe_job(cfg: DictConfig, folder: Path, job_type: str) -> Labels:
 
 
 @contextmanager
-def open_loggers(cfg: DictConfig, folder: Path, job_type: str, quiet: bool) -> Iterator[list[Logger]]:
+def open_loggers(cfg: DictConfig, folder: Path, job_type: str) -> Iterator[list[Logger]]:
     """The configured logger, open as long as the block runs, with the run's configuration.
 
     A W&B run is resumed if the folder's run did not finish or is continued from a checkpoint. It is finished however
@@ -104,7 +104,6 @@ def open_loggers(cfg: DictConfig, folder: Path, job_type: str, quiet: bool) -> I
         cfg: The job's configuration; ``cfg.logger`` is the logger, or empty.
         folder: The run's folder.
         job_type: ``train`` or ``baseline``.
-        quiet: Whether W&B is to print nothing either.
 
     Raises:
         ValueError: If W&B refuses the run.
@@ -123,23 +122,17 @@ def open_loggers(cfg: DictConfig, folder: Path, job_type: str, quiet: bool) -> I
     import wandb
 
     labels = describe_job(cfg, folder, job_type)
-    logger = _open_wandb(cfg.logger, folder, labels, bool(cfg.get("ckpt_path")), quiet)
+    logger = _open_wandb(cfg.logger, folder, labels, bool(cfg.get("ckpt_path")))
     try:
         logger.log_hyperparams(named)
         yield [logger]
-    except KeyboardInterrupt:
-        wandb.finish(exit_code=INTERRUPTED)
-        raise
-    except Pruned:
-        wandb.finish()
-        raise
-    except BaseException:
-        wandb.finish(exit_code=1)
+    except BaseException as error:
+        wandb.finish(exit_code=_exit_code(error))
         raise
     wandb.finish()
 
 
-def _open_wandb(logger: DictConfig, folder: Path, labels: Labels, resumed: bool, quiet: bool) -> WandbLogger:
+def _open_wandb(logger: DictConfig, folder: Path, labels: Labels, resumed: bool) -> WandbLogger:
     """Opens a new W&B run, or the one that the folder's run had; stores its id in the folder."""
     import wandb
 
@@ -150,8 +143,8 @@ def _open_wandb(logger: DictConfig, folder: Path, labels: Labels, resumed: bool,
     if wandb.setup().settings.sweep_id:
         values["id"] = None  # the agent of a W&B sweep has given the id
     given = {key: value for key, value in values.items() if not logger.get(key)}
-    if quiet:
-        given["settings"] = wandb.Settings(silent=True)
+    if logger.get("offline"):
+        given["mode"] = "offline"  # Lightning sets WANDB_MODE, which W&B has read by now
     made: WandbLogger = instantiate(logger, **given)
     if not is_first():
         return made
@@ -165,6 +158,13 @@ def _open_wandb(logger: DictConfig, folder: Path, labels: Labels, resumed: bool,
     return made
 
 
+def _exit_code(error: BaseException) -> int:
+    """The exit code of a W&B run that an exception ends."""
+    if isinstance(error, KeyboardInterrupt):
+        return INTERRUPTED
+    return 0 if isinstance(error, Pruned) else 1
+
+
 def _is_wandb(logger: DictConfig | None) -> bool:
     return logger is not None and str(logger.get("_target_")).endswith(".WandbLogger")
 
@@ -174,7 +174,7 @@ def _key(option: str) -> str:
 
 
 def _varied(options: list[str], sweep: Path) -> list[str]:
-    """The options that differ between a sweep's jobs: those that do not stand so in the command; all, if none does."""
+    """The options of a job that vary in its sweep: those that its command does not contain as they are; else all."""
     command = sweep / "multirun.yaml"  # Hydra writes it before the first job
     given = set(OmegaConf.load(command).hydra.overrides.task) if command.is_file() else set()
     return [option for option in options if option not in given] or options

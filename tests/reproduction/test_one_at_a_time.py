@@ -1,14 +1,12 @@
-from importlib import import_module
-
 from hydra.core.override_parser.overrides_parser import OverridesParser
-from hydra.core.plugins import Plugins
 
 PARAMS = {"a": "1,2,3", "b.c": "x,y"}
 
 
 def jobs(*arguments: str, size: int | None = None) -> list[list[str]]:
-    Plugins.instance()  # loads Hydra's sweepers again, so that a class made before it has another base than theirs
-    sweeper = import_module("hydra_plugins.gedbd.one_at_a_time").OneAtATime(max_batch_size=size, params=PARAMS)
+    from hydra_plugins.gedbd.one_at_a_time import OneAtATime  # Hydra loads its plugins again when a command starts
+
+    sweeper = OneAtATime(max_batch_size=size, params=PARAMS)
     given = [f"{key}={value}" for key, value in PARAMS.items()]
     batches = sweeper.split_arguments(OverridesParser.create().parse_overrides([*given, *arguments]), size)
     assert all(len(batch) <= (size or len(batch)) for batch in batches)

@@ -96,7 +96,8 @@ def test_each_seed_is_a_run_and_is_resumed(run):
     assert [found.name for found in first] == ["seed=0", "seed=1"]
     assert {found.group for found in first} == {"several"}
     assert [found.config["seed"] for found in first] == [0, 1]
-    (folder / "seed_1" / "predictions.parquet").unlink()
+    for name in ("predictions.parquet", "status.json"):  # as if it had been killed
+        (folder / "seed_1" / name).unlink()
     run(gedbd.train, *options)
     again = offline_runs(folder / "seed_1")
     assert [found.id for found in again] == [first[1].id] * 2
@@ -130,6 +131,15 @@ def test_a_baseline_is_a_run(run):
     assert {(found.group, found.job_type, found.exit_code) for found in runs} == {("mine", "baseline", 0)}
     assert {"constant", "demo"} <= set(runs[0].tags)
     assert {"test/f1", "results", "figures/precision_recall"} <= runs[0].keys
+
+
+def test_the_loggers_own_option_logs_without_network_too(run, monkeypatch, tmp_path):
+    monkeypatch.delenv("WANDB_MODE")
+    monkeypatch.delenv("WANDB_API_KEY", raising=False)
+    monkeypatch.setenv("NETRC", str(tmp_path / "none"))
+    run(gedbd.baseline, "name=constant", "ranking.parts=[]", "logger=wandb", "+logger.offline=true")
+    (found,) = offline_runs(tmp_path)
+    assert found.exit_code == 0
 
 
 @pytest.mark.parametrize("command", [gedbd.train, gedbd.baseline])
