@@ -53,6 +53,7 @@ def test_a_backtest_leaves_tables_and_a_page(run, capsys):
     assert (folder / "config.yaml").is_file()
 
 
+@pytest.mark.slow  # another backtest
 @pytest.mark.no_cover
 def test_a_second_backtest_is_the_first(run):
     names = ("matching.json", "matches.parquet", "thresholds.csv", "targets.csv", "wrong.csv")

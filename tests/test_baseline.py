@@ -86,6 +86,7 @@ def test_a_trained_encoder_takes_the_place_of_the_untrained_one(kept, run, train
     assert not mine["score"].equals(pd.read_parquet(plain / "predictions.parquet")["score"])
 
 
+@pytest.mark.slow  # the engine itself is tested in tests/models/test_engine.py
 def test_another_engine_ranks_alike(run, tmp_path):
     plain, other = (run(gedbd.baseline, "name=frozen", *SMALL, f"engine={e}", folder=e) for e in ("torch", "openvino"))
     mine, theirs = (pd.read_parquet(folder / "predictions.parquet") for folder in (plain, other))

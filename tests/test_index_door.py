@@ -126,6 +126,7 @@ def trained(home):
     return "tested_trained"
 
 
+@pytest.mark.slow  # another training
 def test_an_index_of_another_model_is_built_anew(home, update, trained):
     folder = home[0]
     update("run=tested", "out=other")

@@ -35,13 +35,17 @@ ELSEWHERE |= {
     ("pairs", "shuffled"),
 }  # in the paper's experiments
 ALONE = {("encoder", "minilm")}  # passes lines that no other test does
-SLOW = {("engine", "openvino_bf16"), ("engine", "openvino_int8")}  # also in tests/models/test_engine.py
+QUICK = {
+    *(("graph", "knn"), ("graph", "threshold"), ("pairs", "grouped"), ("pairs", "clusters"), ("split", "pair")),
+    *(("loss", "multiple_negatives"), ("text", "fields"), ("fusion", "concat"), ("dataset", "csv")),
+}  # the other options are defaults, or have tests of their own that do not train
 
 
 def _marks(group: str, option: str) -> list[pytest.MarkDecorator]:
     """Most trainings pass the same lines as other tests, and measuring coverage takes a third of their time."""
-    covered = [] if (group, option) in ALONE else [pytest.mark.no_cover]
-    return [*covered, *([pytest.mark.slow] if (group, option) in SLOW else [])]
+    if (group, option) in ALONE:
+        return []
+    return [pytest.mark.no_cover] if (group, option) in QUICK else [pytest.mark.no_cover, pytest.mark.slow]
 
 
 OPTIONS = [
@@ -51,9 +55,7 @@ OPTIONS = [
     if (group, path.stem) not in ELSEWHERE
 ]
 TOGETHER = [
-    pytest.param(
-        options, id=" ".join(options), marks=[] if "graph.field_weight=0.5" in options else pytest.mark.no_cover
-    )
+    pytest.param(options, id=" ".join(options), marks=[] if "graph.field_weight=0.5" in options else pytest.mark.slow)
     for options in (
         ("graph=dense", "graph.scope=train", "graph.rule.power=2"),
         ("graph=knn", "graph.scope=train", "graph.features=learnable"),
@@ -198,7 +200,9 @@ def test_options_work_together(step, options):
 
 
 @pytest.mark.no_cover
-@pytest.mark.parametrize("pairs", ["sampled", "grouped", "clusters"])
+@pytest.mark.parametrize(
+    "pairs", ["sampled", *(pytest.param(name, marks=pytest.mark.slow) for name in ("grouped", "clusters"))]
+)
 def test_feedback_joins_the_training_pairs(step, tmp_path, capsys, pairs):
     reports = pd.read_csv(DEMO, dtype=str).sort_values("Created_time")
     alone = reports[reports["Duplicated_issue"].isna()]["Issue_id"].tolist()[:200]
@@ -213,6 +217,7 @@ def test_feedback_joins_the_training_pairs(step, tmp_path, capsys, pairs):
     assert "1 accepted and 1 rejected pairs join the training part" in capsys.readouterr().out
 
 
+@pytest.mark.slow  # a training
 @pytest.mark.no_cover
 def test_paper_experiment_takes_a_step(step, tmp_path):
     data = bughub("thunderbird", tmp_path)
@@ -232,7 +237,7 @@ def test_paper_experiment_takes_a_step(step, tmp_path):
     "options",
     [
         ["experiment=paper", "dataset=demo", "pairs.fill_to=600"],
-        ["experiment=paper_text", "dataset=csv", f"dataset.path={DEMO}"],
+        pytest.param(["experiment=paper_text", "dataset=csv", f"dataset.path={DEMO}"], marks=pytest.mark.slow),
         pytest.param(["experiment=ours", "dataset=demo"], marks=pytest.mark.slow),
     ],
     ids=lambda options: options[0],
@@ -297,6 +302,7 @@ def test_the_papers_text_and_code_differ_where_they_are_said_to():
         assert OmegaConf.select(text, name) == OmegaConf.select(code, name), name
 
 
+@pytest.mark.slow  # a training
 @pytest.mark.no_cover
 def test_the_contrastive_experiment_takes_a_step(step):
     options = ["dataset=demo", "encoder=tiny", "encoder.max_tokens=128", "trainer=smoke", "ranking.parts=[test]"]

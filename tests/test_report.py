@@ -13,6 +13,8 @@ import gedbd.compare
 import gedbd.report
 import gedbd.train
 
+pytestmark = pytest.mark.slow  # eight trainings; tests/evaluation/report and tests/test_protocols.py are quick
+
 TINY = ["encoder=tiny", "trainer=smoke", "trainer.enable_progress_bar=false"]
 
 

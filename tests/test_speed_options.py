@@ -38,7 +38,11 @@ CONTRASTIVE = ("pairs=clusters", "batch_size=24", "loss=supervised_contrastive")
 
 @pytest.mark.parametrize(
     ("option", "common"),
-    [("chunk_tokens=64", ()), ("chunk_tokens=64", CONTRASTIVE), ("optimizer.fused=false", ())],
+    [
+        ("chunk_tokens=64", ()),
+        pytest.param("chunk_tokens=64", CONTRASTIVE, marks=pytest.mark.slow),
+        ("optimizer.fused=false", ()),
+    ],
 )
 def test_weights_are_the_same(trained, option, common):
     (plain_loss, plain), (loss, weights) = trained(*common), trained(*common, option)
@@ -52,6 +56,7 @@ def test_a_compiled_encoder_has_the_same_loss(trained):
     assert trained("compile=true")[0] == pytest.approx(trained()[0], abs=1e-5)
 
 
+@pytest.mark.slow  # four trainings
 @pytest.mark.parametrize("pairs", ["sampled", "grouped"])
 def test_half_precision_is_close(trained, pairs):
     whole, half = trained(f"pairs={pairs}")[0], trained(f"pairs={pairs}", "trainer.precision=bf16-mixed")[0]
