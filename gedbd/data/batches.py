@@ -119,8 +119,11 @@ class GroupSteps(Steps):
         self.singles = np.setdiff1d(rows, paired)
         order = paired[np.argsort(labelled.group[paired], kind="stable")]
         self.groups = np.split(order, np.flatnonzero(np.diff(labelled.group[order])) + 1)
-        steps = -(-len(paired) // settings.room)  # of an epoch, of all processes
-        super().__init__(settings.seed, share, -(-steps // share.world))
+        super().__init__(settings.seed, share, -(-self._size() // share.world))
+
+    def _size(self) -> int:
+        """Steps of an epoch, of all processes."""
+        return -(-sum(map(len, self.groups)) // self.settings.room)
 
     def __iter__(self) -> Iterator[Step]:
         rng = self.rng()
