@@ -110,9 +110,15 @@ def show_jobs(folder: Path, jobs: dict[Path, JobStatus]) -> None:
     given = {item.partition("=")[0] for status in jobs.values() for item in status.overrides}
     varied = [name for name in summary if name in given and summary[name].nunique(dropna=False) > 1]
     columns = ["run", *varied, *(name for name in ("state", *SUMMARISED) if name in summary)]
-    shown = summary[columns].astype(object).where(summary[columns].notna(), "")
+    shown = summary[columns].astype(object).where(summary[columns].notna(), "").rename(columns=_short_names(varied))
     finished = sum(status.state == FINISHED for status in jobs.values())
     Console().print(as_table(shown, f"{finished} of {len(jobs)} runs in {folder}"))
+
+
+def _short_names(options: list[str]) -> dict[str, str]:
+    """The last word of each option, ``pca_dim`` for ``graph.pca_dim``, where no two end alike: tables get narrow."""
+    last = {name: name.rpartition(".")[2] for name in options}
+    return last if len(set(last.values())) == len(last) else {}
 
 
 def job_results(folder: Path) -> dict[str, Any]:

@@ -14,6 +14,8 @@ from gedbd.config import CONF_DIR
 
 with initialize_config_dir(CONF_DIR, version_base="1.3"):
     NAMES = list(compose("baseline", ["name=bm25"]).baselines)
+QUICK = ("bm25", "closure", "fusion")
+EACH = [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in NAMES]
 SMALL = ["encoder=tiny", "baselines.reranker.depth=5", "baselines.reranker.max_tokens=32"]
 
 
@@ -54,7 +56,7 @@ def trained(kept):
     return kept(gedbd.train, "encoder=tiny", "trainer=smoke", "optimizer.lr=1e-2")
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", EACH)
 def test_every_baseline_leaves_the_tables_of_a_run(kept, name):
     folder = kept(gedbd.baseline, f"name={name}", *SMALL)
     results, ranking = pd.read_csv(folder / "results.csv"), pd.read_csv(folder / "ranking.csv")

@@ -168,6 +168,7 @@ def check_reading(index, atol=1e-5):
         assert float(vector @ stored[one]) == pytest.approx(1, abs=1e-4)
 
 
+@pytest.mark.slow  # a backtest
 def test_texts_of_fields_are_read_like_the_stored_ones(home, update):
     folder = home[0]
     changes = {

@@ -36,8 +36,7 @@ ELSEWHERE |= {
 }  # in the paper's experiments
 ALONE = {("encoder", "minilm")}  # passes lines that no other test does
 QUICK = {
-    *(("graph", "knn"), ("graph", "threshold"), ("pairs", "grouped"), ("pairs", "clusters"), ("split", "pair")),
-    *(("loss", "multiple_negatives"), ("text", "fields"), ("fusion", "concat"), ("dataset", "csv")),
+    *(("graph", "knn"), ("pairs", "grouped"), ("split", "pair"), ("text", "fields")),
 }  # the other options are defaults, or have tests of their own that do not train
 
 

@@ -13,6 +13,8 @@ import gedbd.report
 import gedbd.train
 from gedbd.data.readers.tabular import locate
 
+pytestmark = pytest.mark.slow  # four runs; the ranking itself is tested in tests/evaluation/test_ranking.py
+
 OPTIONS = ["encoder=tiny", "encoder.max_tokens=128", "text=fields", "protocol=test_pool", "ranking.top_k=[3,10]"]
 TRAINED = [*OPTIONS, "trainer=smoke", "pairs=clusters", "batch_size=8", "loss=supervised_contrastive"]
 

@@ -271,6 +271,7 @@ def test_fewer_labels_fewer_pairs_same_test(train, two_seeds):
     assert (part / "metrics.csv").read_text() != (whole / "metrics.csv").read_text()
 
 
+@pytest.mark.slow  # a training
 def test_validation_ranking_can_choose_the_checkpoint(train):
     folder = train("trainer=smoke", "graph=none", "monitor=val/rr@10")
     epochs = pd.read_csv(folder / "metrics.csv")
