@@ -39,7 +39,7 @@ CONTRASTIVE = ("pairs=clusters", "batch_size=24", "loss=supervised_contrastive")
 @pytest.mark.parametrize(
     ("option", "common"),
     [
-        ("chunk_tokens=64", ()),
+        pytest.param("chunk_tokens=64", (), marks=pytest.mark.slow),
         pytest.param("chunk_tokens=64", CONTRASTIVE, marks=pytest.mark.slow),
         ("optimizer.fused=false", ()),
     ],

@@ -1,4 +1,4 @@
-"""How training pairs are dealt into steps: the paper's pair list, or whole duplicate groups."""
+"""How training pairs are put into batches: the paper's pair list, or whole duplicate groups."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -26,8 +26,7 @@ class Step(NamedTuple):
 class Labelled(NamedTuple):
     """What steps are made of: training pairs with ``earlier``, ``later``, ``label``; known groups and vectors.
 
-    ``group (N,)``, ``training (N,)`` bool, and ``vectors (N, D)``: unit vectors of reports as they were read last,
-    which the data module keeps up to date; None where no draw asks for them.
+    ``group (N,)``, ``training (N,)`` bool, ``vectors (N, D)``: unit rows as last encoded, or None where not needed.
     """
 
     pairs: pd.DataFrame
@@ -75,16 +74,15 @@ class PairSteps(Steps):
     """A fixed list of pairs, ``batch_size`` at a time, in an order that lets a report's pairs meet.
 
     A report of a duplicate group is named by every pair of its group and by their anchor negatives. These lie together,
-    the groups in random order, so that most reports are encoded once an epoch. With ``shuffle`` all pairs are in random
-    order. Processes share each step; if the last one falls short, it repeats pairs of the first.
+    the groups in random order, so that most reports are encoded once an epoch; with ``shuffle`` all pairs are in random
+    order. Processes share each step; a last one that falls short repeats pairs of the first.
     """
 
     def __init__(self, labelled: Labelled, batch_size: int, seed: int, share: Share, shuffle: bool) -> None:
         self.ends = labelled.pairs[["earlier", "later"]].to_numpy()
         self.label = labelled.pairs["label"].to_numpy()
         self.batch_size, self.shuffle = batch_size, shuffle
-        sizes = np.bincount(labelled.group)
-        lone = sizes[labelled.group[self.ends]] == 1
+        lone = np.bincount(labelled.group)[labelled.group[self.ends]] == 1
         side = np.where(lone[:, 0] & ~lone[:, 1], 1, 0)
         self.group = labelled.group[self.ends[np.arange(len(side)), side]]
         each = -(-len(self.ends) // share.world)
