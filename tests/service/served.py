@@ -1,0 +1,83 @@
+"""Fixtures that serve an index; the folders that use them import them in their conftest.py."""
+
+import socket
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import pytest
+import uvicorn
+from fastapi import FastAPI
+from fastapi.testclient import TestClient
+from small_index import SmallIndex
+
+import gedbd.backtest
+import gedbd.index
+from gedbd.matching.index import Index
+from gedbd.service.app import Settings, create_app
+from gedbd.service.webhook import Webhook
+from gedbd.triage import open_index
+
+
+@pytest.fixture
+def index(tmp_path: Path) -> SmallIndex:
+    folder = tmp_path / "index"
+    folder.mkdir()
+    return SmallIndex(folder)
+
+
+@pytest.fixture
+def client_of(index: SmallIndex) -> Iterator[Callable[..., TestClient]]:
+    """Starts the service over the small index, in this process."""
+    started: list[TestClient] = []
+
+    def start(webhook: Webhook | None = None, **settings: object) -> TestClient:
+        client = TestClient(create_app(index, Settings(**settings), webhook), base_url="http://localhost")
+        started.append(client.__enter__())
+        return client
+
+    yield start
+    for client in started:
+        client.__exit__(None, None, None)
+
+
+@pytest.fixture(scope="module")
+def listening() -> Iterator[Callable[[FastAPI], int]]:
+    """Serves an app on a free port of this machine and gives the port."""
+    with ExitStack() as running:
+        yield lambda app: running.enter_context(serving(app))
+
+
+@pytest.fixture(scope="module")
+def stored_index(tmp_path_factory) -> Iterator[Index]:
+    """The demo corpus, as the doors store it."""
+    folder = tmp_path_factory.mktemp("stored")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("GEDBD_CACHE", str(folder / "cache"))
+        patch.chdir(folder)
+        for door, options in (
+            (gedbd.backtest, ["dataset=demo", "encoder=tiny", "most=60", "hydra.run.dir=tested"]),
+            (gedbd.index, ["run=tested", "out=index"]),
+        ):
+            patch.setattr(sys, "argv", ["gedbd", *options])
+            door.main()
+    index = open_index(folder / "index", str(folder / "cache"))
+    yield index
+    index.close()
+
+
+@contextmanager
+def serving(app: FastAPI) -> Iterator[int]:
+    ear = socket.socket()
+    ear.bind(("127.0.0.1", 0))
+    server = uvicorn.Server(uvicorn.Config(app, log_level="warning"))
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [ear]})
+    thread.start()
+    while not server.started:
+        time.sleep(0.005)
+    yield int(ear.getsockname()[1])
+    server.should_exit = True
+    thread.join()
