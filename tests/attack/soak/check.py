@@ -1,0 +1,82 @@
+"""What must hold in the end: nothing acknowledged is lost, and answers are those of a fresh process."""
+
+import sqlite3
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import requests
+from ledger import Ledger
+from server import TOKEN, Server
+
+MAX_DRAIN_S = 120.0
+HEADERS = {"Authorization": f"Bearer {TOKEN}"}
+
+
+def lost(server: Server, ledger: Ledger) -> list[str]:
+    """Acknowledged writes that the service does not know; issues of the webhook may take a while to arrive."""
+    missing = [f"report {one}" for one, title in ledger.reports.items() if stored_title(server, one) != title]
+    deadline = time.monotonic() + MAX_DRAIN_S
+    waiting = dict(ledger.issues)
+    while waiting and time.monotonic() < deadline:
+        waiting = {one: title for one, title in waiting.items() if stored_title(server, one) != title}
+        time.sleep(0.2)
+    missing += [f"issue {one}" for one in waiting]
+    found = verdicts(server)
+    missing += [f"feedback on {pair}" for pair, said in ledger.verdicts.items() if found.get(pair) != said]
+    return missing
+
+
+def stored_title(server: Server, one: str) -> str | None:
+    """Title of a stored report; None if there is none."""
+    address = f"http://127.0.0.1:{server.port}/api/reports/{one}"
+    for _ in range(20):
+        answer = requests.get(address, headers=HEADERS, timeout=30)
+        if answer.status_code == 200:
+            return str(answer.json()["title"])
+        if answer.status_code == 404:
+            return None
+        time.sleep(0.5)
+    raise RuntimeError(f"{address} answers {answer.status_code}")
+
+
+def verdicts(server: Server) -> dict[tuple[str, str], str]:
+    """What is stored as feedback, by report and candidate."""
+    store = sqlite3.connect(f"file:{server.index / 'feedback.sqlite'}?mode=ro", uri=True)
+    try:
+        rows = store.execute("SELECT issue_id, candidate, verdict FROM events ORDER BY number").fetchall()
+    finally:
+        store.close()
+    return {(str(report), str(candidate)): str(verdict) for report, candidate, verdict in rows}
+
+
+def answers(server: Server, titles: Sequence[str]) -> list[Any]:
+    """What the service finds for some titles."""
+    address = f"http://127.0.0.1:{server.port}/api/search"
+    found = []
+    for title in titles:
+        answer = requests.post(address, json={"title": title, "top_k": 20}, headers=HEADERS, timeout=60)
+        found.append(answer.json())
+    return found
+
+
+def settled_answers(server: Server, titles: Sequence[str]) -> list[Any]:
+    """The same once events that wait have been worked through: when two rounds agree."""
+    deadline = time.monotonic() + MAX_DRAIN_S
+    before = answers(server, titles)
+    while time.monotonic() < deadline:
+        time.sleep(1.0)
+        after = answers(server, titles)
+        if after == before:
+            return after
+        before = after
+    raise RuntimeError("the answers do not settle")
+
+
+def comment_states(server: Server) -> dict[str, int]:
+    """How many comments are posted, wait, or were given up."""
+    store = sqlite3.connect(f"file:{server.index / 'webhook.sqlite'}?mode=ro", uri=True)
+    try:
+        return dict(store.execute("SELECT state, count(*) FROM comments GROUP BY state").fetchall())
+    finally:
+        store.close()

@@ -1,0 +1,195 @@
+"""Clients that search, add, update, delete, judge and deliver events, all at once."""
+
+import hashlib
+import hmac
+import json
+import random
+import threading
+from datetime import UTC, datetime, timedelta
+
+import requests
+from ledger import Answered, Ledger, now
+from server import SECRET, TOKEN, Server
+from small_github import FAULTS, NOUNS, PLACES, REPOSITORY
+
+KINDS = {
+    "search": 50,
+    "add": 14,
+    "update": 8,
+    "delete": 4,
+    "get": 6,
+    "feedback": 6,
+    "webhook": 8,
+    "page": 2,
+    "metrics": 2,
+}
+TIMEOUT_S = 60.0
+SINCE = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+class Client(threading.Thread):
+    """Sends one request after the other until it is stopped.
+
+    Each client writes reports of its own, so that the last acknowledged write of a report is known.
+
+    Args:
+        number: Its number, which begins its ids.
+        server: The service.
+        ledger: Where requests and acknowledged writes are kept.
+        seed: Of its choices.
+    """
+
+    def __init__(self, number: int, server: Server, ledger: Ledger, seed: int) -> None:
+        super().__init__(name=f"client {number}", daemon=True)
+        self.number, self.server, self.ledger = number, server, ledger
+        self.random = random.Random(f"{seed} {number}")
+        self.go, self.idle, self.ended = threading.Event(), threading.Event(), threading.Event()
+        self.go.set()
+        self.own: list[str] = []
+        self.count = 0
+        self.address = f"http://127.0.0.1:{server.port}"
+
+    def run(self) -> None:
+        """Works while it may, and says when it is idle."""
+        self.session = requests.Session()
+        while not self.ended.is_set():
+            if not self.go.is_set():
+                self.idle.set()
+                self.go.wait(0.1)
+                continue
+            self.idle.clear()
+            kind = self.random.choices(list(KINDS), list(KINDS.values()))[0]
+            getattr(self, f"do_{kind}")()
+
+    def do_search(self) -> None:
+        """Searches for a new text."""
+        self.ask("search", "POST", "/api/search", {"title": self.text(), "top_k": 5})
+
+    def do_add(self) -> None:
+        """Adds a report."""
+        self.count += 1
+        self.write("add", f"c{self.number}-{self.count}")
+
+    def do_update(self) -> None:
+        """Gives a report of its own another title."""
+        if self.own:
+            self.write("update", self.random.choice(self.own))
+
+    def do_delete(self) -> None:
+        """Deletes a report of its own."""
+        if not self.own:
+            return
+        one = self.own.pop(self.random.randrange(len(self.own)))
+        status = self.ask("delete", "DELETE", f"/api/reports/{one}")
+        if status == 200:
+            self.ledger.acknowledge("api", one, None)
+        else:
+            self.ledger.doubt("api", one)
+
+    def do_get(self) -> None:
+        """Reads a report of the tracker."""
+        self.ask("get", "GET", f"/api/reports/{self.random.randint(1, 400)}")
+
+    def do_feedback(self) -> None:
+        """Judges a suggestion."""
+        self.count += 1
+        report, candidate = f"f{self.number}-{self.count}", str(self.random.randint(1, 400))
+        verdict = self.random.choice(["accept", "reject"])
+        judged = {"report": {"issue_id": report, "title": self.text()}, "candidate": candidate, "verdict": verdict}
+        if self.ask("feedback", "POST", "/api/feedback", judged) == 200:
+            self.ledger.acknowledge_verdict(report, candidate, verdict)
+
+    def do_webhook(self) -> None:
+        """Delivers a new issue, sometimes its edit, and sometimes the older event once more."""
+        self.count += 1
+        number = 100_000 * (self.number + 1) + self.count
+        title, moment = self.text(), SINCE + timedelta(minutes=self.count)
+        status = self.deliver(number, "opened", title, moment, f"d{number}-1")
+        if status is None:
+            return
+        chance = self.random.random()
+        if chance < 0.4:
+            edited = self.text()
+            self.deliver(number, "edited", edited, moment + timedelta(seconds=30), f"d{number}-2")
+        if chance < 0.2:  # an older event that arrives last changes nothing
+            self.ask_hook(number, "edited", title, moment + timedelta(seconds=10), f"d{number}-3")
+
+    def do_page(self) -> None:
+        """Opens the page."""
+        self.ask("page", "GET", "/")
+
+    def do_metrics(self) -> None:
+        """Reads the metrics."""
+        self.ask("metrics", "GET", "/metrics")
+
+    def write(self, kind: str, one: str) -> None:
+        """Adds or updates a report of its own."""
+        title = self.text()
+        status = self.ask(kind, "POST", "/api/reports", {"issue_id": one, "title": title})
+        if status == 200:
+            self.ledger.acknowledge("api", one, title)
+            if one not in self.own:
+                self.own.append(one)
+            return
+        self.ledger.doubt("api", one)
+        if one in self.own:
+            self.own.remove(one)
+
+    def deliver(self, number: int, action: str, title: str, moment: datetime, delivery: str) -> int | None:
+        """Delivers an event; None if it is not known whether it arrived."""
+        status = self.ask_hook(number, action, title, moment, delivery)
+        if status in (200, 202):
+            self.ledger.acknowledge("webhook", str(number), title)
+            return status
+        self.ledger.doubt("webhook", str(number))
+        return None
+
+    def ask_hook(self, number: int, action: str, title: str, moment: datetime, delivery: str) -> int:
+        """Signs and sends an event of an issue."""
+        told = moment.isoformat().replace("+00:00", "Z")
+        opened = (moment - timedelta(seconds=moment.second)).isoformat().replace("+00:00", "Z")
+        issue = {"number": number, "title": title, "body": title, "created_at": opened, "updated_at": told}
+        event = {"action": action, "repository": {"full_name": REPOSITORY}, "issue": issue | {"state": "open"}}
+        body = json.dumps(event).encode()
+        signature = hmac.new(SECRET.encode(), body, hashlib.sha256).hexdigest()
+        headers = {"X-GitHub-Event": "issues", "X-GitHub-Delivery": delivery}
+        headers["X-Hub-Signature-256"] = f"sha256={signature}"
+        return self.ask("webhook", "POST", "/webhooks/github", body, headers)
+
+    def ask(
+        self, kind: str, method: str, path: str, content: object = None, headers: dict[str, str] | None = None
+    ) -> int:
+        """Sends one request and keeps what came of it; gives the status, 0 for a broken connection."""
+        told = {"Authorization": f"Bearer {TOKEN}", "Content-Type": "application/json"} | (headers or {})
+        body = content if isinstance(content, bytes) else None if content is None else json.dumps(content).encode()
+        begun = now()
+        status, has_retry_after = 0, False
+        try:
+            answer = self.session.request(method, self.address + path, data=body, headers=told, timeout=TIMEOUT_S)
+            status, has_retry_after = answer.status_code, "retry-after" in answer.headers
+        except requests.RequestException:
+            self.session.close()
+        self.ledger.answered(Answered(begun, kind, status, now() - begun, has_retry_after))
+        if status in (0, 503):
+            self.ended.wait(0.2)  # as a client does that is told to come back
+        return status
+
+    def text(self) -> str:
+        """A title in the words of the tracker."""
+        told = [self.random.choice(words) for words in (NOUNS, FAULTS, PLACES)]
+        return f"The {told[0]} {told[1]} after {told[2]}, code {self.random.randrange(99991)}"
+
+
+def pause(clients: list[Client]) -> None:
+    """Waits until no client asks anything."""
+    for client in clients:
+        client.go.clear()
+    for client in clients:
+        client.idle.wait(TIMEOUT_S)
+
+
+def resume(clients: list[Client]) -> None:
+    """Lets all clients work."""
+    for client in clients:
+        client.idle.clear()
+        client.go.set()

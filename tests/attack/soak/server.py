@@ -1,0 +1,140 @@
+"""The server under load: an index on a small disk of its own, and the process that serves it."""
+
+import http.client
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from small_github import ISSUES, REPOSITORY, SmallGitHub
+
+TOKEN = "a-token-for-the-soak-test"
+SECRET = "a-secret-for-the-soak-test"
+MAX_START_S = 120.0
+MAX_STOP_S = 60.0
+FAKETIME = "*/faketime/libfaketimeMT.so.1"
+
+
+class Server:
+    """``gedbd.serve`` over an index, as a process that can be killed, stopped and started again.
+
+    Args:
+        index: Folder of the index.
+        work: Where logs and caches go.
+        github_url: The API of GitHub.
+    """
+
+    def __init__(self, index: Path, work: Path, github_url: str) -> None:
+        self.index = index
+        self.work = work
+        self.github_url = github_url
+        self.port = _free_port()
+        self.log = work / "server.log"
+        self.clock = work / "clock"
+        self.clock.write_text("+0")
+        self.process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def can_change_clock(self) -> bool:
+        """Whether libfaketime is installed, by which one process gets another time."""
+        return self._faketime() is not None
+
+    def start(self) -> None:
+        """Starts the process and waits until it answers."""
+        command = [sys.executable, "-m", "gedbd.serve", f"index={self.index}", f"port={self.port}"]
+        with self.log.open("ab") as log:
+            self.process = subprocess.Popen(command, cwd=self.work, env=self._environment(), stdout=log, stderr=log)
+        deadline = time.monotonic() + MAX_START_S
+        while self.health(timeout_s=1.0) is None:
+            if self.process.poll() is not None or time.monotonic() > deadline:
+                raise RuntimeError(f"the server did not start: see {self.log}")
+            time.sleep(0.05)
+
+    def kill(self) -> None:
+        """Ends the process without notice."""
+        assert self.process is not None
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait()
+
+    def terminate(self) -> float:
+        """Asks the process to end; gives how long that took, in seconds."""
+        assert self.process is not None
+        begun = time.monotonic()
+        self.process.send_signal(signal.SIGTERM)
+        try:
+            self.process.wait(MAX_STOP_S)
+        except subprocess.TimeoutExpired:
+            self.kill()
+        return time.monotonic() - begun
+
+    def health(self, timeout_s: float) -> dict[str, object] | None:
+        """What ``/api/health`` answers; None if it does not within some seconds."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout_s)
+        try:
+            connection.request("GET", "/api/health")
+            answer = connection.getresponse()
+            found: dict[str, object] = json.loads(answer.read())
+            return found if answer.status == 200 else None
+        except (OSError, http.client.HTTPException, ValueError):
+            return None
+        finally:
+            connection.close()
+
+    def memory_mb(self) -> float:
+        """Resident memory of the process, in MB."""
+        assert self.process is not None
+        status = Path(f"/proc/{self.process.pid}/status").read_text()
+        line = next(line for line in status.splitlines() if line.startswith("VmRSS:"))
+        return int(line.split()[1]) / 1024
+
+    def _environment(self) -> dict[str, str]:
+        values = os.environ | {
+            "GEDBD_CACHE": str(self.work / "cache"),
+            "GEDBD_TOKEN": TOKEN,
+            "GITHUB_WEBHOOK_SECRET": SECRET,
+            "GITHUB_TOKEN": "a-token-of-github",
+            "GITHUB_API_URL": self.github_url,
+            "GITHUB_REPOSITORY": REPOSITORY,
+        }
+        library = self._faketime()
+        if library is not None:
+            values["LD_PRELOAD"] = str(library)
+            values["FAKETIME_TIMESTAMP_FILE"] = str(self.clock)
+            values["FAKETIME_DONT_FAKE_MONOTONIC"] = "1"
+            values["FAKETIME_CACHE_DURATION"] = "1"  # seconds between two looks at the file
+            values["NO_FAKE_STAT"] = "1"
+        return values
+
+    @staticmethod
+    def _faketime() -> Path | None:
+        return next(iter(Path("/usr/lib").glob(FAKETIME)), None)
+
+
+def build_index(work: Path, out: Path, hub: SmallGitHub) -> None:
+    """Builds an index of a small tracker whose backtest meets the target of 70%."""
+    notes = hub.lists[f"{ISSUES}/comments"]
+    exported = []
+    for issue in hub.lists[ISSUES]:
+        own = [note for note in notes if note["id"] == issue["number"]]
+        exported.append(issue | {"comments": own})
+    (work / "issues.json").write_text(json.dumps(exported))
+    environment = os.environ | {"GEDBD_CACHE": str(work / "cache")}
+    backtest = [
+        "gedbd.backtest",
+        "dataset=github",
+        "dataset.path=issues.json",
+        "encoder=tiny",
+        "hydra.run.dir=backtest",
+    ]
+    for words in (backtest, ["gedbd.index", "run=backtest", f"out={out}"]):
+        subprocess.run([sys.executable, "-m", *words], cwd=work, env=environment, check=True, stdout=subprocess.DEVNULL)
+
+
+def _free_port() -> int:
+    with socket.socket() as ear:
+        ear.bind(("127.0.0.1", 0))
+        return int(ear.getsockname()[1])
