@@ -2,7 +2,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-all browser check sensitivity bench clean
+.PHONY: help install demo test test-all browser soak check sensitivity bench clean
 
 help:     ## list the commands
 	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+): *[^#]*## */make \1\t/'
@@ -29,6 +29,10 @@ test-all: install  ## run all tests but those of the browser, also those that ta
 browser: install  ## look at a report and at the service's page in headless Chromium, which Debian's package brings if it is missing
 	@command -v chromium > /dev/null || (apt-get update -qq && apt-get install -qq -y chromium > /dev/null)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m browser tests/test_browser.py tests/service/test_service_page.py
+
+soak: install  ## serve under load while faults are injected, 10 minutes (MINUTES=); full disk and clock need root and faketime
+	@ls /usr/lib/*/faketime > /dev/null 2>&1 || (apt-get update -qq && apt-get install -qq -y faketime > /dev/null) || true
+	PYTHONPATH=tests/service OMP_NUM_THREADS=1 $(BIN)/python tests/attack/soak --minutes $(or $(MINUTES),10)
 
 check: install  ## format, lint and types
 	$(BIN)/ruff format --check
