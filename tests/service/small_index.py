@@ -59,6 +59,7 @@ class SmallIndex:
         self.lock = threading.RLock()
         self.reports = {report.issue_id: report for report in reports}
         self.links = {("12", "15")} if {"12", "15"} <= set(self.reports) else set()
+        self.sources = {(*link, "export: group") for link in self.links}
         self.closed = False
 
     def __len__(self) -> int:
@@ -115,6 +116,14 @@ class SmallIndex:
             if issue_id not in self.reports:
                 raise ValueError(f"report {issue_id} is not in the index")
         self.links.add((report_id, duplicate_id))
+        self.sources.add((report_id, duplicate_id, source))
+
+    def unlink(self, report_id: str, duplicate_id: str, source: str | None = None) -> bool:
+        pairs = {(report_id, duplicate_id), (duplicate_id, report_id)}
+        gone = {one for one in self.sources if one[:2] in pairs and source in (None, one[2])}
+        self.sources -= gone
+        self.links -= pairs - {one[:2] for one in self.sources}
+        return bool(gone)
 
     def delete(self, issue_id: str) -> bool:
         with self.lock:
