@@ -28,7 +28,7 @@ ACTIONS = {"issues": ISSUE_ACTIONS, "issue_comment": COMMENT_ACTIONS}
 DEFAULT_API_URL = "https://api.github.com"
 NOTHING_WAITS_S = 60.0
 STOP_S = 5.0  # for work in flight when the service ends
-CANCEL_AFTER_S = 2.0
+CANCEL_AFTER_S = 1.0
 MAX_STORING = 256  # deliveries that come at once and wait to be written
 
 

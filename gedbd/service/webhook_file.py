@@ -31,6 +31,11 @@ CREATE TABLE IF NOT EXISTS comment_links (
     report TEXT NOT NULL,
     duplicate TEXT NOT NULL
 );
+SELECT delivery, moment FROM deliveries LIMIT 0;  -- these fail where another program has made the tables
+SELECT repository, issue_id, body, state, tries, moment FROM comments LIMIT 0;
+SELECT number, delivery, kind, event FROM inbox LIMIT 0;
+SELECT name, updated_at, gone FROM versions LIMIT 0;
+SELECT comment_id, report, duplicate FROM comment_links LIMIT 0;
 """
 # Files of earlier versions do not have these columns.
 ADDED_COLUMNS = (("tried_at", "REAL NOT NULL DEFAULT 0"), ("next_try_at", "REAL NOT NULL DEFAULT 0"))
