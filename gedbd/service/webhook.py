@@ -27,8 +27,9 @@ log = logging.getLogger("gedbd")
 ACTIONS = {"issues": ISSUE_ACTIONS, "issue_comment": COMMENT_ACTIONS}
 DEFAULT_API_URL = "https://api.github.com"
 NOTHING_WAITS_S = 60.0
-STOP_S = 5.0  # for work in flight when the service ends
+STOP_S = 3.0  # for work in flight when the service ends
 CANCEL_AFTER_S = 1.0
+STORING_TIMEOUT_S = 10.0  # GitHub gives up after this time
 MAX_STORING = 256  # deliveries that come at once and wait to be written
 
 
@@ -74,7 +75,7 @@ class Webhook:
         api_url = github.api_url if github else DEFAULT_API_URL
         self.follower = Follower(index, self.feedback, History(self.file), api_url)
         self.poster = Poster(github, self.outbox) if github else None
-        self.storing = Pool(1, MAX_STORING, STOP_S)
+        self.storing = Pool(1, MAX_STORING, STORING_TIMEOUT_S)
         self.workers = [Worker("webhook", self.work_first)]
         if self.poster:
             self.workers.append(Worker("comments", self.poster.step))

@@ -18,10 +18,12 @@ from gedbd.data.judged import FEEDBACK_FILE, feedback_table
 from gedbd.matching import database
 from gedbd.matching.feedback import Feedback, Verdict
 from gedbd.matching.report import Report
+from gedbd.matching.store import StoreUnavailable
 from gedbd.service.app import create_app
 from gedbd.service.webhook import Webhook
 
 WEBHOOK_FILE = "webhook.sqlite"
+Damage = Callable[[Path], object]
 BOTH = pytest.mark.parametrize("name", [FEEDBACK_FILE, WEBHOOK_FILE])
 
 
@@ -84,7 +86,7 @@ def serve(filled: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
 
 @BOTH
 @pytest.mark.parametrize("damage", DAMAGE)
-def test_serving_ends_with_one_line(filled: Path, serve: Callable[[], None], damage, name: str) -> None:
+def test_serving_ends_with_one_line(filled: Path, serve: Callable[[], None], damage: Damage, name: str) -> None:
     damage(filled / name)
     with pytest.raises(SystemExit) as caught:
         serve()
@@ -95,7 +97,7 @@ def test_serving_ends_with_one_line(filled: Path, serve: Callable[[], None], dam
 
 
 @pytest.mark.parametrize("damage", [*DAMAGE, lambda path: path.write_bytes(b"")])
-def test_training_on_it_ends_with_one_line(filled: Path, damage) -> None:
+def test_training_on_it_ends_with_one_line(filled: Path, damage: Damage) -> None:
     path = filled / FEEDBACK_FILE
     damage(path)
     with pytest.raises(ValueError, match=FEEDBACK_FILE) as caught:
@@ -110,7 +112,7 @@ def test_an_empty_file_is_filled(filled: Path, name: str) -> None:
 
 
 @BOTH
-def test_a_file_that_somebody_locks_is_named(filled: Path, name: str, monkeypatch) -> None:
+def test_a_file_that_somebody_locks_is_named(filled: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(database, "BUSY_TIMEOUT_S", 0.05)
     other = sqlite3.connect(filled / name, isolation_level=None)
     other.execute("PRAGMA locking_mode=EXCLUSIVE")
@@ -149,7 +151,7 @@ def test_a_locked_feedback_file_is_unavailable_and_not_wrong(tmp_path: Path) -> 
     other = sqlite3.connect(tmp_path / FEEDBACK_FILE, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     verdict = Verdict(Report("x"), "12", "accept", "api")
-    with pytest.raises(database.StoreUnavailable, match=r"feedback.sqlite cannot be used at the moment"):
+    with pytest.raises(StoreUnavailable, match=r"feedback.sqlite cannot be used at the moment"):
         feedback.record(verdict)
     other.execute("ROLLBACK")
     assert feedback.record(verdict)

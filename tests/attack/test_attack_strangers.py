@@ -2,11 +2,12 @@
 
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
-from small_hub import REPOSITORY, SECRET, issue, note, signed, until, worked
+from small_hub import REPOSITORY, SECRET, Sender, issue, note, until
 from small_index import REPORTS, SmallIndex
 
 from gedbd.data.judged import feedback_table
@@ -15,29 +16,21 @@ from gedbd.service.app import create_app
 from gedbd.service.payloads import named_duplicate
 from gedbd.service.webhook import Webhook
 
-Send = Callable[..., Any]
 EARLY, LATE = "2024-06-01T10:00:00Z", "2024-06-01T10:00:05Z"
 ENTERPRISE = "https://bugs.corp.example:8443/ann/mail/issues/20"
 
 
 @pytest.fixture
-def many(tmp_path) -> SmallIndex:
+def many(tmp_path: Path) -> SmallIndex:
     others = [Report(f"Report {number}", "Text.", str(number)) for number in range(100, 160)]
     return SmallIndex(tmp_path, [*REPORTS, *others])
 
 
 @pytest.fixture
-def send(many: SmallIndex) -> Iterator[Send]:
+def send(many: SmallIndex) -> Iterator[Sender]:
     hook = Webhook(many, REPOSITORY, None, SECRET)
     with TestClient(create_app(many, webhook=hook), base_url="http://localhost") as client:
-
-        def deliver(payload: object, kind: str = "issue_comment") -> Any:
-            answer = client.post("/webhooks/github", **signed(payload, kind))
-            worked(hook)
-            return answer
-
-        deliver.client = client
-        yield deliver
+        yield Sender(client, hook)
 
 
 def accepted(index: SmallIndex) -> list[tuple[str, str]]:
@@ -47,11 +40,11 @@ def accepted(index: SmallIndex) -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("association", ["NONE", "CONTRIBUTOR", "FIRST_TIMER", "MANNEQUIN", "", "member", "OWNER "])
-def test_an_author_cannot_merge_groups(many: SmallIndex, send: Send, association: str) -> None:
+def test_an_author_cannot_merge_groups(many: SmallIndex, send: Sender, association: str) -> None:
     links = set(many.links)
     for number in range(100, 130):
         sent = note(f"Duplicate of #{number}", 20, by="bea", author_association=association)  # the issue is bea's own
-        assert send(sent).status_code < 300
+        assert send(sent, "issue_comment").status_code < 300
     assert many.links == links
     assert accepted(many) == []
 
@@ -68,20 +61,20 @@ def test_an_author_cannot_merge_groups(many: SmallIndex, send: Send, association
         "https://GITHUB.COM/eve/mail/issues/12",
     ],
 )
-def test_addresses_elsewhere_are_not_meant(many: SmallIndex, send: Send, text: str) -> None:
-    send(note(f"Duplicate of {text}"))
+def test_addresses_elsewhere_are_not_meant(many: SmallIndex, send: Sender, text: str) -> None:
+    send(note(f"Duplicate of {text}"), "issue_comment")
     assert many.members("20") == ("20",)
 
 
-def test_an_enterprise_server_means_its_own_addresses(many: SmallIndex, send: Send) -> None:
+def test_an_enterprise_server_means_its_own_addresses(many: SmallIndex, send: Sender) -> None:
     for host in ("github.com", "bugs.corp.example"):
         sent = note(f"Duplicate of https://{host}/ann/mail/issues/12")
         sent["issue"]["html_url"] = ENTERPRISE
-        send(sent)
+        send(sent, "issue_comment")
         assert many.members("20") == ("20",)
     sent = note("Duplicate of https://Bugs.Corp.example:8443/ann/mail/issues/12")
     sent["issue"]["html_url"] = ENTERPRISE
-    send(sent)
+    send(sent, "issue_comment")
     assert "20" in many.members("12")
 
 
@@ -137,48 +130,48 @@ def comment(text: str, action: str = "created", moment: str = EARLY, number: int
     return note(text, number, action=action, id=comment_id, updated_at=moment)
 
 
-def test_a_comment_that_is_deleted_unlinks_what_it_linked(many: SmallIndex, send: Send) -> None:
-    send(comment("Duplicate of #31"))
+def test_a_comment_that_is_deleted_unlinks_what_it_linked(many: SmallIndex, send: Sender) -> None:
+    send(comment("Duplicate of #31"), "issue_comment")
     assert many.members("20") == ("20", "31")
     assert accepted(many) == [("20", "31")]
-    send(comment("Duplicate of #31", "deleted"))
+    send(comment("Duplicate of #31", "deleted"), "issue_comment")
     assert many.members("20") == ("20",)
     assert accepted(many) == []
-    send(comment("Duplicate of #31"))  # told once more, too late
+    send(comment("Duplicate of #31"), "issue_comment")  # told once more, too late
     assert many.members("20") == ("20",)
     assert many.members("12") == ("12", "15")
 
 
-def test_a_comment_that_is_edited_links_what_it_says_now(many: SmallIndex, send: Send) -> None:
-    send(comment("Duplicate of #31"))
-    send(comment("Duplicate of #100", "edited", LATE))
+def test_a_comment_that_is_edited_links_what_it_says_now(many: SmallIndex, send: Sender) -> None:
+    send(comment("Duplicate of #31"), "issue_comment")
+    send(comment("Duplicate of #100", "edited", LATE), "issue_comment")
     assert (many.members("20"), accepted(many)) == (("20", "100"), [("20", "100")])
-    send(comment("Duplicate of #31", "edited", EARLY))
+    send(comment("Duplicate of #31", "edited", EARLY), "issue_comment")
     assert many.members("20") == ("20", "100")
-    send(comment("I was wrong", "edited", LATE))
+    send(comment("I was wrong", "edited", LATE), "issue_comment")
     assert (many.members("20"), accepted(many)) == (("20",), [])
 
 
-def test_what_another_comment_or_a_person_says_stays(many: SmallIndex, send: Send) -> None:
-    send(comment("Duplicate of #31"))
-    send(comment("Duplicate of #20", number=31, comment_id=8))
-    send(comment("", "deleted"))
+def test_what_another_comment_or_a_person_says_stays(many: SmallIndex, send: Sender) -> None:
+    send(comment("Duplicate of #31"), "issue_comment")
+    send(comment("Duplicate of #20", number=31, comment_id=8), "issue_comment")
+    send(comment("", "deleted"), "issue_comment")
     assert many.members("20") == ("20", "31")
     assert accepted(many) != []
-    send(comment("", "deleted", number=31, comment_id=8))
+    send(comment("", "deleted", number=31, comment_id=8), "issue_comment")
     assert (many.members("20"), accepted(many)) == (("20",), [])
     said = {"report": {"issue_id": "20", "title": "x"}, "candidate": "31", "verdict": "accept", "source": "web"}
     assert send.client.post("/api/feedback", json=said).status_code == 200
-    send(comment("Duplicate of #31", comment_id=9))
-    send(comment("", "deleted", comment_id=9))
+    send(comment("Duplicate of #31", comment_id=9), "issue_comment")
+    send(comment("", "deleted", comment_id=9), "issue_comment")
     assert accepted(many) == [("20", "31")]
 
 
-def test_links_and_verdicts_are_deleted_on_request(many: SmallIndex, send: Send) -> None:
+def test_links_and_verdicts_are_deleted_on_request(many: SmallIndex, send: Sender) -> None:
     client = send.client
     many.add([Report("A report of a project", "", "PROJ/41")])
     many.link("PROJ/41", "20", "webhook")
-    send(comment("Duplicate of #31"))
+    send(comment("Duplicate of #31"), "issue_comment")
     asked = {"report": "20", "duplicate": "PROJ/41"}
     assert client.delete("/api/links", params=asked).json() == {"unlinked": ["20", "PROJ/41"]}
     assert client.delete("/api/links", params=asked).status_code == 404
@@ -202,9 +195,9 @@ def test_they_need_the_token(index: SmallIndex, client_of: Callable[..., TestCli
     assert index.members("12") == ("12", "15")
 
 
-def test_a_comment_on_an_issue_that_is_not_stored_links_it(many: SmallIndex, send: Send) -> None:
+def test_a_comment_on_an_issue_that_is_not_stored_links_it(many: SmallIndex, send: Sender) -> None:
     sent = comment("Duplicate of #31", number=999)
-    send(sent)
+    send(sent, "issue_comment")
     assert many.members("31") == ("31", "999")
     send(issue(999, "deleted"), "issues")
     until(lambda: many.get("999") is None)

@@ -11,6 +11,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+from fastapi.testclient import TestClient
+from httpx import Response
+
 from gedbd.service.webhook import Webhook
 
 SECRET, REPOSITORY = "a secret of some length", "ann/mail"
@@ -23,6 +26,7 @@ class Hub(ThreadingHTTPServer):
     Attributes:
         failures: Method, status and headers of the next answers that fail.
         silent: While it is set, answers do not come.
+        broken: Paths that always fail with status 500.
         drips: They begin to come then, and one byte of the header follows the other.
     """
 
@@ -35,6 +39,7 @@ class Hub(ThreadingHTTPServer):
         self.comments: dict[str, list[str]] = {}
         self.failures: list[tuple[Any, ...]] = []
         self.asked: list[str] = []
+        self.broken: set[str] = set()
         self.silent, self.drips, self.over = threading.Event(), False, threading.Event()
         self.url = f"http://127.0.0.1:{self.server_port}"
 
@@ -61,6 +66,9 @@ class Answers(BaseHTTPRequestHandler):
         while hub.silent.is_set() and not hub.over.wait(0.02):
             if hub.drips:
                 self.wfile.write(b"x")
+        if urlsplit(self.path).path in hub.broken:
+            self.answer(500, {})
+            return True
         if hub.failures and hub.failures[0][0] == self.command:
             _, status, *headers = hub.failures.pop(0)
             self.answer(status, {}, **(headers[0] if headers else {}))
@@ -135,3 +143,22 @@ def worked(hook: Webhook) -> None:
     """Waits until all deliveries are worked, and no comment is due."""
     until(lambda: hook.inbox.waiting == 0)
     until(lambda: hook.poster is None or not hook.outbox.due(time.time()))
+
+
+class Sender:
+    """Delivers signed events to a service.
+
+    Args:
+        client: The service.
+        hook: Its webhook.
+        waits: Whether a call returns only when the event is worked.
+    """
+
+    def __init__(self, client: TestClient, hook: Webhook, waits: Callable[[], bool] = lambda: True) -> None:
+        self.client, self.hook, self.waits = client, hook, waits
+
+    def __call__(self, payload: object, kind: str = "issues", delivery: str = "") -> Response:
+        answer = self.client.post("/webhooks/github", **signed(payload, kind, delivery))
+        if self.waits():
+            worked(self.hook)
+        return answer

@@ -55,7 +55,9 @@ class SmallIndex:
     """Probability is the share of the new report's words that a stored one has."""
 
     def __init__(self, folder: Path, reports: Sequence[Report] = REPORTS) -> None:
-        self.folder, self.name, self.targets, self.target = folder, "small", TARGETS, TARGETS[0]
+        self.folder, self.name = folder, "small"
+        self.targets: tuple[TargetResult, ...] = TARGETS
+        self.target = TARGETS[0]
         self.lock = threading.RLock()
         self.reports = {report.issue_id: report for report in reports}
         self.links = {("12", "15")} if {"12", "15"} <= set(self.reports) else set()
