@@ -19,7 +19,7 @@ from gedbd.service.outbox import Comment, Outbox
 from gedbd.service.payloads import Event
 from gedbd.service.pool import Pool
 from gedbd.service.store import Index
-from gedbd.service.suggestion import suggestion
+from gedbd.service.suggestion import Suggestion, suggestion
 from gedbd.service.webhook_file import WebhookFile
 from gedbd.service.worker import Worker
 
@@ -213,7 +213,12 @@ class Webhook:
 
     def _suggest(self, report: Report) -> str:
         """Lets a comment on a new report wait; otherwise logs and gives the reason why there is none."""
-        found = suggestion(self.index, report, self.suggestions, self.target)
+        try:
+            target = self.target
+        except ValueError as error:  # the index was built again from a backtest that has not measured this target
+            found = Suggestion(None, str(error))
+        else:
+            found = suggestion(self.index, report, self.suggestions, target)
         if found.body is not None and self.poster is not None:
             self.outbox.put(Comment(self.repository, report.issue_id, found.body))
             self.workers[-1].wake()

@@ -12,7 +12,7 @@ import pytest
 import requests
 from fastapi.testclient import TestClient
 from served import serving
-from small_hub import REPOSITORY, SECRET, Sender, issue, note, signed, until, worked
+from small_hub import REPOSITORY, SECRET, Sender, counted, issue, signed, until, worked
 from small_index import SmallIndex
 
 from gedbd.matching.report import Report
@@ -22,7 +22,6 @@ from gedbd.service.outbox import Comment
 from gedbd.service.webhook import Webhook
 from gedbd.service.webhook_file import WEBHOOK_FILE
 
-EARLY, LATE, LATER = "2024-06-01T10:00:00Z", "2024-06-01T10:00:05Z", "2024-06-01T10:00:09Z"
 OLD_FILE = """
 CREATE TABLE deliveries (delivery TEXT PRIMARY KEY, moment TEXT NOT NULL);
 CREATE TABLE comments (
@@ -68,17 +67,6 @@ def hook(slow: SlowIndex) -> Webhook:
 def send(slow: SlowIndex, hook: Webhook) -> Iterator[Sender]:
     with TestClient(create_app(slow, webhook=hook), base_url="http://localhost") as client:
         yield Sender(client, hook, waits=slow.go.is_set)
-
-
-def title_of(index: SmallIndex, issue_id: str) -> str:
-    report = index.get(issue_id)
-    assert report is not None
-    return report.title
-
-
-def counted(send: Sender, word: str) -> float:
-    lines = send.client.get("/metrics").text.splitlines()
-    return sum(float(line.split()[-1]) for line in lines if line.startswith(f'gedbd_webhook_total{{outcome="{word}"}}'))
 
 
 def test_a_burst_is_taken_while_searches_are_busy(slow: SlowIndex, hook: Webhook) -> None:
@@ -177,56 +165,6 @@ def test_what_will_always_fail_is_dropped_with_a_line_and_holds_nothing_up(
     assert (counted(send, "added"), counted(send, "dropped")) == (1, 1)
     send(issue(100), delivery="100")  # somebody has sent it again by hand
     assert slow.order == ["101", "100"]
-
-
-def test_an_older_edit_does_not_overwrite_a_newer_one(slow: SlowIndex, send: Sender) -> None:
-    send(issue(80, "edited", "second", updated_at=LATE))
-    send(issue(80, "edited", "first", updated_at=EARLY))
-    assert title_of(slow, "80") == "second"
-    assert counted(send, "outdated") == 1
-    send(issue(80, "edited", "third", updated_at=LATE))  # GitHub tells whole seconds
-    assert title_of(slow, "80") == "third"
-    for late in ("opened", "closed", "reopened", "transferred"):
-        send(issue(80, late, "first", updated_at=EARLY))
-        assert title_of(slow, "80") == "third"
-
-
-@pytest.mark.parametrize("gone", ["deleted", "transferred"])
-def test_an_edit_after_a_deletion_does_not_bring_an_issue_back(slow: SlowIndex, send: Sender, gone: str) -> None:
-    send(issue(80, updated_at=EARLY))
-    send(issue(80, gone, updated_at=LATE))
-    for moment in ({"updated_at": EARLY}, {"updated_at": LATE}, {}):  # a deletion leaves the time of the last change
-        for action in ("opened", "edited", "closed", "reopened"):
-            send(issue(80, action, **moment))
-            assert slow.get("80") is None
-        send(note("Duplicate of #12", 80) | {"issue": issue(80, **moment)["issue"]}, "issue_comment")
-        assert slow.get("80") is None
-    send(issue(80, "reopened", "back", updated_at=LATER))  # as after a transfer there and back
-    assert title_of(slow, "80") == "back"
-
-
-def test_a_deletion_counts_however_late_it_is_told(slow: SlowIndex, send: Sender) -> None:
-    send(issue(80, "edited", updated_at=LATER))
-    send(issue(80, "deleted", updated_at=EARLY))
-    assert slow.get("80") is None
-    send(issue(80, "edited", updated_at=LATER))
-    assert slow.get("80") is None
-
-
-def test_a_report_that_the_export_brought_is_deleted_before_its_first_event(slow: SlowIndex, send: Sender) -> None:
-    send(issue(12, "deleted", updated_at=LATE))
-    send(issue(12, "edited", updated_at=EARLY))
-    assert slow.get("12") is None
-
-
-def test_an_issue_that_is_opened_late_is_compared_all_the_same(
-    slow: SlowIndex, send: Sender, caplog: pytest.LogCaptureFixture
-) -> None:
-    with caplog.at_level(logging.INFO, "gedbd"):
-        send(issue(80, "edited", updated_at=LATE))
-        send(issue(80, "opened", "an older title", updated_at=EARLY))
-    assert title_of(slow, "80") != "an older title"
-    assert "no comment on issue 80: there is no token to post it with" in caplog.text
 
 
 def test_the_file_of_an_earlier_version_is_read(slow: SlowIndex) -> None:

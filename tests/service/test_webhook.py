@@ -148,6 +148,16 @@ def test_the_threshold_is_that_of_the_target_asked_for(index, hub):
     hook.close()
 
 
+def test_the_target_is_that_of_the_index_as_it_is_now(index, hub):
+    hook = Webhook(index, REPOSITORY, GitHub("t0ken", hub.url), target_precision=0.5)
+    index.targets = TARGETS[1:]  # it was built again from another backtest
+    outcome = hook.receive("issues", issue())
+    assert outcome.word == "added"
+    assert outcome.no_comment.startswith("webhook.target_precision=0.5: the backtest of this index measured")
+    assert hook.post_comments() == []
+    hook.close()
+
+
 def test_a_target_that_was_not_measured_is_refused(index):
     there = "measured the targets 0.5, 0.7, 0.8, 0.9; run python -m gedbd.backtest target_precision=0.95 and build"
     with pytest.raises(ValueError, match=f"^webhook.target_precision=0.95: the backtest of this index {there}"):
