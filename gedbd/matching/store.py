@@ -40,12 +40,12 @@ CREATE TABLE links (
 """
 
 
-class StoreUnavailable(Exception):  # noqa: N818 - says what is not there at the moment
-    """A stored file cannot be used at the moment.
+class StoreUnavailable(Exception):  # noqa: N818 - says what the index is, as its callers read it
+    """An index that cannot be used at the moment.
 
     Args:
-        message: One line: which file, why, and what to do.
-        retry_after_s: After how many seconds another attempt is worth while.
+        message: What is wrong and what to do, in one line.
+        retry_after_s: When it may be worth trying again, in seconds.
     """
 
     def __init__(self, message: str, retry_after_s: int = 5) -> None:
