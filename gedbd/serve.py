@@ -27,7 +27,7 @@ def main(cfg: DictConfig) -> None:
     token = read_token(cfg.token_env, cfg.host, cfg.allow_open or cfg.event is not None)
     index: Index = instantiate(cfg.opened)
     if cfg.event is not None:
-        from gedbd.service.webhook import run_event
+        from gedbd.service.webhook_route import run_event
 
         hook = build_webhook(cfg, index, secret="")
         console.print(run_event(hook, Path(cfg.event), cfg.event_name), markup=False)
@@ -51,8 +51,10 @@ def build_webhook(cfg: DictConfig, index: "Index", secret: str) -> "Webhook":
     from gedbd.service.webhook import Webhook
 
     token = os.environ.get(cfg.webhook.token_env)
-    github = GitHub(token, cfg.webhook.api_url, cfg.webhook.timeout_s) if token else None
-    return Webhook(index, cfg.webhook.repository, github, secret, cfg.webhook.target_precision, cfg.webhook.suggestions)
+    hook = cfg.webhook
+    github = GitHub(token, hook.api_url, hook.timeout_s, hook.deadline_s) if token else None
+    chosen = hook.target_precision, hook.suggestions, hook.max_waiting
+    return Webhook(index, hook.repository, github, secret, *chosen)
 
 
 if __name__ == "__main__":

@@ -1,12 +1,12 @@
 """What people said about suggestions, kept for good in one SQLite file in the index folder."""
 
-import sqlite3
 import threading
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
 from gedbd.data.judged import COLUMNS, FEEDBACK_FILE
+from gedbd.matching.database import open_database, transaction, unavailable
 from gedbd.matching.report import Report
 
 SOURCES = ("web", "api", "webhook")
@@ -29,7 +29,10 @@ CREATE TRIGGER IF NOT EXISTS events_stay BEFORE UPDATE ON events BEGIN SELECT RA
 CREATE TRIGGER IF NOT EXISTS events_remain BEFORE DELETE ON events BEGIN SELECT RAISE(ABORT, 'events stay'); END;
 CREATE VIEW IF NOT EXISTS latest AS SELECT * FROM events
     WHERE number IN (SELECT MAX(number) FROM events GROUP BY subject, candidate) AND verdict != 'withdraw';
+SELECT number, moment, subject, issue_id, title, description, candidate, verdict, who, source FROM events LIMIT 0;
 """
+# By the index events_of_pair: the view "latest" would look at every event of the file.
+LATEST_OF_PAIR = "SELECT verdict, source FROM events WHERE subject = ? AND candidate = ? ORDER BY number DESC LIMIT 1"
 
 
 @dataclass(frozen=True)
@@ -65,44 +68,60 @@ class Feedback:
 
     Args:
         folder: The index folder; the file in it is made if there is none.
+
+    Raises:
+        ValueError: If the file is damaged or may not be written.
     """
 
     def __init__(self, folder: Path) -> None:
         self.lock = threading.Lock()
-        self.store = sqlite3.connect(folder / FEEDBACK_FILE, timeout=30, isolation_level=None, check_same_thread=False)
-        self.store.execute("PRAGMA journal_mode=WAL")
-        self.store.execute("PRAGMA synchronous=FULL")
-        self.store.executescript(SCHEMA)
+        self.path = folder / FEEDBACK_FILE
+        self.store = open_database(self.path, SCHEMA, "the verdicts on suggestions")
 
     def record(self, verdict: Verdict) -> bool:
         """Adds an event unless it says what was said already; gives whether it did.
 
         Raises:
             ValueError: If the verdict or its source is unknown, or a report is compared with itself or without text.
+            StoreUnavailable: If the file cannot be written at the moment.
         """
         _check(verdict)
         report = verdict.report
         moment = datetime.now(UTC).isoformat(timespec="milliseconds")
         row = (moment, verdict.subject, report.issue_id, report.title, report.description, verdict.candidate)
-        with self.lock:
-            self.store.execute("BEGIN IMMEDIATE")
-            try:
-                added = self._said(verdict) != verdict.verdict
-                if added:
-                    names, marks = ", ".join(COLUMNS), ", ".join("?" * len(COLUMNS))
-                    values = (*row, verdict.verdict, verdict.who, verdict.source)
-                    self.store.execute(f"INSERT INTO events ({names}) VALUES ({marks})", values)
-                self.store.execute("COMMIT")
-            finally:
-                if self.store.in_transaction:
-                    self.store.execute("ROLLBACK")
+        with self.lock, unavailable(self.path), transaction(self.store):
+            added = self._latest(verdict)[0] != verdict.verdict
+            if added:
+                names, marks = ", ".join(COLUMNS), ", ".join("?" * len(COLUMNS))
+                values = (*row, verdict.verdict, verdict.who, verdict.source)
+                self.store.execute(f"INSERT INTO events ({names}) VALUES ({marks})", values)
         return added
 
-    def _said(self, verdict: Verdict) -> str:
-        """What counts now for a pair of reports; "withdraw" where nothing does."""
-        query = "SELECT verdict FROM latest WHERE subject = ? AND candidate = ?"
-        found = self.store.execute(query, (verdict.subject, verdict.candidate)).fetchone()
-        return str(found[0]) if found else "withdraw"
+    def withdraw(self, one: str, other: str, source: str, said_by: str | None = None) -> bool:
+        """Takes back what counts for two reports, whichever of them was compared with the other.
+
+        Args:
+            one: Id of a report.
+            other: Id of the other one.
+            source: Where the withdrawal comes from.
+            said_by: Only what came from this source is taken back; None for all.
+
+        Returns:
+            Whether something counted.
+        """
+        withdrawn = False
+        for issue_id, candidate in ((one, other), (other, one)):
+            verdict = Verdict(Report(issue_id=issue_id), candidate, "withdraw", source)
+            with self.lock, unavailable(self.path):
+                latest, origin = self._latest(verdict)
+            if latest != "withdraw" and said_by in (None, origin):
+                withdrawn |= self.record(verdict)
+        return withdrawn
+
+    def _latest(self, verdict: Verdict) -> tuple[str, str]:
+        """What counts now for a pair of reports, and its source; "withdraw" where nothing does."""
+        found = self.store.execute(LATEST_OF_PAIR, (verdict.subject, verdict.candidate)).fetchone()
+        return (str(found[0]), str(found[1])) if found else ("withdraw", "")
 
     def close(self) -> None:
         """Closes the file."""

@@ -132,6 +132,26 @@ class Index:
                     self.store.write_links([(report_id, duplicate_id, source)])
                 self._memory.regroup(self.store.links())
 
+    def unlink(self, report_id: str, duplicate_id: str, source: str | None = None) -> bool:
+        """Deletes the links between two reports, whichever was called the duplicate; their groups part if none is left.
+
+        Args:
+            report_id: One report, which may be deleted.
+            duplicate_id: The other one.
+            source: Whose links are deleted; None for those of all sources.
+
+        Returns:
+            Whether there was a link.
+        """
+        with self._change:
+            self._refresh()
+            with self._disk:
+                with self.store.change():
+                    found = self.store.delete_links(report_id, duplicate_id, source)
+                if found:
+                    self._memory.regroup(self.store.links())
+            return found
+
     def delete(self, issue_id: str) -> bool:
         """Deletes a report; gives whether it was there."""
         with self._change:

@@ -40,6 +40,19 @@ CREATE TABLE links (
 """
 
 
+class StoreUnavailable(Exception):  # noqa: N818 - says what the index is, as its callers read it
+    """An index that cannot be used at the moment.
+
+    Args:
+        message: What is wrong and what to do, in one line.
+        retry_after_s: When it may be worth trying again, in seconds.
+    """
+
+    def __init__(self, message: str, retry_after_s: int = 5) -> None:
+        super().__init__(message)
+        self.retry_after_s = retry_after_s
+
+
 class Stored(NamedTuple):
     """A report with its numbers, as it is written.
 
@@ -209,6 +222,15 @@ class Store:
     def clear_links(self, source: str) -> None:
         """Deletes all links whose source begins so."""
         self._connection.execute("DELETE FROM links WHERE substr(source, 1, length(?)) = ?", (source, source))
+
+    def delete_links(self, report: str, duplicate: str, source: str | None) -> bool:
+        """Deletes the links between two reports, in either direction, of one source or of all; gives whether it did."""
+        query = (
+            "DELETE FROM links WHERE ((report = :one AND duplicate = :other) OR (report = :other AND duplicate = :one))"
+            " AND (:source IS NULL OR source = :source)"
+        )
+        named = {"one": report, "other": duplicate, "source": source}
+        return self._connection.execute(query, named).rowcount > 0
 
     def links(self) -> list[tuple[str, str, str]]:
         """Report, duplicate, source."""

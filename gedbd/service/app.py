@@ -1,6 +1,5 @@
 """Puts the service together: index, guard, routes, page and webhook."""
 
-import asyncio
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -19,7 +18,8 @@ from gedbd.service.metrics import Measured, Metrics
 from gedbd.service.pool import Pool
 from gedbd.service.routes import PAGE_DIR, Service, router
 from gedbd.service.store import Index
-from gedbd.service.webhook import Webhook, webhook_router
+from gedbd.service.webhook import Webhook
+from gedbd.service.webhook_route import webhook_router
 
 log = logging.getLogger("gedbd")
 
@@ -77,14 +77,12 @@ def create_app(index: Index, settings: Settings = Settings(), webhook: Webhook |
 
 @asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
-    """Posts what was left undone, then serves; at the end lets work in flight finish and closes all files."""
+    """Works what was left undone beside serving; at the end lets work in flight finish and closes all files."""
     service: Service = app.state.service
-    begun = asyncio.create_task(asyncio.to_thread(service.post_comments))
+    service.start()
     try:
         yield
     finally:
-        service.stop()
-        await begun
         service.close()
 
 

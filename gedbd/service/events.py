@@ -1,20 +1,21 @@
-"""What GitHub's events do to an index, and what is suggested for a new issue."""
+"""What GitHub's events do to an index."""
 
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 from pydantic import ValidationError
 
 from gedbd.data.urls import web_url
 from gedbd.matching.feedback import Feedback, Verdict
-from gedbd.matching.report import Match, Report
-from gedbd.matching.targets import TargetResult
-from gedbd.service.github import MARKER, TRUSTED, Event, Issue, named_duplicate
+from gedbd.matching.report import Report
+from gedbd.service.github import MARKER
+from gedbd.service.history import History
+from gedbd.service.payloads import Event, Issue, Note, named_duplicate, web_host
 from gedbd.service.store import Index
 
-KEPT = ("opened", "edited", "closed", "reopened")
-GONE = ("deleted", "transferred")
-SEARCHED = 10
+ISSUE_ACTIONS = ("opened", "edited", "closed", "reopened", "deleted", "transferred")
+COMMENT_ACTIONS = ("created", "edited", "deleted")
+MEMBERS = ("OWNER", "MEMBER", "COLLABORATOR")
+SOURCE = "webhook"
 
 
 @dataclass(frozen=True)
@@ -30,13 +31,6 @@ class Outcome:
     no_comment: str = ""
 
 
-class Suggestion(NamedTuple):
-    """A comment, or the reason why there is none."""
-
-    body: str | None
-    reason: str
-
-
 def read_event(payload: object, kind: str) -> Event:
     """An event of issues or comments as it came. Raises ValueError if it has another shape."""
     try:
@@ -49,45 +43,113 @@ def read_event(payload: object, kind: str) -> Event:
     return event
 
 
-def keep_issue(index: Index, event: Event) -> Outcome:
-    """Stores or forgets the issue of an event."""
-    issue_id = str(event.issue.number)
-    if event.action in GONE:
-        found = index.delete(issue_id)
-        return Outcome(200, "deleted" if found else "unchanged", f"#{issue_id} is no longer in the index")
-    if event.action not in KEPT:
-        return ignored(f"action {event.action} changes no text")
-    done = index.add([as_report(index, event.issue)])[issue_id]
-    return Outcome(200, done, f"#{issue_id} {done}")
+class Follower:
+    """Keeps an index in the state that a repository's events tell.
 
+    Args:
+        index: The stored reports.
+        feedback: Where accepted duplicates are recorded.
+        history: What was told before.
+        api_url: Where GitHub's API is; events without an address of their issue are from there.
+    """
 
-def link_duplicate(index: Index, feedback: Feedback, event: Event) -> Outcome:
-    """Ties two issues where somebody who may says in a comment that one is a duplicate of the other."""
-    note, number = event.comment, str(event.issue.number)
-    assert note is not None
-    writer, text = note.user.login if note.user else "", note.body or ""
-    author = event.issue.user.login if event.issue.user else None
-    named = named_duplicate(text, event.repository.full_name)
-    if event.action != "created" or named is None:
-        return ignored("the comment names no duplicate, or is not new")
-    if MARKER in text or (note.user and note.user.is_bot):
-        return ignored("the comment is written by a program")
-    if note.author_association not in TRUSTED and writer != author:
-        return ignored("only members of the repository and the author of an issue may call it a duplicate")
-    if named == number:
-        return ignored(f"#{number} cannot be a duplicate of itself")
-    if index.get(named) is None:
-        return ignored(f"#{named} is not in the index")
-    if index.get(number) is None:
-        index.add([as_report(index, event.issue)])
-    index.link(number, named, "webhook")
-    feedback.record(Verdict(as_report(index, event.issue), named, "accept", "webhook", writer))
-    return Outcome(200, "linked", f"#{number} and #{named} are duplicates")
+    def __init__(self, index: Index, feedback: Feedback, history: History, api_url: str) -> None:
+        self.index, self.feedback, self.history, self.api_url = index, feedback, history, api_url
+
+    def keep_issue(self, event: Event) -> Outcome:
+        """Stores or forgets the issue of an event, unless a later state of it is known."""
+        issue_id, updated_at = str(event.issue.number), event.issue.updated_at
+        name = f"issue {issue_id}"
+        # GitHub never restores a deleted issue: however late it is told, it is gone.
+        if event.action != "deleted" and self.history.is_outdated(name, updated_at):
+            return outdated(name)
+        if event.action in ("deleted", "transferred"):
+            found = self.index.delete(issue_id)
+            self.history.remember(name, updated_at, gone=True)
+            return Outcome(200, "deleted" if found else "unchanged", f"#{issue_id} is no longer in the index")
+        done = self.index.add([as_report(self.index, event.issue)])[issue_id]
+        self.history.remember(name, updated_at)
+        return Outcome(200, done, f"#{issue_id} {done}")
+
+    def follow_comment(self, event: Event) -> Outcome:
+        """Links two issues where a member says in a comment that they are duplicates; unlinks them with the comment."""
+        note, number = event.comment, str(event.issue.number)
+        assert note is not None
+        name = f"comment {note.id}"
+        if note.id is not None and event.action != "deleted" and self.history.is_outdated(name, note.updated_at):
+            return outdated(name)
+        named, reason = self._named(event, note)
+        held = None if note.id is None else self.history.link_of(note.id)
+        if note.id is not None and held is not None and held != (number, named):
+            self._unlink(note.id, *held)
+        if named is not None:
+            outcome = self._link(event, note, named)
+        elif held is not None:
+            outcome = Outcome(200, "unlinked", f"the comment that linked #{held[0]} and #{held[1]} no longer does")
+        else:
+            outcome = ignored(reason)
+        if note.id is not None:
+            self.history.remember(name, note.updated_at, gone=event.action == "deleted")
+        return outcome
+
+    def _named(self, event: Event, note: Note) -> tuple[str | None, str]:
+        """The issue that a comment calls a duplicate of its own; or None, and why."""
+        text, number = note.body or "", str(event.issue.number)
+        if event.action == "deleted":
+            return None, "the deleted comment had linked nothing"
+        if event.action == "edited" and note.id is None:
+            return None, "the edited comment has no id"
+        named = named_duplicate(text, event.repository.full_name, self._host(event))
+        if named is None:
+            return None, "the comment names no duplicate"
+        if MARKER in text or (note.user and note.user.is_bot):
+            return None, "the comment is written by a program"
+        if note.author_association not in MEMBERS:
+            return None, "only owners, members and collaborators of the repository may call an issue a duplicate"
+        if named == number:
+            return None, f"#{number} cannot be a duplicate of itself"
+        if self.index.get(named) is None:
+            return None, f"#{named} is not in the index"
+        if self.index.get(number) is None and self.history.is_outdated(f"issue {number}", event.issue.updated_at):
+            return None, f"#{number} was deleted"
+        return named, ""
+
+    def _host(self, event: Event) -> str:
+        """The host of the repository's pages."""
+        return web_host(event.issue.html_url or "") or web_host(self.api_url)
+
+    def _link(self, event: Event, note: Note, named: str) -> Outcome:
+        number, writer = str(event.issue.number), note.user.login if note.user else ""
+        if self.index.get(number) is None:
+            self.index.add([as_report(self.index, event.issue)])
+            self.history.remember(f"issue {number}", event.issue.updated_at)
+        if note.id is not None:  # before the link: what is known here can be deleted, whatever happens next
+            self.history.remember_link(note.id, number, named)
+        self.index.link(number, named, source_of(note.id))
+        self.feedback.record(Verdict(as_report(self.index, event.issue), named, "accept", SOURCE, writer[:200]))
+        return Outcome(200, "linked", f"#{number} and #{named} are duplicates")
+
+    def _unlink(self, comment_id: int, report: str, duplicate: str) -> None:
+        """Takes back what a comment has done; what others say about the two reports stays."""
+        self.index.unlink(report, duplicate, source_of(comment_id))
+        if self.history.comments_linking(report, duplicate) == 1:
+            self.feedback.withdraw(report, duplicate, SOURCE, said_by=SOURCE)
+        self.history.forget_link(comment_id)
 
 
 def ignored(why: str) -> Outcome:
     """Nothing was done, and why."""
     return Outcome(202, "ignored", f"ignored: {why}")
+
+
+def outdated(name: str) -> Outcome:
+    """Nothing was done, as what an event tells is older than what is known."""
+    return Outcome(202, "outdated", f"outdated: a later state of {name} is known")
+
+
+def source_of(comment_id: int | None) -> str:
+    """The source of the links of a comment."""
+    return SOURCE if comment_id is None else f"{SOURCE}: comment {comment_id}"
 
 
 def as_report(index: Index, issue: Issue) -> Report:
@@ -102,36 +164,3 @@ def as_report(index: Index, issue: Issue) -> Report:
         resolution=issue.state_reason or "",
         url=web_url(issue.html_url or "") or stored.url,
     )
-
-
-def suggestion(index: Index, report: Report, most: int, target: TargetResult) -> Suggestion:
-    """The comment on a new report, if the target was met and the best match reaches its threshold.
-
-    The backtest measured the best match alone: where that one is known already, no other takes its place.
-
-    Args:
-        index: The stored reports.
-        report: The new one.
-        most: The most reports that it names.
-        target: What the backtest measured for the precision target.
-    """
-    if target.suggest_from is None:
-        return Suggestion(None, target.statement)
-    matches = index.search(report, SEARCHED)
-    found = [match for match in matches if is_suggested(match, report, target.suggest_from)]
-    if not matches or matches[0].probability < target.suggest_from:
-        return Suggestion(None, f"the best match does not reach the threshold {target.suggest_from:.3f}")
-    if matches[0] not in found:
-        return Suggestion(None, f"the best match, {matches[0].master.issue_id}, is known already or has no number")
-    best, *others = (f"#{match.master.issue_id} (probability {match.probability:.0%})" for match in found[:most])
-    also = f"Also possible: {', '.join(others)}. " if others else ""
-    body = (
-        f"{MARKER}\nThis may be a duplicate of {best}. {target.evidence}\n\n"
-        f"{also}Nothing was closed or labelled: a person decides."
-    )
-    return Suggestion(body, "")
-
-
-def is_suggested(match: Match, report: Report, threshold: float) -> bool:
-    """Whether a match reaches the threshold, can be named by number, and is not known to be a duplicate already."""
-    return match.probability >= threshold and match.master.issue_id.isdecimal() and report.issue_id not in match.members

@@ -206,6 +206,18 @@ class Recorded(BaseModel):
     recorded: bool
 
 
+class Withdrawn(BaseModel):
+    """The two reports about which nothing counts any more."""
+
+    withdrawn: tuple[str, str]
+
+
+class Unlinked(BaseModel):
+    """The two reports between which there is no link any more."""
+
+    unlinked: tuple[str, str]
+
+
 class Problem(BaseModel):
     """What went wrong, in words."""
 

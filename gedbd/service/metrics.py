@@ -6,6 +6,8 @@ from collections.abc import Sized
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from gedbd.service.inbox import Inbox
+
 QUICK = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30)
 
 
@@ -27,6 +29,11 @@ class Metrics:
         self.comments = Counter("gedbd_comments", "Comments on GitHub", ["outcome"], registry=own)
         reports = Gauge("gedbd_reports", "Reports in the index", registry=own)
         reports.set_function(lambda: len(index))
+
+    def watch_backlog(self, inbox: Inbox) -> None:
+        """Shows how many deliveries of the webhook wait to be worked."""
+        backlog = Gauge("gedbd_webhook_waiting", "Webhook deliveries that wait to be worked", registry=self.registry)
+        backlog.set_function(lambda: inbox.waiting)
 
 
 class Measured:

@@ -26,6 +26,8 @@ from gedbd.service.messages import (
     Query,
     Recorded,
     Target,
+    Unlinked,
+    Withdrawn,
     found,
 )
 from gedbd.service.metrics import Metrics
@@ -46,6 +48,8 @@ WRONG: dict[int | str, dict[str, Any]] = {
     )
 }
 MISSING: dict[int | str, dict[str, Any]] = {404: {"model": Problem, "description": "No such report"}}
+NOTHING_SAID: dict[int | str, dict[str, Any]] = {404: {"model": Problem, "description": "No verdict counts"}}
+NO_LINK: dict[int | str, dict[str, Any]] = {404: {"model": Problem, "description": "No such link"}}
 router = APIRouter(responses=WRONG)
 
 
@@ -74,23 +78,28 @@ class Service:
             self.metrics.feedback.labels(verdict.verdict).inc()
         return recorded
 
-    def post_comments(self) -> None:
-        """Posts the comments that wait, if there is a webhook, and counts what became of them."""
-        for outcome in self.webhook.post_comments() if self.webhook else ():
-            self.metrics.comments.labels(outcome).inc()
+    def withdraw(self, report: str, candidate: str) -> bool:
+        """Takes back what was said about two stored reports."""
+        withdrawn = self.feedback.withdraw(report, candidate, "api")
+        if withdrawn:
+            self.metrics.feedback.labels("withdraw").inc()
+        return withdrawn
 
-    def stop(self) -> None:
-        """Posts no further comments; those that wait are posted after the next start."""
-        if self.webhook is not None:
-            self.webhook.stopping.set()
+    def start(self) -> None:
+        """Lets the webhook, if there is one, begin its work, and counts what becomes of events and comments."""
+        if self.webhook is None:
+            return
+        events, comments = self.metrics.webhook.labels, self.metrics.comments.labels
+        self.webhook.start(lambda word: events(word).inc(), lambda word: comments(word).inc())
+        self.metrics.watch_backlog(self.webhook.inbox)
 
     def close(self) -> None:
-        """Lets begun work end, then closes all files."""
+        """Stops what goes out, lets begun work end, then closes all files."""
+        ended = self.webhook is None or self.webhook.close()
         self.pool.close()
         self.feedback.close()
-        if self.webhook is not None:
-            self.webhook.close()
-        self.index.close()
+        if ended:
+            self.index.close()
 
 
 def service_of(request: Request) -> Service:
@@ -148,6 +157,22 @@ async def judge(judgement: Judgement, service: Served) -> Recorded:
         judgement.report.to_report(), judgement.candidate, judgement.verdict, judgement.source, judgement.who
     )
     return Recorded(recorded=await service.pool.run(service.judge, verdict))
+
+
+@router.delete("/api/feedback", responses=NOTHING_SAID)
+async def withdraw(report: IssueId, candidate: IssueId, service: Served) -> Withdrawn:
+    """Takes back what counts for two stored reports, whichever was compared with the other; it stays on file."""
+    if not await service.pool.run(service.withdraw, report, candidate):
+        raise HTTPException(404, f"no verdict counts for {report} and {candidate}")
+    return Withdrawn(withdrawn=(report, candidate))
+
+
+@router.delete("/api/links", responses=NO_LINK)
+async def unlink(report: IssueId, duplicate: IssueId, service: Served) -> Unlinked:
+    """Deletes all links between two reports; those of the tracker return when the index is built from it again."""
+    if not await service.pool.run(service.index.unlink, report, duplicate):
+        raise HTTPException(404, f"no link between {report} and {duplicate}")
+    return Unlinked(unlinked=(report, duplicate))
 
 
 @router.get("/api/health")

@@ -30,6 +30,10 @@ class Index(Protocol):
         """Marks two stored reports as duplicates. Raises ValueError if they are one or unknown."""
         ...
 
+    def unlink(self, report_id: str, duplicate_id: str, source: str | None = None) -> bool:
+        """Deletes the links between two reports, of one source or of all; whether there was one."""
+        ...
+
     def delete(self, issue_id: str) -> bool:
         """Forgets a report; whether there was one."""
         ...

@@ -1,27 +1,36 @@
-"""The webhook: takes GitHub's events, whoever can sign them, and posts one comment on an issue at most."""
+"""The webhook: stores GitHub's signed events at once, and works them one after the other beside the requests."""
 
-import hashlib
-import hmac
-import json
 import logging
 import re
-import threading
+import time
+from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
-from typing import Annotated, Any
-
-from fastapi import APIRouter, BackgroundTasks, Header, HTTPException, Request
-from starlette.responses import JSONResponse, Response
 
 from gedbd.matching.feedback import Feedback
 from gedbd.matching.report import Report
 from gedbd.matching.targets import TargetResult, find_target, met_targets
-from gedbd.service.events import Outcome, as_report, ignored, keep_issue, link_duplicate, read_event, suggestion
-from gedbd.service.github import GitHub, Unposted
+from gedbd.service.events import COMMENT_ACTIONS, ISSUE_ACTIONS, Follower, Outcome, ignored, read_event
+from gedbd.service.failures import as_unavailable, dropped
+from gedbd.service.github import GitHub
+from gedbd.service.history import History
+from gedbd.service.inbox import MAX_WAITING, Inbox
+from gedbd.service.outbound import Poster
 from gedbd.service.outbox import Comment, Outbox
+from gedbd.service.payloads import Event
+from gedbd.service.pool import Pool
 from gedbd.service.store import Index
+from gedbd.service.suggestion import Suggestion, suggestion
+from gedbd.service.webhook_file import WebhookFile
+from gedbd.service.worker import Worker
 
 log = logging.getLogger("gedbd")
+ACTIONS = {"issues": ISSUE_ACTIONS, "issue_comment": COMMENT_ACTIONS}
+DEFAULT_API_URL = "https://api.github.com"
+NOTHING_WAITS_S = 60.0
+STOP_S = 2.0  # for work in flight when the service ends
+CANCEL_AFTER_S = 1.0
+STORING_TIMEOUT_S = 10.0  # GitHub gives up after this time
+MAX_STORING = 256  # deliveries that come at once and wait to be written
 
 
 class Webhook:
@@ -35,9 +44,11 @@ class Webhook:
         target_precision: The precision target whose threshold counts; None: that of the index. Nothing is suggested
             unless the backtest met it.
         suggestions: The most issues that one comment names.
+        max_waiting: The most deliveries that wait to be worked; more are refused until there is room.
 
     Raises:
-        ValueError: If the repository is no "owner/name", a number makes no sense, or the index knows no such target.
+        ValueError: If the repository is no "owner/name", a number makes no sense, the index knows no such target, or a
+            file in its folder is damaged.
     """
 
     def __init__(
@@ -48,25 +59,53 @@ class Webhook:
         secret: str = "",
         target_precision: float | None = None,
         suggestions: int = 3,
+        max_waiting: int = MAX_WAITING,
     ) -> None:
         if not re.fullmatch(r"[\w.-]+/[\w.-]+", repository or "", re.ASCII):
             raise ValueError(f"webhook.repository={repository} must be owner/name, as GitHub spells it")
-        if suggestions < 1:
-            raise ValueError(f"webhook.suggestions={suggestions} must be 1 or more")
+        for name, value in (("suggestions", suggestions), ("max_waiting", max_waiting)):
+            if value < 1:
+                raise ValueError(f"webhook.{name}={value} must be 1 or more")
         self.index, self.repository, self.github, self.secret = index, str(repository), github, secret
-        self.target, self.suggestions = _target(index, target_precision), suggestions
-        self.feedback, self.outbox = Feedback(index.folder), Outbox(index.folder)
-        self.stopping, self.posting = threading.Event(), threading.Lock()
+        self.target_precision, self.suggestions = target_precision, suggestions
         if self.target.suggest_from is None:
             log.warning("%s: %s %s", index.name, self.target.statement, met_targets(index.targets))
+        self.feedback, self.file = Feedback(index.folder), WebhookFile(index.folder)
+        self.inbox, self.outbox = Inbox(self.file, max_waiting), Outbox(self.file)
+        api_url = github.api_url if github else DEFAULT_API_URL
+        self.follower = Follower(index, self.feedback, History(self.file), api_url)
+        self.poster = Poster(github, self.outbox) if github else None
+        self.storing = Pool(1, MAX_STORING, STORING_TIMEOUT_S)
+        self.workers = [Worker("webhook", self.work_first)]
+        if self.poster:
+            self.workers.append(Worker("comments", self.poster.step))
+        self.count: Callable[[str], object] = lambda word: None
 
-    def signed(self, body: bytes, signature: str) -> bool:
-        """Whether a body comes from who knows the secret."""
-        expected = "sha256=" + hmac.new(self.secret.encode(), body, hashlib.sha256).hexdigest()
-        return bool(self.secret) and hmac.compare_digest(expected.encode(), signature.encode())
+    @property
+    def target(self) -> TargetResult:
+        """The target that counts, as the index knows it now. Raises ValueError if it knows no such target."""
+        asked = self.target_precision
+        if asked is None:
+            return self.index.target
+        if not (isinstance(asked, float | int) and 0 < asked < 1):
+            raise ValueError(f"webhook.target_precision={asked} must be above 0 and below 1, or null")
+        return find_target(self.index.targets, asked, "webhook.target_precision")
 
-    def receive(self, kind: str, delivery: str, payload: object) -> Outcome:
-        """Does what an event asks for, once; a comment waits in the outbox until ``post_comments``.
+    def start(self, count_event: Callable[[str], object], count_comment: Callable[[str], object]) -> None:
+        """Begins to work what waits and what comes, in threads of their own.
+
+        Args:
+            count_event: Takes the word of the outcome of each delivery.
+            count_comment: Takes the word for each try of a comment.
+        """
+        self.count = count_event
+        if self.poster:
+            self.poster.count = count_comment
+        for worker in self.workers:
+            worker.start()
+
+    def accept(self, kind: str, delivery: str, payload: object) -> Outcome:
+        """Stores an event that is to be worked; what needs no work is answered at once.
 
         Args:
             kind: Name of the event.
@@ -75,115 +114,115 @@ class Webhook:
 
         Raises:
             ValueError: If an event of issues or comments has another shape.
+            StoreUnavailable: If it cannot be stored at the moment.
         """
+        event = self._screened(kind, payload)
+        if isinstance(event, Outcome):
+            return event
+        word = self.inbox.put(delivery[:1000], kind, event.model_dump_json())
+        if word == "repeated":
+            return Outcome(200, "repeated", "already accepted")
+        if word == "full":
+            return Outcome(503, "full", f"{self.inbox.max_waiting:,} deliveries wait to be worked: try again later")
+        self.workers[0].wake()
+        return Outcome(202, "accepted", "accepted")
+
+    def receive(self, kind: str, payload: object) -> Outcome:
+        """Does what an event asks for, now; a comment waits in the outbox until ``post_comments``.
+
+        Raises:
+            ValueError: If an event of issues or comments has another shape.
+        """
+        event = self._screened(kind, payload)
+        return event if isinstance(event, Outcome) else self._work(kind, event)
+
+    def work_first(self) -> float:
+        """Works the delivery that has waited longest; gives the seconds until there may be more to do.
+
+        One that cannot be worked, now or later, is dropped with a line in the log.
+
+        Raises:
+            StoreUnavailable: If a file cannot be used at the moment; the delivery waits on.
+        """
+        delivery = self.inbox.first()
+        if delivery is None:
+            return NOTHING_WAITS_S
+        try:
+            outcome = self._work(delivery.kind, Event.model_validate_json(delivery.event))
+        except Exception as error:
+            unavailable = as_unavailable(error)
+            if unavailable is not None:
+                raise unavailable from error
+            outcome = dropped(delivery, error)
+        self.inbox.remove(delivery, known=outcome.word != "dropped")
+        log.info("delivery %s: %s", delivery.delivery or "without id", outcome.detail)
+        self.count(outcome.word)
+        self.inbox.recount()
+        return 0.0
+
+    def post_comments(self) -> list[str]:
+        """Tries all comments that are due once, and tells what became of each: posted, there, postponed, failed."""
+        return self.poster.post_due() if self.poster else []
+
+    def stop(self) -> bool:
+        """Begins no further work, and lets what runs end; what is undone then is done after the next start.
+
+        Returns:
+            Whether all has ended.
+        """
+        begun = time.monotonic()
+        for worker in self.workers:
+            worker.stop()
+        if self.github and not self.workers[-1].join(CANCEL_AFTER_S):
+            self.github.cancel()
+        return all([worker.join(begun + STOP_S - time.monotonic()) for worker in self.workers])
+
+    def close(self) -> bool:
+        """Stops, and closes the files unless work goes on that uses them; gives whether none does."""
+        self.storing.close()
+        ended = self.stop()
+        if ended:
+            self.file.close()
+            self.feedback.close()
+        else:
+            log.warning("a delivery is still being worked: it is worked again after the next start")
+        return ended
+
+    def _screened(self, kind: str, payload: object) -> Event | Outcome:
+        """The event, or the answer to one that asks for nothing."""
         if kind == "ping":
             return Outcome(200, "ping", "pong")
-        if kind not in ("issues", "issue_comment"):
+        if kind not in ACTIONS:
             return ignored(f"events of kind {kind[:100]} are not read")
-        if delivery and self.outbox.is_done(delivery):
-            return Outcome(200, "repeated", "already done")
         event = read_event(payload, kind)
         if event.repository.full_name.lower() != self.repository.lower():
             return Outcome(403, "refused", f"events of {self.repository} are taken, no others")
         if event.issue.pull_request is not None:
             return ignored("this is a pull request")
+        if event.action not in ACTIONS[kind]:
+            return ignored(f"action {event.action[:100]} changes no text")
+        return event
+
+    def _work(self, kind: str, event: Event) -> Outcome:
         if kind == "issue_comment":
-            outcome = link_duplicate(self.index, self.feedback, event)
-        else:
-            outcome = keep_issue(self.index, event)
-            if event.action == "opened":
-                outcome = replace(outcome, no_comment=self._suggest(as_report(self.index, event.issue)))
-        if delivery:
-            self.outbox.finish(delivery)
-        return outcome
+            return self.follower.follow_comment(event)
+        outcome = self.follower.keep_issue(event)
+        # Also where a later state of the issue came first: its comment depends on what is stored now.
+        report = self.index.get(str(event.issue.number)) if event.action == "opened" else None
+        return outcome if report is None else replace(outcome, no_comment=self._suggest(report))
 
     def _suggest(self, report: Report) -> str:
         """Lets a comment on a new report wait; otherwise logs and gives the reason why there is none."""
-        found = suggestion(self.index, report, self.suggestions, self.target)
-        if found.body is not None and self.github is not None:
+        try:
+            target = self.target
+        except ValueError as error:  # the index was built again from a backtest that has not measured this target
+            found = Suggestion(None, str(error))
+        else:
+            found = suggestion(self.index, report, self.suggestions, target)
+        if found.body is not None and self.poster is not None:
             self.outbox.put(Comment(self.repository, report.issue_id, found.body))
+            self.workers[-1].wake()
             return ""
         reason = found.reason or "there is no token to post it with"
         log.info("no comment on issue %s: %s", report.issue_id, reason)
         return reason
-
-    def post_comments(self) -> list[str]:
-        """Posts all comments that wait, and tells what became of each: posted, there, failed."""
-        with self.posting:
-            waiting = self.outbox.waiting() if self.github is not None else []
-            return [
-                self._post(self.github, comment) for comment in waiting if self.github and not self.stopping.is_set()
-            ]
-
-    def _post(self, github: GitHub, comment: Comment) -> str:
-        try:
-            posted = github.comment_once(*comment)
-        except Unposted as unposted:
-            log.warning("no comment on issue %s: %s", comment.issue_id, unposted)
-            self.outbox.settle(comment, "pending" if unposted.again else "failed")
-            return "failed"
-        self.outbox.settle(comment, "posted")
-        return "posted" if posted else "there"
-
-    def close(self) -> None:
-        """Closes the files, once a comment on its way has arrived."""
-        with self.posting:
-            self.outbox.close()
-            self.feedback.close()
-
-
-def _target(index: Index, target_precision: object) -> TargetResult:
-    """The target that counts. Raises ValueError if it is no share, or the index does not know it."""
-    if target_precision is None:
-        return index.target
-    if not (isinstance(target_precision, float | int) and 0 < target_precision < 1):
-        raise ValueError(f"webhook.target_precision={target_precision} must be above 0 and below 1, or null")
-    return find_target(index.targets, target_precision, "webhook.target_precision")
-
-
-webhook_router = APIRouter()
-
-
-@webhook_router.post("/webhooks/github")
-async def github_event(
-    request: Request,
-    tasks: BackgroundTasks,
-    x_hub_signature_256: Annotated[str, Header()] = "",
-    x_github_event: Annotated[str, Header()] = "",
-    x_github_delivery: Annotated[str, Header()] = "",
-) -> Response:
-    """Events of issues and comments, as GitHub sends and signs them."""
-    service = request.app.state.service
-    webhook: Webhook = service.webhook
-    body = await request.body()
-    counted = service.metrics.webhook.labels
-    if not webhook.signed(body, x_hub_signature_256):
-        counted("refused").inc()
-        raise HTTPException(401, "the signature is missing or wrong: X-Hub-Signature-256")
-    try:
-        payload: Any = json.loads(body)
-    except (ValueError, RecursionError) as error:
-        counted("refused").inc()
-        raise HTTPException(400, "this is not JSON") from error
-    outcome = await service.pool.run(webhook.receive, x_github_event, x_github_delivery, payload)
-    counted(outcome.word).inc()
-    tasks.add_task(service.post_comments)
-    return JSONResponse({"detail": outcome.detail}, outcome.status, background=tasks)
-
-
-def run_event(webhook: Webhook, file: Path, kind: str) -> str:
-    """Does once, without a server, what an event in a file asks for; gives a sentence about it.
-
-    Raises:
-        ValueError: If the file holds no event of this repository.
-    """
-    try:
-        payload = json.loads(file.read_bytes())
-    except (OSError, ValueError) as error:
-        raise ValueError(f"{file}: this is no event: {error}") from error
-    outcome = webhook.receive(kind, "", payload)
-    if outcome.status >= 400:
-        raise ValueError(f"{file}: {outcome.detail}")
-    posted = webhook.post_comments()
-    comments = ", ".join(posted) or "none"
-    return f"{outcome.detail}; comments: {comments}" + (f" ({outcome.no_comment})" if outcome.no_comment else "")

@@ -55,10 +55,13 @@ class SmallIndex:
     """Probability is the share of the new report's words that a stored one has."""
 
     def __init__(self, folder: Path, reports: Sequence[Report] = REPORTS) -> None:
-        self.folder, self.name, self.targets, self.target = folder, "small", TARGETS, TARGETS[0]
+        self.folder, self.name = folder, "small"
+        self.targets: tuple[TargetResult, ...] = TARGETS
+        self.target = TARGETS[0]
         self.lock = threading.RLock()
         self.reports = {report.issue_id: report for report in reports}
         self.links = {("12", "15")} if {"12", "15"} <= set(self.reports) else set()
+        self.sources = {(*link, "export: group") for link in self.links}
         self.closed = False
 
     def __len__(self) -> int:
@@ -115,6 +118,14 @@ class SmallIndex:
             if issue_id not in self.reports:
                 raise ValueError(f"report {issue_id} is not in the index")
         self.links.add((report_id, duplicate_id))
+        self.sources.add((report_id, duplicate_id, source))
+
+    def unlink(self, report_id: str, duplicate_id: str, source: str | None = None) -> bool:
+        pairs = {(report_id, duplicate_id), (duplicate_id, report_id)}
+        gone = {one for one in self.sources if one[:2] in pairs and source in (None, one[2])}
+        self.sources -= gone
+        self.links -= pairs - {one[:2] for one in self.sources}
+        return bool(gone)
 
     def delete(self, issue_id: str) -> bool:
         with self.lock:

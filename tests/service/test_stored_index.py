@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 from fastapi.testclient import TestClient
+from small_hub import worked
 
 from gedbd.matching.report import Report
 from gedbd.service.app import Settings, create_app
@@ -27,7 +28,9 @@ def send(client, kind, delivery, **event):
     body = json.dumps(EVENT | event).encode()
     signed = "sha256=" + hmac.new(SECRET.encode(), body, hashlib.sha256).hexdigest()
     headers = {"X-Hub-Signature-256": signed, "X-GitHub-Event": kind, "X-GitHub-Delivery": delivery}
-    return client.post("/webhooks/github", content=body, headers=headers | {"Content-Type": "application/json"})
+    answer = client.post("/webhooks/github", content=body, headers=headers | {"Content-Type": "application/json"})
+    worked(client.app.state.service.webhook)
+    return answer
 
 
 def issue(number, title, **more):
@@ -60,7 +63,7 @@ def members(client, issue_id):
 
 def test_an_issue_comes_is_marked_and_goes(client, stored_index):
     for number, title in ((9001, "The teapot icon is upside down"), (9002, "Icon of the teapot stands on its head")):
-        assert send(client, "issues", f"new {number}", action="opened", issue=issue(number, title)).status_code == 200
+        assert send(client, "issues", f"new {number}", action="opened", issue=issue(number, title)).status_code == 202
     assert members(client, "9001") == ["9001"]
     for number, other in [(9002, 9001), (9001, 9002), (9001, 9001)]:  # a duplicate, a circle, a duplicate of itself
         comment = {"body": f"Duplicate of #{other}", "user": {"login": "ann"}, "author_association": "OWNER"}
@@ -70,3 +73,22 @@ def test_an_issue_comes_is_marked_and_goes(client, stored_index):
     send(client, "issues", "gone", action="deleted", issue=issue(9001, "x"))
     assert stored_index.get("9001") is None
     assert members(client, "9002") == ["9002"]
+
+
+def test_a_group_parts_with_its_last_link(stored_index) -> None:
+    def members() -> tuple[str, ...]:
+        found = stored_index.search(stored_index.get("1058"), 50)
+        return next(match.members for match in found if "1284" in match.members)
+
+    before = members()
+    stored_index.add([Report("Teapot icon", "Upside down.", "9101", component="x")])
+    stored_index.link("9101", "1284", "webhook: comment 5")
+    stored_index.link("1284", "9101", "webhook: comment 6")
+    assert set(members()) == {*before, "9101"}
+    assert not stored_index.unlink("9101", "1284", "webhook: comment 4")
+    assert stored_index.unlink("9101", "1284", "webhook: comment 5")
+    assert set(members()) == {*before, "9101"}
+    assert stored_index.unlink("9101", "1284")
+    assert members() == before
+    assert not stored_index.unlink("9101", "1284")
+    stored_index.delete("9101")

@@ -1,0 +1,159 @@
+"""The files beside an index are cut off, overwritten, locked or read-only: one line says which, and what to do."""
+
+import logging
+import os
+import random
+import sqlite3
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from fastapi.testclient import TestClient
+from small_hub import REPOSITORY, SECRET, issue, signed
+from small_index import SmallIndex
+
+import gedbd.serve
+from gedbd.data.judged import FEEDBACK_FILE, feedback_table
+from gedbd.matching import database
+from gedbd.matching.feedback import Feedback, Verdict
+from gedbd.matching.report import Report
+from gedbd.matching.store import StoreUnavailable
+from gedbd.service.app import create_app
+from gedbd.service.webhook import Webhook
+
+WEBHOOK_FILE = "webhook.sqlite"
+Damage = Callable[[Path], object]
+BOTH = pytest.mark.parametrize("name", [FEEDBACK_FILE, WEBHOOK_FILE])
+
+
+def cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2 // 4096 * 4096])
+
+
+def cut_within_a_page(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:5000])
+
+
+def overwrite_pages(path: Path) -> None:
+    whole = path.read_bytes()
+    path.write_bytes(whole[:4096] + random.Random(0).randbytes(len(whole) - 4096))
+
+
+def overwrite_header(path: Path) -> None:
+    path.write_bytes(b"x" * 100 + path.read_bytes()[100:])
+
+
+def make_text(path: Path) -> None:
+    path.write_text("a,b\n" * 300)
+
+
+def make_folder(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+
+
+def make_other_tables(path: Path) -> None:
+    path.unlink()
+    with sqlite3.connect(path) as file:
+        file.executescript("CREATE TABLE events (x); CREATE TABLE comments (y); CREATE TABLE latest (z);")
+    file.close()
+
+
+DAMAGE = [cut, cut_within_a_page, overwrite_pages, overwrite_header, make_text, make_folder, make_other_tables]
+
+
+@pytest.fixture
+def filled(tmp_path: Path) -> Path:
+    """An index folder with both files, some pages long."""
+    hook = Webhook(SmallIndex(tmp_path), REPOSITORY, None, SECRET)
+    for number in range(100):
+        hook.feedback.record(Verdict(Report("x" * 500, "", str(number + 100)), "12", "accept", "api"))
+    for number in range(30):
+        hook.accept("issues", f"d{number}", issue(number + 1, body="x" * 500))
+    hook.close()
+    return tmp_path
+
+
+@pytest.fixture
+def serve(filled: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    monkeypatch.setattr("gedbd.service.server.listen", lambda app, host, port: None)
+    monkeypatch.setenv("GITHUB_WEBHOOK_SECRET", SECRET)
+    options = [f"index={filled}", "opened._target_=small_index.open_small", f"webhook.repository={REPOSITORY}"]
+    monkeypatch.setattr(sys, "argv", ["gedbd", *options])
+    return gedbd.serve.main
+
+
+@BOTH
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_serving_ends_with_one_line(filled: Path, serve: Callable[[], None], damage: Damage, name: str) -> None:
+    damage(filled / name)
+    with pytest.raises(SystemExit) as caught:
+        serve()
+    line = str(caught.value)
+    assert "\n" not in line
+    assert line.startswith(f"error: {filled / name} ")
+    assert "restore it from a backup, or move it" in line or "check its permissions" in line
+
+
+@pytest.mark.parametrize("damage", [*DAMAGE, lambda path: path.write_bytes(b"")])
+def test_training_on_it_ends_with_one_line(filled: Path, damage: Damage) -> None:
+    path = filled / FEEDBACK_FILE
+    damage(path)
+    with pytest.raises(ValueError, match=FEEDBACK_FILE) as caught:
+        feedback_table(path)
+    assert "\n" not in str(caught.value)
+
+
+@BOTH
+def test_an_empty_file_is_filled(filled: Path, name: str) -> None:
+    (filled / name).write_bytes(b"")
+    Webhook(SmallIndex(filled), REPOSITORY, None, SECRET).close()
+
+
+@BOTH
+def test_a_file_that_somebody_locks_is_named(filled: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(database, "BUSY_TIMEOUT_S", 0.05)
+    other = sqlite3.connect(filled / name, isolation_level=None)
+    other.execute("PRAGMA locking_mode=EXCLUSIVE")
+    other.execute("BEGIN EXCLUSIVE")
+    with pytest.raises(ValueError, match=rf"{name} cannot be opened for writing \(database is locked\): check"):
+        Webhook(SmallIndex(filled), REPOSITORY, None, SECRET)
+    other.close()
+
+
+@BOTH
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write every file")
+def test_a_file_that_is_read_only_is_named(filled: Path, name: str) -> None:
+    (filled / name).chmod(0o444)
+    with pytest.raises(ValueError, match=rf"{name} cannot be opened for writing"):
+        Webhook(SmallIndex(filled), REPOSITORY, None, SECRET)
+
+
+def test_damage_while_serving_is_answered_with_503(filled: Path, caplog: pytest.LogCaptureFixture) -> None:
+    index = SmallIndex(filled)
+    hook = Webhook(index, REPOSITORY, None, SECRET)
+    with TestClient(create_app(index, webhook=hook), base_url="http://localhost") as client:
+        hook.file.ask("PRAGMA wal_checkpoint(TRUNCATE)")
+        hook.file.ask("PRAGMA cache_size=0")
+        overwrite_pages(filled / WEBHOOK_FILE)
+        with caplog.at_level(logging.WARNING, "gedbd"):
+            answer = client.post("/webhooks/github", **signed(issue(1000), "issues", "new"))
+        assert answer.status_code == 503
+        assert f"{WEBHOOK_FILE} cannot be used at the moment" in answer.json()["detail"]
+        assert client.post("/api/search", json={"title": "attachment"}).status_code == 200
+    assert "Traceback" not in caplog.text
+
+
+def test_a_locked_feedback_file_is_unavailable_and_not_wrong(tmp_path: Path) -> None:
+    feedback = Feedback(tmp_path)
+    feedback.store.execute("PRAGMA busy_timeout=10")
+    other = sqlite3.connect(tmp_path / FEEDBACK_FILE, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    verdict = Verdict(Report("x"), "12", "accept", "api")
+    with pytest.raises(StoreUnavailable, match=r"feedback.sqlite cannot be used at the moment"):
+        feedback.record(verdict)
+    other.execute("ROLLBACK")
+    assert feedback.record(verdict)
+    other.close()
+    feedback.close()

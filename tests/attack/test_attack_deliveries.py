@@ -1,0 +1,211 @@
+"""Deliveries come all at once, twice, late and out of order; the index may be away, and the service may be killed."""
+
+import json
+import logging
+import sqlite3
+import threading
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+import requests
+from fastapi.testclient import TestClient
+from served import serving
+from small_hub import REPOSITORY, SECRET, Sender, counted, issue, signed, until, worked
+from small_index import SmallIndex
+
+from gedbd.matching.report import Report
+from gedbd.matching.store import StoreUnavailable
+from gedbd.service.app import Settings, create_app
+from gedbd.service.outbox import Comment
+from gedbd.service.webhook import Webhook
+from gedbd.service.webhook_file import WEBHOOK_FILE
+
+OLD_FILE = """
+CREATE TABLE deliveries (delivery TEXT PRIMARY KEY, moment TEXT NOT NULL);
+CREATE TABLE comments (
+    repository TEXT NOT NULL, issue_id TEXT NOT NULL, body TEXT NOT NULL,
+    state TEXT NOT NULL CHECK (state IN ('pending', 'posted', 'failed')),
+    tries INTEGER NOT NULL DEFAULT 0, moment TEXT NOT NULL, PRIMARY KEY (repository, issue_id)
+);
+INSERT INTO deliveries VALUES ('old', '2024-06-01T10:00:00.000000+00:00');
+INSERT INTO comments VALUES ('ann/mail', '1', 'text', 'pending', 3, '2024-06-01T10:00:00.000000+00:00');
+INSERT INTO comments VALUES ('ann/mail', '2', 'text', 'posted', 1, '2024-06-01T10:00:00.000000+00:00');
+"""
+
+
+class SlowIndex(SmallIndex):
+    """Stores nothing before it is let go, and fails as it is told."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self.go = threading.Event()
+        self.failures: list[Exception] = []
+        self.go.set()
+        self.order: list[str] = []
+
+    def add(self, reports: Sequence[Report]) -> dict[str, str]:
+        assert self.go.wait(10)
+        if self.failures:
+            raise self.failures.pop(0)
+        self.order += [report.issue_id for report in reports]
+        return super().add(reports)
+
+
+@pytest.fixture
+def slow(tmp_path: Path) -> SlowIndex:
+    return SlowIndex(tmp_path)
+
+
+@pytest.fixture
+def hook(slow: SlowIndex) -> Webhook:
+    return Webhook(slow, REPOSITORY, None, SECRET)
+
+
+@pytest.fixture
+def send(slow: SlowIndex, hook: Webhook) -> Iterator[Sender]:
+    with TestClient(create_app(slow, webhook=hook), base_url="http://localhost") as client:
+        yield Sender(client, hook, waits=slow.go.is_set)
+
+
+def test_a_burst_is_taken_while_searches_are_busy(slow: SlowIndex, hook: Webhook) -> None:
+    slow.go.clear()
+    app = create_app(slow, Settings(searches_at_once=1, searches_waiting=0), hook)
+    with serving(app) as port, ThreadPoolExecutor(40) as threads:
+
+        def deliver(number: int) -> int:
+            sent = signed(issue(number), "issues", f"d{number}")
+            address = f"http://127.0.0.1:{port}/webhooks/github"
+            return requests.post(address, data=sent["content"], headers=sent["headers"], timeout=10).status_code
+
+        assert list(threads.map(deliver, range(100, 140))) == [202] * 40
+        assert requests.get(f"http://127.0.0.1:{port}/api/reports/12", timeout=10).status_code == 200
+        slow.go.set()
+        worked(hook)
+    assert sorted(slow.order) == [str(number) for number in range(100, 140)]
+
+
+def test_they_are_worked_in_the_order_in_which_they_came(slow: SlowIndex, send: Sender) -> None:
+    slow.go.clear()
+    numbers = [*range(150, 100, -1), *range(200, 210)]
+    for number in numbers:
+        assert send(issue(number), delivery=f"d{number}").status_code == 202
+    slow.go.set()
+    until(lambda: len(slow.order) == len(numbers))
+    assert slow.order == [str(number) for number in numbers]
+
+
+def test_what_was_accepted_is_worked_after_a_restart(tmp_path: Path) -> None:
+    index = SmallIndex(tmp_path)
+    before = Webhook(index, REPOSITORY, None, SECRET)
+    assert before.accept("issues", "d1", issue(80)).status == 202
+    before.file.close()  # as it is left by a kill
+    after = Webhook(index, REPOSITORY, None, SECRET)
+    with TestClient(create_app(index, webhook=after), base_url="http://localhost") as client:
+        until(lambda: index.get("80"))
+        again = client.post("/webhooks/github", **signed(issue(80), "issues", "d1"))
+        assert (again.status_code, again.json()) == (200, {"detail": "already accepted"})
+
+
+def test_equal_deliveries_are_worked_once(slow: SlowIndex, send: Sender) -> None:
+    slow.go.clear()
+    assert [send(issue(), delivery="d").status_code for _ in range(20)] == [202] + [200] * 19
+    slow.go.set()
+    until(lambda: counted(send, "added") == 1)
+    assert slow.order == ["70"]
+    assert counted(send, "repeated") == 19
+    assert counted(send, "accepted") == 0  # each delivery is counted once
+
+
+def test_a_full_backlog_is_refused_and_nothing_of_it_is_kept(slow: SlowIndex) -> None:
+    hook = Webhook(slow, REPOSITORY, None, SECRET, max_waiting=3)
+    slow.go.clear()
+    with TestClient(create_app(slow, webhook=hook), base_url="http://localhost") as client:
+        sent = [client.post("/webhooks/github", **signed(issue(n), "issues", f"d{n}")) for n in range(100, 105)]
+        assert [answer.status_code for answer in sent] == [202, 202, 202, 503, 503]
+        assert int(sent[-1].headers["Retry-After"]) > 0
+        assert "3 deliveries wait" in sent[-1].json()["detail"]
+        assert "gedbd_webhook_waiting 3.0" in client.get("/metrics").text
+        slow.go.set()
+        worked(hook)
+        assert client.post("/webhooks/github", **signed(issue(104), "issues", "d104")).status_code == 202
+        worked(hook)
+    assert slow.order == ["100", "101", "102", "104"]
+
+
+@pytest.mark.parametrize("error", [StoreUnavailable("away", 0), sqlite3.OperationalError("locked"), OSError("full")])
+def test_what_fails_as_the_index_is_away_is_tried_again_in_order(
+    slow: SlowIndex, hook: Webhook, send: Sender, error: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gedbd.matching.store.StoreUnavailable.__init__", _at_once)
+    slow.failures = [error] * 3
+    for number in (100, 101, 102):
+        assert send(issue(number), delivery=str(number)).status_code == 202
+    worked(hook)
+    assert slow.order == ["100", "101", "102"]
+    assert (counted(send, "added"), counted(send, "dropped")) == (3, 0)
+
+
+def _at_once(self: StoreUnavailable, message: str, retry_after_s: int = 5) -> None:
+    Exception.__init__(self, message)
+    self.retry_after_s = 0
+
+
+@pytest.mark.parametrize("error", [ValueError("too long"), KeyError("x"), sqlite3.IntegrityError("unique")])
+def test_what_will_always_fail_is_dropped_with_a_line_and_holds_nothing_up(
+    slow: SlowIndex, send: Sender, error: Exception, caplog: pytest.LogCaptureFixture
+) -> None:
+    slow.failures = [error]
+    with caplog.at_level(logging.WARNING, "gedbd"):
+        for number in (100, 101):
+            assert send(issue(number), delivery=str(number)).status_code == 202
+    assert slow.order == ["101"]
+    assert "delivery 100 is dropped: " in caplog.text
+    assert (counted(send, "added"), counted(send, "dropped")) == (1, 1)
+    send(issue(100), delivery="100")  # somebody has sent it again by hand
+    assert slow.order == ["101", "100"]
+
+
+def test_the_file_of_an_earlier_version_is_read(slow: SlowIndex) -> None:
+    with sqlite3.connect(slow.folder / WEBHOOK_FILE) as file:
+        file.executescript(OLD_FILE)
+    file.close()
+    hook = Webhook(slow, REPOSITORY, None, SECRET)
+    assert hook.accept("issues", "old", issue()).word == "repeated"
+    assert hook.accept("issues", "new", issue()).word == "accepted"
+    assert hook.outbox.due(0.0) == [Comment(REPOSITORY, "1", "text")]
+    assert hook.outbox.state(REPOSITORY, "2") == "posted"
+    assert not hook.outbox.put(Comment(REPOSITORY, "2", "other"))
+    hook.close()
+
+
+def test_a_locked_file_is_answered_with_503_and_loses_nothing(slow: SlowIndex, hook: Webhook, send: Sender) -> None:
+    hook.file.ask("PRAGMA busy_timeout=20")
+    other = sqlite3.connect(slow.folder / WEBHOOK_FILE, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    answer = send.client.post("/webhooks/github", **signed(issue(), "issues", "d"))
+    assert answer.status_code == 503
+    assert int(answer.headers["Retry-After"]) > 0
+    assert f"{WEBHOOK_FILE} cannot be used at the moment (database is locked)" in answer.json()["detail"]
+    other.execute("ROLLBACK")
+    other.close()
+    assert send(issue(), delivery="d").status_code == 202
+    assert slow.get("70")
+
+
+@pytest.mark.parametrize(
+    "extra",
+    [
+        {"title": "\ud800 and \x00"},
+        {"number": 10**17},
+        {"body": "x" * 65_536 + "\U0001f600"},
+        {"updated_at": "2024-06-01T10:00:00.123456+14:00"},
+    ],
+)
+def test_odd_contents_are_stored_and_worked(slow: SlowIndex, send: Sender, extra: dict[str, object]) -> None:
+    event = issue(80)
+    event["issue"] |= extra
+    payload = json.dumps(event).encode()
+    assert send(payload, delivery="d" * 2000).status_code == 202
+    assert isinstance(slow.get(str(event["issue"]["number"])), Report)

@@ -1,0 +1,160 @@
+"""GitHub is away for a while, or asks for patience: no comment is lost, and nobody needs to send another event."""
+
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from fastapi.testclient import TestClient
+from small_hub import REPOSITORY, SECRET, Hub, comments, issue, running_hub, signed, until
+from small_index import SmallIndex
+
+from gedbd.service.app import create_app
+from gedbd.service.github import GitHub
+from gedbd.service.outbox import MAX_TRIES, Comment, Outbox, wait_after
+from gedbd.service.webhook import Webhook
+from gedbd.service.webhook_file import WebhookFile
+
+FIRST = Comment(REPOSITORY, "1", "text")
+
+
+@pytest.fixture
+def hub() -> Iterator[Hub]:
+    with running_hub() as server:
+        yield server
+
+
+@pytest.fixture
+def hook(index: SmallIndex, hub: Hub) -> Iterator[Webhook]:
+    hook = Webhook(index, REPOSITORY, GitHub("t0ken", hub.url, 2.0), SECRET)
+    yield hook
+    hook.close()
+
+
+@pytest.fixture
+def outbox(tmp_path: Path) -> Iterator[Outbox]:
+    file = WebhookFile(tmp_path)
+    yield Outbox(file)
+    file.close()
+
+
+def next_due(outbox: Outbox) -> float:
+    moment = outbox.next_due()
+    assert moment is not None
+    return moment
+
+
+def test_a_comment_outlives_an_outage_without_another_delivery(index: SmallIndex, hub: Hub, hook: Webhook) -> None:
+    hook.outbox.first_wait_s = 0.01
+    hub.failures = [("GET", 502)] * 12
+    with TestClient(create_app(index, webhook=hook), base_url="http://localhost") as client:
+        client.post("/webhooks/github", **signed(issue(), "issues", "d"))
+        until(lambda: comments(hub))
+        until(lambda: not hook.outbox.waiting())
+    assert len(comments(hub)) == 1
+
+
+def test_it_outlives_a_restart_in_an_outage(index: SmallIndex, hub: Hub, hook: Webhook) -> None:
+    hub.failures = [("GET", 503)] * 2
+    hook.receive("issues", issue())
+    assert hook.post_comments() == ["postponed"]
+    hook.close()
+    again = Webhook(index, REPOSITORY, GitHub("t0ken", hub.url, 2.0), SECRET)
+    assert 0 < next_due(again.outbox) - time.time() < 15
+    assert again.post_comments() == []  # a start is no reason to ask sooner
+    assert again.outbox.waiting()
+    again.close()
+
+
+def test_it_is_tried_for_a_day_and_longer_and_longer_apart(outbox: Outbox) -> None:
+    outbox.put(FIRST)
+    now = 1e9
+    moments: list[float] = []
+    given_up: list[Comment] = []
+    while outbox.state(*FIRST[:2]) == "pending":
+        now = max(now, next_due(outbox))
+        assert outbox.due(now) == [FIRST]
+        assert outbox.due(now - 0.1) == [] or not moments
+        moments.append(now)
+        given_up = outbox.postpone([FIRST], now)
+    assert given_up == [FIRST]
+    assert outbox.state(*FIRST[:2]) == "failed"
+    assert len(moments) == MAX_TRIES
+    assert 20 < (moments[-1] - moments[0]) / 3600 < 30
+    waits = [later - earlier for earlier, later in pairwise(moments)]
+    assert 8 <= waits[0] <= 12
+    assert max(waits) <= 1.2 * 3600
+    assert len(set(waits)) == len(waits)  # services that failed together do not come back together
+    assert 0 < wait_after(10**6) <= 1.2 * 3600
+
+
+def test_what_is_given_up_is_logged_and_counted(hub: Hub, hook: Webhook, caplog: pytest.LogCaptureFixture) -> None:
+    words: list[str] = []
+    assert hook.poster is not None
+    hook.poster.count = words.append
+    hook.outbox.put(FIRST)
+    hook.file.ask("UPDATE comments SET tries = ?", MAX_TRIES - 1)
+    hub.failures = [("GET", 502)] * 2
+    assert hook.post_comments() == ["failed"]
+    assert f"no comment on issue 1: given up after {MAX_TRIES} tries" in caplog.text
+    assert words == ["postponed", "failed"]
+
+
+def soon(seconds: float) -> str:
+    return format_datetime(datetime.now(UTC) + timedelta(seconds=seconds), usegmt=True)
+
+
+@pytest.mark.parametrize(
+    ("status", "headers", "least", "most"),
+    [
+        (429, {"Retry-After": "1800"}, 1800, 2200),
+        (503, {"Retry-After": "1800"}, 1800, 2200),
+        (403, {"Retry-After": soon(1800)}, 1700, 2200),
+        (403, {"x-ratelimit-remaining": "0", "x-ratelimit-reset": str(int(time.time()) + 1800)}, 1700, 2200),
+        (429, {}, 50, 100),  # GitHub: at least a minute
+        (429, {"Retry-After": "999999999"}, 6 * 3600, 7.3 * 3600),  # not for years
+        (429, {"Retry-After": "-5"}, 50, 100),
+        (503, {"Retry-After": "Mon, 99 Foo 2024"}, 8, 12),
+        (503, {"Retry-After": "9" * 400}, 8, 12),
+        (429, {"x-ratelimit-remaining": "0", "x-ratelimit-reset": "0"}, 0, 100),
+        (401, {}, 8, 12),
+    ],
+)
+def test_github_is_not_asked_before_the_time_it_names(
+    hub: Hub, hook: Webhook, status: int, headers: dict[str, str], least: float, most: float
+) -> None:
+    hub.failures = [("GET", status, headers)] * 2
+    for number in ("1", "2"):
+        hook.outbox.put(Comment(REPOSITORY, number, "text"))
+    begun = time.time()
+    assert hook.post_comments() == ["postponed"]
+    assert least - 2 <= next_due(hook.outbox) - begun <= most
+    assert hook.outbox.due(time.time()) == []  # the limit is that of the token: it holds for all comments
+    assert hook.outbox.state(REPOSITORY, "1") == "pending"
+
+
+@pytest.mark.parametrize("back_s", [90, 86400, 86400 * 365 * 30])
+def test_a_clock_that_is_set_back_does_not_postpone_a_comment(
+    index: SmallIndex, hub: Hub, hook: Webhook, monkeypatch: pytest.MonkeyPatch, back_s: float
+) -> None:
+    hub.failures = [("GET", 503, {"Retry-After": "7200"})]
+    hook.outbox.put(FIRST)
+    assert hook.post_comments() == ["postponed"]
+    real = time.time
+    monkeypatch.setattr(time, "time", lambda: real() - back_s)
+    with TestClient(create_app(index, webhook=hook)):
+        until(lambda: comments(hub, 1))
+        until(lambda: not hook.outbox.waiting())
+
+
+def test_one_issue_that_always_fails_does_not_hold_the_others_up(index: SmallIndex, hub: Hub, hook: Webhook) -> None:
+    for number in range(4):
+        hook.outbox.put(Comment(REPOSITORY, str(number), "text"))
+    hook.outbox.first_wait_s = 0.01
+    hub.broken.add(f"/repos/{REPOSITORY}/issues/0/comments")
+    with TestClient(create_app(index, webhook=hook)):
+        until(lambda: all(comments(hub, number) for number in (1, 2, 3)))
+    assert comments(hub, 0) == []
