@@ -40,6 +40,19 @@ CREATE TABLE links (
 """
 
 
+class StoreUnavailable(Exception):  # noqa: N818 - says what the index is, as its callers read it
+    """An index that cannot be used at the moment.
+
+    Args:
+        message: What is wrong and what to do, in one line.
+        retry_after_s: When it may be worth trying again, in seconds.
+    """
+
+    def __init__(self, message: str, retry_after_s: int = 5) -> None:
+        super().__init__(message)
+        self.retry_after_s = retry_after_s
+
+
 class Stored(NamedTuple):
     """A report with its numbers, as it is written.
 
