@@ -72,9 +72,17 @@ class Server(uvicorn.Server):
             self.signal = sig
             self.told.set()
 
+    def exit_if_unfinished(self) -> None:
+        """Ends the process after a signal if a thread still works, as the interpreter would wait for it for ever."""
+        if self.signal and any(pool.taken for pool in self.pools):
+            self._exit()
+
     def _exit_at_last(self) -> None:
         self.told.wait()
         time.sleep(self.grace_s + EXIT_S)
+        self._exit()
+
+    def _exit(self) -> None:
         print("gedbd: work still runs and is left; what was acknowledged is on the disk", file=sys.stderr, flush=True)
         os._exit(128 + self.signal)
 

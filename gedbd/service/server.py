@@ -2,9 +2,10 @@
 
 import os
 import sys
+from contextlib import suppress
 from importlib.util import find_spec
 from ipaddress import ip_address
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
@@ -53,22 +54,37 @@ def listen(app: "FastAPI", host: str, port: int, limits: "Limits") -> None:
     Raises:
         ValueError: If the port is none, or the system allows too few open files.
     """
+    from uvicorn.config import LOGGING_CONFIG
+
     if not 0 <= port <= 65535:
         raise ValueError(f"port={port} must lie between 0 and 65535")
     allow_descriptors(limits.max_connections)
-    server = build_server(app, limits, host, port, log_level="info")
-    try:
+    server = build_server(app, limits, host, port, LOGGING_CONFIG, "info")
+    with suppress(KeyboardInterrupt):  # uvicorn raises the signals again that it has handled
         server.run()
-    except KeyboardInterrupt:  # uvicorn raises the signals again that it has handled
-        return
+    server.exit_if_unfinished()
     if not server.started:
         sys.exit(1)
 
 
 def build_server(
-    app: "FastAPI", limits: "Limits", host: str = "127.0.0.1", port: int = 0, log_level: str = "warning"
+    app: "FastAPI",
+    limits: "Limits",
+    host: str = "127.0.0.1",
+    port: int = 0,
+    log_config: dict[str, Any] | None = None,
+    log_level: str = "warning",
 ) -> "Server":
-    """A server for an app; ``run`` starts it."""
+    """A server for an app; ``run`` starts it.
+
+    Args:
+        app: What ``create_app`` gives.
+        limits: What connections may hold.
+        host: Where it listens, unless ``run`` is given sockets.
+        port: Likewise; 0 takes a free one.
+        log_config: Sets up uvicorn's log; None leaves its messages to the handlers that there are.
+        log_level: The least that it logs.
+    """
     from uvicorn import Config
 
     from gedbd.service.connections import KEEP_ALIVE_S, BoundedProtocol, OpenConnections
@@ -82,6 +98,7 @@ def build_server(
         loop="asyncio",
         http=BoundedProtocol,
         ws="none",
+        log_config=log_config,
         log_level=log_level,
         access_log=False,
         server_header=False,

@@ -2,11 +2,14 @@
 
 import signal
 import socket
+import sqlite3
 import threading
 
 import pytest
-from raw_http import HEALTH, JSON_HEAD, connect, exchange, until
+from raw_http import HEALTH, JSON_HEAD, connect, exchange, health, read_all, until
 from served_process import MAX_EXIT_S, served
+
+from gedbd.data.judged import FEEDBACK_FILE
 
 pytestmark = pytest.mark.slow
 
@@ -69,6 +72,23 @@ def test_all_of_it_at_once_ends_in_time_too(tmp_path):
         until((tmp_path / "searching").exists)
         assert service.ends() < MAX_EXIT_S
         for line in lines:
+            line.close()
+        assert "Traceback" not in service.logged()
+
+
+def test_a_change_that_waits_for_a_locked_file_holds_nothing_up(tmp_path):
+    body = b'{"report": {"title": "x"}, "candidate": "12", "verdict": "accept"}'
+    with served(tmp_path) as service:
+        other = sqlite3.connect(tmp_path / FEEDBACK_FILE, isolation_level=None)
+        other.execute("BEGIN EXCLUSIVE")
+        lines = [connect(service.port) for _ in range(5)]
+        for line in lines:
+            line.sendall(posted(b"/api/feedback", body))
+        assert health(service.port) == 200
+        assert service.ends() < MAX_EXIT_S
+        other.close()
+        for line in lines:
+            assert read_all(line).startswith(b"HTTP/1.1 503 ")
             line.close()
         assert "Traceback" not in service.logged()
 
