@@ -56,11 +56,16 @@ def health(port: int, source: str = "127.0.0.1") -> int:
     return answered(raw)[0] if raw else 0
 
 
+def measured(port: int, name: str) -> float:
+    """A number that the service shows at /metrics; 0 where it is not there yet."""
+    text = exchange(port, b"GET /metrics HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n").decode()
+    _, found, rest = text.partition(f"\n{name} ")
+    return float(rest.split()[0]) if found else 0
+
+
 def closed_by(port: int, reason: str) -> float:
     """How many connections the service says that it has closed for a reason."""
-    text = exchange(port, b"GET /metrics HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n").decode()
-    _, found, rest = text.partition(f'gedbd_connections_closed_total{{reason="{reason}"}} ')
-    return float(rest.split()[0]) if found else 0
+    return measured(port, f'gedbd_connections_closed_total{{reason="{reason}"}}')
 
 
 def is_closed(line: socket.socket) -> bool:

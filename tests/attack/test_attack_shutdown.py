@@ -4,9 +4,10 @@ import signal
 import socket
 import sqlite3
 import threading
+import time
 
 import pytest
-from raw_http import HEALTH, JSON_HEAD, connect, exchange, health, read_all, until
+from raw_http import HEALTH, JSON_HEAD, connect, exchange, health, measured, read_all, until
 from served_process import MAX_EXIT_S, served
 
 from gedbd.data.judged import FEEDBACK_FILE
@@ -27,6 +28,10 @@ def hold_many_answers(port: int) -> list[socket.socket]:
     exchange(port, posted(b"/api/reports", REPORT).replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n", 1))
     line = connect(port, receive_bytes=4096)
     line.sendall(FULL * 300)
+    counts = [-1.0, -2.0]
+    while counts[-1] != counts[-2] or counts[-1] < 1:  # until all buffers are full and no further answer is sent
+        time.sleep(0.2)
+        counts.append(measured(port, 'gedbd_requests_total{path="/api/reports/{issue_id:path}",status="200"}'))
     return [line]
 
 
