@@ -53,10 +53,12 @@ class Limits:
             if not isinstance(number, int) or number < 1:
                 raise ValueError(f"connections.{name}={number} must be a whole number, 1 or more")
         for name in ("header_timeout_s", "send_timeout_s"):
-            if getattr(self, name) <= 0:
-                raise ValueError(f"connections.{name}={getattr(self, name)} must be above 0")
-        if self.shutdown_grace_s < 0:
-            raise ValueError(f"connections.shutdown_grace_s={self.shutdown_grace_s} must be 0 or more")
+            seconds = getattr(self, name)
+            if not isinstance(seconds, int | float) or not seconds > 0:
+                raise ValueError(f"connections.{name}={seconds} must be a number above 0")
+        grace_s = self.shutdown_grace_s
+        if not isinstance(grace_s, int | float) or not grace_s >= 0:
+            raise ValueError(f"connections.shutdown_grace_s={grace_s} must be a number, 0 or more")
 
 
 class OpenConnections(ServerState):

@@ -2,7 +2,6 @@
 
 import asyncio
 import errno
-import logging
 import math
 import os
 import sys
@@ -20,8 +19,6 @@ if TYPE_CHECKING:
     from socket import socket
 
     from gedbd.service.pool import Pool
-
-log = logging.getLogger("gedbd")
 
 ANSWER_S = 0.5  # for the answers that say that the service ends
 CANCEL_S = 1.0  # after which uvicorn cancels what still runs

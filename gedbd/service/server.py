@@ -59,7 +59,7 @@ def listen(app: "FastAPI", host: str, port: int, limits: "Limits") -> None:
     if not 0 <= port <= 65535:
         raise ValueError(f"port={port} must lie between 0 and 65535")
     allow_descriptors(limits.max_connections)
-    server = build_server(app, limits, host, port, LOGGING_CONFIG, "info")
+    server = build_server(app, limits, host, port, LOGGING_CONFIG)
     with suppress(KeyboardInterrupt):  # uvicorn raises the signals again that it has handled
         server.run()
     server.exit_if_unfinished()
@@ -73,7 +73,6 @@ def build_server(
     host: str = "127.0.0.1",
     port: int = 0,
     log_config: dict[str, Any] | None = None,
-    log_level: str = "warning",
 ) -> "Server":
     """A server for an app; ``run`` starts it.
 
@@ -83,7 +82,6 @@ def build_server(
         host: Where it listens, unless ``run`` is given sockets.
         port: Likewise; 0 takes a free one.
         log_config: Sets up uvicorn's log; None leaves its messages to the handlers that there are.
-        log_level: The least that it logs.
     """
     from uvicorn import Config
 
@@ -99,7 +97,6 @@ def build_server(
         http=BoundedProtocol,
         ws="none",
         log_config=log_config,
-        log_level=log_level,
         access_log=False,
         server_header=False,
         proxy_headers=False,

@@ -1,5 +1,6 @@
 """Connections that ask nothing, ask slowly, or do not take their answer are closed; others go on."""
 
+import resource
 import socket
 import time
 
@@ -10,6 +11,7 @@ from served import serving
 from gedbd.matching.report import Report
 from gedbd.service.app import create_app
 from gedbd.service.connections import Limits, OpenConnections, address_key
+from gedbd.service.server import allow_descriptors
 
 END = b"\r\n"
 CLOSE = b"Connection: close\r\n\r\n"
@@ -146,11 +148,22 @@ def test_a_flood_of_surplus_connections_is_one_line_in_the_log(caplog):
     [
         ({"max_connections": 0}, "connections.max_connections=0 must be a whole number, 1 or more"),
         ({"max_connections_per_address": 1.5}, "connections.max_connections_per_address=1.5 must be a whole number"),
-        ({"header_timeout_s": 0}, "connections.header_timeout_s=0 must be above 0"),
-        ({"send_timeout_s": -1}, "connections.send_timeout_s=-1 must be above 0"),
-        ({"shutdown_grace_s": -1}, "connections.shutdown_grace_s=-1 must be 0 or more"),
+        ({"header_timeout_s": 0}, "connections.header_timeout_s=0 must be a number above 0"),
+        ({"send_timeout_s": -1}, "connections.send_timeout_s=-1 must be a number above 0"),
+        ({"shutdown_grace_s": -1}, "connections.shutdown_grace_s=-1 must be a number, 0 or more"),
     ],
 )
 def test_limits_that_make_no_sense_are_refused(limits, message):
     with pytest.raises(ValueError, match=message):
         Limits(**limits)
+
+
+def test_more_connections_than_descriptors_are_refused_before_the_service_begins(monkeypatch):
+    monkeypatch.setattr(resource, "getrlimit", lambda which: (256, 300))
+    with pytest.raises(ValueError, match="=256 needs 384 open files and the system allows 300"):
+        allow_descriptors(256)
+    asked = []
+    monkeypatch.setattr(resource, "setrlimit", lambda which, limits: asked.append(limits))
+    allow_descriptors(100)
+    allow_descriptors(160)
+    assert asked == [(288, 300)]

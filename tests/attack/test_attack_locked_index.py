@@ -28,6 +28,7 @@ def get(path: bytes) -> bytes:
     return b"GET %s HTTP/1.1\r\n%s%s\r\n" % (path, HEAD, CLOSE)
 
 
+@pytest.mark.slow  # builds an index
 def test_a_locked_index_keeps_nothing_waiting_but_changes(listening, stored_index):
     """Somebody else writes to the index for long, and more requests want to change it than there are threads."""
     app = create_app(stored_index)
@@ -191,12 +192,12 @@ def test_no_route_and_no_refusal_waits_for_a_thread(index: SmallIndex, listening
 
     @app.get("/blocks")
     def blocks() -> bool:
-        return gate.wait(20)
+        return gate.wait(60)
 
     with connect(port) as line:
         line.sendall(get(b"/blocks"))
         try:
-            until(lambda: threading.active_count() and health(port) == 200)
+            until(lambda: health(port) == 200)
             for request in (
                 get(b"/"),
                 get(b"/page/app.js"),
