@@ -12,6 +12,7 @@ from gedbd.config import door
 from gedbd.renamed import refuse_renamed
 
 if TYPE_CHECKING:
+    from gedbd.service.connections import Limits
     from gedbd.service.store import Index
     from gedbd.service.webhook import Webhook
 
@@ -23,6 +24,7 @@ def main(cfg: DictConfig) -> None:
     from gedbd.service.server import check_installed, listen, read_token
 
     check_installed()
+    limits: Limits = instantiate(cfg.connections)
     console = Console(soft_wrap=True, highlight=False)
     token = read_token(cfg.token_env, cfg.host, cfg.allow_open or cfg.event is not None)
     index: Index = instantiate(cfg.opened)
@@ -42,7 +44,7 @@ def main(cfg: DictConfig) -> None:
     hooked = f"with a webhook for {cfg.webhook.repository}" if webhook else "without a webhook"
     console.print(f"{index.name}: {len(index):,} reports; http://{cfg.host}:{cfg.port}, {hooked}", markup=False)
     console.print(index.target.statement, markup=False)
-    listen(app, cfg.host, cfg.port)
+    listen(app, cfg.host, cfg.port, limits)
 
 
 def build_webhook(cfg: DictConfig, index: "Index", secret: str) -> "Webhook":

@@ -1,6 +1,7 @@
 """Puts the service together: index, guard, routes, page and webhook."""
 
 import logging
+import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -8,20 +9,23 @@ from dataclasses import dataclass
 from fastapi import Depends, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.security import HTTPBearer
-from fastapi.staticfiles import StaticFiles
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
 
 from gedbd.matching.feedback import Feedback
+from gedbd.matching.store import StoreUnavailable
 from gedbd.service.guard import Guard, Rules
 from gedbd.service.metrics import Measured, Metrics
+from gedbd.service.pages import pages_router
 from gedbd.service.pool import Pool
-from gedbd.service.routes import PAGE_DIR, Service, router
+from gedbd.service.routes import Service, router
 from gedbd.service.store import Index
 from gedbd.service.webhook import Webhook
 from gedbd.service.webhook_route import webhook_router
 
 log = logging.getLogger("gedbd")
+
+BUGS = (sqlite3.ProgrammingError, sqlite3.IntegrityError, sqlite3.InterfaceError)  # ours, not the disk's
 
 
 @dataclass(frozen=True)
@@ -32,17 +36,23 @@ class Settings:
         token: What requests must bring, None if they need not; the page and its health are open.
         names: Host names by which it is reached, beside those of this machine.
         max_body_bytes: The most that a request may send.
+        max_bodies_bytes: The most that all requests together may hold at once, beside 32 KiB for each.
+        body_wait_s: How long a large request waits until others have let go of theirs, in seconds.
         timeout_s: The longest that a request may be sent, and that its answer may take, in seconds.
-        searches_at_once: Threads that search and store.
+        searches_at_once: Threads that search.
         searches_waiting: Requests that may wait for one of them; more are sent away for a moment.
+        changes_waiting: Requests that may wait for the one thread that changes the index.
     """
 
     token: str | None = None
     names: tuple[str, ...] = ()
     max_body_bytes: int = 1 << 20
+    max_bodies_bytes: int = 1 << 24
+    body_wait_s: float = 5.0
     timeout_s: float = 30.0
     searches_at_once: int = 2
     searches_waiting: int = 32
+    changes_waiting: int = 32
 
 
 def create_app(index: Index, settings: Settings = Settings(), webhook: Webhook | None = None) -> FastAPI:
@@ -56,21 +66,31 @@ def create_app(index: Index, settings: Settings = Settings(), webhook: Webhook |
     Raises:
         ValueError: If a setting makes no sense.
     """
+    rules = Rules(
+        settings.token,
+        settings.names,
+        settings.max_body_bytes,
+        settings.max_bodies_bytes,
+        settings.body_wait_s,
+        settings.timeout_s,
+    )
     pool = Pool(settings.searches_at_once, settings.searches_waiting, settings.timeout_s)
-    if settings.max_body_bytes < 1:
-        raise ValueError(f"max_body_bytes={settings.max_body_bytes} must be 1 or more")
-    service = Service(index, Feedback(index.folder), pool, Metrics(index), webhook)
+    # Changes take turns anyway, and must not keep searches waiting while somebody else has locked a file.
+    changes = Pool(1, settings.changes_waiting, settings.timeout_s, "changes")
+    service = Service(index, Feedback(index.folder), pool, changes, Metrics(index), webhook)
     app = FastAPI(title="gedbd", version="1", docs_url=None, redoc_url=None, lifespan=_lifespan)
     app.state.service = service
     asked = [] if settings.token is None else [Depends(HTTPBearer(auto_error=False))]  # for /openapi.json: Guard asks
     app.include_router(router, dependencies=asked)
+    app.include_router(pages_router)
     if webhook is not None:
         app.include_router(webhook_router)
-    app.mount("/page", StaticFiles(directory=PAGE_DIR), name="page")
     app.add_exception_handler(RequestValidationError, _unfit)
     app.add_exception_handler(HTTPException, _refused)
+    for unavailable in (StoreUnavailable, sqlite3.DatabaseError, OSError):
+        app.add_exception_handler(unavailable, _unavailable)
     app.add_exception_handler(Exception, _failed)
-    app.add_middleware(Guard, Rules(settings.token, settings.names, settings.max_body_bytes, settings.timeout_s))
+    app.add_middleware(Guard, rules)
     app.add_middleware(Measured, service.metrics)
     return app
 
@@ -86,7 +106,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
         service.close()
 
 
-def _unfit(request: Request, error: Exception) -> Response:
+async def _unfit(request: Request, error: Exception) -> Response:
     """What does not fit, without what was sent: that may be no text that can be written."""
     assert isinstance(error, RequestValidationError)
     if any(each["type"] == "json_invalid" for each in error.errors()):
@@ -95,14 +115,31 @@ def _unfit(request: Request, error: Exception) -> Response:
     return _answer(422, "; ".join(found[:5]))
 
 
-def _refused(request: Request, error: Exception) -> Response:
+async def _refused(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     return _answer(error.status_code, str(error.detail), dict(error.headers or {}))
 
 
-def _failed(request: Request, error: Exception) -> Response:
-    log.error("%s %s failed: %r", request.method, request.url.path, error)
+async def _unavailable(request: Request, error: Exception) -> Response:
+    """A file that cannot be used at the moment: no bug, so the log gets a line without a traceback."""
+    if isinstance(error, BUGS):
+        raise error
+    log.warning("%s: %s", _asked(request), error)
+    if isinstance(error, StoreUnavailable):
+        return _answer(503, str(error), {"Retry-After": str(error.retry_after_s)})
+    return _answer(503, "a file of the service cannot be used at the moment: its log says more", {"Retry-After": "5"})
+
+
+async def _failed(request: Request, error: Exception) -> Response:
+    """A bug; the traceback follows in the log, as Starlette raises the error again."""
+    log.error("%s failed: %r", _asked(request), error)
     return _answer(500, "the service failed at this: its log says more")
+
+
+def _asked(request: Request) -> str:
+    """Method and path as they came, in which no line can be broken."""
+    path: bytes = request.scope.get("raw_path") or b""
+    return f"{request.method} {path.decode('latin-1')}"
 
 
 def _answer(status: int, detail: str, headers: dict[str, str] | None = None) -> Response:

@@ -27,6 +27,7 @@ class Metrics:
         self.feedback = Counter("gedbd_feedback", "Verdicts recorded", ["verdict"], registry=own)
         self.webhook = Counter("gedbd_webhook", "Webhook deliveries", ["outcome"], registry=own)
         self.comments = Counter("gedbd_comments", "Comments on GitHub", ["outcome"], registry=own)
+        self.closed = Counter("gedbd_connections_closed", "Connections the server closed", ["reason"], registry=own)
         reports = Gauge("gedbd_reports", "Reports in the index", registry=own)
         reports.set_function(lambda: len(index))
 

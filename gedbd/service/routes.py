@@ -1,13 +1,11 @@
 """What can be asked of the service."""
 
+import logging
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Depends, HTTPException, Request
-from fastapi.responses import FileResponse, HTMLResponse
 from fastapi.responses import Response as PlainResponse
-from jinja2 import Environment, FileSystemLoader
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from pydantic import Field
 
@@ -35,22 +33,23 @@ from gedbd.service.pool import Pool
 from gedbd.service.store import Index
 from gedbd.service.webhook import Webhook
 
-PAGE_DIR = Path(__file__).parent / "page"
 WRONG: dict[int | str, dict[str, Any]] = {
     status: {"model": Problem, "description": said}
     for status, said in (
         (400, "Not understood"),
         (401, "A token is needed"),
+        (408, "Not sent in time"),
         (413, "Too large"),
         (415, "Not JSON"),
         (422, "It does not fit"),
-        (503, "Busy, or too slow"),
+        (503, "Busy, too slow, or the index cannot be used at the moment"),
     )
 }
 MISSING: dict[int | str, dict[str, Any]] = {404: {"model": Problem, "description": "No such report"}}
 NOTHING_SAID: dict[int | str, dict[str, Any]] = {404: {"model": Problem, "description": "No verdict counts"}}
 NO_LINK: dict[int | str, dict[str, Any]] = {404: {"model": Problem, "description": "No such link"}}
 router = APIRouter(responses=WRONG)
+log = logging.getLogger("gedbd")
 
 
 @dataclass(frozen=True)
@@ -60,6 +59,7 @@ class Service:
     index: Index
     feedback: Feedback
     pool: Pool
+    changes: Pool
     metrics: Metrics
     webhook: Webhook | None
 
@@ -94,15 +94,16 @@ class Service:
         self.metrics.watch_backlog(self.webhook.inbox)
 
     def close(self) -> None:
-        """Stops what goes out, lets begun work end, then closes all files."""
-        ended = self.webhook is None or self.webhook.close()
-        self.pool.close()
+        """Stops what goes out, lets begun work end, then closes all files; those of work that goes on stay open."""
+        ended = [self.webhook is None or self.webhook.close(), self.pool.close(), self.changes.close()]
+        if not all(ended):
+            log.warning("work still runs as the service ends: its files are left open")
+            return
         self.feedback.close()
-        if ended:
-            self.index.close()
+        self.index.close()
 
 
-def service_of(request: Request) -> Service:
+async def service_of(request: Request) -> Service:
     """The service that a request belongs to."""
     service: Service = request.app.state.service
     return service
@@ -116,13 +117,13 @@ Batch = Annotated[list[Filed], Field(min_length=1, max_length=MOST_REPORTS)]
 async def search(query: Query, service: Served) -> Answer:
     """The duplicate groups that a report may belong to, the best match first, and what speaks for each."""
     matches = await service.pool.run(service.search, query.to_report(), query.top_k, query.filters.to_filters())
-    index = service.index
+    index, target = service.index, service.index.target  # once: another model may be taken over at any time
     return Answer(
         tracker=index.name,
         reports=len(index),
-        threshold=index.target.suggest_from,
-        target=Target(**asdict(index.target), statement=index.target.statement),
-        matches=[found(match, index.target.suggest_from) for match in matches],
+        threshold=target.suggest_from,
+        target=Target(**asdict(target), statement=target.statement),
+        matches=[found(match, target.suggest_from) for match in matches],
     )
 
 
@@ -130,7 +131,7 @@ async def search(query: Query, service: Served) -> Answer:
 async def add(reports: Annotated[Filed | Batch, Body()], service: Served) -> Added:
     """Adds or updates one report or a list of them; they are on the disk when this answers."""
     filed = [report.to_report() for report in (reports if isinstance(reports, list) else [reports])]
-    return Added(reports=await service.pool.run(service.index.add, filed))
+    return Added(reports=await service.changes.run(service.index.add, filed))
 
 
 @router.get("/api/reports/{issue_id:path}", responses=MISSING)
@@ -145,7 +146,7 @@ async def get(issue_id: IssueId, service: Served) -> Report:
 @router.delete("/api/reports/{issue_id:path}", responses=MISSING)
 async def delete(issue_id: IssueId, service: Served) -> Deleted:
     """Forgets a report; what people said about it stays."""
-    if not await service.pool.run(service.index.delete, issue_id):
+    if not await service.changes.run(service.index.delete, issue_id):
         raise HTTPException(404, f"report {issue_id} is not in the index")
     return Deleted(deleted=issue_id)
 
@@ -156,13 +157,13 @@ async def judge(judgement: Judgement, service: Served) -> Recorded:
     verdict = Verdict(
         judgement.report.to_report(), judgement.candidate, judgement.verdict, judgement.source, judgement.who
     )
-    return Recorded(recorded=await service.pool.run(service.judge, verdict))
+    return Recorded(recorded=await service.changes.run(service.judge, verdict))
 
 
 @router.delete("/api/feedback", responses=NOTHING_SAID)
 async def withdraw(report: IssueId, candidate: IssueId, service: Served) -> Withdrawn:
     """Takes back what counts for two stored reports, whichever was compared with the other; it stays on file."""
-    if not await service.pool.run(service.withdraw, report, candidate):
+    if not await service.changes.run(service.withdraw, report, candidate):
         raise HTTPException(404, f"no verdict counts for {report} and {candidate}")
     return Withdrawn(withdrawn=(report, candidate))
 
@@ -170,7 +171,7 @@ async def withdraw(report: IssueId, candidate: IssueId, service: Served) -> With
 @router.delete("/api/links", responses=NO_LINK)
 async def unlink(report: IssueId, duplicate: IssueId, service: Served) -> Unlinked:
     """Deletes all links between two reports; those of the tracker return when the index is built from it again."""
-    if not await service.pool.run(service.index.unlink, report, duplicate):
+    if not await service.changes.run(service.index.unlink, report, duplicate):
         raise HTTPException(404, f"no link between {report} and {duplicate}")
     return Unlinked(unlinked=(report, duplicate))
 
@@ -185,16 +186,3 @@ async def health(service: Served) -> Health:
 async def metrics(service: Served) -> PlainResponse:
     """Counts and times, for Prometheus."""
     return PlainResponse(generate_latest(service.metrics.registry), media_type=CONTENT_TYPE_LATEST)
-
-
-@router.get("/docs", include_in_schema=False)
-async def docs(request: Request) -> HTMLResponse:
-    """All of this, for reading: a page without scripts, from the same description as ``/openapi.json``."""
-    template = Environment(loader=FileSystemLoader(PAGE_DIR.parent), autoescape=True).get_template("docs.html.j2")
-    return HTMLResponse(template.render(schema=request.app.openapi()))
-
-
-@router.get("/", include_in_schema=False)
-async def page() -> FileResponse:
-    """The page on which reports are compared."""
-    return FileResponse(PAGE_DIR / "index.html")

@@ -1,12 +1,20 @@
 """Listens on an address, and tells the service to end when the system says so."""
 
 import os
+import sys
+from contextlib import suppress
 from importlib.util import find_spec
 from ipaddress import ip_address
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
+
+    from gedbd.service.connections import Limits
+    from gedbd.service.ending import Server
+
+BACKLOG = 64  # connections that wait to be accepted, and that are accepted in one go
+OTHER_FILES = 64  # descriptors of the index, the log, libraries
 
 
 def check_installed() -> None:
@@ -40,14 +48,83 @@ def is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-def listen(app: "FastAPI", host: str, port: int) -> None:
-    """Serves until SIGTERM or SIGINT; requests in flight are answered first.
+def listen(app: "FastAPI", host: str, port: int, limits: "Limits") -> None:
+    """Serves until SIGTERM or SIGINT; requests in flight are answered first, for ``limits.shutdown_grace_s``.
 
     Raises:
-        ValueError: If the port is none.
+        ValueError: If the port is none, or the system allows too few open files.
     """
-    import uvicorn
+    from uvicorn.config import LOGGING_CONFIG
 
     if not 0 <= port <= 65535:
         raise ValueError(f"port={port} must lie between 0 and 65535")
-    uvicorn.run(app, host=host, port=port, log_level="info", access_log=False, server_header=False, proxy_headers=False)
+    allow_descriptors(limits.max_connections)
+    server = build_server(app, limits, host, port, LOGGING_CONFIG)
+    with suppress(KeyboardInterrupt):  # uvicorn raises the signals again that it has handled
+        server.run()
+    server.exit_if_unfinished()
+    if not server.started:
+        sys.exit(1)
+
+
+def build_server(
+    app: "FastAPI",
+    limits: "Limits",
+    host: str = "127.0.0.1",
+    port: int = 0,
+    log_config: dict[str, Any] | None = None,
+) -> "Server":
+    """A server for an app; ``run`` starts it.
+
+    Args:
+        app: What ``create_app`` gives.
+        limits: What connections may hold.
+        host: Where it listens, unless ``run`` is given sockets.
+        port: Likewise; 0 takes a free one.
+        log_config: Sets up uvicorn's log; None leaves its messages to the handlers that there are.
+    """
+    from uvicorn import Config
+
+    from gedbd.service.connections import KEEP_ALIVE_S, BoundedProtocol, OpenConnections
+    from gedbd.service.ending import Server
+
+    service = app.state.service
+    config = Config(
+        app,
+        host=host,
+        port=port,
+        loop="asyncio",
+        http=BoundedProtocol,
+        ws="none",
+        log_config=log_config,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        backlog=BACKLOG,
+        timeout_keep_alive=KEEP_ALIVE_S,
+    )
+    closed = service.metrics.closed
+    state = OpenConnections(limits, lambda reason: closed.labels(reason).inc())
+    return Server(config, state, (service.pool, service.changes))
+
+
+def allow_descriptors(max_connections: int) -> None:
+    """Asks the system for as many open files as that many connections need.
+
+    Raises:
+        ValueError: If it allows fewer.
+    """
+    if sys.platform == "win32":
+        return
+    import resource
+
+    needed = max_connections + BACKLOG + OTHER_FILES
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY or soft >= needed:
+        return
+    if hard != resource.RLIM_INFINITY and hard < needed:
+        raise ValueError(
+            f"connections.max_connections={max_connections} needs {needed} open files and the system allows {hard}"
+            " (ulimit -Hn): lower the one or raise the other"
+        )
+    resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))

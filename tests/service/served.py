@@ -9,7 +9,6 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
-import uvicorn
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from small_index import SmallIndex
@@ -18,6 +17,8 @@ import gedbd.backtest
 import gedbd.index
 from gedbd.matching.index import Index
 from gedbd.service.app import Settings, create_app
+from gedbd.service.connections import Limits
+from gedbd.service.server import build_server
 from gedbd.service.webhook import Webhook
 from gedbd.triage import open_index
 
@@ -45,10 +46,10 @@ def client_of(index: SmallIndex) -> Iterator[Callable[..., TestClient]]:
 
 
 @pytest.fixture(scope="module")
-def listening() -> Iterator[Callable[[FastAPI], int]]:
+def listening() -> Iterator[Callable[..., int]]:
     """Serves an app on a free port of this machine and gives the port."""
     with ExitStack() as running:
-        yield lambda app: running.enter_context(serving(app))
+        yield lambda app, **limits: running.enter_context(serving(app, **limits))
 
 
 @pytest.fixture(scope="module")
@@ -70,10 +71,10 @@ def stored_index(tmp_path_factory) -> Iterator[Index]:
 
 
 @contextmanager
-def serving(app: FastAPI) -> Iterator[int]:
+def serving(app: FastAPI, **limits: float) -> Iterator[int]:
     ear = socket.socket()
     ear.bind(("127.0.0.1", 0))
-    server = uvicorn.Server(uvicorn.Config(app, log_level="warning"))
+    server = build_server(app, Limits(**limits))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [ear]})
     thread.start()
     while not server.started:

@@ -77,7 +77,7 @@ def test_a_body_that_says_it_is_too_large_is_not_read(client_of):
     assert (large.status_code, large.json()["detail"]) == (413, "the request is larger than 100 bytes")
     exact = b'{"title": "x"}'.ljust(100)
     assert client.post("/api/search", content=exact, headers=JSON).status_code == 200
-    assert client.post("/api/search", content=exact, headers={**JSON, "Content-Length": "-1"}).status_code == 413
+    assert client.post("/api/search", content=exact, headers={**JSON, "Content-Length": "-1"}).status_code == 400
 
 
 def test_a_body_in_chunks_is_cut_off_where_it_becomes_too_large(index, listening):
@@ -89,7 +89,7 @@ def test_a_body_in_chunks_is_cut_off_where_it_becomes_too_large(index, listening
 def test_a_body_that_never_ends_is_given_up(index, listening):
     port = listening(create_app(index, Settings(timeout_s=0.05)))
     answer = chunked(port, b"{")
-    assert answer.startswith(b"HTTP/1.1 503 ")
+    assert answer.startswith(b"HTTP/1.1 408 ")
     assert b"not complete within 0.05 seconds" in answer
 
 
@@ -134,6 +134,9 @@ def test_a_pool_counts_what_still_runs():
         ({"searches_at_once": 0}, "searches_at_once=0 must be 1 or more"),
         ({"searches_waiting": -1}, "searches_waiting=-1 must be 0 or more"),
         ({"max_body_bytes": 0}, "max_body_bytes=0 must be 1 or more"),
+        ({"max_bodies_bytes": 9}, "max_bodies_bytes=9 must be at least max_body_bytes=1048576"),
+        ({"body_wait_s": -1}, "body_wait_s=-1 must be 0 or more"),
+        ({"changes_waiting": -1}, "changes_waiting=-1 must be 0 or more"),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(index, setting, message):

@@ -1,0 +1,65 @@
+"""The service as a process of its own, over the small index, with the command that users give."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from raw_http import health, until
+
+import gedbd.serve
+
+ROOT = Path(gedbd.serve.__file__).parent.parent
+MAX_EXIT_S = 10
+
+
+class Served:
+    """A running service: its port, its process, and what it has logged."""
+
+    def __init__(self, process: subprocess.Popen[bytes], port: int, log: Path) -> None:
+        self.process, self.port, self.log = process, port, log
+
+    def logged(self) -> str:
+        return self.log.read_text(errors="replace")
+
+    def memory_bytes(self, name: str) -> int:
+        """``VmRSS`` (now) or ``VmHWM`` (the most so far)."""
+        status = Path(f"/proc/{self.process.pid}/status").read_text()
+        return int(status.split(f"{name}:")[1].split()[0]) * 1024
+
+    def descriptors(self) -> int:
+        return len(list(Path(f"/proc/{self.process.pid}/fd").iterdir()))
+
+    def ends(self, number: int = signal.SIGTERM) -> float:
+        """Tells the process to end; after how many seconds it has."""
+        started = time.monotonic()
+        self.process.send_signal(number)
+        self.process.wait(timeout=60)
+        return time.monotonic() - started
+
+
+@contextmanager
+def served(folder: Path, *options: str) -> Iterator[Served]:
+    """Serves the small index in a folder until the block ends."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    small = f"index={folder}", "opened._target_=small_index.open_small", f"port={port}"
+    paths = os.pathsep.join([str(ROOT), str(ROOT / "tests" / "service")])
+    environment = os.environ | {"PYTHONPATH": paths, "OMP_NUM_THREADS": "1"}
+    log = folder / "log"
+    with log.open("wb") as lines:
+        command = [sys.executable, "-m", "gedbd.serve", *small, *options]
+        process = subprocess.Popen(command, cwd=folder, env=environment, stderr=lines, stdout=lines)
+    try:
+        until(lambda: process.poll() is not None or health(port) == 200, 60)
+        assert process.poll() is None, log.read_text()
+        yield Served(process, port, log)
+    finally:
+        process.kill()
+        process.wait()

@@ -1,0 +1,87 @@
+"""Connections that never ask anything use up neither the descriptors nor the memory of the service."""
+
+import resource
+import socket
+
+import pytest
+from raw_http import HEALTH, JSON_HEAD, connect, health, until
+from served_process import served
+
+pytestmark = pytest.mark.slow
+
+MIB = 1 << 20
+
+
+def opened(port: int, count: int) -> list[socket.socket]:
+    """Connections from as many addresses as it takes, each with half a request; those that fail are left out."""
+    lines = []
+    for number in range(count):
+        try:
+            line = connect(port, f"127.0.{1 + number % 50}.1")
+            line.sendall(HEALTH)
+        except OSError:
+            continue
+        lines.append(line)
+    return lines
+
+
+def test_half_open_connections_leave_descriptors_and_are_closed_in_the_end(tmp_path):
+    with served(tmp_path) as service:
+        resource.prlimit(service.process.pid, resource.RLIMIT_NOFILE, (1024, 1024))
+        lines = opened(service.port, 1100)
+        assert service.descriptors() < 1000
+        until(lambda: health(service.port) == 200, 20)
+        until(lambda: service.descriptors() < 100, 30)
+        for line in lines:
+            line.close()
+        assert "Traceback" not in service.logged()
+
+
+def test_the_service_recovers_when_descriptors_are_free_again(tmp_path):
+    with served(tmp_path) as service:
+        soft, hard = resource.prlimit(service.process.pid, resource.RLIMIT_NOFILE)
+        resource.prlimit(service.process.pid, resource.RLIMIT_NOFILE, (service.descriptors(), hard))
+        lines = [connect(service.port) for _ in range(10)]
+        for line in lines:
+            line.sendall(HEALTH + b"\r\n")
+        until(lambda: "descriptors" in service.logged() or "Too many open files" in service.logged())
+        resource.prlimit(service.process.pid, resource.RLIMIT_NOFILE, (soft, hard))
+        until(lambda: health(service.port) == 200)
+        for line in lines:
+            assert line.recv(15) == b"HTTP/1.1 200 OK"
+            line.close()
+        assert "Traceback" not in service.logged()
+        assert service.logged().count("Too many open files") <= 2
+
+
+def test_many_large_bodies_at_once_do_not_double_the_memory(tmp_path):
+    head = b"POST /api/search HTTP/1.1\r\n" + JSON_HEAD + b"Content-Length: %d\r\n\r\n" % MIB
+    body = b'{"title": "' + b"x" * (MIB - 20)
+    with served(tmp_path) as service:
+        before = service.memory_bytes("VmRSS")
+        lines = []
+        for number in range(500):
+            line = connect(service.port, f"127.0.{1 + number % 50}.1")
+            line.setblocking(False)
+            lines.append((line, [head + body]))
+        until(lambda: not sent_on(lines), 20)
+        most = service.memory_bytes("VmHWM")
+        for line, _ in lines:
+            line.close()
+        until(lambda: health(service.port) == 200)
+        assert most - before < 100 * MIB
+        assert "Traceback" not in service.logged()
+
+
+def sent_on(lines: list[tuple[socket.socket, list[bytes]]]) -> int:
+    """Sends what every connection takes at the moment; how many bytes went out."""
+    sent = 0
+    for line, rest in lines:
+        try:
+            while rest[0]:
+                count = line.send(rest[0])
+                rest[0] = rest[0][count:]
+                sent += count
+        except OSError:
+            continue
+    return sent
