@@ -62,7 +62,7 @@ def build(folder, corpus, key):
 def whole(folder):
     """Ids of a folder's index, once everything in it has been found in order."""
     index = open_folder(folder, numbers_for)
-    assert index.store._connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+    assert index.store._connection.run("PRAGMA integrity_check") == [("ok",)]
     rows = list(index.store.numbers())
     ids = [row[0] for row in rows]
     assert len(ids) == len(set(ids)) == len(index)
