@@ -46,12 +46,16 @@ class Connection:
         create: Make it if there is none; it must be writable then.
         timeout_s: The longest wait for a lock that somebody else has.
 
+    Attributes:
+        refusal: Why it is open for reading only; empty if it may be written to.
+
     Raises:
         sqlite3.DatabaseError: If it cannot be opened.
     """
 
     def __init__(self, path: Path, create: bool, timeout_s: float = LOCK_TIMEOUT_S) -> None:
         self.path = path
+        self.refusal = ""
         self._damage_told = False
         try:
             self._sqlite = self._connect("mode=rwc" if create else "mode=rw", timeout_s)
@@ -59,7 +63,7 @@ class Connection:
             if create or code_of(error) not in STILL_READABLE:
                 raise
             self._sqlite = self._connect_to_read(error, timeout_s)
-            log.warning("%s is opened for reading only (%s)", path, error)
+            self.refusal = str(error)
 
     def _connect(self, options: str, timeout_s: float) -> sqlite3.Connection:
         """A connection through which something was read."""

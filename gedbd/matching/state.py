@@ -48,6 +48,8 @@ class IndexFile:
             self._reader = Store(path, create=False, timeout_s=READ_TIMEOUT_S)
         except ValueError as error:
             raise StoreUnavailable(str(error)) from error
+        if self.writer.refusal:
+            log.warning("%s is opened for reading only (%s)", path, self.writer.refusal)
         self.log_place = place_of(log_of(path))
         self._turn = threading.Lock()
         if self.is_replaced:

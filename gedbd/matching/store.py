@@ -124,6 +124,11 @@ class Store:
         return self._connection.moment()
 
     @property
+    def refusal(self) -> str:
+        """Why the file is open for reading only; empty if it may be written to."""
+        return self._connection.refusal
+
+    @property
     def changes(self) -> int:
         """A number that is another one once somebody else has changed the file."""
         return int(self._connection.rows("PRAGMA data_version")[0][0])

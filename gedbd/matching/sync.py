@@ -14,6 +14,7 @@ from gedbd.matching.rows import Stored
 from gedbd.matching.store import Store
 
 EXPORT = "export: "
+PLACEHOLDER = Report("any text")
 ROUNDS = 3  # how often what others write is read before they are kept from writing
 
 ReadReports = Callable[[pd.DataFrame], np.ndarray]
@@ -96,6 +97,8 @@ def synchronise(store: Store, corpus: Corpus, model: Model, read: ReadReports) -
     vectors = Vectors(read)
     vectors.add([reports[one] for one in fresh], corpus.reports[corpus.reports["issue_id"].isin(set(fresh))])
     if is_new_model:
+        if not fresh:  # the size of vectors must be known, for reports that come later
+            vectors.add([PLACEHOLDER], as_table([PLACEHOLDER]))
         _read_later(store, begun, vectors, ROUNDS)
     with store.change():
         now = Contents.of(store)
@@ -176,7 +179,8 @@ def _changed_urls(reports: dict[str, Report], begun: Contents, others: Set[str])
 def _write_reports(store: Store, reports: list[Report], vectors: Vectors) -> None:
     vocabulary = Vocabulary(store.terms())
     known = len(vocabulary.terms)
-    text, heading = terms_of(as_table(reports), vocabulary, learn=True)
+    texts = pd.DataFrame([[report.title, report.description] for report in reports], columns=["title", "description"])
+    text, heading = terms_of(texts, vocabulary, learn=True)
     store.add_terms(known, vocabulary.terms[known:])
     store.add(map(Stored, reports, [vectors[report] for report in reports], text, heading))
 

@@ -259,4 +259,4 @@ def test_any_history_gives_the_answers_of_what_is_stored(monkeypatch):
 
 @pytest.mark.slow
 def test_any_long_history_gives_the_answers_of_what_is_stored(monkeypatch):
-    run_machine(monkeypatch, examples=40, steps=30)
+    run_machine(monkeypatch, examples=12, steps=25)

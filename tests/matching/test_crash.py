@@ -91,7 +91,7 @@ def test_a_build_that_is_killed_leaves_the_old_state_or_the_new_one(tmp_path, ki
             build(tmp_path, corpus, key)
             say("done")
 
-        said = forked(task, generator.uniform(0, 0.03))
+        said = forked(task, generator.uniform(0, 0.08))
         store = Store(tmp_path / FILE)
         contents, about = store.reports(list(store.contents())), store.about()
         store.close()

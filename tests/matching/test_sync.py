@@ -39,6 +39,15 @@ def test_what_is_stored_is_what_was_read(tmp_path, reader):
     store.close()
 
 
+def test_an_empty_corpus_leaves_an_index_that_takes_reports(tmp_path, reader):
+    fill(tmp_path, as_corpus([some_report(0)]), reader)
+    assert fill(tmp_path, as_corpus([]), reader, key="second") == (0, 0, 0, 1)
+    index = open_folder(tmp_path, reader)
+    assert index.add([some_report(1)]) == {"1": "added"}
+    assert [match.best.issue_id for match in index.search(some_report(2))] == ["1"]
+    index.close()
+
+
 def test_an_updated_report_keeps_its_row(tmp_path, reader):
     reports = [some_report(number) for number in range(4)]
     fill(tmp_path, as_corpus(reports), reader)
