@@ -90,8 +90,8 @@ def error_line(error: BaseException, places: Mapping[str, Path]) -> str | None:
     if isinstance(error, sqlite3.OperationalError):
         written = ", ".join(f"{option}={path}" for option, path in places.items())
         return f"{error}, while writing to {written}: free some space there, or get permission for it"
-    # Lightning's class is recognised by its name, as importing it takes a second.
-    if isinstance(error, ValueError) or type(error).__name__ == "MisconfigurationException":
+    # Lightning's class and that of the index are recognised by their names, as importing them takes a second.
+    if isinstance(error, ValueError) or type(error).__name__ in ("MisconfigurationException", "StoreUnavailable"):
         return _first_line(error)
     return None
 

@@ -17,7 +17,11 @@ def main(cfg: DictConfig) -> None:
     console, started = Console(), time.perf_counter()
     quieten()
     changes = update_index(cfg, Path(cfg.out), console)
-    said = ", ".join(f"{count:,} {name}" for name, count in changes._asdict().items())
+    counts = changes._asdict()
+    kept = counts.pop("kept")
+    said = ", ".join(f"{count:,} {name}" for name, count in counts.items())
+    if kept:
+        said += f", {kept:,} kept as others have changed them meanwhile"
     console.print(
         f"{cfg.out}: {said}, in {time.perf_counter() - started:.1f} s (search it: python -m gedbd.search"
         f' index={cfg.out} "...")',

@@ -1,9 +1,10 @@
 """Builds what helps a triager from configuration, for the commands backtest, index, search and serve."""
 
-import hashlib
 import io
 import json
+from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,6 +15,7 @@ from hydra.utils import instantiate
 from omegaconf import DictConfig, OmegaConf
 from rich.console import Console
 from threadpoolctl import threadpool_limits
+from transformers import PreTrainedTokenizerBase
 
 from gedbd.build import quieten
 from gedbd.checkpoint import find_run
@@ -27,11 +29,13 @@ from gedbd.matching.learn import Matching
 from gedbd.matching.reading import ReportReader
 from gedbd.matching.store import FILE, Store
 from gedbd.matching.sync import Changes, Model, synchronise
-from gedbd.models.encoder import load_weights
+from gedbd.models.encoder import TextEncoder, load_weights
 from gedbd.models.frozen import calibration_texts, report_vectors
 from gedbd.saved import read_saved
+from gedbd.stored_model import check_model, check_names, fitted, model_key
 
 EXACT = "float32"
+UPDATE_TIMEOUT_S = 60.0  # a command may wait longer for a lock than a service
 
 
 class Read(NamedTuple):
@@ -95,8 +99,12 @@ def read_matching(text: str, source: str) -> Matching:
     """What a backtest has learnt, from JSON. Raises ValueError, naming the source, if an older version wrote it."""
     try:
         return Matching.from_json(text)
+    except json.JSONDecodeError as error:
+        raise ValueError(f"{source}: {MATCHING} is damaged: it holds no JSON ({error})") from error
     except ValueError as error:
         raise ValueError(f"{source} {error}") from error
+    except (AttributeError, KeyError, TypeError, RecursionError) as error:
+        raise ValueError(f"{source}: {MATCHING} is damaged: {type(error).__name__} at {error}") from error
 
 
 def update_index(cfg: DictConfig, out: Path, console: Console) -> Changes:
@@ -119,14 +127,14 @@ def update_index(cfg: DictConfig, out: Path, console: Console) -> Changes:
         console.print(f"{corpus.name}: {notice}", markup=False, highlight=False)
     console.print(matching.target.statement, highlight=False)
     out.mkdir(parents=True, exist_ok=True)
-    store = Store(out / FILE)
+    store = Store(out / FILE, timeout_s=UPDATE_TIMEOUT_S)
     settings = OmegaConf.create({"encoder": tested.encoder, "text": tested.text, "engine": engine})
     if "cache_dir" in settings.engine:
         settings.engine.cache_dir = "${cache_dir}"
     plain = json.dumps(OmegaConf.to_container(settings), sort_keys=True)
     model = _model(plain, matching, weights, corpus, store)
     settings.cache_dir = cfg.cache_dir
-    changes = synchronise(store, corpus, model, lambda reports: _vectors(settings, model, reports))
+    changes = synchronise(store, corpus, model, _vectors(settings, model, store.path))
     store.close()
     return changes
 
@@ -146,18 +154,24 @@ def open_index(folder: str | Path, cache_dir: str, engine: DictConfig | None = N
     if not (folder / FILE).is_file():
         raise ValueError(f"index={folder}: there is no {FILE} in it; python -m gedbd.index out={folder} builds one")
     quieten()
-    store = Store(folder / FILE)
-    if store.is_empty:
-        raise ValueError(f"index={folder}: its building was cut off before anything was in it: build it again")
     # Encoders bring threads of their own, and two sets of them on the same cores wait for each other.
     threadpool_limits(1, user_api="blas")
-    about = store.about()
-    matching = read_matching(about["matching"], f"index={folder}")
+    return Index(folder, lambda store: _stored_model(store, f"index={folder}", cache_dir, engine))
+
+
+def _stored_model(
+    store: Store, source: str, cache_dir: str, engine: DictConfig | None
+) -> tuple[ReportReader, Matching]:
+    """The reader of reports that an index holds, and what was learnt from its tracker; see ``open_index``."""
+    about, weights = store.about(), store.weights()
+    check_names(store.path, about)
+    matching = read_matching(about["matching"], source)
+    check_model(store.path, about, weights)
     settings = OmegaConf.create(json.loads(about["settings"]))
     if engine is not None:
         _check_engine(settings.engine, engine)
         settings.engine = engine
-    return Index(folder, store, _reader(settings, about, store.weights(), cache_dir), matching)
+    return _reader(settings, about, weights, cache_dir, store.path), matching
 
 
 def _model(settings: str, matching: Matching, weights: Path | None, corpus: Corpus, store: Store) -> Model:
@@ -169,10 +183,12 @@ def _model(settings: str, matching: Matching, weights: Path | None, corpus: Corp
         torch.save({"state_dict": {key: value for key, value in whole.items() if key.startswith("encoder.")}}, stream)
         state = stream.getvalue()
     about = {"settings": settings, "matching": matching.as_json()}
-    key = hashlib.blake2b(json.dumps(about).encode() + state, digest_size=16).hexdigest()
+    key = model_key(settings, about["matching"], state)
     about |= {"model": key, "name": corpus.name}
     stored = {} if store.is_empty else store.about()
     if stored.get("model") == key:
+        check_names(store.path, stored)
+        check_model(store.path, stored, store.weights())
         return Model(stored, state)
     cleaning = json.loads(settings)["text"].get("cleaning", {})
     lines = (
@@ -181,32 +197,39 @@ def _model(settings: str, matching: Matching, weights: Path | None, corpus: Corp
     return Model(about | {"boilerplate": json.dumps(sorted(lines))}, state)
 
 
-def _vectors(settings: DictConfig, model: Model, reports: pd.DataFrame) -> np.ndarray:
+def _vectors(settings: DictConfig, model: Model, path: Path) -> Callable[[pd.DataFrame], np.ndarray]:
     """Reads many reports with a model, by way of the cache: one that was read before is not read again."""
-    encoder, tokenizer = instantiate(settings.encoder)
-    if model.weights:
-        load_weights(encoder, io.BytesIO(model.weights))
-    text = _settle(instantiate(settings.text), model.about)
-    texts = text(reports, tokenizer, settings.encoder.max_tokens)
-    if "calibration" not in model.about:
-        model.about["calibration"] = json.dumps(calibration_texts(texts))
-    reader = encoder, tokenizer, settings.encoder.max_tokens, settings.cache_dir, instantiate(settings.engine)
-    return report_vectors(
-        texts, *reader, projected=bool(model.weights), calibration=json.loads(model.about["calibration"])
-    )
+
+    @cache
+    def load() -> tuple[TextEncoder, PreTrainedTokenizerBase, Text]:
+        encoder, tokenizer = instantiate(settings.encoder)
+        if model.weights:
+            load_weights(encoder, io.BytesIO(model.weights))
+        return encoder, tokenizer, _settle(instantiate(settings.text), model.about, path)
+
+    def read(reports: pd.DataFrame) -> np.ndarray:
+        encoder, tokenizer, text = load()
+        texts = text(reports, tokenizer, settings.encoder.max_tokens)
+        if "calibration" not in model.about:
+            model.about["calibration"] = json.dumps(calibration_texts(texts))
+        reader = encoder, tokenizer, settings.encoder.max_tokens, settings.cache_dir, instantiate(settings.engine)
+        calibration = fitted(path, model.about, "calibration")
+        return report_vectors(texts, *reader, projected=bool(model.weights), calibration=calibration)
+
+    return read
 
 
-def _reader(settings: Any, about: dict[str, str], weights: bytes, cache_dir: str) -> ReportReader:
+def _reader(settings: Any, about: dict[str, str], weights: bytes, cache_dir: str, path: Path) -> ReportReader:
     settings.cache_dir = cache_dir
     encoder, tokenizer = instantiate(settings.encoder)
     if weights:
         load_weights(encoder, io.BytesIO(weights))
     encoder.eval()
-    text = _settle(instantiate(settings.text), about)
+    text = _settle(instantiate(settings.text), about, path)
     if isinstance(text, MarkedFields):
         text.captions = None  # nobody has described what comes with a report that is just being written
     engine, length = instantiate(settings.engine), settings.encoder.max_tokens
-    sample = tokenize(json.loads(about["calibration"]), tokenizer, length) if engine.calibrated else None
+    sample = tokenize(fitted(path, about, "calibration"), tokenizer, length) if engine.calibrated else None
     return ReportReader(encoder, tokenizer, length, text, engine.prepare(encoder, sample), bool(weights))
 
 
@@ -220,8 +243,8 @@ def _check_engine(stored: DictConfig, asked: DictConfig) -> None:
         )
 
 
-def _settle(text: Text, about: dict[str, str]) -> Text:
+def _settle(text: Text, about: dict[str, str], path: Path) -> Text:
     """Boilerplate is what was found in the corpus, not in the few reports at hand."""
     if isinstance(text, MarkedFields) and isinstance(text.cleaning, Cleaning):
-        text.cleaning = replace(text.cleaning, shared=frozenset(json.loads(about["boilerplate"])))
+        text.cleaning = replace(text.cleaning, shared=frozenset(fitted(path, about, "boilerplate")))
     return text

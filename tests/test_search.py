@@ -157,7 +157,10 @@ def test_markup_and_smileys_in_reports_are_shown_as_they_are(search, home):
             "index=nowhere: there is no index.sqlite in it; python -m gedbd.index out=nowhere",
         ),
         (["index=tested", "crash"], "index=tested: there is no index.sqlite in it"),
-        (["index=cut", "crash"], "index=cut: its building was cut off before anything was in it: build it again"),
+        (
+            ["index=cut", "crash"],
+            "cut/index.sqlite: its building was cut off before anything was in it: build it again",
+        ),
         (["index=strange", "crash"], "index.sqlite is no index"),
         (["index=stored", "crash", "top_k=0"], "top_k=0 must be a whole number between 1 and 50"),
         (["index=stored", "crash", "top_k=51"], "top_k=51 must be a whole number between 1 and 50"),

@@ -42,6 +42,11 @@ class Numbers:
             self.vectors[one], self.text[one], self.title[one], self.product[one], self.component[one], self.day[one]
         )
 
+    def take(self, rows: list[int]) -> "Numbers":
+        """Some of them."""
+        text, title = ([texts[row] for row in rows] for texts in (self.text, self.title))
+        return Numbers(self.vectors[rows], text, title, self.product[rows], self.component[rows], self.day[rows])
+
 
 class Columns:
     """The numbers of all stored reports; they grow at the end.
@@ -51,9 +56,10 @@ class Columns:
     """
 
     def __init__(self, dim: int) -> None:
-        self._vectors = _Growing(np.float32, dim)
-        self._product, self._component = _Growing(np.int32), _Growing(np.int32)
-        self._day = _Growing(np.float64)
+        self._vectors = _Growing(np.empty((0, dim), dtype=np.float32))
+        self._product = _Growing(np.empty(0, dtype=np.int32))
+        self._component = _Growing(np.empty(0, dtype=np.int32))
+        self._day = _Growing(np.empty(0, dtype=np.float64))
         self.text, self.title = Lexicon(), Lexicon()
 
     def __len__(self) -> int:
@@ -87,6 +93,27 @@ class Columns:
         self.text.add(fresh.text)
         self.title.add(fresh.title)
         self._day.extend(fresh.day)  # last, for it says how many there are
+
+    def replaced(self, rows: list[int], fresh: Numbers) -> "Columns":
+        """Columns with other numbers in some rows; these stay as they are, for searches that go on with them."""
+        other = Columns(self.vectors.shape[1])
+        other._vectors = self._vectors.replaced(rows, fresh.vectors)
+        other._product = self._product.replaced(rows, fresh.product)
+        other._component = self._component.replaced(rows, fresh.component)
+        other._day = self._day.replaced(rows, fresh.day)
+        other.text = self.text.replaced(rows, fresh.text)
+        other.title = self.title.replaced(rows, fresh.title)
+        return other
+
+    def without(self, gone: np.ndarray) -> "Columns":
+        """Columns without some rows, ``gone (N,)`` bool; later rows move up."""
+        other = Columns(self.vectors.shape[1])
+        other._vectors = _Growing(self.vectors[~gone])
+        other._product = _Growing(self.product[~gone])
+        other._component = _Growing(self.component[~gone])
+        other._day = _Growing(self.day[~gone])
+        other.text, other.title = self.text.without(gone), self.title.without(gone)
+        return other
 
 
 class Codes:
@@ -126,12 +153,19 @@ class Vocabulary:
                 if term not in self._numbers:
                     self._numbers[term] = len(self.terms)
                     self.terms.append(term)
-        known = self._numbers
         strange: dict[str, int] = {}
-        return [
-            np.array([known[word] if word in known else strange.setdefault(word, ~len(strange)) for word in text], "i4")
-            for text in texts
-        ]
+        return [np.array([self._number(word, strange) for word in text], "i4") for text in texts]
+
+    def _number(self, word: str, strange: dict[str, int]) -> int:
+        """A word's number, below 0 if it is not known; asked once, as another thread may forget it meanwhile."""
+        number = self._numbers.get(word)
+        return strange.setdefault(word, ~len(strange)) if number is None else number
+
+    def forget(self, count: int) -> None:
+        """Leaves only the first so many terms, where those learnt since could not be stored."""
+        for term in self.terms[count:]:
+            del self._numbers[term]
+        del self.terms[count:]
 
 
 def days_of(dates: pd.Series) -> np.ndarray:
@@ -147,9 +181,8 @@ def form_codes(reports: pd.DataFrame, product: Codes, component: Codes, learn: b
 class _Growing:
     """An array that grows at the end; twice as much room is taken each time, so that adding one by one stays cheap."""
 
-    def __init__(self, dtype: type, *shape: int) -> None:
-        self._room: np.ndarray = np.empty((0, *shape), dtype=dtype)
-        self._count = 0
+    def __init__(self, filled: np.ndarray) -> None:
+        self._room, self._count = filled, len(filled)
 
     def __len__(self) -> int:
         return self._count
@@ -166,3 +199,8 @@ class _Growing:
             self._room = room
         self._room[self._count : needed] = fresh
         self._count = needed
+
+    def replaced(self, rows: list[int], fresh: np.ndarray) -> "_Growing":
+        filled = self.filled.copy()
+        filled[rows] = fresh
+        return _Growing(filled)

@@ -6,7 +6,7 @@ found the moment it is added, and a replay of the tracker's history can leave ou
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -32,12 +32,13 @@ class Lexicon:
     """Counts of terms by text. Texts are numbered 0..N-1 in the order in which they were added.
 
     Recent texts lie in a small part of their own, which is joined to the large one when it has ``TAIL`` of them or a
-    hundredth of all. While one thread adds, others may ask: they see all of an addition or nothing.
+    hundredth of all. While one thread adds, others may ask: they see all of an addition or nothing. A text that is
+    replaced or removed gives another lexicon, which answers, to the bit, as one that has never had the old text.
     """
 
     def __init__(self) -> None:
-        self._state = _State(np.empty(0, dtype=np.float32), _Postings.of([], 0), _Postings.of([], 0))
-        self._tail: list[np.ndarray] = []
+        self._state = _State(np.empty(0, dtype=np.float32), _Postings.of({}), _Postings.of({}))
+        self._tail: dict[int, np.ndarray] = {}  # the texts of the small part by number
 
     def __len__(self) -> int:
         return len(self._state.lengths)
@@ -48,13 +49,36 @@ class Lexicon:
         Args:
             texts: The numbers of their terms in order, each ``(L,)`` int32; the same term has the same number always.
         """
-        fresh = np.array([len(text) for text in texts], dtype=np.float32)
-        lengths = np.concatenate([self._state.lengths, fresh])
-        self._tail += texts
-        large, small = self._state.large, _Postings.of(self._tail, len(lengths) - len(self._tail))
+        lengths = np.concatenate([self._state.lengths, _lengths(texts)])
+        self._tail |= dict(enumerate(texts, start=len(self)))
+        self._state = self._joined(lengths, self._state.large)
+
+    def replaced(self, rows: Sequence[int], texts: Sequence[np.ndarray]) -> "Lexicon":
+        """A lexicon with other texts in some places."""
+        lengths = self._state.lengths.copy()
+        lengths[rows] = _lengths(texts)
+        old = np.zeros(len(self), dtype=bool)
+        old[rows] = True
+        other = Lexicon()
+        other._tail = self._tail | dict(zip(rows, texts, strict=True))
+        other._state = other._joined(lengths, self._state.large.without(old, np.arange(len(self))))
+        return other
+
+    def without(self, gone: np.ndarray) -> "Lexicon":
+        """A lexicon without some texts, ``gone (N,)`` bool; later ones move up."""
+        places = np.cumsum(~gone) - 1
+        other = Lexicon()
+        other._tail = {int(places[row]): text for row, text in self._tail.items() if not gone[row]}
+        large = self._state.large.without(gone, places)
+        other._state = other._joined(self._state.lengths[~gone], large)
+        return other
+
+    def _joined(self, lengths: np.ndarray, large: "_Postings") -> "_State":
+        """The state of a large part and the tail, which becomes part of it if it is long."""
+        small = _Postings.of(self._tail)
         if len(self._tail) >= max(TAIL, len(lengths) // 100):
-            large, small, self._tail = large.joined(small), _Postings.of([], len(lengths)), []
-        self._state = _State(lengths, large, small)
+            large, small, self._tail = large.joined(small), _Postings.of({}), {}
+        return _State(lengths, large, small)
 
     def scores(self, terms: np.ndarray, before: int | None = None) -> np.ndarray:
         """BM25 of texts for a query.
@@ -68,7 +92,7 @@ class Lexicon:
         Returns:
             ``(before,)`` float32, 0 or above.
         """
-        state = self._state
+        state, before = self._until(before)
         lengths = state.lengths[:before]
         count = len(lengths)
         if not count or not len(terms):
@@ -85,7 +109,7 @@ class Lexicon:
 
     def self_score(self, terms: np.ndarray, before: int | None = None) -> float:
         """What a stored copy of the query itself would score: no text of its length scores more for its words."""
-        state = self._state
+        state, before = self._until(before)
         lengths = state.lengths[:before]
         count = len(lengths)
         if not count or not len(terms):
@@ -97,7 +121,13 @@ class Lexicon:
 
     def frequency(self, terms: np.ndarray, before: int | None = None) -> np.ndarray:
         """How many of the texts hold each of some distinct terms, ``(T,) -> (T,)``."""
-        return self._state.frequency(terms, before)
+        state, before = self._until(before)
+        return state.frequency(terms, before)
+
+    def _until(self, before: int | None) -> tuple["_State", int | None]:
+        """The state, and where to cut it: nowhere, which is quicker, if all texts are asked for."""
+        state = self._state
+        return state, None if before is None or before >= len(state.lengths) else before
 
 
 class _Postings:
@@ -107,11 +137,12 @@ class _Postings:
         self.terms, self.starts, self.rows, self.counts = terms, starts, rows, counts
 
     @classmethod
-    def of(cls, texts: Sequence[np.ndarray], first_row: int) -> "_Postings":
-        sizes = np.array([len(text) for text in texts], dtype=np.int64)
-        flat = np.concatenate([np.empty(0, dtype=np.int32), *texts]).astype(np.int64)
-        rows = np.repeat(np.arange(first_row, first_row + len(texts)), sizes)
-        span = first_row + len(texts) + 1
+    def of(cls, texts: Mapping[int, np.ndarray]) -> "_Postings":
+        """Those of some texts by their rows."""
+        sizes = np.array([len(text) for text in texts.values()], dtype=np.int64)
+        flat = np.concatenate([np.empty(0, dtype=np.int32), *texts.values()]).astype(np.int64)
+        rows = np.repeat(np.fromiter(texts, dtype=np.int64, count=len(texts)), sizes)
+        span = int(rows.max(initial=0)) + 1
         pairs, counts = np.unique(flat * span + rows, return_counts=True)
         return cls._sorted(pairs // span, (pairs % span).astype(np.int32), counts.astype(np.float32))
 
@@ -120,12 +151,25 @@ class _Postings:
         terms, starts = np.unique(flat, return_index=True)
         return cls(terms, np.append(starts, len(flat)), rows, counts)
 
-    def joined(self, later: "_Postings") -> "_Postings":
-        """These and those of later rows."""
-        flat = np.concatenate([np.repeat(part.terms, np.diff(part.starts)) for part in (self, later)])
-        order = np.argsort(flat, kind="stable")
-        rows, counts = np.concatenate([self.rows, later.rows]), np.concatenate([self.counts, later.counts])
+    def joined(self, others: "_Postings") -> "_Postings":
+        """These and those of other rows."""
+        flat = np.concatenate([np.repeat(part.terms, np.diff(part.starts)) for part in (self, others)])
+        rows, counts = np.concatenate([self.rows, others.rows]), np.concatenate([self.counts, others.counts])
+        span = int(rows.max(initial=0)) + 1
+        order = np.argsort(flat * span + rows, kind="stable")  # both parts are in order: a stable sort merges them
         return self._sorted(flat[order], rows[order], counts[order])
+
+    def without(self, gone: np.ndarray, places: np.ndarray) -> "_Postings":
+        """Those of the rows that stay.
+
+        Args:
+            gone: ``(N,)`` bool, the rows that do not.
+            places: ``(N,)`` new number of each row that stays, in the same order.
+        """
+        stays = ~gone[self.rows]
+        earlier = np.append(0, np.cumsum(stays))  # [1, 0, 1] stay: 0, 1, 1, 2 come before each place
+        rows = places[self.rows[stays]].astype(np.int32)
+        return _Postings(self.terms, earlier[self.starts], rows, self.counts[stays])
 
     def sizes(self, asked: np.ndarray, before: int | None) -> np.ndarray:
         """How many rows below ``before`` hold each of some terms, ``(T,)``."""
@@ -163,6 +207,11 @@ class _State(NamedTuple):
 
     def frequency(self, terms: np.ndarray, before: int | None) -> np.ndarray:
         return np.asarray(self.large.sizes(terms, before) + self.small.sizes(terms, before))
+
+
+def _lengths(texts: Sequence[np.ndarray]) -> np.ndarray:
+    """How many terms each has."""
+    return np.array([len(text) for text in texts], dtype=np.float32)
 
 
 def _norm(lengths: np.ndarray) -> np.ndarray:

@@ -9,21 +9,22 @@ change together, so that vectors of two models never meet; whoever is killed lea
 
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import NamedTuple
-
-import numpy as np
-import pandas as pd
+from typing import Any
 
 from gedbd.data.corpus import FIELDS
+from gedbd.matching.connection import LOCK_TIMEOUT_S, Connection, code_of, explain
+from gedbd.matching.damage import damaged
 from gedbd.matching.report import Report
+from gedbd.matching.rows import Row, Stored, report_of, stored_values
 
 FILE = "index.sqlite"
 FORMAT = 2
 PART_BYTES = 1 << 26
 QUESTION_MARKS = 500
 COLUMNS = ", ".join(FIELDS)
+TABLES = {"about", "weights", "terms", "reports", "links"}
 SCHEMA = f"""
 CREATE TABLE about (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE weights (part INTEGER PRIMARY KEY, data BLOB NOT NULL);
@@ -40,62 +41,53 @@ CREATE TABLE links (
 """
 
 
-class StoreUnavailable(Exception):  # noqa: N818 - says what the index is, as its callers read it
-    """An index that cannot be used at the moment.
-
-    Args:
-        message: What is wrong and what to do, in one line.
-        retry_after_s: When it may be worth trying again, in seconds.
-    """
-
-    def __init__(self, message: str, retry_after_s: int = 5) -> None:
-        super().__init__(message)
-        self.retry_after_s = retry_after_s
-
-
-class Stored(NamedTuple):
-    """A report with its numbers, as it is written.
-
-    Attributes:
-        report: The report.
-        vector: ``(D,)`` float32.
-        text: Terms of title and description, ``(L,)`` int32.
-        heading: Terms of the title.
-    """
-
-    report: Report
-    vector: np.ndarray
-    text: np.ndarray
-    heading: np.ndarray
-
-
 class Store:
     """One index file. It may be used from several threads, one at a time; readers elsewhere see whole changes only.
 
+    Every method raises ``StoreUnavailable`` if the file cannot be used.
+
     Args:
         path: The file.
+        create: Make it if there is none.
+        timeout_s: The longest wait for a lock that another process has.
 
     Raises:
-        ValueError: If it is no index, or one of another version.
+        ValueError: If it is no index, one of another version, damaged, or cannot be opened.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, create: bool = True, timeout_s: float = LOCK_TIMEOUT_S) -> None:
         self.path = path
         try:
-            self._connection = sqlite3.connect(path, timeout=60, check_same_thread=False, isolation_level=None)
-            (version,) = self._connection.execute("PRAGMA user_version").fetchone()
-            (tables,) = self._connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
-            if version == 0 and tables:
-                raise sqlite3.DatabaseError("it holds other tables")
-            self._connection.execute("PRAGMA journal_mode=WAL")
-            self._connection.execute("PRAGMA synchronous=FULL")
+            self._connection = Connection(path, create, timeout_s)
         except sqlite3.DatabaseError as error:
-            raise ValueError(f"{path} is no index ({error}): build one with python -m gedbd.index") from error
+            if code_of(error) == sqlite3.SQLITE_NOTADB or not path.exists():
+                raise _no_index(path, str(error)) from error
+            raise ValueError(explain(path, error)) from error
+        try:
+            self._check_format()
+            if create or not self.is_empty:
+                self._connection.keep_log()
+        except BaseException as error:
+            self.close()
+            if isinstance(error, StoreUnavailable):
+                raise ValueError(str(error)) from error
+            raise
+
+    def _check_format(self) -> None:
+        version = self._version()
+        tables = {name for (name,) in self._connection.rows("SELECT name FROM sqlite_master WHERE type = 'table'")}
+        if version == 0 and tables:
+            raise _no_index(self.path, "it holds other tables")
         if version == 1:
             self._add_urls()
         elif version not in (0, FORMAT):
-            self.close()
-            raise ValueError(f"{path} has format {version}, this gedbd reads {FORMAT}: build it anew")
+            raise ValueError(f"{self.path} has format {version}, this gedbd reads {FORMAT}: build it anew")
+        missing = sorted(TABLES - tables)
+        if version and missing:
+            raise damaged(self.path, f"it has no table {missing[0]}")
+
+    def _version(self) -> int:
+        return int(self._connection.rows("PRAGMA user_version")[0][0])
 
     def _add_urls(self) -> None:
         """Gives a file of format 1 the column ``url``, empty throughout.
@@ -105,11 +97,10 @@ class Store:
         """
         try:
             with self.change():
-                if self._connection.execute("PRAGMA user_version").fetchone() == (1,):
-                    self._connection.execute("ALTER TABLE reports ADD COLUMN url TEXT NOT NULL DEFAULT ''")
-                    self._connection.execute(f"PRAGMA user_version={FORMAT}")
-        except sqlite3.DatabaseError as error:
-            self.close()
+                if self._version() == 1:
+                    self._connection.rows("ALTER TABLE reports ADD COLUMN url TEXT NOT NULL DEFAULT ''")
+                    self._connection.rows(f"PRAGMA user_version={FORMAT}")
+        except StoreUnavailable as error:
             cure = "open it once with the right to change it, or build it again with python -m gedbd.index"
             raise ValueError(f"{self.path} has format 1, this gedbd writes {FORMAT} ({error}): {cure}") from error
 
@@ -120,152 +111,139 @@ class Store:
     @contextmanager
     def change(self) -> Iterator[None]:
         """All that is written within is there afterwards and on disk, or nothing of it."""
-        self._connection.execute("BEGIN IMMEDIATE")
-        try:
-            if self._connection.execute("PRAGMA user_version").fetchone() == (0,):
+        with self._connection.change():
+            if self._version() == 0:
                 for statement in SCHEMA.split(";\n"):
-                    self._connection.execute(statement)
-                self._connection.execute(f"PRAGMA user_version={FORMAT}")
+                    self._connection.rows(statement)
+                self._connection.rows(f"PRAGMA user_version={FORMAT}")
             yield
-            self._connection.execute("COMMIT")
-        except BaseException:
-            if self._connection.in_transaction:  # SQLite has ended it itself where the disk is full
-                self._connection.execute("ROLLBACK")
-            raise
 
-    @contextmanager
-    def moment(self) -> Iterator[None]:
+    def moment(self) -> AbstractContextManager[None]:
         """All that is read within is of one moment, whatever others write meanwhile."""
-        if self._connection.in_transaction:
-            yield
-            return
-        self._connection.execute("BEGIN")
-        try:
-            yield
-        finally:
-            self._connection.execute("ROLLBACK")
+        return self._connection.moment()
+
+    @property
+    def refusal(self) -> str:
+        """Why the file is open for reading only; empty if it may be written to."""
+        return self._connection.refusal
 
     @property
     def changes(self) -> int:
         """A number that is another one once somebody else has changed the file."""
-        return int(self._connection.execute("PRAGMA data_version").fetchone()[0])
+        return int(self._connection.rows("PRAGMA data_version")[0][0])
 
     @property
     def is_empty(self) -> bool:
         """Whether nothing was ever written."""
-        return bool(self._connection.execute("PRAGMA user_version").fetchone() == (0,))
+        return self._version() == 0
 
     def about(self) -> dict[str, str]:
         """What the index says of itself, by name."""
-        return dict(self._connection.execute("SELECT name, value FROM about"))
+        return dict(self._connection.rows("SELECT name, value FROM about"))
+
+    def dim(self) -> int:
+        """Size of the vectors. Raises ValueError if the file does not say it."""
+        written = self.about().get("dim", "")
+        if not written.isdecimal():
+            raise damaged(self.path, f"it gives {written!r} as the size of its vectors")
+        return int(written)
 
     def write_about(self, values: dict[str, str]) -> None:
         """Adds to it, or replaces."""
-        self._connection.executemany("INSERT OR REPLACE INTO about VALUES (?, ?)", values.items())
+        self._connection.write_all("INSERT OR REPLACE INTO about VALUES (?, ?)", values.items())
 
     def weights(self) -> bytes:
         """The encoder's weights, as ``torch.save`` wrote them; empty for an untrained one."""
-        parts = self._connection.execute("SELECT data FROM weights ORDER BY part")
+        parts = self._connection.rows("SELECT data FROM weights ORDER BY part")
         return b"".join(data for (data,) in parts)
 
     def write_model(self, values: dict[str, str], weights: bytes) -> None:
-        """Begins anew with another model: everything is left out that its predecessor has read."""
-        for table in ("about", "weights", "terms", "reports", "links"):
-            self._connection.execute(f"DELETE FROM {table}")
+        """Begins again with another model: everything is deleted that its predecessor has read. Links stay."""
+        for table in ("about", "weights", "terms", "reports"):
+            self._connection.rows(f"DELETE FROM {table}")
         self.write_about(values)
         parts = range(0, len(weights), PART_BYTES)
-        self._connection.executemany(
+        self._connection.write_all(
             "INSERT INTO weights (data) VALUES (?)", ((weights[start : start + PART_BYTES],) for start in parts)
         )
 
     def terms(self) -> list[str]:
         """All terms in the order of their numbers."""
-        return [term for (term,) in self._connection.execute("SELECT term FROM terms ORDER BY number")]
+        return [term for (term,) in self._connection.rows("SELECT term FROM terms ORDER BY number")]
 
     def add_terms(self, first: int, terms: Sequence[str]) -> None:
         """Adds terms, the first of which has a given number."""
-        self._connection.executemany("INSERT INTO terms VALUES (?, ?)", enumerate(terms, start=first))
+        self._connection.write_all("INSERT INTO terms VALUES (?, ?)", enumerate(terms, start=first))
 
     def add(self, reports: Iterable[Stored]) -> None:
         """Adds reports at the end; one of the same id is replaced where it stands, as rows tell age without dates."""
         names = (*FIELDS, "content", "vector", "text", "heading")
         update = ", ".join(f"{name} = excluded.{name}" for name in names)
-        self._connection.executemany(
+        self._connection.write_all(
             f"INSERT INTO reports ({', '.join(names)}) VALUES ({', '.join('?' * len(names))})"
             f" ON CONFLICT (issue_id) DO UPDATE SET {update}",
-            ((*_values(one.report), one.report.content_hash, *(part.tobytes() for part in one[1:])) for one in reports),
+            (stored_values(one) for one in reports),
         )
 
     def delete(self, ids: Iterable[str]) -> None:
         """Deletes reports; links that name them stay, for two duplicates of one report are duplicates."""
-        self._connection.executemany("DELETE FROM reports WHERE issue_id = ?", ((one,) for one in ids))
+        self._connection.write_all("DELETE FROM reports WHERE issue_id = ?", ((one,) for one in ids))
 
     def write_links(self, links: Iterable[tuple[str, str, str]]) -> None:
         """Adds links: report, duplicate, source."""
-        self._connection.executemany("INSERT OR IGNORE INTO links VALUES (?, ?, ?)", links)
+        self._connection.write_all("INSERT OR IGNORE INTO links VALUES (?, ?, ?)", links)
 
     def urls(self, ids: Sequence[str]) -> dict[str, str]:
         """Addresses of some reports by id; those without one are left out."""
-        found: dict[str, str] = {}
-        for start in range(0, len(ids), QUESTION_MARKS):
-            some = ids[start : start + QUESTION_MARKS]
-            marks = ", ".join("?" * len(some))
-            query = f"SELECT issue_id, url FROM reports WHERE url != '' AND issue_id IN ({marks})"
-            found |= dict(self._connection.execute(query, some).fetchall())
-        return found
+        return dict(self._of_ids("SELECT issue_id, url FROM reports WHERE url != '' AND", ids))
 
     def write_urls(self, urls: dict[str, str]) -> None:
         """Replaces the addresses of some reports, given by id."""
         values = ((url, one) for one, url in urls.items())
-        self._connection.executemany("UPDATE reports SET url = ? WHERE issue_id = ?", values)
+        self._connection.write_all("UPDATE reports SET url = ? WHERE issue_id = ?", values)
 
     def clear_links(self, source: str) -> None:
         """Deletes all links whose source begins so."""
-        self._connection.execute("DELETE FROM links WHERE substr(source, 1, length(?)) = ?", (source, source))
+        self._connection.rows("DELETE FROM links WHERE substr(source, 1, length(?)) = ?", (source, source))
 
     def delete_links(self, report: str, duplicate: str, source: str | None) -> bool:
-        """Deletes the links between two reports, in either direction, of one source or of all; gives whether it did."""
-        query = (
-            "DELETE FROM links WHERE ((report = :one AND duplicate = :other) OR (report = :other AND duplicate = :one))"
-            " AND (:source IS NULL OR source = :source)"
-        )
-        named = {"one": report, "other": duplicate, "source": source}
-        return self._connection.execute(query, named).rowcount > 0
+        """Deletes the links between two reports in either direction, of one source or all; whether there were any."""
+        before = len(self.links())
+        query = "DELETE FROM links WHERE report = ? AND duplicate = ? AND source = coalesce(?, source)"
+        self._connection.write_all(query, [(report, duplicate, source), (duplicate, report, source)])
+        return len(self.links()) < before
 
     def links(self) -> list[tuple[str, str, str]]:
         """Report, duplicate, source."""
-        return list(self._connection.execute("SELECT report, duplicate, source FROM links"))
+        query = "SELECT report, duplicate, source FROM links ORDER BY report, duplicate, source"
+        return [(str(first), str(second), str(source)) for first, second, source in self._connection.rows(query)]
 
     def contents(self) -> dict[str, str]:
-        """Content hash of each report by id."""
-        return dict(self._connection.execute("SELECT issue_id, content FROM reports"))
+        """Content hash of each report by id, in order."""
+        return dict(self._connection.rows("SELECT issue_id, content FROM reports ORDER BY row"))
 
-    def numbers(self) -> Iterator[tuple[str, str | None, str, str, bytes, bytes, bytes]]:
-        """Of each report in order: id, date, product, component, vector, terms of the text and of the title."""
-        columns = "issue_id, created_at, product, component, vector, text, heading"
-        return iter(self._connection.execute(f"SELECT {columns} FROM reports ORDER BY row"))
+    def numbers(self) -> list[Row]:
+        """What is compared of each report, in order."""
+        return [
+            Row(*row) for row in self._connection.rows(f"SELECT {', '.join(Row._fields)} FROM reports ORDER BY row")
+        ]
 
     def reports(self, ids: Sequence[str]) -> dict[str, Report]:
         """Some reports by id; those that are not there are left out."""
-        found: dict[str, Report] = {}
+        rows = self._of_ids(f"SELECT {COLUMNS} FROM reports WHERE", ids)
+        for row in rows:
+            if not all(isinstance(value, str | None) for value in row):
+                raise StoreUnavailable(str(damaged(self.path, f"a field of report {str(row[0])[:100]} is no text")))
+        return {row[0]: report_of(row) for row in rows}
+
+    def _of_ids(self, query: str, ids: Sequence[str]) -> list[tuple[Any, ...]]:
+        """What a query that ends in a condition gives for some ids; a few at a time, as SQLite bounds them."""
+        found = []
         for start in range(0, len(ids), QUESTION_MARKS):
             some = ids[start : start + QUESTION_MARKS]
-            query = f"SELECT {COLUMNS} FROM reports WHERE issue_id IN ({', '.join('?' * len(some))})"
-            found |= {row[0]: _report(row) for row in self._connection.execute(query, some).fetchall()}
+            found += self._connection.rows(f"{query} issue_id IN ({', '.join('?' * len(some))})", some)
         return found
 
 
-def _values(report: Report) -> list[str | None]:
-    """The fields in order, dates as text."""
-    filed = report.created_at
-    values = [getattr(report, name) for name in FIELDS]
-    return [
-        filed.isoformat() if name == "created_at" and filed else value
-        for name, value in zip(FIELDS, values, strict=True)
-    ]
-
-
-def _report(row: tuple[str, ...]) -> Report:
-    values = dict(zip(FIELDS, row, strict=True))
-    filed = values.pop("created_at")
-    return Report(created_at=pd.Timestamp(filed).to_pydatetime() if filed else None, **values)
+def _no_index(path: Path, reason: str) -> ValueError:
+    return ValueError(f"{path} is no index ({reason}): build one with python -m gedbd.index")

@@ -1,6 +1,6 @@
 """Brings an index to the state of a corpus, in one change."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence, Set
 from typing import NamedTuple
 
 import numpy as np
@@ -9,10 +9,15 @@ import pandas as pd
 from gedbd.data.corpus import Corpus
 from gedbd.matching.columns import Vocabulary
 from gedbd.matching.learn import terms_of
-from gedbd.matching.report import Report, of_row
-from gedbd.matching.store import Store, Stored
+from gedbd.matching.report import Report, as_table, of_row
+from gedbd.matching.rows import Stored
+from gedbd.matching.store import Store
 
 EXPORT = "export: "
+PLACEHOLDER = Report("any text")
+ROUNDS = 3  # how often what others write is read before they are kept from writing
+
+ReadReports = Callable[[pd.DataFrame], np.ndarray]
 
 
 class Model(NamedTuple):
@@ -28,64 +33,156 @@ class Model(NamedTuple):
 
 
 class Changes(NamedTuple):
-    """How many reports were added, updated, left as they were, and deleted."""
+    """What has become of reports.
+
+    Attributes:
+        added: They were not there, or were read with another model.
+        updated: They were there with other contents.
+        unchanged: They were there.
+        deleted: They were there, and the corpus does not have them.
+        kept: Others have added, changed or deleted them since this began; that is later than the corpus, and stays.
+    """
 
     added: int
     updated: int
     unchanged: int
     deleted: int
+    kept: int = 0
 
 
-def synchronise(store: Store, corpus: Corpus, model: Model, read: Callable[[pd.DataFrame], np.ndarray]) -> Changes:
+class Contents(NamedTuple):
+    """What an index holds at one moment.
+
+    Attributes:
+        model: Of which model its vectors are; None if the file does not say, as when nothing was ever written.
+        reports: Content hash and address of each report by id.
+    """
+
+    model: str | None
+    reports: dict[str, tuple[str, str]]
+
+    @classmethod
+    def of(cls, store: Store) -> "Contents":
+        """Those of a file."""
+        with store.moment():
+            if store.is_empty:
+                return cls(None, {})
+            hashes = store.contents()
+            urls = store.urls(list(hashes))
+            reports = {one: (content, urls.get(one, "")) for one, content in hashes.items()}
+            return cls(store.about().get("model"), reports)
+
+
+def synchronise(store: Store, corpus: Corpus, model: Model, read: ReadReports) -> Changes:
     """Adds, updates and deletes reports until the index holds those of the corpus; links that a triager made stay.
 
-    All of it is one change: whoever opens the index meanwhile, or after this was killed, finds the old state.
+    All of it is one change: whoever opens the index meanwhile, or after this was killed, finds the old state. Others
+    may write until everything is read; what they write is later than the corpus, and stays.
 
     Args:
         store: The index file.
         corpus: All reports.
-        model: What to read them with; if the index has another, it is built anew.
+        model: What to read them with; if the index has another, everything is read again.
         read: Gives ``(B, D)`` unit rows of B reports.
 
     Raises:
-        ValueError: If somebody else changed the index while reports were read.
+        ValueError: If somebody else has given the index another model meanwhile.
+        StoreUnavailable: If the file cannot be used.
     """
-    anew = store.is_empty or store.about()["model"] != model.about["model"]
-    stored, before = ({} if anew else store.contents()), store.changes
-    reports = [of_row(row) for row in corpus.reports.itertuples(index=False)]
-    fresh = [row for row, report in enumerate(reports) if stored.get(report.issue_id) != report.content_hash]
-    gone = stored.keys() - set(corpus.reports["issue_id"])
-    table = corpus.reports.iloc[fresh].reset_index(drop=True)
-    vectors = read(table) if fresh else np.empty((0, 0), dtype=np.float32)
-    urls = {} if anew else _changed_urls(store, [report for report in reports if report.issue_id in stored])
+    begun = Contents.of(store)
+    is_new_model = begun.model != model.about["model"]
+    reports = {report.issue_id: report for report in map(of_row, corpus.reports.itertuples(index=False))}
+    known = {} if is_new_model else begun.reports
+    fresh = [one for one, report in reports.items() if known.get(one, ("",))[0] != report.content_hash]
+    vectors = Vectors(read)
+    vectors.add([reports[one] for one in fresh], corpus.reports[corpus.reports["issue_id"].isin(set(fresh))])
+    if is_new_model:
+        if not fresh:  # the size of vectors must be known, for reports that come later
+            vectors.add([PLACEHOLDER], as_table([PLACEHOLDER]))
+        _read_later(store, begun, vectors, ROUNDS)
     with store.change():
-        if store.changes != before:
-            raise ValueError(f"{store.path} was changed by somebody else meanwhile: run this again")
-        if anew:
-            store.write_model(model.about | {"dim": str(vectors.shape[1])}, model.weights)
+        now = Contents.of(store)
+        if now.model != begun.model:
+            raise ValueError(f"{store.path} was given another model by somebody else meanwhile: run this again")
+        kept = _changed(begun, now)
+        later = _read_later(store, begun, vectors, 1) if is_new_model else {}
+        written = {one: later.get(one, reports[one]) for one in fresh if one not in kept or one in later} | later
+        gone = begun.reports.keys() - reports.keys() - kept
+        urls = {} if is_new_model else _changed_urls(reports, begun, written.keys() | kept)
+        if is_new_model:
+            store.write_model(model.about | {"dim": str(vectors.dim)}, model.weights)
         store.delete(gone)
-        _write_reports(store, [reports[row] for row in fresh], table, vectors)
+        _write_reports(store, list(written.values()), vectors)
         store.write_urls(urls)
         store.write_about({"url_template": corpus.url_template or ""})
         store.clear_links(EXPORT)
         store.write_links(_links(corpus))
-    added = sum(reports[row].issue_id not in stored for row in fresh)
-    updated = len({reports[row].issue_id for row in fresh} | urls.keys()) - added
-    return Changes(added, updated, len(reports) - added - updated, len(gone))
+    added = sum(one not in known for one in written.keys() - later.keys())
+    updated = len(written.keys() - later.keys()) - added + len(urls)
+    unchanged = len(reports.keys() - kept) - added - updated
+    return Changes(added, updated, unchanged, len(gone), len(kept))
 
 
-def _changed_urls(store: Store, reports: list[Report]) -> dict[str, str]:
+class Vectors:
+    """Vectors of reports by what is in them; each is read once.
+
+    Args:
+        read: See ``synchronise``.
+    """
+
+    def __init__(self, read: ReadReports) -> None:
+        self._read = read
+        self._vectors: dict[str, np.ndarray] = {}
+        self.dim = 0
+
+    def add(self, reports: Sequence[Report], table: pd.DataFrame) -> None:
+        """Reads some reports, which are the rows of a table."""
+        if not reports:
+            return
+        vectors = self._read(table.reset_index(drop=True))
+        self.dim = vectors.shape[1]
+        self._vectors |= {report.content_hash: vector for report, vector in zip(reports, vectors, strict=True)}
+
+    def __contains__(self, report: Report) -> bool:
+        return report.content_hash in self._vectors
+
+    def __getitem__(self, report: Report) -> np.ndarray:
+        return self._vectors[report.content_hash]
+
+
+def _changed(begun: Contents, now: Contents) -> set[str]:
+    """Ids of reports that others have added, changed or deleted."""
+    either = begun.reports.keys() | now.reports.keys()
+    return {one for one in either if begun.reports.get(one) != now.reports.get(one)}
+
+
+def _read_later(store: Store, begun: Contents, vectors: Vectors, rounds: int) -> dict[str, Report]:
+    """Reads what others have written since this began, and once more if they go on; gives it by id."""
+    for _ in range(rounds):
+        now = Contents.of(store)
+        changed = _changed(begun, now)
+        found = store.reports(list(changed))
+        later = {one: found[one] for one in now.reports if one in changed}
+        fresh = [report for report in later.values() if report not in vectors]
+        vectors.add(fresh, as_table(fresh))
+        if not fresh:
+            break
+    return later
+
+
+def _changed_urls(reports: dict[str, Report], begun: Contents, others: Set[str]) -> dict[str, str]:
     """The addresses of stored reports that are other ones now; a text that stays the same is not read again."""
-    stored = store.urls([report.issue_id for report in reports])
-    return {report.issue_id: report.url for report in reports if stored.get(report.issue_id, "") != report.url}
+    stored = begun.reports.keys() & reports.keys() - others
+    return {one: reports[one].url for one in stored if begun.reports[one][1] != reports[one].url}
 
 
-def _write_reports(store: Store, reports: list[Report], table: pd.DataFrame, vectors: np.ndarray) -> None:
+def _write_reports(store: Store, reports: list[Report], vectors: Vectors) -> None:
     vocabulary = Vocabulary(store.terms())
     known = len(vocabulary.terms)
-    text, heading = terms_of(table, vocabulary, learn=True)
+    texts = pd.DataFrame([[report.title, report.description] for report in reports], columns=["title", "description"])
+    text, heading = terms_of(texts, vocabulary, learn=True)
     store.add_terms(known, vocabulary.terms[known:])
-    store.add(map(Stored, reports, vectors, text, heading))
+    store.add(map(Stored, reports, [vectors[report] for report in reports], text, heading))
 
 
 def _links(corpus: Corpus) -> list[tuple[str, str, str]]:

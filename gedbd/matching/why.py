@@ -49,7 +49,8 @@ class _Sentences:
 
     def __init__(self, text: Mapping[str, set[str]], weights: Mapping[str, float]) -> None:
         self.text, self.weights = list(text), weights
-        self.sums = [sum(weights.get(word, 0.0) for word in words) for words in text.values()]
+        # In a fixed order, for the order in a set is another one in each process, and so is the last bit of a sum then.
+        self.sums = [sum(weights.get(word, 0.0) for word in sorted(words)) for words in text.values()]
         self.places: dict[str, list[int]] = {}
         for place, words in enumerate(text.values()):
             for word in words:

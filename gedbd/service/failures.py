@@ -3,7 +3,7 @@
 import logging
 import sqlite3
 
-from gedbd.matching.store import StoreUnavailable
+from gedbd.matching.connection import StoreUnavailable
 from gedbd.service.events import Outcome
 from gedbd.service.inbox import Delivery
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Header, HTTPException, Request
 from starlette.responses import JSONResponse, Response
 
-from gedbd.matching.store import StoreUnavailable
+from gedbd.matching.connection import StoreUnavailable
 from gedbd.service.webhook import Webhook
 
 FULL_RETRY_S = 60

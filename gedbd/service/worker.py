@@ -6,7 +6,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import TypeVar
 
-from gedbd.matching.store import StoreUnavailable
+from gedbd.matching.connection import StoreUnavailable
 
 log = logging.getLogger("gedbd")
 PAUSE_AFTER_ERROR_S = 10.0

@@ -18,7 +18,7 @@ from gedbd.data.judged import FEEDBACK_FILE, feedback_table
 from gedbd.matching import database
 from gedbd.matching.feedback import Feedback, Verdict
 from gedbd.matching.report import Report
-from gedbd.matching.store import StoreUnavailable
+from gedbd.matching.connection import StoreUnavailable
 from gedbd.service.app import create_app
 from gedbd.service.webhook import Webhook
 

@@ -16,7 +16,7 @@ from small_hub import REPOSITORY, SECRET, Sender, counted, issue, signed, until,
 from small_index import SmallIndex
 
 from gedbd.matching.report import Report
-from gedbd.matching.store import StoreUnavailable
+from gedbd.matching.connection import StoreUnavailable
 from gedbd.service.app import Settings, create_app
 from gedbd.service.outbox import Comment
 from gedbd.service.webhook import Webhook

@@ -11,7 +11,8 @@ from raw_http import HEAD, JSON_HEAD, answered, connect, exchange, health, read_
 from small_index import INCONCLUSIVE, MET, SmallIndex
 
 from gedbd.data.judged import FEEDBACK_FILE
-from gedbd.matching.store import FILE, StoreUnavailable
+from gedbd.matching.connection import StoreUnavailable
+from gedbd.matching.store import FILE
 from gedbd.service.app import Settings, create_app
 
 CLOSE = b"Connection: close\r\n"

@@ -16,6 +16,7 @@ from gedbd.matching.report import Report
 from gedbd.matching.store import FILE, Store
 from gedbd.matching.sync import Model, synchronise
 from gedbd.models.frozen import unit_rows
+from gedbd.stored_model import model_key
 from gedbd.triage import open_index
 
 COUNT, DIM, WORDS, LENGTH, QUERIES = 1_000_000, 384, 200_000, 60, 50
@@ -37,7 +38,8 @@ def _build(cfg: object, path: Path) -> tuple[float, list[Report]]:
     corpus, vectors = _corpus(rng), unit_rows(rng.standard_normal((COUNT, DIM), dtype=np.float32))
     settings = {name: OmegaConf.to_container(cfg[name], resolve=True) for name in ("encoder", "text", "engine")}
     about = {"settings": json.dumps(settings), "matching": MATCHING.as_json(), "name": "made up"}
-    model = Model(about | {"model": "benchmark", "boilerplate": "[]", "calibration": "[]"}, b"")
+    key = model_key(about["settings"], about["matching"], b"")
+    model = Model(about | {"model": key, "boilerplate": "[]", "calibration": "[]"}, b"")
     store = Store(path / FILE)
     spent = seconds(lambda: synchronise(store, corpus, model, lambda _: vectors))
     store.close()

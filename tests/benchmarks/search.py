@@ -32,6 +32,7 @@ from gedbd.matching.store import FILE, Store
 from gedbd.matching.sync import Model, synchronise
 from gedbd.matching.targets import NO_THRESHOLD, TargetResult
 from gedbd.models.engine import Reader
+from gedbd.stored_model import model_key
 from gedbd.triage import open_index, read_reports
 
 QUERIES, WARM, CLIENTS, LASTING_S = 300, 20, 8, 60
@@ -64,7 +65,8 @@ def _building(corpus: Corpus, vectors: np.ndarray, cfg: object, path: Path) -> l
     store = Store(path / FILE)
     settings = {name: OmegaConf.to_container(cfg[name], resolve=True) for name in ("encoder", "text", "engine")}
     about = {"settings": json.dumps(settings), "matching": MATCHING.as_json(), "name": corpus.name}
-    model = Model(about | {"model": "benchmark", "boilerplate": "[]", "calibration": "[]"}, b"")
+    key = model_key(about["settings"], about["matching"], b"")
+    model = Model(about | {"model": key, "boilerplate": "[]", "calibration": "[]"}, b"")
     spent = seconds(lambda: synchronise(store, corpus, model, lambda _: vectors))
     store.close()
     size = f"{len(corpus):,} reports, {(path / FILE).stat().st_size / 2**20:,.0f} MB"

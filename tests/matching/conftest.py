@@ -1,21 +1,8 @@
 import numpy as np
 import pytest
-from small_tracker import as_corpus, fill, open_folder, some_report
+from small_tracker import as_corpus, fill, open_folder, reader, some_report
 
-from gedbd.data.text import title_description
-from gedbd.matching.reading import ReportReader
-from gedbd.models.encoder import load_tiny_encoder
-from gedbd.models.engine import Torch
-
-
-@pytest.fixture(scope="session")
-def reader() -> ReportReader:
-    """Reads with a tiny random encoder."""
-    encoder, tokenizer = load_tiny_encoder(
-        "tiny", "mean", dim=8, max_tokens=32, hidden=16, layers=1, dropout=0.0, seed=0
-    )
-    encoder.eval()
-    return ReportReader(encoder, tokenizer, 32, title_description, Torch().prepare(encoder), projected=False)
+__all__ = ["index", "reader"]
 
 
 @pytest.fixture

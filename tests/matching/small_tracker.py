@@ -5,15 +5,20 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pytest
 
 from gedbd.data.corpus import FIELDS, Corpus
+from gedbd.data.text import title_description
 from gedbd.matching.confidence import SIGNALS, Confidence
 from gedbd.matching.index import Index
 from gedbd.matching.learn import Matching
+from gedbd.matching.reading import ReportReader
 from gedbd.matching.report import Report
 from gedbd.matching.store import FILE, Store
 from gedbd.matching.sync import Model, synchronise
 from gedbd.matching.targets import TargetResult
+from gedbd.models.encoder import load_tiny_encoder
+from gedbd.models.engine import Torch
 
 NOUNS = ["crash", "picture", "paste", "mail", "folder", "filter", "printer", "calendar", "login", "menu"]
 PLACES = ["toolbar", "inbox", "window", "sidebar", "editor", "archive", "address", "dialog"]
@@ -21,6 +26,20 @@ WEIGHTS = {"dense": 1.0, "bm25": 1.0, "bm25_title": 0.5, "component": 0.3, "prod
 CONFIDENCE = Confidence(np.linspace(0.3, 0.1, len(SIGNALS)), 0.0, np.array([-10.0, 10.0]), np.array([0.01, 0.99]))
 TARGET = TargetResult(0.8, 0.7, "met", 50, 46, 0.92, 0.83, 0.98, "2024-01-01", "2024-01-20")
 MATCHING = Matching(WEIGHTS, CONFIDENCE, (TARGET,), 0.8)
+
+
+def tiny_reader(hidden: int = 16) -> ReportReader:
+    """Reads with a tiny random encoder."""
+    encoder, tokenizer = load_tiny_encoder(
+        "tiny", "mean", dim=8, max_tokens=32, hidden=hidden, layers=1, dropout=0.0, seed=0
+    )
+    encoder.eval()
+    return ReportReader(encoder, tokenizer, 32, title_description, Torch().prepare(encoder), projected=False)
+
+
+@pytest.fixture(scope="session")
+def reader() -> ReportReader:
+    return tiny_reader()
 
 
 def some_report(number: int, **values) -> Report:
@@ -50,7 +69,7 @@ def fill(folder: Path, corpus: Corpus, reader, key: str = "first"):
     """Brings the index in a folder to the state of a corpus."""
     store = Store(folder / FILE)
     try:
-        return synchronise(store, corpus, model(key), lambda rows: read_rows(reader, rows))
+        return tuple(synchronise(store, corpus, model(key), lambda rows: read_rows(reader, rows)))[:4]
     finally:
         store.close()
 
@@ -59,5 +78,15 @@ def read_rows(reader, rows: pd.DataFrame) -> np.ndarray:
     return np.concatenate([reader(rows.iloc[[row]]) for row in range(len(rows))])
 
 
+class Switch:
+    """A reader of reports that can be exchanged while the index is open."""
+
+    def __init__(self, read):
+        self.read = read
+
+    def __call__(self, reports: pd.DataFrame) -> np.ndarray:
+        return self.read(reports)
+
+
 def open_folder(folder: Path, reader) -> Index:
-    return Index(folder, Store(folder / FILE), reader, MATCHING)
+    return Index(folder, lambda store: (reader, MATCHING))

@@ -19,7 +19,7 @@ def test_counts_of_changes(tmp_path, reader):
     assert fill(tmp_path, as_corpus(reports), reader) == (6, 0, 0, 0)
     assert fill(tmp_path, as_corpus(reports), reader) == (0, 0, 6, 0)
     assert fill(tmp_path, as_corpus([some_report(0, os="linux"), *reports[2:], some_report(9)]), reader) == (1, 1, 4, 1)
-    assert fill(tmp_path, as_corpus(reports), reader, key="second") == (6, 0, 0, 0)
+    assert fill(tmp_path, as_corpus(reports), reader, key="second") == (6, 0, 0, 1)
 
 
 def test_what_is_stored_is_what_was_read(tmp_path, reader):
@@ -39,6 +39,15 @@ def test_what_is_stored_is_what_was_read(tmp_path, reader):
     store.close()
 
 
+def test_an_empty_corpus_leaves_an_index_that_takes_reports(tmp_path, reader):
+    fill(tmp_path, as_corpus([some_report(0)]), reader)
+    assert fill(tmp_path, as_corpus([]), reader, key="second") == (0, 0, 0, 1)
+    index = open_folder(tmp_path, reader)
+    assert index.add([some_report(1)]) == {"1": "added"}
+    assert [match.best.issue_id for match in index.search(some_report(2))] == ["1"]
+    index.close()
+
+
 def test_an_updated_report_keeps_its_row(tmp_path, reader):
     reports = [some_report(number) for number in range(4)]
     fill(tmp_path, as_corpus(reports), reader)
@@ -49,19 +58,21 @@ def test_an_updated_report_keeps_its_row(tmp_path, reader):
     store.close()
 
 
-def test_reports_and_links_that_came_in_between_are_not_lost_unseen(tmp_path, reader):
+def test_reports_and_links_that_came_in_between_stay(tmp_path, reader):
     fill(tmp_path, as_corpus([some_report(number) for number in range(4)]), reader)
     index = open_folder(tmp_path, reader)
 
     def meanwhile(rows):
         index.add([some_report(50)])
+        index.link("50", "0", "triager")
         return read_rows(reader, rows)
 
     store = Store(tmp_path / FILE)
-    with pytest.raises(ValueError, match="was changed by somebody else meanwhile: run this again"):
-        synchronise(store, as_corpus([some_report(number) for number in range(5)]), model(), meanwhile)
+    corpus = as_corpus([some_report(number) for number in range(5)])
+    assert synchronise(store, corpus, model(), meanwhile) == (1, 0, 4, 0, 1)
     assert index.get("50") == some_report(50)
-    assert index.get("4") is None
+    assert index.get("4") == some_report(4)
+    assert store.links() == [("50", "0", "triager")]
     store.close()
 
 
@@ -116,8 +127,8 @@ def test_an_address_is_stored_without_reading_the_report_again(tmp_path, reader)
 
     linked = as_corpus([replace(one, url=f"https://b.org/{one.issue_id}") for one in reports[:3]] + reports[3:])
     store = Store(tmp_path / FILE)
-    assert synchronise(store, linked, model(), unwanted) == (0, 3, 1, 0)
+    assert synchronise(store, linked, model(), unwanted) == (0, 3, 1, 0, 0)
     assert store.urls(["0", "3", "nobody"]) == {"0": "https://b.org/0"}
-    assert synchronise(store, as_corpus(reports), model(), unwanted) == (0, 3, 1, 0)
+    assert synchronise(store, as_corpus(reports), model(), unwanted) == (0, 3, 1, 0, 0)
     assert store.urls(["0", "1"]) == {}
     store.close()

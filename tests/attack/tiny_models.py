@@ -1,0 +1,35 @@
+"""Indexes of a small tracker with tiny encoders, as the command ``index`` stores them."""
+
+import hashlib
+import json
+from dataclasses import replace
+
+from small_tracker import MATCHING, TARGET, read_rows, tiny_reader
+
+from gedbd.matching.store import FILE, Store
+from gedbd.matching.sync import Model, synchronise
+
+
+def stored_model(hidden: int, target_precision: float) -> Model:
+    """A model whose vectors have so many numbers, and whose backtest has measured this target."""
+    encoder = {"_target_": "gedbd.models.encoder.load_tiny_encoder", "name": "tiny", "pooling": "mean", "dim": 8}
+    encoder |= {"max_tokens": 32, "hidden": hidden, "layers": 1, "dropout": 0.0, "seed": 0}
+    text = {"_partial_": True, "_target_": "gedbd.data.text.title_description"}
+    settings = json.dumps({"encoder": encoder, "text": text, "engine": {"_target_": "gedbd.models.engine.Torch"}})
+    target = replace(TARGET, target_precision=target_precision)
+    matching = replace(MATCHING, targets=(target,), target_precision=target_precision).as_json()
+    whole = json.dumps({"settings": settings, "matching": matching}).encode()
+    about = {"settings": settings, "matching": matching, "name": f"tracker {hidden}", "boilerplate": "[]"}
+    key = hashlib.blake2b(whole, digest_size=16).hexdigest()
+    return Model(about | {"calibration": "[]", "model": key}, b"")
+
+
+def build(folder, corpus, hidden=16, target_precision=0.8):
+    """Brings the index in a folder to the state of a corpus."""
+    folder.mkdir(exist_ok=True)
+    read = tiny_reader(hidden)
+    store = Store(folder / FILE)
+    try:
+        return synchronise(store, corpus, stored_model(hidden, target_precision), lambda rows: read_rows(read, rows))
+    finally:
+        store.close()
