@@ -3,9 +3,11 @@
 import json
 import math
 import shutil
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from uuid import uuid4
+
+from gedbd.files import read_object, write_text
 
 STATUS_FILE = "status.json"
 
@@ -46,18 +48,20 @@ class JobStatus:
 
 def write_status(folder: Path, status: JobStatus) -> None:
     """Replaces the status of a job; whoever reads it meanwhile, or after a kill, finds the old one or the new one."""
-    unfinished = folder / f"{STATUS_FILE}.part"
-    unfinished.write_text(json.dumps(asdict(status), indent=2) + "\n")
-    unfinished.replace(folder / STATUS_FILE)
+    write_text(folder / STATUS_FILE, json.dumps(asdict(status), indent=2) + "\n")
 
 
 def read_status(folder: Path) -> JobStatus | None:
-    """The status of a job; none if the folder is no job's."""
+    """The status of a job; none if the folder is no job's. Raises ValueError, naming the file, if it is damaged."""
+    path = folder / STATUS_FILE
     try:
-        fields = json.loads((folder / STATUS_FILE).read_text())
+        content = read_object(path, "state", "overrides")
     except FileNotFoundError:
         return None
-    return JobStatus(**fields | {"overrides": tuple(fields["overrides"])})
+    known = {field.name: content[field.name] for field in fields(JobStatus) if field.name in content}
+    if not isinstance(known["overrides"], list):
+        raise ValueError(f"{path} is damaged: overrides are no list; delete it to run this job again")
+    return JobStatus(**known | {"overrides": tuple(map(str, known["overrides"]))})
 
 
 def read_jobs(sweep_dir: Path) -> dict[Path, JobStatus]:

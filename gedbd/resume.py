@@ -6,8 +6,10 @@ from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
+from gedbd.allowed import named_targets
+from gedbd.checksums import check_whole
 from gedbd.option_types import plain_options, shown
-from gedbd.saved import check_whole, read_saved, saved_options
+from gedbd.saved import read_saved, saved_options
 
 MAY_DIFFER = ("ckpt_path", "seeds", "trainer", "logger", "patience", "cache_dir", "data_dir")
 OF_THIS_MACHINE = ("cache_dir", "data_dir")  # other sections repeat them
@@ -65,9 +67,9 @@ def resumed_options(
 
 
 def _of_run(cfg: DictConfig) -> DictConfig:
-    """The options of the run whose checkpoint a configuration names."""
+    """The options of the run whose checkpoint a configuration names. It may name the targets of that configuration."""
     path = Path(cfg.ckpt_path)
-    saved = read_saved(path.parent.parent)
+    saved = read_saved(path.parent.parent, also=named_targets(plain_options(cfg)))
     check_whole(path)
     return OmegaConf.create(saved_options(saved))
 

@@ -16,6 +16,7 @@ from rich.console import Console
 
 from gedbd.job_process import LOG_FILE, quoted
 from gedbd.job_status import FAILED, FINISHED, PRUNED, JobStatus, read_jobs, read_status
+from gedbd.tables import read_csv, write_csv
 from hydra_plugins.gedbd import OptunaSweeper, RayLauncher
 
 SUMMARISED = ("f1", "average_precision", "rr@10", "mrr")
@@ -106,7 +107,7 @@ def show_jobs(folder: Path, jobs: dict[Path, JobStatus]) -> None:
         state = {} if all_finished else {"state": status.state}
         rows.append({"run": job.name} | options | state | (job_results(job) if status.state == FINISHED else {}))
     summary = pd.DataFrame(rows)
-    summary.to_csv(folder / "summary.csv", index=False)
+    write_csv(folder / "summary.csv", summary)
     given = {item.partition("=")[0] for status in jobs.values() for item in status.overrides}
     varied = [name for name in summary if name in given and summary[name].nunique(dropna=False) > 1]
     columns = ["run", *varied, *(name for name in ("state", *SUMMARISED) if name in summary)]
@@ -124,11 +125,11 @@ def _short_names(options: list[str]) -> dict[str, str]:
 def job_results(folder: Path) -> dict[str, Any]:
     """The first method's test results of a finished job; the means over its seeds, if it has several."""
     if (folder / "seeds.csv").is_file():
-        seeds = pd.read_csv(folder / "seeds.csv")
+        seeds = read_csv(folder / "seeds.csv", "seed")
         first = seeds[seeds["method"] == seeds["method"][0]]
         return {str(name): value for name, value in first.mean(numeric_only=True).drop("seed").items()}
     tables = [folder / name for name in ("results.csv", "ranking.csv") if (folder / name).is_file()]
-    rows = [pd.read_csv(table).iloc[0].drop(["method"]) for table in tables]
+    rows = [read_csv(table).iloc[0].drop(["method"]) for table in tables]
     return {str(name): value for row in rows for name, value in row.items()}
 
 

@@ -15,6 +15,7 @@ from omegaconf import DictConfig, OmegaConf
 from rich.console import Console
 from threadpoolctl import threadpool_limits
 
+from gedbd.allowed import read_settings
 from gedbd.build import quieten
 from gedbd.checkpoint import find_run
 from gedbd.data.cleaning import Cleaning, shared_lines
@@ -27,7 +28,7 @@ from gedbd.matching.learn import Matching
 from gedbd.matching.reading import ReportReader
 from gedbd.matching.store import FILE, Store
 from gedbd.matching.sync import Changes, Model, synchronise
-from gedbd.models.encoder import load_weights
+from gedbd.models.encoder import load_weights, read_state
 from gedbd.models.frozen import calibration_texts, report_vectors
 from gedbd.saved import read_saved
 
@@ -95,8 +96,12 @@ def read_matching(text: str, source: str) -> Matching:
     """What a backtest has learnt, from JSON. Raises ValueError, naming the source, if an older version wrote it."""
     try:
         return Matching.from_json(text)
+    except json.JSONDecodeError as error:
+        raise ValueError(f"{source}: {MATCHING} is damaged: it holds no JSON ({error})") from error
     except ValueError as error:
         raise ValueError(f"{source} {error}") from error
+    except (AttributeError, KeyError, TypeError, RecursionError) as error:
+        raise ValueError(f"{source}: {MATCHING} is damaged: {type(error).__name__} at {error}") from error
 
 
 def update_index(cfg: DictConfig, out: Path, console: Console) -> Changes:
@@ -153,7 +158,7 @@ def open_index(folder: str | Path, cache_dir: str, engine: DictConfig | None = N
     threadpool_limits(1, user_api="blas")
     about = store.about()
     matching = read_matching(about["matching"], f"index={folder}")
-    settings = OmegaConf.create(json.loads(about["settings"]))
+    settings = read_settings(about["settings"], f"index={folder}", cache_dir)
     if engine is not None:
         _check_engine(settings.engine, engine)
         settings.engine = engine
@@ -164,7 +169,7 @@ def _model(settings: str, matching: Matching, weights: Path | None, corpus: Corp
     """The model of an index; as it is stored if it is the same, so that what was fitted to texts stays."""
     state = b""
     if weights is not None:
-        whole = torch.load(weights, map_location="cpu", weights_only=True)["state_dict"]
+        whole = read_state(weights)
         stream = io.BytesIO()
         torch.save({"state_dict": {key: value for key, value in whole.items() if key.startswith("encoder.")}}, stream)
         state = stream.getvalue()
