@@ -44,7 +44,7 @@ def check_options(options: Any, source: str, also: Set[str] = frozenset()) -> No
     for section, value in options.items():
         allowed = _targets_of(str(section)) | also | named
         for key, found in _walk(value, str(section)):
-            if key.endswith("._target_") and found not in allowed:
+            if key.endswith("._target_") and not (isinstance(found, str) and found in allowed):
                 raise ValueError(
                     f"{source}: {key}={found} is not run, as a file may only name what conf/ names for {section};"
                     f" if you trust it: {VARIABLE}={found}"
@@ -114,12 +114,14 @@ def _targets_of(section: str) -> frozenset[str]:
 
 
 def _walk(value: Any, key: str) -> Iterator[tuple[str, Any]]:
-    """Dotted names and values in nested dictionaries and lists."""
+    """Dotted names and values in nested dictionaries and lists; what is named under ``_target_`` comes whole too."""
+    if key.endswith("._target_"):
+        yield key, value
     if isinstance(value, dict):
         for name, inner in value.items():
             yield from _walk(inner, f"{key}.{name}")
     elif isinstance(value, list | tuple):
         for place, inner in enumerate(value):
             yield from _walk(inner, f"{key}[{place}]")
-    else:
+    elif not key.endswith("._target_"):
         yield key, value

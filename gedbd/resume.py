@@ -61,9 +61,20 @@ def resumed_options(
         if option in choices or option.partition(".")[0] not in MAY_DIFFER or word.startswith("~"):
             continue
         OmegaConf.update(resumed, option, OmegaConf.select(now, option), force_add=True)
+    _check_address(now, resumed)
     for name in OF_THIS_MACHINE:
         _repeat(resumed, name, saved.get(name), resumed[name])
     return resumed
+
+
+def _check_address(now: DictConfig, resumed: DictConfig) -> None:
+    """Raises ValueError if the run would join a Ray cluster that the command line does not name: see ``keep_local``."""
+    address = OmegaConf.select(resumed, "engine.address")
+    if address is not None and address != OmegaConf.select(now, "engine.address"):
+        raise ValueError(
+            f"ckpt_path={now.ckpt_path}: its run used the Ray cluster at {address}; to join it, give"
+            f" engine=ray engine.address={address}"
+        )
 
 
 def _of_run(cfg: DictConfig) -> DictConfig:
