@@ -48,7 +48,9 @@ def check_whole(checkpoint: Path) -> None:
 
     Raises:
         ValueError: If the checkpoint was cut off or changed since it was written.
+        FileNotFoundError: If there is none.
     """
+    checkpoint.stat()
     if not is_zipfile(checkpoint):
         raise ValueError(f"{checkpoint} is damaged: no checkpoint can be read from it")
     noted = noted_checksums(checkpoint)

@@ -63,16 +63,28 @@ def read_object(path: Path, *needed: str) -> dict[str, Any]:
     Raises:
         ValueError: If the file holds no such object; names it.
     """
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise ValueError(f"{path} is damaged: it holds no JSON ({str(error).partition(chr(10))[0]})") from error
+    content = _read_json(path)
     if not isinstance(content, dict):
         raise ValueError(f"{path} is damaged: it holds no JSON object")
     missing = [name for name in needed if name not in content]
     if missing:
         raise ValueError(f"{path} is damaged: it has no {missing[0]!r}")
     return content
+
+
+def read_list(path: Path) -> list[Any]:
+    """A JSON list. Raises ValueError, naming the file, if it holds none."""
+    content = _read_json(path)
+    if not isinstance(content, list):
+        raise ValueError(f"{path} is damaged: it holds no JSON list")
+    return content
+
+
+def _read_json(path: Path) -> Any:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise ValueError(f"{path} is damaged: it holds no JSON ({str(error).partition(chr(10))[0]})") from error
 
 
 def _prefix(target: Path) -> str:

@@ -4,6 +4,7 @@ import json
 import math
 import shutil
 from dataclasses import asdict, dataclass, fields
+from functools import cache
 from pathlib import Path
 from uuid import uuid4
 
@@ -65,11 +66,25 @@ def read_status(folder: Path) -> JobStatus | None:
 
 
 def read_jobs(sweep_dir: Path) -> dict[Path, JobStatus]:
-    """All jobs in a sweep's folder, in the order of their numbers."""
+    """All jobs in a sweep's folder, in the order of their numbers; one whose file is damaged is named and left out."""
     folders = [path.parent for path in sweep_dir.glob(f"*/{STATUS_FILE}")]
     folders.sort(key=lambda path: (int(path.name) if path.name.isdigit() else math.inf, path.name))
-    found = {folder: read_status(folder) for folder in folders}
-    return {folder: status for folder, status in found.items() if status is not None}
+    found = {}
+    for folder in folders:
+        try:
+            status = read_status(folder)
+        except ValueError as error:
+            say_once(f"left out: {error}")
+            continue
+        if status is not None:
+            found[folder] = status
+    return found
+
+
+@cache
+def say_once(line: str) -> None:
+    """Prints a line, unless this process has printed it before."""
+    print(line, flush=True)
 
 
 def find_job(sweep_dir: Path, overrides: tuple[str, ...]) -> str | None:

@@ -9,8 +9,7 @@ import pandas as pd
 
 from gedbd.data.readers.tabular import corpus_name
 from gedbd.evaluation.outputs import WITH_GRAPH
-from gedbd.evaluation.pairwise import METRICS
-from gedbd.files import read_object
+from gedbd.files import read_list, read_object
 from gedbd.saved import read_config
 from gedbd.tables import read_csv, read_parquet
 
@@ -41,7 +40,14 @@ class Run:
     @cached_property
     def results(self) -> pd.DataFrame:
         """Metrics on pairs, one row a method; the first is the run's own."""
-        return read_csv(self.folder / "results.csv", *METRICS)
+        table = read_csv(self.folder / "results.csv")
+        same = self.folder / "results.json"
+        rows = len(read_list(same)) if same.is_file() else len(table)
+        if rows != len(table):
+            raise ValueError(
+                f"{self.folder}: results.csv has {len(table)} rows and results.json {rows}: one of them is cut off"
+            )
+        return table
 
     @cached_property
     def ranking(self) -> pd.DataFrame | None:

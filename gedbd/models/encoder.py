@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 from transformers import AutoModel, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 
+from gedbd.checksums import check_whole
 from gedbd.data.tokens import split_by_tokens
 from gedbd.models import packing
 from gedbd.models.packing import can_pack, first_tokens, pack, position_offset, unpack
@@ -136,8 +137,10 @@ def load_weights(encoder: TextEncoder, checkpoint: str | Path | BinaryIO) -> Non
     """Gives an encoder the text branch's weights of a run's checkpoint.
 
     Raises:
-        ValueError: If the checkpoint holds no weights, or those of another model.
+        ValueError: If the checkpoint is damaged, or holds no weights, or those of another model.
     """
+    if isinstance(checkpoint, str | Path):
+        check_whole(Path(checkpoint))
     state = read_state(checkpoint)
     mine = {key.removeprefix("encoder."): value for key, value in state.items() if key.startswith("encoder.")}
     load_state(encoder, mine, _name_of(checkpoint))
