@@ -1,6 +1,7 @@
 """Files that one command leaves and another reads: written whole or not at all, and reported by name if damaged."""
 
 import errno
+import hashlib
 import json
 import os
 import shutil
@@ -88,8 +89,12 @@ def _read_json(path: Path) -> Any:
 
 
 def _prefix(target: Path) -> str:
-    """How the names of temporary files begin that processes of this machine make for a file."""
-    return f".{target.name}.{socket.gethostname()}."
+    """How the names of temporary files begin that processes of this machine make for a file.
+
+    They hold no part of its name: who looks for ``hpc_ckpt_*``, as Lightning does, must not find them.
+    """
+    digest = hashlib.blake2b(target.name.encode("utf-8", "surrogateescape"), digest_size=6)
+    return f".{digest.hexdigest()}.{socket.gethostname()}."
 
 
 def _remove_abandoned(target: Path) -> None:

@@ -16,6 +16,7 @@ from torch import nn
 import gedbd.checksums
 from gedbd.checkpoint import find_run, readable_checkpoint
 from gedbd.checksums import CHECKSUMS, check_whole, note_checksums
+from gedbd.files import replacing
 from gedbd.models.encoder import read_state
 from gedbd.systems.saving import WholeCheckpointIO, save_whole
 
@@ -226,3 +227,10 @@ def test_weights_of_another_model_are_refused_in_one_line():
 def test_a_folder_without_a_run_is_none(tmp_path):
     with pytest.raises(ValueError, match=r"is not the folder of a run: it has no config.yaml"):
         find_run(tmp_path, "best")
+
+
+def test_a_rest_of_a_killed_writer_is_no_checkpoint_to_those_who_look_for_one(tmp_path):
+    """Lightning takes the greatest number in the names of ``hpc_ckpt_*`` for the checkpoint to go on from."""
+    with replacing(tmp_path / "hpc_ckpt_1.ckpt") as unfinished:
+        unfinished.write_text("half")
+        assert not [path.name for path in tmp_path.iterdir() if "ckpt_" in path.name]
