@@ -7,6 +7,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from hydra.core.hydra_config import HydraConfig
+from hydra.types import RunMode
 from omegaconf import OmegaConf
 
 from gedbd.data.readers.tabular import corpus_name
@@ -41,7 +43,10 @@ def run_dir(ckpt_path: str | None, dataset: str | None, path: str | None, encode
     if ckpt_path:
         return str(Path(ckpt_path).parent.parent)
     name = dataset or corpus_name(Path(str(path)))
-    return str(_own(Path("outputs") / str(name) / encoder))
+    above = Path("outputs") / str(name) / encoder
+    in_sweep = HydraConfig.initialized() and HydraConfig.get().mode == RunMode.MULTIRUN
+    # Lightning asks for this folder in each job of a sweep, to name it to its processes, and nothing is put there.
+    return str(above / started() if in_sweep else _own(above))
 
 
 def sweep_dir() -> str:
