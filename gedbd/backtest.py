@@ -15,10 +15,12 @@ from gedbd.config import door
 from gedbd.data.corpus import Corpus
 from gedbd.evaluation.report.page import write_report
 from gedbd.evaluation.runs import MATCHING
+from gedbd.files import write_text
 from gedbd.matching.backtest import Backtest, measure
 from gedbd.matching.learn import learn_weights, replay_parts
 from gedbd.matching.page import fill_targets, next_step, print_targets, sections, summary, targets_markdown
 from gedbd.renamed import refuse_renamed
+from gedbd.tables import write_csv, write_parquet
 from gedbd.triage import check_backtest, read_reports
 
 
@@ -43,12 +45,12 @@ def main(cfg: DictConfig) -> float:
     replayed = replay_parts(corpus, material.parts, read.vectors, learnt, cfg.most)
     backtest = measure(replayed, corpus, learnt, cfg.target_precision, cfg.confidence_level, cfg.seed)
     save_run(folder, cfg, corpus)
-    replayed.to_parquet(folder / "matches.parquet", index=False)
+    write_parquet(folder / "matches.parquet", replayed)
     step = next_step(backtest.matching, os.path.relpath(folder))
     page = write_backtest(folder, corpus, backtest, step)
     if cfg.fill:
         filled = fill_targets(Path(cfg.fill).read_text(), corpus.name, targets_markdown(corpus.name, backtest))
-        Path(cfg.fill).write_text(filled)
+        write_text(Path(cfg.fill), filled)
     print_targets(console, backtest.tables["targets"])
     console.print(summary(backtest), highlight=False)
     console.print(f"calibration error on test: {backtest.calibration_error:.4f}", highlight=False)
@@ -66,10 +68,10 @@ def write_backtest(folder: Path, corpus: Corpus, backtest: Backtest, step: tuple
         backtest: What was learnt and measured.
         step: What the reader can do next, see ``next_step``.
     """
-    (folder / MATCHING).write_text(backtest.matching.as_json())
     for name, table in backtest.tables.items():
-        table.to_csv(folder / f"{name}.csv", index=False)
-    (folder / "targets.md").write_text(targets_markdown(corpus.name, backtest) + "\n")
+        write_csv(folder / f"{name}.csv", table)
+    write_text(folder / "targets.md", targets_markdown(corpus.name, backtest) + "\n")
+    write_text(folder / MATCHING, backtest.matching.as_json())  # last: with it the backtest counts as finished
     command = shlex.join(["python", "-m", "gedbd.backtest", *HydraConfig.get().overrides.task])
     return write_report(
         folder,

@@ -14,6 +14,7 @@ from rich.console import Console
 from gedbd.data.datamodule import Batch
 from gedbd.evaluation.pairwise import METRICS
 from gedbd.stopping import ResumableEarlyStopping, pruning_callbacks
+from gedbd.tables import write_csv
 
 SHOWN = {"train/loss": "train loss", "val/f1": "val F1", "val/rr@10": "RR@10"}
 
@@ -54,9 +55,7 @@ class EpochTable(Checkpoint):
         values |= {"train/seconds": self._seconds, "train/reports_per_second": rate}
         self.rows.append({"epoch": trainer.current_epoch, **dict(sorted(values.items()))})
         if trainer.is_global_zero:
-            unfinished = self.path.with_suffix(".part")
-            pd.DataFrame(self.rows).to_csv(unfinished, index=False)
-            unfinished.replace(self.path)
+            write_csv(self.path, pd.DataFrame(self.rows))
 
     def state_dict(self) -> dict[str, Any]:
         """The rows so far, for the checkpoint."""

@@ -9,10 +9,14 @@ import torch
 from omegaconf import DictConfig, OmegaConf
 from rich.console import Console
 
+from gedbd.allowed import keep_local
 from gedbd.build import build
+from gedbd.checksums import check_whole
 from gedbd.data.corpus import Corpus
 from gedbd.data.datamodule import DuplicateDataModule
-from gedbd.saved import CONFIG, VERSIONS, check_whole, read_saved, saved_options
+from gedbd.files import read_object, write_text
+from gedbd.models.encoder import load_state, read_state
+from gedbd.saved import CONFIG, VERSIONS, read_saved, saved_options
 from gedbd.systems.duplicate import DuplicateSystem
 
 PACKAGES = ("gedbd", "torch", "pytorch-lightning", "torch-geometric", "transformers", "numpy", "pandas")
@@ -21,20 +25,21 @@ PACKAGES = ("gedbd", "torch", "pytorch-lightning", "torch-geometric", "transform
 def save_run(folder: Path, cfg: DictConfig, corpus: Corpus) -> None:
     """Writes ``config.yaml``, resolved, its paths absolute, and ``versions.json`` with the corpus' fingerprint."""
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / CONFIG).write_text(OmegaConf.to_yaml(OmegaConf.create(saved_options(cfg))))
+    write_text(folder / CONFIG, OmegaConf.to_yaml(OmegaConf.create(saved_options(cfg))))
     packages = {name: version(name) for name in PACKAGES}
     about = {"corpus": corpus.fingerprint, "packages": packages, "folder": str(folder.absolute())}
-    (folder / VERSIONS).write_text(json.dumps(about, indent=2) + "\n")
+    write_text(folder / VERSIONS, json.dumps(about, indent=2) + "\n")
 
 
 def readable_checkpoint(folder: Path) -> str | None:
-    """A run's last checkpoint, to resume from; None, with a notice, if a kill has left half of it."""
+    """A run's last checkpoint, to resume from; None, with a notice, if it is damaged."""
     path = folder / "checkpoints" / "last.ckpt"
     if not path.is_file():
         return None
     try:
+        check_whole(path)
         torch.load(path, map_location="cpu", weights_only=True, mmap=True)
-    except (OSError, EOFError, RuntimeError, UnpicklingError) as error:
+    except (OSError, EOFError, RuntimeError, UnpicklingError, ValueError) as error:
         print(f"{path} cannot be read, so this run starts over: {str(error).partition(chr(10))[0]}")
         return None
     return str(path)
@@ -59,7 +64,7 @@ def load_run(
     cfg.cache_dir, cfg.ranking.parts = cache_dir, [part]
     data, system = build(cfg, console, ("val", part))
     check_corpus(folder, data.corpus)
-    system.load_state_dict(torch.load(path, map_location="cpu", weights_only=True)["state_dict"])
+    load_state(system, read_state(path), str(path))
     return cfg, data, system
 
 
@@ -73,12 +78,13 @@ def find_run(folder: Path, checkpoint: str) -> tuple[DictConfig, Path]:
     if not path.is_file():
         raise ValueError(f"run={folder}: there is no {path.name} in its checkpoints")
     check_whole(path)
+    keep_local(cfg, str(folder / CONFIG))
     return cfg, path
 
 
 def check_corpus(folder: Path, corpus: Corpus) -> None:
     """Raises ValueError if a corpus is not the one that a run was trained on."""
-    if corpus.fingerprint != json.loads((folder / VERSIONS).read_text())["corpus"]:
+    if corpus.fingerprint != read_object(folder / VERSIONS, "corpus")["corpus"]:
         raise ValueError(f"run={folder}: the corpus {corpus.name} has changed since the run was trained")
 
 

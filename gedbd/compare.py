@@ -9,6 +9,7 @@ from gedbd.config import door
 from gedbd.evaluation.compare import compare_runs
 from gedbd.evaluation.runs import find_runs
 from gedbd.results import as_table, with_intervals
+from gedbd.tables import write_csv
 
 
 @door("compare")
@@ -22,7 +23,7 @@ def main(cfg: DictConfig) -> None:
     console.print(as_table(with_intervals(table, decimals=3), f"{cfg.run} less {cfg.against}, {len(first)} seed(s)"))
     console.print("95%: paired bootstrap over duplicate groups; p: Wilcoxon's signed-rank test, two-sided")
     if cfg.out:
-        table.to_csv(cfg.out, index=False)
+        write_csv(Path(cfg.out), table)
 
 
 if __name__ == "__main__":

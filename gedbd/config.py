@@ -3,11 +3,9 @@
 import functools
 import gc
 import os
-import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -15,17 +13,14 @@ import hydra
 from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig, OmegaConf
 
-from gedbd.data.readers.tabular import corpus_name
 from gedbd.errors import CommandError, error_line, written_places
 from gedbd.help import command_help
 from gedbd.options import check_command_line, delete_unused
+from gedbd.run_folder import is_own, own_folders
 
 PACKAGE_DIR = Path(__file__).resolve().parent
 INSTALLED_CONF = PACKAGE_DIR / "conf"
 CONF_DIR = str(INSTALLED_CONF if INSTALLED_CONF.is_dir() else PACKAGE_DIR.parent / "conf")
-
-SPECIAL = re.compile(r"(\\*)('|\$\{|\Z)")
-OPTION = re.compile(r"[~+]{0,2}[A-Za-z_][\w./@-]*=")
 
 Task = Callable[[DictConfig], Any]
 
@@ -60,7 +55,7 @@ def door(config_name: str) -> Callable[[Task], Callable[..., Any]]:
                 return run(*cfg)
             with told_in_one_line():
                 new = check_command_line(CONF_DIR, config_name, sys.argv[1:])
-            with deleted_if_empty(new):
+            with own_folders(), deleted_if_empty(new):
                 return run()
 
         return command
@@ -96,7 +91,7 @@ def deleted_if_empty(new: Sequence[Path]) -> Iterator[None]:
     try:
         yield
     except CommandError as error:
-        if new and error.folder is not None:
+        if error.folder is not None and (new or is_own(error.folder)):
             delete_unused(error.folder, above=new[1:])
         raise
 
@@ -106,21 +101,6 @@ def _run_folder() -> Path | None:
     if not HydraConfig.initialized() or HydraConfig.get().output_subdir is None:
         return None
     return Path(HydraConfig.get().runtime.output_dir)
-
-
-def bare_words(arguments: list[str], option: str) -> list[str]:
-    """Arguments for Hydra: those that are no ``key=value`` and no flag are words of one option's text.
-
-    A word is a ``key=value`` only if the key could be an option's name.
-    """
-    bare = [text for text in arguments if not OPTION.match(text) and not text.startswith("-")]
-    rest = [text for text in arguments if text not in bare]
-    return rest + ([f"{option}='{SPECIAL.sub(_escaped, ' '.join(bare))}'"] if bare else [])
-
-
-def _escaped(match: re.Match[str]) -> str:
-    """Quotes (for Hydra) and interpolations (for OmegaConf) lose their meaning, and so do backslashes before them."""
-    return match[1] * 2 + (f"\\{match[2]}" if match[2] else "")
 
 
 @contextmanager
@@ -139,35 +119,6 @@ def uncollected() -> Iterator[None]:
         gc.enable()
 
 
-def run_dir(ckpt_path: str | None, dataset: str | None, path: str | None, encoder: str) -> str:
-    """Folder of a new run, or of the run whose checkpoint is taken up."""
-    if ckpt_path:
-        return str(Path(ckpt_path).parent.parent)
-    name = dataset or corpus_name(Path(str(path)))
-    return f"outputs/{name}/{encoder}/{started()}"
-
-
-def started() -> str:
-    """When a run began, which names its folder: one answer for all of its processes, whose clocks differ.
-
-    Under torchrun, the first process to ask tells the others by torchrun's own store. The tasks of a SLURM job step
-    take the step's name: a job that was queued again finds its folder, where Lightning has left a checkpoint.
-    """
-    now = f"{datetime.now():%Y-%m-%d_%H-%M-%S}"
-    if "TORCHELASTIC_RUN_ID" in os.environ:
-        from torch.distributed.rendezvous import rendezvous
-
-        store, _, _ = next(rendezvous("env://"))
-        return str(store.compare_set("gedbd/started", "", now).decode())
-    tasks, interactive = (
-        os.environ.get("SLURM_NTASKS", "1"),
-        os.environ.get("SLURM_JOB_NAME") in ("bash", "interactive"),
-    )
-    if tasks != "1" and "SLURM_STEP_ID" in os.environ and not interactive:
-        return f"slurm_{os.environ['SLURM_JOB_ID']}.{os.environ['SLURM_STEP_ID']}"
-    return now
-
-
 def auto_precision() -> str:
     """Bfloat16 on a GPU that has it; CPUs without matrix units are slower in it."""
     import torch
@@ -175,6 +126,4 @@ def auto_precision() -> str:
     return "bf16-mixed" if torch.cuda.is_available() and torch.cuda.is_bf16_supported() else "32-true"
 
 
-OmegaConf.register_new_resolver("run_dir", run_dir, use_cache=True)
-OmegaConf.register_new_resolver("started", started, use_cache=True)
 OmegaConf.register_new_resolver("auto_precision", auto_precision)

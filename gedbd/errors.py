@@ -16,6 +16,7 @@ from omegaconf.errors import ConfigAttributeError, ConfigKeyError, Interpolation
 
 FULL_BYTES = 1 << 20  # a disk with less space is full
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+RUST = re.compile(r"\(os error (\d+)\)")
 CURES = {
     **dict.fromkeys(FULL, "free some space there"),
     **dict.fromkeys((errno.EACCES, errno.EPERM, errno.EROFS), "get permission for it"),
@@ -93,6 +94,19 @@ def error_line(error: BaseException, places: Mapping[str, Path]) -> str | None:
     # Lightning's class and that of the index are recognised by their names, as importing them takes a second.
     if isinstance(error, ValueError) or type(error).__name__ in ("MisconfigurationException", "StoreUnavailable"):
         return _first_line(error)
+    full = _disk_error(error)
+    return os_error_line(full, places) if full else None
+
+
+def _disk_error(error: BaseException | None) -> OSError | None:
+    """The full disk behind an error of a library: as what it came from, or in words, as libraries in Rust say it."""
+    while error is not None:
+        if isinstance(error, OSError) and error.errno in FULL:
+            return error
+        told = RUST.search(str(error))
+        if told and int(told[1]) in FULL:
+            return OSError(int(told[1]), os.strerror(int(told[1])))
+        error = error.__cause__ or error.__context__
     return None
 
 

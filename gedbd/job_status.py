@@ -3,9 +3,12 @@
 import json
 import math
 import shutil
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
+from functools import cache
 from pathlib import Path
 from uuid import uuid4
+
+from gedbd.files import read_object, write_text
 
 STATUS_FILE = "status.json"
 
@@ -46,26 +49,42 @@ class JobStatus:
 
 def write_status(folder: Path, status: JobStatus) -> None:
     """Replaces the status of a job; whoever reads it meanwhile, or after a kill, finds the old one or the new one."""
-    unfinished = folder / f"{STATUS_FILE}.part"
-    unfinished.write_text(json.dumps(asdict(status), indent=2) + "\n")
-    unfinished.replace(folder / STATUS_FILE)
+    write_text(folder / STATUS_FILE, json.dumps(asdict(status), indent=2) + "\n")
 
 
 def read_status(folder: Path) -> JobStatus | None:
-    """The status of a job; none if the folder is no job's."""
+    """The status of a job; none if the folder is no job's. Raises ValueError, naming the file, if it is damaged."""
+    path = folder / STATUS_FILE
     try:
-        fields = json.loads((folder / STATUS_FILE).read_text())
+        content = read_object(path, "state", "overrides")
     except FileNotFoundError:
         return None
-    return JobStatus(**fields | {"overrides": tuple(fields["overrides"])})
+    known = {field.name: content[field.name] for field in fields(JobStatus) if field.name in content}
+    if not isinstance(known["overrides"], list):
+        raise ValueError(f"{path} is damaged: overrides are no list; delete it to run this job again")
+    return JobStatus(**known | {"overrides": tuple(map(str, known["overrides"]))})
 
 
 def read_jobs(sweep_dir: Path) -> dict[Path, JobStatus]:
-    """All jobs in a sweep's folder, in the order of their numbers."""
+    """All jobs in a sweep's folder, in the order of their numbers; one whose file is damaged is named and left out."""
     folders = [path.parent for path in sweep_dir.glob(f"*/{STATUS_FILE}")]
     folders.sort(key=lambda path: (int(path.name) if path.name.isdigit() else math.inf, path.name))
-    found = {folder: read_status(folder) for folder in folders}
-    return {folder: status for folder, status in found.items() if status is not None}
+    found = {}
+    for folder in folders:
+        try:
+            status = read_status(folder)
+        except ValueError as error:
+            say_once(f"left out: {error}")
+            continue
+        if status is not None:
+            found[folder] = status
+    return found
+
+
+@cache
+def say_once(line: str) -> None:
+    """Prints a line, unless this process has printed it before."""
+    print(line, flush=True)
 
 
 def find_job(sweep_dir: Path, overrides: tuple[str, ...]) -> str | None:

@@ -15,6 +15,7 @@ from gedbd.evaluation.report.page import fill_tables, write_report
 from gedbd.evaluation.report.sections import make_sections
 from gedbd.evaluation.report.settings import group_settings
 from gedbd.evaluation.runs import find_backtests, find_runs
+from gedbd.files import write_text
 
 PLAIN: dict[str, Any] = {"markup": False, "highlight": False, "soft_wrap": True}
 
@@ -29,7 +30,7 @@ def main(cfg: DictConfig) -> None:
     sections = make_sections(settings)
     if cfg.fill:
         path = Path(cfg.fill)
-        path.write_text(fill_tables(path.read_text(), sections))
+        write_text(path, fill_tables(path.read_text(), sections))
     folder = Path(cfg.out or paths[0])
     folder.mkdir(parents=True, exist_ok=True)
     summary = summarise(settings, len(unfinished), len(backtests))

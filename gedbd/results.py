@@ -18,9 +18,12 @@ from gedbd.data.urls import with_urls
 from gedbd.evaluation.figures import rank_curves, title_cosines, training_curves
 from gedbd.evaluation.leak import audit_leak, leak_warning
 from gedbd.evaluation.outputs import compare_methods, compare_rankings, draw_figures, example_pairs
+from gedbd.evaluation.runs import PREDICTIONS
 from gedbd.evaluation.trec import write_qrels, write_run
 from gedbd.evaluation.verdict import verdict_on_pairs, verdict_on_queries
+from gedbd.files import replacing, write_text
 from gedbd.outcome import Outcome
+from gedbd.tables import read_csv, write_csv, write_parquet
 
 LONGEST_WHOLE = 26
 ENDING = {EARLIER: "", TEST_POOL: f"_{TEST_POOL}"}  # of the names of tables, figures and files
@@ -53,23 +56,25 @@ def report(folder: Path, outcome: Outcome, console: Console, loggers: list[Logge
         curves = rank_curves({name: value.queries for name, value in rankings.items()}, counted)
         drawn[f"rank_curves{ENDING[protocol]}"] = curves
     if (folder / "metrics.csv").exists():
-        drawn["training_curves"] = training_curves(pd.read_csv(folder / "metrics.csv"))
+        drawn["training_curves"] = training_curves(read_csv(folder / "metrics.csv"))
     if outcome.title_cosines is not None:
         drawn["title_cosines"] = title_cosines(*outcome.title_cosines)
     tables["examples"] = example_pairs(predictions, part)
     audit = audit_leak(outcome.pairs, outcome.parts, outcome.corpus.group)
     tables["examples"] = with_urls(tables["examples"], outcome.corpus.reports, ("issue_id_1", "issue_id_2"))
     (folder / "figures").mkdir(parents=True, exist_ok=True)
-    predictions[[name for name in SAVED if name in predictions]].to_parquet(folder / "predictions.parquet", index=False)
     for name, table in tables.items():
-        table.to_csv(folder / f"{name}.csv", index=False)
-    (folder / "results.json").write_text(json.dumps(tables["results"].to_dict("records"), indent=2) + "\n")
-    (folder / "leak.json").write_text(json.dumps(audit, indent=2) + "\n")
+        write_csv(folder / f"{name}.csv", table)
+    write_text(folder / "results.json", json.dumps(tables["results"].to_dict("records"), indent=2) + "\n")
+    write_text(folder / "leak.json", json.dumps(audit, indent=2) + "\n")
     for name, figure in drawn.items():
-        figure.savefig(folder / "figures" / f"{name}.png", dpi=120)
+        with replacing(folder / "figures" / f"{name}.png") as unfinished:
+            figure.savefig(unfinished, dpi=120)
     _write_rankings(folder, outcome)
     if outcome.atlas is not None:
-        outcome.atlas.to_parquet(folder / "map.parquet", index=False)
+        write_parquet(folder / "map.parquet", outcome.atlas)
+    # The last one: whoever finds it takes the run for finished.
+    write_parquet(folder / PREDICTIONS, predictions[[name for name in SAVED if name in predictions]])
     _show(console, outcome, predictions, tables, audit)
     console.print(f"predictions, tables and figures: {folder}", markup=False, highlight=False, soft_wrap=True)
     _log(loggers, folder, tables, list(drawn), audit)
@@ -115,7 +120,7 @@ def _write_rankings(folder: Path, outcome: Outcome) -> None:
             named |= {"issue_id": ids[row], "group": ids[outcome.corpus.group[row]]}
             found = np.where(table["found"] >= 0, ids[table["found"]], "")
             frames.append(table.drop(columns=["query", "found"]).assign(**named, found=found))
-    pd.concat(frames, ignore_index=True).to_parquet(folder / "queries.parquet", index=False)
+    write_parquet(folder / "queries.parquet", pd.concat(frames, ignore_index=True))
 
 
 def _show(

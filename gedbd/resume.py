@@ -6,8 +6,10 @@ from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
+from gedbd.allowed import named_targets
+from gedbd.checksums import check_whole
 from gedbd.option_types import plain_options, shown
-from gedbd.saved import check_whole, read_saved, saved_options
+from gedbd.saved import read_saved, saved_options
 
 MAY_DIFFER = ("ckpt_path", "seeds", "trainer", "logger", "patience", "cache_dir", "data_dir")
 OF_THIS_MACHINE = ("cache_dir", "data_dir")  # other sections repeat them
@@ -59,15 +61,26 @@ def resumed_options(
         if option in choices or option.partition(".")[0] not in MAY_DIFFER or word.startswith("~"):
             continue
         OmegaConf.update(resumed, option, OmegaConf.select(now, option), force_add=True)
+    _check_address(now, resumed)
     for name in OF_THIS_MACHINE:
         _repeat(resumed, name, saved.get(name), resumed[name])
     return resumed
 
 
+def _check_address(now: DictConfig, resumed: DictConfig) -> None:
+    """Raises ValueError if the run would join a Ray cluster that the command line does not name: see ``keep_local``."""
+    address = OmegaConf.select(resumed, "engine.address")
+    if address is not None and address != OmegaConf.select(now, "engine.address"):
+        raise ValueError(
+            f"ckpt_path={now.ckpt_path}: its run used the Ray cluster at {address}; to join it, give"
+            f" engine=ray engine.address={address}"
+        )
+
+
 def _of_run(cfg: DictConfig) -> DictConfig:
-    """The options of the run whose checkpoint a configuration names."""
+    """The options of the run whose checkpoint a configuration names. It may name the targets of that configuration."""
     path = Path(cfg.ckpt_path)
-    saved = read_saved(path.parent.parent)
+    saved = read_saved(path.parent.parent, also=named_targets(plain_options(cfg)))
     check_whole(path)
     return OmegaConf.create(saved_options(saved))
 

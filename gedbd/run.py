@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-import pandas as pd
 import pytorch_lightning as pl
 from hydra.utils import instantiate
 from omegaconf import DictConfig
@@ -15,6 +14,8 @@ from gedbd.evaluation.ranking import metric_names
 from gedbd.interruption import keyboard_interrupts
 from gedbd.outcome import trained_outcome
 from gedbd.results import report, show_verdict
+from gedbd.systems.saving import save_whole
+from gedbd.tables import read_csv
 from gedbd.tracking.runs import open_loggers
 
 
@@ -39,6 +40,7 @@ def train_once(cfg: DictConfig, folder: Path, console: Console) -> float:
             use_distributed_sampler=False,
             enable_progress_bar=cfg.trainer.get("enable_progress_bar", True) and not console.quiet,
         )
+        save_whole(trainer)
         if trainer.is_global_zero:
             save_run(folder, cfg, data.corpus)
             console.print(f"run folder: {folder}", markup=False, highlight=False, soft_wrap=True)
@@ -57,6 +59,6 @@ def train_once(cfg: DictConfig, folder: Path, console: Console) -> float:
 
 def best_f1(folder: Path, monitor: str) -> float:
     """Validation F1 of a run's best checkpoint."""
-    epochs = pd.read_csv(folder / "metrics.csv")
+    epochs = read_csv(folder / "metrics.csv", "val/f1", monitor)
     best = epochs[monitor].argmin() if direction(monitor) == "min" else epochs[monitor].argmax()
     return float(epochs["val/f1"][best])

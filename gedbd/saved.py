@@ -1,17 +1,22 @@
 """The configuration that a finished or interrupted run has saved in its folder."""
 
-import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from pathlib import Path
 from typing import Any
-from zipfile import is_zipfile
 
+import yaml
 from omegaconf import DictConfig, OmegaConf
-from yaml import YAMLError
+from omegaconf.errors import OmegaConfBaseException
+
+from gedbd.allowed import check_options, check_plain
+from gedbd.files import read_object
+from gedbd.option_types import check_values
 
 CONFIG = "config.yaml"
 VERSIONS = "versions.json"
+SCANNER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+NEEDED = ("dataset", "encoder", "split", "text")
 PATHS = ("cache_dir", "captions", "checkpoint", "ckpt_path", "data_dir", "feedback", "image_dir", "path", "run")
 
 
@@ -25,23 +30,29 @@ def saved_options(cfg: DictConfig) -> dict[str, Any]:
     return options
 
 
-def read_saved(folder: Path) -> DictConfig:
+def read_saved(folder: Path, also: Set[str] = frozenset()) -> DictConfig:
     """The configuration in a run folder.
 
     A stored path that is gone is looked for where it lay relative to the folder: a project can be moved as a whole.
 
+    Args:
+        folder: The run folder, which may come from somebody else: see ``gedbd.allowed``.
+        also: Targets that it may name beside those of ``conf/``.
+
     Raises:
-        ValueError: If the folder is no run, or its configuration is damaged.
+        ValueError: If the folder is no run, or its configuration is damaged or names what a file may not.
     """
     file = folder / CONFIG
-    if not file.is_file():
-        raise ValueError(f"{folder} is not the folder of a run: it has no {CONFIG}")
+    cfg = read_config(folder)
+    options = OmegaConf.to_container(cfg)
+    check_options(options, str(file), also)
+    for name in NEEDED:
+        if not OmegaConf.is_dict(cfg.get(name)) or "_target_" not in cfg[name]:
+            raise ValueError(f"{file} is damaged: it has no section {name}, or none that names its _target_")
     try:
-        cfg = OmegaConf.load(file)
-    except (YAMLError, UnicodeDecodeError) as error:
-        raise ValueError(f"{file} is damaged: {type(error).__name__}") from error
-    if not isinstance(cfg, DictConfig):
-        raise ValueError(f"{file} is damaged: it holds no options")
+        check_values(cfg)
+    except ValueError as error:
+        raise ValueError(f"{file} is damaged: {error}") from error
     stored_in = _stored_in(folder)
 
     def find(path: Path) -> str:
@@ -50,22 +61,39 @@ def read_saved(folder: Path) -> DictConfig:
         moved = Path(os.path.normpath(folder.absolute() / os.path.relpath(path, stored_in)))
         return str(moved if moved.exists() else path)
 
-    found = OmegaConf.create(_with_paths(OmegaConf.to_container(cfg), find))
+    found = OmegaConf.create(_with_paths(options, find))
     assert isinstance(found, DictConfig)
     return found
 
 
-def check_whole(checkpoint: Path) -> None:
-    """Raises ValueError if a checkpoint was cut off: PyTorch writes archives, which end with their directory."""
-    if not is_zipfile(checkpoint):
-        raise ValueError(f"{checkpoint} is damaged: no checkpoint can be read from it")
+def read_config(folder: Path) -> DictConfig:
+    """The options in a run folder as they are written, without a check of what they name; to show, not to run.
+
+    Raises:
+        ValueError: If the folder is no run, or the file holds no plain options.
+    """
+    file = folder / CONFIG
+    if not file.is_file():
+        raise ValueError(f"{folder} is not the folder of a run: it has no {CONFIG}")
+    try:
+        text = file.read_text(encoding="utf-8")
+        # Aliases can make a short file endless; gedbd writes none.
+        if any(isinstance(token, yaml.AliasToken) for token in yaml.scan(text, Loader=SCANNER)):
+            raise ValueError(f"{file} is damaged: it repeats parts of itself by *alias")
+        cfg = OmegaConf.create(text)
+    except (yaml.YAMLError, UnicodeDecodeError, RecursionError, OmegaConfBaseException) as error:
+        raise ValueError(f"{file} is damaged: {type(error).__name__}") from error
+    if not isinstance(cfg, DictConfig) or not cfg:
+        raise ValueError(f"{file} is damaged: it holds no options")
+    check_plain(OmegaConf.to_container(cfg), str(file))
+    return cfg
 
 
 def _stored_in(folder: Path) -> Path | None:
     """Path of a run folder when it was written; None if that was not recorded."""
     file = folder / VERSIONS
-    told = json.loads(file.read_text()).get("folder") if file.is_file() else None
-    return Path(told) if told else None
+    told = read_object(file).get("folder") if file.is_file() else None
+    return Path(told) if isinstance(told, str) and told else None
 
 
 def _with_paths(options: Any, change: Callable[[Path], str]) -> Any:

@@ -1,13 +1,15 @@
 """Look for duplicates of a report: ``python -m gedbd.search index=folder "what happened"``."""
 
 import sys
+from pathlib import Path
 
 from omegaconf import DictConfig
 from rich.console import Console
 
-from gedbd.config import bare_words, door
+from gedbd.config import CONF_DIR, door, told_in_one_line
 from gedbd.matching.answer import as_json, print_matches, read_queries
 from gedbd.matching.report import Filters, check_top_k, read_moment
+from gedbd.positional import literal_text, option_names
 
 
 @door("search")
@@ -31,5 +33,6 @@ def main(cfg: DictConfig) -> None:
 
 
 if __name__ == "__main__":
-    sys.argv[1:] = bare_words(sys.argv[1:], "query")
+    with told_in_one_line():
+        sys.argv[1:] = literal_text(sys.argv[1:], "query", option_names(Path(CONF_DIR) / "search.yaml"))
     main()

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig
 from rich.console import Console
 from scipy.stats import t
 
@@ -13,8 +13,10 @@ from gedbd.job_status import FINISHED, JobStatus, read_status, write_status
 from gedbd.results import as_table
 from gedbd.resume import check_resumable
 from gedbd.run import best_f1, train_once
+from gedbd.saved import read_config
 from gedbd.sweep import SUMMARISED
 from gedbd.systems.processes import is_first
+from gedbd.tables import read_csv, write_csv
 
 
 def train_seed(cfg: DictConfig, seed: int, folder: Path, console: Console) -> None:
@@ -42,14 +44,14 @@ def summarise_seeds(folder: Path, console: Console) -> pd.DataFrame:
     """
     frames = []
     for run in sorted(folder.glob("seed_*"), key=lambda path: int(path.name.removeprefix("seed_"))):
-        table = pd.read_csv(run / "results.csv")
+        table = read_csv(run / "results.csv", "f1")
         if (run / "ranking.csv").is_file():
-            table = table.merge(pd.read_csv(run / "ranking.csv"), on="method", how="left")
-        monitor = OmegaConf.load(run / "config.yaml").monitor
+            table = table.merge(read_csv(run / "ranking.csv", "mrr"), on="method", how="left")
+        monitor = read_config(run).monitor
         frames.append(table.assign(seed=int(run.name.removeprefix("seed_")), val_f1=best_f1(run, monitor)))
     seeds = pd.concat(frames, ignore_index=True)
     if is_first():
-        seeds.to_csv(folder / "seeds.csv", index=False)
+        write_csv(folder / "seeds.csv", seeds)
     shown = [name for name in SUMMARISED if name in seeds]
     means = seeds.groupby("method", sort=False)[shown].agg(mean_and_half).reset_index()
     console.print(as_table(means, f"mean ± 95% over {seeds['seed'].nunique()} seeds: {folder}"))

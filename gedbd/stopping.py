@@ -6,6 +6,7 @@ import pytorch_lightning as pl
 from hydra.utils import instantiate
 from pytorch_lightning.callbacks import Checkpoint, EarlyStopping
 
+from gedbd.allowed import named_targets
 from gedbd.jobs import Pruned
 from gedbd.optuna_sweeper import STUDY, TRIAL
 
@@ -46,7 +47,11 @@ class EpochPruning(Checkpoint):
         import optuna
 
         study = optuna.load_study(study_name=STUDY, storage=self.storage)
-        study.pruner = instantiate(study.user_attrs["pruner"])
+        pruner = study.user_attrs["pruner"]
+        other = [name for name in named_targets(pruner) if not name.startswith("optuna.pruners.")]
+        if other:
+            raise ValueError(f"{self.storage}: {other[0]} is no pruner of Optuna, and a file may name nothing else")
+        study.pruner = instantiate(pruner)
         trial = optuna.Trial(study, self.trial_id)
         known = study._storage.get_trial(self.trial_id).intermediate_values
         if epoch in known:

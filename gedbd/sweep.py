@@ -15,7 +15,8 @@ from omegaconf import DictConfig, open_dict, read_write
 from rich.console import Console
 
 from gedbd.job_process import LOG_FILE, quoted
-from gedbd.job_status import FAILED, FINISHED, PRUNED, JobStatus, read_jobs, read_status
+from gedbd.job_status import FAILED, FINISHED, PRUNED, JobStatus, read_jobs, read_status, say_once
+from gedbd.tables import read_csv, write_csv
 from hydra_plugins.gedbd import OptunaSweeper, RayLauncher
 
 SUMMARISED = ("f1", "average_precision", "rr@10", "mrr")
@@ -104,9 +105,9 @@ def show_jobs(folder: Path, jobs: dict[Path, JobStatus]) -> None:
     for job, status in jobs.items():
         options = dict(item.split("=", 1) for item in status.overrides)
         state = {} if all_finished else {"state": status.state}
-        rows.append({"run": job.name} | options | state | (job_results(job) if status.state == FINISHED else {}))
+        rows.append({"run": job.name} | options | state | (_results(job) if status.state == FINISHED else {}))
     summary = pd.DataFrame(rows)
-    summary.to_csv(folder / "summary.csv", index=False)
+    write_csv(folder / "summary.csv", summary)
     given = {item.partition("=")[0] for status in jobs.values() for item in status.overrides}
     varied = [name for name in summary if name in given and summary[name].nunique(dropna=False) > 1]
     columns = ["run", *varied, *(name for name in ("state", *SUMMARISED) if name in summary)]
@@ -124,12 +125,21 @@ def _short_names(options: list[str]) -> dict[str, str]:
 def job_results(folder: Path) -> dict[str, Any]:
     """The first method's test results of a finished job; the means over its seeds, if it has several."""
     if (folder / "seeds.csv").is_file():
-        seeds = pd.read_csv(folder / "seeds.csv")
+        seeds = read_csv(folder / "seeds.csv", "seed")
         first = seeds[seeds["method"] == seeds["method"][0]]
         return {str(name): value for name, value in first.mean(numeric_only=True).drop("seed").items()}
     tables = [folder / name for name in ("results.csv", "ranking.csv") if (folder / name).is_file()]
-    rows = [pd.read_csv(table).iloc[0].drop(["method"]) for table in tables]
+    rows = [read_csv(table).iloc[0].drop(["method"]) for table in tables]
     return {str(name): value for row in rows for name, value in row.items()}
+
+
+def _results(folder: Path) -> dict[str, Any]:
+    """The results of a finished job; none, and a line that says why, if their file is damaged or gone."""
+    try:
+        return job_results(folder)
+    except (ValueError, OSError) as error:
+        say_once(f"no results of {folder}: {error}")
+        return {}
 
 
 def _ending(folder: Path, status: JobStatus, skipped: bool) -> list[str]:
@@ -141,7 +151,7 @@ def _ending(folder: Path, status: JobStatus, skipped: bool) -> list[str]:
     time = ["finished before"] if skipped else [f"{status.seconds:.0f} s"]
     if status.state == PRUNED:
         return [*time, f"pruned at {status.value:.3f}"]
-    results = job_results(folder)
+    results = _results(folder)
     named = [("F1", "f1"), ("RR@10", "rr@10")]
     return [*time, *(f"{name} {results[key]:.3f}" for name, key in named if key in results)]
 

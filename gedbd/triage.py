@@ -17,6 +17,7 @@ from rich.console import Console
 from threadpoolctl import threadpool_limits
 from transformers import PreTrainedTokenizerBase
 
+from gedbd.allowed import read_settings
 from gedbd.build import quieten
 from gedbd.checkpoint import find_run
 from gedbd.data.cleaning import Cleaning, shared_lines
@@ -29,7 +30,7 @@ from gedbd.matching.learn import Matching
 from gedbd.matching.reading import ReportReader
 from gedbd.matching.store import FILE, Store
 from gedbd.matching.sync import Changes, Model, synchronise
-from gedbd.models.encoder import TextEncoder, load_weights
+from gedbd.models.encoder import TextEncoder, load_weights, read_state
 from gedbd.models.frozen import calibration_texts, report_vectors
 from gedbd.saved import read_saved
 from gedbd.stored_model import check_model, check_names, fitted, model_key
@@ -167,7 +168,7 @@ def _stored_model(
     check_names(store.path, about)
     matching = read_matching(about["matching"], source)
     check_model(store.path, about, weights)
-    settings = OmegaConf.create(json.loads(about["settings"]))
+    settings = read_settings(about["settings"], source, cache_dir)
     if engine is not None:
         _check_engine(settings.engine, engine)
         settings.engine = engine
@@ -178,7 +179,7 @@ def _model(settings: str, matching: Matching, weights: Path | None, corpus: Corp
     """The model of an index; as it is stored if it is the same, so that what was fitted to texts stays."""
     state = b""
     if weights is not None:
-        whole = torch.load(weights, map_location="cpu", weights_only=True)["state_dict"]
+        whole = read_state(weights)
         stream = io.BytesIO()
         torch.save({"state_dict": {key: value for key, value in whole.items() if key.startswith("encoder.")}}, stream)
         state = stream.getvalue()

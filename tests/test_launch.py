@@ -14,7 +14,7 @@ import torch
 from pytorch_lightning.plugins.environments import SLURMEnvironment
 
 import gedbd.train
-from gedbd.config import run_dir, started
+from gedbd.run_folder import run_dir, started
 
 ROOT = Path(gedbd.train.__file__).parents[1]
 README = (ROOT / "README.md").read_text()
@@ -136,4 +136,4 @@ def test_lightning_knows_a_slurm_job(monkeypatch):
 def test_a_task_that_is_alone_is_named_by_the_time(monkeypatch, name, value):
     for key, given in {"SLURM_JOB_ID": "4711", "SLURM_STEP_ID": "0", "SLURM_NTASKS": "2", name: value}.items():
         monkeypatch.setenv(key, given)
-    assert re.fullmatch(r"\d{4}-\d\d-\d\d_\d\d-\d\d-\d\d", started())
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d_\d\d-\d\d-\d\dZ", started())

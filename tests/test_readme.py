@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from hydra import compose, initialize_config_dir
 
-from gedbd.config import CONF_DIR, bare_words
+from gedbd.config import CONF_DIR
+from gedbd.positional import literal_text, option_names
 from gedbd.report import bare_paths
 
 ROOT = Path(__file__).parent.parent
@@ -26,7 +27,8 @@ def test_command_composes(command):
     _, _, module, *options = shlex.split(command)
     assert callable(import_module(module).main)
     options = bare_paths(options) if module == "gedbd.report" else options
-    options = bare_words(options, "query") if module == "gedbd.search" else options
+    if module == "gedbd.search":
+        options = literal_text(options, "query", option_names(Path(CONF_DIR) / "search.yaml"))
     single = [option.split(",")[0] for option in options if option != "-m" and "interval(" not in option]
     with initialize_config_dir(CONF_DIR, version_base="1.3"):
         compose(module.removeprefix("gedbd."), overrides=single)

@@ -5,6 +5,7 @@ import json
 import random
 import sys
 from functools import partial
+from pathlib import Path
 
 import pytest
 from hydra import compose, initialize_config_dir
@@ -12,14 +13,18 @@ from hydra import compose, initialize_config_dir
 import gedbd.backtest
 import gedbd.index
 import gedbd.search
-from gedbd.config import CONF_DIR, bare_words
+from gedbd.config import CONF_DIR
+from gedbd.positional import literal_text, option_names
 
 PIECES = ["'", '"', "\\", "$", "{", "}", "${x}", "${oc.env:HOME}", "\n", "\r", "\t", "=", ",", "[", "]", " ", "a", ":"]
 PIECES += ["(", ")", "é", "#", "%", "\\'", "???", "null", "\\${", "\U0001f600", "@", "*"]
 
 
+NAMES = option_names(Path(CONF_DIR) / "search.yaml")
+
+
 def through(patch, door, *options):
-    words = bare_words(list(options), "query") if door is gedbd.search else list(options)
+    words = literal_text(list(options), "query", NAMES) if door is gedbd.search else list(options)
     patch.setattr(sys, "argv", ["gedbd", *words])
     door.main()
 
@@ -168,7 +173,7 @@ def test_markup_and_smileys_in_reports_are_shown_as_they_are(search, home):
         (["index=stored", "crash", "filed_from=yesterday"], "filed_from=yesterday is no date: expected is 2024-01-31"),
         (["index=stored", "crash", "filed_before=2024-02-30"], "filed_before=2024-02-30 is no date"),
         (["index=stored", "  "], "the report has neither title nor description"),
-        (["index=stored", "query=''"], "the report has neither title nor description"),
+        (["index=stored", "query="], "the report has neither title nor description"),
         (["index=stored", "file=nowhere.txt"], "file=nowhere.txt: there is no such file"),
         (["index=stored", "x" * 1001], "the title has 1,001 characters, the most are 1,000: shorten it"),
     ],
@@ -219,19 +224,19 @@ def test_any_text_reaches_the_door_as_it_is(seed):
     with initialize_config_dir(CONF_DIR, version_base="1.3"):
         for _ in range(40):
             text = "a " + "".join(generator.choices(PIECES, k=generator.randint(1, 9)))
-            assert compose("search", bare_words([text, "top_k=3"], "query")).query == text
+            assert compose("search", literal_text([text, "top_k=3"], "query", NAMES)).query == text
 
 
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
         (["crash", "when", "x = 3"], ["query='crash when x = 3'"]),
-        (["index=a", "it's", "--info", "top_k=3"], ["index=a", "--info", "top_k=3", "query='it\\'s'"]),
-        (["+a.b=1", "~c=2", "hydra.run.dir=."], ["+a.b=1", "~c=2", "hydra.run.dir=."]),
+        (["index=a", "it's", "--info", "top_k=3", "--"], ["index=a", "--info", "top_k=3", "query='it\\'s'"]),
+        (["+a.b=1", "~c=2", "hydra.run.dir=.", "--"], ["+a.b=1", "~c=2", "hydra.run.dir=."]),
         (["crash\\"], ["query='crash\\\\'"]),
         (["crash\\\n"], ["query='crash\\\n'"]),
         ([], []),
     ],
 )
 def test_bare_words_are_the_text(arguments, expected):
-    assert bare_words(arguments, "query") == expected
+    assert literal_text(arguments, "query", NAMES) == expected

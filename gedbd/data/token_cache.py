@@ -14,6 +14,7 @@ from transformers import PreTrainedTokenizerBase
 from gedbd.data.tokens import TokenTable, tokenize
 
 NUMBER = np.dtype("<i4")
+CHECKSUM_NUMBERS = 4  # as many numbers as its bytes take the place of
 UNFINISHED = ".part"
 ABANDONED_AFTER_SECONDS = 3600.0
 
@@ -23,8 +24,9 @@ def cached_tokens(
 ) -> TokenTable:
     """What ``tokenize`` returns, from the cache if the same tokenizer has read the same texts before.
 
-    A file holds the N lengths, then all ids, as int32, and appears under its name only when it is whole. Concurrent
-    runs may share the folder: each writes a file of its own, and the last one to finish leaves the same bytes. A
+    A file holds a checksum of what follows, the N lengths, then all ids, as int32, and appears under its name only when
+    it is whole. Concurrent runs may share the folder: each writes a file of its own, and the last one to finish leaves
+    the same bytes. One that does not fit its checksum is written again. A
     tokenizer without a serialisable backend cannot be told from another, so it reads its texts anew each time.
 
     Args:
@@ -82,6 +84,7 @@ def _key(texts: list[str], tokenizer: PreTrainedTokenizerBase, max_tokens: int) 
         "sides": [tokenizer.padding_side, tokenizer.truncation_side],
         "pad_id": tokenizer.pad_token_id,
         "max_tokens": max_tokens,
+        "layout": "checksum, lengths, ids",
         "texts": len(texts),
     }
     digest = hashlib.blake2b(json.dumps(about, sort_keys=True).encode(), digest_size=16)
@@ -96,14 +99,21 @@ def _read(path: Path, count: int, tokenizer: PreTrainedTokenizerBase) -> TokenTa
     """Maps a file.
 
     Raises:
-        ValueError: If it is not as long as its first ``count`` numbers say.
+        ValueError: If it is not as long as its ``count`` lengths say, or differs from its checksum.
     """
     # A plain view of the map: slices of it are cheaper than a memmap's, and it is pickled as any other array.
-    numbers = np.memmap(path, dtype=NUMBER, mode="r").view(np.ndarray)
+    whole = np.memmap(path, dtype=NUMBER, mode="r").view(np.ndarray)
+    noted, numbers = whole[:CHECKSUM_NUMBERS], whole[CHECKSUM_NUMBERS:]
+    if noted.tobytes() != _checksum(numbers):
+        raise ValueError("it differs from its checksum")
     starts = np.concatenate([[0], np.cumsum(numbers[:count], dtype=np.int64)])
     if len(numbers) < count or len(numbers) - count != starts[-1]:
         raise ValueError(f"it holds {len(numbers):,} numbers, {count + starts[-1]:,} were expected")
     return TokenTable(numbers[count:], starts, int(tokenizer.pad_token_id))
+
+
+def _checksum(numbers: np.ndarray) -> bytes:
+    return hashlib.blake2b(numbers.data, digest_size=CHECKSUM_NUMBERS * NUMBER.itemsize).digest()
 
 
 def _write(path: Path, table: TokenTable) -> None:
@@ -113,8 +123,9 @@ def _write(path: Path, table: TokenTable) -> None:
         for other in path.parent.glob(f"tokens-*{UNFINISHED}"):
             _remove_abandoned(other)
         with unfinished.open("xb") as file:
-            table.lengths.astype(NUMBER).tofile(file)
-            table.ids.astype(NUMBER).tofile(file)
+            numbers = np.concatenate([table.lengths.astype(NUMBER), table.ids.astype(NUMBER)])
+            file.write(_checksum(numbers))
+            file.write(numbers.data)
         unfinished.replace(path)
     except OSError as error:
         raise _unusable(path.parent, error) from error

@@ -1,7 +1,6 @@
 """The card of an exported model: what it is, how it was measured, and what it is not, as a README of its folder."""
 
 import inspect
-import json
 import re
 from importlib.metadata import version
 from pathlib import Path
@@ -18,6 +17,8 @@ from gedbd.evaluation.leak import leak_warning
 from gedbd.evaluation.outputs import FROZEN, TEXT
 from gedbd.evaluation.report.page import markdown, show
 from gedbd.evaluation.runs import Run
+from gedbd.files import read_object
+from gedbd.tables import read_csv
 
 METHODS = {TEXT: "this model", FROZEN: "its encoder, not fine-tuned"}
 FACTS = ("reports", "in a group", "groups", "pairs", "largest group", "first filed", "last filed")
@@ -74,7 +75,7 @@ def model_card(run: Run, corpus: Corpus, form: str, checkpoint: str, example: st
         "warning": leak_warning(run.leak),
         "precision": cfg.trainer.precision,
         "seed": cfg.seed,
-        "trained_with": json.loads((run.folder / "versions.json").read_text())["packages"],
+        "trained_with": read_object(run.folder / "versions.json", "packages")["packages"],
         "exported_with": {name: version(name) for name in TOOLS[form]},
     }
     environment = Environment(
@@ -120,7 +121,7 @@ def _measured(run: Run) -> dict[str, object]:
         "other_pairs": int((chosen["label"] == 0).sum()),
         "threshold": float(run.results.loc[run.results["method"] == TEXT, "threshold"].iloc[0]),
         "ranking": None if run.ranking is None else _table(run.ranking),
-        "test_pool": _table(pd.read_csv(pool)) if pool.is_file() else None,
+        "test_pool": _table(read_csv(pool)) if pool.is_file() else None,
     }
 
 

@@ -1,16 +1,17 @@
 """What run folders hold, read back to be compared and reported."""
 
-import json
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from omegaconf import OmegaConf
 
 from gedbd.data.readers.tabular import corpus_name
 from gedbd.evaluation.outputs import WITH_GRAPH
+from gedbd.files import read_list, read_object
+from gedbd.saved import read_config
+from gedbd.tables import read_csv, read_parquet
 
 PREDICTIONS = "predictions.parquet"  # the last file that a finished run needs
 MATCHING = "matching.json"  # what a backtest has learnt
@@ -29,17 +30,24 @@ class Run:
     @cached_property
     def config(self) -> Any:
         """The resolved configuration."""
-        return OmegaConf.load(self.folder / "config.yaml")
+        return read_config(self.folder)
 
     @cached_property
     def predictions(self) -> pd.DataFrame:
         """Scored pairs."""
-        return pd.read_parquet(self.folder / PREDICTIONS)
+        return read_parquet(self.folder / PREDICTIONS)
 
     @cached_property
     def results(self) -> pd.DataFrame:
         """Metrics on pairs, one row a method; the first is the run's own."""
-        return pd.read_csv(self.folder / "results.csv")
+        table = read_csv(self.folder / "results.csv")
+        same = self.folder / "results.json"
+        rows = len(read_list(same)) if same.is_file() else len(table)
+        if rows != len(table):
+            raise ValueError(
+                f"{self.folder}: results.csv has {len(table)} rows and results.json {rows}: one of them is cut off"
+            )
+        return table
 
     @cached_property
     def ranking(self) -> pd.DataFrame | None:
@@ -50,7 +58,7 @@ class Run:
     def queries(self) -> pd.DataFrame | None:
         """Ranks of the single queries by every protocol, if the run ranked."""
         path = self.folder / "queries.parquet"
-        return pd.read_parquet(path) if path.is_file() else None
+        return read_parquet(path) if path.is_file() else None
 
     def queries_of(self, protocol: str) -> pd.DataFrame | None:
         """Ranks of the single queries by one protocol, if there are any."""
@@ -67,19 +75,18 @@ class Run:
     def map(self) -> pd.DataFrame | None:
         """The 2-D map of reports, if there is one."""
         path = self.folder / "map.parquet"
-        return pd.read_parquet(path) if path.is_file() else None
+        return read_parquet(path) if path.is_file() else None
 
     @cached_property
     def leak(self) -> dict[str, float]:
         """The leak audit."""
-        audit: dict[str, float] = json.loads((self.folder / "leak.json").read_text())
-        return audit
+        return read_object(self.folder / "leak.json")
 
     @cached_property
     def fingerprint(self) -> str | None:
         """A hash of the corpus' contents, if the run has noted one."""
         path = self.folder / "versions.json"
-        return str(json.loads(path.read_text())["corpus"]) if path.is_file() else None
+        return str(read_object(path, "corpus")["corpus"]) if path.is_file() else None
 
     @property
     def finished_at(self) -> float:
@@ -122,7 +129,7 @@ class Run:
 
     def _table(self, name: str) -> pd.DataFrame | None:
         path = self.folder / name
-        return pd.read_csv(path) if path.is_file() else None
+        return read_csv(path) if path.is_file() else None
 
 
 def find_runs(paths: list[Path]) -> tuple[list[Run], list[Path]]:

@@ -14,6 +14,7 @@ import pandas as pd
 
 from gedbd.data.queries import Queries
 from gedbd.evaluation.ranking import Ranking
+from gedbd.files import write_text
 
 
 def write_run(path: Path, ranking: Ranking, issue_id: pd.Series, tag: str) -> None:
@@ -27,7 +28,8 @@ def write_run(path: Path, ranking: Ranking, issue_id: pd.Series, tag: str) -> No
     """
     ids, name, top = _words(issue_id), "_".join(tag.split()), ranking.top
     places = zip(ids[top["query"]], ids[top["candidate"]], top["place"], strict=True)
-    path.write_text("".join(f"{query} Q0 {report} {place} {1 / place:.9g} {name}\n" for query, report, place in places))
+    lines = [f"{query} Q0 {report} {place} {1 / place:.9g} {name}\n" for query, report, place in places]
+    write_text(path, "".join(lines))
 
 
 def write_qrels(path: Path, queries: Queries, issue_id: pd.Series) -> None:
@@ -36,7 +38,7 @@ def write_qrels(path: Path, queries: Queries, issue_id: pd.Series) -> None:
     lines = []
     for place, row in enumerate(queries.rows):
         lines += [f"{ids[row]} 0 {ids[other]} 1\n" for other in queries.relevant(place)]
-    path.write_text("".join(lines))
+    write_text(path, "".join(lines))
 
 
 def _words(values: pd.Series) -> np.ndarray:

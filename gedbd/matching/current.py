@@ -9,10 +9,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
-from gedbd.matching.connection import log_of, place_of
+from gedbd.matching.connection import StoreUnavailable, log_of, place_of
 from gedbd.matching.memory import Memory
 from gedbd.matching.state import IndexFile, ReadModel, State, read_state
-from gedbd.matching.connection import StoreUnavailable
 
 TURN_TIMEOUT_S = 5.0
 RETRY_S = 5

@@ -10,13 +10,13 @@ import numpy as np
 import pandas as pd
 
 from gedbd.data.urls import fill_template
+from gedbd.matching.connection import StoreUnavailable
 from gedbd.matching.current import Current
 from gedbd.matching.learn import Matching, numbers_of
 from gedbd.matching.report import Filters, Match, Report, as_table, check_report, check_top_k, whole_characters
 from gedbd.matching.rows import Stored
 from gedbd.matching.searching import find_matches
 from gedbd.matching.state import ReadModel, ReadReports
-from gedbd.matching.connection import StoreUnavailable
 from gedbd.matching.store import FILE, Store
 from gedbd.matching.targets import TargetResult
 

@@ -9,12 +9,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from gedbd.matching.connection import log_of, place_of
+from gedbd.matching.connection import StoreUnavailable, log_of, place_of
 from gedbd.matching.learn import Matching
 from gedbd.matching.memory import Memory
 from gedbd.matching.reading import Together
 from gedbd.matching.report import Report
-from gedbd.matching.connection import StoreUnavailable
 from gedbd.matching.store import Store
 
 READ_TIMEOUT_S = 1.0  # readers wait for nobody's changes, so that a lock that stops them is rare

@@ -4,13 +4,15 @@ import hashlib
 from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
-from typing import BinaryIO
+from pickle import UnpicklingError
+from typing import Any, BinaryIO
 
 import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 from transformers import AutoModel, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 
+from gedbd.checksums import check_whole
 from gedbd.data.tokens import split_by_tokens
 from gedbd.models import packing
 from gedbd.models.packing import can_pack, first_tokens, pack, position_offset, unpack
@@ -116,8 +118,8 @@ def load_encoder(
     """
     source = _packaged(package, sha256) or model
     try:
-        backbone = AutoModel.from_pretrained(source)
-        tokenizer = AutoTokenizer.from_pretrained(source)
+        backbone = AutoModel.from_pretrained(source, trust_remote_code=False)  # else it would ask on the terminal
+        tokenizer = AutoTokenizer.from_pretrained(source, trust_remote_code=False)
     except (OSError, ValueError) as error:
         raise ValueError(
             f"encoder={name}: cannot load {source}: {str(error).splitlines()[0]} Without access to the hub, download it"
@@ -132,10 +134,42 @@ def load_encoder(
 
 
 def load_weights(encoder: TextEncoder, checkpoint: str | Path | BinaryIO) -> None:
-    """Gives an encoder the text branch's weights of a run's checkpoint."""
-    state = torch.load(checkpoint, map_location="cpu", weights_only=True)["state_dict"]
+    """Gives an encoder the text branch's weights of a run's checkpoint.
+
+    Raises:
+        ValueError: If the checkpoint is damaged, or holds no weights, or those of another model.
+    """
+    if isinstance(checkpoint, str | Path):
+        check_whole(Path(checkpoint))
+    state = read_state(checkpoint)
     mine = {key.removeprefix("encoder."): value for key, value in state.items() if key.startswith("encoder.")}
-    encoder.load_state_dict(mine)
+    load_state(encoder, mine, _name_of(checkpoint))
+
+
+def read_state(checkpoint: str | Path | BinaryIO) -> dict[str, Any]:
+    """The weights in a checkpoint, by name. Raises ValueError if it holds none."""
+    try:
+        content = torch.load(checkpoint, map_location="cpu", weights_only=True)
+    except (EOFError, RuntimeError, UnpicklingError) as error:
+        reason = str(error).partition("\n")[0]
+        raise ValueError(f"{_name_of(checkpoint)} is damaged: no weights can be read from it ({reason})") from error
+    state = content.get("state_dict") if isinstance(content, dict) else None
+    if not isinstance(state, dict):
+        raise ValueError(f"{_name_of(checkpoint)} is damaged: it holds no weights")
+    return state
+
+
+def load_state(module: nn.Module, state: dict[str, Any], source: str) -> None:
+    """Gives a module its weights. Raises ValueError, naming their source, if they are those of another model."""
+    try:
+        module.load_state_dict(state)
+    except RuntimeError as error:
+        reason = " ".join(str(error).split()[:40])
+        raise ValueError(f"{source} holds the weights of another model than its settings describe: {reason}") from error
+
+
+def _name_of(checkpoint: str | Path | BinaryIO) -> str:
+    return str(checkpoint) if isinstance(checkpoint, str | Path) else "the stored checkpoint"
 
 
 def load_tiny_encoder(
@@ -168,6 +202,8 @@ def _longest(backbone: PreTrainedModel) -> int | None:
 
 def _packaged(package: str | None, sha256: str | None) -> str | None:
     """Folder of the weights inside an installed package, once their hash is verified; the package is not imported."""
+    if package and not package.isidentifier():
+        raise ValueError(f"encoder.package={package} is no package's name")  # find_spec imports what is before a dot
     spec = find_spec(package) if package else None
     if spec is None or not spec.submodule_search_locations:
         return None

@@ -2,11 +2,14 @@
 
 Titles make the graph's edges with them, and the untrained encoder is a baseline with them. One SQLite file an encoder:
 a text that was seen before is never encoded again, an interrupted run keeps what it had, and concurrent runs may share
-it.
+it. A vector is stored with a checksum; what is damaged is encoded again.
 """
 
 import hashlib
 import sqlite3
+import warnings
+import zlib
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +24,9 @@ from gedbd.models.engine import Engine, Reader, Torch, encode_batches
 BATCHES_A_COMMIT = 16
 QUESTION_MARKS = 500
 CALIBRATION_TEXTS = 300
+VALUE_BYTES = 4  # of a float32
+DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR)  # the last one: of its tables' names
+PRIMARY = 0xFF  # the part of an error code of SQLite that says what happened; the rest says where
 
 
 def frozen_vectors(
@@ -54,15 +60,28 @@ def frozen_vectors(
     reader = engine.prepare(encoder, tokenize(sample, tokenizer, max_tokens) if sample else None)
     name = "-".join(filter(None, (fingerprint(encoder.backbone), encoder.pooling, str(max_tokens), reader.key)))
     keys = [hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=16).digest() for text in texts]
-    with sqlite3.connect(folder / f"{name}.sqlite", timeout=60) as cache:
-        cache.execute("CREATE TABLE IF NOT EXISTS vectors (key BLOB PRIMARY KEY, vector BLOB) WITHOUT ROWID")
-        stored = _read(cache, keys)
-        missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in stored}
-        if missing:
-            tokens = tokenize(list(missing.values()), tokenizer, max_tokens)
-            stored |= _encode(list(missing), tokens, reader, cache, label)
-    cache.close()
-    return np.frombuffer(bytearray().join(stored[key] for key in keys), dtype=np.float32).reshape(len(keys), -1)
+    file, wanted = folder / f"{name}.sqlite", dict(zip(keys, texts, strict=True))
+    hidden = encoder.projection.in_features
+
+    def look_up() -> dict[bytes, bytes]:
+        with closing(sqlite3.connect(file, timeout=60)) as cache:
+            cache.execute("CREATE TABLE IF NOT EXISTS vectors (key BLOB PRIMARY KEY, vector BLOB) WITHOUT ROWID")
+            stored = _read(cache, keys, hidden * VALUE_BYTES, file)
+            missing = {key: text for key, text in wanted.items() if key not in stored}
+            if missing:
+                tokens = tokenize(list(missing.values()), tokenizer, max_tokens)
+                stored |= _encode(list(missing), tokens, reader, cache, label)
+            return stored
+
+    try:
+        stored = look_up()
+    except sqlite3.DatabaseError as error:
+        if error.sqlite_errorcode & PRIMARY not in DAMAGED:
+            raise
+        warnings.warn(f"{file} is damaged ({error}): it is deleted, and texts are encoded anew", stacklevel=2)
+        _delete(file)
+        stored = look_up()
+    return np.frombuffer(bytearray().join(stored[key] for key in keys), dtype=np.float32).reshape(len(keys), hidden)
 
 
 def report_vectors(
@@ -109,15 +128,42 @@ def unit_rows(vectors: np.ndarray) -> np.ndarray:
     return np.asarray(vectors / np.linalg.norm(vectors, axis=1, keepdims=True).clip(1e-12))
 
 
-def _read(cache: sqlite3.Connection, keys: list[bytes]) -> dict[bytes, bytes]:
-    """The stored vectors among those asked for. In the order of the file each of its pages is read once."""
+def _read(cache: sqlite3.Connection, keys: list[bytes], size: int, file: Path) -> dict[bytes, bytes]:
+    """The stored vectors among those asked for, without damaged ones, which are counted in a warning.
+
+    In the order of the file each of its pages is read once.
+
+    Args:
+        cache: The open file.
+        keys: Hashes of the texts.
+        size: Bytes of a vector; a checksum follows it, but for vectors of older versions.
+        file: Its path, for the warning.
+    """
     stored: dict[bytes, bytes] = {}
+    damaged = 0
     wanted = sorted(set(keys))
     for start in range(0, len(wanted), QUESTION_MARKS):
         some = wanted[start : start + QUESTION_MARKS]
         query = f"SELECT key, vector FROM vectors WHERE key IN ({','.join('?' * len(some))})"
-        stored.update(cache.execute(query, some))
+        for key, content in cache.execute(query, some):
+            vector = content[:size] if isinstance(content, bytes) else b""
+            if content in (vector, vector + _checksum(vector)) and len(vector) == size:
+                stored[key] = vector
+            else:
+                damaged += 1
+    if damaged:
+        warnings.warn(f"{file}: {damaged} damaged vectors are encoded anew", stacklevel=4)
     return stored
+
+
+def _checksum(vector: bytes) -> bytes:
+    return zlib.crc32(vector).to_bytes(4, "little")
+
+
+def _delete(file: Path) -> None:
+    """Deletes a database with what SQLite keeps beside it. A process that has it open goes on with its own copy."""
+    for name in (file.name, f"{file.name}-journal", f"{file.name}-wal", f"{file.name}-shm"):
+        file.with_name(name).unlink(missing_ok=True)
 
 
 def _encode(
@@ -138,4 +184,5 @@ def _encode(
 
 def _store(vectors: dict[bytes, bytes], cache: sqlite3.Connection) -> None:
     with cache:
-        cache.executemany("INSERT OR IGNORE INTO vectors VALUES (?, ?)", vectors.items())
+        rows = [(key, vector + _checksum(vector)) for key, vector in vectors.items()]
+        cache.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?)", rows)

@@ -1,11 +1,12 @@
 """Vectors of reports in a file, for other tools: ids and unit rows as NumPy arrays."""
 
 import os
-import tempfile
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
+
+from gedbd.files import replacing
 
 
 def check_writable(path: Path) -> None:
@@ -24,6 +25,5 @@ def save_vectors(path: Path, issue_id: pd.Series, vectors: np.ndarray) -> None:
         issue_id: N ids.
         vectors: Their vectors.
     """
-    with tempfile.TemporaryDirectory(dir=path.parent) as folder:
-        np.savez(Path(folder) / "fresh.npz", issue_id=issue_id.to_numpy(dtype=str), vectors=vectors)
-        (Path(folder) / "fresh.npz").replace(path)
+    with replacing(path) as unfinished:
+        np.savez(unfinished, issue_id=issue_id.to_numpy(dtype=str), vectors=vectors)

@@ -15,10 +15,12 @@ from rich.table import Table
 from gedbd.evaluation.report.page import markdown, show, slug
 from gedbd.evaluation.report.settings import Setting, group_settings
 from gedbd.evaluation.runs import Run, find_runs
+from gedbd.files import write_text
 from gedbd.reproduction import tables
 from gedbd.reproduction.figures import convergence
 from gedbd.reproduction.sensitivity import find_jobs, sensitivity, sensitivity_figure
 from gedbd.results import as_table
+from gedbd.tables import write_csv
 
 TITLES = {
     "table4": "Minutes of a training epoch, beside the paper's Table 4",
@@ -61,14 +63,14 @@ def write_item(name: str, sweep_dir: Path, options: Sequence[str]) -> None:
     if table.empty:
         console.print(f"{name}: the jobs of {sweep_dir} vary none of {', '.join(options)}", markup=False)
         return
-    table.to_csv(sweep_dir / f"{name}.csv", index=False)
+    write_csv(sweep_dir / f"{name}.csv", table)
     for stem, figure in figures.items():
         figure.savefig(sweep_dir / f"{stem}.png", dpi=120)
     notes = [_corpus_note(mine) for mine in _by_corpus(settings)] + [NO_PAPER if name == "sensitivity" else PAPER]
     shown = show(_readable(table))
     lines = [f"# {TITLES[name]}", "", *(f"- {note}" for note in notes), "", *markdown(shown)]
     lines += [line for stem in figures for line in ("", f"![{TITLES[name]}]({stem}.png)")]
-    (sweep_dir / f"{name}.md").write_text("\n".join(lines) + "\n")
+    write_text(sweep_dir / f"{name}.md", "\n".join(lines) + "\n")
     if name != "figures34":  # too wide for a terminal
         console.print(_terminal_table(table, TITLES[name]))
     for note in notes:

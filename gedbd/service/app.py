@@ -12,8 +12,8 @@ from fastapi.security import HTTPBearer
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
 
-from gedbd.matching.feedback import Feedback
 from gedbd.matching.connection import StoreUnavailable
+from gedbd.matching.feedback import Feedback
 from gedbd.service.guard import Guard, Rules
 from gedbd.service.metrics import Measured, Metrics
 from gedbd.service.pages import pages_router

@@ -8,6 +8,7 @@ from pytorch_lightning.trainer.states import TrainerFn
 from torch import nn
 from torch.distributed.device_mesh import DeviceMesh
 
+from gedbd.checksums import check_whole
 from gedbd.models.encoder import TextEncoder
 
 
@@ -26,7 +27,13 @@ class FullyShardedStrategy(ModelParallelStrategy):
         super().setup_environment()
 
     def load_checkpoint(self, checkpoint_path: str | Path, weights_only: bool | None = None) -> dict[str, Any]:
-        """Loads the weights and, to train on, the optimizer's state, which ``best.ckpt`` does not hold."""
+        """Loads the weights and, to train on, the optimizer's state, which ``best.ckpt`` does not hold.
+
+        Raises:
+            ValueError: If the checkpoint is damaged. Lightning reads it here without asking its ``CheckpointIO``.
+        """
+        if Path(checkpoint_path).is_file():
+            check_whole(Path(checkpoint_path))
         assert self.lightning_module is not None
         if self.lightning_module.trainer.state.fn != TrainerFn.FITTING:
             self.optimizers = []

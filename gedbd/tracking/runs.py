@@ -13,6 +13,7 @@ from omegaconf import DictConfig, OmegaConf
 from pytorch_lightning.loggers import Logger, WandbLogger
 
 from gedbd.data.readers.tabular import corpus_name
+from gedbd.files import read_object, write_text
 from gedbd.jobs import Pruned
 from gedbd.systems.processes import is_first
 
@@ -139,7 +140,7 @@ def _open_wandb(logger: DictConfig, folder: Path, labels: Labels, resumed: bool)
     values: dict[str, Any] = labels._asdict() | {"save_dir": str(folder)}
     stored = folder / STORED
     if stored.is_file() and (resumed or not (folder / "predictions.parquet").is_file()):
-        values |= json.loads(stored.read_text())
+        values |= read_object(stored)
     if wandb.setup().settings.sweep_id:
         values["id"] = None  # the agent of a W&B sweep has given the id
     given = {key: value for key, value in values.items() if not logger.get(key)}
@@ -154,7 +155,7 @@ def _open_wandb(logger: DictConfig, folder: Path, labels: Labels, resumed: bool)
     except wandb.Error as error:
         raise ValueError(f"logger=wandb: {error}; WANDB_MODE=offline logs to a file") from error
     about = {"id": run.id, "name": run.name, "group": run.group or None}
-    stored.write_text(json.dumps(about, indent=2) + "\n")
+    write_text(stored, json.dumps(about, indent=2) + "\n")
     return made
 
 

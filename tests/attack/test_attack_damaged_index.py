@@ -17,9 +17,9 @@ import pytest
 from small_tracker import as_corpus, fill, open_folder, read_rows, some_report, tiny_reader
 from tiny_models import build, stored_model
 
+from gedbd.matching.connection import StoreUnavailable
 from gedbd.matching.report import Report
 from gedbd.matching.rows import Stored
-from gedbd.matching.connection import StoreUnavailable
 from gedbd.matching.store import FILE, Store
 from gedbd.matching.sync import synchronise
 from gedbd.triage import open_index

@@ -16,9 +16,9 @@ from small_index import SmallIndex
 import gedbd.serve
 from gedbd.data.judged import FEEDBACK_FILE, feedback_table
 from gedbd.matching import database
+from gedbd.matching.connection import StoreUnavailable
 from gedbd.matching.feedback import Feedback, Verdict
 from gedbd.matching.report import Report
-from gedbd.matching.connection import StoreUnavailable
 from gedbd.service.app import create_app
 from gedbd.service.webhook import Webhook
 

@@ -15,8 +15,8 @@ from served import serving
 from small_hub import REPOSITORY, SECRET, Sender, counted, issue, signed, until, worked
 from small_index import SmallIndex
 
-from gedbd.matching.report import Report
 from gedbd.matching.connection import StoreUnavailable
+from gedbd.matching.report import Report
 from gedbd.service.app import Settings, create_app
 from gedbd.service.outbox import Comment
 from gedbd.service.webhook import Webhook

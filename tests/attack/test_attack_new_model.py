@@ -7,8 +7,8 @@ import pytest
 from small_tracker import Switch, as_corpus, fill, open_folder, some_report
 from tiny_models import build
 
-from gedbd.matching.report import Report
 from gedbd.matching.connection import StoreUnavailable
+from gedbd.matching.report import Report
 from gedbd.matching.store import FILE, Store
 from gedbd.triage import open_index
 

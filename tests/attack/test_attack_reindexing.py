@@ -8,9 +8,8 @@ from dataclasses import replace
 import pytest
 from small_tracker import as_corpus, fill, model, open_folder, read_rows, some_report
 
-from gedbd.matching.connection import LOCK_TIMEOUT_S
+from gedbd.matching.connection import LOCK_TIMEOUT_S, StoreUnavailable
 from gedbd.matching.report import Report
-from gedbd.matching.connection import StoreUnavailable
 from gedbd.matching.store import FILE, Store
 from gedbd.matching.sync import synchronise
 

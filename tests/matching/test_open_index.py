@@ -14,10 +14,10 @@ from small_tracker import MATCHING, WEIGHTS, Switch, as_corpus, fill, open_folde
 
 from gedbd.matching.columns import Codes, Columns, Vocabulary
 from gedbd.matching.confidence import SIGNALS
+from gedbd.matching.connection import StoreUnavailable
 from gedbd.matching.learn import numbers_of
 from gedbd.matching.replay import replay
 from gedbd.matching.report import Filters, Report, as_table
-from gedbd.matching.connection import StoreUnavailable
 from gedbd.matching.store import FILE, FORMAT, Store
 
 

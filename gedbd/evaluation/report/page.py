@@ -15,6 +15,7 @@ from gedbd.data.urls import URL_OF, web_url
 from gedbd.evaluation.report.html import Picture, render, to_png
 from gedbd.evaluation.report.names import column_name, is_option
 from gedbd.evaluation.report.section import Section
+from gedbd.files import replacing, write_text
 
 BEST = ("f1", "average precision", "rr@1", "rr@5", "rr@10", "rr@20", "rr@100", "mrr", "map", "map@10")
 LONG = 24  # characters of a cell
@@ -96,11 +97,12 @@ def write_report(
     written = f"{date:%Y-%m-%d %H:%M %Z}".strip() if date else ""
     header = {"command": command, "date": date, "written": written, "next_steps": next_steps, "left_out": left_out}
     page = folder / "report.html"
-    page.write_text(render(title=title, summary=summary, sections=shown, **header), encoding="utf-8")
+    write_text(page, render(title=title, summary=summary, sections=shown, **header))
     (folder / "report_figures").mkdir(exist_ok=True)
     for picture in (picture for section in shown for picture in section.pictures):
-        (folder / "report_figures" / f"{picture.name}.png").write_bytes(picture.png)
-    (folder / "report.md").write_text(_markdown_page(title, summary, shown, header), encoding="utf-8")
+        with replacing(folder / "report_figures" / f"{picture.name}.png") as unfinished:
+            unfinished.write_bytes(picture.png)
+    write_text(folder / "report.md", _markdown_page(title, summary, shown, header))
     return page
 
 

@@ -136,9 +136,9 @@ def test_a_checkpoint_without_an_encoder_or_with_another_one_is_refused(corpus, 
     bare, wider, folder = tmp_path / "bare.ckpt", tmp_path / "wider.ckpt", str(tmp_path / "cache")
     torch.save({"state_dict": {"branch.weight": torch.ones(3)}}, bare)
     saved(fresh(seed=1, dim=12)[0], wider)
-    with pytest.raises(RuntimeError, match=r'Missing key\(s\) in state_dict: "backbone'):
+    with pytest.raises(ValueError, match=r'bare.ckpt holds .* Missing key\(s\) in state_dict: "backbone'):
         Frozen(fresh(seed=0), title_description, 16, folder, bare).fit(corpus, NO_PAIRS)
-    with pytest.raises(RuntimeError, match=r"size mismatch for projection\.weight"):
+    with pytest.raises(ValueError, match=r"size mismatch for projection\.weight"):
         Frozen(fresh(seed=0), title_description, 16, folder, wider).fit(corpus, NO_PAIRS)
     with pytest.raises(FileNotFoundError, match=r"absent\.ckpt"):
         Frozen(fresh(seed=0), title_description, 16, folder, tmp_path / "absent.ckpt").fit(corpus, NO_PAIRS)

@@ -1,0 +1,127 @@
+"""Files that one command leaves and another reads: written whole or not at all, and reported by name if damaged."""
+
+import errno
+import hashlib
+import json
+import os
+import shutil
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from glob import escape as glob_escape
+from pathlib import Path
+from typing import Any
+
+UNFINISHED = ".part"
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """Gives the path of a temporary file that takes the place of ``path`` once it is complete.
+
+    It lies in the same folder, so that it is renamed and never copied, and it is flushed to the disk before that. Until
+    then, and wherever something fails, ``path`` keeps what it had. What a killed process of this machine has left
+    behind is removed. A path that is no file, such as a pipe, is written to directly.
+
+    Args:
+        path: The file to replace; a symbolic link is followed.
+    """
+    target = Path(os.path.realpath(path))
+    if target.exists() and not target.is_file():
+        yield target
+        return
+    _remove_abandoned(target)
+    # The last suffix stays: some libraries choose a format by it, others add theirs if it is missing.
+    unfinished = target.with_name(f"{_prefix(target)}{os.getpid()}{UNFINISHED}{target.suffix}")
+    try:
+        yield unfinished
+        if target.exists():
+            shutil.copymode(target, unfinished)
+        _flush(unfinished)
+        os.replace(unfinished, target)
+        _flush(target.parent)
+    except OSError as error:
+        if error.errno is None or error.filename not in (None, str(unfinished)):
+            raise
+        raise OSError(error.errno, error.strerror, str(target)) from error
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Replaces a text file as a whole, in UTF-8."""
+    with replacing(path) as unfinished:
+        unfinished.write_text(text, encoding="utf-8")
+
+
+def read_object(path: Path, *needed: str) -> dict[str, Any]:
+    """A JSON object.
+
+    Args:
+        path: The file.
+        needed: Names that it must have.
+
+    Raises:
+        ValueError: If the file holds no such object; names it.
+    """
+    content = _read_json(path)
+    if not isinstance(content, dict):
+        raise ValueError(f"{path} is damaged: it holds no JSON object")
+    missing = [name for name in needed if name not in content]
+    if missing:
+        raise ValueError(f"{path} is damaged: it has no {missing[0]!r}")
+    return content
+
+
+def read_list(path: Path) -> list[Any]:
+    """A JSON list. Raises ValueError, naming the file, if it holds none."""
+    content = _read_json(path)
+    if not isinstance(content, list):
+        raise ValueError(f"{path} is damaged: it holds no JSON list")
+    return content
+
+
+def _read_json(path: Path) -> Any:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise ValueError(f"{path} is damaged: it holds no JSON ({str(error).partition(chr(10))[0]})") from error
+
+
+def _prefix(target: Path) -> str:
+    """How the names of temporary files begin that processes of this machine make for a file.
+
+    They hold no part of its name: who looks for ``hpc_ckpt_*``, as Lightning does, must not find them.
+    """
+    digest = hashlib.blake2b(target.name.encode("utf-8", "surrogateescape"), digest_size=6)
+    return f".{digest.hexdigest()}.{socket.gethostname()}."
+
+
+def _remove_abandoned(target: Path) -> None:
+    """Removes temporary files of a target whose process has ended."""
+    for other in target.parent.glob(f"{glob_escape(_prefix(target))}*{UNFINISHED}*"):
+        process = other.name.removeprefix(_prefix(target)).partition(".")[0]
+        if process.isdigit() and not _is_alive(int(process)):
+            other.unlink(missing_ok=True)
+
+
+def _is_alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except (PermissionError, OverflowError):
+        return True
+    return True
+
+
+def _flush(path: Path) -> None:
+    """Waits until a file, or the names in a folder, are on the disk. Some file systems cannot do so for folders."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):
+            raise
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,79 @@
+"""Text on a command line, which is searched for as it is and never read as an option of Hydra."""
+
+import re
+from collections.abc import Container, Sequence
+from pathlib import Path
+
+from omegaconf import OmegaConf
+
+FLAGS = ("-h", "--help")
+HYDRA_OPTION = re.compile(r"[~+]{0,2}[A-Za-z_][\w./@-]*=")
+NAME_AND_VALUE = re.compile(r"([A-Za-z_][\w./@-]*)=(.*)", re.DOTALL)
+QUOTED = re.compile(r"'[^'\n]*'|\"[^\"\n]*\"")  # a value that Hydra reads as one, blanks and all
+SPECIAL = re.compile(r"(\\*)('|\$\{|\Z)")
+
+
+def literal_text(arguments: Sequence[str], option: str, names: Container[str]) -> list[str]:
+    """Arguments for Hydra, in which one option holds the text on the command line as it is.
+
+    Words after ``--`` are text, and before it those that look like no option and no flag; programs write ``--`` before
+    a text that they do not know. Without ``--``, a word is an option only if it is ``name=value`` with one of the
+    command's own names, and holds no interpolation. Other words are text; one that could be either is refused.
+
+    Args:
+        arguments: The command line.
+        option: The option that takes the text; what is given as ``option=`` is text too.
+        names: The first parts of the names of the command's options.
+
+    Raises:
+        ValueError: If a word could be an option or text, or a flag or text.
+    """
+    words = list(arguments)
+    if "--" in words:
+        place = words.index("--")
+        options = [word for word in words[:place] if HYDRA_OPTION.match(word) or word.startswith("-")]
+        text = [word for word in words[:place] if word not in options] + words[place + 1 :]
+    else:
+        options = [word for word in words if _is_option(word, option, names)]
+        text = [word for word in words if word not in options]
+    given = [word for word in options if word.startswith(f"{option}=")]
+    text += [word.removeprefix(f"{option}=") for word in given]
+    rest = [word for word in options if word not in given]
+    return rest + ([f"{option}='{SPECIAL.sub(_escaped, ' '.join(text))}'"] if text else [])
+
+
+def option_names(config_file: Path) -> set[str]:
+    """The names of a command's own options and groups, without Hydra's."""
+    content = OmegaConf.load(config_file)
+    groups = [str(name) for entry in content.defaults if OmegaConf.is_dict(entry) for name in entry]
+    names = {str(name) for name in content} | {name for name in groups if not name.startswith("override ")}
+    return names - {"defaults", "hydra"}
+
+
+def _is_option(word: str, option: str, names: Container[str]) -> bool:
+    """Whether a word is an option of the command. Raises ValueError if that is uncertain."""
+    if word in FLAGS:
+        return True
+    has_blank = re.search(r"\s", word) is not None
+    if word.startswith("-") and word != "-" and not has_blank:
+        raise ValueError(f"{word} could be a flag or the text: write -- before the text, and flags before that")
+    found = NAME_AND_VALUE.fullmatch(word)
+    if found is None:
+        return False
+    name, value = found[1], found[2]
+    known = re.split(r"[./@]", name)[0] in names
+    if known and (name == option or ("${" not in value and (not has_blank or QUOTED.fullmatch(value)))):
+        return True
+    if known and "\n" not in word:
+        raise ValueError(
+            f"{word!r} could be an option or the text: write -- after the options and before the text; for an option,"
+            f" -- at the end will do, or {name}=\"'{value}'\""
+        )
+    if not known and not has_blank:
+        raise ValueError(f"there is no option {name}: --help lists all; to search for {word}, write -- before the text")
+    return False
+
+
+def _escaped(match: re.Match[str]) -> str:
+    """Quotes (for Hydra) and interpolations (for OmegaConf) lose their meaning, and so do backslashes before them."""
+    return match[1] * 2 + (f"\\{match[2]}" if match[2] else "")

@@ -1,0 +1,268 @@
+"""A run folder, a backtest or an index of somebody else runs no code, reads no variable and calls nobody."""
+
+import json
+import shutil
+import sqlite3
+from contextlib import closing
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hydra import compose, initialize_config_dir
+from omegaconf import OmegaConf
+
+from gedbd.allowed import VARIABLE, check_options, named_targets, read_settings
+from gedbd.checkpoint import find_run, save_run
+from gedbd.config import CONF_DIR
+from gedbd.evaluation.runs import Run
+from gedbd.matching.store import FILE
+from gedbd.models.encoder import load_encoder
+from gedbd.resume import resumed_options
+from gedbd.saved import CONFIG, read_saved, saved_options
+from gedbd.systems.saving import WholeCheckpointIO
+from gedbd.triage import open_index
+
+
+class TakenError(AssertionError):
+    """Code from a file has run."""
+
+
+def take(*arguments: object, **options: object) -> None:
+    raise TakenError
+
+
+EVIL = f"{__name__}.take"
+HOSTILE: list[tuple[str, Any]] = [
+    ("encoder._target_", "os.system"),
+    ("encoder._target_", EVIL),
+    ("encoder._target_", ["os.system"]),
+    ("encoder._target_", None),
+    ("encoder.model", {"_target_": EVIL}),
+    ("encoder.fine_tuning", {"a": [{"b": {"_target_": EVIL, "_args_": ["id"], "_partial_": True}}]}),
+    ("text.tokens", [{"_target_": EVIL}]),
+    ("text._target_", "gedbd.triage.open_index"),
+    ("text._target_", "gedbd.models.encoder.Path"),
+    ("engine._target_", "gedbd.data.readers.tabular.read_csv"),
+    ("engine._target_", "hydra.utils.instantiate"),
+    ("engine._target_", "gedbd.allowed.os.system"),
+]
+INTERPOLATIONS = [
+    "${oc.env:HOME}",
+    "${oc.decode:'[1]'}",
+    "a ${oc.env:HOME}",
+    "${encoder.name}",
+    "${started:}",
+    "\\${x}",
+]
+
+
+@pytest.fixture(scope="module")
+def options():
+    """The options of a small run, as its folder holds them."""
+    with initialize_config_dir(CONF_DIR, version_base="1.3"):
+        cfg = compose("train", ["encoder=tiny", "text=fields", "graph=dense_bert", "trainer=fsdp"])
+    cfg.trainer.precision, cfg.trainer.devices, cfg.trainer.num_nodes = "32-true", 1, 1
+    return saved_options(cfg)
+
+
+@pytest.fixture
+def run(tmp_path):
+    """Leaves a run folder with some options."""
+
+    def leave(options: dict[str, Any]) -> Path:
+        (tmp_path / CONFIG).write_text(json.dumps(options))
+        WholeCheckpointIO().save_checkpoint({"state_dict": {}}, tmp_path / "checkpoints" / "best.ckpt")
+        WholeCheckpointIO().save_checkpoint({"state_dict": {}}, tmp_path / "checkpoints" / "last.ckpt")
+        return tmp_path
+
+    return leave
+
+
+def changed(options: dict[str, Any], key: str, value: Any) -> dict[str, Any]:
+    section, name = key.split(".")
+    return options | {section: options[section] | {name: value}}
+
+
+def test_what_gedbd_has_written_itself_is_read(options, run):
+    assert read_saved(run(options)).encoder.name == "tiny"
+    check_options(options, "config.yaml")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", ["train", "baseline", "backtest"])
+def test_every_choice_of_conf_may_be_saved_and_read(command, tmp_path, monkeypatch, run):
+    monkeypatch.setenv("GEDBD_CACHE", str(tmp_path / "cache"))
+    groups = [folder.name for folder in Path(CONF_DIR).iterdir() if folder.is_dir()]
+    checked = 0
+    with initialize_config_dir(CONF_DIR, version_base="1.3"):
+        taken = [name for name in compose(command, return_hydra_config=True).hydra.runtime.choices if name in groups]
+        for group in taken:
+            if group in ("experiment", "dataset"):
+                continue
+            for file in (Path(CONF_DIR) / group).glob("*.yaml"):
+                cfg = compose(command, [f"{group}={file.stem}", "dataset=demo"])
+                check_targets_only(OmegaConf.to_container(cfg, resolve=False))
+                checked += 1
+    assert checked > 10
+
+
+def check_targets_only(options: Any) -> None:
+    """Options that are not resolved hold interpolations; what they name must be allowed."""
+    check_options({name: without_interpolations(value) for name, value in options.items()}, "conf")
+
+
+def without_interpolations(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: without_interpolations(inner) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [without_interpolations(inner) for inner in value]
+    return None if isinstance(value, str) and "${" in value else value
+
+
+@pytest.mark.parametrize(("key", "value"), HOSTILE)
+def test_a_run_that_names_other_code_is_refused(options, run, key, value):
+    folder = run(changed(options, key, value))
+    with pytest.raises(ValueError, match=r"config.yaml: .*_target_=.* is not run, as a file may only name") as refused:
+        find_run(folder, "best")
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize("text", INTERPOLATIONS)
+def test_a_run_with_an_interpolation_is_refused_and_shown_nowhere(options, run, monkeypatch, text):
+    folder = run(changed(options, "encoder.name", text))
+    for read in (partial(find_run, folder, "best"), lambda: Run(folder).config):
+        with pytest.raises(ValueError, match=r"config.yaml(:| is damaged: ).*(holds an interpolation|Error)"):
+            read()
+
+
+@pytest.mark.parametrize(("key", "value"), HOSTILE)
+def test_an_index_that_names_other_code_is_refused(options, key, value):
+    settings = changed({name: options[name] for name in ("encoder", "text", "engine")}, key, value)
+    with pytest.raises(ValueError, match=r"^index=other: .*is not run"):
+        read_settings(json.dumps(settings), "index=other", "cache")
+
+
+def test_the_cache_folder_and_the_cluster_of_an_index_are_not_used(options, capsys):
+    own = {"encoder": options["encoder"], "text": options["text"]}
+    openvino = {"_target_": "gedbd.models.openvino.OpenVino", "precision": "float32", "cache_dir": "${cache_dir}"}
+    for place in ("${cache_dir}", "/srv/of/somebody/else", "${oc.env:HOME}"):
+        settings = own | {"engine": openvino | {"cache_dir": place}}
+        assert read_settings(json.dumps(settings), "index=other", "mine").engine.cache_dir == "mine"
+    ray = {"_target_": "gedbd.models.ray.Ray", "address": "evil.example:6379", "workers": 2, "cpus": 1, "gpus": 0}
+    assert read_settings(json.dumps(own | {"engine": ray}), "index=other", "mine").engine.address is None
+    assert "index=other: engine.address=evil.example:6379 is not used" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "3", "[" * 100_000, '{"encoder": {}}', '{"encoder": 1, "text": {}}'])
+def test_damaged_settings_of_an_index_are_told_in_one_line(text):
+    with pytest.raises(ValueError, match=r"^index=other") as refused:
+        read_settings(text, "index=other", "cache")
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.slow
+def test_an_index_with_other_settings_does_not_open(stored_index, tmp_path):
+    shutil.copytree(stored_index.folder, tmp_path / "copy")
+    with closing(sqlite3.connect(tmp_path / "copy" / FILE)) as file, file:
+        (text,) = file.execute("SELECT value FROM about WHERE name = 'settings'").fetchone()
+        evil = changed(json.loads(text), "encoder._target_", EVIL)
+        file.execute("UPDATE about SET value = ? WHERE name = 'settings'", (json.dumps(evil),))
+    with pytest.raises(ValueError, match=f"encoder._target_={EVIL} is not run"):
+        open_index(tmp_path / "copy", str(tmp_path))
+
+
+def test_the_command_line_may_name_own_code_and_a_run_with_it_goes_on(options, run, monkeypatch):
+    folder = run(options | {"loss": {"_target_": EVIL}})
+    with pytest.raises(ValueError, match=f"if you trust it: {VARIABLE}={EVIL}"):
+        read_saved(folder)
+    assert read_saved(folder, also=named_targets({"loss": {"_target_": EVIL}})).loss._target_ == EVIL
+    monkeypatch.setenv(VARIABLE, f"other.name,{EVIL}")
+    assert read_saved(folder).loss._target_ == EVIL
+
+
+def test_a_run_to_resume_may_not_name_other_code(options, run):
+    folder = run(options | {"logger": {"_target_": EVIL}})
+    words = [f"ckpt_path={folder / 'checkpoints' / 'last.ckpt'}", "encoder=tiny"]
+    with initialize_config_dir(CONF_DIR, version_base="1.3"):
+        cfg = compose("train", words)
+        with pytest.raises(ValueError, match=r"logger._target_=.* is not run"):
+            resumed_options(cfg, words, {"encoder": "tiny"}, partial(compose, "train"))
+
+
+def test_a_run_to_resume_joins_no_cluster_by_itself(options, run):
+    ray = {"_target_": "gedbd.models.ray.Ray", "address": "evil.example:6379", "workers": 2, "cpus": 1, "gpus": 0}
+    folder = run(options | {"engine": ray})
+    first = [f"ckpt_path={folder / 'checkpoints' / 'last.ckpt'}"]
+    with initialize_config_dir(CONF_DIR, version_base="1.3"):
+        for more, refused in (([], True), (["engine=ray", "engine.address=evil.example:6379"], False)):
+            cfg, words = compose("train", [*first, *more]), [*first, *more]
+            choices = {"engine": "torch"}
+            if refused:
+                with pytest.raises(ValueError, match=r"to join it, give engine=ray engine.address=evil.example:6379"):
+                    resumed_options(cfg, words, choices, partial(compose, "train"))
+            else:
+                resumed = resumed_options(cfg, words, choices, partial(compose, "train"))
+                assert resumed.engine.address == "evil.example:6379"
+
+
+def test_a_package_of_weights_is_not_imported_to_find_it(tmp_path, monkeypatch):
+    (tmp_path / "evil").mkdir()
+    (tmp_path / "evil" / "__init__.py").write_text("raise SystemExit('taken')")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(ValueError, match=r"encoder.package=evil.sub is no package's name"):
+        load_encoder("minilm", "none", "cls", 8, 8, package="evil.sub", sha256="0")
+
+
+DAMAGED = {
+    "empty": b"",
+    "binary": bytes(range(256)) * 4,
+    "cut": b"encoder:\n  _target_: gedbd.models.enc",
+    "a word": b"hello",
+    "a list": b"- 1\n- 2\n",
+    "twice": b"seed: 1\nseed: 2\n",
+    "deep": b"[" * 1000,
+    "endless": b"a: &a [x, x]\nb: &b [*a, *a]\nc: [*b, *b]\n",
+    "tag": b"a: !!python/object/apply:os.system [id]\n",
+    "half an interpolation": b"a: ${oc.env\n",
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGED)
+def test_a_damaged_configuration_is_told_in_one_line(tmp_path, damage):
+    (tmp_path / CONFIG).write_bytes(DAMAGED[damage])
+    for read in (partial(find_run, tmp_path, "best"), lambda: Run(tmp_path).config.encoder.name):
+        if damage in ("cut", "a word") and read.__class__ is not partial:
+            continue  # to show, a configuration needs no sections
+        with pytest.raises(ValueError, match=r"config.yaml") as refused:
+            read()
+        assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "message"),
+    [
+        ("encoder.max_tokens", "many", "encoder.max_tokens=many must be a whole number"),
+        ("encoder.dim", -3, "encoder.dim=-3 must be 1 or more"),
+        ("dataset.path", 5, "dataset.path=5 must be a path"),
+    ],
+)
+def test_a_value_of_another_type_is_told_in_one_line(options, run, key, value, message):
+    with pytest.raises(ValueError, match=f"config.yaml is damaged: {message}"):
+        read_saved(run(changed(options, key, value)))
+
+
+@pytest.mark.parametrize("section", ["encoder", "dataset", "text", "split"])
+@pytest.mark.parametrize("value", [None, 3, "x", {}, {"name": "x"}])
+def test_a_missing_section_is_told_in_one_line(options, run, section, value):
+    with pytest.raises(ValueError, match=f"config.yaml is damaged: it has no section {section}"):
+        read_saved(run(options | {section: value}))
+
+
+def test_save_run_leaves_what_read_saved_reads(tmp_path, make_corpus, monkeypatch):
+    monkeypatch.setenv("GEDBD_CACHE", str(tmp_path / "cache"))
+    with initialize_config_dir(CONF_DIR, version_base="1.3"):
+        cfg = compose("baseline", ["name=fusion", "encoder=tiny"])
+    save_run(tmp_path / "run", cfg, make_corpus([0, 0, 1]))
+    assert read_saved(tmp_path / "run").name == "fusion"
+    assert sorted(path.name for path in (tmp_path / "run").iterdir()) == [CONFIG, "versions.json"]

@@ -1,0 +1,91 @@
+"""A text to search for that looks like an option, a flag or an interpolation stays a text."""
+
+import random
+import re
+import runpy
+import sys
+from pathlib import Path
+
+import pytest
+from hydra import compose, initialize_config_dir
+
+from gedbd.config import CONF_DIR
+from gedbd.positional import literal_text, option_names
+
+NAMES = option_names(Path(CONF_DIR) / "search.yaml")
+HOSTILE = [
+    "+hydra.callbacks.a={_target_:os.system,command:touch /tmp/taken}",
+    "~engine",
+    "++index=other",
+    "crash\nfile=/etc/passwd",
+    "file=/etc/passwd\nand more",
+    "query=${oc.env:HOME}",
+    "${oc.env:HOME}",
+    "--config-dir=/tmp and -m",
+    "-m crash on start",
+    "it's \\${oc.env:HOME}\\",
+    "x = 3, [a], {b}: 'c",
+]
+PIECES = ["'", '"', "\\", "${oc.env:HOME}", "\n", "=", ",", "[", "{", "+", "~", "-", "--", "--cfg", " ", "file", "@"]
+
+
+def composed(words: list[str]):
+    with initialize_config_dir(CONF_DIR, version_base="1.3"):
+        return compose("search", literal_text(words, "query", NAMES))
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_one_word_that_looks_like_more_is_the_text(text):
+    assert literal_text(["index=mine", text], "query", NAMES)[0] == "index=mine"
+    cfg = composed(["index=mine", text])
+    assert cfg.query == text.removeprefix("query=")
+    assert (cfg.index, cfg.file, cfg.get("engine")) == ("mine", None, None)
+
+
+@pytest.mark.parametrize("text", [*HOSTILE, "-m", "--config-dir=/tmp", "file=/etc/passwd", "index=b", "--", "-h", ""])
+def test_after_two_dashes_everything_is_text(text):
+    cfg = composed(["index=mine", "top_k=3", "--", text])
+    assert (cfg.query, cfg.index, cfg.file, cfg.top_k) == (text, "mine", None, 3)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_random_text_after_two_dashes_arrives_as_it_is(seed):
+    generator = random.Random(seed)
+    for _ in range(8):
+        text = "".join(generator.choices(PIECES, k=generator.randint(1, 9)))
+        assert composed(["index=mine", "--", text]).query == text
+
+
+@pytest.mark.parametrize(
+    ("word", "message"),
+    [
+        ("-m", "-m could be a flag or the text: write -- before the text"),
+        ("--config-dir=/tmp/evil", "could be a flag or the text"),
+        ("component=Mail Window", "could be an option or the text"),
+        ("file=/etc/passwd is readable", "could be an option or the text"),
+        ("file=${oc.env:HOME}", "could be an option or the text"),
+        ("hydra.searchpath=[file:///tmp/evil]", "there is no option hydra.searchpath"),
+        ("topk=3", "there is no option topk: --help lists all; to search for topk=3, write -- before the text"),
+    ],
+)
+def test_what_could_be_either_is_refused(word, message):
+    with pytest.raises(ValueError, match=re.escape(message)) as refused:
+        literal_text(["index=mine", word], "query", NAMES)
+    assert "\n" not in str(refused.value)
+
+
+def test_options_before_two_dashes_keep_hydras_syntax():
+    words = ["index=mine", "component='Mail Window'", "+engine.x=1", "--cfg=job", "crash", "--", "-m"]
+    kept = ["index=mine", "component='Mail Window'", "+engine.x=1", "--cfg=job", "query='crash -m'"]
+    assert literal_text(words, "query", NAMES) == kept
+    assert composed(["index=mine", "component='Mail Window'", "crash"]).component == "Mail Window"
+
+
+def test_the_command_reads_no_file_that_its_text_names(tmp_path, monkeypatch, capsys):
+    (tmp_path / "secret").write_text("password")
+    monkeypatch.setattr("sys.argv", ["gedbd.search", "index=none", "+file=secret"])
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delitem(sys.modules, "gedbd.search", raising=False)
+    with pytest.raises(SystemExit, match="index=none: there is no index"):
+        runpy.run_module("gedbd.search", run_name="__main__")
+    assert "password" not in capsys.readouterr().out
