@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
+from gedbd.data.dates import stored_dates
 from gedbd.data.fields import products
 from gedbd.data.groups import find_groups
 from gedbd.matching.columns import Codes, Columns, Numbers, Vocabulary, days_of
@@ -70,7 +71,7 @@ class Memory:
             [np.frombuffer(terms, dtype=np.int32) for terms in title],
             memory.codes[0](products(table), True),
             memory.codes[1](table["component"], True),
-            days_of(pd.Series(pd.to_datetime(list(dates), utc=True, format="ISO8601"))),
+            days_of(stored_dates(dates)),
         )
         memory.append(list(ids), numbers, links)
         return memory

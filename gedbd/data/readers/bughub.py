@@ -48,7 +48,7 @@ def read_bughub(
         base_url: Public address of the repository's files.
         subset: ``all`` reports, or those that the ``train`` or the ``test`` label file lists.
         rows: Published number of ``reports``; another one is remarked on.
-        date_format: As in ``pandas.to_datetime``.
+        date_format: ``ISO8601``, or as in ``datetime.strptime``.
         url_template: Address of a report, with ``{issue_id}`` in place of its id; null for none.
 
     Raises:
