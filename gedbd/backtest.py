@@ -13,6 +13,7 @@ from gedbd.build import quieten, read_material
 from gedbd.checkpoint import check_corpus, save_run, use_run
 from gedbd.config import door
 from gedbd.data.corpus import Corpus
+from gedbd.data.spreadsheet import safe_cells
 from gedbd.evaluation.report.page import write_report
 from gedbd.evaluation.runs import MATCHING
 from gedbd.matching.backtest import Backtest, measure
@@ -68,7 +69,7 @@ def write_backtest(folder: Path, corpus: Corpus, backtest: Backtest, step: tuple
     """
     (folder / MATCHING).write_text(backtest.matching.as_json())
     for name, table in backtest.tables.items():
-        table.to_csv(folder / f"{name}.csv", index=False)
+        safe_cells(table).to_csv(folder / f"{name}.csv", index=False)
     (folder / "targets.md").write_text(targets_markdown(corpus.name, backtest) + "\n")
     command = shlex.join(["python", "-m", "gedbd.backtest", *HydraConfig.get().overrides.task])
     return write_report(

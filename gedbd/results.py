@@ -14,6 +14,7 @@ from rich.table import Table
 
 from gedbd.data.corpus import Corpus
 from gedbd.data.queries import EARLIER, TEST_POOL
+from gedbd.data.spreadsheet import safe_cells
 from gedbd.data.urls import with_urls
 from gedbd.evaluation.figures import rank_curves, title_cosines, training_curves
 from gedbd.evaluation.leak import audit_leak, leak_warning
@@ -62,7 +63,7 @@ def report(folder: Path, outcome: Outcome, console: Console, loggers: list[Logge
     (folder / "figures").mkdir(parents=True, exist_ok=True)
     predictions[[name for name in SAVED if name in predictions]].to_parquet(folder / "predictions.parquet", index=False)
     for name, table in tables.items():
-        table.to_csv(folder / f"{name}.csv", index=False)
+        safe_cells(table).to_csv(folder / f"{name}.csv", index=False)
     (folder / "results.json").write_text(json.dumps(tables["results"].to_dict("records"), indent=2) + "\n")
     (folder / "leak.json").write_text(json.dumps(audit, indent=2) + "\n")
     for name, figure in drawn.items():

@@ -5,12 +5,13 @@ from pathlib import Path
 import pandas as pd
 
 from gedbd.data.dates import OUTSIDE, parse_dates
+from gedbd.data.ids import ID_RULE, is_id
 
 LONGEST_SHOWN = 60  # characters of a value in a message
 
 
 def check_ids(ids: pd.Series, source: str, column: str | None) -> None:
-    """Refuse a report without an id and an id that occurs twice.
+    """Refuse a report without an id, what is no id, and an id that occurs twice.
 
     Args:
         ids: ``(N,)`` ids, indexed by row in the source.
@@ -23,6 +24,12 @@ def check_ids(ids: pd.Series, source: str, column: str | None) -> None:
     empty = ids.index[ids == ""]
     if len(empty):
         raise ValueError(f"{source}, row {empty[0]}, column {column!r}: the report has no id; give it one of its own")
+    wrong = ids[~ids.map(is_id)]
+    if len(wrong):
+        raise ValueError(
+            f"{source}, row {wrong.index[0]}, column {column!r}: {wrong.iloc[0][:LONGEST_SHOWN]!r} is no id (in all: "
+            f"{len(wrong):,}); {ID_RULE}"
+        )
     doubled = ids[ids.duplicated()]
     if len(doubled):
         first, again = ids.index[ids == doubled.iloc[0]][:2]

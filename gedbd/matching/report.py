@@ -10,11 +10,12 @@ import pandas as pd
 
 from gedbd.data.corpus import FIELDS
 from gedbd.data.dates import EXPECTED, OutOfRangeError, check_range, parse_date
+from gedbd.data.ids import ID_RULE, is_id
 from gedbd.data.urls import web_url
 
 LONGEST_TITLE = 1_000
 LONGEST_TEXT = 200_000
-LONGEST_DATE = 60  # in messages
+LONGEST_SHOWN = 60  # characters of a value in a message
 MOST_GROUPS = 50
 
 
@@ -25,7 +26,8 @@ class Report:
     Halves of characters (lone surrogates), which JSON can bring and no file can hold, become question marks.
 
     Attributes:
-        issue_id: Its id in the tracker; empty if it has none yet, because somebody is still writing it.
+        issue_id: Its id in the tracker, see ``gedbd.data.ids``, blanks around it being stripped; empty if it has none
+            yet, because somebody is still writing it.
         created_at: When it was filed, UTC; None if nobody says, see ``Index.search`` and ``Index.add``.
         url: Address of its page, http or https; empty if it is not known, see ``Index.add``.
     """
@@ -48,6 +50,7 @@ class Report:
         for name, value in vars(self).items():
             if isinstance(value, str) and not value.isascii():
                 object.__setattr__(self, name, whole_characters(value))
+        object.__setattr__(self, "issue_id", self.issue_id.strip())
 
     @property
     def content_hash(self) -> str:
@@ -120,7 +123,7 @@ class Match:
 
 
 def check_report(report: Report) -> None:
-    """Raises ValueError if a report has no text, or more than can be meant, or its date or address cannot be one."""
+    """Raises ValueError if a report has no text, or too much, or if its id, date or address cannot be one."""
     if not (report.title.strip() or report.description.strip()):
         raise ValueError("the report has neither title nor description: there is nothing to search for")
     for name, text, most in (
@@ -129,6 +132,8 @@ def check_report(report: Report) -> None:
     ):
         if len(text) > most:
             raise ValueError(f"the {name} has {len(text):,} characters, the most are {most:,}: shorten it")
+    if report.issue_id and not is_id(report.issue_id):
+        raise ValueError(f"issue_id={report.issue_id[:LONGEST_SHOWN]!r}: {ID_RULE}")
     check_moment(report.created_at, "created_at")
     if report.url and not web_url(report.url):
         raise ValueError(f"url={report.url[:200]} is not an http or https address: correct it, or leave it empty")
@@ -162,7 +167,7 @@ def read_moment(text: str | None, name: str) -> datetime | None:
     """
     if text is None:
         return None
-    shown = f"{name}={str(text)[:LONGEST_DATE]}"
+    shown = f"{name}={str(text)[:LONGEST_SHOWN]}"
     try:
         return parse_date(str(text))
     except OutOfRangeError as error:

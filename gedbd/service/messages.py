@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 
 from gedbd.data.dates import check_range, parse_date
+from gedbd.data.ids import ID_PATTERN, MAX_ID_LENGTH
 from gedbd.data.urls import MAX_URL_LENGTH, web_url
 from gedbd.matching.report import LONGEST_TEXT, LONGEST_TITLE, Filters, Match, Report
 
@@ -45,8 +46,12 @@ Names = Annotated[str, StringConstraints(max_length=10_000), CLEAN]
 Who = Annotated[str, StringConstraints(max_length=200), CLEAN]
 Url = Annotated[str, StringConstraints(max_length=MAX_URL_LENGTH), AfterValidator(web_address), CLEAN]
 Moment = Annotated[datetime, BeforeValidator(in_utc)]
-IssueId = Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=r"^[^\x00-\x20\x7f]+$")]
-MaybeId = Annotated[str, StringConstraints(max_length=200, pattern=r"^[^\x00-\x20\x7f]*$")]
+IssueId = Annotated[
+    str, StringConstraints(strip_whitespace=True, min_length=1, max_length=MAX_ID_LENGTH, pattern=ID_PATTERN)
+]
+MaybeId = Annotated[
+    str, StringConstraints(strip_whitespace=True, max_length=MAX_ID_LENGTH, pattern=ID_PATTERN.replace("+$", "*$"))
+]
 
 
 class Message(BaseModel):
