@@ -13,6 +13,7 @@ from gedbd.build import quieten, read_material
 from gedbd.checkpoint import check_corpus, save_run, use_run
 from gedbd.config import door
 from gedbd.data.corpus import Corpus
+from gedbd.data.spreadsheet import safe_cells
 from gedbd.evaluation.report.page import write_report
 from gedbd.evaluation.runs import MATCHING
 from gedbd.files import write_text
@@ -69,7 +70,7 @@ def write_backtest(folder: Path, corpus: Corpus, backtest: Backtest, step: tuple
         step: What the reader can do next, see ``next_step``.
     """
     for name, table in backtest.tables.items():
-        write_csv(folder / f"{name}.csv", table)
+        write_csv(folder / f"{name}.csv", safe_cells(table))
     write_text(folder / "targets.md", targets_markdown(corpus.name, backtest) + "\n")
     write_text(folder / MATCHING, backtest.matching.as_json())  # last: with it the backtest counts as finished
     command = shlex.join(["python", "-m", "gedbd.backtest", *HydraConfig.get().overrides.task])

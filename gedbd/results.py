@@ -14,6 +14,7 @@ from rich.table import Table
 
 from gedbd.data.corpus import Corpus
 from gedbd.data.queries import EARLIER, TEST_POOL
+from gedbd.data.spreadsheet import safe_cells
 from gedbd.data.urls import with_urls
 from gedbd.evaluation.figures import rank_curves, title_cosines, training_curves
 from gedbd.evaluation.leak import audit_leak, leak_warning
@@ -64,7 +65,7 @@ def report(folder: Path, outcome: Outcome, console: Console, loggers: list[Logge
     tables["examples"] = with_urls(tables["examples"], outcome.corpus.reports, ("issue_id_1", "issue_id_2"))
     (folder / "figures").mkdir(parents=True, exist_ok=True)
     for name, table in tables.items():
-        write_csv(folder / f"{name}.csv", table)
+        write_csv(folder / f"{name}.csv", safe_cells(table))
     write_text(folder / "results.json", json.dumps(tables["results"].to_dict("records"), indent=2) + "\n")
     write_text(folder / "leak.json", json.dumps(audit, indent=2) + "\n")
     for name, figure in drawn.items():

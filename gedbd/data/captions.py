@@ -9,6 +9,7 @@ import pandas as pd
 
 from gedbd.data.corpus import Corpus
 from gedbd.data.readers.table import read_table
+from gedbd.data.spreadsheet import plain_cell, safe_cells
 
 IMAGE_ENDINGS = (".png", ".jpg", ".jpeg", ".gif", ".bmp", ".webp")
 SEPARATOR = ";"
@@ -87,7 +88,9 @@ def read_captions(path: str | Path) -> dict[str, str]:
             known = ", ".join(table.columns)
             raise ValueError(f"{file}, row 1: no column {column!r}; the columns are {known}. Add it or rename one")
     captions: dict[str, str] = {}
-    for row, image, caption in zip(table.index, table["image"].str.strip(), table["caption"].str.strip(), strict=True):
+    images = table["image"].str.strip().map(plain_cell)
+    texts = table["caption"].str.strip().map(plain_cell)
+    for row, image, caption in zip(table.index, images, texts, strict=True):
         if not image:
             raise ValueError(f"{file}, row {row}, column 'image': no name; say which image the caption is of")
         if caption and captions.setdefault(image, caption) != caption:
@@ -106,7 +109,7 @@ def write_captions(path: str | Path, rows: Iterable[tuple[str, str, str, str]]) 
     place = Path(path).expanduser()
     with tempfile.TemporaryDirectory(dir=place.parent) as folder:
         fresh = Path(folder) / "fresh.csv"
-        pd.DataFrame(rows, columns=list(COLUMNS), dtype=str).to_csv(fresh, index=False)
+        safe_cells(pd.DataFrame(rows, columns=list(COLUMNS), dtype=str)).to_csv(fresh, index=False)
         fresh.replace(place)
 
 

@@ -93,7 +93,7 @@ def build_corpus(
         source: The file, for messages.
         columns: Name in the file of each field, for messages; null for what the tracker does not have.
         notices: What was met before, while the file was read.
-        date_format: As in ``pandas.to_datetime``.
+        date_format: ``ISO8601``, or as in ``datetime.strptime``.
         mutual: The duplicates of a group name each other by convention, so circles are nothing to remark on.
         url_template: Address of a report that has none, with ``{issue_id}`` in place of its id; null for none.
 

@@ -1,10 +1,17 @@
 """Filing order: report ids and dates."""
 
+from pathlib import Path
+
 import pandas as pd
+
+from gedbd.data.dates import OUTSIDE, parse_dates
+from gedbd.data.ids import ID_RULE, is_id
+
+LONGEST_SHOWN = 60  # characters of a value in a message
 
 
 def check_ids(ids: pd.Series, source: str, column: str | None) -> None:
-    """Refuse a report without an id and an id that occurs twice.
+    """Refuse a report without an id, what is no id, and an id that occurs twice.
 
     Args:
         ids: ``(N,)`` ids, indexed by row in the source.
@@ -17,6 +24,12 @@ def check_ids(ids: pd.Series, source: str, column: str | None) -> None:
     empty = ids.index[ids == ""]
     if len(empty):
         raise ValueError(f"{source}, row {empty[0]}, column {column!r}: the report has no id; give it one of its own")
+    wrong = ids[~ids.map(is_id)]
+    if len(wrong):
+        raise ValueError(
+            f"{source}, row {wrong.index[0]}, column {column!r}: {wrong.iloc[0][:LONGEST_SHOWN]!r} is no id (in all: "
+            f"{len(wrong):,}); {ID_RULE}"
+        )
     doubled = ids[ids.duplicated()]
     if len(doubled):
         first, again = ids.index[ids == doubled.iloc[0]][:2]
@@ -32,13 +45,12 @@ def in_filing_order(
     """Read the dates and sort by them; ties, and a tracker without dates, follow the ids.
 
     Returns:
-        The reports, ``created_at`` in UTC and their index untouched, and notices about missing dates.
+        The reports, ``created_at`` in UTC and their index untouched, and notices about dates missing or out of range.
     """
     by_id = natural_keys(reports["issue_id"]).sort_values(["project", "digits", "number"])
     reports = reports.loc[by_id.index]
-    dates = read_dates(reports["created_at"], source, column, date_format)
+    dates, notices = read_dates(reports["created_at"], source, column, date_format)
     missing = dates.isna()
-    notices = []
     if missing.all():
         notices.append("no report has a date: they are taken to be filed in the order of their ids")
     elif missing.any():
@@ -63,22 +75,34 @@ def natural_keys(ids: pd.Series) -> pd.DataFrame:
     return keys.assign(digits=[len(digits) for digits in number])
 
 
-def read_dates(texts: pd.Series, source: str, column: str | None, date_format: str) -> pd.Series:
+def read_dates(texts: pd.Series, source: str, column: str | None, date_format: str) -> tuple[pd.Series, list[str]]:
     """Read dates as UTC, ``NaT`` where the text is empty; a date without a zone is taken as UTC.
+
+    Returns:
+        The dates, and a notice that counts those out of range, which are no dates.
 
     Raises:
         ValueError: A date cannot be read; names its row and the value.
     """
     texts = texts.str.strip()
-    dates = pd.to_datetime(texts.mask(texts == ""), format=date_format, utc=True, errors="coerce")
-    unreadable = texts[dates.isna() & (texts != "")].sort_index()
+    dates, outside = parse_dates(texts, date_format)
+    unreadable = texts[dates.isna() & ~outside & (texts != "")].sort_index()
     if len(unreadable):
+        value = unreadable.iloc[0][:LONGEST_SHOWN]
         raise ValueError(
-            f"{source}, row {unreadable.index[0]}, column {column!r}: unreadable date {unreadable.iloc[0]!r} "
+            f"{source}, row {unreadable.index[0]}, column {column!r}: unreadable date {value!r} "
             f"(unreadable in all: {len(unreadable):,}); expected is {date_format}, such as 2024-01-31 or "
             "2024-01-31 09:30:00 +0100 for ISO8601, else set dataset.date_format, such as '%d.%m.%Y %H:%M'"
         )
-    return dates
+    if not outside.any():
+        return dates, []
+    first = outside[outside].index.min()
+    return dates, [outside_notice(int(outside.sum()), f"{Path(source).name}, row {first}, column {column!r}")]
+
+
+def outside_notice(count: int, first: str) -> str:
+    """Say how many dates are out of range, and where the first one stands."""
+    return f"{OUTSIDE}: {count:,}, taken as no date (first: {first})"
 
 
 def fill_dates(dates: pd.Series, project: pd.Series) -> pd.Series:

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from gedbd.data.corpus import Corpus
+from gedbd.data.dates import OutOfRangeError, parse_date
 
 PARTS = ("train", "val", "test")
 TRAIN, VAL, TEST = 0, 1, 2
@@ -70,10 +71,15 @@ def _row_of(corpus: Corpus, moment: float | str, option: str) -> int:
         return int(dates.searchsorted(dates[row], side="left"))
     if bool(dates.isna().all()):
         raise ValueError(f"split.{option}={moment} is a date, but {corpus.name} has no dates: give a share such as 0.8")
-    when = pd.to_datetime(moment, utc=True, errors="coerce")
-    if pd.isna(when):
-        raise ValueError(f"split.{option}={moment} is neither a share of the reports (0.8) nor a date (2015-01-31)")
-    return int(dates.searchsorted(when, side="left"))
+    try:
+        when = parse_date(str(moment))
+    except OutOfRangeError as error:
+        raise ValueError(f"split.{option}={moment}: {error}") from error
+    except ValueError as error:
+        raise ValueError(
+            f"split.{option}={moment} is neither a share of the reports (0.8) nor a date (2015-01-31)"
+        ) from error
+    return int(dates.searchsorted(pd.Timestamp(when), side="left"))
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,8 @@
 """Web addresses of reports: which ones are accepted, and how a template makes them from ids."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from urllib.parse import quote
 
 import pandas as pd
@@ -14,6 +15,15 @@ PLACEHOLDER = "{issue_id}"
 WEB_URL = re.compile(r"https?://[^\s/?#@\\<>\"{}]+(?:[/?#][^\s<>\"]*)?", re.IGNORECASE)
 BEFORE_PLACEHOLDER = re.compile(r"https?://[^\s/?#@\\<>\"{}]+/[^\s<>\"]*", re.IGNORECASE)
 
+MAX_SHOWN_LENGTH = 300
+SLASHES = re.compile(r"[/\\]{2}")
+SHOWN_PARAMETERS = {
+    *("page", "per_page", "state", "sort", "direction", "since", "order", "order_by", "scope", "startAt", "maxResults"),
+    *("limit", "offset", "f1", "o1", "v1", "ids", "created_after", "updated_after", "last_change_time"),
+}
+PARAMETER_NAME = re.compile(r"[\w.-]{1,40}", re.ASCII)
+PLAIN_VALUE = re.compile(r"\d{1,18}|[a-z_]{1,20}|\d{4}[\d:.TZA%+-]{1,36}", re.ASCII)
+
 
 def web_url(text: str) -> str:
     """The address, stripped, if it is one of http or https that is safe to show as a link; else an empty text.
@@ -23,6 +33,44 @@ def web_url(text: str) -> str:
     url = text.strip()
     is_safe = len(url) <= MAX_URL_LENGTH and url.isprintable() and WEB_URL.fullmatch(url) is not None
     return url if is_safe else ""
+
+
+def shown_url(url: str) -> str:
+    """An address as messages show it: without name, password and fragment, and with ``***`` for what may be secret.
+
+    The values of ``SHOWN_PARAMETERS`` are shown where they look like a number, a word or a date of an API; all others
+    are not, as a token may have any name.
+    """
+    printable = "".join(sign for sign in url if sign.isprintable())
+    place, _, query = printable.partition("#")[0].partition("?")
+    slashes = SLASHES.search(place)
+    start = slashes.end() if slashes else 0
+    host, slash, path = place[start:].partition("/")
+    shown = f"{place[:start]}{host.rpartition('@')[2]}{slash}{path}"
+    if query:
+        shown += "?" + "&".join(_shown_parameter(parameter) for parameter in query.split("&"))
+    return shown if len(shown) <= MAX_SHOWN_LENGTH else shown[:MAX_SHOWN_LENGTH] + "..."
+
+
+def _shown_parameter(parameter: str) -> str:
+    name, equals, value = parameter.partition("=")
+    if not equals or not PARAMETER_NAME.fullmatch(name):
+        return "***"
+    is_plain = name in SHOWN_PARAMETERS and PLAIN_VALUE.fullmatch(value) is not None
+    return f"{name}={value if is_plain else '***'}"
+
+
+@contextmanager
+def naming(url: str) -> Iterator[None]:
+    """Puts the address in front of what goes wrong within, unless the message names its server already."""
+    try:
+        yield
+    except ValueError as error:
+        shown = shown_url(url)
+        server = "/".join(shown.split("/")[:3])
+        if server in str(error):
+            raise
+        raise ValueError(f"{shown}: {error}") from error
 
 
 def check_template(template: str | None) -> None:

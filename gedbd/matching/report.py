@@ -9,10 +9,13 @@ from typing import Any
 import pandas as pd
 
 from gedbd.data.corpus import FIELDS
+from gedbd.data.dates import EXPECTED, OutOfRangeError, check_range, parse_date
+from gedbd.data.ids import ID_RULE, is_id
 from gedbd.data.urls import web_url
 
 LONGEST_TITLE = 1_000
 LONGEST_TEXT = 200_000
+LONGEST_SHOWN = 60  # characters of a value in a message
 MOST_GROUPS = 50
 
 
@@ -23,7 +26,8 @@ class Report:
     Halves of characters (lone surrogates), which JSON can bring and no file can hold, become question marks.
 
     Attributes:
-        issue_id: Its id in the tracker; empty if it has none yet, because somebody is still writing it.
+        issue_id: Its id in the tracker, see ``gedbd.data.ids``, blanks around it being stripped; empty if it has none
+            yet, because somebody is still writing it.
         created_at: When it was filed, UTC; None if nobody says, see ``Index.search`` and ``Index.add``.
         url: Address of its page, http or https; empty if it is not known, see ``Index.add``.
     """
@@ -46,6 +50,7 @@ class Report:
         for name, value in vars(self).items():
             if isinstance(value, str) and not value.isascii():
                 object.__setattr__(self, name, whole_characters(value))
+        object.__setattr__(self, "issue_id", self.issue_id.strip())
 
     @property
     def content_hash(self) -> str:
@@ -64,11 +69,18 @@ class Filters:
         filed_from: Filed at this moment or later, UTC.
         filed_before: Filed before this moment, UTC.
         component: Of this component, upper and lower case being one.
+
+    Raises:
+        ValueError: If a date is out of range.
     """
 
     filed_from: datetime | None = None
     filed_before: datetime | None = None
     component: str | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("filed_from", "filed_before"):
+            check_moment(getattr(self, name), name)
 
 
 @dataclass(frozen=True)
@@ -111,7 +123,7 @@ class Match:
 
 
 def check_report(report: Report) -> None:
-    """Raises ValueError if a report has no text, or more than can be meant, or its address is not one of the web."""
+    """Raises ValueError if a report has no text, or too much, or if its id, date or address cannot be one."""
     if not (report.title.strip() or report.description.strip()):
         raise ValueError("the report has neither title nor description: there is nothing to search for")
     for name, text, most in (
@@ -120,8 +132,20 @@ def check_report(report: Report) -> None:
     ):
         if len(text) > most:
             raise ValueError(f"the {name} has {len(text):,} characters, the most are {most:,}: shorten it")
+    if report.issue_id and not is_id(report.issue_id):
+        raise ValueError(f"issue_id={report.issue_id[:LONGEST_SHOWN]!r}: {ID_RULE}")
+    check_moment(report.created_at, "created_at")
     if report.url and not web_url(report.url):
         raise ValueError(f"url={report.url[:200]} is not an http or https address: correct it, or leave it empty")
+
+
+def check_moment(moment: datetime | None, name: str) -> None:
+    """Raises ValueError if a date is out of range."""
+    try:
+        if moment is not None:
+            check_range(moment)
+    except OutOfRangeError as error:
+        raise ValueError(f"{name}={moment:%Y-%m-%d}: {error}") from error
 
 
 def check_top_k(top_k: object) -> None:
@@ -136,18 +160,20 @@ def whole_characters(text: str) -> str:
 
 
 def read_moment(text: str | None, name: str) -> datetime | None:
-    """A date such as 2024-01-31, or a moment, in UTC where it names no zone; None for none.
+    """A date as in ``gedbd.data.dates``; None for none.
 
     Raises:
-        ValueError: If it is none of these.
+        ValueError: If it is no date, or out of range.
     """
     if text is None:
         return None
-    moment = pd.to_datetime(str(text), utc=True, errors="coerce", format="ISO8601")
-    if pd.isna(moment) or not str(text)[0].isdigit():  # pandas takes "now" and "today" for dates
-        raise ValueError(f"{name}={text} is no date: expected is 2024-01-31 or 2024-01-31T09:30:00+01:00")
-    filed: datetime = moment.to_pydatetime()
-    return filed
+    shown = f"{name}={str(text)[:LONGEST_SHOWN]}"
+    try:
+        return parse_date(str(text))
+    except OutOfRangeError as error:
+        raise ValueError(f"{shown}: {error}") from error
+    except ValueError as error:
+        raise ValueError(f"{shown} is no date: expected is {EXPECTED}") from error
 
 
 def as_table(reports: list[Report]) -> pd.DataFrame:

@@ -8,11 +8,9 @@ import numpy as np
 import pandas as pd
 
 from gedbd.data.corpus import FIELDS
+from gedbd.data.dates import MAX_YEAR, MIN_YEAR
 from gedbd.matching.columns import days_of
 from gedbd.matching.report import Report
-
-MIN_YEAR = 1970
-MAX_YEAR = 2200
 
 
 class Stored(NamedTuple):

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from gedbd.data.corpus import FIELDS
-from gedbd.matching.connection import LOCK_TIMEOUT_S, Connection, code_of, explain
+from gedbd.matching.connection import LOCK_TIMEOUT_S, Connection, StoreUnavailable, code_of, explain
 from gedbd.matching.damage import damaged
 from gedbd.matching.report import Report
 from gedbd.matching.rows import Row, Stored, report_of, stored_values

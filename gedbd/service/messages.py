@@ -1,11 +1,13 @@
 """What may be sent to the service, with its bounds, and what it answers."""
 
 import re
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 
+from gedbd.data.dates import check_range, parse_date
+from gedbd.data.ids import ID_PATTERN, MAX_ID_LENGTH
 from gedbd.data.urls import MAX_URL_LENGTH, web_url
 from gedbd.matching.report import LONGEST_TEXT, LONGEST_TITLE, Filters, Match, Report
 
@@ -20,11 +22,13 @@ def writable(value: object) -> object:
     return UNWRITABLE.sub("\ufffd", value) if isinstance(value, str) else value
 
 
-def in_utc(moment: datetime) -> datetime:
-    """A moment in UTC; without a time zone it is meant in UTC."""
-    if not 1970 <= moment.year <= 2200:
-        raise ValueError("the year must lie between 1970 and 2200")
-    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+def in_utc(moment: object) -> datetime:
+    """A date as in ``gedbd.data.dates``; a number of seconds, which pydantic alone would take, is none."""
+    if isinstance(moment, datetime):
+        return check_range(moment)
+    if not isinstance(moment, str):
+        raise ValueError("a date is written as 2024-01-31T09:30:00Z")
+    return parse_date(moment)
 
 
 def web_address(url: str) -> str:
@@ -41,9 +45,13 @@ Word = Annotated[str, StringConstraints(max_length=1_000), CLEAN]
 Names = Annotated[str, StringConstraints(max_length=10_000), CLEAN]
 Who = Annotated[str, StringConstraints(max_length=200), CLEAN]
 Url = Annotated[str, StringConstraints(max_length=MAX_URL_LENGTH), AfterValidator(web_address), CLEAN]
-Moment = Annotated[datetime, AfterValidator(in_utc)]
-IssueId = Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=r"^[^\x00-\x20\x7f]+$")]
-MaybeId = Annotated[str, StringConstraints(max_length=200, pattern=r"^[^\x00-\x20\x7f]*$")]
+Moment = Annotated[datetime, BeforeValidator(in_utc)]
+IssueId = Annotated[
+    str, StringConstraints(strip_whitespace=True, min_length=1, max_length=MAX_ID_LENGTH, pattern=ID_PATTERN)
+]
+MaybeId = Annotated[
+    str, StringConstraints(strip_whitespace=True, max_length=MAX_ID_LENGTH, pattern=ID_PATTERN.replace("+$", "*$"))
+]
 
 
 class Message(BaseModel):

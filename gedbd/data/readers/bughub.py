@@ -8,7 +8,7 @@ import pandas as pd
 
 from gedbd.data.corpus import FIELDS, Corpus, build_corpus
 from gedbd.data.readers.table import read_table, take_columns
-from gedbd.data.urls import check_template
+from gedbd.data.urls import check_template, shown_url
 
 PARTS = ("train", "test")
 COLUMNS: dict[str, str | None] = {
@@ -48,7 +48,7 @@ def read_bughub(
         base_url: Public address of the repository's files.
         subset: ``all`` reports, or those that the ``train`` or the ``test`` label file lists.
         rows: Published number of ``reports``; another one is remarked on.
-        date_format: As in ``pandas.to_datetime``.
+        date_format: ``ISO8601``, or as in ``datetime.strptime``.
         url_template: Address of a report, with ``{issue_id}`` in place of its id; null for none.
 
     Raises:
@@ -139,7 +139,9 @@ def find_labels(place: Path, part: str) -> Path:
 
 def how_to_fetch(name: str, data_dir: str, folder: str, file: str, base_url: str) -> str:
     """The command that fetches a corpus, and where it comes from."""
-    return f"fetch {base_url}/{folder}/{file} with: python -m gedbd.download dataset={name} data_dir={data_dir}"
+    return (
+        f"fetch {shown_url(base_url)}/{folder}/{file} with: python -m gedbd.download dataset={name} data_dir={data_dir}"
+    )
 
 
 def count_notices(path: Path, num_rows: int, published: int | None) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from gedbd.data.corpus import Corpus
 from gedbd.data.readers.comments import Comment, References, comment_links
 from gedbd.data.readers.issue import Change, Issue, Link
-from gedbd.data.readers.json_values import Record, moment, names, needed_text, number_of, parts, text
+from gedbd.data.readers.json_values import Record, dates_outside, moment, names, needed_text, number_of, parts, text
 from gedbd.data.readers.tracker import ELSEWHERE, NAMED_NOWHERE, read_tracker
 from gedbd.data.urls import PLACEHOLDER, web_url
 
@@ -87,7 +87,12 @@ def parse_bug(record: Record) -> Issue:
     values |= {"title": (title,), "description": (described,), "url": (text(record, "web_url"),)}
     changes = None if record.get("history") is None else tuple(changes_of(record))
     created, updated = moment(record, "creation_time"), moment(record, "last_change_time")
-    return Issue(number, "", created, updated, values, links, changes, tuple(remarks))
+    outside = (
+        *dates_outside("creation_time", record),
+        *dates_outside("last_change_time", record),
+        *dates_outside("when", *parts(record, "history")),
+    )
+    return Issue(number, "", created, updated, values, links, changes, tuple(remarks), outside)
 
 
 def comments_of(record: Record) -> tuple[str, list[Comment]]:

@@ -14,7 +14,7 @@ from gedbd.data.readers.issue import Link
 LINE = r"[ \t]*"
 SILENT = re.compile(
     r"<!--.*?(?:-->|\Z)"
-    r"|\{(code|noformat|quote)(?::[^}\n]*)?\}.*?(?:\{\1\}|\Z)"
+    r"|\{(code|noformat|quote)(?::[^{}\n]*)?\}.*?(?:\{\1\}|\Z)"
     rf"|^{LINE}(```+|~~~+).*?(?:^{LINE}\2[`~]*{LINE}\r?$|\Z)"
     r"|~~[^\n]+?~~|(?<!`)(`+)(?!`)[^\n]+?(?<!`)\3(?!`)",
     re.DOTALL | re.MULTILINE,

@@ -1,6 +1,7 @@
 """Fetch published tables: resume what was cut off, count the rows, and only then put them in place."""
 
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Mapping
@@ -10,9 +11,14 @@ import requests
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 
 from gedbd.data.readers.bughub import find_table
+from gedbd.data.readers.packed import GIGABYTE, MAX_BYTES, MAX_GB_VARIABLE, asked_bytes
 from gedbd.data.readers.table import open_packed, read_table
+from gedbd.data.urls import naming, shown_url
 
 CHUNK_BYTES = 1 << 16
+UNPACK_BYTES = 1 << 22
+RESERVE_BYTES = 100_000_000  # stay free on the disk
+LENGTH = re.compile(r"[0-9]{1,18}")
 TIMEOUT_S = (10, 60)  # to connect, and between two chunks
 
 
@@ -28,15 +34,17 @@ def fetch_tables(base_url: str, place: Path, rows: Mapping[str, int]) -> list[st
         One line for each file.
 
     Raises:
-        ValueError: A file cannot be fetched, or holds another number of rows.
+        ValueError: A file cannot be fetched, or holds another number of rows. The message names the address, without
+            what is secret in it.
     """
     place.mkdir(parents=True, exist_ok=True)
     there = {file: found for file in rows if (found := find_table(place, Path(file).stem))}
     wanted = {file: place / f"{file}.part" for file in rows if file not in there}
     with tempfile.TemporaryDirectory(dir=place) as staging:
         for file, part in wanted.items():
-            download(f"{base_url}/{file}", part)
-            unpack(part, file, rows[file], Path(staging))
+            with naming(f"{base_url}/{file}"):
+                download(f"{base_url}/{file}", part)
+                unpack(part, file, rows[file], Path(staging))
         for file, part in wanted.items():
             os.replace(Path(staging) / target_name(file), place / target_name(file))
             discard(part)
@@ -53,28 +61,43 @@ def unpack(part: Path, file: str, num_rows: int, staging: Path) -> None:
     """Unpack a complete download into ``staging`` and count its rows; what does not fit is fetched anew next time.
 
     Raises:
-        ValueError: The file is damaged or does not hold ``num_rows`` records.
+        ValueError: The file is damaged, unpacks to too much for the limit or the disk, or does not hold ``num_rows``
+            records. Nothing of it is left, and nothing after an ``OSError``.
     """
     try:
         target = staging / target_name(file)
         with open_packed(part, Path(file).suffix) as stream, target.open("wb") as out:
-            shutil.copyfileobj(stream, out)
+            check_space(staging, part.stat().st_size)  # it unpacks to no less
+            while chunk := stream.read(UNPACK_BYTES):
+                check_space(staging, len(chunk))
+                out.write(chunk)
         found = len(read_table(target)[0])
         if found != num_rows:
             raise ValueError(
                 f"{file}: {found:,} rows where {num_rows:,} are expected; nothing was put in place. If the published "
                 "file has changed, fetch it by hand or set the new number under dataset.rows"
             )
-    except ValueError:
+    except (ValueError, OSError):
         discard(part)
         raise
+
+
+def check_space(folder: Path, needed: int) -> None:
+    """Raises ValueError if so many bytes would fill the disk, or leave less than a reserve on it."""
+    free = shutil.disk_usage(folder).free
+    if free < needed + RESERVE_BYTES:
+        raise ValueError(
+            f"{folder}: {free:,} bytes are free where {needed + RESERVE_BYTES:,} are needed; free some space, or set "
+            "data_dir= to a larger disk"
+        )
 
 
 def download(url: str, part: Path) -> None:
     """Fetch ``url`` into ``part``, going on where an earlier attempt was cut off if the file is still the same.
 
     Raises:
-        ValueError: The server refuses, or the connection fails; what has come stays in ``part``.
+        ValueError: The server refuses, or the connection fails, and what has come stays in ``part``; or it sends more
+            than the limit or the disk allows, and nothing stays.
     """
     validator = validator_file(part).read_text() if validator_file(part).exists() and part.exists() else ""
     have = part.stat().st_size if validator else 0
@@ -88,7 +111,8 @@ def download(url: str, part: Path) -> None:
                 receive(response, part, have)
     except requests.RequestException as error:
         raise ValueError(
-            f"{url}: the connection failed ({error}); the same command goes on from what has come"
+            f"{shown_url(url)}: the connection failed ({type(error).__name__}); the same command goes on from what has"
+            " come"
         ) from error
     if not fits:
         discard(part)
@@ -104,7 +128,7 @@ def resumes(response: requests.Response, have: int, validator: str) -> bool:
     if have and response.status_code == requests.codes.requested_range_not_satisfiable:
         return response.headers.get("Content-Range") == f"bytes */{have}"
     if not response.ok:
-        raise ValueError(f"{response.url}: the server answers {response.status_code} {response.reason}")
+        raise ValueError(f"{shown_url(response.url)}: the server answers {response.status_code} {response.reason}")
     if not have or response.status_code != requests.codes.partial_content:
         return True
     starts = response.headers.get("Content-Range", "").startswith(f"bytes {have}-")
@@ -115,22 +139,55 @@ def receive(response: requests.Response, part: Path, have: int) -> None:
     """Write the answer's bytes, behind the ``have`` first ones where it is the rest of the file.
 
     Raises:
-        ValueError: The connection closed before the announced length.
+        ValueError: The connection closed before the announced length; or there is more than the limit or the disk
+            allows, and nothing stays.
     """
     if response.status_code == requests.codes.requested_range_not_satisfiable:
         return  # all bytes had come before
     start = have if response.status_code == requests.codes.partial_content else 0
-    length = response.headers.get("Content-Length")
-    total = start + int(length) if length else None
+    length = response.headers.get("Content-Length", "")
+    total = start + int(length) if LENGTH.fullmatch(length) else None
+    url = shown_url(response.url)
+    try:
+        size = write_chunks(response, part, start, total)
+    except requests.RequestException:
+        raise
+    except (ValueError, OSError):
+        discard(part)
+        raise
+    if total is not None and size != total:
+        raise ValueError(f"{url}: {size:,} of {total:,} bytes came; the same command goes on from there")
+
+
+def write_chunks(response: requests.Response, part: Path, start: int, total: int | None) -> int:
+    """Write the answer's bytes behind the first ``start`` ones, and give the file's size.
+
+    Raises:
+        ValueError: There are more than the limit or the disk allows.
+    """
+    check_size(response, total or 0)
+    check_space(part.parent, (total or start) - start)
+    size = start
     with part.open("ab" if start else "wb") as out, progress_bar() as progress:
         validator_file(part).write_text(validator_of(response))
         task = progress.add_task(part.stem, total=total, completed=start)
         for chunk in response.iter_content(CHUNK_BYTES):
+            size += len(chunk)
+            check_size(response, size)
+            check_space(part.parent, len(chunk))
             out.write(chunk)
             progress.advance(task, len(chunk))
-    size = part.stat().st_size
-    if total is not None and size != total:
-        raise ValueError(f"{response.url}: {size:,} of {total:,} bytes came; the same command goes on from there")
+    return size
+
+
+def check_size(response: requests.Response, size: int) -> None:
+    """Raises ValueError if a file is larger than any of a corpus, see ``gedbd.data.readers.packed``."""
+    most = asked_bytes() or MAX_BYTES
+    if size > most:
+        raise ValueError(
+            f"{shown_url(response.url)}: more than {most / GIGABYTE:g} GB come; if you trust it, set {MAX_GB_VARIABLE}="
+            " to the gigabytes that it may take"
+        )
 
 
 def progress_bar() -> Progress:

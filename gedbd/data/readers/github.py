@@ -8,7 +8,17 @@ from typing import Any
 from gedbd.data.corpus import Corpus
 from gedbd.data.readers.comments import Comment, References, comment_links, is_here
 from gedbd.data.readers.issue import Change, Issue, Link
-from gedbd.data.readers.json_values import Record, moment, names, needed_text, number_of, part, parts, text
+from gedbd.data.readers.json_values import (
+    Record,
+    dates_outside,
+    moment,
+    names,
+    needed_text,
+    number_of,
+    part,
+    parts,
+    text,
+)
 from gedbd.data.readers.tracker import ELSEWHERE, NAMED_NOWHERE, read_tracker
 
 COLUMNS = {"issue_id": "number", "title": "title", "description": "body", "created_at": "createdAt"}
@@ -82,7 +92,8 @@ def parse_issue(raw: Record, prefixes: tuple[str, ...]) -> Issue | None:
     }
     changes = None if timeline is None else tuple(changes_of(timeline, prefixes))
     created, updated = moment(record, "created_at"), moment(record, "updated_at")
-    return Issue(number, here, created, updated, values, tuple(links), changes, tuple(remarks))
+    outside = (*dates_outside("created_at", record, *(timeline or ())), *dates_outside("updated_at", record))
+    return Issue(number, here, created, updated, values, tuple(links), changes, tuple(remarks), outside)
 
 
 def plain(value: Any) -> Any:

@@ -7,7 +7,17 @@ from gedbd.data.corpus import Corpus
 from gedbd.data.readers.comments import Comment, References, comment_links, is_here
 from gedbd.data.readers.github import component_of
 from gedbd.data.readers.issue import Change, Issue, Link
-from gedbd.data.readers.json_values import Record, moment, names, needed_text, number_of, part, parts, text
+from gedbd.data.readers.json_values import (
+    Record,
+    dates_outside,
+    moment,
+    names,
+    needed_text,
+    number_of,
+    part,
+    parts,
+    text,
+)
 from gedbd.data.readers.tracker import ELSEWHERE, NAMED_NOWHERE, read_tracker
 
 COLUMNS = {"issue_id": "iid", "title": "title", "description": "description", "created_at": "created_at"}
@@ -78,7 +88,9 @@ def parse_issue(record: Record, prefixes: tuple[str, ...]) -> Issue:
     }
     changes = tuple(changes_of(notes)) if record.get("notes") is not None else None
     created, updated = moment(record, "created_at"), moment(record, "updated_at")
-    return Issue(number, here, created, updated, values, links, changes, tuple(remarks))
+    dated = [note for note in notes if note.get("system") is True]
+    outside = (*dates_outside("created_at", record, *dated), *dates_outside("updated_at", record))
+    return Issue(number, here, created, updated, values, links, changes, tuple(remarks), outside)
 
 
 def home(record: Record) -> str:

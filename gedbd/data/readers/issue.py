@@ -47,6 +47,8 @@ class Issue(NamedTuple):
         links: Duplicates it names.
         changes: Its history, null where the export has none.
         remarks: What the user should know, worded to follow "issues".
+        outside: Keys of the export whose dates are out of range, one for each such date.
+        place: File and number of the record, for messages.
     """
 
     issue_id: str
@@ -57,6 +59,8 @@ class Issue(NamedTuple):
     links: tuple[Link, ...] = ()
     changes: tuple[Change, ...] | None = None
     remarks: tuple[str, ...] = ()
+    outside: tuple[str, ...] = ()
+    place: str = ""
 
 
 def distinct(links: Iterable[Link]) -> list[Link]:

@@ -8,7 +8,7 @@ from gedbd.data.corpus import Corpus
 from gedbd.data.readers.comments import Comment, References, comment_links
 from gedbd.data.readers.issue import Change, Issue, Link
 from gedbd.data.readers.jira_xml import read_items
-from gedbd.data.readers.json_values import Record, moment, names, needed_text, part, parts, text
+from gedbd.data.readers.json_values import Record, dates_outside, moment, names, needed_text, part, parts, text
 from gedbd.data.readers.pages import JSON_KINDS, Found, Page, read_records
 from gedbd.data.readers.rich_text import document_text
 from gedbd.data.readers.tracker import NAMED_NOWHERE, read_tracker
@@ -103,7 +103,12 @@ def parse_issue(record: Record) -> Issue:
         "url": (page_url(record),),
     }
     changes = None if record.get("changelog") is None else tuple(changes_of(record))
-    return Issue(key, "", moment(fields, "created"), moment(fields, "updated"), values, links, changes, tuple(remarks))
+    created, updated = moment(fields, "created"), moment(fields, "updated")
+    outside = (
+        *dates_outside("created", fields, *parts(part(record, "changelog"), "histories")),
+        *dates_outside("updated", fields),
+    )
+    return Issue(key, "", created, updated, values, links, changes, tuple(remarks), outside)
 
 
 def page_url(record: Record) -> str:

@@ -4,14 +4,16 @@ The file comes from strangers: a document type, and with it every entity of its 
 """
 
 from collections.abc import Iterator
-from email.utils import parsedate_to_datetime
 from typing import Any
 from xml.etree.ElementTree import Element, TreeBuilder
 from xml.parsers import expat
 
+from gedbd.data.dates import OutOfRangeError, parse_mail_date
 from gedbd.data.readers.json_values import Record
 from gedbd.data.readers.pages import Found, Page
 from gedbd.data.readers.rich_text import html_text
+
+OUT_OF_RANGE = "0000-00-00"  # is counted as a date out of range where the record is read
 
 
 def read_items(page: Page) -> Iterator[Found]:
@@ -106,8 +108,10 @@ def iso_date(item: Element, tag: str) -> str:
     """
     written = said(item, tag)
     try:
-        return parsedate_to_datetime(written).isoformat() if written else ""
-    except (ValueError, TypeError) as error:
+        return parse_mail_date(written).isoformat() if written else ""
+    except OutOfRangeError:
+        return OUT_OF_RANGE
+    except ValueError as error:
         expected = "Wed, 31 Jan 2024 09:30:00 +0000; set the language of your Jira profile to English and export anew"
         raise ValueError(f"{tag!r}: unreadable date {written[:40]!r}; expected is {expected}") from error
 

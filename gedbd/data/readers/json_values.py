@@ -2,8 +2,10 @@
 
 import re
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
+
+from gedbd.data.dates import OutOfRangeError, parse_date
 
 Record = Mapping[str, Any]
 
@@ -100,7 +102,7 @@ def names(record: Record, key: str) -> tuple[str, ...]:
 
 
 def moment(record: Record, key: str) -> datetime | None:
-    """The date under ``key`` (ISO 8601; UTC where it has no zone), null where there is none.
+    """The date under ``key`` in UTC, null where there is none or one that is out of range, see ``gedbd.data.dates``.
 
     Raises:
         ValueError: It cannot be read.
@@ -109,7 +111,13 @@ def moment(record: Record, key: str) -> datetime | None:
     if not written:
         return None
     try:
-        when = datetime.fromisoformat(written)
-        return when.astimezone(UTC) if when.tzinfo else when.replace(tzinfo=UTC)
-    except (ValueError, OverflowError) as error:
+        return parse_date(written)
+    except OutOfRangeError:
+        return None
+    except ValueError as error:
         raise ValueError(f"{key!r}: unreadable date {written[:40]!r}; expected is 2024-01-31T09:30:00Z") from error
+
+
+def dates_outside(key: str, *records: Record) -> tuple[str, ...]:
+    """The key, once for each record whose date under it is out of range, and so null in ``moment``."""
+    return tuple(key for record in records if text(record, key).strip() and moment(record, key) is None)

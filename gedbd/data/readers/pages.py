@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from gedbd.data.readers.json_values import Record
+from gedbd.data.readers.packed import UnpackLimit
 from gedbd.data.readers.table import open_packed
 
 JSON_KINDS = ("json", "jsonl", "ndjson")
@@ -41,7 +42,7 @@ class Found(NamedTuple):
     record: Record
 
 
-def read_pages(path: Path, kinds: Sequence[str]) -> tuple[list[Page], tuple[str, ...]]:
+def read_pages(path: Path, kinds: Sequence[str]) -> tuple[Iterator[Page], tuple[str, ...]]:
     """Read one file, or all files of a folder in order of their names.
 
     Args:
@@ -49,10 +50,11 @@ def read_pages(path: Path, kinds: Sequence[str]) -> tuple[list[Page], tuple[str,
         kinds: Endings of the files to be read, which may be packed as ``.gz``, ``.xz`` or ``.zip``.
 
     Returns:
-        The pages, and a notice about files of the folder that are something else.
+        The pages, each read when it is asked for, and a notice about files of the folder that are something else.
 
     Raises:
-        ValueError: There is no such file, none of these kinds, or one is damaged.
+        ValueError: There is no such file, or none of these kinds; while pages are read: one is damaged, or they unpack
+            to too much together.
     """
     if not path.exists():
         raise ValueError(f"{path}: no such file or folder; name an existing one with dataset.path=...")
@@ -70,7 +72,8 @@ def read_pages(path: Path, kinds: Sequence[str]) -> tuple[list[Page], tuple[str,
         raise ValueError(
             f"{path}: its name must end in .{', .'.join(kinds)}, with .gz, .xz or .zip behind it if packed"
         )
-    return [Page(file, read_text(file, tuple(kinds))) for file in files], notices
+    limit = UnpackLimit()
+    return (Page(file, read_text(file, tuple(kinds), limit)) for file in files), notices
 
 
 def kind_of(file: Path) -> str:
@@ -83,13 +86,13 @@ def kind_of(file: Path) -> str:
     return "json" if packed and not kind else kind
 
 
-def read_text(file: Path, kinds: tuple[str, ...]) -> str:
+def read_text(file: Path, kinds: tuple[str, ...], limit: UnpackLimit) -> str:
     """Unpack and decode a file: UTF-8, or UTF-16 as some consoles write what a command prints.
 
     Raises:
-        ValueError: The archive is damaged, or the bytes are neither.
+        ValueError: The archive is damaged or unpacks to too much, or the bytes are neither.
     """
-    with open_packed(file, file.suffix, kinds) as stream:
+    with open_packed(file, file.suffix, kinds, limit) as stream:
         content = stream.read()
     encoding = json.detect_encoding(content)
     try:

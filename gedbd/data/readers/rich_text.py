@@ -2,22 +2,42 @@
 
 import re
 from collections.abc import Mapping
-from html.parser import HTMLParser
+from html import unescape
 from typing import Any
+
+from lxml import etree
 
 BLOCKS = {"p", "div", "tr", "table", "ul", "ol", "h1", "h2", "h3", "h4", "h5", "h6", "section"}
 BREAKS = {"br", "hr"}
-UNSEEN = {"script", "style", "head"}
-BLANKS = re.compile(r"[ \t]*\n(?:[ \t]*\n)+")
+UNSEEN = {"script", "style", "title"}
+FEED = 4_096  # characters that the parser is given at once, at least
+MAX_OPEN = 256  # elements in one another; browsers stop at 512, and closing one takes time for each that is open
+TAG = re.compile(r"<[^<>]*>")
+BLANKS = re.compile(r"(?<![ \t])[ \t]*+\n(?:[ \t]*+\n)+")
+SPACES = re.compile(r"\s+")
 DEEPEST = 100
 
 
 def html_text(html: str) -> str:
-    """The text of an HTML fragment, a line for each paragraph, list item and table row."""
-    reader = _HtmlReader()
-    reader.feed(html)
-    reader.close()
-    return tidy("".join(reader.parts))
+    """The text of an HTML fragment, a line for each paragraph, list item and table row.
+
+    Of what lies deeper than ``MAX_OPEN`` elements, and all that follows it, the text is kept as it stands, without
+    tags. A tag that is cut off at the end is text.
+    """
+    reader = _TextReader()
+    parser = etree.HTMLParser(target=reader, encoding="utf-8", huge_tree=True)
+    end = html.rfind(">") + 1
+    whole = html[:end] + html[end:].replace("<", "&lt;")
+    parser.feed("<html><body>")
+    start = 0
+    while start < len(whole) and reader.open < MAX_OPEN:
+        tag_end = whole.find(">", start + FEED) + 1  # so that no tag is cut
+        stop = tag_end or len(whole)
+        parser.feed(whole[start:stop])
+        start = stop
+    parser.close()
+    rest = TAG.sub("\n", whole[start:])
+    return tidy("".join([*reader.parts, SPACES.sub(" ", unescape(rest))]))
 
 
 def tidy(text: str) -> str:
@@ -25,43 +45,70 @@ def tidy(text: str) -> str:
     return BLANKS.sub("\n\n", text.replace("\xa0", " ")).strip()
 
 
-class _HtmlReader(HTMLParser):
-    """Collects text; whatever is no text is passed over."""
+class _TextReader:
+    """Collects text; whatever is no text is passed over.
+
+    Attributes:
+        parts: The text.
+        open: Elements in one another at the moment.
+    """
 
     def __init__(self) -> None:
-        super().__init__(convert_charrefs=True)
         self.parts: list[str] = []
-        self.unseen = self.preformatted = self.quoted = 0
+        self.open = 0
+        self._unseen = 0
+        self._preformatted = 0
+        self._quoted = 0
+        self._data: list[str] = []
 
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.unseen += tag in UNSEEN
+    def start(self, tag: str, attributes: Mapping[str, str]) -> None:
+        """An element begins."""
+        self._flush()
+        self.open += 1
+        self._unseen += tag in UNSEEN
         if tag == "pre":
-            self.preformatted += 1
+            self._preformatted += 1
             self.parts.append("\n```\n")
         elif tag == "blockquote":
-            self.quoted += 1
+            self._quoted += 1
             self.parts.append("\n> ")
         elif tag == "li":
             self.parts.append("\n- ")
         elif tag in BLOCKS | BREAKS:
-            self.parts.append("\n> " if self.quoted else "\n")
+            self._break_line()
         elif tag in {"td", "th"}:
             self.parts.append(" ")
 
-    def handle_endtag(self, tag: str) -> None:
-        self.unseen = max(0, self.unseen - (tag in UNSEEN))
-        if tag == "pre" and self.preformatted:
-            self.preformatted -= 1
+    def end(self, tag: str) -> None:
+        """An element ends."""
+        self._flush()
+        self.open -= 1
+        self._unseen -= tag in UNSEEN
+        if tag == "pre":
+            self._preformatted -= 1
             self.parts.append("\n```\n")
-        elif tag == "blockquote" and self.quoted:
-            self.quoted -= 1
+        elif tag == "blockquote":
+            self._quoted -= 1
             self.parts.append("\n")
         elif tag in BLOCKS:
-            self.parts.append("\n> " if self.quoted else "\n")
+            self._break_line()
 
-    def handle_data(self, data: str) -> None:
-        if not self.unseen:
-            self.parts.append(data if self.preformatted else re.sub(r"\s+", " ", data))
+    def data(self, text: str) -> None:
+        """A piece of text, which others may follow."""
+        self._data.append(text)
+
+    def close(self) -> None:
+        """All has been read."""
+        self._flush()
+
+    def _break_line(self) -> None:
+        self.parts.append("\n> " if self._quoted else "\n")
+
+    def _flush(self) -> None:
+        text = "".join(self._data)
+        self._data.clear()
+        if text and not self._unseen:
+            self.parts.append(text if self._preformatted else SPACES.sub(" ", text))
 
 
 def document_text(node: Any, depth: int = 0) -> str:

@@ -9,10 +9,12 @@ import lzma
 import re
 import zipfile
 import zlib
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
-from io import TextIOWrapper
+from io import BufferedReader, TextIOWrapper
+from itertools import islice
 from pathlib import Path
 from typing import IO, Any
 
@@ -20,13 +22,19 @@ import pandas as pd
 
 from gedbd.data.corpus import FIELDS
 from gedbd.data.readers.dialect import DEFAULT_ENCODING, HEAD_BYTES, Dialect, find_dialect, is_bytewise
+from gedbd.data.readers.packed import LimitedStream, UnpackLimit
 
 DAMAGED = (EOFError, gzip.BadGzipFile, lzma.LZMAError, zipfile.BadZipFile, zlib.error)
 UNDECODED = re.compile("[\udc80-\udcff]")  # what "surrogateescape" makes of bytes
 NOT_UTF8 = "not UTF-8"
 SIGNS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "pipes"}
 LONGEST_FIELD = 2**31 - 1
+CHUNK_BYTES = 1 << 18
+NOT_UNPACKED = {".7z", ".br", ".bz2", ".lz4", ".lzma", ".rar", ".tar", ".tbz2", ".tgz", ".txz", ".z", ".zst"}
 FIRST_RECORD = 2
+PART_ROWS = 10_000
+
+Place = tuple[int, str]  # row and column
 
 
 def read_table(
@@ -51,30 +59,39 @@ def read_table(
     with open_packed(path, path.suffix) as stream:
         dialect = find_dialect(stream.read(HEAD_BYTES), path, separator, encoding, wanted)
         stream.seek(0)
-        records = read_records(stream, path, dialect)
-    records[0] = [column.strip() for column in records[0]]
-    check_shape(records, path, dialect.separator)
-    notices = dialect.notices + replace_bytes(records, path, dialect.encoding)
-    index = pd.RangeIndex(FIRST_RECORD, len(records) + 1)
-    return pd.DataFrame(records[1:], columns=records[0], index=index, dtype=str), notices
+        table, replaced = read_rows(stream, path, dialect)
+    return table, dialect.notices + replaced_notices(replaced, path, dialect.encoding)
 
 
 @contextmanager
-def open_packed(path: Path, suffix: str, kinds: tuple[str, ...] = ("csv",)) -> Iterator[IO[bytes]]:
-    """Open a file or the one file of some kind packed in it.
+def open_packed(
+    path: Path, suffix: str, kinds: tuple[str, ...] = ("csv",), limit: UnpackLimit | None = None
+) -> Iterator[IO[bytes]]:
+    """Open a file or the one file of some kind packed in it; unpacked bytes are counted and limited.
 
     Args:
         path: The file.
         suffix: How it is packed: ``.zip``, ``.xz``, ``.gz``; any other is read as it stands.
         kinds: Endings of the file in a zip archive; what else lies there is passed over.
+        limit: Counts for several files together; null gives this file a limit of its own.
 
     Raises:
-        ValueError: The archive is damaged, also when that shows only while it is read.
+        ValueError: The archive is damaged, unpacks to too much, also when that shows only while it is read, or is of a
+            kind that is not read.
     """
     openers: dict[str, Any] = {".zip": partial(open_zip, kinds=kinds), ".xz": lzma.open, ".gz": gzip.open}
+    opener = openers.get(suffix.lower())
+    if opener is None and suffix.lower() in NOT_UNPACKED:
+        raise ValueError(f"{path}: {suffix} files are not unpacked: pack it as .gz, .xz or .zip")
+    if opener is None:
+        with path.open("rb") as plain:
+            yield plain
+        return
+    limit = limit or UnpackLimit()
     try:
-        with openers.get(suffix.lower(), open)(path, "rb") as stream:
-            yield stream
+        with opener(path, "rb") as stream:
+            limit.open(path)
+            yield BufferedReader(LimitedStream(stream, path, limit), CHUNK_BYTES)
     except DAMAGED as error:
         raise ValueError(f"{path}: the archive is damaged ({error}); fetch or pack it again") from error
 
@@ -87,44 +104,75 @@ def open_zip(path: Path, mode: str, kinds: tuple[str, ...]) -> IO[bytes]:
         if len(files) != 1:
             what = " or ".join(kind.upper() for kind in kinds)
             raise ValueError(f"{path}: the archive holds {len(files)} {what} files; pack exactly one")
-        return archive.open(files[0])
+        try:
+            return archive.open(files[0])
+        except RuntimeError as error:
+            raise ValueError(f"{path}: the archive cannot be unpacked ({error}); pack the file again") from error
 
 
-def read_records(stream: IO[bytes], path: Path, dialect: Dialect) -> list[list[str]]:
-    """Read all records, header first; empty lines are left out.
+def read_rows(stream: IO[bytes], path: Path, dialect: Dialect) -> tuple[pd.DataFrame, list[Place]]:
+    """Read the records under the header, a part at a time, as lists of Python take many times the file's size.
+
+    Returns:
+        The table, indexed by row, and where bytes had to be replaced.
 
     Raises:
-        ValueError: The file is empty, is not in its encoding, or a quoted field does not end.
+        ValueError: As ``read_table``.
+    """
+    records = read_records(stream, path, dialect)
+    header = [column.strip() for column in next(records, [])]
+    if not header:
+        raise ValueError(f"{path}: the file is empty; it needs a header and one row for each report")
+    replaced = replace_bytes([header], header, 1)
+    check_header(header, path)
+    tables: list[pd.DataFrame] = []
+    row = FIRST_RECORD
+    while part := list(islice(records, PART_ROWS)):
+        check_shape(part, header, row, path, dialect.separator)
+        replaced += replace_bytes(part, header, row)
+        index = pd.RangeIndex(row, row + len(part))
+        tables.append(pd.DataFrame(part, columns=header, index=index, dtype=str))
+        row += len(part)
+    if not tables:
+        raise ValueError(f"{path}: there is a header but no row under it; add one row for each report")
+    return pd.concat(tables), replaced
+
+
+def read_records(stream: IO[bytes], path: Path, dialect: Dialect) -> Iterator[list[str]]:
+    """Read the records one by one, header first; empty lines are left out.
+
+    Raises:
+        ValueError: The file is not in its encoding, or a quoted field does not end.
     """
     errors = "surrogateescape" if is_bytewise(dialect.encoding) else "strict"
     csv.field_size_limit(LONGEST_FIELD)
-    records: list[list[str]] = []
+    row = 0
     try:
         lines = TextIOWrapper(stream, encoding=dialect.encoding, errors=errors, newline="")
-        records.extend(filter(None, csv.reader(lines, delimiter=dialect.separator, strict=True)))
+        for record in filter(None, csv.reader(lines, delimiter=dialect.separator, strict=True)):
+            row += 1
+            yield record
     except csv.Error as error:
         raise ValueError(
-            f"{path}, row {len(records) + 1}: not readable as CSV ({error}); "
+            f"{path}, row {row + 1}: not readable as CSV ({error}); "
             "close every quoted field with a quote and double the quotes inside it"
         ) from error
     except UnicodeError as error:
         raise ValueError(
-            f"{path}, row {len(records) + 1}: not readable as {dialect.encoding} ({error}): say dataset.encoding="
+            f"{path}, row {row + 1}: not readable as {dialect.encoding} ({error}): say dataset.encoding="
         ) from error
-    if not records:
-        raise ValueError(f"{path}: the file is empty; it needs a header and one row for each report")
-    return records
 
 
-def check_shape(records: list[list[str]], path: Path, separator: str) -> None:
-    """Refuse doubled columns, a table without records, and a row longer or shorter than the header."""
-    header = records[0]
-    doubled = [column for column in header if header.count(column) > 1]
+def check_header(header: list[str], path: Path) -> None:
+    """Refuse doubled columns."""
+    doubled = [column for column, count in Counter(header).items() if count > 1]
     if doubled:
         raise ValueError(f"{path}, row 1: the column {doubled[0]!r} occurs twice; rename one of them")
-    if len(records) == 1:
-        raise ValueError(f"{path}: there is a header but no row under it; add one row for each report")
-    for row, record in enumerate(records, start=1):
+
+
+def check_shape(records: list[list[str]], header: list[str], first_row: int, path: Path, separator: str) -> None:
+    """Refuse a row longer or shorter than the header."""
+    for row, record in enumerate(records, start=first_row):
         if len(record) != len(header):
             raise ValueError(
                 f"{path}, row {row}: {len(record)} fields under a header of {len(header)}; "
@@ -132,14 +180,19 @@ def check_shape(records: list[list[str]], path: Path, separator: str) -> None:
             )
 
 
-def replace_bytes(records: list[list[str]], path: Path, encoding: str) -> tuple[str, ...]:
-    """Put U+FFFD, in place, for each byte that is not in the encoding; the notice counts rows and names the first."""
+def replace_bytes(records: list[list[str]], header: list[str], first_row: int) -> list[Place]:
+    """Put U+FFFD, in place, for each byte that is not in the encoding; gives row and column of each such field."""
     met = []
-    for row, record in enumerate(records, start=1):
+    for row, record in enumerate(records, start=first_row):
         for position, field in enumerate(record):
             if not field.isascii() and UNDECODED.search(field):
                 record[position] = UNDECODED.sub("\ufffd", field)
-                met.append((row, records[0][position]))
+                met.append((row, header[position]))
+    return met
+
+
+def replaced_notices(met: list[Place], path: Path, encoding: str) -> tuple[str, ...]:
+    """Count the rows in which bytes were replaced, and name the first field."""
     if not met:
         return ()
     num_rows = len({row for row, _ in met})

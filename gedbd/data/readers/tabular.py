@@ -30,7 +30,7 @@ def read_csv(
         name: Short name of the corpus; null takes it from the path.
         path: The file; ``pkg://gedbd.data/demo.csv`` is one that lies in a Python package.
         columns: Field to column of the file; null where the tracker has none.
-        date_format: As in ``pandas.to_datetime``.
+        date_format: ``ISO8601``, or as in ``datetime.strptime``.
         newest: If given, only so many reports are kept, those filed last.
         image_dir: Folder under which attached images lie, by default that of the file.
         url_template: Address of a report that has none, with ``{issue_id}`` in place of its id; null for none.

@@ -9,6 +9,7 @@ from pathlib import Path
 import pandas as pd
 
 from gedbd.data.corpus import FIELDS, Corpus, build_corpus, keep_newest
+from gedbd.data.filing import outside_notice
 from gedbd.data.readers.issue import Issue, as_filed, distinct
 from gedbd.data.readers.json_values import Record
 from gedbd.data.readers.pages import JSON_KINDS, Found, Page, read_pages, read_records, recognise
@@ -56,7 +57,7 @@ def read_tracker(
     place = Path(path).expanduser()
     pages, notices = read_pages(place, kinds)
     issues, met = gather(tracker, (record for page in pages for record in split(page)), parse, place)
-    told = (*notices, *met, *remark_notices(issues), *(history_notices(issues) if filed else ()))
+    told = (*notices, *met, *date_notices(issues), *remark_notices(issues), *(history_notices(issues) if filed else ()))
     reports = table_of({row: as_filed(issue) for row, issue in issues.items()} if filed else issues)
     corpus = build_corpus(
         name or corpus_name(place), reports, str(place), columns, told, mutual=True, url_template=url_template
@@ -104,7 +105,7 @@ def parse_all(tracker: str, found: Iterable[Found], parse: Parse, counts: Counte
         if issue.project and project and issue.project != project:
             raise ValueError(f"{place}: issues of {issue.project} among those of {project}; export each on its own")
         project = project or issue.project
-        yield row, issue
+        yield row, issue._replace(place=place)
 
 
 def left_out(counts: Counter[str]) -> list[str]:
@@ -127,6 +128,12 @@ def join_pages(issues: Mapping[int, Issue]) -> tuple[dict[int, Issue], list[str]
     again = len(issues) - len(kept)
     notice = f"issues that occur again on another page: {again:,}, each taken as it was updated last"
     return kept, [notice] if again else []
+
+
+def date_notices(issues: Mapping[int, Issue]) -> list[str]:
+    """Count the dates that are out of range, and say where the first one stands."""
+    places = [f"{issue.place}, {key!r}" for issue in issues.values() for key in issue.outside]
+    return [outside_notice(len(places), places[0])] if places else []
 
 
 def remark_notices(issues: Mapping[int, Issue]) -> list[str]:

@@ -104,7 +104,8 @@ def fetch_tracker(
         for page in tracker.pages(client, Wanted(project, state.since, state.next, out)):
             state.started = state.started or iso(client.started)
             if not page.next and not state.pages and not page.records:
-                raise ValueError(f"{project} has no issue that may be seen: check project= and {tracker.token}")
+                empty = f"{project} has no issue that may be seen: check project= and {tracker.token}"
+                raise ValueError(f"{client.base_url}: {empty}")
             add_page(out, state, page)
             bar.advance(page)
     kind = "issues" if state.since is None else f"issues that are new or changed since {state.since}"

@@ -11,6 +11,7 @@ import requests
 
 from gedbd.data.trackers.limits import limit_wait_s, server_time
 from gedbd.data.trackers.refusals import RefusedError, explain, server_message
+from gedbd.data.urls import naming, shown_url
 
 ATTEMPTS = 6
 MAX_BYTES = 64_000_000
@@ -82,13 +83,18 @@ class Client:
 
         Raises:
             ValueError: The server refuses (``RefusedError``), fails again and again, asks for a longer wait than is
-                allowed, or sends something other than JSON or too much of it.
+                allowed, or sends something other than JSON or too much of it. The message names the address, without
+                what is secret in it.
         """
         whole = self.base_url + address if address.startswith("/") else address
         try:
             url = str(requests.Request("GET", whole, params=dict(params or {})).prepare().url)
         except requests.RequestException as error:
-            raise ValueError(f"{whole}: no address to ask ({error})") from error
+            raise ValueError(f"{shown_url(whole)}: no address to ask ({type(error).__name__})") from error
+        with naming(url):
+            return self._get(url)
+
+    def _get(self, url: str) -> Answer:
         reason = ""
         for attempt in range(ATTEMPTS):
             result = self._ask(url, attempt)
@@ -103,9 +109,9 @@ class Client:
         try:
             response, body = self._receive(url)
         except PASSING as error:
-            return Wait(self._backoff_s(attempt), f"{url}: the connection failed ({innermost(error)})")
+            return Wait(self._backoff_s(attempt), f"{shown_url(url)}: the connection failed ({innermost(error)})")
         except requests.RequestException as error:
-            raise ValueError(f"{url}: cannot be asked ({error})") from error
+            raise ValueError(f"{shown_url(url)}: cannot be asked ({type(error).__name__})") from error
         if self.started is None:
             self.started = server_time(response.headers, self._now())
         if response.status_code < 300:
@@ -119,10 +125,9 @@ class Client:
             more = "" if self._secrets else f"; {self.token} would raise it"
             return Wait(seconds, f"{self.base_url}: its limit of requests is reached{more}")
         if response.status_code >= 500:
-            return Wait(self._backoff_s(attempt), f"{url}: the server answers {response.status_code}")
-        raise RefusedError(
-            f"{url}: {explain(response.status_code, self.token, bool(self._secrets), said)}", response.status_code
-        )
+            return Wait(self._backoff_s(attempt), f"{shown_url(url)}: the server answers {response.status_code}")
+        what = explain(response.status_code, self.token, bool(self._secrets), said)
+        raise RefusedError(f"{shown_url(url)}: {what}", response.status_code)
 
     def _receive(self, url: str) -> tuple[requests.Response, bytes]:
         """Follows redirects by hand: requests would hand on every secret but ``Authorization`` to another host."""
@@ -135,7 +140,7 @@ class Client:
                 if not response.is_redirect:
                     return response, bounded(response)
                 place = urljoin(place, response.headers["Location"])
-        raise ValueError(f"{url}: more than {MAX_REDIRECTS} redirects")
+        raise ValueError(f"{shown_url(url)}: more than {MAX_REDIRECTS} redirects")
 
     def _backoff_s(self, attempt: int) -> float:
         return min(2.0**attempt, self.max_wait_s)
@@ -167,7 +172,9 @@ class Trail:
         """
         answer = self._client.get(address, params)
         if answer.url in self._asked:
-            raise ValueError(f"{answer.url}: the server's pages lead back to this one, which was read before")
+            raise ValueError(
+                f"{shown_url(answer.url)}: the server's pages lead back to this one, which was read before"
+            )
         self._asked.add(answer.url)
         return answer
 
@@ -178,9 +185,14 @@ def check_base(base_url: str) -> str:
     Raises:
         ValueError: It is none that can be asked.
     """
-    parts = urlsplit(base_url)
-    if parts.scheme not in {"http", "https"} or not parts.hostname or parts.query or parts.fragment:
-        raise ValueError(f"tracker.base_url={base_url} is no address such as https://bugs.example.org")
+    wrong = f"tracker.base_url={shown_url(base_url)} is no address such as https://bugs.example.org"
+    try:
+        parts = urlsplit(base_url)
+        is_web = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+    except ValueError as error:
+        raise ValueError(wrong) from error
+    if not is_web or parts.query or parts.fragment:
+        raise ValueError(wrong)
     if "@" in parts.netloc:
         raise ValueError("tracker.base_url holds a name or password: tokens are taken from the environment only")
     return base_url.rstrip("/")
@@ -208,7 +220,7 @@ def bounded(response: requests.Response) -> bytes:
         body += chunk
         if len(body) > MAX_BYTES:
             raise ValueError(
-                f"{response.url}: more than {MAX_BYTES // 1_000_000} MB in one page; lower tracker.page_size"
+                f"{shown_url(response.url)}: more than {MAX_BYTES // 1_000_000} MB in one page; lower tracker.page_size"
             )
     return bytes(body)
 
@@ -223,7 +235,9 @@ def parse(body: bytes, url: str) -> Any:
         return json.loads(body)
     except (ValueError, RecursionError) as error:
         kind = "a web page (a login page?)" if body.lstrip()[:1] == b"<" else "something"
-        raise ValueError(f"{url}: {kind} came where JSON is expected; is tracker.base_url the API's?") from error
+        raise ValueError(
+            f"{shown_url(url)}: {kind} came where JSON is expected; is tracker.base_url the API's?"
+        ) from error
 
 
 def length(seconds: float) -> str:

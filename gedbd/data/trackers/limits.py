@@ -4,9 +4,11 @@ import math
 import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
+
+from gedbd.data.dates import MAX_YEAR, parse_date, parse_mail_date
 
 UNSAID_S = 60.0  # where a tracker does not say how long; GitHub asks for at least a minute
+LAST_RESET = datetime(MAX_YEAR, 12, 31, tzinfo=UTC).timestamp()
 EPOCH_FROM = 1e8  # a reset above that is a point in time, below it a number of seconds
 REMAINING = ("X-RateLimit-Remaining", "RateLimit-Remaining")
 RESETS = ("X-RateLimit-Reset", "RateLimit-Reset")
@@ -44,16 +46,16 @@ def limit_wait_s(status: int, headers: Mapping[str, str], message: str, now: flo
 
 def _http_date(text: str) -> float | None:
     try:
-        return parsedate_to_datetime(text).timestamp()
+        return parse_mail_date(text).timestamp()
     except ValueError:
         return None
 
 
 def _reset(text: str, clock: float) -> float | None:
-    if re.fullmatch(r"\d{1,12}(\.\d*)?", text):
-        return float(text) if float(text) > EPOCH_FROM else clock + float(text)
+    if re.fullmatch(r"[0-9]{1,12}(\.[0-9]*)?", text):
+        until = float(text) if float(text) > EPOCH_FROM else clock + float(text)
+        return until if until < LAST_RESET else None
     try:
-        time = datetime.fromisoformat(text)
+        return parse_date(text).timestamp()
     except ValueError:
         return None
-    return (time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp()

@@ -1,6 +1,7 @@
 """What an answer must look like; what does not is refused with its address."""
 
 from gedbd.data.trackers.http import Answer, Record
+from gedbd.data.urls import shown_url
 
 
 def records(answer: Answer, *path: str, key: str) -> list[Record]:
@@ -55,4 +56,6 @@ def sized(text: str | None) -> int | None:
 
 def unexpected(answer: Answer, wanted: str) -> ValueError:
     """The error for an answer that is JSON, but not what was asked for."""
-    return ValueError(f"{answer.url}: the answer is not what is expected: {wanted}; is tracker= the right one?")
+    return ValueError(
+        f"{shown_url(answer.url)}: the answer is not what is expected: {wanted}; is tracker= the right one?"
+    )

@@ -19,6 +19,8 @@ from gedbd.files import replacing, write_text
 
 BEST = ("f1", "average precision", "rr@1", "rr@5", "rr@10", "rr@20", "rr@100", "mrr", "map", "map@10")
 LONG = 24  # characters of a cell
+# Underscores within a word, brackets and parentheses that make no link are left as they are.
+MARKDOWN_SIGNS = re.compile(r"[\\`*~|]|(?<!\w)_|_(?!\w)|(?<=\])[(\[:]")
 URL_CHARACTERS = ":/?#@!$&*+,;=%~[]"  # all that stands in an address but what ends one in Markdown
 
 
@@ -118,7 +120,7 @@ def _shown_section(section: Section) -> ShownSection:
 
 
 def _markdown_page(title: str, summary: str, sections: list[ShownSection], header: dict[str, Any]) -> str:
-    lines = [f"# {title}", "", summary, ""]
+    lines = [f"# {escape_markdown(title)}", "", escape_markdown(summary), ""]
     if header["date"]:
         lines += [f"Made {header['written']}{' by' if header['command'] else ''}", ""]
     if header["command"]:
@@ -201,18 +203,29 @@ def markdown(table: Shown) -> list[str]:
     """A table in Markdown; what is best is bold."""
     rule = ["---:" if number else "---" for number in table.numeric]
     rows = [[_markdown_cell(cell) for cell in row] for row in table.rows]
-    return [f"| {' | '.join(cells)} |" for cells in (table.header, rule, *rows)]
+    header = [escape_markdown(name) for name in table.header]
+    return [f"| {' | '.join(cells)} |" for cells in (header, rule, *rows)]
 
 
 def _markdown_cell(cell: Cell) -> str:
     """Bold if it is best, a link if it has an address."""
+    text = escape_markdown(cell.text)
     if cell.best:
-        return f"**{cell.text}**"
-    text = cell.text.replace("|", "\\|")
+        return f"**{text}**"
     if not cell.url:
         return text
     text = text.replace("[", "\\[").replace("]", "\\]")
     return f"[{text}]({quote(cell.url, safe=URL_CHARACTERS)})"
+
+
+def escape_markdown(text: str) -> str:
+    """A text of one line that Markdown shows as it stands: no HTML, link, image, heading, emphasis or further cell.
+
+    Titles come from trackers, where anybody may write them.
+    """
+    line = "".join(sign if sign.isprintable() else " " for sign in " ".join(text.split()))
+    marked = MARKDOWN_SIGNS.sub(r"\\\g<0>", line)
+    return marked.replace("&", "&amp;").replace("<", "&lt;")
 
 
 def slug(text: str) -> str:

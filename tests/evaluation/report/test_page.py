@@ -46,7 +46,7 @@ def test_markdown_table():
         "| model | seeds | RR@10 | threshold |",
         "| --- | ---: | ---: | ---: |",
         "| a\\|b | 1 | 0.500 [0.400, 0.600] | 0.900 |",
-        "| <c> | 3 | **0.750 [0.700, 0.800]** | 0.100 |",
+        "| &lt;c> | 3 | **0.750 [0.700, 0.800]** | 0.100 |",
     ]
 
 
@@ -65,7 +65,7 @@ def test_ids_with_an_address_are_links():
     assert [row[0].url for row in shown.rows] == ["https://b.org/A|1?x=(1)&y=2", "", "", ""]
     assert markdown(shown)[2:4] == [
         "| [A\\|1](https://b.org/A%7C1?x=%281%29&y=2) | https://c.org |",
-        "| <b> |  |",
+        "| &lt;b> |  |",
     ]
 
 

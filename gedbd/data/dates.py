@@ -1,0 +1,152 @@
+"""What a date is, for the whole package: readers, commands, the HTTP API and the webhook all ask here.
+
+A date is written in ISO 8601, as 2024-01-31 or 2024-01-31T09:30:00+01:00; 2024, 2024-01, 20240131, 2024/1/31 and a
+blank in place of the T are accepted too. Without a zone it is in UTC. Words ("now"), numbers of seconds and infinities
+are no dates. A date outside the years ``MIN_YEAR`` to ``MAX_YEAR`` is one that no report can have: trackers write
+0001-01-01 or 9999-12-31 where there is none.
+"""
+
+import re
+from datetime import UTC, datetime, timedelta, timezone
+from email.utils import parsedate_to_datetime
+
+import pandas as pd
+
+MIN_YEAR = 1970
+MAX_YEAR = 2200
+ISO_FORMAT = "ISO8601"  # the name that pandas gives it
+EXPECTED = "2024-01-31 or 2024-01-31T09:30:00+01:00"
+OUTSIDE = f"dates outside of the years {MIN_YEAR} to {MAX_YEAR}"
+MAX_LENGTH = 80  # characters; no spelling reaches it
+MAX_OFFSET = timedelta(hours=24)
+NO_TIME = "00"
+NO_DATE = f"it is no date: expected is {EXPECTED}"
+
+DAY = r"(?P<year>\d{4})(?:(?P<separator>[-/.])(?P<month>\d\d?)(?:(?P=separator)(?P<day>\d\d?))?|(?P<compact>\d{4}))?"
+TIME = r"(?P<hour>\d\d?)(?::?(?P<minute>\d\d)(?::?(?P<second>\d\d)(?:[.,](?P<fraction>\d{1,9}))?)?)?"
+ZONE = r"(?:[Zz]|(?P<sign>[+-])(?P<offset_hours>\d\d)(?::?(?P<offset_minutes>\d\d))?)"
+ISO = re.compile(rf"{DAY}(?:[Tt ]\s?{TIME}\s?{ZONE}?)?", re.ASCII)
+# A day whose year alone says that it is out of range, however odd the rest is: 0000-00-00, +275760-09-13.
+ANY_YEAR = re.compile(r"(?P<year>[+-]?\d{4,9})-\d\d-\d\d(?:[Tt ][\d:.,+\-Zz ]*)?", re.ASCII)
+FULL_YEAR = re.compile(r" ([0-9]{4,9}) ")
+
+
+class OutOfRangeError(ValueError):
+    """A date outside the years ``MIN_YEAR`` to ``MAX_YEAR``."""
+
+
+def parse_date(text: str, date_format: str = ISO_FORMAT) -> datetime:
+    """Read a date.
+
+    Args:
+        text: The date; blanks around it do not count.
+        date_format: ``ISO8601``, or as in ``datetime.strptime``.
+
+    Returns:
+        The moment in UTC. A leap second is the second before it; digits below a microsecond are dropped.
+
+    Raises:
+        OutOfRangeError: It is a date that no report can have.
+        ValueError: It is no date.
+    """
+    written = text.strip()
+    if len(written) > MAX_LENGTH:
+        raise ValueError(NO_DATE)
+    if date_format != ISO_FORMAT:
+        return check_range(datetime.strptime(written, date_format))
+    year = ANY_YEAR.fullmatch(written)
+    if year is not None:
+        check_year(int(year["year"]))
+    match = ISO.fullmatch(written)
+    if match is None:
+        raise ValueError(NO_DATE)
+    return check_range(_moment(match))
+
+
+def parse_mail_date(text: str) -> datetime:
+    """Read a date as in mails and HTTP headers, such as ``Wed, 31 Jan 2024 09:30:00 +0000``.
+
+    Raises:
+        OutOfRangeError: It is a date that no report can have.
+        ValueError: It is no date.
+    """
+    if len(text) > MAX_LENGTH:
+        raise ValueError(NO_DATE)
+    year = FULL_YEAR.search(text)
+    if year is not None:
+        check_year(int(year[1]))  # the library reads 0001 as 2001
+    try:
+        return check_range(parsedate_to_datetime(text))
+    except (TypeError, OverflowError, IndexError) as error:
+        raise ValueError(NO_DATE) from error
+
+
+def check_range(moment: datetime) -> datetime:
+    """A moment in UTC, as which one without a zone is taken.
+
+    Raises:
+        OutOfRangeError: It is out of range.
+    """
+    check_year(moment.year)
+    utc = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+    check_year(utc.year)
+    return utc
+
+
+def check_year(year: int) -> None:
+    """Raises OutOfRangeError unless reports can be of this year."""
+    if not MIN_YEAR <= year <= MAX_YEAR:
+        raise OutOfRangeError(f"the year must lie between {MIN_YEAR} and {MAX_YEAR}")
+
+
+def parse_dates(texts: pd.Series, date_format: str = ISO_FORMAT) -> tuple[pd.Series, pd.Series]:
+    """Read a column of dates.
+
+    Args:
+        texts: ``(N,)`` text; empty where there is no date.
+        date_format: ``ISO8601``, or as in ``datetime.strptime``.
+
+    Returns:
+        ``(N,)`` dates in UTC, ``NaT`` where there is none or none that can be read, and ``(N,)`` bool: where there is
+        one that is out of range.
+
+    Raises:
+        ValueError: The format would have each date guessed on its own.
+    """
+    if date_format == "mixed":
+        raise ValueError("dataset.date_format=mixed guesses, and reads words as dates: name the format of the dates")
+    dates: list[datetime | None] = []
+    outside: list[bool] = []
+    for text in texts:
+        date = None
+        is_outside = False
+        try:
+            date = parse_date(text, date_format)
+        except OutOfRangeError:
+            is_outside = True
+        except ValueError:
+            pass  # the caller tells empty texts from unreadable ones
+        dates.append(date)
+        outside.append(is_outside)
+    column = pd.to_datetime(pd.Series(dates, index=texts.index, dtype=object), utc=True)
+    return column, pd.Series(outside, index=texts.index, dtype=bool)
+
+
+def _moment(match: re.Match[str]) -> datetime:
+    """The moment that a match of ``ISO`` names. Raises ValueError if there is none such."""
+    compact = match["compact"] or ""
+    month = match["month"] or compact[:2] or "1"
+    day = match["day"] or compact[2:] or "1"
+    second = min(int(match["second"] or NO_TIME), 59 if match["second"] == "60" else 99)
+    microsecond = int((match["fraction"] or "0").ljust(6, "0")[:6])
+    clock = int(match["hour"] or NO_TIME), int(match["minute"] or NO_TIME), second, microsecond
+    return datetime(int(match["year"]), int(month), int(day), *clock, tzinfo=_zone(match))
+
+
+def _zone(match: re.Match[str]) -> timezone:
+    if match["sign"] is None:
+        return UTC
+    offset = timedelta(hours=int(match["offset_hours"]), minutes=int(match["offset_minutes"] or NO_TIME))
+    if offset >= MAX_OFFSET:
+        raise ValueError(NO_DATE)
+    return timezone(-offset if match["sign"] == "-" else offset)

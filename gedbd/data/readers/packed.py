@@ -1,0 +1,116 @@
+"""How much a packed file may unpack to.
+
+A few hundred kilobytes can unpack to gigabytes. Exports of trackers unpack to 5 to 20 times their size, so more than
+``MAX_RATIO`` times is taken for an attack, or for a mistake; so is more than ``MAX_BYTES``, whatever the ratio.
+"""
+
+import io
+import math
+import os
+from pathlib import Path
+from typing import IO
+
+MAX_BYTES = 4_000_000_000
+MAX_RATIO = 100
+ALWAYS_BYTES = 1 << 25  # so much may come of any file, however small it is
+GIGABYTE = 1_000_000_000
+MAX_GB_VARIABLE = "GEDBD_MAX_UNPACKED_GB"  # the environment variable
+
+
+class UnpackLimit:
+    """What all packed files of one export may unpack to together.
+
+    Where the environment variable ``GEDBD_MAX_UNPACKED_GB`` is set, it alone counts, and not the ratio.
+
+    Raises:
+        ValueError: The variable is no number above 0.
+    """
+
+    def __init__(self) -> None:
+        self.asked_bytes = asked_bytes()
+        self._packed = 0
+        self._unpacked = 0
+
+    def open(self, path: Path) -> None:
+        """Counts a file that is going to be unpacked."""
+        self._packed += path.stat().st_size
+
+    def add(self, path: Path, count: int) -> None:
+        """Counts unpacked bytes.
+
+        Raises:
+            ValueError: They are more than there may be; names the file.
+        """
+        self._unpacked += count
+        most = MAX_BYTES if self.asked_bytes is None else self.asked_bytes
+        what = f"{most / GIGABYTE:g} GB"
+        if self.asked_bytes is None and MAX_RATIO * self._packed < most:
+            most = max(MAX_RATIO * self._packed, ALWAYS_BYTES)
+            what = f"{MAX_RATIO} times its size (trackers' exports: 5 to 20 times)"
+        if self._unpacked > most:
+            raise ValueError(
+                f"{path}: it unpacks to more than {what}; if you trust it, set {MAX_GB_VARIABLE}= to the gigabytes "
+                "that it may take"
+            )
+
+
+def asked_bytes() -> int | None:
+    """The limit that the environment variable sets, null where it is not set.
+
+    Raises:
+        ValueError: It is no number above 0.
+    """
+    value = os.environ.get(MAX_GB_VARIABLE)
+    if value is None:
+        return None
+    try:
+        gigabytes = float(value)
+    except ValueError:
+        gigabytes = math.nan
+    if not 0 < gigabytes < math.inf:
+        raise ValueError(f"{MAX_GB_VARIABLE}={value} must be a number of gigabytes above 0")
+    return int(gigabytes * GIGABYTE)
+
+
+class LimitedStream(io.RawIOBase):
+    """Bytes of an unpacked file, of which no more than a limit allows can be read.
+
+    Args:
+        stream: The unpacked file.
+        path: The packed file, for messages.
+        limit: Counts what is read; what is read again after ``seek`` counts once.
+    """
+
+    def __init__(self, stream: IO[bytes], path: Path, limit: UnpackLimit) -> None:
+        super().__init__()
+        self._stream, self._path, self._limit = stream, path, limit
+        self._position = 0
+        self._furthest = 0
+
+    def readable(self) -> bool:
+        """It is."""
+        return True
+
+    def seekable(self) -> bool:
+        """It is."""
+        return True
+
+    def readinto(self, buffer: bytearray | memoryview) -> int:  # type: ignore[override]
+        """Reads as many bytes as fit.
+
+        Raises:
+            ValueError: More have come than there may be.
+        """
+        found = self._stream.read(len(buffer))
+        buffer[: len(found)] = found
+        self._position += len(found)
+        fresh = self._position - self._furthest
+        if fresh > 0:
+            self._furthest = self._position
+            self._limit.add(self._path, fresh)
+        return len(found)
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        """Goes to a place that was read before, or to the beginning."""
+        self._position = self._stream.seek(offset, whence)
+        return self._position

@@ -1,0 +1,162 @@
+"""What goes wrong while something is fetched is said with the address, and without what is secret in it."""
+
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+
+import pytest
+
+from gedbd.data.readers.fetch import fetch_tables
+from gedbd.data.trackers.fetch import fetch_tracker
+from gedbd.data.trackers.github import GitHub
+from gedbd.data.trackers.gitlab import GitLab
+from gedbd.data.trackers.http import Client, check_base
+from gedbd.data.urls import shown_url
+
+SECRET = "s3cr3t"
+
+
+class Answers(ThreadingHTTPServer):
+    """Answers every request with the same status, headers and body."""
+
+    status = 200
+    headers: dict[str, str] = {}
+    body = b"[]"
+
+
+class Handler(BaseHTTPRequestHandler):
+    server: Answers
+
+    def do_GET(self) -> None:
+        self.send_response(self.server.status)
+        for name, value in {"Content-Length": str(len(self.server.body)), **self.server.headers}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(self.server.body)
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+@pytest.fixture
+def server() -> Iterator[Answers]:
+    with Answers(("127.0.0.1", 0), Handler) as running:
+        thread = Thread(target=running.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield running
+        running.shutdown()
+        thread.join()
+
+
+def host(server: Answers) -> str:
+    return f"127.0.0.1:{server.server_port}"
+
+
+def refused(server: Answers, path: str = f"/page?page=2&private_token={SECRET}") -> str:
+    headers = {"Authorization": f"Bearer {SECRET}"}
+    client = Client(f"http://{host(server)}", headers, "SOME_TOKEN", 60, print, sleep=lambda seconds: None)
+    with pytest.raises(ValueError, match=r"\w") as error:
+        client.get(path)
+    return str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("status", "headers", "body"),
+    [
+        (302, {"Location": "http://[::1"}, b""),
+        (302, {"Location": "http://127.0.0.1:notaport/"}, b""),
+        (302, {"Location": "http://127.0.0.1:99999/"}, b""),
+        (302, {"Location": f"http://a..b/?sig={SECRET}"}, b""),
+        (302, {"Location": f"ftp://user:{SECRET}@127.0.0.1/"}, b""),
+        (302, {"Location": "/again"}, b""),
+        (200, {"Link": '<http://[::1>; rel="next"'}, b"[]"),
+        (200, {"Link": "<" * 2_000}, b"[]<"),
+        (200, {}, b"<html>"),
+        (200, {}, b"[" * 100_000),
+        (200, {"Content-Encoding": "gzip"}, b"not gzip"),
+        (200, {"Content-Length": "10000"}, b"[]"),
+        (200, {"Content-Length": "-5"}, b"<"),
+        (401, {}, b'{"message": "no ' + SECRET.encode() + b'"}'),
+        (404, {}, b""),
+        (500, {}, b""),
+        (429, {"Retry-After": "999999999"}, b""),
+    ],
+)
+def test_an_answer_that_is_wrong_is_told_with_its_address(server, status, headers, body):
+    server.status, server.headers, server.body = status, headers, body
+    said = refused(server)
+    assert host(server) in said
+    assert SECRET not in said
+    assert len(said.splitlines()) == 1
+
+
+def test_an_address_that_nobody_listens_at(server):
+    server.shutdown()
+    server.server_close()
+    assert f"http://{host(server)}/page?page=2&private_token=***" in refused(server)
+
+
+@pytest.mark.parametrize(
+    "base", ["http://[::1", "http://h:port", "http://h:99999", f"http://u:{SECRET}@h", f"http://h/?t={SECRET}", "h"]
+)
+def test_a_base_that_is_no_address(base):
+    with pytest.raises(ValueError, match=r"tracker\.base_url") as error:
+        check_base(base)
+    assert SECRET not in str(error.value)
+
+
+def test_an_empty_project_is_told_with_the_address(server, tmp_path):
+    tracker = GitHub(f"http://{host(server)}", 100, comments=False)
+    with pytest.raises(ValueError, match=rf"http://{host(server)}: o/r has no issue that may be seen"):
+        fetch_tracker(tracker, "o/r", tmp_path / "out", 60)
+
+
+def test_another_shape_is_told_with_the_address(server, tmp_path):
+    server.body = b'{"a": 1}'
+    tracker = GitLab(f"http://{host(server)}", 100, comments=False)
+    with pytest.raises(
+        ValueError, match=rf"http://{host(server)}/api/v4/projects/o%2Fr/issues\?.*per_page=100.*: the answer"
+    ):
+        fetch_tracker(tracker, "o/r", tmp_path / "out", 60)
+
+
+@pytest.mark.parametrize(
+    ("status", "headers"),
+    [
+        (404, {}),
+        (302, {"Location": "http://[::1"}),
+        (302, {"Location": f"http://user:{SECRET}@127.0.0.1:1/?sig={SECRET}"}),
+        (302, {"Location": "/again"}),
+        (200, {"Content-Length": "many"}),
+        (200, {"Content-Length": "99"}),
+        (200, {"Content-Encoding": "gzip"}),
+    ],
+)
+def test_a_download_that_goes_wrong_is_told_with_its_address(server, tmp_path: Path, status, headers):
+    server.status, server.headers, server.body = status, headers, b"id\n1\n2\n"
+    with pytest.raises(ValueError, match=r"\w") as error:
+        fetch_tables(f"http://user:{SECRET}@{host(server)}/data?token={SECRET}", tmp_path, {"bugs.csv": 1})
+    said = str(error.value)
+    assert host(server) in said
+    assert SECRET not in said
+    assert len(said.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("https://h.org/a?page=2&per_page=100", "https://h.org/a?page=2&per_page=100"),
+        (f"https://u:{SECRET}@h.org:8/a#{SECRET}", "https://h.org:8/a"),
+        (f"https://{SECRET}@h.org", "https://h.org"),
+        (f"https://u:{SECRET}@x@h.org/", "https://h.org/"),
+        (f"https://h.org/?{SECRET}", "https://h.org/?***"),
+        (f"https://h.org/?PAGE={SECRET}&page={SECRET}x", "https://h.org/?PAGE=***&page=***"),
+        (f"https://h.org/?X-Amz-Signature={SECRET}&a;b={SECRET}", "https://h.org/?X-Amz-Signature=***&***"),
+        (f"https://u:{SECRET}@[::1/?t={SECRET}", "https://[::1/?t=***"),
+        (f"//u:{SECRET}@h.org/a\nb\x1b[2J", "//h.org/ab[2J"),
+        (f"https:\\\\u:{SECRET}@h.org", "https:\\\\h.org"),
+    ],
+)
+def test_what_is_shown_of_an_address(url, shown):
+    assert shown_url(url) == shown
