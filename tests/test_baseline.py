@@ -113,6 +113,7 @@ def test_validation_part_is_reported_on_request(run):
 
 
 @pytest.mark.no_cover
+@pytest.mark.slow
 def test_a_sweep_over_baselines_gives_a_summary(run, tmp_path):
     run(gedbd.baseline, "-m", "name=constant,bm25", "hydra.sweep.dir=sweep")
     summary = pd.read_csv(tmp_path / "sweep" / "summary.csv")

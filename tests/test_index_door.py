@@ -148,6 +148,7 @@ def test_a_trained_encoder_is_not_measured_on_another_corpus(home, trained):
         door(gedbd.backtest, "run=training", *demo(folder, "other.csv", _1001=("Title", "Something else")))
 
 
+@pytest.mark.slow
 def test_a_backtest_is_used_from_another_folder(home, trained, tmp_path, monkeypatch, capsys):
     folder, door = home
     tracker = demo(folder, "here.csv")
@@ -192,7 +193,8 @@ def ids_of_demo():
     return pd.read_csv(DEMO, dtype=str)["Issue_id"].tolist()
 
 
-@pytest.mark.parametrize("engine", ["openvino", pytest.param("openvino_int8", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("engine", ["openvino", "openvino_int8"])
 def test_another_engine_reads_queries_like_the_stored_reports(home, update, engine):
     folder = home[0]
     out = f"by_{engine}"

@@ -34,16 +34,11 @@ ELSEWHERE |= {
     ("graph", "dense_unweighted"),
     ("pairs", "shuffled"),
 }  # in the paper's experiments
-ALONE = {("encoder", "minilm")}  # passes lines that no other test does
-QUICK = {
-    *(("graph", "knn"), ("pairs", "grouped"), ("split", "pair"), ("text", "fields")),
-}  # the other options are defaults, or have tests of their own that do not train
+QUICK = {("graph", "knn"), ("text", "fields")}  # the others are defaults, or have tests of their own that do not train
 
 
 def _marks(group: str, option: str) -> list[pytest.MarkDecorator]:
     """Most trainings pass the same lines as other tests, and measuring coverage takes a third of their time."""
-    if (group, option) in ALONE:
-        return []
     return [pytest.mark.no_cover] if (group, option) in QUICK else [pytest.mark.no_cover, pytest.mark.slow]
 
 
@@ -232,12 +227,13 @@ def test_paper_experiment_takes_a_step(step, tmp_path):
 
 
 @pytest.mark.no_cover
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "options",
     [
         ["experiment=paper", "dataset=demo", "pairs.fill_to=600"],
-        pytest.param(["experiment=paper_text", "dataset=csv", f"dataset.path={DEMO}"], marks=pytest.mark.slow),
-        pytest.param(["experiment=ours", "dataset=demo"], marks=pytest.mark.slow),
+        ["experiment=paper_text", "dataset=csv", f"dataset.path={DEMO}"],
+        ["experiment=ours", "dataset=demo"],
     ],
     ids=lambda options: options[0],
 )

@@ -218,7 +218,7 @@ def test_nothing_to_look_for_is_told(home, said, content):
             home[1](gedbd.search, "index=stored", f"file={name}")
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow), pytest.param(2, marks=pytest.mark.slow)])
 def test_any_text_reaches_the_door_as_it_is(seed):
     generator = random.Random(seed)
     with initialize_config_dir(CONF_DIR, version_base="1.3"):

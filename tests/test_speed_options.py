@@ -36,11 +36,12 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Trained]:
 CONTRASTIVE = ("pairs=clusters", "batch_size=24", "loss=supervised_contrastive")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("option", "common"),
     [
-        pytest.param("chunk_tokens=64", (), marks=pytest.mark.slow),
-        pytest.param("chunk_tokens=64", CONTRASTIVE, marks=pytest.mark.slow),
+        ("chunk_tokens=64", ()),
+        ("chunk_tokens=64", CONTRASTIVE),
         ("optimizer.fused=false", ()),
     ],
 )

@@ -222,6 +222,7 @@ def test_a_failing_file_in_a_real_sweep(sweep, tmp_path, capsys):
     assert "2 of 2 runs" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_a_run_that_stopped_early_is_not_trained_further(tmp_path, monkeypatch):
     monkeypatch.setenv("GEDBD_CACHE", str(tmp_path / "cache"))
     monkeypatch.chdir(tmp_path)

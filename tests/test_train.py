@@ -196,6 +196,7 @@ def test_evaluate_refuses(run, first_epoch):
             run(gedbd.evaluate, *options)
 
 
+@pytest.mark.slow
 def test_evaluate_refuses_a_changed_corpus(train, run, tmp_path):
     source = Path(gedbd.train.__file__).parent / "data" / "demo.csv"
     copy = tmp_path / "mine.csv"
@@ -207,6 +208,7 @@ def test_evaluate_refuses_a_changed_corpus(train, run, tmp_path):
 
 
 @pytest.mark.no_cover
+@pytest.mark.slow
 def test_sweep_gives_a_folder_a_run_and_a_summary(run, tmp_path, capsys):
     grid = ["fusion.lambda_text=0.3,0.7", "graph.pca_dim=5", "hydra.sweep.dir=sweep"]
     run(gedbd.train, "-m", *TINY, "trainer=smoke", *grid)
@@ -247,6 +249,7 @@ def test_mistakes_are_told_in_one_line(train, options, message):
         train("trainer=smoke", *options)
 
 
+@pytest.mark.slow
 def test_seeds_are_runs_of_their_own_and_go_on_where_they_stopped(train, two_seeds, capsys):
     folder = two_seeds
     seeds = pd.read_csv(folder / "seeds.csv")
@@ -263,6 +266,7 @@ def test_seeds_are_runs_of_their_own_and_go_on_where_they_stopped(train, two_see
 
 
 @pytest.mark.no_cover
+@pytest.mark.slow
 def test_fewer_labels_fewer_pairs_same_test(train, two_seeds):
     whole = two_seeds / "seed_0"
     part = train("trainer=smoke", "graph=none", "labels.fraction=0.2")

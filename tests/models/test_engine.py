@@ -61,6 +61,7 @@ def test_an_abandoned_read_leaves_the_reader_usable(tiny, tmp_path):
     np.testing.assert_allclose(encode(table, reader), encode(table, Torch().prepare(encoder, table)), atol=1e-5)
 
 
+@pytest.mark.slow
 def test_int8_is_close_and_quantised_once(tiny, tmp_path):
     encoder, tokenizer = tiny
     table, sample = tokens(tokenizer), tokenize(TEXTS[:20], tokenizer, 24)

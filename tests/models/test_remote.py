@@ -174,6 +174,7 @@ def test_a_silent_server_is_told_before_anything_is_read(encode):
         encode("dataset=csv", "dataset.path=none.csv", "out=qdrant://127.0.0.1:1/bugs")
 
 
+@pytest.mark.slow
 def test_the_examples_of_the_readme(server, encode, monkeypatch, capsys):
     out = re.search(r"^python -m gedbd.encode .*(out=qdrant://\S*)", README, flags=re.MULTILINE)[1]
     out = out.replace(":6333", f":{server.server_port}")

@@ -124,6 +124,7 @@ def test_a_training_that_fails_is_a_failed_run(run):
     assert wandb.run is None
 
 
+@pytest.mark.slow
 def test_a_baseline_is_a_run(run):
     run(gedbd.baseline, "-m", "name=constant,closure", "ranking.parts=[]", "logger=wandb", "hydra.sweep.dir=mine")
     runs = offline_runs(Path("mine"))
@@ -133,6 +134,7 @@ def test_a_baseline_is_a_run(run):
     assert {"test/f1", "results", "figures/precision_recall"} <= runs[0].keys
 
 
+@pytest.mark.slow
 def test_the_loggers_own_option_logs_without_network_too(run, monkeypatch, tmp_path):
     monkeypatch.delenv("WANDB_MODE")
     monkeypatch.delenv("WANDB_API_KEY", raising=False)
@@ -142,7 +144,7 @@ def test_the_loggers_own_option_logs_without_network_too(run, monkeypatch, tmp_p
     assert found.exit_code == 0
 
 
-@pytest.mark.parametrize("command", [gedbd.train, gedbd.baseline])
+@pytest.mark.parametrize("command", [gedbd.train, pytest.param(gedbd.baseline, marks=pytest.mark.slow)])
 def test_a_missing_key_is_told_before_the_corpus_is_read(run, monkeypatch, tmp_path, command):
     monkeypatch.delenv("WANDB_MODE")
     monkeypatch.delenv("WANDB_API_KEY", raising=False)

@@ -12,6 +12,7 @@ import tempfile
 import threading
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 from check import answers, lost, settled_answers
 from clients import Client, pause, resume
@@ -23,6 +24,7 @@ from rich.console import Console
 from rich.progress import Progress
 from server import Server, build_index
 from small_github import FAULTS, NOUNS, PLACES
+from small_github import ISSUES as ISSUES_PATH
 
 CLIENTS = 8
 ISSUES = 400
@@ -69,7 +71,8 @@ def run(work: Path, disk: Path, is_small: bool, minutes: float, seed: int, conso
     server, ledger = Server(disk / "index", work, hub.url), Ledger()
     faults = Faults(server, hub, disk if is_small else None, ledger, seed)
     faults.start()
-    clients = [Client(number, server, ledger, seed) for number in range(CLIENTS)]
+    known = [str(issue["title"]) for issue in hub.lists[ISSUES_PATH]]
+    clients = [Client(number, server, ledger, seed, known) for number in range(CLIENTS)]
     prober = Prober(server, ledger)
     for thread in (*clients, prober):
         thread.start()
@@ -84,7 +87,7 @@ def run(work: Path, disk: Path, is_small: bool, minutes: float, seed: int, conso
     faults.stops.append(("the end", server.terminate()))
     begins_mb = faults.began_mb
     faults.start()
-    differing += sum(one != other for one, other in zip(settled, answers(server, titles), strict=True))
+    differing += count_differing(settled, answers(server, titles))
     missing_after = lost(server, ledger)
     faults.stops.append(("no load", server.terminate()))
     for client in clients:
@@ -131,6 +134,11 @@ def compare_restart(faults: Faults, clients: list[Client], seed: int) -> int:
     faults.terminate("nothing else")
     after = answers(faults.server, titles)
     resume(clients)
+    return count_differing(before, after)
+
+
+def count_differing(before: list[Any], after: list[Any]) -> int:
+    """How many answers are not the same."""
     return sum(one != other for one, other in zip(before, after, strict=True))
 
 

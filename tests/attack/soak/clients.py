@@ -5,6 +5,7 @@ import hmac
 import json
 import random
 import threading
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
 import requests
@@ -37,11 +38,13 @@ class Client(threading.Thread):
         server: The service.
         ledger: Where requests and acknowledged writes are kept.
         seed: Of its choices.
+        known: Titles of the tracker's issues, which new issues repeat.
     """
 
-    def __init__(self, number: int, server: Server, ledger: Ledger, seed: int) -> None:
+    def __init__(self, number: int, server: Server, ledger: Ledger, seed: int, known: Sequence[str]) -> None:
         super().__init__(name=f"client {number}", daemon=True)
         self.number, self.server, self.ledger = number, server, ledger
+        self.known = known
         self.random = random.Random(f"{seed} {number}")
         self.go, self.idle, self.ended = threading.Event(), threading.Event(), threading.Event()
         self.go.set()
@@ -103,7 +106,8 @@ class Client(threading.Thread):
         """Delivers a new issue, sometimes its edit, and sometimes the older event once more."""
         self.count += 1
         number = 100_000 * (self.number + 1) + self.count
-        title, moment = self.text(), SINCE + timedelta(minutes=self.count)
+        title = self.random.choice(self.known) if self.random.random() < 0.5 else self.text()
+        moment = SINCE + timedelta(minutes=self.count)
         status = self.deliver(number, "opened", title, moment, f"d{number}-1")
         if status is None:
             return
