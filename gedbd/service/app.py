@@ -14,6 +14,7 @@ from starlette.responses import JSONResponse, Response
 
 from gedbd.matching.connection import StoreUnavailable
 from gedbd.matching.feedback import Feedback
+from gedbd.service.failures import as_unavailable
 from gedbd.service.guard import Guard, Rules
 from gedbd.service.metrics import Measured, Metrics
 from gedbd.service.pages import pages_router
@@ -24,8 +25,6 @@ from gedbd.service.webhook import Webhook
 from gedbd.service.webhook_route import webhook_router
 
 log = logging.getLogger("gedbd")
-
-BUGS = (sqlite3.ProgrammingError, sqlite3.IntegrityError, sqlite3.InterfaceError)  # ours, not the disk's
 
 
 @dataclass(frozen=True)
@@ -122,7 +121,7 @@ async def _refused(request: Request, error: Exception) -> Response:
 
 async def _unavailable(request: Request, error: Exception) -> Response:
     """A file that cannot be used at the moment: no bug, so the log gets a line without a traceback."""
-    if isinstance(error, BUGS):
+    if as_unavailable(error) is None:
         raise error
     log.warning("%s: %s", _asked(request), error)
     if isinstance(error, StoreUnavailable):

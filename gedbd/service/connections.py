@@ -25,7 +25,7 @@ IPV6_NETWORK_BITS = 64  # one subscriber has all addresses of such a network
 
 
 @dataclass(frozen=True)
-class Limits:
+class ConnectionLimits:
     """How many connections there may be, and how long each may take.
 
     Attributes:
@@ -69,7 +69,7 @@ class OpenConnections(ServerState):
         count: Is told the reason whenever the server closes a connection of its own accord.
     """
 
-    def __init__(self, limits: Limits, count: Callable[[str], None]) -> None:
+    def __init__(self, limits: ConnectionLimits, count: Callable[[str], None]) -> None:
         super().__init__()
         self.limits, self.count = limits, count
         self.buffer = memoryview(bytearray(READ_BYTES))  # one for all: what it holds is passed on at once
