@@ -36,10 +36,10 @@ class Settings:
         names: Host names by which it is reached, beside those of this machine.
         max_body_bytes: The most that a request may send.
         max_bodies_bytes: The most that all requests together may hold at once, beside 32 KiB for each.
-        body_wait_s: How long a large request waits until others have let go of theirs, in seconds.
+        body_wait_s: How long a large request waits until others release theirs, in seconds.
         timeout_s: The longest that a request may be sent, and that its answer may take, in seconds.
         searches_at_once: Threads that search.
-        searches_waiting: Requests that may wait for one of them; more are sent away for a moment.
+        searches_waiting: Requests that may wait for one of them; more are answered 503.
         changes_waiting: Requests that may wait for the one thread that changes the index.
     """
 
@@ -106,7 +106,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
 
 
 async def _unfit(request: Request, error: Exception) -> Response:
-    """What does not fit, without what was sent: that may be no text that can be written."""
+    """Says what is invalid, without quoting what was sent: it may not be encodable."""
     assert isinstance(error, RequestValidationError)
     if any(each["type"] == "json_invalid" for each in error.errors()):
         return _answer(400, "this is not JSON")

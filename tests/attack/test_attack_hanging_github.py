@@ -47,7 +47,10 @@ def calls() -> list[threading.Thread]:
     return [thread for thread in threading.enumerate() if thread.name == "gedbd-call"]
 
 
-def test_other_requests_are_answered_and_the_service_ends(index: SmallIndex, hub: Hub) -> None:
+def test_other_requests_are_answered_and_the_service_ends(
+    index: SmallIndex, hub: Hub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gedbd.service.webhook.CANCEL_AFTER_S", 0.1)
     hook = Webhook(index, REPOSITORY, GitHub("t0ken", hub.url, 60.0), SECRET)
     with serving(create_app(index, webhook=hook)) as port:
         home = f"http://127.0.0.1:{port}"
