@@ -12,7 +12,7 @@ from gedbd.config import door
 from gedbd.renamed import refuse_renamed
 
 if TYPE_CHECKING:
-    from gedbd.service.connections import Limits
+    from gedbd.service.connections import ConnectionLimits
     from gedbd.service.store import Index
     from gedbd.service.webhook import Webhook
 
@@ -24,7 +24,7 @@ def main(cfg: DictConfig) -> None:
     from gedbd.service.server import check_installed, listen, read_token
 
     check_installed()
-    limits: Limits = instantiate(cfg.connections)
+    limits: ConnectionLimits = instantiate(cfg.connections)
     console = Console(soft_wrap=True, highlight=False)
     token = read_token(cfg.token_env, cfg.host, cfg.allow_open or cfg.event is not None)
     index: Index = instantiate(cfg.opened)

@@ -3,6 +3,7 @@
 import io
 import json
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -128,16 +129,14 @@ def update_index(cfg: DictConfig, out: Path, console: Console) -> Changes:
         console.print(f"{corpus.name}: {notice}", markup=False, highlight=False)
     console.print(matching.target.statement, highlight=False)
     out.mkdir(parents=True, exist_ok=True)
-    store = Store(out / FILE, timeout_s=UPDATE_TIMEOUT_S)
     settings = OmegaConf.create({"encoder": tested.encoder, "text": tested.text, "engine": engine})
     if "cache_dir" in settings.engine:
         settings.engine.cache_dir = "${cache_dir}"
     plain = json.dumps(OmegaConf.to_container(settings), sort_keys=True)
-    model = _model(plain, matching, weights, corpus, store)
     settings.cache_dir = cfg.cache_dir
-    changes = synchronise(store, corpus, model, _vectors(settings, model, store.path))
-    store.close()
-    return changes
+    with closing(Store(out / FILE, timeout_s=UPDATE_TIMEOUT_S)) as store:
+        model = _model(plain, matching, weights, corpus, store)
+        return synchronise(store, corpus, model, _vectors(settings, model, store.path))
 
 
 def open_index(folder: str | Path, cache_dir: str, engine: DictConfig | None = None) -> Index:

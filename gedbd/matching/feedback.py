@@ -1,12 +1,11 @@
 """What people said about suggestions, kept for good in one SQLite file in the index folder."""
 
-import threading
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
 from gedbd.data.judged import COLUMNS, FEEDBACK_FILE
-from gedbd.matching.database import open_database, transaction, unavailable
+from gedbd.matching.database import Database
 from gedbd.matching.report import Report
 
 SOURCES = ("web", "api", "webhook")
@@ -74,9 +73,7 @@ class Feedback:
     """
 
     def __init__(self, folder: Path) -> None:
-        self.lock = threading.Lock()
-        self.path = folder / FEEDBACK_FILE
-        self.store = open_database(self.path, SCHEMA, "the verdicts on suggestions")
+        self.file = Database(folder / FEEDBACK_FILE, SCHEMA, "the verdicts on suggestions")
 
     def record(self, verdict: Verdict) -> bool:
         """Adds an event unless it says what was said already; gives whether it did.
@@ -86,16 +83,11 @@ class Feedback:
             StoreUnavailable: If the file cannot be written at the moment.
         """
         _check(verdict)
-        report = verdict.report
-        moment = datetime.now(UTC).isoformat(timespec="milliseconds")
-        row = (moment, verdict.subject, report.issue_id, report.title, report.description, verdict.candidate)
-        with self.lock, unavailable(self.path), transaction(self.store):
-            added = self._latest(verdict)[0] != verdict.verdict
-            if added:
-                names, marks = ", ".join(COLUMNS), ", ".join("?" * len(COLUMNS))
-                values = (*row, verdict.verdict, verdict.who, verdict.source)
-                self.store.execute(f"INSERT INTO events ({names}) VALUES ({marks})", values)
-        return added
+        with self.file.change():
+            is_new = self._latest(verdict)[0] != verdict.verdict
+            if is_new:
+                self._add(verdict)
+        return is_new
 
     def withdraw(self, one: str, other: str, source: str, said_by: str | None = None) -> bool:
         """Takes back what counts for two reports, whichever of them was compared with the other.
@@ -110,23 +102,32 @@ class Feedback:
             Whether something counted.
         """
         withdrawn = False
-        for issue_id, candidate in ((one, other), (other, one)):
-            verdict = Verdict(Report(issue_id=issue_id), candidate, "withdraw", source)
-            with self.lock, unavailable(self.path):
+        with self.file.change():
+            for issue_id, candidate in ((one, other), (other, one)):
+                verdict = Verdict(Report(issue_id=issue_id), candidate, "withdraw", source)
                 latest, origin = self._latest(verdict)
-            if latest != "withdraw" and said_by in (None, origin):
-                withdrawn |= self.record(verdict)
+                if latest != "withdraw" and said_by in (None, origin):
+                    self._add(verdict)
+                    withdrawn = True
         return withdrawn
+
+    def _add(self, verdict: Verdict) -> None:
+        report = verdict.report
+        moment = datetime.now(UTC).isoformat(timespec="milliseconds")
+        described = moment, verdict.subject, report.issue_id, report.title, report.description, verdict.candidate
+        names = ", ".join(COLUMNS)
+        marks = ", ".join("?" * len(COLUMNS))
+        query = f"INSERT INTO events ({names}) VALUES ({marks})"
+        self.file.ask(query, *described, verdict.verdict, verdict.who, verdict.source)
 
     def _latest(self, verdict: Verdict) -> tuple[str, str]:
         """What counts now for a pair of reports, and its source; "withdraw" where nothing does."""
-        found = self.store.execute(LATEST_OF_PAIR, (verdict.subject, verdict.candidate)).fetchone()
-        return (str(found[0]), str(found[1])) if found else ("withdraw", "")
+        found = self.file.ask(LATEST_OF_PAIR, verdict.subject, verdict.candidate)
+        return found[0] if found else ("withdraw", "")
 
     def close(self) -> None:
         """Closes the file."""
-        with self.lock:
-            self.store.close()
+        self.file.close()
 
 
 def _check(verdict: Verdict) -> None:

@@ -166,9 +166,10 @@ class Index:
             with self._current.change() as change:
                 store = change.state.file.writer
                 found = store.delete_links(report_id, duplicate_id, source)
-                links = store.links()
-            change.state.memory.regroup(links)
-            self._current.publish(change, change.state.memory)
+                links = store.links() if found else []
+            if found:
+                change.state.memory.regroup(links)
+                self._current.publish(change, change.state.memory)
         return found
 
     def delete(self, issue_id: str) -> bool:
@@ -179,7 +180,7 @@ class Index:
                 found = issue_id in memory.row_of
                 if found:
                     store.delete([issue_id])
-                links = store.links()
+                links = store.links() if found else []
             if found:
                 self._current.publish(change, memory.without(issue_id, links))
         return found

@@ -120,7 +120,7 @@ class Memory:
         """Other numbers and ids, whose words and values have the same codes."""
         other = Memory(columns.vectors.shape[1], self.vocabulary)
         other.columns, other.codes, other.ids = columns, self.codes, ids
-        other.row_of = {one: row for row, one in enumerate(ids)}
+        other.row_of = dict(zip(ids, range(len(ids)), strict=True))
         return other
 
     def members(self, groups: Groups, row: int) -> list[int]:

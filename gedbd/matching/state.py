@@ -3,6 +3,7 @@
 import logging
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -43,17 +44,21 @@ class IndexFile:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._place = place_of(path)
-        try:
-            self.writer = Store(path, create=False)
-            self._reader = Store(path, create=False, timeout_s=READ_TIMEOUT_S)
-        except ValueError as error:
-            raise StoreUnavailable(str(error)) from error
+        with ExitStack() as closing:
+            try:
+                self.writer = Store(path, create=False)
+                closing.callback(self.writer.close)
+                self._reader = Store(path, create=False, timeout_s=READ_TIMEOUT_S)
+                closing.callback(self._reader.close)
+            except ValueError as error:
+                raise StoreUnavailable(str(error)) from error
+            if self.is_replaced:
+                raise StoreUnavailable(f"{path} is being replaced: try again in a moment")
+            closing.pop_all()  # it stays open
         if self.writer.refusal:
             log.warning("%s is opened for reading only (%s)", path, self.writer.refusal)
         self.log_place = place_of(log_of(path))
         self._turn = threading.Lock()
-        if self.is_replaced:
-            raise StoreUnavailable(f"{path} is being replaced: try again in a moment")
 
     @property
     def is_replaced(self) -> bool:

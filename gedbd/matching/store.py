@@ -208,19 +208,20 @@ class Store:
 
     def delete_links(self, report: str, duplicate: str, source: str | None) -> bool:
         """Deletes the links between two reports in either direction, of one source or all; whether there were any."""
-        before = len(self.links())
-        query = "DELETE FROM links WHERE report = ? AND duplicate = ? AND source = coalesce(?, source)"
-        self._connection.write_all(query, [(report, duplicate, source), (duplicate, report, source)])
-        return len(self.links()) < before
+        query = "DELETE FROM links WHERE report = ? AND duplicate = ? AND source = coalesce(?, source) RETURNING 1"
+        one_way = self._connection.rows(query, (report, duplicate, source))
+        other_way = self._connection.rows(query, (duplicate, report, source))
+        return bool(one_way or other_way)
 
     def links(self) -> list[tuple[str, str, str]]:
         """Report, duplicate, source."""
         query = "SELECT report, duplicate, source FROM links ORDER BY report, duplicate, source"
         return [(str(first), str(second), str(source)) for first, second, source in self._connection.rows(query)]
 
-    def contents(self) -> dict[str, str]:
-        """Content hash of each report by id, in order."""
-        return dict(self._connection.rows("SELECT issue_id, content FROM reports ORDER BY row"))
+    def contents(self) -> dict[str, tuple[str, str]]:
+        """Content hash and address of each report by id, in order."""
+        rows = self._connection.rows("SELECT issue_id, content, url FROM reports ORDER BY row")
+        return {issue_id: (content, url) for issue_id, content, url in rows}
 
     def numbers(self) -> list[Row]:
         """What is compared of each report, in order."""

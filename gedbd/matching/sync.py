@@ -67,10 +67,7 @@ class Contents(NamedTuple):
         with store.moment():
             if store.is_empty:
                 return cls(None, {})
-            hashes = store.contents()
-            urls = store.urls(list(hashes))
-            reports = {one: (content, urls.get(one, "")) for one, content in hashes.items()}
-            return cls(store.about().get("model"), reports)
+            return cls(store.about().get("model"), store.contents())
 
 
 def synchronise(store: Store, corpus: Corpus, model: Model, read: ReadReports) -> Changes:

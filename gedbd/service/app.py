@@ -14,6 +14,7 @@ from starlette.responses import JSONResponse, Response
 
 from gedbd.matching.connection import StoreUnavailable
 from gedbd.matching.feedback import Feedback
+from gedbd.service.failures import as_unavailable
 from gedbd.service.guard import Guard, Rules
 from gedbd.service.metrics import Measured, Metrics
 from gedbd.service.pages import pages_router
@@ -25,8 +26,6 @@ from gedbd.service.webhook_route import webhook_router
 
 log = logging.getLogger("gedbd")
 
-BUGS = (sqlite3.ProgrammingError, sqlite3.IntegrityError, sqlite3.InterfaceError)  # ours, not the disk's
-
 
 @dataclass(frozen=True)
 class Settings:
@@ -37,10 +36,10 @@ class Settings:
         names: Host names by which it is reached, beside those of this machine.
         max_body_bytes: The most that a request may send.
         max_bodies_bytes: The most that all requests together may hold at once, beside 32 KiB for each.
-        body_wait_s: How long a large request waits until others have let go of theirs, in seconds.
+        body_wait_s: How long a large request waits until others release theirs, in seconds.
         timeout_s: The longest that a request may be sent, and that its answer may take, in seconds.
         searches_at_once: Threads that search.
-        searches_waiting: Requests that may wait for one of them; more are sent away for a moment.
+        searches_waiting: Requests that may wait for one of them; more are answered 503.
         changes_waiting: Requests that may wait for the one thread that changes the index.
     """
 
@@ -107,7 +106,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
 
 
 async def _unfit(request: Request, error: Exception) -> Response:
-    """What does not fit, without what was sent: that may be no text that can be written."""
+    """Says what is invalid, without quoting what was sent: it may not be encodable."""
     assert isinstance(error, RequestValidationError)
     if any(each["type"] == "json_invalid" for each in error.errors()):
         return _answer(400, "this is not JSON")
@@ -122,7 +121,7 @@ async def _refused(request: Request, error: Exception) -> Response:
 
 async def _unavailable(request: Request, error: Exception) -> Response:
     """A file that cannot be used at the moment: no bug, so the log gets a line without a traceback."""
-    if isinstance(error, BUGS):
+    if as_unavailable(error) is None:
         raise error
     log.warning("%s: %s", _asked(request), error)
     if isinstance(error, StoreUnavailable):

@@ -25,7 +25,7 @@ IPV6_NETWORK_BITS = 64  # one subscriber has all addresses of such a network
 
 
 @dataclass(frozen=True)
-class Limits:
+class ConnectionLimits:
     """How many connections there may be, and how long each may take.
 
     Attributes:
@@ -69,13 +69,13 @@ class OpenConnections(ServerState):
         count: Is told the reason whenever the server closes a connection of its own accord.
     """
 
-    def __init__(self, limits: Limits, count: Callable[[str], None]) -> None:
+    def __init__(self, limits: ConnectionLimits, count: Callable[[str], None]) -> None:
         super().__init__()
         self.limits, self.count = limits, count
         self.buffer = memoryview(bytearray(READ_BYTES))  # one for all: what it holds is passed on at once
         self.total = 0
         self.by_address: Counter[str] = Counter()
-        self._untold: Counter[str] = Counter()
+        self._unlogged: Counter[str] = Counter()
         self._next_line: dict[str, float] = {}
 
     def enter(self, address: str) -> str | None:
@@ -84,9 +84,9 @@ class OpenConnections(ServerState):
         self.by_address[address] += 1
         if self.total > self.limits.max_connections:
             return f"more than max_connections={self.limits.max_connections} are open"
-        most = self.limits.max_connections_per_address
-        if self.by_address[address] > most:
-            return f"more than max_connections_per_address={most} are open from one address"
+        limit = self.limits.max_connections_per_address
+        if self.by_address[address] > limit:
+            return f"more than max_connections_per_address={limit} are open from one address"
         return None
 
     def leave(self, address: str) -> None:
@@ -99,10 +99,10 @@ class OpenConnections(ServerState):
     def closed(self, word: str, reason: str) -> None:
         """Counts a connection that the server closes, and logs a line about it, at most one every ten seconds."""
         self.count(word)
-        self._untold[word] += 1
+        self._unlogged[word] += 1
         now = time.monotonic()
         if now >= self._next_line.get(word, 0.0):
-            log.warning("connections closed: %d, as %s", self._untold.pop(word), reason)
+            log.warning("connections closed: %d, because %s", self._unlogged.pop(word), reason)
             self._next_line[word] = now + LOG_EVERY_S
 
 

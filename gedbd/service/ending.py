@@ -96,6 +96,6 @@ class Server(uvicorn.Server):
         error = context.get("exception")
         if isinstance(error, OSError) and error.errno in OUT_OF_DESCRIPTORS and "socket" in context:
             # asyncio tries again each second
-            self.state.closed("not accepted", f"none can be accepted for the moment: {error}")
+            self.state.closed("not accepted", f"the system refuses more: {error}")
         else:
             loop.default_exception_handler(context)

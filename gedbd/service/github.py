@@ -151,10 +151,10 @@ class _Attempt:
     def end(self) -> None:
         """Ends the calls that run, and with them the thread that waits for them."""
         self._ends = 0.0
-        while self._sockets:
+        for connection in self._sockets:  # none is taken out, for two threads may do this at once
             with suppress(OSError):  # it is closed already
                 # The method of ssl.SSLSocket would take the connection from the thread that reads it.
-                socket.socket.shutdown(self._sockets.pop(), socket.SHUT_RDWR)
+                socket.socket.shutdown(connection, socket.SHUT_RDWR)
 
 
 def _read(answer: requests.Response, where: str, attempt: _Attempt) -> bytes:

@@ -38,7 +38,7 @@ class Rules:
         names: Host names under which the service is reached, beside those of this machine; ``*`` is any.
         max_body_bytes: The most that a request may send.
         max_bodies_bytes: The most that all requests together may hold at once, beside ``SMALL_BYTES`` for each.
-        body_wait_s: How long a request waits for others to let go of theirs, in seconds.
+        body_wait_s: How long a request waits for others to release theirs, in seconds.
         timeout_s: How long it may take to send it, in seconds.
 
     Raises:
@@ -145,12 +145,12 @@ class Bodies:
     """Counts the bytes of bodies that all requests together hold, and lets no more in than a limit.
 
     Args:
-        most: The limit.
+        max_bytes: The limit.
         wait_s: How long a request waits until there is room, in seconds.
     """
 
-    def __init__(self, most: int, wait_s: float) -> None:
-        self.most, self.wait_s, self.held = most, wait_s, 0
+    def __init__(self, max_bytes: int, wait_s: float) -> None:
+        self.max_bytes, self.wait_s, self.held = max_bytes, wait_s, 0
         self.freed = asyncio.Event()
 
     @contextmanager
@@ -177,7 +177,7 @@ class Share:
             return
         try:
             async with asyncio.timeout(bodies.wait_s):
-                while bodies.held + more > bodies.most:
+                while bodies.held + more > bodies.max_bytes:
                     bodies.freed.clear()
                     await bodies.freed.wait()
         except TimeoutError as error:

@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from gedbd.service.webhook_file import WebhookFile, count_of
+from gedbd.service.webhook_file import WebhookFile
 
 
 class History:
@@ -28,11 +28,11 @@ class History:
         rows = self.file.ask("SELECT updated_at, gone FROM versions WHERE name = ?", name)
         if not rows:
             return False
-        known, gone = float(str(rows[0][0])), bool(rows[0][1])
+        known, gone = rows[0]
         if updated_at is None:
-            return gone
+            return bool(gone)
         moment = updated_at.timestamp()
-        return moment <= known if gone else moment < known
+        return bool(moment <= known if gone else moment < known)
 
     def remember(self, name: str, updated_at: datetime | None, gone: bool = False) -> None:
         """Keeps that this state was taken over; the time kept for a name never goes back."""
@@ -45,7 +45,7 @@ class History:
     def link_of(self, comment_id: int) -> tuple[str, str] | None:
         """The two reports that a comment has linked."""
         rows = self.file.ask("SELECT report, duplicate FROM comment_links WHERE comment_id = ?", comment_id)
-        return (str(rows[0][0]), str(rows[0][1])) if rows else None
+        return rows[0] if rows else None
 
     def remember_link(self, comment_id: int, report: str, duplicate: str) -> None:
         """Keeps what a comment has linked."""
@@ -57,5 +57,7 @@ class History:
 
     def comments_linking(self, report: str, duplicate: str) -> int:
         """How many comments link these two reports, in either direction."""
-        query = "SELECT count(*) FROM comment_links WHERE (report, duplicate) IN (VALUES (?, ?), (?, ?))"
-        return count_of(self.file.ask(query, report, duplicate, duplicate, report))
+        one_way = "(report = ? AND duplicate = ?)"  # either way is found by an index; with IN there would be a scan
+        query = f"SELECT count(*) FROM comment_links WHERE {one_way} OR {one_way}"
+        ((count,),) = self.file.ask(query, report, duplicate, duplicate, report)
+        return int(count)

@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from gedbd.service.webhook_file import WebhookFile, count_of
+from gedbd.service.webhook_file import WebhookFile
 
 MAX_WAITING = 5000
 
@@ -23,6 +23,9 @@ class Inbox:
     Args:
         file: Where they are kept.
         max_waiting: More than so many are refused.
+
+    Attributes:
+        waiting: How many wait, for the metrics.
     """
 
     def __init__(self, file: WebhookFile, max_waiting: int = MAX_WAITING) -> None:
@@ -44,12 +47,13 @@ class Inbox:
         with self.file.change():
             if delivery and self.file.ask(known, delivery):
                 return "repeated"
-            if self.waiting >= self.max_waiting:
+            waiting = self._count()
+            if waiting >= self.max_waiting:
                 return "full"
             if delivery:
                 self.file.ask("INSERT INTO deliveries VALUES (?, ?)", delivery, _now())
             self.file.ask("INSERT INTO inbox (delivery, kind, event) VALUES (?, ?, ?)", delivery, kind, event)
-            self.waiting += 1
+        self.waiting = waiting + 1
         return "accepted"
 
     def first(self) -> Delivery | None:
@@ -57,8 +61,7 @@ class Inbox:
         rows = self.file.ask("SELECT number, delivery, kind, event FROM inbox ORDER BY number LIMIT 1")
         if not rows:
             return None
-        number, delivery, kind, event = rows[0]
-        return Delivery(int(str(number)), str(delivery), str(kind), str(event))
+        return Delivery(*rows[0])
 
     def remove(self, delivery: Delivery, known: bool) -> None:
         """Forgets a delivery that was worked.
@@ -77,7 +80,10 @@ class Inbox:
         self.waiting = self._count()
 
     def _count(self) -> int:
-        return count_of(self.file.ask("SELECT count(*) FROM inbox"))
+        """How many wait: as the first is always worked first, their numbers have no gaps."""
+        ((first,),) = self.file.ask("SELECT min(number) FROM inbox")
+        ((last,),) = self.file.ask("SELECT max(number) FROM inbox")
+        return 0 if first is None else last - first + 1
 
 
 def _now() -> str:

@@ -46,12 +46,8 @@ Names = Annotated[str, StringConstraints(max_length=10_000), CLEAN]
 Who = Annotated[str, StringConstraints(max_length=200), CLEAN]
 Url = Annotated[str, StringConstraints(max_length=MAX_URL_LENGTH), AfterValidator(web_address), CLEAN]
 Moment = Annotated[datetime, BeforeValidator(in_utc)]
-IssueId = Annotated[
-    str, StringConstraints(strip_whitespace=True, min_length=1, max_length=MAX_ID_LENGTH, pattern=ID_PATTERN)
-]
-MaybeId = Annotated[
-    str, StringConstraints(strip_whitespace=True, max_length=MAX_ID_LENGTH, pattern=ID_PATTERN.replace("+$", "*$"))
-]
+IssueId = Annotated[str, StringConstraints(strip_whitespace=True, max_length=MAX_ID_LENGTH, pattern=ID_PATTERN)]
+MaybeId = Annotated[str, StringConstraints(strip_whitespace=True, max_length=MAX_ID_LENGTH, pattern=f"{ID_PATTERN}|^$")]
 
 
 class Message(BaseModel):

@@ -66,9 +66,11 @@ class Poster:
         # Where GitHub cannot be reached, the others that are due would fail as this one did: each counts it as a try.
         others = [one for one in self.outbox.due(now) if one != comment]
         given_up = self.outbox.postpone([comment, *others], now, unposted.wait_s)
+        for one in given_up:
+            log.warning("no comment on issue %s: given up after %d tries: %s", one.issue_id, MAX_TRIES, unposted)
+            self.count("failed")
+        if comment in given_up:
+            return "failed"
         log.warning("no comment on issue %s yet, it is tried again: %s", comment.issue_id, unposted)
         self.count("postponed")
-        for one in given_up:
-            log.warning("no comment on issue %s: given up after %d tries", one.issue_id, MAX_TRIES)
-            self.count("failed")
-        return "failed" if comment in given_up else "postponed"
+        return "postponed"

@@ -57,7 +57,7 @@ class Outbox:
     def next_due(self) -> float | None:
         """When the next try is due, in seconds since 1970; None if nothing waits."""
         ((moment,),) = self.file.ask("SELECT min(next_try_at) FROM comments WHERE state = 'pending'")
-        return None if moment is None else float(str(moment))
+        return None if moment is None else float(moment)
 
     def settle(self, comment: Comment, state: str) -> None:
         """Keeps what became of a comment: "posted" or "failed"."""
@@ -80,8 +80,7 @@ class Outbox:
             for comment in comments:
                 key = comment.repository, comment.issue_id
                 query = "SELECT tries + 1 FROM comments WHERE repository = ? AND issue_id = ?"
-                ((count,),) = self.file.ask(query, *key)
-                tries = int(str(count))
+                ((tries,),) = self.file.ask(query, *key)
                 if tries >= MAX_TRIES:
                     given_up.append(comment)
                 asked = min(asked_wait_s, MAX_ASKED_WAIT_S) * random.uniform(1, 1 + JITTER)
@@ -102,7 +101,7 @@ class Outbox:
         rows = self.file.ask(
             f"SELECT repository, issue_id, body FROM comments WHERE state = 'pending' {which}", *values
         )
-        return [Comment(str(name), str(issue_id), str(body)) for name, issue_id, body in rows]
+        return [Comment(*row) for row in rows]
 
 
 def wait_after(tries: int, first_wait_s: float = FIRST_WAIT_S) -> float:

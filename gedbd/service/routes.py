@@ -63,6 +63,11 @@ class Service:
     metrics: Metrics
     webhook: Webhook | None
 
+    @property
+    def pools(self) -> tuple[Pool, ...]:
+        """The threads in which requests are carried out."""
+        return (self.pool, self.changes, *([self.webhook.storing] if self.webhook else []))
+
     def search(self, report: Report, top_k: int, filters: Filters) -> list[Match]:
         """Searches, and measures how long that takes."""
         check_report(report)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
-    from gedbd.service.connections import Limits
+    from gedbd.service.connections import ConnectionLimits
     from gedbd.service.ending import Server
 
 BACKLOG = 64  # connections that wait to be accepted, and that are accepted in one go
@@ -48,7 +48,7 @@ def is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-def listen(app: "FastAPI", host: str, port: int, limits: "Limits") -> None:
+def listen(app: "FastAPI", host: str, port: int, limits: "ConnectionLimits") -> None:
     """Serves until SIGTERM or SIGINT; requests in flight are answered first, for ``limits.shutdown_grace_s``.
 
     Raises:
@@ -69,7 +69,7 @@ def listen(app: "FastAPI", host: str, port: int, limits: "Limits") -> None:
 
 def build_server(
     app: "FastAPI",
-    limits: "Limits",
+    limits: "ConnectionLimits",
     host: str = "127.0.0.1",
     port: int = 0,
     log_config: dict[str, Any] | None = None,
@@ -105,7 +105,7 @@ def build_server(
     )
     closed = service.metrics.closed
     state = OpenConnections(limits, lambda reason: closed.labels(reason).inc())
-    return Server(config, state, (service.pool, service.changes))
+    return Server(config, state, service.pools)
 
 
 def allow_descriptors(max_connections: int) -> None:

@@ -75,7 +75,7 @@ class Webhook:
         api_url = github.api_url if github else DEFAULT_API_URL
         self.follower = Follower(index, self.feedback, History(self.file), api_url)
         self.poster = Poster(github, self.outbox) if github else None
-        self.storing = Pool(1, MAX_STORING, STORING_TIMEOUT_S)
+        self.storing = Pool(1, MAX_STORING, STORING_TIMEOUT_S, "deliveries")
         self.workers = [Worker("webhook", self.work_first)]
         if self.poster:
             self.workers.append(Worker("comments", self.poster.step))
@@ -179,8 +179,7 @@ class Webhook:
 
     def close(self) -> bool:
         """Stops, and closes the files unless work goes on that uses them; gives whether none does."""
-        self.storing.close()
-        ended = self.stop()
+        ended = all([self.storing.close(), self.stop()])
         if ended:
             self.file.close()
             self.feedback.close()

@@ -1,11 +1,8 @@
 """The SQLite file of the webhook: what came in and waits, what was done, and the comments that go out."""
 
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
-from gedbd.matching.database import open_database, transaction, unavailable
+from gedbd.matching.database import Database
 
 WEBHOOK_FILE = "webhook.sqlite"
 SCHEMA = """
@@ -31,6 +28,7 @@ CREATE TABLE IF NOT EXISTS comment_links (
     report TEXT NOT NULL,
     duplicate TEXT NOT NULL
 );
+CREATE INDEX IF NOT EXISTS comment_links_of_pair ON comment_links (report, duplicate);
 SELECT delivery, moment FROM deliveries LIMIT 0;  -- these fail where another program has made the tables
 SELECT repository, issue_id, body, state, tries, moment FROM comments LIMIT 0;
 SELECT number, delivery, kind, event FROM inbox LIMIT 0;
@@ -41,8 +39,8 @@ SELECT comment_id, report, duplicate FROM comment_links LIMIT 0;
 ADDED_COLUMNS = (("tried_at", "REAL NOT NULL DEFAULT 0"), ("next_try_at", "REAL NOT NULL DEFAULT 0"))
 
 
-class WebhookFile:
-    """The open file; several threads may share it.
+class WebhookFile(Database):
+    """The open file.
 
     Args:
         folder: The index folder; the file in it is made if there is none.
@@ -52,41 +50,10 @@ class WebhookFile:
     """
 
     def __init__(self, folder: Path) -> None:
-        self.path = folder / WEBHOOK_FILE
-        self._lock = threading.RLock()
         loss = "the deliveries that wait, and the comments that wait or were posted"
-        self._connection = open_database(self.path, SCHEMA, loss)
+        super().__init__(folder / WEBHOOK_FILE, SCHEMA, loss)
         with self.change():
             columns = {str(row[1]) for row in self.ask("PRAGMA table_info(comments)")}
             for name, kind in ADDED_COLUMNS:
                 if name not in columns:
                     self.ask(f"ALTER TABLE comments ADD COLUMN {name} {kind}")
-
-    def ask(self, query: str, *values: object) -> list[tuple[object, ...]]:
-        """The rows that a statement gives.
-
-        Raises:
-            StoreUnavailable: If the file cannot be used at the moment.
-        """
-        with self._lock, unavailable(self.path):
-            return self._connection.execute(query, values).fetchall()
-
-    @contextmanager
-    def change(self) -> Iterator[None]:
-        """All that is asked for within is on the disk afterwards, or nothing of it; other threads wait.
-
-        Raises:
-            StoreUnavailable: If the file cannot be used at the moment.
-        """
-        with self._lock, unavailable(self.path), transaction(self._connection):
-            yield
-
-    def close(self) -> None:
-        """Closes the file."""
-        with self._lock:
-            self._connection.close()
-
-
-def count_of(rows: list[tuple[object, ...]]) -> int:
-    """The number that a query for one number gave."""
-    return int(str(rows[0][0]))

@@ -9,7 +9,6 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Header, HTTPException, Request
 from starlette.responses import JSONResponse, Response
 
-from gedbd.matching.connection import StoreUnavailable
 from gedbd.service.webhook import Webhook
 
 FULL_RETRY_S = 60
@@ -36,10 +35,7 @@ async def github_event(
     except (ValueError, RecursionError) as error:
         counted("refused").inc()
         raise HTTPException(400, "this is not JSON") from error
-    try:
-        outcome = await webhook.storing.run(webhook.accept, x_github_event, x_github_delivery, payload)
-    except StoreUnavailable as error:
-        raise HTTPException(503, str(error), {"Retry-After": str(error.retry_after_s)}) from error
+    outcome = await webhook.storing.run(webhook.accept, x_github_event, x_github_delivery, payload)
     if outcome.word != "accepted":  # that one is counted by its outcome once it is worked
         counted(outcome.word).inc()
     headers = {"Retry-After": str(FULL_RETRY_S)} if outcome.status == 503 else None

@@ -10,7 +10,7 @@ from served import serving
 
 from gedbd.matching.report import Report
 from gedbd.service.app import create_app
-from gedbd.service.connections import Limits, OpenConnections, address_key
+from gedbd.service.connections import ConnectionLimits, OpenConnections, address_key
 from gedbd.service.server import allow_descriptors
 
 END = b"\r\n"
@@ -130,7 +130,7 @@ def test_addresses_of_one_network_are_one_client():
 
 def test_a_flood_of_surplus_connections_is_one_line_in_the_log(caplog):
     counted: list[str] = []
-    connections = OpenConnections(Limits(max_connections=1), counted.append)
+    connections = OpenConnections(ConnectionLimits(max_connections=1), counted.append)
     assert connections.enter("a") is None
     for _ in range(1000):
         reason = connections.enter("b")
@@ -155,7 +155,7 @@ def test_a_flood_of_surplus_connections_is_one_line_in_the_log(caplog):
 )
 def test_limits_that_make_no_sense_are_refused(limits, message):
     with pytest.raises(ValueError, match=message):
-        Limits(**limits)
+        ConnectionLimits(**limits)
 
 
 def test_more_connections_than_descriptors_are_refused_before_the_service_begins(monkeypatch):

@@ -26,6 +26,7 @@ from gedbd.triage import open_index
 
 REPORTS = [some_report(number) for number in range(40)]
 NOBODY = 65534
+ODD_VALUES = ("", "[1]", "null", "[" * 100_000)
 
 
 @pytest.fixture(scope="module")
@@ -74,7 +75,7 @@ def test_a_table_that_is_missing(folder, tmp_path, table):
 
 
 @pytest.mark.parametrize("name", ["name", "model", "matching", "settings", "dim", "boilerplate", "calibration"])
-@pytest.mark.parametrize("value", [None, "", "{", "[1]", "null", "[" * 100_000])
+@pytest.mark.parametrize("value", [None, "{", *(pytest.param(value, marks=pytest.mark.slow) for value in ODD_VALUES)])
 def test_what_an_index_says_of_itself_is_damaged(folder, tmp_path, name, value):
     if value is None:
         change(folder, "DELETE FROM about WHERE name = ?", name)

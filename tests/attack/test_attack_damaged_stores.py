@@ -3,6 +3,7 @@
 import logging
 import os
 import random
+import shutil
 import sqlite3
 import sys
 from collections.abc import Callable
@@ -61,6 +62,8 @@ def make_other_tables(path: Path) -> None:
 
 
 DAMAGE = [cut, cut_within_a_page, overwrite_pages, overwrite_header, make_text, make_folder, make_other_tables]
+QUICK = (cut, make_folder)  # one that is damage, one that is none
+SOME_SLOW = [one if one in QUICK else pytest.param(one, marks=pytest.mark.slow) for one in DAMAGE]
 
 
 @pytest.fixture
@@ -85,7 +88,7 @@ def serve(filled: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
 
 
 @BOTH
-@pytest.mark.parametrize("damage", DAMAGE)
+@pytest.mark.parametrize("damage", SOME_SLOW)
 def test_serving_ends_with_one_line(filled: Path, serve: Callable[[], None], damage: Damage, name: str) -> None:
     damage(filled / name)
     with pytest.raises(SystemExit) as caught:
@@ -145,9 +148,38 @@ def test_damage_while_serving_is_answered_with_503(filled: Path, caplog: pytest.
     assert "Traceback" not in caplog.text
 
 
+def test_a_folder_that_was_replaced_takes_neither_verdicts_nor_deliveries(filled: Path, tmp_path: Path) -> None:
+    index = SmallIndex(filled)
+    hook = Webhook(index, REPOSITORY, None, SECRET)
+    judgement = {"report": {"title": "x"}, "candidate": "12", "verdict": "accept"}
+    with TestClient(create_app(index, webhook=hook), base_url="http://localhost") as client:
+        shutil.copytree(filled, tmp_path / "copy", ignore=shutil.ignore_patterns("*-wal", "*-shm", "copy"))
+        for name in (FEEDBACK_FILE, WEBHOOK_FILE):
+            (filled / name).rename(filled / f"old {name}")
+        for name in (FEEDBACK_FILE, WEBHOOK_FILE):
+            (tmp_path / "copy" / name).rename(filled / name)
+        judged = client.post("/api/feedback", json=judgement)
+        delivered = client.post("/webhooks/github", **signed(issue(1000), "issues", "new"))
+        assert (judged.status_code, delivered.status_code) == (503, 503)
+        assert f"{FEEDBACK_FILE} was moved, replaced or deleted" in judged.json()["detail"]
+        assert f"{WEBHOOK_FILE} was moved, replaced or deleted" in delivered.json()["detail"]
+        for name in (FEEDBACK_FILE, WEBHOOK_FILE):
+            (filled / f"old {name}").rename(filled / name)
+        assert client.post("/api/feedback", json=judgement).status_code == 200
+
+
+def test_a_large_file_is_not_checked_as_a_whole(filled: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    overwrite_pages(filled / FEEDBACK_FILE)
+    monkeypatch.setattr(database, "MAX_CHECKED_BYTES", 100)
+    feedback = Feedback(filled)
+    with pytest.raises(StoreUnavailable, match="restore it from a backup"):
+        feedback.record(Verdict(Report("x"), "12", "accept", "api"))
+    feedback.close()
+
+
 def test_a_locked_feedback_file_is_unavailable_and_not_wrong(tmp_path: Path) -> None:
     feedback = Feedback(tmp_path)
-    feedback.store.execute("PRAGMA busy_timeout=10")
+    feedback.file.ask("PRAGMA busy_timeout=10")
     other = sqlite3.connect(tmp_path / FEEDBACK_FILE, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     verdict = Verdict(Report("x"), "12", "accept", "api")

@@ -100,7 +100,7 @@ def test_what_is_given_up_is_logged_and_counted(hub: Hub, hook: Webhook, caplog:
     hub.failures = [("GET", 502)] * 2
     assert hook.post_comments() == ["failed"]
     assert f"no comment on issue 1: given up after {MAX_TRIES} tries" in caplog.text
-    assert words == ["postponed", "failed"]
+    assert words == ["failed"]
 
 
 def soon(seconds: float) -> str:

@@ -141,9 +141,9 @@ def test_a_bug_leaves_a_traceback(index, listening, monkeypatch, caplog, bug):
 
     monkeypatch.setattr(index, "get", fail)
     caplog.set_level("ERROR", "uvicorn.error")
-    raw = exchange(listening(create_app(index)), get(b"/api/reports/1%C2%85FAKED"))
+    raw = exchange(listening(create_app(index)), get(b"/api/reports/1%C3%A9FAKED"))
     assert answered(raw) == (500, {"detail": "the service failed at this: its log says more"})
-    assert f"GET /api/reports/1%C2%85FAKED failed: {bug!r}" in caplog.messages
+    assert f"GET /api/reports/1%C3%A9FAKED failed: {bug!r}" in caplog.messages
     assert any(record.exc_info for record in caplog.records)
 
 

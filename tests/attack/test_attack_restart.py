@@ -111,7 +111,7 @@ def test_an_addition_that_fails_leaves_no_trace(opened, reader):
     check(opened, reader)
 
 
-@pytest.mark.parametrize("tail", [1, 3, 512])
+@pytest.mark.parametrize("tail", [3, *(pytest.param(tail, marks=pytest.mark.slow) for tail in (1, 512))])
 def test_answers_do_not_depend_on_how_postings_are_split(opened, reader, monkeypatch, tail):
     monkeypatch.setattr("gedbd.matching.lexicon.TAIL", tail)
     for number in range(30):
@@ -245,16 +245,13 @@ class Machine(RuleBasedStateMachine):
 
 def run_machine(monkeypatch, examples, steps):
     plain = {"deadline": None, "derandomize": True, "database": None, "suppress_health_check": list(HealthCheck)}
-    plain["phases"] = [
-        Phase.explicit,
-        Phase.generate,
-    ]  # to make a failing history shorter takes minutes: add Phase.shrink
+    plain["phases"] = [Phase.explicit, Phase.generate]  # Phase.shrink makes a failing history shorter, in minutes
     monkeypatch.setattr("gedbd.matching.lexicon.TAIL", 3)  # so that parts of postings are joined now and then
     run_state_machine_as_test(Machine, settings=settings(max_examples=examples, stateful_step_count=steps, **plain))
 
 
 def test_any_history_gives_the_answers_of_what_is_stored(monkeypatch):
-    run_machine(monkeypatch, examples=4, steps=7)
+    run_machine(monkeypatch, examples=2, steps=5)
 
 
 @pytest.mark.slow

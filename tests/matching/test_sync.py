@@ -30,7 +30,7 @@ def test_what_is_stored_is_what_was_read(tmp_path, reader):
     numbers = numbers_of(as_table(reports), reader(as_table(reports)), vocabulary, (Codes(), Codes()), learn=True)
     assert store.terms() == vocabulary.terms
     assert store.reports([str(number) for number in range(9)]) == {one.issue_id: one for one in reports}
-    assert store.contents() == {one.issue_id: one.content_hash for one in reports}
+    assert store.contents() == {one.issue_id: (one.content_hash, one.url) for one in reports}
     for row, (one, _, _, component, vector, text, heading) in enumerate(store.numbers()):
         assert (one, component) == (reports[row].issue_id, reports[row].component)
         np.testing.assert_allclose(np.frombuffer(vector, dtype=np.float32), numbers.vectors[row], atol=1e-6)

@@ -17,7 +17,7 @@ import gedbd.backtest
 import gedbd.index
 from gedbd.matching.index import Index
 from gedbd.service.app import Settings, create_app
-from gedbd.service.connections import Limits
+from gedbd.service.connections import ConnectionLimits
 from gedbd.service.server import build_server
 from gedbd.service.webhook import Webhook
 from gedbd.triage import open_index
@@ -74,7 +74,7 @@ def stored_index(tmp_path_factory) -> Iterator[Index]:
 def serving(app: FastAPI, **limits: float) -> Iterator[int]:
     ear = socket.socket()
     ear.bind(("127.0.0.1", 0))
-    server = build_server(app, Limits(**limits))
+    server = build_server(app, ConnectionLimits(**limits))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [ear]})
     thread.start()
     while not server.started:
