@@ -30,8 +30,8 @@ browser: install  ## look at a report and at the service's page in headless Chro
 	@command -v chromium > /dev/null || (apt-get update -qq && apt-get install -qq -y chromium > /dev/null)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m browser tests/test_browser.py tests/service/test_service_page.py
 
-soak: install  ## serve under load while faults are injected, 10 minutes (MINUTES=); full disk and clock need root and a C compiler
-	PYTHONPATH=tests/service OMP_NUM_THREADS=1 $(BIN)/python tests/attack/soak --minutes $(or $(MINUTES),10)
+soak: install  ## serve under load while faults are injected, 10 minutes (MINUTES=, SEED=); full disk and clock need root and a C compiler
+	PYTHONPATH=tests/service OMP_NUM_THREADS=1 $(BIN)/python tests/attack/soak --minutes $(or $(MINUTES),10) --seed $(or $(SEED),0)
 
 check: install  ## format, lint and types
 	$(BIN)/ruff format --check
