@@ -82,17 +82,21 @@ def read_settings(text: str, source: str, cache_dir: str) -> DictConfig:
     Raises:
         ValueError: If they are damaged, or name what a file may not.
     """
+    damaged = f"{source}: its settings are damaged; build the index again in another folder"
     try:
         plain = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise ValueError(f"{source}: its settings are damaged; build the index again in another folder") from error
+        raise ValueError(damaged) from error
     if isinstance(plain, dict) and isinstance(plain.get("engine"), dict) and "cache_dir" in plain["engine"]:
         plain["engine"]["cache_dir"] = cache_dir
-    check_options(plain, source)
+    try:
+        check_options(plain, source)
+        settings: DictConfig = OmegaConf.create(plain)
+    except RecursionError as error:
+        raise ValueError(damaged) from error
     missing = [name for name in ("encoder", "text", "engine") if not isinstance(plain.get(name), dict)]
     if missing:
         raise ValueError(f"{source}: its settings have no section {missing[0]}; build the index again elsewhere")
-    settings: DictConfig = OmegaConf.create(plain)
     keep_local(settings, source)
     return settings
 
@@ -104,7 +108,9 @@ def named_targets(options: Any) -> frozenset[str]:
 
 @cache
 def _targets_of(section: str) -> frozenset[str]:
-    """What ``conf/`` names for a section."""
+    """What ``conf/`` names for a section; nothing if its name, which may come from a file, could be a path."""
+    if not section.isidentifier():
+        return frozenset()
     found: set[str] = set()
     for source in SOURCES.get(section, (section,)):
         place = Path(CONF_DIR) / source

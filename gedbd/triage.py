@@ -93,7 +93,8 @@ def find_backtest(folder: Path) -> tuple[DictConfig, Matching, Path | None]:
         )
     cfg = read_saved(folder)
     weights = find_run(Path(cfg.run), "best")[1] if cfg.run else None
-    return cfg, read_matching((folder / MATCHING).read_text(), f"run={folder}"), weights
+    text = (folder / MATCHING).read_text(encoding="utf-8", errors="replace")
+    return cfg, read_matching(text, f"run={folder}"), weights
 
 
 def read_matching(text: str, source: str) -> Matching:

@@ -180,6 +180,7 @@ def test_an_object_has_what_is_needed(tmp_path):
     (tmp_path / "a.json").write_text('{"b": 1}')
     assert read_object(tmp_path / "a.json", "b") == {"b": 1}
     assert len(read_csv_of(tmp_path, "a,b\n1,\n")) == 1
+    assert len(read_csv_of(tmp_path, "a,b\nx\u2028y\x0cz\x85,1\n")) == 1
 
 
 def read_csv_of(folder: Path, text: str) -> pd.DataFrame:

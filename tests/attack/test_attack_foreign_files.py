@@ -128,6 +128,12 @@ def test_a_run_that_names_other_code_is_refused(options, run, key, value):
     assert "\n" not in str(refused.value)
 
 
+@pytest.mark.parametrize("section", ["../encoder", "/tmp", "train.yaml", "none.yaml", "a\0b", "", "other"])
+def test_a_section_that_conf_does_not_have_names_nothing(section):
+    with pytest.raises(ValueError, match=r"_target_=gedbd.models.encoder.load_encoder is not run"):
+        check_options({section: {"_target_": "gedbd.models.encoder.load_encoder"}}, "config.yaml")
+
+
 @pytest.mark.parametrize("text", INTERPOLATIONS)
 def test_a_run_with_an_interpolation_is_refused_and_shown_nowhere(options, run, monkeypatch, text):
     folder = run(changed(options, "encoder.name", text))
@@ -154,7 +160,13 @@ def test_the_cache_folder_and_the_cluster_of_an_index_are_not_used(options, caps
     assert "index=other: engine.address=evil.example:6379 is not used" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", "3", "[" * 100_000, '{"encoder": {}}', '{"encoder": 1, "text": {}}'])
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", "{", "[]", "3", "[" * 100_000, '{"encoder": {}}', '{"encoder": 1, "text": {}}'),
+        *(f'{{"encoder": {"[" * depth}{"]" * depth}}}' for depth in (100, 450, 900)),
+    ],
+)
 def test_damaged_settings_of_an_index_are_told_in_one_line(text):
     with pytest.raises(ValueError, match=r"^index=other") as refused:
         read_settings(text, "index=other", "cache")
