@@ -78,7 +78,7 @@ def frozen_vectors(
     except sqlite3.DatabaseError as error:
         if error.sqlite_errorcode & PRIMARY not in DAMAGED:
             raise
-        warnings.warn(f"{file} is damaged ({error}): it is deleted, and texts are encoded anew", stacklevel=2)
+        warnings.warn(f"{file} is damaged ({error}): it is deleted, and the texts are encoded again", stacklevel=2)
         _delete(file)
         stored = look_up()
     return np.frombuffer(bytearray().join(stored[key] for key in keys), dtype=np.float32).reshape(len(keys), hidden)
@@ -152,7 +152,7 @@ def _read(cache: sqlite3.Connection, keys: list[bytes], size: int, file: Path) -
             else:
                 damaged += 1
     if damaged:
-        warnings.warn(f"{file}: {damaged} damaged vectors are encoded anew", stacklevel=4)
+        warnings.warn(f"{file}: {damaged} damaged vectors are encoded again", stacklevel=4)
     return stored
 
 

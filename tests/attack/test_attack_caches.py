@@ -46,7 +46,7 @@ def test_a_damaged_vector_is_encoded_again(encode, tmp_path, damage):
             damage
         ]
         cache.execute("UPDATE vectors SET vector = ? WHERE key = ?", (damaged, key))
-    with pytest.warns(UserWarning, match="1 damaged vectors are encoded anew"):
+    with pytest.warns(UserWarning, match="1 damaged vectors are encoded again"):
         np.testing.assert_allclose(encode(), expected, atol=1e-6)
     np.testing.assert_allclose(encode(), expected, atol=1e-6)
 
@@ -62,7 +62,7 @@ def test_a_damaged_file_of_vectors_is_made_again(encode, tmp_path, damage):
     if damage == "empty":  # to SQLite this is a new database
         assert (encode() == expected).all()
         return
-    with pytest.warns(UserWarning, match=r"is damaged \(.*\): it is deleted, and texts are encoded anew"):
+    with pytest.warns(UserWarning, match=r"is damaged \(.*\): it is deleted, and the texts are encoded again"):
         assert (encode() == expected).all()
     assert (encode() == expected).all()
 
