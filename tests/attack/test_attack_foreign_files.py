@@ -20,6 +20,7 @@ from gedbd.matching.store import FILE
 from gedbd.models.encoder import load_encoder
 from gedbd.resume import resumed_options
 from gedbd.saved import CONFIG, read_saved, saved_options
+from gedbd.stored_model import model_key
 from gedbd.systems.saving import WholeCheckpointIO
 from gedbd.triage import open_index
 
@@ -46,6 +47,7 @@ HOSTILE: list[tuple[str, Any]] = [
     ("engine._target_", "gedbd.data.readers.tabular.read_csv"),
     ("engine._target_", "hydra.utils.instantiate"),
     ("engine._target_", "gedbd.allowed.os.system"),
+    ("text.captions", "pkg://gedbd.triage/demo.csv"),
 ]
 INTERPOLATIONS = [
     "${oc.env:HOME}",
@@ -123,9 +125,18 @@ def without_interpolations(value: Any) -> Any:
 @pytest.mark.parametrize(("key", "value"), HOSTILE)
 def test_a_run_that_names_other_code_is_refused(options, run, key, value):
     folder = run(changed(options, key, value))
-    with pytest.raises(ValueError, match=r"config.yaml: .*_target_=.* is not run, as a file may only name") as refused:
+    with pytest.raises(ValueError, match=r"config.yaml: .*=.* is not run, as a file may only name") as refused:
         find_run(folder, "best")
     assert "\n" not in str(refused.value)
+
+
+def test_a_run_that_names_a_package_of_its_own_does_not_import_it(options, run, tmp_path, monkeypatch):
+    (tmp_path / "evil.py").write_text("raise SystemExit('taken')")
+    monkeypatch.syspath_prepend(tmp_path)
+    folder = run(changed(options, "dataset.path", "pkg://evil/reports.csv"))
+    with pytest.raises(ValueError, match=r"config.yaml: dataset.path=pkg://evil/reports.csv is not run"):
+        find_run(folder, "best")
+    assert read_saved(run(changed(options, "dataset.path", "pkg://gedbd.data/demo.csv")))
 
 
 @pytest.mark.parametrize("section", ["../encoder", "/tmp", "train.yaml", "none.yaml", "a\0b", "", "other"])
@@ -177,9 +188,11 @@ def test_damaged_settings_of_an_index_are_told_in_one_line(text):
 def test_an_index_with_other_settings_does_not_open(stored_index, tmp_path):
     shutil.copytree(stored_index.folder, tmp_path / "copy")
     with closing(sqlite3.connect(tmp_path / "copy" / FILE)) as file, file:
-        (text,) = file.execute("SELECT value FROM about WHERE name = 'settings'").fetchone()
-        evil = changed(json.loads(text), "encoder._target_", EVIL)
-        file.execute("UPDATE about SET value = ? WHERE name = 'settings'", (json.dumps(evil),))
+        about = dict(file.execute("SELECT name, value FROM about"))
+        weights = b"".join(part for (part,) in file.execute("SELECT data FROM weights ORDER BY part"))
+        evil = json.dumps(changed(json.loads(about["settings"]), "encoder._target_", EVIL))
+        key = model_key(evil, about["matching"], weights)
+        file.executemany("UPDATE about SET value = ? WHERE name = ?", [(evil, "settings"), (key, "model")])
     with pytest.raises(ValueError, match=f"encoder._target_={EVIL} is not run"):
         open_index(tmp_path / "copy", str(tmp_path))
 
