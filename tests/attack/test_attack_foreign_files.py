@@ -18,10 +18,12 @@ from gedbd.config import CONF_DIR
 from gedbd.evaluation.runs import Run
 from gedbd.matching.store import FILE
 from gedbd.models.encoder import load_encoder
+from gedbd.reproduction.sensitivity import find_jobs
 from gedbd.resume import resumed_options
 from gedbd.saved import CONFIG, read_saved, saved_options
 from gedbd.stored_model import model_key
 from gedbd.systems.saving import WholeCheckpointIO
+from gedbd.tracking.runs import read_stored
 from gedbd.triage import open_index
 
 
@@ -229,6 +231,25 @@ def test_a_run_to_resume_joins_no_cluster_by_itself(options, run):
             else:
                 resumed = resumed_options(cfg, words, choices, partial(compose, "train"))
                 assert resumed.engine.address == "evil.example:6379"
+
+
+@pytest.mark.parametrize("value", [{"_target_": EVIL}, [{"_target_": EVIL}], 3])
+def test_a_stored_run_of_wandb_is_text(tmp_path, value):
+    (tmp_path / "wandb.json").write_text(json.dumps({"id": "a", "name": value, "group": None}))
+    with pytest.raises(ValueError, match=r"wandb.json is damaged: name is no text"):
+        read_stored(tmp_path / "wandb.json")
+    (tmp_path / "wandb.json").write_text(json.dumps({"id": "${oc.env:HOME}"}))
+    with pytest.raises(ValueError, match=r"wandb.json: id holds an interpolation"):
+        read_stored(tmp_path / "wandb.json")
+    (tmp_path / "wandb.json").write_text(json.dumps({"id": "a", "experiment": value}))
+    assert read_stored(tmp_path / "wandb.json") == {"id": "a", "name": None, "group": None}
+
+
+def test_options_of_a_sweep_are_shown_as_they_were_typed(tmp_path):
+    (tmp_path / "0" / ".hydra").mkdir(parents=True)
+    (tmp_path / "0" / ".hydra" / "overrides.yaml").write_text("- seed=${oc.env:HOME}\n")
+    (job,) = find_jobs(tmp_path, [Run(tmp_path / "0")])
+    assert job.overrides == {"seed": "${oc.env:HOME}"}
 
 
 def test_a_package_of_weights_is_not_imported_to_find_it(tmp_path, monkeypatch):
