@@ -1,8 +1,9 @@
 """What may stand in a configuration that comes from a file: only what this package writes there itself.
 
 A run folder, a backtest or an index may come from somebody else. Hydra calls whatever a configuration names under
-``_target_``, and OmegaConf evaluates interpolations such as ``${oc.env:SECRET}``. So a configuration from a file holds
-plain values, and names only factories that ``conf/`` names for the same section. Options of the command line are free.
+``_target_``, a path such as ``pkg://package/file.csv`` imports that package, and OmegaConf evaluates interpolations
+such as ``${oc.env:SECRET}``. So a configuration from a file holds plain values, and names only factories and packages
+that ``conf/`` names for the same section. Options of the command line are free.
 """
 
 import json
@@ -16,9 +17,10 @@ from typing import Any
 from omegaconf import DictConfig, OmegaConf
 
 from gedbd.config import CONF_DIR
+from gedbd.data.readers.tabular import IN_PACKAGE
 
 VARIABLE = "GEDBD_ALLOWED_TARGETS"  # environment variable with further names, separated by commas
-TARGET = re.compile(r"_target_:\s*['\"]?([\w.]+)")
+NAMED = re.compile(rf"_target_:\s*['\"]?([\w.]+)|({IN_PACKAGE}\S+)")
 # Where conf/ names the factories of a section, if not in the group of the same name.
 SOURCES = {
     "baselines": ("baseline.yaml", "encoder", "engine", "text"),
@@ -34,17 +36,17 @@ def check_options(options: Any, source: str, also: Set[str] = frozenset()) -> No
     Args:
         options: The options, not resolved: plain dictionaries, lists and values.
         source: The file, for messages.
-        also: Targets to allow beside those of ``conf/``: what the command line names itself.
+        also: What to allow beside that: what the command line names itself.
 
     Raises:
-        ValueError: If they are no dictionary, hold an interpolation, or name another target; names the option.
+        ValueError: If they are no dictionary, hold an interpolation, or name other code; names the option.
     """
     check_plain(options, source)
     named = frozenset(filter(None, os.environ.get(VARIABLE, "").split(",")))
     for section, value in options.items():
         allowed = _targets_of(str(section)) | also | named
         for key, found in _walk(value, str(section)):
-            if key.endswith("._target_") and not (isinstance(found, str) and found in allowed):
+            if _names_code(key, found) and not (isinstance(found, str) and found in allowed):
                 raise ValueError(
                     f"{source}: {key}={found} is not run, as a file may only name what conf/ names for {section};"
                     f" if you trust it: {VARIABLE}={found}"
@@ -82,34 +84,45 @@ def read_settings(text: str, source: str, cache_dir: str) -> DictConfig:
     Raises:
         ValueError: If they are damaged, or name what a file may not.
     """
+    damaged = f"{source}: its settings are damaged; build the index again in another folder"
     try:
         plain = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise ValueError(f"{source}: its settings are damaged; build the index again in another folder") from error
+        raise ValueError(damaged) from error
     if isinstance(plain, dict) and isinstance(plain.get("engine"), dict) and "cache_dir" in plain["engine"]:
         plain["engine"]["cache_dir"] = cache_dir
-    check_options(plain, source)
+    try:
+        check_options(plain, source)
+        settings: DictConfig = OmegaConf.create(plain)
+    except RecursionError as error:
+        raise ValueError(damaged) from error
     missing = [name for name in ("encoder", "text", "engine") if not isinstance(plain.get(name), dict)]
     if missing:
         raise ValueError(f"{source}: its settings have no section {missing[0]}; build the index again elsewhere")
-    settings: DictConfig = OmegaConf.create(plain)
     keep_local(settings, source)
     return settings
 
 
 def named_targets(options: Any) -> frozenset[str]:
-    """All targets that options name."""
-    return frozenset(str(value) for key, value in _walk(options, "") if key.endswith("._target_"))
+    """All targets and packages that options name."""
+    return frozenset(str(value) for key, value in _walk(options, "") if _names_code(key, value))
+
+
+def _names_code(key: str, value: Any) -> bool:
+    """Whether an option says what is called or imported."""
+    return key.endswith("._target_") or (isinstance(value, str) and value.startswith(IN_PACKAGE))
 
 
 @cache
 def _targets_of(section: str) -> frozenset[str]:
-    """What ``conf/`` names for a section."""
+    """What ``conf/`` names for a section; nothing if its name, which may come from a file, could be a path."""
+    if not section.isidentifier():
+        return frozenset()
     found: set[str] = set()
     for source in SOURCES.get(section, (section,)):
         place = Path(CONF_DIR) / source
         for file in [place] if place.suffix else place.glob("*.yaml"):
-            found |= set(TARGET.findall(file.read_text(encoding="utf-8")))
+            found |= {target or path for target, path in NAMED.findall(file.read_text(encoding="utf-8"))}
     return frozenset(found)
 
 

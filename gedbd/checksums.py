@@ -4,17 +4,15 @@ A checkpoint with flipped bits loads without an error: PyTorch does not compare 
 """
 
 import hashlib
-import os
 import zlib
 from collections.abc import Sequence
 from pathlib import Path
 from zipfile import BadZipFile, ZipFile, is_zipfile
 
 from gedbd.files import write_text
+from gedbd.printing import is_first_process, say_once
 
 CHECKSUMS = "SHA256SUMS"  # in the folder of the files it lists
-
-_told: set[Path] = set()
 
 
 def checksum(path: Path) -> str:
@@ -64,9 +62,8 @@ def check_whole(checkpoint: Path) -> None:
     damaged = _damaged_part(checkpoint)
     if damaged is not None:
         raise ValueError(f"{checkpoint} is damaged: the CRC-32 of {damaged} in it is wrong; train again")
-    if _is_first_process() and checkpoint.absolute() not in _told:
-        _told.add(checkpoint.absolute())
-        print(f"{checkpoint}: unchecked, as no SHA-256 lies beside it; its CRC-32 is right")
+    if is_first_process():
+        say_once(f"{checkpoint}: unchecked, as no SHA-256 lies beside it; its CRC-32 is right")
 
 
 def _lines(folder: Path) -> list[tuple[str, str]]:
@@ -85,8 +82,3 @@ def _damaged_part(archive: Path) -> str | None:
             return parts.testzip()
     except (BadZipFile, zlib.error, OSError, NotImplementedError, EOFError, ValueError) as error:
         return str(error)
-
-
-def _is_first_process() -> bool:
-    """Whether this is the first of the processes that torchrun, SLURM or Lightning has started."""
-    return all(os.environ.get(name, "0") == "0" for name in ("RANK", "LOCAL_RANK", "SLURM_PROCID"))

@@ -4,11 +4,11 @@ import json
 import math
 import shutil
 from dataclasses import asdict, dataclass, fields
-from functools import cache
 from pathlib import Path
 from uuid import uuid4
 
 from gedbd.files import read_object, write_text
+from gedbd.printing import say_once
 
 STATUS_FILE = "status.json"
 
@@ -79,12 +79,6 @@ def read_jobs(sweep_dir: Path) -> dict[Path, JobStatus]:
         if status is not None:
             found[folder] = status
     return found
-
-
-@cache
-def say_once(line: str) -> None:
-    """Prints a line, unless this process has printed it before."""
-    print(line, flush=True)
 
 
 def find_job(sweep_dir: Path, overrides: tuple[str, ...]) -> str | None:

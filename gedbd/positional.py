@@ -10,7 +10,7 @@ FLAGS = ("-h", "--help")
 HYDRA_OPTION = re.compile(r"[~+]{0,2}[A-Za-z_][\w./@-]*=")
 NAME_AND_VALUE = re.compile(r"([A-Za-z_][\w./@-]*)=(.*)", re.DOTALL)
 QUOTED = re.compile(r"'[^'\n]*'|\"[^\"\n]*\"")  # a value that Hydra reads as one, blanks and all
-SPECIAL = re.compile(r"(\\*)('|\$\{|\Z)")
+SPECIAL = re.compile(r"(?<!\\)(\\*+)('|\$\{|\Z)")
 
 
 def literal_text(arguments: Sequence[str], option: str, names: Container[str]) -> list[str]:

@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from gedbd.evaluation.runs import MATCHING
 from gedbd.matching.damage import damaged
+from gedbd.matching.learn import Matching
 
 NAMES = ("name", "model", "settings", "matching", "dim")
 
@@ -34,6 +36,18 @@ def check_model(path: Path, about: Mapping[str, str], weights: bytes) -> None:
     """Raises ValueError if settings, matching or weights are not those that were written."""
     if model_key(about["settings"], about["matching"], weights) != about["model"]:
         raise damaged(path, "its encoder or its settings are not what was written")
+
+
+def read_matching(text: str, source: str) -> Matching:
+    """What a backtest has learnt, from JSON. Raises ValueError, naming the source, if an older version wrote it."""
+    try:
+        return Matching.from_json(text)
+    except json.JSONDecodeError as error:
+        raise ValueError(f"{source}: {MATCHING} is damaged: it holds no JSON ({error})") from error
+    except ValueError as error:
+        raise ValueError(f"{source} {error}") from error
+    except (AttributeError, KeyError, TypeError, RecursionError) as error:
+        raise ValueError(f"{source}: {MATCHING} is damaged: {type(error).__name__} at {error}") from error
 
 
 def fitted(path: Path, about: Mapping[str, str], name: str) -> Any:

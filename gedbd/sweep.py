@@ -1,6 +1,5 @@
 """What a sweep prints: one line a job, and one table at the end. Hydra loads this module at every start."""
 
-import os
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,8 @@ from omegaconf import DictConfig, open_dict, read_write
 from rich.console import Console
 
 from gedbd.job_process import LOG_FILE, quoted
-from gedbd.job_status import FAILED, FINISHED, PRUNED, JobStatus, read_jobs, read_status, say_once
+from gedbd.job_status import FAILED, FINISHED, PRUNED, JobStatus, read_jobs, read_status
+from gedbd.printing import is_first_process, say_once
 from gedbd.tables import read_csv, write_csv
 from hydra_plugins.gedbd import OptunaSweeper, RayLauncher
 
@@ -40,7 +40,7 @@ class SweepTable(Callback):
         with read_write(config.hydra), open_dict(config.hydra):
             config.hydra.sweep.dir = folder
             config.hydra.overrides.hydra.append(f"hydra.sweep.dir={quoted(folder)}")
-        if not _prints():
+        if not is_first_process():
             return
         self._find_jobs(config)
         self.before = read_jobs(Path(folder).absolute())
@@ -63,7 +63,7 @@ class SweepTable(Callback):
         """Prints the job's line."""
         folder = Path(config.hydra.runtime.output_dir)
         status = read_status(folder) if config.hydra.mode == RunMode.MULTIRUN else None
-        if status is not None and _prints():
+        if status is not None and is_first_process():
             self._show_job(config.hydra.job.num + 1, folder, status)
 
     def _show_job(self, number: int, folder: Path, status: JobStatus) -> None:
@@ -74,7 +74,7 @@ class SweepTable(Callback):
 
     def on_multirun_end(self, config: DictConfig, **kwargs: Any) -> None:
         """Prints and writes the table; ends the process if jobs have failed."""
-        if not _prints():
+        if not is_first_process():
             return
         folder = Path(config.hydra.sweep.dir)
         found = read_jobs(folder)
@@ -154,11 +154,6 @@ def _ending(folder: Path, status: JobStatus, skipped: bool) -> list[str]:
     results = _results(folder)
     named = [("F1", "f1"), ("RR@10", "rr@10")]
     return [*time, *(f"{name} {results[key]:.3f}" for name, key in named if key in results)]
-
-
-def _prints() -> bool:
-    """Whether this process is the first of those that torchrun, SLURM or Lightning has started."""
-    return all(os.environ.get(name, "0") == "0" for name in ("RANK", "LOCAL_RANK", "SLURM_PROCID"))
 
 
 def _say(line: str) -> None:

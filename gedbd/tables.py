@@ -1,6 +1,7 @@
 """Tables that one command leaves and another reads: written as a whole, and reported by file and row if damaged."""
 
 import csv
+import io
 from pathlib import Path
 
 import pandas as pd
@@ -60,7 +61,7 @@ def read_parquet(path: Path) -> pd.DataFrame:
 def _check_rows(path: Path) -> None:
     """Raises ValueError if a CSV file has no rows, rows of different lengths or a last row without its line break."""
     text = path.read_text(encoding="utf-8", errors="replace")
-    rows = csv.reader(text.splitlines(keepends=True))
+    rows = csv.reader(io.StringIO(text, newline=""))
     try:
         width = len(next(rows, []))
         for row in rows:

@@ -34,7 +34,7 @@ from gedbd.matching.sync import Changes, Model, synchronise
 from gedbd.models.encoder import TextEncoder, load_weights, read_state
 from gedbd.models.frozen import calibration_texts, report_vectors
 from gedbd.saved import read_saved
-from gedbd.stored_model import check_model, check_names, fitted, model_key
+from gedbd.stored_model import check_model, check_names, fitted, model_key, read_matching
 
 EXACT = "float32"
 UPDATE_TIMEOUT_S = 60.0  # a command may wait longer for a lock than a service
@@ -94,19 +94,8 @@ def find_backtest(folder: Path) -> tuple[DictConfig, Matching, Path | None]:
         )
     cfg = read_saved(folder)
     weights = find_run(Path(cfg.run), "best")[1] if cfg.run else None
-    return cfg, read_matching((folder / MATCHING).read_text(), f"run={folder}"), weights
-
-
-def read_matching(text: str, source: str) -> Matching:
-    """What a backtest has learnt, from JSON. Raises ValueError, naming the source, if an older version wrote it."""
-    try:
-        return Matching.from_json(text)
-    except json.JSONDecodeError as error:
-        raise ValueError(f"{source}: {MATCHING} is damaged: it holds no JSON ({error})") from error
-    except ValueError as error:
-        raise ValueError(f"{source} {error}") from error
-    except (AttributeError, KeyError, TypeError, RecursionError) as error:
-        raise ValueError(f"{source}: {MATCHING} is damaged: {type(error).__name__} at {error}") from error
+    text = (folder / MATCHING).read_text(encoding="utf-8", errors="replace")
+    return cfg, read_matching(text, f"run={folder}"), weights
 
 
 def update_index(cfg: DictConfig, out: Path, console: Console) -> Changes:

@@ -1,7 +1,6 @@
 """Names of the images that reports attach, and the table of what those images show."""
 
 import os
-import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -10,6 +9,7 @@ import pandas as pd
 from gedbd.data.corpus import Corpus
 from gedbd.data.readers.table import read_table
 from gedbd.data.spreadsheet import plain_cell, safe_cells
+from gedbd.tables import write_csv
 
 IMAGE_ENDINGS = (".png", ".jpg", ".jpeg", ".gif", ".bmp", ".webp")
 SEPARATOR = ";"
@@ -106,11 +106,7 @@ def write_captions(path: str | Path, rows: Iterable[tuple[str, str, str, str]]) 
         rows: Image name, SHA-256 of its file (empty if it was not read), caption, and ``described`` or the reason why
             it was not.
     """
-    place = Path(path).expanduser()
-    with tempfile.TemporaryDirectory(dir=place.parent) as folder:
-        fresh = Path(folder) / "fresh.csv"
-        safe_cells(pd.DataFrame(rows, columns=list(COLUMNS), dtype=str)).to_csv(fresh, index=False)
-        fresh.replace(place)
+    write_csv(Path(path).expanduser(), safe_cells(pd.DataFrame(rows, columns=list(COLUMNS), dtype=str)))
 
 
 def check_writable(path: str | Path) -> None:

@@ -32,6 +32,6 @@ def safe_cells(table: pd.DataFrame) -> pd.DataFrame:
     """A copy of a table whose texts no spreadsheet program runs; numbers stay numbers."""
     safe = table.copy()
     for name in table.columns:
-        if pd.api.types.is_string_dtype(table[name]):
+        if not (pd.api.types.is_numeric_dtype(table[name]) or pd.api.types.is_datetime64_any_dtype(table[name])):
             safe[name] = pd.Series([safe_cell(value) for value in table[name]], index=table.index, dtype=object)
     return safe

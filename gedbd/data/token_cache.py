@@ -26,8 +26,8 @@ def cached_tokens(
 
     A file holds a checksum of what follows, the N lengths, then all ids, as int32, and appears under its name only when
     it is whole. Concurrent runs may share the folder: each writes a file of its own, and the last one to finish leaves
-    the same bytes. One that does not fit its checksum is written again. A
-    tokenizer without a serialisable backend cannot be told from another, so it reads its texts anew each time.
+    the same bytes. One that does not fit its checksum is written again. A tokenizer without a serialisable backend
+    cannot be told from another, so it reads its texts each time.
 
     Args:
         texts: N texts.
@@ -112,8 +112,11 @@ def _read(path: Path, count: int, tokenizer: PreTrainedTokenizerBase) -> TokenTa
     return TokenTable(numbers[count:], starts, int(tokenizer.pad_token_id))
 
 
-def _checksum(numbers: np.ndarray) -> bytes:
-    return hashlib.blake2b(numbers.data, digest_size=CHECKSUM_NUMBERS * NUMBER.itemsize).digest()
+def _checksum(*parts: np.ndarray) -> bytes:
+    digest = hashlib.blake2b(digest_size=CHECKSUM_NUMBERS * NUMBER.itemsize)
+    for part in parts:
+        digest.update(part.data)
+    return digest.digest()
 
 
 def _write(path: Path, table: TokenTable) -> None:
@@ -122,10 +125,11 @@ def _write(path: Path, table: TokenTable) -> None:
     try:
         for other in path.parent.glob(f"tokens-*{UNFINISHED}"):
             _remove_abandoned(other)
+        parts = [np.ascontiguousarray(numbers, dtype=NUMBER) for numbers in (table.lengths, table.ids)]
         with unfinished.open("xb") as file:
-            numbers = np.concatenate([table.lengths.astype(NUMBER), table.ids.astype(NUMBER)])
-            file.write(_checksum(numbers))
-            file.write(numbers.data)
+            file.write(_checksum(*parts))
+            for part in parts:
+                file.write(part.data)
         unfinished.replace(path)
     except OSError as error:
         raise _unusable(path.parent, error) from error

@@ -9,6 +9,7 @@ import hashlib
 import sqlite3
 import warnings
 import zlib
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
@@ -73,14 +74,7 @@ def frozen_vectors(
                 stored |= _encode(list(missing), tokens, reader, cache, label)
             return stored
 
-    try:
-        stored = look_up()
-    except sqlite3.DatabaseError as error:
-        if error.sqlite_errorcode & PRIMARY not in DAMAGED:
-            raise
-        warnings.warn(f"{file} is damaged ({error}): it is deleted, and texts are encoded anew", stacklevel=2)
-        _delete(file)
-        stored = look_up()
+    stored = _repaired(file, look_up)
     return np.frombuffer(bytearray().join(stored[key] for key in keys), dtype=np.float32).reshape(len(keys), hidden)
 
 
@@ -128,6 +122,19 @@ def unit_rows(vectors: np.ndarray) -> np.ndarray:
     return np.asarray(vectors / np.linalg.norm(vectors, axis=1, keepdims=True).clip(1e-12))
 
 
+def _repaired(file: Path, look_up: Callable[[], dict[bytes, bytes]]) -> dict[bytes, bytes]:
+    """What is looked up in a file; one that is damaged is deleted first, which is said in a warning."""
+    try:
+        return look_up()
+    except sqlite3.DatabaseError as error:
+        # Python's own errors, such as that of a text that is no UTF-8, have no code.
+        if getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & PRIMARY not in DAMAGED:
+            raise
+        warnings.warn(f"{file} is damaged ({error}): it is deleted, and the texts are encoded again", stacklevel=3)
+    _delete(file)
+    return look_up()
+
+
 def _read(cache: sqlite3.Connection, keys: list[bytes], size: int, file: Path) -> dict[bytes, bytes]:
     """The stored vectors among those asked for, without damaged ones, which are counted in a warning.
 
@@ -152,7 +159,7 @@ def _read(cache: sqlite3.Connection, keys: list[bytes], size: int, file: Path) -
             else:
                 damaged += 1
     if damaged:
-        warnings.warn(f"{file}: {damaged} damaged vectors are encoded anew", stacklevel=4)
+        warnings.warn(f"{file}: {damaged} damaged vectors are encoded again", stacklevel=4)
     return stored
 
 

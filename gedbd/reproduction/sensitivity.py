@@ -47,7 +47,8 @@ def find_jobs(sweep_dir: Path, runs: Sequence[Run]) -> list[Job]:
         folder = path.parent.parent
         mine = [run for run in runs if run.folder == folder or folder in run.folder.parents]
         if mine:
-            overrides = dict(str(item).split("=", 1) for item in OmegaConf.load(path))
+            options: Any = OmegaConf.to_container(OmegaConf.load(path))  # as they were typed: interpolations stay
+            overrides = dict(str(item).split("=", 1) for item in options)
             jobs.append(Job(overrides, mine))
     return jobs
 

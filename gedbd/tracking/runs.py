@@ -12,6 +12,7 @@ from hydra.utils import instantiate
 from omegaconf import DictConfig, OmegaConf
 from pytorch_lightning.loggers import Logger, WandbLogger
 
+from gedbd.allowed import check_plain
 from gedbd.data.readers.tabular import corpus_name
 from gedbd.files import read_object, write_text
 from gedbd.jobs import Pruned
@@ -140,7 +141,7 @@ def _open_wandb(logger: DictConfig, folder: Path, labels: Labels, resumed: bool)
     values: dict[str, Any] = labels._asdict() | {"save_dir": str(folder)}
     stored = folder / STORED
     if stored.is_file() and (resumed or not (folder / "predictions.parquet").is_file()):
-        values |= read_object(stored)
+        values |= read_stored(stored)
     if wandb.setup().settings.sweep_id:
         values["id"] = None  # the agent of a W&B sweep has given the id
     given = {key: value for key, value in values.items() if not logger.get(key)}
@@ -157,6 +158,21 @@ def _open_wandb(logger: DictConfig, folder: Path, labels: Labels, resumed: bool)
     about = {"id": run.id, "name": run.name, "group": run.group or None}
     write_text(stored, json.dumps(about, indent=2) + "\n")
     return made
+
+
+def read_stored(path: Path) -> dict[str, str | None]:
+    """Id, name and group of the W&B run that a run folder, which may be somebody else's, has stored.
+
+    Raises:
+        ValueError: If the file is damaged, or holds an interpolation or something else than text under these names.
+    """
+    content = read_object(path)
+    found = {name: content.get(name) for name in ("id", "name", "group")}
+    check_plain(found, str(path))
+    for name, value in found.items():
+        if not (value is None or isinstance(value, str)):
+            raise ValueError(f"{path} is damaged: {name} is no text")
+    return found
 
 
 def _exit_code(error: BaseException) -> int:

@@ -46,9 +46,17 @@ def test_a_damaged_vector_is_encoded_again(encode, tmp_path, damage):
             damage
         ]
         cache.execute("UPDATE vectors SET vector = ? WHERE key = ?", (damaged, key))
-    with pytest.warns(UserWarning, match="1 damaged vectors are encoded anew"):
+    with pytest.warns(UserWarning, match="1 damaged vectors are encoded again"):
         np.testing.assert_allclose(encode(), expected, atol=1e-6)
     np.testing.assert_allclose(encode(), expected, atol=1e-6)
+
+
+def test_a_text_of_no_encoding_in_place_of_a_vector_is_damage(encode, tmp_path):
+    expected = encode()
+    with closing(sqlite3.connect(only(tmp_path, "*.sqlite"))) as cache, cache:
+        cache.execute("UPDATE vectors SET vector = CAST(x'ff00ff' AS TEXT)")
+    with pytest.warns(UserWarning, match=r"is damaged \(.*\): it is deleted, and the texts are encoded again"):
+        assert (encode() == expected).all()
 
 
 @pytest.mark.parametrize("damage", ["empty", "half", "no database", "pages"])
@@ -62,7 +70,7 @@ def test_a_damaged_file_of_vectors_is_made_again(encode, tmp_path, damage):
     if damage == "empty":  # to SQLite this is a new database
         assert (encode() == expected).all()
         return
-    with pytest.warns(UserWarning, match=r"is damaged \(.*\): it is deleted, and texts are encoded anew"):
+    with pytest.warns(UserWarning, match=r"is damaged \(.*\): it is deleted, and the texts are encoded again"):
         assert (encode() == expected).all()
     assert (encode() == expected).all()
 

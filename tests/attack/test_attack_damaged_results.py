@@ -14,9 +14,9 @@ from gedbd.files import read_object, replacing, write_text
 from gedbd.job_status import FINISHED, JobStatus, read_jobs, read_status, write_status
 from gedbd.run import best_f1
 from gedbd.seeds import summarise_seeds
+from gedbd.stored_model import read_matching
 from gedbd.sweep import show_jobs
 from gedbd.tables import read_csv, write_csv, write_parquet
-from gedbd.triage import read_matching
 
 RESULTS = pd.DataFrame({"method": ["text", "a, b"], "f1": [0.25, 0.5], "average_precision": [0.125, 0.0]})
 EPOCHS = pd.DataFrame({"epoch": [0, 1], "val/f1": [0.25, 0.5], "val/loss": [1.0, 0.5]})
@@ -180,6 +180,7 @@ def test_an_object_has_what_is_needed(tmp_path):
     (tmp_path / "a.json").write_text('{"b": 1}')
     assert read_object(tmp_path / "a.json", "b") == {"b": 1}
     assert len(read_csv_of(tmp_path, "a,b\n1,\n")) == 1
+    assert len(read_csv_of(tmp_path, "a,b\nx\u2028y\x0cz\x85,1\n")) == 1
 
 
 def read_csv_of(folder: Path, text: str) -> pd.DataFrame:

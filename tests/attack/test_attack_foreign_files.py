@@ -18,9 +18,12 @@ from gedbd.config import CONF_DIR
 from gedbd.evaluation.runs import Run
 from gedbd.matching.store import FILE
 from gedbd.models.encoder import load_encoder
+from gedbd.reproduction.sensitivity import find_jobs
 from gedbd.resume import resumed_options
 from gedbd.saved import CONFIG, read_saved, saved_options
+from gedbd.stored_model import model_key
 from gedbd.systems.saving import WholeCheckpointIO
+from gedbd.tracking.runs import read_stored
 from gedbd.triage import open_index
 
 
@@ -46,6 +49,7 @@ HOSTILE: list[tuple[str, Any]] = [
     ("engine._target_", "gedbd.data.readers.tabular.read_csv"),
     ("engine._target_", "hydra.utils.instantiate"),
     ("engine._target_", "gedbd.allowed.os.system"),
+    ("text.captions", "pkg://gedbd.triage/demo.csv"),
 ]
 INTERPOLATIONS = [
     "${oc.env:HOME}",
@@ -123,9 +127,24 @@ def without_interpolations(value: Any) -> Any:
 @pytest.mark.parametrize(("key", "value"), HOSTILE)
 def test_a_run_that_names_other_code_is_refused(options, run, key, value):
     folder = run(changed(options, key, value))
-    with pytest.raises(ValueError, match=r"config.yaml: .*_target_=.* is not run, as a file may only name") as refused:
+    with pytest.raises(ValueError, match=r"config.yaml: .*=.* is not run, as a file may only name") as refused:
         find_run(folder, "best")
     assert "\n" not in str(refused.value)
+
+
+def test_a_run_that_names_a_package_of_its_own_does_not_import_it(options, run, tmp_path, monkeypatch):
+    (tmp_path / "evil.py").write_text("raise SystemExit('taken')")
+    monkeypatch.syspath_prepend(tmp_path)
+    folder = run(changed(options, "dataset.path", "pkg://evil/reports.csv"))
+    with pytest.raises(ValueError, match=r"config.yaml: dataset.path=pkg://evil/reports.csv is not run"):
+        find_run(folder, "best")
+    assert read_saved(run(changed(options, "dataset.path", "pkg://gedbd.data/demo.csv")))
+
+
+@pytest.mark.parametrize("section", ["../encoder", "/tmp", "train.yaml", "none.yaml", "a\0b", "", "other"])
+def test_a_section_that_conf_does_not_have_names_nothing(section):
+    with pytest.raises(ValueError, match=r"_target_=gedbd.models.encoder.load_encoder is not run"):
+        check_options({section: {"_target_": "gedbd.models.encoder.load_encoder"}}, "config.yaml")
 
 
 @pytest.mark.parametrize("text", INTERPOLATIONS)
@@ -154,7 +173,13 @@ def test_the_cache_folder_and_the_cluster_of_an_index_are_not_used(options, caps
     assert "index=other: engine.address=evil.example:6379 is not used" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", "3", "[" * 100_000, '{"encoder": {}}', '{"encoder": 1, "text": {}}'])
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", "{", "[]", "3", "[" * 100_000, '{"encoder": {}}', '{"encoder": 1, "text": {}}'),
+        *(f'{{"encoder": {"[" * depth}{"]" * depth}}}' for depth in (100, 450, 900)),
+    ],
+)
 def test_damaged_settings_of_an_index_are_told_in_one_line(text):
     with pytest.raises(ValueError, match=r"^index=other") as refused:
         read_settings(text, "index=other", "cache")
@@ -165,9 +190,11 @@ def test_damaged_settings_of_an_index_are_told_in_one_line(text):
 def test_an_index_with_other_settings_does_not_open(stored_index, tmp_path):
     shutil.copytree(stored_index.folder, tmp_path / "copy")
     with closing(sqlite3.connect(tmp_path / "copy" / FILE)) as file, file:
-        (text,) = file.execute("SELECT value FROM about WHERE name = 'settings'").fetchone()
-        evil = changed(json.loads(text), "encoder._target_", EVIL)
-        file.execute("UPDATE about SET value = ? WHERE name = 'settings'", (json.dumps(evil),))
+        about = dict(file.execute("SELECT name, value FROM about"))
+        weights = b"".join(part for (part,) in file.execute("SELECT data FROM weights ORDER BY part"))
+        evil = json.dumps(changed(json.loads(about["settings"]), "encoder._target_", EVIL))
+        key = model_key(evil, about["matching"], weights)
+        file.executemany("UPDATE about SET value = ? WHERE name = ?", [(evil, "settings"), (key, "model")])
     with pytest.raises(ValueError, match=f"encoder._target_={EVIL} is not run"):
         open_index(tmp_path / "copy", str(tmp_path))
 
@@ -204,6 +231,25 @@ def test_a_run_to_resume_joins_no_cluster_by_itself(options, run):
             else:
                 resumed = resumed_options(cfg, words, choices, partial(compose, "train"))
                 assert resumed.engine.address == "evil.example:6379"
+
+
+@pytest.mark.parametrize("value", [{"_target_": EVIL}, [{"_target_": EVIL}], 3])
+def test_a_stored_run_of_wandb_is_text(tmp_path, value):
+    (tmp_path / "wandb.json").write_text(json.dumps({"id": "a", "name": value, "group": None}))
+    with pytest.raises(ValueError, match=r"wandb.json is damaged: name is no text"):
+        read_stored(tmp_path / "wandb.json")
+    (tmp_path / "wandb.json").write_text(json.dumps({"id": "${oc.env:HOME}"}))
+    with pytest.raises(ValueError, match=r"wandb.json: id holds an interpolation"):
+        read_stored(tmp_path / "wandb.json")
+    (tmp_path / "wandb.json").write_text(json.dumps({"id": "a", "experiment": value}))
+    assert read_stored(tmp_path / "wandb.json") == {"id": "a", "name": None, "group": None}
+
+
+def test_options_of_a_sweep_are_shown_as_they_were_typed(tmp_path):
+    (tmp_path / "0" / ".hydra").mkdir(parents=True)
+    (tmp_path / "0" / ".hydra" / "overrides.yaml").write_text("- seed=${oc.env:HOME}\n")
+    (job,) = find_jobs(tmp_path, [Run(tmp_path / "0")])
+    assert job.overrides == {"seed": "${oc.env:HOME}"}
 
 
 def test_a_package_of_weights_is_not_imported_to_find_it(tmp_path, monkeypatch):

@@ -12,57 +12,29 @@ from gedbd.data.urls import shown_url, web_url
 
 SIZE = 300_000
 BOUND_S = 10
+QUICK_HTML = ["<a ", "<![", "<p>", "&"]
 HTML = [
-    *("<a ", "<a b='", '<a b="', "<![", "<!", "<!--", "<?", "</", "<", "&", "&#", "&lt", "<p>", "<div>", "</p>", "<b>"),
-    *(
-        "<pre>",
-        "<li>",
-        "<table>",
-        "<td>",
-        "<font size=1>",
-        "<blockquote>",
-        "<script>",
-        "<textarea>",
-        "<svg>",
-        "\x00",
-        " ",
-    ),
+    "<a b='",
+    '<a b="',
+    "<!",
+    "<!--",
+    "<?",
+    "</",
+    "<",
+    "&#",
+    "&lt",
+    "<div>",
+    "</p>",
+    "<b>",
+    "<pre>",
+    "<li>",
+    "<table>",
 ]
-REPEATED = [
-    *(
-        "<a ",
-        "<![",
-        "{code}",
-        "{code:",
-        "{quote}",
-        " ",
-        "\n",
-        "\n>",
-        "((((",
-        "at a.b(",
-        "aaaa.aaaa.",
-        "\t",
-        "`",
-        "```\n",
-    ),
-    *(
-        "~~",
-        "<!--",
-        "*",
-        "[",
-        "dup ",
-        "dupe of ",
-        "duplicate of ",
-        "#1 ",
-        "#1, ",
-        "ABC-1 ",
-        "bug ",
-        "http://",
-        "a/",
-        "A-",
-    ),
-    *("not ", "? ", "12:00:00 ", "[ERROR]", 'x="', "0x", "Caused by: ", "--", "> ", "\r\n", "    x\n", "a@", "{", "\\"),
-]
+HTML += ["<td>", "<font size=1>", "<blockquote>", "<script>", "<textarea>", "<svg>", "\x00", " "]
+REPEATED = ["<a ", "<![", "{code}", "{code:", "{quote}", " ", "\n", "\n>", "((((", "at a.b(", "aaaa.aaaa.", "\t", "`"]
+REPEATED += ["```\n", "~~", "<!--", "*", "[", "dup ", "dupe of ", "duplicate of ", "#1 ", "#1, ", "ABC-1 ", "bug "]
+REPEATED += ["http://", "a/", "A-", "not ", "? ", "12:00:00 ", "[ERROR]", 'x="', "0x", "Caused by: ", "--", "> "]
+REPEATED += ["\r\n", "    x\n", "a@", "{", "\\"]
 READERS: dict[str, Callable[[str], object]] = {
     "bugzilla": bugzilla.REFERENCES.find,
     "github": github.REFERENCES.find,
@@ -76,12 +48,13 @@ READERS: dict[str, Callable[[str], object]] = {
 
 
 def took_s(read: Callable[[str], object], text: str) -> float:
-    started = time.monotonic()
+    """Seconds of this process alone: those that it waits for others do not count."""
+    started = time.process_time()
     read(text)
-    return time.monotonic() - started
+    return time.process_time() - started
 
 
-@pytest.mark.parametrize("repeated", HTML)
+@pytest.mark.parametrize("repeated", [*QUICK_HTML, *(pytest.param(text, marks=pytest.mark.slow) for text in HTML)])
 def test_hostile_html(repeated):
     text = repeated * (SIZE // len(repeated))
     for hostile in (text, f"x{text}>", "<div>" * 20_000 + text, "<b id=1><i id=2>" * 9_000 + text):

@@ -91,6 +91,13 @@ def test_no_cell_of_a_table_is_run(tmp_path, formula):
     assert rows[1:] == [[f"'{text}", "fine", "-0.5", "1"], ["'-7", f"'{text}", "0.5", "-2"]]
 
 
+@pytest.mark.parametrize("column", [["=1", None], ["=1", 3], ["=1", float("nan")], pd.Categorical(["=1", "b"])])
+def test_no_cell_is_run_beside_values_of_another_kind(column):
+    table = pd.DataFrame({"title": column, "date": pd.to_datetime(["2024-01-31", None], utc=True)})
+    assert safe_cells(table)["title"].tolist()[0] == "'=1"
+    assert safe_cells(table).to_csv().count("2024-01-31") == 1
+
+
 def test_no_text_begins_a_row_of_its_own(tmp_path):
     table = pd.DataFrame({"title": ["a\r=1+1", 'b",=1+1', "c\n=1+1", "d\r\n=1+1"], "score": [1, 2, 3, 4]})
     safe_cells(table).to_csv(tmp_path / "hubs.csv", index=False)

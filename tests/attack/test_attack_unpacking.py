@@ -7,7 +7,6 @@ import lzma
 import resource
 import subprocess
 import sys
-import time
 import zipfile
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -16,7 +15,7 @@ from threading import Thread
 
 import pytest
 
-from gedbd.data.readers import fetch
+from gedbd.data.readers import fetch, packed
 from gedbd.data.readers.fetch import fetch_tables
 from gedbd.data.readers.github import read_github
 from gedbd.data.readers.jira import read_jira
@@ -28,18 +27,19 @@ COLUMNS = {"issue_id": "id", "title": "title", "duplicate": None}
 HEADER = b"id,title\n"
 PIECE_BYTES = 1 << 24
 ROW = b"1," + b"x" * 500 + b"\n"
+ROWS_AND_BLANKS = b"\n" * 99 + b"a" * 99_999
 PACKERS: dict[str, Callable[[bytes], bytes]] = {".xz": lzma.compress, ".gz": gzip.compress}
 TOO_MUCH = rf"unpacks to more than 100 times its size .* {MAX_GB_VARIABLE}="
 
 
-def bomb(suffix: str, head: bytes, filling: bytes, tail: bytes = b"", pieces: int = 60) -> bytes:
-    """A file of some 100 KB that unpacks to a gigabyte: streams of one kind may follow each other."""
+def bomb(suffix: str, head: bytes, filling: bytes, tail: bytes = b"", pieces: int = 6) -> bytes:
+    """A file of some 100 KB that unpacks to 100 MB: streams of one kind may follow each other."""
     piece = filling * (PIECE_BYTES // len(filling))
     if suffix == ".zip":
-        packed = io.BytesIO()
-        with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+        content = io.BytesIO()
+        with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
             archive.writestr("inside.csv", head + 4 * piece + tail)
-        return packed.getvalue()
+        return content.getvalue()
     pack = PACKERS[suffix]
     return pack(head) + pieces * pack(piece) + pack(tail)
 
@@ -52,13 +52,14 @@ def table_bomb(request, tmp_path) -> Path:
 
 
 def test_a_table_that_unpacks_without_end_is_refused(table_bomb):
-    started = time.monotonic()
     with pytest.raises(ValueError, match=TOO_MUCH):
         read_csv(None, str(table_bomb), COLUMNS)
-    assert time.monotonic() - started < 10
 
 
-@pytest.mark.parametrize("filling", [b"\n" * 99 + b"a" * 99_999, b'"', b"a", b",", b'""""', b"\x00"])
+@pytest.mark.parametrize(
+    "filling",
+    [b'"', *(pytest.param(text, marks=pytest.mark.slow) for text in (ROWS_AND_BLANKS, b"a", b",", b'""""', b"\x00"))],
+)
 def test_whatever_it_is_filled_with(tmp_path, filling):
     path = tmp_path / "reports.csv.gz"
     path.write_bytes(bomb(".gz", HEADER, filling))
@@ -66,7 +67,9 @@ def test_whatever_it_is_filled_with(tmp_path, filling):
         read_csv(None, str(path), COLUMNS)
 
 
-@pytest.mark.parametrize("filling", [b" ", b"[", b"{}", b'"', b'{"a":0},'])
+@pytest.mark.parametrize(
+    "filling", [b"[", *(pytest.param(text, marks=pytest.mark.slow) for text in (b" ", b"{}", b'"', b'{"a":0},'))]
+)
 def test_a_page_that_unpacks_without_end_is_refused(tmp_path, filling):
     path = tmp_path / "issues.json.gz"
     path.write_bytes(bomb(".gz", b"[", filling, b"]"))
@@ -106,17 +109,17 @@ def test_the_memory_that_a_bomb_takes_is_bounded(tmp_path):
     assert int(told.stdout) < 1_000_000  # KB
 
 
-def test_a_person_may_raise_the_limit(table_bomb, monkeypatch):
-    monkeypatch.setenv(MAX_GB_VARIABLE, "0.03")
-    with pytest.raises(ValueError, match=rf"unpacks to more than 0\.03 GB; .* {MAX_GB_VARIABLE}="):
-        read_csv(None, str(table_bomb), COLUMNS)
-    path = table_bomb.with_name("small.csv.gz")
-    path.write_bytes(gzip.compress(HEADER + b"".join(b"%d,%s\n" % (number, b"x" * 5_000) for number in range(9_000))))
-    monkeypatch.delenv(MAX_GB_VARIABLE)
+def test_a_person_may_set_the_limit(tmp_path, monkeypatch):
+    monkeypatch.setattr(packed, "ALWAYS_BYTES", 100_000)
+    path = tmp_path / "reports.csv.gz"
+    path.write_bytes(gzip.compress(HEADER + b"".join(b"%d,%s\n" % (number, b"x" * 5_000) for number in range(900))))
     with pytest.raises(ValueError, match=TOO_MUCH):
         read_csv(None, str(path), COLUMNS)
+    monkeypatch.setenv(MAX_GB_VARIABLE, "0.003")
+    with pytest.raises(ValueError, match=rf"unpacks to more than 0\.003 GB; .* {MAX_GB_VARIABLE}="):
+        read_csv(None, str(path), COLUMNS)
     monkeypatch.setenv(MAX_GB_VARIABLE, "1")
-    assert len(read_csv(None, str(path), COLUMNS)) == 9_000
+    assert len(read_csv(None, str(path), COLUMNS)) == 900
 
 
 @pytest.mark.parametrize("value", ["", "much", "nan", "inf", "0", "-1"])
@@ -190,7 +193,7 @@ def address(server: FileServer) -> str:
     return f"http://127.0.0.1:{server.server_port}"
 
 
-@pytest.mark.parametrize("suffix", [".xz", ".gz", ".zip"])
+@pytest.mark.parametrize("suffix", [".gz", *(pytest.param(name, marks=pytest.mark.slow) for name in (".xz", ".zip"))])
 def test_a_download_that_unpacks_without_end_leaves_nothing(server, tmp_path, suffix):
     server.body = bomb(suffix, HEADER, ROW)
     with pytest.raises(ValueError, match=TOO_MUCH):

@@ -1,6 +1,5 @@
 """Indexes of a small tracker with tiny encoders, as the command ``index`` stores them."""
 
-import hashlib
 import json
 from dataclasses import replace
 
@@ -8,6 +7,7 @@ from small_tracker import MATCHING, TARGET, read_rows, tiny_reader
 
 from gedbd.matching.store import FILE, Store
 from gedbd.matching.sync import Model, synchronise
+from gedbd.stored_model import model_key
 
 
 def stored_model(hidden: int, target_precision: float) -> Model:
@@ -18,10 +18,8 @@ def stored_model(hidden: int, target_precision: float) -> Model:
     settings = json.dumps({"encoder": encoder, "text": text, "engine": {"_target_": "gedbd.models.engine.Torch"}})
     target = replace(TARGET, target_precision=target_precision)
     matching = replace(MATCHING, targets=(target,), target_precision=target_precision).as_json()
-    whole = json.dumps({"settings": settings, "matching": matching}).encode()
     about = {"settings": settings, "matching": matching, "name": f"tracker {hidden}", "boilerplate": "[]"}
-    key = hashlib.blake2b(whole, digest_size=16).hexdigest()
-    return Model(about | {"calibration": "[]", "model": key}, b"")
+    return Model(about | {"calibration": "[]", "model": model_key(settings, matching, b"")}, b"")
 
 
 def build(folder, corpus, hidden=16, target_precision=0.8):

@@ -11,7 +11,7 @@ import requests
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 
 from gedbd.data.readers.bughub import find_table
-from gedbd.data.readers.packed import GIGABYTE, MAX_BYTES, MAX_GB_VARIABLE, asked_bytes
+from gedbd.data.readers.packed import CURE, GIGABYTE, MAX_BYTES, asked_bytes
 from gedbd.data.readers.table import open_packed, read_table
 from gedbd.data.urls import naming, shown_url
 
@@ -182,12 +182,9 @@ def write_chunks(response: requests.Response, part: Path, start: int, total: int
 
 def check_size(response: requests.Response, size: int) -> None:
     """Raises ValueError if a file is larger than any of a corpus, see ``gedbd.data.readers.packed``."""
-    most = asked_bytes() or MAX_BYTES
-    if size > most:
-        raise ValueError(
-            f"{shown_url(response.url)}: more than {most / GIGABYTE:g} GB come; if you trust it, set {MAX_GB_VARIABLE}="
-            " to the gigabytes that it may take"
-        )
+    max_bytes = asked_bytes() or MAX_BYTES
+    if size > max_bytes:
+        raise ValueError(f"{shown_url(response.url)}: more than {max_bytes / GIGABYTE:g} GB come; {CURE}")
 
 
 def progress_bar() -> Progress:

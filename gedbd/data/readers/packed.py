@@ -15,6 +15,7 @@ MAX_RATIO = 100
 ALWAYS_BYTES = 1 << 25  # so much may come of any file, however small it is
 GIGABYTE = 1_000_000_000
 MAX_GB_VARIABLE = "GEDBD_MAX_UNPACKED_GB"  # the environment variable
+CURE = f"if you trust it, set {MAX_GB_VARIABLE}= to the gigabytes that it may take"
 
 
 class UnpackLimit:
@@ -42,16 +43,13 @@ class UnpackLimit:
             ValueError: They are more than there may be; names the file.
         """
         self._unpacked += count
-        most = MAX_BYTES if self.asked_bytes is None else self.asked_bytes
-        what = f"{most / GIGABYTE:g} GB"
-        if self.asked_bytes is None and MAX_RATIO * self._packed < most:
-            most = max(MAX_RATIO * self._packed, ALWAYS_BYTES)
+        max_bytes = MAX_BYTES if self.asked_bytes is None else self.asked_bytes
+        what = f"{max_bytes / GIGABYTE:g} GB"
+        if self.asked_bytes is None and MAX_RATIO * self._packed < max_bytes:
+            max_bytes = max(MAX_RATIO * self._packed, ALWAYS_BYTES)
             what = f"{MAX_RATIO} times its size (trackers' exports: 5 to 20 times)"
-        if self._unpacked > most:
-            raise ValueError(
-                f"{path}: it unpacks to more than {what}; if you trust it, set {MAX_GB_VARIABLE}= to the gigabytes "
-                "that it may take"
-            )
+        if self._unpacked > max_bytes:
+            raise ValueError(f"{path}: it unpacks to more than {what}; {CURE}")
 
 
 def asked_bytes() -> int | None:
