@@ -79,6 +79,7 @@ def test_tables_and_page_link_the_reports(run):
     assert "url of" not in page
 
 
+@pytest.mark.slow
 def test_fewer_reports_are_replayed_on_request(run):
     replayed = pd.read_parquet(run("dataset=demo", "encoder=tiny", "most=50") / "matches.parquet")
     assert replayed.groupby("part")["query"].nunique().max() == 50

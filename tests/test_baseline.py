@@ -106,6 +106,7 @@ def test_closure_sees_the_leak_of_shuffled_pairs(run, capsys):
     assert "no report of part test has an earlier duplicate: there is no ranking" in told
 
 
+@pytest.mark.slow
 def test_validation_part_is_reported_on_request(run):
     folder = run(gedbd.baseline, "name=bm25", "part=val")
     assert set(pd.read_parquet(folder / "predictions.parquet")["part"]) == {"val"}
@@ -121,25 +122,31 @@ def test_a_sweep_over_baselines_gives_a_summary(run, tmp_path):
     assert {"f1", "rr@10", "mrr"} <= set(summary.columns)
 
 
+MISTAKES = [
+    (["name=bm26"], "name=bm26 is no baseline: choose one of constant, closure, tfidf"),
+    (["name=bm25", "run=nowhere"], "nowhere is not the folder of a run"),
+    (["name=bm25", "dataset=eclipse_labels", "data_dir=nowhere"], "EclipsePlatform"),
+]
+FURTHER_MISTAKES = [
+    (["name=bm25", "part=train"], "part=train is unknown: choose val or test"),
+    (["name=bm25", "baselines.bm25.field=body"], "field=body is unknown"),
+    (["name=bm25", "ranking.window_days=0.001"], "shuts out the groups of all"),
+    (["name=bm25", "ranking.parts=[tset]"], "tset is unknown: choose train, val, test"),
+    (["name=bm25", "labels.fraction=0"], "labels.fraction=0 must be above 0"),
+    (["name=bm25", "split.test_from=0.999"], "part test of demo has no duplicate pair"),
+]
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
-    [
-        (["name=bm26"], "name=bm26 is no baseline: choose one of constant, closure, tfidf"),
-        (["name=bm25", "part=train"], "part=train is unknown: choose val or test"),
-        (["name=bm25", "run=nowhere"], "nowhere is not the folder of a run"),
-        (["name=bm25", "baselines.bm25.field=body"], "field=body is unknown"),
-        (["name=bm25", "ranking.window_days=0.001"], "shuts out the groups of all"),
-        (["name=bm25", "ranking.parts=[tset]"], "tset is unknown: choose train, val, test"),
-        (["name=bm25", "labels.fraction=0"], "labels.fraction=0 must be above 0"),
-        (["name=bm25", "split.test_from=0.999"], "part test of demo has no duplicate pair"),
-        (["name=bm25", "dataset=eclipse_labels", "data_dir=nowhere"], "EclipsePlatform"),
-    ],
+    [*MISTAKES, *(pytest.param(*mistake, marks=pytest.mark.slow) for mistake in FURTHER_MISTAKES)],
 )
 def test_mistakes_are_told_in_one_line(run, options, message):
     with pytest.raises(SystemExit, match=message):
         run(gedbd.baseline, *options)
 
 
+@pytest.mark.slow
 def test_a_run_on_other_parts_is_refused(run, trained):
     with pytest.raises(SystemExit, match=f"{trained} was trained with split="):
         run(gedbd.baseline, "name=frozen", f"run={trained}", "split.test_from=0.9")

@@ -148,6 +148,7 @@ def test_a_stopped_run_keeps_its_batches_and_no_image_is_asked_about_twice(pictu
     assert list(describe({}, captioner, "cache", 4)) == []
 
 
+@pytest.mark.slow
 def test_the_prompt_of_the_command_line_is_what_is_asked(run, pictures):
     first = run(["0.png;1.png"])
     other = run(["0.png;1.png"], "captioner.prompt=What is wrong?")

@@ -36,6 +36,7 @@ def cosines(file, pairs: pd.DataFrame) -> np.ndarray:
     return np.array([rows[str(one)] @ rows[str(two)] for one, two in both])
 
 
+@pytest.mark.slow
 def test_the_vectors_of_a_run_score_pairs_as_its_text_branch_does(run, capsys):
     folder = run(gedbd.train, "encoder=tiny", "trainer=smoke", "optimizer.lr=1e-2", "hydra.run.dir=trained")
     capsys.readouterr()

@@ -142,6 +142,7 @@ def test_an_index_takes_another_model_and_keeps_the_links_of_triagers(home, upda
     assert ("1001", "1006", "triager") in index.store.links()
 
 
+@pytest.mark.slow
 def test_a_trained_encoder_is_not_measured_on_another_corpus(home, trained):
     folder, door = home
     with pytest.raises(SystemExit, match=r"^error: run=training: the corpus other has changed since"):

@@ -34,7 +34,7 @@ ELSEWHERE |= {
     ("graph", "dense_unweighted"),
     ("pairs", "shuffled"),
 }  # in the paper's experiments
-QUICK = {("graph", "knn"), ("text", "fields")}  # the others are defaults, or have tests of their own that do not train
+QUICK = {("text", "fields")}  # the others are defaults, or have tests of their own that do not train
 
 
 def _marks(group: str, option: str) -> list[pytest.MarkDecorator]:
@@ -49,7 +49,7 @@ OPTIONS = [
     if (group, path.stem) not in ELSEWHERE
 ]
 TOGETHER = [
-    pytest.param(options, id=" ".join(options), marks=[] if "graph.field_weight=0.5" in options else pytest.mark.slow)
+    pytest.param(options, id=" ".join(options), marks=pytest.mark.slow)
     for options in (
         ("graph=dense", "graph.scope=train", "graph.rule.power=2"),
         ("graph=knn", "graph.scope=train", "graph.features=learnable"),
@@ -193,10 +193,9 @@ def test_options_work_together(step, options):
     assert pd.read_csv(folder / "metrics.csv")["val/loss"].notna().all()
 
 
+@pytest.mark.slow
 @pytest.mark.no_cover
-@pytest.mark.parametrize(
-    "pairs", ["sampled", *(pytest.param(name, marks=pytest.mark.slow) for name in ("grouped", "clusters"))]
-)
+@pytest.mark.parametrize("pairs", ["sampled", "grouped", "clusters"])
 def test_feedback_joins_the_training_pairs(step, tmp_path, capsys, pairs):
     reports = pd.read_csv(DEMO, dtype=str).sort_values("Created_time")
     alone = reports[reports["Duplicated_issue"].isna()]["Issue_id"].tolist()[:200]

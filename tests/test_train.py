@@ -160,6 +160,7 @@ def test_two_runs_of_one_seed_are_one(train, first_epoch):
     assert all(torch.equal(value, weights(again)[key]) for key, value in weights(first_epoch).items())
 
 
+@pytest.mark.slow
 def test_two_seeds_are_two_runs(two_seeds):
     first, second = (weights(two_seeds / name)["encoder.projection.weight"] for name in ("seed_0", "seed_1"))
     assert not torch.equal(first, second)
@@ -222,27 +223,32 @@ def test_sweep_gives_a_folder_a_run_and_a_summary(run, tmp_path, capsys):
     assert "2 of 2 runs" in capsys.readouterr().out
 
 
+MISTAKES = [
+    (["split.val_from=0.9"], "leaves a part empty"),
+    (["+trainer.limit_val_batches=1"], "reports were not encoded"),
+    (["monitor=val/auc"], "monitor=val/auc is not logged: choose one of val/loss, val/precision"),
+    (["seeds=0"], "seeds=0 must be 1 or more"),
+    (["graph.pca_dim=0"], "graph.pca_dim=0 must lie between 1 and"),
+    (["dataset=eclipse", "data_dir=nowhere"], "python -m gedbd.download dataset=eclipse data_dir=nowhere"),
+]
+FURTHER_MISTAKES = [
+    (["split.test_from=2031-01-01"], "leaves a part empty"),
+    (["monitor=val/rr@10", "ranking.parts=[test]"], "monitor=val/rr@10 is not logged"),
+    (["monitor=val/rr@10", "split=pair"], "monitor=val/rr@10 is not logged"),
+    (["labels.fraction=0.5", "split=pair"], "labels.fraction=0.5 needs reports outside training"),
+    (["ranking.window_days=-1"], "ranking.window_days=-1 must be above 0"),
+    (["split=fold", "split.folds=2"], "split.folds=2 must be 3 or more"),
+    (["graph.fields=[colour]"], "field=colour is unknown: choose product, component"),
+    (["graph.scope=some"], "graph.scope=some is unknown"),
+    (["graph.features=ones"], "graph.features=ones is unknown"),
+    (["fusion.lambda_text=1.5"], "fusion.lambda_text=1.5 must lie between 0 and 1"),
+    (["encoder.max_tokens=1000"], "at most 512 tokens"),
+]
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
-    [
-        (["split.val_from=0.9"], "leaves a part empty"),
-        (["split.test_from=2031-01-01"], "leaves a part empty"),
-        (["+trainer.limit_val_batches=1"], "reports were not encoded"),
-        (["monitor=val/auc"], "monitor=val/auc is not logged: choose one of val/loss, val/precision"),
-        (["monitor=val/rr@10", "ranking.parts=[test]"], "monitor=val/rr@10 is not logged"),
-        (["monitor=val/rr@10", "split=pair"], "monitor=val/rr@10 is not logged"),
-        (["labels.fraction=0.5", "split=pair"], "labels.fraction=0.5 needs reports outside training"),
-        (["ranking.window_days=-1"], "ranking.window_days=-1 must be above 0"),
-        (["seeds=0"], "seeds=0 must be 1 or more"),
-        (["split=fold", "split.folds=2"], "split.folds=2 must be 3 or more"),
-        (["graph.fields=[colour]"], "field=colour is unknown: choose product, component"),
-        (["graph.pca_dim=0"], "graph.pca_dim=0 must lie between 1 and"),
-        (["graph.scope=some"], "graph.scope=some is unknown"),
-        (["graph.features=ones"], "graph.features=ones is unknown"),
-        (["fusion.lambda_text=1.5"], "fusion.lambda_text=1.5 must lie between 0 and 1"),
-        (["encoder.max_tokens=1000"], "at most 512 tokens"),
-        (["dataset=eclipse", "data_dir=nowhere"], "python -m gedbd.download dataset=eclipse data_dir=nowhere"),
-    ],
+    [*MISTAKES, *(pytest.param(*mistake, marks=pytest.mark.slow) for mistake in FURTHER_MISTAKES)],
 )
 def test_mistakes_are_told_in_one_line(train, options, message):
     with pytest.raises(SystemExit, match=message):

@@ -87,6 +87,7 @@ LINES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "piece", [*HUGE, *LINES, "x;" * 300 + "y\n", " " * 599 + "x\n", '  File "a", line 1\n', "A: " + "(" * 600 + "\n"]
 )

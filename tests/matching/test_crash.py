@@ -18,7 +18,7 @@ from gedbd.matching.store import FILE, Store
 from gedbd.matching.sync import synchronise
 
 OLD, NEW = 30, 45
-KILLS = [pytest.param(5), pytest.param(20, marks=pytest.mark.slow)]
+KILLS = [pytest.param(2), pytest.param(20, marks=pytest.mark.slow)]
 
 
 def numbers_for(reports):

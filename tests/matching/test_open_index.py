@@ -273,6 +273,7 @@ def test_two_indexes_in_two_threads_lose_nothing(index):
     other.close()
 
 
+@pytest.mark.slow
 def test_searches_run_while_reports_come_and_go(index):
     """With very short turns, so that a search is interrupted at every step of an addition."""
     done, failed, interval = threading.Event(), [], sys.getswitchinterval()
