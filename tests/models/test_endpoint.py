@@ -89,9 +89,9 @@ class Handler(BaseHTTPRequestHandler):
         ).items():
             self.send_header(name, value)
         self.end_headers()
-        self.wfile.write(body[: reply.sent])
-        with server.lock:
+        with server.lock:  # before the answer ends: the next request may begin at once
             server.running -= 1
+        self.wfile.write(body[: reply.sent])
 
     def log_message(self, format: str, *args: object) -> None:
         pass
