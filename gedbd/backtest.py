@@ -9,20 +9,20 @@ from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig
 from rich.console import Console
 
-from gedbd.build import quieten, read_material
-from gedbd.checkpoint import check_corpus, save_run, use_run
-from gedbd.config import door
-from gedbd.data.corpus import Corpus
-from gedbd.data.spreadsheet import safe_cells
+from gedbd.configuration.command import door
+from gedbd.configuration.renamed_options import refuse_renamed
+from gedbd.corpora.documents import Corpus
 from gedbd.evaluation.report.page import write_report
-from gedbd.evaluation.runs import MATCHING
-from gedbd.files import write_text
-from gedbd.matching.backtest import Backtest, measure
-from gedbd.matching.learn import learn_weights, replay_parts
-from gedbd.matching.page import fill_targets, next_step, print_targets, sections, summary, targets_markdown
-from gedbd.renamed import refuse_renamed
-from gedbd.tables import write_csv, write_parquet
-from gedbd.triage import check_backtest, read_reports
+from gedbd.evaluation.run_folders import MATCHING
+from gedbd.experiments.checkpoint import check_corpus, save_run, use_run
+from gedbd.io.files import write_text
+from gedbd.io.spreadsheet import safe_cells
+from gedbd.io.tables import write_csv, write_parquet
+from gedbd.tasks.duplicates.factory import quieten, read_material
+from gedbd.triage.assembly import check_backtest, read_reports
+from gedbd.triage.backtesting.backtest import Backtest, measure
+from gedbd.triage.backtesting.page import fill_targets, next_step, print_targets, sections, summary, targets_markdown
+from gedbd.triage.training import learn_weights, replay_parts
 
 
 @refuse_renamed({"precision": "target_precision"})

@@ -7,14 +7,14 @@ from hydra.utils import get_class, instantiate
 from omegaconf import DictConfig
 from rich.console import Console
 
-from gedbd.build import quieten, read_material
-from gedbd.checkpoint import check_corpus, save_run, use_run
-from gedbd.config import door
-from gedbd.data.queries import TEST_POOL
-from gedbd.jobs import resumable_job
-from gedbd.outcome import baseline_outcome
-from gedbd.results import first_row, report, show_verdict
-from gedbd.tracking.runs import check_login, open_loggers
+from gedbd.configuration.command import door
+from gedbd.experiments.checkpoint import check_corpus, save_run, use_run
+from gedbd.experiments.evaluation_result import baseline_outcome
+from gedbd.experiments.results import first_row, report, show_verdict
+from gedbd.experiments.sweeps.jobs import resumable_job
+from gedbd.experiments.tracking.runs import check_login, open_loggers
+from gedbd.retrieval.tasks import TEST_POOL
+from gedbd.tasks.duplicates.factory import quieten, read_material
 
 
 @door("baseline")

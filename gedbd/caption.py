@@ -7,11 +7,11 @@ from hydra.utils import instantiate
 from omegaconf import DictConfig
 from rich.console import Console
 
-from gedbd.build import quieten
-from gedbd.config import door
-from gedbd.data.captions import DESCRIBED, check_writable, images_in, write_captions
-from gedbd.data.images import check_images, problem_notices
-from gedbd.models.described import Caption, describe, kept_captions
+from gedbd.configuration.command import door
+from gedbd.corpora.captions import DESCRIBED, check_writable, images_in, write_captions
+from gedbd.corpora.images import check_images, problem_notices
+from gedbd.encoders.vision.caption_cache import Caption, describe, kept_captions
+from gedbd.tasks.duplicates.factory import quieten
 
 
 @door("caption")

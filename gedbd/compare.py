@@ -5,11 +5,11 @@ from pathlib import Path
 from omegaconf import DictConfig
 from rich.console import Console
 
-from gedbd.config import door
+from gedbd.configuration.command import door
 from gedbd.evaluation.compare import compare_runs
-from gedbd.evaluation.runs import find_runs
-from gedbd.results import as_table, with_intervals
-from gedbd.tables import write_csv
+from gedbd.evaluation.run_folders import find_runs
+from gedbd.experiments.results import as_table, with_intervals
+from gedbd.io.tables import write_csv
 
 
 @door("compare")

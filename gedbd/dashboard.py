@@ -4,8 +4,8 @@ from pathlib import Path
 
 from omegaconf import DictConfig
 
-from gedbd.config import door
-from gedbd.tracking.sweep import write_sweep
+from gedbd.configuration.command import door
+from gedbd.experiments.tracking.wandb_sweep import write_sweep
 
 
 @door("dashboard")
@@ -17,7 +17,7 @@ def main(cfg: DictConfig) -> None:
         if not cfg.out:
             return
     try:
-        from gedbd.tracking.dashboard import make_workspace, save_workspace, write_specification
+        from gedbd.experiments.tracking.workspace import make_workspace, save_workspace, write_specification
     except ModuleNotFoundError as error:
         if error.name != "wandb_workspaces":
             raise

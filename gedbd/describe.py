@@ -6,16 +6,16 @@ from omegaconf import DictConfig
 from rich.console import Console
 from rich.table import Table
 
-from gedbd.config import door
-from gedbd.data.corpus import Corpus
-from gedbd.data.statistics import Statistic, describe_corpus
+from gedbd.configuration.command import door
+from gedbd.corpora.documents import Corpus
+from gedbd.corpora.statistics import Statistic, describe_corpus
 
 
 @door("describe")
 def main(cfg: DictConfig) -> None:
     """Read the corpus, and the label files published with it, and print their numbers and notices."""
     if "subset" in cfg.dataset:
-        corpora = instantiate(cfg.dataset, _target_="gedbd.data.readers.bughub.read_parts")
+        corpora = instantiate(cfg.dataset, _target_="gedbd.corpora.readers.bughub.read_parts")
     else:
         corpora = [instantiate(cfg.dataset)]
     console = Console()

@@ -4,8 +4,8 @@ from pathlib import Path
 
 from omegaconf import DictConfig
 
-from gedbd.config import door
-from gedbd.data.readers.fetch import fetch_tables
+from gedbd.configuration.command import door
+from gedbd.corpora.download import fetch_tables
 
 
 @door("download")

@@ -7,13 +7,13 @@ from hydra.utils import instantiate
 from omegaconf import DictConfig, OmegaConf
 from rich.console import Console
 
-from gedbd.build import quieten
-from gedbd.checkpoint import find_run
-from gedbd.config import door
-from gedbd.models.encoder import load_weights
-from gedbd.models.frozen import report_vectors
-from gedbd.models.remote import check_size, open_store, send_vectors
-from gedbd.models.vectors import check_writable, save_vectors
+from gedbd.configuration.command import door
+from gedbd.encoders.embedding_cache import report_vectors
+from gedbd.encoders.encoder import load_weights
+from gedbd.encoders.sinks.qdrant import check_size, open_store, send_vectors
+from gedbd.encoders.sinks.vector_file import check_writable, save_vectors
+from gedbd.experiments.checkpoint import find_run
+from gedbd.tasks.duplicates.factory import quieten
 
 
 @door("encode")

@@ -6,11 +6,11 @@ import pytorch_lightning as pl
 from omegaconf import DictConfig
 from rich.console import Console
 
-from gedbd.checkpoint import load_run
-from gedbd.config import door
-from gedbd.data.splits import PARTS
-from gedbd.outcome import trained_outcome
-from gedbd.results import report, show_verdict
+from gedbd.configuration.command import door
+from gedbd.corpora.splits import PARTS
+from gedbd.experiments.checkpoint import load_run
+from gedbd.experiments.evaluation_result import trained_outcome
+from gedbd.experiments.results import report, show_verdict
 
 
 @door("evaluate")

@@ -8,15 +8,15 @@ from omegaconf import DictConfig
 from rich.console import Console
 from transformers import PreTrainedTokenizerBase
 
-from gedbd.build import quieten
-from gedbd.checkpoint import check_corpus, find_run
-from gedbd.config import door
-from gedbd.evaluation.card import MADE_UP, model_card
-from gedbd.evaluation.runs import Run
-from gedbd.models.encoder import load_weights
-from gedbd.models.exported import find_format
-from gedbd.models.exported.checks import check_free, largest_difference, some_texts, whole_folder
-from gedbd.models.frozen import report_vectors
+from gedbd.configuration.command import door
+from gedbd.encoders.embedding_cache import report_vectors
+from gedbd.encoders.encoder import load_weights
+from gedbd.encoders.export import find_format
+from gedbd.encoders.export.checks import check_free, largest_difference, some_texts, whole_folder
+from gedbd.evaluation.model_card import MADE_UP, model_card
+from gedbd.evaluation.run_folders import Run
+from gedbd.experiments.checkpoint import check_corpus, find_run
+from gedbd.tasks.duplicates.factory import quieten
 
 
 @door("export")

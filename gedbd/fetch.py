@@ -5,8 +5,8 @@ from pathlib import Path
 from hydra.utils import instantiate
 from omegaconf import DictConfig
 
-from gedbd.config import door
-from gedbd.data.trackers.fetch import fetch_tracker
+from gedbd.configuration.command import door
+from gedbd.corpora.clients.fetch import fetch_tracker
 
 
 @door("fetch")

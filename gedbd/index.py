@@ -6,9 +6,9 @@ from pathlib import Path
 from omegaconf import DictConfig
 from rich.console import Console
 
-from gedbd.build import quieten
-from gedbd.config import door
-from gedbd.triage import update_index
+from gedbd.configuration.command import door
+from gedbd.tasks.duplicates.factory import quieten
+from gedbd.triage.assembly import update_index
 
 
 @door("index")

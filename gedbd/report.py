@@ -9,13 +9,13 @@ from typing import Any
 from omegaconf import DictConfig
 from rich.console import Console
 
-from gedbd.config import door
+from gedbd.configuration.command import door
 from gedbd.evaluation.report.overview import next_steps, repeated_runs, summarise
 from gedbd.evaluation.report.page import fill_tables, write_report
 from gedbd.evaluation.report.sections import make_sections
 from gedbd.evaluation.report.settings import group_settings
-from gedbd.evaluation.runs import find_backtests, find_runs
-from gedbd.files import write_text
+from gedbd.evaluation.run_folders import find_backtests, find_runs
+from gedbd.io.files import write_text
 
 PLAIN: dict[str, Any] = {"markup": False, "highlight": False, "soft_wrap": True}
 

@@ -6,10 +6,10 @@ from pathlib import Path
 from omegaconf import DictConfig
 from rich.console import Console
 
-from gedbd.config import CONF_DIR, door, told_in_one_line
-from gedbd.matching.answer import as_json, print_matches, read_queries
-from gedbd.matching.report import Filters, check_top_k, read_moment
-from gedbd.positional import literal_text, option_names
+from gedbd.configuration.command import CONF_DIR, door, told_in_one_line
+from gedbd.configuration.positional import literal_text, option_names
+from gedbd.triage.answer import as_json, print_matches, read_queries
+from gedbd.triage.report import Filters, check_top_k, read_moment
 
 
 @door("search")
@@ -20,7 +20,7 @@ def main(cfg: DictConfig) -> None:
     component = None if cfg.component is None else str(cfg.component)
     filed_from, filed_before = (read_moment(cfg[name], name) for name in ("filed_from", "filed_before"))
     filters = Filters(filed_from, filed_before, component)
-    from gedbd.triage import open_index
+    from gedbd.triage.assembly import open_index
 
     index, console = open_index(cfg.index, cfg.cache_dir, cfg.get("engine")), Console()
     for report in queries:

@@ -8,13 +8,13 @@ from hydra.utils import instantiate
 from omegaconf import DictConfig
 from rich.console import Console
 
-from gedbd.config import door
-from gedbd.renamed import refuse_renamed
+from gedbd.configuration.command import door
+from gedbd.configuration.renamed_options import refuse_renamed
 
 if TYPE_CHECKING:
     from gedbd.service.connections import ConnectionLimits
-    from gedbd.service.store import Index
-    from gedbd.service.webhook import Webhook
+    from gedbd.service.index_interface import Index
+    from gedbd.service.webhook.receiver import Webhook
 
 
 @refuse_renamed({"webhook.precision": "webhook.target_precision"})
@@ -29,7 +29,7 @@ def main(cfg: DictConfig) -> None:
     token = read_token(cfg.token_env, cfg.host, cfg.allow_open or cfg.event is not None)
     index: Index = instantiate(cfg.opened)
     if cfg.event is not None:
-        from gedbd.service.webhook_route import run_event
+        from gedbd.service.webhook.route import run_event
 
         hook = build_webhook(cfg, index, secret="")
         console.print(run_event(hook, Path(cfg.event), cfg.event_name), markup=False)
@@ -49,8 +49,8 @@ def main(cfg: DictConfig) -> None:
 
 def build_webhook(cfg: DictConfig, index: "Index", secret: str) -> "Webhook":
     """The webhook; it posts comments if there is a token for them."""
-    from gedbd.service.github import GitHub
-    from gedbd.service.webhook import Webhook
+    from gedbd.service.webhook.comments import GitHub
+    from gedbd.service.webhook.receiver import Webhook
 
     token = os.environ.get(cfg.webhook.token_env)
     hook = cfg.webhook

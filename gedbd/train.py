@@ -8,8 +8,8 @@ from hydra import compose
 from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig
 
-from gedbd.config import door, uncollected
-from gedbd.jobs import resumable_job
+from gedbd.configuration.command import door, uncollected
+from gedbd.experiments.sweeps.jobs import resumable_job
 
 
 @door("train")
@@ -23,12 +23,12 @@ def main(cfg: DictConfig) -> float:
     with uncollected():
         import torch
 
-        from gedbd.interruption import exit_when_interrupted
-        from gedbd.resume import resumed_options
-        from gedbd.run import train_once
-        from gedbd.seeds import summarise_seeds, train_seed
-        from gedbd.systems.processes import is_first
-        from gedbd.tracking.runs import check_login
+        from gedbd.experiments.distributed import is_first
+        from gedbd.experiments.interruption import exit_when_interrupted
+        from gedbd.experiments.resume import resumed_options
+        from gedbd.experiments.run import train_once
+        from gedbd.experiments.seeds import summarise_seeds, train_seed
+        from gedbd.experiments.tracking.runs import check_login
     folder = Path(HydraConfig.get().runtime.output_dir)
     rich.reconfigure(quiet=not is_first())  # progress bars too, which share the console
     console = rich.get_console()

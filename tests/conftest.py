@@ -6,8 +6,8 @@ import pytest
 import torch
 from transformers import PreTrainedTokenizerBase
 
-from gedbd.data.corpus import FIELDS, Corpus
-from gedbd.models.encoder import TextEncoder, load_tiny_encoder
+from gedbd.corpora.documents import FIELDS, Corpus
+from gedbd.encoders.encoder import TextEncoder, load_tiny_encoder
 
 
 @pytest.fixture(autouse=True)

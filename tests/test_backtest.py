@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 import gedbd.backtest
-from gedbd.matching.learn import Matching
+from gedbd.triage.training import Matching
 
 
 @pytest.fixture

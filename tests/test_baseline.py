@@ -10,7 +10,7 @@ from hydra import compose, initialize_config_dir
 
 import gedbd.baseline
 import gedbd.train
-from gedbd.config import CONF_DIR
+from gedbd.configuration.command import CONF_DIR
 
 with initialize_config_dir(CONF_DIR, version_base="1.3"):
     NAMES = list(compose("baseline", ["name=bm25"]).baselines)
@@ -88,7 +88,7 @@ def test_a_trained_encoder_takes_the_place_of_the_untrained_one(kept, run, train
     assert not mine["score"].equals(pd.read_parquet(plain / "predictions.parquet")["score"])
 
 
-@pytest.mark.slow  # the engine itself is tested in tests/models/test_engine.py
+@pytest.mark.slow  # the engine itself is tested in tests/encoders/backends/test_backends.py
 def test_another_engine_ranks_alike(run, tmp_path):
     plain, other = (run(gedbd.baseline, "name=frozen", *SMALL, f"engine={e}", folder=e) for e in ("torch", "openvino"))
     mine, theirs = (pd.read_parquet(folder / "predictions.parquet") for folder in (plain, other))

@@ -13,19 +13,19 @@ import pytest
 from PIL import Image
 
 import gedbd.caption
-from gedbd.data.captions import read_captions
-from gedbd.data.images import check_images
-from gedbd.models.captioner import load_tiny_captioner
-from gedbd.models.described import Caption, describe, kept_captions
-from gedbd.models.tiny_vision import tiny_processor
+from gedbd.corpora.captions import read_captions
+from gedbd.corpora.images import check_images
+from gedbd.encoders.vision.caption_cache import Caption, describe, kept_captions
+from gedbd.encoders.vision.captioner import load_tiny_captioner
+from gedbd.encoders.vision.tiny_vision import tiny_processor
 
 TINY = {"name": "tiny", "prompt": "Describe the screenshot.", "max_new_tokens": 8, "hidden": 32, "layers": 1, "seed": 0}
 KILLED = """
 import os, signal
 from pathlib import Path
-from gedbd.data.images import check_images
-from gedbd.models.captioner import load_tiny_captioner
-from gedbd.models.described import describe
+from gedbd.corpora.images import check_images
+from gedbd.encoders.vision.captioner import load_tiny_captioner
+from gedbd.encoders.vision.caption_cache import describe
 images = check_images(sorted(path.name for path in Path().glob("*.png")), Path(), 1, 1)
 batches = describe({image.sha256: image.path for image in images}, load_tiny_captioner(**%r), "cache", 3)
 next(batches), next(batches)
@@ -209,7 +209,7 @@ def test_mistakes_are_told_in_one_line(run, pictures, tmp_path, attachments, opt
 def test_datasets_without_images_are_refused(monkeypatch, tmp_path, options, message):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "data" / "JDT").mkdir(parents=True)
-    reports = Path(gedbd.caption.__file__).parent / "data" / "demo.csv"
+    reports = Path(gedbd.caption.__file__).parent / "corpora" / "demo.csv"
     (tmp_path / "data" / "JDT" / "eclipse_jdt.csv").write_bytes(reports.read_bytes())
     monkeypatch.setattr(sys, "argv", ["gedbd", "captioner=tiny", *options])
     with pytest.raises(SystemExit, match=message):

@@ -9,8 +9,8 @@ from hydra.utils import instantiate
 from omegaconf import DictConfig
 
 import gedbd
-from gedbd.config import CONF_DIR
-from gedbd.data.urls import check_template
+from gedbd.configuration.command import CONF_DIR
+from gedbd.corpora.urls import check_template
 from gedbd.describe import main
 
 PUBLISHED = ("eclipse", "thunderbird", "firefox", "jdt", "mozilla_core")
@@ -57,7 +57,7 @@ def test_labels_alone_are_described_and_said_to_be_alone(tmp_path, capsys):
 
 
 def test_an_export_of_a_tracker_shows_where_links_come_from(capsys):
-    path = Path(__file__).parent / "data" / "readers" / "issues.json"
+    path = Path(__file__).parent / "corpora" / "readers" / "issues.json"
     main(config("dataset=github", f"dataset.path={path}", "dataset.name=hedgerow"))
     printed = capsys.readouterr().out
     assert ["links:", "state", "reason", "21"] in lines_of(printed)

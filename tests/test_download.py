@@ -9,8 +9,8 @@ from threading import Thread
 import pytest
 from hydra import compose, initialize_config_dir
 
-from gedbd.config import CONF_DIR
-from gedbd.data.readers.fetch import CHUNK_BYTES, download, fetch_tables
+from gedbd.configuration.command import CONF_DIR
+from gedbd.corpora.download import CHUNK_BYTES, download, fetch_tables
 from gedbd.download import main
 
 TABLE = ("id,text\n" + "".join(f"{number},line {number}\n" for number in range(20_000))).encode()

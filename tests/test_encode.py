@@ -11,7 +11,7 @@ import pytest
 import gedbd.encode
 import gedbd.train
 
-DEMO = str(files("gedbd.data") / "demo.csv")
+DEMO = str(files("gedbd.corpora") / "demo.csv")
 
 
 @pytest.fixture

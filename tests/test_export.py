@@ -14,13 +14,13 @@ from hydra.utils import instantiate
 
 import gedbd.export
 import gedbd.train
-from gedbd.checkpoint import find_run
-from gedbd.data.queries import find_queries
-from gedbd.data.splits import TEST
-from gedbd.evaluation.ranking import rank, ranking_metrics, vector_scorer
-from gedbd.models.encoder import load_weights
-from gedbd.models.exported import checks, read_onnx, read_sentence_transformers
-from gedbd.models.frozen import report_vectors
+from gedbd.corpora.splits import TEST
+from gedbd.encoders.embedding_cache import report_vectors
+from gedbd.encoders.encoder import load_weights
+from gedbd.encoders.export import checks, read_onnx, read_sentence_transformers
+from gedbd.experiments.checkpoint import find_run
+from gedbd.retrieval.ranking import rank, ranking_metrics, vector_scorer
+from gedbd.retrieval.tasks import find_queries
 
 STRANGER = """
 import sys
@@ -96,7 +96,7 @@ def check(folder: Path, vectors: np.ndarray) -> None:
     assert found["rr@10"] == pytest.approx(text_alone["rr@10"], abs=1e-12)
 
 
-@pytest.mark.slow  # exports a model; tests/models/test_exported.py is quick
+@pytest.mark.slow  # exports a model; tests/encoders/export/test_export_formats.py is quick
 def test_sentence_transformers_reads_the_text_branch_without_gedbd(home, graph_run, shared):
     folder = home[0]
     np.save(folder / "texts.npy", np.array(own_vectors(graph_run)[1]))
@@ -106,7 +106,7 @@ def test_sentence_transformers_reads_the_text_branch_without_gedbd(home, graph_r
     assert len({path.stat().st_mode for path in shared.rglob("*.*") if path.is_file()}) == 1
 
 
-@pytest.mark.slow  # a second training; what differs is tested in tests/models/test_exported.py
+@pytest.mark.slow  # a second training; what differs is tested in tests/encoders/export/test_export_formats.py
 def test_without_a_graph_too(home, text_run, capsys):
     folder, door = home
     (folder / "empty").mkdir()
@@ -117,7 +117,7 @@ def test_without_a_graph_too(home, text_run, capsys):
     check(text_run, read_sentence_transformers(folder / "empty", own_vectors(text_run)[1]))
 
 
-@pytest.mark.slow  # exports a model; tests/models/test_exported.py is quick
+@pytest.mark.slow  # exports a model; tests/encoders/export/test_export_formats.py is quick
 def test_onnx_gives_unit_vectors_of_any_batch(graph_run, onnx):
     from onnxruntime import InferenceSession
 
@@ -131,7 +131,7 @@ def test_onnx_gives_unit_vectors_of_any_batch(graph_run, onnx):
     assert b"packed" not in (onnx / "config.json").read_bytes()
 
 
-@pytest.mark.slow  # exports a model; tests/models/test_exported.py is quick
+@pytest.mark.slow  # exports a model; tests/encoders/export/test_export_formats.py is quick
 @pytest.mark.parametrize("form", ["shared", "onnx"])
 def test_the_code_of_the_card_runs(request, monkeypatch, form):
     folder = request.getfixturevalue(form)
@@ -142,7 +142,7 @@ def test_the_code_of_the_card_runs(request, monkeypatch, form):
     np.testing.assert_allclose(np.linalg.norm(names["vectors"], axis=1), 1, atol=1e-5)
 
 
-@pytest.mark.slow  # exports a model; tests/models/test_exported.py is quick
+@pytest.mark.slow  # exports a model; tests/encoders/export/test_export_formats.py is quick
 def test_the_card_quotes_no_report(graph_run, shared):
     card = (shared / "README.md").read_text()
     assert "| reports | 425 |" in card

@@ -8,10 +8,10 @@ import pytest
 from hydra.errors import ConfigCompositionException
 from omegaconf import OmegaConf
 
-from gedbd.config import CONF_DIR
-from gedbd.errors import composition_line
-from gedbd.option_types import check_types, check_values
-from gedbd.options import check_command_line
+from gedbd.configuration.command import CONF_DIR
+from gedbd.configuration.errors import composition_line
+from gedbd.configuration.option_types import check_types, check_values
+from gedbd.configuration.options import check_command_line
 
 
 @pytest.fixture

@@ -14,14 +14,14 @@ from tokenizers.normalizers import BertNormalizer
 from transformers import BertConfig, BertModel, DistilBertConfig, DistilBertModel, RobertaConfig, RobertaModel
 
 import gedbd.train
-from gedbd.config import CONF_DIR
-from gedbd.matching.feedback import Feedback, Verdict
-from gedbd.matching.report import Report
-from gedbd.models.openvino import has_bfloat16
-from gedbd.models.tiny import tiny_tokenizer
+from gedbd.configuration.command import CONF_DIR
+from gedbd.encoders.backends.openvino import has_bfloat16
+from gedbd.encoders.tiny import tiny_tokenizer
+from gedbd.triage.feedback import Feedback, Verdict
+from gedbd.triage.report import Report
 
-DEMO = Path(gedbd.train.__file__).parent / "data" / "demo.csv"
-ISSUES = Path(__file__).parent / "data" / "readers" / "issues.json"
+DEMO = Path(gedbd.train.__file__).parent / "corpora" / "demo.csv"
+ISSUES = Path(__file__).parent / "corpora" / "readers" / "issues.json"
 TRACKERS = ("bugzilla", "github", "gitlab", "jira")
 GROUPS = (
     *("text", "split", "pairs", "protocol", "encoder", "engine"),
@@ -275,7 +275,7 @@ def test_the_papers_experiments_go_without_the_graph(experiment):
 def test_the_papers_text_and_code_differ_where_they_are_said_to():
     text, code = composed("experiment=paper_text"), composed("experiment=paper_code")
     differ = {
-        "split._target_": ("gedbd.data.splits.GroupSplit", "gedbd.data.splits.PairSplit"),
+        "split._target_": ("gedbd.corpora.splits.GroupSplit", "gedbd.corpora.splits.PairSplit"),
         "pairs.negatives_per_positive": (1.0, 0),
         "pairs.random_negatives": (5000, 0),
         "pairs.fill_to": (None, 50000),

@@ -11,9 +11,9 @@ import gedbd.baseline
 import gedbd.compare
 import gedbd.report
 import gedbd.train
-from gedbd.data.readers.tabular import locate
+from gedbd.io.paths import locate
 
-pytestmark = pytest.mark.slow  # four runs; the ranking itself is tested in tests/evaluation/test_ranking.py
+pytestmark = pytest.mark.slow  # four runs; the ranking itself is tested in tests/retrieval/test_ranking.py
 
 OPTIONS = ["encoder=tiny", "encoder.max_tokens=128", "text=fields", "protocol=test_pool", "ranking.top_k=[3,10]"]
 TRAINED = [*OPTIONS, "trainer=smoke", "pairs=clusters", "batch_size=8", "loss=supervised_contrastive"]
@@ -23,7 +23,7 @@ TRAINED = [*OPTIONS, "trainer=smoke", "pairs=clusters", "batch_size=8", "loss=su
 def runs(tmp_path_factory) -> Path:
     """The demo corpus with captions of two attached images: frozen, trained, and trained with a graph."""
     folder = tmp_path_factory.mktemp("runs")
-    reports = pd.read_csv(locate("pkg://gedbd.data/demo.csv"), dtype=str, keep_default_na=False)
+    reports = pd.read_csv(locate("pkg://gedbd.corpora/demo.csv"), dtype=str, keep_default_na=False)
     reports["Attachments"] = ["one.png", "two.png; trace.txt", *[""] * (len(reports) - 2)]
     reports.to_csv(folder / "reports.csv", index=False)
     table = pd.DataFrame({"image": ["one.png", "two.png"], "caption": ["a dialog", "an empty list"]})

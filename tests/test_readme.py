@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from hydra import compose, initialize_config_dir
 
-from gedbd.config import CONF_DIR
-from gedbd.positional import literal_text, option_names
+from gedbd.configuration.command import CONF_DIR
+from gedbd.configuration.positional import literal_text, option_names
 from gedbd.report import bare_paths
 
 ROOT = Path(__file__).parent.parent

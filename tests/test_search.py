@@ -13,8 +13,8 @@ from hydra import compose, initialize_config_dir
 import gedbd.backtest
 import gedbd.index
 import gedbd.search
-from gedbd.config import CONF_DIR
-from gedbd.positional import literal_text, option_names
+from gedbd.configuration.command import CONF_DIR
+from gedbd.configuration.positional import literal_text, option_names
 
 PIECES = ["'", '"', "\\", "$", "{", "}", "${x}", "${oc.env:HOME}", "\n", "\r", "\t", "=", ",", "[", "]", " ", "a", ":"]
 PIECES += ["(", ")", "é", "#", "%", "\\'", "???", "null", "\\${", "\U0001f600", "@", "*"]

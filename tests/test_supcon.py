@@ -10,7 +10,7 @@ from hydra import compose, initialize_config_dir
 from omegaconf import DictConfig
 
 import gedbd.train
-from gedbd.config import CONF_DIR
+from gedbd.configuration.command import CONF_DIR
 
 PUBLISHED_ROWS = (92_370, 11_675, 11_769)
 
@@ -23,7 +23,7 @@ def composed(*options: str) -> DictConfig:
 def test_the_published_settings():
     cfg = composed("experiment=supcon_paper", "encoder=minilm")
     assert (cfg.dataset.name, cfg.dataset.rows.reports) == ("firefox", sum(PUBLISHED_ROWS))
-    assert (cfg.split._target_, cfg.split.val, cfg.split.test) == ("gedbd.data.splits.GroupSplit", 0.1, 0.1)
+    assert (cfg.split._target_, cfg.split.val, cfg.split.test) == ("gedbd.corpora.splits.GroupSplit", 0.1, 0.1)
     assert (cfg.encoder.model, cfg.encoder.pooling) == ("sentence-transformers/all-MiniLM-L6-v2", "mean")
     assert (cfg.batch_size, cfg.batches.per_group, cfg.batches.singletons) == (32, 2, 0.0)
     assert (cfg.loss._target_, cfg.loss.temperature) == ("gedbd.losses.supervised_contrastive", 0.07)
@@ -32,7 +32,7 @@ def test_the_published_settings():
     assert (cfg.text.tokens, cfg.text.captions, set(cfg.text.cleaning.values())) == (
         None,
         None,
-        {"gedbd.data.cleaning.Cleaning", "keep"},
+        {"gedbd.text.cleaning.Cleaning", "keep"},
     )
     assert (list(cfg.ranking.protocols), cfg.monitor, cfg.patience) == (["test_pool"], "val/pool_rr@10", 10)
     assert cfg.graph.rule is None

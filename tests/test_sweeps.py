@@ -23,11 +23,19 @@ from omegaconf import OmegaConf
 
 import gedbd.baseline
 import gedbd.train
-from gedbd.checkpoint import readable_checkpoint
-from gedbd.job_status import FAILED, FINISHED, INTERRUPTED, RUNNING, read_jobs, read_status, write_status
-from gedbd.jobs import Pruned, job_folder, resumable_job
-from gedbd.optuna_sweeper import distribution
-from gedbd.stopping import EpochPruning, ResumableEarlyStopping
+from gedbd.experiments.checkpoint import readable_checkpoint
+from gedbd.experiments.early_stopping import EpochPruning, ResumableEarlyStopping
+from gedbd.experiments.sweeps.job_status import (
+    FAILED,
+    FINISHED,
+    INTERRUPTED,
+    RUNNING,
+    read_jobs,
+    read_status,
+    write_status,
+)
+from gedbd.experiments.sweeps.jobs import Pruned, job_folder, resumable_job
+from gedbd.experiments.sweeps.optuna_sweeper import distribution
 
 ROOT = Path(gedbd.train.__file__).parents[1]
 TINY = ["encoder=tiny", "trainer.accelerator=cpu", "batch_size=32"]

@@ -199,7 +199,7 @@ def test_evaluate_refuses(run, first_epoch):
 
 @pytest.mark.slow
 def test_evaluate_refuses_a_changed_corpus(train, run, tmp_path):
-    source = Path(gedbd.train.__file__).parent / "data" / "demo.csv"
+    source = Path(gedbd.train.__file__).parent / "corpora" / "demo.csv"
     copy = tmp_path / "mine.csv"
     copy.write_bytes(source.read_bytes())
     folder = train("trainer=smoke", "dataset=csv", f"dataset.path={copy}")

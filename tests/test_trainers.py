@@ -11,9 +11,9 @@ from omegaconf import DictConfig
 from transformers import AutoModel, BertConfig, DistilBertConfig, ModernBertConfig, MPNetConfig
 
 import gedbd.train
-from gedbd.build import set_matmul_precision
-from gedbd.config import CONF_DIR
-from gedbd.systems.sharding import FullyShardedStrategy, layers_of
+from gedbd.configuration.command import CONF_DIR
+from gedbd.experiments.sharding import FullyShardedStrategy, layers_of
+from gedbd.tasks.duplicates.factory import set_matmul_precision
 
 
 def composed(*options: str) -> DictConfig:

@@ -5,11 +5,11 @@ from dataclasses import asdict
 
 import pandas as pd
 
-from gedbd.data.queries import PROTOCOLS
-from gedbd.evaluation.outputs import ALWAYS
-from gedbd.evaluation.ranking import PREFIX, per_query
-from gedbd.evaluation.runs import Run
+from gedbd.evaluation.result_tables import ALWAYS
+from gedbd.evaluation.run_folders import Run
 from gedbd.evaluation.significance import Comparison, compare_f1, compare_means
+from gedbd.retrieval.ranking import PREFIX, per_query
+from gedbd.retrieval.tasks import PROTOCOLS
 
 
 def compare_runs(

@@ -12,9 +12,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from gedbd.data.queries import Queries
-from gedbd.evaluation.ranking import Ranking
-from gedbd.files import write_text
+from gedbd.io.files import write_text
+from gedbd.retrieval.ranking import Ranking
+from gedbd.retrieval.tasks import Queries
 
 
 def write_run(path: Path, ranking: Ranking, issue_id: pd.Series, tag: str) -> None:

@@ -12,17 +12,17 @@ from fastapi.security import HTTPBearer
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
 
-from gedbd.matching.connection import StoreUnavailable
-from gedbd.matching.feedback import Feedback
-from gedbd.service.failures import as_unavailable
-from gedbd.service.guard import Guard, Rules
+from gedbd.service.index_interface import Index
 from gedbd.service.metrics import Measured, Metrics
-from gedbd.service.pages import pages_router
-from gedbd.service.pool import Pool
+from gedbd.service.middleware import Guard, Rules
 from gedbd.service.routes import Service, router
-from gedbd.service.store import Index
-from gedbd.service.webhook import Webhook
-from gedbd.service.webhook_route import webhook_router
+from gedbd.service.static_pages import pages_router
+from gedbd.service.thread_pool import Pool
+from gedbd.service.webhook.failures import as_unavailable
+from gedbd.service.webhook.receiver import Webhook
+from gedbd.service.webhook.route import webhook_router
+from gedbd.triage.feedback import Feedback
+from gedbd.triage.storage.connection import StoreUnavailable
 
 log = logging.getLogger("gedbd")
 

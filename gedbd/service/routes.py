@@ -9,9 +9,9 @@ from fastapi.responses import Response as PlainResponse
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from pydantic import Field
 
-from gedbd.matching.feedback import Feedback, Verdict
-from gedbd.matching.report import Filters, Match, Report, check_report
-from gedbd.service.messages import (
+from gedbd.service.index_interface import Index
+from gedbd.service.metrics import Metrics
+from gedbd.service.schemas import (
     MOST_REPORTS,
     Added,
     Answer,
@@ -28,10 +28,10 @@ from gedbd.service.messages import (
     Withdrawn,
     found,
 )
-from gedbd.service.metrics import Metrics
-from gedbd.service.pool import Pool
-from gedbd.service.store import Index
-from gedbd.service.webhook import Webhook
+from gedbd.service.thread_pool import Pool
+from gedbd.service.webhook.receiver import Webhook
+from gedbd.triage.feedback import Feedback, Verdict
+from gedbd.triage.report import Filters, Match, Report, check_report
 
 WRONG: dict[int | str, dict[str, Any]] = {
     status: {"model": Problem, "description": said}

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from fastapi import FastAPI
 
     from gedbd.service.connections import ConnectionLimits
-    from gedbd.service.ending import Server
+    from gedbd.service.shutdown import Server
 
 BACKLOG = 64  # connections that wait to be accepted, and that are accepted in one go
 OTHER_FILES = 64  # descriptors of the index, the log, libraries
@@ -86,7 +86,7 @@ def build_server(
     from uvicorn import Config
 
     from gedbd.service.connections import KEEP_ALIVE_S, BoundedProtocol, OpenConnections
-    from gedbd.service.ending import Server
+    from gedbd.service.shutdown import Server
 
     service = app.state.service
     config = Config(

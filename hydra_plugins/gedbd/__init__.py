@@ -1,6 +1,6 @@
 """What Hydra instantiates from packages under ``hydra_plugins`` only."""
 
-from gedbd import optuna_sweeper, ray_launcher
+from gedbd.experiments.sweeps import optuna_sweeper, ray_launcher
 
 
 class OptunaSweeper(optuna_sweeper.OptunaSweeper):

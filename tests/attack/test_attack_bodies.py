@@ -8,8 +8,8 @@ from raw_http import HEAD, JSON_HEAD, answered, connect, exchange, health, read_
 from small_index import SmallIndex
 
 from gedbd.service.app import Settings, create_app
-from gedbd.service.guard import SMALL_BYTES
-from gedbd.service.webhook import Webhook
+from gedbd.service.middleware import SMALL_BYTES
+from gedbd.service.webhook.receiver import Webhook
 
 CLOSE = b"Connection: close\r\n"
 PATHS = (b"/api/search", b"/api/reports", b"/api/feedback", b"/webhooks/github")

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gedbd.data.token_cache import cached_tokens
-from gedbd.models.frozen import frozen_vectors
+from gedbd.encoders.embedding_cache import frozen_vectors
+from gedbd.text.token_cache import cached_tokens
 
 TEXTS = ["crash on start", "the editor is slow", "no mail arrives", "window too small"]
 

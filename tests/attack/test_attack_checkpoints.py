@@ -13,20 +13,20 @@ import pytorch_lightning as pl
 import torch
 from torch import nn
 
-import gedbd.checksums
-from gedbd.checkpoint import find_run, readable_checkpoint
-from gedbd.checksums import CHECKSUMS, check_whole, note_checksums
-from gedbd.files import replacing
-from gedbd.models.encoder import read_state
-from gedbd.systems.saving import WholeCheckpointIO, save_whole
+import gedbd.io.checksums
+from gedbd.encoders.encoder import read_state
+from gedbd.experiments.checkpoint import find_run, readable_checkpoint
+from gedbd.experiments.checkpoint_files import WholeCheckpointIO, save_whole
+from gedbd.io.checksums import CHECKSUMS, check_whole, note_checksums
+from gedbd.io.files import replacing
 
-ROOT = Path(gedbd.checksums.__file__).parents[1]
+ROOT = Path(gedbd.io.checksums.__file__).parents[2]
 MIB = 1 << 20
 WRITER = """
 import sys
 import pytorch_lightning as pl
 import torch
-from gedbd.systems.saving import save_whole
+from gedbd.experiments.checkpoint_files import save_whole
 
 trainer = pl.Trainer(accelerator="cpu", logger=False, enable_checkpointing=False, enable_progress_bar=False)
 save_whole(trainer)
@@ -129,7 +129,7 @@ def test_a_kill_between_the_checkpoint_and_its_checksum_leaves_both_right(saver,
 
     with monkeypatch.context() as patch:
         if noted == "both":
-            patch.setattr("gedbd.systems.saving.note_checksums", killed_at_the_end)
+            patch.setattr("gedbd.experiments.checkpoint_files.note_checksums", killed_at_the_end)
         else:
             patch.setattr("os.replace", killed)
         with pytest.raises(KeyboardInterrupt):
@@ -217,7 +217,7 @@ def test_a_list_of_checksums_that_is_damaged_checks_nothing_else(saver, tmp_path
 
 
 def test_weights_of_another_model_are_refused_in_one_line():
-    from gedbd.models.encoder import load_state
+    from gedbd.encoders.encoder import load_state
 
     with pytest.raises(ValueError, match=r"best.ckpt holds the weights of another model") as refused:
         load_state(nn.Linear(2, 2), nn.Linear(3, 3).state_dict(), "best.ckpt")

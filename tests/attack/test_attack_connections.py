@@ -8,10 +8,10 @@ import pytest
 from raw_http import HEALTH, JSON_HEAD, answered, closed_by, connect, exchange, health, is_closed, read_all, until
 from served import serving
 
-from gedbd.matching.report import Report
 from gedbd.service.app import create_app
 from gedbd.service.connections import ConnectionLimits, OpenConnections, address_key
 from gedbd.service.server import allow_descriptors
+from gedbd.triage.report import Report
 
 END = b"\r\n"
 CLOSE = b"Connection: close\r\n\r\n"

@@ -17,12 +17,12 @@ import pytest
 from small_tracker import as_corpus, fill, open_folder, read_rows, some_report, tiny_reader
 from tiny_models import build, stored_model
 
-from gedbd.matching.connection import StoreUnavailable
-from gedbd.matching.report import Report
-from gedbd.matching.rows import Stored
-from gedbd.matching.store import FILE, Store
-from gedbd.matching.sync import synchronise
-from gedbd.triage import open_index
+from gedbd.triage.assembly import open_index
+from gedbd.triage.report import Report
+from gedbd.triage.storage.connection import StoreUnavailable
+from gedbd.triage.storage.rows import Stored
+from gedbd.triage.storage.store import FILE, Store
+from gedbd.triage.storage.sync import synchronise
 
 REPORTS = [some_report(number) for number in range(40)]
 NOBODY = 65534

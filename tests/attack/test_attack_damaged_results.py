@@ -8,15 +8,15 @@ import pandas as pd
 import pytest
 from rich.console import Console
 
-from gedbd.checkpoint import check_corpus
-from gedbd.evaluation.runs import Run
-from gedbd.files import read_object, replacing, write_text
-from gedbd.job_status import FINISHED, JobStatus, read_jobs, read_status, write_status
-from gedbd.run import best_f1
-from gedbd.seeds import summarise_seeds
-from gedbd.stored_model import read_matching
-from gedbd.sweep import show_jobs
-from gedbd.tables import read_csv, write_csv, write_parquet
+from gedbd.evaluation.run_folders import Run
+from gedbd.experiments.checkpoint import check_corpus
+from gedbd.experiments.run import best_f1
+from gedbd.experiments.seeds import summarise_seeds
+from gedbd.experiments.sweeps.job_status import FINISHED, JobStatus, read_jobs, read_status, write_status
+from gedbd.experiments.sweeps.sweep_table import show_jobs
+from gedbd.io.files import read_object, replacing, write_text
+from gedbd.io.tables import read_csv, write_csv, write_parquet
+from gedbd.triage.storage.stored_model import read_matching
 
 RESULTS = pd.DataFrame({"method": ["text", "a, b"], "f1": [0.25, 0.5], "average_precision": [0.125, 0.0]})
 EPOCHS = pd.DataFrame({"epoch": [0, 1], "val/f1": [0.25, 0.5], "val/loss": [1.0, 0.5]})

@@ -15,13 +15,13 @@ from small_hub import REPOSITORY, SECRET, issue, signed
 from small_index import SmallIndex
 
 import gedbd.serve
-from gedbd.data.judged import FEEDBACK_FILE, feedback_table
-from gedbd.matching import database
-from gedbd.matching.connection import StoreUnavailable
-from gedbd.matching.feedback import Feedback, Verdict
-from gedbd.matching.report import Report
+from gedbd.sampling.feedback_labels import FEEDBACK_FILE, feedback_table
 from gedbd.service.app import create_app
-from gedbd.service.webhook import Webhook
+from gedbd.service.webhook.receiver import Webhook
+from gedbd.triage.feedback import Feedback, Verdict
+from gedbd.triage.report import Report
+from gedbd.triage.storage import database
+from gedbd.triage.storage.connection import StoreUnavailable
 
 WEBHOOK_FILE = "webhook.sqlite"
 Damage = Callable[[Path], object]

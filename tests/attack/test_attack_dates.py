@@ -11,19 +11,19 @@ import pytest
 
 import gedbd.backtest
 import gedbd.index
-from gedbd.data.corpus import Corpus
-from gedbd.data.readers.bugzilla import read_bugzilla
-from gedbd.data.readers.github import read_github
-from gedbd.data.readers.gitlab import read_gitlab
-from gedbd.data.readers.jira import read_jira
-from gedbd.data.readers.tabular import read_csv
-from gedbd.data.splits import TimeSplit
-from gedbd.data.trackers.limits import limit_wait_s, server_time
-from gedbd.matching.memory import Memory
-from gedbd.matching.report import Filters, Report, check_report, read_moment
-from gedbd.matching.store import FILE, Store, Stored
-from gedbd.service.events import read_event
-from gedbd.triage import open_index
+from gedbd.corpora.clients.rate_limits import limit_wait_s, server_time
+from gedbd.corpora.documents import Corpus
+from gedbd.corpora.readers.bugzilla import read_bugzilla
+from gedbd.corpora.readers.csv_export import read_csv
+from gedbd.corpora.readers.github import read_github
+from gedbd.corpora.readers.gitlab import read_gitlab
+from gedbd.corpora.readers.jira import read_jira
+from gedbd.corpora.splits import TimeSplit
+from gedbd.service.webhook.events import read_event
+from gedbd.triage.assembly import open_index
+from gedbd.triage.report import Filters, Report, check_report, read_moment
+from gedbd.triage.storage.in_memory import Memory
+from gedbd.triage.storage.store import FILE, Store, Stored
 
 FAR = [
     "0001-01-01",

@@ -15,12 +15,12 @@ from served import serving
 from small_hub import REPOSITORY, SECRET, Sender, counted, issue, signed, until, worked
 from small_index import SmallIndex
 
-from gedbd.matching.connection import StoreUnavailable
-from gedbd.matching.report import Report
 from gedbd.service.app import Settings, create_app
-from gedbd.service.outbox import Comment
-from gedbd.service.webhook import Webhook
-from gedbd.service.webhook_file import WEBHOOK_FILE
+from gedbd.service.webhook.database import WEBHOOK_FILE
+from gedbd.service.webhook.outbox import Comment
+from gedbd.service.webhook.receiver import Webhook
+from gedbd.triage.report import Report
+from gedbd.triage.storage.connection import StoreUnavailable
 
 OLD_FILE = """
 CREATE TABLE deliveries (delivery TEXT PRIMARY KEY, moment TEXT NOT NULL);
@@ -138,7 +138,7 @@ def test_a_full_backlog_is_refused_and_nothing_of_it_is_kept(slow: SlowIndex) ->
 def test_what_fails_as_the_index_is_away_is_tried_again_in_order(
     slow: SlowIndex, hook: Webhook, send: Sender, error: Exception, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gedbd.matching.store.StoreUnavailable.__init__", _at_once)
+    monkeypatch.setattr("gedbd.triage.storage.store.StoreUnavailable.__init__", _at_once)
     slow.failures = [error] * 3
     for number in (100, 101, 102):
         assert send(issue(number), delivery=str(number)).status_code == 202

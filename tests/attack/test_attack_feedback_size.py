@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from gedbd.data.judged import FEEDBACK_FILE, feedback_table
-from gedbd.matching.feedback import Feedback, Verdict
-from gedbd.matching.report import Report
+from gedbd.sampling.feedback_labels import FEEDBACK_FILE, feedback_table
+from gedbd.triage.feedback import Feedback, Verdict
+from gedbd.triage.report import Report
 
 # As files of earlier versions may be: without the index of pairs.
 OLD_FILE = """

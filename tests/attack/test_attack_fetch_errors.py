@@ -7,12 +7,12 @@ from threading import Thread
 
 import pytest
 
-from gedbd.data.readers.fetch import fetch_tables
-from gedbd.data.trackers.fetch import fetch_tracker
-from gedbd.data.trackers.github import GitHub
-from gedbd.data.trackers.gitlab import GitLab
-from gedbd.data.trackers.http import Client, check_base
-from gedbd.data.urls import shown_url
+from gedbd.corpora.clients.fetch import fetch_tracker
+from gedbd.corpora.clients.github import GitHub
+from gedbd.corpora.clients.gitlab import GitLab
+from gedbd.corpora.clients.http import Client, check_base
+from gedbd.corpora.download import fetch_tables
+from gedbd.corpora.urls import shown_url
 
 SECRET = "s3cr3t"
 

@@ -12,19 +12,19 @@ import pytest
 from hydra import compose, initialize_config_dir
 from omegaconf import OmegaConf
 
-from gedbd.allowed import VARIABLE, check_options, named_targets, read_settings
-from gedbd.checkpoint import find_run, save_run
-from gedbd.config import CONF_DIR
-from gedbd.evaluation.runs import Run
-from gedbd.matching.store import FILE
-from gedbd.models.encoder import load_encoder
-from gedbd.reproduction.sensitivity import find_jobs
-from gedbd.resume import resumed_options
-from gedbd.saved import CONFIG, read_saved, saved_options
-from gedbd.stored_model import model_key
-from gedbd.systems.saving import WholeCheckpointIO
-from gedbd.tracking.runs import read_stored
-from gedbd.triage import open_index
+from gedbd.configuration.allowed_targets import VARIABLE, check_options, named_targets, read_settings
+from gedbd.configuration.command import CONF_DIR
+from gedbd.configuration.saved_options import CONFIG, read_saved, saved_options
+from gedbd.encoders.encoder import load_encoder
+from gedbd.evaluation.run_folders import Run
+from gedbd.experiments.checkpoint import find_run, save_run
+from gedbd.experiments.checkpoint_files import WholeCheckpointIO
+from gedbd.experiments.resume import resumed_options
+from gedbd.experiments.tracking.runs import read_stored
+from gedbd.tasks.duplicates.reproduction.sensitivity_table import find_jobs
+from gedbd.triage.assembly import open_index
+from gedbd.triage.storage.store import FILE
+from gedbd.triage.storage.stored_model import model_key
 
 
 class TakenError(AssertionError):
@@ -44,12 +44,12 @@ HOSTILE: list[tuple[str, Any]] = [
     ("encoder.model", {"_target_": EVIL}),
     ("encoder.fine_tuning", {"a": [{"b": {"_target_": EVIL, "_args_": ["id"], "_partial_": True}}]}),
     ("text.tokens", [{"_target_": EVIL}]),
-    ("text._target_", "gedbd.triage.open_index"),
-    ("text._target_", "gedbd.models.encoder.Path"),
-    ("engine._target_", "gedbd.data.readers.tabular.read_csv"),
+    ("text._target_", "gedbd.triage.assembly.open_index"),
+    ("text._target_", "gedbd.encoders.encoder.Path"),
+    ("engine._target_", "gedbd.corpora.readers.csv_export.read_csv"),
     ("engine._target_", "hydra.utils.instantiate"),
-    ("engine._target_", "gedbd.allowed.os.system"),
-    ("text.captions", "pkg://gedbd.triage/demo.csv"),
+    ("engine._target_", "gedbd.configuration.allowed_targets.os.system"),
+    ("text.captions", "pkg://gedbd.triage.assembly/demo.csv"),
 ]
 INTERPOLATIONS = [
     "${oc.env:HOME}",
@@ -138,13 +138,13 @@ def test_a_run_that_names_a_package_of_its_own_does_not_import_it(options, run, 
     folder = run(changed(options, "dataset.path", "pkg://evil/reports.csv"))
     with pytest.raises(ValueError, match=r"config.yaml: dataset.path=pkg://evil/reports.csv is not run"):
         find_run(folder, "best")
-    assert read_saved(run(changed(options, "dataset.path", "pkg://gedbd.data/demo.csv")))
+    assert read_saved(run(changed(options, "dataset.path", "pkg://gedbd.corpora/demo.csv")))
 
 
 @pytest.mark.parametrize("section", ["../encoder", "/tmp", "train.yaml", "none.yaml", "a\0b", "", "other"])
 def test_a_section_that_conf_does_not_have_names_nothing(section):
-    with pytest.raises(ValueError, match=r"_target_=gedbd.models.encoder.load_encoder is not run"):
-        check_options({section: {"_target_": "gedbd.models.encoder.load_encoder"}}, "config.yaml")
+    with pytest.raises(ValueError, match=r"_target_=gedbd.encoders.encoder.load_encoder is not run"):
+        check_options({section: {"_target_": "gedbd.encoders.encoder.load_encoder"}}, "config.yaml")
 
 
 @pytest.mark.parametrize("text", INTERPOLATIONS)
@@ -164,11 +164,21 @@ def test_an_index_that_names_other_code_is_refused(options, key, value):
 
 def test_the_cache_folder_and_the_cluster_of_an_index_are_not_used(options, capsys):
     own = {"encoder": options["encoder"], "text": options["text"]}
-    openvino = {"_target_": "gedbd.models.openvino.OpenVino", "precision": "float32", "cache_dir": "${cache_dir}"}
+    openvino = {
+        "_target_": "gedbd.encoders.backends.openvino.OpenVino",
+        "precision": "float32",
+        "cache_dir": "${cache_dir}",
+    }
     for place in ("${cache_dir}", "/srv/of/somebody/else", "${oc.env:HOME}"):
         settings = own | {"engine": openvino | {"cache_dir": place}}
         assert read_settings(json.dumps(settings), "index=other", "mine").engine.cache_dir == "mine"
-    ray = {"_target_": "gedbd.models.ray.Ray", "address": "evil.example:6379", "workers": 2, "cpus": 1, "gpus": 0}
+    ray = {
+        "_target_": "gedbd.encoders.backends.ray.Ray",
+        "address": "evil.example:6379",
+        "workers": 2,
+        "cpus": 1,
+        "gpus": 0,
+    }
     assert read_settings(json.dumps(own | {"engine": ray}), "index=other", "mine").engine.address is None
     assert "index=other: engine.address=evil.example:6379 is not used" in capsys.readouterr().out
 
@@ -218,7 +228,13 @@ def test_a_run_to_resume_may_not_name_other_code(options, run):
 
 
 def test_a_run_to_resume_joins_no_cluster_by_itself(options, run):
-    ray = {"_target_": "gedbd.models.ray.Ray", "address": "evil.example:6379", "workers": 2, "cpus": 1, "gpus": 0}
+    ray = {
+        "_target_": "gedbd.encoders.backends.ray.Ray",
+        "address": "evil.example:6379",
+        "workers": 2,
+        "cpus": 1,
+        "gpus": 0,
+    }
     folder = run(options | {"engine": ray})
     first = [f"ckpt_path={folder / 'checkpoints' / 'last.ckpt'}"]
     with initialize_config_dir(CONF_DIR, version_base="1.3"):
@@ -263,7 +279,7 @@ def test_a_package_of_weights_is_not_imported_to_find_it(tmp_path, monkeypatch):
 DAMAGED = {
     "empty": b"",
     "binary": bytes(range(256)) * 4,
-    "cut": b"encoder:\n  _target_: gedbd.models.enc",
+    "cut": b"encoder:\n  _target_: gedbd.encoders.enc",
     "a word": b"hello",
     "a list": b"- 1\n- 2\n",
     "twice": b"seed: 1\nseed: 2\n",

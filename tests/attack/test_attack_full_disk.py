@@ -12,8 +12,8 @@ import gedbd.encode
 import gedbd.evaluate
 import gedbd.export
 import gedbd.train
-from gedbd.checksums import check_whole
-from gedbd.evaluation.runs import Run
+from gedbd.evaluation.run_folders import Run
+from gedbd.io.checksums import check_whole
 
 SMALL = [
     "encoder=tiny",

@@ -13,10 +13,10 @@ from small_hub import REPOSITORY, SECRET, Hub, comments, issue, running_hub, sig
 from small_index import SmallIndex
 
 from gedbd.service.app import create_app
-from gedbd.service.github import GitHub
-from gedbd.service.outbox import MAX_TRIES, Comment, Outbox, wait_after
-from gedbd.service.webhook import Webhook
-from gedbd.service.webhook_file import WebhookFile
+from gedbd.service.webhook.comments import GitHub
+from gedbd.service.webhook.database import WebhookFile
+from gedbd.service.webhook.outbox import MAX_TRIES, Comment, Outbox, wait_after
+from gedbd.service.webhook.receiver import Webhook
 
 FIRST = Comment(REPOSITORY, "1", "text")
 

@@ -21,9 +21,9 @@ from small_index import SmallIndex
 
 import gedbd.serve
 from gedbd.service.app import create_app
-from gedbd.service.github import GitHub, Unposted
-from gedbd.service.outbox import Comment
-from gedbd.service.webhook import Webhook
+from gedbd.service.webhook.comments import GitHub, Unposted
+from gedbd.service.webhook.outbox import Comment
+from gedbd.service.webhook.receiver import Webhook
 
 ROOT = Path(gedbd.serve.__file__).parent.parent
 LIMIT_S = 10.0  # shows that nothing hangs
@@ -50,7 +50,7 @@ def calls() -> list[threading.Thread]:
 def test_other_requests_are_answered_and_the_service_ends(
     index: SmallIndex, hub: Hub, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gedbd.service.webhook.CANCEL_AFTER_S", 0.1)
+    monkeypatch.setattr("gedbd.service.webhook.receiver.CANCEL_AFTER_S", 0.1)
     hook = Webhook(index, REPOSITORY, GitHub("t0ken", hub.url, 60.0), SECRET)
     with serving(create_app(index, webhook=hook)) as port:
         home = f"http://127.0.0.1:{port}"

@@ -5,10 +5,10 @@ from collections.abc import Callable
 
 import pytest
 
-from gedbd.data.cleaning import Cleaning
-from gedbd.data.readers import bugzilla, github, gitlab, jira
-from gedbd.data.readers.rich_text import html_text, tidy
-from gedbd.data.urls import shown_url, web_url
+from gedbd.corpora.readers import bugzilla, github, gitlab, jira
+from gedbd.corpora.readers.rich_text import html_text, tidy
+from gedbd.corpora.urls import shown_url, web_url
+from gedbd.text.cleaning import Cleaning
 
 SIZE = 300_000
 BOUND_S = 10

@@ -10,10 +10,10 @@ from fastapi.testclient import TestClient
 from raw_http import HEAD, JSON_HEAD, answered, connect, exchange, health, read_all, until
 from small_index import INCONCLUSIVE, MET, SmallIndex
 
-from gedbd.data.judged import FEEDBACK_FILE
-from gedbd.matching.connection import StoreUnavailable
-from gedbd.matching.store import FILE
+from gedbd.sampling.feedback_labels import FEEDBACK_FILE
 from gedbd.service.app import Settings, create_app
+from gedbd.triage.storage.connection import StoreUnavailable
+from gedbd.triage.storage.store import FILE
 
 CLOSE = b"Connection: close\r\n"
 ADD = b'{"issue_id": "a-new-one", "title": "Attachment is lost"}'

@@ -7,10 +7,10 @@ import pytest
 from small_tracker import Switch, as_corpus, fill, open_folder, some_report
 from tiny_models import build
 
-from gedbd.matching.connection import StoreUnavailable
-from gedbd.matching.report import Report
-from gedbd.matching.store import FILE, Store
-from gedbd.triage import open_index
+from gedbd.triage.assembly import open_index
+from gedbd.triage.report import Report
+from gedbd.triage.storage.connection import StoreUnavailable
+from gedbd.triage.storage.store import FILE, Store
 
 REPORTS = [some_report(number) for number in range(12)]
 

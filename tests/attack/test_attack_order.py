@@ -9,7 +9,7 @@ from small_hub import REPOSITORY, SECRET, Sender, counted, issue, note
 from small_index import SmallIndex
 
 from gedbd.service.app import create_app
-from gedbd.service.webhook import Webhook
+from gedbd.service.webhook.receiver import Webhook
 
 EARLY, LATE, LATER = "2024-06-01T10:00:00Z", "2024-06-01T10:00:05Z", "2024-06-01T10:00:09Z"
 

@@ -8,11 +8,11 @@ import pytest
 from markdown_it import MarkdownIt
 
 from gedbd.backtest import safe_cells
-from gedbd.data.captions import read_captions, write_captions
-from gedbd.data.readers.tabular import read_csv
+from gedbd.corpora.captions import read_captions, write_captions
+from gedbd.corpora.readers.csv_export import read_csv
 from gedbd.evaluation.report.page import markdown, show, write_report
 from gedbd.evaluation.report.section import Section
-from gedbd.matching.report import Report, check_report
+from gedbd.triage.report import Report, check_report
 
 TITLES = [
     "<script>alert(1)</script>",

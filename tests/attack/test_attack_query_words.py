@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from hydra import compose, initialize_config_dir
 
-from gedbd.config import CONF_DIR
-from gedbd.positional import literal_text, option_names
+from gedbd.configuration.command import CONF_DIR
+from gedbd.configuration.positional import literal_text, option_names
 
 NAMES = option_names(Path(CONF_DIR) / "search.yaml")
 HOSTILE = [

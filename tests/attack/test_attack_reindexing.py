@@ -8,10 +8,10 @@ from dataclasses import replace
 import pytest
 from small_tracker import as_corpus, fill, model, open_folder, read_rows, some_report
 
-from gedbd.matching.connection import LOCK_TIMEOUT_S, StoreUnavailable
-from gedbd.matching.report import Report
-from gedbd.matching.store import FILE, Store
-from gedbd.matching.sync import synchronise
+from gedbd.triage.report import Report
+from gedbd.triage.storage.connection import LOCK_TIMEOUT_S, StoreUnavailable
+from gedbd.triage.storage.store import FILE, Store
+from gedbd.triage.storage.sync import synchronise
 
 OLD = [some_report(number) for number in range(6)]
 NEW = [*OLD[1:5], some_report(5, version="2"), some_report(7)]
@@ -178,7 +178,7 @@ def test_neither_length_nor_searches_wait_for_a_writer_that_waits(opened, locked
 def test_searches_go_on_while_a_changed_file_is_read(opened, reader, monkeypatch):
     """One thread reads the whole file again; all others answer from what they have."""
     reading, goes_on = threading.Event(), threading.Event()
-    import gedbd.matching.state as state
+    import gedbd.triage.storage.state as state
 
     whole = state.Memory.of
 

@@ -6,9 +6,9 @@ import sqlite3
 import pytest
 from small_tracker import as_corpus, fill, open_folder, some_report
 
-from gedbd.matching.connection import StoreUnavailable
-from gedbd.matching.report import Report
-from gedbd.matching.store import FILE
+from gedbd.triage.report import Report
+from gedbd.triage.storage.connection import StoreUnavailable
+from gedbd.triage.storage.store import FILE
 
 REPORTS = [some_report(number) for number in range(8)]
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 from small_tracker import as_corpus, fill, open_folder, some_report, tiny_reader
 
-from gedbd.matching.report import Filters, Report
+from gedbd.triage.report import Filters, Report
 
 QUERIES = (
     some_report(3, issue_id=""),
@@ -113,7 +113,7 @@ def test_an_addition_that_fails_leaves_no_trace(opened, reader):
 
 @pytest.mark.parametrize("tail", [3, *(pytest.param(tail, marks=pytest.mark.slow) for tail in (1, 512))])
 def test_answers_do_not_depend_on_how_postings_are_split(opened, reader, monkeypatch, tail):
-    monkeypatch.setattr("gedbd.matching.lexicon.TAIL", tail)
+    monkeypatch.setattr("gedbd.retrieval.inverted_index.TAIL", tail)
     for number in range(30):
         opened.add([some_report(number * 7 % 40, title=TITLES[number % 5], os=str(number))])
         if number % 4 == 0:
@@ -123,7 +123,7 @@ def test_answers_do_not_depend_on_how_postings_are_split(opened, reader, monkeyp
 
 def test_a_search_that_began_before_a_change_answers_as_before(opened):
     """The state that a search has begun with stays what it was, whatever comes meanwhile."""
-    from gedbd.matching.searching import find_matches
+    from gedbd.triage.searching import find_matches
 
     state, groups = opened._current.state, opened._current.state.memory.groups
     before = answers(opened)
@@ -140,7 +140,7 @@ def test_a_search_that_began_before_a_change_answers_as_before(opened):
 def test_explanations_are_the_same_in_every_process():
     """Words lie in sets, whose order changes with each start of Python."""
     program = (
-        "from gedbd.matching.report import Report; from gedbd.matching.why import explain; import numpy as np;"
+        "from gedbd.triage.report import Report; from gedbd.triage.explanation import explain; import numpy as np;"
         "text = ' '.join(f'strange{n} words{n}' for n in range(40));"
         "print(explain(Report('a', text), [Report('b', text + '. ' + text)],"
         " lambda some: np.array([0.1 + len(w) / 7 + sum(map(ord, w)) / 997 for w in some])))"
@@ -246,7 +246,7 @@ class Machine(RuleBasedStateMachine):
 def run_machine(monkeypatch, examples, steps):
     plain = {"deadline": None, "derandomize": True, "database": None, "suppress_health_check": list(HealthCheck)}
     plain["phases"] = [Phase.explicit, Phase.generate]  # Phase.shrink makes a failing history shorter, in minutes
-    monkeypatch.setattr("gedbd.matching.lexicon.TAIL", 3)  # so that parts of postings are joined now and then
+    monkeypatch.setattr("gedbd.retrieval.inverted_index.TAIL", 3)  # so that parts of postings are joined now and then
     run_state_machine_as_test(Machine, settings=settings(max_examples=examples, stateful_step_count=steps, **plain))
 
 

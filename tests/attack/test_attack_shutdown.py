@@ -10,7 +10,7 @@ import pytest
 from raw_http import HEALTH, JSON_HEAD, connect, exchange, health, measured, read_all, until
 from served_process import MAX_EXIT_S, served
 
-from gedbd.data.judged import FEEDBACK_FILE
+from gedbd.sampling.feedback_labels import FEEDBACK_FILE
 
 pytestmark = pytest.mark.slow
 

@@ -10,11 +10,11 @@ from fastapi.testclient import TestClient
 from small_hub import REPOSITORY, SECRET, Sender, issue, note, until
 from small_index import REPORTS, SmallIndex
 
-from gedbd.data.judged import feedback_table
-from gedbd.matching.report import Report
+from gedbd.sampling.feedback_labels import feedback_table
 from gedbd.service.app import create_app
-from gedbd.service.payloads import named_duplicate
-from gedbd.service.webhook import Webhook
+from gedbd.service.webhook.payloads import named_duplicate
+from gedbd.service.webhook.receiver import Webhook
+from gedbd.triage.report import Report
 
 EARLY, LATE = "2024-06-01T10:00:00Z", "2024-06-01T10:00:05Z"
 ENTERPRISE = "https://bugs.corp.example:8443/ann/mail/issues/20"

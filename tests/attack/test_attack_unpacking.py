@@ -15,13 +15,14 @@ from threading import Thread
 
 import pytest
 
-from gedbd.data.readers import fetch, packed
-from gedbd.data.readers.fetch import fetch_tables
-from gedbd.data.readers.github import read_github
-from gedbd.data.readers.jira import read_jira
-from gedbd.data.readers.packed import MAX_GB_VARIABLE
-from gedbd.data.readers.tabular import read_csv
-from gedbd.data.trackers.http import Client
+from gedbd.corpora import download
+from gedbd.corpora.clients.http import Client
+from gedbd.corpora.download import fetch_tables
+from gedbd.corpora.readers.csv_export import read_csv
+from gedbd.corpora.readers.github import read_github
+from gedbd.corpora.readers.jira import read_jira
+from gedbd.io import unpacking
+from gedbd.io.unpacking import MAX_GB_VARIABLE
 
 COLUMNS = {"issue_id": "id", "title": "title", "duplicate": None}
 HEADER = b"id,title\n"
@@ -98,7 +99,7 @@ def test_the_memory_that_a_bomb_takes_is_bounded(tmp_path):
     path.write_bytes(bomb(".xz", HEADER, b"1,x\n", pieces=100))
     code = (
         "import resource, sys\n"
-        "from gedbd.data.readers.tabular import read_csv\n"
+        "from gedbd.corpora.readers.csv_export import read_csv\n"
         "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
         "try:\n"
         f"    read_csv(None, {str(path)!r}, {COLUMNS!r})\n"
@@ -110,7 +111,7 @@ def test_the_memory_that_a_bomb_takes_is_bounded(tmp_path):
 
 
 def test_a_person_may_set_the_limit(tmp_path, monkeypatch):
-    monkeypatch.setattr(packed, "ALWAYS_BYTES", 100_000)
+    monkeypatch.setattr(unpacking, "ALWAYS_BYTES", 100_000)
     path = tmp_path / "reports.csv.gz"
     path.write_bytes(gzip.compress(HEADER + b"".join(b"%d,%s\n" % (number, b"x" * 5_000) for number in range(900))))
     with pytest.raises(ValueError, match=TOO_MUCH):
@@ -219,7 +220,7 @@ def test_a_download_announced_as_larger_is_not_begun(server, tmp_path, monkeypat
 
 def test_a_disk_that_would_be_full_stops_the_download(server, tmp_path, monkeypatch):
     server.body = HEADER + ROW
-    monkeypatch.setattr(fetch, "RESERVE_BYTES", 1 << 60)
+    monkeypatch.setattr(download, "RESERVE_BYTES", 1 << 60)
     with pytest.raises(ValueError, match=r"bytes are free where .* are needed; free some space"):
         fetch_tables(address(server), tmp_path, {"bugs.csv": 1})
     assert list(tmp_path.iterdir()) == []

@@ -5,17 +5,19 @@ from dataclasses import replace
 
 from small_tracker import MATCHING, TARGET, read_rows, tiny_reader
 
-from gedbd.matching.store import FILE, Store
-from gedbd.matching.sync import Model, synchronise
-from gedbd.stored_model import model_key
+from gedbd.triage.storage.store import FILE, Store
+from gedbd.triage.storage.stored_model import model_key
+from gedbd.triage.storage.sync import Model, synchronise
 
 
 def stored_model(hidden: int, target_precision: float) -> Model:
     """A model whose vectors have so many numbers, and whose backtest has measured this target."""
-    encoder = {"_target_": "gedbd.models.encoder.load_tiny_encoder", "name": "tiny", "pooling": "mean", "dim": 8}
+    encoder = {"_target_": "gedbd.encoders.encoder.load_tiny_encoder", "name": "tiny", "pooling": "mean", "dim": 8}
     encoder |= {"max_tokens": 32, "hidden": hidden, "layers": 1, "dropout": 0.0, "seed": 0}
-    text = {"_partial_": True, "_target_": "gedbd.data.text.title_description"}
-    settings = json.dumps({"encoder": encoder, "text": text, "engine": {"_target_": "gedbd.models.engine.Torch"}})
+    text = {"_partial_": True, "_target_": "gedbd.text.templates.title_description"}
+    settings = json.dumps(
+        {"encoder": encoder, "text": text, "engine": {"_target_": "gedbd.encoders.backends.pytorch.Torch"}}
+    )
     target = replace(TARGET, target_precision=target_precision)
     matching = replace(MATCHING, targets=(target,), target_precision=target_precision).as_json()
     about = {"settings": settings, "matching": matching, "name": f"tracker {hidden}", "boilerplate": "[]"}

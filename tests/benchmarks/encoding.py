@@ -10,10 +10,10 @@ from measure import Row, medians
 from sentence_loop import sentence_transformer
 from transformers import PreTrainedTokenizerBase
 
-from gedbd.data.tokens import tokenize
-from gedbd.models.engine import Reader, Torch, encode
-from gedbd.models.frozen import calibration_texts
-from gedbd.models.openvino import PRECISIONS, OpenVino, has_bfloat16
+from gedbd.encoders.backends.openvino import PRECISIONS, OpenVino, has_bfloat16
+from gedbd.encoders.backends.pytorch import Reader, Torch, encode
+from gedbd.encoders.embedding_cache import calibration_texts
+from gedbd.text.tokens import tokenize
 
 REPORTS, REPEATS = 1024, 3
 PEER = "sentence-transformers"

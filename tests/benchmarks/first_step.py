@@ -15,7 +15,7 @@ def main() -> None:
     sys.path.insert(0, str(Path(__file__).parent))
     from measure import peak_mb
 
-    from gedbd.systems.duplicate import DuplicateSystem
+    from gedbd.tasks.duplicates.system import DuplicateSystem
 
     whole = DuplicateSystem.training_step
     reached: list[float] = []

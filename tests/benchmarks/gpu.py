@@ -13,16 +13,16 @@ from measure import Row, medians, seconds
 from torch.nn.functional import normalize
 from transformers import BertConfig, BertModel
 
-from gedbd.data.batches import Groups
-from gedbd.data.corpus import Corpus
-from gedbd.data.datamodule import DuplicateDataModule
-from gedbd.data.tokens import TokenTable
-from gedbd.graph.dense import DenseAdjacency
+from gedbd.corpora.documents import Corpus
+from gedbd.encoders.encoder import TextEncoder
 from gedbd.losses import cosine_embedding
-from gedbd.models.encoder import TextEncoder
-from gedbd.models.fusion import WeightedSum
-from gedbd.models.gcn import GraphBranch
-from gedbd.systems.duplicate import DuplicateSystem
+from gedbd.sampling.batches import Groups
+from gedbd.tasks.duplicates.data import DuplicateDataModule
+from gedbd.tasks.duplicates.fusion import WeightedSum
+from gedbd.tasks.duplicates.gcn import GraphBranch
+from gedbd.tasks.duplicates.graph.dense import DenseAdjacency
+from gedbd.tasks.duplicates.system import DuplicateSystem
+from gedbd.text.tokens import TokenTable
 
 SECTION, REPEATS, BATCH, DIM = "GPU", 5, 128, 128
 PEAK_TFLOPS = {"H100": 989.0, "H200": 989.0, "A100": 312.0}

@@ -7,10 +7,10 @@ from omegaconf import DictConfig
 from rich.console import Console
 
 import gedbd.train  # noqa: F401  its resolvers
-from gedbd.build import build
-from gedbd.config import CONF_DIR
-from gedbd.data.datamodule import DuplicateDataModule
-from gedbd.systems.duplicate import DuplicateSystem
+from gedbd.configuration.command import CONF_DIR
+from gedbd.tasks.duplicates.data import DuplicateDataModule
+from gedbd.tasks.duplicates.factory import build
+from gedbd.tasks.duplicates.system import DuplicateSystem
 
 
 def options(*more: str) -> list[str]:

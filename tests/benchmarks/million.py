@@ -11,13 +11,13 @@ from measure import Row, peak_mb, seconds
 from omegaconf import OmegaConf
 from search import MATCHING
 
-from gedbd.data.corpus import FIELDS, Corpus
-from gedbd.matching.report import Report
-from gedbd.matching.store import FILE, Store
-from gedbd.matching.sync import Model, synchronise
-from gedbd.models.frozen import unit_rows
-from gedbd.stored_model import model_key
-from gedbd.triage import open_index
+from gedbd.corpora.documents import FIELDS, Corpus
+from gedbd.encoders.embedding_cache import unit_rows
+from gedbd.triage.assembly import open_index
+from gedbd.triage.report import Report
+from gedbd.triage.storage.store import FILE, Store
+from gedbd.triage.storage.stored_model import model_key
+from gedbd.triage.storage.sync import Model, synchronise
 
 COUNT, DIM, WORDS, LENGTH, QUERIES = 1_000_000, 384, 200_000, 60, 50
 

@@ -11,11 +11,11 @@ from measure import Row
 from paper_loop import PAIRS
 from rich.console import Console
 
-from gedbd.build import build
-from gedbd.data.batches import Labelled, Pairs, PairSteps, Share
-from gedbd.evaluation.ranking import per_query
 from gedbd.evaluation.significance import Comparison, compare_f1, compare_means
-from gedbd.systems.duplicate import DuplicateSystem
+from gedbd.retrieval.ranking import per_query
+from gedbd.sampling.batches import Labelled, Pairs, PairSteps, Share
+from gedbd.tasks.duplicates.factory import build
+from gedbd.tasks.duplicates.system import DuplicateSystem
 
 SEEDS = 3
 OPTIONS = ["encoder.max_tokens=64", "optimizer.lr=2e-5", "ranking.parts=[val]"]

@@ -14,10 +14,10 @@ from hydra import compose, initialize_config_dir
 from hydra.utils import instantiate
 from PIL import Image, ImageDraw, ImageFont
 
-from gedbd.config import CONF_DIR
-from gedbd.data.captions import write_captions
-from gedbd.data.fields import components
-from gedbd.data.images import check_images
+from gedbd.configuration.command import CONF_DIR
+from gedbd.corpora.captions import write_captions
+from gedbd.corpora.fields import components
+from gedbd.corpora.images import check_images
 
 COUNT, SEED = 48, 0
 SIZE, MARGIN, LINE, LETTERS = (640, 240), 20, 26, 60

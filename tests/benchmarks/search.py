@@ -22,18 +22,18 @@ from material import configuration
 from measure import Row, seconds
 from omegaconf import OmegaConf
 
-from gedbd.data.corpus import Corpus
-from gedbd.matching.confidence import SIGNALS, Confidence
-from gedbd.matching.index import Index
-from gedbd.matching.learn import Matching
-from gedbd.matching.report import Report, of_row
-from gedbd.matching.scoring import FEATURES
-from gedbd.matching.store import FILE, Store
-from gedbd.matching.sync import Model, synchronise
-from gedbd.matching.targets import NO_THRESHOLD, TargetResult
-from gedbd.models.engine import Reader
-from gedbd.stored_model import model_key
-from gedbd.triage import open_index, read_reports
+from gedbd.corpora.documents import Corpus
+from gedbd.encoders.backends.pytorch import Reader
+from gedbd.retrieval.features import FEATURES
+from gedbd.triage.assembly import open_index, read_reports
+from gedbd.triage.backtesting.targets import NO_THRESHOLD, TargetResult
+from gedbd.triage.calibration import SIGNALS, Confidence
+from gedbd.triage.index import Index
+from gedbd.triage.report import Report, of_row
+from gedbd.triage.storage.store import FILE, Store
+from gedbd.triage.storage.stored_model import model_key
+from gedbd.triage.storage.sync import Model, synchronise
+from gedbd.triage.training import Matching
 
 QUERIES, WARM, CLIENTS, LASTING_S = 300, 20, 8, 60
 MATCHING = Matching(

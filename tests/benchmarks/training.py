@@ -10,8 +10,8 @@ from measure import Row, medians, seconds
 from paper_loop import PAIRS, PaperLoop
 from sentence_loop import SentenceLoop
 
-from gedbd.data.datamodule import Batch, DuplicateDataModule
-from gedbd.systems.duplicate import DuplicateSystem
+from gedbd.tasks.duplicates.data import Batch, DuplicateDataModule
+from gedbd.tasks.duplicates.system import DuplicateSystem
 
 SECTION = "training epoch"
 REPEATS = 5

@@ -7,11 +7,11 @@ import pytest
 from omegaconf import OmegaConf
 from sklearn.metrics import f1_score
 
-from gedbd.data.queries import TOP_K, find_queries
 from gedbd.evaluation.compare import compare_runs
-from gedbd.evaluation.outputs import compare_methods, compare_rankings
-from gedbd.evaluation.ranking import metric_names, rank
-from gedbd.evaluation.runs import Run, find_runs
+from gedbd.evaluation.result_tables import compare_methods, compare_rankings
+from gedbd.evaluation.run_folders import Run, find_runs
+from gedbd.retrieval.ranking import metric_names, rank
+from gedbd.retrieval.tasks import TOP_K, find_queries
 
 FUSED, TEXT = "text + graph", "text alone"
 NAMES = {FUSED: "score", TEXT: "score_text"}

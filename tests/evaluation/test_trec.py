@@ -5,10 +5,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from gedbd.data.corpus import Corpus
-from gedbd.data.queries import Queries, find_queries
-from gedbd.evaluation.ranking import Ranking, rank, ranking_metrics
+from gedbd.corpora.documents import Corpus
 from gedbd.evaluation.trec import write_qrels, write_run
+from gedbd.retrieval.ranking import Ranking, rank, ranking_metrics
+from gedbd.retrieval.tasks import Queries, find_queries
 
 
 def ranked(corpus: Corpus, scores: np.ndarray, window_days: float | None = None) -> tuple[Queries, Ranking]:

@@ -15,12 +15,12 @@ from small_index import SmallIndex
 
 import gedbd.backtest
 import gedbd.index
-from gedbd.matching.index import Index
 from gedbd.service.app import Settings, create_app
 from gedbd.service.connections import ConnectionLimits
 from gedbd.service.server import build_server
-from gedbd.service.webhook import Webhook
-from gedbd.triage import open_index
+from gedbd.service.webhook.receiver import Webhook
+from gedbd.triage.assembly import open_index
+from gedbd.triage.index import Index
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from urllib.parse import parse_qs, urlsplit
 from fastapi.testclient import TestClient
 from httpx import Response
 
-from gedbd.service.webhook import Webhook
+from gedbd.service.webhook.receiver import Webhook
 
 SECRET, REPOSITORY = "a secret of some length", "ann/mail"
 TITLE = "large attachment sending stops"

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from gedbd.matching.report import Filters, Match, Report, Why
-from gedbd.matching.targets import TargetResult
+from gedbd.triage.backtesting.targets import TargetResult
+from gedbd.triage.report import Filters, Match, Report, Why
 
 EVERYTHING = Filters()
 MET = TargetResult(0.5, 0.6, "met", 30, 22, 22 / 30, 0.56, 0.89, "2024-01-02", "2024-02-28")

@@ -18,7 +18,7 @@ from small_github import ISSUES, REPOSITORY, SmallGitHub
 import gedbd.backtest
 import gedbd.index
 import gedbd.serve
-from gedbd.config import CONF_DIR
+from gedbd.configuration.command import CONF_DIR
 
 ROOT = Path(CONF_DIR).parent
 ACTION = yaml.safe_load((ROOT / ".github" / "actions" / "suggest" / "action.yml").read_text())

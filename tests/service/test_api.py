@@ -5,9 +5,9 @@ import pytest
 from fastapi.testclient import TestClient
 from small_index import FIGURE, TARGETS
 
-from gedbd.data.judged import FEEDBACK_FILE, feedback_table
+from gedbd.sampling.feedback_labels import FEEDBACK_FILE, feedback_table
 from gedbd.service.app import create_app
-from gedbd.service.messages import MOST_REPORTS
+from gedbd.service.schemas import MOST_REPORTS
 
 TITLE = "large attachment sending stops"
 

@@ -7,8 +7,8 @@ from hypothesis import HealthCheck, settings
 
 from gedbd.service.app import create_app
 from gedbd.service.routes import router
-from gedbd.service.webhook import Webhook
-from gedbd.service.webhook_route import webhook_router
+from gedbd.service.webhook.receiver import Webhook
+from gedbd.service.webhook.route import webhook_router
 
 BARE = FastAPI()
 BARE.include_router(router)

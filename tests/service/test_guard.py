@@ -7,7 +7,7 @@ import pytest
 from fastapi import HTTPException
 
 from gedbd.service.app import Settings, create_app
-from gedbd.service.pool import Pool
+from gedbd.service.thread_pool import Pool
 
 TOKEN = "a token of some length"
 JSON = {"Content-Type": "application/json"}

@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 from small_index import EVIL, FIGURE, TARGETS
 
-from gedbd.data.judged import feedback_table
+from gedbd.sampling.feedback_labels import feedback_table
 from gedbd.service.app import Settings, create_app
 
 pytestmark = pytest.mark.browser

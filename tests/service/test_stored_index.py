@@ -9,9 +9,9 @@ import pytest
 from fastapi.testclient import TestClient
 from small_hub import worked
 
-from gedbd.matching.report import Report
 from gedbd.service.app import Settings, create_app
-from gedbd.service.webhook import Webhook
+from gedbd.service.webhook.receiver import Webhook
+from gedbd.triage.report import Report
 
 SECRET = "a secret"
 EVENT = {"repository": {"full_name": "ann/mail"}, "sender": {"login": "ann", "type": "User"}}

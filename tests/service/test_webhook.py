@@ -22,14 +22,14 @@ from small_hub import (
 )
 from small_index import FIGURE, TARGETS, SmallIndex
 
-from gedbd.data.judged import feedback_table
+from gedbd.sampling.feedback_labels import feedback_table
 from gedbd.service.app import create_app
-from gedbd.service.github import MARKER, GitHub
-from gedbd.service.outbox import Comment, Outbox
-from gedbd.service.payloads import named_duplicate
-from gedbd.service.webhook import Webhook
-from gedbd.service.webhook_file import WebhookFile
-from gedbd.service.webhook_route import is_signed, run_event
+from gedbd.service.webhook.comments import MARKER, GitHub
+from gedbd.service.webhook.database import WebhookFile
+from gedbd.service.webhook.outbox import Comment, Outbox
+from gedbd.service.webhook.payloads import named_duplicate
+from gedbd.service.webhook.receiver import Webhook
+from gedbd.service.webhook.route import is_signed, run_event
 
 
 @pytest.fixture

@@ -9,10 +9,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from sklearn.metrics import precision_recall_curve
 
-from gedbd.data.queries import EARLIER
 from gedbd.evaluation.figures import SIZE
 from gedbd.evaluation.report.names import metric_name
 from gedbd.evaluation.report.settings import Setting
+from gedbd.retrieval.tasks import EARLIER
 
 LONGEST_IN_TWO_COLUMNS = 45  # characters of a legend's entry
 COLOURS = [colormaps["tab10"](place) for place in range(10)]

@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from gedbd.data.queries import EARLIER, TEST_POOL
-from gedbd.evaluation.outputs import FROZEN, FUSED
 from gedbd.evaluation.report.section import Section, pick, with_models
 from gedbd.evaluation.report.settings import Setting
+from gedbd.evaluation.result_tables import FROZEN, FUSED
+from gedbd.retrieval.tasks import EARLIER, TEST_POOL
 
 TEXT = (
     "Reports as marked text of their fields, with and without descriptions of their screenshots, read by the encoder as"

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from gedbd.evaluation.report.options import comparable
-from gedbd.evaluation.runs import Run
+from gedbd.evaluation.run_folders import Run
 
 CONTENTS_SHOWN = 8  # characters of a fingerprint
 

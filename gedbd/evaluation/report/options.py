@@ -5,8 +5,8 @@ from typing import Any
 
 from omegaconf import OmegaConf
 
-from gedbd.evaluation.outputs import TEXT
-from gedbd.evaluation.runs import Run
+from gedbd.evaluation.result_tables import TEXT
+from gedbd.evaluation.run_folders import Run
 
 # Options that cannot change a number, and those below them. Every other option counts, later additions too.
 WITHOUT_EFFECT = (

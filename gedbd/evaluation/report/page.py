@@ -11,11 +11,11 @@ from urllib.parse import quote
 import numpy as np
 import pandas as pd
 
-from gedbd.data.urls import URL_OF, web_url
+from gedbd.corpora.urls import URL_OF, web_url
 from gedbd.evaluation.report.html import Picture, render, to_png
 from gedbd.evaluation.report.names import column_name, is_option
 from gedbd.evaluation.report.section import Section
-from gedbd.files import replacing, write_text
+from gedbd.io.files import replacing, write_text
 
 BEST = ("f1", "average precision", "rr@1", "rr@5", "rr@10", "rr@20", "rr@100", "mrr", "map", "map@10")
 LONG = 24  # characters of a cell

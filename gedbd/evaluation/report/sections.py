@@ -6,8 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from gedbd.data.queries import EARLIER, PROTOCOLS, TEST_POOL
-from gedbd.evaluation.leak import leak_warning
+from gedbd.evaluation.leakage import leak_warning
 from gedbd.evaluation.report import charts
 from gedbd.evaluation.report.configurations import configurations
 from gedbd.evaluation.report.overview import runs_section
@@ -16,6 +15,7 @@ from gedbd.evaluation.report.section import Section, first_of, pick, with_models
 from gedbd.evaluation.report.sensitivity import sensitivity
 from gedbd.evaluation.report.settings import Setting
 from gedbd.evaluation.report.training import training
+from gedbd.retrieval.tasks import EARLIER, PROTOCOLS, TEST_POOL
 
 ON_PAIRS = ("threshold", "precision", "recall", "f1", "f1_low", "f1_high", "accuracy", "average_precision")
 MAX_MAPS = 4

@@ -9,8 +9,8 @@ import pytest
 from hydra import compose, initialize_config_dir
 from omegaconf import DictConfig, OmegaConf
 
-from gedbd.config import CONF_DIR
-from gedbd.evaluation.runs import Run
+from gedbd.configuration.command import CONF_DIR
+from gedbd.evaluation.run_folders import Run
 
 GROUPS = ("encoder", "graph", "fusion", "text", "split")
 

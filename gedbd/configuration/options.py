@@ -1,0 +1,161 @@
+"""Checks the options of a command line before Hydra makes a folder and before anything large is imported.
+
+Hydra reports an unknown option in several lines, and accepts any value: ``optimizer.lr=abc`` fails
+somewhere in PyTorch, after the corpus was read. Here a command line is composed before Hydra does so, twice: with all
+its options, and with its choices of files alone (``encoder=tiny``), so that values can be compared with defaults.
+"""
+
+import re
+import shutil
+import tempfile
+from collections.abc import Container, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from hydra import compose, initialize_config_dir
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.errors import HydraException
+from hydra.types import RunMode
+from omegaconf import MISSING, DictConfig, OmegaConf
+
+from gedbd.configuration.errors import composition_line, os_error_line
+from gedbd.configuration.option_types import check_types, check_values, plain_options
+
+PLAIN_FLAGS = {"-m", "--multirun", "-r", "--run"}
+PROBE = b"\0" * (1 << 16)
+
+
+def check_command_line(conf_dir: str, config_name: str, arguments: Sequence[str]) -> list[Path]:
+    """Checks what a command is asked for.
+
+    A command line with other flags than ``-m``, such as ``--help`` or ``--config-dir``, is left to Hydra.
+
+    Args:
+        conf_dir: Folder of the configuration.
+        config_name: File in it to start from, without its ending.
+        arguments: The command line.
+
+    Returns:
+        The folder that a single run will make, and those above it that do not exist yet; none for a sweep, and for a
+        command that makes no folder or goes on in one.
+
+    Raises:
+        ValueError: If an option is unknown or missing, or has a value that does not fit, or the folder cannot be
+            written.
+    """
+    words = [word for word in arguments if not word.startswith("-")]
+    flags = set(arguments) - set(words)
+    if not flags <= PLAIN_FLAGS:
+        return []
+    usage_line = (Path(conf_dir) / f"{config_name}.yaml").read_text().partition("\n")[0]
+    with initialize_config_dir(conf_dir, version_base="1.3"):
+        first = _compose(config_name, next(_jobs(words)))
+        multirun = bool(flags & {"-m", "--multirun"}) or first.hydra.mode == RunMode.MULTIRUN  # as some experiments say
+        for job in _jobs(words) if multirun else [words]:
+            cfg = _compose(config_name, job)
+            swept = (cfg.hydra.sweeper.get("params") or {}) if multirun else {}
+            _check_missing(cfg, usage_line, swept)
+            choices = [word for word in job if _is_choice(word, cfg.hydra.runtime.choices)]
+            if choices != job:
+                check_types(cfg, compose(config_name, choices))
+            check_values(cfg)
+    if cfg.hydra.output_subdir is None:
+        return []
+    option = "hydra.sweep.dir" if multirun else "hydra.run.dir"
+    folder = Path(OmegaConf.select(cfg, option))
+    check_folder(folder, option)
+    return [] if multirun else [path for path in (folder, *folder.parents) if not path.exists()]
+
+
+def check_folder(folder: Path, option: str) -> None:
+    """Writes a little where a folder is to be, or nearest above it, and deletes it again.
+
+    Args:
+        folder: The folder, which need not exist.
+        option: The option that names it, for messages.
+
+    Raises:
+        ValueError: If a file is in the way, or nothing can be written there.
+    """
+    absolute = folder.absolute()
+    nearest = next(path for path in (absolute, *absolute.parents) if path.exists())
+    if not nearest.is_dir():
+        raise ValueError(f"{nearest} is a file in the way of the folder {folder}: move it, or choose {option}=")
+    try:
+        with tempfile.TemporaryFile(dir=nearest) as probe:
+            probe.write(PROBE)
+    except OSError as error:
+        refused = OSError(error.errno, error.strerror, str(nearest))
+        raise ValueError(os_error_line(refused, {option: folder})) from error
+
+
+def delete_unused(folder: Path, above: Sequence[Path]) -> None:
+    """Deletes a run folder that holds nothing but what Hydra writes first, and empty folders above it.
+
+    Args:
+        folder: The run folder.
+        above: Folders above it that may be deleted, the lowest first.
+    """
+    first = {folder / ".hydra" / name for name in ("config.yaml", "hydra.yaml", "overrides.yaml")}
+    if not {path for path in folder.rglob("*") if not path.is_dir()} <= first:
+        return
+    shutil.rmtree(folder)
+    for path in above:
+        if any(path.iterdir()):
+            return
+        path.rmdir()
+
+
+def _jobs(words: list[str]) -> Iterator[list[str]]:
+    """Options of single runs that have every listed value of a sweep once, not every combination of values."""
+    try:
+        overrides = OverridesParser.create().parse_overrides(words)
+    except HydraException as error:
+        raise ValueError(composition_line(error, words, [])) from error
+    alternatives = []
+    for override in overrides:
+        if override.is_choice_sweep():
+            alternatives.append([f"{override.get_key_element()}={value}" for value in override.sweep_string_iterator()])
+        elif not override.is_sweep_override():
+            alternatives.append([str(override.input_line)])
+    first = [values[0] for values in alternatives]
+    yield first
+    for position, values in enumerate(alternatives):
+        for value in values[1:]:
+            yield [*first[:position], value, *first[position + 1 :]]
+
+
+def _compose(config_name: str, words: list[str]) -> DictConfig:
+    """Composes as Hydra will, and tells what Hydra refuses in one line."""
+    try:
+        return compose(config_name, words, return_hydra_config=True)
+    except (HydraException, ValueError) as error:
+        known = compose(config_name, return_hydra_config=True)
+        names = [*map(str, known.hydra.runtime.choices), *_names(plain_options(known))]
+        raise ValueError(composition_line(error, words, names)) from error
+
+
+def _names(options: dict[str, Any], above: str = "") -> Iterator[str]:
+    """Dotted names of sections and options."""
+    for name, value in options.items():
+        yield f"{above}{name}"
+        if isinstance(value, dict):
+            yield from _names(value, f"{above}{name}.")
+
+
+def _check_missing(cfg: DictConfig, usage_line: str, swept: Container[str]) -> None:
+    """Refuses a command line without an option that the command needs, and a checkpoint that does not exist."""
+    usage = re.match(r"# (python -m gedbd\.\w+ .*?)(: |$)", usage_line)
+    for name, value in plain_options(cfg).items():
+        if value == MISSING and name not in swept:
+            example = f", for example: {usage[1]}" if usage else ""
+            raise ValueError(f"{name}= is missing{example}")
+    path = cfg.get("ckpt_path")
+    if path is not None and not Path(path).is_file():
+        raise ValueError(f"ckpt_path={path}: there is no such file; a run keeps checkpoints/last.ckpt in its folder")
+
+
+def _is_choice(word: str, choices: DictConfig) -> bool:
+    """Whether an option names a file of a group, such as ``encoder=tiny`` or ``+encoder@graph.titles=bert``."""
+    key = word.partition("=")[0].lstrip("+~")
+    return key in choices or "@" in key or "/" in key

@@ -1,0 +1,112 @@
+"""The configuration that a finished or interrupted run has saved in its folder."""
+
+import os
+from collections.abc import Callable, Set
+from pathlib import Path
+from typing import Any
+
+import yaml
+from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+from gedbd.configuration.allowed_targets import check_options, check_plain
+from gedbd.configuration.option_types import check_values
+from gedbd.io.files import read_object
+
+CONFIG = "config.yaml"
+VERSIONS = "versions.json"
+SCANNER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+NEEDED = ("dataset", "encoder", "split", "text")
+PATHS = ("cache_dir", "captions", "checkpoint", "ckpt_path", "data_dir", "feedback", "image_dir", "path", "run")
+
+
+def saved_options(cfg: DictConfig) -> dict[str, Any]:
+    """Resolved options, with absolute paths: a run can be read from any working directory.
+
+    Paths are the options named in ``PATHS``, and ``model`` where it names an existing folder and not a model on a hub.
+    Those that begin with ``~`` or name a resource (``pkg://``) stay as they are.
+    """
+    options: dict[str, Any] = _with_paths(OmegaConf.to_container(cfg, resolve=True), lambda path: str(path.absolute()))
+    return options
+
+
+def read_saved(folder: Path, also: Set[str] = frozenset()) -> DictConfig:
+    """The configuration in a run folder.
+
+    A stored path that is gone is looked for where it lay relative to the folder: a project can be moved as a whole.
+
+    Args:
+        folder: The run folder, which may come from somebody else: see ``gedbd.configuration.allowed_targets``.
+        also: Targets that it may name beside those of ``conf/``.
+
+    Raises:
+        ValueError: If the folder is no run, or its configuration is damaged or names what a file may not.
+    """
+    file = folder / CONFIG
+    cfg = read_config(folder)
+    options = OmegaConf.to_container(cfg)
+    check_options(options, str(file), also)
+    for name in NEEDED:
+        if not OmegaConf.is_dict(cfg.get(name)) or "_target_" not in cfg[name]:
+            raise ValueError(f"{file} is damaged: it has no section {name}, or none that names its _target_")
+    try:
+        check_values(cfg)
+    except ValueError as error:
+        raise ValueError(f"{file} is damaged: {error}") from error
+    stored_in = _stored_in(folder)
+
+    def find(path: Path) -> str:
+        if stored_in is None or path.exists() or not path.is_absolute():
+            return str(path)
+        moved = Path(os.path.normpath(folder.absolute() / os.path.relpath(path, stored_in)))
+        return str(moved if moved.exists() else path)
+
+    found = OmegaConf.create(_with_paths(options, find))
+    assert isinstance(found, DictConfig)
+    return found
+
+
+def read_config(folder: Path) -> DictConfig:
+    """The options in a run folder as they are written, without a check of what they name; to show, not to run.
+
+    Raises:
+        ValueError: If the folder is no run, or the file holds no plain options.
+    """
+    file = folder / CONFIG
+    if not file.is_file():
+        raise ValueError(f"{folder} is not the folder of a run: it has no {CONFIG}")
+    try:
+        text = file.read_text(encoding="utf-8")
+        # Aliases can make a short file endless; gedbd writes none.
+        if any(isinstance(token, yaml.AliasToken) for token in yaml.scan(text, Loader=SCANNER)):
+            raise ValueError(f"{file} is damaged: it repeats parts of itself by *alias")
+        cfg = OmegaConf.create(text)
+    except (yaml.YAMLError, UnicodeDecodeError, RecursionError, OmegaConfBaseException) as error:
+        raise ValueError(f"{file} is damaged: {type(error).__name__}") from error
+    if not isinstance(cfg, DictConfig) or not cfg:
+        raise ValueError(f"{file} is damaged: it holds no options")
+    check_plain(OmegaConf.to_container(cfg), str(file))
+    return cfg
+
+
+def _stored_in(folder: Path) -> Path | None:
+    """Path of a run folder when it was written; None if that was not recorded."""
+    file = folder / VERSIONS
+    told = read_object(file).get("folder") if file.is_file() else None
+    return Path(told) if isinstance(told, str) and told else None
+
+
+def _with_paths(options: Any, change: Callable[[Path], str]) -> Any:
+    """Options in which each path is changed."""
+    if not isinstance(options, dict):
+        return options
+    changed = {}
+    for name, value in options.items():
+        changed[name] = change(Path(value)) if _is_path(name, value) else _with_paths(value, change)
+    return changed
+
+
+def _is_path(name: str, value: Any) -> bool:
+    if not isinstance(value, str) or not value or "://" in value or value.startswith("~"):
+        return False
+    return name in PATHS or (name == "model" and Path(value).is_dir())

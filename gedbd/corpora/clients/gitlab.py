@@ -1,0 +1,97 @@
+"""Issues of a GitLab project, with the notes of those that were closed."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+from urllib.parse import quote, urlencode
+
+from gedbd.corpora.clients import response_checks
+from gedbd.corpora.clients.credentials import plain_header
+from gedbd.corpora.clients.fetch import Wanted
+from gedbd.corpora.clients.http import Answer, Client, Record, Trail
+from gedbd.corpora.clients.page_folder import Cursor, Page
+
+WINDOW = 40_000  # records; GitLab refuses to turn pages after 50,000
+
+
+@dataclass(frozen=True)
+class GitLab:
+    """GitLab's REST API, https://docs.gitlab.com/api/issues.
+
+    Notes can be had only issue by issue, a request for each issue that is closed; they tell of what it is a duplicate.
+    They stand under ``notes``. Long lists go on with ``created_after``, the time of the last issue.
+
+    Args:
+        base_url: https://gitlab.com, or an own server.
+        page_size: Records in an answer, 100 at most.
+        comments: Whether to fetch the notes of closed issues.
+    """
+
+    base_url: str
+    page_size: int
+    comments: bool
+    name: ClassVar[str] = "gitlab"
+    token: ClassVar[str] = "GITLAB_TOKEN"
+
+    def secrets(self) -> Mapping[str, str]:
+        """Header of ``GITLAB_TOKEN``."""
+        return plain_header("PRIVATE-TOKEN", self.token)
+
+    def check(self, project: str) -> None:
+        """A project is its path or its number."""
+        if not project.strip("/"):
+            raise ValueError(f"project={project} must be group/project, as in the project's address, or its number")
+
+    def pages(self, client: Client, wanted: Wanted) -> Iterator[Page]:
+        """Issues in the order in which they were created."""
+        path = f"/api/v4/projects/{quote(wanted.project.strip('/'), safe='')}/issues"
+        cursor: Cursor | None = wanted.start or {"url": self._first(path, wanted, None), "read": 0, "had": 0}
+        trail = Trail(client)
+        while cursor:
+            answer = trail.get(cursor["url"])
+            issues = response_checks.records(answer, key="iid")
+            found = [self._whole(client, path, issue, answer) for issue in issues]
+            rest = response_checks.sized(answer.headers.get("X-Total"))
+            had = cursor["had"]
+            cursor = self._next(cursor, path, answer, issues, wanted)
+            yield Page(found, cursor, "issues", len(found), None if rest is None else had + rest)
+
+    def _first(self, path: str, wanted: Wanted, created_after: str | None) -> str:
+        query = {"scope": "all", "order_by": "created_at", "sort": "asc", "per_page": self.page_size}
+        query |= {"updated_after": wanted.since} if wanted.since else {}
+        query |= {"created_after": created_after} if created_after else {}
+        return f"{path}?{urlencode(query)}"
+
+    def _next(self, cursor: Cursor, path: str, answer: Answer, issues: list[Record], wanted: Wanted) -> Cursor | None:
+        read, url = cursor["read"] + len(issues), next_url(answer)
+        if url is None or not issues:
+            return None
+        if read < WINDOW:
+            return cursor | {"url": url, "read": read}
+        last = response_checks.text(issues[-1], "created_at", answer)
+        return {"url": self._first(path, wanted, last), "read": 0, "had": cursor["had"] + read}
+
+    def _whole(self, client: Client, path: str, issue: Record, answer: Answer) -> Record:
+        """The issue with its notes, if it is closed and they are wanted."""
+        if not self.comments or issue.get("state") != "closed":
+            return issue
+        notes: list[Record] = []
+        query = urlencode({"sort": "asc", "order_by": "created_at", "per_page": 100})
+        url: str | None = f"{path}/{response_checks.number(issue, 'iid', answer)}/notes?{query}"
+        trail = Trail(client)
+        while url:
+            answer = trail.get(url)
+            notes += response_checks.records(answer, key="id")
+            url = next_url(answer)
+        return issue | {"notes": notes}
+
+
+def next_url(answer: Answer) -> str | None:
+    """The next page's address, by ``Link`` or, where a proxy took that away, by the page's number."""
+    if "next" in answer.links:
+        return answer.links["next"]
+    page = response_checks.sized(answer.headers.get("X-Next-Page"))
+    if page is None:
+        return None
+    bare = "&".join(part for part in answer.url.split("&") if not part.startswith("page="))
+    return f"{bare}&page={page}"

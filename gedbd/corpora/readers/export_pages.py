@@ -1,0 +1,199 @@
+"""Find the pages of a tracker's export, plain or packed, and split them into records."""
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from json import JSONDecodeError, JSONDecoder
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from gedbd.corpora.readers.csv_file import open_packed
+from gedbd.corpora.readers.json_values import Record
+from gedbd.io.unpacking import UnpackLimit
+
+JSON_KINDS = ("json", "jsonl", "ndjson")
+PACKED = (".gz", ".xz", ".zip")
+WRAPPERS = ("data", "repository", "project", "search", "issues", "bugs", "nodes", "edges", "node", "items")
+COMPLAINTS = ("message", "errors", "errorMessages", "error", "error_description")
+SPACE = re.compile(r"\s*")
+
+
+class Page(NamedTuple):
+    """One file of an export.
+
+    Attributes:
+        path: The file.
+        text: What it holds.
+    """
+
+    path: Path
+    text: str
+
+
+class Found(NamedTuple):
+    """One issue as the tracker wrote it.
+
+    Attributes:
+        place: File and number of the record in it, counted from 1, for messages.
+        record: The issue.
+    """
+
+    place: str
+    record: Record
+
+
+def read_pages(path: Path, kinds: Sequence[str]) -> tuple[Iterator[Page], tuple[str, ...]]:
+    """Read one file, or all files of a folder in order of their names.
+
+    Args:
+        path: File or folder.
+        kinds: Endings of the files to be read, which may be packed as ``.gz``, ``.xz`` or ``.zip``.
+
+    Returns:
+        The pages, each read when it is asked for, and a notice about files of the folder that are something else.
+
+    Raises:
+        ValueError: There is no such file, or none of these kinds; while pages are read: one is damaged, or they unpack
+            to too much together.
+    """
+    if not path.exists():
+        raise ValueError(f"{path}: no such file or folder; name an existing one with dataset.path=...")
+    files = [path]
+    notices: tuple[str, ...] = ()
+    if path.is_dir():
+        there = sorted(file for file in path.iterdir() if file.is_file() and not file.name.startswith("."))
+        files = [file for file in there if kind_of(file) in kinds]
+        others = [file.name for file in there if file not in files]
+        if not files:
+            raise ValueError(f"{path}: the folder holds no file that ends in .{', .'.join(kinds)}, packed or not")
+        if others:
+            notices = (f"files of {path.name} that are no pages: {len(others):,}, left alone (first: {others[0]})",)
+    elif kind_of(path) not in kinds:
+        raise ValueError(
+            f"{path}: its name must end in .{', .'.join(kinds)}, with .gz, .xz or .zip behind it if packed"
+        )
+    limit = UnpackLimit()
+    return (Page(file, read_text(file, tuple(kinds), limit)) for file in files), notices
+
+
+def kind_of(file: Path) -> str:
+    """The ending of a file's name without that of its packing: ``json`` of ``issues.json.gz``.
+
+    A zip archive may be named without the kind of the file in it.
+    """
+    packed = file.suffix.lower() in PACKED
+    kind = Path(file.stem if packed else file.name).suffix.lower().removeprefix(".")
+    return "json" if packed and not kind else kind
+
+
+def read_text(file: Path, kinds: tuple[str, ...], limit: UnpackLimit) -> str:
+    """Unpack and decode a file: UTF-8, or UTF-16 as some consoles write what a command prints.
+
+    Raises:
+        ValueError: The archive is damaged or unpacks to too much, or the bytes are neither.
+    """
+    with open_packed(file, file.suffix, kinds, limit) as stream:
+        content = stream.read()
+    encoding = json.detect_encoding(content)
+    try:
+        return content.decode(encoding)
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{file}: byte {error.start:,} is not {encoding.upper()}; export the issues again") from error
+
+
+def read_records(page: Page) -> Iterator[Found]:
+    """The issues of a JSON page: a list, one issue a line, or whatever page of answers a tracker's API gives.
+
+    Raises:
+        ValueError: The file is no JSON, cut off, an error message of the server, or holds something else.
+    """
+    count = 0
+    for value in read_values(page):
+        for record in unwrap(value, page.path):
+            count += 1
+            if not isinstance(record, dict):
+                raise ValueError(
+                    f"{page.path}, record {count}: {str(record)[:40]!r} is no issue; expected is an object"
+                )
+            yield Found(f"{page.path}, record {count}", record)
+
+
+def read_values(page: Page) -> Iterator[Any]:
+    """The JSON values of a page, which may follow each other on lines or without any space.
+
+    Raises:
+        ValueError: Names line and column.
+    """
+    decoder, position = JSONDecoder(), SPACE.match(page.text).end()  # type: ignore[union-attr]
+    while position < len(page.text):
+        try:
+            value, position = decoder.raw_decode(page.text, position)
+        except JSONDecodeError as error:
+            raise ValueError(f"{page.path}, line {error.lineno}, column {error.colno}: {reason(error)}") from error
+        except (RecursionError, ValueError) as error:
+            raise ValueError(f"{page.path}: not readable as JSON ({error}); export the issues again") from error
+        yield value
+        position = SPACE.match(page.text, position).end()  # type: ignore[union-attr]
+
+
+def reason(error: JSONDecodeError) -> str:
+    """Say whether the file is cut off or no JSON at all."""
+    rest = error.doc[error.pos :].strip()
+    if not rest or error.msg.startswith("Unterminated string"):
+        return "the file ends in the middle of a record; it was cut off, export the issues again"
+    if error.doc.lstrip().startswith("<"):
+        return "this is a web page or XML, not JSON; export the issues as JSON"
+    return f"not readable as JSON ({error.msg}); export the issues again"
+
+
+def unwrap(value: Any, path: Path) -> Iterator[Any]:
+    """The records inside lists, ``nodes`` and ``edges`` and the other wrappers of a tracker's API.
+
+    Raises:
+        ValueError: The value is an error message of the server, or an object that holds no list of issues.
+    """
+    if isinstance(value, list):
+        for item in value:
+            yield from unwrap(item, path) if isinstance(item, list) or is_edge(item) else [item]
+    elif not isinstance(value, dict) or recognise(value):
+        yield value
+    else:
+        complaint = complaint_of(value)
+        if complaint:
+            raise ValueError(f"{path}: this is an error message of the server, {complaint[:120]!r}; export anew")
+        inner = next((key for key in WRAPPERS if isinstance(value.get(key), list | dict)), None)
+        if inner is None:
+            raise ValueError(f"{path}: an object without issues; its keys are {', '.join(list(value)[:8]) or 'none'}")
+        if (
+            inner in {"issues", "bugs"}
+            and isinstance(value[inner], dict)
+            and not {"nodes", "edges"} & set(value[inner])
+        ):
+            raise ValueError(f"{path}: {inner!r} is an object where a list of issues is expected")
+        yield from unwrap(value[inner], path)
+
+
+def is_edge(item: Any) -> bool:
+    """Whether this is an edge of a GraphQL connection."""
+    return isinstance(item, dict) and isinstance(item.get("node"), dict)
+
+
+def complaint_of(value: Record) -> str:
+    """What an answer says went wrong, empty if nothing did."""
+    said = [value[key] for key in COMPLAINTS if value.get(key) and value[key] is not True]
+    if not said:
+        return ""
+    first = said[0][0] if isinstance(said[0], list) else said[0]
+    return str(first.get("message", first) if isinstance(first, dict) else first)
+
+
+def recognise(record: Record) -> str:
+    """The tracker whose issue this looks like, empty if it looks like none."""
+    keys = set(record)
+    if "iid" in keys:
+        return "gitlab"
+    if "fields" in keys and keys & {"key", "id"}:
+        return "jira"
+    if "number" in keys or {"title", "body"} <= keys:
+        return "github"
+    return "bugzilla" if "summary" in keys and keys & {"product", "creation_time", "id"} else ""

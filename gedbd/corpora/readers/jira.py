@@ -1,0 +1,176 @@
+"""Read Jira issues: pages of REST ``/search``, and the XML (RSS) export."""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from gedbd.corpora.documents import Corpus
+from gedbd.corpora.readers.comments import Comment, References, comment_links
+from gedbd.corpora.readers.export_pages import JSON_KINDS, Found, Page, read_records
+from gedbd.corpora.readers.issue import Change, Issue, Link
+from gedbd.corpora.readers.jira_xml import read_items
+from gedbd.corpora.readers.json_values import Record, dates_outside, moment, names, needed_text, part, parts, text
+from gedbd.corpora.readers.rich_text import document_text
+from gedbd.corpora.readers.tracker_export import NAMED_NOWHERE, read_tracker
+
+COLUMNS = {
+    "issue_id": "key",
+    "title": "summary",
+    "description": "description",
+    "created_at": "created",
+    "product": "project",
+    "component": "components",
+    "version": "versions",
+    "os": "environment",
+    "priority": "priority",
+    "status": "status",
+    "resolution": "resolution",
+    "attachments": "attachment",
+}
+HISTORY = {
+    COLUMNS[field]: field for field in ("title", "description", "product", "os", "priority", "status", "resolution")
+}
+SEVERAL = {"component": "component", "version": "version"}
+KEY = re.compile(r"[A-Z][A-Z0-9_]*-\d+")
+REFERENCES = References(
+    r"(?:https?://\S{1,200}?/browse/(?P<id1>(?-i:[A-Z][A-Z0-9_]*-\d+))|\b(?P<id2>(?-i:[A-Z][A-Z0-9_]*-\d+))\b)"
+)
+IMAGE = re.compile(r"\.(?:bmp|gif|jpe?g|png|webp)$", re.IGNORECASE)
+# An app that reads through this host gets addresses there in place of the Jira's own.
+GATEWAY = "https://api.atlassian.com/"
+CUT_OFF = "whose changelog or comments are cut off in the export; what is missing is not seen"
+ODD_NAMES = "with an image whose name holds a semicolon, which is left out"
+
+
+def read_jira(
+    name: str | None,
+    path: str,
+    as_filed: bool = True,
+    newest: int | None = None,
+    image_dir: str | None = None,
+    url_template: str | None = None,
+) -> Corpus:
+    """Read issues of one or more projects; images are looked for in a folder for each issue, named by its key.
+
+    Args:
+        name: Short name of the corpus; null takes it from the path.
+        path: A file, ``.json``, one issue a line, or ``.xml``, plain or packed, or a folder of such pages.
+        as_filed: Set summary and fields back to what they were when the issue was filed, where its changelog is there.
+        newest: If given, only so many reports are kept, those filed last.
+        image_dir: Folder under which attached images lie, by default that of the export.
+        url_template: Address of a report that has none, with ``{issue_id}`` in place of its id; null for none.
+
+    Raises:
+        ValueError: The export is not as it should be; names file and record.
+    """
+    kinds = (*JSON_KINDS, "xml")
+    return read_tracker(
+        "jira", parse_issue, COLUMNS, path, name, as_filed, newest, image_dir, kinds, records_of, url_template
+    )
+
+
+def records_of(page: Page) -> Iterator[Found]:
+    """The issues of a page, which is XML if it begins like that."""
+    return read_items(page) if page.text.lstrip("\ufeff \t\r\n").startswith("<") else read_records(page)
+
+
+def parse_issue(record: Record) -> Issue:
+    """Read one issue."""
+    key, fields = text(record, "key"), part(record, "fields")
+    if not KEY.fullmatch(key):
+        raise ValueError(f"the issue has no 'key' such as ABC-12, but {key!r}" if key else "the issue has no 'key'")
+    title = needed_text(fields, "summary", "ask for it in the fields of the search")
+    resolution = name_of(fields, "resolution")
+    closed = "duplicate" in resolution.lower()
+    comments = parts(part(fields, "comment"), "comments")
+    spoken = [Comment(rich(comment, "body"), is_bot(comment)) for comment in comments]
+    told, _ = comment_links(spoken, REFERENCES, "", closed, "comment")
+    links = (*issue_links(fields), *told)
+    files, odd = attachments(fields, key)
+    unseen = cut_off(part(fields, "comment"), len(comments)) or cut_off(part(record, "changelog"), histories(record))
+    remarks = [NAMED_NOWHERE] * (closed and not links) + [CUT_OFF] * unseen + [ODD_NAMES] * odd
+    values = {
+        "title": (title,),
+        "description": (rich(fields, "description"),),
+        "product": names(fields, "project"),
+        "component": names(fields, "components"),
+        "version": names(fields, "versions"),
+        "os": (rich(fields, "environment"),),
+        "priority": names(fields, "priority"),
+        "status": names(fields, "status"),
+        "resolution": (resolution,) if resolution else (),
+        "attachments": files,
+        "url": (page_url(record),),
+    }
+    changes = None if record.get("changelog") is None else tuple(changes_of(record))
+    created, updated = moment(fields, "created"), moment(fields, "updated")
+    outside = (
+        *dates_outside("created", fields, *parts(part(record, "changelog"), "histories")),
+        *dates_outside("updated", fields),
+    )
+    return Issue(key, "", created, updated, values, links, changes, tuple(remarks), outside)
+
+
+def page_url(record: Record) -> str:
+    """The issue's page: the ``link`` of XML, or else on the host that the record's own address (``self``) names."""
+    if text(record, "link"):
+        return text(record, "link")
+    host, found, _ = text(record, "self").partition("/rest/api/")
+    return f"{host}/browse/{text(record, 'key')}" if found and not host.startswith(GATEWAY) else ""
+
+
+def name_of(record: Record, key: str) -> str:
+    """The name of one object, empty for none."""
+    return next(iter(names(record, key)), "")
+
+
+def rich(record: Record, key: str) -> str:
+    """A text, or the text of a document."""
+    value: Any = record.get(key)
+    return document_text(value) if isinstance(value, Mapping) else text(record, key)
+
+
+def is_bot(comment: Record) -> bool:
+    """Whether an app wrote a comment."""
+    return text(part(comment, "author"), "accountType") == "app"
+
+
+def issue_links(fields: Record) -> Iterator[Link]:
+    """The issues tied by links whose type says that they are duplicates; clones are none."""
+    for link in parts(fields, "issuelinks"):
+        kind = part(link, "type")
+        said = " ".join(text(kind, key) for key in ("name", "inward", "outward"))
+        if "duplicat" in said.lower():
+            ends = (text(part(link, end), "key") for end in ("outwardIssue", "inwardIssue"))
+            yield from (Link(end, "issue link") for end in ends if end)
+
+
+def attachments(fields: Record, key: str) -> tuple[tuple[str, ...], bool]:
+    """The attached images as ``KEY/name``, and whether one was left out because its name cannot stand in a list."""
+    found = [text(file, "filename") for file in parts(fields, "attachment")]
+    images = [name for name in found if IMAGE.search(name)]
+    return tuple(f"{key}/{name}" for name in images if ";" not in name), any(";" in name for name in images)
+
+
+def cut_off(listing: Record, held: int) -> bool:
+    """Whether a listing has more entries than the export holds."""
+    total = listing.get("total")
+    return isinstance(total, int) and total > held
+
+
+def histories(record: Record) -> int:
+    """Number of entries in the changelog."""
+    return len(parts(part(record, "changelog"), "histories"))
+
+
+def changes_of(record: Record) -> Iterator[Change]:
+    """The changes of fields; what the corpus does not hold is passed over."""
+    for entry in parts(part(record, "changelog"), "histories"):
+        when = moment(entry, "created")
+        for item in parts(entry, "items"):
+            name = text(item, "field").lower()
+            before, after = text(item, "fromString"), text(item, "toString")
+            if name in HISTORY:
+                yield Change(when, HISTORY[name], before, after)
+            elif name in SEVERAL:
+                yield Change(when, SEVERAL[name], before, after, whole=False)

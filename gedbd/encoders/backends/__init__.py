@@ -1,0 +1,1 @@
+"""Backends: what runs an encoder over many texts."""

@@ -1,0 +1,199 @@
+"""OpenVINO as an engine: encoders run quicker on a CPU, in smaller numbers quicker still."""
+
+import hashlib
+import json
+import logging
+import os
+import tempfile
+import warnings
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from copy import deepcopy
+from functools import cached_property
+from importlib.metadata import version
+from importlib.util import find_spec
+from itertools import chain, islice
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from gedbd.encoders.encoder import TextEncoder, fingerprint
+from gedbd.text.tokens import TokenTable
+
+if TYPE_CHECKING:
+    import openvino as ov
+
+PRECISIONS = {"float32": "f32", "bfloat16": "bf16", "int8": "f32"}
+TOKENS = 1024
+
+
+class OpenVino:
+    """OpenVINO on the CPU, with as many threads as PyTorch has.
+
+    Args:
+        precision: ``float32``, ``bfloat16``, or ``int8``: weights and what enters the matrix products as 8-bit
+            integers, their ranges fitted to the calibration texts by nncf; the rest is float32.
+        cache_dir: Folder where int8 models are kept, made if absent; the same weights and texts are quantised once.
+
+    Raises:
+        ValueError: If the precision is unknown, OpenVINO is not installed, or the CPU has no bfloat16.
+    """
+
+    def __init__(self, precision: str, cache_dir: str | Path) -> None:
+        if precision not in PRECISIONS:
+            raise ValueError(f"engine.precision={precision} is unknown: choose {', '.join(PRECISIONS)}")
+        for package in ("openvino", "nncf") if precision == "int8" else ("openvino",):
+            if find_spec(package) is None:
+                raise ValueError(f"engine: {package} is not installed: pip install 'gedbd[openvino]', or engine=torch")
+        if precision == "bfloat16" and not has_bfloat16():
+            raise ValueError("engine.precision=bfloat16: this CPU lacks it: engine=openvino or engine=openvino_int8")
+        self.precision, self.folder = precision, Path(cache_dir).expanduser()
+        self.calibrated = precision == "int8"
+
+    def prepare(self, encoder: TextEncoder, calibration: TokenTable | None) -> "OpenVinoReader":
+        """See ``Engine``; the first read converts the encoder, and quantises it if that was not done before."""
+        return OpenVinoReader(encoder, calibration, self.precision, self.folder)
+
+
+class OpenVinoReader:
+    """Reads several batches at a time; see ``Reader``."""
+
+    tokens_a_batch = TOKENS
+
+    def __init__(self, encoder: TextEncoder, calibration: TokenTable | None, precision: str, folder: Path) -> None:
+        self.encoder, self.calibration, self.precision, self.folder = encoder, calibration, precision, folder
+        self.key = f"openvino-{precision}"
+        if precision == "int8":
+            assert calibration is not None
+            made_of = [fingerprint(encoder.backbone), encoder.pooling, version("openvino"), version("nncf")]
+            made_of += [hashlib.blake2b(part.tobytes()).hexdigest() for part in (calibration.ids, calibration.starts)]
+            self.key += f"-{hashlib.blake2b(json.dumps(made_of).encode(), digest_size=8).hexdigest()}"
+        self._queues: dict[str, ov.AsyncInferQueue] = {}
+
+    def read(self, batches: Iterable[tuple[Tensor, Tensor]]) -> Iterator[np.ndarray]:
+        """See ``Reader``. A single batch has all threads for itself; several are read side by side."""
+        batches = iter(batches)
+        head = list(islice(batches, 2))
+        queue = self._queue("THROUGHPUT" if len(head) > 1 else "LATENCY")
+        done: dict[int, np.ndarray] = {}
+        queue.set_callback(lambda request, number: done.update({number: request.get_output_tensor().data.copy()}))
+        next_one = 0
+        try:
+            for number, inputs in enumerate(chain(head, batches)):
+                queue.start_async([tensor.numpy() for tensor in inputs], number)
+                while next_one in done:
+                    yield done.pop(next_one)
+                    next_one += 1
+        finally:
+            queue.wait_all()
+        yield from (done[number] for number in sorted(done))
+
+    def _queue(self, hint: str) -> "ov.AsyncInferQueue":
+        if hint not in self._queues:
+            import openvino as ov
+
+            settings = {
+                "PERFORMANCE_HINT": hint,
+                "INFERENCE_PRECISION_HINT": PRECISIONS[self.precision],
+                "INFERENCE_NUM_THREADS": torch.get_num_threads(),
+            }
+            self._queues[hint] = ov.AsyncInferQueue(ov.Core().compile_model(self._model, "CPU", settings))
+        return self._queues[hint]
+
+    @cached_property
+    def _model(self) -> "ov.Model":
+        import openvino as ov
+
+        if self.precision != "int8":
+            return convert(self.encoder)
+        kept = self.folder / self.key
+        if not kept.is_dir():
+            assert self.calibration is not None
+            _keep(quantise(convert(self.encoder), self.calibration), kept)
+        return ov.Core().read_model(kept / "model.xml")
+
+
+class _Pooled(nn.Module):
+    """What is converted: backbone and pooling, over padded batches and without branches."""
+
+    def __init__(self, encoder: TextEncoder) -> None:
+        super().__init__()
+        # A copy, for a backbone may attend in a way that cannot be traced.
+        self.backbone, self.pooling = deepcopy(encoder.backbone).cpu(), encoder.pooling
+        self.backbone.set_attn_implementation("sdpa")
+
+    def forward(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
+        hidden: Tensor = self.backbone(input_ids=input_ids, attention_mask=attention_mask).last_hidden_state
+        if self.pooling == "cls":
+            return hidden[:, 0]
+        weight = attention_mask.unsqueeze(-1).to(hidden.dtype)
+        return (hidden * weight).sum(1) / weight.sum(1)
+
+
+def convert(encoder: TextEncoder) -> "ov.Model":
+    """An OpenVINO model of an encoder: ``(U, L), (U, L) -> (U, hidden)`` before the projection, for any U and L."""
+    import openvino as ov
+
+    input_ids = torch.ones((2, 8), dtype=torch.int64)
+    attention_mask = torch.ones_like(input_ids)
+    attention_mask[1, 4:] = 0
+    example = {"input_ids": input_ids, "attention_mask": attention_mask}
+    with _unreported(), warnings.catch_warnings(), torch.no_grad():
+        warnings.simplefilter("ignore")
+        return ov.convert_model(_Pooled(encoder).eval(), example_input=example)
+
+
+def quantise(model: "ov.Model", calibration: TokenTable) -> "ov.Model":
+    """A converted encoder with 8-bit integers in its matrix products.
+
+    Args:
+        model: See ``convert``.
+        calibration: Texts that the ranges are fitted to, one at a time: padding would widen them.
+    """
+    with _unreported():
+        import nncf
+
+        nncf.set_log_level(logging.ERROR)
+        rows = range(len(calibration.lengths))
+        texts = nncf.Dataset(rows, lambda row: [part.numpy() for part in calibration.batch(np.array([row]))])
+        size = len(calibration.lengths)
+        return nncf.quantize(model, texts, model_type=nncf.ModelType.TRANSFORMER, subset_size=size)
+
+
+def has_bfloat16() -> bool:
+    """Whether this CPU computes in bfloat16."""
+    import openvino as ov
+
+    return "BF16" in ov.Core().get_property("CPU", "OPTIMIZATION_CAPABILITIES")
+
+
+def _keep(model: "ov.Model", folder: Path) -> None:
+    """Writes a model so that others see all of it or nothing; of two that write at once, the first stays."""
+    import openvino as ov
+
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder.parent) as beside:
+        fresh = Path(beside) / folder.name
+        fresh.mkdir()
+        ov.save_model(model, fresh / "model.xml", compress_to_fp16=False)
+        try:
+            fresh.rename(folder)
+        except OSError:
+            if not folder.is_dir():
+                raise
+
+
+@contextmanager
+def _unreported() -> Iterator[None]:
+    """Both packages tell Google Analytics that they are used, unless they believe to run in continuous integration."""
+    before = os.environ.get("CI")
+    os.environ["CI"] = "true"
+    try:
+        yield
+    finally:
+        os.environ.pop("CI")
+        if before is not None:
+            os.environ["CI"] = before

@@ -1,0 +1,62 @@
+"""The layout of sentence-transformers, as every release since the second reads it."""
+
+import inspect
+import json
+from pathlib import Path
+
+import numpy as np
+from safetensors.torch import save_file
+from transformers import PreTrainedTokenizerBase
+
+from gedbd.encoders.encoder import TextEncoder
+from gedbd.encoders.export.plain_model import plain_copy, save_tokenizer
+
+BATCH = 32
+MODULES = {"Transformer": "", "Pooling": "1_Pooling", "Dense": "2_Dense", "Normalize": "3_Normalize"}
+
+
+def write_sentence_transformers(
+    folder: Path, encoder: TextEncoder, tokenizer: PreTrainedTokenizerBase, max_tokens: int
+) -> None:
+    """Writes what ``SentenceTransformer(folder)`` loads: backbone, pooling, projection, length 1.
+
+    Args:
+        folder: An empty folder.
+        encoder: Encoder with the weights to write; it is left as it is.
+        tokenizer: Its tokenizer.
+        max_tokens: Length that texts are cut to.
+    """
+    plain = plain_copy(encoder)
+    plain.backbone.save_pretrained(folder)
+    save_tokenizer(folder, tokenizer, max_tokens)
+    for part in list(MODULES.values())[1:]:
+        (folder / part).mkdir()
+    modules = [
+        {"idx": number, "name": str(number), "path": path, "type": f"sentence_transformers.models.{name}"}
+        for number, (name, path) in enumerate(MODULES.items())
+    ]
+    reading: dict[str, object] = {"max_seq_length": max_tokens, "do_lower_case": False}
+    if "add_pooling_layer" in inspect.signature(type(plain.backbone)).parameters:
+        reading["model_args"] = {"add_pooling_layer": False}  # else an untrained one would be made, with a warning
+    hidden, dim = plain.projection.in_features, plain.projection.out_features
+    pooling = {f"pooling_mode_{name}": name.startswith(plain.pooling) for name in ("cls_token", "mean_tokens")}
+    dense = {"in_features": hidden, "out_features": dim, "bias": True}
+    _save_json(folder / "modules.json", modules)
+    _save_json(folder / "sentence_bert_config.json", reading)
+    _save_json(folder / "config_sentence_transformers.json", {"similarity_fn_name": "cosine"})
+    _save_json(folder / "1_Pooling" / "config.json", {"word_embedding_dimension": hidden, **pooling})
+    _save_json(folder / "2_Dense" / "config.json", dense | {"activation_function": "torch.nn.modules.linear.Identity"})
+    weights = {f"linear.{name}": value.contiguous() for name, value in plain.projection.state_dict().items()}
+    save_file(weights, folder / "2_Dense" / "model.safetensors")
+
+
+def read_sentence_transformers(folder: Path, texts: list[str]) -> np.ndarray:
+    """Vectors of texts ``(N, D)`` float32, by what ``write_sentence_transformers`` wrote."""
+    from sentence_transformers import SentenceTransformer
+
+    model = SentenceTransformer(str(folder), device="cpu", local_files_only=True)
+    return np.asarray(model.encode(texts, batch_size=BATCH, show_progress_bar=False))
+
+
+def _save_json(path: Path, content: object) -> None:
+    path.write_text(json.dumps(content, indent=2) + "\n")

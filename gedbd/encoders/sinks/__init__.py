@@ -1,0 +1,1 @@
+"""Where vectors are written to."""

@@ -1,0 +1,29 @@
+"""Vectors of reports in a file, for other tools: ids and unit rows as NumPy arrays."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from gedbd.io.files import replacing
+
+
+def check_writable(path: Path) -> None:
+    """Raises ValueError if vectors cannot be written there: another ending than .npz, no such folder, no permission."""
+    if path.suffix != ".npz":
+        raise ValueError(f"out={path} must end in .npz: ids and vectors as NumPy arrays")
+    if path.is_dir() or not (path.parent.is_dir() and os.access(path.parent, os.W_OK)):
+        raise ValueError(f"out={path} cannot be written: give a file in an existing folder that you may write to")
+
+
+def save_vectors(path: Path, issue_id: pd.Series, vectors: np.ndarray) -> None:
+    """Writes ``issue_id`` ``(N,)`` as text and ``vectors`` ``(N, D)`` float32, whole or not at all.
+
+    Args:
+        path: See ``check_writable``.
+        issue_id: N ids.
+        vectors: Their vectors.
+    """
+    with replacing(path) as unfinished:
+        np.savez(unfinished, issue_id=issue_id.to_numpy(dtype=str), vectors=vectors)

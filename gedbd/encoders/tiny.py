@@ -1,0 +1,59 @@
+"""A tiny BERT with random weights, built in memory: for smoke runs and tests, where nothing is to be downloaded."""
+
+import re
+from collections import Counter
+from importlib.resources import files
+from string import printable
+
+import pandas as pd
+import torch
+from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
+from transformers import BertConfig, BertModel, PreTrainedTokenizerBase, PreTrainedTokenizerFast
+
+SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+
+
+def tiny_vocabulary() -> list[str]:
+    """Special tokens, characters, and the words that occur twice or more in the demo corpus, most frequent first."""
+    demo = pd.read_csv(
+        str(files("gedbd.corpora") / "demo.csv"), usecols=["Title", "Description"], keep_default_na=False
+    )
+    text = " ".join(demo["Title"]) + " " + " ".join(demo["Description"])
+    counts = Counter(re.findall(r"[a-z]{2,}", text.lower()))
+    words = sorted((word for word, count in counts.items() if count > 1), key=lambda word: (-counts[word], word))
+    characters = [c for c in printable.lower() if not c.isspace()]
+    return list(dict.fromkeys([*SPECIAL, *characters, *(f"##{c}" for c in characters), *words]))
+
+
+def tiny_tokenizer() -> PreTrainedTokenizerBase:
+    """A lower-casing word-piece tokenizer over ``tiny_vocabulary``."""
+    vocabulary = {token: number for number, token in enumerate(tiny_vocabulary())}
+    tokenizer = Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]"))
+    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    ends = [("[CLS]", vocabulary["[CLS]"]), ("[SEP]", vocabulary["[SEP]"])]
+    tokenizer.post_processor = processors.TemplateProcessing(single="[CLS] $A [SEP]", special_tokens=ends)
+    names = {
+        "pad_token": "[PAD]",
+        "unk_token": "[UNK]",
+        "cls_token": "[CLS]",
+        "sep_token": "[SEP]",
+        "mask_token": "[MASK]",
+    }
+    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, name_or_path="tiny", **names)  # type: ignore[no-untyped-call]
+
+
+def tiny_backbone(hidden: int, layers: int, dropout: float, seed: int, vocabulary: int) -> BertModel:
+    """A BERT of ``layers`` layers and ``hidden`` units; a seed of its own fixes the weights."""
+    config = BertConfig(
+        vocab_size=vocabulary,
+        hidden_size=hidden,
+        num_hidden_layers=layers,
+        num_attention_heads=2,
+        intermediate_size=2 * hidden,
+        hidden_dropout_prob=dropout,
+        attention_probs_dropout_prob=dropout,
+    )
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return BertModel(config, add_pooling_layer=False)

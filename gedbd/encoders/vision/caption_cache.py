@@ -1,0 +1,158 @@
+"""Captions of images by content, kept on disk: an image that was described before is not described again.
+
+One SQLite file for all captioners. Each batch is stored before the next one is read, so that a run that was killed
+loses the batch in work at most, and concurrent runs may share the file.
+"""
+
+import sqlite3
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+from PIL import Image
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from gedbd.corpora.images import BROKEN, open_image
+from gedbd.text.token_cache import cache_folder
+
+TABLE = "captions (captioner TEXT, sha256 TEXT, caption TEXT NOT NULL, PRIMARY KEY (captioner, sha256))"
+MAX_FAILED_BATCHES = 5
+
+
+class Caption(NamedTuple):
+    """What is known of an image.
+
+    Attributes:
+        text: The caption, in one line; empty if there is none.
+        problem: Why there is none, in a few words that other images share; empty if there is one.
+        may_pass: Whether the same request could succeed later.
+    """
+
+    text: str
+    problem: str = ""
+    may_pass: bool = False
+
+
+class Captioner(Protocol):
+    """What describes images.
+
+    Attributes:
+        key: A hash of all that a caption depends on beside the image, by which kept captions are told apart.
+    """
+
+    @property
+    def key(self) -> str:
+        """See above."""
+        ...
+
+    def announce(self, count: int) -> str:
+        """What the user is to know before ``count`` images are described; empty if nothing."""
+        ...
+
+    def describe(self, images: list[Image.Image]) -> list[Caption]:
+        """One caption an RGB image. Raises ValueError if no image at all can be described."""
+        ...
+
+
+def kept_captions(captioner: Captioner, cache_dir: str | Path) -> dict[str, str]:
+    """Captions that this captioner has given before, by SHA-256 of the image file.
+
+    Args:
+        captioner: See ``describe``.
+        cache_dir: Folder of the cache file, made if absent.
+
+    Raises:
+        ValueError: If the cache cannot be used.
+    """
+    with _open_cache(cache_dir) as cache:
+        return dict(cache.execute("SELECT sha256, caption FROM captions WHERE captioner = ?", (captioner.key,)))
+
+
+def describe(
+    images: Mapping[str, Path], captioner: Captioner, cache_dir: str | Path, batch_size: int
+) -> Iterator[dict[str, Caption]]:
+    """Describes images and keeps the captions, and shows a progress bar with rate and time to go.
+
+    Args:
+        images: SHA-256 of the image file to where it lies.
+        captioner: Describes one batch after the other.
+        cache_dir: Folder of the cache file, made if absent.
+        batch_size: Images a batch.
+
+    Yields:
+        SHA-256 to caption for each batch, as soon as it is stored.
+
+    Raises:
+        ValueError: If the cache cannot be used, the captioner describes nothing of a first batch and never has, or
+            fails ``MAX_FAILED_BATCHES`` batches in a row.
+    """
+    columns = (TextColumn("describe images"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[rate]}"))
+    waiting = list(images.items())
+    with _open_cache(cache_dir) as cache, Progress(*columns, TimeRemainingColumn(), disable=not waiting) as progress:
+        task = progress.add_task("describe", total=len(waiting), rate="")
+        failures = _Failures(_has_captions(cache, captioner))
+        for start in range(0, len(waiting), batch_size):
+            batch = dict(waiting[start : start + batch_size])
+            captions = _describe_batch(batch, captioner)
+            fresh = [(captioner.key, sha256, found.text) for sha256, found in captions.items() if not found.problem]
+            cache.executemany("INSERT OR IGNORE INTO captions VALUES (?, ?, ?)", fresh)
+            cache.commit()
+            failures.check(list(captions.values()))
+            yield captions
+            progress.update(task, advance=len(batch), rate=f"{progress.tasks[0].speed or 0:.2f} images/s")
+
+
+class _Failures:
+    """Stops a run that would go through all images in vain.
+
+    Args:
+        proven: Whether the captioner has described an image before.
+    """
+
+    def __init__(self, proven: bool) -> None:
+        self.proven = proven
+        self.batches = 0
+
+    def check(self, captions: list[Caption]) -> None:
+        """Looks at a batch; raises ValueError as ``describe`` says."""
+        asked = [caption for caption in captions if caption.problem != BROKEN]
+        if not asked:
+            return
+        if not all(caption.problem for caption in asked):
+            self.proven, self.batches = True, 0
+            return
+        problem = f"none of {len(asked):,} images could be described ({asked[0].problem})"
+        if not self.proven:
+            raise ValueError(f"{problem}: check the captioner's settings, then give the same command again")
+        self.batches = self.batches + 1 if all(caption.may_pass for caption in asked) else 0
+        if self.batches == MAX_FAILED_BATCHES:
+            raise ValueError(f"{problem}, {self.batches} batches in a row: the same command goes on from here, later")
+
+
+def _describe_batch(batch: Mapping[str, Path], captioner: Captioner) -> dict[str, Caption]:
+    captions = dict.fromkeys(batch, Caption("", BROKEN))
+    pixels = {}
+    for sha256, path in batch.items():
+        try:
+            pixels[sha256] = open_image(path)
+        except ValueError:
+            continue  # stays broken, which the caller counts and names
+    if pixels:
+        captions |= dict(zip(pixels, captioner.describe(list(pixels.values())), strict=True))
+    return captions
+
+
+def _has_captions(cache: sqlite3.Connection, captioner: Captioner) -> bool:
+    return cache.execute("SELECT 1 FROM captions WHERE captioner = ? LIMIT 1", (captioner.key,)).fetchone() is not None
+
+
+@contextmanager
+def _open_cache(cache_dir: str | Path) -> Iterator[sqlite3.Connection]:
+    file = cache_folder(cache_dir) / "captions.sqlite"
+    try:
+        with closing(sqlite3.connect(file, timeout=60)) as cache:
+            cache.execute(f"CREATE TABLE IF NOT EXISTS {TABLE}")
+            yield cache
+    except sqlite3.DatabaseError as error:
+        raise ValueError(f"{file} cannot be used ({error}): remove it, or name another folder as cache_dir") from error

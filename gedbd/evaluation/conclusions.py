@@ -1,0 +1,79 @@
+"""Whether a model was better than doing without it, in one line a metric."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from gedbd.evaluation.result_tables import ALWAYS, FROZEN
+from gedbd.evaluation.significance import Comparison, compare_f1, compare_means
+from gedbd.retrieval.ranking import Ranking, per_query
+
+METRIC = "rr@10"
+
+
+def verdict_on_pairs(predictions: pd.DataFrame, part: str, columns: Mapping[str, str], results: pd.DataFrame) -> str:
+    """F1 of the first method against "always duplicate" and, if it is there, the frozen encoder.
+
+    Args:
+        predictions: Scored pairs with ``part``, ``label``, ``group`` and columns of scores.
+        part: The part to report.
+        columns: The column of each method's scores; the first method is the run's own.
+        results: The table of ``compare_methods``: F1 and threshold of each method.
+
+    Returns:
+        One line. A difference counts as shown if its 95% interval (paired bootstrap over duplicate groups) excludes 0.
+    """
+    pairs = predictions[predictions["part"] == part]
+    table = results.set_index("method")
+    own = next(iter(columns))
+    labels, group = pairs["label"].to_numpy(), pairs["group"].to_numpy()
+
+    def called(method: str) -> np.ndarray:
+        if method == ALWAYS:
+            return np.ones(len(pairs), dtype=bool)
+        scores = pairs[columns[method]].to_numpy()
+        return np.asarray(scores >= np.asarray(table["threshold"][method], dtype=scores.dtype))
+
+    mine = table.loc[own]
+    line = f"{part} F1 {_with_interval(mine, 'f1')}"
+    others = [ALWAYS, FROZEN] if FROZEN in columns and own != FROZEN else [ALWAYS]
+    for other in others:
+        line += _against(other, compare_f1(called(own), called(other), labels, group))
+    return line
+
+
+def verdict_on_queries(part: str, rankings: Mapping[str, Ranking], group: np.ndarray, ranking: pd.DataFrame) -> str:
+    """RR@10 of the first method against the frozen encoder, in one line; empty if that was not measured.
+
+    Args:
+        part: The part to report.
+        rankings: By method; the first is the run's own.
+        group: ``(N,)`` group of every report.
+        ranking: The table of ``compare_rankings``.
+    """
+    own = next(iter(rankings))
+    values = {name: per_query(rankings[name].queries) for name in (own, FROZEN) if name in rankings}
+    if len(values) < 2 or METRIC not in values[own]:
+        return ""
+    mine = ranking.set_index("method").loc[own]
+    cluster = group[rankings[own].queries["query"]]
+    compared = compare_means(values[own][METRIC].to_numpy(), values[FROZEN][METRIC].to_numpy(), cluster)
+    return f"{part} {METRIC.upper()} {_with_interval(mine, METRIC)}" + _against(FROZEN, compared)
+
+
+def _against(other: str, compared: Comparison) -> str:
+    difference = f"{compared.difference:+.3f} [{compared.low:+.3f}, {compared.high:+.3f}]"
+    return f"; {other} {compared.second:.3f}: {judge(compared)}, {difference}"
+
+
+def judge(compared: Comparison) -> str:
+    """``better`` or ``worse`` if the interval of the difference lies above or below 0, else ``no difference shown``."""
+    if compared.low > 0:
+        return "better"
+    return "worse" if compared.high < 0 else "no difference shown"
+
+
+def _with_interval(row: Any, metric: str) -> str:
+    return f"{row[metric]:.3f} [{row[f'{metric}_low']:.3f}, {row[f'{metric}_high']:.3f}]"

@@ -1,0 +1,135 @@
+"""The card of an exported model: what it is, how it was measured, and what it is not, as a README of its folder."""
+
+import inspect
+import re
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from hydra.utils import get_class
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from omegaconf import OmegaConf
+
+from gedbd.corpora.documents import FIELDS, Corpus
+from gedbd.corpora.statistics import describe_corpus
+from gedbd.evaluation.leakage import leak_warning
+from gedbd.evaluation.report.page import markdown, show
+from gedbd.evaluation.result_tables import FROZEN, TEXT
+from gedbd.evaluation.run_folders import Run
+from gedbd.io.files import read_object
+from gedbd.io.tables import read_csv
+
+METHODS = {TEXT: "this model", FROZEN: "its encoder, not fine-tuned"}
+FACTS = ("reports", "in a group", "groups", "pairs", "largest group", "first filed", "last filed")
+TOOLS = {
+    "sentence_transformers": ("gedbd", "torch", "transformers", "sentence-transformers"),
+    "onnx": ("gedbd", "torch", "transformers", "onnx", "onnxruntime"),
+}
+HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
+MADE_UP = pd.DataFrame(
+    [
+        dict.fromkeys(FIELDS, "")
+        | {
+            "issue_id": "1",
+            "title": "Editor closes when a large file is opened",
+            "description": "Open a file of two gigabytes: the window disappears without a message.",
+            "created_at": pd.Timestamp("2024-01-01", tz="UTC"),
+            "product": "Workbench",
+            "component": "Editor",
+            "version": "1.2",
+            "os": "Linux",
+            "priority": "P3",
+            "status": "NEW",
+        }
+    ]
+)
+"""A report that nobody filed, to show how one becomes a text."""
+
+
+def model_card(run: Run, corpus: Corpus, form: str, checkpoint: str, example: str) -> str:
+    """The card, in Markdown with the front matter that the Hugging Face hub reads.
+
+    Args:
+        run: The finished run whose text branch was exported.
+        corpus: Its corpus, of which nothing but counts and dates is told.
+        form: ``sentence_transformers`` or ``onnx``.
+        checkpoint: ``best``, of which the run's numbers are, or ``last``.
+        example: The text of ``MADE_UP``.
+    """
+    cfg = run.config
+    about = {
+        "form": form,
+        "checkpoint": checkpoint,
+        "encoder": cfg.encoder,
+        "base_model": base_model(cfg.encoder),
+        "corpus": run.corpus,
+        "facts": {key: value for key, value in describe_corpus(corpus).items() if key in FACTS and value is not None},
+        "split": " ".join(_purpose(cfg.split).split()),
+        "split_options": ", ".join(f"{key}={value}" for key, value in cfg.split.items() if key != "_target_"),
+        "known": cfg.labels.fraction,
+        "text": _text_section(cfg.text),
+        "example": example,
+        "with_graph": run.method != TEXT,
+        "window_days": cfg.ranking.window_days,
+        "warning": leak_warning(run.leak),
+        "precision": cfg.trainer.precision,
+        "seed": cfg.seed,
+        "trained_with": read_object(run.folder / "versions.json", "packages")["packages"],
+        "exported_with": {name: version(name) for name in TOOLS[form]},
+    }
+    environment = Environment(
+        loader=PackageLoader("gedbd.evaluation", "."),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    front = _front_matter(form, about["base_model"])
+    return environment.get_template("model_card.md.j2").render(front=front, **about, **_measured(run))
+
+
+def base_model(encoder: Any) -> str | None:
+    """The hub's name of what was fine-tuned, null for a folder and for an encoder that was made in memory."""
+    model = str(encoder.get("model") or "")
+    return model if HUB_NAME.fullmatch(model) and not Path(model).exists() else None
+
+
+def _text_section(text: Any) -> str:
+    """As YAML; of a file only its name, as the card may be published."""
+    captions = text.get("captions")
+    shown = text if captions is None else OmegaConf.merge(text, {"captions": Path(captions).name})
+    return OmegaConf.to_yaml(shown).strip()
+
+
+def _front_matter(form: str, base: str | None) -> str:
+    library = form.replace("_", "-")
+    front: dict[str, object] = {
+        "library_name": library,
+        "pipeline_tag": "sentence-similarity",
+        "tags": [library, "sentence-similarity", "feature-extraction", "duplicate-bug-reports", "gedbd"],
+    }
+    return OmegaConf.to_yaml(OmegaConf.create(front | ({"base_model": base} if base else {}))).strip()
+
+
+def _measured(run: Run) -> dict[str, object]:
+    """The run's numbers of the text branch and the frozen encoder, as Markdown tables."""
+    chosen, pool = run.predictions[run.predictions["part"] == run.part], run.folder / "ranking_test_pool.csv"
+    return {
+        "pairs": _table(run.results),
+        "duplicate_pairs": int(chosen["label"].sum()),
+        "other_pairs": int((chosen["label"] == 0).sum()),
+        "threshold": float(run.results.loc[run.results["method"] == TEXT, "threshold"].iloc[0]),
+        "ranking": None if run.ranking is None else _table(run.ranking),
+        "test_pool": _table(read_csv(pool)) if pool.is_file() else None,
+    }
+
+
+def _table(results: pd.DataFrame) -> str:
+    mine = results[results["method"].isin(METHODS)]
+    return "\n".join(markdown(show(mine.assign(method=mine["method"].map(METHODS)))))
+
+
+def _purpose(section: Any) -> str:
+    """What the class behind a section of the configuration says it does, without its arguments."""
+    return inspect.cleandoc(get_class(section._target_).__doc__ or "").partition("\nArgs:")[0]

@@ -1,0 +1,109 @@
+"""The tables of a run: methods on pairs, methods on queries, examples."""
+
+from collections.abc import Mapping
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from gedbd.evaluation import figures
+from gedbd.evaluation.pairwise import pairwise_metrics
+from gedbd.evaluation.significance import f1_interval, mean_interval
+from gedbd.evaluation.threshold import best_threshold
+from gedbd.retrieval.ranking import Ranking, per_query, ranking_metrics
+
+FUSED, TEXT, FROZEN, ALWAYS = "text + graph", "text alone", "frozen encoder", "always duplicate"
+WITH_GRAPH = {FUSED: "score", TEXT: "score_text", FROZEN: "score_frozen"}
+WITHOUT_GRAPH = {TEXT: "score", FROZEN: "score_frozen"}
+
+
+def compare_methods(
+    predictions: pd.DataFrame, part: str, methods: Mapping[str, str], threshold: float | None = None
+) -> pd.DataFrame:
+    """The first method and its rivals on the same pairs.
+
+    Args:
+        predictions: Pairs of the parts ``val`` and ``part`` with ``label``, ``part``, ``group`` and columns of scores.
+        part: The part to report.
+        methods: The column of each method's scores.
+        threshold: The first method's threshold, if it has one. The others get the best on the validation pairs.
+
+    Returns:
+        One row a method: its name, the threshold, the metrics of ``pairwise_metrics``, and the interval of F1.
+    """
+    chosen, val = predictions[predictions["part"] == part], predictions[predictions["part"] == "val"]
+    labels, group = chosen["label"].to_numpy(), chosen["group"].to_numpy()
+    rows = []
+    for place, (name, column) in enumerate(methods.items()):
+        given = threshold if place == 0 else None
+        own = best_threshold(val[column].to_numpy(), val["label"].to_numpy()) if given is None else given
+        rows.append(_pair_row(name, chosen[column].to_numpy(), labels, own, group))
+    rows.append(_pair_row(ALWAYS, np.ones(len(labels)), labels, 0.0, group))
+    return pd.DataFrame(rows)
+
+
+def _pair_row(
+    name: str, scores: np.ndarray, labels: np.ndarray, threshold: float, group: np.ndarray
+) -> dict[str, object]:
+    low, high = f1_interval(scores >= np.asarray(threshold, dtype=scores.dtype), labels, group)
+    return {
+        "method": name,
+        "threshold": threshold,
+        **pairwise_metrics(scores, labels, threshold),
+        "f1_low": low,
+        "f1_high": high,
+    }
+
+
+def compare_rankings(rankings: Mapping[str, Ranking], group: np.ndarray) -> pd.DataFrame:
+    """The methods on the same queries.
+
+    Args:
+        rankings: By method.
+        group: ``(N,)`` group of every report.
+
+    Returns:
+        One row a method: ``queries``, ``reachable`` (the share that is: no method can pass it), the metrics of
+        ``ranking_metrics``, and the intervals of RR@10 and MRR.
+    """
+    rows = []
+    for name, ranking in rankings.items():
+        table = ranking.queries
+        row = {"method": name, "queries": len(table), "reachable": float(table["reachable"].mean())}
+        row |= ranking_metrics(table)
+        values = per_query(table)
+        for metric in (name for name in ("rr@10", "mrr") if name in values):
+            ends = mean_interval(values[metric].to_numpy(), group[table["query"]])
+            row |= dict(zip((f"{metric}_low", f"{metric}_high"), ends, strict=True))
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def example_pairs(predictions: pd.DataFrame, part: str, count: int = 3) -> pd.DataFrame:
+    """Pairs to look at, in the shape of the paper's Table 3: ids, titles, similarity, verdict.
+
+    Takes for each class the pairs nearest to its median score, and those the model has most wrong.
+    """
+    chosen = predictions[predictions["part"] == part]
+    frames = []
+    for label, worst in ((1, "nsmallest"), (0, "nlargest")):
+        mine = chosen[chosen["label"] == label]
+        typical = (mine["score"] - mine["score"].median()).abs().nsmallest(count).index
+        frames.append(mine.loc[typical].assign(example="typical"))
+        frames.append(getattr(mine.drop(typical), worst)(count, "score").assign(example="hardest"))
+    columns = ["label", "example", "issue_id_1", "issue_id_2", "score", "predicted", "title_1", "title_2"]
+    return pd.concat(frames)[columns].reset_index(drop=True)
+
+
+def draw_figures(
+    predictions: pd.DataFrame, part: str, methods: Mapping[str, str], threshold: float
+) -> dict[str, Figure]:
+    """The figures of one part's pairs, by name."""
+    chosen = predictions[predictions["part"] == part]
+    scores, labels = chosen["score"].to_numpy(), chosen["label"].to_numpy()
+    curves = {name: chosen[column].to_numpy() for name, column in methods.items()}
+    return {
+        "confusion_matrix": figures.confusion_matrix(scores, labels, threshold),
+        "similarity_histogram": figures.similarity_histogram(scores, labels, threshold),
+        "precision_recall": figures.precision_recall(curves, labels),
+    }

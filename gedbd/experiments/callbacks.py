@@ -1,0 +1,133 @@
+"""What happens beside training: the table of epochs and its lines, early stopping, checkpoints."""
+
+import time
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytorch_lightning as pl
+from pytorch_lightning.callbacks import Callback, Checkpoint, ModelCheckpoint
+from rich.console import Console
+
+from gedbd.evaluation.pairwise import METRICS
+from gedbd.experiments.early_stopping import ResumableEarlyStopping, pruning_callbacks
+from gedbd.io.tables import write_csv
+from gedbd.tasks.duplicates.data import Batch
+
+SHOWN = {"train/loss": "train loss", "val/f1": "val F1", "val/rr@10": "RR@10"}
+
+
+class EpochTable(Checkpoint):
+    """Writes ``metrics.csv``, one row an epoch, after each epoch.
+
+    A resumed run continues the rows it had. To Lightning this is a ``Checkpoint``, whose hooks run last in an epoch,
+    once all metrics are there; it is listed before the checkpoints that save its rows.
+
+    Args:
+        path: The file to write.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.rows: list[dict[str, float]] = []
+        self._reports = 0
+        self._seconds = 0.0
+        self._started = 0.0
+
+    def on_train_epoch_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """Starts the clock."""
+        self._reports, self._started = 0, time.perf_counter()
+
+    def on_train_batch_end(
+        self, trainer: pl.Trainer, pl_module: pl.LightningModule, outputs: Any, batch: Batch, batch_idx: int
+    ) -> None:
+        """Counts encoded reports, on this device, and reads the clock: validation is not training time."""
+        self._reports += len(batch.n_id)
+        self._seconds = time.perf_counter() - self._started
+
+    def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """Adds the epoch's row."""
+        rate = self._reports * trainer.world_size / self._seconds
+        pl_module.log_dict({"train/seconds": self._seconds, "train/reports_per_second": rate})
+        values = {name: float(value) for name, value in trainer.callback_metrics.items() if "/" in name}
+        values |= {"train/seconds": self._seconds, "train/reports_per_second": rate}
+        self.rows.append({"epoch": trainer.current_epoch, **dict(sorted(values.items()))})
+        if trainer.is_global_zero:
+            write_csv(self.path, pd.DataFrame(self.rows))
+
+    def state_dict(self) -> dict[str, Any]:
+        """The rows so far, for the checkpoint."""
+        return {"rows": self.rows}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Takes up the rows of the run that is resumed."""
+        self.rows = list(state_dict["rows"])
+
+
+class EpochLine(Checkpoint):
+    """Prints a line after each epoch, once its checkpoint is saved: losses, metrics, seconds, whether it is the best.
+
+    Args:
+        table: What holds the epochs' metrics.
+        monitor: The metric that chooses the best epoch.
+        console: Where the lines go.
+    """
+
+    def __init__(self, table: EpochTable, monitor: str, console: Console) -> None:
+        self.table = table
+        self.monitor = monitor
+        self.console = console
+        self._started = 0.0
+
+    def on_train_epoch_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """Starts the clock, which counts validation too."""
+        self._started = time.perf_counter()
+
+    def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """Prints the line, in the process that writes."""
+        if not trainer.is_global_zero:
+            return
+        rows = self.table.rows
+        told = [f"{label} {rows[-1][name]:.3f}" for name, label in SHOWN.items() if name in rows[-1]]
+        told.append(f"{time.perf_counter() - self._started:.1f} s")
+        values = [row[self.monitor] for row in rows]
+        best = min(values) if direction(self.monitor) == "min" else max(values)
+        if values.index(best) == len(values) - 1:
+            told.append("best so far")
+        epochs = f"/{trainer.max_epochs}" if trainer.max_epochs and trainer.max_epochs > 0 else ""
+        line = f"epoch {trainer.current_epoch + 1}{epochs}: {', '.join(told)}"
+        self.console.print(line, markup=False, highlight=False, soft_wrap=True)
+
+
+def training_callbacks(folder: Path, monitor: str, patience: int, console: Console) -> list[Callback]:
+    """Early stopping, the epoch table, the best and the last checkpoint, and the epoch's line, all after an epoch."""
+    mode = direction(monitor)
+    checkpoint = partial(
+        ModelCheckpoint, folder / "checkpoints", save_on_train_epoch_end=True, enable_version_counter=False
+    )
+    table = EpochTable(folder / "metrics.csv")
+    return [
+        ResumableEarlyStopping(monitor, patience=patience, mode=mode, check_on_train_epoch_end=True),
+        table,
+        *pruning_callbacks(),
+        checkpoint("best", monitor=monitor, mode=mode, save_weights_only=True),
+        checkpoint("last"),
+        EpochLine(table, monitor, console),
+    ]
+
+
+def direction(monitor: str) -> str:
+    """Whether the best value of a logged metric is its smallest (``min``) or its largest (``max``)."""
+    return "min" if monitor == "val/loss" else "max"
+
+
+def check_monitor(monitor: str, ranked: Sequence[str]) -> None:
+    """Raises ValueError if a metric is not logged; ``ranked`` are those of the validation queries."""
+    names = [f"val/{name}" for name in ("loss", *METRICS, *ranked)]
+    if monitor not in names:
+        raise ValueError(
+            f"monitor={monitor} is not logged: choose one of {', '.join(names)}; for more, see protocol=,"
+            " ranking.top_k, ranking.parts and the split"
+        )

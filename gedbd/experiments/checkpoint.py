@@ -1,0 +1,103 @@
+"""A run on disk: checkpoints hold weights and plain numbers; resolved configuration and versions lie beside them."""
+
+import json
+from importlib.metadata import version
+from pathlib import Path
+from pickle import UnpicklingError
+
+import torch
+from omegaconf import DictConfig, OmegaConf
+from rich.console import Console
+
+from gedbd.configuration.allowed_targets import keep_local
+from gedbd.configuration.saved_options import CONFIG, VERSIONS, read_saved, saved_options
+from gedbd.corpora.documents import Corpus
+from gedbd.encoders.encoder import load_state, read_state
+from gedbd.io.checksums import check_whole
+from gedbd.io.files import read_object, write_text
+from gedbd.tasks.duplicates.data import DuplicateDataModule
+from gedbd.tasks.duplicates.factory import build
+from gedbd.tasks.duplicates.system import DuplicateSystem
+
+PACKAGES = ("gedbd", "torch", "pytorch-lightning", "torch-geometric", "transformers", "numpy", "pandas")
+
+
+def save_run(folder: Path, cfg: DictConfig, corpus: Corpus) -> None:
+    """Writes ``config.yaml``, resolved, its paths absolute, and ``versions.json`` with the corpus' fingerprint."""
+    folder.mkdir(parents=True, exist_ok=True)
+    write_text(folder / CONFIG, OmegaConf.to_yaml(OmegaConf.create(saved_options(cfg))))
+    packages = {name: version(name) for name in PACKAGES}
+    about = {"corpus": corpus.fingerprint, "packages": packages, "folder": str(folder.absolute())}
+    write_text(folder / VERSIONS, json.dumps(about, indent=2) + "\n")
+
+
+def readable_checkpoint(folder: Path) -> str | None:
+    """A run's last checkpoint, to resume from; None, with a notice, if it is damaged."""
+    path = folder / "checkpoints" / "last.ckpt"
+    if not path.is_file():
+        return None
+    try:
+        check_whole(path)
+        torch.load(path, map_location="cpu", weights_only=True, mmap=True)
+    except (OSError, EOFError, RuntimeError, UnpicklingError, ValueError) as error:
+        print(f"{path} cannot be read, so this run starts over: {str(error).partition(chr(10))[0]}")
+        return None
+    return str(path)
+
+
+def load_run(
+    folder: Path, checkpoint: str, part: str, cache_dir: str, console: Console
+) -> tuple[DictConfig, DuplicateDataModule, DuplicateSystem]:
+    """Rebuilds a trained run from its folder.
+
+    Args:
+        folder: The run folder.
+        checkpoint: ``best`` or ``last``.
+        part: The part whose pairs are to be scored.
+        cache_dir: Where token numbers and vectors of frozen encoders are kept.
+        console: Where notices go.
+
+    Raises:
+        ValueError: If the folder is no run, or the corpus is not the one it was trained on.
+    """
+    cfg, path = find_run(folder, checkpoint)
+    cfg.cache_dir, cfg.ranking.parts = cache_dir, [part]
+    data, system = build(cfg, console, ("val", part))
+    check_corpus(folder, data.corpus)
+    load_state(system, read_state(path), str(path))
+    return cfg, data, system
+
+
+def find_run(folder: Path, checkpoint: str) -> tuple[DictConfig, Path]:
+    """A run's resolved configuration and the file of its ``best`` or ``last`` checkpoint.
+
+    Raises:
+        ValueError: If the folder is no run, or has no such checkpoint, or a damaged one.
+    """
+    cfg, path = read_saved(folder), folder / "checkpoints" / f"{checkpoint}.ckpt"
+    if not path.is_file():
+        raise ValueError(f"run={folder}: there is no {path.name} in its checkpoints")
+    check_whole(path)
+    keep_local(cfg, str(folder / CONFIG))
+    return cfg, path
+
+
+def check_corpus(folder: Path, corpus: Corpus) -> None:
+    """Raises ValueError if a corpus is not the one that a run was trained on."""
+    if corpus.fingerprint != read_object(folder / VERSIONS, "corpus")["corpus"]:
+        raise ValueError(f"run={folder}: the corpus {corpus.name} has changed since the run was trained")
+
+
+def use_run(cfg: DictConfig, folder: Path) -> Path:
+    """Takes a run's encoder and text in a configuration; gives the file of its trained weights.
+
+    Raises:
+        ValueError: If the folder is no run, or was trained on other parts of the corpus or other labels.
+    """
+    saved, path = find_run(folder, "best")
+    for key in ("split", "labels"):
+        here = OmegaConf.to_container(cfg[key], resolve=True)
+        if here != OmegaConf.to_container(saved[key], resolve=True):
+            raise ValueError(f"run={folder} was trained with {key}={saved[key]}, here it is {here}: give the same")
+    cfg.encoder, cfg.text = saved.encoder, saved.text
+    return path

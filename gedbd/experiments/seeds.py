@@ -1,0 +1,72 @@
+"""One setting trained with several seeds, and the table over them."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from omegaconf import DictConfig
+from rich.console import Console
+from scipy.stats import t
+
+from gedbd.configuration.saved_options import read_config
+from gedbd.experiments.checkpoint import readable_checkpoint
+from gedbd.experiments.distributed import is_first
+from gedbd.experiments.results import as_table
+from gedbd.experiments.resume import check_resumable
+from gedbd.experiments.run import best_f1, train_once
+from gedbd.experiments.sweeps.job_status import FINISHED, JobStatus, read_status, write_status
+from gedbd.experiments.sweeps.sweep_table import SUMMARISED
+from gedbd.io.tables import read_csv, write_csv
+
+
+def train_seed(cfg: DictConfig, seed: int, folder: Path, console: Console) -> None:
+    """Trains one seed of several, from its last checkpoint if it has one, unless it has finished."""
+    mine = cfg.copy()
+    mine.seed = seed
+    mine.seeds = 1
+    mine.ckpt_path = readable_checkpoint(folder)
+    if mine.ckpt_path:
+        check_resumable(mine)
+    before = read_status(folder)
+    if before is None or not before.done:
+        value = train_once(mine, folder, console)
+        if is_first():
+            write_status(folder, JobStatus(FINISHED, (f"seed={seed}",), value))
+
+
+def summarise_seeds(folder: Path, console: Console) -> pd.DataFrame:
+    """Writes ``seeds.csv``, every method's metrics in each seed's run, and shows their means over seeds.
+
+    The interval is Student's, over seeds alone: how far another seed may lead, not other test reports.
+
+    Returns:
+        What ``seeds.csv`` holds; ``val_f1`` is of the best checkpoint.
+    """
+    frames = []
+    for run in sorted(folder.glob("seed_*"), key=lambda path: int(path.name.removeprefix("seed_"))):
+        table = read_csv(run / "results.csv", "f1")
+        if (run / "ranking.csv").is_file():
+            table = table.merge(read_csv(run / "ranking.csv", "mrr"), on="method", how="left")
+        monitor = read_config(run).monitor
+        frames.append(table.assign(seed=int(run.name.removeprefix("seed_")), val_f1=best_f1(run, monitor)))
+    seeds = pd.concat(frames, ignore_index=True)
+    if is_first():
+        write_csv(folder / "seeds.csv", seeds)
+    shown = [name for name in SUMMARISED if name in seeds]
+    means = seeds.groupby("method", sort=False)[shown].agg(mean_and_half).reset_index()
+    console.print(as_table(means, f"mean ± 95% over {seeds['seed'].nunique()} seeds: {folder}"))
+    return seeds
+
+
+def mean_and_half(values: pd.Series) -> str:
+    """Mean and half its 95% interval by Student's t, for reading; of a single value there is no interval."""
+    mean, low, high = seed_interval(values.to_numpy())
+    return f"{mean:.3f}" if np.isnan(low) else f"{mean:.3f} ± {(high - low) / 2:.3f}"
+
+
+def seed_interval(values: np.ndarray) -> tuple[float, float, float]:
+    """Mean and the ends of its 95% interval by Student's t; the ends are nan for a single value."""
+    if len(values) < 2:
+        return float(values.mean()), float("nan"), float("nan")
+    half = t.ppf(0.975, len(values) - 1) * values.std(ddof=1) / np.sqrt(len(values))
+    return float(values.mean()), float(values.mean() - half), float(values.mean() + half)

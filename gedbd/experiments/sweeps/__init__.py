@@ -1,0 +1,1 @@
+"""Sweeps: their jobs, launchers and sweepers."""

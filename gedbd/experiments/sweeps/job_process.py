@@ -1,0 +1,82 @@
+"""A job of a sweep in a process of its own, since Lightning starts further processes for it."""
+
+import os
+import re
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import BinaryIO
+
+from hydra.core.hydra_config import HydraConfig
+from hydra.utils import get_original_cwd
+from omegaconf import DictConfig
+
+from gedbd.experiments.sweeps.job_status import FAILED, JobStatus, read_status, write_status
+
+LOG_FILE = "log.txt"
+OWN_PROCESS = "GEDBD_JOB_FOLDER"  # the folder of the job that a process was started for
+EXIT_STATUS = 130  # of a process that Ctrl-C ended, by the shells' convention
+ERROR_LINE = re.compile(r"^(\[rank\d+\]: )?(?P<reason>error: .+|[\w.]*(Error|Exception)\b.*)")
+
+
+def starts_processes(cfg: DictConfig) -> bool:
+    """Whether Lightning is going to start further processes for this job."""
+    if "trainer" not in cfg or "LOCAL_RANK" in os.environ:
+        return False
+    if cfg.trainer.get("strategy", "auto") == "auto" and cfg.trainer.get("devices", 1) == 1:
+        return False
+    from lightning_fabric.plugins.environments.slurm import SLURMEnvironment
+
+    return not SLURMEnvironment.detect()
+
+
+def run_as_process(module: str, folder: Path, before: JobStatus) -> JobStatus:
+    """Runs a job as a command of its own, a sweep of this one job.
+
+    Lightning starts a job's further processes by the command line of the first one, leaves its environment variables
+    behind, and kills the first process if another one fails: none of this may reach the other jobs. The job's folder is
+    that sweep's own, as Hydra writes ``multirun.yaml`` into the folder of each sweep.
+    """
+    hydra = HydraConfig.get()
+    searched = [source.path for source in hydra.runtime.config_sources if source.provider == "command-line"]
+    command = [sys.executable, "-m", module, "-m", f"--config-name={hydra.job.config_name}"]
+    command += [f"--config-dir={path}" for path in searched]
+    command += [*hydra.overrides.task, f"hydra.sweep.dir={quoted(folder)}", "hydra.sweep.subdir=."]
+    command += ["hydra.output_subdir=null", *(f"~hydra.callbacks.{name}" for name in hydra.callbacks)]
+    with (folder / LOG_FILE).open("ab") as log:
+        start = log.tell()
+        returncode = _run_process(command, log, folder)
+    status = read_status(folder) or before
+    if returncode == 0 or (status.state == FAILED and status != before):
+        return status
+    with (folder / LOG_FILE).open("rb") as log:
+        log.seek(start)
+        printed = log.read().decode(errors="replace").splitlines()
+    reasons = [found["reason"] for line in printed if (found := ERROR_LINE.match(line))]
+    reason = reasons[-1] if reasons else f"its process ended with status {returncode}"
+    status = replace(status, state=FAILED, reason=reason)
+    write_status(folder, status)
+    return status
+
+
+def _run_process(command: list[str], log: BinaryIO, folder: Path) -> int:
+    """Runs a job's command and gives its exit status; on Ctrl-C, which reaches it too, waits until it has ended."""
+    environment = os.environ | {OWN_PROCESS: str(folder)}
+    with subprocess.Popen(command, stdout=log, stderr=log, cwd=get_original_cwd(), env=environment) as process:
+        try:
+            return process.wait()
+        except KeyboardInterrupt:
+            process.wait()
+            tell_how_to_continue_sweep(folder)
+            raise
+
+
+def tell_how_to_continue_sweep(folder: Path) -> None:
+    """Prints how a sweep goes on after Ctrl-C, which has ended the job in a folder."""
+    print(f"interrupted in {folder}: the same command with hydra.sweep.dir={folder.parent} continues the sweep")
+
+
+def quoted(text: object) -> str:
+    """A value as Hydra's command line reads it, whatever characters it has."""
+    return "'" + str(text).replace("'", "\\'") + "'"

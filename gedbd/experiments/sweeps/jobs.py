@@ -1,0 +1,210 @@
+"""The jobs of a sweep: each records its state in its folder, so that the same command continues after a kill.
+
+Hydra loads this module at every start, so it imports little.
+"""
+
+import functools
+import math
+import os
+import sys
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock, Timeout
+from hydra.core.hydra_config import HydraConfig
+from hydra.errors import InstantiationException
+from hydra.types import RunMode
+from omegaconf import DictConfig, OmegaConf
+
+from gedbd.configuration.errors import error_line, written_places
+from gedbd.experiments.sweeps.job_process import (
+    EXIT_STATUS,
+    LOG_FILE,
+    OWN_PROCESS,
+    run_as_process,
+    starts_processes,
+    tell_how_to_continue_sweep,
+)
+from gedbd.experiments.sweeps.job_status import (
+    FAILED,
+    FINISHED,
+    INTERRUPTED,
+    PRUNED,
+    RUNNING,
+    JobStatus,
+    read_status,
+    write_status,
+)
+
+LOCK_FILE = ".lock"  # held while the job runs
+NOT_COMPARED = ("ckpt_path", "logger", "cache_dir", "data_dir")  # may differ when a job goes on
+
+Task = Callable[[DictConfig], float]
+
+
+class Pruned(Exception):  # noqa: N818 - an ending, not an error
+    """Ends a job that the sweeper gives up before its last epoch.
+
+    Args:
+        value: The job's value so far.
+    """
+
+    def __init__(self, value: float) -> None:
+        super().__init__(f"pruned at {value:.3f}")
+        self.value = value
+
+
+def resumable_job(task: Task) -> Task:
+    """Make a command's function a job that a sweep may run again; outside sweeps it stays as it is.
+
+    In a sweep, a job that has finished returns its stored value, one that was interrupted or has failed continues from
+    ``checkpoints/last.ckpt``, and an error becomes the state ``failed`` and the value nan, so that others still run.
+    What a job prints goes to ``log.txt`` in its folder.
+    """
+    spec = sys.modules["__main__"].__spec__
+    module = spec.name if task.__module__ == "__main__" and spec else task.__module__
+
+    @functools.wraps(task)
+    def recorded(cfg: DictConfig) -> float:
+        if HydraConfig.get().mode != RunMode.MULTIRUN:
+            return task(cfg)
+        try:
+            return _run_job(task, cfg, module)
+        except KeyboardInterrupt:
+            raise SystemExit(EXIT_STATUS) from None
+
+    return recorded
+
+
+def _run_job(task: Task, cfg: DictConfig, module: str) -> float:
+    """Runs a job unless it has finished; gives its value, nan if it has none."""
+    folder = Path(HydraConfig.get().runtime.output_dir)
+    before = read_status(folder) or JobStatus(RUNNING, tuple(HydraConfig.get().overrides.task))
+    settings = _fingerprint(cfg)
+    if before.done and before.settings == settings:
+        return math.nan if before.value is None else before.value
+
+    from gedbd.experiments.distributed import is_first
+
+    if not is_first():  # the first process records
+        _prepare(cfg, folder)
+        return task(cfg)
+    if before.settings not in (None, settings) and (before.done or any(folder.rglob("*.ckpt"))):
+        changed = f"its configuration has changed since it ran in {folder}: give another hydra.sweep.dir"
+        status = replace(before, state=FAILED, reason=changed)
+        write_status(folder, status)
+    elif os.environ.get(OWN_PROCESS) != str(folder) and starts_processes(cfg):
+        status = run_as_process(module, folder, before)
+    else:
+        status = _run_here(task, cfg, folder, replace(before, value=None, reason=None, settings=settings))
+    return math.nan if status.value is None else status.value
+
+
+def _run_here(task: Task, cfg: DictConfig, folder: Path, status: JobStatus) -> JobStatus:
+    """Runs a job in this process and records how it ends, unless another process is running it."""
+    started = time.perf_counter()
+    lock = FileLock(folder / LOCK_FILE, blocking=False)
+    try:
+        held = lock.acquire()
+    except Timeout:
+        print(f"{folder}: another process is running this job")
+        return status
+    with held:
+        write_status(folder, replace(status, state=RUNNING))
+        try:
+            value = _logged(task, cfg, folder)
+            status = replace(status, state=FINISHED, value=value)
+        except Pruned as pruned:
+            status = replace(status, state=PRUNED, value=pruned.value)
+        except Exception as error:  # whatever it is, the other jobs go on
+            status = replace(status, state=FAILED, reason=_reason(error, cfg, folder))
+        except BaseException:
+            write_status(folder, replace(status, state=INTERRUPTED))
+            tell_how_to_continue_sweep(folder)
+            raise
+        status = replace(status, seconds=round(time.perf_counter() - started, 1))
+        write_status(folder, status)
+    return status
+
+
+def _logged(task: Task, cfg: DictConfig, folder: Path) -> float:
+    with _output_to(folder / LOG_FILE):
+        try:
+            _prepare(cfg, folder)
+            return task(cfg)
+        except Exception as error:
+            if not isinstance(error, Pruned):
+                traceback.print_exc()
+            raise
+
+
+def _prepare(cfg: DictConfig, folder: Path) -> None:
+    """Resumes from the last checkpoint, and draws no progress bar in a log."""
+    if "trainer" in cfg:
+        cfg.trainer.enable_progress_bar = False
+    if "ckpt_path" in cfg and cfg.ckpt_path is None and cfg.seeds == 1:
+        from gedbd.experiments.checkpoint import readable_checkpoint
+
+        cfg.ckpt_path = readable_checkpoint(folder)
+
+
+def _fingerprint(cfg: DictConfig) -> str:
+    """A checksum of all settings that a job's numbers may depend on."""
+    settings = cfg.copy()
+    for key in NOT_COMPARED:
+        if key in settings:
+            settings[key] = None
+    return sha256(OmegaConf.to_yaml(settings, resolve=True).encode()).hexdigest()[:16]
+
+
+def _reason(error: Exception, cfg: DictConfig, folder: Path) -> str:
+    """One line about the error that has ended a job."""
+    places = {"hydra.sweep.dir": folder.parent} | written_places(cfg, run_folder=None)
+    cause = error.__cause__ if isinstance(error, InstantiationException) and error.__cause__ else error
+    return error_line(error, places) or f"{type(cause).__name__}: {str(cause).partition(chr(10))[0]}"
+
+
+@contextmanager
+def _output_to(path: Path) -> Iterator[None]:
+    """Lets everything that this process prints go to the end of a file.
+
+    The file takes the places of the standard streams' descriptors: libraries keep the streams they find when they are
+    imported.
+    """
+    streams = (sys.stdout, sys.stderr)
+    for stream in streams:
+        stream.flush()
+    kept = [os.dup(1), os.dup(2)]
+    with path.open("ab") as file:
+        for descriptor in (1, 2):
+            os.dup2(file.fileno(), descriptor)
+    try:
+        yield
+    finally:
+        for stream in streams:
+            stream.flush()
+        for descriptor, original in zip((1, 2), kept, strict=True):
+            os.dup2(original, descriptor)
+            os.close(original)
+
+
+def job_folder(sweep_dir: str, number: int, overrides: Any) -> str:
+    """Resolver of ``hydra.sweep.subdir``: the folder in which a job with these overrides was run before, or a new one.
+
+    A new job's folder has its number, or the next one that is free if there are results of other overrides. Several
+    processes may ask at the same time.
+    """
+    from gedbd.experiments.sweeps.job_status import find_job, reserve_job
+
+    wanted = tuple(map(str, overrides))
+    found = find_job(Path(sweep_dir), wanted)
+    return found or reserve_job(Path(sweep_dir), int(number), wanted)
+
+
+OmegaConf.register_new_resolver("job_folder", job_folder)

@@ -1,0 +1,190 @@
+"""Optuna as Hydra's sweeper: ``-m hydra/sweeper=optuna``. Its study lies in the sweep's folder, so that it goes on."""
+
+import math
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.override_parser.types import IntervalSweep, Override, RangeSweep
+from hydra.core.plugins import Plugins
+from hydra.core.utils import JobReturn
+from hydra.plugins.launcher import Launcher
+from hydra.plugins.sweeper import Sweeper
+from hydra.types import HydraContext, TaskFunction
+from hydra.utils import instantiate
+from omegaconf import DictConfig, OmegaConf
+
+from gedbd.experiments.sweeps.job_process import quoted
+from gedbd.experiments.sweeps.job_status import FINISHED, PRUNED, read_status
+
+if TYPE_CHECKING:
+    from optuna import Study
+    from optuna.distributions import BaseDistribution
+
+Direction = Literal["maximize", "minimize"]
+
+STUDY = "sweep"
+STUDY_FILE = "study.db"
+TRIAL = "GEDBD_TRIAL"  # environment variable of a job: the trial's id, "@" and the study's storage
+
+
+class OptunaTrial(NamedTuple):
+    """A trial to run: its place in the study, its id in the storage, and its values."""
+
+    number: int
+    trial_id: int
+    params: dict[str, Any]
+
+
+class OptunaSweeper(Sweeper):
+    """Asks an Optuna study for the options of each job and tells it the job's value.
+
+    Args:
+        n_trials: Trials that are to end finished or pruned.
+        n_jobs: Trials to launch together.
+        direction: ``maximize`` or ``minimize`` the value that a job returns.
+        seed: Seed of the sampler: what it proposes depends on it, on the trial's number and on the trials before.
+        sampler: Configuration of an Optuna sampler that takes a ``seed``.
+        pruner: Configuration of an Optuna pruner.
+    """
+
+    def __init__(
+        self, n_trials: int, n_jobs: int, direction: Direction, seed: int, sampler: DictConfig, pruner: DictConfig
+    ) -> None:
+        self.n_trials = n_trials
+        self.n_jobs = n_jobs
+        self.direction = direction
+        self.seed = seed
+        self.sampler = sampler
+        self.pruner = pruner
+
+    def setup(self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig) -> None:
+        """Takes the configuration and makes the launcher."""
+        self.config = config
+        self.launcher: Launcher = Plugins.instance().instantiate_launcher(
+            hydra_context=hydra_context, task_function=task_function, config=config
+        )
+
+    def sweep(self, arguments: list[str]) -> None:
+        """Runs trials until there are enough; those that a kill has left running come first."""
+        try:
+            self._sweep(arguments)
+        except ModuleNotFoundError as error:
+            raise SystemExit("error: hydra/sweeper=optuna needs Optuna: pip install 'gedbd[optuna]'") from error
+        except ValueError as error:
+            raise SystemExit(f"error: {error}") from error
+
+    def _sweep(self, arguments: list[str]) -> None:
+        from optuna.trial import TrialState
+
+        if "RANK" in os.environ:
+            raise ValueError(
+                "hydra/sweeper=optuna runs in one process: start it without torchrun; its jobs may use several"
+            )
+        overrides = OverridesParser.create().parse_overrides(arguments)
+        fixed = [str(item.input_line) for item in overrides if not item.is_sweep_override()]
+        space = {str(item.get_key_element()): distribution(item) for item in overrides if item.is_sweep_override()}
+        if not space:
+            raise ValueError("hydra/sweeper=optuna searches nothing: give a range, as optimizer.lr=interval(1e-6,1e-4)")
+        assert self.config is not None
+        folder = Path(self.config.hydra.sweep.dir)
+        study = self._open_study(folder, sorted(arguments))
+        storage = f"sqlite:///{folder.resolve()}/{STUDY_FILE}"
+        ended = study.get_trials(deepcopy=False, states=(TrialState.COMPLETE, TrialState.PRUNED))
+        begun = study.get_trials(deepcopy=False, states=(TrialState.RUNNING,))
+        queue = [OptunaTrial(trial.number, trial._trial_id, trial.params) for trial in begun]
+        for trial in study.get_trials(deepcopy=False, states=(TrialState.FAIL,)):
+            if not _retried(study, trial.params):
+                study.enqueue_trial(trial.params)
+        left = self.n_trials - len(ended)
+        while left > 0:
+            batch = [queue.pop(0) if queue else self._ask(study, space) for _ in range(min(self.n_jobs, left))]
+            jobs = [
+                [
+                    *fixed,
+                    *(f"{key}={value}" for key, value in trial.params.items()),
+                    f"+hydra.job.env_set.{TRIAL}={quoted(f'{trial.trial_id}@{storage}')}",
+                ]
+                for trial in batch
+            ]
+            returns = self.launcher.launch(jobs, initial_job_idx=batch[0].number)
+            _tell(study, batch, returns)
+            left -= len(batch)
+        done = study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
+        if done:
+            options = " ".join(f"{key}={value}" for key, value in study.best_params.items())
+            print(f"best of {len(study.trials)} trials: {study.best_value:.3f} with {options}")
+
+    def _open_study(self, folder: Path, arguments: list[str]) -> "Study":
+        """The study of the sweep's folder, made if there is none.
+
+        Raises:
+            ValueError: If it is the study of other options.
+        """
+        import optuna
+
+        optuna.logging.set_verbosity(optuna.logging.WARNING)
+        folder.mkdir(parents=True, exist_ok=True)
+        OmegaConf.save(self.config, folder / "multirun.yaml")
+        storage = f"sqlite:///{folder.resolve()}/{STUDY_FILE}"
+        study = optuna.create_study(storage=storage, study_name=STUDY, direction=self.direction, load_if_exists=True)
+        if study.user_attrs.get("options", arguments) != arguments:
+            raise ValueError(f"{folder} holds a search with other options: give another hydra.sweep.dir")
+        study.set_user_attr("options", arguments)
+        study.set_user_attr("pruner", OmegaConf.to_container(self.pruner, resolve=True))
+        return study
+
+    def _ask(self, study: "Study", space: dict[str, "BaseDistribution"]) -> OptunaTrial:
+        """A new trial, the same however often the sweep was interrupted before it."""
+        study.sampler = instantiate(self.sampler, seed=self.seed + len(study.get_trials(deepcopy=False)))
+        trial = study.ask(fixed_distributions=space)
+        return OptunaTrial(trial.number, trial._trial_id, trial.params)
+
+
+def distribution(override: Override) -> "BaseDistribution":
+    """Optuna's distribution for a sweep in Hydra's syntax; choices are the texts of the command line."""
+    from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
+
+    value = override.value()
+    if isinstance(value, IntervalSweep):
+        assert value.start is not None
+        assert value.end is not None
+        log = "log" in value.tags
+        if isinstance(value.start, int) and isinstance(value.end, int):
+            return IntDistribution(value.start, value.end, log=log)
+        return FloatDistribution(value.start, value.end, log=log)
+    if isinstance(value, RangeSweep) and not value.shuffle:
+        values = [float(item) for item in override.sweep_iterator() if isinstance(item, int | float)]
+        low = min(values)
+        high = max(values)
+        step = abs(value.step)
+        if all(isinstance(end, int) for end in (value.start, value.stop, value.step)):
+            return IntDistribution(int(low), int(high), step=int(step))
+        return FloatDistribution(low, high, step=step)
+    return CategoricalDistribution(list(override.sweep_string_iterator()))
+
+
+def _retried(study: "Study", params: dict[str, Any]) -> bool:
+    """Whether the options of a failed trial have been, or are going to be, tried again."""
+    from optuna.trial import TrialState
+
+    trials = study.get_trials(deepcopy=False)
+    return any(trial.params == params and trial.state != TrialState.FAIL for trial in trials)
+
+
+def _tell(study: "Study", batch: Sequence[OptunaTrial], returns: Sequence[JobReturn]) -> None:
+    """Stores how the jobs have ended."""
+    from optuna.trial import TrialState
+
+    for trial, job in zip(batch, returns, strict=True):
+        assert job.hydra_cfg is not None
+        status = read_status(Path(job.hydra_cfg.hydra.runtime.output_dir))
+        value = math.nan if status is None or status.value is None else status.value
+        if status is not None and status.state == PRUNED:
+            study.tell(trial.number, state=TrialState.PRUNED)
+        elif status is not None and status.state == FINISHED and not math.isnan(value):
+            study.tell(trial.number, value)
+        else:
+            study.tell(trial.number, state=TrialState.FAIL)

@@ -1,0 +1,164 @@
+"""What a sweep prints: one line a job, and one table at the end. Hydra loads this module at every start."""
+
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.plugins import Plugins
+from hydra.core.utils import JobReturn
+from hydra.experimental.callback import Callback
+from hydra.types import RunMode
+from omegaconf import DictConfig, open_dict, read_write
+from rich.console import Console
+
+from gedbd.experiments.sweeps.job_process import LOG_FILE, quoted
+from gedbd.experiments.sweeps.job_status import FAILED, FINISHED, PRUNED, JobStatus, read_jobs, read_status
+from gedbd.io.printing import is_first_process, say_once
+from gedbd.io.tables import read_csv, write_csv
+from hydra_plugins.gedbd import OptunaSweeper, RayLauncher
+
+SUMMARISED = ("f1", "average_precision", "rr@10", "mrr")
+
+
+class SweepTable(Callback):
+    """Prints a line for each job of a sweep, and a table of all their test results, also left as ``summary.csv``.
+
+    A sweep with failed jobs ends with their reasons and exit status 1.
+    """
+
+    def __init__(self) -> None:
+        self.jobs: list[tuple[str, ...]] | None = None  # overrides of all jobs, if they are known beforehand
+        self.total: int | None = None
+        self.varied: set[str] = set()
+        self.before: dict[Path, JobStatus] = {}
+
+    def on_multirun_start(self, config: DictConfig, **kwargs: Any) -> None:
+        """Fixes the sweep's folder, whose name may have the time in it, for the processes of all jobs."""
+        folder = str(config.hydra.sweep.dir)
+        with read_write(config.hydra), open_dict(config.hydra):
+            config.hydra.sweep.dir = folder
+            config.hydra.overrides.hydra.append(f"hydra.sweep.dir={quoted(folder)}")
+        if not is_first_process():
+            return
+        self._find_jobs(config)
+        self.before = read_jobs(Path(folder).absolute())
+        count = "jobs" if self.total is None else "1 job" if self.total == 1 else f"{self.total} jobs"
+        _say(f"sweep of {count} in {folder} (continue it by the same command with hydra.sweep.dir={folder})")
+
+    def _find_jobs(self, config: DictConfig) -> None:
+        """Counts the jobs and finds the options that vary."""
+        given = [f"{key}={value}" for key, value in (config.hydra.sweeper.get("params") or {}).items()]
+        overrides = OverridesParser.create().parse_overrides([*given, *config.hydra.overrides.task])
+        self.varied = {str(item.get_key_element()) for item in overrides if item.is_sweep_override()}
+        if config.hydra.sweeper._target_.endswith(".BasicSweeper"):
+            (batch,) = BasicSweeper.split_arguments(overrides, None)
+            self.jobs = [tuple(job) for job in batch]
+            self.total = len(self.jobs)
+        else:
+            self.total = config.hydra.sweeper.get("n_trials")
+
+    def on_job_end(self, config: DictConfig, job_return: JobReturn, **kwargs: Any) -> None:
+        """Prints the job's line."""
+        folder = Path(config.hydra.runtime.output_dir)
+        status = read_status(folder) if config.hydra.mode == RunMode.MULTIRUN else None
+        if status is not None and is_first_process():
+            self._show_job(config.hydra.job.num + 1, folder, status)
+
+    def _show_job(self, number: int, folder: Path, status: JobStatus) -> None:
+        counted = f"[{number}/{self.total}]" if self.total else f"[{number}]"
+        varied = [item for item in status.overrides if item.partition("=")[0] in self.varied]
+        skipped = status.done and status == self.before.get(folder)
+        _say("  ".join([counted, *varied, *_ending(folder, status, skipped)]))
+
+    def on_multirun_end(self, config: DictConfig, **kwargs: Any) -> None:
+        """Prints and writes the table; ends the process if jobs have failed."""
+        if not is_first_process():
+            return
+        folder = Path(config.hydra.sweep.dir)
+        found = read_jobs(folder)
+        asked = None if self.jobs is None else {tuple(sorted(job)) for job in self.jobs}
+        jobs = {job: found[job] for job in found if asked is None or tuple(sorted(found[job].overrides)) in asked}
+        if "submitit" in config.hydra.launcher._target_:  # its jobs print into files of their own
+            for number, (job, status) in enumerate(jobs.items(), start=1):
+                self._show_job(number, job.absolute(), status)
+        if len(jobs) < len(found):
+            _say(f"left out: {len(found) - len(jobs)} jobs in {folder} that this command does not ask for")
+        show_jobs(folder, jobs)
+        failed = {job: status for job, status in jobs.items() if not status.done}
+        for job, status in failed.items():
+            reason = status.reason or "it has not ended: it was killed, or another process is running it"
+            _say(f"{status.state}: {job}: {reason} (see its {LOG_FILE})")
+        if failed:
+            raise SystemExit(1)
+
+
+def show_jobs(folder: Path, jobs: dict[Path, JobStatus]) -> None:
+    """Prints and writes ``summary.csv``: a row a job, with its state if not all have finished."""
+    from gedbd.experiments.results import as_table
+
+    if not jobs:
+        return
+    all_finished = all(status.state == FINISHED for status in jobs.values())
+    rows = []
+    for job, status in jobs.items():
+        options = dict(item.split("=", 1) for item in status.overrides)
+        state = {} if all_finished else {"state": status.state}
+        rows.append({"run": job.name} | options | state | (_results(job) if status.state == FINISHED else {}))
+    summary = pd.DataFrame(rows)
+    write_csv(folder / "summary.csv", summary)
+    given = {item.partition("=")[0] for status in jobs.values() for item in status.overrides}
+    varied = [name for name in summary if name in given and summary[name].nunique(dropna=False) > 1]
+    columns = ["run", *varied, *(name for name in ("state", *SUMMARISED) if name in summary)]
+    shown = summary[columns].astype(object).where(summary[columns].notna(), "").rename(columns=_short_names(varied))
+    finished = sum(status.state == FINISHED for status in jobs.values())
+    Console().print(as_table(shown, f"{finished} of {len(jobs)} runs in {folder}"))
+
+
+def _short_names(options: list[str]) -> dict[str, str]:
+    """The last word of each option, ``pca_dim`` for ``graph.pca_dim``, where no two end alike: tables get narrow."""
+    last = {name: name.rpartition(".")[2] for name in options}
+    return last if len(set(last.values())) == len(last) else {}
+
+
+def job_results(folder: Path) -> dict[str, Any]:
+    """The first method's test results of a finished job; the means over its seeds, if it has several."""
+    if (folder / "seeds.csv").is_file():
+        seeds = read_csv(folder / "seeds.csv", "seed")
+        first = seeds[seeds["method"] == seeds["method"][0]]
+        return {str(name): value for name, value in first.mean(numeric_only=True).drop("seed").items()}
+    tables = [folder / name for name in ("results.csv", "ranking.csv") if (folder / name).is_file()]
+    rows = [read_csv(table).iloc[0].drop(["method"]) for table in tables]
+    return {str(name): value for row in rows for name, value in row.items()}
+
+
+def _results(folder: Path) -> dict[str, Any]:
+    """The results of a finished job; none, and a line that says why, if their file is damaged or gone."""
+    try:
+        return job_results(folder)
+    except (ValueError, OSError) as error:
+        say_once(f"no results of {folder}: {error}")
+        return {}
+
+
+def _ending(folder: Path, status: JobStatus, skipped: bool) -> list[str]:
+    """What a job's line says about its end."""
+    if status.state == FAILED:
+        return [f"failed: {status.reason}"]
+    if not status.done:
+        return [status.state]
+    time = ["finished before"] if skipped else [f"{status.seconds:.0f} s"]
+    if status.state == PRUNED:
+        return [*time, f"pruned at {status.value:.3f}"]
+    results = _results(folder)
+    named = [("F1", "f1"), ("RR@10", "rr@10")]
+    return [*time, *(f"{name} {results[key]:.3f}" for name, key in named if key in results)]
+
+
+def _say(line: str) -> None:
+    Console().print(line, markup=False, highlight=False, soft_wrap=True)
+
+
+Plugins.instance().register(OptunaSweeper)
+Plugins.instance().register(RayLauncher)

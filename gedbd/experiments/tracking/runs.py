@@ -1,0 +1,197 @@
+"""One Weights & Biases run for each training and each baseline: what it is called, where it is resumed, how it ends."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from hydra.core.hydra_config import HydraConfig
+from hydra.types import RunMode
+from hydra.utils import instantiate
+from omegaconf import DictConfig, OmegaConf
+from pytorch_lightning.loggers import Logger, WandbLogger
+
+from gedbd.configuration.allowed_targets import check_plain
+from gedbd.experiments.distributed import is_first
+from gedbd.experiments.sweeps.jobs import Pruned
+from gedbd.io.files import read_object, write_text
+from gedbd.io.paths import corpus_name
+
+STORED = "wandb.json"  # beside a run's config.yaml: the id, name and group of its W&B run
+MAX_NAME_CHARACTERS = 128  # W&B refuses longer names and groups
+MAX_TAG_CHARACTERS = 64
+TAGGED = ("experiment", "encoder", "text", "split", "pairs", "graph", "fusion", "loss", "engine")
+UNNAMED = ("logger", "ckpt_path", "seeds", "data_dir", "cache_dir")  # options that say nothing about the model
+INTERRUPTED = 255  # the exit code that W&B itself reports after Ctrl-C
+
+
+class Labels(NamedTuple):
+    """How a W&B run is found again: its name, the sweep it belongs to, tags, and what kind of run it is."""
+
+    name: str
+    group: str | None
+    tags: list[str]
+    job_type: str
+
+
+def check_login(logger: DictConfig | None) -> None:
+    """Refuses ``logger=wandb`` before any work if nothing could be sent.
+
+    Raises:
+        ValueError: If runs are to be sent to W&B and there is no API key, or one that cannot be right.
+    """
+    if not _is_wandb(logger) or not is_first():
+        return
+    assert logger is not None
+    import wandb
+
+    mode = logger.get("mode") or ("offline" if logger.get("offline") else wandb.setup().settings.mode)
+    if mode in ("offline", "dryrun", "disabled"):
+        return
+    try:
+        logged_in = wandb.login(verify=False, prompt=False)
+    except wandb.Error as error:
+        raise ValueError(f"logger=wandb: {error}") from error
+    if not logged_in:
+        raise ValueError(
+            "logger=wandb needs an API key: run `wandb login` or set WANDB_API_KEY; WANDB_MODE=offline logs to a file"
+        )
+
+
+def describe_job(cfg: DictConfig, folder: Path, job_type: str) -> Labels:
+    """Names the W&B run of the Hydra job that is running.
+
+    Args:
+        cfg: The job's configuration.
+        folder: The run's folder: that of the job, or one below it if the job trains several seeds.
+        job_type: ``train`` or ``baseline``.
+
+    Returns:
+        Name: in a sweep, the options that differ between its jobs; else all options given; the seed, if the job trains
+        several. Group: the name of the sweep's folder, or of the folder that holds the seeds. Tags: the corpus, and
+        ``group=option`` for the groups of the configuration.
+    """
+    job = HydraConfig.get()
+    above = Path(job.runtime.output_dir)
+    of_several = folder.resolve() != above.resolve()
+    options = [option for option in map(str, job.overrides.task) if _key(option).partition(".")[0] not in UNNAMED]
+    group = None
+    if job.mode == RunMode.MULTIRUN:
+        sweep = above.parent  # not job.sweep.dir, which is another one in a job of several processes
+        group = sweep.name
+        options = _varied(options, sweep)
+    elif of_several:
+        group = above.name
+        options = []
+    if of_several:
+        options = [*(option for option in options if _key(option) != "seed"), f"seed={cfg.seed}"]
+    corpus = str(cfg.dataset.name or corpus_name(Path(cfg.dataset.path)))
+    tags = [corpus] if job_type == "train" else [corpus, str(cfg.name)]
+    chosen = {key: job.runtime.choices.get(key) for key in TAGGED}
+    tags += [f"{key}={option}" for key, option in chosen.items() if option]
+    name = " ".join(options) or f"{corpus} {cfg.encoder.name}"
+    return Labels(name[:MAX_NAME_CHARACTERS], group, [tag[:MAX_TAG_CHARACTERS] for tag in tags], job_type)
+
+
+@contextmanager
+def open_loggers(cfg: DictConfig, folder: Path, job_type: str) -> Iterator[list[Logger]]:
+    """The configured logger, open as long as the block runs, with the run's configuration.
+
+    A W&B run is resumed if the folder's run did not finish or is continued from a checkpoint. It is finished however
+    the block ends: as failed after an error, as interrupted after Ctrl-C; one that Optuna prunes has succeeded. Other
+    processes of a distributed run get a logger that does nothing.
+
+    Args:
+        cfg: The job's configuration; ``cfg.logger`` is the logger, or empty.
+        folder: The run's folder.
+        job_type: ``train`` or ``baseline``.
+
+    Raises:
+        ValueError: If W&B refuses the run.
+    """
+    if not cfg.logger:
+        yield []
+        return
+    settings = OmegaConf.to_container(cfg, resolve=True)
+    assert isinstance(settings, dict)
+    named = {str(key): value for key, value in settings.items()}
+    if not _is_wandb(cfg.logger):
+        logger: Logger = instantiate(cfg.logger)
+        logger.log_hyperparams(named)
+        yield [logger]
+        return
+    import wandb
+
+    labels = describe_job(cfg, folder, job_type)
+    logger = _open_wandb(cfg.logger, folder, labels, bool(cfg.get("ckpt_path")))
+    try:
+        logger.log_hyperparams(named)
+        yield [logger]
+    except BaseException as error:
+        wandb.finish(exit_code=_exit_code(error))
+        raise
+    wandb.finish()
+
+
+def _open_wandb(logger: DictConfig, folder: Path, labels: Labels, resumed: bool) -> WandbLogger:
+    """Opens a new W&B run, or the one that the folder's run had; stores its id in the folder."""
+    import wandb
+
+    values: dict[str, Any] = labels._asdict() | {"save_dir": str(folder)}
+    stored = folder / STORED
+    if stored.is_file() and (resumed or not (folder / "predictions.parquet").is_file()):
+        values |= read_stored(stored)
+    if wandb.setup().settings.sweep_id:
+        values["id"] = None  # the agent of a W&B sweep has given the id
+    given = {key: value for key, value in values.items() if not logger.get(key)}
+    if logger.get("offline"):
+        given["mode"] = "offline"  # Lightning sets WANDB_MODE, which W&B has read by now
+    made: WandbLogger = instantiate(logger, **given)
+    if not is_first():
+        return made
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        run = made.experiment
+    except wandb.Error as error:
+        raise ValueError(f"logger=wandb: {error}; WANDB_MODE=offline logs to a file") from error
+    about = {"id": run.id, "name": run.name, "group": run.group or None}
+    write_text(stored, json.dumps(about, indent=2) + "\n")
+    return made
+
+
+def read_stored(path: Path) -> dict[str, str | None]:
+    """Id, name and group of the W&B run that a run folder, which may be somebody else's, has stored.
+
+    Raises:
+        ValueError: If the file is damaged, or holds an interpolation or something else than text under these names.
+    """
+    content = read_object(path)
+    found = {name: content.get(name) for name in ("id", "name", "group")}
+    check_plain(found, str(path))
+    for name, value in found.items():
+        if not (value is None or isinstance(value, str)):
+            raise ValueError(f"{path} is damaged: {name} is no text")
+    return found
+
+
+def _exit_code(error: BaseException) -> int:
+    """The exit code of a W&B run that an exception ends."""
+    if isinstance(error, KeyboardInterrupt):
+        return INTERRUPTED
+    return 0 if isinstance(error, Pruned) else 1
+
+
+def _is_wandb(logger: DictConfig | None) -> bool:
+    return logger is not None and str(logger.get("_target_")).endswith(".WandbLogger")
+
+
+def _key(option: str) -> str:
+    return option.partition("=")[0].lstrip("+~")
+
+
+def _varied(options: list[str], sweep: Path) -> list[str]:
+    """The options of a job that vary in its sweep: those that its command does not contain as they are; else all."""
+    command = sweep / "multirun.yaml"  # Hydra writes it before the first job
+    given = set(OmegaConf.load(command).hydra.overrides.task) if command.is_file() else set()
+    return [option for option in options if option not in given] or options

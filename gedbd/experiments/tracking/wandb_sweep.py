@@ -1,0 +1,10 @@
+"""The file for ``wandb sweep``: a search that Weights & Biases leads."""
+
+from pathlib import Path
+
+TEMPLATE = Path(__file__).with_name("wandb_sweep.yaml")
+
+
+def write_sweep(project: str, path: Path) -> None:
+    """Writes the sweep's YAML file for a project."""
+    path.write_text(TEMPLATE.read_text().replace("project: gedbd\n", f"project: {project}\n", 1))

@@ -1,0 +1,1 @@
+"""Ranking tasks, scorers, and the ranking of candidates."""

@@ -1,0 +1,78 @@
+"""From the vectors of reports to the scores of pairs and the ranking of queries."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+import torch
+from torch import Tensor
+
+from gedbd.retrieval.ranking import Scorer, vector_scorer
+
+Loss = Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]
+
+
+class Embedded(NamedTuple):
+    """Distinct reports ``n_id (U,)`` in the order of the corpus, fused and text vectors ``(U, D)`` of length 1."""
+
+    n_id: Tensor
+    z: Tensor
+    z_text: Tensor
+
+
+def score_pairs(reports: Embedded, pairs: pd.DataFrame, group: np.ndarray, loss: Loss) -> tuple[pd.DataFrame, Tensor]:
+    """Scores pairs of embedded reports.
+
+    Args:
+        reports: All that the pairs name, and others.
+        pairs: Pairs with ``earlier``, ``later`` and ``label``.
+        group: ``(N,)`` group of every report.
+        loss: See ``gedbd.losses``.
+
+    Returns:
+        The pairs with ``score`` and ``score_text`` added, and their loss, the reports they name taken as one step.
+
+    Raises:
+        ValueError: If a report was not encoded.
+    """
+    index = places(reports.n_id, pairs[["earlier", "later"]].to_numpy().T)
+    label = torch.from_numpy(pairs["label"].to_numpy(dtype=np.int64, copy=True)).to(index.device)
+    scored = pairs.assign(score=cosine(reports.z, index), score_text=cosine(reports.z_text, index))
+    named, step_index = torch.unique(index, return_inverse=True)
+    groups = torch.from_numpy(group[reports.n_id[named].cpu().numpy()]).to(index.device)
+    return scored, loss(reports.z[named], groups, step_index, label)
+
+
+def distinct(n_id: Tensor, z: Tensor) -> tuple[Tensor, Tensor]:
+    """Sorts rows and keeps the first vector of each."""
+    order = n_id.argsort(stable=True)
+    ordered = n_id[order]
+    first = torch.ones_like(ordered, dtype=torch.bool)
+    first[1:] = ordered[1:] != ordered[:-1]
+    return ordered[first], z[order[first]]
+
+
+def places(n_id: Tensor, rows: np.ndarray) -> Tensor:
+    """Where rows stand among sorted ones, same shape.
+
+    Raises:
+        ValueError: If one is missing.
+    """
+    wanted = torch.from_numpy(rows.copy()).to(n_id.device)
+    index = torch.searchsorted(n_id, wanted).clamp(max=len(n_id) - 1)
+    if not torch.equal(n_id[index], wanted):
+        raise ValueError("reports were not encoded: leave out trainer.limit_val_batches and limit_test_batches")
+    return index
+
+
+def cosine(z: Tensor, index: Tensor) -> np.ndarray:
+    """Cosines of pairs of unit rows, ``(U, D), (2, P) -> (P,)``."""
+    return np.asarray((z[index[0]] * z[index[1]]).sum(-1).cpu().numpy())
+
+
+def spread(n_id: np.ndarray, vectors: np.ndarray, num_reports: int) -> Scorer:
+    """A scorer by the cosines of some reports' unit vectors; the reports left out score 0."""
+    everyone = np.zeros((num_reports, vectors.shape[1]), dtype=np.float32)
+    everyone[n_id] = vectors
+    return vector_scorer(everyone)

@@ -1,0 +1,1 @@
+"""Labelled pairs of documents, and the batches that training draws from them."""

@@ -1,0 +1,47 @@
+"""What the service asks of an index."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Protocol
+
+from gedbd.triage.backtesting.targets import TargetResult
+from gedbd.triage.report import Filters, Match, Report
+
+
+class Index(Protocol):
+    """Stored reports that can be searched and kept up to date; all methods may be called from many threads at once."""
+
+    folder: Path
+    name: str
+    targets: tuple[TargetResult, ...]
+    target: TargetResult
+
+    def __len__(self) -> int: ...
+
+    def search(self, report: Report, top_k: int = 10, filters: Filters = ...) -> list[Match]:
+        """The groups that a report may belong to, the best first."""
+        ...
+
+    def add(self, reports: Sequence[Report]) -> dict[str, str]:
+        """Stores reports for good; by id, whether each was "added", "updated" or "unchanged"."""
+        ...
+
+    def link(self, report_id: str, duplicate_id: str, source: str) -> None:
+        """Marks two stored reports as duplicates. Raises ValueError if they are one or unknown."""
+        ...
+
+    def unlink(self, report_id: str, duplicate_id: str, source: str | None = None) -> bool:
+        """Deletes the links between two reports, of one source or of all; whether there was one."""
+        ...
+
+    def delete(self, issue_id: str) -> bool:
+        """Forgets a report; whether there was one."""
+        ...
+
+    def get(self, issue_id: str) -> Report | None:
+        """A stored report."""
+        ...
+
+    def close(self) -> None:
+        """Closes the files."""
+        ...

@@ -1,0 +1,1 @@
+"""GitHub's webhook: deliveries, their order, and the comments that go out."""

@@ -1,0 +1,59 @@
+"""The SQLite file of the webhook: what came in and waits, what was done, and the comments that go out."""
+
+from pathlib import Path
+
+from gedbd.triage.storage.database import Database
+
+WEBHOOK_FILE = "webhook.sqlite"
+SCHEMA = """
+CREATE TABLE IF NOT EXISTS deliveries (delivery TEXT PRIMARY KEY, moment TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS comments (
+    repository TEXT NOT NULL,
+    issue_id TEXT NOT NULL,
+    body TEXT NOT NULL,
+    state TEXT NOT NULL CHECK (state IN ('pending', 'posted', 'failed')),
+    tries INTEGER NOT NULL DEFAULT 0,
+    moment TEXT NOT NULL,
+    PRIMARY KEY (repository, issue_id)
+);
+CREATE TABLE IF NOT EXISTS inbox (
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    delivery TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    event TEXT NOT NULL
+);
+CREATE TABLE IF NOT EXISTS versions (name TEXT PRIMARY KEY, updated_at REAL NOT NULL, gone INTEGER NOT NULL);
+CREATE TABLE IF NOT EXISTS comment_links (
+    comment_id INTEGER PRIMARY KEY,
+    report TEXT NOT NULL,
+    duplicate TEXT NOT NULL
+);
+CREATE INDEX IF NOT EXISTS comment_links_of_pair ON comment_links (report, duplicate);
+SELECT delivery, moment FROM deliveries LIMIT 0;  -- these fail where another program has made the tables
+SELECT repository, issue_id, body, state, tries, moment FROM comments LIMIT 0;
+SELECT number, delivery, kind, event FROM inbox LIMIT 0;
+SELECT name, updated_at, gone FROM versions LIMIT 0;
+SELECT comment_id, report, duplicate FROM comment_links LIMIT 0;
+"""
+# Files of earlier versions do not have these columns.
+ADDED_COLUMNS = (("tried_at", "REAL NOT NULL DEFAULT 0"), ("next_try_at", "REAL NOT NULL DEFAULT 0"))
+
+
+class WebhookFile(Database):
+    """The open file.
+
+    Args:
+        folder: The index folder; the file in it is made if there is none.
+
+    Raises:
+        ValueError: If the file is damaged or may not be written.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        loss = "the deliveries that wait, and the comments that wait or were posted"
+        super().__init__(folder / WEBHOOK_FILE, SCHEMA, loss)
+        with self.change():
+            columns = {str(row[1]) for row in self.ask("PRAGMA table_info(comments)")}
+            for name, kind in ADDED_COLUMNS:
+                if name not in columns:
+                    self.ask(f"ALTER TABLE comments ADD COLUMN {name} {kind}")

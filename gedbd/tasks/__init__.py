@@ -1,0 +1,1 @@
+"""Training tasks. A task imports the other folders, never another task."""

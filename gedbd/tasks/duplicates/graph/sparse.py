@@ -1,0 +1,145 @@
+"""Sparse graphs: nearest neighbours and a threshold, the paper's optional sparsification. Labels make no edges."""
+
+from collections.abc import Callable
+
+import faiss
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import dropout as drop
+from torch_geometric.nn import GCNConv
+from torch_geometric.nn.conv.gcn_conv import gcn_norm
+from torch_geometric.utils import sort_edge_index, to_undirected
+
+from gedbd.tasks.duplicates.graph.dense import kernel, layer_bias
+
+BLOCK = 2048
+
+
+class SparseAdjacency(nn.Module):
+    """Edges with weights, normalised once: D^-1/2 (A + I) D^-1/2.
+
+    The authors' code drops the weights of A, and normalises twice.
+
+    Args:
+        edge_index: ``(2, E)``, messages go from row 0 to row 1.
+        weight: ``(E,)`` above 0.
+        num_nodes: Reports N.
+    """
+
+    raw_index: Tensor
+    raw_weight: Tensor
+    edge_index: Tensor
+    edge_weight: Tensor
+    ends: Tensor
+
+    def __init__(self, edge_index: Tensor, weight: Tensor, num_nodes: int) -> None:
+        super().__init__()
+        index, normalised = gcn_norm(edge_index, weight, num_nodes, add_self_loops=True, flow="source_to_target")
+        index, normalised = sort_edge_index(index, normalised, num_nodes, sort_by_row=False)
+        self.register_buffer("raw_index", edge_index, persistent=False)
+        self.register_buffer("raw_weight", weight, persistent=False)
+        self.register_buffer("edge_index", index, persistent=False)
+        self.register_buffer("edge_weight", normalised, persistent=False)
+        self.register_buffer("ends", torch.bincount(index[1], minlength=num_nodes).cumsum(0), persistent=False)
+
+    def convolve(
+        self, x: Tensor, n_id: Tensor, z: Tensor, conv1: GCNConv, conv2: GCNConv, dropout: float = 0.0
+    ) -> Tensor:
+        """Two convolutions, of which only the rows ``n_id`` are wanted: ``(U, D)``.
+
+        Computed on their two-hop neighbourhood, exactly. For arguments see ``DenseAdjacency.convolve``.
+        """
+        near, second = self._hop(n_id)
+        far, first = self._hop(near)
+        inputs = drop(x[far].index_put((torch.searchsorted(far, n_id),), z), dropout)
+        hidden = drop((conv1.lin(first(inputs)) + layer_bias(conv1)).relu(), dropout)
+        out: Tensor = conv2.lin(second(hidden)) + layer_bias(conv2)
+        return out
+
+    def _hop(self, rows: Tensor) -> tuple[Tensor, Callable[[Tensor], Tensor]]:
+        """The sorted senders to some rows, themselves among them, and what brings their messages there."""
+        ends = self.ends[rows]
+        count = ends - torch.where(rows > 0, self.ends[rows - 1], 0)
+        target = torch.repeat_interleave(torch.arange(len(rows), device=rows.device), count)
+        edge = torch.arange(len(target), device=rows.device) + (ends - count.cumsum(0))[target]
+        senders, source = torch.unique(self.edge_index[0, edge], return_inverse=True)
+        weight = self.edge_weight[edge, None]
+        return senders, lambda x: x.new_zeros(len(rows), x.shape[1]).index_add(0, target, weight * x[source])
+
+    def neighbours(self, rows: Tensor, top_k: int) -> tuple[Tensor, Tensor]:
+        """The strongest neighbours of some reports and the edge weights, ``(R, top_k)``; -1 where there are fewer."""
+        index = torch.full((len(rows), top_k), -1)
+        weight = torch.zeros(len(rows), top_k)
+        for place, row in enumerate(rows):
+            mine = (self.raw_index[1] == row).nonzero().squeeze(1)
+            top = self.raw_weight[mine].topk(min(top_k, len(mine)))
+            index[place, : len(mine)] = self.raw_index[0, mine[top.indices]]
+            weight[place, : len(mine)] = top.values
+        return index, weight
+
+
+def knn(vectors: Tensor, inside: Tensor, k: int = 10, power: int = 1) -> SparseAdjacency:
+    """Ties every report to its ``k`` most similar ones, found exactly by faiss. Inside edges go both ways.
+
+    Args:
+        vectors: ``(N, d)`` unit title vectors.
+        inside: ``(N,)`` bool, the reports that send messages; others only receive (see ``DenseAdjacency``).
+        k: Neighbours of a report; at most one less than the reports inside.
+        power: Kernel power p of the edge weight.
+    """
+    senders = inside.nonzero().squeeze(1).numpy()
+    if not 0 < k < len(senders):
+        raise ValueError(
+            f"graph.rule.k={k} must lie between 1 and {len(senders) - 1}, one less than the reports in the graph"
+        )
+    index = faiss.IndexFlatIP(vectors.shape[1])
+    index.add(vectors[inside].numpy())
+    cosine, found = index.search(vectors.numpy(), k + 1)
+    source, target = senders[found], np.arange(len(vectors))[:, None].repeat(k + 1, axis=1)
+    itself = source == target
+    itself[~itself.any(axis=1), -1] = True
+    edges = torch.from_numpy(np.stack([source[~itself], target[~itself]]))
+    return _adjacency(edges, torch.from_numpy(cosine[~itself]), inside, power)
+
+
+def threshold(
+    vectors: Tensor, inside: Tensor, cosine: float = 0.9, power: int = 1, max_edges: int = 20_000_000
+) -> SparseAdjacency:
+    """Ties every two reports whose titles have at least this cosine, computed a block of rows at a time.
+
+    Args:
+        vectors: ``(N, d)`` unit title vectors.
+        inside: ``(N,)`` bool, the reports that send messages; others only receive.
+        cosine: Smallest cosine that makes an edge.
+        power: Kernel power p of the edge weight.
+        max_edges: Limit above which the graph would fill the memory.
+
+    Raises:
+        ValueError: If more than ``max_edges`` edges pass the threshold.
+    """
+    found, weights, total = [], [], 0
+    for start in range(0, len(vectors), BLOCK):
+        block = vectors[start : start + BLOCK] @ vectors.T
+        block[:, ~inside] = -2
+        block[torch.arange(len(block)), torch.arange(start, start + len(block))] = -2
+        target, source = (block >= cosine).nonzero(as_tuple=True)
+        total += len(source)
+        if total > max_edges:
+            raise ValueError(
+                f"graph.rule.cosine={cosine} gives more than {max_edges:,} edges: raise it, or graph.pca_dim"
+            )
+        found.append(torch.stack([source, target + start]))
+        weights.append(block[target, source])
+    return _adjacency(torch.cat(found, dim=1), torch.cat(weights), inside, power)
+
+
+def _adjacency(edges: Tensor, cosine: Tensor, inside: Tensor, power: int) -> SparseAdjacency:
+    """Makes the edges among inside reports go both ways, and leaves those that reach outside one-way."""
+    weight = kernel(cosine, power)
+    mutual = inside[edges[1]]
+    both, both_weight = to_undirected(edges[:, mutual], weight[mutual], num_nodes=len(inside), reduce="max")
+    edge_index = torch.cat([both, edges[:, ~mutual]], dim=1)
+    edge_weight = torch.cat([both_weight, weight[~mutual]])
+    kept = edge_weight > 0
+    return SparseAdjacency(edge_index[:, kept], edge_weight[kept], len(inside))

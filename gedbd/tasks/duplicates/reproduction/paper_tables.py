@@ -1,0 +1,111 @@
+"""Tables of runs beside the published numbers.
+
+A row is a model on a corpus. Where the paper has it too, its numbers stand in the same row, in columns that begin with
+``paper``; what it has beyond that follows in rows of its own.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from gedbd.evaluation.report.settings import Setting
+from gedbd.evaluation.report.training import minutes_per_epoch
+from gedbd.evaluation.result_tables import FUSED, TEXT
+from gedbd.tasks.duplicates.reproduction.published import read_published
+
+PAIR_METRICS = ("precision", "recall", "f1")
+CURVES = ("train/loss", "val/loss", "train/f1", "val/f1")
+Rows = list[dict[str, Any]]
+
+
+def is_published(setting: Setting) -> bool:
+    """Whether the corpus of a setting is the paper's: the reports of a published training file."""
+    return setting.options.get("dataset.subset") == "train" and setting.corpus in {"eclipse", "thunderbird"}
+
+
+def table5(settings: Sequence[Setting]) -> pd.DataFrame:
+    """Precision, recall and F1 on test pairs, means over seeds; F1 with its interval over test pairs."""
+
+    def rows(setting: Setting) -> Rows:
+        values = setting.pair_metrics(setting.methods[0])
+        return [{name: values[name] for name in (*PAIR_METRICS, "f1_low", "f1_high")}]
+
+    return _beside(settings, "table5", rows, PAIR_METRICS)
+
+
+def table4(settings: Sequence[Setting]) -> pd.DataFrame:
+    """Minutes of a training epoch, means over epochs and seeds, and their ratio to BERT's text alone on that corpus.
+
+    Without such a run, the ratio is to the corpus' first one of text alone; without any, it is missing.
+    """
+    minutes = {id(setting): minutes_per_epoch(setting) for setting in settings}
+
+    def rows(setting: Setting) -> Rows:
+        alone = [other for other in settings if other.corpus == setting.corpus and not _has_graph(other)]
+        alone.sort(key=lambda other: _encoder(other) != "bert")
+        relative = minutes[id(setting)] / minutes[id(alone[0])] if alone else np.nan
+        return [{"minutes": minutes[id(setting)], "relative": relative}]
+
+    return _beside(settings, "table4", rows, ("minutes", "relative"))
+
+
+def figures34(settings: Sequence[Setting]) -> pd.DataFrame:
+    """Loss and F1 of training and validation after each epoch, means over seeds."""
+
+    def rows(setting: Setting) -> Rows:
+        means = mean_epochs(setting)
+        return [
+            {"epoch": int(row["epoch"]), **{name: row[name] for name in CURVES}} for row in means.to_dict("records")
+        ]
+
+    return _beside(settings, "figures34", rows, CURVES)
+
+
+def mean_epochs(setting: Setting) -> pd.DataFrame:
+    """Means over a setting's seeds of what was logged after each epoch; ``epoch`` counts from 1."""
+    every = pd.concat([run.epochs for run in setting.runs if run.epochs is not None])
+    means = every.groupby("epoch")[list(CURVES)].mean().reset_index()
+    return means.assign(epoch=means["epoch"] + 1)
+
+
+def _beside(
+    settings: Sequence[Setting], item: str, rows: Callable[[Setting], Rows], metrics: Sequence[str]
+) -> pd.DataFrame:
+    """The rows of each setting, the paper's numbers beside them, and the paper's other rows after them."""
+    published = read_published(item)
+    left, found = set(published.index), []
+    for setting in settings:
+        first = {"corpus": setting.corpus, "model": setting.label, "seeds": str(len(setting.runs))}
+        for row in rows(setting):
+            match = _find(published, setting, row.get("epoch"))
+            left -= {match}
+            paper = {} if match is None else published.loc[match].to_dict()
+            found.append(first | row | {f"paper {name}": paper.get(name, np.nan) for name in metrics})
+    for place in sorted(left):
+        paper = published.loc[place].to_dict()
+        model = f"{paper['encoder']}, {FUSED if paper['graph'] else TEXT}"
+        row = {"corpus": paper["corpus"], "model": model, "seeds": ""}
+        row |= {} if paper["epoch"] is None else {"epoch": int(paper["epoch"])}
+        found.append(row | {f"paper {name}": paper.get(name, np.nan) for name in metrics})
+    return pd.DataFrame(found)
+
+
+def _find(published: pd.DataFrame, setting: Setting, epoch: int | None) -> int | None:
+    """The published row of a setting's model, corpus and, in figures, epoch."""
+    if not is_published(setting):
+        return None
+    same = (published["corpus"] == setting.corpus) & (published["encoder"] == _encoder(setting))
+    same &= published["graph"] == _has_graph(setting)
+    if epoch is not None:
+        same &= published["epoch"] == epoch
+    return int(published.index[same][0]) if same.any() else None
+
+
+def _encoder(setting: Setting) -> str:
+    return str(setting.runs[0].config.encoder.name)
+
+
+def _has_graph(setting: Setting) -> bool:
+    return setting.methods[0] == FUSED

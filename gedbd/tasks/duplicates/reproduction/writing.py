@@ -1,0 +1,145 @@
+"""Writes what a sweep has measured beside the paper's numbers, and says what may be compared."""
+
+import os
+import re
+from collections.abc import Sequence
+from datetime import date
+from pathlib import Path
+
+import pandas as pd
+import torch
+from matplotlib.figure import Figure
+from rich.console import Console
+from rich.table import Table
+
+from gedbd.evaluation.report.page import markdown, show, slug
+from gedbd.evaluation.report.settings import Setting, group_settings
+from gedbd.evaluation.run_folders import Run, find_runs
+from gedbd.experiments.results import as_table
+from gedbd.io.files import write_text
+from gedbd.io.tables import write_csv
+from gedbd.tasks.duplicates.reproduction import paper_tables
+from gedbd.tasks.duplicates.reproduction.paper_figures import convergence
+from gedbd.tasks.duplicates.reproduction.sensitivity_table import find_jobs, sensitivity, sensitivity_figure
+
+TITLES = {
+    "table4": "Minutes of a training epoch, beside the paper's Table 4",
+    "table5": "Precision, recall and F1 on test pairs, beside the paper's Table 5",
+    "figures34": "Loss and F1 by epoch, beside the paper's Figures 3 and 4",
+    "sensitivity": "Sensitivity of the test metrics, one option at a time",
+}
+HEADINGS = {"average_precision": "AP", "precision": "P", "recall": "R", "f1": "F1", "relative": "rel."}
+HEADING = re.compile("|".join(HEADINGS))
+PAPER = (
+    'Columns "paper ..." hold what Bayramoğlu et al. print. They measured on the training files of Eclipse Platform and'
+    " Thunderbird in bughub, with 50,000 pairs each, split as pairs, on an A100 with 80 GB. Empty: not printed there."
+)
+NO_PAPER = (
+    "The paper names these options for future study (section 6) and prints no numbers. Intervals (95%) are Student's t"
+    " over seeds; base marks the value that the other options were varied at."
+)
+
+
+def write_item(name: str, sweep_dir: Path, options: Sequence[str]) -> None:
+    """Writes ``<name>.csv``, ``<name>.md`` and figures of all finished runs of a sweep, and shows the table.
+
+    Args:
+        name: ``table4``, ``table5``, ``figures34`` or ``sensitivity``.
+        sweep_dir: The sweep's folder.
+        options: The options that the sweep varied, for ``sensitivity``.
+    """
+    console = Console()
+    try:
+        runs = [run for run in find_runs([sweep_dir])[0] if not run.is_baseline]
+    except ValueError:
+        console.print(f"{name}: no run of {sweep_dir} has finished, so there is no table", markup=False)
+        return
+    settings = group_settings(runs)
+    if name == "sensitivity":
+        table, figures = _sensitivity(sweep_dir, runs, options)
+    else:
+        table = getattr(paper_tables, name)(settings)
+        figures = _convergence(settings) if name == "figures34" else {}
+    if table.empty:
+        console.print(f"{name}: the jobs of {sweep_dir} vary none of {', '.join(options)}", markup=False)
+        return
+    write_csv(sweep_dir / f"{name}.csv", table)
+    for stem, figure in figures.items():
+        figure.savefig(sweep_dir / f"{stem}.png", dpi=120)
+    notes = [_corpus_note(mine) for mine in _by_corpus(settings)] + [NO_PAPER if name == "sensitivity" else PAPER]
+    shown = show(_readable(table))
+    lines = [f"# {TITLES[name]}", "", *(f"- {note}" for note in notes), "", *markdown(shown)]
+    lines += [line for stem in figures for line in ("", f"![{TITLES[name]}]({stem}.png)")]
+    write_text(sweep_dir / f"{name}.md", "\n".join(lines) + "\n")
+    if name != "figures34":  # too wide for a terminal
+        console.print(_terminal_table(table, TITLES[name]))
+    for note in notes:
+        console.print(note, markup=False, highlight=False)
+    console.print(f"table and figures: {sweep_dir / name}.md", markup=False, highlight=False)
+
+
+def _terminal_table(table: pd.DataFrame, title: str) -> Table:
+    """The table without its intervals, to fit 80 columns."""
+    narrow = table[[column for column in table.columns if not str(column).endswith(("_low", "_high"))]]
+    shown = show(_readable(narrow))
+    cells = [[cell.text for cell in row] for row in shown.rows]
+    return as_table(pd.DataFrame(cells, columns=shown.header), title)
+
+
+def _readable(table: pd.DataFrame) -> pd.DataFrame:
+    """Without columns that are empty throughout, such as intervals of a single seed; P, R, F1 and AP as headings."""
+    shown = table.rename(columns=lambda name: HEADING.sub(lambda match: HEADINGS[match[0]], str(name)))
+    for name in shown.select_dtypes("bool").columns:
+        shown[name] = shown[name].map({True: "yes", False: ""})
+    empty = [name for name in shown.columns if (shown[name].isna() | (shown[name].astype(str) == "")).all()]
+    return shown.drop(columns=empty)
+
+
+def _by_corpus(settings: Sequence[Setting]) -> list[list[Setting]]:
+    by_corpus: dict[str, list[Setting]] = {}
+    for setting in settings:
+        by_corpus.setdefault(setting.corpus, []).append(setting)
+    return list(by_corpus.values())
+
+
+def _corpus_note(settings: Sequence[Setting]) -> str:
+    """What was measured on a corpus, whether the paper used it, and what its test pairs are worth without any text."""
+    first = settings[0]
+    run = first.runs[0]
+    labels = run.predictions.loc[run.predictions["part"] == run.part, "label"]
+    encoders = ", ".join(dict.fromkeys(str(setting.runs[0].config.encoder.name) for setting in settings))
+    note = (
+        f"Ours: corpus {first.corpus}, encoder {encoders}, split={first.split}, {len(labels):,} test pairs,"
+        f" {labels.mean():.0%} of them duplicates; {_device()}, {date.today():%Y-%m-%d}."
+    )
+    if "tiny" in encoders.split(", "):
+        note += " Encoder tiny is random and knows no language: its numbers show that everything runs, no more."
+    if not paper_tables.is_published(first):
+        note += f" {first.corpus} is not the paper's data: its rows are not to be compared with the paper's."
+    return note + (
+        f" Without reading any text, chains of training pairs give F1 {run.leak['closure_f1']:.3f} on these test pairs,"
+        f" and always saying duplicate gives {run.leak['always_duplicate_f1']:.3f}."
+    )
+
+
+def _device() -> str:
+    if torch.cuda.is_available():
+        return torch.cuda.get_device_name()
+    return f"{os.cpu_count()} CPU cores"
+
+
+def _convergence(settings: Sequence[Setting]) -> dict[str, Figure]:
+    return {f"figures34_{slug(mine[0].corpus)}": convergence(mine) for mine in _by_corpus(settings)}
+
+
+def _sensitivity(sweep_dir: Path, runs: list[Run], options: Sequence[str]) -> tuple[pd.DataFrame, dict[str, Figure]]:
+    table = sensitivity(find_jobs(sweep_dir, runs), options)
+    if table.empty:
+        return table, {}
+    figures = {}
+    for setting, mine in table.groupby("setting", sort=False):
+        title = (
+            ", ".join(filter(None, (runs[0].corpus, str(runs[0].config.encoder.name)))) if not setting else str(setting)
+        )
+        figures["sensitivity" if not setting else f"sensitivity_{slug(str(setting))}"] = sensitivity_figure(mine, title)
+    return table, figures

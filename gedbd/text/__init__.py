@@ -1,0 +1,1 @@
+"""Text templates, cleaning and tokens."""

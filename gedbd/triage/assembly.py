@@ -1,0 +1,239 @@
+"""Builds what helps a triager from configuration, for the commands backtest, index, search and serve."""
+
+import io
+import json
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+import torch
+from hydra.utils import instantiate
+from omegaconf import DictConfig, OmegaConf
+from rich.console import Console
+from threadpoolctl import threadpool_limits
+from transformers import PreTrainedTokenizerBase
+
+from gedbd.configuration.allowed_targets import read_settings
+from gedbd.configuration.saved_options import read_saved
+from gedbd.corpora.documents import Corpus
+from gedbd.encoders.embedding_cache import calibration_texts, report_vectors
+from gedbd.encoders.encoder import TextEncoder, load_weights, read_state
+from gedbd.evaluation.run_folders import MATCHING
+from gedbd.experiments.checkpoint import find_run
+from gedbd.tasks.duplicates.factory import quieten
+from gedbd.text.cleaning import Cleaning, shared_lines
+from gedbd.text.templates import MarkedFields, Text
+from gedbd.text.tokens import tokenize
+from gedbd.triage.index import Index
+from gedbd.triage.report_encoder import ReportReader
+from gedbd.triage.storage.store import FILE, Store
+from gedbd.triage.storage.stored_model import check_model, check_names, fitted, model_key, read_matching
+from gedbd.triage.storage.sync import Changes, Model, synchronise
+from gedbd.triage.training import Matching
+
+EXACT = "float32"
+UPDATE_TIMEOUT_S = 60.0  # a command may wait longer for a lock than a service
+
+
+class Read(NamedTuple):
+    """A corpus as an encoder reads it.
+
+    Attributes:
+        vectors: ``(N, D)`` unit rows.
+        notices: What the text maker met.
+    """
+
+    vectors: np.ndarray
+    notices: tuple[str, ...]
+
+
+def check_backtest(cfg: DictConfig) -> None:
+    """Raises ValueError if a backtest is asked for that cannot be made, before any long work."""
+    if OmegaConf.is_missing(cfg.dataset, "path"):
+        raise ValueError("which tracker? dataset=csv dataset.path=bugs.csv, or dataset=demo for the bundled reports")
+    if not cfg.split._target_.endswith("TimeSplit"):
+        raise ValueError("a backtest replays history in the order of time: split=time")
+    for name in ("target_precision", "confidence_level"):
+        if not (isinstance(cfg[name], int | float) and 0 < cfg[name] < 1):
+            raise ValueError(f"{name}={cfg[name]} must be a number above 0 and below 1")
+    if not (isinstance(cfg.most, int) and cfg.most >= 1):
+        raise ValueError(f"most={cfg.most} must be a whole number, 1 or more")
+    if cfg.fill and not Path(cfg.fill).is_file():
+        raise ValueError(f"fill={cfg.fill}: there is no such file")
+
+
+def read_reports(cfg: DictConfig, corpus: Corpus, weights: Path | None) -> Read:
+    """Reads all reports with the configured encoder, trained if there are weights."""
+    encoder, tokenizer = instantiate(cfg.encoder)
+    if weights is not None:
+        load_weights(encoder, weights)
+    text: Text = instantiate(cfg.text)
+    texts = text(corpus.reports, tokenizer, cfg.encoder.max_tokens)
+    reader = encoder, tokenizer, cfg.encoder.max_tokens, cfg.cache_dir, instantiate(cfg.engine)
+    vectors = report_vectors(texts, *reader, projected=weights is not None)
+    return Read(vectors, tuple(getattr(text, "notices_", ())))
+
+
+def find_backtest(folder: Path) -> tuple[DictConfig, Matching, Path | None]:
+    """A backtest's configuration, what it has learnt, and the weights of the encoder it used, if that was trained.
+
+    Raises:
+        ValueError: If the folder is no finished backtest, or the run it used is gone.
+    """
+    if not folder.is_dir():
+        raise ValueError(f"run={folder}: there is no such folder; python -m gedbd.backtest leaves one to give here")
+    if not (folder / MATCHING).is_file():
+        raise ValueError(
+            f"run={folder} has no {MATCHING}, so it is not known how often its matches are right:"
+            f" python -m gedbd.backtest run={folder} measures that and leaves a folder to give here"
+        )
+    cfg = read_saved(folder)
+    weights = find_run(Path(cfg.run), "best")[1] if cfg.run else None
+    text = (folder / MATCHING).read_text(encoding="utf-8", errors="replace")
+    return cfg, read_matching(text, f"run={folder}"), weights
+
+
+def update_index(cfg: DictConfig, out: Path, console: Console) -> Changes:
+    """Brings an index to the state of a corpus; of one that was built with another model everything is made anew.
+
+    Args:
+        cfg: The composed configuration of ``conf/index.yaml``.
+        out: The index' folder.
+        console: Where notices go.
+    """
+    tested, matching, weights = find_backtest(Path(cfg.run))
+    if out.exists() and not out.is_dir():
+        raise ValueError(f"out={out} is a file: give a folder, which need not be there yet")
+    dataset = tested.dataset if OmegaConf.is_missing(cfg.dataset, "path") else cfg.dataset
+    if cfg.dataset.get("url_template") is not None:
+        dataset.url_template = cfg.dataset.url_template
+    engine = cfg.get("engine") or tested.engine
+    corpus: Corpus = instantiate(dataset)
+    for notice in corpus.notices:
+        console.print(f"{corpus.name}: {notice}", markup=False, highlight=False)
+    console.print(matching.target.statement, highlight=False)
+    out.mkdir(parents=True, exist_ok=True)
+    settings = OmegaConf.create({"encoder": tested.encoder, "text": tested.text, "engine": engine})
+    if "cache_dir" in settings.engine:
+        settings.engine.cache_dir = "${cache_dir}"
+    plain = json.dumps(OmegaConf.to_container(settings), sort_keys=True)
+    settings.cache_dir = cfg.cache_dir
+    with closing(Store(out / FILE, timeout_s=UPDATE_TIMEOUT_S)) as store:
+        model = _model(plain, matching, weights, corpus, store)
+        return synchronise(store, corpus, model, _vectors(settings, model, store.path))
+
+
+def open_index(folder: str | Path, cache_dir: str, engine: DictConfig | None = None) -> Index:
+    """Opens an index.
+
+    Args:
+        folder: Where it lies.
+        cache_dir: Where 8-bit models are kept.
+        engine: Reads queries in place of the one that has read the stored reports.
+
+    Raises:
+        ValueError: If there is none.
+    """
+    folder = Path(folder)
+    if not (folder / FILE).is_file():
+        raise ValueError(f"index={folder}: there is no {FILE} in it; python -m gedbd.index out={folder} builds one")
+    quieten()
+    # Encoders bring threads of their own, and two sets of them on the same cores wait for each other.
+    threadpool_limits(1, user_api="blas")
+    return Index(folder, lambda store: _stored_model(store, f"index={folder}", cache_dir, engine))
+
+
+def _stored_model(
+    store: Store, source: str, cache_dir: str, engine: DictConfig | None
+) -> tuple[ReportReader, Matching]:
+    """The reader of reports that an index holds, and what was learnt from its tracker; see ``open_index``."""
+    about, weights = store.about(), store.weights()
+    check_names(store.path, about)
+    matching = read_matching(about["matching"], source)
+    check_model(store.path, about, weights)
+    settings = read_settings(about["settings"], source, cache_dir)
+    if engine is not None:
+        _check_engine(settings.engine, engine)
+        settings.engine = engine
+    return _reader(settings, about, weights, cache_dir, store.path), matching
+
+
+def _model(settings: str, matching: Matching, weights: Path | None, corpus: Corpus, store: Store) -> Model:
+    """The model of an index; as it is stored if it is the same, so that what was fitted to texts stays."""
+    state = b""
+    if weights is not None:
+        whole = read_state(weights)
+        stream = io.BytesIO()
+        torch.save({"state_dict": {key: value for key, value in whole.items() if key.startswith("encoder.")}}, stream)
+        state = stream.getvalue()
+    about = {"settings": settings, "matching": matching.as_json()}
+    key = model_key(settings, about["matching"], state)
+    about |= {"model": key, "name": corpus.name}
+    stored = {} if store.is_empty else store.about()
+    if stored.get("model") == key:
+        check_names(store.path, stored)
+        check_model(store.path, stored, store.weights())
+        return Model(stored, state)
+    cleaning = json.loads(settings)["text"].get("cleaning", {})
+    lines = (
+        shared_lines(list(corpus.reports["description"])) if cleaning.get("boilerplate", "keep") != "keep" else set()
+    )
+    return Model(about | {"boilerplate": json.dumps(sorted(lines))}, state)
+
+
+def _vectors(settings: DictConfig, model: Model, path: Path) -> Callable[[pd.DataFrame], np.ndarray]:
+    """Reads many reports with a model, by way of the cache: one that was read before is not read again."""
+
+    @cache
+    def load() -> tuple[TextEncoder, PreTrainedTokenizerBase, Text]:
+        encoder, tokenizer = instantiate(settings.encoder)
+        if model.weights:
+            load_weights(encoder, io.BytesIO(model.weights))
+        return encoder, tokenizer, _settle(instantiate(settings.text), model.about, path)
+
+    def read(reports: pd.DataFrame) -> np.ndarray:
+        encoder, tokenizer, text = load()
+        texts = text(reports, tokenizer, settings.encoder.max_tokens)
+        if "calibration" not in model.about:
+            model.about["calibration"] = json.dumps(calibration_texts(texts))
+        reader = encoder, tokenizer, settings.encoder.max_tokens, settings.cache_dir, instantiate(settings.engine)
+        calibration = fitted(path, model.about, "calibration")
+        return report_vectors(texts, *reader, projected=bool(model.weights), calibration=calibration)
+
+    return read
+
+
+def _reader(settings: Any, about: dict[str, str], weights: bytes, cache_dir: str, path: Path) -> ReportReader:
+    settings.cache_dir = cache_dir
+    encoder, tokenizer = instantiate(settings.encoder)
+    if weights:
+        load_weights(encoder, io.BytesIO(weights))
+    encoder.eval()
+    text = _settle(instantiate(settings.text), about, path)
+    if isinstance(text, MarkedFields):
+        text.captions = None  # nobody has described what comes with a report that is just being written
+    engine, length = instantiate(settings.engine), settings.encoder.max_tokens
+    sample = tokenize(fitted(path, about, "calibration"), tokenizer, length) if engine.calibrated else None
+    return ReportReader(encoder, tokenizer, length, text, engine.prepare(encoder, sample), bool(weights))
+
+
+def _check_engine(stored: DictConfig, asked: DictConfig) -> None:
+    """Raises ValueError if vectors of two engines differ by more than rounding."""
+    precisions = [engine.get("precision", EXACT) for engine in (stored, asked)]
+    if precisions != [EXACT, EXACT] and precisions[0] != precisions[1]:
+        raise ValueError(
+            f"engine: the stored reports were read in {precisions[0]}, and queries in {precisions[1]} would not fit:"
+            " build the index with this engine"
+        )
+
+
+def _settle(text: Text, about: dict[str, str], path: Path) -> Text:
+    """Boilerplate is what was found in the corpus, not in the few reports at hand."""
+    if isinstance(text, MarkedFields) and isinstance(text.cleaning, Cleaning):
+        text.cleaning = replace(text.cleaning, shared=frozenset(fitted(path, about, "boilerplate")))
+    return text

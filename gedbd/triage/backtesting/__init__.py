@@ -1,0 +1,1 @@
+"""Suggestions measured on a tracker's own history."""

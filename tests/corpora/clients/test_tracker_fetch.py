@@ -1,0 +1,264 @@
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from threading import Event
+
+import pytest
+from hydra import compose, initialize_config_dir
+
+from gedbd.configuration.command import CONF_DIR
+from gedbd.corpora.clients import fetch, page_folder
+from gedbd.corpora.clients.fetch import fetch_tracker
+from gedbd.corpora.clients.github import GitHub
+from gedbd.corpora.clients.http import Client
+from gedbd.fetch import main
+
+ROOT = Path(__file__).parents[3]
+
+
+def fetched(out: Path) -> list[dict]:
+    return [record for file in sorted((out / "pages").iterdir()) for record in json.loads(file.read_text())]
+
+
+def run(records, out, make_client, **more):
+    return fetch_tracker(records.tracker, records.project, out, 10, make_client=make_client, **more)
+
+
+def names(records, found):
+    return {str(record[records.key]) for record in found}
+
+
+def test_all_issues_come_as_numbered_pages(any_tracker, tmp_path, make_client):
+    line = run(any_tracker, tmp_path / "new" / "out", make_client)
+    found = fetched(tmp_path / "new" / "out")
+    count = 7 if any_tracker.tracker.name == "github" else 5
+    assert len(found) == len(names(any_tracker, found)) == count
+    assert f"{count} issues, {-(-count // 2)} pages in all" in line
+    assert sorted(path.name for path in (tmp_path / "new" / "out" / "pages").iterdir())[:2] == [
+        "000001.json",
+        "000002.json",
+    ]
+    assert not list(tmp_path.rglob("*.part"))
+
+
+def test_a_later_run_brings_what_changed_as_new_pages(any_tracker, tmp_path, make_client):
+    run(any_tracker, tmp_path, make_client)
+    before = {path.name: path.read_bytes() for path in (tmp_path / "pages").iterdir()}
+    changed = any_tracker.change()
+    line = run(any_tracker, tmp_path, make_client)
+    after = {path.name: path.read_bytes() for path in (tmp_path / "pages").iterdir()}
+    assert {name: after[name] for name in before} == before
+    new = [record for name in after.keys() - before.keys() for record in json.loads(after[name])]
+    assert names(any_tracker, new) == changed
+    assert f"{len(changed)} issues that are new or changed since 20" in line
+
+
+def test_a_later_run_without_changes_brings_nothing(any_tracker, tmp_path, make_client):
+    run(any_tracker, tmp_path, make_client)
+    count = len(fetched(tmp_path))
+    assert "0 issues that are new or changed" in run(any_tracker, tmp_path, make_client)
+    assert len(fetched(tmp_path)) == count
+
+
+@pytest.mark.parametrize("before", [1, 2, 4, 6, 9])
+def test_whoever_is_stopped_before_a_request_goes_on_with_the_same_result(any_tracker, tmp_path, make_client, before):
+    run(any_tracker, tmp_path / "whole", make_client)
+    left = [before]
+
+    class Stopped(Client):
+        def get(self, *args):
+            left[0] -= 1
+            if not left[0]:
+                raise KeyboardInterrupt
+            return super().get(*args)
+
+    if stops(lambda: run(any_tracker, tmp_path / "out", Stopped)):
+        run(any_tracker, tmp_path / "out", make_client)
+    assert fetched(tmp_path / "out") == fetched(tmp_path / "whole")
+
+
+@pytest.mark.parametrize("before", [1, 2, 3, 7])
+def test_whoever_is_stopped_between_files_does_too(any_tracker, tmp_path, make_client, monkeypatch, before):
+    run(any_tracker, tmp_path / "whole", make_client)
+    left = [before]
+
+    def replace(*paths):
+        left[0] -= 1
+        if not left[0]:
+            raise KeyboardInterrupt
+        os.rename(*paths)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(page_folder.os, "replace", replace)
+        assert stops(lambda: run(any_tracker, tmp_path / "out", make_client))
+    run(any_tracker, tmp_path / "out", make_client)
+    assert fetched(tmp_path / "out") == fetched(tmp_path / "whole")
+
+
+def stops(call) -> bool:
+    try:
+        call()
+    except KeyboardInterrupt:
+        return True
+    return False
+
+
+def test_a_killed_process_goes_on(github, tmp_path, make_client):
+    run(github, tmp_path / "whole", make_client)
+    reached, release = Event(), Event()
+
+    def hold(path, query):
+        if path.endswith("/issues") and query.get("page") == ["3"]:
+            reached.set()
+            release.wait(30)
+        return github.answer(path, query)
+
+    github.server.answer = hold
+    options = [f"tracker.base_url={github.server.url}", "tracker.page_size=2", f"out={tmp_path}/out"]
+    command = [sys.executable, "-m", "gedbd.fetch", "tracker=github", "project=owner/repo", *options]
+    with subprocess.Popen(command, cwd=ROOT, env=os.environ | {"PYTHONPATH": str(ROOT)}) as process:
+        there = reached.wait(30)
+        process.send_signal(signal.SIGKILL)
+    release.set()
+    assert there
+    assert len(fetched(tmp_path / "out")) == 4
+    github.server.answer, asked = github.answer, len(github.server.asked)
+    run(github, tmp_path / "out", make_client)
+    assert fetched(tmp_path / "out") == fetched(tmp_path / "whole")
+    assert len(github.server.asked) == asked + 2
+
+
+def test_an_update_that_failed_goes_on_as_an_update(github, tmp_path, make_client, reply):
+    run(github, tmp_path, make_client)
+    changed = github.change()
+    first = github.answer("/repos/owner/repo/issues/comments", {"per_page": ["2"], "since": ["2999"]})
+    github.server.faults = [first, *[reply({}, 500)] * 6]
+    with pytest.raises(ValueError, match="6 times in a row"):
+        run(github, tmp_path, make_client)
+    assert f"{len(changed)} issues that are new or changed" in run(github, tmp_path, make_client)
+
+
+@pytest.mark.parametrize(
+    ("project", "options", "message"),
+    [
+        ("owner/other", {}, "was fetched with project=owner/repo: name another folder"),
+        ("owner/repo", {"base_url": "https://api.github.com"}, r"was fetched with base_url=http://127\.0\.0\.1"),
+        ("owner/repo", {"comments": False}, "was fetched with comments=True"),
+    ],
+)
+def test_another_trackers_folder_is_refused(github, tmp_path, make_client, project, options, message):
+    run(github, tmp_path, make_client)
+    tracker = GitHub(**{**vars(github.tracker), **options})
+    with pytest.raises(ValueError, match=message):
+        fetch_tracker(tracker, project, tmp_path, 10, make_client=make_client)
+
+
+def test_pages_may_be_of_another_size_later(github, tmp_path, make_client):
+    run(github, tmp_path, make_client)
+    github.tracker = GitHub(github.server.url, page_size=50, comments=True)
+    assert "0 issues" in run(github, tmp_path, make_client)
+
+
+def test_a_folder_with_something_else_is_refused_and_left_alone(github, tmp_path, make_client):
+    (tmp_path / "thesis.tex").write_text("mine")
+    with pytest.raises(ValueError, match="is there and holds no fetched tracker"):
+        run(github, tmp_path, make_client)
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
+
+
+def test_a_file_in_place_of_the_folder_is_refused(github, tmp_path, make_client):
+    (tmp_path / "out").write_text("mine")
+    with pytest.raises(ValueError, match="cannot be written to"):
+        run(github, tmp_path / "out", make_client)
+
+
+@pytest.mark.parametrize("content", ["{", "[]", '{"odd": 1}', '{"tracker": 3}', '{"tracker": {}, "pages": "x"}'])
+def test_a_damaged_state_is_refused(github, tmp_path, make_client, content):
+    (tmp_path / "state.json").write_text(content)
+    with pytest.raises(ValueError, match=r"state\.json: damaged"):
+        run(github, tmp_path, make_client)
+
+
+def test_a_wrong_project_leaves_a_folder_that_can_be_used(github, tmp_path, make_client):
+    with pytest.raises(ValueError, match="the server answers 404"):
+        fetch_tracker(github.tracker, "owner/none", tmp_path, 10, make_client=make_client)
+    run(github, tmp_path, make_client)
+    assert len(fetched(tmp_path)) == 7
+
+
+def test_a_tracker_without_issues_is_an_error(bugzilla, tmp_path, make_client):
+    with pytest.raises(ValueError, match="Mail Clint has no issue that may be seen: check project="):
+        fetch_tracker(bugzilla.tracker, "Mail Clint", tmp_path, 10, make_client=make_client)
+    run(bugzilla, tmp_path, make_client)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [({"max_wait_s": -1}, "max_wait_s=-1 must not be below 0"), ({"max_wait_s": float("nan")}, "max_wait_s=nan")],
+)
+def test_a_bad_wait_is_refused(github, tmp_path, options, message):
+    with pytest.raises(ValueError, match=message):
+        fetch_tracker(github.tracker, github.project, tmp_path, **options)
+    assert github.server.asked == []
+
+
+def test_started_lies_a_little_before_the_servers_time():
+    assert fetch.iso(1_800_000_000.9) == "2027-01-15T07:50:00Z"
+
+
+def through_door(*overrides):
+    with initialize_config_dir(CONF_DIR, version_base="1.3"):
+        main(compose("fetch", overrides))
+
+
+def test_the_door_fetches_and_shows_no_token(github, tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("GITHUB_TOKEN", "s3cret")
+    options = [f"tracker.base_url={github.server.url}/", f"out={tmp_path}/out", "tracker.page_size=3"]
+    through_door("tracker=github", "project=owner/repo", *options)
+    shown = capsys.readouterr()
+    assert f"{tmp_path}/out: 7 issues, 3 pages in all; dataset.path={tmp_path}/out/pages reads them" in shown.out
+    assert all(headers["Authorization"] == "Bearer s3cret" for headers in github.server.headers)
+    assert "s3cret" not in shown.out + shown.err
+    assert not [path for path in (tmp_path / "out").rglob("*") if path.is_file() and b"s3cret" in path.read_bytes()]
+
+
+def test_the_door_says_that_a_token_is_rejected(github, tmp_path, monkeypatch, reply):
+    monkeypatch.setenv("GITHUB_TOKEN", "s3cret")
+    github.server.faults = [reply({"message": "Bad credentials"}, 401)]
+    options = [f"tracker.base_url={github.server.url}", f"out={tmp_path}/out"]
+    with pytest.raises(SystemExit) as raised:
+        through_door("project=owner/repo", *options)
+    url = f"{github.server.url}/repos/owner/repo/issues/comments?per_page=100&sort=created&direction=asc"
+    assert raised.value.code == (
+        f"error: {url}: the server answers 401 (Bad credentials);"
+        " it does not accept GITHUB_TOKEN: expired, or mistyped?"
+    )
+
+
+@pytest.mark.parametrize("name", ["github", "gitlab", "jira", "bugzilla"])
+def test_every_option_opens_the_door(name, request, tmp_path, capsys):
+    records = request.getfixturevalue(name)
+    options = [f"tracker.base_url={records.server.url}", f"out={tmp_path}/out"]
+    through_door(f"tracker={name}", f"project={records.project}", *options)
+    assert "issues, 1 pages in all" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        (["out=x"], "project= is missing, "),
+        (["project=a/b"], "out= is missing, "),
+        (["project=repo", "out=x"], "project=repo must be owner/repo"),
+        (["project=a/b", "out=x", "tracker.page_size=0"], "tracker.page_size=0 must lie between 1 and 1000"),
+        (["project=X", "out=x", "tracker=jira"], "base_url"),
+        (["project=X", "out=x", "tracker=bugzilla", "tracker.base_url=host"], "tracker.base_url=host is no address"),
+    ],
+)
+def test_the_door_refuses_bad_input(overrides, message, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit, match=message):
+        through_door(*overrides)
+    assert not (tmp_path / "x").exists()

@@ -1,0 +1,282 @@
+import gzip
+import re
+import time
+from datetime import UTC, datetime
+from email.utils import format_datetime
+
+import pytest
+
+from gedbd.corpora.clients import http, response_checks
+from gedbd.corpora.clients.credentials import basic_or_bearer, bearer, plain_header
+from gedbd.corpora.clients.http import Answer, Client, Trail
+from gedbd.corpora.clients.http_errors import server_message
+from gedbd.corpora.clients.rate_limits import limit_wait_s
+
+SECRETS = {"PRIVATE-TOKEN": "s3cret"}
+DATE = {"Date": "Sun, 22 Nov 2026 10:00:00 GMT"}
+TEN = datetime(2026, 11, 22, 10, tzinfo=UTC).timestamp()
+
+
+@pytest.fixture
+def fine(server, reply):
+    server.answer = lambda path, query: reply({"path": path, "query": query})
+    return server
+
+
+def test_an_answer_is_read(fine):
+    client, slept = fine.client()
+    answer = client.get("/a", {"q": "x y", "ids": [1, 2]})
+    assert answer.content == {"path": "/a", "query": {"q": ["x y"], "ids": ["1", "2"]}}
+    assert answer.url == f"{fine.url}/a?q=x+y&ids=1&ids=2"
+    assert abs(client.started - time.time()) < 5
+    assert slept == []
+
+
+@pytest.mark.parametrize("status", [500, 502, 503])
+def test_a_failing_server_is_asked_again(fine, reply, status):
+    fine.faults = [reply({}, status), reply(b"<html>", status)]
+    client, slept = fine.client()
+    assert client.get("/a").content["path"] == "/a"
+    assert slept == [1, 2]
+
+
+def test_a_cut_answer_is_asked_for_again(fine, reply, capsys):
+    fine.faults = [reply({"path": "x" * 500}, sent=100)]
+    client, slept = fine.client()
+    assert client.get("/a").content["path"] == "/a"
+    assert slept == [1]
+    assert "/a: the connection failed (IncompleteRead(100 bytes read" in capsys.readouterr().out
+
+
+def test_a_server_that_keeps_failing_is_given_up(fine, reply):
+    fine.faults = [reply({}, 500)] * 6
+    client, slept = fine.client()
+    message = "/a: the server answers 500, 6 times in a row; the same command goes on from here"
+    with pytest.raises(ValueError, match=re.escape(fine.url + message)):
+        client.get("/a")
+    assert slept == [1, 2, 4, 8, 16]
+    assert client.get("/a").content["path"] == "/a"
+
+
+def test_a_short_patience_shortens_the_waits_for_a_failing_server(fine, reply):
+    fine.faults = [reply({}, 500)] * 4
+    client, slept = fine.client(max_wait_s=3)
+    client.get("/a")
+    assert slept == [1, 2, 3, 3]
+
+
+def test_no_server_at_all_is_given_up(server):
+    client, slept = server.client()
+    server.shutdown()
+    server.server_close()
+    with pytest.raises(
+        ValueError, match=r"/a: the connection failed \(\[Errno \d+\] Connection refused\), 6 times in a row"
+    ):
+        client.get("/a")
+    assert sum(slept) == 31
+
+
+def test_retry_after_is_waited_and_shown(fine, reply, capsys):
+    fine.faults = [reply({}, 429, {"Retry-After": "7"})]
+    client, slept = fine.client(SECRETS)
+    client.get("/a")
+    assert slept == [8]
+    line = r"http://127.0.0.1:\d+: its limit of requests is reached; waiting 8 s, until [\d-]+ [\d:]+ UTC\n"
+    assert re.fullmatch(line, capsys.readouterr().out)
+
+
+def test_an_exhausted_quota_is_waited_for(fine, reply):
+    headers = {"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": str(int(time.time()) + 600)}
+    fine.faults = [reply({"message": "API rate limit exceeded"}, 403, headers)]
+    client, slept = fine.client()
+    client.get("/a")
+    assert 598 <= slept[0] <= 602
+
+
+def test_a_wait_that_is_too_long_says_when_to_come_back(fine, reply):
+    fine.faults = [reply({}, 429, {"Retry-After": "7200"})]
+    client, slept = fine.client(max_wait_s=3900)
+    with pytest.raises(
+        ValueError, match=r"SOME_TOKEN would raise it; run the same command again after 20.* \(in 120 min"
+    ):
+        client.get("/a")
+    assert slept == []
+
+
+@pytest.mark.parametrize(
+    ("status", "headers", "message", "seconds"),
+    [
+        (429, {"Retry-After": "30"}, "", 31),
+        (503, {"Retry-After": "30"}, "", 31),
+        (503, {}, "", None),
+        (429, {"Retry-After": "Sun, 22 Nov 2026 10:01:00 GMT"}, "", 61),
+        (403, {"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": str(int(TEN) + 90)}, "", 91),
+        (429, {"RateLimit-Remaining": "0", "RateLimit-Reset": str(int(TEN) + 90)}, "", 91),
+        (429, {"RateLimit-Remaining": "0", "RateLimit-Reset": "45"}, "", 46),
+        (429, {"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "2026-11-22T10:02:00Z"}, "", 121),
+        (429, {"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "2026-11-22T10:02"}, "", 121),
+        (429, {"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "soon"}, "", 60),
+        (429, {"Retry-After": "-5"}, "", 60),
+        (429, {"Retry-After": "Sun, 22 Nov 2026 09:00:00 GMT"}, "", 1),
+        (403, {"X-RateLimit-Remaining": "12", "X-RateLimit-Reset": "9"}, "", None),
+        (403, {}, "You have exceeded a secondary rate limit.", 60),
+        (403, {}, "Resource not accessible", None),
+        (404, {"Retry-After": "30"}, "", None),
+    ],
+)
+def test_waits_follow_the_servers_clock(status, headers, message, seconds):
+    assert limit_wait_s(status, {**DATE, **headers}, message, now=0.0) == seconds
+
+
+def test_our_clock_counts_where_the_server_tells_no_time():
+    after = format_datetime(datetime.fromtimestamp(TEN + 5, UTC), usegmt=True)
+    assert limit_wait_s(429, {"Retry-After": after}, "", now=TEN) == 6
+
+
+@pytest.mark.parametrize("body", [b"<!doctype html><p>Sign in", b'[{"id": 1', b"", b"[" * 100_000])
+def test_what_is_not_json_is_refused_with_its_address(fine, reply, body):
+    fine.faults = [reply(body)]
+    with pytest.raises(ValueError, match=re.escape(f"{fine.url}/a: ") + ".* came where JSON is expected"):
+        fine.client()[0].get("/a")
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_page_that_is_too_large_is_refused(fine, reply, monkeypatch, packed):
+    monkeypatch.setattr(http, "MAX_BYTES", 1_000_000)
+    body = b"[" + b" " * 1_000_000 + b"]"
+    fine.faults = [reply(gzip.compress(body), headers={"Content-Encoding": "gzip"}) if packed else reply(body)]
+    with pytest.raises(ValueError, match=r"/a: more than 1 MB in one page; lower tracker.page_size"):
+        fine.client()[0].get("/a")
+
+
+def test_the_same_address_twice_is_a_circle(fine):
+    trail = Trail(fine.client()[0])
+    trail.get("/a")
+    with pytest.raises(ValueError, match=re.escape(f"{fine.url}/a: the server's pages lead back to this one")):
+        trail.get(f"{fine.url}/a")
+
+
+def test_a_redirect_on_the_same_host_keeps_the_token(fine, reply):
+    fine.faults = [reply({}, 301, {"Location": "/b"})]
+    assert fine.client(SECRETS)[0].get("/a").content["path"] == "/b"
+    assert [headers.get("PRIVATE-TOKEN") for headers in fine.headers] == ["s3cret", "s3cret"]
+
+
+@pytest.mark.parametrize("secrets", [SECRETS, {"Authorization": "Bearer s3cret"}])
+def test_a_redirect_to_another_host_loses_the_token(fine, other_server, reply, secrets):
+    other_server.answer = lambda path, query: reply([])
+    fine.faults = [reply({}, 302, {"Location": f"{other_server.url}/b"})]
+    assert fine.client(secrets)[0].get("/a").content == []
+    assert "s3cret" in str(fine.headers)
+    assert "s3cret" not in str(other_server.headers)
+    assert len(other_server.headers) == 1
+
+
+def test_a_link_to_another_host_loses_the_token(fine, other_server, reply):
+    other_server.answer = lambda path, query: reply([])
+    fine.faults = [reply([], headers={"Link": f'<{other_server.url}/b>; rel="next"'})]
+    client, _ = fine.client(SECRETS)
+    client.get(client.get("/a").links["next"])
+    assert "s3cret" not in str(other_server.headers)
+
+
+def test_netrc_does_not_take_the_tokens_place(fine, tmp_path, monkeypatch):
+    (tmp_path / "netrc").write_text("machine 127.0.0.1 login somebody password else\n")
+    monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
+    fine.client({"Authorization": "Bearer s3cret"})[0].get("/a")
+    assert fine.headers[0]["Authorization"] == "Bearer s3cret"
+
+
+def test_endless_redirects_end(fine, reply):
+    fine.faults = [reply({}, 302, {"Location": "/a"})] * 20
+    with pytest.raises(ValueError, match="/a: more than 5 redirects"):
+        fine.client()[0].get("/a")
+
+
+def test_a_redirect_to_something_else_than_the_web_is_refused(fine, reply):
+    fine.faults = [reply({}, 302, {"Location": "file:///etc/hostname"})]
+    with pytest.raises(ValueError, match="/a: cannot be asked"):
+        fine.client()[0].get("/a")
+
+
+@pytest.mark.parametrize(
+    ("status", "secrets", "advice"),
+    [
+        (401, SECRETS, r"401 \(Bad token\); it does not accept SOME_TOKEN: expired, or mistyped\?"),
+        (401, {}, r"401 \(Bad token\); it asks for a token: set SOME_TOKEN"),
+        (403, SECRETS, r"may the owner of SOME_TOKEN read this project"),
+        (403, {}, "set SOME_TOKEN to a token that may read it"),
+        (404, SECRETS, "check project= and tracker.base_url; a private one needs a token that may read it$"),
+        (404, {}, "a private one needs a token that may read it: set SOME_TOKEN"),
+        (410, {}, "are issues switched off for this project"),
+        (418, {}, r"the server answers 418 \(Bad token\)$"),
+    ],
+)
+def test_refusals_are_explained(fine, reply, status, secrets, advice):
+    fine.faults = [reply({"message": "Bad token"}, status)]
+    with pytest.raises(ValueError, match=advice):
+        fine.client(secrets)[0].get("/a")
+
+
+def test_a_message_that_repeats_the_token_does_not_show_it(fine, reply):
+    fine.faults = [reply({"message": "unknown token s3cret"}, 401)]
+    with pytest.raises(ValueError, match=r"\(unknown token \*\*\*\)") as raised:
+        fine.client({"Authorization": "Bearer s3cret"})[0].get("/a")
+    assert "s3cret" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        (b'{"message": "two\\nlines \\u001b[31m"}', "two lines [31m"),
+        (b'{"errorMessages": ["one", "two"]}', "one; two"),
+        (b'{"error": true, "message": "no product"}', "no product"),
+        (b'{"message": {"base": ["bad"]}}', "{'base': ['bad']}"),
+        (b'{"error": {"message": "no such model", "code": 404}}', "no such model"),
+        (b"[1]", ""),
+        (b"<html>", ""),
+        (b'{"message": "' + b"x" * 900 + b'"}', "x" * 200 + "..."),
+    ],
+)
+def test_what_the_server_says_is_made_one_short_line(body, said):
+    assert server_message(body) == said
+
+
+@pytest.mark.parametrize("base", ["github.com", "ftp://host", "https://", "https://host?page=1", ""])
+def test_a_base_url_must_be_an_address(base):
+    with pytest.raises(ValueError, match=re.escape(f"tracker.base_url={base} is no address such as")):
+        Client(base, {}, "", 0, print)
+
+
+def test_a_password_in_the_base_url_is_refused_and_not_shown():
+    with pytest.raises(ValueError, match=r"tracker.base_url holds a name or password") as raised:
+        Client("https://me:s3cret@host", {}, "", 0, print)
+    assert "s3cret" not in str(raised.value)
+
+
+def test_tokens_come_from_the_environment(monkeypatch):
+    assert (
+        bearer("GITHUB_TOKEN") == plain_header("X", "GITHUB_TOKEN") == basic_or_bearer("JIRA_USER", "JIRA_TOKEN") == {}
+    )
+    monkeypatch.setenv("JIRA_TOKEN", " abc\n")
+    assert basic_or_bearer("JIRA_USER", "JIRA_TOKEN") == {"Authorization": "Bearer abc"}
+    assert plain_header("X", "JIRA_TOKEN") == {"X": "abc"}
+    monkeypatch.setenv("JIRA_USER", "me@example.org")
+    assert basic_or_bearer("JIRA_USER", "JIRA_TOKEN") == {"Authorization": "Basic bWVAZXhhbXBsZS5vcmc6YWJj"}
+    monkeypatch.delenv("JIRA_TOKEN")
+    with pytest.raises(ValueError, match="JIRA_USER is set and JIRA_TOKEN is not"):
+        basic_or_bearer("JIRA_USER", "JIRA_TOKEN")
+
+
+def test_a_token_with_a_line_break_is_refused_and_not_shown(monkeypatch):
+    monkeypatch.setenv("GITHUB_TOKEN", "s3cret\nX-Other: 1")
+    with pytest.raises(ValueError, match="GITHUB_TOKEN holds blanks") as raised:
+        bearer("GITHUB_TOKEN")
+    assert "s3cret" not in str(raised.value)
+
+
+@pytest.mark.parametrize("content", [{"a": []}, {"issues": {}}, {"issues": [1]}, {"issues": [{"id": 1}]}, [], None])
+def test_another_shape_is_refused_with_its_address(content):
+    answer = Answer(content, "http://host/a", {}, {})
+    with pytest.raises(ValueError, match=r"http://host/a: the answer is not what is expected: .*'key' under issues"):
+        response_checks.records(answer, "issues", key="key")

@@ -1,0 +1,112 @@
+import gzip
+import lzma
+import re
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from gedbd.corpora.readers.csv_file import read_table
+
+TEXT = 'id,text\n1,"a ""b"", c\nd"\n\n2,\n'
+
+
+def write(folder: Path, content: str | bytes, name: str = "bugs.csv") -> Path:
+    path = folder / name
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return path
+
+
+def pack_zip(folder: Path, *names: str) -> Path:
+    with zipfile.ZipFile(folder / "bugs.zip", "w") as archive:
+        for name in names:
+            archive.writestr(name, TEXT)
+    return folder / "bugs.zip"
+
+
+def test_records_are_rows_from_2_on_whatever_lines_they_span(tmp_path):
+    table, notices = read_table(write(tmp_path, TEXT))
+    assert table["text"].to_dict() == {2: 'a "b", c\nd', 3: ""}
+    assert notices == ()
+
+
+def test_values_that_look_like_numbers_or_nothing_stay_text(tmp_path):
+    table, _ = read_table(write(tmp_path, "id,text\n007,NA\n1.50,null\n"))
+    assert table.to_numpy().tolist() == [["007", "NA"], ["1.50", "null"]]
+
+
+def test_packed_files_read_as_plain_ones(tmp_path):
+    packed = [
+        write(tmp_path, lzma.compress(TEXT.encode()), "bugs.csv.xz"),
+        write(tmp_path, gzip.compress(TEXT.encode()), "bugs.csv.gz"),
+        pack_zip(tmp_path, "deep/bugs.csv", "__MACOSX/._bugs.csv", "README"),
+    ]
+    plain, _ = read_table(write(tmp_path, TEXT))
+    for path in packed:
+        assert read_table(path)[0].equals(plain)
+
+
+@pytest.mark.parametrize("name", ["bugs.csv.xz", "bugs.csv.gz", "bugs.zip"])
+def test_a_damaged_archive_is_named(tmp_path, name):
+    with pytest.raises(ValueError, match=rf"{name}: the archive is damaged .*; fetch or pack it again"):
+        read_table(write(tmp_path, b"not an archive", name))
+
+
+def test_an_archive_cut_short_is_named(tmp_path):
+    path = write(tmp_path, gzip.compress(TEXT.encode())[:-12], "bugs.csv.gz")
+    with pytest.raises(ValueError, match=r"bugs.csv.gz: the archive is damaged"):
+        read_table(path)
+
+
+def test_an_archive_of_several_tables_is_refused(tmp_path):
+    with pytest.raises(ValueError, match=r"bugs.zip: the archive holds 2 CSV files; pack exactly one"):
+        read_table(pack_zip(tmp_path, "a.csv", "b.csv"))
+
+
+def test_a_byte_order_mark_is_dropped(tmp_path):
+    table, notices = read_table(write(tmp_path, b"\xef\xbb\xbfid,text\n1,a\n"))
+    assert table.columns.tolist() == ["id", "text"]
+    assert notices == ()
+
+
+def test_bytes_that_are_not_utf8_are_replaced_counted_and_placed(tmp_path):
+    content = b"id,text\n1,caf\xc3\xa9 \xef\xbf\xbd\n2,caf\xe9\n3,\xff\xfe\n"
+    table, notices = read_table(write(tmp_path, content))
+    assert table["text"].tolist() == ["café \ufffd", "caf\ufffd", "\ufffd\ufffd"]
+    assert notices == (
+        "rows of bugs.csv with bytes that are not UTF-8: 2, each byte replaced by U+FFFD (first: row 3, column 'text')",
+    )
+
+
+def test_a_header_that_is_not_utf8_is_replaced_too(tmp_path):
+    table, notices = read_table(write(tmp_path, b"id,r\xe9sum\xe9\n1,a\n"))
+    assert table.columns.tolist() == ["id", "r\ufffdsum\ufffd"]
+    assert notices[0].endswith("(first: row 1, column 'r\ufffdsum\ufffd')")
+
+
+def test_a_megabyte_of_description_is_read_whole(tmp_path):
+    table, _ = read_table(write(tmp_path, "id,text\n1," + "x" * 1_000_000 + "\n"))
+    assert table["text"].str.len().item() == 1_000_000
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("", "bugs.csv: the file is empty; it needs a header and one row for each report"),
+        ("\ufeff\n\n", "bugs.csv: the file is empty"),
+        ("id,text\n", "bugs.csv: there is a header but no row under it; add one row for each report"),
+        ("id,text,id\n1,a,2\n", "bugs.csv, row 1: the column 'id' occurs twice; rename one of them"),
+        ('id,text\n1,"a\nb"\n2,a,b\n', "bugs.csv, row 3: 3 fields under a header of 2; quote fields that contain"),
+        ("id,text\n1,a\n2\n", "bugs.csv, row 3: 1 fields under a header of 2"),
+        ('id,text\n1,"a\n2,b\n', "bugs.csv, row 2: not readable as CSV (unexpected end of data); close every quoted"),
+        ('id,text\n1,a\n2,"b"c\n', "bugs.csv, row 3: not readable as CSV (',' expected after '\"'); close"),
+    ],
+)
+def test_a_table_that_cannot_be_read_says_where_and_what_to_do(tmp_path, content, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        read_table(write(tmp_path, content))
+
+
+def test_a_missing_file_is_named(tmp_path):
+    with pytest.raises(ValueError, match=r"none.csv: no such file"):
+        read_table(tmp_path / "none.csv")

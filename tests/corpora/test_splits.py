@@ -1,0 +1,188 @@
+from itertools import combinations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from gedbd.corpora.splits import OUTSIDE, TEST, TRAIN, VAL, FoldSplit, GroupSplit, PairSplit, TimeSplit
+
+
+def every_pair(count: int) -> tuple[np.ndarray, np.ndarray]:
+    earlier, later = np.array(list(combinations(range(count), 2))).T
+    return earlier, later
+
+
+def test_time_cuts_at_shares_of_the_filing_order(make_corpus):
+    parts = TimeSplit(0.6, 0.8).of_reports(make_corpus(range(10), days=range(10)))
+    assert parts.tolist() == [TRAIN] * 6 + [VAL] * 2 + [TEST] * 2
+    assert parts.dtype == np.int8
+
+
+def test_time_cuts_at_dates_and_their_first_moment_is_beyond_the_wall(make_corpus):
+    corpus = make_corpus(range(10), days=range(10))
+    parts = TimeSplit("2024-01-04", "2024-01-08T12:00").of_reports(corpus)
+    assert parts.tolist() == [TRAIN] * 3 + [VAL] * 5 + [TEST] * 2
+    assert (TimeSplit("2024-01-04", 0.8).of_reports(corpus) == TimeSplit(0.3, 0.8).of_reports(corpus)).all()
+
+
+def test_time_never_parts_reports_of_the_same_second(make_corpus):
+    corpus = make_corpus(range(10), days=[0, 1, 2, 3, 5, 5, 5, 7, 7, 7])
+    parts = TimeSplit(0.6, 0.8).of_reports(corpus)
+    assert parts.tolist() == [TRAIN] * 4 + [VAL] * 3 + [TEST] * 3
+    generator = np.random.default_rng(0)
+    for _ in range(50):
+        days = np.sort(generator.integers(0, 12, size=40)).astype(float)
+        shares = sorted(generator.uniform(0.2, 0.95, size=2))
+        try:
+            parts = TimeSplit(*shares).of_reports(make_corpus(range(40), days=days))
+        except ValueError:  # both shares fell on one moment
+            continue
+        assert pd.Series(parts).groupby(days).nunique().max() == 1
+        assert (np.diff(parts) >= 0).all()
+
+
+def test_time_is_a_wall_no_later_report_is_in_a_training_pair(make_corpus):
+    split, corpus = TimeSplit(0.5, 0.75), make_corpus(range(40), days=np.repeat(np.arange(20), 2))
+    parts = split.of_reports(corpus)
+    earlier, later = every_pair(40)
+    of_pairs = split.of_pairs(parts, earlier, later)
+    assert (of_pairs == parts[later]).all()
+    assert (of_pairs == split.of_pairs(parts, later, earlier)).all()
+    dates = corpus.reports["created_at"].to_numpy()
+    first_val, first_test = dates[parts == VAL].min(), dates[parts == TEST].min()
+    for side in (earlier, later):
+        assert dates[side[of_pairs == TRAIN]].max() < first_val
+        assert dates[side[of_pairs == VAL]].max() < first_test
+    assert set(parts[earlier[of_pairs == TEST]]) == {TRAIN, VAL, TEST}
+
+
+def test_time_without_dates_goes_by_rows(make_corpus):
+    assert TimeSplit(0.6, 0.8).of_reports(make_corpus(range(5))).tolist() == [0, 0, 0, 1, 2]
+    with pytest.raises(ValueError, match=r"split.val_from=2024-01-02 is a date, but small has no dates"):
+        TimeSplit("2024-01-02", 0.8).of_reports(make_corpus(range(5)))
+
+
+@pytest.mark.parametrize(
+    ("split", "message"),
+    [
+        (TimeSplit(0.8, 0.6), r"cuts the 10 reports of small at rows 8 and 6.*split.val_from \(0.8\)"),
+        (TimeSplit(0.6, 0.6), "leaves a part empty"),
+        (TimeSplit(0.0, 0.5), "rows 0 and 5"),
+        (TimeSplit(0.5, 1.0), "rows 5 and 10"),
+        (TimeSplit(0.5, 2015), "rows 5 and 20150"),
+        (TimeSplit("2023-01-01", 0.5), "rows 0 and 5"),
+        (TimeSplit(0.5, "2030-01-01"), "rows 5 and 10"),
+        (TimeSplit(0.5, "soon"), r"split.test_from=soon is neither a share of the reports \(0.8\) nor a date"),
+    ],
+)
+def test_time_refuses_boundaries_that_leave_a_part_empty(make_corpus, split, message):
+    with pytest.raises(ValueError, match=message):
+        split.of_reports(make_corpus(range(10), days=range(10)))
+
+
+def test_groups_are_drawn_whole_and_each_kind_by_its_shares(make_corpus):
+    sizes = [1] * 100 + [2] * 40 + [5] * 10
+    group = np.repeat(np.arange(len(sizes)), sizes)
+    parts = GroupSplit(0.2, 0.3, seed=1).of_reports(make_corpus(group))
+    by_group = pd.Series(parts).groupby(group)
+    assert by_group.nunique().max() == 1
+    part_of_group = by_group.first().to_numpy()
+    assert np.bincount(part_of_group[:100]).tolist() == [50, 20, 30]
+    assert np.bincount(part_of_group[100:]).tolist() == [25, 10, 15]
+    assert not any(set(group[parts == one]) & set(group[parts == other]) for one, other in combinations(range(3), 2))
+
+
+def test_small_shares_come_out_for_groups_and_for_reports(make_corpus):
+    rng = np.random.default_rng(0)
+    sizes = np.concatenate([np.ones(3000, dtype=int), 2 + rng.geometric(0.5, 500) - 1])
+    group = rng.permutation(np.repeat(np.arange(len(sizes)), sizes))
+    parts = GroupSplit(0.1, 0.1, seed=42).of_reports(make_corpus(group))
+    part_of_group = pd.Series(parts).groupby(group).first().to_numpy()
+    assert np.bincount(part_of_group[:3000]).tolist() == [2400, 300, 300]
+    assert np.bincount(part_of_group[3000:]).tolist() == [400, 50, 50]
+    np.testing.assert_allclose(np.bincount(parts) / len(parts), [0.8, 0.1, 0.1], atol=0.01)
+
+
+def test_pairs_between_parts_of_a_group_split_are_outside(make_corpus):
+    split, corpus = GroupSplit(0.2, 0.2), make_corpus(np.repeat(np.arange(20), 2))
+    parts = split.of_reports(corpus)
+    earlier, later = every_pair(40)
+    of_pairs = split.of_pairs(parts, earlier, later)
+    for first, second, part in zip(parts[earlier], parts[later], of_pairs, strict=True):
+        assert part == (first if first == second else OUTSIDE)
+    assert set(of_pairs) == {OUTSIDE, TRAIN, VAL, TEST}
+    assert (of_pairs[corpus.group[earlier] == corpus.group[later]] != OUTSIDE).all()
+
+
+def test_pairs_are_cut_exactly_and_cover_every_report_in_training(make_corpus):
+    split = PairSplit(0.2, 0.2, seed=3)
+    for count in (5, 10, 1000, 50_000):
+        assert np.bincount(split.cut(count)).tolist() == [count * 3 // 5, count // 5, count // 5]
+    parts = split.of_reports(make_corpus(range(7)))
+    assert parts.tolist() == [TRAIN] * 7
+    assert split.of_pairs(parts, *every_pair(7)).tolist() == [TRAIN] * 21
+
+
+def test_the_seed_fixes_the_draw_and_another_seed_changes_it(make_corpus):
+    corpus = make_corpus(np.repeat(np.arange(50), 2))
+    for draw in (lambda seed: GroupSplit(seed=seed).of_reports(corpus), lambda seed: PairSplit(seed=seed).cut(200)):
+        assert (draw(0) == draw(0)).all()
+        assert (draw(0) != draw(1)).any()
+
+
+@pytest.mark.parametrize("shares", [(0.0, 0.2), (0.2, 0.0), (0.5, 0.5), (-0.1, 0.2), (0.2, 1.0)])
+@pytest.mark.parametrize("kind", [GroupSplit, PairSplit])
+def test_shares_that_leave_a_part_empty_are_refused(make_corpus, kind, shares):
+    with pytest.raises(ValueError, match=f"split.val={shares[0]} and split.test={shares[1]} must be above 0"):
+        kind(*shares).of_reports(make_corpus(range(10)))
+
+
+def folded(make_corpus, folds: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Groups of one to five reports, shuffled over the rows, and the parts of every fold ``(folds, N)``."""
+    sizes = [1] * 41 + [2] * 23 + [3] * 11 + [5] * 6
+    group = np.random.default_rng(0).permutation(np.repeat(np.arange(len(sizes)), sizes))
+    corpus = make_corpus(group)
+    return group, np.array([FoldSplit(folds, fold, seed).of_reports(corpus) for fold in range(folds)])
+
+
+@pytest.mark.parametrize("folds", [3, 5, 7])
+def test_every_report_is_in_test_once_and_in_validation_once_over_all_folds(make_corpus, folds):
+    _, parts = folded(make_corpus, folds)
+    assert parts.dtype == np.int8
+    for part in (TEST, VAL):
+        assert ((parts == part).sum(axis=0) == 1).all()
+    assert ((parts == TRAIN).sum(axis=0) == folds - 2).all()
+    assert (np.roll(parts == TEST, -1, axis=0) == (parts == VAL)).all()  # what is tested next is validated on now
+
+
+@pytest.mark.parametrize("folds", [3, 5])
+def test_folds_are_walls_between_groups_and_alike_in_size(make_corpus, folds):
+    group, parts = folded(make_corpus, folds)
+    for fold in parts:
+        assert pd.Series(fold).groupby(group).nunique().max() == 1
+        of_group = pd.Series(fold).groupby(group).first().to_numpy()
+        for kind in (of_group[:41], of_group[41:]):  # lone reports, then groups of two and more
+            assert (kind == TEST).sum() in (len(kind) // folds, len(kind) // folds + 1)
+            assert (kind == VAL).sum() in (len(kind) // folds, len(kind) // folds + 1)
+    split, (earlier, later) = FoldSplit(folds), every_pair(len(group))
+    of_pairs = split.of_pairs(parts[0], earlier, later)
+    same = parts[0][earlier] == parts[0][later]
+    assert (of_pairs[same] == parts[0][later][same]).all()
+    assert (of_pairs[~same] == OUTSIDE).all()
+    assert (of_pairs[group[earlier] == group[later]] != OUTSIDE).all()
+
+
+def test_the_seed_makes_the_folds_and_their_number_counts_on(make_corpus):
+    group, parts = folded(make_corpus, 5)
+    assert (folded(make_corpus, 5)[1] == parts).all()
+    assert (folded(make_corpus, 5, seed=1)[1] != parts).any()
+    corpus = make_corpus(group)
+    assert (FoldSplit(5, fold=7).of_reports(corpus) == parts[2]).all()
+    assert (FoldSplit(5, fold=-1).of_reports(corpus) == parts[4]).all()
+
+
+@pytest.mark.parametrize("folds", [2, 1, 0, -5])
+def test_fewer_than_three_folds_are_refused(make_corpus, folds):
+    message = f"split.folds={folds} must be 3 or more: one to test, one to validate, one to train"
+    with pytest.raises(ValueError, match=message):
+        FoldSplit(folds).of_reports(make_corpus(range(10)))

@@ -1,0 +1,132 @@
+"""Ray as an engine, on a cluster of two nodes that are processes of this machine."""
+
+import os
+import re
+import shlex
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from gedbd.encoders.backends.pytorch import Torch, encode
+from gedbd.encoders.backends.ray import Ray
+from gedbd.encoders.embedding_cache import frozen_vectors
+from gedbd.text.tokens import tokenize
+
+ROOT = Path(__file__).parents[3]
+README = (ROOT / "README.md").read_text()
+TEXTS = [f"{'crash on start of the editor ' * (number % 6)}{number}" for number in range(90)] + ["", "slow"]
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    """The address of two nodes with one core each."""
+    ray = pytest.importorskip("ray")
+    from ray.cluster_utils import Cluster
+
+    nodes = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
+    nodes.add_node(num_cpus=1)
+    nodes.wait_for_nodes()
+    yield nodes.address
+    ray.shutdown()
+    nodes.shutdown()
+
+
+class Pid(nn.Module):
+    """In place of an encoder: some work, and the number of the process that did it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(1))
+
+    def pool(self, input_ids, attention_mask):
+        for _ in range(20):
+            torch.randn(400, 400) @ torch.randn(400, 400)
+        return torch.stack([input_ids[:, 0], torch.full((len(input_ids),), os.getpid())], dim=1)
+
+
+def test_a_cluster_that_does_not_answer_is_told_at_once(tiny):
+    pytest.importorskip("ray")
+    with pytest.raises(ValueError, match=r"engine.address=127.0.0.1:1: no Ray cluster answers there \(.*refused"):
+        Ray("127.0.0.1:1", workers=2, cpus=1, gpus=0).prepare(tiny[0])
+
+
+@pytest.mark.slow
+def test_workers_give_the_vectors_of_torch_in_the_order_of_the_texts(tiny, tmp_path, cluster):
+    encoder, tokenizer = tiny
+    table = tokenize(TEXTS, tokenizer, 24)
+    expected = encode(table, Torch().prepare(encoder))
+    engine = Ray(cluster, workers=2, cpus=1, gpus=0)
+    reader = engine.prepare(encoder)
+    for tokens_a_batch in (200, 10**6):
+        reader.tokens_a_batch = tokens_a_batch
+        found = encode(table, reader)
+        assert found.dtype == np.float32
+        np.testing.assert_allclose(found, expected, atol=1e-5)
+    through = frozen_vectors(TEXTS, encoder, tokenizer, 24, tmp_path, engine=engine)
+    np.testing.assert_allclose(through, expected, atol=1e-5)
+    again = frozen_vectors(TEXTS, encoder, tokenizer, 24, tmp_path)  # kept as PyTorch's own
+    assert (again == through).all()
+
+
+@pytest.mark.slow
+def test_a_worker_that_dies_loses_nothing(cluster):
+    from ray import cloudpickle
+
+    cloudpickle.register_pickle_by_value(sys.modules[__name__])
+    reader = Ray(cluster, workers=2, cpus=1, gpus=0).prepare(Pid())
+    rows, seen = torch.arange(400), []
+    for number, vectors in enumerate(reader.read((row.view(1, 1), torch.ones(1, 1)) for row in rows)):
+        seen.append(vectors[0])
+        if number == 20:
+            os.kill(int(vectors[0][1]), signal.SIGKILL)
+    found, pids = np.stack(seen).T
+    assert found.tolist() == rows.tolist()
+    assert len(set(pids)) == 3  # two workers, and the one that took the place of the dead
+
+
+@pytest.mark.slow
+@pytest.mark.no_cover
+def test_the_command_of_the_readme_starts_workers_where_there_is_no_cluster(tmp_path):
+    pytest.importorskip("ray")
+    (command,) = re.findall(r"^python (-m gedbd.encode .*engine=ray.*?)\s*(?:#.*)?$", README, flags=re.MULTILINE)
+    here = {"dataset.path=bugs.csv": "dataset=demo", "engine.address=auto": "engine.address=null"}
+    here["engine.workers=16"] = "engine.workers=2"
+    options = [here.get(word, word) for word in shlex.split(command)]
+    assert set(here.values()) <= set(options)
+    environment = os.environ | {"GEDBD_CACHE": str(tmp_path / "cache"), "PYTHONPATH": str(ROOT)}
+    settings = {"cwd": tmp_path, "env": environment, "check": True, "capture_output": True, "timeout": 300}
+    told = subprocess.run([sys.executable, *options, "encoder=tiny"], **settings)
+    assert b"vectors.npz: 425 reports, 32 numbers each" in told.stdout
+    with np.load(tmp_path / "vectors.npz") as found:
+        assert found["vectors"].shape == (425, 32)
+
+
+@pytest.mark.slow
+def test_a_cluster_without_gpu_is_told(tiny, cluster):
+    with pytest.raises(ValueError, match=r"engine.cpus=1, engine.gpus=1: the cluster has 2 cores and 0 GPUs"):
+        Ray(cluster, workers=2, cpus=1, gpus=1).prepare(tiny[0])
+
+
+@pytest.mark.parametrize("numbers", [{"workers": 0}, {"cpus": 0}, {"gpus": 2}])
+def test_numbers_out_of_range_are_refused(numbers):
+    pytest.importorskip("ray")
+    with pytest.raises(ValueError, match=r"there must be 1 or more workers and cores of each, and 0 or 1 GPU"):
+        Ray(None, **{"workers": 1, "cpus": 1, "gpus": 0} | numbers)
+
+
+def test_an_address_of_ray_client_is_refused():
+    pytest.importorskip("ray")
+    with pytest.raises(ValueError, match=r"engine.address=ray://head:10001: Ray Data needs a machine of the cluster"):
+        Ray("ray://head:10001", workers=1, cpus=1, gpus=0)
+
+
+def test_without_ray_the_package_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(ValueError, match=r"pip install 'gedbd\[ray\]'"):
+        Ray(None, workers=1, cpus=1, gpus=0)

@@ -1,0 +1,125 @@
+"""Exported encoders of several architectures, read by sentence-transformers and ONNX Runtime as they are."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from sentence_transformers import SentenceTransformer
+from tokenizers import Tokenizer, pre_tokenizers
+from transformers import (
+    AlbertConfig,
+    AlbertModel,
+    DistilBertConfig,
+    DistilBertModel,
+    RobertaConfig,
+    RobertaModel,
+    RobertaTokenizer,
+)
+
+import gedbd
+from gedbd.encoders import packing
+from gedbd.encoders.embedding_cache import report_vectors
+from gedbd.encoders.encoder import load_encoder
+from gedbd.encoders.export import FORMATS
+from gedbd.encoders.export.checks import largest_difference, some_texts, whole_folder
+from gedbd.encoders.tiny import tiny_tokenizer
+
+TEXTS = ["", "slow", *(f"{'crash on start of the editor ' * (number % 9)}{number}" for number in range(40))]
+MAX_TOKENS = 24
+SIZES = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
+
+
+def roberta():
+    """Byte-level tokens, and positions that count from the padding token's number on."""
+    special = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
+    words = [*special, *sorted(pre_tokenizers.ByteLevel.alphabet())]
+    tokenizer = RobertaTokenizer(vocab={word: number for number, word in enumerate(words)}, merges=[])
+    config = RobertaConfig(vocab_size=len(words), pad_token_id=1, max_position_embeddings=MAX_TOKENS + 2, **SIZES)
+    return RobertaModel(config, add_pooling_layer=False), tokenizer
+
+
+def distilbert():
+    tokenizer = tiny_tokenizer()
+    config = DistilBertConfig(vocab_size=len(tokenizer), dim=16, n_layers=1, n_heads=2, hidden_dim=16)
+    return DistilBertModel(config), tokenizer
+
+
+def albert():
+    tokenizer = tiny_tokenizer()
+    config = AlbertConfig(vocab_size=len(tokenizer), pad_token_id=0, embedding_size=8, **SIZES)
+    return AlbertModel(config, add_pooling_layer=False), tokenizer
+
+
+CASES = [
+    (roberta, "cls", "sentence_transformers"),
+    pytest.param(roberta, "cls", "onnx", marks=pytest.mark.slow),
+    (distilbert, "mean", "sentence_transformers"),
+    pytest.param(distilbert, "mean", "onnx", marks=pytest.mark.slow),
+    (albert, "mean", "sentence_transformers"),
+]
+
+
+@pytest.mark.parametrize(("make", "pooling", "name"), CASES)
+def test_the_vectors_are_those_of_gedbd(tmp_path, capfd, make, pooling, name):
+    for part in make():
+        part.save_pretrained(tmp_path / "source")
+    encoder, tokenizer = load_encoder(name, str(tmp_path / "source"), pooling, 8, MAX_TOKENS)
+    backbone = encoder.train().backbone
+    torch.nn.init.normal_(encoder.projection.bias)
+    attention, length = backbone.config._attn_implementation, tokenizer.model_max_length
+    folder = tmp_path / "model"
+    folder.mkdir()
+    FORMATS[name].write(folder, encoder, tokenizer, MAX_TOKENS)
+    assert (encoder.training, backbone.config._attn_implementation) == (True, attention)
+    assert tokenizer.model_max_length == length
+    expected = report_vectors(TEXTS, encoder, tokenizer, MAX_TOKENS, tmp_path, None, projected=True)
+    capfd.readouterr()
+    np.testing.assert_allclose(FORMATS[name].read(folder, TEXTS), expected, atol=1e-5)
+    assert "MISSING" not in "".join(capfd.readouterr())
+    assert packing.NAME not in (folder / "config.json").read_text()
+    for secret in (tmp_path, Path(gedbd.__file__).parent, Path(torch.__file__).parent.parent):
+        assert not any(str(secret).encode() in path.read_bytes() for path in folder.rglob("*.*") if path.is_file())
+    if name == "sentence_transformers":
+        model = SentenceTransformer(str(folder), device="cpu")
+        assert model.max_seq_length == MAX_TOKENS
+        assert [type(module).__name__ for module in model] == ["Transformer", "Pooling", "Dense", "Normalize"]
+        assert model.similarity_fn_name == "cosine"
+        assert model[2].linear.bias.detach().numpy() == pytest.approx(encoder.projection.bias.detach().numpy())
+
+
+def test_the_tokenizer_cuts_and_pads_by_itself(tmp_path, tiny):
+    FORMATS["sentence_transformers"].write(tmp_path, *tiny, 20)
+    assert json.loads((tmp_path / "tokenizer_config.json").read_text())["model_max_length"] == 20
+    expected = tiny[1](TEXTS, truncation=True, max_length=20, padding=True)
+    found = Tokenizer.from_file(str(tmp_path / "tokenizer.json")).encode_batch(TEXTS)
+    assert [text.ids for text in found] == expected["input_ids"]
+    assert [text.attention_mask for text in found] == expected["attention_mask"]
+
+
+def test_texts_to_check_hold_the_longest_the_shortest_and_an_empty_one():
+    everything = [f"{'word ' * number}{number}" for number in range(2000)]
+    chosen = some_texts([*everything, *everything])
+    assert {"", *everything[:40], *everything[-40:]} <= set(chosen)
+    assert 150 < len(chosen) == len(set(chosen)) <= 201
+    assert chosen == some_texts(everything)
+    assert some_texts(["one", "one", ""]) == ["", "one"]
+
+
+def test_differences_by_hand():
+    found = np.array([[0.6, 0.8], [1, 0]])
+    assert largest_difference(found + np.array([[0, 5e-6], [-2e-6, 0]]), found) == pytest.approx(5e-6)
+    for wrong in (2e-5, np.nan):
+        with pytest.raises(ValueError, match=r"differ from gedbd's by .* more than 1e-05"):
+            largest_difference(found + wrong, found)
+
+
+def test_a_folder_comes_whole_or_not_at_all(tmp_path):
+    with pytest.raises(FileNotFoundError), whole_folder(tmp_path / "new") as fresh:
+        (fresh / "first").write_bytes((fresh / "missing").read_bytes())
+    assert list(tmp_path.iterdir()) == []
+    with whole_folder(tmp_path / "new") as fresh:
+        (fresh / "all").touch()
+        assert not (tmp_path / "new").exists()
+    assert [path.name for path in tmp_path.rglob("*")] == ["new", "all"]

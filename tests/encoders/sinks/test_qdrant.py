@@ -1,0 +1,212 @@
+"""A Qdrant collection: qdrant-client's own store in memory, and behind a server that speaks the calls made."""
+
+import json
+import re
+import sys
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+from uuid import NAMESPACE_URL, uuid5
+
+import numpy as np
+import pandas as pd
+import pytest
+import qdrant_client
+from qdrant_client import QdrantClient, models
+
+import gedbd.encode
+from gedbd.corpora.documents import Corpus
+from gedbd.encoders.sinks.qdrant import POINTS_A_CALL, check_size, open_store, send_vectors
+
+README = (Path(__file__).parents[3] / "README.md").read_text()
+OUT = "qdrant://127.0.0.1:6333/bugs"
+DEMO = pd.read_csv(Path(gedbd.encode.__file__).parent / "corpora" / "demo.csv", dtype=str)
+
+
+class Handler(BaseHTTPRequestHandler):
+    """Answers as a Qdrant server does."""
+
+    def answer(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers.get("content-length", 0))) or "null")
+        if self.server.key and self.headers.get("api-key") != self.server.key:
+            return self.say(401, {"status": {"error": "unauthorized"}})
+        called = self.command, *self.path.split("?")[0].strip("/").split("/")
+        self.server.calls.append(called[:1] + called[3:])
+        return self.say(200, {"result": self.result(called, body), "status": "ok", "time": 0.0})
+
+    def result(self, called: tuple[str, ...], body: dict) -> object:
+        held = self.server.held
+        match called:
+            case ("GET", "collections", name, "exists"):
+                return {"exists": held.collection_exists(name)}
+            case ("PUT", "collections", name):
+                params = models.VectorParams(**body["vectors"])
+                return held.create_collection(name, vectors_config=params)
+            case ("PUT", "collections", name, "points"):
+                points = [models.PointStruct(**point) for point in body["points"]]
+                return json.loads(held.upsert(name, points=points).model_dump_json())
+            case ("GET", "collections", name):
+                return json.loads(held.get_collection(name).model_dump_json())
+            case ("POST", "collections", name, "points", "count"):
+                return {"count": held.count(name).count}
+
+    def say(self, status: int, content: object) -> None:
+        written = json.dumps(content).encode()
+        self.send_response(status)
+        self.send_header("content-type", "application/json")
+        self.send_header("content-length", str(len(written)))
+        self.end_headers()
+        self.wfile.write(written)
+
+    def log_message(self, *args: object) -> None:
+        pass
+
+    do_GET = do_PUT = do_POST = answer  # noqa: N815
+
+
+@pytest.fixture
+def store():
+    return open_store(OUT, QdrantClient(":memory:"))
+
+
+@pytest.fixture
+def corpus(make_corpus) -> Corpus:
+    """Three reports, the third a duplicate of the first; the second has no date."""
+    made = make_corpus([0, 1, 0], days=[0, 1, 2])
+    made.reports["title"], made.reports["component"] = ["crash", "slow", "crashes"], ["ui", "", "core"]
+    made.reports.loc[1, "created_at"] = pd.NaT
+    return made
+
+
+@pytest.fixture
+def server() -> Iterator[ThreadingHTTPServer]:
+    """A server; ``held`` are its collections, ``key`` is what it asks for, if anything, ``calls`` what it was asked."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as serving:
+        serving.held, serving.key, serving.calls = QdrantClient(":memory:"), None, []
+        Thread(target=serving.serve_forever, daemon=True).start()
+        yield serving
+        serving.shutdown()
+
+
+@pytest.fixture
+def encode(tmp_path, monkeypatch):
+    """Goes through the door with some options."""
+    monkeypatch.setenv("GEDBD_CACHE", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+
+    def through(*options):
+        monkeypatch.setattr(sys, "argv", ["gedbd", "dataset=demo", "encoder=tiny", *options])
+        gedbd.encode.main()
+
+    return through
+
+
+def test_a_point_holds_the_vector_and_what_is_known_of_the_report(store, corpus):
+    assert send_vectors(store, corpus, np.eye(3, dtype=np.float32)) == ()
+    points, _ = store.client.scroll("bugs", with_vectors=True)
+    found = {point.payload["issue_id"]: point for point in points}
+    assert found["1002"].payload == {
+        "issue_id": "1002",
+        "title": "crashes",
+        "component": "core",
+        "created_at": "2024-01-03T00:00:00+00:00",
+        "group": "1000",
+    }
+    assert found["1001"].payload["created_at"] is None
+    assert found["1001"].vector == [0, 1, 0]
+    assert found["1000"].id == str(uuid5(NAMESPACE_URL, "gedbd:1000"))
+
+
+def test_sending_again_replaces_and_what_is_not_of_the_corpus_is_told(store, corpus, make_corpus):
+    send_vectors(store, corpus, np.eye(3, dtype=np.float32))
+    assert send_vectors(store, corpus, np.eye(3, dtype=np.float32)[::-1]) == ()
+    points, _ = store.client.scroll("bugs", with_vectors=True)
+    assert {point.payload["issue_id"]: point.vector[0] for point in points} == {"1000": 0, "1001": 0, "1002": 1}
+    (told,) = send_vectors(store, make_corpus([0, 1]), np.eye(3, dtype=np.float32)[:2])
+    assert told == "1 more points are in the collection, of no report of this corpus: they stay"
+
+
+def test_many_reports_go_in_several_calls(store, make_corpus):
+    count = 2 * POINTS_A_CALL + 1
+    vectors = np.random.default_rng(0).normal(size=(count, 4)).astype(np.float32)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    send_vectors(store, make_corpus(np.arange(count)), vectors)
+    assert store.client.count("bugs").count == count
+    nearest = store.client.query_points("bugs", query=vectors[-1].tolist(), limit=3).points
+    expected = np.argsort(-(vectors @ vectors[-1]))[:3]
+    assert [point.payload["issue_id"] for point in nearest] == [str(1000 + row) for row in expected]
+
+
+def test_a_collection_of_other_vectors_is_refused(store, corpus):
+    check_size(store, 4)  # there is none yet
+    send_vectors(store, corpus, np.eye(3, dtype=np.float32))
+    check_size(store, 3)
+    with pytest.raises(ValueError, match=r"the collection holds Cosine of 3 numbers, not Cosine of 4: name another"):
+        check_size(store, 4)
+    for name, params in (
+        ("far", models.VectorParams(size=3, distance=models.Distance.EUCLID)),
+        ("many", {"title": models.VectorParams(size=3, distance=models.Distance.COSINE)}),
+    ):
+        store.client.create_collection(name, vectors_config=params)
+        with pytest.raises(
+            ValueError, match=r"the collection holds (Euclid of 3 numbers|named vectors), not Cosine of 3"
+        ):
+            check_size(store._replace(collection=name), 3)
+
+
+@pytest.mark.parametrize(
+    "out", ["qdrant://host:6333", "qdrant:///bugs", "qdrant://host/a/b", "qdrant://host:x/bugs", "ftp://host/bugs"]
+)
+def test_an_address_that_cannot_be_read_is_told(out):
+    with pytest.raises(ValueError, match=f"out={out} must be a file that ends in .npz, or like qdrant://"):
+        open_store(out)
+
+
+def test_without_the_client_the_package_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "qdrant_client", None)
+    with pytest.raises(ValueError, match=r"pip install 'gedbd\[qdrant\]'"):
+        open_store(OUT)
+
+
+def test_a_silent_server_is_told_before_anything_is_read(encode):
+    with pytest.raises(SystemExit, match=r"out=qdrant://127.0.0.1:1/bugs: no Qdrant server answers there \(.*refused"):
+        encode("dataset=csv", "dataset.path=none.csv", "out=qdrant://127.0.0.1:1/bugs")
+
+
+@pytest.mark.slow
+def test_the_examples_of_the_readme(server, encode, monkeypatch, capsys):
+    out = re.search(r"^python -m gedbd.encode .*(out=qdrant://\S*)", README, flags=re.MULTILINE)[1]
+    out = out.replace(":6333", f":{server.server_port}")
+    for _ in range(2):
+        encode(out)
+    assert server.held.count("bugs").count == len(DEMO)
+    assert server.calls.count(("PUT",)) == 1
+    assert server.calls.count(("PUT", "points")) == 2 * -(-len(DEMO) // POINTS_A_CALL)
+    assert f"{out.removeprefix('out=')}: 425 reports, 32 numbers each" in capsys.readouterr().out
+    with monkeypatch.context() as patch:
+        patch.setattr(qdrant_client, "QdrantClient", lambda url: server.held)
+        exec(re.search(r"```python\n(from qdrant_client.*?)```", README, flags=re.DOTALL)[1], {})
+    near = [line.split(" ", 2) for line in capsys.readouterr().out.splitlines()]
+    assert len(near) == 5
+    titles = dict(zip(DEMO["Issue_id"], DEMO["Title"], strict=True))
+    assert all(title == titles[issue_id] for _, issue_id, title in near)
+    encode("out=vectors.npz")
+    with np.load("vectors.npz") as found:
+        (row,) = np.flatnonzero(found["issue_id"] == "2552")
+        cosines = found["vectors"] @ found["vectors"][row]
+        best = np.sort(np.delete(cosines, row))[::-1][:5]
+    assert [float(score) for score, _, _ in near] == pytest.approx(best.tolist(), abs=6e-4)
+    with pytest.raises(SystemExit, match="the collection holds Cosine of 32 numbers, not Cosine of 64"):
+        encode(out, "encoder.hidden=64", "dataset=csv", "dataset.path=none.csv")
+
+
+def test_the_key_is_sent_and_a_wrong_one_is_told(server, encode, monkeypatch):
+    server.key = "sesame"
+    out = f"out=qdrant://127.0.0.1:{server.server_port}/bugs"
+    monkeypatch.setenv("QDRANT_API_KEY", "barley")
+    with pytest.raises(SystemExit, match=r"the server answers 401 Unauthorized: is QDRANT_API_KEY right\?"):
+        encode(out)
+    monkeypatch.setenv("QDRANT_API_KEY", "sesame")
+    encode(out)
+    assert server.held.count("bugs").count == len(DEMO)

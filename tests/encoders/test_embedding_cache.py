@@ -1,0 +1,134 @@
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from gedbd.encoders.embedding_cache import BATCHES_A_COMMIT, frozen_vectors
+from gedbd.encoders.encoder import load_tiny_encoder
+
+TEXTS = ["crash on start", "", "the editor is slow", "crash", "日本", "crash on start", "a " * 100]
+
+
+class Fuse(nn.Module):
+    """Passes some calls on to a backbone and raises on the next."""
+
+    def __init__(self, backbone: nn.Module, calls: int) -> None:
+        super().__init__()
+        self.backbone, self.calls = backbone, calls
+        self.config, self.embeddings = backbone.config, backbone.embeddings
+
+    def forward(self, **inputs: torch.Tensor) -> object:
+        if self.calls == 0:
+            raise RuntimeError("the encoder was asked")
+        self.calls -= 1
+        return self.backbone(**inputs)
+
+    def state_dict(self, *args, **kwargs):
+        return self.backbone.state_dict(*args, **kwargs)
+
+
+def stored(folder: Path) -> int:
+    (file,) = folder.glob("*.sqlite")
+    with sqlite3.connect(file) as cache:
+        return int(cache.execute("SELECT COUNT(*) FROM vectors").fetchone()[0])
+
+
+@pytest.mark.parametrize("pooling", ["cls", "mean"])
+def test_vectors_are_those_of_a_plain_forward_in_the_order_of_the_texts(tiny, tmp_path, pooling):
+    encoder, tokenizer = tiny
+    encoder.pooling = pooling
+    vectors = frozen_vectors(TEXTS, encoder, tokenizer, 8, tmp_path / "new" / "folder")
+    assert vectors.dtype == np.float32
+    assert vectors.shape == (len(TEXTS), 16)
+    for text, vector in zip(TEXTS, vectors, strict=True):
+        batch = tokenizer([text], truncation=True, max_length=8, return_tensors="pt")
+        with torch.no_grad():
+            expected = encoder.eval().pool(batch["input_ids"], batch["attention_mask"])[0]
+        np.testing.assert_allclose(vector, expected, atol=1e-5)
+    assert (vectors[0] == vectors[5]).all()
+    assert stored(tmp_path / "new" / "folder") == len(set(TEXTS))
+
+
+def test_the_second_call_encodes_nothing_and_a_third_only_what_is_new(tiny, tmp_path):
+    encoder, tokenizer = tiny
+    first = frozen_vectors(TEXTS, encoder, tokenizer, 8, tmp_path)
+    encoder.backbone = Fuse(encoder.backbone, calls=0)
+    again = frozen_vectors(TEXTS[::-1], encoder, tokenizer, 8, tmp_path)
+    assert (again == first[::-1]).all()
+    with pytest.raises(RuntimeError, match="the encoder was asked"):
+        frozen_vectors([*TEXTS, "new"], encoder, tokenizer, 8, tmp_path)
+    encoder.backbone.calls = 1
+    more = frozen_vectors([*TEXTS, "new"], encoder, tokenizer, 8, tmp_path)
+    assert (more[:-1] == first).all()
+    assert stored(tmp_path) == len({*TEXTS, "new"})
+
+
+def test_an_interrupted_call_keeps_what_was_stored(tiny, tmp_path, monkeypatch):
+    encoder, tokenizer = tiny
+    batch = 40
+    texts = [f"crash {number}" for number in range(100, 100 + batch * (BATCHES_A_COMMIT + 3))]
+    (length,) = {len(row) for row in tokenizer(texts)["input_ids"]}
+    monkeypatch.setattr("gedbd.text.tokens.CACHE_SIZED", batch * length)
+    backbone = encoder.backbone
+    encoder.backbone = Fuse(backbone, calls=BATCHES_A_COMMIT + 1)
+    with pytest.raises(RuntimeError, match="the encoder was asked"):
+        frozen_vectors(texts, encoder, tokenizer, 8, tmp_path)
+    assert stored(tmp_path) == batch * BATCHES_A_COMMIT
+    encoder.backbone = Fuse(backbone, calls=3)
+    resumed = frozen_vectors(texts, encoder, tokenizer, 8, tmp_path)
+    encoder.backbone = backbone
+    whole = frozen_vectors(texts, encoder, tokenizer, 8, tmp_path / "afresh")
+    np.testing.assert_allclose(resumed, whole, atol=1e-5)
+
+
+def test_another_process_may_store_between_two_batches(tiny, tmp_path, monkeypatch):
+    encoder, tokenizer = tiny
+    texts = [f"{number} {'crash ' * (number % 6)}" for number in range(60)]
+    monkeypatch.setattr("gedbd.text.tokens.CACHE_SIZED", 80)
+    asked = []
+
+    def store_beside(*inputs):
+        (file,) = tmp_path.glob("*.sqlite")
+        with closing(sqlite3.connect(file, timeout=0)) as cache, cache:
+            asked.append(cache.execute("INSERT INTO vectors VALUES (?, ?)", (bytes([len(asked)]), b"")).rowcount)
+
+    encoder.backbone.register_forward_pre_hook(store_beside)
+    frozen_vectors(texts, encoder, tokenizer, 8, tmp_path)
+    assert len(asked) > 2
+    assert stored(tmp_path) == len(texts) + len(asked)
+
+
+def test_another_encoder_pooling_or_length_never_reads_these_vectors(tiny, tmp_path):
+    encoder, tokenizer = tiny
+    other, _ = load_tiny_encoder("tiny", "mean", dim=8, max_tokens=32, hidden=16, layers=1, dropout=0.0, seed=1)
+    first = frozen_vectors(TEXTS, encoder, tokenizer, 8, tmp_path)
+    assert np.abs(frozen_vectors(TEXTS, other, tokenizer, 8, tmp_path) - first).max(axis=1).min() > 1e-3
+    frozen_vectors(TEXTS, encoder, tokenizer, 9, tmp_path)
+    encoder.pooling = "cls"
+    frozen_vectors(TEXTS, encoder, tokenizer, 8, tmp_path)
+    assert len(list(tmp_path.glob("*.sqlite"))) == 4
+
+
+def test_the_projection_does_not_matter_and_training_mode_is_restored(tmp_path):
+    encoder, tokenizer = load_tiny_encoder("tiny", "mean", 8, 32, hidden=16, layers=1, dropout=0.5, seed=0)
+    encoder.train()
+    first = frozen_vectors(TEXTS, encoder, tokenizer, 8, tmp_path)
+    assert all(module.training for module in encoder.modules())
+    assert all(value.grad is None for value in encoder.parameters())
+    nn.init.zeros_(encoder.projection.weight)
+    encoder.eval()
+    again = frozen_vectors(TEXTS, encoder, tokenizer, 8, tmp_path / "afresh")
+    assert not any(module.training for module in encoder.modules())
+    assert (again == first).all()
+    (one,), (two,) = tmp_path.glob("*.sqlite"), (tmp_path / "afresh").glob("*.sqlite")
+    assert one.name == two.name
+
+
+def test_a_cache_folder_that_is_a_file_is_refused(tiny, tmp_path):
+    (tmp_path / "cache").write_text("")
+    with pytest.raises(ValueError, match=rf"cache_dir={tmp_path}/cache cannot be used"):
+        frozen_vectors(TEXTS, *tiny, 8, tmp_path / "cache")

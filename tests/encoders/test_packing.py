@@ -1,0 +1,141 @@
+"""Texts end to end give the numbers and the gradients of the padded forward of Hugging Face."""
+
+from copy import deepcopy
+
+import pytest
+import torch
+from torch import Tensor
+from transformers import (
+    AlbertConfig,
+    AlbertModel,
+    BertConfig,
+    BertModel,
+    DistilBertConfig,
+    DistilBertModel,
+    ElectraConfig,
+    ElectraModel,
+    PreTrainedModel,
+    RobertaConfig,
+    RobertaModel,
+)
+
+from gedbd.encoders import packing
+from gedbd.encoders.encoder import TextEncoder
+from gedbd.encoders.packing import can_pack, first_tokens, pack, unpack
+
+PADDING = 1
+LIMITS = {"vocab_size": 40, "pad_token_id": PADDING, "max_position_embeddings": 24}
+SIZES = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 16}
+STILL = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
+PACKED = {
+    "bert": lambda: BertModel(BertConfig(**LIMITS, **SIZES, **STILL)),
+    "roberta": lambda: RobertaModel(RobertaConfig(**LIMITS, **SIZES, **STILL)),
+    "distilbert": lambda: DistilBertModel(
+        DistilBertConfig(**LIMITS, dim=16, n_layers=2, n_heads=2, hidden_dim=16, dropout=0.0, attention_dropout=0.0)
+    ),
+}
+PADDED = {
+    "albert": lambda: AlbertModel(AlbertConfig(**LIMITS, **SIZES, **STILL, embedding_size=8)),
+    "electra": lambda: ElectraModel(ElectraConfig(**LIMITS, **SIZES, **STILL, embedding_size=8)),
+}
+LENGTHS = {"mixed": [3, 11, 5, 5, 1, 8, 11, 20, 2], "equal": [6] * 5, "single tokens": [1, 1], "one text": [7]}
+
+
+def texts(lengths: list[int]) -> tuple[Tensor, Tensor]:
+    """Random tokens padded on the right."""
+    mask = torch.arange(max(lengths)) < torch.tensor(lengths)[:, None]
+    return torch.randint(2, 40, mask.shape).where(mask, PADDING), mask.long()
+
+
+def pooled_by_hugging_face(backbone: PreTrainedModel, tokens: tuple[Tensor, Tensor], pooling: str) -> Tensor:
+    hidden = backbone(input_ids=tokens[0], attention_mask=tokens[1]).last_hidden_state
+    rows = [text[:length] for text, length in zip(hidden, tokens[1].sum(1).tolist(), strict=True)]
+    return torch.stack([row[0] if pooling == "cls" else row.mean(0) for row in rows])
+
+
+def check(backbone: PreTrainedModel, lengths: list[int], pooling: str) -> TextEncoder:
+    """Holds an encoder's vectors and gradients to those of a copy of its backbone that Hugging Face runs."""
+    plain = deepcopy(backbone)
+    plain.set_attn_implementation("sdpa")
+    encoder, tokens = TextEncoder(backbone, pooling, dim=4), texts(lengths)
+    expected, found = pooled_by_hugging_face(plain.train(), tokens, pooling), encoder.train().pool(*tokens)
+    torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-5)
+    weight = torch.randn_like(expected)
+    (expected * weight).sum().backward()
+    (found * weight).sum().backward()
+    for (name, mine), theirs in zip(backbone.named_parameters(), plain.parameters(), strict=True):
+        assert (mine.grad is None) == (theirs.grad is None), name
+        if mine.grad is not None:
+            torch.testing.assert_close(mine.grad, theirs.grad, atol=1e-5, rtol=1e-5, msg=name)
+    assert backbone.get_submodule("embeddings.word_embeddings").weight.grad.abs().sum() > 0
+    return encoder
+
+
+@pytest.mark.parametrize("budget", [1, 24, 2048])
+@pytest.mark.parametrize("lengths", LENGTHS.values(), ids=LENGTHS)
+@pytest.mark.parametrize("pooling", ["cls", "mean"])
+@pytest.mark.parametrize("name", PACKED)
+def test_vectors_and_gradients_are_those_of_the_padded_forward(monkeypatch, name, pooling, lengths, budget):
+    monkeypatch.setattr(packing, "token_budget", lambda _: budget)
+    encoder = check(PACKED[name](), lengths, pooling)
+    assert encoder.backbone.config._attn_implementation == packing.NAME
+
+
+@pytest.mark.parametrize("pooling", ["cls", "mean"])
+@pytest.mark.parametrize("name", PADDED)
+def test_other_architectures_are_padded(name, pooling):
+    encoder = check(PADDED[name](), LENGTHS["mixed"], pooling)
+    assert not can_pack(encoder.backbone)
+    assert encoder.backbone.config._attn_implementation != packing.NAME
+
+
+def test_packed_texts_by_hand(monkeypatch):
+    monkeypatch.setattr(packing, "token_budget", lambda _: 4)
+    input_ids, mask = torch.tensor([[5, 6, 7], [8, 1, 1], [9, 4, 1]]), torch.tensor([[1, 1, 1], [1, 0, 0], [1, 1, 0]])
+    packed = pack(input_ids, mask)
+    assert packed.tokens.tolist() == [8, 9, 4, 5, 6, 7]
+    assert packed.positions.tolist() == [0, 0, 1, 0, 1, 2]
+    assert packed.lengths.tolist() == [1, 2, 3]
+    assert packed.order.tolist() == [1, 2, 0]
+    short, long = packed.buckets
+    assert (short.start, short.stop, short.texts, short.longest) == (0, 3, 2, 2)
+    assert short.places.tolist() == [0, 2, 3]
+    assert short.mask.tolist() == [[[[True, False]]], [[[True, True]]]]
+    assert long == (3, 6, 1, 3, None, None)
+    hidden = torch.tensor([[8.0], [9], [4], [5], [6], [7]])
+    assert unpack(packed, hidden).flatten().tolist() == [6, 8, 6.5]
+    assert first_tokens(packed, hidden).flatten().tolist() == [5, 8, 9]
+
+
+@pytest.mark.parametrize("name", PACKED)
+def test_a_text_has_its_vector_wherever_it_stands(monkeypatch, name):
+    monkeypatch.setattr(packing, "token_budget", lambda _: 24)
+    encoder, (input_ids, mask) = TextEncoder(PACKED[name](), "mean", dim=4).eval(), texts(LENGTHS["mixed"])
+    order = torch.randperm(len(mask))
+    with torch.no_grad():
+        vectors = encoder.pool(input_ids, mask)
+        torch.testing.assert_close(encoder.pool(input_ids[order], mask[order]), vectors[order], atol=1e-6, rtol=1e-5)
+        for row, vector in enumerate(vectors):
+            alone = encoder.pool(input_ids[row : row + 1], mask[row : row + 1])[0]
+            torch.testing.assert_close(alone, vector, atol=1e-6, rtol=1e-5)
+
+
+@pytest.mark.parametrize("name", PACKED)
+def test_half_precision_is_close(monkeypatch, name):
+    monkeypatch.setattr(packing, "token_budget", lambda _: 24)
+    encoder, tokens = TextEncoder(PACKED[name](), "mean", dim=4).eval(), texts(LENGTHS["mixed"])
+    whole = encoder(*tokens)
+    with torch.autocast("cpu", torch.bfloat16):
+        half = encoder(*tokens)
+    assert half.dtype == torch.float32
+    assert not torch.equal(half, whole)
+    torch.testing.assert_close(half, whole, atol=3e-2, rtol=3e-2)
+
+
+def test_dropout_falls_on_attention_and_only_in_training():
+    encoder = TextEncoder(
+        BertModel(BertConfig(**LIMITS, **SIZES, **STILL | {"attention_probs_dropout_prob": 0.5})), "mean", 4
+    )
+    tokens = texts(LENGTHS["mixed"])
+    assert not torch.equal(encoder.train()(*tokens), encoder(*tokens))
+    assert torch.equal(encoder.eval()(*tokens), encoder(*tokens))

@@ -1,0 +1,415 @@
+"""Captions from an endpoint: a server on this machine that answers as such servers do, and misbehaves on request."""
+
+import base64
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Event, Lock, Semaphore, Thread
+from typing import Any, NamedTuple
+
+import pandas as pd
+import pytest
+from PIL import Image
+
+import gedbd.caption
+from gedbd.encoders.vision.caption_cache import Caption
+from gedbd.encoders.vision.endpoint import EndpointCaptioner, data_url, load_endpoint_captioner
+
+KEY = "s3cret-key"
+SETTINGS: dict[str, Any] = {
+    "name": "openai",
+    "base_url": None,
+    "model": "small",
+    "prompt": "What is wrong?",
+    "max_tokens": 16,
+    "temperature": 0.0,
+    "seed": 0,
+    "extra_body": {},
+    "max_side": 64,
+    "concurrency": 2,
+    "timeout": 20.0,
+    "max_retries": 2,
+}
+AT_ONCE = {"retry-after-ms": "1"}
+
+
+class Reply(NamedTuple):
+    """An answer; ``content`` becomes JSON unless it is bytes, of which only ``sent`` go out."""
+
+    content: Any
+    status: int = 200
+    headers: dict[str, str] = {}
+    sent: int | None = None
+
+
+class Endpoint(ThreadingHTTPServer):
+    """Answers with ``faults`` first, each once, then as ``answer`` says."""
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.faults: list[Reply] = []
+        self.requests: list[dict[str, Any]] = []
+        self.headers: list[dict[str, str]] = []
+        self.answer: Callable[[dict[str, Any]], Reply] = lambda request: told(width(request))
+        self.lock = Lock()
+        self.running = self.most_running = 0
+        self.arrived = Semaphore(0)
+        self.silence = Event()
+        self.silence.set()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_port}/v1"
+
+
+class Handler(BaseHTTPRequestHandler):
+    server: Endpoint
+
+    def do_POST(self) -> None:
+        server = self.server
+        request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        with server.lock:
+            server.requests.append({"path": self.path, **request})
+            server.headers.append({name.lower(): value for name, value in self.headers.items()})
+            server.running += 1
+            server.most_running = max(server.most_running, server.running)
+            reply = server.faults.pop(0) if server.faults else server.answer(request)
+        server.arrived.release()
+        server.silence.wait(20)
+        body = reply.content if isinstance(reply.content, bytes) else json.dumps(reply.content).encode()
+        self.send_response(reply.status)
+        for name, value in (
+            {"Content-Length": str(len(body)), "Content-Type": "application/json"} | reply.headers
+        ).items():
+            self.send_header(name, value)
+        self.end_headers()
+        with server.lock:  # before the answer ends: the next request may begin at once
+            server.running -= 1
+        self.wfile.write(body[: reply.sent])
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+def told(text: Any) -> Reply:
+    """A chat completion."""
+    return Reply({"object": "chat.completion", "choices": [{"message": {"role": "assistant", "content": text}}]})
+
+
+def refused(status: int, message: str, **more: str) -> Reply:
+    return Reply({"error": {"message": message, **more}}, status, AT_ONCE)
+
+
+def sent_image(request: dict[str, Any]) -> Image.Image:
+    url = request["messages"][0]["content"][1]["image_url"]["url"]
+    assert url.startswith("data:image/png;base64,")
+    return Image.open(io.BytesIO(base64.b64decode(url.partition(",")[2])))
+
+
+def width(request: dict[str, Any]) -> str:
+    return f"an image {sent_image(request).width} pixels wide"
+
+
+def running() -> Iterator[Endpoint]:
+    with Endpoint() as server:
+        thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.005})
+        thread.start()
+        yield server
+        server.silence.set()
+        server.shutdown()
+        thread.join()
+
+
+@pytest.fixture
+def server(monkeypatch) -> Iterator[Endpoint]:
+    for server in running():
+        monkeypatch.setenv("OPENAI_API_KEY", KEY)
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        yield server
+
+
+@pytest.fixture
+def other_server() -> Iterator[Endpoint]:
+    yield from running()
+
+
+def captioner(**changed: Any) -> EndpointCaptioner:
+    return load_endpoint_captioner(**(SETTINGS | changed))
+
+
+def pictures(*widths: int) -> list[Image.Image]:
+    return [Image.new("RGB", (width, 9), "red") for width in widths]
+
+
+def test_each_image_is_asked_about_in_a_request_of_its_own(server):
+    found = captioner(extra_body={"top_p": 1}).describe(pictures(5, 6, 7))
+    assert found == [Caption(f"an image {width} pixels wide") for width in (5, 6, 7)]
+    assert len(server.requests) == 3
+    request = server.requests[0]
+    assert request["path"] == "/v1/chat/completions"
+    fields = {name: request[name] for name in ("model", "max_tokens", "temperature", "seed", "top_p")}
+    assert fields == {"model": "small", "max_tokens": 16, "temperature": 0.0, "seed": 0, "top_p": 1}
+    assert request["messages"][0]["content"][0] == {"type": "text", "text": "What is wrong?"}
+    assert all(headers["authorization"] == f"Bearer {KEY}" for headers in server.headers)
+
+
+def test_what_is_null_is_left_out(server):
+    captioner(max_tokens=None, temperature=None, seed=None).describe(pictures(5))
+    assert set(server.requests[0]) == {"path", "model", "messages"}
+
+
+def test_requests_run_side_by_side_but_no_more_than_allowed(server):
+    server.silence.clear()
+    thread = Thread(target=lambda: captioner(concurrency=3).describe(pictures(*range(1, 9))))
+    thread.start()
+    assert all(server.arrived.acquire(timeout=20) for _ in range(3))
+    server.silence.set()
+    thread.join()
+    assert (server.most_running, len(server.requests)) == (3, 8)
+
+
+def test_large_images_are_scaled_down_and_nothing_else_of_the_file_is_sent(server):
+    image = Image.new("RGB", (640, 320), "red")
+    image.info["comment"] = b"where it was taken"
+    captioner().describe([image])
+    sent = sent_image(server.requests[0])
+    assert (sent.size, sent.mode, sent.info) == ((64, 32), "RGB", {})
+    assert image.size == (640, 320)
+    assert data_url(image, 999) == data_url(Image.new("RGB", (640, 320), "red"), 999)
+
+
+def test_the_key_of_a_caption_is_made_of_what_is_asked_where(server, monkeypatch):
+    changes = [
+        {"model": "large"},
+        {"prompt": "Why?"},
+        {"max_tokens": 17},
+        {"temperature": None},
+        {"seed": 1},
+        {"extra_body": {"top_p": 1}},
+        {"max_side": 65},
+        {"base_url": "http://127.0.0.1:1/v1"},
+    ]
+    keys = {captioner(**change).key for change in changes}
+    assert len(keys | {captioner().key}) == len(changes) + 1
+    monkeypatch.setenv("OPENAI_API_KEY", "another")
+    assert captioner(concurrency=1, timeout=3, max_retries=0, base_url=f"{server.url}/").key == captioner().key
+
+
+@pytest.mark.parametrize("fault", [refused(429, "slow down"), refused(500, ""), Reply(b"<html>", 503, AT_ONCE)])
+def test_what_may_pass_is_asked_again(server, fault):
+    server.faults = [fault, fault]
+    assert captioner().describe(pictures(5)) == [Caption("an image 5 pixels wide")]
+    assert len(server.requests) == 3
+
+
+def test_it_waits_as_long_as_the_endpoint_says(server, monkeypatch):
+    slept: list[float] = []
+    monkeypatch.setattr("openai._base_client.time.sleep", slept.append)
+    server.faults = [Reply({}, 429, {"Retry-After": "7"}), Reply({}, 503, {"Retry-After": "9"})]
+    assert captioner().describe(pictures(5)) == [Caption("an image 5 pixels wide")]
+    assert slept == [7, 9]
+
+
+def test_what_keeps_failing_is_a_problem_of_its_image(server, caplog):
+    server.answer = lambda request: (
+        refused(429, f"slow down, {KEY}") if sent_image(request).width == 6 else told(width(request))
+    )
+    found = captioner(concurrency=1).describe(pictures(5, 6, 7, 6))
+    problem = Caption("", "the endpoint answers 429", may_pass=True)
+    assert found == [Caption("an image 5 pixels wide"), problem, Caption("an image 7 pixels wide"), problem]
+    assert len(server.requests) == 2 + 2 * 3
+    assert [record.getMessage() for record in caplog.records if record.name.startswith("gedbd")] == [
+        f"{server.url}: the endpoint answers 429: slow down, ***"
+    ]
+
+
+def test_a_refused_image_is_not_asked_about_again(server):
+    server.faults = [refused(400, "the image shows what it may not show")]
+    assert captioner(concurrency=1).describe(pictures(5, 6)) == [
+        Caption("", "the endpoint answers 400"),
+        Caption("an image 6 pixels wide"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("reply", "problem", "may_pass"),
+    [
+        (told(None), "the answer has no text", False),
+        (told(" \n"), "the answer has no text", False),
+        (told(["parts"]), "the answer has no text", False),
+        (Reply(b"<!doctype html><p>Sign in"), "the answer is not a chat completion", True),
+        (Reply({"choices": []}), "the answer is not a chat completion", True),
+        (Reply([1]), "the answer is not a chat completion", True),
+        (Reply({"choices": None}), "the answer is not a chat completion", True),
+        (Reply(b"[" * 100_000), "the answer is not a chat completion", True),
+        (told("x" * 500)._replace(sent=100), "the connection to the endpoint fails", True),
+    ],
+)
+def test_broken_answers_are_problems_of_their_image(server, reply, problem, may_pass):
+    server.faults = [reply]
+    found = captioner(concurrency=1, max_retries=0).describe(pictures(5, 6))
+    assert found == [Caption("", problem, may_pass), Caption("an image 6 pixels wide")]
+
+
+def test_an_endpoint_that_stays_silent_is_given_up(server):
+    server.silence.clear()
+    found = captioner(timeout=0.05, max_retries=1).describe(pictures(5))
+    assert found == [Caption("", "the endpoint gives no answer in time", may_pass=True)]
+    assert len(server.requests) == 2
+
+
+def test_captions_become_one_printable_line(server):
+    server.faults = [told("  two\nlines \x1b[31m ")]
+    assert captioner().describe(pictures(5)) == [Caption("two lines [31m")]
+
+
+@pytest.mark.parametrize(
+    ("reply", "message"),
+    [
+        (refused(401, f"wrong key {KEY}"), r"the endpoint answers 401 \(wrong key \*\*\*\); is OPENAI_API_KEY right"),
+        (refused(403, ""), "the endpoint answers 403; may the owner of OPENAI_API_KEY use this model"),
+        (
+            refused(404, "no such model"),
+            r"answers 404 \(no such model\); are captioner.base_url .* and captioner.model",
+        ),
+        (refused(429, "", code="insufficient_quota"), "the endpoint answers 429; the quota is used up"),
+    ],
+)
+def test_what_would_be_refused_for_all_images_ends_the_run(server, reply, message):
+    server.answer = lambda request: reply
+    with pytest.raises(ValueError, match=message) as raised:
+        captioner(max_retries=0).describe(pictures(5, 6))
+    assert KEY not in str(raised.value)
+
+
+@pytest.mark.parametrize("status", [301, 302, 307, 308])
+def test_a_redirect_elsewhere_gets_neither_image_nor_key(server, other_server, status):
+    server.answer = lambda request: Reply(b"", status, {"Location": f"{other_server.url}/chat/completions?k={KEY}"})
+    with pytest.raises(ValueError, match=r"redirects to http://127.0.0.1: it is sent nothing") as raised:
+        captioner().describe(pictures(5))
+    assert other_server.requests == []
+    assert KEY not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("variables", "changed", "message"),
+    [
+        ({"OPENAI_BASE_URL": ""}, {}, "captioner.base_url is not set: .* OPENAI_BASE_URL=https://api.openai.com/v1"),
+        ({"OPENAI_API_KEY": " "}, {}, "captioner=openai: set OPENAI_API_KEY to the key of http://127"),
+        ({"OPENAI_API_KEY": "two words"}, {}, "OPENAI_API_KEY holds blanks or signs that no token has"),
+        ({}, {"base_url": "localhost:8000"}, "captioner.base_url=localhost:8000 is no address"),
+        ({}, {"base_url": f"http://me:{KEY}@host/v1"}, "captioner.base_url holds a name or password"),
+        ({}, {"prompt": " "}, "captioner.prompt is empty"),
+        ({}, {"max_side": 0}, "captioner.max_side=0 must be 1 or more"),
+        ({}, {"concurrency": 0}, "captioner.concurrency=0 must be 1 or more"),
+        ({}, {"max_retries": -1}, "captioner.max_retries=-1 must be 0 or more"),
+        ({}, {"timeout": 0}, "captioner.timeout=0 must be above 0"),
+    ],
+)
+def test_settings_that_cannot_work_are_told_before_anything_is_sent(server, monkeypatch, variables, changed, message):
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(ValueError, match=message) as raised:
+        captioner(**changed)
+    assert KEY not in str(raised.value)
+    assert server.requests == []
+
+
+@pytest.fixture
+def run(server, tmp_path, monkeypatch):
+    """Runs the command on ten images, as a user does."""
+    monkeypatch.setenv("GEDBD_CACHE", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+    names = [f"{number}.png" for number in range(10)]
+    for number, name in enumerate(names):
+        Image.new("RGB", (10 + number, 9)).save(name)
+    reports = {"Issue_id": names, "Title": "t", "Duplicated_issue": "", "Attachments": names}
+    pd.DataFrame(reports).to_csv("tracker.csv", index=False)
+    needed = ["dataset=csv", "dataset.path=tracker.csv", "captioner=openai", "captioner.max_retries=0"]
+
+    def through(*options: str) -> pd.DataFrame:
+        given = [*needed, "captioner.concurrency=1", "batch_size=2", "out=captions.csv", *options]
+        monkeypatch.setattr(sys, "argv", ["gedbd", *given])
+        gedbd.caption.main()
+        return pd.read_csv("captions.csv", dtype=str, keep_default_na=False).set_index("image")
+
+    return through
+
+
+def test_the_command_says_what_it_sends_counts_failures_and_goes_on(server, run, capsys):
+    bad = {12: 429, 13: 400, 17: 429}
+    server.answer = lambda request: (
+        refused(bad[size], "") if (size := sent_image(request).width) in bad else told(width(request))
+    )
+    found = run()
+    told_lines = capsys.readouterr()
+    assert "tracker: 10 images will be sent to " + server.url + " (unencrypted), model gpt-4.1-mini" in told_lines.out
+    assert "dataset images leave this machine" in told_lines.out
+    assert "images the endpoint answers 429: 2, not described (first: 2.png of report 2.png" in told_lines.out
+    assert "of 10 different ones 7 newly described in" in told_lines.out
+    assert found.loc["0.png"].tolist()[1:] == ["an image 10 pixels wide", "described"]
+    assert found.loc["3.png"].tolist()[1:] == ["", "the endpoint answers 400"]
+    assert found["status"].value_counts()["the endpoint answers 429"] == 2
+    server.answer = lambda request: told(width(request))
+    assert (run()["status"] == "described").all()
+    assert len(server.requests) == 10 + 3
+    assert "3 images will be sent" in capsys.readouterr().out
+    assert (run()["status"] == "described").all()
+    assert len(server.requests) == 10 + 3
+    printed = capsys.readouterr()
+    files = [path.read_bytes() for path in Path().rglob("*") if path.is_file()]
+    assert "will be sent" not in printed.out
+    assert not any(KEY.encode() in content for content in files)
+    assert KEY not in told_lines.out + told_lines.err + printed.out + printed.err
+
+
+@pytest.mark.slow  # a start of a process
+def test_a_killed_command_goes_on_where_it_was(server, run, tmp_path):
+    environment = os.environ | {"PYTHONPATH": str(Path(gedbd.caption.__file__).parents[1])}
+    given = ["dataset=csv", "dataset.path=tracker.csv", "captioner=openai", "out=captions.csv", "batch_size=2"]
+    command = [sys.executable, "-m", "gedbd.caption", *given, "captioner.concurrency=1"]
+    with subprocess.Popen(command, cwd=tmp_path, env=environment) as process:
+        server.answer = lambda request: told("seen") if len(server.requests) < 6 else process.kill() or told("seen")
+        assert process.wait(timeout=100) == -signal.SIGKILL
+    assert not Path("captions.csv").exists()
+    assert (run()["status"] == "described").all()
+    assert len(server.requests) == 6 + 6  # of three batches of two, two were stored
+
+
+@pytest.mark.parametrize(
+    ("reply", "message"),
+    [
+        (refused(400, "no images, please"), r"none of 2 images could be described \(the endpoint answers 400\): check"),
+        (refused(500, ""), r"none of 2 images could be described \(the endpoint answers 500\): check"),
+        (refused(401, "who are you"), "the endpoint answers 401"),
+    ],
+)
+def test_an_endpoint_that_describes_nothing_is_told_after_one_batch(server, run, reply, message):
+    server.answer = lambda request: reply
+    with pytest.raises(SystemExit, match=message):
+        run()
+    assert len(server.requests) <= 2
+    assert not Path("captions.csv").exists()
+
+
+@pytest.mark.slow
+def test_an_endpoint_that_dies_ends_the_run_which_goes_on_later(server, run):
+    server.answer = lambda request: told("seen") if len(server.requests) <= 2 else refused(503, "")
+    with pytest.raises(SystemExit, match=r"none of 1 images could be described .*503\), 5 batches in a row: the same"):
+        run("batch_size=1")
+    assert len(server.requests) == 2 + 5
+    server.answer = lambda request: told("seen")
+    assert (run()["status"] == "described").all()
+    assert len(server.requests) == 7 + 8
+
+
+def test_without_the_package_it_says_what_to_install(server, monkeypatch):
+    monkeypatch.setitem(sys.modules, "openai", None)
+    with pytest.raises(ValueError, match=r"captioner=openai needs the package openai: pip install 'gedbd\[captions\]'"):
+        captioner()

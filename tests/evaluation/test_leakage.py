@@ -1,0 +1,124 @@
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+
+from gedbd.corpora.splits import TEST, TRAIN, VAL, FoldSplit, GroupSplit, PairSplit, TimeSplit
+from gedbd.evaluation.leakage import audit_leak, leak_warning
+from gedbd.sampling.pairs import PairSampler
+
+WALLS = [TimeSplit(0.5, 0.75), GroupSplit(0.25, 0.25), FoldSplit(4, fold=1)]
+
+
+def table(**parts: list[tuple[int, int, int]]) -> pd.DataFrame:
+    """Pairs of each part as (earlier, later, label)."""
+    lines = [(*pair, part) for part, pairs in parts.items() for pair in pairs]
+    return pd.DataFrame(lines, columns=["earlier", "later", "label", "part"])
+
+
+@pytest.fixture
+def corpus(make_corpus):
+    """Three hundred reports, most of them in groups of two to four, shuffled over time."""
+    sizes = [2] * 30 + [3] * 20 + [4] * 25 + [1] * 80
+    labels = np.random.default_rng(0).permutation(np.repeat(np.arange(len(sizes)), sizes))
+    _, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
+    return make_corpus(first[inverse], days=np.arange(len(labels)) / 4)
+
+
+def test_chains_of_training_pairs_worked_out_by_hand():
+    group = np.array([0, 0, 0, 0, 4, 4, 4, 7, 8])
+    pairs = table(
+        train=[(0, 1, 1), (1, 2, 1), (4, 5, 1), (2, 7, 0)],
+        val=[(2, 3, 1), (5, 6, 1)],
+        test=[(0, 2, 1), (0, 3, 1), (4, 6, 1), (4, 8, 0), (2, 7, 0), (3, 8, 0)],
+    )
+    # training ties 0, 1, 2 and 4, 5: of the duplicates only (0, 2) is tied, since validation pairs make no chain.
+    # Test names 0, 2, 3, 4, 6, 7, 8; training has named 0, 1, 2, 4, 5, 7.
+    assert audit_leak(pairs, np.full(9, TRAIN), group) == pytest.approx(
+        {
+            "test_reports": 7,
+            "test_reports_in_training": 4 / 7,
+            "pair_reports_in_training": 4 / 7,
+            "test_groups": 2,
+            "test_groups_in_training": 1,
+            "test_positives": 3,
+            "closure_found": 1,
+            "closure_precision": 1,
+            "closure_recall": 1 / 3,
+            "closure_f1": 1 / 2,
+            "always_duplicate_f1": 2 / 3,
+        }
+    )
+
+
+def test_older_candidates_of_test_reports_are_counted_apart():
+    parts = np.array([TRAIN, TRAIN, TRAIN, VAL, TEST, TEST, TEST])
+    group = np.array([0, 0, 2, 2, 0, 5, 2])
+    pairs = table(
+        train=[(0, 1, 1), (1, 2, 0)],
+        val=[(2, 3, 1)],
+        test=[(0, 4, 1), (1, 4, 1), (2, 6, 1), (3, 6, 1), (0, 5, 0)],
+    )
+    # of part test are 4, 5, 6, none of them learnt from; of 0, 1, 2, 3, 4, 5, 6 training names 0, 1, 2
+    audit = audit_leak(pairs, parts, group)
+    assert (audit["test_reports"], audit["test_reports_in_training"]) == (3, 0)
+    assert audit["pair_reports_in_training"] == pytest.approx(3 / 7)
+    assert (audit["test_groups"], audit["test_groups_in_training"]) == (2, 1 / 2)  # training knows 0, not 2
+    assert (audit["test_positives"], audit["closure_found"], audit["closure_f1"]) == (4, 0, 0)
+    assert leak_warning(audit) is None
+
+
+def test_reports_that_only_negatives_name_are_learnt_from_too():
+    parts = np.array([TRAIN, TRAIN, TEST, TEST])
+    pairs = table(train=[(0, 1, 1), (1, 3, 0)], val=[], test=[(2, 3, 1)])
+    audit = audit_leak(pairs, parts, np.array([0, 0, 2, 2]))
+    assert (audit["test_reports_in_training"], audit["closure_found"]) == (1 / 2, 0)
+    assert leak_warning(audit) is not None
+
+
+@pytest.mark.parametrize("split", WALLS, ids=lambda split: type(split).__name__)
+@pytest.mark.parametrize("seed", range(3))
+def test_nothing_crosses_a_wall(corpus, split, seed):
+    pairs = PairSampler(2.0, random_negatives=100, seed=seed).sample(corpus, split)
+    audit = audit_leak(pairs, split.of_reports(corpus), corpus.group)
+    assert audit["test_positives"] == ((pairs["part"] == "test") & (pairs["label"] == 1)).sum() > 0
+    assert audit["closure_found"] == audit["closure_recall"] == audit["closure_f1"] == 0
+    assert audit["test_reports_in_training"] == 0
+    if not isinstance(split, TimeSplit):
+        assert audit["pair_reports_in_training"] == audit["test_groups_in_training"] == 0
+    assert leak_warning(audit) is None
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_shuffled_pairs_leak_what_chains_of_them_reach(corpus, seed):
+    split = PairSplit(seed=seed)
+    pairs = PairSampler(1.0, seed=seed).sample(corpus, split)
+    audit = audit_leak(pairs, split.of_reports(corpus), corpus.group)
+    train, test = (pairs[pairs["part"] == part] for part in ("train", "test"))
+    links = train.loc[train["label"] == 1, ["earlier", "later"]].to_numpy().T
+    _, chain = connected_components(coo_array((np.ones(links.shape[1]), links), shape=(len(corpus),) * 2))
+    tied = chain[test["earlier"]] == chain[test["later"]]
+    assert audit["closure_found"] == (tied & (test["label"] == 1)).sum() > 0
+    assert audit["closure_precision"] == 1
+    assert audit["closure_recall"] == pytest.approx(audit["closure_found"] / audit["test_positives"])
+    assert audit["always_duplicate_f1"] == pytest.approx(2 * test["label"].mean() / (1 + test["label"].mean()))
+    assert audit["test_reports_in_training"] == audit["pair_reports_in_training"] > 0.5
+    assert audit["test_groups_in_training"] > 0.5
+    assert "this split leaks" in leak_warning(audit)
+
+
+def test_the_warning_says_what_a_baseline_without_text_finds():
+    audit = {"closure_found": 12, "test_positives": 40, "closure_f1": 0.4615, "test_reports_in_training": 0.5}
+    assert leak_warning(audit) == (
+        "warning: this split leaks. A baseline that reads no text, and only follows training pairs, finds 12 of 40 test"
+        " duplicates (F1 0.462): scores on these pairs say little about new reports"
+    )
+    assert leak_warning(audit | {"closure_found": 0, "test_reports_in_training": 0.0}) is None
+
+
+def test_the_audit_can_be_written_down(corpus):
+    audit = audit_leak(PairSampler().sample(corpus, PairSplit()), PairSplit().of_reports(corpus), corpus.group)
+    assert json.loads(json.dumps(audit)) == audit

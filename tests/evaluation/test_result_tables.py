@@ -1,0 +1,127 @@
+import numpy as np
+import pandas as pd
+import pytest
+
+from gedbd.evaluation.pairwise import METRICS
+from gedbd.evaluation.result_tables import (
+    ALWAYS,
+    FROZEN,
+    FUSED,
+    TEXT,
+    WITH_GRAPH,
+    WITHOUT_GRAPH,
+    compare_methods,
+    compare_rankings,
+    draw_figures,
+    example_pairs,
+)
+from gedbd.retrieval.ranking import rank
+from gedbd.retrieval.tasks import Queries
+
+
+def table(part: str, score: list[float], text: list[float], frozen: list[float], label: list[int]) -> pd.DataFrame:
+    count = len(label)
+    pairs = pd.DataFrame({"score": score, "score_text": text, "score_frozen": frozen, "label": label, "part": part})
+    for number in (1, 2):
+        pairs[f"issue_id_{number}"] = [f"{part}-{number}-{row}" for row in range(count)]
+        pairs[f"title_{number}"] = [f"title {row}" for row in range(count)]
+    pairs["group"] = [f"{part}-{row}" for row in range(count)]
+    return pairs.assign(kind="positive", predicted=(pairs["score"] >= 0.5).astype(int))
+
+
+@pytest.fixture
+def predictions() -> pd.DataFrame:
+    val = table("val", [0.9, 0.1, 0.2, 0.3], [0.8, 0.4, 0.3, 0.2], [0.9, 0.85, 0.8, 0.7], [1, 1, 0, 0])
+    test = table("test", [0.6, 0.4, 0.6, 0.1], [0.5, 0.36, 0.34, 0.1], [0.95, 0.6, 0.82, 0.5], [1, 1, 0, 0])
+    return pd.concat([val, test], ignore_index=True)
+
+
+def test_rivals_get_their_threshold_on_validation_pairs(predictions):
+    methods = compare_methods(predictions, "test", WITH_GRAPH, 0.5).set_index("method")
+    assert list(methods.index) == [FUSED, TEXT, FROZEN, ALWAYS]
+    assert list(methods.columns) == ["threshold", *METRICS, "f1_low", "f1_high"]
+    # on val, text alone parts the classes from 0.35 on, the frozen encoder from 0.85 on
+    assert methods["threshold"].tolist() == [0.5, 0.35, 0.85, 0.0]
+    assert methods.loc[FUSED, ["precision", "recall"]].tolist() == pytest.approx([1 / 2, 1 / 2])
+    assert methods.loc[TEXT, ["precision", "recall"]].tolist() == pytest.approx([1, 1])
+    assert methods.loc[FROZEN, ["precision", "recall"]].tolist() == pytest.approx([1, 1 / 2])
+    assert methods.loc[ALWAYS, ["precision", "recall", "f1"]].tolist() == pytest.approx([1 / 2, 1, 2 / 3])
+
+
+def test_test_pairs_move_no_threshold(predictions):
+    before = compare_methods(predictions, "test", WITH_GRAPH, 0.5)
+    altered, test = predictions.copy(), predictions["part"] == "test"
+    altered.loc[test, ["score", "score_text", "score_frozen"]] *= -0.3
+    altered.loc[test, "label"] = 1 - altered.loc[test, "label"]
+    after = compare_methods(altered, "test", WITH_GRAPH, 0.5)
+    assert after["threshold"].tolist() == before["threshold"].tolist()
+    assert after["f1"].tolist() != before["f1"].tolist()
+
+
+def test_without_a_graph_the_text_branch_is_the_model(predictions):
+    methods = compare_methods(predictions, "test", WITHOUT_GRAPH, 0.25)
+    assert methods["method"].tolist() == [TEXT, FROZEN, ALWAYS]
+    assert methods["threshold"].tolist() == [0.25, 0.85, 0.0]
+
+
+def test_examples_are_those_nearest_the_median_and_the_most_wrong():
+    duplicates = [0.9, 0.5, 0.7, 0.1, 0.3, 0.8, 0.75]
+    others = [0.2, 0.6, 0.0, 0.4, 0.95, 0.1, 0.3]
+    scores = duplicates + others
+    pairs = table("test", scores, scores, scores, [1] * 7 + [0] * 7)
+    noise = table("val", [0.0, 1.0], [0.0, 1.0], [0.0, 1.0], [1, 0])
+    examples = example_pairs(pd.concat([noise, pairs], ignore_index=True), "test", count=2)
+    chosen = {key: mine["score"].tolist() for key, mine in examples.groupby(["label", "example"])}
+    assert chosen == {
+        (1, "typical"): [0.7, 0.75],  # the median of duplicates is 0.7
+        (1, "hardest"): [0.1, 0.3],
+        (0, "typical"): [0.3, 0.2],  # the median of others is 0.3
+        (0, "hardest"): [0.95, 0.6],
+    }
+    assert examples["issue_id_1"].str.startswith("test-1-").all()
+    assert examples.loc[0, ["issue_id_2", "title_2"]].tolist() == ["test-2-2", "title 2"]
+
+
+def test_few_pairs_are_shown_once():
+    pairs = table("test", [0.9, 0.2, 0.4], [0.9, 0.2, 0.4], [0.9, 0.2, 0.4], [1, 0, 0])
+    examples = example_pairs(pairs, "test")
+    assert sorted(examples["score"]) == [0.2, 0.4, 0.9]
+    assert set(examples["example"]) == {"typical"}
+
+
+def test_figures_are_of_the_part_asked_for(predictions):
+    drawn = draw_figures(predictions, "test", WITH_GRAPH, 0.5)
+    assert set(drawn) == {"confusion_matrix", "similarity_histogram", "precision_recall"}
+    assert sum(int(text.get_text()) for text in drawn["confusion_matrix"].axes[0].texts) == 4
+    legend = drawn["precision_recall"].axes[0].get_legend().get_texts()
+    assert [text.get_text() for text in legend] == [FUSED, TEXT, FROZEN, ALWAYS]
+    alone = draw_figures(predictions, "test", WITHOUT_GRAPH, 0.5)["precision_recall"]
+    assert [text.get_text() for text in alone.axes[0].get_legend().get_texts()] == [TEXT, FROZEN, ALWAYS]
+
+
+def test_a_method_without_a_threshold_gets_it_on_validation_pairs(predictions):
+    methods = compare_methods(predictions, "test", {"mine": "score_frozen"})
+    assert methods["method"].tolist() == ["mine", ALWAYS]
+    assert methods["threshold"].tolist() == [0.85, 0.0]
+
+
+def test_the_interval_holds_the_value(predictions):
+    methods = compare_methods(predictions, "test", WITH_GRAPH, 0.5)
+    assert (methods["f1_low"] <= methods["f1"]).all()
+    assert (methods["f1"] <= methods["f1_high"]).all()
+
+
+def test_rankings_stand_side_by_side():
+    group = np.array([0, 1, 0, 1, 4])
+    queries = Queries(np.array([2, 3]), np.zeros(2, dtype=int), group)
+    right = np.where(group[:, None] == group, 1.0, 0.0)
+    table = compare_rankings(
+        {"right": rank(queries, lambda rows: right[rows]), "wrong": rank(queries, lambda rows: -right[rows])}, group
+    )
+    assert table["method"].tolist() == ["right", "wrong"]
+    assert table["queries"].tolist() == [2, 2]
+    assert table["reachable"].tolist() == [1, 1]
+    assert table["rr@1"].tolist() == [1, 0]
+    assert table["rr@5"].tolist() == [1, 1]
+    assert table["mrr"].tolist() == [1, 0.5]
+    assert table.loc[0, ["mrr_low", "mrr_high"]].tolist() == [1, 1]

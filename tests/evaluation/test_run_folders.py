@@ -1,0 +1,139 @@
+import json
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from omegaconf import OmegaConf
+
+from gedbd.evaluation.run_folders import Run, find_backtests, find_runs
+
+
+def settings(**changed: object) -> dict:
+    return {"seed": 0, "dataset": {"name": "demo"}, "encoder": {"name": "minilm"}} | changed
+
+
+def leave(folder: Path, config: dict, method: str = "text + graph", finished: bool = True) -> Run:
+    """A run folder with its configuration and, once finished, two scored pairs and their metrics."""
+    folder.mkdir(parents=True)
+    OmegaConf.save(OmegaConf.create(config), folder / "config.yaml")
+    if finished:
+        pairs = pd.DataFrame({"issue_id_1": ["1", "2"], "issue_id_2": ["3", "4"], "label": [1, 0], "score": [0.9, 0.1]})
+        pairs.assign(part="test").to_parquet(folder / "predictions.parquet", index=False)
+        results = pd.DataFrame({"method": [method, "text alone", "always duplicate"], "threshold": [0.5, 0.4, 0.0]})
+        results.to_csv(folder / "results.csv", index=False)
+    return Run(folder)
+
+
+def test_a_training_run_is_read_back(tmp_path):
+    run = leave(tmp_path / "run", settings())
+    (run.folder / "leak.json").write_text(json.dumps({"closure_found": 3, "closure_f1": 0.25}))
+    assert (run.config.seed, run.config.encoder.name) == (0, "minilm")
+    assert run.predictions["score"].tolist() == [0.9, 0.1]
+    assert run.results["threshold"].tolist() == [0.5, 0.4, 0.0]
+    assert run.leak == {"closure_found": 3, "closure_f1": 0.25}
+    assert not run.is_baseline
+    assert (run.method, run.part, run.label, run.corpus) == ("text + graph", "test", "minilm, text + graph", "demo")
+
+
+def test_what_a_run_did_not_leave_is_none(tmp_path):
+    run = leave(tmp_path / "run", settings())
+    assert run.ranking is run.queries is run.epochs is run.map is None
+
+
+def test_what_a_run_may_leave_is_read_back(tmp_path):
+    folder, table = leave(tmp_path / "run", settings()).folder, pd.DataFrame({"value": [1, 2]})
+    for name in ("ranking", "metrics"):
+        table.to_csv(folder / f"{name}.csv", index=False)
+    for name in ("queries", "map"):
+        table.to_parquet(folder / f"{name}.parquet", index=False)
+    run = Run(folder)
+    for read in (run.ranking, run.epochs, run.queries, run.map):
+        pd.testing.assert_frame_equal(read, table)
+
+
+def test_a_baseline_knows_its_part_and_name(tmp_path):
+    config = settings(baselines={}, name="bm25", part="val", run=None)
+    run = leave(tmp_path / "plain", config, method="bm25")
+    assert run.is_baseline
+    assert (run.method, run.part, run.label) == ("bm25", "val", "bm25")
+    trained = leave(tmp_path / "trained", config | {"name": "frozen", "run": "outputs/demo"}, method="frozen")
+    assert trained.label == "frozen (trained encoder)"
+
+
+def test_the_corpus_is_named_with_its_slice_or_after_its_folder(tmp_path):
+    path = {"path": "data/xamarin/reports.csv.xz", "name": None}
+    assert leave(tmp_path / "a", settings(dataset={**path, "newest": 24000})).corpus == "xamarin, newest 24,000"
+    assert leave(tmp_path / "b", settings(dataset={**path, "newest": None})).corpus == "xamarin"
+    assert leave(tmp_path / "c", settings(dataset={**path, "name": "mine"})).corpus == "mine"
+
+
+def test_columns_of_scores_by_method(tmp_path):
+    run = leave(tmp_path / "run", settings())
+    columns = {name: run.column(name) for name in ("text + graph", "text alone", "frozen encoder")}
+    assert columns == {"text + graph": "score", "text alone": "score_text", "frozen encoder": "score_frozen"}
+    without_graph = leave(tmp_path / "without", settings(), method="text alone")
+    assert (without_graph.column("text alone"), without_graph.column("frozen encoder")) == ("score", "score_frozen")
+
+
+def test_runs_are_found_below_folders_in_the_order_of_their_paths(tmp_path):
+    for name in ("sweep/1", "sweep/0", "other"):
+        leave(tmp_path / name, settings())
+    leave(tmp_path / "sweep" / "2", settings(), finished=False)
+    leave(tmp_path / "sweep" / ".hydra", settings(), finished=False)
+    leave(tmp_path / "other" / ".hydra", settings(), finished=False)
+    finished, unfinished = find_runs([tmp_path])
+    assert [run.folder for run in finished] == [tmp_path / name for name in ("other", "sweep/0", "sweep/1")]
+    assert unfinished == [tmp_path / "sweep" / "2"]
+    finished, unfinished = find_runs([tmp_path / "sweep" / "1", tmp_path / "other"])
+    assert [run.folder for run in finished] == [tmp_path / "sweep" / "1", tmp_path / "other"]
+    assert unfinished == []
+
+
+def test_a_run_that_is_named_twice_is_found_once(tmp_path):
+    leave(tmp_path / "run", settings())
+    leave(tmp_path / "open", settings(), finished=False)
+    finished, unfinished = find_runs([tmp_path, tmp_path / "run", tmp_path / "run" / ".." / "run", tmp_path])
+    assert (len(finished), len(unfinished)) == (1, 1)
+
+
+def test_a_folder_that_is_not_there_is_refused(tmp_path):
+    leave(tmp_path / "run", settings())
+    message = "{}: there is no such folder; name a run folder, a sweep, or one above them"
+    for path in (tmp_path / "walk", tmp_path / "run" / "config.yaml"):
+        with pytest.raises(ValueError, match=message.format(path)):
+            find_runs([tmp_path / "run", path])
+
+
+def test_a_folder_without_a_finished_run_is_refused(tmp_path):
+    leave(tmp_path / "done", settings())
+    leave(tmp_path / "open" / "0", settings(), finished=False)
+    (tmp_path / "empty").mkdir()
+    for name in ("open", "empty"):
+        message = f"{tmp_path / name} holds no run with predictions: a run that was interrupted goes on with ckpt_path="
+        with pytest.raises(ValueError, match=message):
+            find_runs([tmp_path / "done", tmp_path / name])
+
+
+def leave_backtest(folder: Path) -> Path:
+    leave(folder, settings(target_precision=0.7), finished=False)
+    (folder / "matching.json").write_text("{}")
+    return folder
+
+
+def test_a_finished_backtest_is_no_unfinished_run(tmp_path):
+    leave(tmp_path / "done", settings())
+    leave(tmp_path / "open", settings(), finished=False)
+    backtest = leave_backtest(tmp_path / "tested")
+    finished, unfinished = find_runs([tmp_path, backtest])
+    assert [run.folder.name for run in finished] == ["done"]
+    assert unfinished == [tmp_path / "open"]
+    assert find_backtests([tmp_path, backtest]) == [backtest]
+    assert find_backtests([tmp_path / "done"]) == []
+
+
+def test_a_backtest_alone_is_refused(tmp_path):
+    backtest = leave_backtest(tmp_path / "tested")
+    with pytest.raises(
+        ValueError, match=r"tested is the folder of a backtest, .*: the page of this backtest is .*report\.html"
+    ):
+        find_runs([backtest])

@@ -1,0 +1,150 @@
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from gedbd.corpora.documents import Corpus
+from gedbd.corpora.fields import components, field_codes, products
+from gedbd.retrieval.scorers.fields import FieldAgreement, Recency
+
+NO_PAIRS = pd.DataFrame({"earlier": [], "later": [], "label": []}, dtype=np.int64)
+
+
+def filled(make_corpus: Callable[..., Corpus], **columns: Sequence[str]) -> Corpus:
+    corpus = make_corpus(range(len(next(iter(columns.values())))))
+    for name, values in columns.items():
+        corpus.reports[name] = list(values)
+    return corpus
+
+
+def scores_of(baseline: FieldAgreement | Recency, corpus: Corpus) -> np.ndarray:
+    baseline.fit(corpus, NO_PAIRS)
+    return baseline(np.arange(len(corpus)))
+
+
+@pytest.mark.parametrize("field", ["component", "version", "priority"])
+def test_reports_agree_where_both_fill_a_field_with_the_same(make_corpus, field):
+    found = scores_of(FieldAgreement(field), filled(make_corpus, **{field: ["GUI", "", " gui ", "core", "  ", ""]}))
+    assert found.dtype == np.float32
+    # case and blanks around do not matter; an empty one agrees with nothing, not even with itself
+    assert found.tolist() == [
+        [1, 0, 1, 0, 0, 0],
+        [0, 0, 0, 0, 0, 0],
+        [1, 0, 1, 0, 0, 0],
+        [0, 0, 0, 1, 0, 0],
+        [0, 0, 0, 0, 0, 0],
+        [0, 0, 0, 0, 0, 0],
+    ]
+
+
+@pytest.mark.parametrize("field", ["product", "component", "version", "priority"])
+def test_a_tracker_without_the_field_has_no_agreement(make_corpus, field):
+    found = scores_of(FieldAgreement(field), make_corpus([0, 0, 2]))
+    assert found.shape == (3, 3)
+    assert (found == 0).all()
+
+
+def test_only_the_field_that_was_named_counts(make_corpus):
+    corpus = filled(make_corpus, component=["a", "a", "b"], version=["1", "2", "2"], priority=["P1", "P2", "P1"])
+    assert scores_of(FieldAgreement("component"), corpus)[0].tolist() == [1, 1, 0]
+    assert scores_of(FieldAgreement("version"), corpus)[1].tolist() == [0, 1, 1]
+    assert scores_of(FieldAgreement("priority"), corpus)[0].tolist() == [1, 0, 1]
+
+
+def test_rows_are_scored_in_the_order_asked_for(make_corpus):
+    agreement = FieldAgreement("component")
+    every = scores_of(agreement, filled(make_corpus, component=["a", "b", "a", ""]))
+    rows = np.array([3, 0, 1, 0])
+    assert (agreement(rows) == every[rows]).all()
+
+
+def test_versions_and_priorities_are_compared_as_text(make_corpus):
+    assert scores_of(FieldAgreement("version"), filled(make_corpus, version=["1.0", "1", "1.00"])).tolist() == [
+        [1, 0, 0],
+        [0, 1, 0],
+        [0, 0, 1],
+    ]
+
+
+@pytest.mark.parametrize("field", ["title", "status", "", "Component"])
+def test_an_unknown_field_is_refused(make_corpus, field):
+    with pytest.raises(ValueError, match=f"^field={field} is unknown: choose product, component, version, priority$"):
+        FieldAgreement(field).fit(make_corpus([0, 1]), NO_PAIRS)
+
+
+@pytest.mark.parametrize(
+    ("component", "issue_id", "product"),
+    [
+        ("Core/Layout", "17", "core"),
+        (" Firefox / General", "17", "firefox"),
+        ("Core/Layout/Text", "17", "core"),
+        ("Layout", "17", ""),
+        ("", "17", ""),
+        ("", "HDFS-12", "hdfs"),
+        ("namenode", "HDFS-12", "hdfs"),
+        ("Core/Layout", "HDFS-12", "core"),
+        ("/Layout", "HDFS-12", "hdfs"),
+        ("", "MAPREDUCE_2-7", "mapreduce_2"),
+        ("", "12-HDFS", ""),
+        ("", "HDFS-12a", ""),
+        ("", "HDFS-", ""),
+        ("", "A-B-3", ""),
+    ],
+)
+def test_the_product_stands_before_a_slash_or_in_the_id(make_corpus, component, issue_id, product):
+    corpus = filled(make_corpus, component=[component, ""], issue_id=[issue_id, "1"])
+    assert products(corpus.reports).str.lower().tolist() == [product, ""]
+
+
+def test_a_product_column_goes_before_all_else_and_a_component_loses_the_product_it_names(make_corpus):
+    corpus = filled(
+        make_corpus, component=["Core/Layout", " Core/Layout", "Layout", "Core/"], product=["Shell ", "", "", ""]
+    )
+    assert products(corpus.reports).tolist() == ["Shell", "Core", "", "Core"]
+    assert components(corpus.reports).tolist() == ["Core/Layout", "Layout", "Layout", "Core/"]
+
+
+def test_agreement_of_products(make_corpus):
+    corpus = filled(
+        make_corpus,
+        component=["Core/Layout", "core/Print", "Shell/Layout", "Layout", "Layout", "x", ""],
+        issue_id=["1", "2", "3", "4", "5", "SHELL-1", "YARN-1"],
+    )
+    found = scores_of(FieldAgreement("product"), corpus)
+    # "Layout" names no product; the id SHELL-1 names the one that "Shell/Layout" names
+    tied = {(0, 1), (1, 0), (2, 5), (5, 2), *((row, row) for row in (0, 1, 2, 5, 6))}
+    assert {(int(row), int(column)) for row, column in np.argwhere(found == 1)} == tied
+    assert np.isin(found, [0, 1]).all()
+
+
+def test_codes_number_the_values_and_leave_empty_ones_out(make_corpus):
+    codes = field_codes(filled(make_corpus, component=["b", "", "a", "B", " "]).reports, "component")
+    assert codes.tolist() == [0, -1, 1, 0, -1]
+
+
+def test_recency_worked_out_by_hand(make_corpus):
+    found = scores_of(Recency(), make_corpus([0, 1, 2, 3], days=[3, 3, 10, 12]))
+    assert found.dtype == np.float32
+    expected = -np.log([[1, 1, 8, 10], [1, 1, 8, 10], [8, 8, 1, 3], [10, 10, 3, 1]])
+    np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-7)
+
+
+def test_recency_counts_parts_of_days(make_corpus):
+    corpus = make_corpus([0, 1], days=[0, 0])
+    corpus.reports.loc[1, "created_at"] += pd.Timedelta(hours=6)
+    assert scores_of(Recency(), corpus)[1, 0] == pytest.approx(-np.log(1.25))
+
+
+def test_without_dates_recency_counts_rows(make_corpus):
+    recency = Recency()
+    found = scores_of(recency, make_corpus([0, 1, 2, 3]))
+    np.testing.assert_allclose(found[3], -np.log([4, 3, 2, 1]), rtol=1e-6, atol=1e-7)
+    np.testing.assert_allclose(recency(np.array([1]))[0], -np.log([2, 1, 2, 3]), rtol=1e-6, atol=1e-7)
+
+
+def test_the_most_recent_earlier_report_scores_highest(make_corpus):
+    found = scores_of(Recency(), make_corpus(range(6), days=[0, 1, 5, 6, 9, 30]))
+    assert found[5, :5].argmax() == 4
+    assert (np.diff(found[5, :5]) > 0).all()
+    assert (found <= 0).all()

@@ -1,0 +1,266 @@
+import itertools
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from gedbd.corpora.documents import Corpus
+from gedbd.retrieval.scorers.fields import FieldAgreement
+from gedbd.retrieval.scorers.rep import START, Bm25F, Rep
+
+NO_PAIRS = pd.DataFrame({"earlier": [], "later": [], "label": []}, dtype=np.int64)
+
+# title, description, and by hand the words of each: lower case, two letters or more, without stop words
+REPORTS = [
+    ("Editor crash on start", "The editor crash is back", ["editor", "crash", "start"], ["editor", "crash"]),
+    ("start crash START crash", "", ["start", "crash", "start", "crash"], []),
+    ("", "editor crash editor crash editor x", [], ["editor", "crash", "editor", "crash", "editor"]),
+    ("", "", [], []),
+    ("print page", "crash when start", ["print", "page"], ["crash", "start"]),
+    ("slow", "print the page", ["slow"], ["print", "page"]),
+]
+TITLES, DESCRIPTIONS, TITLE_WORDS, DESCRIPTION_WORDS = (list(column) for column in zip(*REPORTS, strict=True))
+
+
+def filled(make_corpus: Callable[..., Corpus], **columns: Sequence[str]) -> Corpus:
+    corpus = make_corpus(range(len(next(iter(columns.values())))))
+    for name, values in columns.items():
+        corpus.reports[name] = list(values)
+    return corpus
+
+
+def pairs_of(*rows: tuple[int, int, int]) -> pd.DataFrame:
+    return pd.DataFrame(np.array(rows, dtype=np.int64).reshape(-1, 3), columns=["earlier", "later", "label"])
+
+
+def scores_of(baseline: Bm25F | Rep | FieldAgreement, corpus: Corpus, train: pd.DataFrame = NO_PAIRS) -> np.ndarray:
+    baseline.fit(corpus, train)
+    return baseline(np.arange(len(corpus)))
+
+
+def neighbours(words: list[list[str]]) -> list[list[str]]:
+    return [[f"{first} {second}" for first, second in itertools.pairwise(text)] for text in words]
+
+
+def bm25f(
+    titles: list[list[str]],
+    descriptions: list[list[str]],
+    title_weight: float = 3.0,
+    title_b: float = 0.5,
+    description_b: float = 1.0,
+    k1: float = 2.0,
+) -> np.ndarray:
+    """Sum over shared terms of IDF * TF / (k1 + TF), one term of one report at a time."""
+    size = len(titles)
+    fields = ((titles, title_weight, title_b), (descriptions, 1.0, description_b))
+    terms = [{*title, *description} for title, description in zip(titles, descriptions, strict=True)]
+    scores = np.zeros((size, size))
+    for row in range(size):
+        for column in range(size):
+            for term in terms[row] & terms[column]:
+                total = 0.0
+                for texts, weight, b in fields:
+                    count = texts[column].count(term)
+                    average = sum(map(len, texts)) / size
+                    if count:
+                        total += weight * count / (1 - b + b * len(texts[column]) / average)
+                idf = math.log(size / sum(term in others for others in terms))
+                scores[row, column] += idf * total / (k1 + total)
+    return scores
+
+
+def test_bm25f_worked_out_by_hand(make_corpus):
+    corpus = filled(make_corpus, title=["crash start", "crash", "print"], description=["", "start", "page"])
+    found = scores_of(Bm25F(), corpus)
+    assert found.dtype == np.float32
+    # Both words are in two of three reports. Titles have 2, 1, 1 words: they are divided by 5 / 4, 7 / 8, 7 / 8.
+    # Descriptions have 0, 1, 1 words: they are divided by 3 / 2. TF of report 0 is 12 / 5 for both words; of report 1
+    # 24 / 7 for "crash" and 2 / 3 for "start".
+    idf, first, second = math.log(3 / 2), 2 * 2.4 / 4.4, 24 / 38 + 1 / 4
+    assert found[0] == pytest.approx([idf * first, idf * second, 0], rel=1e-5)
+    assert found[1] == pytest.approx([idf * first, idf * second, 0], rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"title_weight": 1.5, "title_b": 0.0, "description_b": 0.25, "k1": 0.7},
+        {"title_b": 1.0, "title_weight": 0.5},
+    ],
+)
+def test_bm25f_of_words_and_of_word_pairs_agrees_with_plain_python(make_corpus, settings):
+    corpus = filled(make_corpus, title=TITLES, description=DESCRIPTIONS)
+    words = bm25f(TITLE_WORDS, DESCRIPTION_WORDS, **settings)
+    np.testing.assert_allclose(scores_of(Bm25F(1, **settings), corpus), words, rtol=1e-5, atol=1e-6)
+    word_pairs = bm25f(neighbours(TITLE_WORDS), neighbours(DESCRIPTION_WORDS), **settings)
+    np.testing.assert_allclose(scores_of(Bm25F(2, **settings), corpus), word_pairs, rtol=1e-5, atol=1e-6)
+    assert words[0, 4] > 0
+    assert word_pairs[0, 2] > 0
+
+
+def test_neighbours_meet_across_stop_words_but_not_across_title_and_description(make_corpus):
+    corpus = filled(
+        make_corpus,
+        title=["crash on the start", "crash", "x", "slow"],
+        description=["", "start", "crash start", "page"],
+    )
+    found = scores_of(Bm25F(2), corpus)
+    assert found[0, 2] > 0
+    assert found[0, 1] == 0
+
+
+def test_a_word_in_every_report_says_nothing_and_one_the_query_repeats_counts_once(make_corpus):
+    corpus = filled(make_corpus, title=["bug crash", "bug crash crash", "bug"], description=[""] * 3)
+    found = scores_of(Bm25F(), corpus)
+    assert found[0, 2] == 0
+    assert found[0, 1] > 0
+    assert (found[1] == found[0]).all()
+
+
+def test_bm25f_scores_the_rows_asked_for_in_their_order(make_corpus):
+    model = Bm25F()
+    every = scores_of(model, filled(make_corpus, title=TITLES, description=DESCRIPTIONS))
+    rows = np.array([4, 0, 4])
+    assert (model(rows) == every[rows]).all()
+
+
+def test_bm25f_cuts_descriptions_and_not_titles(make_corpus):
+    titles, descriptions = ["a long title", "slow", "page"], ["start crash", "crash start", "start"]
+    found = scores_of(Bm25F(max_characters=6), filled(make_corpus, title=titles, description=descriptions))
+    expected = bm25f([["long", "title"], ["slow"], ["page"]], [["start"], ["crash"], ["start"]])
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("empty", ["title", "description"])
+def test_bm25f_where_one_field_is_empty_throughout(make_corpus, empty):
+    other = {"title": "description", "description": "title"}[empty]
+    found = scores_of(Bm25F(), filled(make_corpus, **{other: ["crash start", "crash", "slow page page"]}))
+    words = [["crash", "start"], ["crash"], ["slow", "page", "page"]]
+    expected = bm25f(words, [[]] * 3) if empty == "description" else bm25f([[]] * 3, words)
+    assert expected[0, 1] > 0
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("title", ["", "x y", "the of"])
+@pytest.mark.parametrize("ngram", [1, 2])
+def test_bm25f_of_a_corpus_without_words_is_zero(make_corpus, title, ngram):
+    found = scores_of(Bm25F(ngram), filled(make_corpus, title=[title] * 3))
+    assert found.shape == (3, 3)
+    assert (found == 0).all()
+
+
+def test_bm25f_of_word_pairs_where_every_field_has_one_word_is_zero(make_corpus):
+    found = scores_of(Bm25F(2), filled(make_corpus, title=["crash", "crash"], description=["start", "start"]))
+    assert (found == 0).all()
+
+
+def test_without_positive_pairs_the_weights_stay_the_papers(make_corpus):
+    rep = Rep()
+    corpus = filled(make_corpus, title=TITLES, description=DESCRIPTIONS)
+    found = scores_of(rep, corpus, pairs_of((0, 1, 0), (2, 4, 0)))
+    assert rep.weights_ == START
+    assert list(START.values()) == [0.9, 0.2, 2.0, 0.0, 0.0, 0.0]
+    word_pairs = bm25f(neighbours(TITLE_WORDS), neighbours(DESCRIPTION_WORDS))
+    np.testing.assert_allclose(
+        found, 0.9 * bm25f(TITLE_WORDS, DESCRIPTION_WORDS) + 0.2 * word_pairs, rtol=1e-5, atol=1e-6
+    )
+
+
+def test_the_steps_of_one_pair_worked_out_by_hand(make_corpus):
+    size = 400
+    component, version = ["gui", *(f"other {row}" for row in range(1, size - 1)), "gui"], ["1.0"] * size
+    rep = Rep(irrelevant=5, lr=0.1, epochs=3, seed=0)
+    rep.fit(filled(make_corpus, component=component, version=version), pairs_of((0, size - 1, 1)))
+    # the pair has its component to itself, so with each of the five the difference is 1 there and 0 elsewhere
+    weight = 0.0
+    for _ in range(3):
+        weight += 0.1 * 5 / (1 + math.exp(weight))
+    assert rep.weights_ == pytest.approx({**START, "component": weight}, rel=1e-6)
+
+
+def test_reports_of_the_same_group_are_no_irrelevant_ones(make_corpus):
+    rep = Rep(lr=0.5)
+    # every earlier report is a duplicate, by a chain: there is nothing to rank below them
+    rep.fit(filled(make_corpus, component=["a", "b", "a", "b"]), pairs_of((0, 1, 1), (1, 2, 1), (2, 3, 1)))
+    assert rep.weights_ == START
+
+
+@pytest.fixture
+def tracker(make_corpus) -> tuple[Corpus, pd.DataFrame]:
+    """Twenty pairs of duplicates that agree in component and never in version, with words dealt out at random."""
+    generator = np.random.default_rng(0)
+    words = np.array(["crash", "start", "editor", "print", "page", "slow", "menu", "font"])
+    titles = [" ".join(generator.choice(words, size=4)) for _ in range(40)]
+    number = np.arange(40) % 20
+    corpus = filled(
+        make_corpus,
+        title=[title.split()[0] for title in titles],
+        description=titles,
+        component=[f"product/component {one}" for one in number],
+        version=["old" if row < 20 else "new" for row in range(40)],
+        priority=generator.choice(["P1", "P2"], size=40),
+    )
+    return corpus, pairs_of(*((row, row + 20, 1) for row in range(20)), *((row, row + 1, 0) for row in range(20)))
+
+
+def test_the_field_that_decides_gains_weight_and_the_one_that_misleads_loses_it(tracker):
+    corpus, train = tracker
+    rep = Rep(lr=0.01)
+    rep.fit(corpus, train)
+    assert list(rep.weights_) == list(START)
+    assert rep.weights_["component"] > START["component"] + 1
+    assert rep.weights_["version"] < START["version"] - 0.5
+    assert rep.weights_["product"] == START["product"]  # all reports are of one product: it never tells them apart
+    scores = rep(np.arange(20, 40))
+    assert (scores[:, :20].argmax(axis=1) == np.arange(20)).all()
+
+
+def test_negative_pairs_do_not_matter(tracker):
+    corpus, train = tracker
+    rep, without = Rep(), Rep()
+    rep.fit(corpus, train)
+    without.fit(corpus, train[train["label"] == 1])
+    assert rep.weights_ == without.weights_
+
+
+def test_the_seed_decides_the_weights(tracker):
+    corpus, train = tracker
+    first, again, other = Rep(seed=3), Rep(seed=3), Rep(seed=4)
+    for rep in (first, again, other):
+        rep.fit(corpus, train)
+    assert first.weights_ == again.weights_
+    assert first.weights_ != other.weights_
+    again.fit(corpus, train)
+    assert first.weights_ == again.weights_
+
+
+def test_more_pairs_than_a_block_holds(tracker):
+    corpus, _ = tracker
+    train = pairs_of(*((row - 20, row, 1) for row in range(20, 40) for _ in range(5)))
+    rep = Rep(lr=0.01)
+    rep.fit(corpus, train)
+    assert len(train) > 64
+    assert rep.weights_["component"] > 1
+    assert rep.weights_["version"] < 0
+
+
+def test_the_score_is_the_weighted_sum_of_its_features(tracker):
+    corpus, train = tracker
+    rep = Rep(lr=0.01, max_characters=14)
+    found = scores_of(rep, corpus, train)
+    assert len(set(rep.weights_.values())) == 6
+    expected = rep.weights_["words"] * scores_of(Bm25F(1, 14), corpus).astype(np.float64)
+    expected += rep.weights_["word_pairs"] * scores_of(Bm25F(2, 14), corpus)
+    for field in ("product", "component", "priority", "version"):
+        expected += rep.weights_[field] * scores_of(FieldAgreement(field), corpus)
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
+    rows = np.array([30, 2])
+    np.testing.assert_allclose(rep(rows), found[rows])
+
+
+def test_a_corpus_without_words_is_scored_by_its_fields(make_corpus):
+    corpus = filled(make_corpus, component=["Core/Layout", "Core/Print", "Shell/Menu"])
+    assert scores_of(Rep(), corpus)[0] == pytest.approx([2, 2, 0])  # product alone has weight at the start

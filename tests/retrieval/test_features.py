@@ -1,0 +1,211 @@
+"""The sum of scores, held against the baseline it repeats."""
+
+from importlib.resources import files
+
+import numpy as np
+import pandas as pd
+import pytest
+from hydra import compose, initialize_config_dir
+from hydra.utils import instantiate
+
+from gedbd.configuration.command import CONF_DIR
+from gedbd.corpora.documents import FIELDS
+from gedbd.corpora.fields import field_codes
+from gedbd.corpora.splits import TEST, TRAIN
+from gedbd.encoders.embedding_cache import report_vectors
+from gedbd.encoders.encoder import load_tiny_encoder
+from gedbd.retrieval.feature_store import EMPTY, UNKNOWN, Codes, Columns, Numbers, Vocabulary, form_codes
+from gedbd.retrieval.features import FEATURES, best_groups, raw_scores
+from gedbd.retrieval.linear_ranker import LearntFusion
+from gedbd.retrieval.ranking import rank
+from gedbd.retrieval.scorers.fields import FieldAgreement, Recency
+from gedbd.retrieval.scorers.lexical import Bm25
+from gedbd.retrieval.tasks import find_queries
+from gedbd.triage.training import Given, learn_weights, numbers_of
+
+EVEN = dict.fromkeys(FEATURES, 1.0)
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory):
+    """The demo corpus, its parts, training pairs and vectors of the tiny encoder."""
+    with initialize_config_dir(CONF_DIR, version_base="1.3"):
+        cfg = compose("train", ["encoder=tiny"])
+    corpus, split = instantiate(cfg.dataset), instantiate(cfg.split)
+    parts = split.of_reports(corpus)
+    pairs = instantiate(cfg.pairs).sample(corpus, split, instantiate(cfg.labels).known(corpus, parts))
+    reader = load_tiny_encoder("tiny", "mean", dim=8, max_tokens=32, hidden=16, layers=1, dropout=0.0, seed=0)
+    texts = list(corpus.reports["title"] + "\n" + corpus.reports["description"])
+    vectors = report_vectors(texts, *reader, 32, tmp_path_factory.mktemp("cache"), None, projected=False)
+    return corpus, parts, pairs[pairs["part"] == "train"], vectors
+
+
+def test_ranks_are_those_of_the_baseline_fusion(demo):
+    corpus, parts, train, vectors = demo
+    assert files("gedbd.corpora").joinpath("demo.csv").is_file()
+    fusion = LearntFusion(
+        {
+            "dense": Given(vectors),
+            "bm25": Bm25(square_root=True),
+            "bm25_title": Bm25(field="title", square_root=True),
+            "component": FieldAgreement("component"),
+            "product": FieldAgreement("product"),
+            "recency": Recency(),
+        }
+    )
+    fusion.fit(corpus, train)
+    weights = learn_weights(corpus, train, vectors)
+    assert weights == fusion.weights_
+    queries = find_queries(corpus, parts == TEST)
+    baseline = rank(queries, fusion)
+    numbers = numbers_of(corpus.reports, vectors, Vocabulary(), (Codes(), Codes()), learn=True)
+    columns = Columns(vectors.shape[1])
+    columns.add(numbers)
+    assert len(queries) == 39
+    for row, place in zip(baseline.queries["query"], baseline.queries["rank"], strict=True):
+        found = best_groups(raw_scores(columns, numbers[row], row), weights, corpus.group[:row], None, row)
+        assert corpus.group[found.row].tolist().index(corpus.group[row]) + 1 == place
+        top = baseline.top[baseline.top["query"] == row]
+        assert found.row[: len(top)].tolist() == top["candidate"].tolist()
+        np.testing.assert_allclose(found.score[: len(top)], top["score"], atol=2e-5)
+
+
+def scores_of(dense, **others):
+    """Six scores of N candidates: given ones, the others alike."""
+    table = np.zeros((len(FEATURES), len(dense)), dtype=np.float32)
+    table[0] = dense
+    for name, values in others.items():
+        table[FEATURES.index(name)] = values
+    return table
+
+
+def test_sums_are_standardised_over_the_allowed_candidates_only():
+    scores = scores_of([0.9, 0.1, 0.5, -7.0, 0.3], bm25=[1, 0, 4, 100, 2])
+    allowed = np.array([True, True, True, False, True])
+    found = best_groups(scores, {"dense": 2.0, "bm25": 0.5}, np.arange(5), allowed, 10)
+    rows = np.array([0, 1, 2, 4])
+    mine = scores[:2, rows].astype(float)
+    expected = np.array([2.0, 0.5]) @ ((mine - mine.mean(1, keepdims=True)) / mine.std(1, keepdims=True))
+    order = np.argsort(-expected)
+    assert found.row.tolist() == rows[order].tolist()
+    assert found.score == pytest.approx(expected[order], abs=1e-6)
+    assert found.features.tolist() == scores[:, rows[order]].T.tolist()
+    alone = best_groups(scores[:, rows], {"dense": 2.0, "bm25": 0.5}, np.arange(4), None, 10)
+    assert found.score.tolist() == alone.score.tolist()
+
+
+def test_of_equal_sums_the_older_report_comes_first():
+    found = best_groups(scores_of([0.5, 0.9, 0.5, 0.9, 0.5]), EVEN, np.array([0, 1, 2, 3, 1]), None, 5)
+    assert found.row.tolist() == [1, 3, 0, 2]
+    many = best_groups(scores_of(np.tile([0.0, 1.0], 3000)), EVEN, np.arange(6000), None, 20)
+    assert many.row.tolist() == list(range(1, 41, 2))
+
+
+def test_a_large_group_does_not_hide_the_others():
+    dense = np.concatenate([np.linspace(10, 5, 2000), [1.0, 2.0, 3.0]])
+    found = best_groups(scores_of(dense), EVEN, np.array([0] * 2000 + [2000, 2001, 2002]), None, 4)
+    assert found.row.tolist() == [0, 2002, 2001, 2000]
+    assert best_groups(scores_of(dense), EVEN, np.zeros(2003, dtype=int), None, 4).row.tolist() == [0]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_best_groups_are_those_of_a_plain_loop(seed):
+    generator = np.random.default_rng(seed)
+    scores = generator.normal(size=(6, 900)).round(1).astype(np.float32)
+    group, weights = generator.integers(0, 60, 900), dict(zip(FEATURES, generator.normal(size=6), strict=True))
+    allowed = generator.random(900) < 0.6
+    found = best_groups(scores, weights, group, allowed, 7)
+    rows, seen = np.flatnonzero(allowed), []
+    chosen = scores[:, rows].astype(np.float64)
+    total = np.array(list(weights.values())) @ ((chosen - chosen.mean(1)[:, None]) / chosen.std(1)[:, None])
+    for place in np.argsort(-total, kind="stable"):
+        if group[rows[place]] not in [group[row] for row in seen]:
+            seen.append(rows[place])
+    assert found.row.tolist() == seen[:7]
+
+
+def test_one_candidate_and_none():
+    one = best_groups(scores_of([0.4]), EVEN, np.array([0]), None, 5)
+    assert (one.row.tolist(), one.score.tolist()) == ([0], [0.0])
+    none = best_groups(scores_of([0.4]), EVEN, np.array([0]), np.array([False]), 5)
+    assert none.features.shape == (0, 6)
+    nothing = best_groups(scores_of([]), EVEN, np.empty(0, dtype=int), None, 5)
+    assert len(nothing.row) == len(nothing.score) == 0
+
+
+def test_scores_that_are_all_alike_weigh_nothing():
+    for value in (0.1, 1 / 3, -np.log1p(1234.567)):
+        for count in (3, 7, 1000):
+            found = best_groups(scores_of(np.full(count, value)), EVEN, np.arange(count), None, 3)
+            assert found.score.tolist() == [0.0] * 3
+            assert found.row.tolist() == [0, 1, 2]
+
+
+def columns_of(day, product=None, component=None):
+    count = len(day)
+    nothing = [np.empty(0, dtype=np.int32)] * count
+    codes = [np.array(values if values else [EMPTY] * count, dtype=np.int32) for values in (product, component)]
+    return Numbers(np.ones((count, 2), dtype=np.float32), nothing, nothing, *codes, np.array(day, dtype=float))
+
+
+def test_recency_counts_days_or_rows_where_there_are_none():
+    dated, undated = Columns(2), Columns(2)
+    dated.add(columns_of([0.0, 5.0, 9.0]))
+    undated.add(columns_of([np.nan] * 3))
+    query = columns_of([9.5])
+    assert raw_scores(dated, query, 3)[5] == pytest.approx(-np.log1p([9.5, 4.5, 0.5]))
+    for columns, asked in ((undated, query), (undated, columns_of([np.nan])), (dated, columns_of([np.nan]))):
+        assert raw_scores(columns, asked, 3)[5] == pytest.approx(-np.log1p([3, 2, 1]))
+    assert raw_scores(undated, query, 2)[5] == pytest.approx(-np.log1p([2, 1]))
+
+
+def test_empty_and_unknown_codes_agree_with_nothing():
+    columns = Columns(2)
+    columns.add(columns_of([0.0] * 4, product=[EMPTY, 0, 1, UNKNOWN], component=[0, EMPTY, 0, UNKNOWN]))
+    for code, agreeing in ((EMPTY, []), (UNKNOWN, []), (0, [1]), (1, [2]), (7, [])):
+        scores = raw_scores(columns, columns_of([0.0], product=[code], component=[EMPTY]), 4)
+        assert np.flatnonzero(scores[4]).tolist() == agreeing
+        assert not scores[3].any()
+    assert raw_scores(columns, columns_of([0.0], component=[0]), 4)[3].tolist() == [1, 0, 1, 0]
+
+
+def test_codes_are_learnt_once_and_case_is_one():
+    codes = Codes()
+    assert codes(["Mail", "", " mail ", "News"], learn=True).tolist() == [0, EMPTY, 0, 1]
+    assert codes(["NEWS", "calendar", "  "], learn=False).tolist() == [1, UNKNOWN, EMPTY]
+    assert codes(["calendar"], learn=True).tolist() == [2]
+
+
+def test_form_codes_agree_where_the_baselines_do():
+    rows = [
+        ("1", "Mail", "Core/Filters"),
+        ("2", "", "mail/Filters"),
+        ("HDFS-3", "", ""),
+        ("hdfs-4", "", "Filters"),
+        ("5", "", ""),
+        ("6", " ", "core/filters "),
+    ]
+    reports = pd.DataFrame("", index=range(len(rows)), columns=list(FIELDS))
+    reports[["issue_id", "product", "component"]] = rows
+    for mine, name in zip(form_codes(reports, Codes(), Codes(), learn=True), ("product", "component"), strict=True):
+        theirs = field_codes(reports, name)
+        agree = (theirs[:, None] == theirs) & (theirs >= 0)
+        assert (((mine[:, None] == mine) & (mine >= 0)) == agree).all(), name
+
+
+def test_columns_grow_as_if_added_at_once():
+    generator, whole, parts = np.random.default_rng(0), Columns(3), Columns(3)
+    texts = [generator.integers(0, 9, size, dtype=np.int32) for size in generator.integers(0, 6, 40)]
+    codes = generator.integers(-1, 4, 40).astype(np.int32)
+    numbers = Numbers(generator.normal(size=(40, 3)).astype(np.float32), texts, texts, codes, codes, np.arange(40.0))
+    whole.add(numbers)
+    for row in range(40):
+        parts.add(numbers[row])
+    assert len(parts) == len(whole) == len(numbers) == 40
+    np.testing.assert_array_equal(raw_scores(parts, numbers[7], 40), raw_scores(whole, numbers[7], 40))
+
+
+def test_training_part_is_what_weights_are_learnt_on(demo):
+    corpus, parts, train, _ = demo
+    assert (parts[train["later"]] == TRAIN).all()
+    assert len(corpus) == 425

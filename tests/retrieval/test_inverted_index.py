@@ -1,0 +1,153 @@
+"""BM25 that grows, held against bm25s."""
+
+import sys
+import threading
+
+import bm25s
+import numpy as np
+import pytest
+
+from gedbd.retrieval.feature_store import Vocabulary
+from gedbd.retrieval.inverted_index import TAIL, Lexicon, words
+
+HAND = [
+    ["crash", "paste", "paste", "picture"],
+    [],
+    ["crash"],
+    ["mail", "crash", "mail", "lost"],
+    [],
+    ["paste", "table", "picture", "crash", "again"],
+]
+QUERIES = [["crash"], ["paste", "paste", "picture"], [], ["nowhere"], ["nowhere", "mail", "lost", "lost", "lost"]]
+
+
+def build(texts, step=None):
+    vocabulary, lexicon = Vocabulary(), Lexicon()
+    numbers = vocabulary(texts, learn=True)
+    for start in range(0, len(texts), step or len(texts)):
+        lexicon.add(numbers[start : start + (step or len(texts))])
+    return vocabulary, lexicon
+
+
+def theirs(texts, query):
+    index = bm25s.BM25(method="lucene", k1=1.5, b=0.75)
+    index.index(texts, show_progress=False)
+    known = [word for word in query if word in index.vocab_dict]
+    return index.get_scores(known) if known else np.zeros(len(texts))
+
+
+def random_texts(seed, count):
+    generator = np.random.default_rng(seed)
+    return [
+        [f"w{number}" for number in generator.zipf(1.4, size=size) % 90] for size in generator.integers(0, 25, count)
+    ]
+
+
+@pytest.mark.parametrize("query", QUERIES)
+def test_hand_made_texts_score_as_in_bm25s(query):
+    vocabulary, lexicon = build(HAND)
+    scores = lexicon.scores(vocabulary([query], learn=False)[0])
+    assert scores.dtype == np.float32
+    np.testing.assert_allclose(scores, theirs(HAND, query), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_random_texts_score_as_in_bm25s(seed):
+    texts = random_texts(seed, 200)
+    vocabulary, lexicon = build(texts)
+    for query in [*texts[:20], *random_texts(seed + 50, 20), ["w1", "unknown", "w1", "other"]]:
+        scores = lexicon.scores(vocabulary([query], learn=False)[0])
+        np.testing.assert_allclose(scores, theirs(texts, query), rtol=1e-5, atol=1e-5)
+
+
+def test_a_score_worked_out_by_hand():
+    # two texts of one and three words, "a" in one of them: idf log 2, tf 1, norm 1.5 (.25 + .75 / 2)
+    vocabulary, lexicon = build([["a"], ["b", "b", "c"]])
+    scores = lexicon.scores(vocabulary([["a"]], learn=False)[0])
+    assert scores.tolist() == pytest.approx([np.log(2) / (1 + 1.5 * (0.25 + 0.75 / 2)), 0])
+
+
+@pytest.mark.parametrize("before", [0, 1, 2, 100, TAIL, TAIL + 1, TAIL + 88])
+def test_before_is_a_lexicon_of_the_first_texts_only(before):
+    texts = random_texts(7, TAIL + 90)
+    vocabulary, whole = build(texts, step=TAIL - 3)
+    first = Lexicon()
+    first.add(vocabulary(texts[:before], learn=False))
+    for query in vocabulary([*texts[-10:], ["w1", "w1", "strange"]], learn=False):
+        np.testing.assert_array_equal(whole.scores(query, before), first.scores(query))
+        assert whole.self_score(query, before) == first.self_score(query)
+        terms = np.unique(query)
+        np.testing.assert_array_equal(whole.frequency(terms, before), first.frequency(terms))
+
+
+@pytest.mark.parametrize("step", [1, 7, TAIL, TAIL + 1])
+def test_adding_bit_by_bit_is_adding_at_once(step):
+    texts = random_texts(1, 2 * TAIL + 30)
+    (vocabulary, whole), (_, parts) = build(texts), build(texts, step)
+    assert len(whole) == len(parts) == len(texts)
+    for query in vocabulary(texts[::100], learn=False):
+        np.testing.assert_allclose(parts.scores(query), whole.scores(query), rtol=1e-6)
+        np.testing.assert_array_equal(parts.frequency(np.unique(query)), whole.frequency(np.unique(query)))
+
+
+def test_self_score_is_what_a_stored_copy_scores():
+    texts = [text for text in random_texts(3, 120) if text]
+    vocabulary, lexicon = build(texts)
+    for row, query in enumerate(vocabulary(texts, learn=False)):
+        assert lexicon.self_score(query) == pytest.approx(float(lexicon.scores(query)[row]), rel=1e-5)
+
+
+def test_a_copy_of_strange_words_scores_whether_they_were_numbered_or_not():
+    vocabulary, lexicon = build(HAND)
+    strange = ["never", "never", "heard", "crash"]
+    unlearnt = vocabulary([strange], learn=False)[0]
+    learnt = vocabulary([strange], learn=True)[0]
+    assert lexicon.self_score(unlearnt) == lexicon.self_score(learnt) > lexicon.self_score(learnt[-1:])
+    np.testing.assert_array_equal(lexicon.scores(unlearnt), lexicon.scores(learnt))
+
+
+def test_nothing_scores_nothing():
+    empty, nothing = Lexicon(), np.empty(0, dtype=np.int32)
+    assert empty.scores(np.array([0, 1])).shape == (0,)
+    assert empty.self_score(np.array([0])) == 0
+    lexicon = Lexicon()
+    lexicon.add([nothing, nothing])
+    assert lexicon.scores(np.array([0])).tolist() == [0, 0]
+    assert lexicon.scores(nothing).tolist() == [0, 0]
+    assert lexicon.self_score(nothing) == 0
+
+
+def test_words_are_those_of_bm25s():
+    texts = [
+        "The Crash when I paste a PICTURE, x",
+        "",
+        "snake_case don't Ünïcode straße 42 1.5e9 日本語 a_b the-and",
+        "\ud800 x\nyy",
+    ]
+    found = words(texts)
+    assert found[:2] == [["crash", "when", "paste", "picture"], []]
+    assert found == bm25s.tokenize(texts, stopwords="en", return_ids=False, show_progress=False)
+
+
+def test_who_asks_while_another_adds_sees_whole_additions():
+    lexicon, wrong, done = Lexicon(), [], threading.Event()
+
+    def ask():
+        while not done.is_set():
+            scores = lexicon.scores(np.array([3, 5]))
+            if len(scores) % 2 or not (scores[1::2] > 0).all():
+                wrong.append(scores)
+
+    threads = [threading.Thread(target=ask) for _ in range(3)]
+    before, _ = sys.getswitchinterval(), sys.setswitchinterval(1e-5)
+    try:
+        for thread in threads:
+            thread.start()
+        for _ in range(TAIL // 2 + 60):
+            lexicon.add([np.array([1, 2], dtype=np.int32), np.array([3], dtype=np.int32)])
+    finally:
+        done.set()
+        sys.setswitchinterval(before)
+        for thread in threads:
+            thread.join()
+    assert not wrong

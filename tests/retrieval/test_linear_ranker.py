@@ -1,0 +1,350 @@
+from collections.abc import Callable
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.optimize import check_grad, minimize
+
+from gedbd.corpora.documents import Corpus
+from gedbd.retrieval import linear_ranker as module
+from gedbd.retrieval.linear_ranker import LearntFusion, learn_weights
+from gedbd.retrieval.ranking import Scorer, rank, ranking_metrics
+from gedbd.retrieval.scorers.fields import FieldAgreement, Recency
+from gedbd.retrieval.scorers.lexical import Bm25
+from gedbd.retrieval.scorers.textless import Constant
+from gedbd.retrieval.tasks import find_queries
+from gedbd.sampling.pairs import positive_pairs
+
+
+class Given:
+    """Scores that were laid down beforehand, ``(N, N)``."""
+
+    def __init__(self, scores: np.ndarray) -> None:
+        self.scores = scores
+
+    def fit(self, corpus: Corpus, train: pd.DataFrame) -> None:
+        assert self.scores.shape == (len(corpus), len(corpus))
+
+    def __call__(self, rows: np.ndarray) -> np.ndarray:
+        return self.scores[rows].astype(np.float32)
+
+
+def pairs_of(group: np.ndarray, until: int | None = None) -> pd.DataFrame:
+    """All duplicate pairs among the first reports, and as many negatives."""
+    earlier, later = positive_pairs(group[:until])
+    positive = pd.DataFrame({"earlier": earlier, "later": later, "label": 1})
+    wrong = [(row, other) for row, other in zip(later - 1, later, strict=True) if group[row] != group[other]]
+    negative = pd.DataFrame(np.array(wrong, dtype=np.int64).reshape(-1, 2), columns=["earlier", "later"])
+    return pd.concat([positive, negative.assign(label=0)], ignore_index=True)
+
+
+def groups_of(size: int, reports_a_group: int, seed: int = 0) -> np.ndarray:
+    """Groups dealt out at random, each named after its oldest report."""
+    label = np.random.default_rng(seed).permutation(np.arange(size) // reports_a_group)
+    _, first, inverse = np.unique(label, return_index=True, return_inverse=True)
+    return np.asarray(first[inverse], dtype=np.int64)
+
+
+def noisy(group: np.ndarray, signal: float, seed: int) -> np.ndarray:
+    """Standard normal scores, higher by a signal where two reports are duplicates."""
+    noise = np.random.default_rng(seed).normal(size=(len(group), len(group)))
+    return noise + signal * (group[:, None] == group)
+
+
+def mrr(scorer: Scorer, corpus: Corpus, since: int) -> float:
+    queries = find_queries(corpus, np.arange(len(corpus)) >= since)
+    return ranking_metrics(rank(queries, scorer).queries)["mrr"]
+
+
+def standardised(scores: np.ndarray, row: int) -> np.ndarray:
+    """Features of the earlier reports of one query, ``(F, N, N) -> (row, F)``."""
+    mine = scores[:, row, :row].astype(np.float32).astype(np.float64)
+    return ((mine - mine.mean(axis=1, keepdims=True)) / mine.std(axis=1, keepdims=True)).T
+
+
+def plain_loss(weights: np.ndarray, lists: list[np.ndarray], relevant: list[np.ndarray], l2: float) -> float:
+    """-log of the softmax probability of the relevant ones, one list at a time, and the penalty."""
+    losses = []
+    for features, right in zip(lists, relevant, strict=True):
+        power = np.exp(features @ weights)
+        losses.append(-np.log(power[right].sum() / power.sum()))
+    return float(np.mean(losses) + l2 * (weights**2).sum())
+
+
+def best_weights(lists: list[np.ndarray], relevant: list[np.ndarray], l2: float) -> np.ndarray:
+    """The optimum found without a gradient of ours."""
+    start = np.zeros(lists[0].shape[1])
+    return np.asarray(minimize(plain_loss, start, args=(lists, relevant, l2), method="BFGS", tol=1e-8).x)
+
+
+def made_up_lists(seed: int) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """Lists of several lengths with one relevant place or more, which the features tell weakly."""
+    generator = np.random.default_rng(seed)
+    lists, relevant = [], []
+    for length in (9, 4, 7, 2, 9, 6, 8, 5):
+        right = np.arange(length) < generator.integers(1, min(length, 4))
+        lists.append(generator.normal(size=(length, 3)) + right[:, None] * np.array([1.0, 0.2, -0.5]))
+        relevant.append(right)
+    return lists, relevant
+
+
+def padded(lists: list[np.ndarray], relevant: list[np.ndarray], length: int) -> tuple[np.ndarray, np.ndarray]:
+    features = np.full((len(lists), length, lists[0].shape[1]), np.nan, dtype=np.float64)
+    right = np.zeros((len(lists), length), dtype=bool)
+    for place, (mine, marks) in enumerate(zip(lists, relevant, strict=True)):
+        features[place, : len(mine)], right[place, : len(mine)] = mine, marks
+    return features, right
+
+
+@pytest.mark.parametrize("l2", [0.001, 0.1])
+@pytest.mark.parametrize("seed", [0, 1])
+def test_learnt_weights_are_those_of_a_plain_optimiser(seed, l2):
+    lists, relevant = made_up_lists(seed)
+    expected = best_weights(lists, relevant, l2)
+    found = learn_weights(*padded(lists, relevant, 9), l2)
+    assert np.abs(expected).min() > 0.01
+    np.testing.assert_allclose(found, expected, atol=2e-3)
+    assert plain_loss(found, lists, relevant, l2) == pytest.approx(plain_loss(expected, lists, relevant, l2), abs=1e-6)
+
+
+def test_the_gradient_is_that_of_finite_differences(monkeypatch):
+    lists, relevant = made_up_lists(0)
+    handed = []
+
+    def overheard(loss: Callable, start: np.ndarray, **options: object) -> object:
+        handed.append(loss)
+        return minimize(loss, start, **options)
+
+    monkeypatch.setattr(module, "minimize", overheard)
+    learn_weights(*padded(lists, relevant, 12), 0.05)
+    (loss,) = handed
+    for weights in (np.zeros(3), np.array([0.5, -1.0, 2.0]), np.array([-3.0, 0.1, 0.0])):
+        assert loss(weights)[0] == pytest.approx(plain_loss(weights, lists, relevant, 0.05))
+        assert check_grad(lambda w: loss(w)[0], lambda w: loss(w)[1], weights) < 1e-6
+
+
+def test_places_that_fill_up_a_list_have_no_probability():
+    lists, relevant = made_up_lists(2)
+    short, long = (learn_weights(*padded(lists, relevant, length), 0.01) for length in (9, 50))
+    np.testing.assert_allclose(short, long, atol=1e-8)
+
+
+def test_a_larger_penalty_makes_smaller_weights():
+    lists = padded(*made_up_lists(0), 9)
+    sizes = [np.linalg.norm(learn_weights(*lists, l2)) for l2 in (0.001, 0.1, 10, 1000)]
+    assert sizes == sorted(sizes, reverse=True)
+    assert sizes[-1] < 1e-2
+
+
+def test_scores_are_weighted_sums_standardised_over_the_earlier_reports(make_corpus):
+    group = groups_of(30, 3)
+    scores = np.stack([noisy(group, 1.0, seed=1) * 7 - 100, noisy(group, 1.0, seed=2) * 0.01])
+    learnt = LearntFusion({"first": Given(scores[0]), "second": Given(scores[1])})
+    learnt.fit(make_corpus(group), pairs_of(group))
+    assert list(learnt.weights_) == ["first", "second"]
+    rows = np.array([29, 2, 17])
+    found = learnt(rows)
+    assert found.shape == (3, 30)
+    for place, row in enumerate(rows):
+        expected = standardised(scores, row) @ np.array(list(learnt.weights_.values()))
+        np.testing.assert_allclose(found[place, :row], expected, rtol=1e-3, atol=1e-3)
+
+
+def test_scores_of_later_reports_change_nothing(make_corpus):
+    group = groups_of(40, 4)
+    corpus, train = make_corpus(group), pairs_of(group)
+    past = np.tril(np.ones((40, 40), dtype=bool), -1)
+    scores = [noisy(group, 1.0, seed) for seed in (1, 2)]
+    other = [np.where(past, one, 1000 * noisy(group, -3.0, seed + 10)) for seed, one in enumerate(scores)]
+    fitted = [LearntFusion({"first": Given(first), "second": Given(second)}) for first, second in (scores, other)]
+    for learnt in fitted:
+        learnt.fit(corpus, train)
+    assert fitted[0].weights_ == fitted[1].weights_
+    rows = np.arange(1, 40)
+    assert (fitted[0](rows)[past[1:]] == fitted[1](rows)[past[1:]]).all()
+
+
+def test_the_scale_and_the_zero_of_a_feature_do_not_matter(make_corpus):
+    group = groups_of(40, 4)
+    first, second = noisy(group, 1.0, 1), noisy(group, 1.0, 2)
+    one = LearntFusion({"first": Given(first), "second": Given(second)})
+    two = LearntFusion({"first": Given(50 * first + 3), "second": Given(second / 8)})
+    for learnt in (one, two):
+        learnt.fit(make_corpus(group), pairs_of(group))
+    assert two.weights_ == pytest.approx(one.weights_, rel=1e-3)
+
+
+def test_where_the_candidates_fit_on_the_shortlist_the_loss_runs_over_all_of_them(make_corpus):
+    group = groups_of(60, 3)
+    scores = np.stack([noisy(group, 1.5, 1), noisy(group, 0.5, 2)])
+    learnt = LearntFusion({"first": Given(scores[0]), "second": Given(scores[1])}, l2=0.01)
+    learnt.fit(make_corpus(group), pairs_of(group))
+    rows = [row for row in range(60) if group[row] < row and row > 1]
+    lists, relevant = [standardised(scores, row) for row in rows], [group[:row] == group[row] for row in rows]
+    np.testing.assert_allclose(list(learnt.weights_.values()), best_weights(lists, relevant, 0.01), atol=5e-3)
+
+
+@pytest.mark.parametrize("rounds", [1, 2])
+def test_the_loss_runs_over_the_200_highest_with_all_relevant_ones(make_corpus, rounds):
+    group = groups_of(330, 3)
+    scores = np.stack([noisy(group, 1.5, 1), noisy(group, 0.5, 2)])
+    learnt = LearntFusion({"first": Given(scores[0]), "second": Given(scores[1])}, l2=0.01, rounds=rounds)
+    learnt.fit(make_corpus(group), pairs_of(group))
+    weights = np.ones(2)
+    for _ in range(rounds):
+        lists, relevant = [], []
+        for row in (row for row in range(2, 330) if group[row] < row):
+            features, right = standardised(scores, row), group[:row] == group[row]
+            wrong = sorted(np.flatnonzero(~right), key=lambda one, f=features, w=weights: -(f[one] @ w))
+            kept = [*np.flatnonzero(right), *wrong][:200]
+            lists.append(features[kept])
+            relevant.append(right[kept])
+        weights = best_weights(lists, relevant, 0.01)
+    assert max(map(len, lists)) == 200
+    np.testing.assert_allclose(list(learnt.weights_.values()), weights, atol=5e-3)
+
+
+def test_groups_that_training_does_not_know_are_wrong_answers(make_corpus):
+    group = groups_of(60, 2)
+    corpus, train = make_corpus(group), pairs_of(group, until=30)
+    learnt = LearntFusion({"first": Given(noisy(group, 2.0, 1))})
+    learnt.fit(corpus, train)
+    blind = LearntFusion({"first": Given(noisy(group, 2.0, 1))})
+    blind.fit(make_corpus(np.arange(60)), train)  # the corpus's own groups are never read
+    assert learnt.weights_ == blind.weights_
+
+
+def test_negative_pairs_and_the_order_of_the_pairs_do_not_matter(make_corpus):
+    group = groups_of(60, 3)
+    corpus, train = make_corpus(group), pairs_of(group)
+    features = {"first": Given(noisy(group, 1.0, 1)), "second": Given(noisy(group, 1.0, 2))}
+    found = []
+    single = pd.DataFrame({"earlier": [0, 3], "later": np.flatnonzero(group == np.arange(60))[-2:], "label": 0})
+    for pairs in (train, train[train["label"] == 1], train.iloc[::-1], pd.concat([train, single])):
+        learnt = LearntFusion(features)
+        learnt.fit(corpus, pairs)
+        found.append(learnt.weights_)
+    assert found[0] == found[1] == found[2] == found[3]
+
+
+def test_the_informative_feature_is_favoured_and_noise_costs_nothing(make_corpus):
+    group = groups_of(400, 4)
+    corpus = make_corpus(group)
+    telling, noise = Given(noisy(group, 2.5, 1)), Given(noisy(group, 0.0, 2))
+    learnt = LearntFusion({"noise": noise, "telling": telling})
+    learnt.fit(corpus, pairs_of(group, until=250))
+    assert learnt.weights_["telling"] > 1
+    assert abs(learnt.weights_["noise"]) < 0.1 * learnt.weights_["telling"]
+    alone = mrr(telling, corpus, 250)
+    assert mrr(noise, corpus, 250) < 0.3 * alone
+    assert mrr(learnt, corpus, 250) > alone - 0.01
+    equal = LearntFusion({"noise": noise, "telling": telling}, rounds=0)
+    equal.fit(corpus, pairs_of(group, until=250))
+    assert mrr(learnt, corpus, 250) > mrr(equal, corpus, 250) + 0.05
+
+
+def test_two_features_that_err_in_different_places_rank_better_together(make_corpus):
+    group = groups_of(400, 4)
+    corpus = make_corpus(group)
+    first, second = Given(noisy(group, 2.0, 1)), Given(30 * noisy(group, 2.0, 2))
+    learnt = LearntFusion({"first": first, "second": second})
+    learnt.fit(corpus, pairs_of(group, until=250))
+    together, alone = mrr(learnt, corpus, 250), max(mrr(first, corpus, 250), mrr(second, corpus, 250))
+    assert together > alone + 0.1
+
+
+def test_a_feature_that_points_the_wrong_way_gets_a_negative_weight(make_corpus):
+    group = groups_of(120, 3)
+    corpus, scores = make_corpus(group), noisy(group, 3.0, 1)
+    learnt, upright = LearntFusion({"upside_down": Given(-scores)}), LearntFusion({"upright": Given(scores)})
+    for one in (learnt, upright):
+        one.fit(corpus, pairs_of(group))
+    assert learnt.weights_["upside_down"] == pytest.approx(-upright.weights_["upright"], rel=1e-3)
+    assert learnt.weights_["upside_down"] < -0.5
+
+
+def test_a_constant_feature_adds_nothing(make_corpus):
+    group = groups_of(80, 4)
+    corpus, train, scores = make_corpus(group), pairs_of(group), noisy(group, 2.0, 1)
+    alone = LearntFusion({"telling": Given(scores)})
+    beside = LearntFusion({"constant": Constant(), "telling": Given(scores)})
+    alone.fit(corpus, train)
+    beside.fit(corpus, train)
+    assert beside.weights_["constant"] == 0
+    assert beside.weights_["telling"] == pytest.approx(alone.weights_["telling"], rel=1e-3)
+    rows = np.arange(1, 80)
+    expected = alone(rows) * np.float32(beside.weights_["telling"] / alone.weights_["telling"])
+    np.testing.assert_allclose(beside(rows), expected, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("value", [0.1, -3.3, 1e6])
+def test_a_constant_that_binary_numbers_round_changes_no_rank(make_corpus, value):
+    group = groups_of(80, 4)
+    corpus, scores = make_corpus(group), noisy(group, 2.0, 1)
+    learnt = LearntFusion({"constant": Given(np.full((80, 80), value)), "telling": Given(scores)})
+    learnt.fit(corpus, pairs_of(group))
+    assert abs(learnt.weights_["constant"]) < 1e-6
+    queries = find_queries(corpus, np.ones(80, dtype=bool))
+    assert (rank(queries, learnt).queries["rank"] == rank(queries, Given(scores)).queries["rank"]).all()
+
+
+@pytest.mark.parametrize("value", [0, 1, 0.1])
+def test_a_feature_that_is_constant_for_some_queries_only(make_corpus, value):
+    group = groups_of(80, 4)
+    scores = noisy(group, 2.0, 1)
+    scores[::2] = value
+    learnt = LearntFusion({"telling": Given(scores)})
+    learnt.fit(make_corpus(group), pairs_of(group))
+    assert learnt.weights_["telling"] > 0.5
+    assert all((learnt(np.array([row]))[0, :row] == 0).all() for row in range(2, 80, 2))
+    assert learnt(np.array([41]))[0, :41].std() > 0.5
+
+
+def test_the_same_data_give_the_same_weights(make_corpus):
+    group = groups_of(300, 3)
+    corpus, train = make_corpus(group), pairs_of(group)
+    features = {name: Given(noisy(group, 1.0, seed)) for seed, name in enumerate(["first", "second", "third"])}
+    learnt, again = LearntFusion(features), LearntFusion(features)
+    learnt.fit(corpus, train)
+    again.fit(corpus, train)
+    assert learnt.weights_ == again.weights_
+    learnt.fit(corpus, train)
+    assert learnt.weights_ == again.weights_
+    rows = np.arange(290, 300)
+    assert (learnt(rows) == again(rows)).all()
+
+
+def test_queries_with_hardly_a_candidate(make_corpus):
+    group = np.array([0, 0, 2, 2, 0])
+    learnt = LearntFusion({"first": Given(noisy(group, 5.0, 1)), "second": Recency()})
+    learnt.fit(make_corpus(group), pairs_of(group))
+    assert learnt.weights_["first"] > 0
+    rows = np.arange(1, 5)
+    found = learnt(rows)
+    assert np.isfinite(found).all()
+    assert found[0, 0] == 0  # the only candidate of the second report is as good as the average one
+    assert [int(found[row - 1, :row].argmax()) for row in (3, 4)] == [2, 0]
+
+
+def test_a_group_of_more_reports_than_the_shortlist_holds(make_corpus):
+    group = np.arange(460)
+    group[::2] = 0
+    learnt = LearntFusion({"telling": Given(noisy(group, 2.0, 1)), "noise": Given(noisy(group, 0.0, 2))})
+    learnt.fit(make_corpus(group), pairs_of(group))
+    assert learnt.weights_["telling"] > 0.5
+    assert abs(learnt.weights_["noise"]) < 0.2
+
+
+def test_features_are_fitted_on_the_corpus_and_their_scores_summed(make_corpus):
+    corpus = make_corpus([0, 1, 0, 3, 1, 5, 0])
+    corpus.reports["title"] = ["crash start", "slow print", "crash", "font crash", "print page", "menu", "start crash"]
+    corpus.reports["component"] = ["gui", "print", "gui", "core", "print", "", "gui"]
+    learnt = LearntFusion({"bm25": Bm25(square_root=True), "component": FieldAgreement("component")})
+    learnt.fit(corpus, pairs_of(corpus.group))
+    plain = [Bm25(square_root=True), FieldAgreement("component")]
+    for one in plain:
+        one.fit(corpus, pairs_of(corpus.group))
+    scores = np.stack([one(np.arange(7)) for one in plain])
+    expected = standardised(scores, 6) @ np.array(list(learnt.weights_.values()))
+    np.testing.assert_allclose(learnt(np.array([6]))[0, :6], expected, rtol=1e-4, atol=1e-4)
+    assert learnt(np.array([6]))[0, :6].argmax() in (0, 2)

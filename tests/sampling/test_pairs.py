@@ -1,0 +1,230 @@
+from collections import Counter
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from gedbd.corpora.splits import PARTS, TRAIN, GroupSplit, PairSplit, TimeSplit
+from gedbd.sampling.pairs import PairSampler, positive_pairs
+
+SPLITS = [TimeSplit(0.5, 0.75), GroupSplit(0.25, 0.25), PairSplit()]
+
+
+@pytest.fixture
+def corpus(make_corpus):
+    """Two hundred reports, half of them in groups of two to four, shuffled over time."""
+    sizes = [2] * 20 + [3] * 8 + [4] * 9 + [1] * 100
+    group = np.random.default_rng(0).permutation(np.repeat(np.arange(len(sizes)), sizes))
+    return make_corpus(group, days=np.arange(len(group)) / 4)
+
+
+def codes(pairs: pd.DataFrame) -> set[tuple[int, int]]:
+    return set(zip(pairs["earlier"], pairs["later"], strict=True))
+
+
+def test_positives_worked_out_by_hand():
+    earlier, later = positive_pairs(np.array([0, 1, 0, 1, 4, 0]))
+    assert list(zip(earlier.tolist(), later.tolist(), strict=True)) == [(0, 2), (0, 5), (2, 5), (1, 3)]
+    assert len(positive_pairs(np.arange(9))[0]) == 0
+
+
+def test_a_group_of_n_gives_n_times_n_minus_1_halves(corpus):
+    earlier, later = positive_pairs(corpus.group)
+    assert len(earlier) == 20 * 1 + 8 * 3 + 9 * 6
+    assert (earlier < later).all()
+    assert (corpus.group[earlier] == corpus.group[later]).all()
+
+
+@pytest.mark.parametrize("split", SPLITS)
+def test_no_pair_twice_no_negative_inside_a_group_and_all_ordered(corpus, split):
+    pairs = PairSampler(2.0, random_negatives=150).sample(corpus, split)
+    assert list(pairs.columns) == ["earlier", "later", "label", "kind", "part"]
+    assert len(codes(pairs)) == len(pairs)
+    assert (pairs["earlier"] < pairs["later"]).all()
+    same = corpus.group[pairs["earlier"]] == corpus.group[pairs["later"]]
+    assert (pairs["label"] == same).all()
+    assert (pairs["label"] == (pairs["kind"] == "positive")).all()
+
+
+@pytest.mark.parametrize("split", SPLITS)
+def test_negatives_stand_inside_the_walls_as_positives_do(corpus, split):
+    pairs = PairSampler(2.0, random_negatives=150).sample(corpus, split)
+    parts = np.array(PARTS)[split.of_reports(corpus)]
+    earlier, later = parts[pairs["earlier"]], parts[pairs["later"]]
+    if isinstance(split, TimeSplit):
+        assert (pairs["part"] == later).all()
+        training = pairs[pairs["part"] == "train"]
+        assert set(parts[training[["earlier", "later"]].to_numpy().ravel()]) == {"train"}
+    elif isinstance(split, GroupSplit):
+        assert (pairs["part"] == earlier).all()
+        assert (pairs["part"] == later).all()
+    else:
+        count = len(pairs)
+        assert Counter(pairs["part"]) == {
+            "train": round(count * 0.6),
+            "val": round(count * 0.8) - round(count * 0.6),
+            "test": count - round(count * 0.8),
+        }
+
+
+@pytest.mark.parametrize("split", SPLITS[:2])
+@pytest.mark.parametrize("ratio", [0.5, 1.0, 3.0])
+def test_anchors_share_a_report_with_a_positive_of_their_part_in_the_ratio_asked_for(corpus, split, ratio):
+    pairs = PairSampler(ratio).sample(corpus, split)
+    for part in PARTS:
+        mine = pairs[pairs["part"] == part]
+        positives, anchors = (mine[mine["kind"] == kind] for kind in ("positive", "anchor"))
+        in_positives = set(positives[["earlier", "later"]].to_numpy().ravel())
+        assert all({i, j} & in_positives for i, j in codes(anchors))
+        assert len(anchors) == round(ratio * len(positives))
+    assert set(pairs["kind"]) == {"positive", "anchor"}
+
+
+def test_each_positive_gets_an_anchor_in_turn(make_corpus):
+    corpus = make_corpus(np.repeat(np.arange(30), 2))
+    pairs = PairSampler(1.0).sample(corpus, PairSplit())
+    anchors = pairs[pairs["kind"] == "anchor"]
+    groups = np.concatenate([corpus.group[anchors["earlier"]], corpus.group[anchors["later"]]])
+    assert set(groups) == set(range(30))
+
+
+@pytest.mark.parametrize("split", SPLITS[:2])
+def test_parts_share_random_negatives_as_they_share_positives(corpus, split):
+    pairs = PairSampler(0.0, random_negatives=100).sample(corpus, split)
+    positives, random = (pairs.loc[pairs["kind"] == kind, "part"].value_counts() for kind in ("positive", "random"))
+    assert random.sum() == 100
+    for part in PARTS:
+        assert random[part] == pytest.approx(100 * positives[part] / positives.sum(), abs=1)
+
+
+@pytest.mark.parametrize("split", SPLITS)
+@pytest.mark.parametrize("total", [293, 401, 502])
+def test_filling_reaches_exactly_the_total(corpus, split, total):
+    pairs = PairSampler(1.0, fill_to=total).sample(corpus, split)
+    assert len(pairs) == total
+    assert pairs.attrs["notices"] == ()
+
+
+def test_filling_takes_nothing_away(corpus):
+    split = TimeSplit(0.5, 0.75)
+    filled = PairSampler(1.0, random_negatives=40, fill_to=10).sample(corpus, split)
+    assert filled.equals(PairSampler(1.0, random_negatives=40).sample(corpus, split))
+
+
+@pytest.mark.parametrize("split", SPLITS)
+def test_the_seed_fixes_the_table(corpus, split):
+    first, again, other = (PairSampler(1.0, 50, seed=seed).sample(corpus, split) for seed in (0, 0, 1))
+    assert first.equals(again)
+    assert codes(first) != codes(other)
+    assert codes(first[first["label"] == 1]) == codes(other[other["label"] == 1])
+
+
+def test_what_cannot_be_drawn_is_noticed(make_corpus):
+    corpus = make_corpus([0] * 5 + [5] * 5)
+    pairs = PairSampler(1.0, fill_to=100).sample(corpus, PairSplit())
+    assert pairs["label"].value_counts().to_dict() == {0: 5 * 5, 1: 10 + 10}
+    assert pairs.attrs["notices"] == ("55 negatives of part train could not be drawn: too few reports",)
+
+
+def test_a_corpus_without_duplicates_is_refused(make_corpus):
+    for split in SPLITS:
+        with pytest.raises(ValueError, match=r"small has no duplicate pairs in 12 reports"):
+            PairSampler(1.0, 10, 100).sample(make_corpus(range(12), days=range(12)), split)
+
+
+def test_a_part_without_positives_is_refused_by_name(make_corpus):
+    corpus = make_corpus([0, 0, 2, 2, 4, 5, 6, 7, 0, 2], days=range(10))
+    with pytest.raises(ValueError, match=r"part val of small has no duplicate pair under TimeSplit\(val_from=0.6"):
+        PairSampler().sample(corpus, TimeSplit(0.6, 0.8))
+    with pytest.raises(ValueError, match=r"part train of small has no duplicate pair"):
+        PairSampler().sample(make_corpus([0, 1, 2, 3, 0, 1], days=range(6)), TimeSplit(0.5, 0.8))
+
+
+def test_evaluation_may_have_more_negatives_and_training_stays_the_same(make_corpus):
+    corpus = make_corpus([k // 2 for k in range(40)])
+    plain, wider = (PairSampler(negatives_in_evaluation=n).sample(corpus, TimeSplit()) for n in (None, 3))
+    for pairs, ratio in ((plain, 1), (wider, 3)):
+        for part in ("val", "test"):
+            label = pairs.loc[pairs["part"] == part, "label"]
+            assert (label == 0).sum() == ratio * (label == 1).sum()
+    pd.testing.assert_frame_equal(*(pairs[pairs["part"] == "train"] for pairs in (plain, wider)))
+
+
+def of_part(pairs: pd.DataFrame, *parts: str) -> pd.DataFrame:
+    return pairs[pairs["part"].isin(parts)].reset_index(drop=True)
+
+
+def hide(corpus, split, seed: int = 0) -> np.ndarray:
+    """What training knows when half of the groups in its part are taken apart."""
+    parts = split.of_reports(corpus)
+    hidden = np.random.default_rng(seed).random(corpus.group.max() + 1) < 0.5
+    return np.where((parts == TRAIN) & hidden[corpus.group], len(corpus) + np.arange(len(corpus)), corpus.group)
+
+
+@pytest.mark.parametrize("split", SPLITS)
+def test_to_know_all_groups_is_the_same_as_to_say_nothing(corpus, split):
+    sampler = PairSampler(2.0, random_negatives=50)
+    pd.testing.assert_frame_equal(sampler.sample(corpus, split, corpus.group), sampler.sample(corpus, split))
+
+
+@pytest.mark.parametrize("split", SPLITS[:2])
+@pytest.mark.parametrize("ratio", [1.0, 3.0])
+def test_training_learns_no_more_than_the_known_groups(corpus, split, ratio):
+    known = hide(corpus, split)
+    everything, pairs = (PairSampler(ratio).sample(corpus, split, groups) for groups in (None, known))
+    train = of_part(pairs, "train")
+    assert (train["label"] == (known[train["earlier"]] == known[train["later"]])).all()
+    all_positives, positives = (codes(table[table["label"] == 1]) for table in (of_part(everything, "train"), train))
+    assert positives == {(i, j) for i, j in all_positives if known[i] == known[j]}
+    assert 0 < len(positives) < len(all_positives)
+    assert (train["label"] == 0).sum() == ratio * len(positives)
+    anchors = train[train["kind"] == "anchor"]
+    in_positives = {row for pair in positives for row in pair}
+    assert all({i, j} & in_positives for i, j in codes(anchors))
+
+
+@pytest.mark.parametrize("split", SPLITS[:2])
+def test_what_training_knows_changes_no_other_pair(corpus, split):
+    sampler = PairSampler(2.0, negatives_in_evaluation=3)
+    everything = of_part(sampler.sample(corpus, split), "val", "test")
+    for seed in range(3):
+        pairs = of_part(sampler.sample(corpus, split, hide(corpus, split, seed)), "val", "test")
+        pd.testing.assert_frame_equal(pairs, everything)
+
+
+def test_reports_of_unknown_groups_may_be_drawn_as_negatives(make_corpus):
+    """Training has 21 pairs: 10 in a group that is unknown, a known one, and 10 that are no duplicates."""
+    corpus = make_corpus([0] * 5 + [5, 5] + [7] * 2 + [9] * 2)
+    split = TimeSplit(7 / 11, 9 / 11)
+    known = np.array([0, 1, 2, 3, 4, 5, 5, 7, 7, 9, 9])
+    train = of_part(PairSampler(0.0, random_negatives=45).sample(corpus, split, known), "train")
+    negatives = codes(train[train["label"] == 0])
+    assert codes(train[train["label"] == 1]) == {(5, 6)}
+    assert len(negatives) == 15
+    assert len([pair for pair in negatives if max(pair) < 5]) >= 5
+
+
+def test_a_training_part_of_which_nothing_is_known_is_refused(corpus):
+    split = TimeSplit(0.5, 0.75)
+    known = np.where(split.of_reports(corpus) == TRAIN, len(corpus) + np.arange(len(corpus)), corpus.group)
+    with pytest.raises(ValueError, match=r"part train of small has no duplicate pair under TimeSplit\(val_from=0.5"):
+        PairSampler().sample(corpus, split, known)
+
+
+def test_pairs_of_one_part_do_not_depend_on_those_of_another(make_corpus):
+    """More groups among the reports of training, or of validation, leave the pairs of the other parts as they are."""
+    split = TimeSplit(0.5, 0.75)
+    group = np.arange(80)
+    for start in (0, 40, 60):
+        group[start + 1 : start + 9 : 2] -= 1
+    trained, validated = group.copy(), group.copy()
+    trained[21:31:2] -= 1
+    validated[51:57:2] -= 1
+    sampler = PairSampler(2.0)
+    plain, more_training, more_validation = (
+        sampler.sample(make_corpus(groups), split) for groups in (group, trained, validated)
+    )
+    assert len(of_part(more_training, "train")) == len(of_part(plain, "train")) + 5 * 3
+    assert len(of_part(more_validation, "val")) == len(of_part(plain, "val")) + 3 * 3
+    pd.testing.assert_frame_equal(of_part(more_training, "val", "test"), of_part(plain, "val", "test"))
+    pd.testing.assert_frame_equal(of_part(more_validation, "train", "test"), of_part(plain, "train", "test"))

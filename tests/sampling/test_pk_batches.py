@@ -1,0 +1,126 @@
+"""P x K steps, counted by loops."""
+
+from collections import Counter
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from gedbd.sampling.batches import Labelled, Share, Step
+from gedbd.sampling.hard_negatives import nearest_groups, nearest_rows
+from gedbd.sampling.pk_batches import Clusters
+
+NO_PAIRS = pd.DataFrame({"earlier": [], "later": [], "label": []}, dtype=np.int64)
+SIZES = [2] * 20 + [3] * 8 + [5] * 4 + [9]
+SETTINGS = {"seed": 0, "singletons": 0.0, "negatives_per_positive": 1.0, "hard": 0.0, "neighbours": 5, "per_group": 2}
+
+
+def clusters(batch_size: int, **changed: float) -> Clusters:
+    return Clusters(batch_size=batch_size, **(SETTINGS | changed))
+
+
+def labelled(sizes: list[int] = SIZES, singles: int = 40, vectors: np.ndarray | None = None) -> Labelled:
+    """Groups of the given sizes, their rows shuffled among single reports."""
+    count = sum(sizes) + singles
+    rows = np.random.default_rng(1).permutation(count)
+    group = np.arange(count)
+    for members in np.split(rows[: sum(sizes)], np.cumsum(sizes)[:-1]):
+        group[members] = members.min()
+    return Labelled(NO_PAIRS, group, np.ones(count, dtype=bool), vectors)
+
+
+def epoch_of(batches: Clusters, found: Labelled, epoch: int = 0, share: Share = Share()) -> list[Step]:  # noqa: B008
+    steps = batches(found, share)
+    steps.set_epoch(epoch)
+    dealt = list(steps)
+    assert len(dealt) == len(steps)
+    return dealt
+
+
+def members(step: Step, found: Labelled) -> Counter[int]:
+    assert len(set(step.rows.tolist())) == len(step.rows)
+    return Counter(found.group[step.rows].tolist())
+
+
+@pytest.mark.parametrize("hard", [0.0, 0.5, 1.0])
+@pytest.mark.parametrize("world", [1, 2, 3])
+@pytest.mark.parametrize("batch_size", [4, 8, 32])
+def test_exactly_p_groups_of_k_and_every_group_in_an_epoch(batch_size, world, hard):
+    vectors = np.random.default_rng(0).normal(size=(sum(SIZES) + 40, 4)).astype(np.float32)
+    found = labelled(vectors=vectors)
+    met: Counter[int] = Counter()
+    for rank in range(world):
+        for step in epoch_of(clusters(batch_size, hard=hard), found, 3, Share(world, rank)):
+            counts = members(step, found)
+            assert len(step.rows) == batch_size
+            assert list(counts.values()) == [2] * (batch_size // 2)
+            met.update(counts.keys())
+    assert len(met) == len(SIZES)
+    assert sum(met.values()) - len(SIZES) < world * batch_size  # repeated only where the last steps fall short
+
+
+def test_three_of_each_group_where_all_have_as_many():
+    found = labelled([3] * 7 + [6] * 5)
+    for step in epoch_of(clusters(12, per_group=3), found):
+        assert list(members(step, found).values()) == [3] * 4
+
+
+def test_a_smaller_group_gives_all_it_has_and_fewer_groups_than_p_all_meet():
+    found = labelled([2, 2, 4])
+    (step,) = epoch_of(clusters(32, per_group=3), found)
+    assert sorted(members(step, found).values()) == [2, 2, 3]
+
+
+def test_other_reports_of_a_large_group_in_other_epochs():
+    found = labelled([9] * 4)
+    rows = {row for epoch in range(30) for step in epoch_of(clusters(8), found, epoch) for row in step.rows.tolist()}
+    assert len(rows) == 36
+
+
+def test_pairs_of_a_step_are_all_inside_groups_and_as_many_across():
+    found = labelled()
+    for step in epoch_of(clusters(8), found):
+        same = found.group[step.pairs[:, 0]] == found.group[step.pairs[:, 1]]
+        assert step.label.tolist() == same.astype(int).tolist() == [1] * 4 + [0] * 4
+
+
+def test_single_reports_come_on_top_as_negatives():
+    found = labelled()
+    for step in epoch_of(clusters(16, singletons=0.25), found):
+        assert sorted(members(step, found).values()) == [1] * 4 + [2] * 6
+
+
+def test_hard_groups_are_the_nearest_of_the_others():
+    """Groups lie in pairs at the corners of a space of their own: a step of two groups must hold such a pair."""
+    found = labelled([2] * 12, singles=0)
+    masters = np.unique(found.group)
+    corner = np.eye(6, dtype=np.float32)[np.searchsorted(masters, found.group) // 2]
+    steps = epoch_of(clusters(4, hard=0.5), found._replace(vectors=corner))
+    assert len(steps) == 6
+    for step in steps:
+        first, second = sorted(np.searchsorted(masters, list(members(step, found))))
+        assert (first % 2, second) == (0, first + 1)
+
+
+def test_the_seed_and_the_epoch_fix_the_draws():
+    found = labelled()
+    first, again, other = (
+        [step.rows.tolist() for step in epoch_of(clusters(8, seed=seed), found, epoch)]
+        for seed, epoch in ((1, 2), (1, 2), (1, 3))
+    )
+    assert first == again != other
+
+
+@pytest.mark.parametrize("changed", [{"per_group": 1}, {"per_group": 5}, {"per_group": 4, "singletons": 0.5}])
+def test_steps_that_hold_no_two_groups_of_two_are_refused(changed):
+    with pytest.raises(ValueError, match=r"batches.per_group=. must be 2 or more, and fit twice"):
+        clusters(8, **changed)
+
+
+def test_nearest_rows_and_groups_by_hand():
+    vectors = np.array([[1, 0], [0.8, 0.6], [0, 1], [-1, 0], [0.96, -0.28]], dtype=np.float32)
+    near = nearest_rows(vectors, np.array([0, 3]), np.array([1, 2, 4]), 2)
+    assert {row: found.tolist() for row, found in near.items()} == {0: [4, 1], 3: [2, 1]}
+    groups = [np.array([0, 1]), np.array([2]), np.array([3]), np.array([4])]
+    assert nearest_groups(vectors, groups, 1).tolist() == [[0, 3], [1, 0], [2, 1], [3, 0]]
+    assert nearest_groups(vectors, groups, 9).shape == (4, 4)

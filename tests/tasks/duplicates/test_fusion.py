@@ -1,0 +1,46 @@
+import pytest
+import torch
+from torch.nn.functional import normalize
+
+from gedbd.tasks.duplicates.fusion import Concat, TextOnly, WeightedSum
+
+TEXT, GRAPH = torch.tensor([[4.0, 0.0], [1.0, 1.0]]), torch.tensor([[0.0, 3.0], [1.0, -1.0]])
+
+
+@pytest.mark.parametrize(
+    ("lambda_text", "expected"),
+    [(1.0, [[1, 0], [0.5**0.5, 0.5**0.5]]), (0.0, [[0, 1], [0.5**0.5, -(0.5**0.5)]]), (0.5, [[0.8, 0.6], [1, 0]])],
+)
+def test_weighted_sum_by_hand(lambda_text, expected):
+    torch.testing.assert_close(WeightedSum(lambda_text)(TEXT, GRAPH), torch.tensor(expected, dtype=torch.float32))
+
+
+@pytest.mark.parametrize("lambda_text", [-0.01, 1.01, 7])
+def test_a_weight_out_of_bounds_is_refused(lambda_text):
+    with pytest.raises(ValueError, match=f"fusion.lambda_text={lambda_text} must lie between 0 and 1"):
+        WeightedSum(lambda_text)
+
+
+def test_concat_starts_as_the_mean_and_can_learn_something_else():
+    concat, z_text, z_graph = Concat(5), torch.randn(7, 5), torch.randn(7, 5)
+    torch.testing.assert_close(concat(z_text, z_graph), WeightedSum(0.5)(z_text, z_graph))
+    torch.testing.assert_close(concat.linear(torch.cat([z_text, z_graph], dim=1)), (z_text + z_graph) / 2)
+    with torch.no_grad():
+        concat.linear.weight.copy_(torch.randn(5, 10))
+        concat.linear.bias.copy_(torch.randn(5))
+    left, right = concat.linear.weight[:, :5], concat.linear.weight[:, 5:]
+    expected = normalize(z_text @ left.T + z_graph @ right.T + concat.linear.bias, dim=1)
+    torch.testing.assert_close(concat(z_text, z_graph), expected)
+
+
+def test_text_only_ignores_the_graph():
+    assert torch.equal(TextOnly()(TEXT), normalize(TEXT, dim=1))
+    assert torch.equal(TextOnly()(TEXT, GRAPH), TextOnly()(TEXT))
+    assert [fusion.uses_graph for fusion in (TextOnly, WeightedSum, Concat)] == [False, True, True]
+
+
+@pytest.mark.parametrize("fusion", [WeightedSum(0.3), Concat(6), TextOnly()])
+def test_all_give_unit_rows(fusion):
+    z = fusion(10 * torch.randn(9, 6), torch.randn(9, 6))
+    assert z.shape == (9, 6)
+    assert z.norm(dim=1).tolist() == pytest.approx([1.0] * 9)

@@ -1,0 +1,217 @@
+import multiprocessing
+import os
+import pickle
+import time
+from multiprocessing.synchronize import Barrier
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tokenizers import processors
+from transformers import PreTrainedTokenizerFast
+
+from gedbd.encoders.tiny import tiny_tokenizer
+from gedbd.text.token_cache import ABANDONED_AFTER_SECONDS, cached_tokens
+from gedbd.text.tokens import TokenTable, tokenize
+
+TEXTS = ["crash on start", "", "the editor is slow", "crash", "日本", "crash on start", "a " * 100]
+MAX_TOKENS = 8
+
+
+class Silenced(PreTrainedTokenizerFast):
+    """A tokenizer that raises when it is asked for anything but what it is."""
+
+    def __call__(self, *args, **kwargs):
+        raise RuntimeError("the tokenizer was asked")
+
+
+def silenced(tokenizer: PreTrainedTokenizerFast) -> PreTrainedTokenizerFast:
+    tokenizer.__class__ = type(type(tokenizer).__name__, (Silenced,), {"__module__": type(tokenizer).__module__})
+    return tokenizer
+
+
+class Slow(PreTrainedTokenizerFast):
+    """A tokenizer that says of itself that it has no serialisable backend."""
+
+    is_fast = False
+
+
+def check_equal(table: TokenTable, expected: TokenTable) -> None:
+    assert table.ids.dtype == np.int32
+    assert table.starts.dtype == np.int64
+    assert table.ids.tolist() == expected.ids.tolist()
+    assert table.starts.tolist() == expected.starts.tolist()
+    assert table.pad_id == expected.pad_id
+
+
+@pytest.fixture
+def tokenizer() -> PreTrainedTokenizerFast:
+    return tiny_tokenizer()
+
+
+@pytest.fixture
+def expected(tokenizer) -> TokenTable:
+    return tokenize(TEXTS, tokenizer, MAX_TOKENS)
+
+
+def test_the_second_call_maps_what_the_first_one_tokenised(tokenizer, expected, tmp_path):
+    check_equal(cached_tokens(TEXTS, tokenizer, MAX_TOKENS, tmp_path / "new" / "folder"), expected)
+    again = cached_tokens(TEXTS, silenced(tiny_tokenizer()), MAX_TOKENS, str(tmp_path / "new" / "folder"))
+    check_equal(again, expected)
+    assert isinstance(again.ids.base.base, np.memmap)
+    assert not again.ids.flags.writeable
+
+
+def test_a_mapped_table_makes_batches_and_is_pickled_as_any_other(tokenizer, expected, tmp_path):
+    cached_tokens(TEXTS, tokenizer, MAX_TOKENS, tmp_path)
+    mapped = cached_tokens(TEXTS, silenced(tokenizer), MAX_TOKENS, tmp_path)
+    rows = np.array([6, 1, 0, 6])
+    for table in (mapped, pickle.loads(pickle.dumps(mapped))):
+        check_equal(table, expected)
+        for found, wanted in zip(table.batch(rows), expected.batch(rows), strict=True):
+            assert found.tolist() == wanted.tolist()
+
+
+def test_the_home_folder_may_be_written_as_a_tilde(tokenizer, tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    cached_tokens(TEXTS, tokenizer, MAX_TOKENS, "~/cache")
+    assert len(list((tmp_path / "cache").iterdir())) == 1
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [TEXTS[:-1], [*TEXTS[:-1], "other"], TEXTS[::-1], ["crash", "on"], ["cras", "hon"], ["crashon", ""]],
+)
+def test_other_texts_are_tokenised(tokenizer, tmp_path, texts):
+    cached_tokens(TEXTS, tokenizer, MAX_TOKENS, tmp_path)
+    cached_tokens(["crashon"], tokenizer, MAX_TOKENS, tmp_path)
+    check_equal(cached_tokens(texts, tokenizer, MAX_TOKENS, tmp_path), tokenize(texts, tokenizer, MAX_TOKENS))
+    assert len(list(tmp_path.iterdir())) == 3
+
+
+def test_another_length_is_tokenised(tokenizer, tmp_path):
+    for max_tokens in (4, 8, 32):
+        table = cached_tokens(TEXTS, tokenizer, max_tokens, tmp_path)
+        check_equal(table, tokenize(TEXTS, tokenizer, max_tokens))
+    assert len(list(tmp_path.iterdir())) == 3
+
+
+def other_tokenizers() -> list[PreTrainedTokenizerFast]:
+    cased, doubled, bare = (tiny_tokenizer() for _ in range(3))
+    cased.backend_tokenizer.normalizer.lowercase = False
+    doubled.add_tokens(["slow"])
+    bare.backend_tokenizer.post_processor = processors.TemplateProcessing(single="$A", special_tokens=[])
+    left = tiny_tokenizer()
+    left.truncation_side = "left"
+    padded = tiny_tokenizer()
+    padded.pad_token = padded.unk_token
+    return [cased, doubled, bare, left, padded]
+
+
+@pytest.mark.parametrize("number", range(5))
+def test_another_tokenizer_reads_for_itself(tokenizer, tmp_path, number):
+    cached_tokens(TEXTS, tokenizer, MAX_TOKENS, tmp_path)
+    other = other_tokenizers()[number]
+    check_equal(cached_tokens(TEXTS, other, MAX_TOKENS, tmp_path), tokenize(TEXTS, other, MAX_TOKENS))
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_what_a_tokenizer_was_asked_before_does_not_matter(tokenizer, tmp_path):
+    cached_tokens(TEXTS, tokenizer, MAX_TOKENS, tmp_path)
+    tokenizer(["crash", "on start"], truncation=True, max_length=3, padding=True)
+    cached_tokens(TEXTS, silenced(tokenizer), MAX_TOKENS, tmp_path)
+
+
+def test_a_tokenizer_without_a_backend_is_not_cached(tokenizer, expected, tmp_path):
+    tokenizer.__class__ = Slow
+    check_equal(cached_tokens(TEXTS, tokenizer, MAX_TOKENS, tmp_path), expected)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("left", [0, 1, 3, 4, 8 * 4, 60, -4, -1])
+def test_a_truncated_file_is_written_anew(tokenizer, expected, tmp_path, left):
+    cached_tokens(TEXTS, tokenizer, MAX_TOKENS, tmp_path)
+    (file,) = tmp_path.iterdir()
+    whole = file.read_bytes()
+    file.write_bytes(whole[:left])
+    with pytest.warns(UserWarning, match=rf"{file.name} is damaged .*: the texts are tokenised anew"):
+        check_equal(cached_tokens(TEXTS, tokenizer, MAX_TOKENS, tmp_path), expected)
+    assert file.read_bytes() == whole
+    check_equal(cached_tokens(TEXTS, silenced(tokenizer), MAX_TOKENS, tmp_path), expected)
+
+
+def test_a_file_that_is_too_long_is_written_anew(tokenizer, expected, tmp_path):
+    cached_tokens(TEXTS, tokenizer, MAX_TOKENS, tmp_path)
+    (file,) = tmp_path.iterdir()
+    file.write_bytes(file.read_bytes() + bytes(4))
+    with pytest.warns(UserWarning, match="is damaged"):
+        check_equal(cached_tokens(TEXTS, tokenizer, MAX_TOKENS, tmp_path), expected)
+
+
+def tokenise_at_once(folder: Path, barrier: Barrier, answers: "multiprocessing.Queue[TokenTable]") -> None:
+    tokenizer = tiny_tokenizer()
+    barrier.wait()
+    answers.put(cached_tokens(TEXTS * 50, tokenizer, MAX_TOKENS, folder))
+
+
+def test_two_processes_at_once_are_both_right(tokenizer, tmp_path):
+    fork = multiprocessing.get_context("fork")
+    barrier, answers = fork.Barrier(2), fork.Queue()
+    processes = [fork.Process(target=tokenise_at_once, args=(tmp_path, barrier, answers)) for _ in range(2)]
+    for process in processes:
+        process.start()
+    expected = tokenize(TEXTS * 50, tokenizer, MAX_TOKENS)
+    for _ in processes:
+        check_equal(answers.get(timeout=60), expected)
+    for process in processes:
+        process.join(timeout=60)
+        assert process.exitcode == 0
+    check_equal(cached_tokens(TEXTS * 50, silenced(tokenizer), MAX_TOKENS, tmp_path), expected)
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_a_run_that_was_interrupted_leaves_no_table(tokenizer, tmp_path):
+    with pytest.raises(RuntimeError, match="the tokenizer was asked"):
+        cached_tokens(TEXTS, silenced(tokenizer), MAX_TOKENS, tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_left_half_written_is_not_read_and_goes_when_it_is_old(tokenizer, expected, tmp_path):
+    cached_tokens(TEXTS, tokenizer, MAX_TOKENS, tmp_path)
+    (file,) = tmp_path.iterdir()
+    half = file.read_bytes()[:40]
+    file.unlink()
+    old, young = (tmp_path / f"{file.name}.{name}.part" for name in ("old", "young"))
+    for unfinished in (old, young):
+        unfinished.write_bytes(half)
+    long_ago = time.time() - ABANDONED_AFTER_SECONDS - 60
+    os.utime(old, (long_ago, long_ago))
+    check_equal(cached_tokens(TEXTS, tokenizer, MAX_TOKENS, tmp_path), expected)
+    assert sorted(tmp_path.iterdir()) == [file, young]
+
+
+def test_a_cache_folder_that_is_a_file_is_refused(tokenizer, tmp_path):
+    (tmp_path / "cache").write_text("")
+    for folder in (tmp_path / "cache", tmp_path / "cache" / "inside"):
+        with pytest.raises(ValueError, match=rf"cache_dir={folder} cannot be used .*: name a folder that can be"):
+            cached_tokens(TEXTS, tokenizer, MAX_TOKENS, folder)
+
+
+def test_a_folder_that_takes_no_file_is_refused(tokenizer):
+    with pytest.raises(ValueError, match="cache_dir=/proc cannot be used"):
+        cached_tokens(TEXTS, tokenizer, MAX_TOKENS, "/proc")
+
+
+def test_a_file_that_cannot_be_opened_is_refused(tokenizer, tmp_path):
+    cached_tokens(TEXTS, tokenizer, MAX_TOKENS, tmp_path)
+    (file,) = tmp_path.iterdir()
+    file.unlink()
+    file.mkdir()
+    with pytest.raises(ValueError, match=rf"cache_dir={tmp_path} cannot be used"):
+        cached_tokens(TEXTS, tokenizer, MAX_TOKENS, tmp_path)
+
+
+def test_a_tokenizer_without_padding_is_refused(tokenizer, tmp_path):
+    bare = PreTrainedTokenizerFast(tokenizer_object=tokenizer.backend_tokenizer, name_or_path="bare")
+    with pytest.raises(ValueError, match="the tokenizer of bare has no padding token"):
+        cached_tokens(["crash"], bare, MAX_TOKENS, tmp_path)

@@ -1,0 +1,274 @@
+"""Tables of a backtest, worked out by hand."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from gedbd.evaluation.report.page import write_report
+from gedbd.evaluation.significance import ratio_intervals
+from gedbd.triage.backtesting.backtest import (
+    GRID,
+    MAX_ROWS,
+    TARGETS,
+    Backtest,
+    Suggestions,
+    at_thresholds,
+    calibration,
+    examples,
+    hubs,
+    period,
+    reliability,
+    suggestions,
+    tables_of,
+    target_results,
+    targets_table,
+)
+from gedbd.triage.backtesting.page import (
+    fill_targets,
+    next_step,
+    readable,
+    same_titles,
+    sections,
+    side_by_side,
+    summary,
+    targets_markdown,
+)
+from gedbd.triage.backtesting.targets import TargetResult
+from gedbd.triage.calibration import SIGNALS, Confidence
+from gedbd.triage.training import Matching
+
+GROUP = np.array([0, 1, 2, 0, 1, 5, 2, 7, 0])
+ROWS = [  # query, candidate, right, probability
+    (3, 0, True, 0.9),
+    (4, 0, False, 0.8),  # a duplicate of 1
+    (5, 0, False, 0.8),
+    (6, 2, True, 0.4),
+    (7, 3, False, 0.3),
+    (8, 3, True, 0.1),
+]
+CONFIDENCE = Confidence(np.eye(1, len(SIGNALS))[0], 0.0, np.array([0.0, 1.0]), np.array([0.0, 1.0]))
+
+
+def found(rows, group=GROUP):
+    best = pd.DataFrame(rows, columns=["query", "candidate", "right", "probability"]).astype({"right": bool})
+    return Suggestions(best, int((group[best["query"]] < best["query"]).sum()), group)
+
+
+def backtest(val, test, corpus, target):
+    """A backtest with one precision target."""
+    tables = {"targets": targets_table(val, test, TARGETS, 0.9)} | tables_of(test, corpus, target.threshold)
+    matching = Matching({}, CONFIDENCE, (target,), target.target_precision)
+    return Backtest(matching, val, test, tables, 0.25)
+
+
+def test_suggestions_are_the_best_matches_of_a_part():
+    replayed = pd.DataFrame(0.0, index=range(4), columns=list(SIGNALS))
+    replayed["score"] = [0.25, 0.1, 0.75, 0.5]
+    replayed = replayed.assign(
+        query=[4, 4, 8, 3], candidate=[0, 1, 3, 0], place=[1, 2, 1, 1], right=[False, True, True, True]
+    ).assign(part=["test", "test", "test", "val"])
+    mine = suggestions(replayed, CONFIDENCE, GROUP, "test")
+    assert mine.best.values.tolist() == [[4, 0, False, 0.25], [8, 3, True, 0.75]]
+    assert mine.duplicates == 2
+    assert suggestions(replayed, CONFIDENCE, GROUP, "train").best.empty
+
+
+def test_thresholds_by_hand():
+    table = at_thresholds(found(ROWS), [0.05, 0.4, 0.8, 0.85, 0.95]).set_index("threshold")
+    assert table["suggestions"].tolist() == [6, 4, 3, 1, 0]
+    assert table["right"].tolist() == [3, 2, 1, 1, 0]
+    assert table["precision"].tolist()[:4] == pytest.approx([3 / 6, 2 / 4, 1 / 3, 1])
+    assert np.isnan(table["precision"][0.95])
+    assert table["coverage"].tolist() == pytest.approx([3 / 4, 2 / 4, 1 / 4, 1 / 4, 0])
+    assert table["suggestion_rate"].tolist() == pytest.approx([1, 4 / 6, 3 / 6, 1 / 6, 0])
+    assert table.loc[0.85, ["precision_low", "precision_high"]].tolist() == pytest.approx([0.025, 1])
+    assert np.isnan(table.loc[0.95, ["precision_low", "precision_high"]]).all()
+    flagged, cluster = np.ones((6, 1), dtype=bool), np.array([0, 1, 5, 2, 7, 0])
+    right = np.array([[True], [False], [False], [True], [False], [True]])
+    low, high = ratio_intervals(right, flagged, cluster)
+    assert table.loc[0.05, ["precision_low", "precision_high"]].tolist() == [low[0], high[0]]
+    duplicate = np.array([True, True, False, True, False, True])[:, None]
+    low, high = ratio_intervals(right, duplicate, cluster)
+    assert table.loc[0.05, ["coverage_low", "coverage_high"]].tolist() == [low[0], high[0]]
+
+
+def test_no_report_and_no_duplicate():
+    nothing = at_thresholds(found([]), [0.5]).iloc[0]
+    assert nothing["suggestions"] == nothing["suggestion_rate"] == 0
+    assert np.isnan(nothing["coverage"])
+    single = at_thresholds(found([(5, 0, False, 0.6)]), [0.5]).iloc[0]
+    assert (single["suggestions"], single["precision"], single["suggestion_rate"]) == (1, 0, 1)
+    assert np.isnan(single["coverage"])
+
+
+def many(shares, start=100):
+    """Suggestions at some probabilities, so many right and wrong, every report its own group but for the right ones."""
+    rows, group = [], list(range(start))
+    for probability, right, wrong in shares:
+        for number in range(right + wrong):
+            row = len(group)
+            candidate = number % start
+            group.append(candidate if number < right else row)
+            rows.append((row, candidate, number < right, probability))
+    return found(rows, np.array(group))
+
+
+def test_targets_by_hand():
+    val, test = many([(0.9, 58, 2), (0.5, 50, 32), (0.2, 1, 40)]), many([(0.9, 51, 9), (0.5, 2, 30)])
+    table = targets_table(val, test, (*TARGETS[:4], 0.95), 0.9).set_index("target")
+    # at least, with a confidence of .9: 58 of 60, .91; 108 of 142, .69, as 50 groups count once for two suggestions;
+    # 109 of 183, .54
+    assert table["threshold"].tolist()[:4] == [0.2, 0.5, 0.9, 0.9]
+    assert np.isnan(table["threshold"][0.95])
+    assert table["validation_suggestions"].tolist() == [183, 142, 60, 60, 0]
+    assert table["validation_precision"].tolist()[:4] == pytest.approx([109 / 183, 108 / 142, 58 / 60, 58 / 60])
+    assert table["suggestions"].tolist() == [92, 92, 60, 60, 0]
+    assert table["precision"].tolist()[:4] == pytest.approx([53 / 92] * 2 + [0.85] * 2)
+    # 53 of 92 lie between .47 and .68, 51 of 60 between .73 and .93
+    assert table["verdict"].tolist() == ["inconclusive", "inconclusive", "met", "inconclusive", "no threshold"]
+    assert readable(table.reset_index()).iloc[4].tolist() == ["95%", "none", "", "", "", "", "no threshold"]
+
+
+def test_a_target_is_met_if_its_whole_interval_reaches_it():
+    val, test = many([(0.9, 60, 0)]), many([(0.9, 60, 0)])
+    assert targets_table(val, test, (0.8,), 0.9)["verdict"].tolist() == ["met"]
+    assert targets_table(val, many([(0.9, 10, 0)]), (0.8,), 0.9)["verdict"].tolist() == ["inconclusive"]
+    assert targets_table(val, many([(0.9, 30, 30)]), (0.8,), 0.9)["verdict"].tolist() == ["missed"]
+    assert targets_table(val, many([(0.1, 5, 5)]), (0.8,), 0.9)["verdict"].tolist() == ["inconclusive"]
+
+
+def test_without_a_threshold_there_is_a_verdict_all_the_same():
+    table = targets_table(many([(0.9, 1, 40)]), many([(0.9, 5, 5)]), TARGETS, 0.9)
+    assert table["verdict"].tolist() == ["no threshold"] * 5
+    assert list(readable(table).columns) == ["target", "threshold", "verdict"]
+
+
+def test_results_are_kept_with_the_days_of_the_test_part(make_corpus):
+    test = many([(0.9, 48, 12)])
+    table = targets_table(many([(0.9, 58, 2)]), test, (0.8, 0.99), 0.9)
+    first, second = target_results(table, ("2024-01-01", "2024-02-01"))
+    low, high = table.loc[0, ["precision_low", "precision_high"]]
+    assert first == TargetResult(0.8, 0.9, "inconclusive", 60, 48, 0.8, low, high, "2024-01-01", "2024-02-01")
+    assert second == TargetResult(0.99, None, "no threshold", first="2024-01-01", last="2024-02-01")
+    corpus = make_corpus(GROUP)
+    corpus.reports["created_at"] = pd.date_range("2024-01-01", periods=9, tz="UTC")
+    assert period(found(ROWS), corpus) == ("2024-01-04", "2024-01-09")
+    corpus.reports["created_at"] = pd.NaT
+    assert period(found(ROWS), corpus) == (None, None)
+
+
+def test_reliability_by_hand():
+    table = reliability(found([*ROWS, (7, 1, True, 1.0)]))
+    assert table["from"].tolist() == [0.1, 0.3, 0.4, 0.8, 0.9]
+    assert table["to"].tolist() == pytest.approx([0.2, 0.4, 0.5, 0.9, 1.0])
+    assert table["reports"].tolist() == [1, 1, 1, 2, 2]
+    assert table["said"].tolist() == pytest.approx([0.1, 0.3, 0.4, 0.8, 0.95])
+    assert table["right"].tolist() == [1, 0, 1, 0, 1]
+    error = np.average((table["said"] - table["right"]).abs(), weights=table["reports"])
+    assert calibration(found([*ROWS, (7, 1, True, 1.0)])) == pytest.approx(error)
+
+
+def test_hubs_by_hand(make_corpus):
+    corpus = make_corpus(GROUP)
+    table = hubs(found([*ROWS, (8, 1, False, 0.6), (5, 4, False, 0.7), (6, 1, False, 0.2)]), corpus)
+    # group 0 is first five times, right twice; group 1 three times, never, but less surely; group 2 once, and right
+    assert table["issue_id"].tolist() == ["1000", "1001"]
+    assert table[["first", "right"]].values.tolist() == [[5, 2], [3, 0]]
+    assert table["highest"].tolist() == [0.8, 0.7]
+    assert hubs(found(ROWS[:2]), corpus).empty
+
+
+def test_the_worst_hub_comes_first(make_corpus):
+    rows = [(8, 0, False, 0.2)] * 2 + [(8, 1, False, 0.3)] * 4 + [(8, 2, False, 0.9)] * 2
+    assert hubs(found(rows), make_corpus(GROUP))["issue_id"].tolist() == ["1001", "1002", "1000"]
+
+
+def test_examples_by_hand(make_corpus):
+    corpus = make_corpus(GROUP)
+    corpus.reports["title"] = [f"title {row}" for row in range(9)]
+    table = examples(found(ROWS), corpus, None, right=False)
+    assert table["probability"].tolist() == [0.8, 0.8, 0.3]
+    assert table["report"].tolist() == ["1004", "1005", "1007"]
+    assert table["suggested"].tolist() == ["1000", "1000", "1003"]
+    assert table["title of report"].tolist() == ["title 4", "title 5", "title 7"]
+    assert table["title of suggested"].tolist() == ["title 0", "title 0", "title 3"]
+    assert len(examples(found(ROWS), corpus, 0.8, right=False)) == 2
+    assert examples(found(ROWS), corpus, 0.81, right=False).empty
+    assert len(examples(found(ROWS[1:2] * 99), corpus, None, right=False)) == MAX_ROWS
+    right = examples(found(ROWS), corpus, None, right=True)
+    assert right["report"].tolist() == ["1003", "1006", "1008"]
+    beside = side_by_side(right, table)
+    assert beside["report"].tolist() == ["1003", "1004", "1005", "1006", "1007", "1008"]
+    assert beside["verdict"].tolist() == ["right", "wrong", "wrong", "right", "wrong", "right"]
+
+
+MET = TargetResult(0.5, 0.5, "met", 30, 22, 22 / 30, 0.56, 0.89, "2017-03-01", "2018-02-01")
+NONE = TargetResult(0.7, None, "no threshold")
+
+
+@pytest.mark.parametrize("threshold", [None, 0.123456789, 0.5])
+def test_all_tables_and_a_page(make_corpus, threshold):
+    corpus, test = make_corpus(GROUP), found(ROWS)
+    target = NONE if threshold is None else TargetResult(0.5, threshold, "missed", 4, 1, 0.25, 0.1, 0.4)
+    made = backtest(test, test, corpus, target)
+    assert len(made.tables["thresholds"]) == len(GRID) + (threshold == 0.123456789)
+    assert threshold is None or threshold in made.tables["thresholds"]["threshold"].tolist()
+    page = sections(made)
+    assert [section.title for section in page] == [
+        "Which precision targets are met?",
+        "Precision and coverage",
+        "Does a probability mean what it says?",
+        "Reports that match everything",
+        "Right and wrong suggestions",
+    ]
+    assert "error on test is 0.250" in page[2].text
+    assert set(page[1].tables[0]["threshold"]) == set(np.round(np.arange(1, 10) / 10, 1)) | {threshold} - {None}
+    assert next_step(made.matching, "outputs/run") == (
+        "Targets that were met: none. Store the tracker for searching; nothing is suggested unasked:",
+        "python -m gedbd.index run=outputs/run out=my-index",
+    )
+
+
+def test_sections_without_content_are_left_out(make_corpus, tmp_path):
+    test = found(ROWS[:1])
+    made = backtest(test, test, make_corpus(GROUP), MET)
+    page = write_report(tmp_path, "T", summary(made), sections(made)).read_text()
+    assert "<h2>Right and wrong suggestions</h2>" in page
+    assert "Left out, as there is nothing to show: Reports that match everything." in page
+    assert same_titles(made.tables["wrong"]) == ""
+    assert "then suggests duplicates unasked" in next_step(made.matching, "run")[0]
+
+
+def test_the_summary_says_what_was_measured(make_corpus):
+    test, val = found(ROWS), found(ROWS[:4])
+    start = (
+        "The thresholds rest on 3 duplicates only, so all numbers are uncertain."
+        " 6 reports were replayed in the order in which they came, 4 of them duplicates of an earlier one;"
+        " the best match was right for 3 of these."
+    )
+    assert summary(backtest(val, test, make_corpus(GROUP), NONE)) == (
+        f"{start} Nothing is suggested unasked: the backtest found no threshold from which 70% of the suggestions are"
+        " right."
+    )
+    assert summary(backtest(val, test, make_corpus(GROUP), MET)) == (
+        f"{start} For a target of 50%, the 4 reports before give the threshold 0.500. Of 30 such suggestions on this"
+        " tracker's reports from 2017-03-01 to 2018-02-01, 22 (73%, 95% interval 56% to 89%) were right."
+    )
+
+
+def test_a_file_gets_the_table(make_corpus):
+    val, test = many([(0.9, 58, 2)]), many([(0.9, 48, 12)])
+    made = backtest(val, test, make_corpus(np.arange(300)), MET)
+    table = targets_markdown("mine", made)
+    lines = table.splitlines()
+    assert lines[0] == (
+        "| mine: newest 60 reports, 48 duplicates; target | threshold | right on validation | right on test"
+        " | coverage | suggestion rate | verdict |"
+    )
+    assert lines[2].startswith("| 50% | 0.900 | 97% of 60 | 80% [")
+    assert lines[2].endswith("] of 60 | 100.0% | 100.0% | met |")
+    rest = " between <!-- backtest: other --> x <!-- end -->"
+    text = f"before <!-- backtest: mine --> old <!-- end -->{rest}"
+    assert fill_targets(text, "mine", table) == f"before <!-- backtest: mine -->\n{table}\n<!-- end -->{rest}"
+    with pytest.raises(ValueError, match="there is no <!-- backtest: third -->"):
+        fill_targets(text, "third", table)

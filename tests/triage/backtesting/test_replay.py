@@ -1,0 +1,130 @@
+"""A replayed report sees what was there when it came, and nothing else."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from gedbd.corpora.documents import FIELDS, Corpus
+from gedbd.corpora.splits import PARTS
+from gedbd.retrieval.feature_store import Codes, Columns, Vocabulary
+from gedbd.retrieval.features import FEATURES
+from gedbd.triage.backtesting.replay import replay
+from gedbd.triage.calibration import SHOWN, SIGNALS
+from gedbd.triage.training import learn_probability, numbers_of, replay_parts
+
+WEIGHTS = dict(zip(FEATURES, (1.0, 1.0, 0.5, 0.3, 0.2, 0.1), strict=True))
+WORDS = np.array(
+    [
+        "crash",
+        "paste",
+        "picture",
+        "mail",
+        "lost",
+        "folder",
+        "slow",
+        "start",
+        "menu",
+        "print",
+        "sync",
+        "calendar",
+        "error",
+        "login",
+    ]
+)
+
+
+def some_reports(seed, count):
+    """Reports of random words, and unit vectors for them."""
+    generator = np.random.default_rng(seed)
+    reports = pd.DataFrame("", index=range(count), columns=list(FIELDS), dtype=str)
+    reports["issue_id"] = [str(row) for row in range(count)]
+    reports["title"] = [" ".join(generator.choice(WORDS, 3)) for _ in range(count)]
+    reports["description"] = [" ".join(generator.choice(WORDS, size)) for size in generator.integers(0, 12, count)]
+    reports["component"] = generator.choice(["ui", "net", ""], count)
+    since = pd.to_timedelta(np.arange(count), unit="D")
+    reports["created_at"] = pd.Timestamp("2024-01-01", tz="UTC") + since
+    vectors = generator.normal(size=(count, 4)).astype(np.float32)
+    return reports, vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+
+def replayed(reports, vectors, group, rows):
+    numbers = numbers_of(reports, vectors, Vocabulary(), (Codes(), Codes()), learn=True)
+    columns = Columns(vectors.shape[1])
+    columns.add(numbers)
+    return replay(columns, numbers, np.asarray(group), WEIGHTS, np.asarray(rows))
+
+
+def group_of(seed, count):
+    generator = np.random.default_rng(seed)
+    return np.array([row if generator.random() < 0.5 else generator.integers(row + 1) for row in range(count)])
+
+
+@pytest.mark.parametrize("wall", [1, 2, 17, 40, 59])
+def test_what_comes_later_changes_nothing_bit_for_bit(wall):
+    reports, vectors = some_reports(0, 60)
+    group = group_of(0, 60)
+    before = replayed(reports, vectors, group, np.arange(60))
+    others, other_vectors = some_reports(99, 60)
+    others["title"] += " never heard of before"
+    mixed = pd.concat([reports[:wall], others[wall:]])
+    mixed_vectors = np.concatenate([vectors[:wall], other_vectors[wall:]])
+    after = replayed(
+        mixed, mixed_vectors, np.concatenate([group[:wall], np.zeros(60 - wall, dtype=int)]), np.arange(60)
+    )
+    mine, theirs = (table[table["query"] < wall] for table in (before, after))
+    pd.testing.assert_frame_equal(mine, theirs, check_exact=True)
+    assert (
+        not before[before["query"] > wall]
+        .reset_index(drop=True)
+        .equals(after[after["query"] > wall].reset_index(drop=True))
+        or wall == 59
+    )
+    cut = replayed(reports[:wall], vectors[:wall], group[:wall], np.arange(wall))
+    pd.testing.assert_frame_equal(mine, cut, check_exact=True)
+
+
+def test_right_is_right_by_hand():
+    reports, _ = some_reports(1, 5)
+    vectors = np.eye(5, dtype=np.float32)[[0, 1, 0, 2, 1]]
+    table = replayed(reports, vectors, [0, 1, 0, 3, 1], [0, 2, 4])
+    assert set(table["query"]) == {2, 4}  # before the first report there is none
+    for query, right in ((2, {0}), (4, {1})):
+        mine = table[table["query"] == query]
+        assert set(mine.loc[mine["right"], "candidate"]) == right
+        assert mine["place"].tolist() == list(range(1, len(mine) + 1))
+        assert mine["score"].is_monotonic_decreasing
+    assert len(table[table["query"] == 4]) == 3  # two of the four candidates are one group
+    assert (table["candidate"] < table["query"]).all()
+
+
+def test_at_most_so_many_candidates():
+    reports, vectors = some_reports(2, 30)
+    table = replayed(reports, vectors, np.arange(30), [29])
+    assert len(table) == SHOWN
+    assert list(table.columns) == ["query", "candidate", "place", "right", *SIGNALS]
+    assert not table["right"].any()
+    assert replayed(reports, vectors, np.arange(30), []).empty
+
+
+def test_parts_are_named_and_thinned_out():
+    reports, vectors = some_reports(3, 50)
+    parts = np.repeat([0, 1, 2], [30, 10, 10])
+    corpus = Corpus("small", reports, group_of(3, 50))
+    table = replay_parts(corpus, parts, vectors, WEIGHTS, 4)
+    assert table.groupby("part")["query"].unique().map(list).to_dict() == {
+        "train": [10, 19, 29],
+        "val": [30, 33, 36, 39],
+        "test": [40, 43, 46, 49],
+    }
+    assert set(table["part"]) == set(PARTS)
+    whole = replay_parts(corpus, parts, vectors, WEIGHTS, 1000)
+    kept = whole.merge(table[["query", "place"]])
+    pd.testing.assert_frame_equal(kept.drop(columns="part"), table.sort_values(["query", "place"]).drop(columns="part"))
+
+
+def test_a_part_without_a_candidate_is_told():
+    reports, vectors = some_reports(4, 40)
+    corpus = Corpus("small", reports, group_of(4, 40))
+    table = replay_parts(corpus, np.repeat([0, 1, 2], [20, 10, 10]), vectors, WEIGHTS, 1)  # only the very first report
+    with pytest.raises(ValueError, match="no candidate of the training part is right"):
+        learn_probability(table, 0)

@@ -1,0 +1,92 @@
+"""A small tracker, and an index of it, for the tests beside."""
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from gedbd.corpora.documents import FIELDS, Corpus
+from gedbd.encoders.backends.pytorch import Torch
+from gedbd.encoders.encoder import load_tiny_encoder
+from gedbd.text.templates import title_description
+from gedbd.triage.backtesting.targets import TargetResult
+from gedbd.triage.calibration import SIGNALS, Confidence
+from gedbd.triage.index import Index
+from gedbd.triage.report import Report
+from gedbd.triage.report_encoder import ReportReader
+from gedbd.triage.storage.store import FILE, Store
+from gedbd.triage.storage.sync import Model, synchronise
+from gedbd.triage.training import Matching
+
+NOUNS = ["crash", "picture", "paste", "mail", "folder", "filter", "printer", "calendar", "login", "menu"]
+PLACES = ["toolbar", "inbox", "window", "sidebar", "editor", "archive", "address", "dialog"]
+WEIGHTS = {"dense": 1.0, "bm25": 1.0, "bm25_title": 0.5, "component": 0.3, "product": 0.2, "recency": 0.1}
+CONFIDENCE = Confidence(np.linspace(0.3, 0.1, len(SIGNALS)), 0.0, np.array([-10.0, 10.0]), np.array([0.01, 0.99]))
+TARGET = TargetResult(0.8, 0.7, "met", 50, 46, 0.92, 0.83, 0.98, "2024-01-01", "2024-01-20")
+MATCHING = Matching(WEIGHTS, CONFIDENCE, (TARGET,), 0.8)
+
+
+def tiny_reader(hidden: int = 16) -> ReportReader:
+    """Reads with a tiny random encoder."""
+    encoder, tokenizer = load_tiny_encoder(
+        "tiny", "mean", dim=8, max_tokens=32, hidden=hidden, layers=1, dropout=0.0, seed=0
+    )
+    encoder.eval()
+    return ReportReader(encoder, tokenizer, 32, title_description, Torch().prepare(encoder), projected=False)
+
+
+@pytest.fixture(scope="session")
+def reader() -> ReportReader:
+    return tiny_reader()
+
+
+def some_report(number: int, **values) -> Report:
+    """A report with an id and a day of its own; its text is that of one in eighty."""
+    noun, place = NOUNS[number % 10], PLACES[number // 10 % 8]
+    text = {
+        "title": f"{noun} in the {place}",
+        "description": f"The {noun} is lost when I open the {place}. Word{number}.",
+    }
+    filed = datetime(2024, 1, 1, tzinfo=UTC) + timedelta(days=number)
+    made = {"issue_id": str(number), "created_at": filed, "component": ["ui", "net", ""][number % 3]}
+    return Report(**(text | made | values))
+
+
+def as_corpus(reports: list[Report], group=None) -> Corpus:
+    """Reports in filing order as a corpus."""
+    table = pd.DataFrame([[getattr(one, name) for name in FIELDS] for one in reports], columns=list(FIELDS))
+    table["created_at"] = pd.to_datetime(table["created_at"], utc=True)
+    return Corpus("small", table, np.arange(len(reports)) if group is None else np.asarray(group))
+
+
+def model(key: str = "first") -> Model:
+    return Model({"model": key, "name": "small", "matching": MATCHING.as_json()}, b"")
+
+
+def fill(folder: Path, corpus: Corpus, reader, key: str = "first"):
+    """Brings the index in a folder to the state of a corpus."""
+    store = Store(folder / FILE)
+    try:
+        return tuple(synchronise(store, corpus, model(key), lambda rows: read_rows(reader, rows)))[:4]
+    finally:
+        store.close()
+
+
+def read_rows(reader, rows: pd.DataFrame) -> np.ndarray:
+    return np.concatenate([reader(rows.iloc[[row]]) for row in range(len(rows))])
+
+
+class Switch:
+    """A reader of reports that can be exchanged while the index is open."""
+
+    def __init__(self, read):
+        self.read = read
+
+    def __call__(self, reports: pd.DataFrame) -> np.ndarray:
+        return self.read(reports)
+
+
+def open_folder(folder: Path, reader) -> Index:
+    return Index(folder, lambda store: (reader, MATCHING))

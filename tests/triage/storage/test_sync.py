@@ -1,0 +1,134 @@
+"""An index follows a corpus in one change."""
+
+import sqlite3
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from small_tracker import as_corpus, fill, model, open_folder, read_rows, some_report
+
+from gedbd.retrieval.feature_store import Codes, Vocabulary
+from gedbd.triage.report import as_table
+from gedbd.triage.storage.store import FILE, Store
+from gedbd.triage.storage.sync import synchronise
+from gedbd.triage.training import numbers_of
+
+
+def test_counts_of_changes(tmp_path, reader):
+    reports = [some_report(number) for number in range(6)]
+    assert fill(tmp_path, as_corpus(reports), reader) == (6, 0, 0, 0)
+    assert fill(tmp_path, as_corpus(reports), reader) == (0, 0, 6, 0)
+    assert fill(tmp_path, as_corpus([some_report(0, os="linux"), *reports[2:], some_report(9)]), reader) == (1, 1, 4, 1)
+    assert fill(tmp_path, as_corpus(reports), reader, key="second") == (6, 0, 0, 1)
+
+
+def test_what_is_stored_is_what_was_read(tmp_path, reader):
+    reports = [some_report(number, title=["", "Crash", "crash crash"][number % 3]) for number in range(7)]
+    fill(tmp_path, as_corpus(reports), reader)
+    store = Store(tmp_path / FILE)
+    vocabulary = Vocabulary()
+    numbers = numbers_of(as_table(reports), reader(as_table(reports)), vocabulary, (Codes(), Codes()), learn=True)
+    assert store.terms() == vocabulary.terms
+    assert store.reports([str(number) for number in range(9)]) == {one.issue_id: one for one in reports}
+    assert store.contents() == {one.issue_id: (one.content_hash, one.url) for one in reports}
+    for row, (one, _, _, component, vector, text, heading) in enumerate(store.numbers()):
+        assert (one, component) == (reports[row].issue_id, reports[row].component)
+        np.testing.assert_allclose(np.frombuffer(vector, dtype=np.float32), numbers.vectors[row], atol=1e-6)
+        assert np.frombuffer(text, dtype=np.int32).tolist() == numbers.text[row].tolist()
+        assert np.frombuffer(heading, dtype=np.int32).tolist() == numbers.title[row].tolist()
+    store.close()
+
+
+def test_an_empty_corpus_leaves_an_index_that_takes_reports(tmp_path, reader):
+    fill(tmp_path, as_corpus([some_report(0)]), reader)
+    assert fill(tmp_path, as_corpus([]), reader, key="second") == (0, 0, 0, 1)
+    index = open_folder(tmp_path, reader)
+    assert index.add([some_report(1)]) == {"1": "added"}
+    assert [match.best.issue_id for match in index.search(some_report(2))] == ["1"]
+    index.close()
+
+
+def test_an_updated_report_keeps_its_row(tmp_path, reader):
+    reports = [some_report(number) for number in range(4)]
+    fill(tmp_path, as_corpus(reports), reader)
+    fill(tmp_path, as_corpus([reports[0], some_report(1, os="linux"), *reports[2:]]), reader)
+    store = Store(tmp_path / FILE)
+    assert [row[0] for row in store.numbers()] == ["0", "1", "2", "3"]
+    assert store.reports(["1"])["1"].os == "linux"
+    store.close()
+
+
+def test_reports_and_links_that_came_in_between_stay(tmp_path, reader):
+    fill(tmp_path, as_corpus([some_report(number) for number in range(4)]), reader)
+    index = open_folder(tmp_path, reader)
+
+    def meanwhile(rows):
+        index.add([some_report(50)])
+        index.link("50", "0", "triager")
+        return read_rows(reader, rows)
+
+    store = Store(tmp_path / FILE)
+    corpus = as_corpus([some_report(number) for number in range(5)])
+    assert synchronise(store, corpus, model(), meanwhile) == (1, 0, 4, 0, 1)
+    assert index.get("50") == some_report(50)
+    assert index.get("4") == some_report(4)
+    assert store.links() == [("50", "0", "triager")]
+    store.close()
+
+
+def test_a_reader_that_fails_leaves_the_old_state(tmp_path, reader):
+    def failing(rows):
+        raise RuntimeError("out of memory")
+
+    for corpus, key in ((as_corpus([some_report(1)]), "first"), (as_corpus([some_report(2)]), "second")):
+        store = Store(tmp_path / FILE)
+        before = None if store.is_empty else (store.contents(), store.about())
+        with pytest.raises(RuntimeError, match="out of memory"):
+            synchronise(store, corpus, model(key), failing)
+        assert before == (None if store.is_empty else (store.contents(), store.about()))
+        store.close()
+        fill(tmp_path, as_corpus([some_report(0)]), reader)
+
+
+def test_weights_of_any_size_are_kept(tmp_path, monkeypatch):
+    monkeypatch.setattr("gedbd.triage.storage.store.PART_BYTES", 7)
+    store = Store(tmp_path / FILE)
+    for weights in (b"", b"x" * 7, bytes(range(50))):
+        with store.change():
+            store.write_model({"dim": "3"}, weights)
+        assert store.weights() == weights
+    assert store.about() == {"dim": "3"}
+    with pytest.raises(sqlite3.ProgrammingError), store.change():
+        store.write_links([("a", "b", "c"), ("d",)])
+    assert store.links() == []
+    store.close()
+
+
+def test_what_is_read_in_one_moment_is_of_one_moment(tmp_path, reader):
+    fill(tmp_path, as_corpus([some_report(0)]), reader)
+    mine, index = Store(tmp_path / FILE), open_folder(tmp_path, reader)
+    before = mine.changes
+    with mine.moment():
+        terms = mine.terms()
+        index.add([some_report(1)])
+        assert mine.terms() == terms
+        assert list(mine.contents()) == ["0"]
+    assert list(mine.contents()) == ["0", "1"]
+    assert mine.changes != before
+    mine.close()
+
+
+def test_an_address_is_stored_without_reading_the_report_again(tmp_path, reader):
+    reports = [some_report(number) for number in range(4)]
+    fill(tmp_path, as_corpus(reports), reader)
+
+    def unwanted(rows):
+        raise AssertionError("no text has changed")
+
+    linked = as_corpus([replace(one, url=f"https://b.org/{one.issue_id}") for one in reports[:3]] + reports[3:])
+    store = Store(tmp_path / FILE)
+    assert synchronise(store, linked, model(), unwanted) == (0, 3, 1, 0, 0)
+    assert store.urls(["0", "3", "nobody"]) == {"0": "https://b.org/0"}
+    assert synchronise(store, as_corpus(reports), model(), unwanted) == (0, 3, 1, 0, 0)
+    assert store.urls(["0", "1"]) == {}
+    store.close()

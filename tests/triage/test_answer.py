@@ -1,0 +1,56 @@
+"""Answers for people and for programs."""
+
+import io
+import json
+from dataclasses import replace
+
+from rich.console import Console
+from small_tracker import some_report
+
+from gedbd.triage.answer import as_json, print_matches
+from gedbd.triage.backtesting.targets import TargetResult
+from gedbd.triage.report import Match, Report, Why
+
+TERMINAL = {"force_terminal": True, "color_system": "truecolor"}
+WHY = Why(("crash",), {}, ())
+LINKED = some_report(3, url="https://b.org/3")
+MATCH = Match(LINKED, some_report(13), ("3", "7", "13"), 1.0, 0.9, WHY, {"3": LINKED.url, "7": "https://b.org/7"})
+QUERY = Report("crash")
+TARGET = TargetResult(0.7, 0.5, "met", 40, 36, 0.9, 0.76, 0.97)
+
+
+def shown(*matches: Match, **options) -> str:
+    stream = io.StringIO()
+    print_matches(Console(file=stream, width=60, **options), QUERY, matches, TARGET)
+    return stream.getvalue()
+
+
+def test_ids_are_links_in_a_terminal():
+    told = shown(MATCH, **TERMINAL)
+    assert told.count("]8;id=") == 2
+    assert ";https://b.org/3\x1b\\3\x1b]8;;" in told
+    assert ";https://b.org/7\x1b\\7\x1b]8;;" in told
+    assert "b.org" not in told.replace(";https://b.org/3", "").replace(";https://b.org/7", "")
+
+
+def test_addresses_are_printed_where_there_is_no_terminal():
+    long = replace(LINKED, url="https://bugs.example.org/" + "x" * 100)
+    lines = shown(replace(MATCH, master=long), replace(MATCH, master=some_report(13))).splitlines()
+    assert f"3: {long.url}" in lines
+    assert not any(line.startswith("13: ") for line in lines)
+
+
+def test_what_is_no_web_address_never_reaches_the_terminal():
+    bad = "https://b.org/\x1b]8;;https://evil.org\x1b\\"
+    match = replace(MATCH, master=replace(LINKED, url=bad), urls={"3": bad, "7": "javascript:alert(1)"})
+    for told in (shown(match, **TERMINAL), shown(match)):
+        assert "evil.org" not in told
+        assert "javascript" not in told
+        assert "]8;" not in told
+
+
+def test_programs_get_plain_addresses():
+    (match,) = json.loads(as_json(QUERY, [MATCH], TARGET))["matches"]
+    assert match["master"]["url"] == "https://b.org/3"
+    assert match["best"]["url"] == ""
+    assert match["urls"] == {"3": "https://b.org/3", "7": "https://b.org/7"}

@@ -1,0 +1,86 @@
+"""What speaks for a match, on cases worked out by hand."""
+
+import numpy as np
+import pytest
+
+from gedbd.triage.explanation import MOST_WORDS, agreeing, explain
+from gedbd.triage.report import Report
+
+RARE = {"uidplus": 5.0, "npe": 4.0, "expunge": 3.0, "server": 1.0, "folder": 1.0}
+
+
+def rarity(words):
+    return np.array([RARE.get(word, 0.0) for word in words])
+
+
+def why(first, second, weigh=rarity):
+    (found,) = explain(first, [second], weigh)
+    return found
+
+
+def test_shared_words_come_the_rarest_first():
+    mine = Report("Expunge fails", "The server lacks UIDPLUS, and the folder is full.")
+    theirs = Report("Folder not expunged", "uidplus: the SERVER says no to expunge")
+    assert why(mine, theirs).terms == ("uidplus", "expunge", "folder", "server")
+
+
+def test_short_titles_and_lines_count_as_words_too():
+    assert why(Report("NPE"), Report("NPE")).terms == ("npe",)
+    assert why(Report("x", "a\nNPE\nb"), Report("Some NPE or other")).terms == ("npe",)
+    assert why(Report("NPE"), Report("NPE")).sentences == ()
+
+
+def test_words_that_tell_nothing_are_left_out():
+    found = why(Report("the mail and the window"), Report("the mail and the window"))
+    assert (found.terms, found.sentences) == ((), ())
+
+
+def test_at_most_so_many_words():
+    text = " ".join(f"w{letter}" for letter in "abcdefghijklmnop")
+    assert len(why(Report(text), Report(text), lambda words: np.ones(len(words))).terms) == MOST_WORDS
+    assert why(Report(text), Report(text), lambda words: np.ones(len(words))).terms[0] == "wa"  # alike: by alphabet
+
+
+def test_fields_that_agree():
+    first = Report("a", product="Mail", component="UI ", version="3.0", os="", priority="P1", status="NEW")
+    second = Report("b", product="mail", component="ui", version="3.1", os="", priority="P1", status="NEW")
+    assert agreeing(first, second) == {"product": "mail", "component": "ui", "priority": "P1"}
+    assert agreeing(Report("a"), Report("b")) == {}
+
+
+def test_closest_sentences_by_hand():
+    mine = Report("Server lacks UIDPLUS", "The folder stays full. Nothing else to say here.")
+    theirs = Report("Folder is too full", "Our server has no uidplus and no npe!\nfolder, expunge")
+    # (server 1 + uidplus 5) twice, over 6 and 10; folder twice, over 1 and 1; the line with expunge: 2 over 1 and 4
+    assert why(mine, theirs).sentences == (
+        ("The folder stays full.", "Folder is too full", 1.0),
+        ("Server lacks UIDPLUS", "Our server has no uidplus and no npe!", 0.75),
+    )
+
+
+def test_sentences_with_little_in_common_are_left_out():
+    assert why(Report("folder with uidplus"), Report("folder with npe")).sentences == ()  # 2 over 6 and 5 is below .2
+    assert why(Report("folder with uidplus"), Report("folder expunge")).sentences[0][2] == pytest.approx(0.2)
+
+
+def test_each_match_has_reasons_of_its_own():
+    mine = Report("uidplus and npe in one", component="ui")
+    found = explain(mine, [Report("uidplus gone"), Report("nothing", component="UI"), Report("npe, again")], rarity)
+    assert [one.terms for one in found] == [("uidplus",), (), ("npe",)]
+    assert [one.fields for one in found] == [{}, {"component": "UI"}, {}]
+    assert explain(mine, [], rarity) == []
+
+
+@pytest.mark.parametrize("empty", [Report("", ""), Report("  ", "\n \n"), Report("...", "!!! ???\n---")])
+def test_reports_without_words(empty):
+    for first, second in ((empty, Report("uidplus gone")), (Report("uidplus gone"), empty), (empty, empty)):
+        found = why(first, second)
+        assert (found.terms, found.sentences) == ((), ())
+
+
+@pytest.mark.parametrize(
+    "text", ["word " * 40_000, "x" * 200_000, "\n" * 200_000, "a. " * 66_666, "server uidplus\n" * 13_333]
+)
+def test_of_long_descriptions_only_the_beginning_is_read(text):
+    found = explain(Report("server", text), [Report("server", text)] * 50, rarity)
+    assert all(len(one.sentences) <= 3 for one in found)

@@ -1,0 +1,429 @@
+"""An open index, with a real reader and a real file."""
+
+import sqlite3
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta, timezone
+
+import numpy as np
+import pytest
+from small_tracker import MATCHING, WEIGHTS, Switch, as_corpus, fill, open_folder, some_report
+
+from gedbd.corpora.ids import is_id
+from gedbd.retrieval.feature_store import Codes, Columns, Vocabulary
+from gedbd.triage.backtesting.replay import replay
+from gedbd.triage.calibration import SIGNALS
+from gedbd.triage.report import Filters, Report, as_table
+from gedbd.triage.storage.connection import StoreUnavailable
+from gedbd.triage.storage.store import FILE, FORMAT, Store
+from gedbd.triage.training import numbers_of
+
+
+def found(index, report, **options):
+    return [match.master.issue_id for match in index.search(report, **options)]
+
+
+def text_of(number, **values):
+    """The text of a stored report, without its id."""
+    return replace(some_report(number), issue_id="", **values)
+
+
+def test_a_copy_finds_its_original_first(index):
+    for number in (0, 9, 18):
+        (best, *_) = index.search(text_of(number))
+        assert best.best == best.master == some_report(number)
+        assert best.members == (str(number),)
+        assert 0 <= best.probability <= 1
+        assert f"word{number}" in best.why.terms
+
+
+def test_a_group_is_found_by_its_best_report_and_named_after_its_oldest(index):
+    (best, *others) = index.search(text_of(13))
+    assert (best.best.issue_id, best.master.issue_id, best.members) == ("13", "3", ("3", "7", "13"))
+    assert not {"3", "7", "13"} & {one.master.issue_id for one in others}
+    assert [one.score for one in (best, *others)] == sorted([one.score for one in (best, *others)], reverse=True)
+
+
+def test_search_says_what_the_replay_said(tmp_path, reader):
+    """A report that comes in is judged as the backtest judged it, whatever is asked to be shown."""
+    reports = [some_report(number * 7 % 60, created_at=some_report(number).created_at) for number in range(50)]
+    reports[-1] = replace(
+        reports[-1], title="crash of words never seen", description="strange strange novelties, crash"
+    )
+    group = np.arange(50)
+    group[[10, 20, 30]], group[49] = 4, 8
+    table = as_table(reports)
+    vectors = reader(table)
+    numbers = numbers_of(table, vectors, Vocabulary(), (Codes(), Codes()), learn=True)
+    columns = Columns(vectors.shape[1])
+    columns.add(numbers)
+    for row in (1, 2, 7, 31, 49):
+        folder = tmp_path / str(row)
+        folder.mkdir()
+        fill(folder, as_corpus(reports[:row], group[:row]), reader)
+        index = open_folder(folder, reader)
+        said = replay(columns, numbers, group, WEIGHTS, np.array([row]))
+        sure = MATCHING.confidence(said[list(SIGNALS)].to_numpy())
+        for top_k in (1, 5, 20):
+            matches = index.search(reports[row], top_k)
+            count = min(len(matches), 5)
+            assert count == min(top_k, len(said))
+            assert [one.best.issue_id for one in matches[:count]] == [
+                reports[candidate].issue_id for candidate in said["candidate"][:count]
+            ]
+            assert [one.score for one in matches[:count]] == pytest.approx(said["score"][:count], abs=1e-5)
+            assert [one.probability for one in matches[:count]] == pytest.approx(sure[:count], abs=1e-6)
+        index.close()
+
+
+def test_add_update_leave_and_delete(index):
+    fresh = some_report(40)
+    assert index.add([fresh]) == {"40": "added"}
+    assert index.add([fresh, some_report(1)]) == {"40": "unchanged", "1": "unchanged"}
+    assert found(index, text_of(40))[0] == "40"
+    changed = replace(fresh, title="zebra stripes", description="zebra stripes everywhere")
+    assert index.add([changed]) == {"40": "updated"}
+    assert index.get("40") == changed
+    assert len(index) == 21
+    assert found(index, Report("zebra stripes"))[0] == "40"
+    assert index.search(Report("zebra stripes"))[0].why.terms == ("stripes", "zebra")
+    assert [index.delete("40"), index.delete("40"), index.delete("nobody")] == [True, False, False]
+    assert index.get("40") is None
+    assert "40" not in found(index, Report("zebra stripes"), top_k=50)
+    assert len(index) == 20
+    assert index.add([changed]) == {"40": "added"}
+    assert index.add([]) == {}
+
+
+def test_of_several_with_one_id_the_last_counts(index):
+    first, last = some_report(40), some_report(41, issue_id="40")
+    assert index.add([first, last]) == {"40": "added"}
+    assert index.get("40") == last
+    assert index.add([last, some_report(2), first, last]) == {"40": "unchanged", "2": "unchanged"}
+    assert len(index) == 21
+
+
+def test_links_join_groups_and_survive_a_deletion(index):
+    index.link("0", "5", "triager")
+    index.link("15", "3", "triager")
+    members = ("0", "3", "5", "7", "13", "15")
+    assert index.search(text_of(13))[0].members == members
+    index.delete("0")
+    assert index.search(text_of(13))[0].members == members[1:]
+    index.add([some_report(0)])
+    assert index.search(text_of(13))[0].members == members
+    index.delete("3")
+    (best, *_) = index.search(text_of(13))
+    assert best.members == ("0", "5", "7", "13", "15")  # two duplicates of one report are duplicates, be it deleted
+    with pytest.raises(ValueError, match="report 4 cannot be a duplicate of itself"):
+        index.link("4", "4", "triager")
+    for one, other in (("4", "99"), ("99", "4")):
+        with pytest.raises(ValueError, match="report 99 is not in the index: add it first"):
+            index.link(one, other, "triager")
+
+
+def test_its_own_id_is_never_a_candidate(index):
+    for number in range(20):
+        for match in index.search(some_report(number), top_k=50):
+            assert match.best.issue_id != str(number)
+    assert "3" in [match.master.issue_id for match in index.search(some_report(13), top_k=50)]  # its group may be found
+
+
+def test_filters_by_date_and_component(index):
+    since, until = some_report(5).created_at, some_report(9).created_at
+    query = text_of(13)
+    everything = {match.best.issue_id for match in index.search(query, 50)}
+    assert len(everything) == 17  # groups
+    late = index.search(query, 50, Filters(filed_from=since, filed_before=until))
+    assert {match.best.issue_id for match in late} == {"5", "6", "7", "8"}
+    assert {match.best.component for match in index.search(query, 50, Filters(component="UI"))} == {"ui"}
+    both = index.search(query, 50, Filters(until, None, "net"))
+    assert {match.best.issue_id for match in both} == {"10", "13", "16", "19"}
+    nothing = Filters(component="printing"), Filters(filed_from=datetime(2030, 1, 1, tzinfo=UTC)), Filters(until, since)
+    assert [index.search(query, 50, filters) for filters in nothing] == [[], [], []]
+    sixth = some_report(6).created_at.astimezone(timezone(timedelta(hours=5)))
+    met = [found(index, query, top_k=50, filters=Filters(sixth + timedelta(hours=more))) for more in (0, 1)]
+    assert set(met[0]) - set(met[1]) == {"6"}
+
+
+@pytest.mark.parametrize("top_k", [0, 51, 1.5])
+def test_how_many_can_be_asked_for(index, top_k):
+    with pytest.raises(ValueError, match=f"top_k={top_k} must be a whole number between 1 and 50"):
+        index.search(Report("a"), top_k)
+    assert len(index.search(Report("a crash"), 3)) == 3
+
+
+def test_bad_reports_are_refused_whole(index):
+    for report, message in (
+        (Report("a title"), "give issue_id"),
+        (Report("a", issue_id=" "), "give issue_id"),
+        (Report(issue_id="9"), "neither title nor description"),
+        (Report("", "x" * 200_001, "9"), "200,001 characters"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            index.add([some_report(40), report])
+        assert index.get("40") is None
+    with pytest.raises(ValueError, match="neither title nor description"):
+        index.search(Report(" "))
+
+
+def test_a_report_without_a_date_keeps_the_one_it_had(index):
+    before = datetime.now(UTC)
+    index.add([some_report(40, created_at=None), some_report(4, created_at=None, title="another")])
+    assert before <= index.get("40").created_at <= datetime.now(UTC)
+    assert index.get("4").created_at == some_report(4).created_at
+    assert index.add([some_report(40, created_at=None)]) == {"40": "unchanged"}
+
+
+def test_a_tracker_without_dates(tmp_path, reader):
+    fill(
+        tmp_path,
+        as_corpus([some_report(n, created_at=None) for n in range(10)], [0, 1, 2, 3, 4, 5, 1, 7, 8, 9]),
+        reader,
+    )
+    index = open_folder(tmp_path, reader)
+    assert index.add([some_report(6, created_at=None)]) == {"6": "unchanged"}
+    assert index.add([some_report(1, created_at=None, version="3")]) == {"1": "updated"}
+    assert index.get("1").created_at is None
+    index.add([some_report(30)])  # the newest, though the only one with a date
+    index.link("30", "6", "triager")
+    again = open_folder(tmp_path, reader)
+    for one in (again, index):
+        assert set(one.search(text_of(6), 50)[0].members) == {"1", "6", "30"}
+        assert one.search(text_of(6), 50)[0].members[-1] == "30" or one is index
+        dated = one.search(Report("crash"), 5, Filters(filed_from=datetime(2020, 1, 1, tzinfo=UTC)))
+        assert [match.best.issue_id for match in dated] == ["30"]
+    assert again.search(text_of(6), 50)[0].master.issue_id == "1"  # an updated report is as old as it was
+
+
+NASTY = {
+    "nul": "a\0b\0 crash",
+    "surrogate": "half \ud800 a character",
+    "emoji": "\U0001f600 crash \U0001f468‍\U0001f469‍\U0001f467",
+    "control": "\x1b[31mred\x07 \u2028 \x85 crash",
+    "quotes": "'); DROP TABLE reports; -- \" ; %s {x}",
+    "long": "word " * 40_000,
+    "one word": "x" * 200_000,
+    "right to left": "\u202etxet\u202c \u0645\u0631\u062d\u0628\u0627",
+}
+
+
+@pytest.mark.parametrize("name", NASTY)
+def test_nasty_texts_are_stored_and_found(index, name):
+    text, started = NASTY[name], time.perf_counter()
+    issue_id = "id-" + "".join(sign for sign in text[:50] if is_id(sign))  # what an id may hold
+    report = Report(text[:900], text, issue_id, component=text[:30], created_at=some_report(9).created_at)
+    assert list(index.add([report]).values()) == ["added"]
+    assert index.get(issue_id) == report
+    assert index.add([report]) == {report.issue_id: "unchanged"}
+    again = open_folder(index.folder, index.reader)
+    for one in (index, again):
+        (best, *_) = one.search(Report(text[:900], text))
+        assert best.best == report
+        assert one.search(Report(text[:900], text), 5, Filters(component=report.component))[0].best == report
+        assert one.search(report)[0].best != report
+    assert again.delete(report.issue_id)
+    assert index.get(report.issue_id) is None
+    again.close()
+    assert time.perf_counter() - started < 5
+
+
+def test_two_open_indexes_see_each_other(index):
+    other = open_folder(index.folder, index.reader)
+    other.add([some_report(40)])
+    assert found(index, text_of(40))[0] == "40"
+    assert len(index) == len(other) == 21
+    index.add([some_report(41), some_report(40, title="gone elsewhere")])
+    assert other.get("40").title == "gone elsewhere"
+    assert found(other, text_of(41))[0] == "41"
+    other.link("40", "41", "triager")
+    assert index.search(text_of(41))[0].members == ("40", "41")
+    index.delete("40")
+    assert found(other, text_of(41))[0] == "41"
+    for step in range(3):  # in turn, each with words that the other does not know
+        for number, one in enumerate((index, other)):
+            one.add([Report(f"strangeword{step}{number}", issue_id=f"s{step}{number}")])
+    third = open_folder(index.folder, index.reader)
+    for one in (index, other, third):
+        for step in range(3):
+            for number in range(2):
+                assert found(one, Report(f"strangeword{step}{number}"))[0] == f"s{step}{number}"
+    other.close()
+    third.close()
+
+
+def test_two_indexes_in_two_threads_lose_nothing(index):
+    other = open_folder(index.folder, index.reader)
+
+    def add(one, start):
+        for number in range(start, start + 15):
+            one.add([Report(f"newword{number} here", issue_id=f"n{number}")])
+
+    with ThreadPoolExecutor(2) as pool:
+        for future in [pool.submit(add, index, 0), pool.submit(add, other, 100)]:
+            future.result()
+    for one in (index, other):
+        assert one.search(Report("a crash"))  # reads what the other one has added
+        assert len(one) == 50
+        for number in (*range(15), *range(100, 115)):
+            assert found(one, Report(f"newword{number} here"), top_k=1) == [f"n{number}"]
+    other.close()
+
+
+@pytest.mark.slow
+def test_searches_run_while_reports_come_and_go(index):
+    """With very short turns, so that a search is interrupted at every step of an addition."""
+    done, failed, interval = threading.Event(), [], sys.getswitchinterval()
+
+    def search(number):
+        asked = 0
+        while not done.is_set() or asked < 3:
+            asked += 1
+            try:
+                matches = index.search(text_of(13 if number % 2 else number), 50)
+                assert matches[0].best.issue_id == ("13" if number % 2 else str(number))
+                names = [one for match in matches for one in match.members]
+                assert len(names) == len(set(names))
+            except BaseException as error:
+                failed.append(error)
+                return
+
+    threads = [threading.Thread(target=search, args=[number]) for number in (0, 1, 2, 3)]
+    sys.setswitchinterval(1e-5)
+    try:
+        for thread in threads:
+            thread.start()
+        for number in range(100, 125):
+            index.add([some_report(number, title=f"ownword{number}")])
+            index.add([some_report(13 if number % 2 else 7, version=str(number))])
+            if number % 4 == 0:
+                index.add([some_report(900)])
+                index.link("900", "0", "triager")
+                index.delete("900")
+    finally:
+        done.set()
+        sys.setswitchinterval(interval)
+        for thread in threads:
+            thread.join()
+    assert not failed, failed[0]
+    again = open_folder(index.folder, index.reader)
+    for one in (index, again):
+        assert len(one) == 45
+        for number in range(100, 125):
+            assert found(one, Report(f"ownword{number}"), top_k=1) == [str(number)]
+    again.close()
+
+
+def test_an_empty_index(tmp_path, reader):
+    fill(tmp_path, as_corpus([some_report(0)]), reader)
+    index = open_folder(tmp_path, reader)
+    assert [one.members for one in index.search(Report("anything"))] == [("0",)]
+    index.delete("0")
+    for one in (index, open_folder(tmp_path, reader)):
+        assert len(one) == 0
+        assert one.search(Report("anything at all")) == []
+        assert one.get("0") is None
+    index.add([some_report(1)])
+    assert found(index, Report("anything")) == ["1"]
+
+
+def test_a_reader_that_fails_stores_nothing(index, reader):
+    class Failing:
+        def __init__(self, after):
+            self.after = after
+
+        def __call__(self, reports):
+            self.after -= 1
+            if self.after < 0:
+                raise RuntimeError("out of memory")
+            return reader(reports)
+
+    switch = Switch(reader)
+    opened = open_folder(index.folder, switch)
+    for after in (0, 1):  # at once, and after the first batch
+        switch.read = Failing(after)
+        with pytest.raises(RuntimeError, match="out of memory"):
+            opened.add([Report(f"freshword{number}", issue_id=f"f{number}") for number in range(100)])
+        switch.read = reader
+        assert len(opened) == len(open_folder(index.folder, reader)) == 20
+        assert found(opened, text_of(13))[0] == "3"
+    switch.read = Failing(0)
+    with pytest.raises(RuntimeError, match="out of memory"):
+        opened.search(Report("a crash"))
+    switch.read = reader
+    assert opened.add([Report("freshword7", issue_id="f7")]) == {"f7": "added"}
+    assert found(opened, Report("freshword7"))[0] == "f7"
+    opened.close()
+
+
+def test_a_disk_that_fails_stores_nothing(index):
+    run = index.store._connection.run
+    pages = run("PRAGMA page_count")[0][0]
+    run(f"PRAGMA max_page_count={pages}")
+    with pytest.raises(StoreUnavailable, match=r"index\.sqlite cannot be changed, as its disk is full: free"):
+        index.add([Report("strangeword " * 50, "y" * 100_000, f"f{number}") for number in range(3)])
+    run("PRAGMA max_page_count=1000000")
+    assert len(index) == 20
+    index.add([Report("strangeword", issue_id="s")])
+    assert found(index, Report("strangeword"))[0] == "s"
+    assert found(open_folder(index.folder, index.reader), Report("strangeword"))[0] == "s"
+
+
+def test_what_is_no_index(tmp_path):
+    file = tmp_path / FILE
+    file.write_text("id,title\n" * 200)
+    with pytest.raises(ValueError, match=r"index.sqlite is no index \(file is not a database\): build one with"):
+        Store(file)
+    with pytest.raises(ValueError, match=r"nowhere/index\.sqlite is no index"):
+        Store(tmp_path / "nowhere" / FILE)
+    file.unlink()
+    with sqlite3.connect(file) as other:
+        other.execute("CREATE TABLE vectors (key BLOB)")
+    with pytest.raises(ValueError, match=r"is no index \(it holds other tables\): build one"):
+        Store(file)
+
+
+def test_a_newer_format_is_told(index):
+    index.close()
+    with sqlite3.connect(index.folder / FILE) as file:
+        file.execute(f"PRAGMA user_version={FORMAT + 1}")
+    file.close()
+    with pytest.raises(ValueError, match=f"has format {FORMAT + 1}, this gedbd reads {FORMAT}: build it anew"):
+        Store(index.folder / FILE)
+
+
+def test_an_index_of_the_first_format_opens_and_takes_addresses(index, reader):
+    index.close()
+    with sqlite3.connect(index.folder / FILE) as file:
+        file.execute("ALTER TABLE reports DROP COLUMN url")
+        file.execute("PRAGMA user_version=1")
+    file.close()
+    for _ in range(2):
+        opened = open_folder(index.folder, reader)
+        assert opened.search(text_of(9))[0].best == some_report(9)
+        assert opened.add([some_report(40, url="https://b.org/40")]) in ({"40": "added"}, {"40": "unchanged"})
+        assert opened.get("40").url == "https://b.org/40"
+        opened.close()
+
+
+def test_matches_carry_the_addresses_of_their_reports(index):
+    index.add([some_report(number, url=f"https://b.org/{number}") for number in (3, 13)])
+    (best, *_) = index.search(text_of(13))
+    assert (best.master.url, best.best.url) == ("https://b.org/3", "https://b.org/13")
+    assert best.urls == {"3": "https://b.org/3", "13": "https://b.org/13"}
+
+
+def test_a_report_that_comes_without_an_address_keeps_its_own_or_takes_that_of_the_template(tmp_path, reader):
+    corpus = replace(as_corpus([some_report(0, url="https://a.org/0")]), url_template="https://b.org/{issue_id}")
+    fill(tmp_path, corpus, reader)
+    index = open_folder(tmp_path, reader)
+    index.add([some_report(0, title="another"), some_report(1), some_report(2, url="https://c.org/2")])
+    urls = {one: index.get(one).url for one in ("0", "1", "2")}
+    assert urls == {"0": "https://a.org/0", "1": "https://b.org/1", "2": "https://c.org/2"}
+    fill(tmp_path, replace(corpus, url_template="https://d.org/{issue_id}"), reader)
+    index.add([some_report(3)])
+    assert index.get("3").url == "https://d.org/3"
+    index.close()

@@ -1,0 +1,107 @@
+"""A report on its own."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta, timezone
+
+import pandas as pd
+import pytest
+
+from gedbd.corpora.documents import FIELDS
+from gedbd.triage.report import (
+    LONGEST_TEXT,
+    LONGEST_TITLE,
+    Report,
+    as_table,
+    check_report,
+    check_top_k,
+    of_row,
+    read_moment,
+)
+
+FULL = Report(
+    "a title", "what\nhappened", "12", datetime(2024, 2, 29, 23, 59, 1, 5, UTC), *["product", "component", "version"],
+    os="linux", priority="P1", status="NEW", resolution="", attachments="a.png;b.png", url="https://b.org/12",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("report", [Report("a"), Report("", "b"), Report("x" * LONGEST_TITLE, "y" * LONGEST_TEXT)])
+def test_good_reports_pass(report):
+    check_report(report)
+
+
+@pytest.mark.parametrize(
+    ("report", "message"),
+    [
+        (Report(), "neither title nor description"),
+        (Report(" \n", "\t", "12"), "neither title nor description"),
+        (Report("x" * (LONGEST_TITLE + 1)), "the title has 1,001 characters, the most are 1,000: shorten it"),
+        (Report("", "x" * (LONGEST_TEXT + 1)), "the description has 200,001 characters"),
+        (Report("a", url="javascript:alert(1)"), r"url=javascript:alert\(1\) is not an http or https address"),
+    ],
+)
+def test_bad_reports_are_told(report, message):
+    with pytest.raises(ValueError, match=message):
+        check_report(report)
+
+
+@pytest.mark.parametrize(
+    ("text", "moment"),
+    [
+        ("2024-01-31", datetime(2024, 1, 31, tzinfo=UTC)),
+        ("2024-01-31T09:30:00+01:00", datetime(2024, 1, 31, 8, 30, tzinfo=UTC)),
+        ("2024-01-31 09:30", datetime(2024, 1, 31, 9, 30, tzinfo=UTC)),
+        ("2024-01-31T09:30:00.25Z", datetime(2024, 1, 31, 9, 30, 0, 250_000, UTC)),
+        (2024, datetime(2024, 1, 1, tzinfo=UTC)),
+        (None, None),
+    ],
+)
+def test_moments(text, moment):
+    assert read_moment(text, "filed_from") == moment
+
+
+@pytest.mark.parametrize(
+    "text", ["", "now", "today", "yesterday", "31.01.2024", "2024-02-30", "nan", "1700000000", "-1", True]
+)
+def test_what_is_no_moment(text):
+    with pytest.raises(ValueError, match=rf"filed_from={text} is no date: expected is 2024-01-31 or"):
+        read_moment(text, "filed_from")
+
+
+@pytest.mark.parametrize("top_k", [0, -1, 51, 2.5, "many", None])
+def test_what_is_no_number_of_groups(top_k):
+    with pytest.raises(ValueError, match=f"top_k={top_k} must be a whole number between 1 and 50"):
+        check_top_k(top_k)
+
+
+def test_the_hash_changes_with_every_field_but_the_address():
+    hashes = {FULL.content_hash}
+    for name in (name for name in FIELDS if name != "url"):
+        value = FULL.created_at + timedelta(microseconds=1) if name == "created_at" else getattr(FULL, name) + "x"
+        hashes.add(replace(FULL, **{name: value}).content_hash)
+    hashes |= {replace(FULL, created_at=None).content_hash, Report("", "ab").content_hash, Report("ab").content_hash}
+    assert len(hashes) == len(FIELDS) + 3
+    assert replace(FULL, url="").content_hash == FULL.content_hash
+    # Stored feedback on a pasted text is found by this hash.
+    assert Report("a", "b").content_hash == "d08c589c059bf4e752bf16aa72a8b2f6"
+    assert Report("a\x1fb", "c").content_hash != Report("a", "b\x1fc").content_hash
+    assert replace(FULL).content_hash == FULL.content_hash
+
+
+def test_reports_survive_a_table():
+    reports = [FULL, Report("only a title"), replace(FULL, created_at=datetime(1999, 1, 1, tzinfo=UTC))]
+    table = as_table(reports)
+    assert list(table.columns) == list(FIELDS)
+    assert str(table["created_at"].dt.tz) == "UTC"
+    assert [of_row(row) for row in table.itertuples(index=False)] == reports
+    assert as_table([Report("a")])["created_at"].isna().all()
+    elsewhere = replace(FULL, created_at=FULL.created_at.astimezone(timezone(timedelta(hours=2))))
+    naive = replace(FULL, created_at=FULL.created_at.replace(tzinfo=None))
+    assert (as_table([FULL, elsewhere, naive])["created_at"] == pd.Timestamp(FULL.created_at)).all()
+
+
+def test_halves_of_characters_become_question_marks():
+    report = Report("half \ud800 of", "\udfff", issue_id="\ud83d", component="\U0001f600 é")
+    assert (report.title, report.description, report.issue_id) == ("half ? of", "?", "?")
+    assert report.component == "\U0001f600 é"
+    assert replace(report, title="\ud800").title == "?"
+    as_table([report])

@@ -1,0 +1,88 @@
+"""Reports are read alike alone, in a batch, and by many threads at once."""
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from small_tracker import some_report
+
+from gedbd.encoders.backends.openvino import OpenVino
+from gedbd.triage.report import Report, as_table
+from gedbd.triage.report_encoder import MOST_AT_ONCE, Together
+
+
+def test_vectors_are_unit_rows_and_do_not_depend_on_company(reader):
+    reports = as_table([some_report(number, description="long " * number) for number in range(30)])
+    vectors = reader(reports)
+    assert vectors.shape == (30, 16)
+    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-6)
+    for row in (0, 13, 29):
+        np.testing.assert_allclose(reader(reports.iloc[[row]])[0], vectors[row], atol=1e-6)
+
+
+@pytest.mark.parametrize("engine", ["torch", "openvino"])
+def test_many_threads_get_their_own_answers(reader, engine, tmp_path):
+    read = reader
+    if engine == "openvino":
+        read = type(reader)(
+            reader.encoder,
+            reader.tokenizer,
+            32,
+            reader.text,
+            OpenVino("float32", tmp_path).prepare(reader.encoder, None),
+            False,
+        )
+    reports = as_table([some_report(number) for number in range(60)])
+    expected = reader(reports)
+    together = Together(read)
+
+    def ask(number):
+        one = reports.iloc[[number]]
+        return together(one) if number % 2 else read(one)[0]
+
+    with ThreadPoolExecutor(12) as pool:
+        vectors = np.stack(list(pool.map(ask, range(60))))
+    np.testing.assert_allclose(vectors, expected, atol=1e-5)
+
+
+def titled(title):
+    return as_table([Report(title)])
+
+
+def test_all_that_wait_are_read_at_once():
+    sizes, begun, go = [], threading.Event(), threading.Event()
+
+    def read(reports):
+        sizes.append(len(reports))
+        begun.set()
+        go.wait(10)
+        return reports["title"].to_numpy(dtype=float)[:, None]
+
+    together = Together(read)
+    with ThreadPoolExecutor(40) as pool:
+        first = pool.submit(together, titled("0"))
+        begun.wait(10)
+        others = [pool.submit(together, titled(str(number))) for number in range(1, 40)]
+        while len(together._waiting) < 39:
+            pass
+        go.set()
+        assert [future.result().tolist() for future in (first, *others)] == [[float(number)] for number in range(40)]
+    assert sizes == [1, MOST_AT_ONCE, MOST_AT_ONCE, 39 - 2 * MOST_AT_ONCE]
+
+
+def test_everybody_hears_of_an_error_and_the_next_is_answered():
+    fails = True
+
+    def read(reports):
+        if fails:
+            raise RuntimeError("out of memory")
+        return np.zeros((len(reports), 2))
+
+    together = Together(read)
+    with ThreadPoolExecutor(8) as pool:
+        for future in [pool.submit(together, titled("a")) for _ in range(8)]:
+            with pytest.raises(RuntimeError, match="out of memory"):
+                future.result()
+    fails = False
+    assert together(titled("a")).tolist() == [0, 0]
