@@ -9,7 +9,7 @@ from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig
 from rich.console import Console
 
-from gedbd.configuration.command import door
+from gedbd.configuration.command import command
 from gedbd.configuration.renamed_options import refuse_renamed
 from gedbd.corpora.documents import Corpus
 from gedbd.evaluation.report.page import write_report
@@ -18,7 +18,7 @@ from gedbd.experiments.checkpoint import check_corpus, save_run, use_run
 from gedbd.io.files import write_text
 from gedbd.io.spreadsheet import safe_cells
 from gedbd.io.tables import write_csv, write_parquet
-from gedbd.tasks.duplicates.factory import quieten, read_material
+from gedbd.tasks.duplicates.factory import prepare_data, silence_library_logs
 from gedbd.triage.assembly import check_backtest, read_reports
 from gedbd.triage.backtesting.backtest import Backtest, measure
 from gedbd.triage.backtesting.page import fill_targets, next_step, print_targets, sections, summary, targets_markdown
@@ -26,15 +26,15 @@ from gedbd.triage.training import learn_weights, replay_parts
 
 
 @refuse_renamed({"precision": "target_precision"})
-@door("backtest")
+@command("backtest")
 def main(cfg: DictConfig) -> float:
     """Learns on the older reports, replays the newer ones, leaves tables and a page, and returns test's precision."""
     console, folder = Console(), Path(HydraConfig.get().runtime.output_dir)
     weights = use_run(cfg, Path(cfg.run)) if cfg.run else None
     check_backtest(cfg)
-    quieten()
-    material = read_material(cfg, console)
-    corpus = material.corpus
+    silence_library_logs()
+    prepared = prepare_data(cfg, console)
+    corpus = prepared.corpus
     if cfg.run:
         check_corpus(Path(cfg.run), corpus)
     if cfg.fill:
@@ -42,8 +42,8 @@ def main(cfg: DictConfig) -> float:
     read = read_reports(cfg, corpus, weights)
     for notice in read.notices:
         console.print(f"{corpus.name}: {notice}", markup=False, highlight=False)
-    learnt = learn_weights(corpus, material.pairs[material.pairs["part"] == "train"], read.vectors)
-    replayed = replay_parts(corpus, material.parts, read.vectors, learnt, cfg.most)
+    learnt = learn_weights(corpus, prepared.pairs[prepared.pairs["part"] == "train"], read.vectors)
+    replayed = replay_parts(corpus, prepared.parts, read.vectors, learnt, cfg.most)
     backtest = measure(replayed, corpus, learnt, cfg.target_precision, cfg.confidence_level, cfg.seed)
     save_run(folder, cfg, corpus)
     write_parquet(folder / "matches.parquet", replayed)

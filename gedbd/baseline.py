@@ -7,17 +7,17 @@ from hydra.utils import get_class, instantiate
 from omegaconf import DictConfig
 from rich.console import Console
 
-from gedbd.configuration.command import door
+from gedbd.configuration.command import command
 from gedbd.experiments.checkpoint import check_corpus, save_run, use_run
-from gedbd.experiments.evaluation_result import baseline_outcome
+from gedbd.experiments.evaluation_result import evaluate_baseline
 from gedbd.experiments.results import first_row, report, show_verdict
 from gedbd.experiments.sweeps.jobs import resumable_job
 from gedbd.experiments.tracking.runs import check_login, open_loggers
 from gedbd.retrieval.tasks import TEST_POOL
-from gedbd.tasks.duplicates.factory import quieten, read_material
+from gedbd.tasks.duplicates.factory import prepare_data, silence_library_logs
 
 
-@door("baseline")
+@command("baseline")
 @resumable_job
 def main(cfg: DictConfig) -> float:
     """Fits the baseline on the training pairs, leaves a run folder, and returns F1 on the part's pairs."""
@@ -29,18 +29,18 @@ def main(cfg: DictConfig) -> float:
     check_login(cfg.logger)
     if cfg.run:
         cfg.baselines.frozen.checkpoint = str(use_run(cfg, Path(cfg.run)))
-    quieten()
+    silence_library_logs()
     looks_back = getattr(get_class(cfg.baselines[cfg.name]._target_), "looks_back", False)
     if looks_back and TEST_POOL in cfg.ranking.protocols:
         raise ValueError(f"name={cfg.name} scores earlier reports only, and a pool holds later ones: protocol=earlier")
-    material = read_material(cfg, console)
+    prepared = prepare_data(cfg, console)
     if cfg.run:
-        check_corpus(Path(cfg.run), material.corpus)
+        check_corpus(Path(cfg.run), prepared.corpus)
     baseline = instantiate(cfg.baselines[cfg.name], _convert_="object")
-    outcome = baseline_outcome(baseline, cfg.name, material, cfg.part)
+    outcome = evaluate_baseline(baseline, cfg.name, prepared, cfg.part)
     for notice in getattr(baseline, "notices_", ()):
-        console.print(f"{material.corpus.name}: {notice}", markup=False, highlight=False)
-    save_run(folder, cfg, material.corpus)
+        console.print(f"{prepared.corpus.name}: {notice}", markup=False, highlight=False)
+    save_run(folder, cfg, prepared.corpus)
     with open_loggers(cfg, folder, "baseline") as loggers:
         tables = report(folder, outcome, console, loggers)
         for logger in loggers:

@@ -7,14 +7,14 @@ from hydra.utils import instantiate
 from omegaconf import DictConfig
 from rich.console import Console
 
-from gedbd.configuration.command import door
+from gedbd.configuration.command import command
 from gedbd.corpora.captions import DESCRIBED, check_writable, images_in, write_captions
 from gedbd.corpora.images import check_images, problem_notices
 from gedbd.encoders.vision.caption_cache import Caption, describe, kept_captions
-from gedbd.tasks.duplicates.factory import quieten
+from gedbd.tasks.duplicates.factory import silence_library_logs
 
 
-@door("caption")
+@command("caption")
 def main(cfg: DictConfig) -> None:
     """Describes each distinct image that reports attach, once, and writes a table of captions by image name."""
     console, out = Console(soft_wrap=True, highlight=False, markup=False), Path(cfg.out)
@@ -26,7 +26,7 @@ def main(cfg: DictConfig) -> None:
     image_dir, owner, notices = images_in(corpus)
     for notice in (*corpus.notices, *notices):
         console.print(f"{corpus.name}: {notice}")
-    quieten()
+    silence_library_logs()
     captioner = instantiate(cfg.captioner)
     kept = kept_captions(captioner, cfg.cache_dir)
     images = check_images(owner, image_dir, cfg.max_megapixels, cfg.max_megabytes)

@@ -5,14 +5,14 @@ from pathlib import Path
 from omegaconf import DictConfig
 from rich.console import Console
 
-from gedbd.configuration.command import door
+from gedbd.configuration.command import command
 from gedbd.evaluation.compare import compare_runs
 from gedbd.evaluation.run_folders import find_runs
 from gedbd.experiments.results import as_table, with_intervals
 from gedbd.io.tables import write_csv
 
 
-@door("compare")
+@command("compare")
 def main(cfg: DictConfig) -> None:
     """Compares two runs, or two sets of runs with the same seeds, query by query and pair by pair."""
     (first, halted), (second, also_halted) = find_runs([Path(cfg.run)]), find_runs([Path(cfg.against)])

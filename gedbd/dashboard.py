@@ -4,11 +4,11 @@ from pathlib import Path
 
 from omegaconf import DictConfig
 
-from gedbd.configuration.command import door
+from gedbd.configuration.command import command
 from gedbd.experiments.tracking.wandb_sweep import write_sweep
 
 
-@door("dashboard")
+@command("dashboard")
 def main(cfg: DictConfig) -> None:
     """Saves a workspace for the runs of ``logger=wandb``, or writes it, or a sweep, to a file."""
     if cfg.sweep:

@@ -6,12 +6,12 @@ from omegaconf import DictConfig
 from rich.console import Console
 from rich.table import Table
 
-from gedbd.configuration.command import door
+from gedbd.configuration.command import command
 from gedbd.corpora.documents import Corpus
 from gedbd.corpora.statistics import Statistic, describe_corpus
 
 
-@door("describe")
+@command("describe")
 def main(cfg: DictConfig) -> None:
     """Read the corpus, and the label files published with it, and print their numbers and notices."""
     if "subset" in cfg.dataset:

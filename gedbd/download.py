@@ -4,11 +4,11 @@ from pathlib import Path
 
 from omegaconf import DictConfig
 
-from gedbd.configuration.command import door
+from gedbd.configuration.command import command
 from gedbd.corpora.download import fetch_tables
 
 
-@door("download")
+@command("download")
 def main(cfg: DictConfig) -> None:
     """Fetch the corpus's reports and label files, and say where they are."""
     dataset = cfg.dataset

@@ -7,16 +7,16 @@ from hydra.utils import instantiate
 from omegaconf import DictConfig, OmegaConf
 from rich.console import Console
 
-from gedbd.configuration.command import door
+from gedbd.configuration.command import command
 from gedbd.encoders.embedding_cache import report_vectors
 from gedbd.encoders.encoder import load_weights
 from gedbd.encoders.sinks.qdrant import check_size, open_store, send_vectors
 from gedbd.encoders.sinks.vector_file import check_writable, save_vectors
 from gedbd.experiments.checkpoint import find_run
-from gedbd.tasks.duplicates.factory import quieten
+from gedbd.tasks.duplicates.factory import silence_library_logs
 
 
-@door("encode")
+@command("encode")
 def main(cfg: DictConfig) -> None:
     """Reads all reports with a run's trained encoder, or the untrained one; writes or sends ids and unit vectors."""
     console, weights = Console(), None
@@ -28,8 +28,8 @@ def main(cfg: DictConfig) -> None:
         cfg.encoder, cfg.text = saved.encoder, saved.text
         if OmegaConf.is_missing(cfg.dataset, "path"):
             cfg.dataset = saved.dataset
-    quieten()
-    engine, (encoder, tokenizer) = instantiate(cfg.engine), instantiate(cfg.encoder)
+    silence_library_logs()
+    backend, (encoder, tokenizer) = instantiate(cfg.backend), instantiate(cfg.encoder)
     if weights is not None:
         load_weights(encoder, weights)
     if store:
@@ -40,7 +40,7 @@ def main(cfg: DictConfig) -> None:
     for notice in (*corpus.notices, *getattr(text, "notices_", ())):
         console.print(f"{corpus.name}: {notice}", markup=False, highlight=False)
     started = time.perf_counter()
-    reader = encoder, tokenizer, cfg.encoder.max_tokens, cfg.cache_dir, engine
+    reader = encoder, tokenizer, cfg.encoder.max_tokens, cfg.cache_dir, backend
     vectors = report_vectors(texts, *reader, projected=weights is not None)
     seconds = time.perf_counter() - started
     if store:

@@ -6,14 +6,14 @@ import pytorch_lightning as pl
 from omegaconf import DictConfig
 from rich.console import Console
 
-from gedbd.configuration.command import door
+from gedbd.configuration.command import command
 from gedbd.corpora.splits import PARTS
 from gedbd.experiments.checkpoint import load_run
-from gedbd.experiments.evaluation_result import trained_outcome
+from gedbd.experiments.evaluation_result import evaluate_trained
 from gedbd.experiments.results import report, show_verdict
 
 
-@door("evaluate")
+@command("evaluate")
 def main(cfg: DictConfig) -> float:
     """Loads a run, scores and ranks one part with the threshold as trained, returns its F1."""
     console, folder = Console(), Path(cfg.run)
@@ -23,7 +23,7 @@ def main(cfg: DictConfig) -> float:
     data.evaluated = tuple(dict.fromkeys(("val", cfg.part)))
     trainer = pl.Trainer(logger=False, devices=1, enable_checkpointing=False)
     trainer.test(system, data, verbose=False)
-    outcome = trained_outcome(data, system)
+    outcome = evaluate_trained(data, system)
     tables = report(folder / "evaluation" / cfg.part, outcome, console, [])
     show_verdict(console, outcome, tables)
     return float(tables["results"]["f1"].iloc[0])

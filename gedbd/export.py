@@ -8,7 +8,7 @@ from omegaconf import DictConfig
 from rich.console import Console
 from transformers import PreTrainedTokenizerBase
 
-from gedbd.configuration.command import door
+from gedbd.configuration.command import command
 from gedbd.encoders.embedding_cache import report_vectors
 from gedbd.encoders.encoder import load_weights
 from gedbd.encoders.export import find_format
@@ -16,10 +16,10 @@ from gedbd.encoders.export.checks import check_free, largest_difference, some_te
 from gedbd.evaluation.model_card import MADE_UP, model_card
 from gedbd.evaluation.run_folders import Run
 from gedbd.experiments.checkpoint import check_corpus, find_run
-from gedbd.tasks.duplicates.factory import quieten
+from gedbd.tasks.duplicates.factory import silence_library_logs
 
 
-@door("export")
+@command("export")
 def main(cfg: DictConfig) -> None:
     """Writes a run's text branch, holds it to gedbd's own vectors, and leaves the folder only if they agree."""
     console, folder, out = Console(), Path(cfg.run), Path(cfg.out)
@@ -28,7 +28,7 @@ def main(cfg: DictConfig) -> None:
     saved, weights = find_run(folder, cfg.checkpoint)
     if not (folder / "results.csv").is_file():
         raise ValueError(f"run={folder} is unfinished: it goes on with ckpt_path={folder}/checkpoints/last.ckpt")
-    quieten()
+    silence_library_logs()
     corpus = instantiate(saved.dataset)
     check_corpus(folder, corpus)
     encoder, tokenizer = instantiate(saved.encoder)

@@ -5,11 +5,11 @@ from pathlib import Path
 from hydra.utils import instantiate
 from omegaconf import DictConfig
 
-from gedbd.configuration.command import door
+from gedbd.configuration.command import command
 from gedbd.corpora.clients.fetch import fetch_tracker
 
 
-@door("fetch")
+@command("fetch")
 def main(cfg: DictConfig) -> None:
     """Fetches all issues, or goes on, or fetches what has changed since, and says what came."""
     project, out = str(cfg.project), Path(cfg.out).expanduser()

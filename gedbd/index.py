@@ -6,16 +6,16 @@ from pathlib import Path
 from omegaconf import DictConfig
 from rich.console import Console
 
-from gedbd.configuration.command import door
-from gedbd.tasks.duplicates.factory import quieten
+from gedbd.configuration.command import command
+from gedbd.tasks.duplicates.factory import silence_library_logs
 from gedbd.triage.assembly import update_index
 
 
-@door("index")
+@command("index")
 def main(cfg: DictConfig) -> None:
     """Adds, updates and deletes reports until the index holds those of the tracker, and says how many."""
     console, started = Console(), time.perf_counter()
-    quieten()
+    silence_library_logs()
     changes = update_index(cfg, Path(cfg.out), console)
     counts = changes._asdict()
     kept = counts.pop("kept")

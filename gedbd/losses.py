@@ -32,10 +32,10 @@ def cosine_embedding(z: Tensor, group: Tensor, edge_label_index: Tensor, edge_la
 def supervised_contrastive(
     z: Tensor, group: Tensor, edge_label_index: Tensor, edge_label: Tensor, temperature: float
 ) -> Tensor:
-    """Mean over reports i with group-mates P(i) of -1/|P(i)| sum over p of log(e^(s_ip/t) / sum over a of e^(s_ia/t)).
+    """Mean over reports i with positives P(i) of -1/|P(i)| sum over p of log(e^(s_ip/t) / sum over a of e^(s_ia/t)).
 
-    a runs over all other reports, group-mates too; s is the cosine. Khosla et al., "Supervised Contrastive Learning",
-    2020, its equation 2. Without any group-mates it is 0.
+    a runs over all other reports, positives too; s is the cosine. Khosla et al., "Supervised Contrastive Learning",
+    2020, its equation 2. Without any positives it is 0.
 
     Args:
         z: See above, as the next three.
@@ -56,10 +56,10 @@ def supervised_contrastive(
 def multiple_negatives(
     z: Tensor, group: Tensor, edge_label_index: Tensor, edge_label: Tensor, temperature: float
 ) -> Tensor:
-    """Mean over ordered pairs (i, p) of group-mates of -log(e^(s_ip/t) / (e^(s_ip/t) + sum over n of e^(s_in/t))).
+    """Mean over ordered pairs (i, p) of positives of -log(e^(s_ip/t) / (e^(s_ip/t) + sum over n of e^(s_in/t))).
 
-    n runs over the reports of other groups: further group-mates of i are masked. Henderson et al., "Efficient Natural
-    Language Response Suggestion for Smart Reply", 2017. Without any group-mates it is 0.
+    n runs over the reports of other groups: further positives of i are masked. Henderson et al., "Efficient Natural
+    Language Response Suggestion for Smart Reply", 2017. Without any positives it is 0.
 
     Args:
         z: See above, as the next three.
@@ -79,7 +79,7 @@ READ_GROUPS = (supervised_contrastive, multiple_negatives)
 
 
 def _blocks(z: Tensor, group: Tensor, temperature: float) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
-    """For some rows at a time: similarities over temperature, who is a group-mate, who is of the group, all (B, U)."""
+    """For some rows at a time: similarities over temperature, who is a positive, who is of the group, all (B, U)."""
     every = torch.arange(len(z), device=z.device)
     for rows in torch.split(every, BLOCK):
         with torch.autocast(z.device.type, enabled=False):  # divided by t, bfloat16's rounding would count

@@ -9,7 +9,7 @@ from typing import Any
 from omegaconf import DictConfig
 from rich.console import Console
 
-from gedbd.configuration.command import door
+from gedbd.configuration.command import command
 from gedbd.evaluation.report.overview import next_steps, repeated_runs, summarise
 from gedbd.evaluation.report.page import fill_tables, write_report
 from gedbd.evaluation.report.sections import make_sections
@@ -20,7 +20,7 @@ from gedbd.io.files import write_text
 PLAIN: dict[str, Any] = {"markup": False, "highlight": False, "soft_wrap": True}
 
 
-@door("report")
+@command("report")
 def main(cfg: DictConfig) -> None:
     """Reads all runs in the folders and below, and writes ``report.html`` and ``report.md``."""
     paths = [Path(path) for path in cfg.paths]

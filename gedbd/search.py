@@ -6,23 +6,23 @@ from pathlib import Path
 from omegaconf import DictConfig
 from rich.console import Console
 
-from gedbd.configuration.command import CONF_DIR, door, told_in_one_line
+from gedbd.configuration.command import CONF_DIR, command, told_in_one_line
 from gedbd.configuration.positional import literal_text, option_names
 from gedbd.triage.answer import as_json, print_matches, read_queries
 from gedbd.triage.report import Filters, check_top_k, read_moment
 
 
-@door("search")
+@command("search")
 def main(cfg: DictConfig) -> None:
     """Prints the best groups for each report, with how sure that is and why."""
     queries = read_queries(cfg.query, cfg.file)
     check_top_k(cfg.top_k)
     component = None if cfg.component is None else str(cfg.component)
-    filed_from, filed_before = (read_moment(cfg[name], name) for name in ("filed_from", "filed_before"))
-    filters = Filters(filed_from, filed_before, component)
+    created_from, created_before = (read_moment(cfg[name], name) for name in ("created_from", "created_before"))
+    filters = Filters(created_from, created_before, component)
     from gedbd.triage.assembly import open_index
 
-    index, console = open_index(cfg.index, cfg.cache_dir, cfg.get("engine")), Console()
+    index, console = open_index(cfg.index, cfg.cache_dir, cfg.get("backend")), Console()
     for report in queries:
         matches = index.search(report, cfg.top_k, filters)
         if cfg.json:

@@ -8,7 +8,7 @@ from hydra.utils import instantiate
 from omegaconf import DictConfig
 from rich.console import Console
 
-from gedbd.configuration.command import door
+from gedbd.configuration.command import command
 from gedbd.configuration.renamed_options import refuse_renamed
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @refuse_renamed({"webhook.precision": "webhook.target_precision"})
-@door("serve")
+@command("serve")
 def main(cfg: DictConfig) -> None:
     """Opens the index and listens, or does what one event asks for."""
     from gedbd.service.server import check_installed, listen, read_token

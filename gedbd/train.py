@@ -8,11 +8,11 @@ from hydra import compose
 from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig
 
-from gedbd.configuration.command import door, uncollected
+from gedbd.configuration.command import command, gc_paused
 from gedbd.experiments.sweeps.jobs import resumable_job
 
 
-@door("train")
+@command("train")
 @resumable_job
 def main(cfg: DictConfig) -> float:
     """Trains, tests the best checkpoint, leaves a run folder, and returns that checkpoint's validation F1.
@@ -20,7 +20,7 @@ def main(cfg: DictConfig) -> float:
     With ``seeds=5`` it does so for five seeds, each in a folder of its own, and returns the mean; given the same
     ``hydra.run.dir`` again, it goes on where it was interrupted.
     """
-    with uncollected():
+    with gc_paused():
         import torch
 
         from gedbd.experiments.distributed import is_first

@@ -1,4 +1,4 @@
-"""The door that measures suggestions on a tracker's history."""
+"""The command that measures suggestions on a tracker's history."""
 
 import sys
 
@@ -11,7 +11,7 @@ from gedbd.triage.training import Matching
 
 @pytest.fixture
 def run(tmp_path, monkeypatch):
-    """Runs the door in a folder of its own."""
+    """Runs the command in a folder of its own."""
     monkeypatch.setenv("GEDBD_CACHE", str(tmp_path / "cache"))
     monkeypatch.chdir(tmp_path)
 

@@ -1,4 +1,4 @@
-"""Baselines through their door, as a user runs them."""
+"""Baselines through their command, as a user runs them."""
 
 import json
 import sys
@@ -21,13 +21,13 @@ SMALL = ["encoder=tiny", "baselines.reranker.depth=5", "baselines.reranker.max_t
 
 @pytest.fixture
 def run(tmp_path, monkeypatch):
-    """Runs a door in this process, in a folder of its own; gives the run folder that was asked for."""
+    """Runs a command in this process, in a folder of its own; gives the run folder that was asked for."""
     monkeypatch.setenv("GEDBD_CACHE", str(tmp_path / "cache"))
     monkeypatch.chdir(tmp_path)
 
-    def through(door, *options, folder="run"):
+    def through(command, *options, folder="run"):
         monkeypatch.setattr(sys, "argv", ["gedbd", *options, f"hydra.run.dir={folder}"])
-        door.main()
+        command.main()
         return tmp_path / folder
 
     return through
@@ -35,17 +35,17 @@ def run(tmp_path, monkeypatch):
 
 @pytest.fixture(scope="module")
 def kept(tmp_path_factory):
-    """Runs a door once; gives a run folder that several tests only read."""
+    """Runs a command once; gives a run folder that several tests only read."""
     folder = tmp_path_factory.mktemp("kept")
 
     @cache
-    def once(door, *options):
+    def once(command, *options):
         place = folder / str(len(list(folder.iterdir())))
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("GEDBD_CACHE", str(folder / "cache"))
             patch.chdir(folder)
             patch.setattr(sys, "argv", ["gedbd", *options, f"hydra.run.dir={place}"])
-            door.main()
+            command.main()
         return place
 
     return once
@@ -72,7 +72,7 @@ def test_every_baseline_leaves_the_tables_of_a_run(kept, name):
 
 @pytest.mark.no_cover
 def test_a_second_run_is_the_first(kept, run):
-    first, second = (door(gedbd.baseline, "name=fusion", *SMALL) for door in (kept, run))
+    first, second = (command(gedbd.baseline, "name=fusion", *SMALL) for command in (kept, run))
     for name in ("results.csv", "ranking.csv", "queries.parquet", "predictions.parquet", "trec/test.fusion.run"):
         assert (first / name).read_bytes() == (second / name).read_bytes(), name
 
@@ -88,9 +88,9 @@ def test_a_trained_encoder_takes_the_place_of_the_untrained_one(kept, run, train
     assert not mine["score"].equals(pd.read_parquet(plain / "predictions.parquet")["score"])
 
 
-@pytest.mark.slow  # the engine itself is tested in tests/encoders/backends/test_backends.py
+@pytest.mark.slow  # the backend itself is tested in tests/encoders/backends/test_backends.py
 def test_another_engine_ranks_alike(run, tmp_path):
-    plain, other = (run(gedbd.baseline, "name=frozen", *SMALL, f"engine={e}", folder=e) for e in ("torch", "openvino"))
+    plain, other = (run(gedbd.baseline, "name=frozen", *SMALL, f"backend={e}", folder=e) for e in ("torch", "openvino"))
     mine, theirs = (pd.read_parquet(folder / "predictions.parquet") for folder in (plain, other))
     assert mine["score"].to_numpy() == pytest.approx(theirs["score"].to_numpy(), abs=1e-5)
     assert len(list((tmp_path / "cache").glob("*-openvino-float32.sqlite"))) == 1

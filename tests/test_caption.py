@@ -1,4 +1,4 @@
-"""Captions of a corpus' screenshots through their door, as a user gets them."""
+"""Captions of a corpus' screenshots through their command, as a user gets them."""
 
 import os
 import signal
@@ -35,7 +35,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 
 @pytest.fixture
 def run(tmp_path, monkeypatch):
-    """Runs the door in this process, in a folder of its own, on reports that attach what is given."""
+    """Runs the command in this process, in a folder of its own, on reports that attach what is given."""
     monkeypatch.setenv("GEDBD_CACHE", "cache")
     monkeypatch.chdir(tmp_path)
 

@@ -1,4 +1,4 @@
-"""Vectors of a corpus through their door, as a user gets them."""
+"""Vectors of a corpus through their command, as a user gets them."""
 
 import sys
 from importlib.resources import files
@@ -16,13 +16,13 @@ DEMO = str(files("gedbd.corpora") / "demo.csv")
 
 @pytest.fixture
 def run(tmp_path, monkeypatch):
-    """Runs a door in this process, in a folder of its own."""
+    """Runs a command in this process, in a folder of its own."""
     monkeypatch.setenv("GEDBD_CACHE", str(tmp_path / "cache"))
     monkeypatch.chdir(tmp_path)
 
-    def through(door, *options):
+    def through(command, *options):
         monkeypatch.setattr(sys, "argv", ["gedbd", *options])
-        door.main()
+        command.main()
         return tmp_path
 
     return through
@@ -54,7 +54,7 @@ def test_the_vectors_of_a_run_score_pairs_as_its_text_branch_does(run, capsys):
     assert "reports/s" in told
     other = pd.read_csv(DEMO).head(40).rename(columns={"Title": "Summary"})
     other.to_csv(folder / "other.csv", index=False)
-    more = ["dataset.path=other.csv", "dataset.columns.title=Summary", "engine=openvino"]
+    more = ["dataset.path=other.csv", "dataset.columns.title=Summary", "backend=openvino"]
     run(gedbd.encode, "run=trained", "out=other.npz", *more)
     with np.load(folder / "other.npz") as part, np.load(folder / "vectors.npz") as whole:
         rows = [list(whole["issue_id"]).index(name) for name in part["issue_id"]]
@@ -90,4 +90,4 @@ def test_mistakes_are_told_in_one_line(run, options, message):
 def test_a_missing_engine_is_told_before_anything_is_read(run, monkeypatch):
     monkeypatch.setitem(sys.modules, "openvino", None)
     with pytest.raises(SystemExit, match=r"pip install 'gedbd\[openvino\]'"):
-        run(gedbd.encode, "dataset=csv", "dataset.path=none.csv", "engine=openvino", "out=vectors.npz")
+        run(gedbd.encode, "dataset=csv", "dataset.path=none.csv", "backend=openvino", "out=vectors.npz")

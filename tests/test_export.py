@@ -1,4 +1,4 @@
-"""A run's encoder for others, through its door: the folder is read as a stranger reads it."""
+"""A run's encoder for others, through its command: the folder is read as a stranger reads it."""
 
 import re
 import shutil
@@ -34,7 +34,7 @@ assert "gedbd" not in sys.modules
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory):
-    """A folder to work in, and a way of running a door there."""
+    """A folder to work in, and a way of running a command there."""
     folder = tmp_path_factory.mktemp("export")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("GEDBD_CACHE", str(folder / "cache"))
@@ -42,9 +42,9 @@ def home(tmp_path_factory):
         yield folder, partial(through, patch)
 
 
-def through(patch, door, *options):
+def through(patch, command, *options):
     patch.setattr(sys, "argv", ["gedbd", *options])
-    door.main()
+    command.main()
 
 
 @pytest.fixture(scope="module")
@@ -108,10 +108,10 @@ def test_sentence_transformers_reads_the_text_branch_without_gedbd(home, graph_r
 
 @pytest.mark.slow  # a second training; what differs is tested in tests/encoders/export/test_export_formats.py
 def test_without_a_graph_too(home, text_run, capsys):
-    folder, door = home
+    folder, command = home
     (folder / "empty").mkdir()
     capsys.readouterr()
-    door(gedbd.export, "run=text", "out=empty", "checkpoint=best")
+    command(gedbd.export, "run=text", "out=empty", "checkpoint=best")
     told = capsys.readouterr().out
     assert re.search(r"empty: sentence_transformers, \d\d\d texts .* largest difference \d", told)
     check(text_run, read_sentence_transformers(folder / "empty", own_vectors(text_run)[1]))
@@ -166,14 +166,14 @@ def test_the_card_quotes_no_report(graph_run, shared):
     ],
 )
 def test_mistakes_are_told_in_one_line(home, graph_run, options, message):
-    folder, door = home
+    folder, command = home
     for name in ("unfinished", "changed"):
         shutil.copytree(graph_run, folder / name, dirs_exist_ok=True)
     (folder / "unfinished" / "results.csv").unlink()
     (folder / "changed" / "versions.json").write_text('{"corpus": "another"}')
     (folder / "texts").touch()
     with pytest.raises(SystemExit, match=message):
-        door(gedbd.export, *options)
+        command(gedbd.export, *options)
     assert not (folder / "new").exists()
 
 
@@ -187,9 +187,9 @@ def test_a_missing_package_is_told_before_anything_is_read(home, monkeypatch, fo
 
 
 def test_a_model_that_differs_leaves_nothing(home, graph_run, monkeypatch):
-    folder, door = home
+    folder, command = home
     before = set(folder.iterdir())
     monkeypatch.setattr(checks, "TOLERANCE", 1e-12)
     with pytest.raises(SystemExit, match="differ from gedbd's by"):
-        door(gedbd.export, "run=graph", "out=new")
+        command(gedbd.export, "run=graph", "out=new")
     assert set(folder.iterdir()) == before

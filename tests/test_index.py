@@ -1,4 +1,4 @@
-"""The doors that store a tracker and search it, one after the other, as a user runs them."""
+"""The commands that store a tracker and search it, one after the other, as a user runs them."""
 
 import shutil
 import sys
@@ -22,14 +22,14 @@ DATES = "Created_time"
 OLD_MATCHING = '{"weights": {}, "confidence": {}, "threshold": 0.4, "precision": 0.7}'
 
 
-def through(patch, door, *options):
+def through(patch, command, *options):
     patch.setattr(sys, "argv", ["gedbd", *options])
-    door.main()
+    command.main()
 
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory):
-    """A folder with a backtest, and a way of running a door there."""
+    """A folder with a backtest, and a way of running a command there."""
     folder = tmp_path_factory.mktemp("index")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("GEDBD_CACHE", str(folder / "cache"))
@@ -40,7 +40,7 @@ def home(tmp_path_factory):
 
 @pytest.fixture
 def update(home, capsys):
-    """Runs the door of the index and gives what it says of the changes."""
+    """Runs the command of the index and gives what it says of the changes."""
 
     def run(*options):
         capsys.readouterr()
@@ -144,18 +144,18 @@ def test_an_index_takes_another_model_and_keeps_the_links_of_triagers(home, upda
 
 @pytest.mark.slow
 def test_a_trained_encoder_is_not_measured_on_another_corpus(home, trained):
-    folder, door = home
+    folder, command = home
     with pytest.raises(SystemExit, match=r"^error: run=training: the corpus other has changed since"):
-        door(gedbd.backtest, "run=training", *demo(folder, "other.csv", _1001=("Title", "Something else")))
+        command(gedbd.backtest, "run=training", *demo(folder, "other.csv", _1001=("Title", "Something else")))
 
 
 @pytest.mark.slow
 def test_a_backtest_is_used_from_another_folder(home, trained, tmp_path, monkeypatch, capsys):
-    folder, door = home
+    folder, command = home
     tracker = demo(folder, "here.csv")
-    door(gedbd.backtest, "dataset=csv", *tracker, "run=training", "most=60", "hydra.run.dir=tested_here")
+    command(gedbd.backtest, "dataset=csv", *tracker, "run=training", "most=60", "hydra.run.dir=tested_here")
     monkeypatch.chdir(tmp_path)
-    door(gedbd.index, f"run={folder}/tested_here", "out=stored")
+    command(gedbd.index, f"run={folder}/tested_here", "out=stored")
     assert "stored: 425 added" in capsys.readouterr().out
     assert len(ids(tmp_path / "stored")) == 425
 
@@ -195,14 +195,15 @@ def ids_of_demo():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("engine", ["openvino", "openvino_int8"])
-def test_another_engine_reads_queries_like_the_stored_reports(home, update, engine):
+@pytest.mark.parametrize("backend", ["openvino", "openvino_int8"])
+def test_another_engine_reads_queries_like_the_stored_reports(home, update, backend):
     folder = home[0]
-    out = f"by_{engine}"
+    out = f"by_{backend}"
     assert (
-        update("run=tested", f"out={out}", f"engine={engine}") == f"{out}: 425 added, 0 updated, 0 unchanged, 0 deleted"
+        update("run=tested", f"out={out}", f"backend={backend}")
+        == f"{out}: 425 added, 0 updated, 0 unchanged, 0 deleted"
     )
-    assert update("run=tested", f"out={out}", f"engine={engine}").startswith(
+    assert update("run=tested", f"out={out}", f"backend={backend}").startswith(
         f"{out}: 0 added, 0 updated, 425 unchanged"
     )
     index = open_index(folder / out, str(folder / "cache"))
@@ -234,7 +235,7 @@ def test_another_engine_reads_queries_like_the_stored_reports(home, update, engi
     ],
 )
 def test_mistakes_are_told_in_one_line(home, options, message):
-    folder, door = home
+    folder, command = home
     (folder / "file.txt").touch()
     (folder / "strange").mkdir(exist_ok=True)
     (folder / "strange" / FILE).write_text("no database " * 100)
@@ -244,7 +245,7 @@ def test_mistakes_are_told_in_one_line(home, options, message):
     config = (folder / "gone" / "config.yaml").read_text()
     (folder / "gone" / "config.yaml").write_text(config.replace("run: null", "run: nowhere"))
     with pytest.raises(SystemExit, match=message):
-        door(gedbd.index, *options)
+        command(gedbd.index, *options)
     assert not (folder / "new" / FILE).exists()
 
 

@@ -16,7 +16,7 @@ def test_newcomer_gets_from_an_export_to_a_page(tmp_path, monkeypatch, capsys):
     commands = re.findall(r"^(?:gh|python -m gedbd\.\w+) [^#\n]*", SECTION[1], re.MULTILINE)[:3]
     assert [command.split()[0] for command in commands] == ["gh", "python", "python"]
     assert commands[0].endswith("> issues.json")
-    shutil.copy(HERE / "data" / "readers" / "issues.json", tmp_path)
+    shutil.copy(HERE / "corpora" / "readers" / "issues.json", tmp_path)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("GEDBD_CACHE", str(tmp_path / "cache"))
     for command in commands[1:]:

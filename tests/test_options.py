@@ -24,10 +24,10 @@ DEMO = Path(gedbd.train.__file__).parent / "corpora" / "demo.csv"
 ISSUES = Path(__file__).parent / "corpora" / "readers" / "issues.json"
 TRACKERS = ("bugzilla", "github", "gitlab", "jira")
 GROUPS = (
-    *("text", "split", "pairs", "protocol", "encoder", "engine"),
+    *("text", "split", "pairs", "protocol", "encoder", "backend"),
     *("graph", "fusion", "loss", "trainer", "logger", "dataset"),
 )
-ELSEWHERE = {("graph", "titles"), ("engine", "ray"), ("logger", "wandb")}
+ELSEWHERE = {("graph", "titles"), ("backend", "ray"), ("logger", "wandb")}
 ELSEWHERE |= {("trainer", name) for name in ("a100", "a100_80gb", "ddp", "fsdp", "gpu")}
 ELSEWHERE |= {
     ("graph", "dense_bert"),

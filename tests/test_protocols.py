@@ -38,19 +38,19 @@ def runs(tmp_path_factory) -> Path:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("GEDBD_CACHE", str(folder / "cache"))
         patch.chdir(folder)
-        for door, options in commands:
+        for command, options in commands:
             patch.setattr(sys, "argv", ["gedbd", *options])
-            door.main()
+            command.main()
     return folder
 
 
 @pytest.fixture
 def call(runs, monkeypatch):
-    def through(door, *options):
+    def through(command, *options):
         monkeypatch.setenv("GEDBD_CACHE", str(runs / "cache"))
         monkeypatch.chdir(runs)
         monkeypatch.setattr(sys, "argv", ["gedbd", *options])
-        door.main()
+        command.main()
 
     return through
 
@@ -107,7 +107,7 @@ def test_runs_are_compared_by_both(runs, call):
 
 
 @pytest.mark.parametrize(
-    ("door", "options", "message"),
+    ("command", "options", "message"),
     [
         (gedbd.train, ["ranking.top_k=[5,1]"], r"ranking.top_k=\[5, 1\] must be one or more whole numbers above 0"),
         (gedbd.train, ["ranking.top_k=[]"], r"ranking.top_k=\[\] must be"),
@@ -122,6 +122,6 @@ def test_runs_are_compared_by_both(runs, call):
         (gedbd.baseline, ["protocol=test_pool", "name=fusion"], "name=fusion scores earlier reports only"),
     ],
 )
-def test_mistakes_are_told_in_one_line(call, door, options, message):
+def test_mistakes_are_told_in_one_line(call, command, options, message):
     with pytest.raises(SystemExit, match=message):
-        call(door, "encoder=tiny", *(["trainer=smoke"] if door is gedbd.train else []), *options)
+        call(command, "encoder=tiny", *(["trainer=smoke"] if command is gedbd.train else []), *options)

@@ -18,8 +18,8 @@ COMMANDS = sorted(set(re.findall(r"^(python -m gedbd[^#\n]*?)\s*(?:#.*)?$", TEXT
 
 
 def test_readme_shows_every_door():
-    doors = {path.stem for path in Path(CONF_DIR).glob("*.yaml")} - {"shared"}
-    assert doors == {command.split()[2].removeprefix("gedbd.") for command in COMMANDS}
+    commands = {path.stem for path in Path(CONF_DIR).glob("*.yaml")} - {"shared"}
+    assert commands == {command.split()[2].removeprefix("gedbd.") for command in COMMANDS}
 
 
 @pytest.mark.parametrize("command", COMMANDS)

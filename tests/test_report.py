@@ -1,4 +1,4 @@
-"""The report over real run folders, and the door that compares two of them."""
+"""The report over real run folders, and the command that compares two of them."""
 
 import re
 import shutil
@@ -32,20 +32,20 @@ def runs(tmp_path_factory) -> Path:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("GEDBD_CACHE", str(folder / "cache"))
         patch.chdir(folder)
-        for door, options in commands:
+        for command, options in commands:
             patch.setattr(sys, "argv", ["gedbd", *options])
-            door.main()
+            command.main()
     return folder
 
 
 @pytest.fixture
 def call(runs, monkeypatch):
-    """Calls a door in the folder of the runs."""
+    """Calls a command in the folder of the runs."""
 
-    def through(door, *options):
+    def through(command, *options):
         monkeypatch.chdir(runs)
         monkeypatch.setattr(sys, "argv", ["gedbd", *options])
-        door.main()
+        command.main()
 
     return through
 

@@ -1,4 +1,4 @@
-"""The door that searches, as a person and as a program uses it."""
+"""The command that searches, as a person and as a program uses it."""
 
 import io
 import json
@@ -23,15 +23,15 @@ PIECES += ["(", ")", "é", "#", "%", "\\'", "???", "null", "\\${", "\U0001f600",
 NAMES = option_names(Path(CONF_DIR) / "search.yaml")
 
 
-def through(patch, door, *options):
-    words = literal_text(list(options), "query", NAMES) if door is gedbd.search else list(options)
+def through(patch, command, *options):
+    words = literal_text(list(options), "query", NAMES) if command is gedbd.search else list(options)
     patch.setattr(sys, "argv", ["gedbd", *words])
-    door.main()
+    command.main()
 
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory):
-    """A folder with an index of the demo corpus, and a way of running a door there."""
+    """A folder with an index of the demo corpus, and a way of running a command there."""
     folder = tmp_path_factory.mktemp("search")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("GEDBD_CACHE", str(folder / "cache"))
@@ -43,7 +43,7 @@ def home(tmp_path_factory):
 
 @pytest.fixture
 def search(home, capsys):
-    """Runs the door and gives what it printed."""
+    """Runs the command and gives what it printed."""
 
     def run(*options):
         capsys.readouterr()
@@ -130,18 +130,20 @@ def test_how_many_are_shown_changes_nothing_but_that(answers):
 
 
 def test_filters(answers, search):
-    (answer,) = answers("crash", "top_k=50", "component=COMPOSE", "filed_from=2023-01-01", "filed_before=2024-01-01")
+    (answer,) = answers(
+        "crash", "top_k=50", "component=COMPOSE", "created_from=2023-01-01", "created_before=2024-01-01"
+    )
     assert answer["matches"]
     for match in answer["matches"]:
         assert match["best"]["component"] == "compose"
         assert match["best"]["created_at"].startswith("2023")
-    assert "no candidate: nothing is stored that the filters leave" in search("crash", "filed_from=2099-01-01")
+    assert "no candidate: nothing is stored that the filters leave" in search("crash", "created_from=2099-01-01")
     assert answers("crash", "component=12")[0]["matches"] == []
 
 
 def test_another_engine_on_request(answers):
     pytest.importorskip("openvino")
-    by_torch, by_openvino = (answers("paste a picture", *more)[0]["matches"] for more in ([], ["engine=openvino"]))
+    by_torch, by_openvino = (answers("paste a picture", *more)[0]["matches"] for more in ([], ["backend=openvino"]))
     assert [one["members"] for one in by_torch] == [one["members"] for one in by_openvino]
     assert by_torch[0]["score"] == pytest.approx(by_openvino[0]["score"], abs=1e-4)
 
@@ -170,8 +172,11 @@ def test_markup_and_smileys_in_reports_are_shown_as_they_are(search, home):
         (["index=stored", "crash", "top_k=0"], "top_k=0 must be a whole number between 1 and 50"),
         (["index=stored", "crash", "top_k=51"], "top_k=51 must be a whole number between 1 and 50"),
         (["index=stored", "crash", "top_k=few"], "top_k=few must be a whole number"),
-        (["index=stored", "crash", "filed_from=yesterday"], "filed_from=yesterday is no date: expected is 2024-01-31"),
-        (["index=stored", "crash", "filed_before=2024-02-30"], "filed_before=2024-02-30 is no date"),
+        (
+            ["index=stored", "crash", "created_from=yesterday"],
+            "created_from=yesterday is no date: expected is 2024-01-31",
+        ),
+        (["index=stored", "crash", "created_before=2024-02-30"], "created_before=2024-02-30 is no date"),
         (["index=stored", "  "], "the report has neither title nor description"),
         (["index=stored", "query="], "the report has neither title nor description"),
         (["index=stored", "file=nowhere.txt"], "file=nowhere.txt: there is no such file"),
@@ -179,13 +184,13 @@ def test_markup_and_smileys_in_reports_are_shown_as_they_are(search, home):
     ],
 )
 def test_mistakes_are_told_in_one_line(home, options, message):
-    folder, door = home
+    folder, command = home
     for name in ("cut", "strange"):
         (folder / name).mkdir(exist_ok=True)
     (folder / "cut" / "index.sqlite").touch()
     (folder / "strange" / "index.sqlite").write_text("no database " * 100)
     with pytest.raises(SystemExit, match=message):
-        door(gedbd.search, *options)
+        command(gedbd.search, *options)
 
 
 @pytest.mark.parametrize(

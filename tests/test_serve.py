@@ -1,4 +1,4 @@
-"""The door: what it refuses, one event without a server, and that the end of the service loses nothing."""
+"""The command: what it refuses, one event without a server, and that the end of the service loses nothing."""
 
 import json
 import os
@@ -22,7 +22,7 @@ TOKEN = "a token of some length"
 
 @pytest.fixture
 def serve(tmp_path, monkeypatch):
-    """Runs the door in this process, over the small index."""
+    """Runs the command in this process, over the small index."""
     monkeypatch.syspath_prepend(str(Path(__file__).parent / "service"))
     for name in ("GEDBD_TOKEN", "GITHUB_TOKEN", "GITHUB_WEBHOOK_SECRET", "GITHUB_REPOSITORY", "GITHUB_EVENT_NAME"):
         monkeypatch.delenv(name, raising=False)

@@ -1,4 +1,4 @@
-"""Options that are to change the time of a training and not its numbers, through the door."""
+"""Options that are to change the time of a training and not its numbers, through the command."""
 
 import sys
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Whole small trainings through the doors, as a user runs them."""
+"""Whole small trainings through the commands, as a user runs them."""
 
 import json
 import shutil
@@ -20,13 +20,13 @@ TINY = ["encoder=tiny", "trainer.accelerator=cpu", "trainer.enable_progress_bar=
 
 @pytest.fixture
 def run(tmp_path, monkeypatch):
-    """Runs a door in this process, in a folder of its own; gives the run folder that was asked for."""
+    """Runs a command in this process, in a folder of its own; gives the run folder that was asked for."""
     monkeypatch.setenv("GEDBD_CACHE", str(tmp_path / "cache"))
     monkeypatch.chdir(tmp_path)
 
-    def through(door, *options, folder="run"):
+    def through(command, *options, folder="run"):
         monkeypatch.setattr(sys, "argv", ["gedbd", *options])
-        door.main()
+        command.main()
         return tmp_path / folder
 
     return through

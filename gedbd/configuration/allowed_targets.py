@@ -23,7 +23,7 @@ VARIABLE = "GEDBD_ALLOWED_TARGETS"  # environment variable with further names, s
 NAMED = re.compile(rf"_target_:\s*['\"]?([\w.]+)|({IN_PACKAGE}\S+)")
 # Where conf/ names the factories of a section, if not in the group of the same name.
 SOURCES = {
-    "baselines": ("baseline.yaml", "encoder", "engine", "text"),
+    "baselines": ("baseline.yaml", "encoder", "backend", "text"),
     "batches": ("pairs",),
     "graph": ("graph", "encoder"),
     "labels": ("shared.yaml",),
@@ -67,17 +67,17 @@ def keep_local(options: DictConfig, source: str) -> None:
 
     Who runs a cluster can run code on the machines that join it.
     """
-    engine = options.get("engine")
-    if OmegaConf.is_dict(engine) and engine.get("address") is not None:
-        print(f"{source}: engine.address={engine.address} is not used, as it comes from a file: Ray starts here")
-        engine.address = None
+    backend = options.get("backend")
+    if OmegaConf.is_dict(backend) and backend.get("address") is not None:
+        print(f"{source}: backend.address={backend.address} is not used, as it comes from a file: Ray starts here")
+        backend.address = None
 
 
 def read_settings(text: str, source: str, cache_dir: str) -> DictConfig:
     """The settings that an index was built with, which may be those of somebody else.
 
     Args:
-        text: JSON with the sections encoder, text and engine.
+        text: JSON with the sections encoder, text and backend.
         source: Where they come from, for messages.
         cache_dir: Where 8-bit models are kept on this machine; what the settings say of it is not used.
 
@@ -89,14 +89,14 @@ def read_settings(text: str, source: str, cache_dir: str) -> DictConfig:
         plain = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise ValueError(damaged) from error
-    if isinstance(plain, dict) and isinstance(plain.get("engine"), dict) and "cache_dir" in plain["engine"]:
-        plain["engine"]["cache_dir"] = cache_dir
+    if isinstance(plain, dict) and isinstance(plain.get("backend"), dict) and "cache_dir" in plain["backend"]:
+        plain["backend"]["cache_dir"] = cache_dir
     try:
         check_options(plain, source)
         settings: DictConfig = OmegaConf.create(plain)
     except RecursionError as error:
         raise ValueError(damaged) from error
-    missing = [name for name in ("encoder", "text", "engine") if not isinstance(plain.get(name), dict)]
+    missing = [name for name in ("encoder", "text", "backend") if not isinstance(plain.get(name), dict)]
     if missing:
         raise ValueError(f"{source}: its settings have no section {missing[0]}; build the index again elsewhere")
     keep_local(settings, source)

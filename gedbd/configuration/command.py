@@ -1,4 +1,4 @@
-"""What all doors share: where the configuration lies, and how a user's mistake is reported."""
+"""What all commands share: where the configuration lies, and how a user's mistake is reported."""
 
 import functools
 import gc
@@ -25,7 +25,7 @@ CONF_DIR = str(INSTALLED_CONF if INSTALLED_CONF.is_dir() else PACKAGE_DIR.parent
 Task = Callable[[DictConfig], Any]
 
 
-def door(config_name: str) -> Callable[[Task], Callable[..., Any]]:
+def command(config_name: str) -> Callable[[Task], Callable[..., Any]]:
     """Make a function of the composed configuration a command.
 
     Options are checked before Hydra makes the run folder. A mistake of the user ends the process with one line and exit
@@ -47,7 +47,7 @@ def door(config_name: str) -> Callable[[Task], Callable[..., Any]]:
         run = hydra.main(version_base="1.3", config_path=CONF_DIR, config_name=config_name)(guarded)
 
         @functools.wraps(task)
-        def command(*cfg: DictConfig) -> Any:
+        def started(*cfg: DictConfig) -> Any:
             if not cfg and {"-h", "--help"} & set(sys.argv[1:]):
                 print(command_help(Path(CONF_DIR), config_name))
                 return None
@@ -58,7 +58,7 @@ def door(config_name: str) -> Callable[[Task], Callable[..., Any]]:
             with own_folders(), deleted_if_empty(new):
                 return run()
 
-        return command
+        return started
 
     return decorate
 
@@ -104,7 +104,7 @@ def _run_folder() -> Path | None:
 
 
 @contextmanager
-def uncollected() -> Iterator[None]:
+def gc_paused() -> Iterator[None]:
     """Imports large libraries in a fifth less time: what they make stays for good, so it is not searched for garbage.
 
     The collector passes over it later too. Only the first call sets it aside, as after an earlier run of a sweep there

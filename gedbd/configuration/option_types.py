@@ -19,7 +19,7 @@ COMPUTED = re.compile(r"\$\{(?!oc\.)[\w.]+:")  # a resolver of Hydra or gedbd: h
 LOWEST: dict[str, float] = {  # an integer: whole numbers only
     "batch_size": 1,
     "chunk_tokens": 1,
-    "dataset.newest": 1,
+    "dataset.last_n": 1,
     "encoder.dim": 1,
     "encoder.hidden": 1,
     "encoder.layers": 1,

@@ -39,7 +39,7 @@ def check_ids(ids: pd.Series, source: str, column: str | None) -> None:
         )
 
 
-def in_filing_order(
+def in_chronological_order(
     reports: pd.DataFrame, source: str, column: str | None, date_format: str
 ) -> tuple[pd.DataFrame, list[str]]:
     """Read the dates and sort by them; ties, and a tracker without dates, follow the ids.

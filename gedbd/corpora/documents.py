@@ -1,4 +1,4 @@
-"""The corpus: every report of one tracker, in filing order, with its duplicate group."""
+"""The corpus: every report of one tracker, in chronological order, with its duplicate group."""
 
 import hashlib
 from collections.abc import Mapping
@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from gedbd.corpora.chronology import check_ids, in_filing_order
+from gedbd.corpora.chronology import check_ids, in_chronological_order
 from gedbd.corpora.relevance import circle_notices, find_groups, read_links
 from gedbd.corpora.urls import report_urls
 
@@ -36,7 +36,7 @@ class Corpus:
 
     Attributes:
         name: Short name of the tracker, used for folders and titles.
-        reports: N rows in filing order, indexed 0..N-1, with the columns of ``FIELDS``; ``created_at`` is UTC,
+        reports: N rows in chronological order, indexed 0..N-1, with the columns of ``FIELDS``; ``created_at`` is UTC,
             ``NaT`` throughout where the tracker gives no dates (the rows are then in the order of their ids);
             ``attachments`` names files, separated by ``;``; ``url`` is the report's page, an http or https address,
             empty where it is unknown.
@@ -107,7 +107,7 @@ def build_corpus(
     urls, url_notices = report_urls(reports, url_template)
     reports = reports.assign(url=urls)
     met = [*notices, *text_notices(reports, columns), *url_notices]
-    reports, date_notices = in_filing_order(reports, source, columns.get("created_at"), date_format)
+    reports, date_notices = in_chronological_order(reports, source, columns.get("created_at"), date_format)
     sources = reports.get("link_source", pd.Series("column", index=reports.index))
     found, link_notices = read_links(reports["issue_id"], reports["duplicate"], sources)
     links = found[["report", "duplicate"]].to_numpy().T
@@ -118,25 +118,25 @@ def build_corpus(
     return Corpus(name, kept, group, tuple(met), links=found, url_template=url_template)
 
 
-def keep_newest(corpus: Corpus, count: int) -> Corpus:
+def keep_last(corpus: Corpus, count: int) -> Corpus:
     """The reports filed last; a group that loses members goes on with the others.
 
     Raises:
         ValueError: If ``count`` is not above 0.
     """
     if count < 1:
-        raise ValueError(f"dataset.newest={count} must be 1 or more, or null for all reports")
+        raise ValueError(f"dataset.last_n={count} must be 1 or more, or null for all reports")
     if count >= len(corpus):
         return corpus
     _, masters, group = np.unique(corpus.group[-count:], return_index=True, return_inverse=True)
-    notice = f"the newest {count:,} of {len(corpus):,} reports are kept, as dataset.newest says"
+    notice = f"the newest {count:,} of {len(corpus):,} reports are kept, as dataset.last_n says"
     reports = corpus.reports.iloc[-count:].reset_index(drop=True)
     group = masters[group].astype(np.int64)
-    links = None if corpus.links is None else newest_links(corpus.links, len(corpus) - count)
+    links = None if corpus.links is None else links_of_last(corpus.links, len(corpus) - count)
     return replace(corpus, reports=reports, group=group, notices=(*corpus.notices, notice), links=links)
 
 
-def newest_links(links: pd.DataFrame, first: int) -> pd.DataFrame:
+def links_of_last(links: pd.DataFrame, first: int) -> pd.DataFrame:
     """The links between reports from row ``first`` on, which becomes row 0."""
     kept = links[(links[["report", "duplicate"]] >= first).all(axis=1)].reset_index(drop=True)
     return kept.assign(report=kept["report"] - first, duplicate=kept["duplicate"] - first)

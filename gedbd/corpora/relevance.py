@@ -10,7 +10,7 @@ def read_links(ids: pd.Series, duplicates: pd.Series, sources: pd.Series) -> tup
     """Turn the ids named as duplicates into links between positions; drop those that lead nowhere or to itself.
 
     Args:
-        ids: ``(N,)`` report ids in filing order, indexed by row in the source.
+        ids: ``(N,)`` report ids in chronological order, indexed by row in the source.
         duplicates: ``(N,)`` ids separated by ``;``, same index.
         sources: ``(N,)`` where each of these ids comes from, separated likewise; one for all of them suffices.
 
@@ -51,7 +51,7 @@ def find_groups(links: np.ndarray, num_reports: int) -> np.ndarray:
     """Number each report by its group's master.
 
     Args:
-        links: ``(2, L)`` positions in filing order.
+        links: ``(2, L)`` positions in chronological order.
         num_reports: N.
 
     Returns:

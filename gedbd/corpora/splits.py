@@ -38,7 +38,7 @@ class TimeSplit:
     validation or test report occurs in a training pair.
 
     Args:
-        val_from: First moment of validation: a share of the reports in filing order (0.6) or a date ("2015-01-01").
+        val_from: First moment of validation: a share of the reports in time (0.6), or a date ("2015-01-01").
         test_from: First moment of test, likewise.
     """
 
@@ -46,7 +46,7 @@ class TimeSplit:
     test_from: float | str = 0.8
 
     def of_reports(self, corpus: Corpus) -> np.ndarray:
-        """Parts by filing order. Raises ValueError if a boundary cannot be placed or a part would be empty."""
+        """Parts by chronological order. Raises ValueError if a boundary cannot be placed or a part would be empty."""
         val, test = (_row_of(corpus, value, name) for name, value in vars(self).items())
         if not 0 < val < test < len(corpus):
             raise ValueError(

@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from transformers import PreTrainedTokenizerBase
 
-from gedbd.encoders.backends.pytorch import Engine, Reader, Torch, encode_batches
+from gedbd.encoders.backends.pytorch import Backend, Reader, Torch, encode_batches
 from gedbd.encoders.encoder import TextEncoder, fingerprint
 from gedbd.text.token_cache import cache_folder
 from gedbd.text.tokens import TokenTable, tokenize
@@ -37,7 +37,7 @@ def frozen_vectors(
     max_tokens: int,
     cache_dir: str | Path,
     label: str = "encode",
-    engine: Engine | None = None,
+    backend: Backend | None = None,
     calibration: list[str] | None = None,
 ) -> np.ndarray:
     """Pooled vectors before the projection, in evaluation mode, without gradient.
@@ -49,16 +49,16 @@ def frozen_vectors(
         max_tokens: Length that texts are cut to.
         cache_dir: Folder of the cache files, made if absent.
         label: What the progress bar says.
-        engine: What reads the texts, by default PyTorch.
-        calibration: What a calibrated engine is fitted to, by default some of the texts; see ``calibration_texts``.
+        backend: What reads the texts, by default PyTorch.
+        calibration: What a calibrated backend is fitted to, by default some of the texts; see ``calibration_texts``.
 
     Returns:
         ``(N, hidden)`` float32.
     """
     folder = cache_folder(cache_dir)
-    engine = engine or Torch()
-    sample = (calibration or calibration_texts(texts)) if engine.calibrated else []
-    reader = engine.prepare(encoder, tokenize(sample, tokenizer, max_tokens) if sample else None)
+    backend = backend or Torch()
+    sample = (calibration or calibration_texts(texts)) if backend.calibrated else []
+    reader = backend.prepare(encoder, tokenize(sample, tokenizer, max_tokens) if sample else None)
     name = "-".join(filter(None, (fingerprint(encoder.backbone), encoder.pooling, str(max_tokens), reader.key)))
     keys = [hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=16).digest() for text in texts]
     file, wanted = folder / f"{name}.sqlite", dict(zip(keys, texts, strict=True))
@@ -84,7 +84,7 @@ def report_vectors(
     tokenizer: PreTrainedTokenizerBase,
     max_tokens: int,
     cache_dir: str | Path,
-    engine: Engine | None,
+    backend: Backend | None,
     projected: bool,
     calibration: list[str] | None = None,
 ) -> np.ndarray:
@@ -96,14 +96,14 @@ def report_vectors(
         tokenizer: Its tokenizer.
         max_tokens: Length that texts are cut to.
         cache_dir: Folder of the cache files.
-        engine: What reads the texts.
+        backend: What reads the texts.
         projected: Through the projection, which has been trained together with the encoder; it tells nothing before.
         calibration: See ``frozen_vectors``.
 
     Returns:
         Unit rows, ``(N, D)`` or, not projected, ``(N, hidden)`` float32; what is projected to zero stays zero.
     """
-    vectors = frozen_vectors(texts, encoder, tokenizer, max_tokens, cache_dir, "encode reports", engine, calibration)
+    vectors = frozen_vectors(texts, encoder, tokenizer, max_tokens, cache_dir, "encode reports", backend, calibration)
     if projected:
         with torch.no_grad():
             vectors = encoder.projection(torch.from_numpy(vectors)).numpy()
@@ -111,7 +111,7 @@ def report_vectors(
 
 
 def calibration_texts(texts: list[str]) -> list[str]:
-    """Some of the texts, drawn at random but always the same; see ``Engine.prepare``."""
+    """Some of the texts, drawn at random but always the same; see ``Backend.prepare``."""
     count = min(len(texts), CALIBRATION_TEXTS)
     rows = np.random.default_rng(0).choice(len(texts), count, replace=False)
     return [texts[row] for row in np.sort(rows)]

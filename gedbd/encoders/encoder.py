@@ -175,7 +175,7 @@ def _name_of(checkpoint: str | Path | BinaryIO) -> str:
 def load_tiny_encoder(
     name: str, pooling: str, dim: int, max_tokens: int, hidden: int, layers: int, dropout: float, seed: int
 ) -> tuple[TextEncoder, PreTrainedTokenizerBase]:
-    """A tiny random BERT behind the same door as ``load_encoder``; see ``gedbd.encoders.tiny``."""
+    """A tiny random BERT behind the same command as ``load_encoder``; see ``gedbd.encoders.tiny``."""
     tokenizer = tiny_tokenizer()
     backbone = tiny_backbone(hidden, layers, dropout, seed, len(tokenizer))
     if max_tokens > backbone.config.max_position_embeddings:

@@ -9,7 +9,7 @@ from sklearn.metrics import precision_recall_curve
 
 DUPLICATE, OTHER, GREY = "#0b6e99", "#d1662a", "#8a8a8a"
 SIZE = (6.4, 4.2)
-# Margins known beforehand: matplotlib's layout engines draw every figure twice to find them.
+# Margins known beforehand: matplotlib's layout backends draw every figure twice to find them.
 MARGINS = {"left": 0.11, "right": 0.97, "bottom": 0.125, "top": 0.915}
 
 

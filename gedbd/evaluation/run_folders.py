@@ -102,8 +102,8 @@ class Run:
     def corpus(self) -> str:
         """Name of the corpus, and of the slice of it."""
         name = self.config.dataset.name or corpus_name(Path(self.config.dataset.path))
-        newest = self.config.dataset.get("newest")
-        return f"{name}, newest {newest:,}" if newest else str(name)
+        last_n = self.config.dataset.get("last_n")
+        return f"{name}, newest {last_n:,}" if last_n else str(name)
 
     @property
     def method(self) -> str:

@@ -4,7 +4,7 @@ A run line is ``query Q0 report place score tag``: the best group's best report 
 1 / place, since tools order equal scores in ways of their own. So a tool's success@k and reciprocal rank are RR@k and
 MRR here (down to rank 100). A qrels line is ``query 0 report 1`` for each
 earlier report of the query's group, in the window or not. In a pool, a line stands for a report, and the query's
-group-mates in the pool are relevant.
+positives in the pool are relevant.
 """
 
 from pathlib import Path

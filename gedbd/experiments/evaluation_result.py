@@ -17,12 +17,12 @@ from gedbd.retrieval.scorers import Baseline
 from gedbd.retrieval.tasks import Queries
 from gedbd.retrieval.vectors import spread
 from gedbd.tasks.duplicates.data import DuplicateDataModule, name_reports
-from gedbd.tasks.duplicates.factory import Material
+from gedbd.tasks.duplicates.factory import PreparedData
 from gedbd.tasks.duplicates.system import DuplicateSystem
 
 
 @dataclass(frozen=True)
-class Outcome:
+class EvaluationResult:
     """What a run found out.
 
     Attributes:
@@ -52,7 +52,7 @@ class Outcome:
     title_cosines: tuple[np.ndarray, np.ndarray] | None = None
 
 
-def trained_outcome(data: DuplicateDataModule, system: DuplicateSystem) -> Outcome:
+def evaluate_trained(data: DuplicateDataModule, system: DuplicateSystem) -> EvaluationResult:
     """What a test has just found out about a trained model, its text branch and the untrained encoder."""
     part, methods = data.evaluated[-1], WITHOUT_GRAPH if system.branch is None else WITH_GRAPH
     predictions = name_reports(pd.concat(system.scores.values()), data.corpus, "earlier", "later")
@@ -69,7 +69,7 @@ def trained_outcome(data: DuplicateDataModule, system: DuplicateSystem) -> Outco
     reports = data.corpus.reports.iloc[atlas.pop("row")]
     atlas = atlas.assign(issue_id=reports["issue_id"].to_numpy(), title=reports["title"].to_numpy())
     threshold = round(float(system.threshold), 6)
-    return Outcome(
+    return EvaluationResult(
         corpus=data.corpus,
         parts=data.parts,
         pairs=data.pairs,
@@ -84,12 +84,12 @@ def trained_outcome(data: DuplicateDataModule, system: DuplicateSystem) -> Outco
     )
 
 
-def baseline_outcome(baseline: Baseline, name: str, material: Material, part: str) -> Outcome:
+def evaluate_baseline(baseline: Baseline, name: str, prepared: PreparedData, part: str) -> EvaluationResult:
     """Fits a baseline, scores its validation pairs and those of the part, and ranks the part's queries.
 
     Its threshold is its own, if it has one, or the one with the best F1 on the validation pairs.
     """
-    corpus, pairs = material.corpus, material.pairs
+    corpus, pairs = prepared.corpus, prepared.pairs
     baseline.fit(corpus, pairs[pairs["part"] == "train"])
     chosen = pairs[pairs["part"].isin(("val", part))]
     predictions = name_reports(chosen.assign(score=score_pairs(baseline, chosen)), corpus, "earlier", "later")
@@ -98,9 +98,11 @@ def baseline_outcome(baseline: Baseline, name: str, material: Material, part: st
     if threshold is None:
         scores = val["score"].to_numpy()
         threshold = best_threshold(scores, val["label"].to_numpy(), score_grid(scores))
-    queries = material.queries.get(part, {})
+    queries = prepared.queries.get(part, {})
     rankings = rank_all(queries, {name: baseline})
-    return Outcome(corpus, material.parts, pairs, predictions, part, {name: "score"}, threshold, queries, rankings)
+    return EvaluationResult(
+        corpus, prepared.parts, pairs, predictions, part, {name: "score"}, threshold, queries, rankings
+    )
 
 
 def score_pairs(scorer: Scorer, pairs: pd.DataFrame) -> np.ndarray:

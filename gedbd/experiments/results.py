@@ -1,4 +1,4 @@
-"""The end of a run, shared by the doors: predictions, tables and figures, on disk, on screen and on the dashboard."""
+"""The end of a run: predictions, tables and figures, on disk, on screen and on the dashboard."""
 
 import json
 from pathlib import Path
@@ -20,7 +20,7 @@ from gedbd.evaluation.leakage import audit_leak, leak_warning
 from gedbd.evaluation.result_tables import compare_methods, compare_rankings, draw_figures, example_pairs
 from gedbd.evaluation.run_folders import PREDICTIONS
 from gedbd.evaluation.trec import write_qrels, write_run
-from gedbd.experiments.evaluation_result import Outcome
+from gedbd.experiments.evaluation_result import EvaluationResult
 from gedbd.io.files import replacing, write_text
 from gedbd.io.spreadsheet import safe_cells
 from gedbd.io.tables import read_csv, write_csv, write_parquet
@@ -43,7 +43,7 @@ SAVED = (
 )
 
 
-def report(folder: Path, outcome: Outcome, console: Console, loggers: list[Logger]) -> dict[str, pd.DataFrame]:
+def report(folder: Path, outcome: EvaluationResult, console: Console, loggers: list[Logger]) -> dict[str, pd.DataFrame]:
     """Writes and shows the results of what was just scored; gives its tables."""
     predictions = _with_groups(outcome)
     part = outcome.part
@@ -82,7 +82,7 @@ def report(folder: Path, outcome: Outcome, console: Console, loggers: list[Logge
     return tables
 
 
-def show_verdict(console: Console, outcome: Outcome, tables: dict[str, pd.DataFrame]) -> None:
+def show_verdict(console: Console, outcome: EvaluationResult, tables: dict[str, pd.DataFrame]) -> None:
     """Says against which simple methods the run was better, on pairs and among all earlier reports."""
     lines = [verdict_on_pairs(_with_groups(outcome), outcome.part, outcome.methods, tables["results"])]
     if EARLIER in outcome.rankings:
@@ -92,7 +92,7 @@ def show_verdict(console: Console, outcome: Outcome, tables: dict[str, pd.DataFr
         console.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
-def _with_groups(outcome: Outcome) -> pd.DataFrame:
+def _with_groups(outcome: EvaluationResult) -> pd.DataFrame:
     """Scored pairs with the verdict and the later report's duplicate group."""
     return outcome.predictions.assign(
         predicted=(outcome.predictions["score"] >= outcome.threshold).astype(int),
@@ -104,7 +104,7 @@ def _ids(corpus: Corpus) -> np.ndarray:
     return corpus.reports["issue_id"].to_numpy(dtype=object)
 
 
-def _write_rankings(folder: Path, outcome: Outcome) -> None:
+def _write_rankings(folder: Path, outcome: EvaluationResult) -> None:
     """Writes ``queries.parquet`` and the TREC files, where there was something to rank."""
     if not outcome.queries:
         return
@@ -126,7 +126,7 @@ def _write_rankings(folder: Path, outcome: Outcome) -> None:
 
 def _show(
     console: Console,
-    outcome: Outcome,
+    outcome: EvaluationResult,
     predictions: pd.DataFrame,
     tables: dict[str, pd.DataFrame],
     audit: dict[str, float],

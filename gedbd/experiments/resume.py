@@ -69,11 +69,11 @@ def resumed_options(
 
 def _check_address(now: DictConfig, resumed: DictConfig) -> None:
     """Raises ValueError if the run would join a Ray cluster that the command line does not name: see ``keep_local``."""
-    address = OmegaConf.select(resumed, "engine.address")
-    if address is not None and address != OmegaConf.select(now, "engine.address"):
+    address = OmegaConf.select(resumed, "backend.address")
+    if address is not None and address != OmegaConf.select(now, "backend.address"):
         raise ValueError(
             f"ckpt_path={now.ckpt_path}: its run used the Ray cluster at {address}; to join it, give"
-            f" engine=ray engine.address={address}"
+            f" backend=ray backend.address={address}"
         )
 
 

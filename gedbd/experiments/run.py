@@ -10,7 +10,7 @@ from rich.console import Console
 from gedbd.experiments.callbacks import check_monitor, direction, training_callbacks
 from gedbd.experiments.checkpoint import save_run
 from gedbd.experiments.checkpoint_files import save_whole
-from gedbd.experiments.evaluation_result import trained_outcome
+from gedbd.experiments.evaluation_result import evaluate_trained
 from gedbd.experiments.interruption import keyboard_interrupts
 from gedbd.experiments.results import report, show_verdict
 from gedbd.experiments.tracking.runs import open_loggers
@@ -49,7 +49,7 @@ def train_once(cfg: DictConfig, folder: Path, console: Console) -> float:
         trainer.fit(system, data, ckpt_path=cfg.ckpt_path)
         trainer.test(system, data, ckpt_path=folder / "checkpoints" / "best.ckpt", verbose=False)
         if trainer.is_global_zero:
-            outcome = trained_outcome(data, system)
+            outcome = evaluate_trained(data, system)
             tables = report(folder, outcome, console, loggers)
         trainer.strategy.barrier()  # what follows reads the results
     if trainer.is_global_zero:

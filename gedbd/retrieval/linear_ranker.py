@@ -15,7 +15,7 @@ from scipy.special import log_softmax, logsumexp
 from gedbd.corpora.documents import Corpus
 from gedbd.retrieval.ranking import BLOCK
 from gedbd.retrieval.scorers import Baseline
-from gedbd.retrieval.scorers.textless import known_groups
+from gedbd.retrieval.scorers.textless import linked_groups
 
 SHORTLIST = 200
 
@@ -45,7 +45,7 @@ class LearntFusion:
             )
         for feature in self.features.values():
             feature.fit(corpus, train)
-        group = known_groups(train, len(corpus))
+        group = linked_groups(train, len(corpus))
         rows = np.unique(train.loc[train["label"] == 1, "later"].to_numpy())
         weights = np.ones(len(self.features))
         for _ in range(self.rounds):

@@ -15,7 +15,7 @@ from gedbd.retrieval.cross_encoder import CrossEncoder
 from gedbd.retrieval.linear_ranker import learn_weights, standardise
 from gedbd.retrieval.scorers import Baseline
 from gedbd.retrieval.scorers.lexical import MAX_CHARACTERS
-from gedbd.retrieval.scorers.textless import known_groups
+from gedbd.retrieval.scorers.textless import linked_groups
 from gedbd.text.templates import Text
 
 HELD_OUT = 0.2
@@ -71,7 +71,7 @@ class Reranker:
         self.first.fit(corpus, train)
         reports = corpus.reports.assign(description=corpus.reports["description"].str[:MAX_CHARACTERS])
         self.texts_ = self.text(reports, self.tokenizer, self.max_tokens // 2)
-        group = known_groups(train, len(corpus))
+        group = linked_groups(train, len(corpus))
         queries = np.unique(train.loc[train["label"] == 1, "later"].to_numpy())
         held_out = max(1, round(HELD_OUT * len(queries)))
         self.model.to("cuda" if torch.cuda.is_available() else "cpu")

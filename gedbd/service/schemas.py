@@ -87,8 +87,8 @@ class Filed(Draft):
 class Limits(Message):
     """Which stored reports may be found."""
 
-    filed_from: Moment | None = None
-    filed_before: Moment | None = None
+    created_from: Moment | None = None
+    created_before: Moment | None = None
     component: Word | None = None
 
     def to_filters(self) -> Filters:

@@ -1,6 +1,6 @@
 """How a report becomes the encoder's input.
 
-A text maker is called with N rows of a corpus, the encoder's tokenizer and the tokens it reads, and gives N texts.
+A text template is called with N rows of a corpus, the encoder's tokenizer and the tokens it reads, and gives N texts.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -21,7 +21,7 @@ LEAST_REST = 8
 
 
 class Text(Protocol):
-    """A text maker."""
+    """A text template."""
 
     def __call__(self, reports: pd.DataFrame, tokenizer: PreTrainedTokenizerBase, max_tokens: int) -> list[str]:
         """N texts of N reports."""
@@ -45,7 +45,7 @@ def title_description(
     return [str(text) for text in joined.str.strip()]
 
 
-class MarkedFields:
+class FieldTemplate:
     """One marked text of a report's fields: ``[PRODUCT] Mail [SUMMARY] Crash on start [DESCRIPTION] ...``.
 
     The form is that of "SBERT with Contrastive Learning + VLM Augmentation"; parts that a report does not have are left

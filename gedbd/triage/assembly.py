@@ -25,9 +25,9 @@ from gedbd.encoders.embedding_cache import calibration_texts, report_vectors
 from gedbd.encoders.encoder import TextEncoder, load_weights, read_state
 from gedbd.evaluation.run_folders import MATCHING
 from gedbd.experiments.checkpoint import find_run
-from gedbd.tasks.duplicates.factory import quieten
+from gedbd.tasks.duplicates.factory import silence_library_logs
 from gedbd.text.cleaning import Cleaning, shared_lines
-from gedbd.text.templates import MarkedFields, Text
+from gedbd.text.templates import FieldTemplate, Text
 from gedbd.text.tokens import tokenize
 from gedbd.triage.index import Index
 from gedbd.triage.report_encoder import ReportReader
@@ -45,7 +45,7 @@ class Read(NamedTuple):
 
     Attributes:
         vectors: ``(N, D)`` unit rows.
-        notices: What the text maker met.
+        notices: What the text template met.
     """
 
     vectors: np.ndarray
@@ -74,7 +74,7 @@ def read_reports(cfg: DictConfig, corpus: Corpus, weights: Path | None) -> Read:
         load_weights(encoder, weights)
     text: Text = instantiate(cfg.text)
     texts = text(corpus.reports, tokenizer, cfg.encoder.max_tokens)
-    reader = encoder, tokenizer, cfg.encoder.max_tokens, cfg.cache_dir, instantiate(cfg.engine)
+    reader = encoder, tokenizer, cfg.encoder.max_tokens, cfg.cache_dir, instantiate(cfg.backend)
     vectors = report_vectors(texts, *reader, projected=weights is not None)
     return Read(vectors, tuple(getattr(text, "notices_", ())))
 
@@ -112,15 +112,15 @@ def update_index(cfg: DictConfig, out: Path, console: Console) -> Changes:
     dataset = tested.dataset if OmegaConf.is_missing(cfg.dataset, "path") else cfg.dataset
     if cfg.dataset.get("url_template") is not None:
         dataset.url_template = cfg.dataset.url_template
-    engine = cfg.get("engine") or tested.engine
+    backend = cfg.get("backend") or tested.backend
     corpus: Corpus = instantiate(dataset)
     for notice in corpus.notices:
         console.print(f"{corpus.name}: {notice}", markup=False, highlight=False)
     console.print(matching.target.statement, highlight=False)
     out.mkdir(parents=True, exist_ok=True)
-    settings = OmegaConf.create({"encoder": tested.encoder, "text": tested.text, "engine": engine})
-    if "cache_dir" in settings.engine:
-        settings.engine.cache_dir = "${cache_dir}"
+    settings = OmegaConf.create({"encoder": tested.encoder, "text": tested.text, "backend": backend})
+    if "cache_dir" in settings.backend:
+        settings.backend.cache_dir = "${cache_dir}"
     plain = json.dumps(OmegaConf.to_container(settings), sort_keys=True)
     settings.cache_dir = cfg.cache_dir
     with closing(Store(out / FILE, timeout_s=UPDATE_TIMEOUT_S)) as store:
@@ -128,13 +128,13 @@ def update_index(cfg: DictConfig, out: Path, console: Console) -> Changes:
         return synchronise(store, corpus, model, _vectors(settings, model, store.path))
 
 
-def open_index(folder: str | Path, cache_dir: str, engine: DictConfig | None = None) -> Index:
+def open_index(folder: str | Path, cache_dir: str, backend: DictConfig | None = None) -> Index:
     """Opens an index.
 
     Args:
         folder: Where it lies.
         cache_dir: Where 8-bit models are kept.
-        engine: Reads queries in place of the one that has read the stored reports.
+        backend: Reads queries in place of the one that has read the stored reports.
 
     Raises:
         ValueError: If there is none.
@@ -142,14 +142,14 @@ def open_index(folder: str | Path, cache_dir: str, engine: DictConfig | None = N
     folder = Path(folder)
     if not (folder / FILE).is_file():
         raise ValueError(f"index={folder}: there is no {FILE} in it; python -m gedbd.index out={folder} builds one")
-    quieten()
+    silence_library_logs()
     # Encoders bring threads of their own, and two sets of them on the same cores wait for each other.
     threadpool_limits(1, user_api="blas")
-    return Index(folder, lambda store: _stored_model(store, f"index={folder}", cache_dir, engine))
+    return Index(folder, lambda store: _stored_model(store, f"index={folder}", cache_dir, backend))
 
 
 def _stored_model(
-    store: Store, source: str, cache_dir: str, engine: DictConfig | None
+    store: Store, source: str, cache_dir: str, backend: DictConfig | None
 ) -> tuple[ReportReader, Matching]:
     """The reader of reports that an index holds, and what was learnt from its tracker; see ``open_index``."""
     about, weights = store.about(), store.weights()
@@ -157,9 +157,9 @@ def _stored_model(
     matching = read_matching(about["matching"], source)
     check_model(store.path, about, weights)
     settings = read_settings(about["settings"], source, cache_dir)
-    if engine is not None:
-        _check_engine(settings.engine, engine)
-        settings.engine = engine
+    if backend is not None:
+        _check_backend(settings.backend, backend)
+        settings.backend = backend
     return _reader(settings, about, weights, cache_dir, store.path), matching
 
 
@@ -201,7 +201,7 @@ def _vectors(settings: DictConfig, model: Model, path: Path) -> Callable[[pd.Dat
         texts = text(reports, tokenizer, settings.encoder.max_tokens)
         if "calibration" not in model.about:
             model.about["calibration"] = json.dumps(calibration_texts(texts))
-        reader = encoder, tokenizer, settings.encoder.max_tokens, settings.cache_dir, instantiate(settings.engine)
+        reader = encoder, tokenizer, settings.encoder.max_tokens, settings.cache_dir, instantiate(settings.backend)
         calibration = fitted(path, model.about, "calibration")
         return report_vectors(texts, *reader, projected=bool(model.weights), calibration=calibration)
 
@@ -215,25 +215,25 @@ def _reader(settings: Any, about: dict[str, str], weights: bytes, cache_dir: str
         load_weights(encoder, io.BytesIO(weights))
     encoder.eval()
     text = _settle(instantiate(settings.text), about, path)
-    if isinstance(text, MarkedFields):
+    if isinstance(text, FieldTemplate):
         text.captions = None  # nobody has described what comes with a report that is just being written
-    engine, length = instantiate(settings.engine), settings.encoder.max_tokens
-    sample = tokenize(fitted(path, about, "calibration"), tokenizer, length) if engine.calibrated else None
-    return ReportReader(encoder, tokenizer, length, text, engine.prepare(encoder, sample), bool(weights))
+    backend, length = instantiate(settings.backend), settings.encoder.max_tokens
+    sample = tokenize(fitted(path, about, "calibration"), tokenizer, length) if backend.calibrated else None
+    return ReportReader(encoder, tokenizer, length, text, backend.prepare(encoder, sample), bool(weights))
 
 
-def _check_engine(stored: DictConfig, asked: DictConfig) -> None:
-    """Raises ValueError if vectors of two engines differ by more than rounding."""
-    precisions = [engine.get("precision", EXACT) for engine in (stored, asked)]
+def _check_backend(stored: DictConfig, asked: DictConfig) -> None:
+    """Raises ValueError if vectors of two backends differ by more than rounding."""
+    precisions = [backend.get("precision", EXACT) for backend in (stored, asked)]
     if precisions != [EXACT, EXACT] and precisions[0] != precisions[1]:
         raise ValueError(
-            f"engine: the stored reports were read in {precisions[0]}, and queries in {precisions[1]} would not fit:"
-            " build the index with this engine"
+            f"backend: the stored reports were read in {precisions[0]}, and queries in {precisions[1]} would not fit:"
+            " build the index with this backend"
         )
 
 
 def _settle(text: Text, about: dict[str, str], path: Path) -> Text:
     """Boilerplate is what was found in the corpus, not in the few reports at hand."""
-    if isinstance(text, MarkedFields) and isinstance(text.cleaning, Cleaning):
+    if isinstance(text, FieldTemplate) and isinstance(text.cleaning, Cleaning):
         text.cleaning = replace(text.cleaning, shared=frozenset(fitted(path, about, "boilerplate")))
     return text

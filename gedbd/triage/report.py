@@ -66,20 +66,20 @@ class Filters:
     """Which stored reports may be found.
 
     Attributes:
-        filed_from: Filed at this moment or later, UTC.
-        filed_before: Filed before this moment, UTC.
+        created_from: Filed at this moment or later, UTC.
+        created_before: Filed before this moment, UTC.
         component: Of this component, upper and lower case being one.
 
     Raises:
         ValueError: If a date is out of range.
     """
 
-    filed_from: datetime | None = None
-    filed_before: datetime | None = None
+    created_from: datetime | None = None
+    created_before: datetime | None = None
     component: str | None = None
 
     def __post_init__(self) -> None:
-        for name in ("filed_from", "filed_before"):
+        for name in ("created_from", "created_before"):
             check_moment(getattr(self, name), name)
 
 

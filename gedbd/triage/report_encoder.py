@@ -1,4 +1,4 @@
-"""Reads reports as they come in, with the encoder and the text maker that the stored ones were read with."""
+"""Reads reports as they come in, with the encoder and the text template that the stored ones were read with."""
 
 import threading
 from collections.abc import Callable
@@ -19,14 +19,14 @@ MOST_AT_ONCE = 16
 
 
 class ReportReader:
-    """Vectors of reports. Several threads may call it: neither tokenizers nor engines bear two at a time, so they wait.
+    """Vectors of reports. Several threads may call it: tokenizers and backends take one at a time, so the others wait.
 
     Args:
         encoder: Encoder with the weights to use as they stand.
         tokenizer: Its tokenizer.
         max_tokens: Length that texts are cut to.
         text: How reports become texts.
-        reader: What an engine has made of the encoder.
+        reader: What a backend has made of the encoder.
         projected: Whether vectors go through the projection, which has been trained.
     """
 

@@ -68,7 +68,7 @@ def _allowed(memory: Memory, count: int, report: Report, filters: Filters) -> np
     own = memory.row_of.get(report.issue_id)
     if own is not None and own < count:
         allowed[own] = False
-    for moment, keep in ((filters.filed_from, np.greater_equal), (filters.filed_before, np.less)):
+    for moment, keep in ((filters.created_from, np.greater_equal), (filters.created_before, np.less)):
         if moment is not None:
             allowed &= keep(day, days_of(pd.Series(pd.to_datetime([moment], utc=True)))[0])
     if filters.component is not None:

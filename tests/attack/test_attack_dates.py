@@ -201,8 +201,8 @@ def test_dates_to_come_leap_seconds_and_all_usual_spellings_are_kept(tmp_path):
 
 @pytest.mark.parametrize("date", [*FAR, *NO_DATES])
 def test_the_search_command_refuses_it(date):
-    with pytest.raises(ValueError, match="filed_from=") as refused:
-        read_moment(date, "filed_from")
+    with pytest.raises(ValueError, match="created_from=") as refused:
+        read_moment(date, "created_from")
     assert len(str(refused.value)) < 300
 
 
@@ -210,7 +210,7 @@ def test_the_api_answers_422(client_of):
     client = client_of()
     for date in [*FAR, *NO_DATES, 1706693400, True, 0, -1e300, [], {}]:
         report = {"issue_id": "77", "title": "a crash", "created_at": date}
-        asked = {"title": "a crash", "filters": {"filed_from": date}}
+        asked = {"title": "a crash", "filters": {"created_from": date}}
         for path, content in (("reports", report), ("search", report), ("search", asked)):
             assert client.post(f"/api/{path}", json=content).status_code == 422, date
 
@@ -229,7 +229,7 @@ def test_the_library_refuses_it(date):
     with pytest.raises(ValueError, match="1970 and 2200"):
         check_report(Report("a crash", created_at=date))
     with pytest.raises(ValueError, match="1970 and 2200"):
-        Filters(filed_from=date)
+        Filters(created_from=date)
 
 
 @pytest.mark.parametrize("moment", ["now", "today", "2300-01-01", "0001-01-01", "0000-01-01"])

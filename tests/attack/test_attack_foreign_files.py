@@ -46,9 +46,9 @@ HOSTILE: list[tuple[str, Any]] = [
     ("text.tokens", [{"_target_": EVIL}]),
     ("text._target_", "gedbd.triage.assembly.open_index"),
     ("text._target_", "gedbd.encoders.encoder.Path"),
-    ("engine._target_", "gedbd.corpora.readers.csv_export.read_csv"),
-    ("engine._target_", "hydra.utils.instantiate"),
-    ("engine._target_", "gedbd.configuration.allowed_targets.os.system"),
+    ("backend._target_", "gedbd.corpora.readers.csv_export.read_csv"),
+    ("backend._target_", "hydra.utils.instantiate"),
+    ("backend._target_", "gedbd.configuration.allowed_targets.os.system"),
     ("text.captions", "pkg://gedbd.triage.assembly/demo.csv"),
 ]
 INTERPOLATIONS = [
@@ -157,7 +157,7 @@ def test_a_run_with_an_interpolation_is_refused_and_shown_nowhere(options, run, 
 
 @pytest.mark.parametrize(("key", "value"), HOSTILE)
 def test_an_index_that_names_other_code_is_refused(options, key, value):
-    settings = changed({name: options[name] for name in ("encoder", "text", "engine")}, key, value)
+    settings = changed({name: options[name] for name in ("encoder", "text", "backend")}, key, value)
     with pytest.raises(ValueError, match=r"^index=other: .*is not run"):
         read_settings(json.dumps(settings), "index=other", "cache")
 
@@ -170,8 +170,8 @@ def test_the_cache_folder_and_the_cluster_of_an_index_are_not_used(options, caps
         "cache_dir": "${cache_dir}",
     }
     for place in ("${cache_dir}", "/srv/of/somebody/else", "${oc.env:HOME}"):
-        settings = own | {"engine": openvino | {"cache_dir": place}}
-        assert read_settings(json.dumps(settings), "index=other", "mine").engine.cache_dir == "mine"
+        settings = own | {"backend": openvino | {"cache_dir": place}}
+        assert read_settings(json.dumps(settings), "index=other", "mine").backend.cache_dir == "mine"
     ray = {
         "_target_": "gedbd.encoders.backends.ray.Ray",
         "address": "evil.example:6379",
@@ -179,8 +179,8 @@ def test_the_cache_folder_and_the_cluster_of_an_index_are_not_used(options, caps
         "cpus": 1,
         "gpus": 0,
     }
-    assert read_settings(json.dumps(own | {"engine": ray}), "index=other", "mine").engine.address is None
-    assert "index=other: engine.address=evil.example:6379 is not used" in capsys.readouterr().out
+    assert read_settings(json.dumps(own | {"backend": ray}), "index=other", "mine").backend.address is None
+    assert "index=other: backend.address=evil.example:6379 is not used" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -235,18 +235,18 @@ def test_a_run_to_resume_joins_no_cluster_by_itself(options, run):
         "cpus": 1,
         "gpus": 0,
     }
-    folder = run(options | {"engine": ray})
+    folder = run(options | {"backend": ray})
     first = [f"ckpt_path={folder / 'checkpoints' / 'last.ckpt'}"]
     with initialize_config_dir(CONF_DIR, version_base="1.3"):
-        for more, refused in (([], True), (["engine=ray", "engine.address=evil.example:6379"], False)):
+        for more, refused in (([], True), (["backend=ray", "backend.address=evil.example:6379"], False)):
             cfg, words = compose("train", [*first, *more]), [*first, *more]
-            choices = {"engine": "torch"}
+            choices = {"backend": "torch"}
             if refused:
-                with pytest.raises(ValueError, match=r"to join it, give engine=ray engine.address=evil.example:6379"):
+                with pytest.raises(ValueError, match=r"to join it, give backend=ray backend.address=evil.example:6379"):
                     resumed_options(cfg, words, choices, partial(compose, "train"))
             else:
                 resumed = resumed_options(cfg, words, choices, partial(compose, "train"))
-                assert resumed.engine.address == "evil.example:6379"
+                assert resumed.backend.address == "evil.example:6379"
 
 
 @pytest.mark.parametrize("value", [{"_target_": EVIL}, [{"_target_": EVIL}], 3])

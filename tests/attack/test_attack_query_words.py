@@ -15,7 +15,7 @@ from gedbd.configuration.positional import literal_text, option_names
 NAMES = option_names(Path(CONF_DIR) / "search.yaml")
 HOSTILE = [
     "+hydra.callbacks.a={_target_:os.system,command:touch /tmp/taken}",
-    "~engine",
+    "~backend",
     "++index=other",
     "crash\nfile=/etc/passwd",
     "file=/etc/passwd\nand more",
@@ -39,7 +39,7 @@ def test_one_word_that_looks_like_more_is_the_text(text):
     assert literal_text(["index=mine", text], "query", NAMES)[0] == "index=mine"
     cfg = composed(["index=mine", text])
     assert cfg.query == text.removeprefix("query=")
-    assert (cfg.index, cfg.file, cfg.get("engine")) == ("mine", None, None)
+    assert (cfg.index, cfg.file, cfg.get("backend")) == ("mine", None, None)
 
 
 @pytest.mark.parametrize("text", [*HOSTILE, "-m", "--config-dir=/tmp", "file=/etc/passwd", "index=b", "--", "-h", ""])
@@ -75,8 +75,8 @@ def test_what_could_be_either_is_refused(word, message):
 
 
 def test_options_before_two_dashes_keep_hydras_syntax():
-    words = ["index=mine", "component='Mail Window'", "+engine.x=1", "--cfg=job", "crash", "--", "-m"]
-    kept = ["index=mine", "component='Mail Window'", "+engine.x=1", "--cfg=job", "query='crash -m'"]
+    words = ["index=mine", "component='Mail Window'", "+backend.x=1", "--cfg=job", "crash", "--", "-m"]
+    kept = ["index=mine", "component='Mail Window'", "+backend.x=1", "--cfg=job", "query='crash -m'"]
     assert literal_text(words, "query", NAMES) == kept
     assert composed(["index=mine", "component='Mail Window'", "crash"]).component == "Mail Window"
 

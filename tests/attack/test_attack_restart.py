@@ -22,7 +22,7 @@ QUERIES = (
     Report("crash paste crash picture", "word3 word4 newword menu toolbar", component="ui", product="Mail"),
     Report("nothing known here"),
 )
-NARROW = Filters(component="net"), Filters(filed_from=some_report(4).created_at)
+NARROW = Filters(component="net"), Filters(created_from=some_report(4).created_at)
 SEARCHES = (*((query, Filters()) for query in QUERIES), *((QUERIES[2], filters) for filters in NARROW))
 IDS = [str(number) for number in range(12)]
 TITLES = [

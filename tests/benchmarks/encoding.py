@@ -1,12 +1,12 @@
-"""Reading a corpus by each engine beside sentence-transformers."""
+"""Reading a corpus by each backend beside sentence-transformers."""
 
 import tempfile
 from collections.abc import Callable, Mapping
 
 import numpy as np
 from hydra.utils import instantiate
-from material import configuration
 from measure import Row, medians
+from prepared_data import configuration
 from sentence_loop import sentence_transformer
 from transformers import PreTrainedTokenizerBase
 
@@ -27,7 +27,7 @@ def main() -> list[Row]:
 
 
 def prepared() -> tuple[list[str], PreTrainedTokenizerBase, int, dict[str, Reader]]:
-    """Texts, tokenizer, tokens of a text, and the encoder made ready by every engine that this machine can run."""
+    """Texts, tokenizer, tokens of a text, and the encoder made ready by every backend that this machine can run."""
     cfg = configuration()
     (encoder, tokenizer), length = instantiate(cfg.encoder), cfg.encoder.max_tokens
     texts = instantiate(cfg.text)(instantiate(cfg.dataset).reports, tokenizer, length)

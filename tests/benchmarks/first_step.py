@@ -1,4 +1,4 @@
-"""Trains some steps through the door; prints seconds until the first one began, and the peak memory in MB."""
+"""Trains some steps through the command; prints seconds until the first one began, and the peak memory in MB."""
 
 import os
 import sys
@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def main() -> None:
-    """Takes ``steps=N`` and the door's options."""
+    """Takes ``steps=N`` and the command's options."""
     began = _process_start()
     steps = int(sys.argv.pop(1).removeprefix("steps="))
     import gedbd.train

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from material import configuration
 from measure import Row, peak_mb, seconds
 from omegaconf import OmegaConf
+from prepared_data import configuration
 from search import MATCHING
 
 from gedbd.corpora.documents import FIELDS, Corpus
@@ -36,7 +36,7 @@ def _build(cfg: object, path: Path) -> tuple[float, list[Report]]:
     """Seconds, and some of the reports."""
     rng = np.random.default_rng(0)
     corpus, vectors = _corpus(rng), unit_rows(rng.standard_normal((COUNT, DIM), dtype=np.float32))
-    settings = {name: OmegaConf.to_container(cfg[name], resolve=True) for name in ("encoder", "text", "engine")}
+    settings = {name: OmegaConf.to_container(cfg[name], resolve=True) for name in ("encoder", "text", "backend")}
     about = {"settings": json.dumps(settings), "matching": MATCHING.as_json(), "name": "made up"}
     key = model_key(about["settings"], about["matching"], b"")
     model = Model(about | {"model": key, "boilerplate": "[]", "calibration": "[]"}, b"")

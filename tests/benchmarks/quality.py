@@ -6,9 +6,9 @@ The paper's loop and ``pairs=sampled`` compute the same loss and gradient, which
 
 import numpy as np
 import pytorch_lightning as pl
-from material import configuration
 from measure import Row
 from paper_loop import PAIRS
+from prepared_data import configuration
 from rich.console import Console
 
 from gedbd.evaluation.significance import Comparison, compare_f1, compare_means
@@ -72,8 +72,8 @@ def _epoch(name: str, seed: int) -> dict[str, np.ndarray]:
     """One epoch and what validation says after it."""
     chosen = ["pairs=grouped"] if name == "grouped" else ["pairs=sampled", f"batch_size={PAIRS}"]
     cfg = configuration(*OPTIONS, *chosen, f"seed={seed}")
-    if "newest" in cfg.dataset:
-        cfg.dataset.newest = 12_000
+    if "last_n" in cfg.dataset:
+        cfg.dataset.last_n = 12_000
     data, system = build(cfg, Console(quiet=True))
     if name == "paper":
         data.batches = Shuffled(PAIRS, seed)

@@ -1,4 +1,4 @@
-"""Building, opening and searching an index: the corpus in process, by each engine beside bm25s, and over HTTP."""
+"""Building, opening and searching an index: the corpus in process, by each backend beside bm25s, and over HTTP."""
 
 import json
 import os
@@ -18,9 +18,9 @@ import numpy as np
 import requests
 from encoding import prepared
 from hydra.utils import instantiate
-from material import configuration
 from measure import Row, seconds
 from omegaconf import OmegaConf
+from prepared_data import configuration
 
 from gedbd.corpora.documents import Corpus
 from gedbd.encoders.backends.pytorch import Reader
@@ -56,14 +56,14 @@ def main() -> list[Row]:
         path = Path(folder)
         rows = _building(corpus, vectors, cfg, path)
         rows += [row for clients in (1, CLIENTS) for row in _served(path, asked, clients)]
-        # Last, for engines keep threads awake that would slow the service down.
+        # Last, for backends keep threads awake that would slow the service down.
         rows += _engines(path, asked, [f"{report.title} {report.description}" for report in reports])
     return rows
 
 
 def _building(corpus: Corpus, vectors: np.ndarray, cfg: object, path: Path) -> list[Row]:
     store = Store(path / FILE)
-    settings = {name: OmegaConf.to_container(cfg[name], resolve=True) for name in ("encoder", "text", "engine")}
+    settings = {name: OmegaConf.to_container(cfg[name], resolve=True) for name in ("encoder", "text", "backend")}
     about = {"settings": json.dumps(settings), "matching": MATCHING.as_json(), "name": corpus.name}
     key = model_key(about["settings"], about["matching"], b"")
     model = Model(about | {"model": key, "boilerplate": "[]", "calibration": "[]"}, b"")
@@ -115,8 +115,8 @@ def _served(path: Path, asked: Sequence[Report], clients: int) -> list[Row]:
         free.bind(("127.0.0.1", 0))
         address = f"http://127.0.0.1:{free.getsockname()[1]}"
     command = [sys.executable, "-m", "gedbd.serve", f"index={path}", f"port={address.rsplit(':', 1)[1]}"]
-    engine = ["engine=openvino"] if find_spec("openvino") else []
-    server = subprocess.Popen([*command, *engine], stdout=subprocess.DEVNULL, env=os.environ)
+    backend = ["backend=openvino"] if find_spec("openvino") else []
+    server = subprocess.Popen([*command, *backend], stdout=subprocess.DEVNULL, env=os.environ)
     try:
         _wait_for(address)
         waits, failed = _ask(address, asked, clients)

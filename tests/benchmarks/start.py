@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from material import options
 from measure import Row
+from prepared_data import options
 
 FIRST_STEP = Path(__file__).parent / "first_step.py"
 

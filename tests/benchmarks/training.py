@@ -5,9 +5,9 @@ from itertools import cycle
 
 import numpy as np
 from hydra.utils import instantiate
-from material import built, configuration
 from measure import Row, medians, seconds
 from paper_loop import PAIRS, PaperLoop
+from prepared_data import built, configuration
 from sentence_loop import SentenceLoop
 
 from gedbd.tasks.duplicates.data import Batch, DuplicateDataModule

@@ -10,14 +10,14 @@ import pytest
 from hydra.utils import instantiate
 from omegaconf import MISSING, OmegaConf
 
-from gedbd.configuration.command import CONF_DIR, door
+from gedbd.configuration.command import CONF_DIR, command
 from gedbd.corpora.readers.csv_export import read_csv
 
 EMPTY = OmegaConf.create({"path": MISSING})
 
 
 def test_what_the_task_returns_is_handed_on():
-    assert door("describe")(lambda cfg: 0.75)(EMPTY) == 0.75
+    assert command("describe")(lambda cfg: 0.75)(EMPTY) == 0.75
 
 
 def test_a_value_error_becomes_one_line_and_a_status():
@@ -25,19 +25,19 @@ def test_a_value_error_becomes_one_line_and_a_status():
         raise ValueError("reports.csv, row 3: no date\ninternals")
 
     with pytest.raises(SystemExit) as raised:
-        door("describe")(task)(EMPTY)
+        command("describe")(task)(EMPTY)
     assert raised.value.code == "error: reports.csv, row 3: no date"
 
 
 def test_a_value_error_inside_instantiate_does_too():
     call = {"_target_": f"{read_csv.__module__}.read_csv", "name": None, "path": "none.csv", "columns": {}}
     with pytest.raises(SystemExit, match=r"^error: none.csv: no such file"):
-        door("describe")(lambda cfg: instantiate(call))(EMPTY)
+        command("describe")(lambda cfg: instantiate(call))(EMPTY)
 
 
 def test_a_missing_value_is_named():
     with pytest.raises(SystemExit, match=r"^error: path= is missing, such as path="):
-        door("describe")(lambda cfg: cfg.path)(EMPTY)
+        command("describe")(lambda cfg: cfg.path)(EMPTY)
 
 
 @contextmanager
@@ -62,7 +62,7 @@ def test_what_the_system_refuses_names_path_and_option(tmp_path):
     for name, message in writing.items():
         cfg = OmegaConf.create({"out": str(tmp_path / name)})
         with pytest.raises(SystemExit) as raised:
-            door("describe")(lambda cfg: Path(cfg.out).write_text("a"))(cfg)
+            command("describe")(lambda cfg: Path(cfg.out).write_text("a"))(cfg)
         assert raised.value.code == f"error: {message}"
 
 
@@ -71,7 +71,7 @@ def test_a_full_disk_is_told_with_the_folders_that_may_lie_on_it(tmp_path, write
     numbers = pd.DataFrame({"number": np.random.default_rng(0).random(100_000)})
     cfg = OmegaConf.create({"out": str(tmp_path / "table"), "cache_dir": "~/cache"})
     with pytest.raises(SystemExit) as raised, small_files(100_000):
-        door("describe")(lambda cfg: write(numbers, cfg.out))(cfg)
+        command("describe")(lambda cfg: write(numbers, cfg.out))(cfg)
     told = raised.value.code
     assert told.startswith(f"error: out={tmp_path}/table or cache_dir={Path.home()}/cache or TMPDIR=")
     assert told.endswith(": file too large; free some space there, or write elsewhere with out=")
@@ -84,7 +84,7 @@ def test_a_full_database_is_told_in_one_line(tmp_path):
             connection.execute("CREATE TABLE a (b)")
 
     with pytest.raises(SystemExit, match=r"^error: database or disk is full, while writing to out=.*free some space"):
-        door("describe")(task)(OmegaConf.create({"out": str(tmp_path / "a.sqlite")}))
+        command("describe")(task)(OmegaConf.create({"out": str(tmp_path / "a.sqlite")}))
 
 
 def test_arguments_that_lightning_refuses_are_told_in_one_line():
@@ -99,7 +99,7 @@ def test_arguments_that_lightning_refuses_are_told_in_one_line():
     for option, message in refused.items():
         cfg = OmegaConf.merge(call, OmegaConf.from_dotlist([f"trainer.{option}"]))
         with pytest.raises(SystemExit, match=f"^error: {message}") as raised:
-            door("describe")(lambda cfg: instantiate(cfg.trainer))(cfg)
+            command("describe")(lambda cfg: instantiate(cfg.trainer))(cfg)
         assert "\n" not in raised.value.code
 
 
@@ -107,9 +107,9 @@ def test_a_deleted_option_is_named():
     cfg = OmegaConf.create({"dataset": {"_target_": f"{read_csv.__module__}.read_csv", "name": None, "path": "a.csv"}})
     OmegaConf.set_struct(cfg, True)
     with pytest.raises(SystemExit, match=r"^error: there is no option patience, which this command needs$"):
-        door("describe")(lambda cfg: cfg.patience)(cfg)
+        command("describe")(lambda cfg: cfg.patience)(cfg)
     with pytest.raises(SystemExit, match=r"^error: dataset.columns= is missing, which .*read_csv needs$"):
-        door("describe")(lambda cfg: instantiate(cfg.dataset))(cfg)
+        command("describe")(lambda cfg: instantiate(cfg.dataset))(cfg)
 
 
 def test_full_errors_on_request_and_for_our_own_mistakes(monkeypatch):
@@ -117,10 +117,10 @@ def test_full_errors_on_request_and_for_our_own_mistakes(monkeypatch):
         raise ValueError("where from?")
 
     with pytest.raises(ZeroDivisionError):
-        door("describe")(lambda cfg: 1 / 0)(EMPTY)
+        command("describe")(lambda cfg: 1 / 0)(EMPTY)
     monkeypatch.setenv("HYDRA_FULL_ERROR", "1")
     with pytest.raises(ValueError, match="where from"):
-        door("describe")(task)(EMPTY)
+        command("describe")(task)(EMPTY)
 
 
 def test_the_configuration_lies_where_it_is_said_to():

@@ -37,7 +37,7 @@ def test_help_offers_what_serves_the_command(capsys, monkeypatch):
     monkeypatch.setattr(sys, "argv", ["gedbd", "--help"])
     assert gedbd.search.main() is None
     text = capsys.readouterr().out
-    assert set(groups_of(text)) == {"engine"}
+    assert set(groups_of(text)) == {"backend"}
     assert "  query=null " in text
     assert not groups_of(command_help(CONF, "compare"))
 

@@ -2,7 +2,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from gedbd.corpora.documents import FIELDS, Corpus, build_corpus, keep_newest
+from gedbd.corpora.documents import FIELDS, Corpus, build_corpus, keep_last
 
 COLUMNS = {field: field.capitalize() for field in (*FIELDS, "duplicate")}
 
@@ -154,7 +154,7 @@ def test_groups_agree_with_union_by_hand_on_random_links():
 
 def test_the_newest_reports_are_kept_and_groups_renamed_after_the_oldest_that_is_left(make_corpus):
     corpus = make_corpus([0, 1, 0, 3, 1, 0, 6, 3, 1], days=range(9))
-    newest = keep_newest(corpus, 6)  # 3, 1, 0, 6, 3, 1: the masters 0 and 1 are gone
+    newest = keep_last(corpus, 6)  # 3, 1, 0, 6, 3, 1: the masters 0 and 1 are gone
     assert ids(newest) == ["1003", "1004", "1005", "1006", "1007", "1008"]
     assert newest.group.tolist() == [0, 1, 2, 3, 0, 1]
     assert newest.in_group.tolist() == [True, True, False, False, True, True]
@@ -163,15 +163,15 @@ def test_the_newest_reports_are_kept_and_groups_renamed_after_the_oldest_that_is
     assert newest.reports["created_at"].tolist() == corpus.reports["created_at"].tolist()[3:]
     assert (newest.name, newest.notices) == (
         "small",
-        ("the newest 6 of 9 reports are kept, as dataset.newest says",),
+        ("the newest 6 of 9 reports are kept, as dataset.last_n says",),
     )
     assert corpus.group.tolist() == [0, 1, 0, 3, 1, 0, 6, 3, 1]
 
 
 def test_what_was_met_before_is_still_told_of_the_newest():
     corpus = build(("1", "2024-01-01", "1"), *((str(row), "2024-01-02", "") for row in range(2, 1300)))
-    newest = keep_newest(corpus, 1200)
-    assert newest.notices == (*corpus.notices, "the newest 1,200 of 1,299 reports are kept, as dataset.newest says")
+    newest = keep_last(corpus, 1200)
+    assert newest.notices == (*corpus.notices, "the newest 1,200 of 1,299 reports are kept, as dataset.last_n says")
     assert len(corpus.notices) == 2
 
 
@@ -180,29 +180,29 @@ def test_pairs_among_the_newest_are_those_there_were(make_corpus, seed):
     generator = np.random.default_rng(seed)
     _, oldest, inverse = np.unique(generator.integers(0, 30, size=90), return_index=True, return_inverse=True)
     corpus, count = make_corpus(oldest[inverse]), 50
-    kept, newest = corpus.group[-count:], keep_newest(corpus, count).group
+    kept, newest = corpus.group[-count:], keep_last(corpus, count).group
     assert ((kept[:, None] == kept) == (newest[:, None] == newest)).all()
     assert newest.tolist() == [kept.tolist().index(number) for number in kept]
 
 
 def test_to_keep_as_many_as_there_are_or_more_changes_nothing(make_corpus):
     corpus = make_corpus([0, 1, 0, 3])
-    assert keep_newest(corpus, 4) is corpus
-    assert keep_newest(corpus, 1000) is corpus
-    assert keep_newest(corpus, 1).group.tolist() == [0]
+    assert keep_last(corpus, 4) is corpus
+    assert keep_last(corpus, 1000) is corpus
+    assert keep_last(corpus, 1).group.tolist() == [0]
 
 
 @pytest.mark.parametrize("count", [0, -4])
 def test_to_keep_no_report_is_refused(make_corpus, count):
-    with pytest.raises(ValueError, match=f"dataset.newest={count} must be 1 or more, or null for all reports"):
-        keep_newest(make_corpus([0, 0]), count)
+    with pytest.raises(ValueError, match=f"dataset.last_n={count} must be 1 or more, or null for all reports"):
+        keep_last(make_corpus([0, 0]), count)
 
 
 def test_links_keep_their_direction_and_source():
     corpus = build(("3", "2024-01-03", "1;99;2"), ("1", "2024-01-01", ""), ("2", "2024-01-02", "1"))
     assert corpus.links.to_numpy().tolist() == [[1, 0, "column"], [2, 0, "column"], [2, 1, "column"]]
     assert corpus.links.columns.tolist() == ["report", "duplicate", "source"]
-    newest = keep_newest(corpus, 2)
+    newest = keep_last(corpus, 2)
     assert newest.links.to_numpy().tolist() == [[1, 0, "column"]]
 
 

@@ -10,7 +10,7 @@ from gedbd.evaluation.model_card import MADE_UP, base_model, model_card
 from gedbd.evaluation.run_folders import Run
 
 CONFIG = """
-dataset: {name: null, path: data/zilla.csv.xz, newest: null}
+dataset: {name: null, path: data/zilla.csv.xz, last_n: null}
 text: {_target_: gedbd.text.templates.title_description, _partial_: true}
 split: {_target_: gedbd.corpora.splits.TimeSplit, val_from: 0.6, test_from: 0.8}
 encoder: {name: small, model: some-one/small-bert, dim: 8, max_tokens: 64}

@@ -62,8 +62,8 @@ def test_a_baseline_knows_its_part_and_name(tmp_path):
 
 def test_the_corpus_is_named_with_its_slice_or_after_its_folder(tmp_path):
     path = {"path": "data/xamarin/reports.csv.xz", "name": None}
-    assert leave(tmp_path / "a", settings(dataset={**path, "newest": 24000})).corpus == "xamarin, newest 24,000"
-    assert leave(tmp_path / "b", settings(dataset={**path, "newest": None})).corpus == "xamarin"
+    assert leave(tmp_path / "a", settings(dataset={**path, "last_n": 24000})).corpus == "xamarin, newest 24,000"
+    assert leave(tmp_path / "b", settings(dataset={**path, "last_n": None})).corpus == "xamarin"
     assert leave(tmp_path / "c", settings(dataset={**path, "name": "mine"})).corpus == "mine"
 
 

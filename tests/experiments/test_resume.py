@@ -118,11 +118,11 @@ def test_an_older_run_takes_new_options_from_the_defaults(resume, tmp_path):
 
 
 def test_paths_that_are_repeated_follow_the_command_line(resume, tmp_path):
-    first = ["dataset=eclipse", "data_dir=old", "engine=openvino"]
+    first = ["dataset=eclipse", "data_dir=old", "backend=openvino"]
     assert resume(first).dataset.data_dir == str(tmp_path / "old")
     taken = resume(first, ["data_dir=new", "cache_dir=kept"])
     assert (taken.data_dir, taken.dataset.data_dir) == (str(tmp_path / "new"),) * 2
-    assert (taken.cache_dir, taken.engine.cache_dir) == (str(tmp_path / "kept"),) * 2
+    assert (taken.cache_dir, taken.backend.cache_dir) == (str(tmp_path / "kept"),) * 2
 
 
 def test_stored_paths_are_absolute_and_found_again_when_a_project_moves(train, tmp_path, monkeypatch):

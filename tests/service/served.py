@@ -54,17 +54,17 @@ def listening() -> Iterator[Callable[..., int]]:
 
 @pytest.fixture(scope="module")
 def stored_index(tmp_path_factory) -> Iterator[Index]:
-    """The demo corpus, as the doors store it."""
+    """The demo corpus, as the commands store it."""
     folder = tmp_path_factory.mktemp("stored")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("GEDBD_CACHE", str(folder / "cache"))
         patch.chdir(folder)
-        for door, options in (
+        for command, options in (
             (gedbd.backtest, ["dataset=demo", "encoder=tiny", "most=60", "hydra.run.dir=tested"]),
             (gedbd.index, ["run=tested", "out=index"]),
         ):
             patch.setattr(sys, "argv", ["gedbd", *options])
-            door.main()
+            command.main()
     index = open_index(folder / "index", str(folder / "cache"))
     yield index
     index.close()

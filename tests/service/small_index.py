@@ -143,5 +143,5 @@ def words(report: Report) -> set[str]:
     return set(re.findall(r"\w{4,}", f"{report.title} {report.description}".lower()))
 
 
-def open_small(folder: str, cache_dir: str, engine: None) -> SmallIndex:
+def open_small(folder: str, cache_dir: str, backend: None) -> SmallIndex:
     return SmallIndex(Path(folder))

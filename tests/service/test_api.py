@@ -42,7 +42,7 @@ def test_search_gives_groups_with_probability_and_reasons(client_of):
 
 def test_filters_and_the_own_id_narrow_the_search(client_of):
     client = client_of()
-    asked = {"title": "attachment preview", "filters": {"component": "Viewer", "filed_from": "2024-01-01"}}
+    asked = {"title": "attachment preview", "filters": {"component": "Viewer", "created_from": "2024-01-01"}}
     assert [each["master"]["issue_id"] for each in client.post("/api/search", json=asked).json()["matches"]] == ["31"]
     own = client.post("/api/search", json={"title": "attachment preview", "issue_id": "31"}).json()
     assert [each["best"]["issue_id"] for each in own["matches"]] == ["12"]

@@ -1,4 +1,4 @@
-"""The service over an index on disk, as the doors build one."""
+"""The service over an index on disk, as the commands build one."""
 
 import hashlib
 import hmac

@@ -7,7 +7,7 @@ from transformers import PreTrainedTokenizerBase
 from gedbd.corpora.documents import FIELDS
 from gedbd.encoders.tiny import tiny_tokenizer
 from gedbd.text.cleaning import Cleaning
-from gedbd.text.templates import PARTS, MarkedFields, title_description
+from gedbd.text.templates import PARTS, FieldTemplate, title_description
 from gedbd.text.tokens import cut_to_tokens, tokenize
 
 TOKENS: dict[str, Any] = {
@@ -38,9 +38,9 @@ def table(*reports: dict[str, str]) -> pd.DataFrame:
     return pd.DataFrame([dict.fromkeys(FIELDS, "") | report for report in reports], dtype=str)
 
 
-def maker(**changed: Any) -> MarkedFields:
+def maker(**changed: Any) -> FieldTemplate:
     order = changed.pop("order", PARTS)
-    return MarkedFields(order, TOKENS | changed.pop("tokens", {}), changed.pop("captions", None), Cleaning(**changed))
+    return FieldTemplate(order, TOKENS | changed.pop("tokens", {}), changed.pop("captions", None), Cleaning(**changed))
 
 
 def captions_of(tmp_path, rows: str) -> str:
@@ -124,7 +124,7 @@ def test_parts_without_an_open_one(tokenizer):
 
 def test_without_budgets_no_part_is_cut(tokenizer):
     reports = table(REPORT | {"title": "mail " * 50, "description": "inbox " * 300})
-    (text,) = MarkedFields(PARTS, None, None, Cleaning())(reports, tokenizer, 32)
+    (text,) = FieldTemplate(PARTS, None, None, Cleaning())(reports, tokenizer, 32)
     assert (text.count("mail"), text.count("inbox")) == (50, 300)
     assert text.startswith("[PRODUCT] Mail [COMPONENT] Inbox [OS] Windows 10 [PRIORITY] P3 [SUMMARY] mail")
 

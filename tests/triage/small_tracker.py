@@ -55,7 +55,7 @@ def some_report(number: int, **values) -> Report:
 
 
 def as_corpus(reports: list[Report], group=None) -> Corpus:
-    """Reports in filing order as a corpus."""
+    """Reports in chronological order as a corpus."""
     table = pd.DataFrame([[getattr(one, name) for name in FIELDS] for one in reports], columns=list(FIELDS))
     table["created_at"] = pd.to_datetime(table["created_at"], utc=True)
     return Corpus("small", table, np.arange(len(reports)) if group is None else np.asarray(group))

@@ -137,12 +137,16 @@ def test_filters_by_date_and_component(index):
     query = text_of(13)
     everything = {match.best.issue_id for match in index.search(query, 50)}
     assert len(everything) == 17  # groups
-    late = index.search(query, 50, Filters(filed_from=since, filed_before=until))
+    late = index.search(query, 50, Filters(created_from=since, created_before=until))
     assert {match.best.issue_id for match in late} == {"5", "6", "7", "8"}
     assert {match.best.component for match in index.search(query, 50, Filters(component="UI"))} == {"ui"}
     both = index.search(query, 50, Filters(until, None, "net"))
     assert {match.best.issue_id for match in both} == {"10", "13", "16", "19"}
-    nothing = Filters(component="printing"), Filters(filed_from=datetime(2030, 1, 1, tzinfo=UTC)), Filters(until, since)
+    nothing = (
+        Filters(component="printing"),
+        Filters(created_from=datetime(2030, 1, 1, tzinfo=UTC)),
+        Filters(until, since),
+    )
     assert [index.search(query, 50, filters) for filters in nothing] == [[], [], []]
     sixth = some_report(6).created_at.astimezone(timezone(timedelta(hours=5)))
     met = [found(index, query, top_k=50, filters=Filters(sixth + timedelta(hours=more))) for more in (0, 1)]
@@ -194,7 +198,7 @@ def test_a_tracker_without_dates(tmp_path, reader):
     for one in (again, index):
         assert set(one.search(text_of(6), 50)[0].members) == {"1", "6", "30"}
         assert one.search(text_of(6), 50)[0].members[-1] == "30" or one is index
-        dated = one.search(Report("crash"), 5, Filters(filed_from=datetime(2020, 1, 1, tzinfo=UTC)))
+        dated = one.search(Report("crash"), 5, Filters(created_from=datetime(2020, 1, 1, tzinfo=UTC)))
         assert [match.best.issue_id for match in dated] == ["30"]
     assert again.search(text_of(6), 50)[0].master.issue_id == "1"  # an updated report is as old as it was
 

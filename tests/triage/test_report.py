@@ -56,15 +56,15 @@ def test_bad_reports_are_told(report, message):
     ],
 )
 def test_moments(text, moment):
-    assert read_moment(text, "filed_from") == moment
+    assert read_moment(text, "created_from") == moment
 
 
 @pytest.mark.parametrize(
     "text", ["", "now", "today", "yesterday", "31.01.2024", "2024-02-30", "nan", "1700000000", "-1", True]
 )
 def test_what_is_no_moment(text):
-    with pytest.raises(ValueError, match=rf"filed_from={text} is no date: expected is 2024-01-31 or"):
-        read_moment(text, "filed_from")
+    with pytest.raises(ValueError, match=rf"created_from={text} is no date: expected is 2024-01-31 or"):
+        read_moment(text, "created_from")
 
 
 @pytest.mark.parametrize("top_k", [0, -1, 51, 2.5, "many", None])

@@ -21,10 +21,10 @@ def test_vectors_are_unit_rows_and_do_not_depend_on_company(reader):
         np.testing.assert_allclose(reader(reports.iloc[[row]])[0], vectors[row], atol=1e-6)
 
 
-@pytest.mark.parametrize("engine", ["torch", "openvino"])
-def test_many_threads_get_their_own_answers(reader, engine, tmp_path):
+@pytest.mark.parametrize("backend", ["torch", "openvino"])
+def test_many_threads_get_their_own_answers(reader, backend, tmp_path):
     read = reader
-    if engine == "openvino":
+    if backend == "openvino":
         read = type(reader)(
             reader.encoder,
             reader.tokenizer,

@@ -41,7 +41,7 @@ def read_bugzilla(
     name: str | None,
     path: str,
     as_filed: bool = True,
-    newest: int | None = None,
+    last_n: int | None = None,
     image_dir: str | None = None,
     base_url: str | None = None,
     url_template: str | None = None,
@@ -52,7 +52,7 @@ def read_bugzilla(
         name: Short name of the corpus; null takes it from the path.
         path: A file of bugs, ``.json`` or one a line, plain or packed, or a folder of such pages.
         as_filed: Set summary and fields back to what they were when the bug was filed, where its history is there.
-        newest: If given, only so many reports are kept, those filed last.
+        last_n: If given, only so many reports are kept, those filed last.
         image_dir: Folder under which attached images lie, by default that of the export.
         base_url: Address of the Bugzilla, which gives reports the address of their page; exports do not tell it, but
             those of ``gedbd.fetch`` do.
@@ -69,7 +69,7 @@ def read_bugzilla(
     if base_url is not None and url_template is None:
         url_template = base_url.rstrip("/") + BUG_PAGE
     return read_tracker(
-        "bugzilla", parse_bug, COLUMNS, path, name, as_filed, newest, image_dir, url_template=url_template
+        "bugzilla", parse_bug, COLUMNS, path, name, as_filed, last_n, image_dir, url_template=url_template
     )
 
 

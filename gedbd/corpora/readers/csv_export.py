@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from gedbd.corpora.documents import Corpus, build_corpus, keep_newest
+from gedbd.corpora.documents import Corpus, build_corpus, keep_last
 from gedbd.corpora.readers.csv_file import NOT_UTF8, read_table, take_columns
 from gedbd.corpora.urls import check_template
 from gedbd.io.paths import corpus_name, locate
@@ -15,7 +15,7 @@ def read_csv(
     path: str,
     columns: Mapping[str, str | None],
     date_format: str = "ISO8601",
-    newest: int | None = None,
+    last_n: int | None = None,
     image_dir: str | None = None,
     url_template: str | None = None,
     separator: str | None = None,
@@ -28,7 +28,7 @@ def read_csv(
         path: The file; ``pkg://gedbd.corpora/demo.csv`` is one that lies in a Python package.
         columns: Field to column of the file; null where the tracker has none.
         date_format: ``ISO8601``, or as in ``datetime.strptime``.
-        newest: If given, only so many reports are kept, those filed last.
+        last_n: If given, only so many reports are kept, those filed last.
         image_dir: Folder under which attached images lie, by default that of the file.
         url_template: Address of a report that has none, with ``{issue_id}`` in place of its id; null for none.
         separator: Between columns: one character, or comma, semicolon, tab, pipe; null recognises it by the header.
@@ -47,4 +47,4 @@ def read_csv(
     title = name or corpus_name(file)
     corpus = build_corpus(title, reports, str(file), columns, notices, date_format, url_template=url_template)
     corpus = replace(corpus, image_dir=Path(image_dir).expanduser() if image_dir else file.parent)
-    return corpus if newest is None else keep_newest(corpus, newest)
+    return corpus if last_n is None else keep_last(corpus, last_n)

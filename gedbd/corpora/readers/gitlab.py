@@ -37,7 +37,7 @@ def read_gitlab(
     path: str,
     component_labels: Sequence[str] = (),
     as_filed: bool = True,
-    newest: int | None = None,
+    last_n: int | None = None,
     image_dir: str | None = None,
     url_template: str | None = None,
 ) -> Corpus:
@@ -48,7 +48,7 @@ def read_gitlab(
         path: A file of issues, ``.json`` or one a line, plain or packed, or a folder of such pages.
         component_labels: A label that begins with one of these names a component.
         as_filed: Set titles and states back to what they were when the issue was filed, where its notes are there.
-        newest: If given, only so many reports are kept, those filed last.
+        last_n: If given, only so many reports are kept, those filed last.
         image_dir: Folder under which attached images lie, by default that of the export.
         url_template: Address of a report that has none, with ``{issue_id}`` in place of its id; null for none.
 
@@ -59,7 +59,7 @@ def read_gitlab(
     def parse(record: Record) -> Issue:
         return parse_issue(record, tuple(component_labels))
 
-    return read_tracker("gitlab", parse, COLUMNS, path, name, as_filed, newest, image_dir, url_template=url_template)
+    return read_tracker("gitlab", parse, COLUMNS, path, name, as_filed, last_n, image_dir, url_template=url_template)
 
 
 def parse_issue(record: Record, prefixes: tuple[str, ...]) -> Issue:

@@ -46,7 +46,7 @@ def read_jira(
     name: str | None,
     path: str,
     as_filed: bool = True,
-    newest: int | None = None,
+    last_n: int | None = None,
     image_dir: str | None = None,
     url_template: str | None = None,
 ) -> Corpus:
@@ -56,7 +56,7 @@ def read_jira(
         name: Short name of the corpus; null takes it from the path.
         path: A file, ``.json``, one issue a line, or ``.xml``, plain or packed, or a folder of such pages.
         as_filed: Set summary and fields back to what they were when the issue was filed, where its changelog is there.
-        newest: If given, only so many reports are kept, those filed last.
+        last_n: If given, only so many reports are kept, those filed last.
         image_dir: Folder under which attached images lie, by default that of the export.
         url_template: Address of a report that has none, with ``{issue_id}`` in place of its id; null for none.
 
@@ -65,7 +65,7 @@ def read_jira(
     """
     kinds = (*JSON_KINDS, "xml")
     return read_tracker(
-        "jira", parse_issue, COLUMNS, path, name, as_filed, newest, image_dir, kinds, records_of, url_template
+        "jira", parse_issue, COLUMNS, path, name, as_filed, last_n, image_dir, kinds, records_of, url_template
     )
 
 

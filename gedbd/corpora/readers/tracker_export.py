@@ -9,7 +9,7 @@ from pathlib import Path
 import pandas as pd
 
 from gedbd.corpora.chronology import outside_notice
-from gedbd.corpora.documents import FIELDS, Corpus, build_corpus, keep_newest
+from gedbd.corpora.documents import FIELDS, Corpus, build_corpus, keep_last
 from gedbd.corpora.readers.export_pages import JSON_KINDS, Found, Page, read_pages, read_records, recognise
 from gedbd.corpora.readers.issue import Issue, as_filed, distinct
 from gedbd.corpora.readers.json_values import Record
@@ -29,7 +29,7 @@ def read_tracker(
     path: str,
     name: str | None = None,
     filed: bool = True,
-    newest: int | None = None,
+    last_n: int | None = None,
     image_dir: str | None = None,
     kinds: Sequence[str] = JSON_KINDS,
     split: Callable[[Page], Iterator[Found]] = read_records,
@@ -44,7 +44,7 @@ def read_tracker(
         path: The file or folder.
         name: Short name of the corpus; null takes it from the path.
         filed: Set titles and fields back to what they were when the report was filed.
-        newest: If given, only so many reports are kept, those filed last.
+        last_n: If given, only so many reports are kept, those filed last.
         image_dir: Folder under which attached images lie, by default that of the export.
         kinds: Endings of the pages.
         split: Takes a page to its records.
@@ -64,7 +64,7 @@ def read_tracker(
     )
     home = place if place.is_dir() else place.parent
     corpus = replace(corpus, image_dir=Path(image_dir).expanduser() if image_dir else home)
-    return corpus if newest is None else keep_newest(corpus, newest)
+    return corpus if last_n is None else keep_last(corpus, last_n)
 
 
 def gather(tracker: str, found: Iterable[Found], parse: Parse, path: Path) -> tuple[dict[int, Issue], list[str]]:

@@ -1,4 +1,4 @@
-"""OpenVINO as an engine: encoders run quicker on a CPU, in smaller numbers quicker still."""
+"""OpenVINO as a backend: encoders run quicker on a CPU, in smaller numbers quicker still."""
 
 import hashlib
 import json
@@ -44,17 +44,19 @@ class OpenVino:
 
     def __init__(self, precision: str, cache_dir: str | Path) -> None:
         if precision not in PRECISIONS:
-            raise ValueError(f"engine.precision={precision} is unknown: choose {', '.join(PRECISIONS)}")
+            raise ValueError(f"backend.precision={precision} is unknown: choose {', '.join(PRECISIONS)}")
         for package in ("openvino", "nncf") if precision == "int8" else ("openvino",):
             if find_spec(package) is None:
-                raise ValueError(f"engine: {package} is not installed: pip install 'gedbd[openvino]', or engine=torch")
+                raise ValueError(
+                    f"backend: {package} is not installed: pip install 'gedbd[openvino]', or backend=torch"
+                )
         if precision == "bfloat16" and not has_bfloat16():
-            raise ValueError("engine.precision=bfloat16: this CPU lacks it: engine=openvino or engine=openvino_int8")
+            raise ValueError("backend.precision=bfloat16: this CPU lacks it: backend=openvino or backend=openvino_int8")
         self.precision, self.folder = precision, Path(cache_dir).expanduser()
         self.calibrated = precision == "int8"
 
     def prepare(self, encoder: TextEncoder, calibration: TokenTable | None) -> "OpenVinoReader":
-        """See ``Engine``; the first read converts the encoder, and quantises it if that was not done before."""
+        """See ``Backend``; the first read converts the encoder, and quantises it if that was not done before."""
         return OpenVinoReader(encoder, calibration, self.precision, self.folder)
 
 

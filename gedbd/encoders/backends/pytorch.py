@@ -1,6 +1,6 @@
-"""Reads many texts with a finished encoder, by the engine of one's choice.
+"""Reads many texts with a finished encoder, by the backend of one's choice.
 
-An ``Engine`` makes an encoder ready; the ``Reader`` that comes of it turns padded batches into pooled vectors.
+An ``Backend`` makes an encoder ready; the ``Reader`` that comes of it turns padded batches into pooled vectors.
 ``encode`` takes texts in order of length and gives the reader about the same number of tokens a batch, so that little
 is padded.
 """
@@ -21,11 +21,11 @@ SHOWN_FROM = 65
 
 
 class Reader(Protocol):
-    """An encoder made ready by an engine.
+    """An encoder made ready by a backend.
 
     Attributes:
         key: By which kept vectors are told from those of other readers of the encoder; empty for PyTorch's.
-        tokens_a_batch: Padded tokens that a batch should have for the engine to be quick.
+        tokens_a_batch: Padded tokens that a batch should have for the backend to be quick.
     """
 
     key: str
@@ -35,7 +35,7 @@ class Reader(Protocol):
         """``(U, hidden)`` float32 before the projection for each ``input_ids (U, L)`` and ``attention_mask (U, L)``."""
 
 
-class Engine(Protocol):
+class Backend(Protocol):
     """A way of running encoders. ``calibrated`` ones fit their numbers to texts."""
 
     calibrated: bool
@@ -45,7 +45,7 @@ class Engine(Protocol):
 
         Args:
             encoder: Encoder with the weights to use as they stand; they must not change while it is read with.
-            calibration: Texts like those to be read, which a calibrated engine must have. Other texts, other vectors:
+            calibration: Texts like those to be read, which a calibrated backend must have. Other texts, other vectors:
                 what is to be compared must come of one reader, or of readers that were given the same.
         """
 
@@ -56,7 +56,7 @@ class Torch:
     calibrated = False
 
     def prepare(self, encoder: TextEncoder, calibration: TokenTable | None = None) -> "TorchReader":
-        """See ``Engine``."""
+        """See ``Backend``."""
         return TorchReader(encoder)
 
 
@@ -104,7 +104,7 @@ def encode_batches(tokens: TokenTable, reader: Reader, label: str) -> Iterator[t
 
     Args:
         tokens: N texts.
-        reader: See ``Engine.prepare``.
+        reader: See ``Backend.prepare``.
         label: What the bar says.
 
     Yields:

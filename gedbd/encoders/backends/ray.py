@@ -1,7 +1,7 @@
-"""Ray as an engine: PyTorch on many machines, for corpora that one of them would read too slowly.
+"""Ray as a backend: PyTorch on many machines, for corpora that one of them would read too slowly.
 
-It is an engine, not an option of one door: whatever reads a corpus with a finished encoder goes to the workers, in the
-same batches as ever, and what comes back is kept in the same cache, so that a run that was killed goes on where it was.
+It is a backend, not an option of one command: whatever is encoded goes to the workers, in the same batches as with
+PyTorch, and what comes back is kept in the same cache, so that a run that was killed goes on where it was.
 Ray Data moves the batches, feeds each worker as it asks for more, and gives the work of one that died to another.
 """
 
@@ -45,18 +45,18 @@ class Ray:
 
     def __init__(self, address: str | None, workers: int, cpus: int, gpus: int) -> None:
         if find_spec("ray") is None:
-            raise ValueError("engine: ray is not installed: pip install 'gedbd[ray]', or engine=torch")
+            raise ValueError("backend: ray is not installed: pip install 'gedbd[ray]', or backend=torch")
         if workers < 1 or cpus < 1 or gpus not in (0, 1):
-            asked = f"engine.workers={workers}, engine.cpus={cpus}, engine.gpus={gpus}"
+            asked = f"backend.workers={workers}, backend.cpus={cpus}, backend.gpus={gpus}"
             raise ValueError(f"{asked}: there must be 1 or more workers and cores of each, and 0 or 1 GPU")
         if address is not None and address.startswith("ray://"):
             raise ValueError(
-                f"engine.address={address}: Ray Data needs a machine of the cluster: say auto on one of them"
+                f"backend.address={address}: Ray Data needs a machine of the cluster: say auto on one of them"
             )
         self.address, self.workers, self.cpus, self.gpus = address, workers, cpus, gpus
 
     def prepare(self, encoder: TextEncoder, calibration: TokenTable | None = None) -> "RayReader":
-        """See ``Engine``. Joins the cluster, or starts one.
+        """See ``Backend``. Joins the cluster, or starts one.
 
         Raises:
             ValueError: If no cluster answers there, or it has no room for a single worker.
@@ -66,7 +66,7 @@ class Ray:
         join(self.address, self.workers * self.cpus)
         there = ray.cluster_resources()
         if there.get("CPU", 0) < self.cpus or there.get("GPU", 0) < self.gpus:
-            asked = f"engine.cpus={self.cpus}, engine.gpus={self.gpus}"
+            asked = f"backend.cpus={self.cpus}, backend.gpus={self.gpus}"
             has = f"{there.get('CPU', 0):.0f} cores and {there.get('GPU', 0):.0f} GPUs"
             raise ValueError(f"{asked}: the cluster has {has}, too few for a single worker")
         return RayReader(encoder, self.workers, self.cpus, self.gpus)
@@ -151,7 +151,7 @@ def join(address: str | None, cores: int) -> None:
             _knock(address)
         ray.init(address or "local", **settings)
     except OSError as error:  # Ray's own is a ConnectionError
-        raise ValueError(f"engine.address={address}: no Ray cluster answers there ({error})") from error
+        raise ValueError(f"backend.address={address}: no Ray cluster answers there ({error})") from error
 
 
 def _knock(address: str) -> None:

@@ -102,7 +102,7 @@ def load_captioner(name: str, model: str, prompt: str, max_new_tokens: int) -> C
 
 
 def load_tiny_captioner(name: str, prompt: str, max_new_tokens: int, hidden: int, layers: int, seed: int) -> Captioner:
-    """A tiny random model behind the same door as ``load_captioner``; see ``gedbd.encoders.vision.tiny_vision``."""
+    """A tiny random model behind the same command as ``load_captioner``; see ``gedbd.encoders.vision.tiny_vision``."""
     _check(prompt, max_new_tokens)
     processor = tiny_processor()
     model = tiny_vision_model(hidden, layers, seed, processor)

@@ -31,7 +31,7 @@ WITHOUT_EFFECT_ANYWHERE = ("cache_dir", "data_dir", "num_workers", "url_template
 # Where no graph is built, these cannot change a number either.
 OF_THE_GRAPH = ("graph", "fusion.lambda_text")
 # A baseline has what it reads of these in its own section, ``baselines.<name>``.
-OF_TRAINING = ("encoder", "engine", "text")
+OF_TRAINING = ("encoder", "backend", "text")
 SEED_OPTIONS = ("seed", "fold")
 SEED_FOLDER = re.compile(r"/seed_(\d+)(?=/|$)")
 FOLLOWS_SEED = "seed"

@@ -21,7 +21,7 @@ from gedbd.io.paths import corpus_name
 STORED = "wandb.json"  # beside a run's config.yaml: the id, name and group of its W&B run
 MAX_NAME_CHARACTERS = 128  # W&B refuses longer names and groups
 MAX_TAG_CHARACTERS = 64
-TAGGED = ("experiment", "encoder", "text", "split", "pairs", "graph", "fusion", "loss", "engine")
+TAGGED = ("experiment", "encoder", "text", "split", "pairs", "graph", "fusion", "loss", "backend")
 UNNAMED = ("logger", "ckpt_path", "seeds", "data_dir", "cache_dir")  # options that say nothing about the model
 INTERRUPTED = 255  # the exit code that W&B itself reports after Ctrl-C
 

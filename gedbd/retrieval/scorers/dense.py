@@ -7,7 +7,7 @@ import pandas as pd
 from transformers import PreTrainedTokenizerBase
 
 from gedbd.corpora.documents import Corpus
-from gedbd.encoders.backends.pytorch import Engine
+from gedbd.encoders.backends.pytorch import Backend
 from gedbd.encoders.embedding_cache import report_vectors
 from gedbd.encoders.encoder import TextEncoder, load_weights
 from gedbd.text.templates import Text
@@ -22,7 +22,7 @@ class Frozen:
         max_tokens: Length that texts are cut to.
         cache_dir: Where vectors are kept.
         checkpoint: Trained weights, ``checkpoints/best.ckpt`` of a run. Its graph branch is not used.
-        engine: What reads the reports, by default PyTorch.
+        backend: What reads the reports, by default PyTorch.
     """
 
     def __init__(
@@ -32,11 +32,11 @@ class Frozen:
         max_tokens: int,
         cache_dir: str,
         checkpoint: str | Path | None = None,
-        engine: Engine | None = None,
+        backend: Backend | None = None,
     ) -> None:
         self.encoder, self.tokenizer = encoder
         self.text, self.max_tokens, self.cache_dir, self.checkpoint = text, max_tokens, cache_dir, checkpoint
-        self.engine = engine
+        self.backend = backend
 
     def fit(self, corpus: Corpus, train: pd.DataFrame) -> None:
         """Encodes all reports."""
@@ -44,7 +44,7 @@ class Frozen:
             load_weights(self.encoder, self.checkpoint)
         texts = self.text(corpus.reports, self.tokenizer, self.max_tokens)
         self.notices_ = getattr(self.text, "notices_", ())
-        reader = self.encoder, self.tokenizer, self.max_tokens, self.cache_dir, self.engine
+        reader = self.encoder, self.tokenizer, self.max_tokens, self.cache_dir, self.backend
         self.vectors_ = report_vectors(texts, *reader, projected=self.checkpoint is not None)
 
     def __call__(self, rows: np.ndarray) -> np.ndarray:

@@ -17,7 +17,7 @@ from gedbd.retrieval.ranking import BLOCK
 from gedbd.retrieval.scorers import Baseline
 from gedbd.retrieval.scorers.fields import FieldAgreement
 from gedbd.retrieval.scorers.lexical import MAX_CHARACTERS, has_words
-from gedbd.retrieval.scorers.textless import known_groups
+from gedbd.retrieval.scorers.textless import linked_groups
 
 START = {"words": 0.9, "word_pairs": 0.2, "product": 2.0, "component": 0.0, "priority": 0.0, "version": 0.0}
 
@@ -105,7 +105,7 @@ class Rep:
         for feature in self.features.values():
             feature.fit(corpus, train)
         rng = np.random.default_rng(self.seed)
-        ahead = self._differences(train[train["label"] == 1], known_groups(train, len(corpus)), rng)
+        ahead = self._differences(train[train["label"] == 1], linked_groups(train, len(corpus)), rng)
         weights = np.array(list(START.values()))
         for _ in range(self.epochs):
             for number in rng.permutation(len(ahead)):

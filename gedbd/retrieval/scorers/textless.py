@@ -31,14 +31,14 @@ class Closure:
 
     def fit(self, corpus: Corpus, train: pd.DataFrame) -> None:
         """Follows the chains."""
-        self.group_ = known_groups(train, len(corpus))
+        self.group_ = linked_groups(train, len(corpus))
 
     def __call__(self, rows: np.ndarray) -> np.ndarray:
         """``(B,) -> (B, N)``, 1 if tied, else 0."""
         return np.asarray(self.group_[rows, None] == self.group_, dtype=np.float32)
 
 
-def known_groups(train: pd.DataFrame, num_reports: int) -> np.ndarray:
+def linked_groups(train: pd.DataFrame, num_reports: int) -> np.ndarray:
     """The groups that the positive ones of some pairs make, ``(N,)``; a report in none of them is its own group."""
     links = train.loc[train["label"] == 1, ["later", "earlier"]].to_numpy(dtype=np.int64).T
     return find_groups(links, num_reports)

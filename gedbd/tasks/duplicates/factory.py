@@ -1,4 +1,4 @@
-"""Builds a run's parts from its configuration, for the doors that train and evaluate."""
+"""Builds a run's parts from its configuration, for the commands that train and evaluate."""
 
 import logging
 import warnings
@@ -35,7 +35,7 @@ from gedbd.text.token_cache import cached_tokens
 MATMUL_PRECISIONS = ("highest", "high", "medium")
 
 
-class Material(NamedTuple):
+class PreparedData(NamedTuple):
     """What training and baselines start from: reports, their parts, known groups, pairs, and what each part ranks."""
 
     corpus: Corpus
@@ -45,7 +45,7 @@ class Material(NamedTuple):
     queries: dict[str, dict[str, Queries]]
 
 
-def read_material(cfg: DictConfig, console: Console) -> Material:
+def prepare_data(cfg: DictConfig, console: Console) -> PreparedData:
     """Reads the corpus, splits it, draws pairs and finds queries, and tells what was met.
 
     Args:
@@ -62,7 +62,7 @@ def read_material(cfg: DictConfig, console: Console) -> Material:
     queries, unranked = _find_queries(cfg.ranking, corpus, parts)
     for notice in (*corpus.notices, *pairs.attrs["notices"], *unranked):
         console.print(f"{corpus.name}: {notice}", markup=False, highlight=False)
-    return Material(corpus, parts, known, pairs, queries)
+    return PreparedData(corpus, parts, known, pairs, queries)
 
 
 def check_ranking(ranking: DictConfig) -> None:
@@ -110,9 +110,9 @@ def build(
         console: Where notices go.
         parts: The parts whose pairs are to be scored, by the frozen encoder too.
     """
-    quieten()
+    silence_library_logs()
     set_matmul_precision(cfg.get("matmul_precision", "highest"))
-    corpus, report_parts, known, pairs, queries = read_material(cfg, console)
+    corpus, report_parts, known, pairs, queries = prepare_data(cfg, console)
     fusion, loss, batches = instantiate(cfg.fusion), instantiate(cfg.loss), instantiate(cfg.batches)
     _check_training(cfg, batches, loss, report_parts)
     encoder, tokenizer = instantiate(cfg.encoder)
@@ -180,9 +180,9 @@ def _read_untrained(
     mine = bool(data.batches.hard)
     rows = np.arange(len(texts)) if fill or mine else data.needed(*parts)
     encoder, tokenizer = reader
-    wanted, engine = [texts[row] for row in rows], instantiate(cfg.engine)
+    wanted, backend = [texts[row] for row in rows], instantiate(cfg.backend)
     length, kept = cfg.encoder.max_tokens, cfg.cache_dir
-    vectors = frozen_vectors(wanted, encoder, tokenizer, length, kept, "encode reports", engine)
+    vectors = frozen_vectors(wanted, encoder, tokenizer, length, kept, "encode reports", backend)
     data.frozen = rows, unit_rows(vectors)
     chosen = data.pairs["part"].isin(parts)
     earlier, later = (np.searchsorted(rows, data.pairs.loc[chosen, side].to_numpy()) for side in ("earlier", "later"))
@@ -204,8 +204,8 @@ def _graph(
         raise ValueError(f"graph.scope={cfg.graph.scope} is unknown: choose all or train")
     reader, tokenizer = encoder if cfg.graph.titles is None else instantiate(cfg.graph.titles)
     titles = list(corpus.reports["title"])
-    length, engine = cfg.graph.max_title_tokens, instantiate(cfg.engine)
-    vectors = frozen_vectors(titles, reader, tokenizer, length, cfg.cache_dir, "encode titles", engine)
+    length, backend = cfg.graph.max_title_tokens, instantiate(cfg.backend)
+    vectors = frozen_vectors(titles, reader, tokenizer, length, cfg.cache_dir, "encode titles", backend)
     inside = np.ones(len(corpus), dtype=bool) if cfg.graph.scope == "all" else training
     rule = instantiate(cfg.graph.rule)
     reduced = reduce_titles(vectors, training, cfg.graph.pca_dim)
@@ -217,7 +217,7 @@ def _graph(
     return graph, cosines
 
 
-def quieten() -> None:
+def silence_library_logs() -> None:
     """Hides what libraries say about themselves: loading bars, device lists, advice on loader processes."""
     hf_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     hf_logging.set_verbosity_error()  # type: ignore[no-untyped-call]

@@ -21,7 +21,7 @@ def replay(
     Groups are those of today: an export does not say when two reports were found to be duplicates.
 
     Args:
-        columns: All reports, in filing order.
+        columns: All reports, in chronological order.
         numbers: The same reports.
         group: ``(N,)`` group of each.
         weights: See ``best_groups``.

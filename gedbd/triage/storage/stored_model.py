@@ -17,7 +17,7 @@ def model_key(settings: str, matching: str, weights: bytes) -> str:
     """A hash by which an index tells models apart.
 
     Args:
-        settings: Of encoder, texts and engine, as JSON.
+        settings: Of encoder, texts and backend, as JSON.
         matching: What a backtest has learnt, as JSON.
         weights: The encoder's, as ``torch.save`` wrote them.
     """

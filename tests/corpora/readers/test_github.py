@@ -190,7 +190,7 @@ def test_comments_that_are_only_counted_are_remarked_on(tmp_path):
 
 def test_the_newest_keep_their_links(tmp_path):
     pages = [issue(1), issue(2, comments=said("Duplicate of #1")), issue(3), issue(4, comments=said("Duplicate of #3"))]
-    corpus = read(tmp_path, pages, newest=3)
+    corpus = read(tmp_path, pages, last_n=3)
     assert tied(corpus) == {("4", "3", "comment")}
     assert corpus.group.tolist() == [0, 1, 1]
     assert np.array_equal(corpus.links[["report", "duplicate"]].to_numpy(), [[2, 1]])

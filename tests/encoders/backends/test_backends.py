@@ -95,7 +95,7 @@ def test_vectors_of_two_engines_are_kept_apart(tiny, tmp_path):
     first = frozen_vectors(TEXTS, encoder, tokenizer, 24, tmp_path)
     (plain,) = tmp_path.glob("*.sqlite")
     assert plain.name.endswith("-mean-24.sqlite")
-    again = frozen_vectors(TEXTS, encoder, tokenizer, 24, tmp_path, engine=OpenVino("float32", tmp_path))
+    again = frozen_vectors(TEXTS, encoder, tokenizer, 24, tmp_path, backend=OpenVino("float32", tmp_path))
     assert {path.name for path in tmp_path.glob("*.sqlite")} == {plain.name, f"{plain.stem}-openvino-float32.sqlite"}
     np.testing.assert_allclose(again, first, atol=1e-5)
 

@@ -1,4 +1,4 @@
-"""Ray as an engine, on a cluster of two nodes that are processes of this machine."""
+"""Ray as a backend, on a cluster of two nodes that are processes of this machine."""
 
 import os
 import re
@@ -52,7 +52,7 @@ class Pid(nn.Module):
 
 def test_a_cluster_that_does_not_answer_is_told_at_once(tiny):
     pytest.importorskip("ray")
-    with pytest.raises(ValueError, match=r"engine.address=127.0.0.1:1: no Ray cluster answers there \(.*refused"):
+    with pytest.raises(ValueError, match=r"backend.address=127.0.0.1:1: no Ray cluster answers there \(.*refused"):
         Ray("127.0.0.1:1", workers=2, cpus=1, gpus=0).prepare(tiny[0])
 
 
@@ -61,14 +61,14 @@ def test_workers_give_the_vectors_of_torch_in_the_order_of_the_texts(tiny, tmp_p
     encoder, tokenizer = tiny
     table = tokenize(TEXTS, tokenizer, 24)
     expected = encode(table, Torch().prepare(encoder))
-    engine = Ray(cluster, workers=2, cpus=1, gpus=0)
-    reader = engine.prepare(encoder)
+    backend = Ray(cluster, workers=2, cpus=1, gpus=0)
+    reader = backend.prepare(encoder)
     for tokens_a_batch in (200, 10**6):
         reader.tokens_a_batch = tokens_a_batch
         found = encode(table, reader)
         assert found.dtype == np.float32
         np.testing.assert_allclose(found, expected, atol=1e-5)
-    through = frozen_vectors(TEXTS, encoder, tokenizer, 24, tmp_path, engine=engine)
+    through = frozen_vectors(TEXTS, encoder, tokenizer, 24, tmp_path, backend=backend)
     np.testing.assert_allclose(through, expected, atol=1e-5)
     again = frozen_vectors(TEXTS, encoder, tokenizer, 24, tmp_path)  # kept as PyTorch's own
     assert (again == through).all()
@@ -94,9 +94,9 @@ def test_a_worker_that_dies_loses_nothing(cluster):
 @pytest.mark.no_cover
 def test_the_command_of_the_readme_starts_workers_where_there_is_no_cluster(tmp_path):
     pytest.importorskip("ray")
-    (command,) = re.findall(r"^python (-m gedbd.encode .*engine=ray.*?)\s*(?:#.*)?$", README, flags=re.MULTILINE)
-    here = {"dataset.path=bugs.csv": "dataset=demo", "engine.address=auto": "engine.address=null"}
-    here["engine.workers=16"] = "engine.workers=2"
+    (command,) = re.findall(r"^python (-m gedbd.encode .*backend=ray.*?)\s*(?:#.*)?$", README, flags=re.MULTILINE)
+    here = {"dataset.path=bugs.csv": "dataset=demo", "backend.address=auto": "backend.address=null"}
+    here["backend.workers=16"] = "backend.workers=2"
     options = [here.get(word, word) for word in shlex.split(command)]
     assert set(here.values()) <= set(options)
     environment = os.environ | {"GEDBD_CACHE": str(tmp_path / "cache"), "PYTHONPATH": str(ROOT)}
@@ -109,7 +109,7 @@ def test_the_command_of_the_readme_starts_workers_where_there_is_no_cluster(tmp_
 
 @pytest.mark.slow
 def test_a_cluster_without_gpu_is_told(tiny, cluster):
-    with pytest.raises(ValueError, match=r"engine.cpus=1, engine.gpus=1: the cluster has 2 cores and 0 GPUs"):
+    with pytest.raises(ValueError, match=r"backend.cpus=1, backend.gpus=1: the cluster has 2 cores and 0 GPUs"):
         Ray(cluster, workers=2, cpus=1, gpus=1).prepare(tiny[0])
 
 
@@ -122,7 +122,7 @@ def test_numbers_out_of_range_are_refused(numbers):
 
 def test_an_address_of_ray_client_is_refused():
     pytest.importorskip("ray")
-    with pytest.raises(ValueError, match=r"engine.address=ray://head:10001: Ray Data needs a machine of the cluster"):
+    with pytest.raises(ValueError, match=r"backend.address=ray://head:10001: Ray Data needs a machine of the cluster"):
         Ray("ray://head:10001", workers=1, cpus=1, gpus=0)
 
 

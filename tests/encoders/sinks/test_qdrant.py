@@ -91,7 +91,7 @@ def server() -> Iterator[ThreadingHTTPServer]:
 
 @pytest.fixture
 def encode(tmp_path, monkeypatch):
-    """Goes through the door with some options."""
+    """Goes through the command with some options."""
     monkeypatch.setenv("GEDBD_CACHE", str(tmp_path / "cache"))
     monkeypatch.chdir(tmp_path)
 

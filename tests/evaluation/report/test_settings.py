@@ -17,7 +17,7 @@ def labels(settings: list[Setting]) -> list[str]:
     [
         *("seed", "seeds", "cache_dir", "data_dir", "ckpt_path", "logger.project", "logger.group", "hydra.run.dir"),
         *("trainer.enable_progress_bar", "trainer.enable_model_summary", "trainer.log_every_n_steps"),
-        *("trainer.default_root_dir", "trainer.logger", "engine.cache_dir", "dataset.data_dir", "batches.num_workers"),
+        *("trainer.default_root_dir", "trainer.logger", "backend.cache_dir", "dataset.data_dir", "batches.num_workers"),
         *("baselines.frozen.cache_dir", "dataset.url_template", "encoder.fine_tuning.lr"),
     ],
 )
@@ -29,10 +29,10 @@ def test_options_that_cannot_change_a_number(name):
     "name",
     [
         *("trainer.max_epochs", "trainer.devices", "trainer.precision", "trainer.strategy", "trainer.num_nodes"),
-        *("trainer.limit_train_batches", "patience", "monitor", "compile", "chunk_tokens", "engine.precision"),
+        *("trainer.limit_train_batches", "patience", "monitor", "compile", "chunk_tokens", "backend.precision"),
         *(
             "optimizer.fused",
-            "dataset.newest",
+            "dataset.last_n",
             "split.seed",
             "encoder.seed",
             "an_option_of_tomorrow",
@@ -145,7 +145,7 @@ def test_the_label_names_no_more_than_it_needs(leave):
         "tiny, text + graph, text=title_description, batch_size=16, graph.pca_dim=5, graph.rule=DenseAdjacency",
         "tiny, text + graph, text=title_description, batch_size=16, graph.pca_dim=10, graph.rule=DenseAdjacency",
         "tiny, text + graph, text=title_description, batch_size=16, graph.pca_dim=10, graph.rule=knn",
-        "tiny, text alone, text=MarkedFields, batch_size=16",
+        "tiny, text alone, text=FieldTemplate, batch_size=16",
         "tiny, text alone, text=title_description, batch_size=8",
     ]
 

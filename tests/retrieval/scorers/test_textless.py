@@ -3,7 +3,7 @@ import pandas as pd
 import pytest
 
 from gedbd.retrieval.ranking import rank
-from gedbd.retrieval.scorers.textless import Closure, Constant, known_groups
+from gedbd.retrieval.scorers.textless import Closure, Constant, linked_groups
 from gedbd.retrieval.tasks import find_queries
 
 
@@ -58,7 +58,7 @@ def test_closure_without_a_positive_pair_ties_nothing(make_corpus):
     ],
 )
 def test_a_known_group_is_named_after_its_oldest_report(pairs, expected):
-    group = known_groups(pairs_of(*pairs), 6)
+    group = linked_groups(pairs_of(*pairs), 6)
     assert group.dtype == np.int64
     assert group.tolist() == expected
 
@@ -68,10 +68,10 @@ def test_known_groups_do_not_depend_on_the_order_or_the_index_of_the_pairs():
     later = generator.integers(1, 40, size=25)
     pairs = pairs_of(*((int(generator.integers(row)), int(row), int(generator.integers(2))) for row in later))
     shuffled = pairs.iloc[generator.permutation(len(pairs))]
-    assert (known_groups(shuffled, 40) == known_groups(pairs, 40)).all()
+    assert (linked_groups(shuffled, 40) == linked_groups(pairs, 40)).all()
     # told pair by pair, without a graph: groups melt until nothing changes
     expected = np.arange(40)
     for _ in range(40):
         for pair in pairs[pairs["label"] == 1].itertuples():
             expected[[pair.earlier, pair.later]] = expected[[pair.earlier, pair.later]].min()
-    assert (known_groups(pairs, 40) == expected).all()
+    assert (linked_groups(pairs, 40) == expected).all()

@@ -1,4 +1,4 @@
-"""The corpus that the benchmark runs on, as the doors build it."""
+"""The corpus that the benchmark runs on, as the commands build it."""
 
 import os
 
