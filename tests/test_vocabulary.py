@@ -41,7 +41,7 @@ WORDS = {
     "outcomes?": "result",
     "engines?": "backend",
     "fewest": "min_",
-    "signals_of|SIGNALS": "features",
+    "signals_of|(?-i:SIGNALS)": "features",
     "node ?memory": "in-memory node features",
     "(first|second) system": "the method's name",
     "room": "capacity",
