@@ -1,4 +1,4 @@
-"""Fetch published tables: resume what was cut off, count the rows, and only then put them in place."""
+"""Download published tables: resume interrupted downloads, count the rows, and only then keep the files."""
 
 import os
 import re
@@ -17,39 +17,41 @@ from gedbd.io.unpacking import CURE, GIGABYTE, MAX_BYTES, asked_bytes
 
 CHUNK_BYTES = 1 << 16
 UNPACK_BYTES = 1 << 22
-RESERVE_BYTES = 100_000_000  # stay free on the disk
+RESERVE_BYTES = 100_000_000  # to be left free on the disk
 LENGTH = re.compile(r"[0-9]{1,18}")
 TIMEOUT_S = (10, 60)  # to connect, and between two chunks
 
 
-def fetch_tables(base_url: str, place: Path, rows: Mapping[str, int]) -> list[str]:
-    """Fetch each file that is not there yet, unpacked as ``.csv``; all are put in place, or none is.
+def fetch_tables(base_url: str, folder: Path, rows: Mapping[str, int]) -> list[str]:
+    """Download the missing files and unpack them as ``.csv``; all are kept, or none.
 
     Args:
         base_url: Public address of the files.
-        place: Folder to put them in; ``<file>.part`` stays there while a file is incomplete.
-        rows: File to the number of records it must hold.
+        folder: Folder to put them in; ``<file>.part`` stays there while a file is incomplete.
+        rows: Name of each file, and the number of records that it must hold.
 
     Returns:
-        One line for each file.
+        One line per file.
 
     Raises:
-        ValueError: A file cannot be fetched, or holds another number of rows. The message names the address, without
-            what is secret in it.
+        ValueError: A download fails, or a file holds another number of rows. The message names the address without its
+            secrets.
     """
-    place.mkdir(parents=True, exist_ok=True)
-    there = {file: found for file in rows if (found := find_table(place, Path(file).stem))}
-    wanted = {file: place / f"{file}.part" for file in rows if file not in there}
-    with tempfile.TemporaryDirectory(dir=place) as staging:
+    folder.mkdir(parents=True, exist_ok=True)
+    tables = {file: find_table(folder, Path(file).stem) for file in rows}
+    there = {file: table for file, table in tables.items() if table}
+    wanted = {file: folder / f"{file}.part" for file in rows if file not in there}
+    # The staging folder is on the same disk, so that moving a file out of it is atomic.
+    with tempfile.TemporaryDirectory(dir=folder) as staging:
         for file, part in wanted.items():
             with naming(f"{base_url}/{file}"):
                 download(f"{base_url}/{file}", part)
                 unpack(part, file, rows[file], Path(staging))
         for file, part in wanted.items():
-            os.replace(Path(staging) / target_name(file), place / target_name(file))
+            os.replace(Path(staging) / target_name(file), folder / target_name(file))
             discard(part)
-    lines = [f"already there: {found}" for found in there.values()]
-    return lines + [f"fetched: {place / target_name(file)}, {rows[file]:,} rows" for file in wanted]
+    lines = [f"already there: {table}" for table in there.values()]
+    return lines + [f"fetched: {folder / target_name(file)}, {rows[file]:,} rows" for file in wanted]
 
 
 def target_name(file: str) -> str:
@@ -58,24 +60,24 @@ def target_name(file: str) -> str:
 
 
 def unpack(part: Path, file: str, num_rows: int, staging: Path) -> None:
-    """Unpack a complete download into ``staging`` and count its rows; what does not fit is fetched anew next time.
+    """Unpack a complete download into ``staging`` and check its number of rows.
 
     Raises:
-        ValueError: The file is damaged, unpacks to too much for the limit or the disk, or does not hold ``num_rows``
-            records. Nothing of it is left, and nothing after an ``OSError``.
+        ValueError: The file is damaged, too large for the limit or the disk, or does not hold ``num_rows`` records. The
+            download is discarded, also after an ``OSError``, and starts from its beginning next time.
     """
     try:
         target = staging / target_name(file)
         with open_packed(part, Path(file).suffix) as stream, target.open("wb") as out:
-            check_space(staging, part.stat().st_size)  # it unpacks to no less
+            check_space(staging, part.stat().st_size)  # the unpacked file is no smaller
             while chunk := stream.read(UNPACK_BYTES):
                 check_space(staging, len(chunk))
                 out.write(chunk)
         found = len(read_table(target)[0])
         if found != num_rows:
             raise ValueError(
-                f"{file}: {found:,} rows where {num_rows:,} are expected; nothing was put in place. If the published "
-                "file has changed, fetch it by hand or set the new number under dataset.rows"
+                f"{file}: {found:,} rows, {num_rows:,} expected; no file was kept. If the published file has changed, "
+                "download it by hand or set the new number under dataset.rows"
             )
     except (ValueError, OSError):
         discard(part)
@@ -83,25 +85,25 @@ def unpack(part: Path, file: str, num_rows: int, staging: Path) -> None:
 
 
 def check_space(folder: Path, needed: int) -> None:
-    """Raises ValueError if so many bytes would fill the disk, or leave less than a reserve on it."""
+    """Raise ValueError if writing ``needed`` bytes would leave less than ``RESERVE_BYTES`` free."""
     free = shutil.disk_usage(folder).free
     if free < needed + RESERVE_BYTES:
         raise ValueError(
-            f"{folder}: {free:,} bytes are free where {needed + RESERVE_BYTES:,} are needed; free some space, or set "
-            "data_dir= to a larger disk"
+            f"{folder}: {free:,} bytes are free, {needed + RESERVE_BYTES:,} are needed; free some space, or set "
+            "data_dir= to a folder on a larger disk"
         )
 
 
 def download(url: str, part: Path) -> None:
-    """Fetch ``url`` into ``part``, going on where an earlier attempt was cut off if the file is still the same.
+    """Download ``url`` into ``part``; continue an interrupted download if the file is still the same.
 
     Raises:
-        ValueError: The server refuses, or the connection fails, and what has come stays in ``part``; or it sends more
-            than the limit or the disk allows, and nothing stays.
+        ValueError: The server refuses, or the connection fails; the bytes received so far stay in ``part``. If the file
+            is too large for the limit or the disk, nothing stays.
     """
     validator = validator_file(part).read_text() if validator_file(part).exists() and part.exists() else ""
     have = part.stat().st_size if validator else 0
-    headers = {"Accept-Encoding": "identity"}  # so that lengths and ranges count the file's own bytes
+    headers = {"Accept-Encoding": "identity"}  # lengths and ranges then count the bytes of the file itself
     if have:
         headers |= {"Range": f"bytes={have}-", "If-Range": validator}
     try:
@@ -111,8 +113,7 @@ def download(url: str, part: Path) -> None:
                 receive(response, part, have)
     except requests.RequestException as error:
         raise ValueError(
-            f"{shown_url(url)}: the connection failed ({type(error).__name__}); the same command goes on from what has"
-            " come"
+            f"{shown_url(url)}: the connection failed ({type(error).__name__}); run the same command to continue"
         ) from error
     if not fits:
         discard(part)
@@ -120,7 +121,7 @@ def download(url: str, part: Path) -> None:
 
 
 def resumes(response: requests.Response, have: int, validator: str) -> bool:
-    """Whether the answer can be used: the whole file, or the rest of the very file that was begun.
+    """Whether the response is usable: the whole file, or the rest of the same version of the file.
 
     Raises:
         ValueError: The server refuses.
@@ -136,14 +137,14 @@ def resumes(response: requests.Response, have: int, validator: str) -> bool:
 
 
 def receive(response: requests.Response, part: Path, have: int) -> None:
-    """Write the answer's bytes, behind the ``have`` first ones where it is the rest of the file.
+    """Write the body of a response, after the first ``have`` bytes if it is the rest of the file.
 
     Raises:
-        ValueError: The connection closed before the announced length; or there is more than the limit or the disk
-            allows, and nothing stays.
+        ValueError: The connection closed before the announced length, or the file is too large for the limit or the
+            disk, in which case nothing stays.
     """
     if response.status_code == requests.codes.requested_range_not_satisfiable:
-        return  # all bytes had come before
+        return  # the earlier attempt received all bytes
     start = have if response.status_code == requests.codes.partial_content else 0
     length = response.headers.get("Content-Length", "")
     total = start + int(length) if LENGTH.fullmatch(length) else None
@@ -156,14 +157,14 @@ def receive(response: requests.Response, part: Path, have: int) -> None:
         discard(part)
         raise
     if total is not None and size != total:
-        raise ValueError(f"{url}: {size:,} of {total:,} bytes came; the same command goes on from there")
+        raise ValueError(f"{url}: received {size:,} of {total:,} bytes; run the same command to continue")
 
 
 def write_chunks(response: requests.Response, part: Path, start: int, total: int | None) -> int:
-    """Write the answer's bytes behind the first ``start`` ones, and give the file's size.
+    """Write the body of a response after the first ``start`` bytes, and return the size of the file.
 
     Raises:
-        ValueError: There are more than the limit or the disk allows.
+        ValueError: The file is too large for the limit or the disk.
     """
     check_size(response, total or 0)
     check_space(part.parent, (total or start) - start)
@@ -181,29 +182,29 @@ def write_chunks(response: requests.Response, part: Path, start: int, total: int
 
 
 def check_size(response: requests.Response, size: int) -> None:
-    """Raises ValueError if a file is larger than any of a corpus, see ``gedbd.io.unpacking``."""
+    """Raise ValueError if a file exceeds the limit of ``gedbd.io.unpacking``."""
     max_bytes = asked_bytes() or MAX_BYTES
     if size > max_bytes:
-        raise ValueError(f"{shown_url(response.url)}: more than {max_bytes / GIGABYTE:g} GB come; {CURE}")
+        raise ValueError(f"{shown_url(response.url)}: more than {max_bytes / GIGABYTE:g} GB; {CURE}")
 
 
 def progress_bar() -> Progress:
-    """Bytes, rate and time left."""
+    """A bar with the received bytes, their rate and the remaining time."""
     columns = (BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
     return Progress(TextColumn("{task.description}"), *columns)
 
 
 def validator_of(response: requests.Response) -> str:
-    """What tells this version of the file from another, empty where the server does not say."""
+    """Identifies this version of the file, empty if the server sends no such header."""
     return response.headers.get("ETag") or response.headers.get("Last-Modified") or ""
 
 
 def validator_file(part: Path) -> Path:
-    """Where the validator of ``part`` is kept."""
+    """The file that holds the validator of ``part``."""
     return part.with_name(f"{part.name}.etag")
 
 
 def discard(part: Path) -> None:
-    """Remove a download and its validator."""
+    """Delete a download and its validator."""
     part.unlink(missing_ok=True)
     validator_file(part).unlink(missing_ok=True)

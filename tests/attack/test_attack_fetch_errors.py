@@ -108,7 +108,7 @@ def test_a_base_that_is_no_address(base):
 
 def test_an_empty_project_is_told_with_the_address(server, tmp_path):
     tracker = GitHub(f"http://{host(server)}", 100, comments=False)
-    with pytest.raises(ValueError, match=rf"http://{host(server)}: o/r has no issue that may be seen"):
+    with pytest.raises(ValueError, match=rf"http://{host(server)}: o/r has no visible issue"):
         fetch_tracker(tracker, "o/r", tmp_path / "out", 60)
 
 
@@ -116,7 +116,7 @@ def test_another_shape_is_told_with_the_address(server, tmp_path):
     server.body = b'{"a": 1}'
     tracker = GitLab(f"http://{host(server)}", 100, comments=False)
     with pytest.raises(
-        ValueError, match=rf"http://{host(server)}/api/v4/projects/o%2Fr/issues\?.*per_page=100.*: the answer"
+        ValueError, match=rf"http://{host(server)}/api/v4/projects/o%2Fr/issues\?.*per_page=100.*: unexpected response"
     ):
         fetch_tracker(tracker, "o/r", tmp_path / "out", 60)
 

@@ -1,1 +1,1 @@
-"""Fetching the issues of a tracker through its REST API, as pages of JSON that the readers read."""
+"""Clients of trackers' REST APIs: they fetch issues as pages of JSON, which the readers parse."""

@@ -1,4 +1,4 @@
-"""Reports of a Bugzilla product, with comments and history."""
+"""Fetch the bugs of a Bugzilla product, with their comments and history."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -13,15 +13,15 @@ from gedbd.corpora.clients.page_folder import Cursor, Page
 
 @dataclass(frozen=True)
 class Bugzilla:
-    """Bugzilla's REST API from 5.0 on, https://bugzilla.readthedocs.io/en/latest/api.
+    """Client of Bugzilla's REST API, version 5.0 or later, https://bugzilla.readthedocs.io/en/latest/api.
 
-    Pages are asked for by id ("greater than the last"), not by offset, so that nothing is passed over when a report
-    moves to another product meanwhile. A page's comments and history take a request each; the first comment is the
-    description.
+    A page is requested by id ("greater than the last one"), not by offset, so that no bug is skipped when another
+    one moves to a different product in the meantime. The comments and the history of a page take one request each. The
+    first comment of a bug is its description.
 
     Args:
         base_url: Address of the Bugzilla.
-        page_size: Reports in an answer.
+        page_size: Number of bugs per response.
     """
 
     base_url: str
@@ -30,16 +30,16 @@ class Bugzilla:
     token: ClassVar[str] = "BUGZILLA_API_KEY"
 
     def secrets(self) -> Mapping[str, str]:
-        """Header of ``BUGZILLA_API_KEY``."""
+        """The header that holds ``BUGZILLA_API_KEY``."""
         return plain_header("X-BUGZILLA-API-KEY", self.token)
 
     def check(self, project: str) -> None:
-        """A project is a product's name."""
+        """Refuse an empty name: a project is a product."""
         if not project.strip():
             raise ValueError("project= must be the name of a Bugzilla product")
 
     def pages(self, client: Client, wanted: Wanted) -> Iterator[Page]:
-        """Reports by id."""
+        """Yield the bugs in ascending order of id."""
         cursor: Cursor | None = wanted.start or {"above": 0}
         while cursor:
             above = cursor["above"]
@@ -50,10 +50,10 @@ class Bugzilla:
                 raise response_checks.unexpected(answer, f"only ids above {above}")
             cursor = {"above": max(ids)} if ids else None
             linked = [bug | {"web_url": self._page(number)} for bug, number in zip(bugs, ids, strict=True)]
-            yield Page(with_notes(client, linked, ids), cursor, "issues", len(bugs), None)
+            yield Page(with_comments(client, linked, ids), cursor, "issues", len(bugs), None)
 
     def _page(self, number: int) -> str:
-        """Address of a report's page, which the server's answers do not hold: their ``url`` is the reporter's."""
+        """Address of a bug's page. Responses do not hold it: their ``url`` is a field that the reporter fills in."""
         return f"{self.base_url.rstrip('/')}/show_bug.cgi?id={number}"
 
     def _query(self, wanted: Wanted, above: int) -> dict[str, Any]:
@@ -62,13 +62,16 @@ class Bugzilla:
         return query | {"limit": self.page_size, "f1": "bug_id", "o1": "greaterthan", "v1": above}
 
 
-def with_notes(client: Client, bugs: list[Record], ids: list[int]) -> list[Record]:
-    """The reports with ``comments`` and ``history``."""
-    comments, histories = comments_of(client, ids), histories_of(client, ids)
-    for missing in (number for number in ids if number not in comments):
-        comments |= comments_of(client, [missing])
-    for missing in (number for number in ids if number not in histories):
-        histories |= histories_of(client, [missing])
+def with_comments(client: Client, bugs: list[Record], ids: list[int]) -> list[Record]:
+    """Add ``comments`` and ``history`` to each bug."""
+    comments = comments_of(client, ids)
+    histories = histories_of(client, ids)
+    # Some servers ignore the list of ids and answer for the first bug only: request the others one by one.
+    for number in ids:
+        if number not in comments:
+            comments |= comments_of(client, [number])
+        if number not in histories:
+            histories |= histories_of(client, [number])
     return [
         bug | {"comments": comments.get(number, []), "history": histories.get(number, [])}
         for bug, number in zip(bugs, ids, strict=True)
@@ -76,7 +79,7 @@ def with_notes(client: Client, bugs: list[Record], ids: list[int]) -> list[Recor
 
 
 def comments_of(client: Client, ids: list[int]) -> dict[int, list[Record]]:
-    """Comments of some reports in one request; a server that knows no lists of ids answers for the first alone."""
+    """Fetch the comments of several bugs in one request; some servers answer for the first bug only."""
     if not ids:
         return {}
     answer = client.get(f"/rest/bug/{ids[0]}/comment", {"ids": ids[1:]})
@@ -88,7 +91,7 @@ def comments_of(client: Client, ids: list[int]) -> dict[int, list[Record]]:
 
 
 def histories_of(client: Client, ids: list[int]) -> dict[int, list[Record]]:
-    """Changes of some reports in one request, likewise."""
+    """Fetch the histories of several bugs in one request; some servers answer for the first bug only."""
     if not ids:
         return {}
     answer = client.get(f"/rest/bug/{ids[0]}/history", {"ids": ids[1:]})

@@ -1,4 +1,4 @@
-"""Comments and events of a whole tracker, kept on disk until the issues that they belong to come."""
+"""Store the comments and events of a whole repository on disk until their issues arrive."""
 
 import json
 import sqlite3
@@ -9,16 +9,16 @@ from typing import NamedTuple
 from gedbd.corpora.clients.http import Record
 
 
-class Note(NamedTuple):
-    """A comment or an event, and the number of its issue."""
+class StoredComment(NamedTuple):
+    """A comment or an event, and the number of its issue; ``issue`` is ``None`` if the issue was deleted."""
 
     id: int
     issue: int | None
     record: Record
 
 
-class Notes:
-    """Notes in an SQLite file; one that comes again replaces what it was.
+class CommentStore:
+    """Comments and events in an SQLite file; a record that arrives again replaces its older version.
 
     Raises:
         ValueError: The file is damaged.
@@ -28,6 +28,7 @@ class Notes:
         file.parent.mkdir(parents=True, exist_ok=True)
         self._connection = sqlite3.connect(file)
         try:
+            # The table keeps the name "note", so that a fetch begun with an older version can be continued.
             with self._connection as rows:
                 rows.execute("CREATE TABLE IF NOT EXISTS note (kind, id, issue, record, PRIMARY KEY (kind, id))")
                 rows.execute("CREATE INDEX IF NOT EXISTS by_issue ON note (kind, issue)")
@@ -35,16 +36,17 @@ class Notes:
             raise ValueError(f"{file}: damaged ({error}); fetch into another folder") from error
 
     def close(self) -> None:
-        """Lets go of the file."""
+        """Close the file."""
         self._connection.close()
 
-    def add(self, kind: str, notes: Iterable[Note]) -> None:
-        """Keep all, or none."""
-        rows = [(kind, note.id, note.issue, json.dumps(note.record)) for note in notes]
+    def add(self, kind: str, comments: Iterable[StoredComment]) -> None:
+        """Store all of them, or none if that fails."""
+        rows = [(kind, comment.id, comment.issue, json.dumps(comment.record)) for comment in comments]
         with self._connection as connection:
             connection.executemany("REPLACE INTO note VALUES (?, ?, ?, ?)", rows)
 
-    def of(self, kind: str, issue: int) -> list[Record]:
-        """An issue's notes, the oldest first."""
+    def of_issue(self, kind: str, issue: int) -> list[Record]:
+        """The records of one issue, oldest first."""
+        # Ids grow with time, so their order is that of creation.
         query = "SELECT record FROM note WHERE kind = ? AND issue = ? ORDER BY id"
         return [json.loads(text) for (text,) in self._connection.execute(query, (kind, issue))]

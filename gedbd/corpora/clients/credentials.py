@@ -1,4 +1,4 @@
-"""Secrets of trackers: taken from the environment, and made into headers that go to the tracker's own host only."""
+"""Read trackers' tokens from the environment and build the headers that hold them."""
 
 import base64
 import os
@@ -6,36 +6,38 @@ from collections.abc import Mapping
 
 
 def read_secret(variable: str) -> str:
-    """What an environment variable holds, empty where it is not set.
+    """The value of an environment variable, empty if it is not set.
 
     Raises:
-        ValueError: It cannot be sent in a header; the message does not show it.
+        ValueError: The value cannot be sent in a header. The message does not show it.
     """
     value = os.environ.get(variable, "").strip()
-    if not all("!" <= sign <= "~" for sign in value):
-        raise ValueError(f"{variable} holds blanks or signs that no token has; set it anew")
+    # Headers hold printable ASCII; a line break inside a token would start another header.
+    if not all("!" <= character <= "~" for character in value):
+        raise ValueError(f"{variable} holds blanks or characters that no token has; set it again")
     return value
 
 
 def bearer(variable: str) -> Mapping[str, str]:
-    """Header of a bearer token."""
+    """The header of a bearer token, none without a token."""
     token = read_secret(variable)
     return {"Authorization": f"Bearer {token}"} if token else {}
 
 
 def plain_header(name: str, variable: str) -> Mapping[str, str]:
-    """Header that holds nothing but the token."""
+    """A header whose whole value is the token, none without a token."""
     token = read_secret(variable)
     return {name: token} if token else {}
 
 
 def basic_or_bearer(user_variable: str, variable: str) -> Mapping[str, str]:
-    """Basic authentication where a user is named too, as Jira Cloud wants it, else a bearer token, as Jira Server does.
+    """Basic authentication if a user is set, as Jira Cloud requires, else a bearer token, as Jira Server does.
 
     Raises:
-        ValueError: There is a user without a token.
+        ValueError: A user is set without a token.
     """
-    user, token = read_secret(user_variable), read_secret(variable)
+    user = read_secret(user_variable)
+    token = read_secret(variable)
     if user and not token:
         raise ValueError(f"{user_variable} is set and {variable} is not: set both, or none")
     if not user:

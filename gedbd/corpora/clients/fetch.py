@@ -1,4 +1,4 @@
-"""Fetch a tracker's issues into a folder: goes on where it was interrupted, and later fetches what has changed."""
+"""Fetch a tracker's issues into a folder; continue an interrupted fetch, and later fetch only what changed."""
 
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
@@ -21,7 +21,7 @@ from rich.text import Text
 from gedbd.corpora.clients.http import Client, check_base
 from gedbd.corpora.clients.page_folder import Cursor, Page, add_page, open_state
 
-OVERLAP = timedelta(minutes=10)  # servers of one tracker may differ by so much
+OVERLAP = timedelta(minutes=10)  # the clocks of a tracker's servers may differ by this much
 
 
 class Wanted(NamedTuple):
@@ -29,23 +29,23 @@ class Wanted(NamedTuple):
 
     Args:
         project: The project's name on the tracker.
-        since: Only what changed from then on (ISO 8601, UTC); ``None``: everything.
-        start: ``next`` of the last page that was kept; ``None``: from the beginning.
-        place: Folder for what the tracker must keep beside its pages.
+        since: Fetch only what changed since then (ISO 8601, UTC); ``None`` fetches everything.
+        start: ``next`` of the last page that was written; ``None`` starts at the beginning.
+        folder: Folder for files that the client keeps in addition to the pages.
     """
 
     project: str
     since: str | None
     start: Cursor | None
-    place: Path
+    folder: Path
 
 
 class Tracker(Protocol):
-    """One kind of tracker: a dataclass whose fields say where it is and what is wanted of it."""
+    """A kind of tracker: a dataclass whose fields say where it is and what to fetch from it."""
 
     @property
     def name(self) -> str:
-        """What it is called on the command line."""
+        """Its name on the command line."""
 
     @property
     def base_url(self) -> str:
@@ -53,47 +53,47 @@ class Tracker(Protocol):
 
     @property
     def page_size(self) -> int:
-        """Records in an answer."""
+        """Number of records per response."""
 
     @property
     def token(self) -> str:
-        """Environment variable that holds its token."""
+        """The environment variable that holds its token."""
 
     def secrets(self) -> Mapping[str, str]:
-        """Headers that hold the token."""
+        """The headers that hold the token."""
 
     def check(self, project: str) -> None:
-        """Refuses a name that no project of this tracker can have."""
+        """Refuse a name that no project of this tracker can have."""
 
     def pages(self, client: Client, wanted: Wanted) -> Iterator[Page]:
-        """What is wanted, step by step."""
+        """Yield what is wanted, page by page."""
 
 
 class Rate(ProgressColumn):
-    """Records a second."""
+    """Records per second."""
 
     def render(self, task: Task) -> Text:
-        """So many, or nothing while it is not known."""
+        """The rate, or nothing while it is unknown."""
         return Text(f"{task.speed:,.0f}/s" if task.speed else "")
 
 
 def fetch_tracker(
     tracker: Tracker, project: str, out: Path, max_wait_s: float, make_client: Callable[..., Client] = Client
 ) -> str:
-    """Fetch all issues into ``out``, or what has changed since they were fetched.
+    """Fetch all issues into ``out``, or those that changed since the last fetch.
 
     Args:
-        tracker: Where from, and what.
+        tracker: The tracker, and what to fetch from it.
         project: The project's name on the tracker.
         out: Folder for ``pages/`` and ``state.json``.
-        max_wait_s: The longest wait that the tracker's limits may ask for, in seconds.
-        make_client: Makes what asks the tracker.
+        max_wait_s: The longest accepted wait for a rate limit, in seconds.
+        make_client: Creates the HTTP client.
 
     Returns:
-        A line that says what was fetched.
+        One line that says what was fetched.
 
     Raises:
-        ValueError: The project, the folder or the token is wrong, or the tracker does not answer as it should.
+        ValueError: The project, the folder or the token is wrong, or the tracker's response is not the expected one.
     """
     check(tracker, project, max_wait_s)
     secrets = tracker.secrets()
@@ -102,53 +102,55 @@ def fetch_tracker(
         client = make_client(tracker.base_url, secrets, tracker.token, max_wait_s, progress.console.print)
         bar = Bar(progress, state.issues)
         for page in tracker.pages(client, Wanted(project, state.since, state.next, out)):
+            # The next fetch asks for changes since this one began: what changes during it must not be missed.
             state.started = state.started or iso(client.started)
             if not page.next and not state.pages and not page.records:
-                empty = f"{project} has no issue that may be seen: check project= and {tracker.token}"
+                empty = f"{project} has no visible issue: check project= and {tracker.token}"
                 raise ValueError(f"{client.base_url}: {empty}")
             add_page(out, state, page)
             bar.advance(page)
-    kind = "issues" if state.since is None else f"issues that are new or changed since {state.since}"
+    kind = "issues" if state.since is None else f"new or changed issues since {state.since}"
     return f"{out}: {state.issues:,} {kind}, {state.pages:,} pages in all; dataset.path={out / 'pages'} reads them"
 
 
 def check(tracker: Tracker, project: str, max_wait_s: float) -> None:
-    """Refuse what cannot be fetched before anything is asked."""
+    """Refuse bad options before the first request."""
     if not max_wait_s >= 0:
         raise ValueError(f"max_wait_s={max_wait_s} must not be below 0")
     if not 1 <= tracker.page_size <= 1000:
-        raise ValueError(f"tracker.page_size={tracker.page_size} must lie between 1 and 1000")
+        raise ValueError(f"tracker.page_size={tracker.page_size} must be between 1 and 1000")
     check_base(tracker.base_url)
     tracker.check(project)
 
 
 def identity(tracker: Tracker, project: str) -> dict[str, Any]:
-    """What must be the same for one folder: all but the size of pages."""
+    """The options that must be the same for all fetches into one folder: all except the page size."""
     options = {key: value for key, value in vars(tracker).items() if key != "page_size"}
     return {"tracker": tracker.name, "project": project, **options, "base_url": tracker.base_url.rstrip("/")}
 
 
 def iso(seconds: float | None) -> str | None:
-    """A time by the server's clock, some minutes early, as trackers read it."""
+    """A time of the server's clock in ISO 8601, moved back by ``OVERLAP``."""
     return None if seconds is None else f"{datetime.fromtimestamp(seconds, UTC) - OVERLAP:%Y-%m-%dT%H:%M:%SZ}"
 
 
 def progress_bar() -> Progress:
-    """Records so far, rate and time left."""
+    """A bar with the number of records, their rate and the remaining time."""
     console = Console(soft_wrap=True, highlight=False, markup=False)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), Rate(), TimeRemainingColumn())
     return Progress(*columns, console=console)
 
 
 class Bar:
-    """One line for each thing that is read one after the other; issues of an earlier attempt count as read."""
+    """One line per list of records; issues of an interrupted fetch count as read."""
 
     def __init__(self, progress: Progress, issues: int) -> None:
-        self._progress, self._issues = progress, issues
+        self._progress = progress
+        self._issues = issues
         self._tasks: dict[str, TaskID] = {}
 
     def advance(self, page: Page) -> None:
-        """Shows that a page has come; totals are estimates until the last one has."""
+        """Show that a page arrived; totals are estimates until the last page."""
         if page.label not in self._tasks:
             self.finish()
             had = self._issues if page.label == "issues" else 0
@@ -158,6 +160,6 @@ class Bar:
             self.finish()
 
     def finish(self) -> None:
-        """Shows that all that was begun is there."""
+        """Show all lines as complete."""
         for task in self._progress.tasks:
             self._progress.update(task.id, total=task.completed)

@@ -1,4 +1,4 @@
-"""Issues of a GitLab project, with the notes of those that were closed."""
+"""Fetch the issues of a GitLab project, with the notes of those that were closed."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -8,22 +8,23 @@ from urllib.parse import quote, urlencode
 from gedbd.corpora.clients import response_checks
 from gedbd.corpora.clients.credentials import plain_header
 from gedbd.corpora.clients.fetch import Wanted
-from gedbd.corpora.clients.http import Answer, Client, Record, Trail
+from gedbd.corpora.clients.http import Answer, Client, PageList, Record
 from gedbd.corpora.clients.page_folder import Cursor, Page
 
-WINDOW = 40_000  # records; GitLab refuses to turn pages after 50,000
+MAX_OFFSET = 40_000  # records; GitLab refuses pages beyond 50,000
 
 
 @dataclass(frozen=True)
 class GitLab:
-    """GitLab's REST API, https://docs.gitlab.com/api/issues.
+    """Client of GitLab's REST API, https://docs.gitlab.com/api/issues.
 
-    Notes can be had only issue by issue, a request for each issue that is closed; they tell of what it is a duplicate.
-    They stand under ``notes``. Long lists go on with ``created_after``, the time of the last issue.
+    GitLab lists notes issue by issue only. They are requested for closed issues, because they name the issue that a
+    closed one duplicates, and are written under ``notes``. Long lists continue with ``created_after``, the time of the
+    last issue.
 
     Args:
-        base_url: https://gitlab.com, or an own server.
-        page_size: Records in an answer, 100 at most.
+        base_url: https://gitlab.com, or the address of another server.
+        page_size: Number of records per response, at most 100.
         comments: Whether to fetch the notes of closed issues.
     """
 
@@ -34,27 +35,28 @@ class GitLab:
     token: ClassVar[str] = "GITLAB_TOKEN"
 
     def secrets(self) -> Mapping[str, str]:
-        """Header of ``GITLAB_TOKEN``."""
+        """The header that holds ``GITLAB_TOKEN``."""
         return plain_header("PRIVATE-TOKEN", self.token)
 
     def check(self, project: str) -> None:
-        """A project is its path or its number."""
+        """Refuse an empty name: a project is named by its path or its number."""
         if not project.strip("/"):
             raise ValueError(f"project={project} must be group/project, as in the project's address, or its number")
 
     def pages(self, client: Client, wanted: Wanted) -> Iterator[Page]:
-        """Issues in the order in which they were created."""
+        """Yield the issues in chronological order."""
         path = f"/api/v4/projects/{quote(wanted.project.strip('/'), safe='')}/issues"
         cursor: Cursor | None = wanted.start or {"url": self._first(path, wanted, None), "read": 0, "had": 0}
-        trail = Trail(client)
+        page_list = PageList(client)
         while cursor:
-            answer = trail.get(cursor["url"])
+            answer = page_list.get(cursor["url"])
             issues = response_checks.records(answer, key="iid")
-            found = [self._whole(client, path, issue, answer) for issue in issues]
+            found = [self._with_notes(client, path, issue, answer) for issue in issues]
+            # X-Total counts from created_after on: what was read before is added to it.
             rest = response_checks.sized(answer.headers.get("X-Total"))
-            had = cursor["had"]
+            earlier = cursor["had"]
             cursor = self._next(cursor, path, answer, issues, wanted)
-            yield Page(found, cursor, "issues", len(found), None if rest is None else had + rest)
+            yield Page(found, cursor, "issues", len(found), None if rest is None else earlier + rest)
 
     def _first(self, path: str, wanted: Wanted, created_after: str | None) -> str:
         query = {"scope": "all", "order_by": "created_at", "sort": "asc", "per_page": self.page_size}
@@ -63,31 +65,32 @@ class GitLab:
         return f"{path}?{urlencode(query)}"
 
     def _next(self, cursor: Cursor, path: str, answer: Answer, issues: list[Record], wanted: Wanted) -> Cursor | None:
-        read, url = cursor["read"] + len(issues), next_url(answer)
+        read = cursor["read"] + len(issues)
+        url = next_url(answer)
         if url is None or not issues:
             return None
-        if read < WINDOW:
+        if read < MAX_OFFSET:
             return cursor | {"url": url, "read": read}
         last = response_checks.text(issues[-1], "created_at", answer)
         return {"url": self._first(path, wanted, last), "read": 0, "had": cursor["had"] + read}
 
-    def _whole(self, client: Client, path: str, issue: Record, answer: Answer) -> Record:
-        """The issue with its notes, if it is closed and they are wanted."""
+    def _with_notes(self, client: Client, path: str, issue: Record, answer: Answer) -> Record:
+        """The issue with its notes if it is closed and they are wanted."""
         if not self.comments or issue.get("state") != "closed":
             return issue
         notes: list[Record] = []
         query = urlencode({"sort": "asc", "order_by": "created_at", "per_page": 100})
         url: str | None = f"{path}/{response_checks.number(issue, 'iid', answer)}/notes?{query}"
-        trail = Trail(client)
+        page_list = PageList(client)
         while url:
-            answer = trail.get(url)
+            answer = page_list.get(url)
             notes += response_checks.records(answer, key="id")
             url = next_url(answer)
         return issue | {"notes": notes}
 
 
 def next_url(answer: Answer) -> str | None:
-    """The next page's address, by ``Link`` or, where a proxy took that away, by the page's number."""
+    """The next page's address: from ``Link`` or, if a proxy removed that header, from the page's number."""
     if "next" in answer.links:
         return answer.links["next"]
     page = response_checks.sized(answer.headers.get("X-Next-Page"))

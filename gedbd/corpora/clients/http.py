@@ -1,4 +1,4 @@
-"""Asking a tracker: its token for its own host alone, limits kept, failures tried again, answers bounded."""
+"""Request JSON from a tracker: tokens for its host only, rate limits, retries, bounded responses."""
 
 import json
 import time
@@ -18,7 +18,7 @@ MAX_BYTES = 64_000_000
 MAX_REDIRECTS = 5
 CHUNK_BYTES = 1 << 16
 TIMEOUT_S = (10, 60)  # to connect, and between two chunks
-PASSING = (
+TEMPORARY_ERRORS = (
     requests.ConnectionError,
     requests.Timeout,
     requests.exceptions.ChunkedEncodingError,
@@ -29,7 +29,7 @@ Record = dict[str, Any]
 
 
 class Answer(NamedTuple):
-    """The JSON that an address gave, with the answer's headers and its links by name, such as ``next``."""
+    """The JSON of a response, with its URL, its headers and its links by name, such as ``next``."""
 
     content: Any
     url: str
@@ -38,26 +38,26 @@ class Answer(NamedTuple):
 
 
 class Wait(NamedTuple):
-    """Another attempt is worth while after so many seconds."""
+    """How long to wait before the next attempt, and why."""
 
     seconds: float
     reason: str
 
 
 class Client:
-    """Reads JSON from one tracker.
+    """HTTP client of one tracker.
 
     Args:
-        base_url: Address of the tracker; only what has its scheme, host and port is sent the secrets.
+        base_url: Address of the tracker. The secrets are sent only to addresses with its scheme, host and port.
         secrets: Headers that hold a token.
-        token: Environment variable that the token comes from, for messages.
-        max_wait_s: The longest wait that a limit may ask for, in seconds.
+        token: The environment variable that the token comes from, for messages.
+        max_wait_s: The longest accepted wait for a rate limit, in seconds.
         say: Shows a line to the user.
-        sleep: Waits so many seconds.
-        now: Seconds since 1970.
+        sleep: Waits for a number of seconds.
+        now: Returns the seconds since 1970.
 
     Raises:
-        ValueError: ``base_url`` is no address, or holds a password.
+        ValueError: ``base_url`` is not an address, or holds a password.
     """
 
     def __init__(
@@ -71,26 +71,31 @@ class Client:
         now: Callable[[], float] = time.time,
     ) -> None:
         self.base_url = check_base(base_url)
-        self.token, self.max_wait_s, self.say = token, max_wait_s, say
-        self.started: float | None = None  # by the server's clock, at the first answer
-        self._secrets, self._sleep, self._now = secrets, sleep, now
+        self.token = token
+        self.max_wait_s = max_wait_s
+        self.say = say
+        self.started: float | None = None  # time of the first response by the server's clock
+        self._secrets = secrets
+        self._sleep = sleep
+        self._now = now
         self._session = requests.Session()
-        self._session.auth = lambda request: request  # else requests puts what ~/.netrc holds in place of the token
+        # Without an authentication of its own, requests replaces the token by what ~/.netrc holds.
+        self._session.auth = lambda request: request
         self._session.headers.update({"Accept": "application/json", "User-Agent": "gedbd"})
 
     def get(self, address: str, params: Mapping[str, Any] | None = None) -> Answer:
-        """Ask for an address, a path below ``base_url`` or a whole one that the server gave.
+        """Request an address: a path below ``base_url``, or a complete one that the server returned.
 
         Raises:
-            ValueError: The server refuses (``RefusedError``), fails again and again, asks for a longer wait than is
-                allowed, or sends something other than JSON or too much of it. The message names the address, without
-                what is secret in it.
+            ValueError: The server refuses the request (``RefusedError``), fails repeatedly, requires a longer wait
+                than ``max_wait_s``, or sends too much or something other than JSON. The message names the address
+                without its secrets.
         """
         whole = self.base_url + address if address.startswith("/") else address
         try:
             url = str(requests.Request("GET", whole, params=dict(params or {})).prepare().url)
         except requests.RequestException as error:
-            raise ValueError(f"{shown_url(whole)}: no address to ask ({type(error).__name__})") from error
+            raise ValueError(f"{shown_url(whole)}: not a valid address ({type(error).__name__})") from error
         with naming(url):
             return self._get(url)
 
@@ -103,43 +108,47 @@ class Client:
             reason = result.reason
             if attempt + 1 < ATTEMPTS:
                 self._pause(*result)
-        raise ValueError(f"{reason}, {ATTEMPTS} times in a row; the same command goes on from here")
+        raise ValueError(f"{reason}, {ATTEMPTS} times in a row; run the same command to continue from here")
 
     def _ask(self, url: str, attempt: int) -> Answer | Wait:
         try:
             response, body = self._receive(url)
-        except PASSING as error:
+        except TEMPORARY_ERRORS as error:
             return Wait(self._backoff_s(attempt), f"{shown_url(url)}: the connection failed ({innermost(error)})")
         except requests.RequestException as error:
-            raise ValueError(f"{shown_url(url)}: cannot be asked ({type(error).__name__})") from error
+            raise ValueError(f"{shown_url(url)}: the request failed ({type(error).__name__})") from error
         if self.started is None:
             self.started = server_time(response.headers, self._now())
         if response.status_code < 300:
             links = {name: urljoin(response.url, link["url"]) for name, link in response.links.items()}
             return Answer(parse(body, url), url, response.headers, links)
         said = server_message(body)
+        # A server may repeat the token in its message; "Bearer abc" is sent, "abc" is the secret.
         for secret in self._secrets.values():
             said = said.replace(secret.rpartition(" ")[2], "***")
         seconds = limit_wait_s(response.status_code, response.headers, said, self._now())
         if seconds is not None:
-            more = "" if self._secrets else f"; {self.token} would raise it"
-            return Wait(seconds, f"{self.base_url}: its limit of requests is reached{more}")
+            advice = "" if self._secrets else f"; set {self.token} to raise it"
+            return Wait(seconds, f"{self.base_url}: the rate limit is reached{advice}")
         if response.status_code >= 500:
             return Wait(self._backoff_s(attempt), f"{shown_url(url)}: the server answers {response.status_code}")
         what = explain(response.status_code, self.token, bool(self._secrets), said)
         raise RefusedError(f"{shown_url(url)}: {what}", response.status_code)
 
     def _receive(self, url: str) -> tuple[requests.Response, bytes]:
-        """Follows redirects by hand: requests would hand on every secret but ``Authorization`` to another host."""
-        place = url
+        """Request an address and follow its redirects.
+
+        Redirects are followed here because requests removes only ``Authorization`` on the way to another host.
+        """
+        target = url
         for _ in range(MAX_REDIRECTS + 1):
-            secrets = self._secrets if origin(place) == origin(self.base_url) else {}
+            secrets = self._secrets if origin(target) == origin(self.base_url) else {}
             with self._session.get(
-                place, headers=dict(secrets), stream=True, allow_redirects=False, timeout=TIMEOUT_S
+                target, headers=dict(secrets), stream=True, allow_redirects=False, timeout=TIMEOUT_S
             ) as response:
                 if not response.is_redirect:
                     return response, bounded(response)
-                place = urljoin(place, response.headers["Location"])
+                target = urljoin(target, response.headers["Location"])
         raise ValueError(f"{shown_url(url)}: more than {MAX_REDIRECTS} redirects")
 
     def _backoff_s(self, attempt: int) -> float:
@@ -150,42 +159,42 @@ class Client:
         when = f"{until:%Y-%m-%d %H:%M:%S} UTC"
         if seconds > self.max_wait_s:
             raise ValueError(
-                f"{reason}; run the same command again after {when} (in {length(seconds)}), or allow a longer wait than"
-                f" max_wait_s={self.max_wait_s:g}"
+                f"{reason}; run the same command again after {when} (in {duration(seconds)}), or allow a longer wait"
+                f" than max_wait_s={self.max_wait_s:g}"
             )
-        self.say(f"{reason}; waiting {length(seconds)}, until {when}")
+        self.say(f"{reason}; waiting {duration(seconds)}, until {when}")
         self._sleep(seconds)
 
 
-class Trail:
-    """One list of a tracker, whose pages must not lead in a circle."""
+class PageList:
+    """One list of a tracker; refuses pages that lead in a circle."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
-        self._asked: set[str] = set()
+        self._visited: set[str] = set()
 
     def get(self, address: str, params: Mapping[str, Any] | None = None) -> Answer:
-        """Ask for the list's next page.
+        """Request a page of the list.
 
         Raises:
-            ValueError: It was read before, or cannot be had.
+            ValueError: The page was read before, or the request fails.
         """
         answer = self._client.get(address, params)
-        if answer.url in self._asked:
+        if answer.url in self._visited:
             raise ValueError(
                 f"{shown_url(answer.url)}: the server's pages lead back to this one, which was read before"
             )
-        self._asked.add(answer.url)
+        self._visited.add(answer.url)
         return answer
 
 
 def check_base(base_url: str) -> str:
-    """The address without a slash at its end.
+    """The address without a trailing slash.
 
     Raises:
-        ValueError: It is none that can be asked.
+        ValueError: It is not an http or https address.
     """
-    wrong = f"tracker.base_url={shown_url(base_url)} is no address such as https://bugs.example.org"
+    wrong = f"tracker.base_url={shown_url(base_url)} must be an address such as https://bugs.example.org"
     try:
         parts = urlsplit(base_url)
         is_web = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
@@ -205,16 +214,17 @@ def origin(url: str) -> tuple[str, str | None, int | None]:
 
 
 def innermost(error: requests.RequestException) -> str:
-    """What happened, without the layers that it came through."""
+    """The innermost cause in the message of an error that wraps several others."""
     return str(error).rpartition(": ")[2].rstrip("\"')")
 
 
 def bounded(response: requests.Response) -> bytes:
-    """The unpacked body.
+    """The unpacked body of a response.
 
     Raises:
-        ValueError: It is larger than a page may be.
+        ValueError: It is larger than ``MAX_BYTES``.
     """
+    # A small packed response can unpack to any size, so the bytes are counted while they arrive.
     body = bytearray()
     for chunk in response.iter_content(CHUNK_BYTES):
         body += chunk
@@ -226,20 +236,20 @@ def bounded(response: requests.Response) -> bytes:
 
 
 def parse(body: bytes, url: str) -> Any:
-    """The JSON of an answer.
+    """The value of a JSON response.
 
     Raises:
-        ValueError: It is none.
+        ValueError: The response is not JSON.
     """
     try:
         return json.loads(body)
     except (ValueError, RecursionError) as error:
-        kind = "a web page (a login page?)" if body.lstrip()[:1] == b"<" else "something"
+        kind = "a web page (a login page?)" if body.lstrip()[:1] == b"<" else "something else"
         raise ValueError(
-            f"{shown_url(url)}: {kind} came where JSON is expected; is tracker.base_url the API's?"
+            f"{shown_url(url)}: expected JSON, received {kind}; is tracker.base_url the address of the API?"
         ) from error
 
 
-def length(seconds: float) -> str:
-    """A time span as a reader would say it."""
+def duration(seconds: float) -> str:
+    """A time span in seconds, or in minutes if it is long."""
     return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"

@@ -1,9 +1,9 @@
-"""What a tracker's refusal means and what to do about it, on one line."""
+"""Explain in one line why a tracker refuses a request, and what to do about it."""
 
 import json
 from typing import Any
 
-LONGEST_MESSAGE = 200
+MAX_MESSAGE_CHARACTERS = 200
 
 
 class RefusedError(ValueError):
@@ -15,7 +15,7 @@ class RefusedError(ValueError):
 
 
 def server_message(body: bytes) -> str:
-    """What the server says in a JSON error, without signs that a terminal would obey; empty where it says nothing."""
+    """The message of a JSON error, without control characters; empty if there is none."""
     try:
         content = json.loads(body)
     except (ValueError, RecursionError):
@@ -26,26 +26,28 @@ def server_message(body: bytes) -> str:
     if isinstance(said, dict):  # {"error": {"message": ...}}
         said = said.get("message", said)
     text = "; ".join(map(str, said)) if isinstance(said, list) else str(said)
-    clean = " ".join("".join(sign if sign.isprintable() else " " for sign in text).split())
-    return clean if len(clean) <= LONGEST_MESSAGE else clean[:LONGEST_MESSAGE] + "..."
+    # A terminal would obey control characters.
+    printable = "".join(character if character.isprintable() else " " for character in text)
+    clean = " ".join(printable.split())
+    return clean if len(clean) <= MAX_MESSAGE_CHARACTERS else clean[:MAX_MESSAGE_CHARACTERS] + "..."
 
 
 def explain(status: int, token: str, has_token: bool, said: str) -> str:
-    """What to do about an error status.
+    """Explain an error status and suggest a remedy.
 
     Args:
-        status: HTTP status, not below 400.
-        token: Environment variable that holds the token.
-        has_token: Whether it was sent.
-        said: The server's own message.
+        status: HTTP status, 400 or above.
+        token: The environment variable that holds the token.
+        has_token: Whether the token was sent.
+        said: The server's own message, empty for none.
     """
-    private = "check project= and tracker.base_url; a private one needs a token that may read it"
+    private = "check project= and tracker.base_url; a private project needs a token that may read it"
     advice = {
-        401: f"it does not accept {token}: expired, or mistyped?" if has_token else f"it asks for a token: set {token}",
+        401: f"it does not accept {token}: expired, or mistyped?" if has_token else f"it requires a token: set {token}",
         403: f"may the owner of {token} read this project?"
         if has_token
         else f"set {token} to a token that may read it",
         404: private if has_token else f"{private}: set {token}",
-        410: "this is gone: are issues switched off for this project?",
+        410: "the resource is gone: are issues disabled for this project?",
     }.get(status, "")
     return f"the server answers {status}" + (f" ({said})" if said else "") + (f"; {advice}" if advice else "")

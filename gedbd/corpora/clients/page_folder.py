@@ -1,4 +1,4 @@
-"""The folder of a fetched tracker: numbered pages, and a state that says what comes next."""
+"""Write the folder of a fetched tracker: numbered pages, and a state that says where to continue."""
 
 import json
 import os
@@ -10,19 +10,23 @@ from typing import Any, NamedTuple
 from gedbd.corpora.clients.http import Record
 
 STATE = "state.json"
-UNFINISHED = {"notes.sqlite", "notes.sqlite-journal", "state.json.part"}  # left by a first step that failed
+UNFINISHED = {
+    "notes.sqlite",
+    "notes.sqlite-journal",
+    "state.json.part",
+}  # left by a fetch that failed on its first page
 Cursor = dict[str, Any]
 
 
 class Page(NamedTuple):
-    """What one step brought, and where to go on.
+    """One page of a list, and where to continue.
 
     Args:
-        records: Issues with all that belongs to them, for one file; empty where the step read something else.
-        next: What the tracker's ``pages`` goes on from after this page; ``None`` after the last.
-        label: What is being read.
-        size: How many of it this step brought.
-        total: How many there are, where the tracker says so.
+        records: The issues to write into one file; empty if the page lists something else.
+        next: Where the client's ``pages`` continues after this page; ``None`` after the last.
+        label: Name of the list.
+        size: Number of records on the page.
+        total: Length of the list, ``None`` if unknown.
     """
 
     records: list[Record]
@@ -34,16 +38,16 @@ class Page(NamedTuple):
 
 @dataclass
 class State:
-    """Where a folder stands.
+    """Progress of the fetch into a folder.
 
     Args:
-        tracker: What the folder holds; another tracker's pages are refused.
-        since: Only what changed from then on (ISO 8601) is fetched; ``None``: everything.
-        started: When the fetch that goes on, or was last completed, began by the server's clock (ISO 8601).
-        complete: Whether it came to its end.
-        next: Where it goes on; ``None``: at its beginning.
-        pages: Files written, of all fetches.
-        issues: Records in the files of this fetch.
+        tracker: The source of the pages; those of another one are refused.
+        since: Only what changed since then (ISO 8601) is fetched; ``None`` for everything.
+        started: When the current or last fetch began, by the server's clock (ISO 8601).
+        complete: Whether the fetch is complete.
+        next: Where the fetch continues; ``None`` at its beginning.
+        pages: Number of files written by all fetches.
+        issues: Number of records in the files of this fetch.
     """
 
     tracker: Mapping[str, Any]
@@ -56,10 +60,10 @@ class State:
 
 
 def open_state(out: Path, tracker: Mapping[str, Any]) -> State:
-    """The state to go on from: a new one, an unfinished one, or the update of a complete one.
+    """The state of a new fetch, of an interrupted one, or of an update of a complete one.
 
     Raises:
-        ValueError: ``out`` holds something else, or its state cannot be read.
+        ValueError: ``out`` holds something else, or its state is damaged.
     """
     file = out / STATE
     if not file.exists():
@@ -68,31 +72,32 @@ def open_state(out: Path, tracker: Mapping[str, Any]) -> State:
     state = read_state(file)
     if state.tracker != tracker:
         other = [f"{key}={state.tracker.get(key)}" for key in tracker if state.tracker.get(key) != tracker[key]]
-        raise ValueError(f"out={out} was fetched with {', '.join(other)}: name another folder, or the same options")
+        raise ValueError(f"out={out} was fetched with {', '.join(other)}: choose another folder or the same options")
     if not state.complete:
         return state
     return State(tracker, since=state.started, pages=state.pages)
 
 
 def make_folder(out: Path) -> None:
-    """An empty folder that can be written to.
+    """Create a folder, or check that an existing one is empty and writable.
 
     Raises:
-        ValueError: ``out`` is something else.
+        ValueError: The folder holds other files, or is not writable.
     """
     try:
         out.mkdir(parents=True, exist_ok=True)
         if {path.name for path in out.iterdir()} - UNFINISHED:
-            raise ValueError(f"out={out} is there and holds no fetched tracker: name a new or an empty folder")
+            raise ValueError(f"out={out} exists and holds other files: choose a new or an empty folder")
         for name in UNFINISHED:
             (out / name).unlink(missing_ok=True)
+        # Fail now if the folder is not writable, not after the first request.
         (out / STATE).with_suffix(".json.part").touch()
     except OSError as error:
-        raise ValueError(f"out={out} cannot be written to: {error.strerror}") from error
+        raise ValueError(f"out={out} is not writable: {error.strerror}") from error
 
 
 def read_state(file: Path) -> State:
-    """The state in a file.
+    """Read the state from a file.
 
     Raises:
         ValueError: The file is damaged.
@@ -102,12 +107,12 @@ def read_state(file: Path) -> State:
     except (ValueError, TypeError) as error:
         raise ValueError(f"{file}: damaged ({error}); fetch into another folder") from error
     if not isinstance(state.tracker, dict) or not isinstance(state.pages, int) or not isinstance(state.issues, int):
-        raise ValueError(f"{file}: damaged (not as it was written); fetch into another folder")
+        raise ValueError(f"{file}: damaged (a value of another type); fetch into another folder")
     return state
 
 
 def add_page(out: Path, state: State, page: Page) -> None:
-    """Write a page, then the state that knows of it: whoever is killed in between writes the same page again."""
+    """Write a page, then the state that counts it: after a crash in between, the same page is written again."""
     if page.records:
         if not state.pages:
             write_json(out / STATE, asdict(state))
@@ -115,12 +120,13 @@ def add_page(out: Path, state: State, page: Page) -> None:
         write_json(out / "pages" / f"{state.pages + 1:06}.json", page.records)
         state.pages += 1
         state.issues += len(page.records)
-    state.next, state.complete = page.next, page.next is None
+    state.next = page.next
+    state.complete = page.next is None
     write_json(out / STATE, asdict(state))
 
 
 def write_json(file: Path, content: object) -> None:
-    """Put a whole file in place, or none."""
+    """Write a file completely or not at all."""
     part = file.with_name(f"{file.name}.part")
     part.write_text(json.dumps(content))
     os.replace(part, file)

@@ -1,11 +1,11 @@
-"""What an answer must look like; what does not is refused with its address."""
+"""Check the shape of responses; errors name the address."""
 
 from gedbd.corpora.clients.http import Answer, Record
 from gedbd.corpora.urls import shown_url
 
 
 def records(answer: Answer, *path: str, key: str) -> list[Record]:
-    """The list of objects under ``path``, each of which has ``key``.
+    """The list of objects under ``path``, each of which must have ``key``.
 
     Raises:
         ValueError: There is no such list.
@@ -19,10 +19,10 @@ def records(answer: Answer, *path: str, key: str) -> list[Record]:
 
 
 def text(record: Record, key: str, answer: Answer) -> str:
-    """A field that must hold text.
+    """The value of a field that must hold text.
 
     Raises:
-        ValueError: It does not.
+        ValueError: It holds something else.
     """
     value = record.get(key)
     if not isinstance(value, str):
@@ -31,10 +31,10 @@ def text(record: Record, key: str, answer: Answer) -> str:
 
 
 def number(record: Record, key: str, answer: Answer) -> int:
-    """A field that must hold an id: a whole number, not below 0, that a database can hold.
+    """The value of a field that must hold an id: a whole number from 0 to 2^63 - 1, as SQLite can store.
 
     Raises:
-        ValueError: It does not.
+        ValueError: It holds something else.
     """
     value = record.get(key)
     if not isinstance(value, int) or not 0 <= value < 1 << 63:
@@ -43,19 +43,17 @@ def number(record: Record, key: str, answer: Answer) -> int:
 
 
 def section(record: object, *path: str) -> Record:
-    """The object under ``path``, empty where there is none."""
+    """The object under ``path``, an empty one if there is none."""
     for name in path:
         record = record.get(name) if isinstance(record, dict) else None
     return record if isinstance(record, dict) else {}
 
 
 def sized(text: str | None) -> int | None:
-    """A header's number, if it is one."""
+    """The number in a header, ``None`` if it holds none."""
     return int(text) if text and text.isdecimal() else None
 
 
 def unexpected(answer: Answer, wanted: str) -> ValueError:
-    """The error for an answer that is JSON, but not what was asked for."""
-    return ValueError(
-        f"{shown_url(answer.url)}: the answer is not what is expected: {wanted}; is tracker= the right one?"
-    )
+    """The error for a JSON response of another shape than the expected one."""
+    return ValueError(f"{shown_url(answer.url)}: unexpected response: expected {wanted}; is tracker= the right one?")

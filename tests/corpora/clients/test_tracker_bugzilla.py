@@ -47,20 +47,20 @@ def test_an_update_asks_for_what_was_changed(bugzilla):
 def test_a_server_that_does_not_go_on_ends_with_an_error(bugzilla, reply):
     plain = bugzilla.answer
     bugzilla.server.answer = lambda path, query: plain(path, query | {"v1": ["0"]} if path == "/rest/bug" else query)
-    with pytest.raises(ValueError, match="the answer is not what is expected: only ids above 4"):
+    with pytest.raises(ValueError, match="unexpected response: expected only ids above 4"):
         whole(bugzilla)
 
 
 @pytest.mark.parametrize("content", [{"error": True, "message": "no"}, {"bugs": [{"id": "x"}]}, {"bugs": {}}, []])
 def test_another_shape_is_refused(bugzilla, reply, content):
     bugzilla.server.faults = [reply(content)]
-    with pytest.raises(ValueError, match=r"rest/bug\?.*: the answer is not what is expected"):
+    with pytest.raises(ValueError, match=r"rest/bug\?.*: unexpected response"):
         whole(bugzilla)
 
 
 def test_comments_of_another_shape_are_refused(bugzilla, reply):
     bugzilla.server.faults = [reply({"bugs": [{"id": 3}]}), reply({"bugs": []})]
-    with pytest.raises(ValueError, match="rest/bug/3/comment: the answer is not what is expected"):
+    with pytest.raises(ValueError, match="rest/bug/3/comment: unexpected response"):
         whole(bugzilla)
 
 

@@ -4,7 +4,7 @@ import re
 import pytest
 
 from gedbd.corpora.clients import github as module
-from gedbd.corpora.clients.comment_store import Note, Notes
+from gedbd.corpora.clients.comment_store import CommentStore, StoredComment
 from gedbd.corpora.clients.fetch import Wanted, fetch_tracker
 from gedbd.corpora.clients.github import GitHub
 
@@ -115,7 +115,7 @@ def ended_after(github, path_end, pages, status):
 
 @pytest.mark.parametrize("status", [None, 422])
 def test_long_lists_go_on_where_github_ends_them(github, tmp_path, monkeypatch, status):
-    monkeypatch.setattr(module, "LONG", 2)
+    monkeypatch.setattr(module, "LONG_LIST_PAGES", 2)
     github.comments += [github.comment(n, 5, f"2024-02-{n}T00:00:00Z") for n in range(14, 24)]
     ended_after(github, "issues/comments", 2, status)
     issues, shown, _ = whole(github, tmp_path)
@@ -126,28 +126,28 @@ def test_long_lists_go_on_where_github_ends_them(github, tmp_path, monkeypatch, 
 
 @pytest.mark.parametrize("status", [None, 422])
 def test_events_that_github_does_not_show_are_said(github, tmp_path, monkeypatch, status):
-    monkeypatch.setattr(module, "LONG", 2)
+    monkeypatch.setattr(module, "LONG_LIST_PAGES", 2)
     github.events += [github.event(n, 3, "labeled", f"2024-02-{n}T00:00:00Z") for n in range(23, 29)]
     ended_after(github, "issues/events", 2, status)
     issues, shown, _ = whole(github, tmp_path)
     assert [event["id"] for event in issues[3]["events"]] == [25, 26, 27, 28]
-    assert shown == ["events: GitHub shows none from before 2024-02-25T00:00:00Z, if there are any"]
+    assert shown == ["events: GitHub shows none before 2024-02-25T00:00:00Z, if there are any"]
 
 
 def test_a_list_that_ends_among_old_records_is_said(github, tmp_path, monkeypatch):
-    monkeypatch.setattr(module, "LONG", 1)
+    monkeypatch.setattr(module, "LONG_LIST_PAGES", 1)
     for comment in github.comments:
         comment["updated_at"] = "2024-06-01T00:00:00Z"
     _, shown, _ = whole(github, tmp_path, since="2024-05-01T00:00:00Z")
     end = github.comments[-1]["created_at"]
-    assert shown[0] == f"comments: GitHub ends the list with {end}; what was filed later may be missing"
+    assert shown[0] == f"comments: GitHub ends the list at {end}; what was created later may be missing"
 
 
 @pytest.mark.parametrize("number", [-1, 2**63, "3", None, [3]])
 def test_odd_numbers_are_refused(github, tmp_path, reply, number):
     github.tracker = GitHub(github.server.url, page_size=2, comments=False)
     github.server.faults = [reply([github.event(1, number, "renamed", "2024-01-01T00:00:00Z")])]
-    with pytest.raises(ValueError, match=r"issues/events\?.*: the answer is not what is expected: a whole number"):
+    with pytest.raises(ValueError, match=r"issues/events\?.*: unexpected response: expected a whole number"):
         whole(github, tmp_path)
 
 
@@ -170,14 +170,14 @@ def test_a_next_page_that_is_the_same_ends_with_an_error(github, tmp_path):
 @pytest.mark.parametrize("content", [{"message": "hello"}, [{"id": 1}], [{"id": "x", "issue_url": "a/3"}], ["a"]])
 def test_comments_of_another_shape_are_refused(github, tmp_path, reply, content):
     github.server.faults = [reply(content)]
-    with pytest.raises(ValueError, match=r"issues/comments\?.*: the answer is not what is expected"):
+    with pytest.raises(ValueError, match=r"issues/comments\?.*: unexpected response"):
         whole(github, tmp_path)
 
 
 def test_switched_off_issues_are_explained(github, tmp_path, reply):
     github.tracker = GitHub(github.server.url, page_size=2, comments=False)
     github.server.faults = [reply([]), reply({"message": "Issues are disabled for this repo"}, 410)]
-    with pytest.raises(ValueError, match=r"Issues are disabled for this repo.*are issues switched off"):
+    with pytest.raises(ValueError, match=r"Issues are disabled for this repo.*are issues disabled"):
         whole(github, tmp_path)
 
 
@@ -188,18 +188,18 @@ def test_a_project_is_owner_and_repository(github, project):
 
 
 def test_notes_that_come_again_replace_what_they_were(tmp_path):
-    notes = Notes(tmp_path / "notes.sqlite")
-    notes.add("comments", [Note(2, 7, {"body": "b"}), Note(1, 7, {"body": "\ud800 a"}), Note(3, 8, {})])
-    notes.add("comments", [Note(2, 7, {"body": "c"})])
-    notes.add("events", [Note(2, 7, {"event": "closed"})])
+    notes = CommentStore(tmp_path / "notes.sqlite")
+    notes.add("comments", [StoredComment(2, 7, {"body": "b"}), StoredComment(1, 7, {"body": "\ud800 a"}), StoredComment(3, 8, {})])
+    notes.add("comments", [StoredComment(2, 7, {"body": "c"})])
+    notes.add("events", [StoredComment(2, 7, {"event": "closed"})])
     notes.close()
-    again = Notes(tmp_path / "notes.sqlite")
-    assert again.of("comments", 7) == [{"body": "\ud800 a"}, {"body": "c"}]
-    assert again.of("events", 7) == [{"event": "closed"}]
-    assert again.of("comments", 9) == []
+    again = CommentStore(tmp_path / "notes.sqlite")
+    assert again.of_issue("comments", 7) == [{"body": "\ud800 a"}, {"body": "c"}]
+    assert again.of_issue("events", 7) == [{"event": "closed"}]
+    assert again.of_issue("comments", 9) == []
 
 
 def test_damaged_notes_are_refused(tmp_path):
     (tmp_path / "notes.sqlite").write_bytes(b"no database at all" * 99)
     with pytest.raises(ValueError, match=r"notes\.sqlite: damaged"):
-        Notes(tmp_path / "notes.sqlite")
+        CommentStore(tmp_path / "notes.sqlite")

@@ -43,7 +43,7 @@ def test_an_update_asks_for_what_was_updated(gitlab):
 
 
 def test_long_lists_go_on_from_the_last_issue(gitlab, monkeypatch):
-    monkeypatch.setattr(module, "WINDOW", 4)
+    monkeypatch.setattr(module, "MAX_OFFSET", 4)
     steps = whole(gitlab)
     assert issues_of(steps).keys() == {1, 2, 3, 4, 5}
     assert [[issue["iid"] for issue in step.records] for step in steps] == [[1, 2], [3, 4], [4, 5]]
@@ -81,5 +81,5 @@ def test_a_project_needs_a_name(gitlab):
 
 def test_notes_of_another_shape_are_refused(gitlab, reply):
     gitlab.server.faults = [reply([{"iid": 1, "state": "closed"}]), reply({"message": "none"})]
-    with pytest.raises(ValueError, match=r"issues/1/notes\?.*: the answer is not what is expected"):
+    with pytest.raises(ValueError, match=r"issues/1/notes\?.*: unexpected response"):
         whole(gitlab)
