@@ -189,7 +189,8 @@ def test_a_project_is_owner_and_repository(github, project):
 
 def test_notes_that_come_again_replace_what_they_were(tmp_path):
     notes = CommentStore(tmp_path / "notes.sqlite")
-    notes.add("comments", [StoredComment(2, 7, {"body": "b"}), StoredComment(1, 7, {"body": "\ud800 a"}), StoredComment(3, 8, {})])
+    first, second = StoredComment(2, 7, {"body": "b"}), StoredComment(1, 7, {"body": "\ud800 a"})
+    notes.add("comments", [first, second, StoredComment(3, 8, {})])
     notes.add("comments", [StoredComment(2, 7, {"body": "c"})])
     notes.add("events", [StoredComment(2, 7, {"event": "closed"})])
     notes.close()

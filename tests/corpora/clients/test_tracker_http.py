@@ -136,7 +136,7 @@ def test_our_clock_counts_where_the_server_tells_no_time():
 @pytest.mark.parametrize("body", [b"<!doctype html><p>Sign in", b'[{"id": 1', b"", b"[" * 100_000])
 def test_what_is_not_json_is_refused_with_its_address(fine, reply, body):
     fine.faults = [reply(body)]
-expected JSON, received"):
+    with pytest.raises(ValueError, match=re.escape(f"{fine.url}/a: ") + "expected JSON, received"):
         fine.client()[0].get("/a")
 
 
