@@ -1,3 +1,4 @@
+from collections import Counter
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -10,15 +11,29 @@ from gedbd.corpora.documents import FIELDS, Corpus
 from gedbd.encoders.encoder import TextEncoder, load_tiny_encoder
 
 
+@pytest.hookimpl(tryfirst=True)  # before cases are selected by their markers
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Marks all but the first N cases of a test with ``@pytest.mark.quick_cases(N)`` as slow."""
+    counts: Counter[str] = Counter()
+    for item in items:
+        marker = item.get_closest_marker("quick_cases")
+        if marker is None:
+            continue
+        test = item.nodeid.partition("[")[0]
+        counts[test] += 1
+        if counts[test] > marker.args[0]:
+            item.add_marker(pytest.mark.slow)
+
+
 @pytest.fixture(autouse=True)
 def _seed() -> None:
-    """The same numbers in every run, whatever ran before."""
+    """The same random numbers in every test."""
     torch.manual_seed(0)
 
 
 @pytest.fixture
 def make_corpus() -> Callable[..., Corpus]:
-    """Builds a corpus from group numbers and, where there are dates, the day of 2024 on which each report was filed."""
+    """Builds a corpus from group numbers and, if given, the day of 2024 on which each report was created."""
 
     def make(group: Sequence[int] | np.ndarray, days: Sequence[int] | None = None) -> Corpus:
         reports = pd.DataFrame("", index=range(len(group)), columns=list(FIELDS), dtype=str)

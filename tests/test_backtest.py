@@ -64,9 +64,11 @@ def test_a_second_backtest_is_the_first(run):
     assert first == second
 
 
-def test_tables_and_page_link_the_reports(run):
+def test_tables_and_page_link_the_reports_and_a_file_gets_the_table_of_targets(run, tmp_path):
+    file = tmp_path / "numbers.md"
+    file.write_text("Before.\n<!-- backtest: demo -->\nold\n<!-- end -->\nAfter.\n")
     template = "dataset.url_template='https://bugs.example.org/show_bug.cgi?id={issue_id}'"
-    folder = run("dataset=demo", "encoder=tiny", "most=60", template)
+    folder = run("dataset=demo", "encoder=tiny", "most=60", "fill=numbers.md", template)
     wrong = pd.read_csv(folder / "wrong.csv", dtype=str)
     page, text = (folder / "report.html").read_text(), (folder / "report.md").read_text()
     for name in ("report", "suggested"):
@@ -77,6 +79,8 @@ def test_tables_and_page_link_the_reports(run):
         assert link in page
         assert f"[{wrong[name][0]}]({wrong[f'url of {name}'][0]})" in text
     assert "url of" not in page
+    table = (folder / "targets.md").read_text()
+    assert file.read_text() == f"Before.\n<!-- backtest: demo -->\n{table}<!-- end -->\nAfter.\n"
 
 
 @pytest.mark.slow
@@ -85,6 +89,7 @@ def test_fewer_reports_are_replayed_on_request(run):
     assert replayed.groupby("part")["query"].nunique().max() == 50
 
 
+@pytest.mark.quick_cases(2)
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -109,12 +114,7 @@ def test_mistakes_are_told_in_one_line(run, options, message):
         run(*options, "encoder=tiny")
 
 
-def test_a_file_gets_the_table_of_targets(run, tmp_path):
-    file = tmp_path / "numbers.md"
-    file.write_text("Before.\n<!-- backtest: demo -->\nold\n<!-- end -->\nAfter.\n")
-    folder = run("dataset=demo", "encoder=tiny", "most=50", "fill=numbers.md")
-    table = (folder / "targets.md").read_text()
-    assert file.read_text() == f"Before.\n<!-- backtest: demo -->\n{table}<!-- end -->\nAfter.\n"
-    file.write_text("no place")
+def test_a_file_without_a_place_for_the_table_is_refused(run, tmp_path):
+    (tmp_path / "numbers.md").write_text("no place")
     with pytest.raises(SystemExit, match=r"^error: there is no <!-- backtest: demo -->"):
         run("dataset=demo", "encoder=tiny", "fill=numbers.md")

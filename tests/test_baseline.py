@@ -70,6 +70,7 @@ def test_every_baseline_leaves_the_tables_of_a_run(kept, name):
     assert json.loads((folder / "leak.json").read_text())["closure_found"] == 0
 
 
+@pytest.mark.slow  # tests/test_train.py proves that a run is repeatable
 @pytest.mark.no_cover
 def test_a_second_run_is_the_first(kept, run):
     first, second = (command(gedbd.baseline, "name=fusion", *SMALL) for command in (kept, run))
@@ -77,6 +78,7 @@ def test_a_second_run_is_the_first(kept, run):
         assert (first / name).read_bytes() == (second / name).read_bytes(), name
 
 
+@pytest.mark.slow  # a training
 def test_a_trained_encoder_takes_the_place_of_the_untrained_one(kept, run, trained):
     plain = kept(gedbd.baseline, "name=frozen", *SMALL)
     through = run(gedbd.baseline, "name=frozen", f"run={trained}")

@@ -170,6 +170,7 @@ def test_images_may_lie_elsewhere_and_the_model_in_a_folder(run, pictures, tmp_p
     assert run(["0.png;1.png"], *options).equals(first)
 
 
+@pytest.mark.quick_cases(2)
 @pytest.mark.parametrize(
     ("attachments", "options", "message"),
     [
@@ -197,6 +198,7 @@ def test_mistakes_are_told_in_one_line(run, pictures, tmp_path, attachments, opt
     assert not (tmp_path / "captions.csv").exists()
 
 
+@pytest.mark.quick_cases(1)
 @pytest.mark.parametrize(
     ("options", "message"),
     [

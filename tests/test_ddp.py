@@ -36,6 +36,7 @@ gedbd.train.main()
 """
 
 
+@pytest.mark.slow  # two processes
 @pytest.mark.no_cover
 @pytest.mark.parametrize("trainer", ["ddp", pytest.param("fsdp", marks=pytest.mark.slow)])
 def test_two_processes_agree_with_one(tmp_path, monkeypatch, trainer):

@@ -69,6 +69,7 @@ def test_without_a_run_the_encoder_is_the_untrained_one(run):
     assert {path.name for path in folder.iterdir()} == {"cache", "vectors.npz"}
 
 
+@pytest.mark.quick_cases(2)
 @pytest.mark.parametrize(
     ("options", "message"),
     [

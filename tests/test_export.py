@@ -150,6 +150,7 @@ def test_the_card_quotes_no_report(graph_run, shared):
     assert not any(line in card for text in texts for line in text.splitlines() if len(line) > 12)
 
 
+@pytest.mark.quick_cases(2)
 @pytest.mark.parametrize(
     ("options", "message"),
     [

@@ -93,6 +93,7 @@ def test_an_index_follows_its_tracker(home, update):
     )
 
 
+@pytest.mark.slow
 def test_a_template_given_to_the_index_alone_links_the_reports_of_its_backtest(home, update):
     update("run=tested", "out=linked")
     template = "dataset.url_template='https://bugs.example.org/show_bug.cgi?id={issue_id}'"
@@ -214,6 +215,7 @@ def test_another_engine_reads_queries_like_the_stored_reports(home, update, back
     index.close()
 
 
+@pytest.mark.quick_cases(2)
 @pytest.mark.parametrize(
     ("options", "message"),
     [

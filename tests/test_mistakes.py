@@ -36,6 +36,7 @@ def refuse(tmp_path, monkeypatch, capsys):
     return through
 
 
+@pytest.mark.quick_cases(10)
 @pytest.mark.parametrize(
     ("command", "options", "message"),
     [

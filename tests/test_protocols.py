@@ -106,6 +106,7 @@ def test_runs_are_compared_by_both(runs, call):
     ]
 
 
+@pytest.mark.quick_cases(2)
 @pytest.mark.parametrize(
     ("command", "options", "message"),
     [

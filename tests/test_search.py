@@ -141,6 +141,7 @@ def test_filters(answers, search):
     assert answers("crash", "component=12")[0]["matches"] == []
 
 
+@pytest.mark.slow  # tests/triage/test_report_encoder.py compares the backends
 def test_another_engine_on_request(answers):
     pytest.importorskip("openvino")
     by_torch, by_openvino = (answers("paste a picture", *more)[0]["matches"] for more in ([], ["backend=openvino"]))
@@ -153,6 +154,7 @@ def test_markup_and_smileys_in_reports_are_shown_as_they_are(search, home):
     assert "[bold]crash[/] :bug: \ufffd[31m[/nonsense] \\" in search("file=report.txt")
 
 
+@pytest.mark.quick_cases(3)
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -193,6 +195,7 @@ def test_mistakes_are_told_in_one_line(home, options, message):
         command(gedbd.search, *options)
 
 
+@pytest.mark.quick_cases(1)
 @pytest.mark.parametrize(
     ("line", "message"),
     [
@@ -212,6 +215,7 @@ def test_a_bad_line_is_named_and_those_before_are_answered(home, said, capsys, l
     assert len([text for text in capsys.readouterr().out.splitlines() if text.startswith('{"query"')]) == 1
 
 
+@pytest.mark.quick_cases(1)
 @pytest.mark.parametrize("content", [b"", b" \n\n"])
 def test_nothing_to_look_for_is_told(home, said, content):
     said(content)
@@ -227,7 +231,7 @@ def test_nothing_to_look_for_is_told(home, said, content):
 def test_any_text_reaches_the_door_as_it_is(seed):
     generator = random.Random(seed)
     with initialize_config_dir(CONF_DIR, version_base="1.3"):
-        for _ in range(40):
+        for _ in range(12):
             text = "a " + "".join(generator.choices(PIECES, k=generator.randint(1, 9)))
             assert compose("search", literal_text([text, "top_k=3"], "query", NAMES)).query == text
 

@@ -34,6 +34,7 @@ def serve(tmp_path, monkeypatch):
     return run
 
 
+@pytest.mark.quick_cases(2)
 @pytest.mark.parametrize(
     ("options", "message"),
     [

@@ -65,6 +65,7 @@ def test_half_precision_is_close(trained, pairs):
     assert half != whole
 
 
+@pytest.mark.quick_cases(1)
 @pytest.mark.parametrize(
     ("options", "message"),
     [

@@ -50,6 +50,7 @@ def test_shorter_presets_keep_what_they_say_they_keep(shorter):
     assert "SupCon SBERT in a few hours" in comment or "experiment=sbert, shortened as it says" in comment
 
 
+@pytest.mark.slow  # a training
 def test_it_runs_on_the_demo(tmp_path, monkeypatch):
     monkeypatch.setenv("GEDBD_CACHE", str(tmp_path / "cache"))
     monkeypatch.chdir(tmp_path)

@@ -76,6 +76,7 @@ def train(tmp_path, monkeypatch):
     torch.set_float32_matmul_precision("highest")
 
 
+@pytest.mark.slow  # a training
 def test_a_run_computes_in_the_precision_it_was_told(train):
     train("trainer=a100", "compile=false", "trainer.max_epochs=1", "trainer.enable_progress_bar=false")
     assert torch.get_float32_matmul_precision() == "high"
@@ -84,6 +85,7 @@ def test_a_run_computes_in_the_precision_it_was_told(train):
     assert torch.get_float32_matmul_precision() == "highest"
 
 
+@pytest.mark.quick_cases(1)
 @pytest.mark.parametrize(
     ("options", "message"),
     [

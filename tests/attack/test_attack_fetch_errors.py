@@ -1,11 +1,10 @@
 """What goes wrong while something is fetched is said with the address, and without what is secret in it."""
 
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
 
 import pytest
+from fixed_server import FixedServer, running_server
 
 from gedbd.corpora.clients.fetch import fetch_tracker
 from gedbd.corpora.clients.github import GitHub
@@ -17,45 +16,15 @@ from gedbd.corpora.urls import shown_url
 SECRET = "s3cr3t"
 
 
-class Answers(ThreadingHTTPServer):
-    """Answers every request with the same status, headers and body."""
-
-    status = 200
-    headers: dict[str, str] = {}
-    body = b"[]"
-
-
-class Handler(BaseHTTPRequestHandler):
-    server: Answers
-
-    def do_GET(self) -> None:
-        self.send_response(self.server.status)
-        for name, value in {"Content-Length": str(len(self.server.body)), **self.server.headers}.items():
-            self.send_header(name, value)
-        self.end_headers()
-        self.wfile.write(self.server.body)
-
-    def log_message(self, format: str, *args: object) -> None:
-        pass
-
-
 @pytest.fixture
-def server() -> Iterator[Answers]:
-    with Answers(("127.0.0.1", 0), Handler) as running:
-        thread = Thread(target=running.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
+def server() -> Iterator[FixedServer]:
+    with running_server() as running:
         yield running
-        running.shutdown()
-        thread.join()
 
 
-def host(server: Answers) -> str:
-    return f"127.0.0.1:{server.server_port}"
-
-
-def refused(server: Answers, path: str = f"/page?page=2&private_token={SECRET}") -> str:
+def refused(server: FixedServer, path: str = f"/page?page=2&private_token={SECRET}") -> str:
     headers = {"Authorization": f"Bearer {SECRET}"}
-    client = Client(f"http://{host(server)}", headers, "SOME_TOKEN", 60, print, sleep=lambda seconds: None)
+    client = Client(f"http://{server.host}", headers, "SOME_TOKEN", 60, print, sleep=lambda seconds: None)
     with pytest.raises(ValueError, match=r"\w") as error:
         client.get(path)
     return str(error.value)
@@ -86,7 +55,7 @@ def refused(server: Answers, path: str = f"/page?page=2&private_token={SECRET}")
 def test_an_answer_that_is_wrong_is_told_with_its_address(server, status, headers, body):
     server.status, server.headers, server.body = status, headers, body
     said = refused(server)
-    assert host(server) in said
+    assert server.host in said
     assert SECRET not in said
     assert len(said.splitlines()) == 1
 
@@ -94,7 +63,7 @@ def test_an_answer_that_is_wrong_is_told_with_its_address(server, status, header
 def test_an_address_that_nobody_listens_at(server):
     server.shutdown()
     server.server_close()
-    assert f"http://{host(server)}/page?page=2&private_token=***" in refused(server)
+    assert f"http://{server.host}/page?page=2&private_token=***" in refused(server)
 
 
 @pytest.mark.parametrize(
@@ -107,16 +76,16 @@ def test_a_base_that_is_no_address(base):
 
 
 def test_an_empty_project_is_told_with_the_address(server, tmp_path):
-    tracker = GitHub(f"http://{host(server)}", 100, comments=False)
-    with pytest.raises(ValueError, match=rf"http://{host(server)}: o/r has no visible issue"):
+    tracker = GitHub(f"http://{server.host}", 100, comments=False)
+    with pytest.raises(ValueError, match=rf"http://{server.host}: o/r has no visible issue"):
         fetch_tracker(tracker, "o/r", tmp_path / "out", 60)
 
 
 def test_another_shape_is_told_with_the_address(server, tmp_path):
     server.body = b'{"a": 1}'
-    tracker = GitLab(f"http://{host(server)}", 100, comments=False)
+    tracker = GitLab(f"http://{server.host}", 100, comments=False)
     with pytest.raises(
-        ValueError, match=rf"http://{host(server)}/api/v4/projects/o%2Fr/issues\?.*per_page=100.*: unexpected response"
+        ValueError, match=rf"http://{server.host}/api/v4/projects/o%2Fr/issues\?.*per_page=100.*: unexpected response"
     ):
         fetch_tracker(tracker, "o/r", tmp_path / "out", 60)
 
@@ -136,9 +105,9 @@ def test_another_shape_is_told_with_the_address(server, tmp_path):
 def test_a_download_that_goes_wrong_is_told_with_its_address(server, tmp_path: Path, status, headers):
     server.status, server.headers, server.body = status, headers, b"id\n1\n2\n"
     with pytest.raises(ValueError, match=r"\w") as error:
-        fetch_tables(f"http://user:{SECRET}@{host(server)}/data?token={SECRET}", tmp_path, {"bugs.csv": 1})
+        fetch_tables(f"http://user:{SECRET}@{server.host}/data?token={SECRET}", tmp_path, {"bugs.csv": 1})
     said = str(error.value)
-    assert host(server) in said
+    assert server.host in said
     assert SECRET not in said
     assert len(said.splitlines()) == 1
 

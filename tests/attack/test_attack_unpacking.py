@@ -9,11 +9,10 @@ import subprocess
 import sys
 import zipfile
 from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
 
 import pytest
+from fixed_server import FixedServer, running_server
 
 from gedbd.corpora import download
 from gedbd.corpora.clients.http import Client
@@ -52,6 +51,7 @@ def table_bomb(request, tmp_path) -> Path:
     return path
 
 
+@pytest.mark.quick_cases(1)
 def test_a_table_that_unpacks_without_end_is_refused(table_bomb):
     with pytest.raises(ValueError, match=TOO_MUCH):
         read_csv(None, str(table_bomb), COLUMNS)
@@ -151,47 +151,14 @@ def test_a_locked_or_odd_archive_is_refused_in_a_line(tmp_path):
         read_csv(None, str(path), COLUMNS)
 
 
-class FileServer(ThreadingHTTPServer):
-    """Sends ``body`` once, or without end, under any address."""
-
-    body = b""
-    headers: dict[str, str] = {}
-    endless = False
-
-
-class Handler(BaseHTTPRequestHandler):
-    server: FileServer
-
-    def do_GET(self) -> None:
-        self.send_response(200)
-        for name, value in self.server.headers.items():
-            self.send_header(name, value)
-        if not self.server.endless:
-            self.send_header("Content-Length", str(len(self.server.body)))
-        self.end_headers()
-        try:
-            self.wfile.write(self.server.body)
-            while self.server.endless:
-                self.wfile.write(self.server.body)
-        except OSError:
-            self.close_connection = True  # the reader has had enough
-
-    def log_message(self, format: str, *args: object) -> None:
-        pass
-
-
 @pytest.fixture
-def server() -> Iterator[FileServer]:
-    with FileServer(("127.0.0.1", 0), Handler) as running:
-        thread = Thread(target=running.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
+def server() -> Iterator[FixedServer]:
+    with running_server() as running:
         yield running
-        running.shutdown()
-        thread.join()
 
 
-def address(server: FileServer) -> str:
-    return f"http://127.0.0.1:{server.server_port}"
+def address(server: FixedServer) -> str:
+    return f"http://{server.host}"
 
 
 @pytest.mark.parametrize("suffix", [".gz", *(pytest.param(name, marks=pytest.mark.slow) for name in (".xz", ".zip"))])
@@ -221,7 +188,7 @@ def test_a_download_announced_as_larger_is_not_begun(server, tmp_path, monkeypat
 def test_a_disk_that_would_be_full_stops_the_download(server, tmp_path, monkeypatch):
     server.body = HEADER + ROW
     monkeypatch.setattr(download, "RESERVE_BYTES", 1 << 60)
-    with pytest.raises(ValueError, match=r"bytes are free where .* are needed; free some space"):
+    with pytest.raises(ValueError, match=r"bytes are free, .* are needed; free some space"):
         fetch_tables(address(server), tmp_path, {"bugs.csv": 1})
     assert list(tmp_path.iterdir()) == []
 
@@ -239,6 +206,7 @@ def test_a_disk_that_fills_up_while_unpacking_leaves_nothing(server, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.quick_cases(1)
 @pytest.mark.parametrize("coding", ["gzip", "deflate", "gzip, gzip"])
 def test_a_tracker_s_packed_answer_is_bounded(server, coding):
     server.headers = {"Content-Encoding": coding}

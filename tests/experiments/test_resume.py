@@ -80,6 +80,7 @@ def test_the_same_options_may_be_given_again(resume):
     assert resume(FIRST, FIRST).encoder.dim == 8
 
 
+@pytest.mark.quick_cases(3)
 @pytest.mark.parametrize(
     ("given", "message"),
     [

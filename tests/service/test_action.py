@@ -122,6 +122,7 @@ def write_event(folder, hub):
     return repeated["number"]
 
 
+@pytest.mark.quick_cases(1)
 @pytest.mark.parametrize(("hub", "met"), [({}, True), ({"careless_from": 321}, False)], indirect=["hub"])
 def test_the_bot_says_only_what_its_backtest_measured(hub, met, tmp_path, monkeypatch, capsys):
     """From a tracker's export to a comment; where people stop marking duplicates, the target is missed."""

@@ -23,7 +23,7 @@ def home(listening, stored_index) -> str:
 
 
 @SCHEMA.parametrize()
-@settings(max_examples=20, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=8, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
 def test_no_request_makes_the_service_fail(case, home):
     answer = case.call(base_url=home)
     assert answer.status_code < 500, answer.text

@@ -69,11 +69,13 @@ def check_sweep(folder: Path, expected: list[float]) -> None:
         assert epochs == [0]
 
 
+@pytest.mark.slow
 def test_each_job_of_a_sweep_is_a_run_of_one_group(swept):
     check_sweep(swept, [0.3, 0.7])
     assert {"demo", "encoder=tiny", "split=time", "fusion=weighted_sum"} <= set(offline_runs(swept)[0].tags)
 
 
+@pytest.mark.slow
 def test_what_is_logged(swept):
     found = offline_runs(swept)[0]
     assert {"train/loss", "val/f1", "val/rr@10", "test/f1", "test/rr@10", "leak/closure_f1"} <= found.keys
