@@ -1,5 +1,6 @@
+import signal
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 import pandas as pd
@@ -29,6 +30,24 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def _seed() -> None:
     """The same random numbers in every test."""
     torch.manual_seed(0)
+
+
+@pytest.fixture
+def hang_guard() -> Iterator[None]:
+    """Fails a test that hangs, such as one whose long text takes a parser quadratic time.
+
+    The inputs are so long that work in proportion to their length takes seconds, and work in proportion to its square
+    much longer than the deadline, on a busy machine too.
+    """
+
+    def fail(*_: object) -> None:
+        pytest.fail("the test did not end within 100 seconds")
+
+    previous = signal.signal(signal.SIGALRM, fail)
+    signal.alarm(100)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, previous)
 
 
 @pytest.fixture

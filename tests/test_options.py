@@ -1,14 +1,17 @@
-"""Every option of every configuration group takes a training step."""
+"""Options of the configuration: what their files name exists, and a training takes a step with each."""
 
+import inspect
 import json
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
 import torch
 from hydra import compose, initialize_config_dir
-from hydra.utils import instantiate
+from hydra.utils import get_object, instantiate
 from omegaconf import OmegaConf
 from tokenizers.normalizers import BertNormalizer
 from transformers import BertConfig, BertModel, DistilBertConfig, DistilBertModel, RobertaConfig, RobertaModel
@@ -34,16 +37,9 @@ ELSEWHERE |= {
     ("graph", "dense_unweighted"),
     ("pairs", "shuffled"),
 }  # in the paper's experiments
-QUICK = {("text", "fields")}  # the others are defaults, or have tests of their own that do not train
-
-
-def _marks(group: str, option: str) -> list[pytest.MarkDecorator]:
-    """Most trainings pass the same lines as other tests, and measuring coverage takes a third of their time."""
-    return [pytest.mark.no_cover] if (group, option) in QUICK else [pytest.mark.no_cover, pytest.mark.slow]
-
-
+FILES = {path.relative_to(CONF_DIR).as_posix(): path for path in sorted(Path(CONF_DIR).rglob("*.yaml"))}
 OPTIONS = [
-    pytest.param(group, path.stem, marks=_marks(group, path.stem))
+    pytest.param(group, path.stem)
     for group in GROUPS
     for path in sorted(Path(CONF_DIR, group).glob("*.yaml"))
     if (group, path.stem) not in ELSEWHERE
@@ -158,6 +154,30 @@ def export(name: str, folder: Path) -> list[str]:
     return [f"dataset.path={path}"]
 
 
+def targets(node: Any) -> Iterator[dict[str, Any]]:
+    """The sections of a file that name a ``_target_``."""
+    if isinstance(node, dict):
+        if "_target_" in node:
+            yield node
+        for value in node.values():
+            yield from targets(value)
+    elif isinstance(node, list):
+        for value in node:
+            yield from targets(value)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_every_target_exists_and_takes_the_options_of_its_file(name):
+    content = OmegaConf.to_container(OmegaConf.load(FILES[name]))
+    for section in targets(content):
+        parameters = inspect.signature(get_object(section["_target_"])).parameters
+        takes_any = any(one.kind is inspect.Parameter.VAR_KEYWORD for one in parameters.values())
+        options = {option for option in section if not option.startswith("_")}
+        assert takes_any or options <= parameters.keys()
+
+
+@pytest.mark.slow  # trainings
+@pytest.mark.no_cover
 @pytest.mark.parametrize(("group", "option"), OPTIONS)
 def test_option_takes_a_step(step, taken, tmp_path, group, option):
     chosen = {"encoder": "tiny", "trainer": "smoke"} | {group: option}

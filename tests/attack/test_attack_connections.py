@@ -20,8 +20,7 @@ CLOSE = b"Connection: close\r\n\r\n"
 def test_a_head_that_comes_too_slowly_is_given_up(index, listening):
     port = listening(create_app(index), header_timeout_s=0.3)
     with connect(port) as silent, connect(port) as slow:
-        started = time.monotonic()
-        for byte in HEALTH * 100:  # each byte restarts no timer
+        for byte in HEALTH * 100:  # a byte does not restart the timer, so not all of them are sent
             try:
                 slow.sendall(bytes([byte]))
             except ConnectionError:
@@ -29,8 +28,9 @@ def test_a_head_that_comes_too_slowly_is_given_up(index, listening):
             if is_closed(silent):
                 break
             time.sleep(0.01)
+        else:
+            pytest.fail("the connection stays open as long as bytes arrive")
         until(lambda: is_closed(silent))
-        assert time.monotonic() - started < 5
         until(lambda: is_closed(slow))
     assert health(port) == 200
 
@@ -98,9 +98,9 @@ def test_a_client_that_does_not_take_its_answers_is_cut_off(index, listening):
     assert health(port) == 200
 
 
+@pytest.mark.usefixtures("hang_guard")
 def test_the_service_ends_while_answers_wait_and_requests_are_incomplete(index, caplog):
     index.add([Report("Long", "word " * 39_000, "90")])
-    started = time.monotonic()
     lines: list[socket.socket] = []
     with serving(create_app(index), shutdown_grace_s=0.1) as port:
         for request in (
@@ -112,7 +112,6 @@ def test_the_service_ends_while_answers_wait_and_requests_are_incomplete(index, 
             line.sendall(request)
             lines.append(line)
         assert health(port) == 200
-    assert time.monotonic() - started < 10
     assert index.closed
     assert [record for record in caplog.records if record.exc_info] == []
     for line in lines:

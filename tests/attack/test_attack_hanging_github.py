@@ -26,7 +26,10 @@ from gedbd.service.webhook.outbox import Comment
 from gedbd.service.webhook.receiver import Webhook
 
 ROOT = Path(gedbd.serve.__file__).parent.parent
-LIMIT_S = 10.0  # shows that nothing hangs
+LIMIT_S = 60.0  # of a request that must be answered
+NEVER_S = 3600.0  # a test that waits so long for GitHub fails by its hang guard
+
+pytestmark = pytest.mark.usefixtures("hang_guard")
 
 
 @pytest.fixture
@@ -51,7 +54,7 @@ def test_other_requests_are_answered_and_the_service_ends(
     index: SmallIndex, hub: Hub, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("gedbd.service.webhook.receiver.CANCEL_AFTER_S", 0.1)
-    hook = Webhook(index, REPOSITORY, GitHub("t0ken", hub.url, 60.0), SECRET)
+    hook = Webhook(index, REPOSITORY, GitHub("t0ken", hub.url, NEVER_S), SECRET)
     with serving(create_app(index, webhook=hook)) as port:
         home = f"http://127.0.0.1:{port}"
         with ThreadPoolExecutor(8) as threads:
@@ -63,18 +66,14 @@ def test_other_requests_are_answered_and_the_service_ends(
         for path, body in (("search", {"title": "large attachment"}), ("reports", {"issue_id": "9", "title": "new"})):
             assert requests.post(f"{home}/api/{path}", json=body, timeout=LIMIT_S).status_code == 200
         until(lambda: index.get("144"))  # the index follows the repository all the while
-        told = time.monotonic()
-    assert time.monotonic() - told < LIMIT_S
     assert not calls()
 
 
 @pytest.mark.parametrize("drips", [False, True], ids=["silent", "dripping"])
 def test_an_attempt_ends_at_its_deadline(hub: Hub, drips: bool) -> None:
     hub.drips = drips
-    begun = time.monotonic()
     with pytest.raises(Unposted, match=r"not done within 0\.2 seconds") as caught:
-        GitHub("t0ken", hub.url, 60.0, deadline_s=0.2).comment_once(REPOSITORY, "7", "text")
-    assert time.monotonic() - begun < LIMIT_S
+        GitHub("t0ken", hub.url, NEVER_S, deadline_s=0.2).comment_once(REPOSITORY, "7", "text")
     assert caught.value.again
     until(lambda: not calls())  # nor does its thread go on, or begin another call
     assert len(hub.asked) <= 1
@@ -96,13 +95,11 @@ def test_a_body_that_drips_ends_at_the_deadline() -> None:
 
         thread = threading.Thread(target=drip)
         thread.start()
-        begun = time.monotonic()
-        github = GitHub("t0ken", f"http://127.0.0.1:{server.getsockname()[1]}", 60.0, deadline_s=0.2)
+        github = GitHub("t0ken", f"http://127.0.0.1:{server.getsockname()[1]}", NEVER_S, deadline_s=0.2)
         with pytest.raises(Unposted):
             github.comment_once(REPOSITORY, "7", "text")
         thread.join(LIMIT_S)
         assert not thread.is_alive()
-        assert time.monotonic() - begun < LIMIT_S
 
 
 def test_a_comment_that_hangs_is_posted_once_github_answers(index: SmallIndex, hub: Hub) -> None:
@@ -146,10 +143,8 @@ def test_sigterm_ends_the_process(tmp_path: Path, hub: Hub) -> None:
         for number in range(100, 145):
             assert deliver(home, number) == 202
         until(lambda: hub.asked)
-        told = time.monotonic()
         service.send_signal(signal.SIGTERM)
-        service.wait(60)
-        assert time.monotonic() - told < LIMIT_S
+        service.wait(60)  # one tenth of the time that GitHub is waited for
 
 
 def answers(home: str) -> bool:

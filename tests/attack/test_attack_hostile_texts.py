@@ -1,6 +1,5 @@
 """Texts of 300 KB that repeat what a parser looks for: reading them takes time in proportion, not to its square."""
 
-import time
 from collections.abc import Callable
 
 import pytest
@@ -11,7 +10,8 @@ from gedbd.corpora.urls import shown_url, web_url
 from gedbd.text.cleaning import Cleaning
 
 SIZE = 300_000
-BOUND_S = 10
+
+pytestmark = pytest.mark.usefixtures("hang_guard")
 QUICK_HTML = ["<a ", "<![", "<p>", "&"]
 HTML = [
     "<a b='",
@@ -47,18 +47,11 @@ READERS: dict[str, Callable[[str], object]] = {
 }
 
 
-def took_s(read: Callable[[str], object], text: str) -> float:
-    """Seconds of this process alone: those that it waits for others do not count."""
-    started = time.process_time()
-    read(text)
-    return time.process_time() - started
-
-
 @pytest.mark.parametrize("repeated", [*QUICK_HTML, *(pytest.param(text, marks=pytest.mark.slow) for text in HTML)])
 def test_hostile_html(repeated):
     text = repeated * (SIZE // len(repeated))
     for hostile in (text, f"x{text}>", "<div>" * 20_000 + text, "<b id=1><i id=2>" * 9_000 + text):
-        assert took_s(html_text, hostile) < BOUND_S
+        html_text(hostile)
 
 
 @pytest.mark.slow
@@ -67,17 +60,17 @@ def test_hostile_html(repeated):
 def test_hostile_texts(reader, repeated):
     text = repeated * (SIZE // len(repeated))
     for hostile in (text, f"duplicate of {text}", f"dup #1 {text}x"):
-        assert took_s(READERS[reader], hostile) < BOUND_S
+        READERS[reader](hostile)
 
 
 @pytest.mark.parametrize("repeated", ["{code:", "{quote:", "{noformat:"])
 @pytest.mark.parametrize("reader", ["bugzilla", "github", "gitlab", "jira"])
 def test_opened_and_never_closed_code(reader, repeated):
-    assert took_s(READERS[reader], "duplicate of " + repeated * (SIZE // len(repeated))) < BOUND_S
+    READERS[reader]("duplicate of " + repeated * (SIZE // len(repeated)))
 
 
 def test_blanks_without_end():
-    assert took_s(tidy, " " * SIZE) < BOUND_S
+    tidy(" " * SIZE)
 
 
 def test_what_no_parser_expects_is_text_or_nothing():

@@ -1,6 +1,5 @@
 """People without rights, and texts that only look like a member's word, link nothing; what was linked can be undone."""
 
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -104,10 +103,9 @@ def test_an_enterprise_server_means_its_own_addresses(many: SmallIndex, send: Se
         "~~a " * 15_000 + "\nDuplicate of #12~~",
     ],
 )
+@pytest.mark.usefixtures("hang_guard")
 def test_what_is_not_said_links_nothing(text: str) -> None:
-    begun = time.monotonic()
     assert named_duplicate(text, REPOSITORY, "github.com") is None
-    assert time.monotonic() - begun < 10
 
 
 @pytest.mark.parametrize(

@@ -172,7 +172,7 @@ def test_a_download_that_unpacks_without_end_leaves_nothing(server, tmp_path, su
 def test_a_download_without_end_is_broken_off(server, tmp_path, monkeypatch):
     server.body, server.endless = b"x" * (1 << 20), True
     monkeypatch.setenv(MAX_GB_VARIABLE, "0.02")
-    with pytest.raises(ValueError, match=rf"/bugs.csv: more than 0.02 GB .*{MAX_GB_VARIABLE}="):
+    with pytest.raises(ValueError, match=rf"/bugs.csv: more than 0.02 GB; .*{MAX_GB_VARIABLE}="):
         fetch_tables(address(server), tmp_path, {"bugs.csv": 2})
     assert list(tmp_path.iterdir()) == []
 

@@ -3,7 +3,6 @@
 import sqlite3
 import sys
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
@@ -217,7 +216,7 @@ NASTY = {
 
 @pytest.mark.parametrize("name", NASTY)
 def test_nasty_texts_are_stored_and_found(index, name):
-    text, started = NASTY[name], time.perf_counter()
+    text = NASTY[name]
     issue_id = "id-" + "".join(sign for sign in text[:50] if is_id(sign))  # what an id may hold
     report = Report(text[:900], text, issue_id, component=text[:30], created_at=some_report(9).created_at)
     assert list(index.add([report]).values()) == ["added"]
@@ -232,7 +231,6 @@ def test_nasty_texts_are_stored_and_found(index, name):
     assert again.delete(report.issue_id)
     assert index.get(report.issue_id) is None
     again.close()
-    assert time.perf_counter() - started < 5
 
 
 def test_two_open_indexes_see_each_other(index):

@@ -1,5 +1,3 @@
-import time
-
 import pytest
 
 from gedbd.corpora.readers import bugzilla, github, gitlab, jira
@@ -143,8 +141,7 @@ def test_a_repository_may_be_written_short():
 @pytest.mark.parametrize(
     "piece", ["> a\n", "`", "```\n", "duplicate of ", "#1 ", "~~a", "{code}", "<!--", " ", "\n", "a/", "/-"]
 )
-def test_long_comments_are_read_in_no_time(piece):
-    start = time.perf_counter()
+@pytest.mark.usefixtures("hang_guard")
+def test_long_comments_are_read_in_linear_time(piece):
     for tracker in (github, gitlab, bugzilla, jira):
-        tracker.REFERENCES.find("dup " + piece * (60_000 // len(piece)))
-    assert time.perf_counter() - start < 5
+        tracker.REFERENCES.find("dup " + piece * (300_000 // len(piece)))
