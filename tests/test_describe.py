@@ -62,7 +62,7 @@ def test_an_export_of_a_tracker_shows_where_links_come_from(capsys):
     printed = capsys.readouterr().out
     assert ["links:", "state", "reason", "21"] in lines_of(printed)
     assert ["links:", "comment", "3"] in lines_of(printed)
-    assert "hedgerow: the export has no history: titles and fields are as they stand today" in printed
+    assert "hedgerow: the export has no history: titles and fields are those of the export" in printed
 
 
 def test_notices_are_printed_as_they_stand(tmp_path, capsys):

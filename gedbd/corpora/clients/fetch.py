@@ -125,6 +125,7 @@ def check(tracker: Tracker, project: str, max_wait_s: float) -> None:
 
 def identity(tracker: Tracker, project: str) -> dict[str, Any]:
     """The options that must be the same for all fetches into one folder: all except the page size."""
+    # Pages of different sizes hold the same issues.
     options = {key: value for key, value in vars(tracker).items() if key != "page_size"}
     return {"tracker": tracker.name, "project": project, **options, "base_url": tracker.base_url.rstrip("/")}
 

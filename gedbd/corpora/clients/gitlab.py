@@ -96,5 +96,6 @@ def next_url(answer: Answer) -> str | None:
     page = response_checks.sized(answer.headers.get("X-Next-Page"))
     if page is None:
         return None
+    # "?scope=all&page=2" -> "?scope=all&page=3"
     bare = "&".join(part for part in answer.url.split("&") if not part.startswith("page="))
     return f"{bare}&page={page}"

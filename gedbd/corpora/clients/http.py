@@ -100,7 +100,7 @@ class Client:
             return self._get(url)
 
     def _get(self, url: str) -> Answer:
-        reason = ""
+        reason = ""  # of the last failure
         for attempt in range(ATTEMPTS):
             result = self._ask(url, attempt)
             if isinstance(result, Answer):
@@ -136,10 +136,8 @@ class Client:
         raise RefusedError(f"{shown_url(url)}: {what}", response.status_code)
 
     def _receive(self, url: str) -> tuple[requests.Response, bytes]:
-        """Request an address and follow its redirects.
-
-        Redirects are followed here because requests removes only ``Authorization`` on the way to another host.
-        """
+        """Request an address and follow its redirects."""
+        # Not left to requests, which removes only "Authorization" from a request to another host.
         target = url
         for _ in range(MAX_REDIRECTS + 1):
             secrets = self._secrets if origin(target) == origin(self.base_url) else {}
@@ -181,9 +179,7 @@ class PageList:
         """
         answer = self._client.get(address, params)
         if answer.url in self._visited:
-            raise ValueError(
-                f"{shown_url(answer.url)}: the server's pages lead back to this one, which was read before"
-            )
+            raise ValueError(f"{shown_url(answer.url)}: the pages lead back to this one, which was read before")
         self._visited.add(answer.url)
         return answer
 
@@ -245,9 +241,8 @@ def parse(body: bytes, url: str) -> Any:
         return json.loads(body)
     except (ValueError, RecursionError) as error:
         kind = "a web page (a login page?)" if body.lstrip()[:1] == b"<" else "something else"
-        raise ValueError(
-            f"{shown_url(url)}: expected JSON, received {kind}; is tracker.base_url the address of the API?"
-        ) from error
+        advice = "is tracker.base_url the address of the API?"
+        raise ValueError(f"{shown_url(url)}: expected JSON, received {kind}; {advice}") from error
 
 
 def duration(seconds: float) -> str:

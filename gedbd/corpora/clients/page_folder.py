@@ -75,6 +75,7 @@ def open_state(out: Path, tracker: Mapping[str, Any]) -> State:
         raise ValueError(f"out={out} was fetched with {', '.join(other)}: choose another folder or the same options")
     if not state.complete:
         return state
+    # An update keeps the pages and counts on.
     return State(tracker, since=state.started, pages=state.pages)
 
 
@@ -114,6 +115,7 @@ def read_state(file: Path) -> State:
 def add_page(out: Path, state: State, page: Page) -> None:
     """Write a page, then the state that counts it: after a crash in between, the same page is written again."""
     if page.records:
+        # A folder with pages has a state, even if the process is killed before the state below is written.
         if not state.pages:
             write_json(out / STATE, asdict(state))
             (out / "pages").mkdir(exist_ok=True)
@@ -128,5 +130,6 @@ def add_page(out: Path, state: State, page: Page) -> None:
 def write_json(file: Path, content: object) -> None:
     """Write a file completely or not at all."""
     part = file.with_name(f"{file.name}.part")
+    # os.replace is atomic: a reader sees the old file or the new one.
     part.write_text(json.dumps(content))
     os.replace(part, file)

@@ -1,1 +1,1 @@
-"""Readers: one module for each kind of file a corpus comes from."""
+"""Readers of the files that a corpus comes from: one module for each kind."""

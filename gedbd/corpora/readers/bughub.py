@@ -1,4 +1,4 @@
-"""Read the corpora of https://github.com/logpai/bughub: one CSV file of reports, two of labels."""
+"""Read the corpora of https://github.com/logpai/bughub: a CSV file of reports and two of labels."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -38,21 +38,21 @@ def read_bughub(
     date_format: str = "ISO8601",
     url_template: str | None = None,
 ) -> Corpus:
-    """Read the reports; the links of label files that lie beside them are added to their own.
+    """Read the reports, and add the links of the label files in the same folder to theirs.
 
     Args:
         name: Short name of the corpus, as in ``dataset=``.
-        data_dir: Where all corpora lie.
-        folder: The corpus's folder in there, named as in the repository.
-        file: The repository's file of reports; its name counts, packed or not, and ``reports.csv`` does too.
+        data_dir: Folder of all corpora.
+        folder: Folder of this corpus, named as in the repository.
+        file: The repository's file of reports. Packed files and ``reports.csv`` are found too.
         base_url: Public address of the repository's files.
         subset: ``all`` reports, or those that the ``train`` or the ``test`` label file lists.
-        rows: Published number of ``reports``; another one is remarked on.
-        date_format: ``ISO8601``, or as in ``datetime.strptime``.
-        url_template: Address of a report, with ``{issue_id}`` in place of its id; null for none.
+        rows: Published number of ``reports``; a notice tells if the file has another one.
+        date_format: ``ISO8601``, or a format of ``datetime.strptime``.
+        url_template: Address of a report, in which ``{issue_id}`` stands for its id; ``None`` for no address.
 
     Raises:
-        ValueError: A file is missing or not as it should be.
+        ValueError: A file is missing or malformed.
     """
     check_template(url_template)
     place = Path(data_dir) / folder
@@ -75,7 +75,7 @@ def read_labels(name: str, data_dir: str, folder: str, part: str, url_template: 
     """Read one label file (``train`` or ``test``) as a corpus of reports without text and dates.
 
     Raises:
-        ValueError: The file is missing or not as it should be.
+        ValueError: The file is missing or malformed.
     """
     path = find_labels(Path(data_dir) / folder, part)
     reports = label_rows(path).reindex(columns=[*FIELDS, "duplicate"], fill_value="")
@@ -93,12 +93,12 @@ def read_parts(
     date_format: str = "ISO8601",
     url_template: str | None = None,
 ) -> list[Corpus]:
-    """Read what lies there of: the reports, the ``train`` and the ``test`` label file, each as a corpus.
+    """Read each existing file as a corpus: the reports, the ``train`` and the ``test`` label file.
 
-    Takes the arguments of ``read_bughub``. Without the reports, the label files say in a notice that they are alone.
+    Takes the arguments of ``read_bughub``. If the reports are missing, a notice of the label files says so.
 
     Raises:
-        ValueError: As ``read_bughub``, where there are no label files either.
+        ValueError: See ``read_bughub``; missing reports are an error only if the label files are missing too.
     """
     place = Path(data_dir) / folder
     there = [part for part in PARTS if find_table(place, part)]
@@ -107,13 +107,13 @@ def read_parts(
         reports = read_bughub(name, data_dir, folder, file, base_url, subset, rows, date_format, url_template)
         return [reports, *parts]
     advice = how_to_fetch(name, data_dir, folder, file, base_url)
-    alone = f"{file} is not in {place}: the numbers come from this label file alone; {advice}"
+    alone = f"{file} is not in {place}: the numbers come from this label file only; {advice}"
     return [replace(part, notices=(alone, *part.notices)) for part in parts]
 
 
 def find_table(place: Path, *stems: str) -> Path | None:
-    """The first file in ``place`` that has one of these names, plain or packed."""
-    files = (place / f"{stem}{ending}" for stem in stems for ending in ENDINGS)
+    """The first file in ``place`` that has one of these names, plain or packed; ``None`` if there is none."""
+    files = [place / f"{stem}{ending}" for stem in stems for ending in ENDINGS]
     return next((file for file in files if file.is_file()), None)
 
 
@@ -138,21 +138,21 @@ def find_labels(place: Path, part: str) -> Path:
 
 
 def how_to_fetch(name: str, data_dir: str, folder: str, file: str, base_url: str) -> str:
-    """The command that fetches a corpus, and where it comes from."""
+    """The command that downloads a corpus, and the address that it comes from."""
     return (
         f"fetch {shown_url(base_url)}/{folder}/{file} with: python -m gedbd.download dataset={name} data_dir={data_dir}"
     )
 
 
 def count_notices(path: Path, num_rows: int, published: int | None) -> tuple[str, ...]:
-    """Remark on a file that does not have the published number of reports."""
-    if published in {None, num_rows}:
+    """A notice if the number of reports is not the published one."""
+    if published in {None, num_rows}:  # nothing is published, or exactly this number
         return ()
-    return (f"reports in {path.name}: {num_rows:,} where {published:,} are published; numbers will differ",)
+    return (f"reports in {path.name}: {num_rows:,}, published are {published:,}; numbers will differ",)
 
 
 def read_subset(place: Path, subset: str) -> pd.DataFrame | None:
-    """Rows of the label files that ``subset`` needs, null where there are none and none is needed.
+    """Rows of the label files of ``subset``; ``None`` if there are none and all reports are wanted.
 
     Raises:
         ValueError: The subset is unknown or its label file is missing.
@@ -160,7 +160,8 @@ def read_subset(place: Path, subset: str) -> pd.DataFrame | None:
     if subset not in {"all", *PARTS}:
         raise ValueError(f"dataset.subset={subset}: no such subset; choose all, {' or '.join(PARTS)}")
     if subset == "all":
-        paths = [path for part in PARTS if (path := find_table(place, part))]
+        found = [find_table(place, part) for part in PARTS]
+        paths = [path for path in found if path]
     else:
         paths = [find_labels(place, subset)]
     tables = [label_rows(path) for path in paths]
@@ -171,7 +172,7 @@ def label_rows(path: Path) -> pd.DataFrame:
     """``issue_id`` and ``duplicate`` of one label file, indexed by row.
 
     Raises:
-        ValueError: A column is missing, or the file is not as it should be.
+        ValueError: A column is missing, or the file is malformed.
     """
     table, _ = read_table(path)
     missing = [column for column in LABEL_COLUMNS.values() if column not in table.columns]
@@ -181,20 +182,20 @@ def label_rows(path: Path) -> pd.DataFrame:
 
 
 def add_labels(reports: pd.DataFrame, labels: pd.DataFrame, subset: str) -> tuple[pd.DataFrame, tuple[str, ...]]:
-    """Add the links of the label files, and keep only the reports they list unless ``subset`` is ``all``.
+    """Add the links of the label files, and keep only the listed reports unless ``subset`` is ``all``.
 
     Returns:
-        The reports, and a notice about listed reports that are not among them.
+        The reports, and a notice about listed reports that the file of reports does not have.
     """
     ids = reports["issue_id"].str.strip()
     links = labels.groupby("issue_id")["duplicate"].agg(";".join)
     reports = reports.assign(duplicate=reports["duplicate"] + ";" + ids.map(links).fillna(""))
     unknown = labels.loc[~labels["issue_id"].isin(ids), "issue_id"]
-    notice = f"reports that only the label files name: {len(unknown):,}, left out (first: {unknown.min()})"
+    notice = f"reports that are only in the label files: {len(unknown):,}, left out (first: {unknown.min()})"
     kept = reports if subset == "all" else reports[ids.isin(labels["issue_id"])]
     return kept, (notice,) if len(unknown) else ()
 
 
 def clean_links(duplicates: pd.Series) -> pd.Series:
-    """Empty what means none, and turn numbers written with a decimal point (``183.0``) into ids."""
+    """Replace ``NULL`` by nothing, and numbers with a decimal point (``183.0``) by ids (``183``)."""
     return duplicates.str.strip().replace("NULL", "").str.replace(r"\.0\b", "", regex=True)

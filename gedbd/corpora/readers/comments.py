@@ -1,8 +1,8 @@
-"""Find what comments say about duplicates.
+"""Find the duplicates that comments name.
 
-"Duplicate of #12" counts; quoted lines, code and text struck out do not, nor does "#7 is a duplicate of #12", which is
-about another issue. "Possible duplicate of #12" and whatever a bot says is a guess, which counts once the issue was
-closed as a duplicate; "not a duplicate of #12" takes back what was said before.
+"Duplicate of #12" counts. Quoted lines, code and struck-out text do not count, nor does "#7 is a duplicate of #12",
+which is about another issue. "Possible duplicate of #12" and every comment of a bot are guesses, which count if the
+issue was closed as a duplicate. "Not a duplicate of #12" withdraws earlier comments about #12.
 """
 
 import re
@@ -12,6 +12,8 @@ from typing import Literal, NamedTuple
 from gedbd.corpora.readers.issue import Link
 
 LINE = r"[ \t]*"
+# Text that says nothing: HTML comments, blocks of Jira markup, fenced blocks, struck-out text and inline code.
+# A block that is never closed extends to the end (\Z).
 SILENT = re.compile(
     r"<!--.*?(?:-->|\Z)"
     r"|\{(code|noformat|quote)(?::[^{}\n]*)?\}.*?(?:\{\1\}|\Z)"
@@ -19,17 +21,23 @@ SILENT = re.compile(
     r"|~~[^\n]+?~~|(?<!`)(`+)(?!`)[^\n]+?(?<!`)\3(?!`)",
     re.DOTALL | re.MULTILINE,
 )
+# Quoted lines, in Markdown and in Jira markup.
 QUOTED = re.compile(rf"^{LINE}(?:>|bq\. ).*$", re.MULTILINE)
+# Indented code: lines after an empty line, or at the beginning.
 INDENTED = re.compile(r"(?:\A|(?<=\n\n))(?:(?: {4}|\t).*\n?)+")
+# "duplicate", "duplicates", "duplicated", "dupe", "dup", ...
 WORD = r"(?:duplicated?|dupe?)s?"
+# What comes before the number: "duplicate of", "dupe:", "duplicates", "closed as duplicate", "Duplicate" alone.
 PHRASE = (
     rf"(?:\b{WORD}\s+(?:(?:report|issue|bug|ticket)s?\s+)?(?:of|by)\b|\b{WORD}\s*:|\bduplicates\b|\bdupes?\b|\bdup\b"
     rf"|(?<=\bas\s)duplicate\b|^[ \t*_]*duplicate\b)"
 )
+# What may stand between the phrase and the number: "the existing issue (", "bug number".
 FILLER = (
     r"(?:[\s*_:\[(<\"']|\b(?:the|this|an?|our|older|earlier|existing|original|issue|bug|ticket|report|tracked|reported"
     r"|in|at|number|see)\b)*"
 )
+# A comma ends a clause, not a sentence: a negation concerns its clause, a hedge the whole sentence.
 CLAUSE = re.compile(r"[.!?;,:)]\s|\n|\s[-\u2013\u2014]+\s")
 SENTENCE = re.compile(r"[.!?;]\s|\n")
 DENIED = re.compile(r"\b(?:not|never|no longer|unmark\w*|rather than|instead of)\b|n['\u2019]t\b", re.IGNORECASE)
@@ -39,14 +47,15 @@ HEDGED = re.compile(
     r"|(?:not|n['\u2019]t) (?:sure|certain))\b",
     re.IGNORECASE,
 )
+# After a mention: "#12?", "#12, I think".
 DOUBTED = re.compile(r"[^.!?\n]{0,200}\?|[^\n]{0,3},? (?:I (?:think|guess)|maybe|perhaps|probably|possibly)\b")
-BEFORE = 300  # characters in front of a mention that can change its meaning
+CONTEXT_CHARACTERS = 300  # before and after a mention, which can change its meaning
 
 Stance = Literal["certain", "hedged", "denied"]
 
 
 class Comment(NamedTuple):
-    """A comment, and whether a program wrote it."""
+    """The text of a comment, and whether a bot wrote it."""
 
     text: str
     bot: bool = False
@@ -57,8 +66,8 @@ class Mention(NamedTuple):
 
     Attributes:
         named: Its number or key.
-        place: Repository or project in front of it, with the host in an address; empty where there is none.
-        stance: How sure the comment is.
+        place: The repository or project before the number, with the host if it is an address; empty if not given.
+        stance: Whether the comment is certain, guesses or denies.
     """
 
     named: str
@@ -67,46 +76,53 @@ class Mention(NamedTuple):
 
 
 class References:
-    """How a tracker's users write the number of an issue.
+    """Finds the ways in which a tracker's users write the number of an issue.
 
     Args:
-        pattern: With groups ``id...`` and, for repository or project, ``place...``; one of each takes part in a match.
+        pattern: Regular expression with groups ``id...`` and, for the repository or project, ``place...``; at most one
+            of each takes part in a match.
     """
 
     def __init__(self, pattern: str) -> None:
+        # The pattern occurs several times below, where names of groups would clash.
         bare = re.sub(r"\?P<\w+>", "?:", pattern)
         flags = re.IGNORECASE | re.MULTILINE
         self.one = re.compile(pattern, re.IGNORECASE)
         more = rf"(?:(?:\s*,\s*(?:and\s+)?|\s+(?:and|&)\s+|[ \t]+)(?:{bare}))"
+        # "duplicate of #12, #13 and #14" names three issues, "#12 is a duplicate of this" names one.
         self.naming = re.compile(rf"{PHRASE}{FILLER}(?P<named>(?:{bare}){more}*)", flags)
         verb = r"(?:has been |have been |was |were |is |are )?(?:marked |closed )?(?:as )?(?:an? )?"
         self.named = re.compile(rf"(?P<named>(?:{bare}))\s+{verb}{WORD} of this\b", flags)
 
     def find(self, text: str) -> list[Mention]:
-        """The mentions in a comment, in its order."""
+        """The mentions in a comment, in order."""
         if "dup" not in text.lower():
             return []
+        # Quotes are removed first, then code is replaced by a mark that no phrase can span.
         spoken = INDENTED.sub("\n", SILENT.sub(" ` ", QUOTED.sub("", text.replace("\r\n", "\n"))))
         matches = [*self.naming.finditer(spoken), *self.named.finditer(spoken)]
-        return [mention for match in sorted(matches, key=lambda match: match.start()) for mention in self._read(match)]
+        matches.sort(key=re.Match.start)
+        return [mention for match in matches for mention in self._mentions(match)]
 
-    def _read(self, match: re.Match[str]) -> list[Mention]:
-        before = match.string[max(0, match.start() - BEFORE) : match.start()]
+    def _mentions(self, match: re.Match[str]) -> list[Mention]:
+        before = match.string[max(0, match.start() - CONTEXT_CHARACTERS) : match.start()]
+        after = match.string[match.end() : match.end() + CONTEXT_CHARACTERS]
         clause = CLAUSE.split(before)[-1]
         if self.one.search(clause):
-            return []
-        stance = stance_of(clause, SENTENCE.split(before)[-1], match.string[match.end() : match.end() + BEFORE])
+            return []  # "#7 is a duplicate of #12" is about #7
+        stance = stance_of(clause, SENTENCE.split(before)[-1], after)
         found = [reference.groupdict() for reference in self.one.finditer(match["named"])]
         return [Mention(pick(groups, "id"), pick(groups, "place"), stance) for groups in found]
 
 
 def pick(groups: dict[str, str | None], kind: str) -> str:
-    """What the group of this kind that took part has matched."""
+    """The match of the group of this kind, empty if none took part."""
     return next((value for name, value in groups.items() if name.startswith(kind) and value), "")
 
 
 def stance_of(clause: str, sentence: str, after: str) -> Stance:
-    """How sure a mention is, from what stands in front of it and behind it."""
+    """Classify a mention by the clause and the sentence before it and the text after it."""
+    # "I do not think that it is a duplicate" denies, "I am not sure that it is one" hedges.
     if HEDGED.search(sentence) and not DENIED.search(HEDGED.sub("", clause)):
         return "hedged"
     if DENIED.search(clause):
@@ -117,32 +133,32 @@ def stance_of(clause: str, sentence: str, after: str) -> Stance:
 def comment_links(
     comments: Iterable[Comment], references: References, here: str, closed: bool, source: str
 ) -> tuple[list[Link], bool]:
-    """The duplicates that an issue's comments name, what is said last about an issue being what counts.
+    """The duplicates that an issue's comments name; the last comment about another issue counts.
 
     Args:
-        comments: In the order in which they were written.
-        references: How issues are named.
+        comments: In chronological order.
+        references: Finds the named issues.
         here: The issue's own repository or project, with its host, if known.
-        closed: The issue was closed as a duplicate, so guesses turned out right.
-        source: Of the links.
+        closed: Whether the issue was closed as a duplicate, which confirms guesses.
+        source: Source of the links.
 
     Returns:
-        The links, and whether one into another repository or project was dropped.
+        The links, and whether a link into another repository or project was dropped.
     """
-    said: dict[str, Stance] = {}
+    stances: dict[str, Stance] = {}
     elsewhere = False
     for comment in comments:
         for named, place, stance in references.find(comment.text):
             if place and not is_here(place, here):
                 elsewhere |= stance == "certain" or closed
             elif comment.bot or stance == "hedged":
-                said.setdefault(named, "hedged")
+                stances.setdefault(named, "hedged")  # a guess does not withdraw what is certain
             else:
-                said[named] = stance
-    sure = [named for named, stance in said.items() if stance == "certain" or (closed and stance == "hedged")]
-    return [Link(named, source) for named in sure], elsewhere
+                stances[named] = stance
+    counted = {"certain", "hedged"} if closed else {"certain"}
+    return [Link(named, source) for named, stance in stances.items() if stance in counted], elsewhere
 
 
 def is_here(place: str, here: str) -> bool:
-    """Whether a repository as it is written, in full or without what is understood, is this one."""
+    """Whether a repository is this one; its owner and host may be left out: ``repo``, ``owner/repo``."""
     return f"/{here}".lower().endswith(f"/{place}".lower())

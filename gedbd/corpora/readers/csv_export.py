@@ -1,4 +1,4 @@
-"""Read any tracker's CSV export, given the names of its columns."""
+"""Read the CSV export of any tracker, given the names of its columns."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -24,18 +24,18 @@ def read_csv(
     """Read one CSV file, plain or packed as ``.zip``, ``.xz`` or ``.gz``.
 
     Args:
-        name: Short name of the corpus; null takes it from the path.
-        path: The file; ``pkg://gedbd.corpora/demo.csv`` is one that lies in a Python package.
-        columns: Field to column of the file; null where the tracker has none.
-        date_format: ``ISO8601``, or as in ``datetime.strptime``.
-        last_n: If given, only so many reports are kept, those filed last.
-        image_dir: Folder under which attached images lie, by default that of the file.
-        url_template: Address of a report that has none, with ``{issue_id}`` in place of its id; null for none.
-        separator: Between columns: one character, or comma, semicolon, tab, pipe; null recognises it by the header.
-        encoding: A codec of Python, such as cp1252; null takes UTF-8, or what a byte order mark says.
+        name: Short name of the corpus; ``None`` takes it from the path.
+        path: The file; ``pkg://gedbd.corpora/demo.csv`` is one in a Python package.
+        columns: Field to column of the file; ``None`` if the tracker has no such column.
+        date_format: ``ISO8601``, or a format of ``datetime.strptime``.
+        last_n: Keep only this many reports, the latest ones; ``None`` keeps all.
+        image_dir: Folder of the attached images, by default that of the file.
+        url_template: Address of a report without one, in which ``{issue_id}`` stands for its id; ``None`` for none.
+        separator: One character, or comma, semicolon, tab or pipe; ``None`` detects it from the header.
+        encoding: A codec of Python, such as cp1252; ``None`` takes that of the byte order mark, or UTF-8.
 
     Raises:
-        ValueError: The file is missing or not as it should be; names file, row and column.
+        ValueError: The file is missing or malformed. The message names file, row and column.
     """
     check_template(url_template)
     file = locate(path)

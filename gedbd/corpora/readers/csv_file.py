@@ -1,6 +1,6 @@
-"""Open a CSV file, plain or packed, as a table of text.
+"""Read a CSV file, plain or packed, into a table of text.
 
-A row is a record, not a line: the header is row 1 and the first record row 2, however many lines a field spans.
+Rows are records, not lines: the header is row 1 and the first record is row 2, even if a field spans several lines.
 """
 
 import csv
@@ -25,10 +25,10 @@ from gedbd.corpora.readers.csv_dialect import DEFAULT_ENCODING, HEAD_BYTES, Dial
 from gedbd.io.unpacking import LimitedStream, UnpackLimit
 
 DAMAGED = (EOFError, gzip.BadGzipFile, lzma.LZMAError, zipfile.BadZipFile, zlib.error)
-UNDECODED = re.compile("[\udc80-\udcff]")  # what "surrogateescape" makes of bytes
+UNDECODED = re.compile("[\udc80-\udcff]")  # the codec error handler "surrogateescape" turns bytes into these
 NOT_UTF8 = "not UTF-8"
 SIGNS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "pipes"}
-LONGEST_FIELD = 2**31 - 1
+MAX_FIELD_CHARACTERS = 2**31 - 1
 CHUNK_BYTES = 1 << 18
 NOT_UNPACKED = {".7z", ".br", ".bz2", ".lz4", ".lzma", ".rar", ".tar", ".tbz2", ".tgz", ".txz", ".z", ".zst"}
 FIRST_RECORD = 2
@@ -40,7 +40,7 @@ Place = tuple[int, str]  # row and column
 def read_table(
     path: Path, separator: str | None = ",", encoding: str | None = None, wanted: Collection[str] = ()
 ) -> tuple[pd.DataFrame, tuple[str, ...]]:
-    """Read a CSV file with a header; every value stays text, and an empty field is an empty text.
+    """Read a CSV file with a header; all values are text, and an empty field is an empty text.
 
     Args:
         path: ``.csv``, or one packed as ``.zip``, ``.xz`` or ``.gz``. A byte order mark is dropped.
@@ -49,10 +49,10 @@ def read_table(
         wanted: See ``find_dialect``.
 
     Returns:
-        The table, indexed by row, and notices about what was recognised and bytes that had to be replaced.
+        The table, indexed by row, and notices about the detected format and about replaced bytes.
 
     Raises:
-        ValueError: The file is missing, damaged, empty, has no record, or a row does not fit the header.
+        ValueError: The file is missing, damaged, empty, has no record, or has a row that does not fit the header.
     """
     if not path.is_file():
         raise ValueError(f"{path}: no such file")
@@ -67,17 +67,17 @@ def read_table(
 def open_packed(
     path: Path, suffix: str, kinds: tuple[str, ...] = ("csv",), limit: UnpackLimit | None = None
 ) -> Iterator[IO[bytes]]:
-    """Open a file or the one file of some kind packed in it; unpacked bytes are counted and limited.
+    """Open a plain or packed file; the number of unpacked bytes is limited.
 
     Args:
         path: The file.
-        suffix: How it is packed: ``.zip``, ``.xz``, ``.gz``; any other is read as it stands.
-        kinds: Endings of the file in a zip archive; what else lies there is passed over.
-        limit: Counts for several files together; null gives this file a limit of its own.
+        suffix: How it is packed: ``.zip``, ``.xz`` or ``.gz``. All others are read as plain files.
+        kinds: Endings of the file inside a zip archive; files of other kinds are ignored.
+        limit: A limit that several files share; ``None`` gives this file its own.
 
     Raises:
-        ValueError: The archive is damaged, unpacks to too much, also when that shows only while it is read, or is of a
-            kind that is not read.
+        ValueError: The archive is damaged, unpacks to too much (possibly only while it is read), or is of a kind that
+            is not supported.
     """
     openers: dict[str, Any] = {".zip": partial(open_zip, kinds=kinds), ".xz": lzma.open, ".gz": gzip.open}
     opener = openers.get(suffix.lower())
@@ -97,9 +97,10 @@ def open_packed(
 
 
 def open_zip(path: Path, mode: str, kinds: tuple[str, ...]) -> IO[bytes]:
-    """Open the one file of these kinds in a zip archive."""
+    """Open the single file of these kinds in a zip archive."""
     endings = tuple(f".{kind}" for kind in kinds)
     with zipfile.ZipFile(path) as archive:
+        # macOS adds a folder __MACOSX with a file of the same ending.
         files = [name for name in archive.namelist() if name.lower().endswith(endings) and "__MACOSX" not in name]
         if len(files) != 1:
             what = " or ".join(kind.upper() for kind in kinds)
@@ -111,13 +112,13 @@ def open_zip(path: Path, mode: str, kinds: tuple[str, ...]) -> IO[bytes]:
 
 
 def read_rows(stream: IO[bytes], path: Path, dialect: Dialect) -> tuple[pd.DataFrame, list[Place]]:
-    """Read the records under the header, a part at a time, as lists of Python take many times the file's size.
+    """Read the records below the header.
 
     Returns:
-        The table, indexed by row, and where bytes had to be replaced.
+        The table, indexed by row, and the places of replaced bytes.
 
     Raises:
-        ValueError: As ``read_table``.
+        ValueError: See ``read_table``.
     """
     records = read_records(stream, path, dialect)
     header = [column.strip() for column in next(records, [])]
@@ -127,6 +128,7 @@ def read_rows(stream: IO[bytes], path: Path, dialect: Dialect) -> tuple[pd.DataF
     check_header(header, path)
     tables: list[pd.DataFrame] = []
     row = FIRST_RECORD
+    # Parts become tables one by one: the lists of all records would take many times the memory of the file.
     while part := list(islice(records, PART_ROWS)):
         check_shape(part, header, row, path, dialect.separator)
         replaced += replace_bytes(part, header, row)
@@ -134,18 +136,19 @@ def read_rows(stream: IO[bytes], path: Path, dialect: Dialect) -> tuple[pd.DataF
         tables.append(pd.DataFrame(part, columns=header, index=index, dtype=str))
         row += len(part)
     if not tables:
-        raise ValueError(f"{path}: there is a header but no row under it; add one row for each report")
+        raise ValueError(f"{path}: there is a header but no row below it; add one row for each report")
     return pd.concat(tables), replaced
 
 
 def read_records(stream: IO[bytes], path: Path, dialect: Dialect) -> Iterator[list[str]]:
-    """Read the records one by one, header first; empty lines are left out.
+    """Yield the records one by one, header first, without empty lines.
 
     Raises:
         ValueError: The file is not in its encoding, or a quoted field does not end.
     """
+    # Single invalid bytes are replaced later; in UTF-16 one of them shifts all that follows.
     errors = "surrogateescape" if is_bytewise(dialect.encoding) else "strict"
-    csv.field_size_limit(LONGEST_FIELD)
+    csv.field_size_limit(MAX_FIELD_CHARACTERS)
     row = 0
     try:
         lines = TextIOWrapper(stream, encoding=dialect.encoding, errors=errors, newline="")
@@ -159,19 +162,19 @@ def read_records(stream: IO[bytes], path: Path, dialect: Dialect) -> Iterator[li
         ) from error
     except UnicodeError as error:
         raise ValueError(
-            f"{path}, row {row + 1}: not readable as {dialect.encoding} ({error}): say dataset.encoding="
+            f"{path}, row {row + 1}: not readable as {dialect.encoding} ({error}): set dataset.encoding="
         ) from error
 
 
 def check_header(header: list[str], path: Path) -> None:
-    """Refuse doubled columns."""
+    """Refuse columns that occur twice."""
     doubled = [column for column, count in Counter(header).items() if count > 1]
     if doubled:
         raise ValueError(f"{path}, row 1: the column {doubled[0]!r} occurs twice; rename one of them")
 
 
 def check_shape(records: list[list[str]], header: list[str], first_row: int, path: Path, separator: str) -> None:
-    """Refuse a row longer or shorter than the header."""
+    """Refuse a row with more or fewer fields than the header."""
     for row, record in enumerate(records, start=first_row):
         if len(record) != len(header):
             raise ValueError(
@@ -181,22 +184,23 @@ def check_shape(records: list[list[str]], header: list[str], first_row: int, pat
 
 
 def replace_bytes(records: list[list[str]], header: list[str], first_row: int) -> list[Place]:
-    """Put U+FFFD, in place, for each byte that is not in the encoding; gives row and column of each such field."""
-    met = []
+    """Replace each invalid byte by U+FFFD, in place; return row and column of each such field."""
+    places = []
     for row, record in enumerate(records, start=first_row):
         for position, field in enumerate(record):
+            # isascii() is fast and true for almost all fields.
             if not field.isascii() and UNDECODED.search(field):
                 record[position] = UNDECODED.sub("\ufffd", field)
-                met.append((row, header[position]))
-    return met
+                places.append((row, header[position]))
+    return places
 
 
-def replaced_notices(met: list[Place], path: Path, encoding: str) -> tuple[str, ...]:
-    """Count the rows in which bytes were replaced, and name the first field."""
-    if not met:
+def replaced_notices(places: list[Place], path: Path, encoding: str) -> tuple[str, ...]:
+    """A notice that counts the rows with replaced bytes and names the first field, none without such rows."""
+    if not places:
         return ()
-    num_rows = len({row for row, _ in met})
-    row, column = met[0]
+    num_rows = len({row for row, _ in places})
+    row, column = places[0]
     name = NOT_UTF8 if encoding == DEFAULT_ENCODING else f"not {encoding}"
     return (
         f"rows of {path.name} with bytes that are {name}: {num_rows:,}, each byte replaced by U+FFFD "
@@ -211,11 +215,11 @@ def take_columns(
 
     Args:
         table: Text, indexed by row.
-        columns: Field to column of the file; null where the tracker has none, which leaves the field empty.
+        columns: Field to column of the file; ``None`` leaves the field empty.
         path: The file, for messages.
 
     Returns:
-        The columns, and a notice about the optional ones that the file does not have.
+        The columns, and a notice about optional ones that the file does not have.
 
     Raises:
         ValueError: A field is unknown; ``issue_id``, ``title`` or a named ``duplicate`` column is not in the file.
@@ -229,14 +233,15 @@ def take_columns(
     needed += ["duplicate"] if "duplicate" in absent else []
     if needed:
         raise ValueError(missing_column(needed[0], columns.get(needed[0]), table, path))
-    taken = {f: table[columns[f]] if columns.get(f) and f not in absent else "" for f in fields}
+    present = [field for field in fields if columns.get(field) and field not in absent]
+    taken = dict.fromkeys(fields, "") | {field: table[columns[field]] for field in present}
     names = ", ".join(repr(columns[field]) for field in absent)
     notice = f"columns not in {path.name}: {names}; left empty: {', '.join(absent)}"
     return pd.DataFrame(taken, index=table.index, dtype=str), (notice,) if absent else ()
 
 
 def missing_column(field: str, column: str | None, table: pd.DataFrame, path: Path) -> str:
-    """Say which column is missing, which there are, and how to name the right one."""
+    """The message that names a missing column, the existing ones, and the option that selects one."""
     what = "no column is named" if column is None else f"no column {column!r}"
     none = ", or null if the tracker records no duplicates" if field == "duplicate" else ""
     return (

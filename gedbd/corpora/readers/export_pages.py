@@ -1,4 +1,4 @@
-"""Find the pages of a tracker's export, plain or packed, and split them into records."""
+"""Read the pages of a tracker's export, plain or packed, and split them into records."""
 
 import json
 import re
@@ -14,7 +14,7 @@ from gedbd.io.unpacking import UnpackLimit
 JSON_KINDS = ("json", "jsonl", "ndjson")
 PACKED = (".gz", ".xz", ".zip")
 WRAPPERS = ("data", "repository", "project", "search", "issues", "bugs", "nodes", "edges", "node", "items")
-COMPLAINTS = ("message", "errors", "errorMessages", "error", "error_description")
+ERROR_KEYS = ("message", "errors", "errorMessages", "error", "error_description")
 SPACE = re.compile(r"\s*")
 
 
@@ -23,18 +23,18 @@ class Page(NamedTuple):
 
     Attributes:
         path: The file.
-        text: What it holds.
+        text: Its content.
     """
 
     path: Path
     text: str
 
 
-class Found(NamedTuple):
-    """One issue as the tracker wrote it.
+class ExportRecord(NamedTuple):
+    """One issue as the tracker exports it.
 
     Attributes:
-        place: File and number of the record in it, counted from 1, for messages.
+        place: File, and number of the record in it, counted from 1, for messages.
         record: The issue.
     """
 
@@ -43,18 +43,18 @@ class Found(NamedTuple):
 
 
 def read_pages(path: Path, kinds: Sequence[str]) -> tuple[Iterator[Page], tuple[str, ...]]:
-    """Read one file, or all files of a folder in order of their names.
+    """Read one file, or all files of a folder in alphabetical order.
 
     Args:
         path: File or folder.
-        kinds: Endings of the files to be read, which may be packed as ``.gz``, ``.xz`` or ``.zip``.
+        kinds: Endings of the files to read, which may be packed as ``.gz``, ``.xz`` or ``.zip``.
 
     Returns:
-        The pages, each read when it is asked for, and a notice about files of the folder that are something else.
+        The pages, each read when the iterator reaches it, and a notice about other files in the folder.
 
     Raises:
-        ValueError: There is no such file, or none of these kinds; while pages are read: one is damaged, or they unpack
-            to too much together.
+        ValueError: The path does not exist, or there is no file of these kinds. While pages are read: a page is
+            damaged, or the pages together unpack to too much.
     """
     if not path.exists():
         raise ValueError(f"{path}: no such file or folder; name an existing one with dataset.path=...")
@@ -67,30 +67,28 @@ def read_pages(path: Path, kinds: Sequence[str]) -> tuple[Iterator[Page], tuple[
         if not files:
             raise ValueError(f"{path}: the folder holds no file that ends in .{', .'.join(kinds)}, packed or not")
         if others:
-            notices = (f"files of {path.name} that are no pages: {len(others):,}, left alone (first: {others[0]})",)
+            notices = (f"files of {path.name} that are not pages: {len(others):,}, ignored (first: {others[0]})",)
     elif kind_of(path) not in kinds:
         raise ValueError(
-            f"{path}: its name must end in .{', .'.join(kinds)}, with .gz, .xz or .zip behind it if packed"
+            f"{path}: its name must end in .{', .'.join(kinds)}, followed by .gz, .xz or .zip if it is packed"
         )
     limit = UnpackLimit()
     return (Page(file, read_text(file, tuple(kinds), limit)) for file in files), notices
 
 
 def kind_of(file: Path) -> str:
-    """The ending of a file's name without that of its packing: ``json`` of ``issues.json.gz``.
-
-    A zip archive may be named without the kind of the file in it.
-    """
+    """The ending of a file's name without that of its packing: ``json`` for ``issues.json.gz`` and ``issues.gz``."""
     packed = file.suffix.lower() in PACKED
+    # "issues.json.gz" has the stem "issues.json"; an archive without a second ending holds JSON.
     kind = Path(file.stem if packed else file.name).suffix.lower().removeprefix(".")
     return "json" if packed and not kind else kind
 
 
 def read_text(file: Path, kinds: tuple[str, ...], limit: UnpackLimit) -> str:
-    """Unpack and decode a file: UTF-8, or UTF-16 as some consoles write what a command prints.
+    """Unpack and decode a file in UTF-8, or in UTF-16, which some consoles write.
 
     Raises:
-        ValueError: The archive is damaged or unpacks to too much, or the bytes are neither.
+        ValueError: The archive is damaged or unpacks to too much, or the encoding is another one.
     """
     with open_packed(file, file.suffix, kinds, limit) as stream:
         content = stream.read()
@@ -101,30 +99,31 @@ def read_text(file: Path, kinds: tuple[str, ...], limit: UnpackLimit) -> str:
         raise ValueError(f"{file}: byte {error.start:,} is not {encoding.upper()}; export the issues again") from error
 
 
-def read_records(page: Page) -> Iterator[Found]:
-    """The issues of a JSON page: a list, one issue a line, or whatever page of answers a tracker's API gives.
+def read_records(page: Page) -> Iterator[ExportRecord]:
+    """Yield the issues of a JSON page: a list, one issue per line, or a response of a tracker's API.
 
     Raises:
-        ValueError: The file is no JSON, cut off, an error message of the server, or holds something else.
+        ValueError: The file is not JSON, is cut off, is an error message of the server, or holds something else.
     """
-    count = 0
+    count = 0  # through all values of the page
     for value in read_values(page):
         for record in unwrap(value, page.path):
             count += 1
             if not isinstance(record, dict):
                 raise ValueError(
-                    f"{page.path}, record {count}: {str(record)[:40]!r} is no issue; expected is an object"
+                    f"{page.path}, record {count}: {str(record)[:40]!r} is not an issue; expected is an object"
                 )
-            yield Found(f"{page.path}, record {count}", record)
+            yield ExportRecord(f"{page.path}, record {count}", record)
 
 
 def read_values(page: Page) -> Iterator[Any]:
-    """The JSON values of a page, which may follow each other on lines or without any space.
+    """Yield the JSON values of a page, which may follow each other with or without line breaks.
 
     Raises:
-        ValueError: Names line and column.
+        ValueError: The page is not JSON. The message names line and column.
     """
-    decoder, position = JSONDecoder(), SPACE.match(page.text).end()  # type: ignore[union-attr]
+    decoder = JSONDecoder()
+    position = SPACE.match(page.text).end()  # type: ignore[union-attr]
     while position < len(page.text):
         try:
             value, position = decoder.raw_decode(page.text, position)
@@ -137,7 +136,7 @@ def read_values(page: Page) -> Iterator[Any]:
 
 
 def reason(error: JSONDecodeError) -> str:
-    """Say whether the file is cut off or no JSON at all."""
+    """Explain a syntax error: the file is cut off, another format, or malformed."""
     rest = error.doc[error.pos :].strip()
     if not rest or error.msg.startswith("Unterminated string"):
         return "the file ends in the middle of a record; it was cut off, export the issues again"
@@ -147,10 +146,10 @@ def reason(error: JSONDecodeError) -> str:
 
 
 def unwrap(value: Any, path: Path) -> Iterator[Any]:
-    """The records inside lists, ``nodes`` and ``edges`` and the other wrappers of a tracker's API.
+    """Yield the records inside lists, ``nodes``, ``edges`` and the other wrappers of a tracker's API.
 
     Raises:
-        ValueError: The value is an error message of the server, or an object that holds no list of issues.
+        ValueError: The value is an error message of the server, or an object without a list of issues.
     """
     if isinstance(value, list):
         for item in value:
@@ -158,9 +157,11 @@ def unwrap(value: Any, path: Path) -> Iterator[Any]:
     elif not isinstance(value, dict) or recognise(value):
         yield value
     else:
-        complaint = complaint_of(value)
-        if complaint:
-            raise ValueError(f"{path}: this is an error message of the server, {complaint[:120]!r}; export anew")
+        message = error_message(value)
+        if message:
+            raise ValueError(
+                f"{path}: this is an error message of the server, {message[:120]!r}; export the issues again"
+            )
         inner = next((key for key in WRAPPERS if isinstance(value.get(key), list | dict)), None)
         if inner is None:
             raise ValueError(f"{path}: an object without issues; its keys are {', '.join(list(value)[:8]) or 'none'}")
@@ -178,9 +179,10 @@ def is_edge(item: Any) -> bool:
     return isinstance(item, dict) and isinstance(item.get("node"), dict)
 
 
-def complaint_of(value: Record) -> str:
-    """What an answer says went wrong, empty if nothing did."""
-    said = [value[key] for key in COMPLAINTS if value.get(key) and value[key] is not True]
+def error_message(value: Record) -> str:
+    """The error message in a response, empty if it holds none."""
+    # GraphQL lists its errors as objects; other servers send texts, or "error": true beside a message.
+    said = [value[key] for key in ERROR_KEYS if value.get(key) and value[key] is not True]
     if not said:
         return ""
     first = said[0][0] if isinstance(said[0], list) else said[0]
@@ -188,8 +190,9 @@ def complaint_of(value: Record) -> str:
 
 
 def recognise(record: Record) -> str:
-    """The tracker whose issue this looks like, empty if it looks like none."""
+    """The tracker that a record looks like an issue of, empty if unknown."""
     keys = set(record)
+    # The order matters: GitLab issues have a title and a description too, Jira issues an id.
     if "iid" in keys:
         return "gitlab"
     if "fields" in keys and keys & {"key", "id"}:

@@ -1,9 +1,10 @@
-"""Read GitHub issues: ``gh issue list --json``, REST lists and GraphQL pages."""
+"""Parse GitHub issues: ``gh issue list --json``, REST lists and GraphQL pages."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
-from typing import Any
+from functools import partial
+from typing import Any, Unpack
 
 from gedbd.corpora.documents import Corpus
 from gedbd.corpora.readers.comments import Comment, References, comment_links, is_here
@@ -19,62 +20,58 @@ from gedbd.corpora.readers.json_values import (
     parts,
     text,
 )
-from gedbd.corpora.readers.tracker_export import ELSEWHERE, NAMED_NOWHERE, read_tracker
+from gedbd.corpora.readers.tracker_export import ELSEWHERE, NAMED_NOWHERE, ExportOptions, read_tracker
 
 COLUMNS = {"issue_id": "number", "title": "title", "description": "body", "created_at": "createdAt"}
+# An address, "owner/repo#12" or "#12", and "GH-12".
 REFERENCES = References(
     r"(?:https?://(?P<place1>[\w.-]{1,100}/[\w.-]{1,100}/[\w.-]{1,100})/(?:issues|pull)/(?P<id1>\d+)(?:#[\w-]+)?"
     r"|(?<![\w./-])(?P<place2>[\w.-]{1,100}/[\w.-]{1,100})?#(?P<id2>\d+)\b|\bGH-(?P<id3>\d+)\b)"
 )
 ADDRESS = re.compile(r"https?://(?:www\.)?([^/]+/[^/]+/[^/]+)(?:/(issues|pull)/(\d+))?")
 API_ADDRESS = re.compile(r"https?://[^/]+/(?:api/v3/)?repos/")
+# "createdAt" -> "created_At", which is lower-cased afterwards.
 HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+# "duplicate", "status: duplicate", "closed/dupe", "R: duplicate", ...
 DUPLICATE_LABEL = re.compile(
     r"^(?:(?:status|resolution|closed|type|r|s)\s*[:/]+\s*|closed\W+)?(?:duplicate|dupe?)s?$", re.I
 )
-COUNTED_COMMENTS = "with comments that the export counts but does not hold; duplicates named there are not seen"
+COUNTED_COMMENTS = "with comments that the export counts but does not hold; duplicates named there are missing"
 
 
 def read_github(
     name: str | None,
     path: str,
     component_labels: Sequence[str] = (),
-    as_filed: bool = True,
-    last_n: int | None = None,
-    image_dir: str | None = None,
-    url_template: str | None = None,
+    **options: Unpack[ExportOptions],
 ) -> Corpus:
-    """Read the issues of one repository; pull requests are left out and counted.
+    """Read the issues of one repository; pull requests are counted and dropped.
 
     Args:
-        name: Short name of the corpus; null takes it from the path.
-        path: A file of issues, ``.json`` or one a line, plain or packed, or a folder of such pages.
-        component_labels: A label that begins with one of these names a component.
-        as_filed: Set titles and labels back to what they were when the issue was filed, where its events are there.
-        last_n: If given, only so many reports are kept, those filed last.
-        image_dir: Folder under which attached images lie, by default that of the export.
-        url_template: Address of a report that has none, with ``{issue_id}`` in place of its id; null for none.
+        name: Short name of the corpus; ``None`` takes it from the path.
+        path: A file of issues (``.json``, or one issue per line), plain or packed, or a folder of such pages.
+        component_labels: Prefixes of the labels that name a component.
+        options: See ``ExportOptions``. The history of an issue is in its events.
 
     Raises:
-        ValueError: The export is not as it should be; names file and record.
+        ValueError: The export is malformed. The message names file and record.
     """
-
-    def parse(record: Record) -> Issue | None:
-        return parse_issue(record, tuple(component_labels))
-
-    return read_tracker("github", parse, COLUMNS, path, name, as_filed, last_n, image_dir, url_template=url_template)
+    parse = partial(parse_issue, prefixes=tuple(component_labels))
+    return read_tracker("github", parse, COLUMNS, path, name, **options)
 
 
 def parse_issue(raw: Record, prefixes: tuple[str, ...]) -> Issue | None:
-    """Read one issue, however its keys are spelled; null for a pull request."""
+    """Parse one issue of any of the three formats; ``None`` for a pull request."""
     record = plain(raw)
     if record.get("pull_request") or record.get("__typename") == "PullRequest" or address(record)[1] == "pull":
         return None
     timeline = events(record)
-    here, number = address(record)[0], number_of(record, "number")
+    here = address(record)[0]
+    number = number_of(record, "number")
     title = needed_text(record, "title", "gh issue list --json needs number,title,body,createdAt and more")
-    state, outcome = text(record, "state").lower(), text(record, "state_reason").lower()
-    formal = outcome == "duplicate"
+    state = text(record, "state").lower()
+    state_reason = text(record, "state_reason").lower()
+    formal = state_reason == "duplicate"
     labels = names(record, "labels")
     closed = formal or (state == "closed" and any(DUPLICATE_LABEL.match(label) for label in labels))
     comments, unseen = comments_of(record)
@@ -85,19 +82,20 @@ def parse_issue(raw: Record, prefixes: tuple[str, ...]) -> Issue | None:
     values = {
         "title": (title,),
         "description": (text(record, "body"),),
-        "component": tuple(component for label in labels if (component := component_of(label, prefixes))),
+        "component": components_of(labels, prefixes),
         "status": (state,),
-        "resolution": (outcome,) if outcome else (),
+        "resolution": (state_reason,) if state_reason else (),
         "url": (page_url(record),),
     }
     changes = None if timeline is None else tuple(changes_of(timeline, prefixes))
-    created, updated = moment(record, "created_at"), moment(record, "updated_at")
+    created = moment(record, "created_at")
+    updated = moment(record, "updated_at")
     outside = (*dates_outside("created_at", record, *(timeline or ())), *dates_outside("updated_at", record))
     return Issue(number, here, created, updated, values, tuple(links), changes, tuple(remarks), outside)
 
 
 def plain(value: Any) -> Any:
-    """Spell all keys as REST does, and turn the connections of GraphQL into lists."""
+    """Rename all keys to those of REST, and turn the connections of GraphQL into lists."""
     if isinstance(value, list):
         return [plain(item) for item in value]
     if not isinstance(value, dict):
@@ -110,7 +108,7 @@ def plain(value: Any) -> Any:
 
 
 def address(record: Record) -> tuple[str, str]:
-    """Repository with its host, empty where the issue has no address, and ``issues`` or ``pull``."""
+    """The repository with its host, empty if the issue has no address, and ``issues`` or ``pull``."""
     for key in ("html_url", "url"):
         match = ADDRESS.match(text(record, key))
         if match and match[2]:
@@ -122,26 +120,27 @@ def address(record: Record) -> tuple[str, str]:
 
 
 def page_url(record: Record) -> str:
-    """The issue's page: ``html_url`` of REST, whose ``url`` is that of the API; ``url`` of gh and GraphQL."""
+    """The address of the issue's page: ``html_url`` of REST, ``url`` of gh and GraphQL."""
     url = text(record, "html_url") or text(record, "url")
+    # The "url" of REST is an address of the API.
     return "" if API_ADDRESS.match(url) else url
 
 
 def events(record: Record) -> list[Record] | None:
-    """What happened to the issue, null where the export does not tell."""
+    """The history of the issue, ``None`` if the export does not hold it."""
     keys = [key for key in ("timeline", "timeline_items", "events") if isinstance(record.get(key), list)]
     return [event for key in keys for event in parts(record, key)] if keys else None
 
 
 def kind(event: Record) -> str:
-    """What happened, as REST names it (``renamed``)."""
+    """The kind of an event by its name in REST, such as ``renamed``."""
     name = text(event, "event") or HUMP.sub("_", text(event, "__typename")).lower()
     return {"renamed_title_event": "renamed", "issue_comment": "commented"}.get(name, name.removesuffix("_event"))
 
 
 def comments_of(record: Record) -> tuple[list[Comment], bool]:
-    """The comments, and whether there are some that the export does not hold."""
-    counted = record.get("comments")
+    """The comments, and whether the export counts comments that it does not hold."""
+    counted = record.get("comments")  # REST gives a number, gh and GraphQL a list
     listed = [] if isinstance(counted, int) else parts(record, "comments")
     listed = listed or [event for event in events(record) or () if kind(event) == "commented"]
     comments = [Comment(text(comment, "body"), is_bot(comment)) for comment in listed]
@@ -149,7 +148,7 @@ def comments_of(record: Record) -> tuple[list[Comment], bool]:
 
 
 def is_bot(comment: Record) -> bool:
-    """Whether a program wrote a comment."""
+    """Whether a bot wrote a comment."""
     author = part(comment, "author") or part(comment, "user")
     login = text(author, "login").lower()
     typed = "Bot" in (author.get("type"), author.get("__typename")) or author.get("is_bot") is True
@@ -157,10 +156,11 @@ def is_bot(comment: Record) -> bool:
 
 
 def formal_links(record: Record, here: str, number: str) -> tuple[list[Link], bool]:
-    """Duplicates that GitHub itself has noted down, unless it was undone, and whether one lies elsewhere."""
-    noted: dict[tuple[str, bool], str] = {}
+    """Links that GitHub itself records, unless they were undone, and whether one leads to another repository."""
+    noted: dict[tuple[str, bool], str] = {}  # number and whether it is in this repository, to source
     for event in events(record) or ():
         if kind(event) in {"marked_as_duplicate", "unmarked_as_duplicate"}:
+            # An event names the original and the duplicate; one of the two is this issue.
             for end in (part(event, "canonical"), part(event, "duplicate")):
                 if end and kind(event) == "marked_as_duplicate":
                     noted[other_end(end, here)] = "timeline event"
@@ -175,16 +175,17 @@ def formal_links(record: Record, here: str, number: str) -> tuple[list[Link], bo
 
 
 def other_end(issue: Record, here: str) -> tuple[str, bool]:
-    """Number of an issue that is tied to this one, and whether it is of the same repository."""
+    """Number of a linked issue, and whether it is in the same repository."""
     place = address(issue)[0]
     return number_of(issue, "number"), not place or is_here(place, here)
 
 
 def changes_of(timeline: list[Record], prefixes: tuple[str, ...]) -> Iterator[Change]:
-    """The changes of title, components and state."""
+    """Yield the changes of title, components and state."""
     state = "open"
     for event in sorted(timeline, key=lambda event: moment(event, "created_at") or datetime.max.astimezone()):
-        when, what = moment(event, "created_at"), kind(event)
+        when = moment(event, "created_at")
+        what = kind(event)
         if what == "renamed":
             rename = part(event, "rename")
             before = text(rename, "from") or text(event, "previous_title")
@@ -192,16 +193,22 @@ def changes_of(timeline: list[Record], prefixes: tuple[str, ...]) -> Iterator[Ch
         elif what in {"labeled", "unlabeled"}:
             component = component_of(text(part(event, "label"), "name"), prefixes)
             if component:
-                went, came = ("", component) if what == "labeled" else (component, "")
-                yield Change(when, "component", went, came, whole=False)
+                added = what == "labeled"
+                yield Change(when, "component", "" if added else component, component if added else "", whole=False)
         elif what in {"closed", "reopened"}:
             new = "closed" if what == "closed" else "open"
             yield Change(when, "status", state, new)
-            yield Change(when, "resolution", "", "")
+            yield Change(when, "resolution", "", "")  # an open issue has none
             state = new
 
 
+def components_of(labels: Iterable[str], prefixes: tuple[str, ...]) -> tuple[str, ...]:
+    """The components that some labels name."""
+    components = [component_of(label, prefixes) for label in labels]
+    return tuple(component for component in components if component)
+
+
 def component_of(label: str, prefixes: tuple[str, ...]) -> str:
-    """The component that a label names, empty if it names none."""
+    """The component that a label names (``map`` for ``area: map``), empty if it names none."""
     prefix = next((prefix for prefix in prefixes if label.lower().startswith(prefix.lower())), None)
     return "" if prefix is None else label[len(prefix) :].strip(" :/")

@@ -1,11 +1,13 @@
-"""Read GitLab issues: REST lists, with the notes of each issue under ``notes`` where they were fetched."""
+"""Parse GitLab issues: REST lists, with optional ``notes`` in each issue."""
 
 import re
 from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Unpack
 
 from gedbd.corpora.documents import Corpus
 from gedbd.corpora.readers.comments import Comment, References, comment_links, is_here
-from gedbd.corpora.readers.github import component_of
+from gedbd.corpora.readers.github import components_of
 from gedbd.corpora.readers.issue import Change, Issue, Link
 from gedbd.corpora.readers.json_values import (
     Record,
@@ -18,9 +20,10 @@ from gedbd.corpora.readers.json_values import (
     parts,
     text,
 )
-from gedbd.corpora.readers.tracker_export import ELSEWHERE, NAMED_NOWHERE, read_tracker
+from gedbd.corpora.readers.tracker_export import ELSEWHERE, NAMED_NOWHERE, ExportOptions, read_tracker
 
 COLUMNS = {"issue_id": "iid", "title": "title", "description": "description", "created_at": "created_at"}
+# An address, "group/project#12" or "#12".
 REFERENCES = References(
     r"(?:https?://(?P<place1>[\w.-]{1,100}(?:/[\w.-]{1,100}){1,20}?)/-/(?:issues|work_items)/(?P<id1>\d+)(?:#[\w-]+)?"
     r"|(?<![\w./-])(?P<place2>[\w.-]{1,100}(?:/[\w.-]{1,100}){0,20})?#(?P<id2>\d+)\b)"
@@ -28,6 +31,7 @@ REFERENCES = References(
 ADDRESS = re.compile(r"https?://(.+?)(?:/-)?/(?:issues|work_items)/\d+")
 API_LINK = re.compile(r"/projects/([^/]+)/issues/(\d+)")
 RENAMED = re.compile(r"changed title from \*\*(.*)\*\* to \*\*(.*)\*\*", re.DOTALL)
+# System notes mark the changed words of a title: "Map {-brakes-}{+breaks+}".
 DIFF_MARKS = re.compile(r"\{[-+]|[-+]\}")
 MARKED = re.compile(r"marked this issue as a duplicate of", re.IGNORECASE)
 
@@ -36,65 +40,58 @@ def read_gitlab(
     name: str | None,
     path: str,
     component_labels: Sequence[str] = (),
-    as_filed: bool = True,
-    last_n: int | None = None,
-    image_dir: str | None = None,
-    url_template: str | None = None,
+    **options: Unpack[ExportOptions],
 ) -> Corpus:
     """Read the issues of one project.
 
     Args:
-        name: Short name of the corpus; null takes it from the path.
-        path: A file of issues, ``.json`` or one a line, plain or packed, or a folder of such pages.
-        component_labels: A label that begins with one of these names a component.
-        as_filed: Set titles and states back to what they were when the issue was filed, where its notes are there.
-        last_n: If given, only so many reports are kept, those filed last.
-        image_dir: Folder under which attached images lie, by default that of the export.
-        url_template: Address of a report that has none, with ``{issue_id}`` in place of its id; null for none.
+        name: Short name of the corpus; ``None`` takes it from the path.
+        path: See ``read_github``.
+        component_labels: See ``read_github``.
+        options: See ``ExportOptions``. The history of an issue is in its system notes.
 
     Raises:
-        ValueError: The export is not as it should be; names file and record.
+        ValueError: The export is malformed. The message names file and record.
     """
-
-    def parse(record: Record) -> Issue:
-        return parse_issue(record, tuple(component_labels))
-
-    return read_tracker("gitlab", parse, COLUMNS, path, name, as_filed, last_n, image_dir, url_template=url_template)
+    parse = partial(parse_issue, prefixes=tuple(component_labels))
+    return read_tracker("gitlab", parse, COLUMNS, path, name, **options)
 
 
 def parse_issue(record: Record, prefixes: tuple[str, ...]) -> Issue:
-    """Read one issue; it counts as closed as a duplicate if GitLab itself says so."""
-    here, number = home(record), number_of(record, "iid")
+    """Parse one issue; it counts as closed as a duplicate if GitLab records that."""
+    here = project_of(record)
+    number = number_of(record, "iid")
     title = needed_text(record, "title", "export whole issues")
     notes = parts(record, "notes")
     formal, elsewhere = formal_links(record, here)
     state = text(record, "state")
     system = [Comment(text(note, "body")) for note in notes if note.get("system") is True]
+    # A mark counts only while the issue is closed: reopening it does not remove the note.
     system = [note for note in system if state == "closed" or not MARKED.match(note.text)]
     spoken = [Comment(text(note, "body"), is_bot(note)) for note in notes if note.get("system") is not True]
     closed = bool(formal) or any(MARKED.match(note.text) for note in system)
     marked, far = comment_links(system, REFERENCES, here, closed, "system note")
-    told, farther = comment_links(spoken, REFERENCES, here, closed, "comment")
-    links = (*formal, *marked, *told)
+    in_comments, farther = comment_links(spoken, REFERENCES, here, closed, "comment")
+    links = (*formal, *marked, *in_comments)
     remarks = [ELSEWHERE] * (elsewhere or far or farther) + [NAMED_NOWHERE] * (closed and not links)
-    labels = names(record, "labels")
     values = {
         "title": (title,),
         "description": (text(record, "description"),),
-        "component": tuple(component for label in labels if (component := component_of(label, prefixes))),
+        "component": components_of(names(record, "labels"), prefixes),
         "status": (state,),
         "resolution": ("duplicate",) if closed else (),
         "url": (text(record, "web_url"),),
     }
     changes = tuple(changes_of(notes)) if record.get("notes") is not None else None
-    created, updated = moment(record, "created_at"), moment(record, "updated_at")
+    created = moment(record, "created_at")
+    updated = moment(record, "updated_at")
     dated = [note for note in notes if note.get("system") is True]
     outside = (*dates_outside("created_at", record, *dated), *dates_outside("updated_at", record))
     return Issue(number, here, created, updated, values, links, changes, tuple(remarks), outside)
 
 
-def home(record: Record) -> str:
-    """The issue's project with its host, or else its number."""
+def project_of(record: Record) -> str:
+    """The issue's project with its host, or else the project's number."""
     match = ADDRESS.match(text(record, "web_url"))
     if match:
         return match[1]
@@ -103,14 +100,16 @@ def home(record: Record) -> str:
 
 
 def is_bot(note: Record) -> bool:
-    """Whether a program wrote a note."""
+    """Whether a bot wrote a note."""
+    # Tokens of projects and groups act under names such as project_12_bot_ab34.
     author = part(note, "author")
     return author.get("bot") is True or "bot" in re.split(r"[_-]|\d+", text(author, "username").lower())
 
 
 def formal_links(record: Record, here: str) -> tuple[list[Link], bool]:
-    """The issue in whose favour this one was closed, and whether it lies in another project."""
+    """The issue that GitLab records as the original, and whether it is in another project."""
     target = text(part(record, "_links"), "closed_as_duplicate_of")
+    # The link is an address of the API or of the page.
     match = API_LINK.search(target)
     if match:
         same = match[1] == str(record.get("project_id", match[1]))
@@ -123,11 +122,12 @@ def formal_links(record: Record, here: str) -> tuple[list[Link], bool]:
 
 
 def changes_of(notes: list[Record]) -> Iterator[Change]:
-    """The changes of title and state that system notes tell."""
+    """Yield the changes of title and state that system notes record."""
     for note in notes:
         if note.get("system") is not True:
             continue
-        when, body = moment(note, "created_at"), text(note, "body")
+        when = moment(note, "created_at")
+        body = text(note, "body")
         renamed = RENAMED.match(body)
         if renamed:
             before, after = (DIFF_MARKS.sub("", title) for title in renamed.groups())

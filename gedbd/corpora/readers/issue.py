@@ -1,4 +1,4 @@
-"""An issue as every tracker has it, and what it was when it was filed."""
+"""The issue of any tracker, and its fields at the time it was created."""
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 Values = Mapping[str, tuple[str, ...]]
 
-# Trackers log what the reporter or a form chose while filing as changes of the same moment.
-FILING = timedelta(seconds=10)
+# Trackers log what the reporter or a form sets on creation as changes at the same time.
+CREATION = timedelta(seconds=10)
 
 
 class Link(NamedTuple):
@@ -23,9 +23,9 @@ class Change(NamedTuple):
     Attributes:
         when: UTC.
         field: As in ``gedbd.corpora.documents.FIELDS``.
-        before: Value that went, empty for none.
-        after: Value that came.
-        whole: The field has one value, which was replaced; else one value of several went or came.
+        before: The removed value, empty for none.
+        after: The added value, empty for none.
+        whole: Whether the field has a single value, which was replaced; else one of several was removed or added.
     """
 
     when: datetime | None
@@ -40,14 +40,14 @@ class Issue(NamedTuple):
 
     Attributes:
         issue_id: Its number or key.
-        project: Repository or project that gives the number its meaning; empty if unknown or if the key says it.
-        created_at: UTC, null if unknown.
-        updated_at: Likewise.
-        values: Field to its values as they stand in the export; ``created_at`` and ``issue_id`` are not among them.
-        links: Duplicates it names.
-        changes: Its history, null where the export has none.
-        remarks: What the user should know, worded to follow "issues".
-        outside: Keys of the export whose dates are out of range, one for each such date.
+        project: The repository or project that counts the number; empty if unknown or part of the key.
+        created_at: UTC, ``None`` if unknown.
+        updated_at: UTC, ``None`` if unknown.
+        values: Field to its values in the export; ``created_at`` and ``issue_id`` are not among them.
+        links: The duplicates that it names.
+        changes: Its history, ``None`` if the export does not hold it.
+        remarks: Notes for the user, worded to follow "issues".
+        outside: The key of each date that is out of range.
         place: File and number of the record, for messages.
     """
 
@@ -64,15 +64,15 @@ class Issue(NamedTuple):
 
 
 def distinct(links: Iterable[Link]) -> list[Link]:
-    """One link for each issue named: the first, so that readers list what is surest first."""
+    """One link per named issue, the first one: readers list formal links before comments."""
     first: dict[str, Link] = {}
     for link in links:
         first.setdefault(link.named, link)
     return list(first.values())
 
 
-def as_filed(issue: Issue) -> Issue:
-    """Undo the changes that came after filing, the last one first."""
+def reset_to_creation(issue: Issue) -> Issue:
+    """Undo the changes after the creation of an issue, the last one first."""
     values = dict(issue.values)
     for change in sorted(later_changes(issue), key=lambda change: change.when or datetime.max, reverse=True):
         values[change.field] = undo(values.get(change.field, ()), change)
@@ -80,15 +80,17 @@ def as_filed(issue: Issue) -> Issue:
 
 
 def later_changes(issue: Issue) -> Iterable[Change]:
-    """The dated changes that do not belong to filing."""
+    """Yield the dated changes after the creation of an issue."""
     for change in issue.changes or ():
-        if change.when and not (issue.created_at and change.when - issue.created_at <= FILING):
+        # A change without a date cannot be placed after the creation.
+        if change.when and not (issue.created_at and change.when - issue.created_at <= CREATION):
             yield change
 
 
 def undo(values: tuple[str, ...], change: Change) -> tuple[str, ...]:
     """The values of a field before a change."""
     before = (change.before,) if change.before else ()
+    # One value of several: adding "1.0" to "2.0" is undone by removing "1.0".
     if change.whole:
         return before
     return tuple(value for value in values if value != change.after and value != change.before) + before

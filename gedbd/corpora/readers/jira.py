@@ -1,17 +1,17 @@
-"""Read Jira issues: pages of REST ``/search``, and the XML (RSS) export."""
+"""Parse Jira issues: pages of REST ``/search``, and the XML (RSS) export."""
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, Unpack
 
 from gedbd.corpora.documents import Corpus
 from gedbd.corpora.readers.comments import Comment, References, comment_links
-from gedbd.corpora.readers.export_pages import JSON_KINDS, Found, Page, read_records
+from gedbd.corpora.readers.export_pages import JSON_KINDS, ExportRecord, Page, read_records
 from gedbd.corpora.readers.issue import Change, Issue, Link
 from gedbd.corpora.readers.jira_xml import read_items
 from gedbd.corpora.readers.json_values import Record, dates_outside, moment, names, needed_text, part, parts, text
 from gedbd.corpora.readers.rich_text import document_text
-from gedbd.corpora.readers.tracker_export import NAMED_NOWHERE, read_tracker
+from gedbd.corpora.readers.tracker_export import NAMED_NOWHERE, ExportOptions, read_tracker
 
 COLUMNS = {
     "issue_id": "key",
@@ -30,53 +30,48 @@ COLUMNS = {
 HISTORY = {
     COLUMNS[field]: field for field in ("title", "description", "product", "os", "priority", "status", "resolution")
 }
+# Fields with several values, whose changes name the single value that was added or removed.
 SEVERAL = {"component": "component", "version": "version"}
+# Keys are upper case, also where the rest of a pattern ignores case: (?-i:...).
 KEY = re.compile(r"[A-Z][A-Z0-9_]*-\d+")
 REFERENCES = References(
     r"(?:https?://\S{1,200}?/browse/(?P<id1>(?-i:[A-Z][A-Z0-9_]*-\d+))|\b(?P<id2>(?-i:[A-Z][A-Z0-9_]*-\d+))\b)"
 )
 IMAGE = re.compile(r"\.(?:bmp|gif|jpe?g|png|webp)$", re.IGNORECASE)
-# An app that reads through this host gets addresses there in place of the Jira's own.
+# An app that reads through this host receives addresses on it instead of the Jira's own.
 GATEWAY = "https://api.atlassian.com/"
-CUT_OFF = "whose changelog or comments are cut off in the export; what is missing is not seen"
-ODD_NAMES = "with an image whose name holds a semicolon, which is left out"
+CUT_OFF = "whose changelog or comments are cut off in the export"
+ODD_NAMES = "with an image whose name holds a semicolon, which is dropped"
 
 
 def read_jira(
     name: str | None,
     path: str,
-    as_filed: bool = True,
-    last_n: int | None = None,
-    image_dir: str | None = None,
-    url_template: str | None = None,
+    **options: Unpack[ExportOptions],
 ) -> Corpus:
-    """Read issues of one or more projects; images are looked for in a folder for each issue, named by its key.
+    """Read the issues of one or more projects; the images of an issue are in a folder named by its key.
 
     Args:
-        name: Short name of the corpus; null takes it from the path.
-        path: A file, ``.json``, one issue a line, or ``.xml``, plain or packed, or a folder of such pages.
-        as_filed: Set summary and fields back to what they were when the issue was filed, where its changelog is there.
-        last_n: If given, only so many reports are kept, those filed last.
-        image_dir: Folder under which attached images lie, by default that of the export.
-        url_template: Address of a report that has none, with ``{issue_id}`` in place of its id; null for none.
+        name: Short name of the corpus; ``None`` takes it from the path.
+        path: A file (``.json``, one issue per line, or ``.xml``), plain or packed, or a folder of such pages.
+        options: See ``ExportOptions``. The history of an issue is in its changelog.
 
     Raises:
-        ValueError: The export is not as it should be; names file and record.
+        ValueError: The export is malformed. The message names file and record.
     """
     kinds = (*JSON_KINDS, "xml")
-    return read_tracker(
-        "jira", parse_issue, COLUMNS, path, name, as_filed, last_n, image_dir, kinds, records_of, url_template
-    )
+    return read_tracker("jira", parse_issue, COLUMNS, path, name, kinds=kinds, split=records_of, **options)
 
 
-def records_of(page: Page) -> Iterator[Found]:
-    """The issues of a page, which is XML if it begins like that."""
+def records_of(page: Page) -> Iterator[ExportRecord]:
+    """The issues of a JSON or XML page."""
     return read_items(page) if page.text.lstrip("\ufeff \t\r\n").startswith("<") else read_records(page)
 
 
 def parse_issue(record: Record) -> Issue:
-    """Read one issue."""
-    key, fields = text(record, "key"), part(record, "fields")
+    """Parse one issue."""
+    key = text(record, "key")
+    fields = part(record, "fields")
     if not KEY.fullmatch(key):
         raise ValueError(f"the issue has no 'key' such as ABC-12, but {key!r}" if key else "the issue has no 'key'")
     title = needed_text(fields, "summary", "ask for it in the fields of the search")
@@ -84,8 +79,8 @@ def parse_issue(record: Record) -> Issue:
     closed = "duplicate" in resolution.lower()
     comments = parts(part(fields, "comment"), "comments")
     spoken = [Comment(rich(comment, "body"), is_bot(comment)) for comment in comments]
-    told, _ = comment_links(spoken, REFERENCES, "", closed, "comment")
-    links = (*issue_links(fields), *told)
+    in_comments, _ = comment_links(spoken, REFERENCES, "", closed, "comment")
+    links = (*issue_links(fields), *in_comments)
     files, odd = attachments(fields, key)
     unseen = cut_off(part(fields, "comment"), len(comments)) or cut_off(part(record, "changelog"), histories(record))
     remarks = [NAMED_NOWHERE] * (closed and not links) + [CUT_OFF] * unseen + [ODD_NAMES] * odd
@@ -103,7 +98,8 @@ def parse_issue(record: Record) -> Issue:
         "url": (page_url(record),),
     }
     changes = None if record.get("changelog") is None else tuple(changes_of(record))
-    created, updated = moment(fields, "created"), moment(fields, "updated")
+    created = moment(fields, "created")
+    updated = moment(fields, "updated")
     outside = (
         *dates_outside("created", fields, *parts(part(record, "changelog"), "histories")),
         *dates_outside("updated", fields),
@@ -112,7 +108,7 @@ def parse_issue(record: Record) -> Issue:
 
 
 def page_url(record: Record) -> str:
-    """The issue's page: the ``link`` of XML, or else on the host that the record's own address (``self``) names."""
+    """The address of the issue's page: ``link`` in XML, or else derived from the record's own address, ``self``."""
     if text(record, "link"):
         return text(record, "link")
     host, found, _ = text(record, "self").partition("/rest/api/")
@@ -120,12 +116,12 @@ def page_url(record: Record) -> str:
 
 
 def name_of(record: Record, key: str) -> str:
-    """The name of one object, empty for none."""
+    """The name of a single object, empty if there is none."""
     return next(iter(names(record, key)), "")
 
 
 def rich(record: Record, key: str) -> str:
-    """A text, or the text of a document."""
+    """The text under ``key``, also if it is an Atlassian document."""
     value: Any = record.get(key)
     return document_text(value) if isinstance(value, Mapping) else text(record, key)
 
@@ -136,40 +132,43 @@ def is_bot(comment: Record) -> bool:
 
 
 def issue_links(fields: Record) -> Iterator[Link]:
-    """The issues tied by links whose type says that they are duplicates; clones are none."""
+    """Yield the issue links whose type names duplicates; clones are not duplicates."""
     for link in parts(fields, "issuelinks"):
         kind = part(link, "type")
         said = " ".join(text(kind, key) for key in ("name", "inward", "outward"))
         if "duplicat" in said.lower():
-            ends = (text(part(link, end), "key") for end in ("outwardIssue", "inwardIssue"))
-            yield from (Link(end, "issue link") for end in ends if end)
+            for end in ("outwardIssue", "inwardIssue"):
+                key = text(part(link, end), "key")
+                if key:
+                    yield Link(key, "issue link")
 
 
 def attachments(fields: Record, key: str) -> tuple[tuple[str, ...], bool]:
-    """The attached images as ``KEY/name``, and whether one was left out because its name cannot stand in a list."""
+    """The attached images as ``KEY/name``, and whether one was dropped because its name holds the separator ``;``."""
     found = [text(file, "filename") for file in parts(fields, "attachment")]
     images = [name for name in found if IMAGE.search(name)]
     return tuple(f"{key}/{name}" for name in images if ";" not in name), any(";" in name for name in images)
 
 
 def cut_off(listing: Record, held: int) -> bool:
-    """Whether a listing has more entries than the export holds."""
+    """Whether a list has more entries than the export holds."""
     total = listing.get("total")
     return isinstance(total, int) and total > held
 
 
 def histories(record: Record) -> int:
-    """Number of entries in the changelog."""
+    """The number of entries in the changelog."""
     return len(parts(part(record, "changelog"), "histories"))
 
 
 def changes_of(record: Record) -> Iterator[Change]:
-    """The changes of fields; what the corpus does not hold is passed over."""
+    """Yield the changes of the corpus's fields."""
     for entry in parts(part(record, "changelog"), "histories"):
         when = moment(entry, "created")
         for item in parts(entry, "items"):
             name = text(item, "field").lower()
-            before, after = text(item, "fromString"), text(item, "toString")
+            before = text(item, "fromString")
+            after = text(item, "toString")
             if name in HISTORY:
                 yield Change(when, HISTORY[name], before, after)
             elif name in SEVERAL:

@@ -1,6 +1,6 @@
-"""Read Jira's XML (RSS) export into records like those of its REST interface.
+"""Convert Jira's XML (RSS) export to the records of its REST interface.
 
-The file comes from strangers: a document type, and with it every entity of its own, is refused.
+The file is not trusted: a document type, which could define entities, is refused.
 """
 
 from collections.abc import Iterator
@@ -9,18 +9,18 @@ from xml.etree.ElementTree import Element, TreeBuilder
 from xml.parsers import expat
 
 from gedbd.corpora.dates import OutOfRangeError, parse_mail_date
-from gedbd.corpora.readers.export_pages import Found, Page
+from gedbd.corpora.readers.export_pages import ExportRecord, Page
 from gedbd.corpora.readers.json_values import Record
 from gedbd.corpora.readers.rich_text import html_text
 
-OUT_OF_RANGE = "0000-00-00"  # is counted as a date out of range where the record is read
+OUT_OF_RANGE = "0000-00-00"  # counts as a date out of range when the record is parsed
 
 
-def read_items(page: Page) -> Iterator[Found]:
-    """The issues of an XML page.
+def read_items(page: Page) -> Iterator[ExportRecord]:
+    """Yield the issues of an XML page.
 
     Raises:
-        ValueError: The file is no XML, cut off, has a document type, or a date cannot be read.
+        ValueError: The file is not XML, is cut off, has a document type or an unreadable date.
     """
     if page.text.lstrip("\ufeff \t\r\n").lower().startswith(("<!doctype html", "<html")):
         raise ValueError(f"{page.path}: this is a web page, perhaps a log-in page; export the search as XML from Jira")
@@ -34,16 +34,17 @@ def read_items(page: Page) -> Iterator[Found]:
             record = record_of(item)
         except ValueError as error:
             raise ValueError(f"{place}: {error}") from error
-        yield Found(place, record)
+        yield ExportRecord(place, record)
 
 
 def parse_safely(page: Page) -> Element:
     """Parse XML without document type and entities.
 
     Raises:
-        ValueError: Names line and column.
+        ValueError: The page is malformed. The message names line and column.
     """
-    parser, builder = expat.ParserCreate(namespace_separator="}"), TreeBuilder()
+    parser = expat.ParserCreate(namespace_separator="}")
+    builder = TreeBuilder()
     parser.buffer_text = True
     parser.StartElementHandler = builder.start
     parser.EndElementHandler = builder.end
@@ -55,7 +56,7 @@ def parse_safely(page: Page) -> Element:
     parser.StartDoctypeDeclHandler = refuse
     parser.EntityDeclHandler = refuse
     try:
-        # The text is decoded already, whatever encoding its first line declares.
+        # The text is already decoded; a declared encoding does not matter.
         parser.Parse(page.text.lstrip("\ufeff \t\r\n"), True)
         return builder.close()
     except expat.ExpatError as error:
@@ -73,7 +74,7 @@ CUT_OFF = (
 
 
 def record_of(item: Element) -> Record:
-    """One issue, spelled as REST does."""
+    """Convert one issue to the record of REST."""
     resolution = said(item, "resolution")
     fields: dict[str, Any] = {
         "description": html_text(said(item, "description")),
@@ -96,15 +97,15 @@ def record_of(item: Element) -> Record:
 
 
 def said(item: Element, tag: str) -> str:
-    """The text of a part, empty where it is missing."""
+    """The text of a child element, empty if it is missing."""
     return (item.findtext(tag) or "").strip()
 
 
 def iso_date(item: Element, tag: str) -> str:
-    """A date such as ``Wed, 31 Jan 2024 09:30:00 +0000``, as ISO 8601.
+    """Convert a date such as ``Wed, 31 Jan 2024 09:30:00 +0000`` to ISO 8601.
 
     Raises:
-        ValueError: It is written in another way.
+        ValueError: The date has another format.
     """
     written = said(item, tag)
     try:
@@ -112,12 +113,12 @@ def iso_date(item: Element, tag: str) -> str:
     except OutOfRangeError:
         return OUT_OF_RANGE
     except ValueError as error:
-        expected = "Wed, 31 Jan 2024 09:30:00 +0000; set the language of your Jira profile to English and export anew"
+        expected = "Wed, 31 Jan 2024 09:30:00 +0000; set the language of your Jira profile to English"
         raise ValueError(f"{tag!r}: unreadable date {written[:40]!r}; expected is {expected}") from error
 
 
 def links_of(kind: Element) -> Iterator[Record]:
-    """The links of one type."""
+    """Yield the links of one type."""
     for tag, end in (("outwardlinks", "outwardIssue"), ("inwardlinks", "inwardIssue")):
         for links in kind.findall(tag):
             said_here = {"name": said(kind, "name"), "inward": links.get("description", "")}

@@ -1,4 +1,4 @@
-"""Take typed values out of JSON records of strangers; a value of another type is refused with its key."""
+"""Read typed values from untrusted JSON records; errors name the key of a value of another type."""
 
 import re
 from collections.abc import Mapping
@@ -10,20 +10,20 @@ from gedbd.corpora.dates import OutOfRangeError, parse_date
 Record = Mapping[str, Any]
 
 TYPES = {dict: "an object", list: "a list", str: "text", bool: "true or false", int: "a number", float: "a number"}
-SURROGATE = re.compile("[\ud800-\udfff]")  # half a character, which JSON can spell and UTF-8 cannot hold
+SURROGATE = re.compile("[\ud800-\udfff]")  # half a character, which JSON can express and UTF-8 cannot
 
 
 def refuse(key: str, value: Any, expected: str) -> ValueError:
-    """The error that says what was found where something else is expected."""
+    """The error for a value of another type than the expected one."""
     shown = repr(value) if isinstance(value, str | int | float) else TYPES.get(type(value), "null")
     return ValueError(f"{key!r} is {shown[:60]} where {expected} is expected")
 
 
 def text(record: Record, key: str) -> str:
-    """The text under ``key``; null and a missing key are an empty text.
+    """The text under ``key``, empty for null or a missing key.
 
     Raises:
-        ValueError: The value is no text.
+        ValueError: The value is not a text.
     """
     value = record.get(key)
     if value is None:
@@ -34,10 +34,10 @@ def text(record: Record, key: str) -> str:
 
 
 def needed_text(record: Record, key: str, advice: str) -> str:
-    """As ``text``, but the key must be there.
+    """The text under ``key``, which must exist.
 
     Raises:
-        ValueError: It is not; ends with ``advice``.
+        ValueError: The key is missing. The message ends with ``advice``.
     """
     if key not in record:
         raise ValueError(f"the issue has no {key!r}; {advice}")
@@ -45,24 +45,25 @@ def needed_text(record: Record, key: str, advice: str) -> str:
 
 
 def number_of(record: Record, key: str) -> str:
-    """An id, given as a number or as digits.
+    """The id under ``key``, a whole number or a text of digits.
 
     Raises:
-        ValueError: There is none.
+        ValueError: There is no such id.
     """
     value = record.get(key)
     if value is None or value == "":
-        raise ValueError(f"the issue has no {key!r}, by which it could be named")
+        raise ValueError(f"the issue has no {key!r}, which identifies it")
+    # True is an int in Python.
     if isinstance(value, bool) or not str(value).isdecimal():
         raise refuse(key, value, "a whole number")
     return str(value)
 
 
 def part(record: Record, key: str) -> Record:
-    """The object under ``key``, an empty one for null.
+    """The object under ``key``, an empty one for null or a missing key.
 
     Raises:
-        ValueError: The value is no object.
+        ValueError: The value is not an object.
     """
     value = record.get(key)
     if value is None:
@@ -73,10 +74,10 @@ def part(record: Record, key: str) -> Record:
 
 
 def parts(record: Record, key: str) -> list[Record]:
-    """The objects listed under ``key``, none for null.
+    """The list of objects under ``key``, an empty one for null or a missing key.
 
     Raises:
-        ValueError: The value is no list, or lists something else.
+        ValueError: The value is not a list of objects.
     """
     value = record.get(key)
     if value is None:
@@ -90,22 +91,23 @@ def parts(record: Record, key: str) -> list[Record]:
 
 
 def names(record: Record, key: str) -> tuple[str, ...]:
-    """What is listed under ``key``, as texts or as objects that have a ``name``; one alone need not be in a list.
+    """The names under ``key``: texts, or objects with a ``name``, in a list or alone.
 
     Raises:
-        ValueError: Something listed is neither.
+        ValueError: A value is neither.
     """
     value = record.get(key)
     listed = value if isinstance(value, list) else [value]
-    found = [text(item if isinstance(item, dict) else {"name": item}, "name") for item in listed]
+    objects = [item if isinstance(item, dict) else {"name": item} for item in listed]
+    found = [text(item, "name") for item in objects]
     return tuple(name for name in found if name)
 
 
 def moment(record: Record, key: str) -> datetime | None:
-    """The date under ``key`` in UTC, null where there is none or one that is out of range, see ``gedbd.corpora.dates``.
+    """The date under ``key`` in UTC, ``None`` if it is missing or out of range (see ``gedbd.corpora.dates``).
 
     Raises:
-        ValueError: It cannot be read.
+        ValueError: The date is unreadable.
     """
     written = text(record, key).strip()
     if not written:
@@ -119,5 +121,5 @@ def moment(record: Record, key: str) -> datetime | None:
 
 
 def dates_outside(key: str, *records: Record) -> tuple[str, ...]:
-    """The key, once for each record whose date under it is out of range, and so null in ``moment``."""
+    """The key, repeated for each record whose date under it is out of range."""
     return tuple(key for record in records if text(record, key).strip() and moment(record, key) is None)

@@ -1,4 +1,4 @@
-"""Turn HTML and Atlassian documents into plain text; code is fenced and quotes are marked, as in Markdown."""
+"""Convert HTML and Atlassian documents to plain text; code blocks and quotes are marked as in Markdown."""
 
 import re
 from collections.abc import Mapping
@@ -10,28 +10,29 @@ from lxml import etree
 BLOCKS = {"p", "div", "tr", "table", "ul", "ol", "h1", "h2", "h3", "h4", "h5", "h6", "section"}
 BREAKS = {"br", "hr"}
 UNSEEN = {"script", "style", "title"}
-FEED = 4_096  # characters that the parser is given at once, at least
-MAX_OPEN = 256  # elements in one another; browsers stop at 512, and closing one takes time for each that is open
+MIN_FEED_CHARACTERS = 4_096  # given to the parser at once
+MAX_DEPTH = 256  # of nested elements; browsers stop at 512, and closing one takes time for each open one
 TAG = re.compile(r"<[^<>]*>")
 BLANKS = re.compile(r"(?<![ \t])[ \t]*+\n(?:[ \t]*+\n)+")
 SPACES = re.compile(r"\s+")
-DEEPEST = 100
+MAX_DOCUMENT_DEPTH = 100
 
 
 def html_text(html: str) -> str:
-    """The text of an HTML fragment, a line for each paragraph, list item and table row.
+    """The text of an HTML fragment, one line per paragraph, list item and table row.
 
-    Of what lies deeper than ``MAX_OPEN`` elements, and all that follows it, the text is kept as it stands, without
-    tags. A tag that is cut off at the end is text.
+    From the first element nested deeper than ``MAX_DEPTH`` on, tags are removed without being interpreted. A tag that
+    is cut off at the end is text.
     """
     reader = _TextReader()
     parser = etree.HTMLParser(target=reader, encoding="utf-8", huge_tree=True)
     end = html.rfind(">") + 1
+    # "a<b" -> "a&lt;b": the parser would drop a tag without an end.
     whole = html[:end] + html[end:].replace("<", "&lt;")
     parser.feed("<html><body>")
     start = 0
-    while start < len(whole) and reader.open < MAX_OPEN:
-        tag_end = whole.find(">", start + FEED) + 1  # so that no tag is cut
+    while start < len(whole) and reader.open < MAX_DEPTH:
+        tag_end = whole.find(">", start + MIN_FEED_CHARACTERS) + 1  # 0 if there is none: then the rest is fed
         stop = tag_end or len(whole)
         parser.feed(whole[start:stop])
         start = stop
@@ -41,16 +42,16 @@ def html_text(html: str) -> str:
 
 
 def tidy(text: str) -> str:
-    """Leave no more than one empty line between paragraphs and none around them."""
+    """Reduce several empty lines to one, and remove those at the beginning and the end."""
     return BLANKS.sub("\n\n", text.replace("\xa0", " ")).strip()
 
 
 class _TextReader:
-    """Collects text; whatever is no text is passed over.
+    """Collects the text of parsed HTML, a target of ``lxml.etree.HTMLParser``.
 
     Attributes:
-        parts: The text.
-        open: Elements in one another at the moment.
+        parts: The pieces of text.
+        open: The number of open elements.
     """
 
     def __init__(self) -> None:
@@ -62,7 +63,7 @@ class _TextReader:
         self._data: list[str] = []
 
     def start(self, tag: str, attributes: Mapping[str, str]) -> None:
-        """An element begins."""
+        """Handle the start of an element."""
         self._flush()
         self.open += 1
         self._unseen += tag in UNSEEN
@@ -80,7 +81,7 @@ class _TextReader:
             self.parts.append(" ")
 
     def end(self, tag: str) -> None:
-        """An element ends."""
+        """Handle the end of an element."""
         self._flush()
         self.open -= 1
         self._unseen -= tag in UNSEEN
@@ -94,17 +95,18 @@ class _TextReader:
             self._break_line()
 
     def data(self, text: str) -> None:
-        """A piece of text, which others may follow."""
+        """Handle a piece of text; the parser may split a text into several."""
         self._data.append(text)
 
     def close(self) -> None:
-        """All has been read."""
+        """Handle the end of the document."""
         self._flush()
 
     def _break_line(self) -> None:
         self.parts.append("\n> " if self._quoted else "\n")
 
     def _flush(self) -> None:
+        # White space is kept in <pre> only, as browsers do.
         text = "".join(self._data)
         self._data.clear()
         if text and not self._unseen:
@@ -112,14 +114,15 @@ class _TextReader:
 
 
 def document_text(node: Any, depth: int = 0) -> str:
-    """The text of a document in the Atlassian Document Format, as Jira Cloud answers it.
+    """The text of a document in the Atlassian Document Format of Jira Cloud.
 
     Raises:
-        ValueError: It is nested deeper than any such document, or a node is none.
+        ValueError: The document is nested too deep, or a node is malformed.
     """
-    if not isinstance(node, Mapping) or depth > DEEPEST:
+    if not isinstance(node, Mapping) or depth > MAX_DOCUMENT_DEPTH:
         raise ValueError("the document in the Atlassian Document Format is damaged")
-    kind, content = node.get("type"), node.get("content")
+    kind = node.get("type")
+    content = node.get("content")
     if kind == "text":
         return str(node.get("text") or "")
     inner = [document_text(child, depth + 1) for child in content] if isinstance(content, list) else []
@@ -128,7 +131,7 @@ def document_text(node: Any, depth: int = 0) -> str:
 
 
 def wrap(kind: str, inner: str, attributes: Mapping[str, Any]) -> str:
-    """The text of a node, given that of its content."""
+    """The text of a node, given the text of its content."""
     if kind == "doc":
         return tidy(inner)
     if kind == "codeBlock":
@@ -143,5 +146,6 @@ def wrap(kind: str, inner: str, attributes: Mapping[str, Any]) -> str:
         return f"{inner.strip()}\n"
     if kind in {"tableCell", "tableHeader"}:
         return f"{inner.strip()} "
+    # Mentions, emojis, cards: nodes without content that hold their text in an attribute.
     shown = next((attributes[key] for key in ("text", "shortName", "url", "title") if attributes.get(key)), "")
     return inner or str(shown)

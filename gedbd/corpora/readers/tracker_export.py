@@ -1,17 +1,18 @@
-"""Turn the issues of a tracker's export into a corpus."""
+"""Build a corpus from the issues of a tracker's export."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TypedDict
 
 import pandas as pd
 
 from gedbd.corpora.chronology import outside_notice
 from gedbd.corpora.documents import FIELDS, Corpus, build_corpus, keep_last
-from gedbd.corpora.readers.export_pages import JSON_KINDS, Found, Page, read_pages, read_records, recognise
-from gedbd.corpora.readers.issue import Issue, as_filed, distinct
+from gedbd.corpora.readers.export_pages import JSON_KINDS, ExportRecord, Page, read_pages, read_records, recognise
+from gedbd.corpora.readers.issue import Issue, distinct, reset_to_creation
 from gedbd.corpora.readers.json_values import Record
 from gedbd.corpora.urls import check_template
 from gedbd.io.paths import corpus_name
@@ -19,7 +20,23 @@ from gedbd.io.paths import corpus_name
 Parse = Callable[[Record], Issue | None]
 NEVER = datetime.min.replace(tzinfo=UTC)
 NAMED_NOWHERE = "closed as duplicates that name no other issue"
-ELSEWHERE = "that name a duplicate of another repository or project, which is dropped"
+ELSEWHERE = "that name a duplicate in another repository or project, which is dropped"
+
+
+class ExportOptions(TypedDict, total=False):
+    """The options that the readers of all trackers share.
+
+    Args:
+        as_created: Reset titles and fields to their values at the creation of a report, if its history is known.
+        last_n: Keep only this many reports, the latest ones; ``None`` keeps all.
+        image_dir: Folder of the attached images, by default that of the export.
+        url_template: Address of a report without one, in which ``{issue_id}`` stands for its id; ``None`` for none.
+    """
+
+    as_created: bool
+    last_n: int | None
+    image_dir: str | None
+    url_template: str | None
 
 
 def read_tracker(
@@ -28,37 +45,43 @@ def read_tracker(
     columns: Mapping[str, str],
     path: str,
     name: str | None = None,
-    filed: bool = True,
+    as_created: bool = True,
     last_n: int | None = None,
     image_dir: str | None = None,
     kinds: Sequence[str] = JSON_KINDS,
-    split: Callable[[Page], Iterator[Found]] = read_records,
+    split: Callable[[Page], Iterator[ExportRecord]] = read_records,
     url_template: str | None = None,
 ) -> Corpus:
-    """Read the pages of an export, parse their records, join what occurs twice and build the corpus.
+    """Read the pages of an export, parse their records, merge repeated issues and build the corpus.
 
     Args:
-        tracker: As in ``dataset=``.
-        parse: Reads one record; null for a pull request.
+        tracker: The tracker's name in ``dataset=``.
+        parse: Parses one record; returns ``None`` for a pull request.
         columns: Field of the corpus to key of the export, for messages.
         path: The file or folder.
-        name: Short name of the corpus; null takes it from the path.
-        filed: Set titles and fields back to what they were when the report was filed.
-        last_n: If given, only so many reports are kept, those filed last.
-        image_dir: Folder under which attached images lie, by default that of the export.
+        name: Short name of the corpus; ``None`` takes it from the path.
+        as_created: See ``ExportOptions``.
+        last_n: See ``ExportOptions``.
+        image_dir: See ``ExportOptions``.
         kinds: Endings of the pages.
-        split: Takes a page to its records.
-        url_template: Address of a report that has none, with ``{issue_id}`` in place of its id; null for none.
+        split: Splits a page into records.
+        url_template: See ``ExportOptions``.
 
     Raises:
-        ValueError: A record is not as it should be, or there is no issue; names file and record.
+        ValueError: A record is malformed, or there is no issue. The message names file and record.
     """
     check_template(url_template)
     place = Path(path).expanduser()
     pages, notices = read_pages(place, kinds)
     issues, met = gather(tracker, (record for page in pages for record in split(page)), parse, place)
-    told = (*notices, *met, *date_notices(issues), *remark_notices(issues), *(history_notices(issues) if filed else ()))
-    reports = table_of({row: as_filed(issue) for row, issue in issues.items()} if filed else issues)
+    told = (
+        *notices,
+        *met,
+        *date_notices(issues),
+        *remark_notices(issues),
+        *(history_notices(issues) if as_created else ()),
+    )
+    reports = table_of({row: reset_to_creation(issue) for row, issue in issues.items()} if as_created else issues)
     corpus = build_corpus(
         name or corpus_name(place), reports, str(place), columns, told, mutual=True, url_template=url_template
     )
@@ -67,29 +90,32 @@ def read_tracker(
     return corpus if last_n is None else keep_last(corpus, last_n)
 
 
-def gather(tracker: str, found: Iterable[Found], parse: Parse, path: Path) -> tuple[dict[int, Issue], list[str]]:
-    """The issues of all pages by number of the record, each once, and notices about what was left out.
+def gather(tracker: str, found: Iterable[ExportRecord], parse: Parse, path: Path) -> tuple[dict[int, Issue], list[str]]:
+    """Each issue of all pages once, by number of its record, and notices about dropped records.
 
     Raises:
-        ValueError: A record is not as it should be, or there is no issue.
+        ValueError: A record is malformed, or there is no issue.
     """
     counts: Counter[str] = Counter()
     issues = dict(parse_all(tracker, found, parse, counts))
     if not issues:
-        others = f" beside {counts.total():,} pull requests" if counts else ""
+        others = f", only {counts.total():,} pull requests" if counts else ""
         raise ValueError(f"{path}: no issue in the export{others}; at least one is needed")
     kept, joined = join_pages(issues)
     return kept, [*left_out(counts), *joined]
 
 
-def parse_all(tracker: str, found: Iterable[Found], parse: Parse, counts: Counter[str]) -> Iterator[tuple[int, Issue]]:
-    """Parse the records one by one, numbered through all pages, and count what is no issue.
+def parse_all(
+    tracker: str, found: Iterable[ExportRecord], parse: Parse, counts: Counter[str]
+) -> Iterator[tuple[int, Issue]]:
+    """Parse the records one by one, numbered through all pages, and count pull requests in ``counts``.
 
     Raises:
-        ValueError: A record is another tracker's, of another repository than those before, or not as it should be.
+        ValueError: A record is malformed, from another tracker, or from another repository than those before.
     """
     project = ""
     for row, (place, record) in enumerate(found, start=1):
+        # A record that looks like another tracker's would be parsed into nonsense.
         other = recognise(record)
         if other not in {tracker, ""}:
             raise ValueError(f"{place}: looks like a {other} export: dataset={other}")
@@ -109,35 +135,35 @@ def parse_all(tracker: str, found: Iterable[Found], parse: Parse, counts: Counte
 
 
 def left_out(counts: Counter[str]) -> list[str]:
-    """Say how many records are no issues."""
-    return [f"{what} among the issues: {count:,}, left out" for what, count in counts.items()]
+    """Notices that count the records that are not issues."""
+    return [f"{what} among the issues: {count:,}, dropped" for what, count in counts.items()]
 
 
 def join_pages(issues: Mapping[int, Issue]) -> tuple[dict[int, Issue], list[str]]:
-    """Keep of each issue the record that was updated last, of two equally old ones the one read last.
+    """Keep the most recently updated record of each issue; of equally recent ones, the one read last.
 
     Args:
-        issues: By number of the record, counted through all pages.
+        issues: Number of the record, counted through all pages, to issue.
     """
     last: dict[str, int] = {}
     for row, issue in issues.items():
-        before = issues.get(last.get(issue.issue_id, 0))
+        before = issues.get(last.get(issue.issue_id, 0))  # numbers of records begin at 1, so 0 finds none
         if before is None or (issue.updated_at or NEVER) >= (before.updated_at or NEVER):
             last[issue.issue_id] = row
     kept = {row: issues[row] for row in sorted(last.values())}
     again = len(issues) - len(kept)
-    notice = f"issues that occur again on another page: {again:,}, each taken as it was updated last"
+    notice = f"issues that occur on several pages: {again:,}, the most recently updated record of each is used"
     return kept, [notice] if again else []
 
 
 def date_notices(issues: Mapping[int, Issue]) -> list[str]:
-    """Count the dates that are out of range, and say where the first one stands."""
+    """A notice that counts the dates out of range and names the first one."""
     places = [f"{issue.place}, {key!r}" for issue in issues.values() for key in issue.outside]
     return [outside_notice(len(places), places[0])] if places else []
 
 
 def remark_notices(issues: Mapping[int, Issue]) -> list[str]:
-    """Count what was remarked on, and name the first issue of each kind."""
+    """Notices that count the issues with each remark and name the first one."""
     first: dict[str, str] = {}
     counts: Counter[str] = Counter()
     for issue in issues.values():
@@ -148,13 +174,13 @@ def remark_notices(issues: Mapping[int, Issue]) -> list[str]:
 
 
 def history_notices(issues: Mapping[int, Issue]) -> list[str]:
-    """Say how many issues are set back to what they were when filed, and how many have no history to do so."""
+    """Notices that count the issues that were reset to their creation, and those without a history."""
     without = sum(issue.changes is None for issue in issues.values())
     if without == len(issues):
-        return ["the export has no history: titles and fields are as they stand today"]
-    changed = sum(as_filed(issue).values != issue.values for issue in issues.values())
-    told = [f"issues whose title or fields are set back to what they were when filed: {changed:,}"]
-    return told + ([f"issues without a history: {without:,}, as they stand today"] if without else [])
+        return ["the export has no history: titles and fields are those of the export"]
+    changed = sum(reset_to_creation(issue).values != issue.values for issue in issues.values())
+    notices = [f"issues whose title or fields are reset to those at creation: {changed:,}"]
+    return notices + ([f"issues without a history: {without:,}, as in the export"] if without else [])
 
 
 def table_of(issues: Mapping[int, Issue]) -> pd.DataFrame:

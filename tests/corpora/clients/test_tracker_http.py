@@ -153,7 +153,7 @@ def test_a_page_that_is_too_large_is_refused(fine, reply, monkeypatch, packed):
 def test_the_same_address_twice_is_a_circle(fine):
     page_list = PageList(fine.client()[0])
     page_list.get("/a")
-    with pytest.raises(ValueError, match=re.escape(f"{fine.url}/a: the server's pages lead back to this one")):
+    with pytest.raises(ValueError, match=re.escape(f"{fine.url}/a: the pages lead back to this one")):
         page_list.get(f"{fine.url}/a")
 
 

@@ -67,7 +67,7 @@ def test_a_subset_without_its_label_file_says_what_to_do(tmp_path):
 
 def test_reports_that_only_the_labels_name_are_remarked_on(tmp_path):
     corpus = read(lay_out(tmp_path, small_bugs=REPORTS, train=TRAIN + "77,1\n"))
-    assert "reports that only the label files name: 1, left out (first: 77)" in corpus.notices
+    assert "reports that are only in the label files: 1, left out (first: 77)" in corpus.notices
 
 
 @pytest.mark.parametrize("name", ["small_bugs.csv.xz", "small_bugs.xz", "reports.csv.xz"])
@@ -89,7 +89,7 @@ def test_a_missing_file_names_its_address_and_the_command(tmp_path):
 def test_another_number_of_reports_is_remarked_on(tmp_path):
     data_dir = lay_out(tmp_path, small_bugs=REPORTS)
     assert read(data_dir, rows={"reports": 1_000}).notices[0] == (
-        "reports in small_bugs.csv: 6 where 1,000 are published; numbers will differ"
+        "reports in small_bugs.csv: 6, published are 1,000; numbers will differ"
     )
     assert not any("published" in notice for notice in read(data_dir, rows={"reports": 6}).notices)
 

@@ -62,7 +62,7 @@ def test_fields_of_filing(tmp_path):
     fields = ["title", "component", "status", "resolution"]
     filed = read(tmp_path, today)
     assert filed.reports[fields].iloc[0].tolist() == ["it brakes", "General", "UNCONFIRMED", ""]
-    present = read(tmp_path, today, as_filed=False)
+    present = read(tmp_path, today, as_created=False)
     assert present.reports[fields].iloc[0].tolist() == ["Inbox breaks", "Inbox", "RESOLVED", "FIXED"]
 
 

@@ -230,7 +230,7 @@ def test_bytes_of_an_older_encoding_are_told_with_the_option(tmp_path):
 @pytest.mark.parametrize(
     ("content", "options", "message"),
     [
-        (b"Key Summary Body\n1 a b\n", {}, "row 1: no comma, semicolon, tab or pipe .* header 'Key Summary Body': say"),
+        (b"Key Summary Body\n1 a b\n", {}, "row 1: no comma, semicolon, tab or pipe .* header 'Key Summary Body': set"),
         (b"a;b\tc\n1;2\t3\n", {}, r"no comma, semicolon, tab or pipe separates columns in the header 'a;b\\tc'"),
         (ROWS.format(",").encode("utf-16-le"), {}, r"zero bytes.: try dataset.encoding=utf-16-le"),
         (b"Key,Summary\n1,a\n", {"encoding": "utf-17"}, "dataset.encoding=utf-17 is unknown: utf-8, utf-16, cp1252"),

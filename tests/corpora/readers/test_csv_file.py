@@ -94,7 +94,7 @@ def test_a_megabyte_of_description_is_read_whole(tmp_path):
     [
         ("", "bugs.csv: the file is empty; it needs a header and one row for each report"),
         ("\ufeff\n\n", "bugs.csv: the file is empty"),
-        ("id,text\n", "bugs.csv: there is a header but no row under it; add one row for each report"),
+        ("id,text\n", "bugs.csv: there is a header but no row below it; add one row for each report"),
         ("id,text,id\n1,a,2\n", "bugs.csv, row 1: the column 'id' occurs twice; rename one of them"),
         ('id,text\n1,"a\nb"\n2,a,b\n', "bugs.csv, row 3: 3 fields under a header of 2; quote fields that contain"),
         ("id,text\n1,a\n2\n", "bugs.csv, row 3: 1 fields under a header of 2"),

@@ -47,8 +47,8 @@ def test_a_newcomers_export_goes_to_pairs_in_every_part():
     assert corpus.reports["issue_id"].iloc[[0, -1]].tolist() == ["3", "136"]
     assert corpus.reports["component"].iloc[0] == "calendar"
     assert corpus.notices == (
-        "issues that name a duplicate of another repository or project, which is dropped: 1 (first: 98)",
-        "the export has no history: titles and fields are as they stand today",
+        "issues that name a duplicate in another repository or project, which is dropped: 1 (first: 98)",
+        "the export has no history: titles and fields are those of the export",
     )
     pairs = PairSampler().sample(corpus, TimeSplit())
     assert pairs[pairs["label"] == 1]["part"].value_counts().to_dict() == {"test": 11, "train": 10, "val": 10}
@@ -61,7 +61,7 @@ def test_rest_list_without_pull_requests(tmp_path):
     assert corpus.reports["component"].tolist() == ["", "map"]
     assert corpus.reports["description"].tolist() == ["text", ""]
     assert corpus.reports["created_at"].iloc[0] == pd.Timestamp("2024-01-01", tz="UTC")
-    assert "pull requests among the issues: 1, left out" in corpus.notices
+    assert "pull requests among the issues: 1, dropped" in corpus.notices
 
 
 def test_graphql_pages_of_nodes_and_of_edges(tmp_path):
@@ -151,12 +151,12 @@ def test_titles_components_and_states_are_those_of_filing(tmp_path):
     today = {"title": "Map is slow on zoom", "state": "closed", "state_reason": "completed", "labels": ["area: zoom"]}
     pages = [issue(1, timeline=timeline, **today), issue(2)]
     fields = ["title", "component", "status", "resolution"]
-    filed, present = read(tmp_path, pages), read(tmp_path, pages, as_filed=False)
+    filed, present = read(tmp_path, pages), read(tmp_path, pages, as_created=False)
     assert filed.reports[fields].iloc[0].tolist() == ["it brakes", "map", "open", ""]
     assert present.reports[fields].iloc[0].tolist() == ["Map is slow on zoom", "zoom", "closed", "completed"]
     assert tied(filed) == {("1", "2", "comment")}
-    assert "issues whose title or fields are set back to what they were when filed: 1" in filed.notices
-    assert "issues without a history: 1, as they stand today" in filed.notices
+    assert "issues whose title or fields are reset to those at creation: 1" in filed.notices
+    assert "issues without a history: 1, as in the export" in filed.notices
     assert not any("history" in notice for notice in present.notices)
 
 
@@ -169,8 +169,8 @@ def test_a_folder_of_pages_that_overlap(tmp_path):
     (tmp_path / "README.txt").write_text("pages")
     corpus = read_github("mine", str(tmp_path))
     assert corpus.reports["title"].tolist() == ["title 1", "new", "title 3"]
-    assert "issues that occur again on another page: 1, each taken as it was updated last" in corpus.notices
-    assert f"files of {tmp_path.name} that are no pages: 1, left alone (first: README.txt)" in corpus.notices
+    assert "issues that occur on several pages: 1, the most recently updated record of each is used" in corpus.notices
+    assert f"files of {tmp_path.name} that are not pages: 1, ignored (first: README.txt)" in corpus.notices
     assert corpus.image_dir == tmp_path
 
 
@@ -204,8 +204,8 @@ REFUSED = {
     "": r"tracker.json: no issue in the export; at least one is needed",
     "[]": r"no issue in the export",
     "[" * 100_000: r"tracker.json: not readable as JSON",
-    "7": r"tracker.json, record 1: '7' is no issue; expected is an object",
-    '["a"]': r"record 1: 'a' is no issue",
+    "7": r"tracker.json, record 1: '7' is not an issue; expected is an object",
+    '["a"]': r"record 1: 'a' is not an issue",
     '{"message": "Bad credentials", "status": "401"}': r"an error message of the server, 'Bad credentials'",
     '{"errors": [{"message": "rate limit"}], "data": null}': r"an error message of the server, 'rate limit'",
     '{"a": 1}': r"an object without issues; its keys are a",
@@ -265,7 +265,7 @@ def test_exports_of_other_trackers_are_recognised(tmp_path):
 
 
 def test_only_pull_requests(tmp_path):
-    with pytest.raises(ValueError, match="no issue in the export beside 1 pull requests"):
+    with pytest.raises(ValueError, match="no issue in the export, only 1 pull requests"):
         read(tmp_path, [issue(1, pull_request={"url": "x"})])
 
 

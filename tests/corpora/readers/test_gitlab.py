@@ -61,7 +61,7 @@ def test_titles_and_states_of_filing(tmp_path):
     renamed = note("changed title from **Map {-brok-} en** to **Map {+is slow wh+} en**")
     pages = [issue(1, renamed, note("closed"), title="Map is slow wh en", state="closed"), issue(2)]
     assert read(tmp_path, pages).reports[["title", "status"]].iloc[0].tolist() == ["Map brok en", "opened"]
-    kept = read(tmp_path, pages, as_filed=False)
+    kept = read(tmp_path, pages, as_created=False)
     assert kept.reports[["title", "status"]].iloc[0].tolist() == ["Map is slow wh en", "closed"]
 
 

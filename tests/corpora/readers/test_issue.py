@@ -1,6 +1,6 @@
 from datetime import UTC, datetime
 
-from gedbd.corpora.readers.issue import Change, Issue, Link, as_filed, distinct
+from gedbd.corpora.readers.issue import Change, Issue, Link, distinct, reset_to_creation
 
 FILED = datetime(2024, 1, 1, tzinfo=UTC)
 
@@ -10,7 +10,7 @@ def day(number: int, second: int = 0) -> datetime:
 
 
 def filed(values: dict, *changes: Change) -> dict:
-    return dict(as_filed(Issue("1", "", FILED, None, values, changes=changes)).values)
+    return dict(reset_to_creation(Issue("1", "", FILED, None, values, changes=changes)).values)
 
 
 def test_changes_are_undone_from_the_last_to_the_first():

@@ -108,7 +108,7 @@ def test_fields_of_filing(tmp_path):
     page = issue(1, {"histories": log, "total": 6}, resolution={"name": "Fixed"})
     fields = ["title", "component", "version", "resolution"]
     assert read(tmp_path, page).reports[fields].iloc[0].tolist() == ["it brakes", "Map, General", "1.0, 0.9", ""]
-    present = read(tmp_path, page, as_filed=False).reports[fields].iloc[0].tolist()
+    present = read(tmp_path, page, as_created=False).reports[fields].iloc[0].tolist()
     assert present == ["title 1", "Map, Print", "1.0", "Fixed"]
 
 
