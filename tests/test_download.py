@@ -118,7 +118,7 @@ def test_a_cut_connection_is_resumed_where_it_broke(server, tmp_path):
     assert names(tmp_path) == ["bugs.csv"]
 
 
-def test_a_file_that_changed_meanwhile_is_fetched_anew(server, tmp_path):
+def test_a_file_that_changed_meanwhile_is_fetched_again(server, tmp_path):
     server.put("/bugs.csv", b"old" + TABLE, etag='"old"')
     cut(server, tmp_path, "bugs.csv", after=2 * CHUNK_BYTES)
     server.put("/bugs.csv", TABLE, etag='"new"')
@@ -181,7 +181,7 @@ def test_no_server_at_all_names_the_address(server, tmp_path):
         fetch_tables(address, tmp_path, {"bugs.csv": 20_000})
 
 
-def test_the_door_fetches_what_is_missing_and_says_what_is_there(server, tmp_path, capsys):
+def test_the_command_fetches_what_is_missing_and_says_what_is_there(server, tmp_path, capsys):
     server.put("/EclipsePlatform/eclipse_platform.zip", zipped(TABLE))
     server.put("/EclipsePlatform/train.csv", LABELS)
     server.put("/EclipsePlatform/test.csv", LABELS)

@@ -136,17 +136,17 @@ def export(name: str, folder: Path) -> list[str]:
     pages = []
     for row in pd.read_csv(DEMO, dtype=str, keep_default_na=False).to_dict("records"):
         number, title, body = row["Issue_id"], row["Title"], row["Description"]
-        filed, original = row["Created_time"], row["Duplicated_issue"]
+        created, original = row["Created_time"], row["Duplicated_issue"]
         link = [{"type": {"name": "Duplicate"}, "outwardIssue": {"key": f"MAIL-{original}"}}] if original else []
         note = [{"system": True, "body": f"marked this issue as a duplicate of #{original}"}] if original else []
         pages.append(
             {
-                "bugzilla": {"id": number, "summary": title, "creation_time": filed, "dupe_of": original}
+                "bugzilla": {"id": number, "summary": title, "creation_time": created, "dupe_of": original}
                 | {"comments": [{"text": body}]},
-                "gitlab": {"iid": number, "title": title, "description": body, "created_at": filed, "notes": note}
+                "gitlab": {"iid": number, "title": title, "description": body, "created_at": created, "notes": note}
                 | {"state": "closed"},
                 "jira": {"key": f"MAIL-{number}"}
-                | {"fields": {"summary": title, "description": body, "created": filed, "issuelinks": link}},
+                | {"fields": {"summary": title, "description": body, "created": created, "issuelinks": link}},
             }[name]
         )
     path = folder / "export.jsonl"

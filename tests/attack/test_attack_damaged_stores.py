@@ -158,10 +158,10 @@ def test_a_folder_that_was_replaced_takes_neither_verdicts_nor_deliveries(filled
             (filled / name).rename(filled / f"old {name}")
         for name in (FEEDBACK_FILE, WEBHOOK_FILE):
             (tmp_path / "copy" / name).rename(filled / name)
-        judged = client.post("/api/feedback", json=judgement)
+        answer = client.post("/api/feedback", json=judgement)
         delivered = client.post("/webhooks/github", **signed(issue(1000), "issues", "new"))
-        assert (judged.status_code, delivered.status_code) == (503, 503)
-        assert f"{FEEDBACK_FILE} was moved, replaced or deleted" in judged.json()["detail"]
+        assert (answer.status_code, delivered.status_code) == (503, 503)
+        assert f"{FEEDBACK_FILE} was moved, replaced or deleted" in answer.json()["detail"]
         assert f"{WEBHOOK_FILE} was moved, replaced or deleted" in delivered.json()["detail"]
         for name in (FEEDBACK_FILE, WEBHOOK_FILE):
             (filled / f"old {name}").rename(filled / name)

@@ -70,7 +70,7 @@ def parts(folder: Path) -> list[Path]:
     return [path for path in folder.rglob("*") if ".part" in path.name or ".new_" in path.name]
 
 
-def test_a_training_keeps_its_last_checkpoint_and_goes_on_when_there_is_room(disk, command):
+def test_a_training_keeps_its_last_checkpoint_and_goes_on_when_there_is_space(disk, command):
     folder, resize = disk
     run = folder / "run"
     with pytest.raises(SystemExit, match=r"^error: .*last.ckpt: no space left on device; free some space there"):

@@ -122,7 +122,7 @@ def pick(groups: dict[str, str | None], kind: str) -> str:
 
 def stance_of(clause: str, sentence: str, after: str) -> Stance:
     """Classify a mention by the clause and the sentence before it and the text after it."""
-    # "I do not think that it is a duplicate" denies, "I am not sure that it is one" hedges.
+    # "It does not look like a duplicate" denies, "it looks like a duplicate" hedges.
     if HEDGED.search(sentence) and not DENIED.search(HEDGED.sub("", clause)):
         return "hedged"
     if DENIED.search(clause):

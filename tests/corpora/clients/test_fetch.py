@@ -209,15 +209,15 @@ def test_started_lies_a_little_before_the_servers_time():
     assert fetch.iso(1_800_000_000.9) == "2027-01-15T07:50:00Z"
 
 
-def through_door(*overrides):
+def run_fetch(*overrides):
     with initialize_config_dir(CONF_DIR, version_base="1.3"):
         main(compose("fetch", overrides))
 
 
-def test_the_door_fetches_and_shows_no_token(github, tmp_path, monkeypatch, capsys):
+def test_the_command_fetches_and_shows_no_token(github, tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("GITHUB_TOKEN", "s3cret")
     options = [f"tracker.base_url={github.server.url}/", f"out={tmp_path}/out", "tracker.page_size=3"]
-    through_door("tracker=github", "project=owner/repo", *options)
+    run_fetch("tracker=github", "project=owner/repo", *options)
     shown = capsys.readouterr()
     assert f"{tmp_path}/out: 7 issues, 3 pages in all; dataset.path={tmp_path}/out/pages reads them" in shown.out
     assert all(headers["Authorization"] == "Bearer s3cret" for headers in github.server.headers)
@@ -225,12 +225,12 @@ def test_the_door_fetches_and_shows_no_token(github, tmp_path, monkeypatch, caps
     assert not [path for path in (tmp_path / "out").rglob("*") if path.is_file() and b"s3cret" in path.read_bytes()]
 
 
-def test_the_door_says_that_a_token_is_rejected(github, tmp_path, monkeypatch, reply):
+def test_the_command_says_that_a_token_is_rejected(github, tmp_path, monkeypatch, reply):
     monkeypatch.setenv("GITHUB_TOKEN", "s3cret")
     github.server.faults = [reply({"message": "Bad credentials"}, 401)]
     options = [f"tracker.base_url={github.server.url}", f"out={tmp_path}/out"]
     with pytest.raises(SystemExit) as raised:
-        through_door("project=owner/repo", *options)
+        run_fetch("project=owner/repo", *options)
     url = f"{github.server.url}/repos/owner/repo/issues/comments?per_page=100&sort=created&direction=asc"
     assert raised.value.code == (
         f"error: {url}: the server answers 401 (Bad credentials);"
@@ -239,10 +239,10 @@ def test_the_door_says_that_a_token_is_rejected(github, tmp_path, monkeypatch, r
 
 
 @pytest.mark.parametrize("name", ["github", "gitlab", "jira", "bugzilla"])
-def test_every_option_opens_the_door(name, request, tmp_path, capsys):
+def test_every_option_of_the_tracker_works(name, request, tmp_path, capsys):
     records = request.getfixturevalue(name)
     options = [f"tracker.base_url={records.server.url}", f"out={tmp_path}/out"]
-    through_door(f"tracker={name}", f"project={records.project}", *options)
+    run_fetch(f"tracker={name}", f"project={records.project}", *options)
     assert "issues, 1 pages in all" in capsys.readouterr().out
 
 
@@ -257,8 +257,8 @@ def test_every_option_opens_the_door(name, request, tmp_path, capsys):
         (["project=X", "out=x", "tracker=bugzilla", "tracker.base_url=host"], "tracker.base_url=host must be"),
     ],
 )
-def test_the_door_refuses_bad_input(overrides, message, tmp_path, monkeypatch):
+def test_the_command_refuses_bad_input(overrides, message, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(SystemExit, match=message):
-        through_door(*overrides)
+        run_fetch(*overrides)
     assert not (tmp_path / "x").exists()

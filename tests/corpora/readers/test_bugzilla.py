@@ -46,7 +46,7 @@ def test_fields_descriptions_and_links(tmp_path):
     assert any("dropped: 1 (first: 7)" in notice for notice in corpus.notices)
 
 
-def test_fields_of_filing(tmp_path):
+def test_fields_at_creation(tmp_path):
     def changed(when: str, field: str, removed: str, added: str) -> dict:
         return {"when": when, "who": "ann", "changes": [{"field_name": field, "removed": removed, "added": added}]}
 
@@ -60,8 +60,8 @@ def test_fields_of_filing(tmp_path):
     ]
     today = bug(1, "x", summary="Inbox breaks", status="RESOLVED", resolution="FIXED", history=history)
     fields = ["title", "component", "status", "resolution"]
-    filed = read(tmp_path, today)
-    assert filed.reports[fields].iloc[0].tolist() == ["it brakes", "General", "UNCONFIRMED", ""]
+    created = read(tmp_path, today)
+    assert created.reports[fields].iloc[0].tolist() == ["it brakes", "General", "UNCONFIRMED", ""]
     present = read(tmp_path, today, as_created=False)
     assert present.reports[fields].iloc[0].tolist() == ["Inbox breaks", "Inbox", "RESOLVED", "FIXED"]
 

@@ -135,7 +135,7 @@ def test_a_mark_of_another_repository_is_dropped_and_counted(tmp_path):
     assert any(notice.endswith("which is dropped: 1 (first: 2)") for notice in corpus.notices)
 
 
-def test_titles_components_and_states_are_those_of_filing(tmp_path):
+def test_titles_components_and_states_are_those_at_creation(tmp_path):
     def event(kind: str, when: str, **more: object) -> dict:
         return {"event": kind, "created_at": when, **more}
 
@@ -151,12 +151,12 @@ def test_titles_components_and_states_are_those_of_filing(tmp_path):
     today = {"title": "Map is slow on zoom", "state": "closed", "state_reason": "completed", "labels": ["area: zoom"]}
     pages = [issue(1, timeline=timeline, **today), issue(2)]
     fields = ["title", "component", "status", "resolution"]
-    filed, present = read(tmp_path, pages), read(tmp_path, pages, as_created=False)
-    assert filed.reports[fields].iloc[0].tolist() == ["it brakes", "map", "open", ""]
+    created, present = read(tmp_path, pages), read(tmp_path, pages, as_created=False)
+    assert created.reports[fields].iloc[0].tolist() == ["it brakes", "map", "open", ""]
     assert present.reports[fields].iloc[0].tolist() == ["Map is slow on zoom", "zoom", "closed", "completed"]
-    assert tied(filed) == {("1", "2", "comment")}
-    assert "issues whose title or fields are reset to those at creation: 1" in filed.notices
-    assert "issues without a history: 1, as in the export" in filed.notices
+    assert tied(created) == {("1", "2", "comment")}
+    assert "issues whose title or fields are reset to those at creation: 1" in created.notices
+    assert "issues without a history: 1, as in the export" in created.notices
     assert not any("history" in notice for notice in present.notices)
 
 

@@ -57,7 +57,7 @@ def test_links_notes_and_comments(tmp_path):
     assert any("another repository or project, which is dropped: 2 (first: 4)" in notice for notice in corpus.notices)
 
 
-def test_titles_and_states_of_filing(tmp_path):
+def test_titles_and_states_at_creation(tmp_path):
     renamed = note("changed title from **Map {-brok-} en** to **Map {+is slow wh+} en**")
     pages = [issue(1, renamed, note("closed"), title="Map is slow wh en", state="closed"), issue(2)]
     assert read(tmp_path, pages).reports[["title", "status"]].iloc[0].tolist() == ["Map brok en", "opened"]

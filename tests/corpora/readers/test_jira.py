@@ -92,7 +92,7 @@ def test_documents_become_text(tmp_path):
     assert tied(corpus) == {("ABC-1", "ABC-2", "comment")}
 
 
-def test_fields_of_filing(tmp_path):
+def test_fields_at_creation(tmp_path):
     def changed(day: int, field: str, before: str | None, after: str | None) -> dict:
         item = {"field": field, "fromString": before, "toString": after}
         return {"created": f"2024-03-{day:02}T00:00:00.000+0000", "items": [item]}
