@@ -148,6 +148,7 @@ def check_equal_runs(whole: Path, halted: Path) -> None:
         assert all(torch.equal(value, weights(halted, name)[key]) for key, value in weights(whole, name).items())
 
 
+@pytest.mark.slow  # that a run goes on is tested above
 def test_resuming_a_finished_run_tests_it_again(train, halted):
     before = pd.read_csv(halted / "results.csv")
     (halted / "results.csv").unlink()
