@@ -24,7 +24,7 @@ def main(cfg: DictConfig) -> None:
             raise ValueError(f"{setting}={cfg[setting]} must be above 0")
     corpus = instantiate(cfg.dataset)
     image_dir, owner, notices = images_in(corpus)
-    for notice in (*corpus.notices, *notices):
+    for notice in (*corpus.warnings, *notices):
         console.print(f"{corpus.name}: {notice}")
     silence_library_logs()
     captioner = instantiate(cfg.captioner)

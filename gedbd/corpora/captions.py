@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from gedbd.corpora.documents import Corpus
+from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.readers.csv_file import read_table
 from gedbd.io.spreadsheet import plain_cell, safe_cells
 from gedbd.io.tables import write_csv
@@ -53,7 +53,7 @@ def images_in(corpus: Corpus) -> tuple[Path, dict[str, str], list[str]]:
     if corpus.image_dir is None:
         raise ValueError(f"{corpus.name} has no folder of images: use dataset=csv dataset.image_dir=...")
     named: dict[str, str] = {}
-    for names, report in zip(attached_files(corpus.reports["attachments"]), corpus.reports["issue_id"], strict=True):
+    for names, report in zip(attached_files(corpus.reports["attachments"]), corpus.reports["id"], strict=True):
         for name in names:
             named.setdefault(name, str(report))
     if not named:

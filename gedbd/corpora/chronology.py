@@ -47,7 +47,7 @@ def in_chronological_order(
     Returns:
         The reports, ``created_at`` in UTC and their index untouched, and notices about dates missing or out of range.
     """
-    by_id = natural_keys(reports["issue_id"]).sort_values(["project", "digits", "number"])
+    by_id = natural_keys(reports["id"]).sort_values(["project", "digits", "number"])
     reports = reports.loc[by_id.index]
     dates, notices = read_dates(reports["created_at"], source, column, date_format)
     missing = dates.isna()

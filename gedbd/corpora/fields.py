@@ -37,7 +37,7 @@ def products(reports: pd.DataFrame) -> pd.Series:
 
     Where its column is empty: what the component names before a slash, or the project of an id such as HDFS-12.
     """
-    columns = (reports[name] for name in ("product", "component", "issue_id"))
+    columns = (reports[name] for name in ("product", "component", "id"))
     return pd.Series([product_of(*values) for values in zip(*columns, strict=True)], index=reports.index, dtype=str)
 
 

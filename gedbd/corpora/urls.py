@@ -9,7 +9,7 @@ import pandas as pd
 
 MAX_URL_LENGTH = 2_000
 URL_OF = "url of "
-ID_COLUMNS = ("issue_id", "report", "suggested")
+ID_COLUMNS = ("id", "report", "suggested")
 PLACEHOLDER = "{issue_id}"
 # A host without user name and password, then anything without white space and the delimiters of HTML and Markdown.
 WEB_URL = re.compile(r"https?://[^\s/?#@\\<>\"{}]+(?:[/?#][^\s<>\"]*)?", re.IGNORECASE)
@@ -94,7 +94,7 @@ def report_urls(reports: pd.DataFrame, template: str | None) -> tuple[pd.Series,
     """The address of each report: its own, or else the template's.
 
     Args:
-        reports: ``issue_id`` and ``url``, indexed by row in the source.
+        reports: ``id`` and ``url``, indexed by row in the source.
         template: An address with ``{issue_id}``; null for none.
 
     Returns:
@@ -111,7 +111,7 @@ def report_urls(reports: pd.DataFrame, template: str | None) -> tuple[pd.Series,
         count = f"{dropped.sum():,}, dropped; the reports are kept (first: row {dropped.idxmax()})"
         notices.append(f"addresses of reports that are not http or https: {count}")
     if template is not None:
-        filled = [fill_template(template, issue_id) for issue_id in reports["issue_id"]]
+        filled = [fill_template(template, issue_id) for issue_id in reports["id"]]
         urls = urls.mask(urls == "", pd.Series(filled, index=urls.index, dtype=str))
     return urls, notices
 
@@ -121,13 +121,13 @@ def with_urls(table: pd.DataFrame, reports: pd.DataFrame, columns: Sequence[str]
 
     Args:
         table: Any table.
-        reports: ``issue_id`` and ``url`` of all reports.
+        reports: ``id`` and ``url`` of all reports.
         columns: Columns of the table that hold ids, as far as it has them.
 
     Returns:
         A new table. A column whose reports have no address gets none.
     """
-    url_of = reports.set_index("issue_id")["url"]
+    url_of = reports.set_index("id")["url"]
     linked = table.copy()
     for column in (name for name in columns if name in table):
         urls = table[column].map(url_of).fillna("")

@@ -12,13 +12,13 @@ import pytest
 import gedbd.backtest
 import gedbd.index
 from gedbd.corpora.clients.rate_limits import limit_wait_s, server_time
-from gedbd.corpora.documents import Corpus
+from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.readers.bugzilla import read_bugzilla
 from gedbd.corpora.readers.csv_export import read_csv
 from gedbd.corpora.readers.github import read_github
 from gedbd.corpora.readers.gitlab import read_gitlab
 from gedbd.corpora.readers.jira import read_jira
-from gedbd.corpora.splits import TimeSplit
+from gedbd.corpora.splits import TimeSplit, split_corpus
 from gedbd.service.webhook.events import read_event
 from gedbd.triage.assembly import open_index
 from gedbd.triage.report import Filters, Report, check_report, read_moment
@@ -96,7 +96,7 @@ def export(folder: Path, tracker: str, *dates: object) -> Corpus:
 
 
 def told(corpus: Corpus, *words: str) -> list[str]:
-    return [notice for notice in corpus.notices if all(word in notice for word in words)]
+    return [notice for notice in corpus.warnings if all(word in notice for word in words)]
 
 
 @pytest.mark.parametrize("date", FAR)
@@ -236,7 +236,7 @@ def test_the_library_refuses_it(date):
 def test_a_split_at_no_date_is_refused(tmp_path, moment):
     corpus = table(tmp_path, "2024-01-01", "2024-01-02", "2024-01-03")
     with pytest.raises(ValueError, match=rf"split.test_from={moment}"):
-        TimeSplit(0.5, moment).of_reports(corpus)
+        split_corpus(TimeSplit(0.5, moment), corpus)
 
 
 def test_an_index_that_holds_such_dates_can_be_opened(tmp_path):

@@ -6,13 +6,14 @@ from pathlib import Path
 
 import pandas as pd
 
-from gedbd.corpora.documents import FIELDS, Corpus, build_corpus
+from gedbd.corpora.corpus import Corpus
+from gedbd.corpora.readers.bug_reports import BUG_FIELDS, build_corpus, split_links
 from gedbd.corpora.readers.csv_file import read_table, take_columns
 from gedbd.corpora.urls import check_template, shown_url
 
 PARTS = ("train", "test")
 COLUMNS: dict[str, str | None] = {
-    "issue_id": "Issue_id",
+    "id": "Issue_id",
     "title": "Title",
     "description": "Description",
     "created_at": "Created_time",
@@ -23,7 +24,7 @@ COLUMNS: dict[str, str | None] = {
     "resolution": "Resolution",
     "duplicate": "Duplicated_issue",
 }
-LABEL_COLUMNS: dict[str, str | None] = {"issue_id": "Issue_id", "duplicate": "Duplicate"}
+LABEL_COLUMNS: dict[str, str | None] = {"id": "Issue_id", "duplicate": "Duplicate"}
 ENDINGS = (".csv", ".csv.xz", ".csv.gz", ".csv.zip", ".xz", ".gz", ".zip")
 
 
@@ -68,7 +69,8 @@ def read_bughub(
         reports, label_notices = add_labels(reports, labels, subset)
         notices += label_notices
     mutual = labels is not None
-    return build_corpus(name, reports, str(path), COLUMNS, notices, date_format, mutual, url_template)
+    links = split_links(reports["id"], reports["duplicate"])
+    return build_corpus(name, reports, links, str(path), COLUMNS, notices, date_format, mutual, url_template)
 
 
 def read_labels(name: str, data_dir: str, folder: str, part: str, url_template: str | None = None) -> Corpus:
@@ -78,8 +80,10 @@ def read_labels(name: str, data_dir: str, folder: str, part: str, url_template: 
         ValueError: The file is missing or not as it should be.
     """
     path = find_labels(Path(data_dir) / folder, part)
-    reports = label_rows(path).reindex(columns=[*FIELDS, "duplicate"], fill_value="")
-    return build_corpus(f"{name} {part}", reports, str(path), LABEL_COLUMNS, mutual=True, url_template=url_template)
+    reports = label_rows(path).reindex(columns=[*BUG_FIELDS, "duplicate"], fill_value="")
+    links = split_links(reports["id"], reports["duplicate"])
+    title = f"{name} {part}"
+    return build_corpus(title, reports, links, str(path), LABEL_COLUMNS, mutual=True, url_template=url_template)
 
 
 def read_parts(
@@ -108,7 +112,13 @@ def read_parts(
         return [reports, *parts]
     advice = how_to_fetch(name, data_dir, folder, file, base_url)
     alone = f"{file} is not in {place}: the numbers come from this label file alone; {advice}"
-    return [replace(part, notices=(alone, *part.notices)) for part in parts]
+    return [_with_warning(alone, part) for part in parts]
+
+
+def _with_warning(warning: str, corpus: Corpus) -> Corpus:
+    """A corpus with a warning in front of the others."""
+    documents = replace(corpus.documents, warnings=(warning, *corpus.warnings))
+    return replace(corpus, documents=documents)
 
 
 def find_table(place: Path, *stems: str) -> Path | None:
@@ -168,7 +178,7 @@ def read_subset(place: Path, subset: str) -> pd.DataFrame | None:
 
 
 def label_rows(path: Path) -> pd.DataFrame:
-    """``issue_id`` and ``duplicate`` of one label file, indexed by row.
+    """``id`` and ``duplicate`` of one label file, indexed by row.
 
     Raises:
         ValueError: A column is missing, or the file is not as it should be.
@@ -177,7 +187,7 @@ def label_rows(path: Path) -> pd.DataFrame:
     missing = [column for column in LABEL_COLUMNS.values() if column not in table.columns]
     if missing:
         raise ValueError(f"{path}, row 1: no column {missing[0]!r}; the columns are {', '.join(table.columns)}")
-    return pd.DataFrame({"issue_id": table["Issue_id"].str.strip(), "duplicate": clean_links(table["Duplicate"])})
+    return pd.DataFrame({"id": table["Issue_id"].str.strip(), "duplicate": clean_links(table["Duplicate"])})
 
 
 def add_labels(reports: pd.DataFrame, labels: pd.DataFrame, subset: str) -> tuple[pd.DataFrame, tuple[str, ...]]:
@@ -186,12 +196,12 @@ def add_labels(reports: pd.DataFrame, labels: pd.DataFrame, subset: str) -> tupl
     Returns:
         The reports, and a notice about listed reports that are not among them.
     """
-    ids = reports["issue_id"].str.strip()
-    links = labels.groupby("issue_id")["duplicate"].agg(";".join)
+    ids = reports["id"].str.strip()
+    links = labels.groupby("id")["duplicate"].agg(";".join)
     reports = reports.assign(duplicate=reports["duplicate"] + ";" + ids.map(links).fillna(""))
-    unknown = labels.loc[~labels["issue_id"].isin(ids), "issue_id"]
+    unknown = labels.loc[~labels["id"].isin(ids), "id"]
     notice = f"reports that only the label files name: {len(unknown):,}, left out (first: {unknown.min()})"
-    kept = reports if subset == "all" else reports[ids.isin(labels["issue_id"])]
+    kept = reports if subset == "all" else reports[ids.isin(labels["id"])]
     return kept, (notice,) if len(unknown) else ()
 
 

@@ -20,7 +20,7 @@ from typing import IO, Any
 
 import pandas as pd
 
-from gedbd.corpora.documents import FIELDS
+from gedbd.corpora.readers.bug_reports import BUG_FIELDS
 from gedbd.corpora.readers.csv_dialect import DEFAULT_ENCODING, HEAD_BYTES, Dialect, find_dialect, is_bytewise
 from gedbd.io.unpacking import LimitedStream, UnpackLimit
 
@@ -207,7 +207,7 @@ def replaced_notices(met: list[Place], path: Path, encoding: str) -> tuple[str, 
 def take_columns(
     table: pd.DataFrame, columns: Mapping[str, str | None], path: Path
 ) -> tuple[pd.DataFrame, tuple[str, ...]]:
-    """Pick the columns of ``FIELDS`` and ``duplicate``, under these names.
+    """Pick the columns of ``BUG_FIELDS`` and ``duplicate``, under these names.
 
     Args:
         table: Text, indexed by row.
@@ -218,14 +218,14 @@ def take_columns(
         The columns, and a notice about the optional ones that the file does not have.
 
     Raises:
-        ValueError: A field is unknown; ``issue_id``, ``title`` or a named ``duplicate`` column is not in the file.
+        ValueError: A field is unknown; ``id``, ``title`` or a named ``duplicate`` column is not in the file.
     """
-    fields = (*FIELDS, "duplicate")
+    fields = (*BUG_FIELDS, "duplicate")
     unknown = [field for field in columns if field not in fields]
     if unknown:
         raise ValueError(f"dataset.columns.{unknown[0]}: no such field; the fields are {', '.join(fields)}")
     absent = [field for field in fields if columns.get(field) not in {None, *table.columns}]
-    needed = [field for field in ("issue_id", "title") if columns.get(field) is None or field in absent]
+    needed = [field for field in ("id", "title") if columns.get(field) is None or field in absent]
     needed += ["duplicate"] if "duplicate" in absent else []
     if needed:
         raise ValueError(missing_column(needed[0], columns.get(needed[0]), table, path))

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator, Sequence
 
-from gedbd.corpora.documents import Corpus
+from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.readers.comments import Comment, References, comment_links, is_here
 from gedbd.corpora.readers.github import component_of
 from gedbd.corpora.readers.issue import Change, Issue, Link
@@ -20,7 +20,7 @@ from gedbd.corpora.readers.json_values import (
 )
 from gedbd.corpora.readers.tracker_export import ELSEWHERE, NAMED_NOWHERE, read_tracker
 
-COLUMNS = {"issue_id": "iid", "title": "title", "description": "description", "created_at": "created_at"}
+COLUMNS = {"id": "iid", "title": "title", "description": "description", "created_at": "created_at"}
 REFERENCES = References(
     r"(?:https?://(?P<place1>[\w.-]{1,100}(?:/[\w.-]{1,100}){1,20}?)/-/(?:issues|work_items)/(?P<id1>\d+)(?:#[\w-]+)?"
     r"|(?<![\w./-])(?P<place2>[\w.-]{1,100}(?:/[\w.-]{1,100}){0,20})?#(?P<id2>\d+)\b)"

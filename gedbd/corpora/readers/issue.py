@@ -11,10 +11,11 @@ FILING = timedelta(seconds=10)
 
 
 class Link(NamedTuple):
-    """Another issue of the same tracker that is named as a duplicate, and what names it."""
+    """Another issue of the same tracker that is named as a duplicate, what names it, and when, in UTC, if known."""
 
     named: str
     source: str
+    made_at: datetime | None = None
 
 
 class Change(NamedTuple):
@@ -43,7 +44,7 @@ class Issue(NamedTuple):
         project: Repository or project that gives the number its meaning; empty if unknown or if the key says it.
         created_at: UTC, null if unknown.
         updated_at: Likewise.
-        values: Field to its values as they stand in the export; ``created_at`` and ``issue_id`` are not among them.
+        values: Field to its values as they stand in the export; ``created_at`` and ``id`` are not among them.
         links: Duplicates it names.
         changes: Its history, null where the export has none.
         remarks: What the user should know, worded to follow "issues".

@@ -9,7 +9,8 @@ from pathlib import Path
 import pandas as pd
 
 from gedbd.corpora.chronology import outside_notice
-from gedbd.corpora.documents import FIELDS, Corpus, build_corpus, keep_last
+from gedbd.corpora.corpus import Corpus, keep_last
+from gedbd.corpora.readers.bug_reports import BUG_FIELDS, build_corpus
 from gedbd.corpora.readers.export_pages import JSON_KINDS, Found, Page, read_pages, read_records, recognise
 from gedbd.corpora.readers.issue import Issue, as_filed, distinct
 from gedbd.corpora.readers.json_values import Record
@@ -60,7 +61,14 @@ def read_tracker(
     told = (*notices, *met, *date_notices(issues), *remark_notices(issues), *(history_notices(issues) if filed else ()))
     reports = table_of({row: as_filed(issue) for row, issue in issues.items()} if filed else issues)
     corpus = build_corpus(
-        name or corpus_name(place), reports, str(place), columns, told, mutual=True, url_template=url_template
+        name or corpus_name(place),
+        reports,
+        links_of(issues.values()),
+        str(place),
+        columns,
+        told,
+        mutual=True,
+        url_template=url_template,
     )
     home = place if place.is_dir() else place.parent
     corpus = replace(corpus, image_dir=Path(image_dir).expanduser() if image_dir else home)
@@ -160,14 +168,24 @@ def history_notices(issues: Mapping[int, Issue]) -> list[str]:
 def table_of(issues: Mapping[int, Issue]) -> pd.DataFrame:
     """The reports as ``build_corpus`` takes them, indexed by number of the record."""
     rows = [
-        {field: ", ".join(issue.values.get(field, ())) for field in FIELDS}
+        {field: ", ".join(issue.values.get(field, ())) for field in BUG_FIELDS}
         | {
-            "issue_id": issue.issue_id,
+            "id": issue.issue_id,
             "created_at": issue.created_at.isoformat() if issue.created_at else "",
             "attachments": ";".join(issue.values.get("attachments", ())),
-            "duplicate": ";".join(link.named for link in distinct(issue.links)),
-            "link_source": ";".join(link.source for link in distinct(issue.links)),
         }
         for issue in issues.values()
     ]
     return pd.DataFrame(rows, index=list(issues), dtype=str)
+
+
+def links_of(issues: Iterable[Issue]) -> pd.DataFrame:
+    """The links of all issues as ``build_corpus`` takes them, one row a link."""
+    rows = [
+        (issue.issue_id, link.named.strip(), link.source, link.made_at)
+        for issue in issues
+        for link in distinct(issue.links)
+        if link.named.strip()
+    ]
+    links = pd.DataFrame(rows, columns=["id", "duplicate_id", "source", "made_at"])
+    return links.assign(made_at=pd.to_datetime(links["made_at"], utc=True))

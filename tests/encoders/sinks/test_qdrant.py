@@ -16,7 +16,7 @@ import qdrant_client
 from qdrant_client import QdrantClient, models
 
 import gedbd.encode
-from gedbd.corpora.documents import Corpus
+from gedbd.corpora.corpus import Corpus
 from gedbd.encoders.sinks.qdrant import POINTS_A_CALL, check_size, open_store, send_vectors
 
 README = (Path(__file__).parents[3] / "README.md").read_text()

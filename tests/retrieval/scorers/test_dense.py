@@ -7,7 +7,7 @@ import torch
 from torch import nn
 from transformers import PreTrainedTokenizerBase
 
-from gedbd.corpora.documents import Corpus
+from gedbd.corpora.corpus import Corpus
 from gedbd.encoders.embedding_cache import frozen_vectors
 from gedbd.encoders.encoder import TextEncoder, load_tiny_encoder
 from gedbd.retrieval.scorers.dense import Frozen
