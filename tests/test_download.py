@@ -88,7 +88,7 @@ def names(folder: Path) -> list[str]:
 def cut(server: FileServer, folder: Path, file: str, after: int) -> None:
     """Have a first attempt cut off."""
     server.cut_after = after
-    with pytest.raises(ValueError, match="the same command goes on from"):
+    with pytest.raises(ValueError, match="run the same command again to continue"):
         fetch_tables(server.url, folder, {file: 20_000})
     assert names(folder) == [f"{file}.part", f"{file}.part.etag"]
     assert (folder / f"{file}.part").stat().st_size == after
@@ -154,7 +154,7 @@ def test_a_part_longer_than_the_file_is_thrown_away(server, tmp_path):
 def test_a_wrong_count_leaves_nothing_in_place(server, tmp_path):
     server.put("/bugs.zip", zipped(TABLE))
     server.put("/train.csv", LABELS)
-    message = "train.csv: 2 rows where 3 are expected; nothing was put in place"
+    message = "train.csv: 2 rows instead of 3; nothing was put in place"
     with pytest.raises(ValueError, match=message):
         fetch_tables(server.url, tmp_path, {"bugs.zip": 20_000, "train.csv": 3})
     assert names(tmp_path) == ["bugs.zip.part", "bugs.zip.part.etag"]

@@ -60,6 +60,7 @@ class Corpus:
     @property
     def fingerprint(self) -> str:
         """A hash of ids, texts and groups, by which a run recognizes its corpus."""
+        # Other columns do not count: a template of addresses may change without making it another corpus.
         texts = self.reports[["id", "title", "description"]].assign(group=self.group)
         return hashlib.blake2b(pd.util.hash_pandas_object(texts).to_numpy().tobytes(), digest_size=16).hexdigest()
 

@@ -1,4 +1,4 @@
-"""Fetch published tables: resume what was cut off, count the rows, and only then put them in place."""
+"""Download of published tables, with resuming and a check of the number of rows."""
 
 import os
 import re
@@ -17,29 +17,30 @@ from gedbd.io.unpacking import CURE, GIGABYTE, MAX_BYTES, asked_bytes
 
 CHUNK_BYTES = 1 << 16
 UNPACK_BYTES = 1 << 22
-RESERVE_BYTES = 100_000_000  # stay free on the disk
+RESERVE_BYTES = 100_000_000  # left free on the disk
 LENGTH = re.compile(r"[0-9]{1,18}")
 TIMEOUT_S = (10, 60)  # to connect, and between two chunks
 
 
 def fetch_tables(base_url: str, place: Path, rows: Mapping[str, int]) -> list[str]:
-    """Fetch each file that is not there yet, unpacked as ``.csv``; all are put in place, or none is.
+    """Fetch the files that are missing and unpack them as ``.csv``; either all are put in place or none.
 
     Args:
         base_url: Public address of the files.
         place: Folder to put them in; ``<file>.part`` stays there while a file is incomplete.
-        rows: File to the number of records it must hold.
+        rows: File to its number of records.
 
     Returns:
         One line for each file.
 
     Raises:
-        ValueError: A file cannot be fetched, or holds another number of rows. The message names the address, without
-            what is secret in it.
+        ValueError: A file cannot be fetched, or has another number of rows. The message gives the address without its
+            secrets.
     """
     place.mkdir(parents=True, exist_ok=True)
-    there = {file: found for file in rows if (found := find_table(place, Path(file).stem))}
-    wanted = {file: place / f"{file}.part" for file in rows if file not in there}
+    found = {file: find_table(place, Path(file).stem) for file in rows}
+    wanted = {file: place / f"{file}.part" for file in rows if found[file] is None}
+    # Files are unpacked on the same file system, so that the final step only renames.
     with tempfile.TemporaryDirectory(dir=place) as staging:
         for file, part in wanted.items():
             with naming(f"{base_url}/{file}"):
@@ -48,7 +49,7 @@ def fetch_tables(base_url: str, place: Path, rows: Mapping[str, int]) -> list[st
         for file, part in wanted.items():
             os.replace(Path(staging) / target_name(file), place / target_name(file))
             discard(part)
-    lines = [f"already there: {found}" for found in there.values()]
+    lines = [f"already there: {path}" for path in found.values() if path is not None]
     return lines + [f"fetched: {place / target_name(file)}, {rows[file]:,} rows" for file in wanted]
 
 
@@ -58,24 +59,24 @@ def target_name(file: str) -> str:
 
 
 def unpack(part: Path, file: str, num_rows: int, staging: Path) -> None:
-    """Unpack a complete download into ``staging`` and count its rows; what does not fit is fetched anew next time.
+    """Unpack a complete download into ``staging`` and count its rows; a wrong download is deleted.
 
     Raises:
-        ValueError: The file is damaged, unpacks to too much for the limit or the disk, or does not hold ``num_rows``
-            records. Nothing of it is left, and nothing after an ``OSError``.
+        ValueError: The file is damaged, exceeds the limit or the disk when unpacked, or does not have ``num_rows``
+            records.
     """
     try:
         target = staging / target_name(file)
         with open_packed(part, Path(file).suffix) as stream, target.open("wb") as out:
-            check_space(staging, part.stat().st_size)  # it unpacks to no less
+            check_space(staging, part.stat().st_size)  # the unpacked file is at least as large
             while chunk := stream.read(UNPACK_BYTES):
                 check_space(staging, len(chunk))
                 out.write(chunk)
         found = len(read_table(target)[0])
         if found != num_rows:
             raise ValueError(
-                f"{file}: {found:,} rows where {num_rows:,} are expected; nothing was put in place. If the published "
-                "file has changed, fetch it by hand or set the new number under dataset.rows"
+                f"{file}: {found:,} rows instead of {num_rows:,}; nothing was put in place. If the published file has "
+                "changed, fetch it by hand or set the new number under dataset.rows"
             )
     except (ValueError, OSError):
         discard(part)
@@ -83,7 +84,7 @@ def unpack(part: Path, file: str, num_rows: int, staging: Path) -> None:
 
 
 def check_space(folder: Path, needed: int) -> None:
-    """Raises ValueError if so many bytes would fill the disk, or leave less than a reserve on it."""
+    """Raises ValueError if the disk has less free space than ``needed`` bytes and a reserve."""
     free = shutil.disk_usage(folder).free
     if free < needed + RESERVE_BYTES:
         raise ValueError(
@@ -93,12 +94,13 @@ def check_space(folder: Path, needed: int) -> None:
 
 
 def download(url: str, part: Path) -> None:
-    """Fetch ``url`` into ``part``, going on where an earlier attempt was cut off if the file is still the same.
+    """Fetch ``url`` into ``part``, and continue an interrupted download if the file has not changed.
 
     Raises:
-        ValueError: The server refuses, or the connection fails, and what has come stays in ``part``; or it sends more
-            than the limit or the disk allows, and nothing stays.
+        ValueError: The server refuses or the connection fails, which keeps ``part``; or the file exceeds the limit or
+            the disk, which deletes it.
     """
+    # Without a validator there is no telling whether the rest belongs to the same file, so all of it is fetched.
     validator = validator_file(part).read_text() if validator_file(part).exists() and part.exists() else ""
     have = part.stat().st_size if validator else 0
     headers = {"Accept-Encoding": "identity"}  # so that lengths and ranges count the file's own bytes
@@ -111,8 +113,7 @@ def download(url: str, part: Path) -> None:
                 receive(response, part, have)
     except requests.RequestException as error:
         raise ValueError(
-            f"{shown_url(url)}: the connection failed ({type(error).__name__}); the same command goes on from what has"
-            " come"
+            f"{shown_url(url)}: the connection failed ({type(error).__name__}); run the same command again to continue"
         ) from error
     if not fits:
         discard(part)
@@ -120,12 +121,13 @@ def download(url: str, part: Path) -> None:
 
 
 def resumes(response: requests.Response, have: int, validator: str) -> bool:
-    """Whether the answer can be used: the whole file, or the rest of the very file that was begun.
+    """Whether the answer can be used: the whole file, or the rest of the same file.
 
     Raises:
         ValueError: The server refuses.
     """
     if have and response.status_code == requests.codes.requested_range_not_satisfiable:
+        # There is no rest, which is right if the part is already complete.
         return response.headers.get("Content-Range") == f"bytes */{have}"
     if not response.ok:
         raise ValueError(f"{shown_url(response.url)}: the server answers {response.status_code} {response.reason}")
@@ -136,14 +138,14 @@ def resumes(response: requests.Response, have: int, validator: str) -> bool:
 
 
 def receive(response: requests.Response, part: Path, have: int) -> None:
-    """Write the answer's bytes, behind the ``have`` first ones where it is the rest of the file.
+    """Write the bytes of the answer, after the first ``have`` ones if it is the rest of the file.
 
     Raises:
-        ValueError: The connection closed before the announced length; or there is more than the limit or the disk
-            allows, and nothing stays.
+        ValueError: The connection closed before the announced length; or the file exceeds the limit or the disk, which
+            deletes it.
     """
     if response.status_code == requests.codes.requested_range_not_satisfiable:
-        return  # all bytes had come before
+        return  # the part was complete
     start = have if response.status_code == requests.codes.partial_content else 0
     length = response.headers.get("Content-Length", "")
     total = start + int(length) if LENGTH.fullmatch(length) else None
@@ -156,14 +158,14 @@ def receive(response: requests.Response, part: Path, have: int) -> None:
         discard(part)
         raise
     if total is not None and size != total:
-        raise ValueError(f"{url}: {size:,} of {total:,} bytes came; the same command goes on from there")
+        raise ValueError(f"{url}: {size:,} of {total:,} bytes were received; run the same command again to continue")
 
 
 def write_chunks(response: requests.Response, part: Path, start: int, total: int | None) -> int:
-    """Write the answer's bytes behind the first ``start`` ones, and give the file's size.
+    """Write the bytes of the answer after the first ``start`` ones, and return the size of the file.
 
     Raises:
-        ValueError: There are more than the limit or the disk allows.
+        ValueError: The file exceeds the limit or the disk.
     """
     check_size(response, total or 0)
     check_space(part.parent, (total or start) - start)
@@ -181,10 +183,10 @@ def write_chunks(response: requests.Response, part: Path, start: int, total: int
 
 
 def check_size(response: requests.Response, size: int) -> None:
-    """Raises ValueError if a file is larger than any of a corpus, see ``gedbd.io.unpacking``."""
+    """Raises ValueError if a file exceeds the limit, see ``gedbd.io.unpacking``."""
     max_bytes = asked_bytes() or MAX_BYTES
     if size > max_bytes:
-        raise ValueError(f"{shown_url(response.url)}: more than {max_bytes / GIGABYTE:g} GB come; {CURE}")
+        raise ValueError(f"{shown_url(response.url)}: the file exceeds {max_bytes / GIGABYTE:g} GB; {CURE}")
 
 
 def progress_bar() -> Progress:
@@ -194,12 +196,12 @@ def progress_bar() -> Progress:
 
 
 def validator_of(response: requests.Response) -> str:
-    """What tells this version of the file from another, empty where the server does not say."""
+    """What identifies this version of the file; empty if the server gives neither an ETag nor a date."""
     return response.headers.get("ETag") or response.headers.get("Last-Modified") or ""
 
 
 def validator_file(part: Path) -> Path:
-    """Where the validator of ``part`` is kept."""
+    """The file with the validator of ``part``."""
     return part.with_name(f"{part.name}.etag")
 
 

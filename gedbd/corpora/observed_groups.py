@@ -41,6 +41,8 @@ class Labels:
         masters, sizes = np.unique(corpus.group[parts == TRAIN], return_counts=True)
         masters = masters[sizes > 1]
         kept = int(np.ceil(self.fraction * len(masters)))
+        # One permutation for all fractions: a larger one keeps a longer beginning of it.
         dropped = np.random.default_rng(self.seed).permutation(masters)[kept:]
+        # A group may reach into validation and test, where its number stays.
         hidden = (parts == TRAIN) & np.isin(corpus.group, dropped)
         return np.where(hidden, np.arange(len(corpus)), corpus.group)

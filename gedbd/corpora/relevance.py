@@ -116,6 +116,7 @@ def resolve_links(ids: pd.Series, named: pd.DataFrame) -> tuple[Links, tuple[str
     Returns:
         The links, ordered by the row that names the other, and warnings about dropped links.
     """
+    # Ids that are not in the file get row -1.
     position = pd.Series(np.arange(len(ids)), index=ids.to_numpy())
     query = named["id"].map(position).to_numpy(dtype=np.int64)
     document = named["duplicate_id"].map(position).fillna(-1).to_numpy(dtype=np.int64)
@@ -153,12 +154,14 @@ def find_groups(links: np.ndarray, num_documents: int) -> np.ndarray:
         ``(N,)`` int64: the lowest row in each document's connected component.
     """
     component = components(links, num_documents, "weak")
+    # The first row of each component is its oldest document.
     _, master = np.unique(component, return_index=True)
     return np.asarray(master[component], dtype=np.int64)
 
 
 def circle_warnings(links: np.ndarray, ids: pd.Series) -> list[str]:
     """Count circles: sets of two or more reports that name each other, directly or through others."""
+    # Along the direction of links, the members of a circle reach each other, and no others do.
     component = components(links, len(ids), "strong")
     circles = np.flatnonzero(np.bincount(component) > 1)
     if not len(circles):

@@ -16,7 +16,10 @@ from gedbd.corpora.documents import Documents
 from gedbd.corpora.relevance import Groups
 
 PARTS = ("train", "val", "test")
-TRAIN, VAL, TEST = 0, 1, 2
+# Numbers of the parts, in the order of PARTS and of time.
+TRAIN = 0
+VAL = 1
+TEST = 2
 OUTSIDE = -1
 
 

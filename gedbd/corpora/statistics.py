@@ -41,6 +41,7 @@ def count_links(links: Links | None) -> dict[str, Statistic]:
     """Number of linked pairs by source; a pair that is named from both sides, or twice, counts once a source."""
     if links is None:
         return {}
+    # A link from 7 to 3 and one from 3 to 7 are one pair (3, 7).
     earlier, later = np.sort(links.pairs, axis=0)
     pairs = pd.DataFrame({"earlier": earlier, "later": later, "source": links.table["source"]}).drop_duplicates()
     return {f"links: {source}": int(count) for source, count in pairs["source"].value_counts().items()}

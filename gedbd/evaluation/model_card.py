@@ -22,7 +22,7 @@ from gedbd.io.files import read_object
 from gedbd.io.tables import read_csv
 
 METHODS = {TEXT: "this model", FROZEN: "its encoder, not fine-tuned"}
-FACTS = ("reports", "in a group", "groups", "pairs", "largest group", "first filed", "last filed")
+FACTS = ("reports", "in a group", "groups", "pairs", "largest group", "first created", "last created")
 TOOLS = {
     "sentence_transformers": ("gedbd", "torch", "transformers", "sentence-transformers"),
     "onnx": ("gedbd", "torch", "transformers", "onnx", "onnxruntime"),

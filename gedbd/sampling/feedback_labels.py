@@ -94,7 +94,7 @@ def feedback_table(path: Path) -> pd.DataFrame:
         with closing(sqlite3.connect(f"{file.resolve().as_uri()}?mode=ro", uri=True)) as store:
             rows = store.execute(query).fetchall()
     except sqlite3.DatabaseError as error:
-        raise ValueError(f"{file}: not a file of feedback ({error})") from error
+        raise ValueError(f"{file}: this is not a feedback file ({error})") from error
     return pd.DataFrame(rows, columns=list(COLUMNS), dtype=str)
 
 

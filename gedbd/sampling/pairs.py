@@ -10,8 +10,7 @@ import pandas as pd
 from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.splits import OUTSIDE, PARTS, TRAIN, PairSplit, Split, split_corpus
 from gedbd.sampling.feedback_labels import FeedbackLabels, read_feedback_labels
-
-MAX_DRAW_ROUNDS = 200
+from gedbd.sampling.negatives import NegativeSampler
 
 
 class SampledPairs(NamedTuple):
@@ -110,7 +109,7 @@ class PairSampler:
         for number in np.unique(positives["part"]).tolist():
             # In training, the reports of a hidden group count as singletons, so two of them may be a negative.
             group = observed if number == TRAIN else corpus.group
-            draw = _NegativeSampler(group, parts, split, np.random.default_rng([self.seed, number]), rejected)
+            draw = NegativeSampler(group, parts, split, np.random.default_rng([self.seed, number]), rejected)
             negatives, missing = self._negatives(draw, number, positives)
             frames += negatives
             if missing:
@@ -128,9 +127,7 @@ class PairSampler:
     def _feedback_labels(self, corpus: Corpus, split: Split, parts: np.ndarray) -> FeedbackLabels | None:
         return None if self.feedback is None else read_feedback_labels(Path(self.feedback), corpus, split, parts)
 
-    def _negatives(
-        self, draw: "_NegativeSampler", part: int, positives: pd.DataFrame
-    ) -> tuple[list[pd.DataFrame], int]:
+    def _negatives(self, draw: "NegativeSampler", part: int, positives: pd.DataFrame) -> tuple[list[pd.DataFrame], int]:
         """Anchor and random negatives of a part, and how many could not be drawn."""
         own = positives[positives["part"] == part]
         before = int((positives["part"] < part).sum())
@@ -180,65 +177,6 @@ def _add_feedback(pairs: pd.DataFrame, labels: FeedbackLabels) -> tuple[pd.DataF
         f"feedback: {accepted:,} accepted and {len(new) - accepted:,} rejected pairs join the training part"
     )
     return pd.concat([pairs, new], ignore_index=True), warnings
-
-
-class _NegativeSampler:
-    """Draws negatives inside one part, each at most once and none that is ``rejected``, by rejection sampling.
-
-    A pair of rows i < j of N is coded as one number, i * N + j: with N = 10, (2, 7) is 27.
-    """
-
-    def __init__(
-        self,
-        group: np.ndarray,
-        parts: np.ndarray,
-        split: Split,
-        rng: np.random.Generator,
-        rejected: pd.DataFrame | None = None,
-    ) -> None:
-        self.group = group
-        self.parts = parts
-        self.split = split
-        self.rng = rng
-        self.seen = np.empty(0, dtype=np.int64)
-        # Rejected pairs are added to the training part later, with the other feedback.
-        if rejected is not None:
-            self.seen = rejected["earlier"].to_numpy() * len(group) + rejected["later"].to_numpy()
-
-    def __call__(self, count: int, part: int, positives: pd.DataFrame | None = None) -> pd.DataFrame:
-        """Draws ``count`` negatives of a part; with ``positives``, each contains a report of one of them in turn."""
-        drawn = np.empty(0, dtype=np.int64)
-        wanted = np.resize(np.arange(count if positives is None else len(positives)), count)
-        for _ in range(MAX_DRAW_ROUNDS):
-            if not len(wanted):
-                break
-            code = self._candidates(wanted, positives)
-            good = self._acceptable(code, part)
-            # A pair drawn twice in one round counts once: all but its first occurrence are drawn again.
-            first = np.unique(code, return_index=True)[1]
-            good[np.setdiff1d(np.arange(len(code)), first)] = False
-            self.seen = np.concatenate([self.seen, code[good]])
-            drawn = np.concatenate([drawn, code[good]])
-            wanted = wanted[~good]
-        earlier, later = np.divmod(drawn, len(self.group))
-        return pd.DataFrame({"earlier": earlier, "later": later, "part": np.int8(part), "label": 0})
-
-    def _candidates(self, wanted: np.ndarray, positives: pd.DataFrame | None) -> np.ndarray:
-        """Codes of random pairs, one for each number of a positive in ``wanted``."""
-        partner = self.rng.integers(len(self.group), size=len(wanted))
-        if positives is None:
-            anchor = self.rng.integers(len(self.group), size=len(wanted))
-        else:
-            side = self.rng.integers(2, size=len(wanted))
-            anchor = positives[["earlier", "later"]].to_numpy()[wanted, side]
-        return np.minimum(anchor, partner) * len(self.group) + np.maximum(anchor, partner)
-
-    def _acceptable(self, code: np.ndarray, part: int) -> np.ndarray:
-        """Whether pairs join two groups, belong to the part and are new."""
-        earlier, later = np.divmod(code, len(self.group))
-        other_group = self.group[earlier] != self.group[later]
-        inside = self.split.of_pairs(self.parts, earlier, later) == part
-        return np.asarray(other_group & inside & ~np.isin(code, self.seen))
 
 
 def _require_positives(pairs: pd.DataFrame, corpus: Corpus, split: Split) -> None:

@@ -161,7 +161,7 @@ def test_folds_are_walls_between_groups_and_alike_in_size(make_corpus, folds):
     for fold in parts:
         assert pd.Series(fold).groupby(group).nunique().max() == 1
         of_group = pd.Series(fold).groupby(group).first().to_numpy()
-        for kind in (of_group[:41], of_group[41:]):  # lone reports, then groups of two and more
+        for kind in (of_group[:41], of_group[41:]):  # singletons, then groups of two and more
             assert (kind == TEST).sum() in (len(kind) // folds, len(kind) // folds + 1)
             assert (kind == VAL).sum() in (len(kind) // folds, len(kind) // folds + 1)
     split, (earlier, later) = FoldSplit(folds), every_pair(len(group))

@@ -108,8 +108,8 @@ def test_no_drawn_negative_says_otherwise_than_people(corpus, judge):
 def test_a_pair_across_the_walls_is_not_used(corpus, judge):
     split = GroupSplit(0.3, 0.3)
     parts = split_corpus(split, corpus)
-    lone = [row for row in range(12) if GROUP.count(GROUP[row]) == 1]
-    inside, outside = ([row for row in lone if (parts[row] == 0) == wanted] for wanted in (True, False))
+    singletons = [row for row in range(12) if GROUP.count(GROUP[row]) == 1]
+    inside, outside = ([row for row in singletons if (parts[row] == 0) == wanted] for wanted in (True, False))
     pairs, warnings = PairSampler(feedback=judge((inside[0], outside[0], "reject"))).sample(corpus, split)
     assert drawn(pairs) == set()
     assert "feedback: 1 pairs cross the split, not used" in warnings
@@ -124,9 +124,9 @@ def test_accepted_pairs_join_the_known_groups_of_training(corpus, judge):
 
 def test_split_by_pairs_keeps_feedback_out_of_validation_and_test(make_corpus, judge):
     corpus = make_corpus(np.repeat(np.arange(0, 40, 2), 2), days=range(40))
-    lone = make_corpus([*corpus.group, 40, 41], days=range(42))
+    singletons = make_corpus([*corpus.group, 40, 41], days=range(42))
     folder = judge((40, 3, "accept"), (41, 5, "reject"))
-    pairs = PairSampler(2.0, feedback=folder).sample(lone, PairSplit()).table
+    pairs = PairSampler(2.0, feedback=folder).sample(singletons, PairSplit()).table
     assert drawn(pairs) == {(3, 40, 1, "train"), (5, 41, 0, "train")}
     assert not pairs.duplicated(["earlier", "later"]).any()
 

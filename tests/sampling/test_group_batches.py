@@ -145,7 +145,7 @@ def test_a_group_too_large_for_a_step_is_cut_anew_each_epoch():
     large = max(observed(inputs)[0].values(), key=len)
     cuts = set()
     for epoch in range(5):
-        drawn = epoch_of(GroupBatches(8, 0, **SETTINGS)(inputs), epoch)  # room for 6: parts of 5
+        drawn = epoch_of(GroupBatches(8, 0, **SETTINGS)(inputs), epoch)  # capacity 6: pieces of 5
         assert len(drawn) == 4
         parts = [frozenset(large & set(step.rows.tolist())) for step in drawn]
         assert frozenset.union(*parts) == large

@@ -46,7 +46,7 @@ def build_corpus(
     Args:
         name: Short name of the tracker.
         reports: Text columns of ``BUG_FIELDS``, indexed by row in the source file.
-        links: Links between reports: ``id``, ``duplicate_id``, ``source`` and ``made_at``, see ``split_links``.
+        links: ``id``, ``duplicate_id``, ``source`` and ``made_at`` of each link, see ``split_links``.
         source: The file, for messages.
         columns: Name in the file of each field, for messages; null for what the tracker does not have.
         warnings: Those of the reader, which come first.
@@ -55,7 +55,7 @@ def build_corpus(
         url_template: Address of a report that has none, with ``{issue_id}`` for its id; null for none.
 
     Raises:
-        ValueError: An empty or repeated id, an unreadable date, a template that gives no address, or no report at all.
+        ValueError: An id or date is wrong, the template gives no address, or there is no report.
     """
     if reports.empty:
         raise ValueError(f"{source}: no report is left to read; at least one row is needed under the header")
@@ -64,6 +64,7 @@ def build_corpus(
     urls, url_warnings = report_urls(reports, url_template)
     reports = reports.assign(url=urls)
     found = [*warnings, *text_warnings(reports, columns), *url_warnings]
+    # Rows have numbers only once they are in order, so links are resolved after this.
     reports, date_warnings = in_chronological_order(reports, source, columns.get("created_at"), date_format)
     resolved, link_warnings = resolve_links(reports["id"], links)
     circles = [] if mutual else circle_warnings(resolved.pairs, reports["id"])

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from gedbd.corpora.chronology import outside_notice
+from gedbd.corpora.chronology import outside_warning
 from gedbd.corpora.corpus import Corpus, keep_last
 from gedbd.corpora.readers.bug_reports import BUG_FIELDS, build_corpus
 from gedbd.corpora.readers.export_pages import JSON_KINDS, Found, Page, read_pages, read_records, recognise
@@ -141,7 +141,7 @@ def join_pages(issues: Mapping[int, Issue]) -> tuple[dict[int, Issue], list[str]
 def date_notices(issues: Mapping[int, Issue]) -> list[str]:
     """Count the dates that are out of range, and say where the first one stands."""
     places = [f"{issue.place}, {key!r}" for issue in issues.values() for key in issue.outside]
-    return [outside_notice(len(places), places[0])] if places else []
+    return [outside_warning(len(places), places[0])] if places else []
 
 
 def remark_notices(issues: Mapping[int, Issue]) -> list[str]:

@@ -88,7 +88,7 @@ def test_without_any_date_the_ids_give_the_order():
     corpus = build(("10", "", ""), ("9", "", "10"), ("007", " ", ""))
     assert ids(corpus) == ["007", "9", "10"]
     assert corpus.reports["created_at"].isna().all()
-    assert corpus.warnings == ("no report has a date: they are taken to be filed in the order of their ids",)
+    assert corpus.warnings == ("no report has a date: their order is that of their ids",)
 
 
 def test_ids_longer_than_any_integer_are_ordered():
@@ -159,50 +159,11 @@ def test_groups_agree_with_union_by_hand_on_random_links():
     assert corpus.group.tolist() == master
 
 
-def test_the_newest_reports_are_kept_and_groups_renamed_after_the_oldest_that_is_left(make_corpus):
-    corpus = make_corpus([0, 1, 0, 3, 1, 0, 6, 3, 1], days=range(9))
-    newest = keep_last(corpus, 6)  # 3, 1, 0, 6, 3, 1: the masters 0 and 1 are gone
-    assert ids(newest) == ["1003", "1004", "1005", "1006", "1007", "1008"]
-    assert newest.group.tolist() == [0, 1, 2, 3, 0, 1]
-    assert newest.relevance.in_group.tolist() == [True, True, False, False, True, True]
-    assert newest.group.dtype == np.int64
-    assert newest.reports.index.tolist() == list(range(6))
-    assert newest.reports["created_at"].tolist() == corpus.reports["created_at"].tolist()[3:]
-    assert (newest.name, newest.warnings) == (
-        "small",
-        ("the newest 6 of 9 reports are kept, as dataset.last_n says",),
-    )
-    assert corpus.group.tolist() == [0, 1, 0, 3, 1, 0, 6, 3, 1]
-
-
 def test_what_was_met_before_is_still_told_of_the_newest():
     corpus = build(("1", "2024-01-01", "1"), *((str(row), "2024-01-02", "") for row in range(2, 1300)))
     newest = keep_last(corpus, 1200)
     assert newest.warnings == (*corpus.warnings, "the newest 1,200 of 1,299 reports are kept, as dataset.last_n says")
     assert len(corpus.warnings) == 2
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_pairs_among_the_newest_are_those_there_were(make_corpus, seed):
-    generator = np.random.default_rng(seed)
-    _, oldest, inverse = np.unique(generator.integers(0, 30, size=90), return_index=True, return_inverse=True)
-    corpus, count = make_corpus(oldest[inverse]), 50
-    kept, newest = corpus.group[-count:], keep_last(corpus, count).group
-    assert ((kept[:, None] == kept) == (newest[:, None] == newest)).all()
-    assert newest.tolist() == [kept.tolist().index(number) for number in kept]
-
-
-def test_to_keep_as_many_as_there_are_or_more_changes_nothing(make_corpus):
-    corpus = make_corpus([0, 1, 0, 3])
-    assert keep_last(corpus, 4) is corpus
-    assert keep_last(corpus, 1000) is corpus
-    assert keep_last(corpus, 1).group.tolist() == [0]
-
-
-@pytest.mark.parametrize("count", [0, -4])
-def test_to_keep_no_report_is_refused(make_corpus, count):
-    with pytest.raises(ValueError, match=f"dataset.last_n={count} must be 1 or more, or null for all reports"):
-        keep_last(make_corpus([0, 0]), count)
 
 
 def test_links_keep_their_direction_and_source():

@@ -135,7 +135,7 @@ def test_a_tracker_without_duplicates_maps_them_to_null(tmp_path):
 
 def test_an_unreadable_date_names_file_row_column_and_value(tmp_path):
     path = write(tmp_path, 'Key,Summary,Body,Filed,Dup\n1,a,"two\nlines",2024-01-01,\n2,b,c,yesterday,\n')
-    message = r"tracker.csv, row 3, column 'Filed': unreadable date 'yesterday' .* set dataset.date_format"
+    message = r"tracker.csv, row 3, column 'Filed': unreadable date 'yesterday' .* other formats: dataset.date_format"
     with pytest.raises(ValueError, match=message):
         read_csv(None, path, COLUMNS)
 

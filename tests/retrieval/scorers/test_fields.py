@@ -74,7 +74,7 @@ def test_an_unknown_field_is_refused(make_corpus, field):
 
 
 @pytest.mark.parametrize(
-    ("component", "id", "product"),
+    ("component", "issue_id", "product"),
     [
         ("Core/Layout", "17", "core"),
         (" Firefox / General", "17", "firefox"),

@@ -11,7 +11,7 @@ from gedbd.retrieval.tasks import Queries
 from gedbd.sampling.group_batches import GroupBatches
 from gedbd.sampling.pair_batches import PairBatches
 from gedbd.tasks.duplicates.data import Batch, DuplicateDataModule
-from gedbd.text.tokens import CACHE_SIZED, TokenTable, split_by_tokens
+from gedbd.text.tokens import CPU_TOKENS, TokenTable, split_by_tokens
 
 COUNT, LONG = 301, 3000
 
@@ -33,7 +33,7 @@ def check(batches: list[Batch], lengths: np.ndarray) -> list[int]:
     """Rows in the order in which they are read, each with its own tokens."""
     assert len(batches) > 3
     for batch in batches:
-        assert batch.input_ids.numel() <= CACHE_SIZED or len(batch.n_id) == 1
+        assert batch.input_ids.numel() <= CPU_TOKENS or len(batch.n_id) == 1
         assert batch.edge_label_index.shape == (2, 0)
         assert batch.edge_label.shape == (0,)
     read = [row for batch in batches for row in batch.n_id.tolist()]
@@ -70,7 +70,7 @@ def test_processes_read_equally_many_batches(make_corpus, world):
         counts = []
         for rank in range(world):
             data = module(make_corpus)
-            lengths = np.random.default_rng(seed).integers(1, 2 * CACHE_SIZED // 3, size=COUNT)
+            lengths = np.random.default_rng(seed).integers(1, 2 * CPU_TOKENS // 3, size=COUNT)
             starts = np.concatenate([[0], lengths.cumsum()])
             data.tokens = TokenTable(np.zeros(starts[-1], dtype=np.int32), starts, pad_id=0)
             device = SimpleNamespace(root_device=torch.device("cpu"))
@@ -96,7 +96,7 @@ def test_vectors_of_an_interrupted_run_are_taken_up(make_corpus):
     first.remember(np.arange(COUNT), vectors)
     first.remember(np.array([3, 8]), 2 * vectors[[3, 8]])
     second.remember(np.arange(COUNT), np.zeros_like(vectors))
-    held = second.train_dataloader().sampler.labelled.vectors
+    held = second.train_dataloader().sampler.inputs.vectors
     second.load_state_dict(first.state_dict())
     expected = vectors.copy()
     expected[[3, 8]] *= 2
