@@ -1,6 +1,6 @@
 """What batch samplers read and yield, and their common base class."""
 
-from typing import NamedTuple, Protocol
+from typing import ClassVar, NamedTuple, Protocol
 
 import numpy as np
 import pandas as pd
@@ -38,9 +38,17 @@ class SamplerInputs(NamedTuple):
 
 
 class Batches(Protocol):
-    """Settings of a batch sampler. ``hard`` is the fraction of negatives chosen by the vectors of the last epoch."""
+    """Settings of a batch sampler.
+
+    Attributes:
+        hard: Fraction of the negatives that are chosen by the vectors of the last epoch.
+        provides: Labels of a batch that losses may read: ``pairs``, ``groups``.
+        reads_groups: Whether batches are built from whole duplicate groups.
+    """
 
     hard: float
+    provides: ClassVar[frozenset[str]]
+    reads_groups: ClassVar[bool]
 
     def __call__(self, inputs: SamplerInputs, rank: int = 0, world_size: int = 1) -> "BatchSampler":
         """The batches of one process of ``world_size``, in every epoch."""

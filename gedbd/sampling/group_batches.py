@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -144,6 +145,9 @@ class GroupBatches:
     negatives_per_positive: float
     hard: float
     neighbours: int
+
+    provides: ClassVar[frozenset[str]] = frozenset({"pairs", "groups"})
+    reads_groups: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         for name, value, maximum in (("singletons", self.singletons, 0.9), ("hard", self.hard, 1.0)):

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -60,6 +61,9 @@ class PairBatches:
     seed: int
     shuffle: bool = False
     hard: float = 0.0
+
+    provides: ClassVar[frozenset[str]] = frozenset({"pairs", "groups"})
+    reads_groups: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         if self.batch_size < 1:

@@ -65,7 +65,7 @@ NO_DATES = [
     "-" * 5_000,
     "2024-01-31" * 1_000,
 ]
-COLUMNS = {"issue_id": "id", "title": "title", "created_at": "created", "duplicate": None}
+COLUMNS = {"id": "id", "title": "title", "created_at": "created", "duplicate": None}
 READERS = {
     "github": (read_github, "created_at", {"title": "a crash", "body": "it stops", "state": "open"}),
     "gitlab": (read_gitlab, "created_at", {"title": "a crash", "description": "it stops", "state": "opened"}),
@@ -189,7 +189,7 @@ def test_dates_to_come_leap_seconds_and_all_usual_spellings_are_kept(tmp_path):
     ]
     corpus = table(tmp_path, *spelt)
     assert not told(corpus, "outside")
-    assert corpus.reports.set_index("issue_id")["created_at"].astype(str).to_dict() == {
+    assert corpus.reports.set_index("id")["created_at"].astype(str).to_dict() == {
         "1": "2150-06-01 00:00:00+00:00",
         "2": "2016-12-31 23:59:59+00:00",
         "3": "2024-01-05 09:30:00+00:00",

@@ -24,7 +24,6 @@ from gedbd.experiments.schedule import check_schedule
 from gedbd.losses import READ_GROUPS
 from gedbd.retrieval.tasks import PROTOCOLS, TEST_POOL, Queries, find_pool, find_queries
 from gedbd.sampling.batches import Batches
-from gedbd.sampling.group_batches import GroupBatches
 from gedbd.tasks.duplicates.data import DuplicateDataModule
 from gedbd.tasks.duplicates.fusion import TextOnly
 from gedbd.tasks.duplicates.gcn import GraphBranch
@@ -151,11 +150,7 @@ def set_matmul_precision(precision: str) -> None:
 
 def _check_training(cfg: DictConfig, batches: Batches, loss: Any, parts: np.ndarray) -> None:
     """Refuses what could only fail in the first step, and what would show test pairs to training."""
-    whole = [
-        name
-        for name, reads in (("pairs", isinstance(batches, GroupBatches)), ("loss", loss.func in READ_GROUPS))
-        if reads
-    ]
+    whole = [name for name, reads in (("pairs", batches.reads_groups), ("loss", loss.func in READ_GROUPS)) if reads]
     if whole and (parts == TRAIN).all():
         raise ValueError(f"{' and '.join(whole)} read duplicate groups whole, test pairs too: not with split=pair")
     check_schedule(cfg.optimizer.get("schedule", "constant"))
