@@ -11,7 +11,7 @@ from rich.console import Console
 
 from gedbd.configuration.command import command
 from gedbd.configuration.renamed_options import refuse_renamed
-from gedbd.corpora.documents import Corpus
+from gedbd.corpora.corpus import Corpus
 from gedbd.evaluation.report.page import write_report
 from gedbd.evaluation.run_folders import MATCHING
 from gedbd.experiments.checkpoint import check_corpus, save_run, use_run
@@ -40,8 +40,8 @@ def main(cfg: DictConfig) -> float:
     if cfg.fill:
         fill_targets(Path(cfg.fill).read_text(), corpus.name, "")
     read = read_reports(cfg, corpus, weights)
-    for notice in read.notices:
-        console.print(f"{corpus.name}: {notice}", markup=False, highlight=False)
+    for warning in read.warnings:
+        console.print(f"{corpus.name}: {warning}", markup=False, highlight=False)
     learnt = learn_weights(corpus, prepared.pairs[prepared.pairs["part"] == "train"], read.vectors)
     replayed = replay_parts(corpus, prepared.parts, read.vectors, learnt, cfg.most)
     backtest = measure(replayed, corpus, learnt, cfg.target_precision, cfg.confidence_level, cfg.seed)

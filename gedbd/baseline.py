@@ -38,8 +38,8 @@ def main(cfg: DictConfig) -> float:
         check_corpus(Path(cfg.run), prepared.corpus)
     baseline = instantiate(cfg.baselines[cfg.name], _convert_="object")
     outcome = evaluate_baseline(baseline, cfg.name, prepared, cfg.part)
-    for notice in getattr(baseline, "notices_", ()):
-        console.print(f"{prepared.corpus.name}: {notice}", markup=False, highlight=False)
+    for warning in getattr(baseline, "warnings_", ()):
+        console.print(f"{prepared.corpus.name}: {warning}", markup=False, highlight=False)
     save_run(folder, cfg, prepared.corpus)
     with open_loggers(cfg, folder, "baseline") as loggers:
         tables = report(folder, outcome, console, loggers)

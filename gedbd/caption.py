@@ -9,7 +9,7 @@ from rich.console import Console
 
 from gedbd.configuration.command import command
 from gedbd.corpora.captions import DESCRIBED, check_writable, images_in, write_captions
-from gedbd.corpora.images import check_images, problem_notices
+from gedbd.corpora.images import check_images, problem_warnings
 from gedbd.encoders.vision.caption_cache import Caption, describe, kept_captions
 from gedbd.tasks.duplicates.factory import silence_library_logs
 
@@ -23,16 +23,16 @@ def main(cfg: DictConfig) -> None:
         if not cfg[setting] > 0:
             raise ValueError(f"{setting}={cfg[setting]} must be above 0")
     corpus = instantiate(cfg.dataset)
-    image_dir, owner, notices = images_in(corpus)
-    for notice in (*corpus.notices, *notices):
-        console.print(f"{corpus.name}: {notice}")
+    image_dir, owner, warnings = images_in(corpus)
+    for warning in (*corpus.warnings, *warnings):
+        console.print(f"{corpus.name}: {warning}")
     silence_library_logs()
     captioner = instantiate(cfg.captioner)
     kept = kept_captions(captioner, cfg.cache_dir)
     images = check_images(owner, image_dir, cfg.max_megapixels, cfg.max_megabytes)
     wanted = {image.sha256: image.path for image in images if not image.problem}
     if not wanted:
-        raise ValueError(f"nothing to describe: {'; '.join(problem_notices(images, owner))} under {image_dir}")
+        raise ValueError(f"nothing to describe: {'; '.join(problem_warnings(images, owner))} under {image_dir}")
     captions = {sha256: Caption(kept[sha256]) for sha256 in wanted.keys() & kept.keys()}
     waiting = {sha256: path for sha256, path in wanted.items() if sha256 not in kept}
     if waiting and (announced := captioner.announce(len(waiting))):
@@ -42,8 +42,8 @@ def main(cfg: DictConfig) -> None:
         captions |= batch
     seconds = time.perf_counter() - started
     images = [image._replace(problem=image.problem or captions[image.sha256].problem) for image in images]
-    for notice in problem_notices(images, owner):
-        console.print(f"{corpus.name}: {notice}")
+    for warning in problem_warnings(images, owner):
+        console.print(f"{corpus.name}: {warning}")
     none = Caption("")
     rows = [(i.name, i.sha256, captions.get(i.sha256, none).text, i.problem or DESCRIBED) for i in images]
     write_captions(out, rows)

@@ -7,13 +7,13 @@ from rich.console import Console
 from rich.table import Table
 
 from gedbd.configuration.command import command
-from gedbd.corpora.documents import Corpus
+from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.statistics import Statistic, describe_corpus
 
 
 @command("describe")
 def main(cfg: DictConfig) -> None:
-    """Read the corpus, and the label files published with it, and print their numbers and notices."""
+    """Read the corpus, and the label files published with it, and print their statistics and warnings."""
     if "subset" in cfg.dataset:
         corpora = instantiate(cfg.dataset, _target_="gedbd.corpora.readers.bughub.read_parts")
     else:
@@ -21,8 +21,8 @@ def main(cfg: DictConfig) -> None:
     console = Console()
     console.print(statistics_table(corpora))
     for corpus in corpora:
-        for notice in corpus.notices:
-            console.print(f"{corpus.name}: {notice}", markup=False, highlight=False, soft_wrap=True)
+        for warning in corpus.warnings:
+            console.print(f"{corpus.name}: {warning}", markup=False, highlight=False, soft_wrap=True)
 
 
 def statistics_table(corpora: list[Corpus]) -> Table:

@@ -36,9 +36,9 @@ def main(cfg: DictConfig) -> None:
         check_size(store, encoder.projection.in_features if weights is None else encoder.projection.out_features)
     corpus = instantiate(cfg.dataset)
     text = instantiate(cfg.text)
-    texts = text(corpus.reports, tokenizer, cfg.encoder.max_tokens)
-    for notice in (*corpus.notices, *getattr(text, "notices_", ())):
-        console.print(f"{corpus.name}: {notice}", markup=False, highlight=False)
+    texts, warnings = text(corpus.reports, tokenizer, cfg.encoder.max_tokens)
+    for warning in (*corpus.warnings, *warnings):
+        console.print(f"{corpus.name}: {warning}", markup=False, highlight=False)
     started = time.perf_counter()
     reader = encoder, tokenizer, cfg.encoder.max_tokens, cfg.cache_dir, backend
     vectors = report_vectors(texts, *reader, projected=weights is not None)
@@ -47,7 +47,7 @@ def main(cfg: DictConfig) -> None:
         for notice in send_vectors(store, corpus, vectors):
             console.print(f"{cfg.out}: {notice}", markup=False, highlight=False)
     else:
-        save_vectors(Path(cfg.out), corpus.reports["issue_id"], vectors)
+        save_vectors(Path(cfg.out), corpus.reports["id"], vectors)
     console.print(
         f"{cfg.out}: {vectors.shape[0]:,} reports, {vectors.shape[1]} numbers each, in {seconds:.1f} s"
         f" ({vectors.shape[0] / seconds:,.0f} reports/s; texts met before come from {cfg.cache_dir})",

@@ -49,7 +49,8 @@ def main(cfg: DictConfig) -> None:
 
 
 def _texts(cfg: DictConfig, reports: pd.DataFrame, tokenizer: PreTrainedTokenizerBase) -> list[str]:
-    return list(instantiate(cfg.text)(reports, tokenizer, cfg.encoder.max_tokens))
+    texts: list[str] = instantiate(cfg.text)(reports, tokenizer, cfg.encoder.max_tokens).texts
+    return texts
 
 
 if __name__ == "__main__":

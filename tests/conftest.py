@@ -8,7 +8,8 @@ import pytest
 import torch
 from transformers import PreTrainedTokenizerBase
 
-from gedbd.corpora.documents import FIELDS, Corpus
+from gedbd.corpora.corpus import Corpus
+from gedbd.corpora.readers.bug_reports import BUG_FIELDS
 from gedbd.encoders.encoder import TextEncoder, load_tiny_encoder
 
 
@@ -55,11 +56,11 @@ def make_corpus() -> Callable[..., Corpus]:
     """Builds a corpus from group numbers and, if given, the day of 2024 on which each report was created."""
 
     def make(group: Sequence[int] | np.ndarray, days: Sequence[int] | None = None) -> Corpus:
-        reports = pd.DataFrame("", index=range(len(group)), columns=list(FIELDS), dtype=str)
-        reports["issue_id"] = [str(1000 + row) for row in range(len(group))]
+        reports = pd.DataFrame("", index=range(len(group)), columns=list(BUG_FIELDS), dtype=str)
+        reports["id"] = [str(1000 + row) for row in range(len(group))]
         since = pd.to_timedelta(pd.Series(days if days is not None else [None] * len(group), dtype=float), unit="D")
         reports["created_at"] = pd.Timestamp("2024-01-01", tz="UTC") + since
-        return Corpus("small", reports, np.asarray(group, dtype=np.int64))
+        return Corpus.of_table("small", reports, np.asarray(group, dtype=np.int64))
 
     return make
 

@@ -84,7 +84,7 @@ def test_a_trained_encoder_takes_the_place_of_the_untrained_one(kept, run, train
     through = run(gedbd.baseline, "name=frozen", f"run={trained}")
     text = pd.read_parquet(trained / "predictions.parquet")
     mine = pd.read_parquet(through / "predictions.parquet")
-    both = mine.merge(text, on=["issue_id_1", "issue_id_2", "label", "part"])
+    both = mine.merge(text, on=["id_1", "id_2", "label", "part"])
     assert len(both) == len(mine)
     assert both["score_x"].to_numpy() == pytest.approx(both["score_text"].to_numpy(), abs=1e-5)
     assert not mine["score"].equals(pd.read_parquet(plain / "predictions.parquet")["score"])

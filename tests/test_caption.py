@@ -104,7 +104,7 @@ def test_each_content_is_described_once_and_what_is_not_is_counted_and_named(run
     assert "images missing: 1, not described (first: none.png of report 4)" in told
     assert "images too large: 1, not described (first: wide.png of report 4)" in told
     assert "images outside image_dir: 1, not described (first: ../x.png of report 4)" in told
-    assert "attached files that are no images: 1, left out (first: trace.log of report 1)" in told
+    assert "attached files that are not images: 1, left out (first: trace.log of report 1)" in told
     assert "captions.csv: 10 images; of 4 different ones 3 newly described in " in told
     assert "s, 0 from cache; 6 not described" in told
     again = run([*attached, "halves.png;none.png"], *options, "batch_size=5").set_index("image")

@@ -31,8 +31,8 @@ def run(tmp_path, monkeypatch):
 def cosines(file, pairs: pd.DataFrame) -> np.ndarray:
     """Of pairs of reports, from a file of vectors."""
     with np.load(file) as found:
-        rows = dict(zip(found["issue_id"], found["vectors"], strict=True))
-    both = zip(pairs["issue_id_1"], pairs["issue_id_2"], strict=True)
+        rows = dict(zip(found["id"], found["vectors"], strict=True))
+    both = zip(pairs["id_1"], pairs["id_2"], strict=True)
     return np.array([rows[str(one)] @ rows[str(two)] for one, two in both])
 
 
@@ -42,8 +42,8 @@ def test_the_vectors_of_a_run_score_pairs_as_its_text_branch_does(run, capsys):
     capsys.readouterr()
     run(gedbd.encode, "run=trained", "out=vectors.npz")
     with np.load(folder / "vectors.npz") as found:
-        assert set(found) == {"issue_id", "vectors"}
-        assert sorted(found["issue_id"]) == sorted(pd.read_csv(DEMO, dtype=str)["Issue_id"])
+        assert set(found) == {"id", "vectors"}
+        assert sorted(found["id"]) == sorted(pd.read_csv(DEMO, dtype=str)["Issue_id"])
         assert found["vectors"].shape == (425, 16)
         assert found["vectors"].dtype == np.float32
         np.testing.assert_allclose(np.linalg.norm(found["vectors"], axis=1), 1, atol=1e-5)
@@ -57,7 +57,7 @@ def test_the_vectors_of_a_run_score_pairs_as_its_text_branch_does(run, capsys):
     more = ["dataset.path=other.csv", "dataset.columns.title=Summary", "backend=openvino"]
     run(gedbd.encode, "run=trained", "out=other.npz", *more)
     with np.load(folder / "other.npz") as part, np.load(folder / "vectors.npz") as whole:
-        rows = [list(whole["issue_id"]).index(name) for name in part["issue_id"]]
+        rows = [list(whole["id"]).index(name) for name in part["id"]]
         assert len(rows) == 40
         np.testing.assert_allclose(part["vectors"], whole["vectors"][rows], atol=1e-5)
 

@@ -14,7 +14,7 @@ from hydra.utils import instantiate
 
 import gedbd.export
 import gedbd.train
-from gedbd.corpora.splits import TEST
+from gedbd.corpora.splits import TEST, split_corpus
 from gedbd.encoders.embedding_cache import report_vectors
 from gedbd.encoders.encoder import load_weights
 from gedbd.encoders.export import checks, read_onnx, read_sentence_transformers
@@ -81,7 +81,7 @@ def own_vectors(folder: Path):
     cfg, weights = find_run(folder, "best")
     (encoder, tokenizer), corpus = instantiate(cfg.encoder), instantiate(cfg.dataset)
     load_weights(encoder, weights)
-    texts = instantiate(cfg.text)(corpus.reports)
+    texts = instantiate(cfg.text)(corpus.reports).texts
     reader = encoder, tokenizer, cfg.encoder.max_tokens, folder.parent / "cache", None
     return corpus, texts, report_vectors(texts, *reader, projected=True)
 
@@ -90,7 +90,7 @@ def check(folder: Path, vectors: np.ndarray) -> None:
     """The numbers and the ranking of a run's text branch, as the run wrote it down."""
     corpus, _, expected = own_vectors(folder)
     np.testing.assert_allclose(vectors, expected, atol=1e-5)
-    parts = instantiate(find_run(folder, "best")[0].split).of_reports(corpus)
+    parts = split_corpus(instantiate(find_run(folder, "best")[0].split), corpus)
     found = ranking_metrics(rank(find_queries(corpus, parts == TEST), vector_scorer(vectors)).queries)
     text_alone = pd.read_csv(folder / "ranking.csv").set_index("method").loc["text alone"]
     assert found["rr@10"] == pytest.approx(text_alone["rr@10"], abs=1e-12)

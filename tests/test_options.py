@@ -215,7 +215,7 @@ def test_options_work_together(step, options):
 
 @pytest.mark.slow
 @pytest.mark.no_cover
-@pytest.mark.parametrize("pairs", ["sampled", "grouped", "clusters"])
+@pytest.mark.parametrize("pairs", ["sampled", "grouped", "pk"])
 def test_feedback_joins_the_training_pairs(step, tmp_path, capsys, pairs):
     reports = pd.read_csv(DEMO, dtype=str).sort_values("Created_time")
     alone = reports[reports["Duplicated_issue"].isna()]["Issue_id"].tolist()[:200]

@@ -16,7 +16,7 @@ from gedbd.io.paths import locate
 pytestmark = pytest.mark.slow  # four runs; the ranking itself is tested in tests/retrieval/test_ranking.py
 
 OPTIONS = ["encoder=tiny", "encoder.max_tokens=128", "text=fields", "protocol=test_pool", "ranking.top_k=[3,10]"]
-TRAINED = [*OPTIONS, "trainer=smoke", "pairs=clusters", "batch_size=8", "loss=supervised_contrastive"]
+TRAINED = [*OPTIONS, "trainer=smoke", "pairs=pk", "batch_size=8", "loss=supervised_contrastive"]
 
 
 @pytest.fixture(scope="module")
@@ -71,7 +71,7 @@ def test_queries_of_a_pool_are_the_test_reports_with_a_duplicate_among_them(runs
     earlier, pool = (own[own["protocol"] == name] for name in ("earlier", "test_pool"))
     assert pool.groupby("group").size().min() > 1
     assert pool["reachable"].all()
-    assert set(earlier["issue_id"]) != set(pool["issue_id"])
+    assert set(earlier["id"]) != set(pool["id"])
     assert pool["rank"].max() < 85 <= earlier["rank"].max()  # 85 reports are the newest fifth
 
 
@@ -118,7 +118,7 @@ def test_runs_are_compared_by_both(runs, call):
         (gedbd.train, ["monitor=val/rr@3"], "monitor=val/rr@3 is not logged"),
         (gedbd.train, ["loss=supervised_contrastive", "loss.temperature=0"], "loss.temperature=0 must be above 0"),
         (gedbd.train, ["loss=multiple_negatives", "split=pair"], "loss read duplicate groups whole, test pairs too"),
-        (gedbd.train, ["pairs=clusters", "batches.per_group=17"], "batches.per_group=17 must be 2 or more"),
+        (gedbd.train, ["pairs=pk", "batches.per_group=17"], "batches.per_group=17 must be 2 or more"),
         (gedbd.train, ["text=fields"], "they take|take up to"),
         (gedbd.baseline, ["protocol=test_pool", "name=fusion"], "name=fusion scores earlier reports only"),
     ],

@@ -33,7 +33,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Trained]:
     return through
 
 
-CONTRASTIVE = ("pairs=clusters", "batch_size=24", "loss=supervised_contrastive")
+CONTRASTIVE = ("pairs=pk", "batch_size=24", "loss=supervised_contrastive")
 
 
 @pytest.mark.slow

@@ -27,7 +27,7 @@ def test_a100_sets_what_such_a_gpu_is_bought_for(trainer, batch_size):
     assert (cfg.trainer.accelerator, cfg.trainer.precision, cfg.trainer.devices) == ("gpu", "bf16-mixed", 1)
     assert (cfg.batch_size, cfg.compile, cfg.matmul_precision, cfg.optimizer.fused) == (batch_size, True, "high", True)
     assert cfg.batches.batch_size == batch_size
-    assert composed(f"trainer={trainer}", "pairs=clusters").batches.batch_size == batch_size
+    assert composed(f"trainer={trainer}", "pairs=pk").batches.batch_size == batch_size
 
 
 def test_the_command_line_and_experiments_count_more_than_the_trainer():
@@ -41,7 +41,7 @@ def test_the_command_line_and_experiments_count_more_than_the_trainer():
 def test_without_a_trainer_numbers_stay_as_they_are():
     cfg = composed()
     assert (cfg.batch_size, cfg.compile, cfg.matmul_precision) == (16, False, "highest")
-    assert composed("pairs=clusters").batch_size == 32
+    assert composed("pairs=pk").batch_size == 32
 
 
 def test_fsdp_composes_and_its_strategy_can_be_made():

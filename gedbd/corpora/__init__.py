@@ -1,1 +1,1 @@
-"""From a tracker's file to batches of reports: corpus, text, splits, pairs, tokens."""
+"""Corpora: documents, relevance, splits and statistics; readers and clients of bug trackers."""

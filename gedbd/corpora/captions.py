@@ -1,4 +1,4 @@
-"""Names of the images that reports attach, and the table of what those images show."""
+"""Attached images of reports, and the table of their captions."""
 
 import os
 from collections.abc import Iterable
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from gedbd.corpora.documents import Corpus
+from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.readers.csv_file import read_table
 from gedbd.io.spreadsheet import plain_cell, safe_cells
 from gedbd.io.tables import write_csv
@@ -24,7 +24,7 @@ def attached_images(attachments: pd.Series) -> list[list[str]]:
         attachments: N texts, names of files separated by ``;``.
 
     Returns:
-        N lists of names in the order of the text, stripped, without repeats.
+        N lists of names in the order of the text, stripped, without duplicates.
     """
     return [list(filter(is_image, names)) for names in attached_files(attachments)]
 
@@ -35,17 +35,21 @@ def is_image(name: str) -> bool:
 
 
 def attached_files(attachments: pd.Series) -> list[list[str]]:
-    """As ``attached_images``, but all files."""
-    split = ((name.strip() for name in str(text).split(SEPARATOR)) for text in attachments)
-    return [list(dict.fromkeys(filter(None, names))) for names in split]
+    """Names of all attached files, see ``attached_images``."""
+    files = []
+    for text in attachments:
+        names = [name.strip() for name in str(text).split(SEPARATOR)]
+        # A dict keeps the order and drops duplicates.
+        files.append(list(dict.fromkeys(filter(None, names))))
+    return files
 
 
 def images_in(corpus: Corpus) -> tuple[Path, dict[str, str], list[str]]:
     """The images that a corpus attaches.
 
     Returns:
-        The folder that they lie in, image name to the id of the first report that attaches it, and notices about
-        attached files of other kinds.
+        Their folder, image name to the id of the first report that attaches it, and warnings about attached files of
+        other kinds.
 
     Raises:
         ValueError: There is no folder of images, no report attaches a file, or none attaches an image.
@@ -53,7 +57,8 @@ def images_in(corpus: Corpus) -> tuple[Path, dict[str, str], list[str]]:
     if corpus.image_dir is None:
         raise ValueError(f"{corpus.name} has no folder of images: use dataset=csv dataset.image_dir=...")
     named: dict[str, str] = {}
-    for names, report in zip(attached_files(corpus.reports["attachments"]), corpus.reports["issue_id"], strict=True):
+    files = attached_files(corpus.reports["attachments"])
+    for names, report in zip(files, corpus.documents.ids, strict=True):
         for name in names:
             named.setdefault(name, str(report))
     if not named:
@@ -65,15 +70,17 @@ def images_in(corpus: Corpus) -> tuple[Path, dict[str, str], list[str]]:
     others = [f"{name} of report {report}" for name, report in named.items() if not is_image(name)]
     if not images:
         raise ValueError(f"{corpus.name}: none of {len(others):,} attached files is an image (first: {others[0]})")
-    notices = [f"attached files that are no images: {len(others):,}, left out (first: {others[0]})"] if others else []
-    return corpus.image_dir, images, notices
+    warnings = []
+    if others:
+        warnings.append(f"attached files that are not images: {len(others):,}, left out (first: {others[0]})")
+    return corpus.image_dir, images, warnings
 
 
 def read_captions(path: str | Path) -> dict[str, str]:
     """Reads a table of captions.
 
     Args:
-        path: CSV file, plain or packed, with the columns ``image`` and ``caption``, and perhaps more.
+        path: CSV file, plain or packed, with at least the columns ``image`` and ``caption``.
 
     Returns:
         Image name to caption. Rows with an empty caption are left out.
@@ -85,26 +92,27 @@ def read_captions(path: str | Path) -> dict[str, str]:
     table, _ = read_table(file)
     for column in ("image", "caption"):
         if column not in table.columns:
-            known = ", ".join(table.columns)
-            raise ValueError(f"{file}, row 1: no column {column!r}; the columns are {known}. Add it or rename one")
+            columns = ", ".join(table.columns)
+            raise ValueError(f"{file}, row 1: no column {column!r}; the columns are {columns}. Add it or rename one")
     captions: dict[str, str] = {}
+    # Cells that a spreadsheet would read as formulas were written with a sign in front.
     images = table["image"].str.strip().map(plain_cell)
     texts = table["caption"].str.strip().map(plain_cell)
     for row, image, caption in zip(table.index, images, texts, strict=True):
         if not image:
-            raise ValueError(f"{file}, row {row}, column 'image': no name; say which image the caption is of")
+            raise ValueError(f"{file}, row {row}, column 'image': the cell is empty; name the image of this caption")
         if caption and captions.setdefault(image, caption) != caption:
             raise ValueError(f"{file}, row {row}, column 'image': {image!r} has another caption above; keep one row")
     return captions
 
 
 def write_captions(path: str | Path, rows: Iterable[tuple[str, str, str, str]]) -> None:
-    """Writes a table of captions, whole or not at all.
+    """Writes a table of captions atomically.
 
     Args:
         path: See ``check_writable``.
-        rows: Image name, SHA-256 of its file (empty if it was not read), caption, and ``described`` or the reason why
-            it was not.
+        rows: Image name, SHA-256 of its file (empty if it was not read), caption, and ``described`` or the reason
+            against it.
     """
     write_csv(Path(path).expanduser(), safe_cells(pd.DataFrame(rows, columns=list(COLUMNS), dtype=str)))
 
@@ -115,4 +123,4 @@ def check_writable(path: str | Path) -> None:
     if place.suffix != ".csv":
         raise ValueError(f"out={path} must end in .csv: a table of images and their captions")
     if place.is_dir() or not (place.parent.is_dir() and os.access(place.parent, os.W_OK)):
-        raise ValueError(f"out={path} cannot be written: give a file in an existing folder that you may write to")
+        raise ValueError(f"out={path} cannot be written: give a file in an existing folder with write permission")

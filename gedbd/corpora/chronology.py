@@ -1,4 +1,4 @@
-"""Filing order: report ids and dates."""
+"""Chronological order: checks of ids and dates, and the order they give."""
 
 from pathlib import Path
 
@@ -7,11 +7,11 @@ import pandas as pd
 from gedbd.corpora.dates import OUTSIDE, parse_dates
 from gedbd.corpora.ids import ID_RULE, is_id
 
-LONGEST_SHOWN = 60  # characters of a value in a message
+MAX_SHOWN_CHARACTERS = 60  # of a value in a message
 
 
 def check_ids(ids: pd.Series, source: str, column: str | None) -> None:
-    """Refuse a report without an id, what is no id, and an id that occurs twice.
+    """Check that every report has a valid id and that no id occurs twice.
 
     Args:
         ids: ``(N,)`` ids, indexed by row in the source.
@@ -23,12 +23,13 @@ def check_ids(ids: pd.Series, source: str, column: str | None) -> None:
     """
     empty = ids.index[ids == ""]
     if len(empty):
-        raise ValueError(f"{source}, row {empty[0]}, column {column!r}: the report has no id; give it one of its own")
+        raise ValueError(f"{source}, row {empty[0]}, column {column!r}: the report has no id; give it a unique one")
     wrong = ids[~ids.map(is_id)]
     if len(wrong):
+        shown = wrong.iloc[0][:MAX_SHOWN_CHARACTERS]
         raise ValueError(
-            f"{source}, row {wrong.index[0]}, column {column!r}: {wrong.iloc[0][:LONGEST_SHOWN]!r} is no id (in all: "
-            f"{len(wrong):,}); {ID_RULE}"
+            f"{source}, row {wrong.index[0]}, column {column!r}: {shown!r} is not a valid id "
+            f"(in all: {len(wrong):,}); {ID_RULE}"
         )
     doubled = ids[ids.duplicated()]
     if len(doubled):
@@ -45,32 +46,34 @@ def in_chronological_order(
     """Read the dates and sort by them; ties, and a tracker without dates, follow the ids.
 
     Returns:
-        The reports, ``created_at`` in UTC and their index untouched, and notices about dates missing or out of range.
+        The reports with ``created_at`` in UTC and their old index, and warnings about dates missing or out of range.
     """
-    by_id = natural_keys(reports["issue_id"]).sort_values(["project", "digits", "number"])
+    # The order by ids comes first and the sort by date is stable, so that reports of one second follow their ids.
+    by_id = natural_keys(reports["id"]).sort_values(["project", "digits", "number"])
     reports = reports.loc[by_id.index]
-    dates, notices = read_dates(reports["created_at"], source, column, date_format)
+    dates, warnings = read_dates(reports["created_at"], source, column, date_format)
     missing = dates.isna()
     if missing.all():
-        notices.append("no report has a date: they are taken to be filed in the order of their ids")
+        warnings.append("no report has a date: their order is that of their ids")
     elif missing.any():
         dates = fill_dates(dates, by_id["project"])
-        notices.append(
+        warnings.append(
             f"reports without a date: {missing.sum():,}, each given the date of the report with the next lower id "
             f"(first: row {missing[missing].index.min()})"
         )
-    return reports.assign(created_at=dates).sort_values("created_at", kind="stable"), notices
+    return reports.assign(created_at=dates).sort_values("created_at", kind="stable"), warnings
 
 
 def natural_keys(ids: pd.Series) -> pd.DataFrame:
     """Sorting keys that put ``ABC-9`` before ``ABC-10``.
 
     Returns:
-        ``(N, 3)``: ``project``, all before the last number; ``digits``, how long that number is; ``number``, as text,
-        so that no id is too long.
+        ``(N, 3)``: ``project``, the part before the last number; ``digits``, the length of that number; ``number``, as
+        text, since an id may exceed any integer type.
     """
-    project = [issue_id.rstrip("0123456789") for issue_id in ids]
-    number = [issue_id[len(before) :].lstrip("0") for issue_id, before in zip(ids, project, strict=True)]
+    # "ABC-010" has the project "ABC-" and the number "10" of 2 digits.
+    project = [id_.rstrip("0123456789") for id_ in ids]
+    number = [id_[len(before) :].lstrip("0") for id_, before in zip(ids, project, strict=True)]
     keys = pd.DataFrame({"project": project, "number": number}, index=ids.index, dtype=str)
     return keys.assign(digits=[len(digits) for digits in number])
 
@@ -79,7 +82,7 @@ def read_dates(texts: pd.Series, source: str, column: str | None, date_format: s
     """Read dates as UTC, ``NaT`` where the text is empty; a date without a zone is taken as UTC.
 
     Returns:
-        The dates, and a notice that counts those out of range, which are no dates.
+        The dates, and a warning that counts those out of range, which become ``NaT``.
 
     Raises:
         ValueError: A date cannot be read; names its row and the value.
@@ -88,30 +91,31 @@ def read_dates(texts: pd.Series, source: str, column: str | None, date_format: s
     dates, outside = parse_dates(texts, date_format)
     unreadable = texts[dates.isna() & ~outside & (texts != "")].sort_index()
     if len(unreadable):
-        value = unreadable.iloc[0][:LONGEST_SHOWN]
+        value = unreadable.iloc[0][:MAX_SHOWN_CHARACTERS]
         raise ValueError(
             f"{source}, row {unreadable.index[0]}, column {column!r}: unreadable date {value!r} "
-            f"(unreadable in all: {len(unreadable):,}); expected is {date_format}, such as 2024-01-31 or "
-            "2024-01-31 09:30:00 +0100 for ISO8601, else set dataset.date_format, such as '%d.%m.%Y %H:%M'"
+            f"(unreadable in all: {len(unreadable):,}); expected format: {date_format}, such as 2024-01-31 or "
+            "2024-01-31 09:30:00 +0100 for ISO8601; other formats: dataset.date_format, such as '%d.%m.%Y %H:%M'"
         )
     if not outside.any():
         return dates, []
     first = outside[outside].index.min()
-    return dates, [outside_notice(int(outside.sum()), f"{Path(source).name}, row {first}, column {column!r}")]
+    return dates, [outside_warning(int(outside.sum()), f"{Path(source).name}, row {first}, column {column!r}")]
 
 
-def outside_notice(count: int, first: str) -> str:
-    """Say how many dates are out of range, and where the first one stands."""
-    return f"{OUTSIDE}: {count:,}, taken as no date (first: {first})"
+def outside_warning(count: int, first: str) -> str:
+    """Count the dates that are out of range, and give the position of the first."""
+    return f"{OUTSIDE}: {count:,}, treated as missing (first: {first})"
 
 
 def fill_dates(dates: pd.Series, project: pd.Series) -> pd.Series:
-    """Give each missing date the date before it in id order, within its project as far as that goes.
+    """Give each missing date the date before it in the order of ids, within its project if that has one.
 
     Args:
         dates: ``(N,)`` in id order.
         project: ``(N,)`` the part of the id before the number.
     """
+    # The first reports of a project have no date before them, so they take the one after them.
     by_project = dates.groupby(project)
     dates = dates.fillna(by_project.ffill()).fillna(by_project.bfill())
     return dates.ffill().bfill()

@@ -1,9 +1,9 @@
-"""What a date is, for the whole package: readers, commands, the HTTP API and the webhook all ask here.
+"""Parsing of dates, with one rule for readers, commands, the HTTP API and the webhook.
 
-A date is written in ISO 8601, as 2024-01-31 or 2024-01-31T09:30:00+01:00; 2024, 2024-01, 20240131, 2024/1/31 and a
-blank in place of the T are accepted too. Without a zone it is in UTC. Words ("now"), numbers of seconds and infinities
-are no dates. A date outside the years ``MIN_YEAR`` to ``MAX_YEAR`` is one that no report can have: trackers write
-0001-01-01 or 9999-12-31 where there is none.
+Dates are written in ISO 8601, as 2024-01-31 or 2024-01-31T09:30:00+01:00; 2024, 2024-01, 20240131, 2024/1/31 and a
+blank instead of the T are accepted too. A date without a time zone is in UTC. Words ("now"), numbers of seconds and
+infinities are refused. Dates outside the years ``MIN_YEAR`` to ``MAX_YEAR`` are out of range: trackers write 0001-01-01
+or 9999-12-31 for a missing date.
 """
 
 import re
@@ -14,19 +14,19 @@ import pandas as pd
 
 MIN_YEAR = 1970
 MAX_YEAR = 2200
-ISO_FORMAT = "ISO8601"  # the name that pandas gives it
+ISO_FORMAT = "ISO8601"  # pandas uses the same name
 EXPECTED = "2024-01-31 or 2024-01-31T09:30:00+01:00"
 OUTSIDE = f"dates outside of the years {MIN_YEAR} to {MAX_YEAR}"
-MAX_LENGTH = 80  # characters; no spelling reaches it
-MAX_OFFSET = timedelta(hours=24)
+MAX_LENGTH = 80  # characters, which bounds the time that the patterns take
+MAX_OFFSET = timedelta(hours=24)  # datetime accepts no larger one
 NO_TIME = "00"
-NO_DATE = f"it is no date: expected is {EXPECTED}"
+NO_DATE = f"not a date; expected format: {EXPECTED}"
 
 DAY = r"(?P<year>\d{4})(?:(?P<separator>[-/.])(?P<month>\d\d?)(?:(?P=separator)(?P<day>\d\d?))?|(?P<compact>\d{4}))?"
 TIME = r"(?P<hour>\d\d?)(?::?(?P<minute>\d\d)(?::?(?P<second>\d\d)(?:[.,](?P<fraction>\d{1,9}))?)?)?"
 ZONE = r"(?:[Zz]|(?P<sign>[+-])(?P<offset_hours>\d\d)(?::?(?P<offset_minutes>\d\d))?)"
 ISO = re.compile(rf"{DAY}(?:[Tt ]\s?{TIME}\s?{ZONE}?)?", re.ASCII)
-# A day whose year alone says that it is out of range, however odd the rest is: 0000-00-00, +275760-09-13.
+# A day whose year may be out of range and whose other parts need not be valid: 0000-00-00, +275760-09-13.
 ANY_YEAR = re.compile(r"(?P<year>[+-]?\d{4,9})-\d\d-\d\d(?:[Tt ][\d:.,+\-Zz ]*)?", re.ASCII)
 FULL_YEAR = re.compile(r" ([0-9]{4,9}) ")
 
@@ -39,15 +39,15 @@ def parse_date(text: str, date_format: str = ISO_FORMAT) -> datetime:
     """Read a date.
 
     Args:
-        text: The date; blanks around it do not count.
+        text: The date; surrounding blanks are ignored.
         date_format: ``ISO8601``, or as in ``datetime.strptime``.
 
     Returns:
-        The moment in UTC. A leap second is the second before it; digits below a microsecond are dropped.
+        The moment in UTC. A leap second becomes the second before it; digits below a microsecond are dropped.
 
     Raises:
-        OutOfRangeError: It is a date that no report can have.
-        ValueError: It is no date.
+        OutOfRangeError: The date is out of range.
+        ValueError: The text is not a date.
     """
     written = text.strip()
     if len(written) > MAX_LENGTH:
@@ -64,17 +64,17 @@ def parse_date(text: str, date_format: str = ISO_FORMAT) -> datetime:
 
 
 def parse_mail_date(text: str) -> datetime:
-    """Read a date as in mails and HTTP headers, such as ``Wed, 31 Jan 2024 09:30:00 +0000``.
+    """Read a date in the format of mails and HTTP headers, such as ``Wed, 31 Jan 2024 09:30:00 +0000``.
 
     Raises:
-        OutOfRangeError: It is a date that no report can have.
-        ValueError: It is no date.
+        OutOfRangeError: The date is out of range.
+        ValueError: The text is not a date.
     """
     if len(text) > MAX_LENGTH:
         raise ValueError(NO_DATE)
     year = FULL_YEAR.search(text)
     if year is not None:
-        check_year(int(year[1]))  # the library reads 0001 as 2001
+        check_year(int(year[1]))  # parsedate_to_datetime reads 0001 as 2001
     try:
         return check_range(parsedate_to_datetime(text))
     except (TypeError, OverflowError, IndexError) as error:
@@ -82,10 +82,10 @@ def parse_mail_date(text: str) -> datetime:
 
 
 def check_range(moment: datetime) -> datetime:
-    """A moment in UTC, as which one without a zone is taken.
+    """Convert a moment to UTC; one without a time zone is in UTC already.
 
     Raises:
-        OutOfRangeError: It is out of range.
+        OutOfRangeError: The moment is out of range.
     """
     check_year(moment.year)
     utc = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
@@ -94,7 +94,7 @@ def check_range(moment: datetime) -> datetime:
 
 
 def check_year(year: int) -> None:
-    """Raises OutOfRangeError unless reports can be of this year."""
+    """Raises OutOfRangeError unless the year is in range."""
     if not MIN_YEAR <= year <= MAX_YEAR:
         raise OutOfRangeError(f"the year must lie between {MIN_YEAR} and {MAX_YEAR}")
 
@@ -107,11 +107,11 @@ def parse_dates(texts: pd.Series, date_format: str = ISO_FORMAT) -> tuple[pd.Ser
         date_format: ``ISO8601``, or as in ``datetime.strptime``.
 
     Returns:
-        ``(N,)`` dates in UTC, ``NaT`` where there is none or none that can be read, and ``(N,)`` bool: where there is
-        one that is out of range.
+        ``(N,)`` dates in UTC, ``NaT`` where the text is empty or cannot be read, and ``(N,)`` bool: where the date is
+        out of range.
 
     Raises:
-        ValueError: The format would have each date guessed on its own.
+        ValueError: The format is ``mixed``, which guesses each date on its own.
     """
     if date_format == "mixed":
         raise ValueError("dataset.date_format=mixed guesses, and reads words as dates: name the format of the dates")
@@ -125,7 +125,7 @@ def parse_dates(texts: pd.Series, date_format: str = ISO_FORMAT) -> tuple[pd.Ser
         except OutOfRangeError:
             is_outside = True
         except ValueError:
-            pass  # the caller tells empty texts from unreadable ones
+            pass  # callers distinguish empty texts from unreadable ones
         dates.append(date)
         outside.append(is_outside)
     column = pd.to_datetime(pd.Series(dates, index=texts.index, dtype=object), utc=True)
@@ -133,14 +133,18 @@ def parse_dates(texts: pd.Series, date_format: str = ISO_FORMAT) -> tuple[pd.Ser
 
 
 def _moment(match: re.Match[str]) -> datetime:
-    """The moment that a match of ``ISO`` names. Raises ValueError if there is none such."""
+    """The moment of a match of ``ISO``. Raises ValueError if there is no such day or time."""
     compact = match["compact"] or ""
     month = match["month"] or compact[:2] or "1"
     day = match["day"] or compact[2:] or "1"
-    second = min(int(match["second"] or NO_TIME), 59 if match["second"] == "60" else 99)
+    # A leap second, 60, becomes 59. Other numbers above 59 are left for datetime to refuse.
+    second = 59 if match["second"] == "60" else int(match["second"] or NO_TIME)
+    # A fraction "5" is 500000 microseconds.
     microsecond = int((match["fraction"] or "0").ljust(6, "0")[:6])
-    clock = int(match["hour"] or NO_TIME), int(match["minute"] or NO_TIME), second, microsecond
-    return datetime(int(match["year"]), int(month), int(day), *clock, tzinfo=_zone(match))
+    hour = int(match["hour"] or NO_TIME)
+    minute = int(match["minute"] or NO_TIME)
+    year = int(match["year"])
+    return datetime(year, int(month), int(day), hour, minute, second, microsecond, tzinfo=_zone(match))
 
 
 def _zone(match: re.Match[str]) -> timezone:

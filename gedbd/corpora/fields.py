@@ -1,4 +1,4 @@
-"""What a tracker's form holds beside the text, as numbers that can be compared."""
+"""Fields of a report besides its text: products, components, and their values as numbers."""
 
 import re
 
@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 FIELDS = ("product", "component", "version", "priority")
-PARTS = re.compile(r"^\s*([^/\s][^/]*)/\s*(.*)$")  # what stands before and after the first slash
+AROUND_SLASH = re.compile(r"^\s*([^/\s][^/]*)/\s*(.*)$")  # the texts before and after the first slash
 PROJECT = re.compile(r"^([A-Za-z][A-Za-z0-9_]*)-\d+$")
 
 
@@ -21,10 +21,10 @@ def field_codes(reports: pd.DataFrame, field: str) -> np.ndarray:
 
     Args:
         reports: N rows of a corpus.
-        field: product, component, version or priority; upper and lower case are one.
+        field: product, component, version or priority; case is ignored.
 
     Raises:
-        ValueError: If the field is another.
+        ValueError: If there is no such field.
     """
     check_field(field)
     values = (products(reports) if field == "product" else reports[field]).str.strip().str.lower()
@@ -35,24 +35,25 @@ def field_codes(reports: pd.DataFrame, field: str) -> np.ndarray:
 def products(reports: pd.DataFrame) -> pd.Series:
     """The product of each report, empty if unknown.
 
-    Where its column is empty: what the component names before a slash, or the project of an id such as HDFS-12.
+    If its column is empty, the product is the text before a slash in the component, or the project of an id such as
+    HDFS-12.
     """
-    columns = (reports[name] for name in ("product", "component", "issue_id"))
-    return pd.Series([product_of(*values) for values in zip(*columns, strict=True)], index=reports.index, dtype=str)
+    rows = zip(reports["product"], reports["component"], reports["id"], strict=True)
+    return pd.Series([product_of(*row) for row in rows], index=reports.index, dtype=str)
 
 
-def product_of(product: str, component: str, issue_id: str) -> str:
-    """See ``products``."""
+def product_of(product: str, component: str, id_: str) -> str:
+    """The product of one report, see ``products``."""
     if named := product.strip():
         return named
-    if slash := PARTS.match(component):
+    if slash := AROUND_SLASH.match(component):
         return slash[1].strip()
-    project = PROJECT.match(issue_id)
+    project = PROJECT.match(id_)
     return project[1] if project else ""
 
 
 def components(reports: pd.DataFrame) -> pd.Series:
-    """The component of each report, without a product that it names before a slash."""
-    parts = reports["component"].str.extract(PARTS).fillna("")
+    """The component of each report, without the product in front of a slash."""
+    parts = reports["component"].str.extract(AROUND_SLASH).fillna("")
     own = (reports["product"].str.strip() != "") | (parts[1] == "")
     return reports["component"].where(own, parts[1]).str.strip()

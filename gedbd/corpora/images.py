@@ -1,6 +1,6 @@
-"""Attached image files: which of them can be described, and their pixels.
+"""Attached image files: checks and decoding.
 
-Files come from strangers: sizes are looked at before anything is decoded, only formats of the web are, and no name
+The files are untrusted: their sizes are checked before they are decoded, only the formats of the web are, and no name
 leads out of the folder of images.
 """
 
@@ -9,7 +9,6 @@ import os
 import struct
 import warnings
 import zlib
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
@@ -17,21 +16,24 @@ from typing import NamedTuple
 from PIL import Image, ImageOps
 from rich.progress import track
 
-MISSING, BROKEN, TOO_LARGE, OUTSIDE = "missing", "broken", "too large", "outside image_dir"
+MISSING = "missing"
+BROKEN = "broken"
+TOO_LARGE = "too large"
+OUTSIDE = "outside image_dir"
 FORMATS = ("BMP", "GIF", "JPEG", "PNG", "WEBP")
-# What Pillow raises on damaged files, depending on the format.
+# Pillow raises any of these on damaged files, depending on the format.
 DAMAGED = (EOFError, IndexError, KeyError, OSError, SyntaxError, TypeError, ValueError, struct.error, zlib.error)
 MEGA = 1_000_000
-NAMED = 3
-SHOWN_FROM = 65
+MAX_NAMED = 3  # images that a warning names
+MIN_PROGRESS_IMAGES = 65  # fewer are checked without a progress bar
 
 
 class ImageFile(NamedTuple):
     """An attached image.
 
     Attributes:
-        name: As the report names it.
-        path: Where it lies.
+        name: Name in the report.
+        path: Its file.
         sha256: Of the file's bytes; empty if it was not read.
         problem: Why it cannot be described; empty if it can.
     """
@@ -43,46 +45,49 @@ class ImageFile(NamedTuple):
 
 
 def check_images(names: Iterable[str], image_dir: Path, max_megapixels: float, max_megabytes: float) -> list[ImageFile]:
-    """Looks at files and their headers; nothing is decoded, so that damage further on shows only in ``open_image``.
+    """Checks files and their headers without decoding them; other damage shows only in ``open_image``.
 
     Args:
         names: Names of files under ``image_dir``.
         image_dir: Folder of the images.
-        max_megapixels: Images of more millions of pixels are too large.
-        max_megabytes: So are files of more millions of bytes.
+        max_megapixels: Maximum size of an image, in millions of pixels.
+        max_megabytes: Maximum size of a file, in millions of bytes.
     """
     distinct = list(dict.fromkeys(names))
     home = os.path.realpath(image_dir)
-    shown = track(distinct, "look at images", disable=len(distinct) < SHOWN_FROM)
+    shown = track(distinct, "check images", disable=len(distinct) < MIN_PROGRESS_IMAGES)
     return [_check(name, home, max_megapixels, max_megabytes) for name in shown]
 
 
 def open_image(path: Path) -> Image.Image:
-    """The pixels of an image as RGB: the first frame, upright, on white where it is transparent.
+    """The pixels of an image as RGB: the first frame, rotated upright, with a white background.
 
     Raises:
-        ValueError: It cannot be decoded.
+        ValueError: The image cannot be decoded.
     """
     try:
         with warnings.catch_warnings(action="ignore"), Image.open(path, formats=FORMATS) as image:
             return _as_rgb(ImageOps.exif_transpose(image))
     except (*DAMAGED, Image.DecompressionBombError) as error:
-        raise ValueError(f"{path}: the image cannot be decoded ({error}); save it anew") from error
+        raise ValueError(f"{path}: the image cannot be decoded ({error}); save it again") from error
 
 
-def problem_notices(images: Iterable[ImageFile], owner: Mapping[str, str]) -> list[str]:
-    """Counts what cannot be described by reason, and names the first few.
+def problem_warnings(images: Iterable[ImageFile], owner: Mapping[str, str]) -> list[str]:
+    """Counts the images that cannot be described by reason, and names the first few.
 
     Args:
         images: See ``check_images``.
         owner: Image name to the id of a report that attaches it.
     """
-    found = [image for image in images if image.problem]
-    notices = []
-    for problem, count in Counter(image.problem for image in found).items():
-        some = [f"{image.name} of report {owner[image.name]}" for image in found if image.problem == problem][:NAMED]
-        notices.append(f"images {problem}: {count:,}, not described (first: {', '.join(some)})")
-    return notices
+    by_problem: dict[str, list[str]] = {}
+    for image in images:
+        if image.problem:
+            by_problem.setdefault(image.problem, []).append(image.name)
+    warnings = []
+    for problem, names in by_problem.items():
+        some = ", ".join(f"{name} of report {owner[name]}" for name in names[:MAX_NAMED])
+        warnings.append(f"images {problem}: {len(names):,}, not described (first: {some})")
+    return warnings
 
 
 def _check(name: str, home: str, max_megapixels: float, max_megabytes: float) -> ImageFile:
@@ -105,7 +110,7 @@ def _check(name: str, home: str, max_megapixels: float, max_megabytes: float) ->
 
 
 def _header_problem(path: Path, max_megapixels: float) -> str:
-    """What the size and format that a file declares are against it."""
+    """The problem with the size or format in a file's header; empty if there is none."""
     try:
         with warnings.catch_warnings(action="ignore"), Image.open(path, formats=FORMATS) as image:
             return TOO_LARGE if image.width * image.height > max_megapixels * MEGA else ""
@@ -117,7 +122,7 @@ def _header_problem(path: Path, max_megapixels: float) -> str:
 
 def _as_rgb(image: Image.Image) -> Image.Image:
     if image.mode.startswith("I"):
-        # Pillow cuts 16-bit grey off at 255 instead of scaling it.
+        # Pillow clips 16-bit grey at 255 instead of scaling it.
         image = image.convert("I").point(lambda value: value / 256).convert("L")
     if not image.has_transparency_data:
         return image.convert("RGB")

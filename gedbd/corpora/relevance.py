@@ -1,80 +1,180 @@
-"""Duplicate links and the groups they make."""
+"""Relevance: which documents answer a query, as groups of duplicates or as single links."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol
 
 import numpy as np
 import pandas as pd
-from scipy.sparse import coo_array
+from scipy.sparse import coo_array, csr_array
 from scipy.sparse.csgraph import connected_components
 
 
-def read_links(ids: pd.Series, duplicates: pd.Series, sources: pd.Series) -> tuple[pd.DataFrame, list[str]]:
-    """Turn the ids named as duplicates into links between positions; drop those that lead nowhere or to itself.
+class Relevance(Protocol):
+    """What a ranking should find. Queries and documents may be rows of one table or of two."""
+
+    def relevant(self, row: int) -> np.ndarray:
+        """Rows of the documents that are relevant to a query row, ascending."""
+        ...
+
+
+@dataclass(frozen=True)
+class Links:
+    """Relevance as single links from a query row to a document row.
+
+    Attributes:
+        table: L rows with ``query`` and ``document`` (int64 row numbers), ``source`` (what states the link:
+            ``dupe_of``, ``issue link``, ``comment``, ...) and ``made_at`` (UTC, ``NaT`` where unknown).
+        num_queries: Number of rows that queries are numbered by.
+        num_documents: Likewise of documents; equal to ``num_queries`` where both are one table.
+    """
+
+    table: pd.DataFrame
+    num_queries: int
+    num_documents: int
+
+    def __len__(self) -> int:
+        return len(self.table)
+
+    @property
+    def pairs(self) -> np.ndarray:
+        """``(2, L)`` query and document rows."""
+        return self.table[["query", "document"]].to_numpy(dtype=np.int64).T
+
+    def relevant(self, row: int) -> np.ndarray:
+        """Documents that are linked to a query, ascending."""
+        return np.unique(self._by_query[[row]].indices)
+
+    def since(self, first: int) -> "Links":
+        """The links within one table between rows from ``first`` on, which becomes row 0."""
+        kept = self.table[(self.table[["query", "document"]] >= first).all(axis=1)].reset_index(drop=True)
+        kept = kept.assign(query=kept["query"] - first, document=kept["document"] - first)
+        return Links(kept, self.num_queries - first, self.num_documents - first)
+
+    @cached_property
+    def _by_query(self) -> csr_array:
+        ones = np.ones(len(self), dtype=bool)
+        return coo_array((ones, tuple(self.pairs)), shape=(self.num_queries, self.num_documents)).tocsr()
+
+
+@dataclass(frozen=True)
+class Groups:
+    """Relevance as an equivalence: all documents of a group are relevant to each other.
+
+    Attributes:
+        group: ``(N,)`` int64. A group is a connected component of duplicate links; its number is the row of its
+            master, the oldest member. A document without a link is a group of its own.
+    """
+
+    group: np.ndarray
+
+    @classmethod
+    def from_links(cls, links: Links) -> "Groups":
+        """The connected components of links within one table."""
+        return cls(find_groups(links.pairs, links.num_documents))
+
+    @property
+    def sizes(self) -> np.ndarray:
+        """``(N,)`` number of members of each document's group."""
+        _, inverse, counts = np.unique(self.group, return_inverse=True, return_counts=True)
+        return np.asarray(counts[inverse])
+
+    @property
+    def in_group(self) -> np.ndarray:
+        """``(N,)`` bool: documents with at least one duplicate."""
+        return np.asarray(self.sizes > 1)
+
+    def relevant(self, row: int) -> np.ndarray:
+        """The other members of a document's group, ascending."""
+        number = self.group[row]
+        # Rows sorted by group: those of group 3 in [0, 3, 3, 7] lie between the places of 3 and of 3 + 1.
+        first, last = np.searchsorted(self._sorted_group, [number, number + 1])
+        members = self._order[first:last]
+        return np.asarray(members[members != row])
+
+    def last(self, count: int) -> "Groups":
+        """The groups of the last ``count`` documents; one that loses its master is numbered by its oldest member."""
+        _, masters, inverse = np.unique(self.group[-count:], return_index=True, return_inverse=True)
+        return Groups(masters[inverse].astype(np.int64))
+
+    @cached_property
+    def _order(self) -> np.ndarray:
+        return np.argsort(self.group, kind="stable")
+
+    @cached_property
+    def _sorted_group(self) -> np.ndarray:
+        return np.asarray(self.group[self._order])
+
+
+def resolve_links(ids: pd.Series, named: pd.DataFrame) -> tuple[Links, tuple[str, ...]]:
+    """Turn links between ids into links between rows; drop those to an unknown document or to itself.
 
     Args:
-        ids: ``(N,)`` report ids in chronological order, indexed by row in the source.
-        duplicates: ``(N,)`` ids separated by ``;``, same index.
-        sources: ``(N,)`` where each of these ids comes from, separated likewise; one for all of them suffices.
+        ids: ``(N,)`` ids in chronological order, indexed by row in the source file.
+        named: Links with ``id``, ``duplicate_id``, ``source`` and ``made_at``; each ``id`` is among ``ids``.
 
     Returns:
-        L links from ``report``, the position that names, to ``duplicate``, the one that is named, and their
-        ``source``; and notices about dropped links.
+        The links, ordered by the row that names the other, and warnings about dropped links.
     """
-    named = duplicates.str.split(";").explode().str.strip()
-    source = np.array(spread(duplicates, sources), dtype=object)[(named != "").to_numpy()]
-    named = named[named != ""]
-    start = pd.Series(np.arange(len(ids)), index=ids.index).loc[named.index].to_numpy()
-    end = named.map(pd.Series(np.arange(len(ids)), index=ids.to_numpy())).fillna(-1).to_numpy().astype(np.int64)
-    unknown, to_itself = end < 0, end == start
-    dropped = {
-        "duplicate links to a report that is not in the file": unknown,
-        "duplicate links from a report to itself": to_itself,
-    }
-    notices = []
-    for remark, where in dropped.items():
-        if where.any():
-            row, first = min(zip(named.index[where], named[where], strict=True), key=lambda pair: pair[0])
-            notices.append(
-                f"{remark}: {where.sum():,}, dropped; the reports are kept "
-                f"(first: report {ids[row]} names {first}, row {row})"
-            )
-    kept = ~(unknown | to_itself)
-    return pd.DataFrame({"report": start[kept], "duplicate": end[kept], "source": source[kept]}), notices
+    # Ids that are not in the file get row -1.
+    position = pd.Series(np.arange(len(ids)), index=ids.to_numpy())
+    query = named["id"].map(position).to_numpy(dtype=np.int64)
+    document = named["duplicate_id"].map(position).fillna(-1).to_numpy(dtype=np.int64)
+    table = named.assign(query=query, document=document).sort_values("query", kind="stable", ignore_index=True)
+    unknown = table["document"] < 0
+    to_itself = table["document"] == table["query"]
+    warnings = [
+        *_dropped_warning("duplicate links to a report that is not in the file", table[unknown], ids),
+        *_dropped_warning("duplicate links from a report to itself", table[to_itself], ids),
+    ]
+    kept = table.loc[~(unknown | to_itself), ["query", "document", "source", "made_at"]].reset_index(drop=True)
+    return Links(kept, len(ids), len(ids)), tuple(warnings)
 
 
-def spread(duplicates: pd.Series, sources: pd.Series) -> list[str]:
-    """One source for each id of ``duplicates``, in their order."""
-    lists = [given.split(";") for given in sources]
-    counts = [named.count(";") + 1 for named in duplicates]
-    return [one for given, count in zip(lists, counts, strict=True) for one in (given * count)[:count]]
+def _dropped_warning(what: str, dropped: pd.DataFrame, ids: pd.Series) -> list[str]:
+    """Count dropped links and name the one that comes first in the source file."""
+    if dropped.empty:
+        return []
+    source_rows = ids.index.to_numpy()[dropped["query"]]
+    first = dropped.iloc[int(source_rows.argmin())]
+    return [
+        f"{what}: {len(dropped):,}, dropped; the reports are kept "
+        f"(first: report {first['id']} names {first['duplicate_id']}, row {source_rows.min()})"
+    ]
 
 
-def find_groups(links: np.ndarray, num_reports: int) -> np.ndarray:
-    """Number each report by its group's master.
+def find_groups(links: np.ndarray, num_documents: int) -> np.ndarray:
+    """Number each document by the master of its group.
 
     Args:
-        links: ``(2, L)`` positions in chronological order.
-        num_reports: N.
+        links: ``(2, L)`` rows in chronological order.
+        num_documents: N.
 
     Returns:
-        ``(N,)`` int64: the lowest position in the connected component of each report.
+        ``(N,)`` int64: the lowest row in each document's connected component.
     """
-    component = components(links, num_reports, "weak")
+    component = components(links, num_documents, "weak")
+    # The first row of each component is its oldest document.
     _, master = np.unique(component, return_index=True)
     return np.asarray(master[component], dtype=np.int64)
 
 
-def circle_notices(links: np.ndarray, ids: pd.Series) -> list[str]:
-    """Count the circles: sets of two or more reports that name each other, directly or by way of others."""
+def circle_warnings(links: np.ndarray, ids: pd.Series) -> list[str]:
+    """Count circles: sets of two or more reports that name each other, directly or through others."""
+    # Along the direction of links, the members of a circle reach each other, and no others do.
     component = components(links, len(ids), "strong")
     circles = np.flatnonzero(np.bincount(component) > 1)
     if not len(circles):
         return []
-    members = np.flatnonzero(component == component[np.isin(component, circles).argmax()])
+    oldest = np.isin(component, circles).argmax()
+    members = np.flatnonzero(component == component[oldest])
     first = ", ".join(ids.iloc[members[:5]])
     return [f"circles of duplicate links: {len(circles):,}, each taken as one group (first: reports {first})"]
 
 
-def components(links: np.ndarray, num_reports: int, connection: str) -> np.ndarray:
-    """``(N,)`` component of each report, following links both ways (``weak``) or as they point (``strong``)."""
-    graph = coo_array((np.ones(links.shape[1], dtype=bool), (links[0], links[1])), shape=(num_reports, num_reports))
+def components(links: np.ndarray, num_documents: int, connection: str) -> np.ndarray:
+    """``(N,)`` component of each document, following links both ways (``weak``) or as they point (``strong``)."""
+    ones = np.ones(links.shape[1], dtype=bool)
+    graph = coo_array((ones, (links[0], links[1])), shape=(num_documents, num_documents))
     _, component = connected_components(graph.tocsr(), directed=True, connection=connection)
     return np.asarray(component)

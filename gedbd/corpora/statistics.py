@@ -1,9 +1,10 @@
-"""The numbers that describe a corpus."""
+"""Statistics of a corpus: counts of reports, groups and links, dates, lengths of texts."""
 
 import numpy as np
 import pandas as pd
 
-from gedbd.corpora.documents import Corpus
+from gedbd.corpora.corpus import Corpus
+from gedbd.corpora.relevance import Links
 
 Statistic = int | float | pd.Timestamp | None
 
@@ -13,9 +14,9 @@ def describe_corpus(corpus: Corpus) -> dict[str, Statistic]:
 
     Returns:
         Metric to value, null where the tracker has no date or no text. ``pairs`` is the sum of n (n - 1) / 2 over
-        groups of n reports; words are parted by white space, and their median is taken over reports with that text.
-        ``with a web address`` counts reports whose page is known, ``links: <source>`` pairs of reports that are tied by
-        that source, where the reader tells it.
+        groups of n reports. Words are separated by white space; medians are over the reports that have such a text.
+        ``with a web address`` counts the reports whose page is known, ``links: <source>`` the pairs of reports that
+        this source links.
     """
     sizes = np.unique(corpus.group, return_counts=True)[1].astype(np.int64)
     sizes = sizes[sizes > 1]
@@ -27,8 +28,8 @@ def describe_corpus(corpus: Corpus) -> dict[str, Statistic]:
         "groups": len(sizes),
         "pairs": int((sizes * (sizes - 1) // 2).sum()),
         "largest group": int(sizes.max(initial=0)),
-        "first filed": known(corpus.reports["created_at"].min()),
-        "last filed": known(corpus.reports["created_at"].max()),
+        "first created": date_or_none(corpus.reports["created_at"].min()),
+        "last created": date_or_none(corpus.reports["created_at"].max()),
         "median words of a title": median_words(corpus.reports["title"]),
         "median words of a description": median_words(corpus.reports["description"]),
         "with a web address": int((corpus.reports["url"] != "").sum()),
@@ -36,22 +37,23 @@ def describe_corpus(corpus: Corpus) -> dict[str, Statistic]:
     }
 
 
-def count_links(links: pd.DataFrame | None) -> dict[str, Statistic]:
-    """Number of tied pairs by source; a pair that is named from both sides, or twice, counts once a source."""
+def count_links(links: Links | None) -> dict[str, Statistic]:
+    """Number of linked pairs by source; a pair that is named from both sides, or twice, counts once a source."""
     if links is None:
         return {}
-    ends = np.sort(links[["report", "duplicate"]].to_numpy(), axis=1)
-    pairs = pd.DataFrame({"one": ends[:, 0], "other": ends[:, 1], "source": links["source"]}).drop_duplicates()
+    # A link from 7 to 3 and one from 3 to 7 are one pair (3, 7).
+    earlier, later = np.sort(links.pairs, axis=0)
+    pairs = pd.DataFrame({"earlier": earlier, "later": later, "source": links.table["source"]}).drop_duplicates()
     return {f"links: {source}": int(count) for source, count in pairs["source"].value_counts().items()}
 
 
-def known(date: pd.Timestamp) -> pd.Timestamp | None:
+def date_or_none(date: pd.Timestamp) -> pd.Timestamp | None:
     """The date, or null for ``NaT``."""
     return None if pd.isna(date) else date
 
 
 def median_words(texts: pd.Series) -> float | None:
-    """Median number of words of the texts that have any, null where none has."""
+    """Median number of words over the texts with at least one word; null if all texts are empty."""
     words = texts.str.count(r"\S+")
     words = words[words > 0]
     return float(words.median()) if len(words) else None

@@ -1,4 +1,4 @@
-"""Web addresses of reports: which ones are accepted, and how a template makes them from ids."""
+"""Web addresses of reports: which are safe to show, and templates that make them from ids."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -9,7 +9,7 @@ import pandas as pd
 
 MAX_URL_LENGTH = 2_000
 URL_OF = "url of "
-ID_COLUMNS = ("issue_id", "report", "suggested")
+ID_COLUMNS = ("id", "report", "suggested")  # columns of result tables with ids of reports
 PLACEHOLDER = "{issue_id}"
 # A host without user name and password, then anything without white space and the delimiters of HTML and Markdown.
 WEB_URL = re.compile(r"https?://[^\s/?#@\\<>\"{}]+(?:[/?#][^\s<>\"]*)?", re.IGNORECASE)
@@ -26,9 +26,9 @@ PLAIN_VALUE = re.compile(r"\d{1,18}|[a-z_]{1,20}|\d{4}[\d:.TZA%+-]{1,36}", re.AS
 
 
 def web_url(text: str) -> str:
-    """The address, stripped, if it is one of http or https that is safe to show as a link; else an empty text.
+    """The stripped address if it is safe to show as a link, else an empty text.
 
-    Anything else (``javascript:``, ``file:``, control characters, an address with a password) gives an empty text.
+    Safe are http and https addresses without a password and control characters; ``javascript:`` and ``file:`` are not.
     """
     url = text.strip()
     is_safe = len(url) <= MAX_URL_LENGTH and url.isprintable() and WEB_URL.fullmatch(url) is not None
@@ -36,10 +36,10 @@ def web_url(text: str) -> str:
 
 
 def shown_url(url: str) -> str:
-    """An address as messages show it: without name, password and fragment, and with ``***`` for what may be secret.
+    """An address for messages: without user, password and fragment, and with ``***`` for values that may be secret.
 
-    The values of ``SHOWN_PARAMETERS`` are shown where they look like a number, a word or a date of an API; all others
-    are not, as a token may have any name.
+    Values of ``SHOWN_PARAMETERS`` are shown if they look like a number, a word or a date. All others are hidden, since
+    a token may have any name.
     """
     printable = "".join(sign for sign in url if sign.isprintable())
     place, _, query = printable.partition("#")[0].partition("?")
@@ -62,7 +62,7 @@ def _shown_parameter(parameter: str) -> str:
 
 @contextmanager
 def naming(url: str) -> Iterator[None]:
-    """Puts the address in front of what goes wrong within, unless the message names its server already."""
+    """Prefixes the message of a ValueError with the address, unless it names the server already."""
     try:
         yield
     except ValueError as error:
@@ -74,61 +74,62 @@ def naming(url: str) -> Iterator[None]:
 
 
 def check_template(template: str | None) -> None:
-    """Raise ValueError unless a template is null, or an http or https address that holds ``{issue_id}`` in its path."""
+    """Raise ValueError unless a template is null, or an http or https address with ``{issue_id}`` in its path."""
     if template is None:
         return
     before, placeholder, _ = str(template).partition(PLACEHOLDER)
     if not placeholder or not BEFORE_PLACEHOLDER.fullmatch(before) or not web_url(fill_template(template, "1")):
         raise ValueError(
-            f"dataset.url_template={template} must be an http or https address with {PLACEHOLDER} behind its host: "
+            f"dataset.url_template={template} must be an http or https address with {PLACEHOLDER} after its host: "
             f"\"dataset.url_template='https://bugs.example.org/show_bug.cgi?id={PLACEHOLDER}'\""
         )
 
 
-def fill_template(template: str, issue_id: str) -> str:
+def fill_template(template: str, id_: str) -> str:
     """The address of a report: the template with the percent-encoded id."""
-    return template.replace(PLACEHOLDER, quote(issue_id, safe=""))
+    return template.replace(PLACEHOLDER, quote(id_, safe=""))
 
 
 def report_urls(reports: pd.DataFrame, template: str | None) -> tuple[pd.Series, list[str]]:
     """The address of each report: its own, or else the template's.
 
     Args:
-        reports: ``issue_id`` and ``url``, indexed by row in the source.
+        reports: ``id`` and ``url``, indexed by row in the source.
         template: An address with ``{issue_id}``; null for none.
 
     Returns:
-        The addresses, empty where there is none, and a notice that counts those that are no web addresses.
+        The addresses, empty if unknown, and a warning that counts those that are not web addresses.
 
     Raises:
-        ValueError: The template is no web address, or lacks ``{issue_id}``.
+        ValueError: The template is not a web address, or lacks ``{issue_id}``.
     """
     check_template(template)
     urls = pd.Series([web_url(url) for url in reports["url"]], index=reports.index, dtype=str)
     dropped = (urls == "") & (reports["url"].str.strip() != "")
-    notices = []
+    warnings = []
     if dropped.any():
         count = f"{dropped.sum():,}, dropped; the reports are kept (first: row {dropped.idxmax()})"
-        notices.append(f"addresses of reports that are not http or https: {count}")
+        warnings.append(f"addresses of reports that are not http or https: {count}")
     if template is not None:
-        filled = [fill_template(template, issue_id) for issue_id in reports["issue_id"]]
+        filled = [fill_template(template, id_) for id_ in reports["id"]]
         urls = urls.mask(urls == "", pd.Series(filled, index=urls.index, dtype=str))
-    return urls, notices
+    return urls, warnings
 
 
 def with_urls(table: pd.DataFrame, reports: pd.DataFrame, columns: Sequence[str] = ID_COLUMNS) -> pd.DataFrame:
-    """A table that names reports, with their addresses in a column ``url of <column>`` behind each column of ids.
+    """A table with the addresses of its reports, in a column ``url of <column>`` after each column of ids.
 
     Args:
         table: Any table.
-        reports: ``issue_id`` and ``url`` of all reports.
-        columns: Columns of the table that hold ids, as far as it has them.
+        reports: ``id`` and ``url`` of all reports.
+        columns: Columns with ids; the table may lack some.
 
     Returns:
-        A new table. A column whose reports have no address gets none.
+        A new table, without a column of addresses where none is known.
     """
-    url_of = reports.set_index("issue_id")["url"]
+    url_of = reports.set_index("id")["url"]
     linked = table.copy()
+    # Positions are those in the new table, which grows with each inserted column.
     for column in (name for name in columns if name in table):
         urls = table[column].map(url_of).fillna("")
         if (urls != "").any():

@@ -60,7 +60,7 @@ def _verdicts(run: Run, method: str | None) -> pd.DataFrame:
     table: pd.DataFrame = run.predictions[run.predictions["part"] == run.part]
     scores = table[run.column(row["method"])]
     called = scores >= pd.Series([row["threshold"]]).astype(scores.dtype)[0]
-    return pd.DataFrame(table[["issue_id_1", "issue_id_2", "label", "group"]]).assign(value=called)
+    return pd.DataFrame(table[["id_1", "id_2", "label", "group"]]).assign(value=called)
 
 
 def _ranks(run: Run, method: str | None, protocol: str) -> pd.DataFrame:
@@ -69,7 +69,7 @@ def _ranks(run: Run, method: str | None, protocol: str) -> pd.DataFrame:
     assert run.ranking is not None
     assert queries is not None
     table = queries[queries["method"] == _row_of(run.ranking, method, run)["method"]].reset_index(drop=True)
-    return pd.DataFrame(table[["issue_id", "group"]]).join(per_query(table))
+    return pd.DataFrame(table[["id", "group"]]).join(per_query(table))
 
 
 def _row_of(table: pd.DataFrame, method: str | None, run: Run) -> pd.Series:
@@ -82,7 +82,7 @@ def _row_of(table: pd.DataFrame, method: str | None, run: Run) -> pd.Series:
 
 def _join(first: Run, second: Run, a: pd.DataFrame, b: pd.DataFrame) -> pd.DataFrame:
     """Both tables side by side; values get the endings ``_a`` and ``_b``."""
-    keys = [name for name in ("issue_id_1", "issue_id_2", "issue_id", "label", "group") if name in a]
+    keys = [name for name in ("id_1", "id_2", "id", "label", "group") if name in a]
     both = a.merge(b, on=keys, suffixes=("_a", "_b"))
     if not len(both) == len(a) == len(b):
         raise ValueError(
@@ -106,7 +106,7 @@ def _compare_pairs(table: pd.DataFrame) -> Comparison:
 
 def _compare_queries(metric: str) -> Callable[[pd.DataFrame], Comparison]:
     def compare(table: pd.DataFrame) -> Comparison:
-        means = table.groupby(["issue_id", "group"])[[f"{metric}_a", f"{metric}_b"]].mean().reset_index()
+        means = table.groupby(["id", "group"])[[f"{metric}_a", f"{metric}_b"]].mean().reset_index()
         return compare_means(*(means[name].to_numpy() for name in (f"{metric}_a", f"{metric}_b", "group")))
 
     return compare

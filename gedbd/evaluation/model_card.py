@@ -11,7 +11,8 @@ from hydra.utils import get_class
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from omegaconf import OmegaConf
 
-from gedbd.corpora.documents import FIELDS, Corpus
+from gedbd.corpora.corpus import Corpus
+from gedbd.corpora.readers.bug_reports import BUG_FIELDS
 from gedbd.corpora.statistics import describe_corpus
 from gedbd.evaluation.leakage import leak_warning
 from gedbd.evaluation.report.page import markdown, show
@@ -21,7 +22,7 @@ from gedbd.io.files import read_object
 from gedbd.io.tables import read_csv
 
 METHODS = {TEXT: "this model", FROZEN: "its encoder, not fine-tuned"}
-FACTS = ("reports", "in a group", "groups", "pairs", "largest group", "first filed", "last filed")
+FACTS = ("reports", "in a group", "groups", "pairs", "largest group", "first created", "last created")
 TOOLS = {
     "sentence_transformers": ("gedbd", "torch", "transformers", "sentence-transformers"),
     "onnx": ("gedbd", "torch", "transformers", "onnx", "onnxruntime"),
@@ -29,9 +30,9 @@ TOOLS = {
 HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
 MADE_UP = pd.DataFrame(
     [
-        dict.fromkeys(FIELDS, "")
+        dict.fromkeys(BUG_FIELDS, "")
         | {
-            "issue_id": "1",
+            "id": "1",
             "title": "Editor closes when a large file is opened",
             "description": "Open a file of two gigabytes: the window disappears without a message.",
             "created_at": pd.Timestamp("2024-01-01", tz="UTC"),

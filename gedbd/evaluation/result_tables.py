@@ -91,7 +91,7 @@ def example_pairs(predictions: pd.DataFrame, part: str, count: int = 3) -> pd.Da
         typical = (mine["score"] - mine["score"].median()).abs().nsmallest(count).index
         frames.append(mine.loc[typical].assign(example="typical"))
         frames.append(getattr(mine.drop(typical), worst)(count, "score").assign(example="hardest"))
-    columns = ["label", "example", "issue_id_1", "issue_id_2", "score", "predicted", "title_1", "title_2"]
+    columns = ["label", "example", "id_1", "id_2", "score", "predicted", "title_1", "title_2"]
     return pd.concat(frames)[columns].reset_index(drop=True)
 
 

@@ -11,7 +11,7 @@ from rich.console import Console
 
 from gedbd.configuration.allowed_targets import keep_local
 from gedbd.configuration.saved_options import CONFIG, VERSIONS, read_saved, saved_options
-from gedbd.corpora.documents import Corpus
+from gedbd.corpora.corpus import Corpus
 from gedbd.encoders.encoder import load_state, read_state
 from gedbd.io.checksums import check_whole
 from gedbd.io.files import read_object, write_text

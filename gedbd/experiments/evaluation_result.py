@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 from rich.progress import track
 
-from gedbd.corpora.documents import Corpus
+from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.splits import PARTS
 from gedbd.evaluation.result_tables import WITH_GRAPH, WITHOUT_GRAPH
 from gedbd.evaluation.threshold import best_threshold, score_grid
@@ -67,7 +67,7 @@ def evaluate_trained(data: DuplicateDataModule, system: DuplicateSystem) -> Eval
     tested = data.parts == PARTS.index(part) if queries else np.isin(everything, system.embedded[0])
     atlas = map_reports(*system.embedded, data.corpus.group, tested, system.seed)
     reports = data.corpus.reports.iloc[atlas.pop("row")]
-    atlas = atlas.assign(issue_id=reports["issue_id"].to_numpy(), title=reports["title"].to_numpy())
+    atlas = atlas.assign(id=reports["id"].to_numpy(), title=reports["title"].to_numpy())
     threshold = round(float(system.threshold), 6)
     return EvaluationResult(
         corpus=data.corpus,

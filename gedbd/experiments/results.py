@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from gedbd.corpora.documents import Corpus
+from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.urls import with_urls
 from gedbd.evaluation.conclusions import verdict_on_pairs, verdict_on_queries
 from gedbd.evaluation.figures import rank_curves, title_cosines, training_curves
@@ -30,8 +30,8 @@ LONGEST_WHOLE = 26
 ENDING = {EARLIER: "", TEST_POOL: f"_{TEST_POOL}"}  # of the names of tables, figures and files
 SHOWN_RANKING = ("method", "rr@1", "rr@10", "rr@10_low", "rr@10_high", "rr@100", "mrr", "mrr_low", "mrr_high")
 SAVED = (
-    "issue_id_1",
-    "issue_id_2",
+    "id_1",
+    "id_2",
     "group",
     "label",
     "score",
@@ -62,7 +62,7 @@ def report(folder: Path, outcome: EvaluationResult, console: Console, loggers: l
         drawn["title_cosines"] = title_cosines(*outcome.title_cosines)
     tables["examples"] = example_pairs(predictions, part)
     audit = audit_leak(outcome.pairs, outcome.parts, outcome.corpus.group)
-    tables["examples"] = with_urls(tables["examples"], outcome.corpus.reports, ("issue_id_1", "issue_id_2"))
+    tables["examples"] = with_urls(tables["examples"], outcome.corpus.reports, ("id_1", "id_2"))
     (folder / "figures").mkdir(parents=True, exist_ok=True)
     for name, table in tables.items():
         write_csv(folder / f"{name}.csv", safe_cells(table))
@@ -101,7 +101,7 @@ def _with_groups(outcome: EvaluationResult) -> pd.DataFrame:
 
 
 def _ids(corpus: Corpus) -> np.ndarray:
-    return corpus.reports["issue_id"].to_numpy(dtype=object)
+    return corpus.reports["id"].to_numpy(dtype=object)
 
 
 def _write_rankings(folder: Path, outcome: EvaluationResult) -> None:
@@ -109,16 +109,16 @@ def _write_rankings(folder: Path, outcome: EvaluationResult) -> None:
     if not outcome.queries:
         return
     ids, part, frames = _ids(outcome.corpus), outcome.part, []
-    issue_id = outcome.corpus.reports["issue_id"]
+    ids_of_rows = outcome.corpus.reports["id"]
     (folder / "trec").mkdir(exist_ok=True)
     for protocol, rankings in outcome.rankings.items():
         stem = f"{part}{ENDING[protocol]}"
-        write_qrels(folder / "trec" / f"{stem}.qrels", outcome.queries[protocol], issue_id)
+        write_qrels(folder / "trec" / f"{stem}.qrels", outcome.queries[protocol], ids_of_rows)
         for name, ranking in rankings.items():
-            write_run(folder / "trec" / f"{stem}.{'_'.join(name.split())}.run", ranking, issue_id, name)
+            write_run(folder / "trec" / f"{stem}.{'_'.join(name.split())}.run", ranking, ids_of_rows, name)
             table, row = ranking.queries, ranking.queries["query"].to_numpy()
             named = {"protocol": protocol, "method": name, "part": part}
-            named |= {"issue_id": ids[row], "group": ids[outcome.corpus.group[row]]}
+            named |= {"id": ids[row], "group": ids[outcome.corpus.group[row]]}
             found = np.where(table["found"] >= 0, ids[table["found"]], "")
             frames.append(table.drop(columns=["query", "found"]).assign(**named, found=found))
     write_parquet(folder / "queries.parquet", pd.concat(frames, ignore_index=True))

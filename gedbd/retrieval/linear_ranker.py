@@ -12,7 +12,7 @@ import pandas as pd
 from scipy.optimize import minimize
 from scipy.special import log_softmax, logsumexp
 
-from gedbd.corpora.documents import Corpus
+from gedbd.corpora.corpus import Corpus
 from gedbd.retrieval.ranking import BLOCK
 from gedbd.retrieval.scorers import Baseline
 from gedbd.retrieval.scorers.textless import linked_groups

@@ -9,7 +9,7 @@ from rich.progress import track
 from torch.nn.functional import cross_entropy
 from transformers import PreTrainedTokenizerBase
 
-from gedbd.corpora.documents import Corpus
+from gedbd.corpora.corpus import Corpus
 from gedbd.encoders.encoder import TextEncoder, load_weights
 from gedbd.retrieval.cross_encoder import CrossEncoder
 from gedbd.retrieval.linear_ranker import learn_weights, standardise
@@ -70,7 +70,7 @@ class Reranker:
         """Fits the first baseline, trains the cross-encoder on its mistakes, and learns how to weigh both."""
         self.first.fit(corpus, train)
         reports = corpus.reports.assign(description=corpus.reports["description"].str[:MAX_CHARACTERS])
-        self.texts_ = self.text(reports, self.tokenizer, self.max_tokens // 2)
+        self.texts_ = self.text(reports, self.tokenizer, self.max_tokens // 2).texts
         group = linked_groups(train, len(corpus))
         queries = np.unique(train.loc[train["label"] == 1, "later"].to_numpy())
         held_out = max(1, round(HELD_OUT * len(queries)))

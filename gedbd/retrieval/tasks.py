@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from gedbd.corpora.documents import Corpus
+from gedbd.corpora.corpus import Corpus
 
 LONGEST_WINDOW = 36_500
 TOP_K = (1, 5, 10, 20, 100)

@@ -1,1 +1,1 @@
-"""Labelled pairs of documents, and the batches that training draws from them."""
+"""Pairs for training and evaluation, and the batch samplers that draw from them."""

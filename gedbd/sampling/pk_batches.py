@@ -1,74 +1,82 @@
-"""Steps of P duplicate groups with K reports of each, as contrastive losses want them."""
+"""Batches of P duplicate groups with K reports of each, for contrastive losses."""
 
 from dataclasses import dataclass
 
 import numpy as np
 
-from gedbd.sampling.batches import Groups, GroupSteps, Labelled, Share, Steps
+from gedbd.sampling.batches import BatchSampler, SamplerInputs
+from gedbd.sampling.group_batches import GroupBatches, GroupBatchSampler
 from gedbd.sampling.hard_negatives import nearest_groups
 
 
-class ClusterSteps(GroupSteps):
-    """P groups in a step, K reports of each drawn anew in each epoch; every group is in a step once an epoch.
+class PKBatchSampler(GroupBatchSampler):
+    """P groups in a batch, with K reports drawn from each in each epoch; every group is in a batch once an epoch.
 
-    So a group of twenty weighs no more than one of two. A group with fewer than K known reports gives all it has. If
-    the last step falls short, groups that were dealt already fill it. For the arguments see ``Clusters``.
+    So a group of twenty weighs no more than one of two. A group with fewer than K observed reports contributes all of
+    them. If the last batch is short, it is filled with groups that occurred before. For the arguments see
+    ``PKBatches``.
     """
 
-    settings: "Clusters"
+    settings: "PKBatches"
 
-    def _size(self) -> int:
-        """Steps of an epoch, of all processes together."""
-        return -(-len(self.groups) // self.settings.groups_a_step)
+    def _total_batches(self) -> int:
+        """Batches of an epoch, of all processes."""
+        return -(-len(self.groups) // self.settings.groups_per_batch)
 
-    def _deal(self, rng: np.random.Generator) -> list[np.ndarray]:
-        """The rows of all steps of all processes."""
-        wanted = min(self.settings.groups_a_step, len(self.groups))
-        return [
-            np.concatenate([rng.permutation(self.groups[number])[: self.settings.per_group] for number in numbers])
-            for numbers in self._arrange(wanted, self.count * self.share.world, rng)
-        ]
+    def _grouped_rows(self, rng: np.random.Generator) -> list[np.ndarray]:
+        """The rows of groups in each batch of all processes."""
+        num_groups = min(self.settings.groups_per_batch, len(self.groups))
+        batches = []
+        for numbers in self._arrange(num_groups, self.num_batches * self.world_size, rng):
+            drawn = [rng.permutation(self.groups[number])[: self.settings.per_group] for number in numbers]
+            batches.append(np.concatenate(drawn))
+        return batches
 
-    def _arrange(self, wanted: int, steps: int, rng: np.random.Generator) -> list[list[int]]:
-        """Which groups meet in each step: random ones, then the share ``hard`` from among their nearest."""
-        vectors, hard = self.labelled.vectors, round(self.settings.hard * wanted)
-        near = nearest_groups(vectors, self.groups, self.settings.neighbours) if hard and vectors is not None else None
-        waiting, arranged = dict.fromkeys(rng.permutation(len(self.groups)).tolist()), []
-        for _ in range(steps):
-            step: list[int] = []
-            self._take(list(waiting), wanted - hard, step, waiting)
-            if near is not None:
-                self._take(near[step].T.flatten().tolist(), wanted, step, waiting)
-            self._take(list(waiting), wanted, step, waiting)
-            if len(step) < wanted:
-                again = rng.permutation(np.setdiff1d(np.arange(len(self.groups)), step)).tolist()
+    def _arrange(self, num_groups: int, num_batches: int, rng: np.random.Generator) -> list[list[int]]:
+        """The groups of each batch: random ones, then the fraction ``hard`` from among their nearest."""
+        hard = round(self.settings.hard * num_groups)
+        nearest = None
+        if hard and self.inputs.vectors is not None:
+            nearest = nearest_groups(self.inputs.vectors, self.groups, self.settings.neighbours)
+        # A dict serves as an ordered set: groups that wait, in random order, with fast removal.
+        waiting = dict.fromkeys(rng.permutation(len(self.groups)).tolist())
+        arranged = []
+        for _ in range(num_batches):
+            batch: list[int] = []
+            self._take(list(waiting), num_groups - hard, batch, waiting)
+            if nearest is not None:
+                # Transposed: the nearest of each group in the batch first, then the second nearest of each, ...
+                self._take(nearest[batch].T.flatten().tolist(), num_groups, batch, waiting)
+            self._take(list(waiting), num_groups, batch, waiting)
+            if len(batch) < num_groups:
+                again = rng.permutation(np.setdiff1d(np.arange(len(self.groups)), batch)).tolist()
                 waiting = dict.fromkeys(again)
-                self._take(again, wanted, step, waiting)
-            arranged.append(step)
+                self._take(again, num_groups, batch, waiting)
+            arranged.append(batch)
         return arranged
 
     @staticmethod
-    def _take(candidates: list[int], most: int, step: list[int], waiting: dict[int, None]) -> None:
-        """Moves those of the candidates that wait into the step, until it has so many."""
+    def _take(candidates: list[int], max_groups: int, batch: list[int], waiting: dict[int, None]) -> None:
+        """Moves the candidates that wait into the batch, until it has ``max_groups``."""
         for number in candidates:
-            if len(step) >= most:
+            if len(batch) >= max_groups:
                 return
             if number in waiting:
                 del waiting[number]
-                step.append(number)
+                batch.append(number)
 
 
 @dataclass(frozen=True)
-class Clusters(Groups):
-    """Deals P x K steps: see ``ClusterSteps``. P is what of ``batch_size`` is left to groups, over K.
+class PKBatches(GroupBatches):
+    """P x K batches: see ``PKBatchSampler``. P is ``capacity`` divided by K.
 
     Args:
-        batch_size: Reports of a step, on each device.
-        seed: See ``Groups``, as all others.
-        singletons: Share of ``batch_size`` that are reports without a known duplicate: further negatives.
+        batch_size: Reports of a batch, on each device.
+        seed: Determines all draws.
+        singletons: Fraction of ``batch_size`` without an observed duplicate: further negatives.
         negatives_per_positive: Pairs across groups for each pair inside one; a loss that reads groups only logs them.
-        hard: Share of a step's groups that are the nearest of its other ones, and of its single reports.
-        neighbours: Groups and single reports are hard if they are among so many nearest ones.
+        hard: Fraction of a batch's groups that are the nearest of its other groups, and of its singletons.
+        neighbours: Groups and singletons are hard if they are among so many nearest ones.
         per_group: K.
     """
 
@@ -76,17 +84,17 @@ class Clusters(Groups):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.per_group < 2 or self.groups_a_step < 2:
+        if self.per_group < 2 or self.groups_per_batch < 2:
             raise ValueError(
-                f"batches.per_group={self.per_group} must be 2 or more, and fit twice into the {self.room} reports of a"
-                " step that belong to groups (batch_size, batches.singletons)"
+                f"batches.per_group={self.per_group} must be 2 or more, and fit twice into the {self.capacity} reports"
+                " of a batch that belong to groups (batch_size, batches.singletons)"
             )
 
     @property
-    def groups_a_step(self) -> int:
+    def groups_per_batch(self) -> int:
         """P."""
-        return self.room // self.per_group
+        return self.capacity // self.per_group
 
-    def __call__(self, labelled: Labelled, share: Share) -> Steps:
-        """The steps of every epoch."""
-        return ClusterSteps(labelled, self, share)
+    def __call__(self, inputs: SamplerInputs, rank: int = 0, world_size: int = 1) -> BatchSampler:
+        """The batches of one process of ``world_size``, in every epoch."""
+        return PKBatchSampler(inputs, self, rank, world_size)

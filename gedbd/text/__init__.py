@@ -1,1 +1,1 @@
-"""Text templates, cleaning and tokens."""
+"""From a report to tokens: templates, cleaning of descriptions, tokenization."""

@@ -1,4 +1,4 @@
-"""What is done with the noise in descriptions: stack traces, logs, code, addresses and template lines."""
+"""Cleaning of descriptions: keep, shorten or mark stack traces, logs, code, URLs and boilerplate."""
 
 import re
 from collections import Counter
@@ -8,11 +8,14 @@ from itertools import groupby
 
 import pandas as pd
 
-from gedbd.text.noise import Passage, find_code, find_fences, find_logs, find_traces, put
+from gedbd.text.noise import Passage, find_code, find_fences, find_logs, find_traces, make_passage
 
 KINDS = ("stack_traces", "logs", "code", "urls", "boilerplate")
 CHOICES = ("keep", "shorten", "mark")
-FEWEST_DESCRIPTIONS, FEWEST_COPIES, COPIES_SHARE = 100, 20, 0.01  # what makes a line boilerplate
+# A line is boilerplate if enough descriptions share it; a handful of descriptions does not tell.
+MIN_DESCRIPTIONS = 100
+MIN_COPIES = 20
+MIN_COPIES_FRACTION = 0.01
 
 URL = re.compile(r"""\b(?:https?|ftp)://[^\s<>"'|\])}]*[^\s<>"'|\])}.,:;!?]""")
 
@@ -21,16 +24,16 @@ URL = re.compile(r"""\b(?:https?|ftp)://[^\s<>"'|\])}]*[^\s<>"'|\])}.,:;!?]""")
 class Cleaning:
     """Keeps, shortens or marks each kind of noise.
 
-    A kind on ``keep`` is left as it is. ``mark`` puts a marker such as ``[LOG]`` in its place. ``shorten`` keeps
+    ``keep`` leaves a kind as it is, ``mark`` replaces it with a marker such as ``[LOG]``, and ``shorten`` keeps
 
     - of a stack trace the exceptions and the innermost three frames of each,
-    - of a log the first line, the first five lines that tell of trouble, and the last line,
+    - of a log the first line, the first five lines that report an error or warning, and the last line,
     - of code the first three lines,
-    - of an address the host and the end of the path,
+    - of a URL the host and the end of the path,
     - of boilerplate nothing: lines that at least 1% of the descriptions share, and at least 20 of them.
 
     Args:
-        shared: The boilerplate, where it was found before, see ``shared_lines``; null finds it in the texts at hand.
+        shared: The boilerplate, see ``shared_lines``; null finds it in the texts that are cleaned.
 
     Raises:
         ValueError: If a choice is unknown.
@@ -50,50 +53,70 @@ class Cleaning:
                 raise ValueError(f"text.cleaning.{kind}={choice} is unknown: choose {', '.join(CHOICES)}")
 
     def __call__(self, descriptions: pd.Series) -> list[str]:
-        """N cleaned texts; a description of which nothing would be left stays as it is."""
+        """N cleaned texts; a description that would become empty is kept unchanged."""
         texts = [str(text) for text in descriptions]
         if all(getattr(self, kind) == "keep" for kind in KINDS):
             return texts
-        shared = set() if self.boilerplate == "keep" else shared_lines(texts) if self.shared is None else self.shared
+        shared: Set[str] = set()
+        if self.boilerplate != "keep":
+            shared = shared_lines(texts) if self.shared is None else self.shared
         cleaned = [self.clean(text, shared) for text in texts]
         return [new if new.strip() else text for new, text in zip(cleaned, texts, strict=True)]
 
     def clean(self, text: str, shared: Set[str]) -> str:
-        """One description, of which nothing may be left."""
-        lines, parts, end = text.splitlines(keepends=True), [], 0
+        """One cleaned description, which may be empty.
+
+        Args:
+            text: The description.
+            shared: The boilerplate, see ``shared_lines``.
+        """
+        lines = text.splitlines(keepends=True)
+        parts: list[str] = []
+        end = 0
         for passage in find_passages(lines, shared):
             choice = getattr(self, passage.kind)
             if choice != "keep":
                 parts += [*lines[end : passage.start], getattr(passage, choice)]
                 end = passage.stop
         text = "".join([*parts, *lines[end:]])
-        return text if self.urls == "keep" else URL.sub(short_url if self.urls == "shorten" else "[URL]", text)
+        if self.urls == "keep":
+            return text
+        return URL.sub(short_url if self.urls == "shorten" else "[URL]", text)
 
 
 def shared_lines(texts: list[str]) -> set[str]:
-    """The boilerplate, stripped and case-folded; a line without a letter is none."""
-    if len(texts) < FEWEST_DESCRIPTIONS:
+    """The boilerplate of N descriptions: lines that many share, stripped and case-folded, with at least one letter."""
+    if len(texts) < MIN_DESCRIPTIONS:
         return set()
-    copies = Counter(line for text in texts for line in {line.strip().casefold() for line in text.splitlines()})
-    fewest = max(FEWEST_COPIES, COPIES_SHARE * len(texts))
-    return {line for line, count in copies.items() if count >= fewest and any(map(str.isalpha, line))}
+    copies: Counter[str] = Counter()
+    for text in texts:
+        # A set: a line that one description repeats counts once.
+        copies.update({line.strip().casefold() for line in text.splitlines()})
+    min_copies = max(MIN_COPIES, MIN_COPIES_FRACTION * len(texts))
+    return {line for line, count in copies.items() if count >= min_copies and any(map(str.isalpha, line))}
 
 
 def short_url(match: re.Match[str]) -> str:
-    """Host and last part of the path."""
-    host, *path = re.split(r"[?#]", match[0], maxsplit=1)[0].split("://", 1)[1].rstrip("/").split("/")
+    """Host and last part of the path: ``https://me@b.org/a/show.cgi?id=3`` becomes ``b.org/show.cgi``."""
+    address = re.split(r"[?#]", match[0], maxsplit=1)[0]
+    host, *path = address.split("://", 1)[1].rstrip("/").split("/")
     return "/".join([host.rsplit("@", 1)[-1], *path[-1:]])
 
 
 def find_passages(lines: list[str], shared: Set[str]) -> list[Passage]:
-    """The passages in order; none overlap. What is found first wins: traces, logs, code, boilerplate."""
-    taken, found = bytearray(len(lines)), []
+    """Passages of noise in order, without overlaps. The kind found first wins: traces, logs, code, boilerplate."""
+    taken = bytearray(len(lines))  # 1 for each line that is in a passage
+    found: list[Passage] = []
     for find in (find_traces, find_logs, find_fences, find_code):
         for passage in find(lines, taken):
             taken[passage.start : passage.stop] = b"\1" * (passage.stop - passage.start)
             found.append(passage)
-    if shared:
-        common = [not held and line.strip().casefold() in shared for line, held in zip(lines, taken, strict=True)]
-        runs = [list(run) for is_common, run in groupby(range(len(lines)), common.__getitem__) if is_common]
-        found += [put(lines, "boilerplate", "[TEMPLATE]", run[0], run[-1] + 1, []) for run in runs]
+    if not shared:
+        return sorted(found)
+    is_shared = [line.strip().casefold() in shared for line in lines]
+    free = [shared_line and not held for shared_line, held in zip(is_shared, taken, strict=True)]
+    for in_run, group in groupby(range(len(lines)), free.__getitem__):
+        if in_run:
+            run = list(group)
+            found.append(make_passage(lines, "boilerplate", "[TEMPLATE]", run[0], run[-1] + 1, []))
     return sorted(found)

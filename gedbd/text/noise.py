@@ -1,13 +1,16 @@
-"""Where a description holds a stack trace, a log or code, told line by line."""
+"""Detection of stack traces, logs and code in descriptions, line by line."""
 
 import re
 from collections.abc import Iterator
 from itertools import chain, groupby
 from typing import NamedTuple
 
-HEAD = 600  # characters of a line that are looked at, so that no line is slow to judge
-RUN = 4  # lines that make a log, or code outside fences
-FRAMES, ERRORS, CODE_LINES = 3, 5, 3  # lines that shortening keeps
+MAX_MATCHED_CHARACTERS = 600  # of a line, which bounds the time that the patterns take
+MIN_RUN_LINES = 4  # of a log, and of code outside fences
+# Lines that shortening keeps.
+KEPT_FRAMES = 3
+KEPT_ERRORS = 5
+KEPT_CODE_LINES = 3
 
 LEVEL = r"(?:ERROR|WARN(?:ING)?|INFO|DEBUG|TRACE|FATAL|SEVERE|VERBOSE)"
 SPEAKER = "(?:EXCEPTION|EXEC|JAVAC?|JUNIT)"
@@ -71,7 +74,15 @@ CODE = re.compile(
 
 
 class Passage(NamedTuple):
-    """Lines ``start`` to ``stop`` of a description, and what may stand in their place."""
+    """Lines of a description that are noise, with their replacements.
+
+    Attributes:
+        start: First line.
+        stop: Line after the last.
+        kind: One of ``gedbd.text.cleaning.KINDS``.
+        shorten: The lines that shortening keeps.
+        mark: The marker.
+    """
 
     start: int
     stop: int
@@ -80,36 +91,43 @@ class Passage(NamedTuple):
     mark: str
 
 
-def put(lines: list[str], kind: str, marker: str, start: int, stop: int, kept: list[int]) -> Passage:
-    """A passage of whole lines, of which shortening keeps some."""
+def make_passage(lines: list[str], kind: str, marker: str, start: int, stop: int, kept: list[int]) -> Passage:
+    """A passage of whole lines, of which shortening keeps those in ``kept``; the marker gets the last line's ending."""
     last = lines[stop - 1]
     ending = last[len(last.rstrip("\r\n")) :]
     return Passage(start, stop, kind, "".join(lines[index] for index in kept), marker + ending)
 
 
 def find_traces(lines: list[str], taken: bytearray) -> Iterator[Passage]:
-    """Runs of frames, exceptions and what links them: two frames at least, or an exception and a frame."""
+    """Runs of frames, exceptions and the lines between them, with at least two frames, or a frame and an exception."""
     roles = trace_roles(lines)
     for in_trace, group in groupby(range(len(lines)), lambda index: roles[index] != ""):
         run = [index for index in group if in_trace and roles[index] != "link"]
+        # An exception behind the last frame begins the prose that follows, as in "I get a NullPointerException: ...".
         while run and roles[run[-1]] in ("exception", "end"):
             run.pop()
         frames = sum(roles[index] in ("frame", "call") for index in run)
         if frames > 1 or (frames and any(roles[index] in ("exception", "raised") for index in run)):
-            yield put(lines, "stack_traces", "[STACK TRACE]", run[0], run[-1] + 1, innermost(run, roles))
+            yield make_passage(lines, "stack_traces", "[STACK TRACE]", run[0], run[-1] + 1, innermost(run, roles))
 
 
 def trace_roles(lines: list[str]) -> list[str]:
-    """What each line is to a stack trace; empty if it has no part in one."""
-    roles, depth = [""], 0
+    """The role of each line in a stack trace; empty if it has none.
+
+    Roles are those of ``ROLES``, and for Python ``call`` (``File "x.py", line 3``), ``source`` (the indented line below
+    it) and ``raised`` (the line below that with the exception).
+    """
+    roles = [""]
+    depth = 0  # column of the last call, which source lines are indented from
     for line in lines:
         if line.isspace():
             roles.append("link")
             continue
-        column = PREFIX.match(line[:HEAD]).end()  # type: ignore[union-attr]  # it matches every line
-        body = line[column:HEAD]
+        column = PREFIX.match(line[:MAX_MATCHED_CHARACTERS]).end()  # type: ignore[union-attr]  # it matches every line
+        body = line[column:MAX_MATCHED_CHARACTERS]
         if CALL.match(body):
-            role, depth = "call", column
+            role = "call"
+            depth = column
         elif roles[-1] in ("call", "source"):
             role = "source" if column > depth else "raised"
         else:
@@ -119,7 +137,7 @@ def trace_roles(lines: list[str]) -> list[str]:
 
 
 def innermost(run: list[int], roles: list[str]) -> list[int]:
-    """The exceptions and their innermost frames. Python alone writes these last, and the exception after them."""
+    """The exceptions and their innermost frames, which Python writes last and other languages first."""
     kept: list[int] = []
     calls: list[list[int]] = []
     frames = 0
@@ -131,20 +149,24 @@ def innermost(run: list[int], roles: list[str]) -> list[int]:
             calls[-1].append(index)
         elif role == "frame":
             frames += 1
-            kept += [index] if frames <= FRAMES else []
+            kept += [index] if frames <= KEPT_FRAMES else []
         else:
-            kept += [*chain(*calls[-FRAMES:])] + ([index] if role in ("exception", "raised") else [])
-            calls, frames = [], (frames if role == "more" else 0)
-    return [*kept, *chain(*calls[-FRAMES:])]
+            kept += chain(*calls[-KEPT_FRAMES:])
+            if role in ("exception", "raised"):
+                kept.append(index)
+            calls = []
+            # "... 12 more" continues the frames before it; any other line begins a new exception.
+            frames = frames if role == "more" else 0
+    return [*kept, *chain(*calls[-KEPT_FRAMES:])]
 
 
 def find_runs(lines: list[str], taken: bytearray, pattern: re.Pattern[str]) -> Iterator[list[int]]:
-    """Runs of lines that match and that no passage holds yet; empty lines neither count nor break a run."""
+    """Runs of lines that match a pattern and are in no passage yet; empty lines are ignored."""
     run: list[int] = []
     for index, line in enumerate(lines):
         if line.isspace():
             continue
-        if not taken[index] and pattern.match(line[:HEAD]):
+        if not taken[index] and pattern.match(line[:MAX_MATCHED_CHARACTERS]):
             run.append(index)
         else:
             yield run
@@ -153,22 +175,24 @@ def find_runs(lines: list[str], taken: bytearray, pattern: re.Pattern[str]) -> I
 
 
 def find_logs(lines: list[str], taken: bytearray) -> Iterator[Passage]:
-    """Runs of lines that begin with a time, a level or what a compiler begins its messages with."""
+    """Runs of lines that begin like those of a log: with a time, a level or the position in a compiler's message."""
     for run in find_runs(lines, taken, LOG):
-        if len(run) >= RUN:
+        if len(run) >= MIN_RUN_LINES:
             trouble = [index for index in run[1:-1] if TROUBLE.search(lines[index])]
-            yield put(lines, "logs", "[LOG]", run[0], run[-1] + 1, [run[0], *trouble[:ERRORS], run[-1]])
+            yield make_passage(lines, "logs", "[LOG]", run[0], run[-1] + 1, [run[0], *trouble[:KEPT_ERRORS], run[-1]])
 
 
 def find_fences(lines: list[str], taken: bytearray) -> Iterator[Passage]:
-    """What stands between code fences on lines of their own, if it holds no trace and no log."""
-    index, unclosed = 0, set()
+    """Lines between code fences, if they contain no trace and no log."""
+    unclosed = set()  # fences without a closing one, so that each is searched for once
+    index = 0
     while index < len(lines):
         opening = FENCE.search(lines[index])
         index += 1
         if not opening:
             continue
         closing = f"{{{opening[1]}}}" if opening[1] else f"</{opening[2]}>" if opening[2] else "```"
+        # A fence that closes on its own line is inline code.
         if closing in unclosed or closing in opening.string[opening.end() :]:
             continue
         stop = next((stop for stop in range(index, len(lines)) if closing in lines[stop]), None)
@@ -177,15 +201,15 @@ def find_fences(lines: list[str], taken: bytearray) -> Iterator[Passage]:
             continue
         if not any(taken[index : stop + 1]):
             inner = [line for line in range(index, stop) if lines[line].strip()]
-            kept = [index - 1, *inner[:CODE_LINES], stop]
-            passage = put(lines, "code", "[CODE]", index - 1, stop + 1, kept)
+            kept = [index - 1, *inner[:KEPT_CODE_LINES], stop]
+            passage = make_passage(lines, "code", "[CODE]", index - 1, stop + 1, kept)
             after = lines[stop].split(closing, 1)[1]
             yield passage._replace(mark=opening.string[: opening.start()] + "[CODE]" + after)
         index = stop + 1
 
 
 def find_code(lines: list[str], taken: bytearray) -> Iterator[Passage]:
-    """Runs of lines outside fences that are plainly code."""
+    """Runs of lines of code outside fences."""
     for run in find_runs(lines, taken, CODE):
-        if len(run) >= RUN:
-            yield put(lines, "code", "[CODE]", run[0], run[-1] + 1, run[:CODE_LINES])
+        if len(run) >= MIN_RUN_LINES:
+            yield make_passage(lines, "code", "[CODE]", run[0], run[-1] + 1, run[:KEPT_CODE_LINES])

@@ -1,66 +1,79 @@
-"""How a report becomes the encoder's input.
-
-A text template is called with N rows of a corpus, the encoder's tokenizer and the tokens it reads, and gives N texts.
-"""
+"""Text templates: from the fields of a report to the encoder's input."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 import pandas as pd
-from transformers import PreTrainedTokenizerBase
 
 from gedbd.corpora.captions import attached_images, read_captions
 from gedbd.corpora.fields import components, products
-from gedbd.text.tokens import cut_to_tokens
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
 
 FORM = ("product", "component", "os", "priority")
 PARTS = (*FORM, "summary", "description", "screenshots")
 NOT_SET = ("---", "--", "-", "unspecified", "none", "null", "n/a", "unknown")  # what trackers put into an empty field
-LEAST_REST = 8
+MIN_OPEN_TOKENS = 8  # tokens that the part without a budget has at least
+
+
+class Texts(NamedTuple):
+    """The result of a text template.
+
+    Attributes:
+        texts: N texts of N reports.
+        warnings: What the template found that the user should know, one sentence each.
+    """
+
+    texts: list[str]
+    warnings: tuple[str, ...] = ()
 
 
 class Text(Protocol):
     """A text template."""
 
-    def __call__(self, reports: pd.DataFrame, tokenizer: PreTrainedTokenizerBase, max_tokens: int) -> list[str]:
-        """N texts of N reports."""
+    def __call__(self, reports: pd.DataFrame, tokenizer: "PreTrainedTokenizerBase", max_tokens: int) -> Texts:
+        """The texts of N reports.
+
+        Args:
+            reports: N rows of a table of documents.
+            tokenizer: The encoder's tokenizer.
+            max_tokens: Number of tokens that the encoder reads.
+        """
         ...
 
 
 def title_description(
-    reports: pd.DataFrame, tokenizer: PreTrainedTokenizerBase | None = None, max_tokens: int | None = None
-) -> list[str]:
+    reports: pd.DataFrame, tokenizer: "PreTrainedTokenizerBase | None" = None, max_tokens: int | None = None
+) -> Texts:
     """Joins title and description with a line break, as in the graph-enhanced transformer paper.
 
     Args:
         reports: N rows with the columns ``title`` and ``description``.
-        tokenizer: Not asked: a text too long is cut where the encoder reads it.
-        max_tokens: Likewise.
+        tokenizer: Unused: the encoder truncates texts that are too long.
+        max_tokens: Unused.
 
     Returns:
-        N texts. A report that has neither is an empty text.
+        N texts; that of a report with neither is empty.
     """
     joined = reports["title"].str.strip() + "\n" + reports["description"].str.strip()
-    return [str(text) for text in joined.str.strip()]
+    return Texts([str(text) for text in joined.str.strip()])
 
 
 class FieldTemplate:
-    """One marked text of a report's fields: ``[PRODUCT] Mail [SUMMARY] Crash on start [DESCRIPTION] ...``.
+    """One text of a report's fields, each behind a marker: ``[PRODUCT] Mail [SUMMARY] Crash [DESCRIPTION] ...``.
 
-    The form is that of "SBERT with Contrastive Learning + VLM Augmentation"; parts that a report does not have are left
-    out. Each part is cut to its own number of tokens, so that a long log in the description pushes nothing else out of
-    what the encoder reads (ours). Without budgets the whole text is cut at its end, as in the paper.
+    The form is that of "SBERT with Contrastive Learning + VLM Augmentation"; parts that a report lacks are left out.
+    Unlike in the paper, each part is cut to its own number of tokens, so that a long log in the description displaces
+    nothing else. Without budgets the whole text is cut at its end, as in the paper.
 
     Args:
         order: The parts to write, of ``PARTS``, in this order.
-        tokens: Tokens that each part may have, its marker not counted. One part may have null: what the others leave,
-            report by report. Null in place of the mapping: no part is cut.
-        captions: A table that ``gedbd.caption`` has written, for the part ``screenshots``; without one there is none.
-        cleaning: What is done to descriptions first, texts to texts.
-
-    Attributes:
-        notices_: What the last call met, in sentences for the user.
+        tokens: Maximum number of tokens of each part, without its marker. One part may have null: it gets what the
+            others leave, report by report. Null instead of the mapping cuts no part.
+        captions: A table written by ``gedbd.caption``, for the part ``screenshots``; null leaves the part out.
+        cleaning: Applied to descriptions first, texts to texts.
     """
 
     def __init__(
@@ -78,35 +91,46 @@ class FieldTemplate:
         self.open = [] if tokens is None else _open_part(order, tokens)
         self.captions = captions
         self.cleaning = cleaning
-        self.notices_: tuple[str, ...] = ()
 
-    def __call__(self, reports: pd.DataFrame, tokenizer: PreTrainedTokenizerBase, max_tokens: int) -> list[str]:
+    def __call__(self, reports: pd.DataFrame, tokenizer: "PreTrainedTokenizerBase", max_tokens: int) -> Texts:
         """See ``Text``.
 
         Raises:
-            ValueError: If the parts leave too little of ``max_tokens`` to the one that takes the rest, the tokenizer
-                does not tell where tokens lie, or the captions are not those of these reports.
+            ValueError: If the parts leave too few of ``max_tokens`` to the one without a budget, the tokenizer gives
+                no offsets, or the captions belong to other reports.
         """
-        marked = {part: self._marked(part, reports) for part in self.order}
+        warnings: tuple[str, ...] = ()
+        marked: dict[str, list[str]] = {}
+        for part in self.order:
+            if part == "screenshots":
+                texts, warnings = self._screenshots(reports["attachments"])
+            else:
+                texts = self._texts(part, reports)
+            missing = ("", *NOT_SET) if part in FORM else ("",)
+            marked[part] = ["" if text.lower() in missing else f" {_marker(part)} {text}" for text in texts]
         if self.tokens is not None:
             marked = self._cut(marked, self.tokens, tokenizer, max_tokens)
-        return ["".join(parts).strip() for parts in zip(*(marked[part] for part in self.order), strict=True)]
+        columns = [marked[part] for part in self.order]
+        return Texts(["".join(parts).strip() for parts in zip(*columns, strict=True)], warnings)
 
     def _cut(
         self,
         marked: dict[str, list[str]],
         tokens: Mapping[str, int | None],
-        tokenizer: PreTrainedTokenizerBase,
+        tokenizer: "PreTrainedTokenizerBase",
         max_tokens: int,
     ) -> dict[str, list[str]]:
-        """The parts, each cut to its tokens; the open one comes last and gets what is left."""
+        """The parts, each cut to its tokens; the one without a budget comes last and gets what is left."""
+        from gedbd.text.tokens import cut_to_tokens  # here, as it imports torch and transformers
+
         if not tokenizer.is_fast:
-            raise ValueError(f"text=fields needs a fast tokenizer, and that of {tokenizer.name_or_path} is none")
+            raise ValueError(f"text=fields needs a fast tokenizer; that of {tokenizer.name_or_path} is a slow one")
         overhead = {part: len(tokenizer.tokenize(" " + _marker(part))) for part in self.order}
-        room = max_tokens - tokenizer.num_special_tokens_to_add()
-        self._check_room(room, tokens, overhead)
+        available = max_tokens - tokenizer.num_special_tokens_to_add()
+        self._check_budgets(available, tokens, overhead)
         cut = {}
-        left = np.full(len(marked[self.order[0]]), room)
+        left = np.full(len(marked[self.order[0]]), available)
+        # False sorts before True, so that the part without a budget comes last.
         for part in sorted(self.order, key=lambda part: part in self.open):
             own = tokens.get(part)
             budgets = left if own is None else np.full(len(left), own + overhead[part])
@@ -114,37 +138,31 @@ class FieldTemplate:
             left = left - counts
         return cut
 
-    def _check_room(self, room: int, tokens: Mapping[str, int | None], overhead: Mapping[str, int]) -> None:
-        """Refuses budgets that could push a part out."""
+    def _check_budgets(self, available: int, tokens: Mapping[str, int | None], overhead: Mapping[str, int]) -> None:
+        """Raises ValueError if the budgets exceed the available tokens."""
         taken = sum((tokens.get(part) or 0) + overhead[part] for part in self.order)
-        least = LEAST_REST if self.open else 0
-        if taken + least > room:
+        needed = MIN_OPEN_TOKENS if self.open else 0
+        if taken + needed > available:
             raise ValueError(
-                f"text.tokens and the markers take up to {taken} of the {room} tokens that encoder.max_tokens leaves"
-                f" to a text{f', {least} are needed for {self.open[0]}' if self.open else ''}: lower them, leave parts"
-                " out of text.order, or raise encoder.max_tokens"
+                f"text.tokens and the markers take up to {taken} of the {available} tokens that encoder.max_tokens"
+                f" leaves to a text{f', {needed} are needed for {self.open[0]}' if self.open else ''}: lower them,"
+                " leave parts out of text.order, or raise encoder.max_tokens"
             )
 
-    def _marked(self, part: str, reports: pd.DataFrame) -> list[str]:
-        """The marked part of each report, after a blank; nothing where it is missing."""
-        missing = ("", *NOT_SET) if part in FORM else ("",)
-        return ["" if text.lower() in missing else f" {_marker(part)} {text}" for text in self._texts(part, reports)]
-
     def _texts(self, part: str, reports: pd.DataFrame) -> list[str]:
-        if part == "screenshots":
-            return self._screenshots(reports["attachments"])
+        """A part of each report, without its marker."""
         if part == "description":
             return [text.strip() for text in self.cleaning(reports["description"])]
         column = {"product": products, "component": components}.get(part)
         values = column(reports) if column else reports["title" if part == "summary" else part]
         return [str(value).strip() for value in values]
 
-    def _screenshots(self, attachments: pd.Series) -> list[str]:
+    def _screenshots(self, attachments: pd.Series) -> Texts:
         """``[Image: name] caption`` for each described image of each report."""
-        self.notices_ = ()
         if self.captions is None:
-            return [""] * len(attachments)
-        captions, images = read_captions(self.captions), attached_images(attachments)
+            return Texts([""] * len(attachments))
+        captions = read_captions(self.captions)
+        images = attached_images(attachments)
         named = {name for names in images for name in names}
         if named and not named & captions.keys():
             raise ValueError(
@@ -152,12 +170,16 @@ class FieldTemplate:
             )
         found = sum(any(name in captions for name in names) for names in images)
         without = len(named - captions.keys())
-        self.notices_ = (f"reports with a described screenshot: {found:,}; images without a description: {without:,}",)
-        return [" ".join(f"[Image: {name}] {captions[name]}" for name in names if name in captions) for names in images]
+        warning = f"reports with a described screenshot: {found:,}; images without a description: {without:,}"
+        texts = []
+        for names in images:
+            described = [f"[Image: {name}] {captions[name]}" for name in names if name in captions]
+            texts.append(" ".join(described))
+        return Texts(texts, (warning,))
 
 
 def _open_part(order: Sequence[str], tokens: Mapping[str, int | None]) -> list[str]:
-    """The part that takes what the others leave, if there is one. Refuses two of them, and budgets below 1."""
+    """The part without a budget, if there is one. Raises ValueError for two of them and for budgets below 1."""
     without = [part for part in order if tokens.get(part) is None]
     if len(without) > 1:
         raise ValueError(f"text.tokens: {' and '.join(without)} have none: only one part may take what is left")

@@ -1,4 +1,4 @@
-"""Token tables kept on disk by content: a corpus that was tokenised before is mapped into memory, not read again."""
+"""On-disk cache of token tables: a corpus that was tokenized before is mapped into memory."""
 
 import hashlib
 import json
@@ -14,7 +14,7 @@ from transformers import PreTrainedTokenizerBase
 from gedbd.text.tokens import TokenTable, tokenize
 
 NUMBER = np.dtype("<i4")
-CHECKSUM_NUMBERS = 4  # as many numbers as its bytes take the place of
+CHECKSUM_NUMBERS = 4  # length of the checksum, in numbers of the file: 16 bytes
 UNFINISHED = ".part"
 ABANDONED_AFTER_SECONDS = 3600.0
 
@@ -22,21 +22,21 @@ ABANDONED_AFTER_SECONDS = 3600.0
 def cached_tokens(
     texts: list[str], tokenizer: PreTrainedTokenizerBase, max_tokens: int, cache_dir: str | Path
 ) -> TokenTable:
-    """What ``tokenize`` returns, from the cache if the same tokenizer has read the same texts before.
+    """The result of ``tokenize``, from the cache if the same tokenizer has read the same texts before.
 
-    A file holds a checksum of what follows, the N lengths, then all ids, as int32, and appears under its name only when
-    it is whole. Concurrent runs may share the folder: each writes a file of its own, and the last one to finish leaves
-    the same bytes. One that does not fit its checksum is written again. A tokenizer without a serialisable backend
-    cannot be told from another, so it reads its texts each time.
+    A file contains a checksum, the N lengths and all ids, as int32, and gets its name only when it is complete.
+    Concurrent runs may share the folder: each writes a file of its own, and the last one to finish leaves the same
+    bytes. A file that contradicts its checksum is written again. Slow tokenizers have no serializable state to
+    identify them by, so their texts are tokenized each time.
 
     Args:
         texts: N texts.
         tokenizer: The encoder's tokenizer.
-        max_tokens: Length that texts are cut to.
-        cache_dir: Folder of the cache files, made if absent.
+        max_tokens: Length that texts are truncated to.
+        cache_dir: Folder of the cache files, created if absent.
 
     Raises:
-        ValueError: If the folder cannot be made or written to, or the tokenizer has no padding token.
+        ValueError: If the folder cannot be created or written to, or the tokenizer has no padding token.
     """
     if not tokenizer.is_fast:
         return tokenize(texts, tokenizer, max_tokens)
@@ -47,17 +47,17 @@ def cached_tokens(
         except OSError as error:
             raise _unusable(path.parent, error) from error
         except ValueError as error:
-            warnings.warn(f"{path} is damaged ({error}): the texts are tokenised anew", stacklevel=2)
+            warnings.warn(f"{path} is damaged ({error}): the texts are tokenized again", stacklevel=2)
     table = tokenize(texts, tokenizer, max_tokens)
     _write(path, table)
     return table
 
 
 def cache_folder(cache_dir: str | Path) -> Path:
-    """The folder of cached files, made if absent.
+    """The folder of cached files, created if absent.
 
     Raises:
-        ValueError: If it cannot be made.
+        ValueError: If it cannot be created.
     """
     folder = Path(cache_dir).expanduser()
     try:
@@ -72,9 +72,9 @@ def _unusable(folder: Path, error: OSError) -> ValueError:
 
 
 def _key(texts: list[str], tokenizer: PreTrainedTokenizerBase, max_tokens: int) -> str:
-    """A hash of all that the table depends on."""
+    """A hash of everything that the table depends on."""
     backend = json.loads(tokenizer.backend_tokenizer.to_str())
-    # These two change with each call of the tokenizer: they are what the last call asked for.
+    # The state of these two is that of the tokenizer's last call.
     del backend["truncation"], backend["padding"]
     about = {
         "class": f"{type(tokenizer).__module__}.{type(tokenizer).__qualname__}",
@@ -90,25 +90,27 @@ def _key(texts: list[str], tokenizer: PreTrainedTokenizerBase, max_tokens: int) 
     digest = hashlib.blake2b(json.dumps(about, sort_keys=True).encode(), digest_size=16)
     for text in texts:
         content = text.encode("utf-8", "surrogatepass")
+        # With its length in front, "ab", "c" differs from "a", "bc".
         digest.update(len(content).to_bytes(8, "little"))
         digest.update(content)
     return digest.hexdigest()
 
 
 def _read(path: Path, count: int, tokenizer: PreTrainedTokenizerBase) -> TokenTable:
-    """Maps a file.
+    """Maps a file of ``count`` texts into memory.
 
     Raises:
-        ValueError: If it is not as long as its ``count`` lengths say, or differs from its checksum.
+        ValueError: If its length contradicts its lengths of texts, or its content its checksum.
     """
-    # A plain view of the map: slices of it are cheaper than a memmap's, and it is pickled as any other array.
+    # A plain view of the map: slices of it are cheaper than a memmap's, and it is pickled like any other array.
     whole = np.memmap(path, dtype=NUMBER, mode="r").view(np.ndarray)
-    noted, numbers = whole[:CHECKSUM_NUMBERS], whole[CHECKSUM_NUMBERS:]
-    if noted.tobytes() != _checksum(numbers):
+    numbers = whole[CHECKSUM_NUMBERS:]
+    if whole[:CHECKSUM_NUMBERS].tobytes() != _checksum(numbers):
         raise ValueError("it differs from its checksum")
+    # The first ``count`` numbers are lengths; lengths 3 and 2 make starts 0, 3, 5.
     starts = np.concatenate([[0], np.cumsum(numbers[:count], dtype=np.int64)])
     if len(numbers) < count or len(numbers) - count != starts[-1]:
-        raise ValueError(f"it holds {len(numbers):,} numbers, {count + starts[-1]:,} were expected")
+        raise ValueError(f"it has {len(numbers):,} numbers instead of {count + starts[-1]:,}")
     return TokenTable(numbers[count:], starts, int(tokenizer.pad_token_id))
 
 
@@ -120,16 +122,17 @@ def _checksum(*parts: np.ndarray) -> bytes:
 
 
 def _write(path: Path, table: TokenTable) -> None:
-    """Writes a file beside its place, then moves it there; removes what runs that were killed have left behind."""
+    """Writes a temporary file and renames it; removes temporary files that killed runs have left behind."""
     unfinished = path.with_name(f"{path.name}.{uuid4().hex}{UNFINISHED}")
     try:
         for other in path.parent.glob(f"tokens-*{UNFINISHED}"):
             _remove_abandoned(other)
-        parts = [np.ascontiguousarray(numbers, dtype=NUMBER) for numbers in (table.lengths, table.ids)]
+        lengths = np.ascontiguousarray(table.lengths, dtype=NUMBER)
+        ids = np.ascontiguousarray(table.ids, dtype=NUMBER)
         with unfinished.open("xb") as file:
-            file.write(_checksum(*parts))
-            for part in parts:
-                file.write(part.data)
+            file.write(_checksum(lengths, ids))
+            file.write(lengths.data)
+            file.write(ids.data)
         unfinished.replace(path)
     except OSError as error:
         raise _unusable(path.parent, error) from error
@@ -138,9 +141,9 @@ def _write(path: Path, table: TokenTable) -> None:
 
 
 def _remove_abandoned(unfinished: Path) -> None:
-    """Removes a file that nobody has written to for long. Another process may be quicker."""
+    """Removes a temporary file that was not written to for long."""
     try:
         if time.time() - unfinished.stat().st_mtime > ABANDONED_AFTER_SECONDS:
             unfinished.unlink()
     except FileNotFoundError:
-        pass
+        pass  # its run has finished, or another process has removed it

@@ -1,4 +1,4 @@
-"""Texts as token numbers, tokenised once and padded a batch at a time."""
+"""Tokenization: token ids of all texts in one table, padded a batch at a time."""
 
 import re
 from bisect import bisect_right
@@ -11,20 +11,23 @@ from rich.progress import track
 from torch import Tensor
 from transformers import PreTrainedTokenizerBase
 
-CHUNK = 1000
+CHUNK_TEXTS = 1000  # texts that are tokenized at a time, between two steps of the progress bar
 LAST_WORD = re.compile(r"\S+$")
-CHARACTERS_A_TOKEN = 16
-CACHE_SIZED, DEVICE_SIZED = 2048, 65_536
+# Characters to read for each token that is wanted: far more than a token has on average, so that the rest of a very
+# long text seldom needs to be read.
+CHARACTERS_PER_TOKEN = 16
+CPU_TOKENS = 2048
+GPU_TOKENS = 65_536
 
 
 @dataclass(frozen=True)
 class TokenTable:
-    """The token numbers of N texts, end to end.
+    """The token ids of N texts in one array.
 
     Attributes:
         ids: ``(T,)`` int32, all texts one after the other.
         starts: ``(N + 1,)`` int64; text i is ``ids[starts[i]:starts[i + 1]]``.
-        pad_id: Number of the padding token.
+        pad_id: Id of the padding token.
     """
 
     ids: np.ndarray
@@ -33,16 +36,20 @@ class TokenTable:
 
     @property
     def lengths(self) -> np.ndarray:
-        """``(N,)`` tokens of each text."""
+        """``(N,)`` number of tokens of each text."""
         return np.diff(self.starts)
 
     def batch(self, rows: np.ndarray) -> tuple[Tensor, Tensor]:
-        """Pads some texts to the longest of them.
+        """Pads texts to the longest of them.
+
+        Args:
+            rows: ``(U,)`` numbers of the texts.
 
         Returns:
             ``input_ids`` and ``attention_mask``, both ``(U, L)`` int64.
         """
         lengths = self.lengths[rows]
+        # Lengths 1 and 3 give the mask [1 0 0], [1 1 1], whose true cells take the concatenated ids in order.
         mask = np.arange(lengths.max(initial=1)) < lengths[:, None]
         input_ids = np.full(mask.shape, self.pad_id, dtype=np.int64)
         input_ids[mask] = np.concatenate([self.ids[self.starts[row] : self.starts[row + 1]] for row in rows])
@@ -50,13 +57,15 @@ class TokenTable:
 
 
 def split_by_tokens(lengths: Sequence[int], budget: int) -> list[tuple[int, int]]:
-    """Cuts texts of ascending lengths into runs that, padded to their longest, hold at most ``budget`` tokens.
+    """Cuts texts of ascending lengths into runs that, padded to their longest, have at most ``budget`` tokens.
 
     Returns:
         First and last (exclusive) of each run; a text longer than the budget is a run of its own.
     """
-    runs, first = [], 0
+    runs = []
+    first = 0
     for number, length in enumerate(lengths):
+        # Lengths ascend, so the run's longest text is the current one.
         if number > first and (number - first + 1) * length > budget:
             runs.append((first, number))
             first = number
@@ -64,20 +73,30 @@ def split_by_tokens(lengths: Sequence[int], budget: int) -> list[tuple[int, int]
 
 
 def token_budget(device: torch.device) -> int:
-    """Tokens to compute at a time: on a CPU what its cache holds (more is slower), on a GPU what fills it."""
-    return CACHE_SIZED if device.type == "cpu" else DEVICE_SIZED
+    """Tokens to compute at a time: on a CPU what fits into its cache (more is slower), on a GPU what fills it."""
+    return CPU_TOKENS if device.type == "cpu" else GPU_TOKENS
 
 
 def tokenize(texts: list[str], tokenizer: PreTrainedTokenizerBase, max_tokens: int) -> TokenTable:
-    """Tokenises texts with the encoder's own tokenizer, cut to ``max_tokens`` with its special tokens."""
+    """Tokenizes texts with the encoder's own tokenizer.
+
+    Args:
+        texts: N texts.
+        tokenizer: The encoder's tokenizer.
+        max_tokens: Length that texts are truncated to, special tokens included.
+
+    Raises:
+        ValueError: If the tokenizer has no padding token.
+    """
     if tokenizer.pad_token_id is None:
         raise ValueError(
             f"the tokenizer of {tokenizer.name_or_path} has no padding token: choose an encoder that has one"
         )
     rows: list[np.ndarray] = []
-    chunks = range(0, len(texts), CHUNK)
-    for start in track(chunks, "tokenise") if len(chunks) > 1 else chunks:
-        rows += _tokenize(texts[start : start + CHUNK], tokenizer, max_tokens)
+    chunks = range(0, len(texts), CHUNK_TEXTS)
+    # One chunk is done at once and needs no progress bar.
+    for start in track(chunks, "tokenize") if len(chunks) > 1 else chunks:
+        rows += _tokenize(texts[start : start + CHUNK_TEXTS], tokenizer, max_tokens)
     starts = np.concatenate([[0], np.cumsum([len(row) for row in rows])])
     return TokenTable(np.concatenate(rows), starts.astype(np.int64), int(tokenizer.pad_token_id))
 
@@ -85,64 +104,75 @@ def tokenize(texts: list[str], tokenizer: PreTrainedTokenizerBase, max_tokens: i
 def cut_to_tokens(
     texts: list[str], tokenizer: PreTrainedTokenizerBase, budgets: np.ndarray
 ) -> tuple[list[str], np.ndarray]:
-    """Cuts texts to their first words, so that each has no more tokens than it may have.
+    """Cuts texts to their first words, so that each keeps within its number of tokens.
 
-    A word is cut too where it is so long that the words before it would fill less than half.
+    Texts are cut between words, unless the last word is so long that the words before it fill less than half of the
+    budget.
 
     Args:
         texts: N texts.
-        tokenizer: The encoder's tokenizer; a fast one, which tells where each token lies.
-        budgets: ``(N,)`` tokens that each text may have, special tokens not counted.
+        tokenizer: The encoder's tokenizer; a fast one, which gives offsets.
+        budgets: ``(N,)`` maximum number of tokens of each text, without special tokens.
 
     Returns:
-        The texts, and the ``(N,)`` tokens that each of them has.
+        The texts, and their ``(N,)`` numbers of tokens.
     """
-    cut, counts = list(texts), np.zeros(len(texts), dtype=np.int64)
+    cut = list(texts)
+    counts = np.zeros(len(texts), dtype=np.int64)
     budgets = np.maximum(budgets, 0)
-    for start in range(0, len(texts), CHUNK):
-        rows = range(start, min(start + CHUNK, len(texts)))
-        heads = [_head(texts[row], (int(budgets[row]) + 1) * CHARACTERS_A_TOKEN) for row in rows]
-        most = int(budgets[start : start + CHUNK].max()) + 1
-        for row, ends in zip(rows, _token_ends(heads, tokenizer, most), strict=True):
+    for start in range(0, len(texts), CHUNK_TEXTS):
+        rows = range(start, min(start + CHUNK_TEXTS, len(texts)))
+        # One token more than the budget shows whether a text exceeds it.
+        heads = [_head(texts[row], (int(budgets[row]) + 1) * CHARACTERS_PER_TOKEN) for row in rows]
+        max_tokens = int(budgets[start : start + CHUNK_TEXTS].max()) + 1
+        for row, ends in zip(rows, _token_ends(heads, tokenizer, max_tokens), strict=True):
+            # The beginning of the text had too few tokens, so read all of it.
             if len(ends) <= budgets[row] and len(heads[row - start]) < len(texts[row]):
-                (ends,) = _token_ends([texts[row]], tokenizer, most)
+                (ends,) = _token_ends([texts[row]], tokenizer, max_tokens)
             cut[row], counts[row] = _first_words(texts[row], ends, int(budgets[row]))
     return cut, counts
 
 
-def _token_ends(texts: list[str], tokenizer: PreTrainedTokenizerBase, most: int) -> list[list[int]]:
-    """For each text where its first tokens end, in characters."""
-    options = {"add_special_tokens": False, "truncation": True, "max_length": most, "return_offsets_mapping": True}
-    return [[end for _, end in offsets] for offsets in tokenizer(texts, **options)["offset_mapping"]]
+def _token_ends(texts: list[str], tokenizer: PreTrainedTokenizerBase, max_tokens: int) -> list[list[int]]:
+    """For each text the ends of its first tokens, in characters."""
+    encoded = tokenizer(
+        texts, add_special_tokens=False, truncation=True, max_length=max_tokens, return_offsets_mapping=True
+    )
+    return [[end for _, end in offsets] for offsets in encoded["offset_mapping"]]
 
 
 def _first_words(text: str, ends: list[int], budget: int) -> tuple[str, int]:
-    """The words that lie within the budget, and how many tokens they are."""
+    """The words within the budget, and their number of tokens."""
     if len(ends) <= budget:
         return text, len(ends)
     last = ends[budget - 1] if budget else 0
-    kept = (text[:last] if text[last].isspace() else LAST_WORD.sub("", text[:last])).rstrip()
+    kept = text[:last]
+    # Inside a word, go back to its beginning.
+    if not text[last].isspace():
+        kept = LAST_WORD.sub("", kept)
+    kept = kept.rstrip()
     count = bisect_right(ends, len(kept))
     return (kept, count) if count >= budget / 2 else (text[:last], budget)
 
 
 def _tokenize(texts: list[str], tokenizer: PreTrainedTokenizerBase, max_tokens: int) -> list[np.ndarray]:
-    """Reads only the head of a very long text, and all of it if the head held too few tokens."""
-    heads = [_head(text, max_tokens * CHARACTERS_A_TOKEN) for text in texts]
-    ids = _numbers(heads, tokenizer, max_tokens)
+    """Tokenizes the beginning of each text, and all of it where that has too few tokens."""
+    heads = [_head(text, max_tokens * CHARACTERS_PER_TOKEN) for text in texts]
+    ids = _token_ids(heads, tokenizer, max_tokens)
     for i, (head, text) in enumerate(zip(heads, texts, strict=True)):
         if len(head) < len(text) and len(ids[i]) < max_tokens:
-            ids[i] = _numbers([text], tokenizer, max_tokens)[0]
+            ids[i] = _token_ids([text], tokenizer, max_tokens)[0]
     return ids
 
 
 def _head(text: str, characters: int) -> str:
-    """The first words of a text. A word cut in two would be read as other tokens than the whole one."""
+    """The first words of a text."""
     if len(text) <= characters:
         return text
+    # Cut between words: a part of a word has other tokens than the whole word.
     return text[: max(text.rfind(" ", 0, characters), text.rfind("\n", 0, characters), 0)]
 
 
-def _numbers(texts: list[str], tokenizer: PreTrainedTokenizerBase, max_tokens: int) -> list[np.ndarray]:
+def _token_ids(texts: list[str], tokenizer: PreTrainedTokenizerBase, max_tokens: int) -> list[np.ndarray]:
     encoded = tokenizer(texts, truncation=True, max_length=max_tokens, return_attention_mask=False)
     return [np.asarray(row, dtype=np.int32) for row in encoded["input_ids"]]

@@ -20,7 +20,7 @@ from transformers import PreTrainedTokenizerBase
 
 from gedbd.configuration.allowed_targets import read_settings
 from gedbd.configuration.saved_options import read_saved
-from gedbd.corpora.documents import Corpus
+from gedbd.corpora.corpus import Corpus
 from gedbd.encoders.embedding_cache import calibration_texts, report_vectors
 from gedbd.encoders.encoder import TextEncoder, load_weights, read_state
 from gedbd.evaluation.run_folders import MATCHING
@@ -45,11 +45,11 @@ class Read(NamedTuple):
 
     Attributes:
         vectors: ``(N, D)`` unit rows.
-        notices: What the text template met.
+        warnings: Those of the text template.
     """
 
     vectors: np.ndarray
-    notices: tuple[str, ...]
+    warnings: tuple[str, ...]
 
 
 def check_backtest(cfg: DictConfig) -> None:
@@ -73,10 +73,10 @@ def read_reports(cfg: DictConfig, corpus: Corpus, weights: Path | None) -> Read:
     if weights is not None:
         load_weights(encoder, weights)
     text: Text = instantiate(cfg.text)
-    texts = text(corpus.reports, tokenizer, cfg.encoder.max_tokens)
+    texts, warnings = text(corpus.reports, tokenizer, cfg.encoder.max_tokens)
     reader = encoder, tokenizer, cfg.encoder.max_tokens, cfg.cache_dir, instantiate(cfg.backend)
     vectors = report_vectors(texts, *reader, projected=weights is not None)
-    return Read(vectors, tuple(getattr(text, "notices_", ())))
+    return Read(vectors, warnings)
 
 
 def find_backtest(folder: Path) -> tuple[DictConfig, Matching, Path | None]:
@@ -104,7 +104,7 @@ def update_index(cfg: DictConfig, out: Path, console: Console) -> Changes:
     Args:
         cfg: The composed configuration of ``conf/index.yaml``.
         out: The index' folder.
-        console: Where notices go.
+        console: Where warnings go.
     """
     tested, matching, weights = find_backtest(Path(cfg.run))
     if out.exists() and not out.is_dir():
@@ -114,8 +114,8 @@ def update_index(cfg: DictConfig, out: Path, console: Console) -> Changes:
         dataset.url_template = cfg.dataset.url_template
     backend = cfg.get("backend") or tested.backend
     corpus: Corpus = instantiate(dataset)
-    for notice in corpus.notices:
-        console.print(f"{corpus.name}: {notice}", markup=False, highlight=False)
+    for warning in corpus.warnings:
+        console.print(f"{corpus.name}: {warning}", markup=False, highlight=False)
     console.print(matching.target.statement, highlight=False)
     out.mkdir(parents=True, exist_ok=True)
     settings = OmegaConf.create({"encoder": tested.encoder, "text": tested.text, "backend": backend})
@@ -198,7 +198,7 @@ def _vectors(settings: DictConfig, model: Model, path: Path) -> Callable[[pd.Dat
 
     def read(reports: pd.DataFrame) -> np.ndarray:
         encoder, tokenizer, text = load()
-        texts = text(reports, tokenizer, settings.encoder.max_tokens)
+        texts = text(reports, tokenizer, settings.encoder.max_tokens).texts
         if "calibration" not in model.about:
             model.about["calibration"] = json.dumps(calibration_texts(texts))
         reader = encoder, tokenizer, settings.encoder.max_tokens, settings.cache_dir, instantiate(settings.backend)

@@ -9,10 +9,11 @@ from typing import Any
 import pandas as pd
 
 from gedbd.corpora.dates import EXPECTED, OutOfRangeError, check_range, parse_date
-from gedbd.corpora.documents import FIELDS
 from gedbd.corpora.ids import ID_RULE, is_id
+from gedbd.corpora.readers.bug_reports import BUG_FIELDS
 from gedbd.corpora.urls import web_url
 
+FIELDS = tuple("issue_id" if name == "id" else name for name in BUG_FIELDS)  # of a report, in the service and the index
 LONGEST_TITLE = 1_000
 LONGEST_TEXT = 200_000
 LONGEST_SHOWN = 60  # characters of a value in a message
@@ -177,13 +178,13 @@ def read_moment(text: str | None, name: str) -> datetime | None:
 
 
 def as_table(reports: list[Report]) -> pd.DataFrame:
-    """Reports as rows of a corpus, with the columns of ``FIELDS``; ``created_at`` is UTC, NaT where there is none."""
-    table = pd.DataFrame([[getattr(report, name) for name in FIELDS] for report in reports], columns=list(FIELDS))
+    """Reports as a table of documents, with the columns of ``BUG_FIELDS``; ``created_at`` is UTC, NaT if unknown."""
+    table = pd.DataFrame([[getattr(report, name) for name in FIELDS] for report in reports], columns=list(BUG_FIELDS))
     return table.assign(created_at=pd.to_datetime(table["created_at"], utc=True))
 
 
 def of_row(row: Any) -> Report:
     """A row of a corpus, as ``itertuples`` gives it, as a report."""
     filed = row.created_at
-    values = {name: getattr(row, name) for name in FIELDS if name != "created_at"}
-    return Report(created_at=None if pd.isna(filed) else filed.to_pydatetime(), **values)
+    values = {name: getattr(row, name) for name in BUG_FIELDS if name not in ("id", "created_at")}
+    return Report(issue_id=row.id, created_at=None if pd.isna(filed) else filed.to_pydatetime(), **values)

@@ -49,7 +49,7 @@ class ReportReader:
             return self._read(reports)
 
     def _read(self, reports: pd.DataFrame) -> np.ndarray:
-        texts = self.text(reports, self.tokenizer, self.max_tokens)
+        texts = self.text(reports, self.tokenizer, self.max_tokens).texts
         tokens = tokenize(texts, self.tokenizer, self.max_tokens)
         (vectors,) = self.reader.read([tokens.batch(np.arange(len(texts)))])
         if self.projected:

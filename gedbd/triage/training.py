@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from gedbd.corpora.documents import Corpus
+from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.splits import PARTS
 from gedbd.retrieval.feature_store import Codes, Columns, Numbers, Vocabulary, days_of, form_codes
 from gedbd.retrieval.inverted_index import words

@@ -106,7 +106,7 @@ def test_a_flipped_bit_among_token_numbers_is_found(tiny, tmp_path, place):
     expected = cached_tokens(TEXTS, tokenizer, 8, tmp_path)
     ids = expected.ids.tolist()
     flip(only(tmp_path, "tokens-*"), place)
-    with pytest.warns(UserWarning, match=r"is damaged \(it differs from its checksum\): the texts are tokenised anew"):
+    with pytest.warns(UserWarning, match=r"is damaged \(it differs from its checksum\): the texts are tokenized again"):
         assert cached_tokens(TEXTS, tokenizer, 8, tmp_path).ids.tolist() == ids
     assert cached_tokens(TEXTS, tokenizer, 8, tmp_path).ids.tolist() == ids
 

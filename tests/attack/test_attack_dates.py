@@ -12,13 +12,13 @@ import pytest
 import gedbd.backtest
 import gedbd.index
 from gedbd.corpora.clients.rate_limits import limit_wait_s, server_time
-from gedbd.corpora.documents import Corpus
+from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.readers.bugzilla import read_bugzilla
 from gedbd.corpora.readers.csv_export import read_csv
 from gedbd.corpora.readers.github import read_github
 from gedbd.corpora.readers.gitlab import read_gitlab
 from gedbd.corpora.readers.jira import read_jira
-from gedbd.corpora.splits import TimeSplit
+from gedbd.corpora.splits import TimeSplit, split_corpus
 from gedbd.service.webhook.events import read_event
 from gedbd.triage.assembly import open_index
 from gedbd.triage.report import Filters, Report, check_report, read_moment
@@ -65,7 +65,7 @@ NO_DATES = [
     "-" * 5_000,
     "2024-01-31" * 1_000,
 ]
-COLUMNS = {"issue_id": "id", "title": "title", "created_at": "created", "duplicate": None}
+COLUMNS = {"id": "id", "title": "title", "created_at": "created", "duplicate": None}
 READERS = {
     "github": (read_github, "created_at", {"title": "a crash", "body": "it stops", "state": "open"}),
     "gitlab": (read_gitlab, "created_at", {"title": "a crash", "description": "it stops", "state": "opened"}),
@@ -96,7 +96,7 @@ def export(folder: Path, tracker: str, *dates: object) -> Corpus:
 
 
 def told(corpus: Corpus, *words: str) -> list[str]:
-    return [notice for notice in corpus.notices if all(word in notice for word in words)]
+    return [notice for notice in corpus.warnings if all(word in notice for word in words)]
 
 
 @pytest.mark.parametrize("date", FAR)
@@ -189,7 +189,7 @@ def test_dates_to_come_leap_seconds_and_all_usual_spellings_are_kept(tmp_path):
     ]
     corpus = table(tmp_path, *spelt)
     assert not told(corpus, "outside")
-    assert corpus.reports.set_index("issue_id")["created_at"].astype(str).to_dict() == {
+    assert corpus.reports.set_index("id")["created_at"].astype(str).to_dict() == {
         "1": "2150-06-01 00:00:00+00:00",
         "2": "2016-12-31 23:59:59+00:00",
         "3": "2024-01-05 09:30:00+00:00",
@@ -236,7 +236,7 @@ def test_the_library_refuses_it(date):
 def test_a_split_at_no_date_is_refused(tmp_path, moment):
     corpus = table(tmp_path, "2024-01-01", "2024-01-02", "2024-01-03")
     with pytest.raises(ValueError, match=rf"split.test_from={moment}"):
-        TimeSplit(0.5, moment).of_reports(corpus)
+        split_corpus(TimeSplit(0.5, moment), corpus)
 
 
 def test_an_index_that_holds_such_dates_can_be_opened(tmp_path):

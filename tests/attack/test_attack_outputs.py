@@ -47,7 +47,7 @@ FORMULAS = [
     "\uff1d1+1",
 ]
 ODD_IDS = ["A 1", "A\u00a01", "A\t1", "A\x001", "A\x7f1", "A\u20031", "A\x851", "A" * 201]
-COLUMNS = {"issue_id": "id", "title": "title", "duplicate": None}
+COLUMNS = {"id": "id", "title": "title", "duplicate": None}
 
 
 def cells(lines: list[str]) -> list[list[str]]:
@@ -122,7 +122,7 @@ def test_one_rule_for_ids_everywhere(tmp_path: Path, client_of, issue_id):
     (tmp_path / "reports.csv").write_text(f'id,title\n1,a\n"{issue_id}",b\n', encoding="utf-8")
     if "\x00" not in issue_id:
         with pytest.raises(
-            ValueError, match=r"reports.csv, row 3, column 'id': .* is no id \(in all: 1\); an id has 1 to 200"
+            ValueError, match=r"reports.csv, row 3, column 'id': .* is not a valid id \(in all: 1\); an id has 1 to 200"
         ):
             read_csv(None, str(tmp_path / "reports.csv"), COLUMNS)
     with pytest.raises(ValueError, match="an id has 1 to 200 characters"):
@@ -134,7 +134,7 @@ def test_one_rule_for_ids_everywhere(tmp_path: Path, client_of, issue_id):
 
 def test_blanks_around_an_id_do_not_count(tmp_path, client_of):
     (tmp_path / "reports.csv").write_text("id,title\n 1 ,a\n\u00a0A-2\t,b\n", encoding="utf-8")
-    assert read_csv(None, str(tmp_path / "reports.csv"), COLUMNS).reports["issue_id"].tolist() == ["1", "A-2"]
+    assert read_csv(None, str(tmp_path / "reports.csv"), COLUMNS).reports["id"].tolist() == ["1", "A-2"]
     added = client_of().post("/api/reports", json={"issue_id": " A-2\u00a0", "title": "a crash"})
     assert added.json() == {"reports": {"A-2": "added"}}
     assert Report(issue_id="\tA-2 ").issue_id == "A-2"

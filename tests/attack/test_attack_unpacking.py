@@ -23,7 +23,7 @@ from gedbd.corpora.readers.jira import read_jira
 from gedbd.io import unpacking
 from gedbd.io.unpacking import MAX_GB_VARIABLE
 
-COLUMNS = {"issue_id": "id", "title": "title", "duplicate": None}
+COLUMNS = {"id": "id", "title": "title", "duplicate": None}
 HEADER = b"id,title\n"
 PIECE_BYTES = 1 << 24
 ROW = b"1," + b"x" * 500 + b"\n"

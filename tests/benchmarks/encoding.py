@@ -30,7 +30,7 @@ def prepared() -> tuple[list[str], PreTrainedTokenizerBase, int, dict[str, Reade
     """Texts, tokenizer, tokens of a text, and the encoder made ready by every backend that this machine can run."""
     cfg = configuration()
     (encoder, tokenizer), length = instantiate(cfg.encoder), cfg.encoder.max_tokens
-    texts = instantiate(cfg.text)(instantiate(cfg.dataset).reports, tokenizer, length)
+    texts = instantiate(cfg.text)(instantiate(cfg.dataset).reports, tokenizer, length).texts
     sample, readers = tokenize(calibration_texts(texts), tokenizer, length), {"torch": Torch().prepare(encoder)}
     folder = tempfile.mkdtemp()
     for precision in PRECISIONS:

@@ -13,10 +13,10 @@ from measure import Row, medians, seconds
 from torch.nn.functional import normalize
 from transformers import BertConfig, BertModel
 
-from gedbd.corpora.documents import Corpus
+from gedbd.corpora.corpus import Corpus
 from gedbd.encoders.encoder import TextEncoder
 from gedbd.losses import cosine_embedding
-from gedbd.sampling.batches import Groups
+from gedbd.sampling.group_batches import GroupBatches
 from gedbd.tasks.duplicates.data import DuplicateDataModule
 from gedbd.tasks.duplicates.fusion import WeightedSum
 from gedbd.tasks.duplicates.gcn import GraphBranch
@@ -59,14 +59,14 @@ def assembled(
     """Random text of given lengths in given groups, and an untrained BERT base with the dense graph."""
     torch.manual_seed(0)
     count = len(lengths)
-    reports = pd.DataFrame({"issue_id": np.arange(count).astype(str), "title": "", "description": ""})
+    reports = pd.DataFrame({"id": np.arange(count).astype(str), "title": "", "description": ""})
     starts = np.concatenate([[0], lengths.cumsum()])
     tokens = TokenTable(np.random.default_rng(0).integers(1000, 30_000, starts[-1]).astype(np.int32), starts, 0)
     _, first = np.unique(group, return_index=True)
-    corpus = Corpus("random", reports, first[np.searchsorted(np.unique(group), group)])
+    corpus = Corpus.of_table("random", reports, first[np.searchsorted(np.unique(group), group)])
     positives = sum(size * (size - 1) // 2 for size in np.bincount(group))
     ratio = NEGATIVES / positives if count == REPORTS else 1.0
-    batches = Groups(batch_size, 0, 0.0, ratio, 0.0, 1)
+    batches = GroupBatches(batch_size, 0, 0.0, ratio, 0.0, 1)
     graph = DenseAdjacency(normalize(torch.randn(count, 10), dim=1), torch.ones(count, dtype=torch.bool))
     pairs = pd.DataFrame({"earlier": [], "later": [], "label": [], "part": []})
     data = DuplicateDataModule(corpus, tokens, np.zeros(count, dtype=np.int8), pairs, graph, batches)

@@ -11,7 +11,8 @@ from omegaconf import OmegaConf
 from prepared_data import configuration
 from search import MATCHING
 
-from gedbd.corpora.documents import FIELDS, Corpus
+from gedbd.corpora.corpus import Corpus
+from gedbd.corpora.readers.bug_reports import BUG_FIELDS
 from gedbd.encoders.embedding_cache import unit_rows
 from gedbd.triage.assembly import open_index
 from gedbd.triage.report import Report
@@ -63,10 +64,10 @@ def _opened(path: Path, cfg: object, asked: list[Report]) -> list[Row]:
 def _corpus(rng: np.random.Generator) -> Corpus:
     words = np.array([f"word{number}" for number in range(WORDS)])
     drawn = words[np.minimum(rng.zipf(1.2, size=COUNT * LENGTH) - 1, WORDS - 1)].reshape(COUNT, LENGTH)
-    reports = pd.DataFrame("", index=range(COUNT), columns=list(FIELDS), dtype=str)
-    reports["issue_id"] = [str(number) for number in range(COUNT)]
+    reports = pd.DataFrame("", index=range(COUNT), columns=list(BUG_FIELDS), dtype=str)
+    reports["id"] = [str(number) for number in range(COUNT)]
     reports["title"] = [" ".join(row[:8]) for row in drawn]
     reports["description"] = [" ".join(row[8:]) for row in drawn]
     reports["component"] = [f"part {number % 50}" for number in range(COUNT)]
     reports["created_at"] = pd.Timestamp("2020-01-01", tz="UTC") + pd.to_timedelta(np.arange(COUNT), unit="min")
-    return Corpus("made up", reports, np.arange(COUNT) // 2 * 2)
+    return Corpus.of_table("made up", reports, np.arange(COUNT) // 2 * 2)

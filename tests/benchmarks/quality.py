@@ -13,7 +13,8 @@ from rich.console import Console
 
 from gedbd.evaluation.significance import Comparison, compare_f1, compare_means
 from gedbd.retrieval.ranking import per_query
-from gedbd.sampling.batches import Labelled, Pairs, PairSteps, Share
+from gedbd.sampling.batches import SamplerInputs
+from gedbd.sampling.pair_batches import PairBatches, PairBatchSampler
 from gedbd.tasks.duplicates.factory import build
 from gedbd.tasks.duplicates.system import DuplicateSystem
 
@@ -21,14 +22,14 @@ SEEDS = 3
 OPTIONS = ["encoder.max_tokens=64", "optimizer.lr=2e-5", "ranking.parts=[val]"]
 
 
-class Shuffled(Pairs):
+class Shuffled(PairBatches):
     """The paper's order of pairs: none."""
 
-    def __call__(self, labelled: Labelled, share: Share) -> PairSteps:
+    def __call__(self, inputs: SamplerInputs, rank: int = 0, world_size: int = 1) -> PairBatchSampler:
         """Takes every pair for a group of its own."""
-        steps = PairSteps(labelled, self.batch_size, self.seed, share)
-        steps.group = np.arange(len(steps.ends))
-        return steps
+        batches = PairBatchSampler(inputs, self.batch_size, self.seed, rank, world_size, shuffle=False)
+        batches.group = np.arange(len(batches.ends))
+        return batches
 
 
 class Keeping(DuplicateSystem):

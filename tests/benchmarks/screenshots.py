@@ -28,14 +28,14 @@ def main(path: str, folder: Path) -> None:
     with initialize_config_dir(CONF_DIR, version_base="1.3"):
         corpus = instantiate(compose("describe", ["dataset=csv", f"dataset.path={path}"]).dataset)
     reports, rng = corpus.reports, np.random.default_rng(SEED)
-    grouped = np.flatnonzero(corpus.in_group & (reports["title"].str.strip() != ""))
+    grouped = np.flatnonzero(corpus.relevance.in_group & (reports["title"].str.strip() != ""))
     rows = np.sort(rng.choice(grouped, min(COUNT, len(grouped)), replace=False))
     (folder / "images").mkdir(parents=True, exist_ok=True)
     titles, windows = (table.str.strip().to_numpy() for table in (reports["title"], components(reports)))
-    names = {row: f"images/{reports['issue_id'][row]}.png" for row in rows}
+    names = {row: f"images/{reports['id'][row]}.png" for row in rows}
     for row, name in names.items():
         draw(windows[row], titles[row]).save(folder / name)
-    owner = {name: reports["issue_id"][row] for row, name in names.items()}
+    owner = {name: reports["id"][row] for row, name in names.items()}
     images = {image.name: image.sha256 for image in check_images(owner, folder, 50, 50)}
     said = {names[row]: f'A dialog titled "{windows[row]}" with the message "{titles[row]}"' for row in rows}
     write_captions(folder / "captions.csv", [(name, images[name], said[name], "described") for name in said])

@@ -50,7 +50,7 @@ def main() -> list[Row]:
     }
     data, system = grouped
     cfg = configuration()
-    texts = instantiate(cfg.text)(data.corpus.reports)
+    texts = instantiate(cfg.text)(data.corpus.reports).texts
     train = data.pairs_of("train")
     pairs, label = train[["earlier", "later"]].to_numpy(), train["label"].to_numpy()
     encoder, tokenizer = instantiate(cfg.encoder)

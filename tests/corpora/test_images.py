@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from gedbd.corpora.images import check_images, open_image, problem_notices
+from gedbd.corpora.images import check_images, open_image, problem_warnings
 
 LIMITS = {"max_megapixels": 1, "max_megabytes": 1}
 
@@ -141,8 +141,8 @@ def test_a_photo_of_a_screen_is_turned_upright(tmp_path):
 def test_problems_are_counted_and_the_first_are_named(tmp_path):
     names = ["a.png", "../b.png", "c.png", "d.png", "e.png"]
     owner = {name: str(number) for number, name in enumerate(names)}
-    assert problem_notices(check_images(names, tmp_path, **LIMITS), owner) == [
+    assert problem_warnings(check_images(names, tmp_path, **LIMITS), owner) == [
         "images missing: 4, not described (first: a.png of report 0, c.png of report 2, d.png of report 3)",
         "images outside image_dir: 1, not described (first: ../b.png of report 1)",
     ]
-    assert problem_notices([], {}) == []
+    assert problem_warnings([], {}) == []

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from gedbd.corpora.observed_groups import Labels
-from gedbd.corpora.splits import TEST, TRAIN, VAL, FoldSplit, GroupSplit, TimeSplit
+from gedbd.corpora.splits import TEST, TRAIN, VAL, FoldSplit, GroupSplit, TimeSplit, split_corpus
 from gedbd.sampling.pairs import PairSampler, positive_pairs
 
 SPLITS = [TimeSplit(0.6, 0.8), GroupSplit(0.25, 0.25), FoldSplit(4)]
@@ -39,19 +39,19 @@ def test_worked_out_by_hand(make_corpus):
     corpus = make_corpus([0, 1, 0, 1, 4, 0, 6, 4, 1])
     parts = np.array([TRAIN] * 6 + [VAL, TEST, TEST])
     # in training, 0 has three reports, 1 two and 4 one: one of the first two is known, the other taken apart
-    one_of_two = [Labels(0.5, seed).known(corpus, parts).tolist() for seed in range(10)]
+    one_of_two = [Labels(0.5, seed).observed(corpus, parts).tolist() for seed in range(10)]
     assert [0, 1, 0, 3, 4, 0, 6, 4, 1] in one_of_two
     assert [0, 1, 2, 1, 4, 5, 6, 4, 1] in one_of_two
     assert len({tuple(known) for known in one_of_two}) == 2
-    assert Labels(0.51).known(corpus, parts).tolist() == corpus.group.tolist()
+    assert Labels(0.51).observed(corpus, parts).tolist() == corpus.group.tolist()
 
 
 @pytest.mark.parametrize("split", SPLITS, ids=lambda split: type(split).__name__)
 @pytest.mark.parametrize("fraction", FRACTIONS)
 def test_the_share_of_the_groups_is_rounded_up(corpus, split, fraction):
-    parts = split.of_reports(corpus)
+    parts = split_corpus(split, corpus)
     several = groups_of_two(corpus.group, parts)
-    known = Labels(fraction, seed=1).known(corpus, parts)
+    known = Labels(fraction, seed=1).observed(corpus, parts)
     kept = groups_of_two(known, parts)
     assert kept <= several
     assert len(kept) == math.ceil(fraction * len(several))
@@ -61,8 +61,8 @@ def test_the_share_of_the_groups_is_rounded_up(corpus, split, fraction):
 @pytest.mark.parametrize("split", SPLITS, ids=lambda split: type(split).__name__)
 @pytest.mark.parametrize("seed", range(3))
 def test_what_is_known_of_a_smaller_share_is_known_of_a_larger(corpus, split, seed):
-    parts = split.of_reports(corpus)
-    pairs = [known_pairs(Labels(fraction, seed).known(corpus, parts), parts) for fraction in FRACTIONS]
+    parts = split_corpus(split, corpus)
+    pairs = [known_pairs(Labels(fraction, seed).observed(corpus, parts), parts) for fraction in FRACTIONS]
     for smaller, larger in pairwise(pairs):
         assert smaller < larger
     assert pairs[-1] == known_pairs(corpus.group, parts)
@@ -70,8 +70,8 @@ def test_what_is_known_of_a_smaller_share_is_known_of_a_larger(corpus, split, se
 
 @pytest.mark.parametrize("split", SPLITS, ids=lambda split: type(split).__name__)
 def test_groups_are_known_whole_or_not_at_all(corpus, split):
-    parts = split.of_reports(corpus)
-    known = Labels(0.4).known(corpus, parts)
+    parts = split_corpus(split, corpus)
+    known = Labels(0.4).observed(corpus, parts)
     for number in groups_of_two(corpus.group, parts):
         rows = np.flatnonzero((corpus.group == number) & (parts == TRAIN))
         assert known[rows].tolist() in ([number] * len(rows), rows.tolist())
@@ -79,8 +79,8 @@ def test_groups_are_known_whole_or_not_at_all(corpus, split):
 
 @pytest.mark.parametrize("split", SPLITS, ids=lambda split: type(split).__name__)
 def test_only_reports_of_training_lose_their_group(corpus, split):
-    parts = split.of_reports(corpus)
-    known = Labels(0.05).known(corpus, parts)
+    parts = split_corpus(split, corpus)
+    known = Labels(0.05).observed(corpus, parts)
     assert (known[parts != TRAIN] == corpus.group[parts != TRAIN]).all()
     lost = known != corpus.group
     assert lost.any()
@@ -88,8 +88,8 @@ def test_only_reports_of_training_lose_their_group(corpus, split):
 
 
 def test_the_seed_chooses_the_groups(corpus):
-    parts = SPLITS[0].of_reports(corpus)
-    first, again, other = (Labels(0.5, seed).known(corpus, parts) for seed in (0, 0, 1))
+    parts = split_corpus(SPLITS[0], corpus)
+    first, again, other = (Labels(0.5, seed).observed(corpus, parts) for seed in (0, 0, 1))
     assert (first == again).all()
     assert (first != other).any()
 
@@ -97,24 +97,24 @@ def test_the_seed_chooses_the_groups(corpus):
 def test_training_without_any_group_knows_what_there_is(make_corpus):
     corpus = make_corpus([0, 1, 2, 3, 3, 3])
     parts = np.array([TRAIN] * 4 + [VAL, TEST])
-    assert Labels(0.5).known(corpus, parts).tolist() == corpus.group.tolist()
+    assert Labels(0.5).observed(corpus, parts).tolist() == corpus.group.tolist()
 
 
 @pytest.mark.parametrize("fraction", [0, 0.0, -0.5, 1.5, math.nan])
 def test_shares_that_cannot_be_are_refused(corpus, fraction):
     with pytest.raises(ValueError, match=f"labels.fraction={fraction} must be above 0 and at most 1"):
-        Labels(fraction).known(corpus, SPLITS[0].of_reports(corpus))
+        Labels(fraction).observed(corpus, split_corpus(SPLITS[0], corpus))
 
 
 @pytest.mark.parametrize("split", SPLITS, ids=lambda split: type(split).__name__)
 def test_pairs_of_unknown_groups_leave_training_and_evaluation_stays_the_same(corpus, split):
-    parts = split.of_reports(corpus)
+    parts = split_corpus(split, corpus)
     sampler = PairSampler(1.0, negatives_in_evaluation=3)
-    everything = sampler.sample(corpus, split)
+    everything = sampler.sample(corpus, split).table
     evaluated = everything[everything["part"] != "train"].reset_index(drop=True)
     for fraction in FRACTIONS:
-        known = Labels(fraction).known(corpus, parts)
-        pairs = sampler.sample(corpus, split, known)
+        known = Labels(fraction).observed(corpus, parts)
+        pairs = sampler.sample(corpus, split, known).table
         train = pairs[pairs["part"] == "train"]
         positives = train.loc[train["label"] == 1, ["earlier", "later"]].to_numpy().tolist()
         assert {tuple(pair) for pair in positives} == known_pairs(known, parts)
@@ -124,4 +124,4 @@ def test_pairs_of_unknown_groups_leave_training_and_evaluation_stays_the_same(co
 
 def test_a_split_without_walls_is_refused(make_corpus):
     with pytest.raises(ValueError, match=r"labels\.fraction=0\.5 needs reports outside training"):
-        Labels(0.5).known(make_corpus([0, 0, 2, 2]), np.zeros(4, dtype=np.int8))
+        Labels(0.5).observed(make_corpus([0, 0, 2, 2]), np.zeros(4, dtype=np.int8))

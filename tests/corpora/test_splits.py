@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from gedbd.corpora.splits import OUTSIDE, TEST, TRAIN, VAL, FoldSplit, GroupSplit, PairSplit, TimeSplit
+from gedbd.corpora.splits import OUTSIDE, TEST, TRAIN, VAL, FoldSplit, GroupSplit, PairSplit, TimeSplit, split_corpus
 
 
 def every_pair(count: int) -> tuple[np.ndarray, np.ndarray]:
@@ -13,28 +13,28 @@ def every_pair(count: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def test_time_cuts_at_shares_of_the_filing_order(make_corpus):
-    parts = TimeSplit(0.6, 0.8).of_reports(make_corpus(range(10), days=range(10)))
+    parts = split_corpus(TimeSplit(0.6, 0.8), make_corpus(range(10), days=range(10)))
     assert parts.tolist() == [TRAIN] * 6 + [VAL] * 2 + [TEST] * 2
     assert parts.dtype == np.int8
 
 
 def test_time_cuts_at_dates_and_their_first_moment_is_beyond_the_wall(make_corpus):
     corpus = make_corpus(range(10), days=range(10))
-    parts = TimeSplit("2024-01-04", "2024-01-08T12:00").of_reports(corpus)
+    parts = split_corpus(TimeSplit("2024-01-04", "2024-01-08T12:00"), corpus)
     assert parts.tolist() == [TRAIN] * 3 + [VAL] * 5 + [TEST] * 2
-    assert (TimeSplit("2024-01-04", 0.8).of_reports(corpus) == TimeSplit(0.3, 0.8).of_reports(corpus)).all()
+    assert (split_corpus(TimeSplit("2024-01-04", 0.8), corpus) == split_corpus(TimeSplit(0.3, 0.8), corpus)).all()
 
 
 def test_time_never_parts_reports_of_the_same_second(make_corpus):
     corpus = make_corpus(range(10), days=[0, 1, 2, 3, 5, 5, 5, 7, 7, 7])
-    parts = TimeSplit(0.6, 0.8).of_reports(corpus)
+    parts = split_corpus(TimeSplit(0.6, 0.8), corpus)
     assert parts.tolist() == [TRAIN] * 4 + [VAL] * 3 + [TEST] * 3
     generator = np.random.default_rng(0)
     for _ in range(50):
         days = np.sort(generator.integers(0, 12, size=40)).astype(float)
         shares = sorted(generator.uniform(0.2, 0.95, size=2))
         try:
-            parts = TimeSplit(*shares).of_reports(make_corpus(range(40), days=days))
+            parts = split_corpus(TimeSplit(*shares), make_corpus(range(40), days=days))
         except ValueError:  # both shares fell on one moment
             continue
         assert pd.Series(parts).groupby(days).nunique().max() == 1
@@ -43,7 +43,7 @@ def test_time_never_parts_reports_of_the_same_second(make_corpus):
 
 def test_time_is_a_wall_no_later_report_is_in_a_training_pair(make_corpus):
     split, corpus = TimeSplit(0.5, 0.75), make_corpus(range(40), days=np.repeat(np.arange(20), 2))
-    parts = split.of_reports(corpus)
+    parts = split_corpus(split, corpus)
     earlier, later = every_pair(40)
     of_pairs = split.of_pairs(parts, earlier, later)
     assert (of_pairs == parts[later]).all()
@@ -57,9 +57,9 @@ def test_time_is_a_wall_no_later_report_is_in_a_training_pair(make_corpus):
 
 
 def test_time_without_dates_goes_by_rows(make_corpus):
-    assert TimeSplit(0.6, 0.8).of_reports(make_corpus(range(5))).tolist() == [0, 0, 0, 1, 2]
+    assert split_corpus(TimeSplit(0.6, 0.8), make_corpus(range(5))).tolist() == [0, 0, 0, 1, 2]
     with pytest.raises(ValueError, match=r"split.val_from=2024-01-02 is a date, but small has no dates"):
-        TimeSplit("2024-01-02", 0.8).of_reports(make_corpus(range(5)))
+        split_corpus(TimeSplit("2024-01-02", 0.8), make_corpus(range(5)))
 
 
 @pytest.mark.parametrize(
@@ -77,13 +77,13 @@ def test_time_without_dates_goes_by_rows(make_corpus):
 )
 def test_time_refuses_boundaries_that_leave_a_part_empty(make_corpus, split, message):
     with pytest.raises(ValueError, match=message):
-        split.of_reports(make_corpus(range(10), days=range(10)))
+        split_corpus(split, make_corpus(range(10), days=range(10)))
 
 
 def test_groups_are_drawn_whole_and_each_kind_by_its_shares(make_corpus):
     sizes = [1] * 100 + [2] * 40 + [5] * 10
     group = np.repeat(np.arange(len(sizes)), sizes)
-    parts = GroupSplit(0.2, 0.3, seed=1).of_reports(make_corpus(group))
+    parts = split_corpus(GroupSplit(0.2, 0.3, seed=1), make_corpus(group))
     by_group = pd.Series(parts).groupby(group)
     assert by_group.nunique().max() == 1
     part_of_group = by_group.first().to_numpy()
@@ -96,7 +96,7 @@ def test_small_shares_come_out_for_groups_and_for_reports(make_corpus):
     rng = np.random.default_rng(0)
     sizes = np.concatenate([np.ones(3000, dtype=int), 2 + rng.geometric(0.5, 500) - 1])
     group = rng.permutation(np.repeat(np.arange(len(sizes)), sizes))
-    parts = GroupSplit(0.1, 0.1, seed=42).of_reports(make_corpus(group))
+    parts = split_corpus(GroupSplit(0.1, 0.1, seed=42), make_corpus(group))
     part_of_group = pd.Series(parts).groupby(group).first().to_numpy()
     assert np.bincount(part_of_group[:3000]).tolist() == [2400, 300, 300]
     assert np.bincount(part_of_group[3000:]).tolist() == [400, 50, 50]
@@ -105,7 +105,7 @@ def test_small_shares_come_out_for_groups_and_for_reports(make_corpus):
 
 def test_pairs_between_parts_of_a_group_split_are_outside(make_corpus):
     split, corpus = GroupSplit(0.2, 0.2), make_corpus(np.repeat(np.arange(20), 2))
-    parts = split.of_reports(corpus)
+    parts = split_corpus(split, corpus)
     earlier, later = every_pair(40)
     of_pairs = split.of_pairs(parts, earlier, later)
     for first, second, part in zip(parts[earlier], parts[later], of_pairs, strict=True):
@@ -118,14 +118,14 @@ def test_pairs_are_cut_exactly_and_cover_every_report_in_training(make_corpus):
     split = PairSplit(0.2, 0.2, seed=3)
     for count in (5, 10, 1000, 50_000):
         assert np.bincount(split.cut(count)).tolist() == [count * 3 // 5, count // 5, count // 5]
-    parts = split.of_reports(make_corpus(range(7)))
+    parts = split_corpus(split, make_corpus(range(7)))
     assert parts.tolist() == [TRAIN] * 7
     assert split.of_pairs(parts, *every_pair(7)).tolist() == [TRAIN] * 21
 
 
 def test_the_seed_fixes_the_draw_and_another_seed_changes_it(make_corpus):
     corpus = make_corpus(np.repeat(np.arange(50), 2))
-    for draw in (lambda seed: GroupSplit(seed=seed).of_reports(corpus), lambda seed: PairSplit(seed=seed).cut(200)):
+    for draw in (lambda seed: split_corpus(GroupSplit(seed=seed), corpus), lambda seed: PairSplit(seed=seed).cut(200)):
         assert (draw(0) == draw(0)).all()
         assert (draw(0) != draw(1)).any()
 
@@ -134,7 +134,7 @@ def test_the_seed_fixes_the_draw_and_another_seed_changes_it(make_corpus):
 @pytest.mark.parametrize("kind", [GroupSplit, PairSplit])
 def test_shares_that_leave_a_part_empty_are_refused(make_corpus, kind, shares):
     with pytest.raises(ValueError, match=f"split.val={shares[0]} and split.test={shares[1]} must be above 0"):
-        kind(*shares).of_reports(make_corpus(range(10)))
+        split_corpus(kind(*shares), make_corpus(range(10)))
 
 
 def folded(make_corpus, folds: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -142,7 +142,7 @@ def folded(make_corpus, folds: int, seed: int = 0) -> tuple[np.ndarray, np.ndarr
     sizes = [1] * 41 + [2] * 23 + [3] * 11 + [5] * 6
     group = np.random.default_rng(0).permutation(np.repeat(np.arange(len(sizes)), sizes))
     corpus = make_corpus(group)
-    return group, np.array([FoldSplit(folds, fold, seed).of_reports(corpus) for fold in range(folds)])
+    return group, np.array([split_corpus(FoldSplit(folds, fold, seed), corpus) for fold in range(folds)])
 
 
 @pytest.mark.parametrize("folds", [3, 5, 7])
@@ -161,7 +161,7 @@ def test_folds_are_walls_between_groups_and_alike_in_size(make_corpus, folds):
     for fold in parts:
         assert pd.Series(fold).groupby(group).nunique().max() == 1
         of_group = pd.Series(fold).groupby(group).first().to_numpy()
-        for kind in (of_group[:41], of_group[41:]):  # lone reports, then groups of two and more
+        for kind in (of_group[:41], of_group[41:]):  # singletons, then groups of two and more
             assert (kind == TEST).sum() in (len(kind) // folds, len(kind) // folds + 1)
             assert (kind == VAL).sum() in (len(kind) // folds, len(kind) // folds + 1)
     split, (earlier, later) = FoldSplit(folds), every_pair(len(group))
@@ -177,12 +177,12 @@ def test_the_seed_makes_the_folds_and_their_number_counts_on(make_corpus):
     assert (folded(make_corpus, 5)[1] == parts).all()
     assert (folded(make_corpus, 5, seed=1)[1] != parts).any()
     corpus = make_corpus(group)
-    assert (FoldSplit(5, fold=7).of_reports(corpus) == parts[2]).all()
-    assert (FoldSplit(5, fold=-1).of_reports(corpus) == parts[4]).all()
+    assert (split_corpus(FoldSplit(5, fold=7), corpus) == parts[2]).all()
+    assert (split_corpus(FoldSplit(5, fold=-1), corpus) == parts[4]).all()
 
 
 @pytest.mark.parametrize("folds", [2, 1, 0, -5])
 def test_fewer_than_three_folds_are_refused(make_corpus, folds):
     message = f"split.folds={folds} must be 3 or more: one to test, one to validate, one to train"
     with pytest.raises(ValueError, match=message):
-        FoldSplit(folds).of_reports(make_corpus(range(10)))
+        split_corpus(FoldSplit(folds), make_corpus(range(10)))

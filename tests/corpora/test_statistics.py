@@ -1,16 +1,20 @@
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
 
-from gedbd.corpora.documents import FIELDS, Corpus
+from gedbd.corpora.corpus import Corpus
+from gedbd.corpora.readers.bug_reports import BUG_FIELDS
+from gedbd.corpora.relevance import Links
 from gedbd.corpora.statistics import describe_corpus
 
 
 def small_corpus() -> Corpus:
-    reports = pd.DataFrame("", index=range(6), columns=list(FIELDS), dtype=str)
+    reports = pd.DataFrame("", index=range(6), columns=list(BUG_FIELDS), dtype=str)
     reports["created_at"] = pd.date_range("2024-01-01", periods=6, tz="UTC")
     reports["title"] = ["one", "one two", "one two  three", "", "one\ntwo three four five", "one"]
-    return Corpus("small", reports, np.array([0, 0, 0, 3, 3, 5]))
+    return Corpus.of_table("small", reports, np.array([0, 0, 0, 3, 3, 5]))
 
 
 def test_counts_worked_out_by_hand():
@@ -23,8 +27,8 @@ def test_counts_worked_out_by_hand():
     assert numbers["pairs"] == 3 + 1
     assert numbers["with a web address"] == 0
     assert numbers["largest group"] == 3
-    assert numbers["first filed"] == pd.Timestamp("2024-01-01", tz="UTC")
-    assert numbers["last filed"] == pd.Timestamp("2024-01-06", tz="UTC")
+    assert numbers["first created"] == pd.Timestamp("2024-01-01", tz="UTC")
+    assert numbers["last created"] == pd.Timestamp("2024-01-06", tz="UTC")
 
 
 def test_words_are_counted_where_there_are_any():
@@ -36,18 +40,16 @@ def test_words_are_counted_where_there_are_any():
 def test_a_corpus_without_dates_and_groups():
     corpus = small_corpus()
     corpus.reports["created_at"] = pd.NaT
-    numbers = describe_corpus(Corpus("small", corpus.reports, np.arange(6)))
-    assert numbers["first filed"] is None
+    numbers = describe_corpus(Corpus.of_table("small", corpus.reports, np.arange(6)))
+    assert numbers["first created"] is None
     assert numbers["largest group"] == 0
     assert numbers["pairs"] == 0
 
 
 def test_links_are_counted_by_source_and_each_pair_once():
-    links = pd.DataFrame(
-        {"report": [0, 1, 2, 2], "duplicate": [1, 0, 1, 0], "source": ["link", "link", "link", "note"]}
-    )
+    table = pd.DataFrame({"query": [0, 1, 2, 2], "document": [1, 0, 1, 0], "source": ["link", "link", "link", "note"]})
     corpus = small_corpus()
-    numbers = describe_corpus(Corpus("small", corpus.reports, corpus.group, links=links))
+    numbers = describe_corpus(replace(corpus, links=Links(table, len(corpus), len(corpus))))
     assert (numbers["links: link"], numbers["links: note"]) == (2, 1)
     assert not [metric for metric in describe_corpus(corpus) if metric.startswith("links")]
 

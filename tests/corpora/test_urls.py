@@ -80,7 +80,7 @@ def test_bad_templates_are_refused_in_one_line(template):
 
 def test_an_address_of_its_own_goes_before_the_template():
     reports = pd.DataFrame(
-        {"issue_id": ["1", "A B/2?x=é", "3", "4"], "url": ["https://a.org/1", "", "javascript:alert(1)", " "]},
+        {"id": ["1", "A B/2?x=é", "3", "4"], "url": ["https://a.org/1", "", "javascript:alert(1)", " "]},
         index=[2, 3, 4, 5],
     )
     urls, notices = report_urls(reports, "https://b.org/s?id={issue_id}")
@@ -92,7 +92,7 @@ def test_an_address_of_its_own_goes_before_the_template():
 
 
 def test_a_table_of_reports_gets_the_addresses_of_the_ids_in_it():
-    reports = pd.DataFrame({"issue_id": ["1", "2", "3"], "url": ["https://b.org/1", "", "https://b.org/3"]})
+    reports = pd.DataFrame({"id": ["1", "2", "3"], "url": ["https://b.org/1", "", "https://b.org/3"]})
     table = pd.DataFrame({"probability": [0.9, 0.8], "report": ["3", "2"], "suggested": ["1", "3"], "right": [1, 2]})
     linked = with_urls(table, reports)
     columns = ["probability", "report", "url of report", "suggested", "url of suggested", "right"]

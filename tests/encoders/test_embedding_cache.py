@@ -72,7 +72,7 @@ def test_an_interrupted_call_keeps_what_was_stored(tiny, tmp_path, monkeypatch):
     batch = 40
     texts = [f"crash {number}" for number in range(100, 100 + batch * (BATCHES_A_COMMIT + 3))]
     (length,) = {len(row) for row in tokenizer(texts)["input_ids"]}
-    monkeypatch.setattr("gedbd.text.tokens.CACHE_SIZED", batch * length)
+    monkeypatch.setattr("gedbd.text.tokens.CPU_TOKENS", batch * length)
     backbone = encoder.backbone
     encoder.backbone = Fuse(backbone, calls=BATCHES_A_COMMIT + 1)
     with pytest.raises(RuntimeError, match="the encoder was asked"):
@@ -88,7 +88,7 @@ def test_an_interrupted_call_keeps_what_was_stored(tiny, tmp_path, monkeypatch):
 def test_another_process_may_store_between_two_batches(tiny, tmp_path, monkeypatch):
     encoder, tokenizer = tiny
     texts = [f"{number} {'crash ' * (number % 6)}" for number in range(60)]
-    monkeypatch.setattr("gedbd.text.tokens.CACHE_SIZED", 80)
+    monkeypatch.setattr("gedbd.text.tokens.CPU_TOKENS", 80)
     asked = []
 
     def store_beside(*inputs):

@@ -24,8 +24,8 @@ def scored(
     """Test pairs of three groups in turn, and validation pairs that are not to be looked at."""
     count = len(labels)
     pairs = pd.DataFrame({"label": labels, "score": scores, "score_text": scores if text is None else text})
-    pairs["issue_id_1"] = [f"A-{row}" for row in range(count)]
-    pairs["issue_id_2"] = [f"B-{row}" for row in range(count)]
+    pairs["id_1"] = [f"A-{row}" for row in range(count)]
+    pairs["id_2"] = [f"B-{row}" for row in range(count)]
     pairs["group"] = [f"G-{row % 3}" for row in range(count)]
     val = pairs.iloc[:2].assign(label=[0, 1])
     return pd.concat([pairs.assign(part="test"), val.assign(part="val")], ignore_index=True)
@@ -33,10 +33,10 @@ def scored(
 
 def ranks(method: str = FUSED, **rank_of: int) -> pd.DataFrame:
     """Queries by id with their rank; each is a group of its own."""
-    table = pd.DataFrame({"issue_id": list(rank_of), "rank": list(rank_of.values())})
+    table = pd.DataFrame({"id": list(rank_of), "rank": list(rank_of.values())})
     precision = [0.5 / rank if rank else 0.0 for rank in rank_of.values()]
     at_k = {f"average_precision@{k}": precision for k in TOP_K}
-    named = {"protocol": "earlier", "method": method, "part": "test", "group": "G-" + table["issue_id"]}
+    named = {"protocol": "earlier", "method": method, "part": "test", "group": "G-" + table["id"]}
     return table.assign(**named, average_precision=precision, **at_k)
 
 
@@ -184,8 +184,8 @@ def test_numbers_are_those_that_the_runs_report(make_corpus, tmp_path):
         predictions = scored((generator.random(80) + 0.2 * labels).astype(np.float32), labels)
         scores = generator.random((120, 120))
         ranking = rank(queries, lambda rows, scores=scores: scores[rows])
-        ids = corpus.reports["issue_id"].to_numpy()
-        named = {"issue_id": ids[queries.rows], "group": ids[corpus.group[queries.rows]], "method": FUSED}
+        ids = corpus.reports["id"].to_numpy()
+        named = {"id": ids[queries.rows], "group": ids[corpus.group[queries.rows]], "method": FUSED}
         named["protocol"] = "earlier"
         runs.append(leave(tmp_path / name, predictions, ranking.queries.assign(**named), thresholds=(0.55, 0.5)))
         pairs = compare_methods(predictions, "test", NAMES, 0.55).loc[0]
@@ -226,10 +226,10 @@ def test_runs_on_other_pairs_or_queries_are_refused(pair_of_runs, tmp_path):
             compare_runs([first], [other])
 
     pairs, queries = second.predictions, second.queries
-    refused("id", "5 of 6 and 6", pairs.replace({"issue_id_2": {"B-3": "B-7"}}))
-    refused("label", "5 of 6 and 6", pairs.assign(label=pairs["label"].where(pairs["issue_id_1"] != "A-5", 1)))
+    refused("id", "5 of 6 and 6", pairs.replace({"id_2": {"B-3": "B-7"}}))
+    refused("label", "5 of 6 and 6", pairs.assign(label=pairs["label"].where(pairs["id_1"] != "A-5", 1)))
     refused("fewer", "5 of 6 and 5", pairs.drop(index=2))
-    refused("query", "3 of 4 and 4", pairs, queries.replace({"issue_id": {"q3": "q9"}}))
+    refused("query", "3 of 4 and 4", pairs, queries.replace({"id": {"q3": "q9"}}))
     refused("more", "4 of 4 and 5", pairs, ranks(q1=2, q2=2, q3=0, q4=1, q5=1))
 
 

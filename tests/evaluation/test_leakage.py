@@ -6,7 +6,7 @@ import pytest
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from gedbd.corpora.splits import TEST, TRAIN, VAL, FoldSplit, GroupSplit, PairSplit, TimeSplit
+from gedbd.corpora.splits import TEST, TRAIN, VAL, FoldSplit, GroupSplit, PairSplit, TimeSplit, split_corpus
 from gedbd.evaluation.leakage import audit_leak, leak_warning
 from gedbd.sampling.pairs import PairSampler
 
@@ -82,8 +82,8 @@ def test_reports_that_only_negatives_name_are_learnt_from_too():
 @pytest.mark.parametrize("split", WALLS, ids=lambda split: type(split).__name__)
 @pytest.mark.parametrize("seed", range(3))
 def test_nothing_crosses_a_wall(corpus, split, seed):
-    pairs = PairSampler(2.0, random_negatives=100, seed=seed).sample(corpus, split)
-    audit = audit_leak(pairs, split.of_reports(corpus), corpus.group)
+    pairs = PairSampler(2.0, random_negatives=100, seed=seed).sample(corpus, split).table
+    audit = audit_leak(pairs, split_corpus(split, corpus), corpus.group)
     assert audit["test_positives"] == ((pairs["part"] == "test") & (pairs["label"] == 1)).sum() > 0
     assert audit["closure_found"] == audit["closure_recall"] == audit["closure_f1"] == 0
     assert audit["test_reports_in_training"] == 0
@@ -95,8 +95,8 @@ def test_nothing_crosses_a_wall(corpus, split, seed):
 @pytest.mark.parametrize("seed", range(3))
 def test_shuffled_pairs_leak_what_chains_of_them_reach(corpus, seed):
     split = PairSplit(seed=seed)
-    pairs = PairSampler(1.0, seed=seed).sample(corpus, split)
-    audit = audit_leak(pairs, split.of_reports(corpus), corpus.group)
+    pairs = PairSampler(1.0, seed=seed).sample(corpus, split).table
+    audit = audit_leak(pairs, split_corpus(split, corpus), corpus.group)
     train, test = (pairs[pairs["part"] == part] for part in ("train", "test"))
     links = train.loc[train["label"] == 1, ["earlier", "later"]].to_numpy().T
     _, chain = connected_components(coo_array((np.ones(links.shape[1]), links), shape=(len(corpus),) * 2))
@@ -120,5 +120,5 @@ def test_the_warning_says_what_a_baseline_without_text_finds():
 
 
 def test_the_audit_can_be_written_down(corpus):
-    audit = audit_leak(PairSampler().sample(corpus, PairSplit()), PairSplit().of_reports(corpus), corpus.group)
+    audit = audit_leak(PairSampler().sample(corpus, PairSplit()).table, split_corpus(PairSplit(), corpus), corpus.group)
     assert json.loads(json.dumps(audit)) == audit

@@ -23,7 +23,7 @@ def table(part: str, score: list[float], text: list[float], frozen: list[float],
     count = len(label)
     pairs = pd.DataFrame({"score": score, "score_text": text, "score_frozen": frozen, "label": label, "part": part})
     for number in (1, 2):
-        pairs[f"issue_id_{number}"] = [f"{part}-{number}-{row}" for row in range(count)]
+        pairs[f"id_{number}"] = [f"{part}-{number}-{row}" for row in range(count)]
         pairs[f"title_{number}"] = [f"title {row}" for row in range(count)]
     pairs["group"] = [f"{part}-{row}" for row in range(count)]
     return pairs.assign(kind="positive", predicted=(pairs["score"] >= 0.5).astype(int))
@@ -78,8 +78,8 @@ def test_examples_are_those_nearest_the_median_and_the_most_wrong():
         (0, "typical"): [0.3, 0.2],  # the median of others is 0.3
         (0, "hardest"): [0.95, 0.6],
     }
-    assert examples["issue_id_1"].str.startswith("test-1-").all()
-    assert examples.loc[0, ["issue_id_2", "title_2"]].tolist() == ["test-2-2", "title 2"]
+    assert examples["id_1"].str.startswith("test-1-").all()
+    assert examples.loc[0, ["id_2", "title_2"]].tolist() == ["test-2-2", "title 2"]
 
 
 def test_few_pairs_are_shown_once():

@@ -17,7 +17,7 @@ def leave(folder: Path, config: dict, method: str = "text + graph", finished: bo
     folder.mkdir(parents=True)
     OmegaConf.save(OmegaConf.create(config), folder / "config.yaml")
     if finished:
-        pairs = pd.DataFrame({"issue_id_1": ["1", "2"], "issue_id_2": ["3", "4"], "label": [1, 0], "score": [0.9, 0.1]})
+        pairs = pd.DataFrame({"id_1": ["1", "2"], "id_2": ["3", "4"], "label": [1, 0], "score": [0.9, 0.1]})
         pairs.assign(part="test").to_parquet(folder / "predictions.parquet", index=False)
         results = pd.DataFrame({"method": [method, "text alone", "always duplicate"], "threshold": [0.5, 0.4, 0.0]})
         results.to_csv(folder / "results.csv", index=False)

@@ -5,7 +5,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from gedbd.corpora.documents import Corpus
+from gedbd.corpora.corpus import Corpus
 from gedbd.evaluation.trec import write_qrels, write_run
 from gedbd.retrieval.ranking import Ranking, rank, ranking_metrics
 from gedbd.retrieval.tasks import Queries, find_queries
@@ -57,8 +57,8 @@ def test_the_lines_worked_out_by_hand(small, tmp_path):
     scores[4, :4] = 0.5, 0.25, 0.125, -2
     scores[5, :5] = 0.25, 0.75, 0.5, 1 / 3, 1
     queries, ranking = ranked(small, scores)
-    write_run(tmp_path / "test.run", ranking, small.reports["issue_id"], "text + graph")
-    write_qrels(tmp_path / "test.qrels", queries, small.reports["issue_id"])
+    write_run(tmp_path / "test.run", ranking, small.reports["id"], "text + graph")
+    write_qrels(tmp_path / "test.qrels", queries, small.reports["id"])
     assert (tmp_path / "test.run").read_text().splitlines() == [
         "1002 Q0 1001 1 1 text_+_graph",
         "1002 Q0 1000 2 0.5 text_+_graph",
@@ -84,8 +84,8 @@ def test_success_and_reciprocal_rank_of_the_files_are_those_of_the_ranking(make_
     _, first, inverse = np.unique(generator.integers(0, 70, size=150), return_index=True, return_inverse=True)
     corpus = make_corpus(first[inverse], days=np.sort(generator.uniform(0, 40, size=150)))
     queries, ranking = ranked(corpus, generator.normal(size=(150, 150)), window)
-    write_run(tmp_path / "run", ranking, corpus.reports["issue_id"], "bm25")
-    write_qrels(tmp_path / "qrels", queries, corpus.reports["issue_id"])
+    write_run(tmp_path / "run", ranking, corpus.reports["id"], "bm25")
+    write_qrels(tmp_path / "qrels", queries, corpus.reports["id"])
     run, relevant = read_run(tmp_path / "run"), read_qrels(tmp_path / "qrels")
 
     assert len(relevant) == len(queries)
@@ -101,8 +101,8 @@ def test_success_and_reciprocal_rank_of_the_files_are_those_of_the_ranking(make_
 
 def test_every_earlier_report_of_the_group_is_relevant_in_the_window_or_not(small, tmp_path):
     queries, ranking = ranked(small, np.zeros((6, 6)), window_days=3)
-    write_run(tmp_path / "run", ranking, small.reports["issue_id"], "tag")
-    write_qrels(tmp_path / "qrels", queries, small.reports["issue_id"])
+    write_run(tmp_path / "run", ranking, small.reports["id"], "tag")
+    write_qrels(tmp_path / "qrels", queries, small.reports["id"])
     assert read_qrels(tmp_path / "qrels") == {"1002": {"1000"}, "1004": {"1001"}, "1005": {"1000", "1002"}}
     run = read_run(tmp_path / "run")
     assert set(run) == {"1004", "1005"}  # row 2 has no report in its window
@@ -111,8 +111,8 @@ def test_every_earlier_report_of_the_group_is_relevant_in_the_window_or_not(smal
 
 def test_equal_scores_leave_tools_no_choice(small, tmp_path):
     queries, ranking = ranked(small, np.zeros((6, 6)))
-    write_run(tmp_path / "run", ranking, small.reports["issue_id"], "tag")
-    write_qrels(tmp_path / "qrels", queries, small.reports["issue_id"])
+    write_run(tmp_path / "run", ranking, small.reports["id"], "tag")
+    write_qrels(tmp_path / "qrels", queries, small.reports["id"])
     run = read_run(tmp_path / "run")
     for lines in run.values():
         assert len({score for *_, score in lines}) == len(lines)
@@ -120,7 +120,7 @@ def test_equal_scores_leave_tools_no_choice(small, tmp_path):
 
 
 def test_quotes_in_ids_are_kept(small, tmp_path):
-    ids = small.reports["issue_id"] + '"'
+    ids = small.reports["id"] + '"'
     queries, ranking = ranked(small, np.zeros((6, 6)))
     write_run(tmp_path / "run", ranking, ids, "tag")
     write_qrels(tmp_path / "qrels", queries, ids)
@@ -130,7 +130,7 @@ def test_quotes_in_ids_are_kept(small, tmp_path):
 def test_nothing_ranked_nothing_written(make_corpus, tmp_path):
     corpus = make_corpus([0, 1])
     _, ranking = ranked(corpus, np.zeros((2, 2)))
-    write_run(tmp_path / "run", ranking, corpus.reports["issue_id"], "tag")
+    write_run(tmp_path / "run", ranking, corpus.reports["id"], "tag")
     assert (tmp_path / "run").read_text() == ""
 
 

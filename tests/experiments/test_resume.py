@@ -59,7 +59,7 @@ def write(cfg, folder: Path):
     (folder / "config.yaml").write_text(OmegaConf.to_yaml(OmegaConf.create(saved_options(cfg))))
 
 
-FIRST = ["encoder=tiny", "encoder.dim=8", "pairs=clusters", "trainer=smoke", "trainer.max_epochs=9", "seed=4"]
+FIRST = ["encoder=tiny", "encoder.dim=8", "pairs=pk", "trainer=smoke", "trainer.max_epochs=9", "seed=4"]
 
 
 def test_a_checkpoint_alone_brings_all_options_of_its_run(resume, train):

@@ -9,9 +9,9 @@ from hydra import compose, initialize_config_dir
 from hydra.utils import instantiate
 
 from gedbd.configuration.command import CONF_DIR
-from gedbd.corpora.documents import FIELDS
 from gedbd.corpora.fields import field_codes
-from gedbd.corpora.splits import TEST, TRAIN
+from gedbd.corpora.readers.bug_reports import BUG_FIELDS
+from gedbd.corpora.splits import TEST, TRAIN, split_corpus
 from gedbd.encoders.embedding_cache import report_vectors
 from gedbd.encoders.encoder import load_tiny_encoder
 from gedbd.retrieval.feature_store import EMPTY, UNKNOWN, Codes, Columns, Numbers, Vocabulary, form_codes
@@ -32,8 +32,8 @@ def demo(tmp_path_factory):
     with initialize_config_dir(CONF_DIR, version_base="1.3"):
         cfg = compose("train", ["encoder=tiny"])
     corpus, split = instantiate(cfg.dataset), instantiate(cfg.split)
-    parts = split.of_reports(corpus)
-    pairs = instantiate(cfg.pairs).sample(corpus, split, instantiate(cfg.labels).known(corpus, parts))
+    parts = split_corpus(split, corpus)
+    pairs = instantiate(cfg.pairs).sample(corpus, split, instantiate(cfg.labels).observed(corpus, parts)).table
     reader = load_tiny_encoder("tiny", "mean", dim=8, max_tokens=32, hidden=16, layers=1, dropout=0.0, seed=0)
     texts = list(corpus.reports["title"] + "\n" + corpus.reports["description"])
     vectors = report_vectors(texts, *reader, 32, tmp_path_factory.mktemp("cache"), None, projected=False)
@@ -185,8 +185,8 @@ def test_form_codes_agree_where_the_baselines_do():
         ("5", "", ""),
         ("6", " ", "core/filters "),
     ]
-    reports = pd.DataFrame("", index=range(len(rows)), columns=list(FIELDS))
-    reports[["issue_id", "product", "component"]] = rows
+    reports = pd.DataFrame("", index=range(len(rows)), columns=list(BUG_FIELDS))
+    reports[["id", "product", "component"]] = rows
     for mine, name in zip(form_codes(reports, Codes(), Codes(), learn=True), ("product", "component"), strict=True):
         theirs = field_codes(reports, name)
         agree = (theirs[:, None] == theirs) & (theirs >= 0)

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch_geometric.metrics import LinkPredMAP, LinkPredMRR, LinkPredRecall
 
-from gedbd.corpora.documents import Corpus
+from gedbd.corpora.corpus import Corpus
 from gedbd.retrieval.ranking import (
     BLOCK,
     DEPTH,

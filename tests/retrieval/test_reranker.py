@@ -3,7 +3,7 @@ import pandas as pd
 import pytest
 import torch
 
-from gedbd.corpora.documents import Corpus
+from gedbd.corpora.corpus import Corpus
 from gedbd.encoders.encoder import load_tiny_encoder
 from gedbd.retrieval.linear_ranker import standardise
 from gedbd.retrieval.reranker import Reranker

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from gedbd.corpora.splits import PARTS, TRAIN, GroupSplit, PairSplit, TimeSplit
+from gedbd.corpora.splits import PARTS, TRAIN, GroupSplit, PairSplit, TimeSplit, split_corpus
 from gedbd.sampling.pairs import PairSampler, positive_pairs
 
 SPLITS = [TimeSplit(0.5, 0.75), GroupSplit(0.25, 0.25), PairSplit()]
@@ -37,7 +37,7 @@ def test_a_group_of_n_gives_n_times_n_minus_1_halves(corpus):
 
 @pytest.mark.parametrize("split", SPLITS)
 def test_no_pair_twice_no_negative_inside_a_group_and_all_ordered(corpus, split):
-    pairs = PairSampler(2.0, random_negatives=150).sample(corpus, split)
+    pairs = PairSampler(2.0, random_negatives=150).sample(corpus, split).table
     assert list(pairs.columns) == ["earlier", "later", "label", "kind", "part"]
     assert len(codes(pairs)) == len(pairs)
     assert (pairs["earlier"] < pairs["later"]).all()
@@ -48,8 +48,8 @@ def test_no_pair_twice_no_negative_inside_a_group_and_all_ordered(corpus, split)
 
 @pytest.mark.parametrize("split", SPLITS)
 def test_negatives_stand_inside_the_walls_as_positives_do(corpus, split):
-    pairs = PairSampler(2.0, random_negatives=150).sample(corpus, split)
-    parts = np.array(PARTS)[split.of_reports(corpus)]
+    pairs = PairSampler(2.0, random_negatives=150).sample(corpus, split).table
+    parts = np.array(PARTS)[split_corpus(split, corpus)]
     earlier, later = parts[pairs["earlier"]], parts[pairs["later"]]
     if isinstance(split, TimeSplit):
         assert (pairs["part"] == later).all()
@@ -70,7 +70,7 @@ def test_negatives_stand_inside_the_walls_as_positives_do(corpus, split):
 @pytest.mark.parametrize("split", SPLITS[:2])
 @pytest.mark.parametrize("ratio", [0.5, 1.0, 3.0])
 def test_anchors_share_a_report_with_a_positive_of_their_part_in_the_ratio_asked_for(corpus, split, ratio):
-    pairs = PairSampler(ratio).sample(corpus, split)
+    pairs = PairSampler(ratio).sample(corpus, split).table
     for part in PARTS:
         mine = pairs[pairs["part"] == part]
         positives, anchors = (mine[mine["kind"] == kind] for kind in ("positive", "anchor"))
@@ -82,7 +82,7 @@ def test_anchors_share_a_report_with_a_positive_of_their_part_in_the_ratio_asked
 
 def test_each_positive_gets_an_anchor_in_turn(make_corpus):
     corpus = make_corpus(np.repeat(np.arange(30), 2))
-    pairs = PairSampler(1.0).sample(corpus, PairSplit())
+    pairs = PairSampler(1.0).sample(corpus, PairSplit()).table
     anchors = pairs[pairs["kind"] == "anchor"]
     groups = np.concatenate([corpus.group[anchors["earlier"]], corpus.group[anchors["later"]]])
     assert set(groups) == set(range(30))
@@ -90,7 +90,7 @@ def test_each_positive_gets_an_anchor_in_turn(make_corpus):
 
 @pytest.mark.parametrize("split", SPLITS[:2])
 def test_parts_share_random_negatives_as_they_share_positives(corpus, split):
-    pairs = PairSampler(0.0, random_negatives=100).sample(corpus, split)
+    pairs = PairSampler(0.0, random_negatives=100).sample(corpus, split).table
     positives, random = (pairs.loc[pairs["kind"] == kind, "part"].value_counts() for kind in ("positive", "random"))
     assert random.sum() == 100
     for part in PARTS:
@@ -100,20 +100,20 @@ def test_parts_share_random_negatives_as_they_share_positives(corpus, split):
 @pytest.mark.parametrize("split", SPLITS)
 @pytest.mark.parametrize("total", [293, 401, 502])
 def test_filling_reaches_exactly_the_total(corpus, split, total):
-    pairs = PairSampler(1.0, fill_to=total).sample(corpus, split)
+    pairs, warnings = PairSampler(1.0, fill_to=total).sample(corpus, split)
     assert len(pairs) == total
-    assert pairs.attrs["notices"] == ()
+    assert warnings == ()
 
 
 def test_filling_takes_nothing_away(corpus):
     split = TimeSplit(0.5, 0.75)
-    filled = PairSampler(1.0, random_negatives=40, fill_to=10).sample(corpus, split)
-    assert filled.equals(PairSampler(1.0, random_negatives=40).sample(corpus, split))
+    filled = PairSampler(1.0, random_negatives=40, fill_to=10).sample(corpus, split).table
+    assert filled.equals(PairSampler(1.0, random_negatives=40).sample(corpus, split).table)
 
 
 @pytest.mark.parametrize("split", SPLITS)
 def test_the_seed_fixes_the_table(corpus, split):
-    first, again, other = (PairSampler(1.0, 50, seed=seed).sample(corpus, split) for seed in (0, 0, 1))
+    first, again, other = (PairSampler(1.0, 50, seed=seed).sample(corpus, split).table for seed in (0, 0, 1))
     assert first.equals(again)
     assert codes(first) != codes(other)
     assert codes(first[first["label"] == 1]) == codes(other[other["label"] == 1])
@@ -121,9 +121,9 @@ def test_the_seed_fixes_the_table(corpus, split):
 
 def test_what_cannot_be_drawn_is_noticed(make_corpus):
     corpus = make_corpus([0] * 5 + [5] * 5)
-    pairs = PairSampler(1.0, fill_to=100).sample(corpus, PairSplit())
+    pairs, warnings = PairSampler(1.0, fill_to=100).sample(corpus, PairSplit())
     assert pairs["label"].value_counts().to_dict() == {0: 5 * 5, 1: 10 + 10}
-    assert pairs.attrs["notices"] == ("55 negatives of part train could not be drawn: too few reports",)
+    assert warnings == ("55 negatives of part train could not be drawn: too few reports",)
 
 
 def test_a_corpus_without_duplicates_is_refused(make_corpus):
@@ -142,7 +142,7 @@ def test_a_part_without_positives_is_refused_by_name(make_corpus):
 
 def test_evaluation_may_have_more_negatives_and_training_stays_the_same(make_corpus):
     corpus = make_corpus([k // 2 for k in range(40)])
-    plain, wider = (PairSampler(negatives_in_evaluation=n).sample(corpus, TimeSplit()) for n in (None, 3))
+    plain, wider = (PairSampler(negatives_in_evaluation=n).sample(corpus, TimeSplit()).table for n in (None, 3))
     for pairs, ratio in ((plain, 1), (wider, 3)):
         for part in ("val", "test"):
             label = pairs.loc[pairs["part"] == part, "label"]
@@ -156,7 +156,7 @@ def of_part(pairs: pd.DataFrame, *parts: str) -> pd.DataFrame:
 
 def hide(corpus, split, seed: int = 0) -> np.ndarray:
     """What training knows when half of the groups in its part are taken apart."""
-    parts = split.of_reports(corpus)
+    parts = split_corpus(split, corpus)
     hidden = np.random.default_rng(seed).random(corpus.group.max() + 1) < 0.5
     return np.where((parts == TRAIN) & hidden[corpus.group], len(corpus) + np.arange(len(corpus)), corpus.group)
 
@@ -164,14 +164,16 @@ def hide(corpus, split, seed: int = 0) -> np.ndarray:
 @pytest.mark.parametrize("split", SPLITS)
 def test_to_know_all_groups_is_the_same_as_to_say_nothing(corpus, split):
     sampler = PairSampler(2.0, random_negatives=50)
-    pd.testing.assert_frame_equal(sampler.sample(corpus, split, corpus.group), sampler.sample(corpus, split))
+    pd.testing.assert_frame_equal(
+        sampler.sample(corpus, split, corpus.group).table, sampler.sample(corpus, split).table
+    )
 
 
 @pytest.mark.parametrize("split", SPLITS[:2])
 @pytest.mark.parametrize("ratio", [1.0, 3.0])
 def test_training_learns_no_more_than_the_known_groups(corpus, split, ratio):
     known = hide(corpus, split)
-    everything, pairs = (PairSampler(ratio).sample(corpus, split, groups) for groups in (None, known))
+    everything, pairs = (PairSampler(ratio).sample(corpus, split, groups).table for groups in (None, known))
     train = of_part(pairs, "train")
     assert (train["label"] == (known[train["earlier"]] == known[train["later"]])).all()
     all_positives, positives = (codes(table[table["label"] == 1]) for table in (of_part(everything, "train"), train))
@@ -186,9 +188,9 @@ def test_training_learns_no_more_than_the_known_groups(corpus, split, ratio):
 @pytest.mark.parametrize("split", SPLITS[:2])
 def test_what_training_knows_changes_no_other_pair(corpus, split):
     sampler = PairSampler(2.0, negatives_in_evaluation=3)
-    everything = of_part(sampler.sample(corpus, split), "val", "test")
+    everything = of_part(sampler.sample(corpus, split).table, "val", "test")
     for seed in range(3):
-        pairs = of_part(sampler.sample(corpus, split, hide(corpus, split, seed)), "val", "test")
+        pairs = of_part(sampler.sample(corpus, split, hide(corpus, split, seed)).table, "val", "test")
         pd.testing.assert_frame_equal(pairs, everything)
 
 
@@ -197,7 +199,7 @@ def test_reports_of_unknown_groups_may_be_drawn_as_negatives(make_corpus):
     corpus = make_corpus([0] * 5 + [5, 5] + [7] * 2 + [9] * 2)
     split = TimeSplit(7 / 11, 9 / 11)
     known = np.array([0, 1, 2, 3, 4, 5, 5, 7, 7, 9, 9])
-    train = of_part(PairSampler(0.0, random_negatives=45).sample(corpus, split, known), "train")
+    train = of_part(PairSampler(0.0, random_negatives=45).sample(corpus, split, known).table, "train")
     negatives = codes(train[train["label"] == 0])
     assert codes(train[train["label"] == 1]) == {(5, 6)}
     assert len(negatives) == 15
@@ -206,7 +208,7 @@ def test_reports_of_unknown_groups_may_be_drawn_as_negatives(make_corpus):
 
 def test_a_training_part_of_which_nothing_is_known_is_refused(corpus):
     split = TimeSplit(0.5, 0.75)
-    known = np.where(split.of_reports(corpus) == TRAIN, len(corpus) + np.arange(len(corpus)), corpus.group)
+    known = np.where(split_corpus(split, corpus) == TRAIN, len(corpus) + np.arange(len(corpus)), corpus.group)
     with pytest.raises(ValueError, match=r"part train of small has no duplicate pair under TimeSplit\(val_from=0.5"):
         PairSampler().sample(corpus, split, known)
 
@@ -222,7 +224,7 @@ def test_pairs_of_one_part_do_not_depend_on_those_of_another(make_corpus):
     validated[51:57:2] -= 1
     sampler = PairSampler(2.0)
     plain, more_training, more_validation = (
-        sampler.sample(make_corpus(groups), split) for groups in (group, trained, validated)
+        sampler.sample(make_corpus(groups), split).table for groups in (group, trained, validated)
     )
     assert len(of_part(more_training, "train")) == len(of_part(plain, "train")) + 5 * 3
     assert len(of_part(more_validation, "val")) == len(of_part(plain, "val")) + 3 * 3

@@ -1,4 +1,4 @@
-"""P x K steps, counted by loops."""
+"""P x K batches, counted by loops."""
 
 from collections import Counter
 
@@ -6,96 +6,98 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from gedbd.sampling.batches import Labelled, Share, Step
+from gedbd.sampling.batches import BatchIndices, SamplerInputs
 from gedbd.sampling.hard_negatives import nearest_groups, nearest_rows
-from gedbd.sampling.pk_batches import Clusters
+from gedbd.sampling.pk_batches import PKBatches
 
 NO_PAIRS = pd.DataFrame({"earlier": [], "later": [], "label": []}, dtype=np.int64)
 SIZES = [2] * 20 + [3] * 8 + [5] * 4 + [9]
 SETTINGS = {"seed": 0, "singletons": 0.0, "negatives_per_positive": 1.0, "hard": 0.0, "neighbours": 5, "per_group": 2}
 
 
-def clusters(batch_size: int, **changed: float) -> Clusters:
-    return Clusters(batch_size=batch_size, **(SETTINGS | changed))
+def pk_batches(batch_size: int, **changed: float) -> PKBatches:
+    return PKBatches(batch_size=batch_size, **(SETTINGS | changed))
 
 
-def labelled(sizes: list[int] = SIZES, singles: int = 40, vectors: np.ndarray | None = None) -> Labelled:
+def inputs(sizes: list[int] = SIZES, singles: int = 40, vectors: np.ndarray | None = None) -> SamplerInputs:
     """Groups of the given sizes, their rows shuffled among single reports."""
     count = sum(sizes) + singles
     rows = np.random.default_rng(1).permutation(count)
     group = np.arange(count)
     for members in np.split(rows[: sum(sizes)], np.cumsum(sizes)[:-1]):
         group[members] = members.min()
-    return Labelled(NO_PAIRS, group, np.ones(count, dtype=bool), vectors)
+    return SamplerInputs(NO_PAIRS, group, np.ones(count, dtype=bool), vectors)
 
 
-def epoch_of(batches: Clusters, found: Labelled, epoch: int = 0, share: Share = Share()) -> list[Step]:  # noqa: B008
-    steps = batches(found, share)
+def epoch_of(
+    batches: PKBatches, found: SamplerInputs, epoch: int = 0, rank: int = 0, world_size: int = 1
+) -> list[BatchIndices]:
+    steps = batches(found, rank, world_size)
     steps.set_epoch(epoch)
-    dealt = list(steps)
-    assert len(dealt) == len(steps)
-    return dealt
+    drawn = list(steps)
+    assert len(drawn) == len(steps)
+    return drawn
 
 
-def members(step: Step, found: Labelled) -> Counter[int]:
+def members(step: BatchIndices, found: SamplerInputs) -> Counter[int]:
     assert len(set(step.rows.tolist())) == len(step.rows)
-    return Counter(found.group[step.rows].tolist())
+    return Counter(found.observed_group[step.rows].tolist())
 
 
 @pytest.mark.parametrize("hard", [0.0, 0.5, 1.0])
-@pytest.mark.parametrize("world", [1, 2, 3])
+@pytest.mark.parametrize("world_size", [1, 2, 3])
 @pytest.mark.parametrize("batch_size", [4, 8, 32])
-def test_exactly_p_groups_of_k_and_every_group_in_an_epoch(batch_size, world, hard):
+def test_exactly_p_groups_of_k_and_every_group_in_an_epoch(batch_size, world_size, hard):
     vectors = np.random.default_rng(0).normal(size=(sum(SIZES) + 40, 4)).astype(np.float32)
-    found = labelled(vectors=vectors)
+    found = inputs(vectors=vectors)
     met: Counter[int] = Counter()
-    for rank in range(world):
-        for step in epoch_of(clusters(batch_size, hard=hard), found, 3, Share(world, rank)):
+    for rank in range(world_size):
+        for step in epoch_of(pk_batches(batch_size, hard=hard), found, 3, rank, world_size):
             counts = members(step, found)
             assert len(step.rows) == batch_size
             assert list(counts.values()) == [2] * (batch_size // 2)
             met.update(counts.keys())
     assert len(met) == len(SIZES)
-    assert sum(met.values()) - len(SIZES) < world * batch_size  # repeated only where the last steps fall short
+    assert sum(met.values()) - len(SIZES) < world_size * batch_size  # repeated only where the last steps fall short
 
 
 def test_three_of_each_group_where_all_have_as_many():
-    found = labelled([3] * 7 + [6] * 5)
-    for step in epoch_of(clusters(12, per_group=3), found):
+    found = inputs([3] * 7 + [6] * 5)
+    for step in epoch_of(pk_batches(12, per_group=3), found):
         assert list(members(step, found).values()) == [3] * 4
 
 
 def test_a_smaller_group_gives_all_it_has_and_fewer_groups_than_p_all_meet():
-    found = labelled([2, 2, 4])
-    (step,) = epoch_of(clusters(32, per_group=3), found)
+    found = inputs([2, 2, 4])
+    (step,) = epoch_of(pk_batches(32, per_group=3), found)
     assert sorted(members(step, found).values()) == [2, 2, 3]
 
 
 def test_other_reports_of_a_large_group_in_other_epochs():
-    found = labelled([9] * 4)
-    rows = {row for epoch in range(30) for step in epoch_of(clusters(8), found, epoch) for row in step.rows.tolist()}
+    found = inputs([9] * 4)
+    rows = {row for epoch in range(30) for step in epoch_of(pk_batches(8), found, epoch) for row in step.rows.tolist()}
     assert len(rows) == 36
 
 
 def test_pairs_of_a_step_are_all_inside_groups_and_as_many_across():
-    found = labelled()
-    for step in epoch_of(clusters(8), found):
-        same = found.group[step.pairs[:, 0]] == found.group[step.pairs[:, 1]]
+    found = inputs()
+    for step in epoch_of(pk_batches(8), found):
+        same = found.observed_group[step.pairs[:, 0]] == found.observed_group[step.pairs[:, 1]]
         assert step.label.tolist() == same.astype(int).tolist() == [1] * 4 + [0] * 4
 
 
 def test_single_reports_come_on_top_as_negatives():
-    found = labelled()
-    for step in epoch_of(clusters(16, singletons=0.25), found):
+    found = inputs()
+    for step in epoch_of(pk_batches(16, singletons=0.25), found):
         assert sorted(members(step, found).values()) == [1] * 4 + [2] * 6
 
 
 def test_hard_groups_are_the_nearest_of_the_others():
     """Groups lie in pairs at the corners of a space of their own: a step of two groups must hold such a pair."""
-    found = labelled([2] * 12, singles=0)
-    masters = np.unique(found.group)
-    corner = np.eye(6, dtype=np.float32)[np.searchsorted(masters, found.group) // 2]
-    steps = epoch_of(clusters(4, hard=0.5), found._replace(vectors=corner))
+    found = inputs([2] * 12, singles=0)
+    masters = np.unique(found.observed_group)
+    corner = np.eye(6, dtype=np.float32)[np.searchsorted(masters, found.observed_group) // 2]
+    steps = epoch_of(pk_batches(4, hard=0.5), found._replace(vectors=corner))
     assert len(steps) == 6
     for step in steps:
         first, second = sorted(np.searchsorted(masters, list(members(step, found))))
@@ -103,9 +105,9 @@ def test_hard_groups_are_the_nearest_of_the_others():
 
 
 def test_the_seed_and_the_epoch_fix_the_draws():
-    found = labelled()
+    found = inputs()
     first, again, other = (
-        [step.rows.tolist() for step in epoch_of(clusters(8, seed=seed), found, epoch)]
+        [step.rows.tolist() for step in epoch_of(pk_batches(8, seed=seed), found, epoch)]
         for seed, epoch in ((1, 2), (1, 2), (1, 3))
     )
     assert first == again != other
@@ -114,7 +116,7 @@ def test_the_seed_and_the_epoch_fix_the_draws():
 @pytest.mark.parametrize("changed", [{"per_group": 1}, {"per_group": 5}, {"per_group": 4, "singletons": 0.5}])
 def test_steps_that_hold_no_two_groups_of_two_are_refused(changed):
     with pytest.raises(ValueError, match=r"batches.per_group=. must be 2 or more, and fit twice"):
-        clusters(8, **changed)
+        pk_batches(8, **changed)
 
 
 def test_nearest_rows_and_groups_by_hand():

@@ -7,7 +7,7 @@ SHORTEN = Cleaning("shorten", "shorten", "shorten", "shorten", "shorten")
 MARK = Cleaning("mark", "mark", "mark", "mark", "mark")
 
 JAVA = """Saving fails:
-Exception in thread "main" org.larkpost.SaveException: no room left
+Exception in thread "main" org.larkpost.SaveException: no space left
 \tat org.larkpost.Disk.write(Disk.java:41)
 \tat org.larkpost.Disk.<init>(Disk.java:12)
 \tat org.larkpost.Box.save(Box.java:7)
@@ -21,7 +21,7 @@ Caused by: java.io.IOException: quota
 \t... 23 more
 Any idea?"""
 JAVA_SHORT = """Saving fails:
-Exception in thread "main" org.larkpost.SaveException: no room left
+Exception in thread "main" org.larkpost.SaveException: no space left
 \tat org.larkpost.Disk.write(Disk.java:41)
 \tat org.larkpost.Disk.<init>(Disk.java:12)
 \tat org.larkpost.Box.save(Box.java:7)

@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 from transformers import PreTrainedTokenizerBase
 
-from gedbd.corpora.documents import FIELDS
+from gedbd.corpora.readers.bug_reports import BUG_FIELDS
 from gedbd.encoders.tiny import tiny_tokenizer
 from gedbd.text.cleaning import Cleaning
 from gedbd.text.templates import PARTS, FieldTemplate, title_description
@@ -35,7 +35,7 @@ def tokenizer() -> PreTrainedTokenizerBase:
 
 
 def table(*reports: dict[str, str]) -> pd.DataFrame:
-    return pd.DataFrame([dict.fromkeys(FIELDS, "") | report for report in reports], dtype=str)
+    return pd.DataFrame([dict.fromkeys(BUG_FIELDS, "") | report for report in reports], dtype=str)
 
 
 def maker(**changed: Any) -> FieldTemplate:
@@ -50,11 +50,11 @@ def captions_of(tmp_path, rows: str) -> str:
 
 def test_title_and_description_are_joined_and_nothing_is_added_to_what_is_empty():
     reports = pd.DataFrame({"title": [" Crash ", "", "Crash", ""], "description": ["on start\n", "boom", " ", ""]})
-    assert title_description(reports) == ["Crash\non start", "boom", "Crash", ""]
+    assert title_description(reports).texts == ["Crash\non start", "boom", "Crash", ""]
 
 
 def test_the_marked_form(tokenizer):
-    (text,) = maker()(table(REPORT), tokenizer, 128)
+    ((text,), _) = maker()(table(REPORT), tokenizer, 128)
     assert text == (
         "[PRODUCT] Mail [COMPONENT] Inbox [OS] Windows 10 [PRIORITY] P3 [SUMMARY] Crash on start"
         " [DESCRIPTION] It closes at once."
@@ -63,7 +63,7 @@ def test_the_marked_form(tokenizer):
 
 def test_missing_fields_are_left_out(tokenizer):
     reports = table({"title": "Crash"}, {"description": "Boom", "priority": "---"}, {}, {"component": "Mail/Inbox"})
-    assert maker()(reports, tokenizer, 128) == [
+    assert maker()(reports, tokenizer, 128).texts == [
         "[SUMMARY] Crash",
         "[DESCRIPTION] Boom",
         "",
@@ -73,11 +73,11 @@ def test_missing_fields_are_left_out(tokenizer):
 
 def test_only_a_field_of_the_form_can_say_that_it_is_empty(tokenizer):
     reports = table({"title": "Unknown", "description": "none", "os": "Unspecified", "product": "None"})
-    assert maker()(reports, tokenizer, 128) == ["[SUMMARY] Unknown [DESCRIPTION] none"]
+    assert maker()(reports, tokenizer, 128).texts == ["[SUMMARY] Unknown [DESCRIPTION] none"]
 
 
 def test_order_and_presence_are_chosen(tokenizer):
-    (text,) = maker(order=["description", "summary"])(table(REPORT), tokenizer, 128)
+    ((text,), _) = maker(order=["description", "summary"])(table(REPORT), tokenizer, 128)
     assert text == "[DESCRIPTION] It closes at once. [SUMMARY] Crash on start"
 
 
@@ -86,7 +86,7 @@ def test_a_long_log_pushes_nothing_out(tokenizer, tmp_path, unit):
     captions = captions_of(tmp_path, "a.png,1,a dialog asks to save,described\n")
     log = (unit * 50_000)[:50_000]
     reports = table(REPORT | {"description": log, "attachments": "a.png", "title": "Crash on start while saving"})
-    (text,) = maker(captions=captions)(reports, tokenizer, 128)
+    ((text,), _) = maker(captions=captions)(reports, tokenizer, 128)
     ids = tokenize([text], tokenizer, 128).ids.tolist()
     assert len(tokenizer(text)["input_ids"]) == len(ids)
     parts = ("[PRODUCT] Mail [COMPONENT] Inbox [OS] Windows 10 [PRIORITY] P3 [SUMMARY] Crash on start while saving",)
@@ -107,7 +107,7 @@ def find(ids: list[int], wanted: list[int]) -> int:
 def test_each_part_keeps_to_its_tokens_and_what_is_left_goes_to_the_open_one(tokenizer):
     words = "mail " * 500
     reports = table(dict.fromkeys(("product", "component", "os", "priority", "title", "description"), words))
-    (text,) = maker()(reports, tokenizer, 128)
+    ((text,), _) = maker()(reports, tokenizer, 128)
     markers = sum(len(tokenizer.tokenize(f"[{part}]")) for part in PARTS if part != "screenshots")
     kept = {part.split("]")[0]: part.count("mail") for part in text.split("[")[1:]}
     assert kept == {
@@ -118,20 +118,20 @@ def test_each_part_keeps_to_its_tokens_and_what_is_left_goes_to_the_open_one(tok
 
 
 def test_parts_without_an_open_one(tokenizer):
-    (text,) = maker(tokens={"description": 2})(table(REPORT), tokenizer, 128)
+    ((text,), _) = maker(tokens={"description": 2})(table(REPORT), tokenizer, 128)
     assert text.endswith("[DESCRIPTION] It closes")
 
 
 def test_without_budgets_no_part_is_cut(tokenizer):
     reports = table(REPORT | {"title": "mail " * 50, "description": "inbox " * 300})
-    (text,) = FieldTemplate(PARTS, None, None, Cleaning())(reports, tokenizer, 32)
+    ((text,), _) = FieldTemplate(PARTS, None, None, Cleaning())(reports, tokenizer, 32)
     assert (text.count("mail"), text.count("inbox")) == (50, 300)
     assert text.startswith("[PRODUCT] Mail [COMPONENT] Inbox [OS] Windows 10 [PRIORITY] P3 [SUMMARY] mail")
 
 
 def test_descriptions_are_cleaned_first(tokenizer):
     reports = table(REPORT | {"description": "See https://example.org/bugs/17 for more"})
-    (text,) = maker(urls="mark")(reports, tokenizer, 128)
+    ((text,), _) = maker(urls="mark")(reports, tokenizer, 128)
     assert text.endswith("[DESCRIPTION] See [URL] for more")
 
 
@@ -140,14 +140,17 @@ def test_captions_of_the_images_that_a_report_names(tokenizer, tmp_path):
         captions=captions_of(tmp_path, "a.png,1,a dialog,described\nb.png,2,,broken\nc.png,3,a list,described\n")
     )
     reports = table(*({"title": "x", "attachments": names} for names in ("a.png; log.txt;b.png;c.png", "b.png", "")))
-    assert text(reports, tokenizer, 128) == [
+    texts, warnings = text(reports, tokenizer, 128)
+    assert texts == [
         "[SUMMARY] x Visual Context: [Image: a.png] a dialog [Image: c.png] a list",
         "[SUMMARY] x",
         "[SUMMARY] x",
     ]
-    assert text.notices_ == ("reports with a described screenshot: 1; images without a description: 1",)
-    assert text(table({"title": "x"}), tokenizer, 128) == ["[SUMMARY] x"]
-    assert text.notices_ == ("reports with a described screenshot: 0; images without a description: 0",)
+    assert warnings == ("reports with a described screenshot: 1; images without a description: 1",)
+    assert text(table({"title": "x"}), tokenizer, 128) == (
+        ["[SUMMARY] x"],
+        ("reports with a described screenshot: 0; images without a description: 0",),
+    )
     with pytest.raises(ValueError, match="describes no image that these reports name"):
         text(table({"title": "x", "attachments": "other.png"}), tokenizer, 128)
 

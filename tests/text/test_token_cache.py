@@ -129,18 +129,18 @@ def test_a_tokenizer_without_a_backend_is_not_cached(tokenizer, expected, tmp_pa
 
 
 @pytest.mark.parametrize("left", [0, 1, 3, 4, 8 * 4, 60, -4, -1])
-def test_a_truncated_file_is_written_anew(tokenizer, expected, tmp_path, left):
+def test_a_truncated_file_is_written_again(tokenizer, expected, tmp_path, left):
     cached_tokens(TEXTS, tokenizer, MAX_TOKENS, tmp_path)
     (file,) = tmp_path.iterdir()
     whole = file.read_bytes()
     file.write_bytes(whole[:left])
-    with pytest.warns(UserWarning, match=rf"{file.name} is damaged .*: the texts are tokenised anew"):
+    with pytest.warns(UserWarning, match=rf"{file.name} is damaged .*: the texts are tokenized again"):
         check_equal(cached_tokens(TEXTS, tokenizer, MAX_TOKENS, tmp_path), expected)
     assert file.read_bytes() == whole
     check_equal(cached_tokens(TEXTS, silenced(tokenizer), MAX_TOKENS, tmp_path), expected)
 
 
-def test_a_file_that_is_too_long_is_written_anew(tokenizer, expected, tmp_path):
+def test_a_file_that_is_too_long_is_written_again(tokenizer, expected, tmp_path):
     cached_tokens(TEXTS, tokenizer, MAX_TOKENS, tmp_path)
     (file,) = tmp_path.iterdir()
     file.write_bytes(file.read_bytes() + bytes(4))

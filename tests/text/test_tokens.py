@@ -4,7 +4,7 @@ import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
 from transformers import PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
-from gedbd.text.tokens import CHARACTERS_A_TOKEN, CHUNK, TokenTable, tokenize
+from gedbd.text.tokens import CHARACTERS_PER_TOKEN, CHUNK_TEXTS, TokenTable, tokenize
 
 SENTENCE = "The editor crashes on start, after the last update; see stack trace (ABC-123) éü 日本 \t\r\n\n x"
 
@@ -57,16 +57,16 @@ def test_a_text_of_a_million_characters(tiny, word):
 
 def test_a_word_at_the_end_of_the_head_is_not_cut_in_two(tiny):
     tokenizer = tiny[1]
-    word = "q" * (4 * CHARACTERS_A_TOKEN + 50)  # longer than the head, and so long that it is one unknown token
+    word = "q" * (4 * CHARACTERS_PER_TOKEN + 50)  # longer than the head, and so long that it is one unknown token
     table = tokenize([word, "crash " + word], tokenizer, max_tokens=4)
     unknown, crash = tokenizer.unk_token_id, tokenizer.convert_tokens_to_ids("crash")
     assert table.ids.tolist() == [2, unknown, 3, 2, crash, unknown, 3]
 
 
 def test_more_texts_than_one_chunk_keep_their_order(tiny):
-    texts = [f"crash {number % 7}" * (1 + number % 3) for number in range(CHUNK + 5)]
+    texts = [f"crash {number % 7}" * (1 + number % 3) for number in range(CHUNK_TEXTS + 5)]
     table = tokenize(texts, tiny[1], 16)
-    for row in (0, CHUNK - 1, CHUNK, CHUNK + 4):
+    for row in (0, CHUNK_TEXTS - 1, CHUNK_TEXTS, CHUNK_TEXTS + 4):
         expected = tiny[1](texts[row])["input_ids"][:16]
         assert table.ids[table.starts[row] : table.starts[row + 1]].tolist() == expected
 

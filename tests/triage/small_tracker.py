@@ -7,14 +7,15 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from gedbd.corpora.documents import FIELDS, Corpus
+from gedbd.corpora.corpus import Corpus
+from gedbd.corpora.readers.bug_reports import BUG_FIELDS
 from gedbd.encoders.backends.pytorch import Torch
 from gedbd.encoders.encoder import load_tiny_encoder
 from gedbd.text.templates import title_description
 from gedbd.triage.backtesting.targets import TargetResult
 from gedbd.triage.calibration import SIGNALS, Confidence
 from gedbd.triage.index import Index
-from gedbd.triage.report import Report
+from gedbd.triage.report import FIELDS, Report
 from gedbd.triage.report_encoder import ReportReader
 from gedbd.triage.storage.store import FILE, Store
 from gedbd.triage.storage.sync import Model, synchronise
@@ -56,9 +57,9 @@ def some_report(number: int, **values) -> Report:
 
 def as_corpus(reports: list[Report], group=None) -> Corpus:
     """Reports in chronological order as a corpus."""
-    table = pd.DataFrame([[getattr(one, name) for name in FIELDS] for one in reports], columns=list(FIELDS))
+    table = pd.DataFrame([[getattr(one, name) for name in FIELDS] for one in reports], columns=list(BUG_FIELDS))
     table["created_at"] = pd.to_datetime(table["created_at"], utc=True)
-    return Corpus("small", table, np.arange(len(reports)) if group is None else np.asarray(group))
+    return Corpus.of_table("small", table, np.arange(len(reports)) if group is None else np.asarray(group))
 
 
 def model(key: str = "first") -> Model:

@@ -125,5 +125,5 @@ def test_what_is_no_feedback_is_refused(tmp_path):
     with pytest.raises(ValueError, match=r"feedback.sqlite: no such file"):
         feedback_table(tmp_path)
     (tmp_path / "other.csv").write_text("a,b\n" * 300)
-    with pytest.raises(ValueError, match=r"other.csv: this is no file of feedback"):
+    with pytest.raises(ValueError, match=r"other.csv: this is not a feedback file"):
         feedback_table(tmp_path / "other.csv")

@@ -6,8 +6,9 @@ from datetime import UTC, datetime, timedelta, timezone
 import pandas as pd
 import pytest
 
-from gedbd.corpora.documents import FIELDS
+from gedbd.corpora.readers.bug_reports import BUG_FIELDS
 from gedbd.triage.report import (
+    FIELDS,
     LONGEST_TEXT,
     LONGEST_TITLE,
     Report,
@@ -90,7 +91,7 @@ def test_the_hash_changes_with_every_field_but_the_address():
 def test_reports_survive_a_table():
     reports = [FULL, Report("only a title"), replace(FULL, created_at=datetime(1999, 1, 1, tzinfo=UTC))]
     table = as_table(reports)
-    assert list(table.columns) == list(FIELDS)
+    assert list(table.columns) == list(BUG_FIELDS)
     assert str(table["created_at"].dt.tz) == "UTC"
     assert [of_row(row) for row in table.itertuples(index=False)] == reports
     assert as_table([Report("a")])["created_at"].isna().all()

@@ -6,13 +6,14 @@ from pathlib import Path
 
 import pandas as pd
 
-from gedbd.corpora.documents import FIELDS, Corpus, build_corpus
+from gedbd.corpora.corpus import Corpus
+from gedbd.corpora.readers.bug_reports import BUG_FIELDS, build_corpus, split_links
 from gedbd.corpora.readers.csv_file import read_table, take_columns
 from gedbd.corpora.urls import check_template, shown_url
 
 PARTS = ("train", "test")
 COLUMNS: dict[str, str | None] = {
-    "issue_id": "Issue_id",
+    "id": "Issue_id",
     "title": "Title",
     "description": "Description",
     "created_at": "Created_time",
@@ -23,7 +24,7 @@ COLUMNS: dict[str, str | None] = {
     "resolution": "Resolution",
     "duplicate": "Duplicated_issue",
 }
-LABEL_COLUMNS: dict[str, str | None] = {"issue_id": "Issue_id", "duplicate": "Duplicate"}
+LABEL_COLUMNS: dict[str, str | None] = {"id": "Issue_id", "duplicate": "Duplicate"}
 ENDINGS = (".csv", ".csv.xz", ".csv.gz", ".csv.zip", ".xz", ".gz", ".zip")
 
 
@@ -47,7 +48,7 @@ def read_bughub(
         file: The repository's file of reports. Packed files and ``reports.csv`` are found too.
         base_url: Public address of the repository's files.
         subset: ``all`` reports, or those that the ``train`` or the ``test`` label file lists.
-        rows: Published number of ``reports``; a notice tells if the file has another one.
+        rows: Published number of ``reports``; a different number gives a warning.
         date_format: ``ISO8601``, or a format of ``datetime.strptime``.
         url_template: Address of a report, in which ``{issue_id}`` stands for its id; ``None`` for no address.
 
@@ -59,16 +60,17 @@ def read_bughub(
     path = find_reports(place, file)
     if path is None:
         raise ValueError(f"{place / file}: no such file; {how_to_fetch(name, data_dir, folder, file, base_url)}")
-    table, notices = read_table(path)
-    reports, column_notices = take_columns(table, COLUMNS, path)
+    table, warnings = read_table(path)
+    reports, column_warnings = take_columns(table, COLUMNS, path)
     reports = reports.assign(duplicate=clean_links(reports["duplicate"]))
-    notices += column_notices + count_notices(path, len(reports), (rows or {}).get("reports"))
+    warnings += column_warnings + count_warnings(path, len(reports), (rows or {}).get("reports"))
     labels = read_subset(place, subset)
     if labels is not None:
-        reports, label_notices = add_labels(reports, labels, subset)
-        notices += label_notices
+        reports, label_warnings = add_labels(reports, labels, subset)
+        warnings += label_warnings
     mutual = labels is not None
-    return build_corpus(name, reports, str(path), COLUMNS, notices, date_format, mutual, url_template)
+    links = split_links(reports["id"], reports["duplicate"])
+    return build_corpus(name, reports, links, str(path), COLUMNS, warnings, date_format, mutual, url_template)
 
 
 def read_labels(name: str, data_dir: str, folder: str, part: str, url_template: str | None = None) -> Corpus:
@@ -78,8 +80,10 @@ def read_labels(name: str, data_dir: str, folder: str, part: str, url_template: 
         ValueError: The file is missing or malformed.
     """
     path = find_labels(Path(data_dir) / folder, part)
-    reports = label_rows(path).reindex(columns=[*FIELDS, "duplicate"], fill_value="")
-    return build_corpus(f"{name} {part}", reports, str(path), LABEL_COLUMNS, mutual=True, url_template=url_template)
+    reports = label_rows(path).reindex(columns=[*BUG_FIELDS, "duplicate"], fill_value="")
+    links = split_links(reports["id"], reports["duplicate"])
+    title = f"{name} {part}"
+    return build_corpus(title, reports, links, str(path), LABEL_COLUMNS, mutual=True, url_template=url_template)
 
 
 def read_parts(
@@ -95,7 +99,7 @@ def read_parts(
 ) -> list[Corpus]:
     """Read each existing file as a corpus: the reports, the ``train`` and the ``test`` label file.
 
-    Takes the arguments of ``read_bughub``. If the reports are missing, a notice of the label files says so.
+    Takes the arguments of ``read_bughub``. If the reports are missing, a warning of the label files says so.
 
     Raises:
         ValueError: See ``read_bughub``; missing reports are an error only if the label files are missing too.
@@ -108,7 +112,13 @@ def read_parts(
         return [reports, *parts]
     advice = how_to_fetch(name, data_dir, folder, file, base_url)
     alone = f"{file} is not in {place}: the numbers come from this label file only; {advice}"
-    return [replace(part, notices=(alone, *part.notices)) for part in parts]
+    return [_with_warning(alone, part) for part in parts]
+
+
+def _with_warning(warning: str, corpus: Corpus) -> Corpus:
+    """A corpus with a warning in front of the others."""
+    documents = replace(corpus.documents, warnings=(warning, *corpus.warnings))
+    return replace(corpus, documents=documents)
 
 
 def find_table(place: Path, *stems: str) -> Path | None:
@@ -144,8 +154,8 @@ def how_to_fetch(name: str, data_dir: str, folder: str, file: str, base_url: str
     )
 
 
-def count_notices(path: Path, num_rows: int, published: int | None) -> tuple[str, ...]:
-    """A notice if the number of reports is not the published one."""
+def count_warnings(path: Path, num_rows: int, published: int | None) -> tuple[str, ...]:
+    """A warning if the number of reports is not the published one."""
     if published in {None, num_rows}:  # nothing is published, or exactly this number
         return ()
     return (f"reports in {path.name}: {num_rows:,}, published are {published:,}; numbers will differ",)
@@ -169,7 +179,7 @@ def read_subset(place: Path, subset: str) -> pd.DataFrame | None:
 
 
 def label_rows(path: Path) -> pd.DataFrame:
-    """``issue_id`` and ``duplicate`` of one label file, indexed by row.
+    """``id`` and ``duplicate`` of one label file, indexed by row.
 
     Raises:
         ValueError: A column is missing, or the file is malformed.
@@ -178,22 +188,22 @@ def label_rows(path: Path) -> pd.DataFrame:
     missing = [column for column in LABEL_COLUMNS.values() if column not in table.columns]
     if missing:
         raise ValueError(f"{path}, row 1: no column {missing[0]!r}; the columns are {', '.join(table.columns)}")
-    return pd.DataFrame({"issue_id": table["Issue_id"].str.strip(), "duplicate": clean_links(table["Duplicate"])})
+    return pd.DataFrame({"id": table["Issue_id"].str.strip(), "duplicate": clean_links(table["Duplicate"])})
 
 
 def add_labels(reports: pd.DataFrame, labels: pd.DataFrame, subset: str) -> tuple[pd.DataFrame, tuple[str, ...]]:
     """Add the links of the label files, and keep only the listed reports unless ``subset`` is ``all``.
 
     Returns:
-        The reports, and a notice about listed reports that the file of reports does not have.
+        The reports, and a warning about listed reports that the file of reports does not have.
     """
-    ids = reports["issue_id"].str.strip()
-    links = labels.groupby("issue_id")["duplicate"].agg(";".join)
+    ids = reports["id"].str.strip()
+    links = labels.groupby("id")["duplicate"].agg(";".join)
     reports = reports.assign(duplicate=reports["duplicate"] + ";" + ids.map(links).fillna(""))
-    unknown = labels.loc[~labels["issue_id"].isin(ids), "issue_id"]
-    notice = f"reports that are only in the label files: {len(unknown):,}, left out (first: {unknown.min()})"
-    kept = reports if subset == "all" else reports[ids.isin(labels["issue_id"])]
-    return kept, (notice,) if len(unknown) else ()
+    unknown = labels.loc[~labels["id"].isin(ids), "id"]
+    warning = f"reports that are only in the label files: {len(unknown):,}, left out (first: {unknown.min()})"
+    kept = reports if subset == "all" else reports[ids.isin(labels["id"])]
+    return kept, (warning,) if len(unknown) else ()
 
 
 def clean_links(duplicates: pd.Series) -> pd.Series:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from typing import Unpack
 
-from gedbd.corpora.documents import Corpus
+from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.readers.comments import Comment, References, comment_links
 from gedbd.corpora.readers.issue import Change, Issue, Link
 from gedbd.corpora.readers.json_values import Record, dates_outside, moment, names, needed_text, number_of, parts, text
@@ -12,7 +12,7 @@ from gedbd.corpora.readers.tracker_export import ELSEWHERE, NAMED_NOWHERE, Expor
 from gedbd.corpora.urls import PLACEHOLDER, web_url
 
 COLUMNS = {
-    "issue_id": "id",
+    "id": "id",
     "title": "summary",
     "description": "comments",
     "created_at": "creation_time",
@@ -25,7 +25,7 @@ COLUMNS = {
     "resolution": "resolution",
 }
 # Older versions use other names than the REST interface.
-HISTORY = {key: field for field, key in COLUMNS.items() if field not in {"issue_id", "description", "created_at"}} | {
+HISTORY = {key: field for field, key in COLUMNS.items() if field not in {"id", "description", "created_at"}} | {
     "short_desc": "title",
     "bug_status": "status",
 }

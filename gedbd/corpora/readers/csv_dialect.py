@@ -25,12 +25,12 @@ class Dialect(NamedTuple):
     Attributes:
         separator: The character between two columns.
         encoding: A codec of Python.
-        notices: What was detected, unless it is a comma or UTF-8.
+        warnings: What was detected, unless it is a comma or UTF-8.
     """
 
     separator: str = ","
     encoding: str = DEFAULT_ENCODING
-    notices: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
 
 
 def find_dialect(
@@ -51,21 +51,21 @@ def find_dialect(
     Raises:
         ValueError: The separator or the encoding is unknown, or cannot be detected.
     """
-    notices = []
+    warnings = []
     if encoding is None:
         encoding = next((name for mark, name in MARKS if head.startswith(mark)), DEFAULT_ENCODING)
         if encoding != DEFAULT_ENCODING:
-            notices.append(f"{path.name} is read as {encoding}, by its byte order mark")
+            warnings.append(f"{path.name} is read as {encoding}, by its byte order mark")
     header = _first_line(head, path, encoding)
     if separator is None:
         name = _detect_separator(header, path, wanted)
         if name != "comma":
-            notices.append(f"columns of {path.name} are separated by {name}")
+            warnings.append(f"columns of {path.name} are separated by {name}")
         separator = name
     character = SEPARATORS.get(separator, separator)
     if len(character) != 1 or character in '"\r\n':
         raise ValueError(f"dataset.separator={separator} must be one character or {', '.join(SEPARATORS)}")
-    return Dialect(character, encoding, tuple(notices))
+    return Dialect(character, encoding, tuple(warnings))
 
 
 def _first_line(head: bytes, path: Path, encoding: str) -> str:

@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from gedbd.corpora.documents import Corpus, build_corpus, keep_last
+from gedbd.corpora.corpus import Corpus, keep_last
+from gedbd.corpora.readers.bug_reports import build_corpus, split_links
 from gedbd.corpora.readers.csv_file import NOT_UTF8, read_table, take_columns
 from gedbd.corpora.urls import check_template
 from gedbd.io.paths import corpus_name, locate
@@ -39,12 +40,13 @@ def read_csv(
     """
     check_template(url_template)
     file = locate(path)
-    table, notices = read_table(file, separator, encoding, [column for column in columns.values() if column])
-    if any(NOT_UTF8 in notice for notice in notices):
-        notices += (f"if {file.name} is in an older encoding, name it: dataset.encoding=cp1252",)
-    reports, column_notices = take_columns(table, columns, file)
-    notices += column_notices
+    table, warnings = read_table(file, separator, encoding, [column for column in columns.values() if column])
+    if any(NOT_UTF8 in warning for warning in warnings):
+        warnings += (f"if {file.name} is in an older encoding, name it: dataset.encoding=cp1252",)
+    reports, column_warnings = take_columns(table, columns, file)
+    warnings += column_warnings
     title = name or corpus_name(file)
-    corpus = build_corpus(title, reports, str(file), columns, notices, date_format, url_template=url_template)
+    links = split_links(reports["id"], reports["duplicate"])
+    corpus = build_corpus(title, reports, links, str(file), columns, warnings, date_format, url_template=url_template)
     corpus = replace(corpus, image_dir=Path(image_dir).expanduser() if image_dir else file.parent)
     return corpus if last_n is None else keep_last(corpus, last_n)

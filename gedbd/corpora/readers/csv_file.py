@@ -20,7 +20,7 @@ from typing import IO, Any
 
 import pandas as pd
 
-from gedbd.corpora.documents import FIELDS
+from gedbd.corpora.readers.bug_reports import BUG_FIELDS
 from gedbd.corpora.readers.csv_dialect import DEFAULT_ENCODING, HEAD_BYTES, Dialect, find_dialect, is_bytewise
 from gedbd.io.unpacking import LimitedStream, UnpackLimit
 
@@ -49,7 +49,7 @@ def read_table(
         wanted: See ``find_dialect``.
 
     Returns:
-        The table, indexed by row, and notices about the detected format and about replaced bytes.
+        The table, indexed by row, and warnings about the detected format and about replaced bytes.
 
     Raises:
         ValueError: The file is missing, damaged, empty, has no record, or has a row that does not fit the header.
@@ -60,7 +60,7 @@ def read_table(
         dialect = find_dialect(stream.read(HEAD_BYTES), path, separator, encoding, wanted)
         stream.seek(0)
         table, replaced = read_rows(stream, path, dialect)
-    return table, dialect.notices + replaced_notices(replaced, path, dialect.encoding)
+    return table, dialect.warnings + replaced_warnings(replaced, path, dialect.encoding)
 
 
 @contextmanager
@@ -195,8 +195,8 @@ def replace_bytes(records: list[list[str]], header: list[str], first_row: int) -
     return places
 
 
-def replaced_notices(places: list[Place], path: Path, encoding: str) -> tuple[str, ...]:
-    """A notice that counts the rows with replaced bytes and names the first field, none without such rows."""
+def replaced_warnings(places: list[Place], path: Path, encoding: str) -> tuple[str, ...]:
+    """A warning that counts the rows with replaced bytes and names the first field, none without such rows."""
     if not places:
         return ()
     num_rows = len({row for row, _ in places})
@@ -211,7 +211,7 @@ def replaced_notices(places: list[Place], path: Path, encoding: str) -> tuple[st
 def take_columns(
     table: pd.DataFrame, columns: Mapping[str, str | None], path: Path
 ) -> tuple[pd.DataFrame, tuple[str, ...]]:
-    """Pick the columns of ``FIELDS`` and ``duplicate``, under these names.
+    """Pick the columns of ``BUG_FIELDS`` and ``duplicate``, under these names.
 
     Args:
         table: Text, indexed by row.
@@ -219,25 +219,25 @@ def take_columns(
         path: The file, for messages.
 
     Returns:
-        The columns, and a notice about optional ones that the file does not have.
+        The columns, and a warning about optional ones that the file does not have.
 
     Raises:
-        ValueError: A field is unknown; ``issue_id``, ``title`` or a named ``duplicate`` column is not in the file.
+        ValueError: A field is unknown; ``id``, ``title`` or a named ``duplicate`` column is not in the file.
     """
-    fields = (*FIELDS, "duplicate")
+    fields = (*BUG_FIELDS, "duplicate")
     unknown = [field for field in columns if field not in fields]
     if unknown:
         raise ValueError(f"dataset.columns.{unknown[0]}: no such field; the fields are {', '.join(fields)}")
     absent = [field for field in fields if columns.get(field) not in {None, *table.columns}]
-    needed = [field for field in ("issue_id", "title") if columns.get(field) is None or field in absent]
+    needed = [field for field in ("id", "title") if columns.get(field) is None or field in absent]
     needed += ["duplicate"] if "duplicate" in absent else []
     if needed:
         raise ValueError(missing_column(needed[0], columns.get(needed[0]), table, path))
     present = [field for field in fields if columns.get(field) and field not in absent]
     taken = dict.fromkeys(fields, "") | {field: table[columns[field]] for field in present}
     names = ", ".join(repr(columns[field]) for field in absent)
-    notice = f"columns not in {path.name}: {names}; left empty: {', '.join(absent)}"
-    return pd.DataFrame(taken, index=table.index, dtype=str), (notice,) if absent else ()
+    warning = f"columns not in {path.name}: {names}; left empty: {', '.join(absent)}"
+    return pd.DataFrame(taken, index=table.index, dtype=str), (warning,) if absent else ()
 
 
 def missing_column(field: str, column: str | None, table: pd.DataFrame, path: Path) -> str:

@@ -50,7 +50,7 @@ def read_pages(path: Path, kinds: Sequence[str]) -> tuple[Iterator[Page], tuple[
         kinds: Endings of the files to read, which may be packed as ``.gz``, ``.xz`` or ``.zip``.
 
     Returns:
-        The pages, each read when the iterator reaches it, and a notice about other files in the folder.
+        The pages, each read when the iterator reaches it, and a warning about other files in the folder.
 
     Raises:
         ValueError: The path does not exist, or there is no file of these kinds. While pages are read: a page is
@@ -59,7 +59,7 @@ def read_pages(path: Path, kinds: Sequence[str]) -> tuple[Iterator[Page], tuple[
     if not path.exists():
         raise ValueError(f"{path}: no such file or folder; name an existing one with dataset.path=...")
     files = [path]
-    notices: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
     if path.is_dir():
         there = sorted(file for file in path.iterdir() if file.is_file() and not file.name.startswith("."))
         files = [file for file in there if kind_of(file) in kinds]
@@ -67,13 +67,13 @@ def read_pages(path: Path, kinds: Sequence[str]) -> tuple[Iterator[Page], tuple[
         if not files:
             raise ValueError(f"{path}: the folder holds no file that ends in .{', .'.join(kinds)}, packed or not")
         if others:
-            notices = (f"files of {path.name} that are not pages: {len(others):,}, ignored (first: {others[0]})",)
+            warnings = (f"files of {path.name} that are not pages: {len(others):,}, ignored (first: {others[0]})",)
     elif kind_of(path) not in kinds:
         raise ValueError(
             f"{path}: its name must end in .{', .'.join(kinds)}, followed by .gz, .xz or .zip if it is packed"
         )
     limit = UnpackLimit()
-    return (Page(file, read_text(file, tuple(kinds), limit)) for file in files), notices
+    return (Page(file, read_text(file, tuple(kinds), limit)) for file in files), warnings
 
 
 def kind_of(file: Path) -> str:

@@ -6,7 +6,7 @@ from datetime import datetime
 from functools import partial
 from typing import Any, Unpack
 
-from gedbd.corpora.documents import Corpus
+from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.readers.comments import Comment, References, comment_links, is_here
 from gedbd.corpora.readers.issue import Change, Issue, Link
 from gedbd.corpora.readers.json_values import (
@@ -22,7 +22,7 @@ from gedbd.corpora.readers.json_values import (
 )
 from gedbd.corpora.readers.tracker_export import ELSEWHERE, NAMED_NOWHERE, ExportOptions, read_tracker
 
-COLUMNS = {"issue_id": "number", "title": "title", "description": "body", "created_at": "createdAt"}
+COLUMNS = {"id": "number", "title": "title", "description": "body", "created_at": "createdAt"}
 # An address, "owner/repo#12" or "#12", and "GH-12".
 REFERENCES = References(
     r"(?:https?://(?P<place1>[\w.-]{1,100}/[\w.-]{1,100}/[\w.-]{1,100})/(?:issues|pull)/(?P<id1>\d+)(?:#[\w-]+)?"
@@ -157,20 +157,23 @@ def is_bot(comment: Record) -> bool:
 
 def formal_links(record: Record, here: str, number: str) -> tuple[list[Link], bool]:
     """Links that GitHub itself records, unless they were undone, and whether one leads to another repository."""
-    noted: dict[tuple[str, bool], str] = {}  # number and whether it is in this repository, to source
+    # Number and whether it is in this repository, to source and time.
+    noted: dict[tuple[str, bool], tuple[str, datetime | None]] = {}
     for event in events(record) or ():
         if kind(event) in {"marked_as_duplicate", "unmarked_as_duplicate"}:
             # An event names the original and the duplicate; one of the two is this issue.
             for end in (part(event, "canonical"), part(event, "duplicate")):
                 if end and kind(event) == "marked_as_duplicate":
-                    noted[other_end(end, here)] = "timeline event"
+                    noted[other_end(end, here)] = "timeline event", moment(event, "created_at")
                 elif end:
                     noted.pop(other_end(end, here), None)
     original = part(record, "duplicate_of")
     if original:
-        noted[other_end(original, here)] = "state reason"
+        canonical = other_end(original, here)
+        _, made_at = noted.get(canonical, ("", None))
+        noted[canonical] = "state reason", made_at
     noted.pop((number, True), None)
-    links = [Link(named, source) for (named, same), source in noted.items() if same]
+    links = [Link(named, *how) for (named, same), how in noted.items() if same]
     return links, any(not same for _, same in noted)
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Unpack
 
-from gedbd.corpora.documents import Corpus
+from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.readers.comments import Comment, References, comment_links, is_here
 from gedbd.corpora.readers.github import components_of
 from gedbd.corpora.readers.issue import Change, Issue, Link
@@ -22,7 +22,7 @@ from gedbd.corpora.readers.json_values import (
 )
 from gedbd.corpora.readers.tracker_export import ELSEWHERE, NAMED_NOWHERE, ExportOptions, read_tracker
 
-COLUMNS = {"issue_id": "iid", "title": "title", "description": "description", "created_at": "created_at"}
+COLUMNS = {"id": "iid", "title": "title", "description": "description", "created_at": "created_at"}
 # An address, "group/project#12" or "#12".
 REFERENCES = References(
     r"(?:https?://(?P<place1>[\w.-]{1,100}(?:/[\w.-]{1,100}){1,20}?)/-/(?:issues|work_items)/(?P<id1>\d+)(?:#[\w-]+)?"

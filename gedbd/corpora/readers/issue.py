@@ -11,10 +11,11 @@ CREATION = timedelta(seconds=10)
 
 
 class Link(NamedTuple):
-    """Another issue of the same tracker that is named as a duplicate, and what names it."""
+    """Another issue of the same tracker that is named as a duplicate, what names it, and when, in UTC, if known."""
 
     named: str
     source: str
+    made_at: datetime | None = None
 
 
 class Change(NamedTuple):
@@ -43,7 +44,7 @@ class Issue(NamedTuple):
         project: The repository or project that counts the number; empty if unknown or part of the key.
         created_at: UTC, ``None`` if unknown.
         updated_at: UTC, ``None`` if unknown.
-        values: Field to its values in the export; ``created_at`` and ``issue_id`` are not among them.
+        values: Field to its values in the export; ``created_at`` and ``id`` are not among them.
         links: The duplicates that it names.
         changes: Its history, ``None`` if the export does not hold it.
         remarks: Notes for the user, worded to follow "issues".

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Unpack
 
-from gedbd.corpora.documents import Corpus
+from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.readers.comments import Comment, References, comment_links
 from gedbd.corpora.readers.export_pages import JSON_KINDS, ExportRecord, Page, read_records
 from gedbd.corpora.readers.issue import Change, Issue, Link
@@ -14,7 +14,7 @@ from gedbd.corpora.readers.rich_text import document_text
 from gedbd.corpora.readers.tracker_export import NAMED_NOWHERE, ExportOptions, read_tracker
 
 COLUMNS = {
-    "issue_id": "key",
+    "id": "key",
     "title": "summary",
     "description": "description",
     "created_at": "created",

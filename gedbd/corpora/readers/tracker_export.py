@@ -9,8 +9,9 @@ from typing import TypedDict
 
 import pandas as pd
 
-from gedbd.corpora.chronology import outside_notice
-from gedbd.corpora.documents import FIELDS, Corpus, build_corpus, keep_last
+from gedbd.corpora.chronology import outside_warning
+from gedbd.corpora.corpus import Corpus, keep_last
+from gedbd.corpora.readers.bug_reports import BUG_FIELDS, build_corpus
 from gedbd.corpora.readers.export_pages import JSON_KINDS, ExportRecord, Page, read_pages, read_records, recognise
 from gedbd.corpora.readers.issue import Issue, distinct, reset_to_creation
 from gedbd.corpora.readers.json_values import Record
@@ -72,18 +73,25 @@ def read_tracker(
     """
     check_template(url_template)
     place = Path(path).expanduser()
-    pages, notices = read_pages(place, kinds)
+    pages, warnings = read_pages(place, kinds)
     issues, met = gather(tracker, (record for page in pages for record in split(page)), parse, place)
     told = (
-        *notices,
+        *warnings,
         *met,
-        *date_notices(issues),
-        *remark_notices(issues),
-        *(history_notices(issues) if as_created else ()),
+        *date_warnings(issues),
+        *remark_warnings(issues),
+        *(history_warnings(issues) if as_created else ()),
     )
     reports = table_of({row: reset_to_creation(issue) for row, issue in issues.items()} if as_created else issues)
     corpus = build_corpus(
-        name or corpus_name(place), reports, str(place), columns, told, mutual=True, url_template=url_template
+        name or corpus_name(place),
+        reports,
+        links_of(issues.values()),
+        str(place),
+        columns,
+        told,
+        mutual=True,
+        url_template=url_template,
     )
     home = place if place.is_dir() else place.parent
     corpus = replace(corpus, image_dir=Path(image_dir).expanduser() if image_dir else home)
@@ -91,7 +99,7 @@ def read_tracker(
 
 
 def gather(tracker: str, found: Iterable[ExportRecord], parse: Parse, path: Path) -> tuple[dict[int, Issue], list[str]]:
-    """Each issue of all pages once, by number of its record, and notices about dropped records.
+    """Each issue of all pages once, by number of its record, and warnings about dropped records.
 
     Raises:
         ValueError: A record is malformed, or there is no issue.
@@ -135,7 +143,7 @@ def parse_all(
 
 
 def left_out(counts: Counter[str]) -> list[str]:
-    """Notices that count the records that are not issues."""
+    """Warnings that count the records that are not issues."""
     return [f"{what} among the issues: {count:,}, dropped" for what, count in counts.items()]
 
 
@@ -152,18 +160,18 @@ def join_pages(issues: Mapping[int, Issue]) -> tuple[dict[int, Issue], list[str]
             last[issue.issue_id] = row
     kept = {row: issues[row] for row in sorted(last.values())}
     again = len(issues) - len(kept)
-    notice = f"issues that occur on several pages: {again:,}, the most recently updated record of each is used"
-    return kept, [notice] if again else []
+    warning = f"issues that occur on several pages: {again:,}, the most recently updated record of each is used"
+    return kept, [warning] if again else []
 
 
-def date_notices(issues: Mapping[int, Issue]) -> list[str]:
-    """A notice that counts the dates out of range and names the first one."""
+def date_warnings(issues: Mapping[int, Issue]) -> list[str]:
+    """A warning that counts the dates out of range and names the first one."""
     places = [f"{issue.place}, {key!r}" for issue in issues.values() for key in issue.outside]
-    return [outside_notice(len(places), places[0])] if places else []
+    return [outside_warning(len(places), places[0])] if places else []
 
 
-def remark_notices(issues: Mapping[int, Issue]) -> list[str]:
-    """Notices that count the issues with each remark and name the first one."""
+def remark_warnings(issues: Mapping[int, Issue]) -> list[str]:
+    """Warnings that count the issues with each remark and name the first one."""
     first: dict[str, str] = {}
     counts: Counter[str] = Counter()
     for issue in issues.values():
@@ -173,27 +181,37 @@ def remark_notices(issues: Mapping[int, Issue]) -> list[str]:
     return [f"issues {remark}: {count:,} (first: {first[remark]})" for remark, count in counts.items()]
 
 
-def history_notices(issues: Mapping[int, Issue]) -> list[str]:
-    """Notices that count the issues that were reset to their creation, and those without a history."""
+def history_warnings(issues: Mapping[int, Issue]) -> list[str]:
+    """Warnings that count the issues that were reset to their creation, and those without a history."""
     without = sum(issue.changes is None for issue in issues.values())
     if without == len(issues):
         return ["the export has no history: titles and fields are those of the export"]
     changed = sum(reset_to_creation(issue).values != issue.values for issue in issues.values())
-    notices = [f"issues whose title or fields are reset to those at creation: {changed:,}"]
-    return notices + ([f"issues without a history: {without:,}, as in the export"] if without else [])
+    warnings = [f"issues whose title or fields are reset to those at creation: {changed:,}"]
+    return warnings + ([f"issues without a history: {without:,}, as in the export"] if without else [])
 
 
 def table_of(issues: Mapping[int, Issue]) -> pd.DataFrame:
     """The reports as ``build_corpus`` takes them, indexed by number of the record."""
     rows = [
-        {field: ", ".join(issue.values.get(field, ())) for field in FIELDS}
+        {field: ", ".join(issue.values.get(field, ())) for field in BUG_FIELDS}
         | {
-            "issue_id": issue.issue_id,
+            "id": issue.issue_id,
             "created_at": issue.created_at.isoformat() if issue.created_at else "",
             "attachments": ";".join(issue.values.get("attachments", ())),
-            "duplicate": ";".join(link.named for link in distinct(issue.links)),
-            "link_source": ";".join(link.source for link in distinct(issue.links)),
         }
         for issue in issues.values()
     ]
     return pd.DataFrame(rows, index=list(issues), dtype=str)
+
+
+def links_of(issues: Iterable[Issue]) -> pd.DataFrame:
+    """The links of all issues as ``build_corpus`` takes them, one row a link."""
+    rows = [
+        (issue.issue_id, link.named.strip(), link.source, link.made_at)
+        for issue in issues
+        for link in distinct(issue.links)
+        if link.named.strip()
+    ]
+    links = pd.DataFrame(rows, columns=["id", "duplicate_id", "source", "made_at"])
+    return links.assign(made_at=pd.to_datetime(links["made_at"], utc=True))

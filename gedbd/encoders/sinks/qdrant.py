@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from rich.progress import track
 
-from gedbd.corpora.documents import Corpus
+from gedbd.corpora.corpus import Corpus
 
 if TYPE_CHECKING:
     from qdrant_client import QdrantClient
@@ -109,9 +109,13 @@ def point_id(issue_id: str) -> UUID:
 
 
 def _payloads(corpus: Corpus, rows: range) -> Iterator[dict[str, str | None]]:
-    reports, ids = corpus.reports.iloc[rows.start : rows.stop], corpus.reports["issue_id"].to_numpy(dtype=object)
+    reports, ids = corpus.reports.iloc[rows.start : rows.stop], corpus.reports["id"].to_numpy(dtype=object)
     for row, report in zip(rows, reports.to_dict("records"), strict=True):
-        told: dict[str, str | None] = {name: str(report[name]) for name in ("issue_id", "title", "component")}
+        told: dict[str, str | None] = {
+            "issue_id": str(report["id"]),
+            "title": str(report["title"]),
+            "component": str(report["component"]),
+        }
         created_at = report["created_at"]
         yield told | {
             "created_at": None if pd.isna(created_at) else created_at.isoformat(),

@@ -17,13 +17,13 @@ def check_writable(path: Path) -> None:
         raise ValueError(f"out={path} cannot be written: give a file in an existing folder that you may write to")
 
 
-def save_vectors(path: Path, issue_id: pd.Series, vectors: np.ndarray) -> None:
-    """Writes ``issue_id`` ``(N,)`` as text and ``vectors`` ``(N, D)`` float32, whole or not at all.
+def save_vectors(path: Path, ids: pd.Series, vectors: np.ndarray) -> None:
+    """Writes ``id`` ``(N,)`` as text and ``vectors`` ``(N, D)`` float32, whole or not at all.
 
     Args:
         path: See ``check_writable``.
-        issue_id: N ids.
+        ids: N ids.
         vectors: Their vectors.
     """
     with replacing(path) as unfinished:
-        np.savez(unfinished, issue_id=issue_id.to_numpy(dtype=str), vectors=vectors)
+        np.savez(unfinished, id=ids.to_numpy(dtype=str), vectors=vectors)

@@ -79,7 +79,7 @@ def _ranking(corpus: str, settings: list[Setting], protocol: str) -> Section | N
     if not ranked:
         return None
     queries = [table for setting in ranked if (table := setting.ranks(setting.methods[0], protocol)) is not None]
-    counts = [float(table["issue_id"].nunique()) for table in queries]
+    counts = [float(table["id"].nunique()) for table in queries]
     reachable = [float(table["reachable"].mean()) for table in queries]
     title, text = RANKED[protocol]
     text = text.format(count=_range(counts, "{:.0f}"), reachable=_range(reachable, "{:.1%}"))

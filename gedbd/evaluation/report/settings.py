@@ -83,9 +83,9 @@ class Setting:
         table = self.ranks(method, protocol)
         if table is None:
             return None
-        values = {name: float(table[name].mean()) for name in table.columns if name not in ("issue_id", "group")}
+        values = {name: float(table[name].mean()) for name in table.columns if name not in ("id", "group")}
         for name in (name for name in ("rr@10", "mrr", "map@10") if name in table):
-            mean = table.groupby(["issue_id", "group"])[name].mean().reset_index()
+            mean = table.groupby(["id", "group"])[name].mean().reset_index()
             ends = mean_interval(mean[name].to_numpy(), mean["group"].to_numpy())
             values |= dict(zip((f"{name}_low", f"{name}_high"), ends, strict=True))
         return values
@@ -97,7 +97,7 @@ class Setting:
             return None
         every = pd.concat([table for table in tables if table is not None])
         every = every[every["method"] == method].reset_index(drop=True)
-        return pd.concat([every[["issue_id", "group", "reachable", "rank"]], per_query(every)], axis=1)
+        return pd.concat([every[["id", "group", "reachable", "rank"]], per_query(every)], axis=1)
 
     def scores(self, method: str) -> tuple[np.ndarray, np.ndarray]:
         """Scores and labels of the reported pairs, all seeds together."""

@@ -5,14 +5,14 @@ from typing import Protocol
 import numpy as np
 import pandas as pd
 
-from gedbd.corpora.documents import Corpus
+from gedbd.corpora.corpus import Corpus
 
 
 class Baseline(Protocol):
     """A fitted one is a ``gedbd.retrieval.ranking.Scorer``.
 
     It may have a ``threshold`` of its own for pairs, ``looks_back = True`` if it scores earlier reports only, and
-    ``notices_`` about what it met, in sentences for the user.
+    ``warnings_`` of the text template, for the user.
     """
 
     def fit(self, corpus: Corpus, train: pd.DataFrame) -> None:

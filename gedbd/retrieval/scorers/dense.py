@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 from transformers import PreTrainedTokenizerBase
 
-from gedbd.corpora.documents import Corpus
+from gedbd.corpora.corpus import Corpus
 from gedbd.encoders.backends.pytorch import Backend
 from gedbd.encoders.embedding_cache import report_vectors
 from gedbd.encoders.encoder import TextEncoder, load_weights
@@ -42,8 +42,7 @@ class Frozen:
         """Encodes all reports."""
         if self.checkpoint is not None:
             load_weights(self.encoder, self.checkpoint)
-        texts = self.text(corpus.reports, self.tokenizer, self.max_tokens)
-        self.notices_ = getattr(self.text, "notices_", ())
+        texts, self.warnings_ = self.text(corpus.reports, self.tokenizer, self.max_tokens)
         reader = self.encoder, self.tokenizer, self.max_tokens, self.cache_dir, self.backend
         self.vectors_ = report_vectors(texts, *reader, projected=self.checkpoint is not None)
 

@@ -7,7 +7,7 @@ than the one the reporter chose. ``priority`` and ``version`` are compared as te
 import numpy as np
 import pandas as pd
 
-from gedbd.corpora.documents import Corpus
+from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.fields import check_field, field_codes
 
 

@@ -8,7 +8,7 @@ import pandas as pd
 from scipy.sparse import csr_array
 from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 
-from gedbd.corpora.documents import Corpus
+from gedbd.corpora.corpus import Corpus
 from gedbd.text.templates import title_description
 
 MAX_CHARACTERS = 2000
@@ -80,4 +80,4 @@ def has_words(counter: CountVectorizer, texts: Iterable[str]) -> bool:
 
 def short_texts(reports: pd.DataFrame, max_characters: int) -> list[str]:
     """Title and the beginning of the description of each report."""
-    return title_description(reports.assign(description=reports["description"].str[:max_characters]))
+    return title_description(reports.assign(description=reports["description"].str[:max_characters])).texts

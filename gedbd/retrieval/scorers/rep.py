@@ -12,7 +12,7 @@ from scipy.sparse import csr_array, diags_array
 from scipy.special import expit
 from sklearn.feature_extraction.text import CountVectorizer
 
-from gedbd.corpora.documents import Corpus
+from gedbd.corpora.corpus import Corpus
 from gedbd.retrieval.ranking import BLOCK
 from gedbd.retrieval.scorers import Baseline
 from gedbd.retrieval.scorers.fields import FieldAgreement

@@ -11,10 +11,10 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset
 from torch_geometric.data import Data
 
-from gedbd.corpora.documents import Corpus
+from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.splits import TRAIN
 from gedbd.retrieval.tasks import Queries
-from gedbd.sampling.batches import Batches, Labelled, Share, Step
+from gedbd.sampling.batches import Batches, BatchIndices, SamplerInputs
 from gedbd.tasks.duplicates.graph.sparse import SparseAdjacency
 from gedbd.text.tokens import TokenTable, split_by_tokens, token_budget
 
@@ -123,8 +123,9 @@ class DuplicateDataModule(pl.LightningDataModule):
 
     def train_dataloader(self) -> DataLoader[Batch]:
         """Batches of the training pairs; with several processes each gets its share."""
-        labelled = Labelled(self.pairs_of("train"), self.known, self.parts == TRAIN, self.vectors)
-        return self._load(self.batches(labelled, Share(*self._world())))
+        inputs = SamplerInputs(self.pairs_of("train"), self.known, self.parts == TRAIN, self.vectors)
+        world_size, rank = self._world()
+        return self._load(self.batches(inputs, rank, world_size))
 
     def val_dataloader(self) -> DataLoader[Batch]:
         """Batches of the reports that validation needs."""
@@ -154,12 +155,12 @@ class DuplicateDataModule(pl.LightningDataModule):
         device = self.trainer.strategy.root_device if self.trainer else torch.device("cpu")
         runs = split_by_tokens(longest.tolist(), token_budget(device))
         nothing = np.empty((0, 2), dtype=np.int64), np.empty(0, dtype=np.int64)
-        return self._load([Step(shares[first:last, rank], *nothing) for first, last in runs])
+        return self._load([BatchIndices(shares[first:last, rank], *nothing) for first, last in runs])
 
     def _world(self) -> tuple[int, int]:
         return (self.trainer.world_size, self.trainer.global_rank) if self.trainer else (1, 0)
 
-    def _load(self, steps: Iterable[Step]) -> DataLoader[Batch]:
+    def _load(self, steps: Iterable[BatchIndices]) -> DataLoader[Batch]:
         return DataLoader(_Collated(self.tokens, self.known), batch_size=None, sampler=steps)
 
 
@@ -169,7 +170,7 @@ class _Collated(Dataset[Batch]):
     def __init__(self, tokens: TokenTable, group: np.ndarray) -> None:
         self.tokens, self.group = tokens, group
 
-    def __getitem__(self, step: Step) -> Batch:
+    def __getitem__(self, step: BatchIndices) -> Batch:
         return Batch(
             torch.from_numpy(step.rows),
             *self.tokens.batch(step.rows),
@@ -184,6 +185,6 @@ def name_reports(table: pd.DataFrame, corpus: Corpus, first: str, second: str) -
     named = table.reset_index(drop=True)
     for number, column in enumerate((first, second), start=1):
         chosen = corpus.reports.iloc[named[column]]
-        named[f"issue_id_{number}"] = chosen["issue_id"].to_numpy()
+        named[f"id_{number}"] = chosen["id"].to_numpy()
         named[f"title_{number}"] = chosen["title"].to_numpy()
     return named

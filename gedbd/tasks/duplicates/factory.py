@@ -15,15 +15,15 @@ from torch import nn
 from transformers import PreTrainedTokenizerBase
 from transformers.utils import logging as hf_logging
 
-from gedbd.corpora.documents import Corpus
+from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.fields import check_field, field_codes
-from gedbd.corpora.splits import PARTS, TRAIN
+from gedbd.corpora.splits import PARTS, TRAIN, split_corpus
 from gedbd.encoders.embedding_cache import frozen_vectors, unit_rows
 from gedbd.encoders.encoder import TextEncoder
 from gedbd.experiments.schedule import check_schedule
 from gedbd.losses import READ_GROUPS
 from gedbd.retrieval.tasks import PROTOCOLS, TEST_POOL, Queries, find_pool, find_queries
-from gedbd.sampling.batches import Batches, Groups
+from gedbd.sampling.batches import Batches
 from gedbd.tasks.duplicates.data import DuplicateDataModule
 from gedbd.tasks.duplicates.fusion import TextOnly
 from gedbd.tasks.duplicates.gcn import GraphBranch
@@ -55,13 +55,13 @@ def prepare_data(cfg: DictConfig, console: Console) -> PreparedData:
     seed_everything(cfg.seed, verbose=False)
     corpus: Corpus = instantiate(cfg.dataset)
     split = instantiate(cfg.split)
-    parts = split.of_reports(corpus)
+    parts = split_corpus(split, corpus)
     sampler = instantiate(cfg.pairs)
-    known = sampler.join(corpus, split, instantiate(cfg.labels).known(corpus, parts))
-    pairs = sampler.sample(corpus, split, known)
+    known = sampler.join_accepted(corpus, split, instantiate(cfg.labels).observed(corpus, parts))
+    pairs, pair_warnings = sampler.sample(corpus, split, known)
     queries, unranked = _find_queries(cfg.ranking, corpus, parts)
-    for notice in (*corpus.notices, *pairs.attrs["notices"], *unranked):
-        console.print(f"{corpus.name}: {notice}", markup=False, highlight=False)
+    for warning in (*corpus.warnings, *pair_warnings, *unranked):
+        console.print(f"{corpus.name}: {warning}", markup=False, highlight=False)
     return PreparedData(corpus, parts, known, pairs, queries)
 
 
@@ -122,9 +122,9 @@ def build(
         dropout, bias = cfg.graph.get("dropout", 0.0), cfg.graph.get("bias", True)  # older runs have neither
         branch = GraphBranch(graph, len(corpus), cfg.encoder.dim, cfg.graph.features, dropout, bias)
     text: Text = instantiate(cfg.text)
-    texts = text(corpus.reports, tokenizer, cfg.encoder.max_tokens)
-    for notice in getattr(text, "notices_", ()):
-        console.print(f"{corpus.name}: {notice}", markup=False, highlight=False)
+    texts, text_warnings = text(corpus.reports, tokenizer, cfg.encoder.max_tokens)
+    for warning in text_warnings:
+        console.print(f"{corpus.name}: {warning}", markup=False, highlight=False)
     tokens = cached_tokens(texts, tokenizer, cfg.encoder.max_tokens, cfg.cache_dir)
     adjacency = branch.adjacency if branch else None
     data = DuplicateDataModule(corpus, tokens, report_parts, pairs, adjacency, batches, queries=queries, known=known)
@@ -150,9 +150,7 @@ def set_matmul_precision(precision: str) -> None:
 
 def _check_training(cfg: DictConfig, batches: Batches, loss: Any, parts: np.ndarray) -> None:
     """Refuses what could only fail in the first step, and what would show test pairs to training."""
-    whole = [
-        name for name, reads in (("pairs", isinstance(batches, Groups)), ("loss", loss.func in READ_GROUPS)) if reads
-    ]
+    whole = [name for name, reads in (("pairs", batches.reads_groups), ("loss", loss.func in READ_GROUPS)) if reads]
     if whole and (parts == TRAIN).all():
         raise ValueError(f"{' and '.join(whole)} read duplicate groups whole, test pairs too: not with split=pair")
     check_schedule(cfg.optimizer.get("schedule", "constant"))

@@ -7,7 +7,7 @@ from math import isclose
 import numpy as np
 import pandas as pd
 
-from gedbd.corpora.documents import Corpus
+from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.urls import with_urls
 from gedbd.evaluation.significance import ratio_intervals
 from gedbd.triage.backtesting.targets import NO_THRESHOLD, TargetResult, verdict_of
@@ -194,7 +194,7 @@ def hubs(found: Suggestions, corpus: Corpus) -> pd.DataFrame:
     """Groups that come first for many reports and are hardly ever right, as filled-in templates and vague reports do.
 
     Returns:
-        At most ``MAX_ROWS``, the worst first: ``issue_id`` and ``title`` of the group's master, ``first`` (for how
+        At most ``MAX_ROWS``, the worst first: ``id`` and ``title`` of the group's master, ``first`` (for how
         many reports it is the best match), ``right`` (of them), ``highest`` (probability among the wrong ones).
     """
     best = found.best.assign(group=found.group[found.best["candidate"]])
@@ -208,7 +208,7 @@ def hubs(found: Suggestions, corpus: Corpus) -> pd.DataFrame:
     ).dropna()
     table["wrong"] = table["first"] - table["right"]
     table = table[table["wrong"] > 1].sort_values(["wrong", "highest"], ascending=False).head(MAX_ROWS)
-    named = corpus.reports.loc[table.index, ["issue_id", "title"]]
+    named = corpus.reports.loc[table.index, ["id", "title"]]
     return pd.concat([named, table[["first", "right", "highest"]]], axis=1).reset_index(drop=True)
 
 
@@ -230,7 +230,7 @@ def examples(found: Suggestions, corpus: Corpus, threshold: float | None, right:
     columns: dict[str, object] = {"probability": chosen["probability"].to_numpy()}
     for name, rows in (("report", chosen["query"]), ("suggested", chosen["candidate"])):
         reports = corpus.reports.iloc[rows]
-        columns |= {name: reports["issue_id"].to_numpy(), f"title of {name}": reports["title"].to_numpy()}
+        columns |= {name: reports["id"].to_numpy(), f"title of {name}": reports["title"].to_numpy()}
     return pd.DataFrame(columns)
 
 

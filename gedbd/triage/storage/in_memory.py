@@ -72,7 +72,7 @@ class Memory:
             return memory
         check_numbers(rows, memory.columns.vectors.shape[1], len(memory.vocabulary.terms), store.path)
         ids, dates, product, component, vectors, text, title = zip(*rows, strict=True)
-        table = pd.DataFrame({"issue_id": ids, "product": product, "component": component}, dtype=str)
+        table = pd.DataFrame({"id": ids, "product": product, "component": component}, dtype=str)
         days = usable_days(dates)
         memory.undated = [one for one, date, day in zip(ids, dates, days, strict=True) if date and np.isnan(day)]
         numbers = Numbers(

@@ -8,9 +8,8 @@ import numpy as np
 import pandas as pd
 
 from gedbd.corpora.dates import MAX_YEAR, MIN_YEAR
-from gedbd.corpora.documents import FIELDS
 from gedbd.retrieval.feature_store import days_of
-from gedbd.triage.report import Report
+from gedbd.triage.report import FIELDS, Report
 
 
 class Stored(NamedTuple):

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from gedbd.corpora.documents import Corpus
+from gedbd.corpora.corpus import Corpus
 from gedbd.retrieval.feature_store import Vocabulary
 from gedbd.triage.report import Report, as_table, of_row
 from gedbd.triage.storage.rows import Stored
@@ -92,7 +92,7 @@ def synchronise(store: Store, corpus: Corpus, model: Model, read: ReadReports) -
     known = {} if is_new_model else begun.reports
     fresh = [one for one, report in reports.items() if known.get(one, ("",))[0] != report.content_hash]
     vectors = Vectors(read)
-    vectors.add([reports[one] for one in fresh], corpus.reports[corpus.reports["issue_id"].isin(set(fresh))])
+    vectors.add([reports[one] for one in fresh], corpus.reports[corpus.reports["id"].isin(set(fresh))])
     if is_new_model:
         if not fresh:  # the size of vectors must be known, for reports that come later
             vectors.add([PLACEHOLDER], as_table([PLACEHOLDER]))
@@ -185,8 +185,8 @@ def _write_reports(store: Store, reports: list[Report], vectors: Vectors) -> Non
 def _links(corpus: Corpus) -> list[tuple[str, str, str]]:
     """The tracker's links with their sources; where it tells none, each report of a group beside its master."""
     rows = np.arange(len(corpus))
-    masters = pd.DataFrame({"report": rows, "duplicate": corpus.group, "source": "group"})
-    links = masters[corpus.group != rows] if corpus.links is None else corpus.links
-    ids = corpus.reports["issue_id"].to_numpy()
-    named = zip(ids[links["report"]], ids[links["duplicate"]], links["source"], strict=True)
+    masters = pd.DataFrame({"query": rows, "document": corpus.group, "source": "group"})
+    links = masters[corpus.group != rows] if corpus.links is None else corpus.links.table
+    ids = corpus.reports["id"].to_numpy()
+    named = zip(ids[links["query"]], ids[links["document"]], links["source"], strict=True)
     return [(str(first), str(second), f"{EXPORT}{source}") for first, second, source in named]

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from gedbd.corpora.documents import Corpus
+from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.readers.bughub import read_bughub, read_labels, read_parts
 from gedbd.corpora.statistics import describe_corpus
 
@@ -31,14 +31,14 @@ def read(data_dir: Path, **options: object) -> Corpus:
 
 
 def ids(corpus: Corpus) -> list[str]:
-    return corpus.reports["issue_id"].tolist()
+    return corpus.reports["id"].tolist()
 
 
 def test_without_label_files_the_reports_own_links_count(tmp_path):
     corpus = read(lay_out(tmp_path, small_bugs=REPORTS))
     assert corpus.group.tolist() == [0, 0, 2, 3, 4, 5]
     assert corpus.reports.iloc[1].title == "title 2"
-    assert corpus.notices == (
+    assert corpus.warnings == (
         "duplicate links from a report to itself: 1, dropped; the reports are kept (first: report 5 names 5, row 6)",
     )
 
@@ -46,7 +46,7 @@ def test_without_label_files_the_reports_own_links_count(tmp_path):
 def test_links_of_label_files_are_added(tmp_path):
     corpus = read(lay_out(tmp_path, small_bugs=REPORTS, train=TRAIN, test=TEST))
     assert corpus.group.tolist() == [0, 0, 2, 2, 2, 5]
-    assert not any("circles" in notice for notice in corpus.notices)
+    assert not any("circles" in notice for notice in corpus.warnings)
 
 
 def test_a_subset_keeps_the_reports_its_label_file_lists(tmp_path):
@@ -54,7 +54,7 @@ def test_a_subset_keeps_the_reports_its_label_file_lists(tmp_path):
     train, test = read(data_dir, subset="train"), read(data_dir, subset="test")
     assert (ids(train), train.group.tolist()) == (["1", "2", "3", "4"], [0, 0, 2, 2])
     assert (ids(test), test.group.tolist()) == (["5", "6"], [0, 1])
-    assert test.notices[0].startswith("duplicate links to a report that is not in the file: 2, dropped")
+    assert test.warnings[0].startswith("duplicate links to a report that is not in the file: 2, dropped")
 
 
 def test_a_subset_without_its_label_file_says_what_to_do(tmp_path):
@@ -67,7 +67,7 @@ def test_a_subset_without_its_label_file_says_what_to_do(tmp_path):
 
 def test_reports_that_only_the_labels_name_are_remarked_on(tmp_path):
     corpus = read(lay_out(tmp_path, small_bugs=REPORTS, train=TRAIN + "77,1\n"))
-    assert "reports that are only in the label files: 1, left out (first: 77)" in corpus.notices
+    assert "reports that are only in the label files: 1, left out (first: 77)" in corpus.warnings
 
 
 @pytest.mark.parametrize("name", ["small_bugs.csv.xz", "small_bugs.xz", "reports.csv.xz"])
@@ -88,10 +88,10 @@ def test_a_missing_file_names_its_address_and_the_command(tmp_path):
 
 def test_another_number_of_reports_is_remarked_on(tmp_path):
     data_dir = lay_out(tmp_path, small_bugs=REPORTS)
-    assert read(data_dir, rows={"reports": 1_000}).notices[0] == (
+    assert read(data_dir, rows={"reports": 1_000}).warnings[0] == (
         "reports in small_bugs.csv: 6, published are 1,000; numbers will differ"
     )
-    assert not any("published" in notice for notice in read(data_dir, rows={"reports": 6}).notices)
+    assert not any("published" in notice for notice in read(data_dir, rows={"reports": 6}).warnings)
 
 
 def test_labels_alone_make_groups(tmp_path):
@@ -110,7 +110,7 @@ def test_parts_are_the_reports_and_the_label_files(tmp_path):
     data_dir = lay_out(tmp_path, train=TRAIN, test=TEST)
     parts = read_parts("small", str(data_dir), **SOURCE)
     assert [part.name for part in parts] == ["small train", "small test"]
-    assert all(part.notices[0].startswith("small_bugs.zip is not in") for part in parts)
+    assert all(part.warnings[0].startswith("small_bugs.zip is not in") for part in parts)
     (data_dir / "Small" / "reports.csv").write_text(REPORTS)
     assert [part.name for part in read_parts("small", str(data_dir), **SOURCE)] == [
         "small",

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from gedbd.corpora.documents import Corpus
+from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.readers.bugzilla import read_bugzilla
 
 
@@ -20,8 +20,8 @@ def read(folder: Path, *bugs: dict, **options: object) -> Corpus:
 
 
 def tied(corpus: Corpus) -> set[tuple[str, str, str]]:
-    ids = corpus.reports["issue_id"]
-    return {(ids[link.report], ids[link.duplicate], link.source) for link in corpus.links.itertuples()}
+    ids = corpus.reports["id"]
+    return {(ids[link.query], ids[link.document], link.source) for link in corpus.links.table.itertuples()}
 
 
 def test_fields_descriptions_and_links(tmp_path):
@@ -42,8 +42,8 @@ def test_fields_descriptions_and_links(tmp_path):
     row = corpus.reports.iloc[0]
     fields = ["description", "product", "component", "version", "os", "priority", "status"]
     assert row[fields].tolist() == ["It fails.", "Mail", "Inbox", "1", "Linux", "P3", "NEW"]
-    assert "issues closed as duplicates that name no other issue: 1 (first: 8)" in corpus.notices
-    assert any("dropped: 1 (first: 7)" in notice for notice in corpus.notices)
+    assert "issues closed as duplicates that name no other issue: 1 (first: 8)" in corpus.warnings
+    assert any("dropped: 1 (first: 7)" in notice for notice in corpus.warnings)
 
 
 def test_fields_at_creation(tmp_path):

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from gedbd.corpora.documents import Corpus
+from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.readers.github import read_github
 from gedbd.corpora.splits import TimeSplit
 from gedbd.corpora.statistics import describe_corpus
@@ -35,8 +35,8 @@ def read(folder: Path, value: object, **options: object) -> Corpus:
 
 
 def tied(corpus: Corpus) -> set[tuple[str, str, str]]:
-    ids = corpus.reports["issue_id"]
-    return {(ids[link.report], ids[link.duplicate], link.source) for link in corpus.links.itertuples()}
+    ids = corpus.reports["id"]
+    return {(ids[link.query], ids[link.document], link.source) for link in corpus.links.table.itertuples()}
 
 
 def test_a_newcomers_export_goes_to_pairs_in_every_part():
@@ -44,24 +44,24 @@ def test_a_newcomers_export_goes_to_pairs_in_every_part():
     numbers = describe_corpus(corpus)
     assert (numbers["reports"], numbers["groups"], numbers["in a group"]) == (60, 16, 39)
     assert (numbers["links: state reason"], numbers["links: comment"]) == (21, 3)
-    assert corpus.reports["issue_id"].iloc[[0, -1]].tolist() == ["3", "136"]
+    assert corpus.reports["id"].iloc[[0, -1]].tolist() == ["3", "136"]
     assert corpus.reports["component"].iloc[0] == "calendar"
-    assert corpus.notices == (
+    assert corpus.warnings == (
         "issues that name a duplicate in another repository or project, which is dropped: 1 (first: 98)",
         "the export has no history: titles and fields are those of the export",
     )
-    pairs = PairSampler().sample(corpus, TimeSplit())
+    pairs = PairSampler().sample(corpus, TimeSplit()).table
     assert pairs[pairs["label"] == 1]["part"].value_counts().to_dict() == {"test": 11, "train": 10, "val": 10}
 
 
 def test_rest_list_without_pull_requests(tmp_path):
     pages = [issue(1), issue(2, pull_request={"url": "x"}), issue(3, body=None, labels=["area: map", {"name": "bug"}])]
     corpus = read(tmp_path, pages)
-    assert corpus.reports["issue_id"].tolist() == ["1", "3"]
+    assert corpus.reports["id"].tolist() == ["1", "3"]
     assert corpus.reports["component"].tolist() == ["", "map"]
     assert corpus.reports["description"].tolist() == ["text", ""]
     assert corpus.reports["created_at"].iloc[0] == pd.Timestamp("2024-01-01", tz="UTC")
-    assert "pull requests among the issues: 1, dropped" in corpus.notices
+    assert "pull requests among the issues: 1, dropped" in corpus.warnings
 
 
 def test_graphql_pages_of_nodes_and_of_edges(tmp_path):
@@ -117,8 +117,8 @@ def test_every_link_keeps_its_source_and_groups_follow(tmp_path):
     )
     assert tied(corpus) == {("2", "1", "comment"), ("4", "2", "state reason"), ("8", "7", "comment")}
     assert corpus.group.tolist() == [0, 0, 2, 0, 4, 5, 6, 6, 8, 9]
-    assert "issues closed as duplicates that name no other issue: 1 (first: 7)" in corpus.notices
-    assert any("not in the file: 1, dropped" in notice for notice in corpus.notices)
+    assert "issues closed as duplicates that name no other issue: 1 (first: 7)" in corpus.warnings
+    assert any("not in the file: 1, dropped" in notice for notice in corpus.warnings)
 
 
 def test_a_mark_that_was_taken_back_is_none(tmp_path):
@@ -132,7 +132,7 @@ def test_a_mark_of_another_repository_is_dropped_and_counted(tmp_path):
     far = {"number": 1, "html_url": "https://github.com/owner/other/issues/1"}
     corpus = read(tmp_path, [issue(1), issue(2, duplicate_of=far), issue(3, duplicate_of={"number": 1})])
     assert tied(corpus) == {("3", "1", "state reason")}
-    assert any(notice.endswith("which is dropped: 1 (first: 2)") for notice in corpus.notices)
+    assert any(notice.endswith("which is dropped: 1 (first: 2)") for notice in corpus.warnings)
 
 
 def test_titles_components_and_states_are_those_at_creation(tmp_path):
@@ -155,9 +155,9 @@ def test_titles_components_and_states_are_those_at_creation(tmp_path):
     assert created.reports[fields].iloc[0].tolist() == ["it brakes", "map", "open", ""]
     assert present.reports[fields].iloc[0].tolist() == ["Map is slow on zoom", "zoom", "closed", "completed"]
     assert tied(created) == {("1", "2", "comment")}
-    assert "issues whose title or fields are reset to those at creation: 1" in created.notices
-    assert "issues without a history: 1, as in the export" in created.notices
-    assert not any("history" in notice for notice in present.notices)
+    assert "issues whose title or fields are reset to those at creation: 1" in created.warnings
+    assert "issues without a history: 1, as in the export" in created.warnings
+    assert not any("history" in notice for notice in present.warnings)
 
 
 def test_a_folder_of_pages_that_overlap(tmp_path):
@@ -169,8 +169,8 @@ def test_a_folder_of_pages_that_overlap(tmp_path):
     (tmp_path / "README.txt").write_text("pages")
     corpus = read_github("mine", str(tmp_path))
     assert corpus.reports["title"].tolist() == ["title 1", "new", "title 3"]
-    assert "issues that occur on several pages: 1, the most recently updated record of each is used" in corpus.notices
-    assert f"files of {tmp_path.name} that are not pages: 1, ignored (first: README.txt)" in corpus.notices
+    assert "issues that occur on several pages: 1, the most recently updated record of each is used" in corpus.warnings
+    assert f"files of {tmp_path.name} that are not pages: 1, ignored (first: README.txt)" in corpus.warnings
     assert corpus.image_dir == tmp_path
 
 
@@ -184,7 +184,7 @@ def test_concatenated_lists_utf16_and_halves_of_characters(tmp_path):
 
 
 def test_comments_that_are_only_counted_are_remarked_on(tmp_path):
-    notices = read(tmp_path, [issue(1, comments=4), issue(2, comments=0)]).notices
+    notices = read(tmp_path, [issue(1, comments=4), issue(2, comments=0)]).warnings
     assert any(notice.startswith("issues with comments that the export counts but does not hold") for notice in notices)
 
 
@@ -193,7 +193,7 @@ def test_the_newest_keep_their_links(tmp_path):
     corpus = read(tmp_path, pages, last_n=3)
     assert tied(corpus) == {("4", "3", "comment")}
     assert corpus.group.tolist() == [0, 1, 1]
-    assert np.array_equal(corpus.links[["report", "duplicate"]].to_numpy(), [[2, 1]])
+    assert np.array_equal(corpus.links.pairs.T, [[2, 1]])
 
 
 REFUSED = {
@@ -296,6 +296,6 @@ def test_the_page_of_an_issue_is_its_link(tmp_path):
     ]
     corpus = read(tmp_path, issues)
     assert corpus.reports["url"].tolist() == [page.format(1), page.format(2), "", "", ""]
-    assert any(notice.startswith("addresses of reports that are not http or https: 1,") for notice in corpus.notices)
+    assert any(notice.startswith("addresses of reports that are not http or https: 1,") for notice in corpus.warnings)
     filled = read(tmp_path, issues, url_template="https://mirror.example.org/{issue_id}")
     assert filled.reports["url"].iloc[[0, 2]].tolist() == [page.format(1), "https://mirror.example.org/3"]

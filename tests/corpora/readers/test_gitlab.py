@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from gedbd.corpora.documents import Corpus
+from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.readers.gitlab import read_gitlab
 
 
@@ -24,8 +24,8 @@ def read(folder: Path, issues: object, **options: object) -> Corpus:
 
 
 def tied(corpus: Corpus) -> set[tuple[str, str, str]]:
-    ids = corpus.reports["issue_id"]
-    return {(ids[link.report], ids[link.duplicate], link.source) for link in corpus.links.itertuples()}
+    ids = corpus.reports["id"]
+    return {(ids[link.query], ids[link.document], link.source) for link in corpus.links.table.itertuples()}
 
 
 def test_links_notes_and_comments(tmp_path):
@@ -54,7 +54,7 @@ def test_links_notes_and_comments(tmp_path):
         ("10", "1", "system note"),
     }
     assert corpus.reports["component"].iloc[0] == "map"
-    assert any("another repository or project, which is dropped: 2 (first: 4)" in notice for notice in corpus.notices)
+    assert any("another repository or project, which is dropped: 2 (first: 4)" in notice for notice in corpus.warnings)
 
 
 def test_titles_and_states_at_creation(tmp_path):

@@ -16,7 +16,7 @@ import qdrant_client
 from qdrant_client import QdrantClient, models
 
 import gedbd.encode
-from gedbd.corpora.documents import Corpus
+from gedbd.corpora.corpus import Corpus
 from gedbd.encoders.sinks.qdrant import POINTS_A_CALL, check_size, open_store, send_vectors
 
 README = (Path(__file__).parents[3] / "README.md").read_text()
@@ -193,7 +193,7 @@ def test_the_examples_of_the_readme(server, encode, monkeypatch, capsys):
     assert all(title == titles[issue_id] for _, issue_id, title in near)
     encode("out=vectors.npz")
     with np.load("vectors.npz") as found:
-        (row,) = np.flatnonzero(found["issue_id"] == "2552")
+        (row,) = np.flatnonzero(found["id"] == "2552")
         cosines = found["vectors"] @ found["vectors"][row]
         best = np.sort(np.delete(cosines, row))[::-1][:5]
     assert [float(score) for score, _, _ in near] == pytest.approx(best.tolist(), abs=6e-4)

@@ -7,11 +7,11 @@ import torch
 from torch import nn
 from transformers import PreTrainedTokenizerBase
 
-from gedbd.corpora.documents import Corpus
+from gedbd.corpora.corpus import Corpus
 from gedbd.encoders.embedding_cache import frozen_vectors
 from gedbd.encoders.encoder import TextEncoder, load_tiny_encoder
 from gedbd.retrieval.scorers.dense import Frozen
-from gedbd.text.templates import title_description
+from gedbd.text.templates import Texts, title_description
 
 NO_PAIRS = pd.DataFrame({"earlier": [], "later": [], "label": []}, dtype=np.int64)
 TITLES = ["crash on start", "", "the editor is slow", "crash", "crash on start", "print"]
@@ -81,7 +81,7 @@ def test_the_untrained_encoder_is_not_projected(tiny, corpus, tmp_path):
 
 
 def test_texts_and_their_length_are_as_told(tiny, corpus, tmp_path):
-    titles = Frozen(tiny, lambda reports, tokenizer, max_tokens: reports["title"].tolist(), 16, str(tmp_path))
+    titles = Frozen(tiny, lambda reports, tokenizer, max_tokens: Texts(reports["title"].tolist()), 16, str(tmp_path))
     short = Frozen(tiny, title_description, 4, str(tmp_path))
     for baseline, texts, length in ((titles, TITLES, 16), (short, TEXTS, 4)):
         baseline.fit(corpus, NO_PAIRS)

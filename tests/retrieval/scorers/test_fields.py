@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from gedbd.corpora.documents import Corpus
+from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.fields import components, field_codes, products
 from gedbd.retrieval.scorers.fields import FieldAgreement, Recency
 
@@ -93,7 +93,7 @@ def test_an_unknown_field_is_refused(make_corpus, field):
     ],
 )
 def test_the_product_stands_before_a_slash_or_in_the_id(make_corpus, component, issue_id, product):
-    corpus = filled(make_corpus, component=[component, ""], issue_id=[issue_id, "1"])
+    corpus = filled(make_corpus, component=[component, ""], id=[issue_id, "1"])
     assert products(corpus.reports).str.lower().tolist() == [product, ""]
 
 
@@ -109,7 +109,7 @@ def test_agreement_of_products(make_corpus):
     corpus = filled(
         make_corpus,
         component=["Core/Layout", "core/Print", "Shell/Layout", "Layout", "Layout", "x", ""],
-        issue_id=["1", "2", "3", "4", "5", "SHELL-1", "YARN-1"],
+        id=["1", "2", "3", "4", "5", "SHELL-1", "YARN-1"],
     )
     found = scores_of(FieldAgreement("product"), corpus)
     # "Layout" names no product; the id SHELL-1 names the one that "Shell/Layout" names

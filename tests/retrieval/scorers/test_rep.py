@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from gedbd.corpora.documents import Corpus
+from gedbd.corpora.corpus import Corpus
 from gedbd.retrieval.scorers.fields import FieldAgreement
 from gedbd.retrieval.scorers.rep import START, Bm25F, Rep
 

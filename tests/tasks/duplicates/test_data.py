@@ -5,9 +5,9 @@ import pandas as pd
 import pytest
 import torch
 
-from gedbd.corpora.documents import Corpus
+from gedbd.corpora.corpus import Corpus
 from gedbd.retrieval.tasks import Queries
-from gedbd.sampling.batches import Pairs
+from gedbd.sampling.pair_batches import PairBatches
 from gedbd.tasks.duplicates.data import DuplicateDataModule
 from gedbd.tasks.duplicates.graph.sparse import SparseAdjacency
 from gedbd.text.tokens import TokenTable
@@ -25,12 +25,14 @@ PAIRS = pd.DataFrame(
 
 @pytest.fixture
 def data() -> DuplicateDataModule:
-    reports = pd.DataFrame({"issue_id": list("abcd"), "title": ["one", "two", "three", "four"], "description": ""})
+    reports = pd.DataFrame({"id": list("abcd"), "title": ["one", "two", "three", "four"], "description": ""})
     tokens = TokenTable(np.array([5, 6, 6, 7, 7, 7, 8], dtype=np.int32), np.array([0, 1, 3, 6, 7]), pad_id=0)
     edges = torch.tensor([[0, 1, 2, 1], [1, 0, 1, 2]])
     graph = SparseAdjacency(edges, torch.tensor([0.9, 0.9, 0.4, 0.4]), 4)
-    corpus = Corpus("toy", reports, np.array([0, 0, 2, 2]))
-    return DuplicateDataModule(corpus, tokens, np.array([0, 0, 0, 1], dtype=np.int8), PAIRS, graph, Pairs(3, seed=0))
+    corpus = Corpus.of_table("toy", reports, np.array([0, 0, 2, 2]))
+    return DuplicateDataModule(
+        corpus, tokens, np.array([0, 0, 0, 1], dtype=np.int8), PAIRS, graph, PairBatches(3, seed=0)
+    )
 
 
 def test_a_report_is_in_a_batch_once(data):
@@ -49,7 +51,7 @@ def test_a_report_is_in_a_batch_once(data):
 def test_batches_tell_no_group_that_is_not_known(data):
     known = np.array([0, 1, 2, 2])
     part = data.parts, PAIRS.drop(index=0), None
-    some = DuplicateDataModule(data.corpus, data.tokens, *part, Pairs(3, seed=0), known=known)
+    some = DuplicateDataModule(data.corpus, data.tokens, *part, PairBatches(3, seed=0), known=known)
     assert next(iter(some.train_dataloader())).group.tolist() == [0, 1, 2]
 
 
@@ -57,7 +59,7 @@ def test_evaluation_of_a_ranked_part_reads_all_that_came_before(data):
     queries = Queries(np.array([3]), np.array([0]), data.corpus.group)
     part = data.parts, PAIRS, None
     ranked = DuplicateDataModule(
-        data.corpus, data.tokens, *part, Pairs(3, seed=0), queries={"val": {"earlier": queries}}
+        data.corpus, data.tokens, *part, PairBatches(3, seed=0), queries={"val": {"earlier": queries}}
     )
     assert sorted(ranked.needed("val").tolist()) == [0, 1, 2, 3]
     assert sorted(data.needed("val").tolist()) == [2, 3]
@@ -88,9 +90,9 @@ def test_epochs_are_shuffled_alike_for_one_seed(data):
 
 def test_tables_name_the_reports(data):
     pairs = data.pair_table()
-    assert pairs.loc[0, ["issue_id_1", "title_1", "issue_id_2", "title_2"]].tolist() == ["a", "one", "b", "two"]
+    assert pairs.loc[0, ["id_1", "title_1", "id_2", "title_2"]].tolist() == ["a", "one", "b", "two"]
     edges = data.edge_table(np.array([1]), top_k=2)
-    assert edges[["issue_id_1", "issue_id_2"]].to_numpy().tolist() == [["b", "a"], ["b", "c"]]
+    assert edges[["id_1", "id_2"]].to_numpy().tolist() == [["b", "a"], ["b", "c"]]
     assert edges["weight"].tolist() == pytest.approx([0.9, 0.4])
 
 

@@ -8,14 +8,15 @@ import pytest
 import torch
 
 from gedbd.retrieval.tasks import Queries
-from gedbd.sampling.batches import Groups, Pairs
+from gedbd.sampling.group_batches import GroupBatches
+from gedbd.sampling.pair_batches import PairBatches
 from gedbd.tasks.duplicates.data import Batch, DuplicateDataModule
-from gedbd.text.tokens import CACHE_SIZED, TokenTable, split_by_tokens
+from gedbd.text.tokens import CPU_TOKENS, TokenTable, split_by_tokens
 
 COUNT, LONG = 301, 3000
 
 
-def module(make_corpus, batches: Pairs | Groups | None = None) -> DuplicateDataModule:
+def module(make_corpus, batches: PairBatches | GroupBatches | None = None) -> DuplicateDataModule:
     """Reports of 1 to 99 tokens and one that no batch may hold beside another; validation needs the first 251."""
     lengths = np.random.default_rng(0).integers(1, 100, size=COUNT)
     lengths[17] = LONG
@@ -25,14 +26,14 @@ def module(make_corpus, batches: Pairs | Groups | None = None) -> DuplicateDataM
     pairs = pd.DataFrame([(0, 250, 0, "anchor", "val")], columns=["earlier", "later", "label", "kind", "part"])
     queries = {"val": {"earlier": Queries(np.array([250]), np.array([0]), corpus.group)}}
     parts = (np.arange(COUNT) >= 200).astype(np.int8)
-    return DuplicateDataModule(corpus, tokens, parts, pairs, None, batches or Pairs(8, 0), queries=queries)
+    return DuplicateDataModule(corpus, tokens, parts, pairs, None, batches or PairBatches(8, 0), queries=queries)
 
 
 def check(batches: list[Batch], lengths: np.ndarray) -> list[int]:
     """Rows in the order in which they are read, each with its own tokens."""
     assert len(batches) > 3
     for batch in batches:
-        assert batch.input_ids.numel() <= CACHE_SIZED or len(batch.n_id) == 1
+        assert batch.input_ids.numel() <= CPU_TOKENS or len(batch.n_id) == 1
         assert batch.edge_label_index.shape == (2, 0)
         assert batch.edge_label.shape == (0,)
     read = [row for batch in batches for row in batch.n_id.tolist()]
@@ -69,7 +70,7 @@ def test_processes_read_equally_many_batches(make_corpus, world):
         counts = []
         for rank in range(world):
             data = module(make_corpus)
-            lengths = np.random.default_rng(seed).integers(1, 2 * CACHE_SIZED // 3, size=COUNT)
+            lengths = np.random.default_rng(seed).integers(1, 2 * CPU_TOKENS // 3, size=COUNT)
             starts = np.concatenate([[0], lengths.cumsum()])
             data.tokens = TokenTable(np.zeros(starts[-1], dtype=np.int32), starts, pad_id=0)
             device = SimpleNamespace(root_device=torch.device("cpu"))
@@ -85,8 +86,8 @@ def test_runs_of_lengths_by_hand():
     assert split_by_tokens([], 9) == []
 
 
-def grouped(hard: float) -> Groups:
-    return Groups(16, 0, singletons=0.25, negatives_per_positive=1.0, hard=hard, neighbours=3)
+def grouped(hard: float) -> GroupBatches:
+    return GroupBatches(16, 0, singletons=0.25, negatives_per_positive=1.0, hard=hard, neighbours=3)
 
 
 def test_vectors_of_an_interrupted_run_are_taken_up(make_corpus):
@@ -95,7 +96,7 @@ def test_vectors_of_an_interrupted_run_are_taken_up(make_corpus):
     first.remember(np.arange(COUNT), vectors)
     first.remember(np.array([3, 8]), 2 * vectors[[3, 8]])
     second.remember(np.arange(COUNT), np.zeros_like(vectors))
-    held = second.train_dataloader().sampler.labelled.vectors
+    held = second.train_dataloader().sampler.inputs.vectors
     second.load_state_dict(first.state_dict())
     expected = vectors.copy()
     expected[[3, 8]] *= 2
@@ -103,7 +104,7 @@ def test_vectors_of_an_interrupted_run_are_taken_up(make_corpus):
     assert held is second.vectors  # what the steps draw by
 
 
-@pytest.mark.parametrize("batches", [Pairs(8, 0), grouped(0.0)])
+@pytest.mark.parametrize("batches", [PairBatches(8, 0), grouped(0.0)])
 def test_no_vectors_are_kept_where_none_are_asked_for(make_corpus, batches):
     data = module(make_corpus, batches)
     data.remember(np.arange(COUNT), np.ones((COUNT, 4), dtype=np.float32))

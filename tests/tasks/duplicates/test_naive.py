@@ -12,13 +12,15 @@ import torch
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from gedbd.corpora.documents import Corpus
-from gedbd.corpora.splits import TimeSplit
+from gedbd.corpora.corpus import Corpus
+from gedbd.corpora.splits import TimeSplit, split_corpus
 from gedbd.encoders.encoder import load_tiny_encoder
 from gedbd.losses import cosine_embedding, supervised_contrastive
-from gedbd.sampling.batches import Groups, Pairs, Step
+from gedbd.sampling.batches import BatchIndices
+from gedbd.sampling.group_batches import GroupBatches
+from gedbd.sampling.pair_batches import PairBatches
 from gedbd.sampling.pairs import PairSampler
-from gedbd.sampling.pk_batches import Clusters
+from gedbd.sampling.pk_batches import PKBatches
 from gedbd.tasks.duplicates.data import DuplicateDataModule
 from gedbd.tasks.duplicates.fusion import TextOnly, WeightedSum
 from gedbd.tasks.duplicates.gcn import GraphBranch
@@ -29,9 +31,9 @@ from gedbd.text.tokens import tokenize
 WORDS = ["mail", "folder", "crash", "search", "printer", "calendar", "reply", "theme", "update", "password"]
 COUNT, MARGIN, LAMBDA, MAX_TOKENS = 60, 0.2, 0.6, 24
 BATCHES = {
-    "sampled": Pairs(12, seed=0),
-    "grouped": Groups(12, 0, 0.25, 1.0, hard=0.5, neighbours=5),
-    "clusters": Clusters(12, 0, 0.25, 1.0, hard=0.5, neighbours=5, per_group=2),
+    "sampled": PairBatches(12, seed=0),
+    "grouped": GroupBatches(12, 0, 0.25, 1.0, hard=0.5, neighbours=5),
+    "clusters": PKBatches(12, 0, 0.25, 1.0, hard=0.5, neighbours=5, per_group=2),
 }
 TEMPERATURE = 0.2
 LOSSES = {
@@ -47,14 +49,14 @@ def assemble(
     rng = np.random.default_rng(0)
     titles = [" ".join(rng.choice(WORDS, rng.integers(1, 20))) for _ in range(COUNT)]
     dates = pd.date_range("2020-01-01", periods=COUNT, tz="UTC")
-    reports = pd.DataFrame({"issue_id": range(COUNT), "title": titles, "description": "", "created_at": dates})
-    corpus, split = Corpus("toy", reports, np.arange(COUNT) % 20), TimeSplit()
+    reports = pd.DataFrame({"id": range(COUNT), "title": titles, "description": "", "created_at": dates})
+    corpus, split = Corpus.of_table("toy", reports, np.arange(COUNT) % 20), TimeSplit()
     sizes = {"dim": 8, "max_tokens": MAX_TOKENS, "hidden": 16, "layers": 2, "dropout": 0.0, "seed": 0}
     encoder, tokenizer = load_tiny_encoder("tiny", "mean", **sizes)
     adjacency = DenseAdjacency(normalize(torch.randn(COUNT, 4), dim=1), torch.ones(COUNT, dtype=torch.bool))
-    pairs = PairSampler().sample(corpus, split).assign(score_frozen=0.0)
+    pairs = PairSampler().sample(corpus, split).table.assign(score_frozen=0.0)
     tokens = tokenize(titles, tokenizer, MAX_TOKENS)
-    data = DuplicateDataModule(corpus, tokens, split.of_reports(corpus), pairs, adjacency, BATCHES[batches])
+    data = DuplicateDataModule(corpus, tokens, split_corpus(split, corpus), pairs, adjacency, BATCHES[batches])
     data.remember(np.arange(COUNT), normalize(torch.randn(COUNT, 8), dim=1).numpy())
     branch = GraphBranch(adjacency, COUNT, 8, features) if features else None
     if branch:
@@ -84,7 +86,7 @@ def encode(system: DuplicateSystem, data: DuplicateDataModule, row: int) -> Tens
     return projection.weight @ hidden.mean(dim=0) + projection.bias
 
 
-def naive_vectors(system: DuplicateSystem, data: DuplicateDataModule, step: Step) -> Callable[[int], Tensor]:
+def naive_vectors(system: DuplicateSystem, data: DuplicateDataModule, step: BatchIndices) -> Callable[[int], Tensor]:
     """The vector of a report, encoded each time it is asked for."""
     x = None
     if system.branch is not None:
@@ -106,7 +108,7 @@ def naive_vectors(system: DuplicateSystem, data: DuplicateDataModule, step: Step
     return vector
 
 
-def naive_loss(vector: Callable[[int], Tensor], step: Step) -> Tensor:
+def naive_loss(vector: Callable[[int], Tensor], step: BatchIndices) -> Tensor:
     """The mean of one loss a pair; the texts of each pair are encoded for that pair alone."""
     losses = []
     for pair, label in zip(step.pairs.tolist(), step.label.tolist(), strict=True):
@@ -116,7 +118,7 @@ def naive_loss(vector: Callable[[int], Tensor], step: Step) -> Tensor:
     return torch.stack(losses).mean()
 
 
-def naive_contrast(vector: Callable[[int], Tensor], step: Step, group: np.ndarray) -> Tensor:
+def naive_contrast(vector: Callable[[int], Tensor], step: BatchIndices, group: np.ndarray) -> Tensor:
     """Each report of the step against each other one, one after the other."""
     losses = []
     for one in step.rows:

@@ -8,11 +8,11 @@ import pytest
 import pytorch_lightning as pl
 import torch
 
-from gedbd.corpora.documents import Corpus
-from gedbd.corpora.splits import TimeSplit
+from gedbd.corpora.corpus import Corpus
+from gedbd.corpora.splits import TimeSplit, split_corpus
 from gedbd.encoders.encoder import load_tiny_encoder
 from gedbd.losses import cosine_embedding
-from gedbd.sampling.batches import Pairs
+from gedbd.sampling.pair_batches import PairBatches
 from gedbd.sampling.pairs import PairSampler
 from gedbd.tasks.duplicates.data import DuplicateDataModule
 from gedbd.tasks.duplicates.fusion import TextOnly, WeightedSum
@@ -29,8 +29,8 @@ def corpus(count: int = 60) -> Corpus:
     rng = np.random.default_rng(0)
     titles = [" ".join(rng.choice(WORDS, 4)) for _ in range(count)]
     dates = pd.date_range("2020-01-01", periods=count, tz="UTC")
-    reports = pd.DataFrame({"issue_id": range(count), "title": titles, "description": "", "created_at": dates})
-    return Corpus("toy", reports, np.arange(count) % 20)
+    reports = pd.DataFrame({"id": range(count), "title": titles, "description": "", "created_at": dates})
+    return Corpus.of_table("toy", reports, np.arange(count) % 20)
 
 
 def assemble(
@@ -43,8 +43,10 @@ def assemble(
     tokens = tokenize(list(reports.reports["title"]), tokenizer, 16)
     vectors = torch.nn.functional.normalize(torch.randn(len(reports), 4), dim=1)
     adjacency = DenseAdjacency(vectors, torch.ones(len(reports), dtype=torch.bool))
-    pairs = PairSampler().sample(reports, split).assign(score_frozen=0.0)
-    data = DuplicateDataModule(reports, tokens, split.of_reports(reports), pairs, adjacency, Pairs(batch_size, 0))
+    pairs = PairSampler().sample(reports, split).table.assign(score_frozen=0.0)
+    data = DuplicateDataModule(
+        reports, tokens, split_corpus(split, reports), pairs, adjacency, PairBatches(batch_size, 0)
+    )
     branch = GraphBranch(adjacency, len(reports), 8, features) if graph else None
     fusion = WeightedSum(lambda_text) if graph else TextOnly()
     system = DuplicateSystem(encoder, branch, fusion, partial(cosine_embedding, margin=0.5), **SETTINGS)

@@ -172,7 +172,7 @@ def test_hubs_by_hand(make_corpus):
     corpus = make_corpus(GROUP)
     table = hubs(found([*ROWS, (8, 1, False, 0.6), (5, 4, False, 0.7), (6, 1, False, 0.2)]), corpus)
     # group 0 is first five times, right twice; group 1 three times, never, but less surely; group 2 once, and right
-    assert table["issue_id"].tolist() == ["1000", "1001"]
+    assert table["id"].tolist() == ["1000", "1001"]
     assert table[["first", "right"]].values.tolist() == [[5, 2], [3, 0]]
     assert table["highest"].tolist() == [0.8, 0.7]
     assert hubs(found(ROWS[:2]), corpus).empty
@@ -180,7 +180,7 @@ def test_hubs_by_hand(make_corpus):
 
 def test_the_worst_hub_comes_first(make_corpus):
     rows = [(8, 0, False, 0.2)] * 2 + [(8, 1, False, 0.3)] * 4 + [(8, 2, False, 0.9)] * 2
-    assert hubs(found(rows), make_corpus(GROUP))["issue_id"].tolist() == ["1001", "1002", "1000"]
+    assert hubs(found(rows), make_corpus(GROUP))["id"].tolist() == ["1001", "1002", "1000"]
 
 
 def test_examples_by_hand(make_corpus):

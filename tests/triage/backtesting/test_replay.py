@@ -4,7 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from gedbd.corpora.documents import FIELDS, Corpus
+from gedbd.corpora.corpus import Corpus
+from gedbd.corpora.readers.bug_reports import BUG_FIELDS
 from gedbd.corpora.splits import PARTS
 from gedbd.retrieval.feature_store import Codes, Columns, Vocabulary
 from gedbd.retrieval.features import FEATURES
@@ -36,8 +37,8 @@ WORDS = np.array(
 def some_reports(seed, count):
     """Reports of random words, and unit vectors for them."""
     generator = np.random.default_rng(seed)
-    reports = pd.DataFrame("", index=range(count), columns=list(FIELDS), dtype=str)
-    reports["issue_id"] = [str(row) for row in range(count)]
+    reports = pd.DataFrame("", index=range(count), columns=list(BUG_FIELDS), dtype=str)
+    reports["id"] = [str(row) for row in range(count)]
     reports["title"] = [" ".join(generator.choice(WORDS, 3)) for _ in range(count)]
     reports["description"] = [" ".join(generator.choice(WORDS, size)) for size in generator.integers(0, 12, count)]
     reports["component"] = generator.choice(["ui", "net", ""], count)
@@ -109,7 +110,7 @@ def test_at_most_so_many_candidates():
 def test_parts_are_named_and_thinned_out():
     reports, vectors = some_reports(3, 50)
     parts = np.repeat([0, 1, 2], [30, 10, 10])
-    corpus = Corpus("small", reports, group_of(3, 50))
+    corpus = Corpus.of_table("small", reports, group_of(3, 50))
     table = replay_parts(corpus, parts, vectors, WEIGHTS, 4)
     assert table.groupby("part")["query"].unique().map(list).to_dict() == {
         "train": [10, 19, 29],
@@ -124,7 +125,7 @@ def test_parts_are_named_and_thinned_out():
 
 def test_a_part_without_a_candidate_is_told():
     reports, vectors = some_reports(4, 40)
-    corpus = Corpus("small", reports, group_of(4, 40))
+    corpus = Corpus.of_table("small", reports, group_of(4, 40))
     table = replay_parts(corpus, np.repeat([0, 1, 2], [20, 10, 10]), vectors, WEIGHTS, 1)  # only the very first report
     with pytest.raises(ValueError, match="no candidate of the training part is right"):
         learn_probability(table, 0)

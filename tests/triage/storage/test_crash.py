@@ -81,7 +81,7 @@ def test_a_build_that_is_killed_leaves_the_old_state_or_the_new_one(tmp_path, ki
     new = as_corpus([some_report(number, version="2") for number in range(5, NEW)])
     states = {}
     for name, key, corpus in (("old", "first", old), ("new", "first", new), ("other", "second", new)):
-        states[name] = list(corpus.reports["issue_id"]), set(corpus.reports["version"]), key
+        states[name] = list(corpus.reports["id"]), set(corpus.reports["version"]), key
     build(tmp_path, old, "first")
     met = set()
     for kill in range(kills):

@@ -2,33 +2,40 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from gedbd.corpora.documents import FIELDS, Corpus, build_corpus, keep_last
+from gedbd.corpora.corpus import Corpus, keep_last
+from gedbd.corpora.readers.bug_reports import BUG_FIELDS, build_corpus, split_links
+from gedbd.corpora.relevance import Links
 
-COLUMNS = {field: field.capitalize() for field in (*FIELDS, "duplicate")}
+COLUMNS = {field: field.capitalize() for field in (*BUG_FIELDS, "duplicate")}
 
 
 def build(*reports: tuple[str, str, str], **options: object) -> Corpus:
     """Reports as (id, date, duplicates)."""
-    table = pd.DataFrame("text", index=range(2, 2 + len(reports)), columns=[*FIELDS, "duplicate"], dtype=str)
-    for position, field in enumerate(("issue_id", "created_at", "duplicate")):
+    table = pd.DataFrame("text", index=range(2, 2 + len(reports)), columns=[*BUG_FIELDS, "duplicate"], dtype=str)
+    for position, field in enumerate(("id", "created_at", "duplicate")):
         table[field] = pd.Series([report[position] for report in reports], index=table.index, dtype=str)
     table["url"] = ""
-    return build_corpus("small", table, "small.csv", COLUMNS, **options)
+    links = split_links(table["id"], table["duplicate"])
+    return build_corpus("small", table, links, "small.csv", COLUMNS, **options)
+
+
+def named_by(links: Links) -> list[list]:
+    return links.table[["query", "document", "source"]].to_numpy().tolist()
 
 
 def ids(corpus: Corpus) -> list[str]:
-    return corpus.reports["issue_id"].tolist()
+    return corpus.reports["id"].tolist()
 
 
 def test_rows_are_in_filing_order_and_groups_carry_their_master():
     corpus = build(("4", "2024-01-04", "2"), ("1", "2024-01-01", ""), ("3", "2024-01-03", "4"), ("2", "2024-01-02", ""))
     assert ids(corpus) == ["1", "2", "3", "4"]
     assert corpus.group.tolist() == [0, 1, 1, 1]
-    assert corpus.in_group.tolist() == [False, True, True, True]
+    assert corpus.relevance.in_group.tolist() == [False, True, True, True]
     assert corpus.reports.index.tolist() == [0, 1, 2, 3]
-    assert tuple(corpus.reports.columns) == FIELDS
+    assert tuple(corpus.reports.columns) == BUG_FIELDS
     assert corpus.group.dtype == np.int64
-    assert corpus.notices == ()
+    assert corpus.warnings == ()
 
 
 def test_the_master_is_the_oldest_even_if_it_names_the_younger():
@@ -72,7 +79,7 @@ def test_a_missing_date_is_that_of_the_next_lower_id_of_the_project():
     )
     dates = dict(zip(ids(corpus), corpus.reports["created_at"].dt.strftime("%m-%d"), strict=True))
     assert dates == {"A-9": "01-09", "A-10": "01-09", "A-11": "02-11", "B-1": "03-02", "B-2": "03-02"}
-    assert corpus.notices == (
+    assert corpus.warnings == (
         "reports without a date: 2, each given the date of the report with the next lower id (first: row 3)",
     )
 
@@ -81,7 +88,7 @@ def test_without_any_date_the_ids_give_the_order():
     corpus = build(("10", "", ""), ("9", "", "10"), ("007", " ", ""))
     assert ids(corpus) == ["007", "9", "10"]
     assert corpus.reports["created_at"].isna().all()
-    assert corpus.notices == ("no report has a date: they are taken to be filed in the order of their ids",)
+    assert corpus.warnings == ("no report has a date: their order is that of their ids",)
 
 
 def test_ids_longer_than_any_integer_are_ordered():
@@ -89,20 +96,20 @@ def test_ids_longer_than_any_integer_are_ordered():
 
 
 def test_a_doubled_id_names_both_rows():
-    message = "small.csv, rows 2 and 4, column 'Issue_id': the id '1' occurs twice; keep one of the two reports"
+    message = "small.csv, rows 2 and 4, column 'Id': the id '1' occurs twice; keep one of the two reports"
     with pytest.raises(ValueError, match=message):
         build(("1", "", ""), ("2", "", ""), (" 1 ", "", ""))
 
 
 def test_an_empty_id_names_its_row():
-    with pytest.raises(ValueError, match=r"small.csv, row 3, column 'Issue_id': the report has no id"):
+    with pytest.raises(ValueError, match=r"small.csv, row 3, column 'Id': the report has no id"):
         build(("1", "", ""), (" ", "", ""))
 
 
 def test_an_unknown_duplicate_is_dropped_and_its_report_kept():
     corpus = build(("1", "2024-01-01", "99; 98"), ("2", "2024-01-02", "1;97"))
     assert corpus.group.tolist() == [0, 0]
-    assert corpus.notices == (
+    assert corpus.warnings == (
         "duplicate links to a report that is not in the file: 3, dropped; the reports are kept "
         "(first: report 1 names 99, row 2)",
     )
@@ -111,7 +118,7 @@ def test_an_unknown_duplicate_is_dropped_and_its_report_kept():
 def test_a_report_that_names_itself_stays_alone():
     corpus = build(("1", "2024-01-01", "1"), ("2", "2024-01-02", "3"), ("3", "2024-01-03", ""))
     assert corpus.group.tolist() == [0, 1, 1]
-    assert corpus.notices == (
+    assert corpus.warnings == (
         "duplicate links from a report to itself: 1, dropped; the reports are kept (first: report 1 names 1, row 2)",
     )
 
@@ -120,18 +127,18 @@ def test_a_circle_of_duplicates_is_one_group():
     reports = [("1", "2024-01-01", "3"), ("2", "2024-01-02", "1"), ("3", "2024-01-03", "2"), ("4", "2024-01-04", "1")]
     corpus = build(*reports)
     assert corpus.group.tolist() == [0, 0, 0, 0]
-    assert corpus.notices == ("circles of duplicate links: 1, each taken as one group (first: reports 1, 2, 3)",)
-    assert build(*reports, mutual=True).notices == ()
+    assert corpus.warnings == ("circles of duplicate links: 1, each taken as one group (first: reports 1, 2, 3)",)
+    assert build(*reports, mutual=True).warnings == ()
 
 
 def test_no_duplicate_at_all_and_a_single_report_are_remarked_on():
-    assert build(("1", "2024-01-01", ""), ("2", "2024-01-02", "")).notices == (
+    assert build(("1", "2024-01-01", ""), ("2", "2024-01-02", "")).warnings == (
         "no report is marked as a duplicate of another: every report is a group of its own",
     )
     alone = build(("1", "2024-01-01", ""))
     assert len(alone) == 1
     assert alone.group.tolist() == [0]
-    assert alone.notices[0] == "there is only one report: it has nothing to be compared with"
+    assert alone.warnings[0] == "there is only one report: it has nothing to be compared with"
 
 
 def test_no_report_at_all_is_refused():
@@ -152,66 +159,32 @@ def test_groups_agree_with_union_by_hand_on_random_links():
     assert corpus.group.tolist() == master
 
 
-def test_the_newest_reports_are_kept_and_groups_renamed_after_the_oldest_that_is_left(make_corpus):
-    corpus = make_corpus([0, 1, 0, 3, 1, 0, 6, 3, 1], days=range(9))
-    newest = keep_last(corpus, 6)  # 3, 1, 0, 6, 3, 1: the masters 0 and 1 are gone
-    assert ids(newest) == ["1003", "1004", "1005", "1006", "1007", "1008"]
-    assert newest.group.tolist() == [0, 1, 2, 3, 0, 1]
-    assert newest.in_group.tolist() == [True, True, False, False, True, True]
-    assert newest.group.dtype == np.int64
-    assert newest.reports.index.tolist() == list(range(6))
-    assert newest.reports["created_at"].tolist() == corpus.reports["created_at"].tolist()[3:]
-    assert (newest.name, newest.notices) == (
-        "small",
-        ("the newest 6 of 9 reports are kept, as dataset.last_n says",),
-    )
-    assert corpus.group.tolist() == [0, 1, 0, 3, 1, 0, 6, 3, 1]
-
-
 def test_what_was_met_before_is_still_told_of_the_newest():
     corpus = build(("1", "2024-01-01", "1"), *((str(row), "2024-01-02", "") for row in range(2, 1300)))
     newest = keep_last(corpus, 1200)
-    assert newest.notices == (*corpus.notices, "the newest 1,200 of 1,299 reports are kept, as dataset.last_n says")
-    assert len(corpus.notices) == 2
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_pairs_among_the_newest_are_those_there_were(make_corpus, seed):
-    generator = np.random.default_rng(seed)
-    _, oldest, inverse = np.unique(generator.integers(0, 30, size=90), return_index=True, return_inverse=True)
-    corpus, count = make_corpus(oldest[inverse]), 50
-    kept, newest = corpus.group[-count:], keep_last(corpus, count).group
-    assert ((kept[:, None] == kept) == (newest[:, None] == newest)).all()
-    assert newest.tolist() == [kept.tolist().index(number) for number in kept]
-
-
-def test_to_keep_as_many_as_there_are_or_more_changes_nothing(make_corpus):
-    corpus = make_corpus([0, 1, 0, 3])
-    assert keep_last(corpus, 4) is corpus
-    assert keep_last(corpus, 1000) is corpus
-    assert keep_last(corpus, 1).group.tolist() == [0]
-
-
-@pytest.mark.parametrize("count", [0, -4])
-def test_to_keep_no_report_is_refused(make_corpus, count):
-    with pytest.raises(ValueError, match=f"dataset.last_n={count} must be 1 or more, or null for all reports"):
-        keep_last(make_corpus([0, 0]), count)
+    assert newest.warnings == (*corpus.warnings, "the newest 1,200 of 1,299 reports are kept, as dataset.last_n says")
+    assert len(corpus.warnings) == 2
 
 
 def test_links_keep_their_direction_and_source():
     corpus = build(("3", "2024-01-03", "1;99;2"), ("1", "2024-01-01", ""), ("2", "2024-01-02", "1"))
-    assert corpus.links.to_numpy().tolist() == [[1, 0, "column"], [2, 0, "column"], [2, 1, "column"]]
-    assert corpus.links.columns.tolist() == ["report", "duplicate", "source"]
+    assert named_by(corpus.links) == [[1, 0, "column"], [2, 0, "column"], [2, 1, "column"]]
+    assert corpus.links.table.columns.tolist() == ["query", "document", "source", "made_at"]
     newest = keep_last(corpus, 2)
-    assert newest.links.to_numpy().tolist() == [[1, 0, "column"]]
+    assert named_by(newest.links) == [[1, 0, "column"]]
+    assert (newest.links.num_queries, newest.links.num_documents) == (2, 2)
 
 
-def test_sources_stand_beside_their_links():
-    table = pd.DataFrame("text", index=[2, 3, 4], columns=[*FIELDS, "duplicate"], dtype=str)
-    table = table.assign(issue_id=["1", "2", "3"], created_at="2024-01-01", duplicate=["", "1", "9;1"])
-    table["link_source"] = ["", "dupe_of", "comment;issue link"]
-    corpus = build_corpus("small", table, "small.json", COLUMNS)
-    assert corpus.links.to_numpy().tolist() == [[1, 0, "dupe_of"], [2, 0, "issue link"]]
+def test_links_keep_their_time():
+    table = pd.DataFrame("text", index=[2, 3, 4], columns=list(BUG_FIELDS), dtype=str)
+    table = table.assign(id=["1", "2", "3"], created_at="2024-01-01")
+    moment = pd.Timestamp("2024-02-01", tz="UTC")
+    named = [("3", "9", "comment", moment), ("3", "1", "issue link", moment), ("2", "1", "dupe_of", pd.NaT)]
+    links = pd.DataFrame(named, columns=["id", "duplicate_id", "source", "made_at"])
+    corpus = build_corpus("small", table, links, "small.json", COLUMNS)
+    assert named_by(corpus.links) == [[1, 0, "dupe_of"], [2, 0, "issue link"]]
+    assert pd.isna(corpus.links.table["made_at"][0])
+    assert corpus.links.table["made_at"][1] == moment
 
 
 def test_addresses_come_from_the_file_or_a_template_and_leave_the_fingerprint_alone():

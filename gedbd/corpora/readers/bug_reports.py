@@ -1,0 +1,113 @@
+"""From the rows of a bug tracker to a corpus: the fields of a report, checks, order, links."""
+
+from collections.abc import Mapping
+
+import pandas as pd
+
+from gedbd.corpora.chronology import check_ids, in_chronological_order
+from gedbd.corpora.corpus import Corpus
+from gedbd.corpora.documents import Documents
+from gedbd.corpora.relevance import Groups, circle_warnings, resolve_links
+from gedbd.corpora.urls import report_urls
+
+# The columns of every tracker's documents, empty where a tracker has no such field. ``attachments`` names files,
+# separated by ``;``; ``url`` is the report's page, an http or https address.
+BUG_FIELDS = (
+    "id",
+    "title",
+    "description",
+    "created_at",
+    "product",
+    "component",
+    "version",
+    "os",
+    "priority",
+    "status",
+    "resolution",
+    "attachments",
+    "url",
+)
+LONG_DESCRIPTION = 100_000
+
+
+def build_corpus(
+    name: str,
+    reports: pd.DataFrame,
+    links: pd.DataFrame,
+    source: str,
+    columns: Mapping[str, str | None],
+    warnings: tuple[str, ...] = (),
+    date_format: str = "ISO8601",
+    mutual: bool = False,
+    url_template: str | None = None,
+) -> Corpus:
+    """Check a tracker's reports, put them into chronological order and find their duplicate groups.
+
+    Args:
+        name: Short name of the tracker.
+        reports: Text columns of ``BUG_FIELDS``, indexed by row in the source file.
+        links: ``id``, ``duplicate_id``, ``source`` and ``made_at`` of each link, see ``split_links``.
+        source: The file, for messages.
+        columns: Name in the file of each field, for messages; null for what the tracker does not have.
+        warnings: Those of the reader, which come first.
+        date_format: ``ISO8601``, or as in ``datetime.strptime``.
+        mutual: The duplicates of a group name each other by convention, so circles are not reported.
+        url_template: Address of a report that has none, with ``{issue_id}`` for its id; null for none.
+
+    Raises:
+        ValueError: An id or date is wrong, the template gives no address, or there is no report.
+    """
+    if reports.empty:
+        raise ValueError(f"{source}: no report is left to read; at least one row is needed under the header")
+    reports = reports.assign(id=reports["id"].str.strip())
+    check_ids(reports["id"], source, columns["id"])
+    urls, url_warnings = report_urls(reports, url_template)
+    reports = reports.assign(url=urls)
+    found = [*warnings, *text_warnings(reports, columns), *url_warnings]
+    # Rows have numbers only once they are in order, so links are resolved after this.
+    reports, date_warnings = in_chronological_order(reports, source, columns.get("created_at"), date_format)
+    resolved, link_warnings = resolve_links(reports["id"], links)
+    circles = [] if mutual else circle_warnings(resolved.pairs, reports["id"])
+    found += [*date_warnings, *link_warnings, *circles, *size_warnings(len(reports), len(resolved))]
+    documents = Documents(name, reports[list(BUG_FIELDS)].reset_index(drop=True), tuple(found))
+    return Corpus(documents, Groups.from_links(resolved), resolved, url_template=url_template)
+
+
+def split_links(ids: pd.Series, duplicates: pd.Series) -> pd.DataFrame:
+    """The links of a column that names the duplicates of each report, separated by ``;``.
+
+    Returns:
+        One row a link: ``id``, ``duplicate_id``, ``source`` (``column``) and ``made_at`` (``NaT``).
+    """
+    named = duplicates.str.split(";").explode().str.strip()
+    named = named[named != ""]
+    links = pd.DataFrame(
+        {"id": ids.str.strip().loc[named.index].to_numpy(), "duplicate_id": named.to_numpy()}, dtype=str
+    )
+    unknown = pd.Series(pd.NaT, index=links.index, dtype="datetime64[ns, UTC]")
+    return links.assign(source="column", made_at=unknown)
+
+
+def text_warnings(reports: pd.DataFrame, columns: Mapping[str, str | None]) -> list[str]:
+    """Count the reports whose text is empty or very long; all of them are kept."""
+    empty = {field: reports[field].str.strip() == "" for field in ("title", "description") if columns.get(field)}
+    remarks = {f"with an empty {field}": rows for field, rows in empty.items()}
+    if len(empty) == 2:
+        remarks["with neither title nor description"] = empty["title"] & empty["description"]
+    longer = reports["description"].str.len() > LONG_DESCRIPTION
+    remarks[f"with a description of more than {LONG_DESCRIPTION:,} characters"] = longer
+    return [
+        f"reports {remark}: {rows.sum():,}, kept (first: row {rows.idxmax()})"
+        for remark, rows in remarks.items()
+        if rows.any()
+    ]
+
+
+def size_warnings(num_reports: int, num_links: int) -> list[str]:
+    """Warn where there is too little to learn from."""
+    warnings = []
+    if num_reports == 1:
+        warnings.append("there is only one report: it has nothing to be compared with")
+    if num_links == 0:
+        warnings.append("no report is marked as a duplicate of another: every report is a group of its own")
+    return warnings

@@ -1,0 +1,175 @@
+"""Batches of whole duplicate groups and singletons, trained on the pairs between them."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from gedbd.sampling.batches import BatchIndices, BatchSampler, SamplerInputs
+from gedbd.sampling.hard_negatives import nearest_rows
+from gedbd.sampling.pairs import positive_pairs
+
+
+class GroupBatchSampler(BatchSampler):
+    """Whole duplicate groups and singletons, ``batch_size`` reports at a time.
+
+    Positives are all pairs inside the groups, negatives are drawn across them. Every report of an observed group is
+    encoded once an epoch, however many pairs contain it. A group larger than a batch is cut into random pieces, which
+    differ from epoch to epoch. For the arguments see ``GroupBatches``.
+    """
+
+    def __init__(self, inputs: SamplerInputs, settings: "GroupBatches", rank: int, world_size: int) -> None:
+        self.inputs = inputs
+        self.settings = settings
+        rows = np.flatnonzero(inputs.training)
+        sizes = np.bincount(inputs.observed_group[rows], minlength=len(inputs.observed_group))
+        paired = rows[sizes[inputs.observed_group[rows]] > 1]
+        self.singletons = np.setdiff1d(rows, paired)
+        order = paired[np.argsort(inputs.observed_group[paired], kind="stable")]
+        # A new group starts where the number changes: groups 2 2 2 7 7 are split at 3.
+        self.groups = np.split(order, np.flatnonzero(np.diff(inputs.observed_group[order])) + 1)
+        super().__init__(settings.seed, rank, world_size, num_batches=-(-self._total_batches() // world_size))
+
+    def _total_batches(self) -> int:
+        """Batches of an epoch, of all processes."""
+        return -(-sum(map(len, self.groups)) // self.settings.capacity)
+
+    def __iter__(self) -> Iterator[BatchIndices]:
+        rng = self.rng()
+        nearest = self._nearest_singletons()
+        for number, rows in enumerate(self._grouped_rows(rng)):
+            if number % self.world_size == self.rank:
+                # Draws of one batch have random numbers of their own, so that processes need not make all draws.
+                own_rng = self.rng(number)
+                rows = np.sort(np.concatenate([rows, self._draw_singletons(rows, nearest, own_rng)]))
+                yield BatchIndices(rows, *self._pairs(rows, own_rng))
+
+    def _grouped_rows(self, rng: np.random.Generator) -> list[np.ndarray]:
+        """The rows of groups in each batch of all processes: groups in random order, batches of about equal size."""
+        pieces: list[np.ndarray] = []
+        for number in rng.permutation(len(self.groups)):
+            group = self.groups[number]
+            num_pieces = -(-len(group) // self.settings.capacity)
+            pieces += np.array_split(rng.permutation(group), num_pieces) if num_pieces > 1 else [group]
+        num_batches = self.num_batches * self.world_size
+        # With more processes than pieces, pieces are repeated, so that no process has an empty batch.
+        pieces += [pieces[number % len(pieces)] for number in range(num_batches - len(pieces))]
+        batches: list[list[np.ndarray]] = [[] for _ in range(num_batches)]
+        for piece, batch in zip(pieces, balance([len(piece) for piece in pieces], num_batches), strict=True):
+            batches[batch].append(piece)
+        return [np.concatenate(batch) for batch in batches]
+
+    def _nearest_singletons(self) -> dict[int, np.ndarray]:
+        """For each report of a group, the singletons most similar to it by the vectors of the last epoch."""
+        vectors = self.inputs.vectors
+        if vectors is None or not len(self.singletons) or not self.settings.singletons:
+            return {}
+        return nearest_rows(vectors, np.concatenate(self.groups), self.singletons, self.settings.neighbours)
+
+    def _draw_singletons(
+        self, rows: np.ndarray, nearest: dict[int, np.ndarray], rng: np.random.Generator
+    ) -> np.ndarray:
+        """Singletons of a batch: the fraction ``hard`` from among the nearest of its groups, the others at random."""
+        count = min(round(self.settings.singletons * self.settings.batch_size), len(self.singletons))
+        anchors = rng.permutation(rows)[: round(self.settings.hard * count)] if nearest else rows[:0]
+        hard = np.unique([rng.choice(nearest[int(row)]) for row in anchors]).astype(np.int64)
+        # Twice as many as needed: some may be among the hard ones already.
+        easy = rng.choice(self.singletons, min(2 * count, len(self.singletons)), replace=False)
+        easy = np.setdiff1d(easy, hard)
+        return np.concatenate([hard, rng.permutation(easy)[: count - len(hard)]])
+
+    def _pairs(self, rows: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+        """All pairs inside groups, and pairs across them: the most similar ones and random ones."""
+        group = self.inputs.observed_group[rows]
+        positive = np.stack(positive_pairs(group), axis=1)
+        across = np.stack(np.triu_indices(len(rows), 1), axis=1)
+        across = rng.permutation(across[group[across[:, 0]] != group[across[:, 1]]])
+        count = round(self.settings.negatives_per_positive * len(positive))
+        hard = min(round(self.settings.hard * count), len(across))
+        vectors = self.inputs.vectors
+        if hard and vectors is not None:
+            z = vectors[rows]
+            cosine = (z @ z.T)[across[:, 0], across[:, 1]]
+            across = across[np.argsort(-cosine, kind="stable")]
+            across = np.concatenate([across[:hard], rng.permutation(across[hard:])])
+        pairs = np.concatenate([positive, across[:count]])
+        return rows[pairs], np.repeat([1, 0], [len(positive), len(pairs) - len(positive)])
+
+
+def balance(sizes: Sequence[int], num_batches: int) -> list[int]:
+    """Assigns consecutive pieces to batches of about equal size, at least one piece to each.
+
+    A piece goes where its first report would go if all reports were cut into equal batches. Sizes 2 5 2 3 in 3 batches
+    of 4 reports: the pieces start at reports 0, 2, 7 and 9, which lie in batches 0, 0, 1 and 2.
+
+    Args:
+        sizes: Reports of each piece; ``num_batches`` of them or more.
+        num_batches: Number of batches.
+
+    Returns:
+        The batch of each piece, ascending.
+    """
+    total = sum(sizes)
+    assigned: list[int] = []
+    start = 0
+    batch = -1
+    for number, size in enumerate(sizes):
+        ideal = start * num_batches // total
+        # A large piece may reach over a whole batch: sizes 9 1 1 in 3 batches start in 0, 2, 2. None is skipped.
+        ideal = min(ideal, batch + 1)
+        # The pieces that are left must suffice for the batches that are left: sizes 1 1 9 start in 0, 0, 0.
+        batch = max(ideal, num_batches - (len(sizes) - number))
+        assigned.append(batch)
+        start += size
+    return assigned
+
+
+@dataclass(frozen=True)
+class GroupBatches:
+    """Batches of whole duplicate groups and singletons: see ``GroupBatchSampler``.
+
+    Args:
+        batch_size: Approximate number of reports of a batch, on each device: groups stay whole.
+        seed: Determines all draws.
+        singletons: Fraction of them that have no observed duplicate.
+        negatives_per_positive: Pairs across groups for each pair inside one.
+        hard: Fraction of these pairs, and of the singletons, that are the most similar by the vectors of the last
+            epoch; the others are drawn at random. Hard singletons come from the ``neighbours`` nearest of a group.
+        neighbours: See ``hard``. More of them lower the risk of drawing a duplicate that is not marked as one.
+    """
+
+    batch_size: int
+    seed: int
+    singletons: float
+    negatives_per_positive: float
+    hard: float
+    neighbours: int
+
+    provides: ClassVar[frozenset[str]] = frozenset({"pairs", "groups"})
+    reads_groups: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        for name, value, maximum in (("singletons", self.singletons, 0.9), ("hard", self.hard, 1.0)):
+            if not 0 <= value <= maximum:
+                raise ValueError(f"batches.{name}={value} must lie between 0 and {maximum}")
+        for name, value, minimum in (("batch_size", self.batch_size, 4), ("neighbours", self.neighbours, 1)):
+            if value < minimum:
+                raise ValueError(f"batches.{name}={value} must be {minimum} or more")
+        if self.negatives_per_positive <= 0:
+            raise ValueError(f"batches.negatives_per_positive={self.negatives_per_positive} must be above 0")
+        # With 2, a group of 3 would be cut into a pair and a single report.
+        if self.capacity < 3:
+            raise ValueError(
+                f"batches.singletons={self.singletons} leaves {self.capacity} of batches.batch_size={self.batch_size}"
+                " reports to duplicate groups: 3 or more are needed"
+            )
+
+    @property
+    def capacity(self) -> int:
+        """Reports of a batch that belong to groups."""
+        return self.batch_size - round(self.singletons * self.batch_size)
+
+    def __call__(self, inputs: SamplerInputs, rank: int = 0, world_size: int = 1) -> BatchSampler:
+        """The batches of one process of ``world_size``, in every epoch."""
+        return GroupBatchSampler(inputs, self, rank, world_size)

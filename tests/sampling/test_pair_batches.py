@@ -1,0 +1,92 @@
+"""Batches of a list of pairs, counted by loops."""
+
+from collections import Counter
+
+import numpy as np
+import pandas as pd
+import pytest
+from epochs import as_pairs, epoch_of, of_all_processes
+
+from gedbd.corpora.splits import TimeSplit, split_corpus
+from gedbd.sampling.batches import SamplerInputs
+from gedbd.sampling.pair_batches import PairBatches
+from gedbd.sampling.pairs import PairSampler
+
+
+@pytest.fixture
+def inputs(make_corpus) -> SamplerInputs:
+    """Training pairs of 200 reports, of which 80 are in groups of 2 to 6."""
+    rng = np.random.default_rng(0)
+    group = np.arange(200)
+    rows = rng.permutation(200)[:80]
+    for members in np.split(rows, np.cumsum([2] * 10 + [3] * 8 + [4] * 4 + [6] * 3)):
+        group[members] = members.min(initial=200)
+    corpus, split = make_corpus(group, days=range(200)), TimeSplit()
+    pairs = PairSampler(random_negatives=30).sample(corpus, split).table
+    return SamplerInputs(pairs[pairs["part"] == "train"], group, split_corpus(split, corpus) == 0, None)
+
+
+def test_every_pair_occurs_once_an_epoch(inputs):
+    expected = Counter(map(tuple, inputs.pairs[["earlier", "later", "label"]].to_numpy().tolist()))
+    orders = []
+    for epoch in range(3):
+        drawn = epoch_of(PairBatches(8, seed=0)(inputs), epoch)
+        assert [len(step.label) for step in drawn[:-1]] == [8] * (len(drawn) - 1)
+        orders.append([pair for step in drawn for pair in as_pairs(step)])
+        assert Counter(orders[-1]) == expected
+        for step in drawn:
+            assert step.rows.tolist() == sorted(set(step.pairs.flatten().tolist()))
+    assert orders[0] != orders[1] != orders[2]
+
+
+def test_the_seed_fixes_the_order_of_pairs(inputs):
+    first, again, other = ([as_pairs(step) for step in epoch_of(PairBatches(8, seed)(inputs), 2)] for seed in (5, 5, 6))
+    assert first == again != other
+
+
+def test_pairs_of_a_group_lie_together_and_fewer_reports_are_encoded(inputs):
+    drawn = epoch_of(PairBatches(8, seed=0)(inputs))
+    size = Counter(inputs.observed_group.tolist())
+    met = []
+    for earlier, later, _ in (pair for step in drawn for pair in as_pairs(step)):
+        of_group = [row for row in (earlier, later) if size[inputs.observed_group[row]] > 1] or [earlier]
+        met.append(inputs.observed_group[of_group[0]])
+    runs = [group for place, group in enumerate(met) if place == 0 or met[place - 1] != group]
+    assert len(runs) == len(set(met))
+    ends, rng = inputs.pairs[["earlier", "later"]].to_numpy(), np.random.default_rng(0)
+    order = rng.permutation(len(ends))
+    shuffled = sum(len(np.unique(ends[order[start : start + 8]])) for start in range(0, len(order), 8))
+    assert sum(len(step.rows) for step in drawn) < 0.8 * shuffled
+
+
+def test_shuffled_pairs_of_a_group_lie_apart(inputs):
+    drawn = {shuffle: epoch_of(PairBatches(8, seed=0, shuffle=shuffle)(inputs)) for shuffle in (False, True)}
+    pairs = {shuffle: Counter(pair for step in steps for pair in as_pairs(step)) for shuffle, steps in drawn.items()}
+    assert pairs[True] == pairs[False]
+    encoded = {shuffle: sum(len(step.rows) for step in steps) for shuffle, steps in drawn.items()}
+    assert encoded[True] > 1.25 * encoded[False]
+    again = epoch_of(PairBatches(8, seed=0, shuffle=True)(inputs))
+    assert [as_pairs(step) for step in again] == [as_pairs(step) for step in drawn[True]]
+
+
+def test_two_processes_share_the_steps_of_one(inputs):
+    even = inputs._replace(pairs=inputs.pairs[: len(inputs.pairs) // 2 * 2])
+    one = epoch_of(PairBatches(12, seed=0)(even), 3)
+    halves = [epoch_of(steps, 3) for steps in of_all_processes(PairBatches(6, seed=0), even, 2)]
+    assert [as_pairs(step) for step in one] == [as_pairs(a) + as_pairs(b) for a, b in zip(*halves, strict=True)]
+    assert all(len(a.label) == len(b.label) for a, b in zip(*halves, strict=True))
+
+
+def test_processes_that_fall_short_repeat_the_first_pairs():
+    pairs = pd.DataFrame({"earlier": range(7), "later": range(7, 14), "label": [1, 0, 1, 0, 1, 0, 1]})
+    inputs = SamplerInputs(pairs, np.arange(14), np.ones(14, dtype=bool), None)
+    alone = [pair for step in epoch_of(PairBatches(100, seed=0)(inputs)) for pair in as_pairs(step)]
+    halves = [epoch_of(steps) for steps in of_all_processes(PairBatches(3, seed=0), inputs, 2)]
+    assert [len(half) for half in halves] == [2, 2]
+    assert [pair for a, b in zip(*halves, strict=True) for pair in as_pairs(a) + as_pairs(b)] == [*alone, alone[0]]
+
+
+@pytest.mark.parametrize("size", [0, -4])
+def test_a_batch_of_no_pairs_is_refused(size):
+    with pytest.raises(ValueError, match=rf"batches.batch_size={size} must be 1 or more"):
+        PairBatches(size, seed=0)
