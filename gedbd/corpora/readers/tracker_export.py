@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TypedDict
+from typing import TypedDict, Unpack
 
 import pandas as pd
 
@@ -46,12 +46,9 @@ def read_tracker(
     columns: Mapping[str, str],
     path: str,
     name: str | None = None,
-    as_created: bool = True,
-    last_n: int | None = None,
-    image_dir: str | None = None,
     kinds: Sequence[str] = JSON_KINDS,
     split: Callable[[Page], Iterator[ExportRecord]] = read_records,
-    url_template: str | None = None,
+    **options: Unpack[ExportOptions],
 ) -> Corpus:
     """Read the pages of an export, parse their records, merge repeated issues and build the corpus.
 
@@ -61,40 +58,35 @@ def read_tracker(
         columns: Field of the corpus to key of the export, for messages.
         path: The file or folder.
         name: Short name of the corpus; ``None`` takes it from the path.
-        as_created: See ``ExportOptions``.
-        last_n: See ``ExportOptions``.
-        image_dir: See ``ExportOptions``.
         kinds: Endings of the pages.
         split: Splits a page into records.
-        url_template: See ``ExportOptions``.
+        options: See ``ExportOptions``.
 
     Raises:
         ValueError: A record is malformed, or there is no issue. The message names file and record.
     """
+    url_template = options.get("url_template")
     check_template(url_template)
     place = Path(path).expanduser()
     pages, warnings = read_pages(place, kinds)
-    issues, met = gather(tracker, (record for page in pages for record in split(page)), parse, place)
-    told = (
-        *warnings,
-        *met,
-        *date_warnings(issues),
-        *remark_warnings(issues),
-        *(history_warnings(issues) if as_created else ()),
-    )
-    reports = table_of({row: reset_to_creation(issue) for row, issue in issues.items()} if as_created else issues)
-    corpus = build_corpus(
-        name or corpus_name(place),
-        reports,
-        links_of(issues.values()),
-        str(place),
-        columns,
-        told,
-        mutual=True,
-        url_template=url_template,
-    )
-    home = place if place.is_dir() else place.parent
-    corpus = replace(corpus, image_dir=Path(image_dir).expanduser() if image_dir else home)
+    issues, dropped = gather(tracker, (record for page in pages for record in split(page)), parse, place)
+    warnings += (*dropped, *date_warnings(issues), *remark_warnings(issues))
+    if options.get("as_created", True):
+        warnings += tuple(history_warnings(issues))
+        issues = {row: reset_to_creation(issue) for row, issue in issues.items()}
+    title = name or corpus_name(place)
+    reports = table_of(issues)
+    links = links_of(issues.values())
+    corpus = build_corpus(title, reports, links, str(place), columns, warnings, mutual=True, url_template=url_template)
+    return _with_options(corpus, place, options)
+
+
+def _with_options(corpus: Corpus, place: Path, options: ExportOptions) -> Corpus:
+    """Apply ``image_dir`` and ``last_n``."""
+    folder = place if place.is_dir() else place.parent
+    image_dir = options.get("image_dir")
+    corpus = replace(corpus, image_dir=Path(image_dir).expanduser() if image_dir else folder)
+    last_n = options.get("last_n")
     return corpus if last_n is None else keep_last(corpus, last_n)
 
 
