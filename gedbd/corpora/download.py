@@ -186,7 +186,7 @@ def check_size(response: requests.Response, size: int) -> None:
     """Raises ValueError if a file exceeds the limit, see ``gedbd.io.unpacking``."""
     max_bytes = asked_bytes() or MAX_BYTES
     if size > max_bytes:
-        raise ValueError(f"{shown_url(response.url)}: the file exceeds {max_bytes / GIGABYTE:g} GB; {CURE}")
+        raise ValueError(f"{shown_url(response.url)}: more than {max_bytes / GIGABYTE:g} GB were sent; {CURE}")
 
 
 def progress_bar() -> Progress:
