@@ -19,8 +19,9 @@ from gedbd.encoders.embedding_cache import report_vectors
 from gedbd.encoders.encoder import load_weights
 from gedbd.encoders.export import checks, read_onnx, read_sentence_transformers
 from gedbd.experiments.checkpoint import find_run
-from gedbd.retrieval.ranking import rank, ranking_metrics, vector_scorer
-from gedbd.retrieval.tasks import find_queries
+from gedbd.retrieval.ranking import rank, ranking_metrics
+from gedbd.retrieval.scorers.dense import VectorScorer
+from gedbd.retrieval.tasks import EarlierReports
 
 STRANGER = """
 import sys
@@ -91,7 +92,7 @@ def check(folder: Path, vectors: np.ndarray) -> None:
     corpus, _, expected = own_vectors(folder)
     np.testing.assert_allclose(vectors, expected, atol=1e-5)
     parts = instantiate(find_run(folder, "best")[0].split).of_reports(corpus)
-    found = ranking_metrics(rank(find_queries(corpus, parts == TEST), vector_scorer(vectors)).queries)
+    found = ranking_metrics(rank(EarlierReports.find(corpus, parts == TEST), VectorScorer(vectors)).queries)
     text_alone = pd.read_csv(folder / "ranking.csv").set_index("method").loc["text alone"]
     assert found["rr@10"] == pytest.approx(text_alone["rr@10"], abs=1e-12)
 

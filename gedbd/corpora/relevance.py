@@ -1,9 +1,45 @@
 """Duplicate links and the groups they make."""
 
+from dataclasses import dataclass
+from typing import Protocol
+
 import numpy as np
 import pandas as pd
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
+
+
+class Relevance(Protocol):
+    """What a ranking should find. Queries and documents may be rows of one table or of two."""
+
+    def relevant(self, row: int) -> np.ndarray:
+        """Rows of the documents that are relevant to a query row, ascending."""
+        ...
+
+
+@dataclass(frozen=True)
+class Links:
+    """Relevance as single links from a query row to a document row: ``table`` has ``query`` and ``document``."""
+
+    table: pd.DataFrame
+    num_queries: int
+    num_documents: int
+
+    def relevant(self, row: int) -> np.ndarray:
+        """Documents that are linked to a query, ascending."""
+        return np.unique(self.table.loc[self.table["query"] == row, "document"].to_numpy(dtype=np.int64))
+
+
+@dataclass(frozen=True)
+class Groups:
+    """Relevance as an equivalence: all documents of a group are relevant to each other. ``group (N,)``."""
+
+    group: np.ndarray
+
+    def relevant(self, row: int) -> np.ndarray:
+        """The other members of a document's group, ascending."""
+        members = np.flatnonzero(self.group == self.group[row])
+        return np.asarray(members[members != row])
 
 
 def read_links(ids: pd.Series, duplicates: pd.Series, sources: pd.Series) -> tuple[pd.DataFrame, list[str]]:

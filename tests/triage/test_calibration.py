@@ -12,15 +12,15 @@ from sklearn.preprocessing import StandardScaler
 from gedbd.retrieval.features import FEATURES, Candidates
 from gedbd.triage.backtesting.targets import TargetResult
 from gedbd.triage.calibration import (
+    MATCH_FEATURES,
     SHOWN,
-    SIGNALS,
-    Confidence,
+    Calibrator,
     calibrate,
     calibration_error,
-    learn_confidence,
-    signals_of,
+    learn_calibrator,
+    match_features,
 )
-from gedbd.triage.training import Matching, evenly
+from gedbd.triage.training import TriageModel, evenly
 
 
 def test_calibration_by_hand():
@@ -47,10 +47,10 @@ def test_calibration_is_isotonic_regression_drawn_to_the_mean(seed):
 
 
 def test_probabilities_between_knots_are_interpolated():
-    confidence = Confidence(np.array([1.0, 2.0]), 0.5, np.array([0.0, 2.0]), np.array([0.2, 0.6]))
+    confidence = Calibrator(np.array([1.0, 2.0]), 0.5, np.array([0.0, 2.0]), np.array([0.2, 0.6]))
     signals = np.array([[0.5, 0.0], [0.5, 0.25], [-9.0, 0.0], [0.0, 9.0]])
     assert confidence(signals) == pytest.approx([0.4, 0.5, 0.2, 0.6])
-    alone = Confidence(np.array([1.0]), 0.0, np.array([3.0]), np.array([0.3]))
+    alone = Calibrator(np.array([1.0]), 0.0, np.array([3.0]), np.array([0.3]))
     assert alone(np.array([[-1.0], [9.0]])).tolist() == [0.3, 0.3]
 
 
@@ -62,7 +62,7 @@ def some(seed, count=400):
 
 def test_verdicts_are_those_of_a_logistic_regression():
     train, val = some(0), some(1)
-    confidence = learn_confidence(train, val)
+    confidence = learn_calibrator(train, val)
     model = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000)).fit(*train)
     mine = val[0] @ confidence.weights + confidence.bias
     assert mine == pytest.approx(model.decision_function(val[0]), abs=1e-8)
@@ -77,12 +77,12 @@ def test_nothing_to_tell_apart_is_an_error(place, part, all_right, which):
     parts = [some(0), some(1)]
     parts[place] = parts[place][0], np.full(400, all_right)
     with pytest.raises(ValueError, match=f"no candidate of the {part} part is {which}"):
-        learn_confidence(*parts)
+        learn_calibrator(*parts)
 
 
 def test_no_candidate_at_all_is_an_error_too():
     with pytest.raises(ValueError, match="no candidate of the validation part is right"):
-        learn_confidence(some(0), (np.empty((0, 3)), np.empty(0, dtype=bool)))
+        learn_calibrator(some(0), (np.empty((0, 3)), np.empty(0, dtype=bool)))
 
 
 def test_calibration_error_by_hand():
@@ -99,21 +99,21 @@ def test_what_was_learnt_survives_json():
         TargetResult(0.5, 0.1 + 0.2, "met", 30, 22, 22 / 30, 0.56, 0.89, "2017-03-01", "2018-02-01"),
         TargetResult(0.7, None, "no threshold"),
     )
-    matching = Matching({"dense": 1.25, "recency": -0.5}, learn_confidence(some(0), some(1)), targets, 0.7)
-    again = Matching.from_json(matching.as_json())
+    matching = TriageModel({"dense": 1.25, "recency": -0.5}, learn_calibrator(some(0), some(1)), targets, 0.7)
+    again = TriageModel.from_json(matching.as_json())
     assert (again.weights, again.targets, again.target_precision) == (matching.weights, targets, 0.7)
     assert again.target == targets[1]
     signals = some(2)[0]
     assert (again.confidence(signals) == matching.confidence(signals)).all()
     assert again.as_json() == matching.as_json()
     plain = matching.confidence.as_dict()
-    assert Confidence.from_dict(json.loads(json.dumps(plain))).as_dict() == plain
+    assert Calibrator.from_dict(json.loads(json.dumps(plain))).as_dict() == plain
 
 
 def test_what_an_older_version_learnt_is_refused():
     old = {"weights": {}, "confidence": {}, "threshold": 0.4, "precision": 0.7}
     with pytest.raises(ValueError, match=r"older version of gedbd: run python -m gedbd.backtest again"):
-        Matching.from_json(json.dumps(old))
+        TriageModel.from_json(json.dumps(old))
 
 
 def found(*scores):
@@ -122,24 +122,24 @@ def found(*scores):
 
 
 def test_signals_by_hand():
-    signals = signals_of(found(5.0, 3.0, 2.0), [8.0, 0.0])
-    assert signals.shape == (3, len(SIGNALS))
+    signals = match_features(found(5.0, 3.0, 2.0), [8.0, 0.0])
+    assert signals.shape == (3, len(MATCH_FEATURES))
     assert signals[:, 0].tolist() == [5, 3, 2]
     assert signals[:, 1].tolist() == [2, -2, -3]  # ahead of the next; the others of the first
     assert signals[:, 2].tolist() == [3, 1, 0]
     assert signals[0, 3:9].tolist() == [1, 2, 3, 4, 5, 6]
     assert signals[0, 9:] == pytest.approx([4 / 8, 9 / 1e-6, np.log(9), 0])
-    assert SIGNALS[3:9] == FEATURES
+    assert MATCH_FEATURES[3:9] == FEATURES
 
 
 def test_one_candidate_is_ahead_of_nobody():
-    assert signals_of(found(5.0), [1.0, 1.0])[0, :3].tolist() == [5, 0, 0]
-    assert signals_of(found(), [1.0, 1.0]).shape == (0, len(SIGNALS))
+    assert match_features(found(5.0), [1.0, 1.0])[0, :3].tolist() == [5, 0, 0]
+    assert match_features(found(), [1.0, 1.0]).shape == (0, len(MATCH_FEATURES))
 
 
 def test_signals_do_not_depend_on_how_many_are_shown():
     scores = [9.0, 7.0, 6.0, 4.0, 3.0, 1.0, 0.0]
-    few, many = signals_of(found(*scores[:SHOWN]), [2.0, 2.0]), signals_of(found(*scores), [2.0, 2.0])
+    few, many = match_features(found(*scores[:SHOWN]), [2.0, 2.0]), match_features(found(*scores), [2.0, 2.0])
     np.testing.assert_array_equal(many[:SHOWN], few)
     assert many[-1, 2] == -3
 

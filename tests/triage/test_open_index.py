@@ -13,9 +13,9 @@ import pytest
 from small_tracker import MATCHING, WEIGHTS, Switch, as_corpus, fill, open_folder, some_report
 
 from gedbd.corpora.ids import is_id
-from gedbd.retrieval.feature_store import Codes, Columns, Vocabulary
+from gedbd.retrieval.feature_store import Codes, FeatureStore, Vocabulary
 from gedbd.triage.backtesting.replay import replay
-from gedbd.triage.calibration import SIGNALS
+from gedbd.triage.calibration import MATCH_FEATURES
 from gedbd.triage.report import Filters, Report, as_table
 from gedbd.triage.storage.connection import StoreUnavailable
 from gedbd.triage.storage.store import FILE, FORMAT, Store
@@ -58,7 +58,7 @@ def test_search_says_what_the_replay_said(tmp_path, reader):
     table = as_table(reports)
     vectors = reader(table)
     numbers = numbers_of(table, vectors, Vocabulary(), (Codes(), Codes()), learn=True)
-    columns = Columns(vectors.shape[1])
+    columns = FeatureStore(vectors.shape[1])
     columns.add(numbers)
     for row in (1, 2, 7, 31, 49):
         folder = tmp_path / str(row)
@@ -66,7 +66,7 @@ def test_search_says_what_the_replay_said(tmp_path, reader):
         fill(folder, as_corpus(reports[:row], group[:row]), reader)
         index = open_folder(folder, reader)
         said = replay(columns, numbers, group, WEIGHTS, np.array([row]))
-        sure = MATCHING.confidence(said[list(SIGNALS)].to_numpy())
+        sure = MATCHING.confidence(said[list(MATCH_FEATURES)].to_numpy())
         for top_k in (1, 5, 20):
             matches = index.search(reports[row], top_k)
             count = min(len(matches), 5)

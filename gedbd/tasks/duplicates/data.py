@@ -13,7 +13,7 @@ from torch_geometric.data import Data
 
 from gedbd.corpora.documents import Corpus
 from gedbd.corpora.splits import TRAIN
-from gedbd.retrieval.tasks import Queries
+from gedbd.retrieval.tasks import RankingTask
 from gedbd.sampling.batches import Batches, Labelled, Share, Step
 from gedbd.tasks.duplicates.graph.sparse import SparseAdjacency
 from gedbd.text.tokens import TokenTable, split_by_tokens, token_budget
@@ -67,7 +67,7 @@ class DuplicateDataModule(pl.LightningDataModule):
         pairs: pd.DataFrame,
         graph: nn.Module | None,
         batches: Batches,
-        queries: Mapping[str, Mapping[str, Queries]] | None = None,
+        queries: Mapping[str, Mapping[str, RankingTask]] | None = None,
         known: np.ndarray | None = None,
     ) -> None:
         super().__init__()

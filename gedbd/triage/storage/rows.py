@@ -9,7 +9,7 @@ import pandas as pd
 
 from gedbd.corpora.dates import MAX_YEAR, MIN_YEAR
 from gedbd.corpora.documents import FIELDS
-from gedbd.retrieval.feature_store import days_of
+from gedbd.retrieval.scorers.fields import days_of
 from gedbd.triage.report import Report
 
 

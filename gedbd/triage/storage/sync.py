@@ -7,11 +7,11 @@ import numpy as np
 import pandas as pd
 
 from gedbd.corpora.documents import Corpus
-from gedbd.retrieval.feature_store import Vocabulary
+from gedbd.retrieval.report_features import terms_of
+from gedbd.retrieval.vocabulary import Vocabulary
 from gedbd.triage.report import Report, as_table, of_row
 from gedbd.triage.storage.rows import Stored
 from gedbd.triage.storage.store import Store
-from gedbd.triage.training import terms_of
 
 EXPORT = "export: "
 PLACEHOLDER = Report("any text")

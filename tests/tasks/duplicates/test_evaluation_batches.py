@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 import torch
 
-from gedbd.retrieval.tasks import Queries
+from gedbd.retrieval.tasks import EarlierReports
 from gedbd.sampling.batches import Groups, Pairs
 from gedbd.tasks.duplicates.data import Batch, DuplicateDataModule
 from gedbd.text.tokens import CACHE_SIZED, TokenTable, split_by_tokens
@@ -23,7 +23,7 @@ def module(make_corpus, batches: Pairs | Groups | None = None) -> DuplicateDataM
     tokens = TokenTable(np.arange(starts[-1], dtype=np.int32), starts, pad_id=0)
     corpus = make_corpus(np.arange(COUNT) // 2)
     pairs = pd.DataFrame([(0, 250, 0, "anchor", "val")], columns=["earlier", "later", "label", "kind", "part"])
-    queries = {"val": {"earlier": Queries(np.array([250]), np.array([0]), corpus.group)}}
+    queries = {"val": {"earlier": EarlierReports(np.array([250]), np.array([0]), corpus.group)}}
     parts = (np.arange(COUNT) >= 200).astype(np.int8)
     return DuplicateDataModule(corpus, tokens, parts, pairs, None, batches or Pairs(8, 0), queries=queries)
 

@@ -6,10 +6,10 @@ import pytest
 
 from gedbd.corpora.documents import FIELDS, Corpus
 from gedbd.corpora.splits import PARTS
-from gedbd.retrieval.feature_store import Codes, Columns, Vocabulary
+from gedbd.retrieval.feature_store import Codes, FeatureStore, Vocabulary
 from gedbd.retrieval.features import FEATURES
 from gedbd.triage.backtesting.replay import replay
-from gedbd.triage.calibration import SHOWN, SIGNALS
+from gedbd.triage.calibration import MATCH_FEATURES, SHOWN
 from gedbd.triage.training import learn_probability, numbers_of, replay_parts
 
 WEIGHTS = dict(zip(FEATURES, (1.0, 1.0, 0.5, 0.3, 0.2, 0.1), strict=True))
@@ -49,7 +49,7 @@ def some_reports(seed, count):
 
 def replayed(reports, vectors, group, rows):
     numbers = numbers_of(reports, vectors, Vocabulary(), (Codes(), Codes()), learn=True)
-    columns = Columns(vectors.shape[1])
+    columns = FeatureStore(vectors.shape[1])
     columns.add(numbers)
     return replay(columns, numbers, np.asarray(group), WEIGHTS, np.asarray(rows))
 
@@ -101,7 +101,7 @@ def test_at_most_so_many_candidates():
     reports, vectors = some_reports(2, 30)
     table = replayed(reports, vectors, np.arange(30), [29])
     assert len(table) == SHOWN
-    assert list(table.columns) == ["query", "candidate", "place", "right", *SIGNALS]
+    assert list(table.columns) == ["query", "candidate", "place", "right", *MATCH_FEATURES]
     assert not table["right"].any()
     assert replayed(reports, vectors, np.arange(30), []).empty
 
