@@ -247,7 +247,7 @@ def test_an_index_that_holds_such_dates_can_be_opened(tmp_path):
         for number, date in enumerate(dates):
             report = Report("a crash", issue_id=str(number), created_at=datetime.fromisoformat(date))
             store.add([Stored(report, np.zeros(2, np.float32), np.zeros(0, np.int32), np.zeros(0, np.int32))])
-    days = InMemoryIndex.of(store).columns.day
+    days = InMemoryIndex.of(store).store.day
     store.close()
     assert np.isnan(days).tolist() == [True, True, False]
 

@@ -13,19 +13,21 @@ from gedbd.retrieval.features import FEATURES, Candidates
 from gedbd.triage.backtesting.targets import TargetResult
 from gedbd.triage.calibration import (
     MATCH_FEATURES,
-    SHOWN,
+    NUM_COMPARED,
     Calibrator,
-    calibrate,
     calibration_error,
+    fit_isotonic,
     learn_calibrator,
     match_features,
 )
-from gedbd.triage.training import TriageModel, evenly
+from gedbd.triage.training import TriageModel, evenly_spaced
 
 
 def test_calibration_by_hand():
     # levels of the regression: 0 (two), 1/2 (two), 1 (one); 2 of 5 are right, which counts as one candidate more
-    knots, probabilities = calibrate(np.array([1.0, 2.0, 3.0, 4.0, 5.0]), np.array([False, False, True, False, True]))
+    knots, probabilities = fit_isotonic(
+        np.array([1.0, 2.0, 3.0, 4.0, 5.0]), np.array([False, False, True, False, True])
+    )
     assert knots.tolist() == [1.5, 3.5, 5.0]
     assert probabilities == pytest.approx([0.4 / 3, 1.4 / 3, 1.4 / 2])
 
@@ -35,7 +37,7 @@ def test_calibration_is_isotonic_regression_drawn_to_the_mean(seed):
     generator = np.random.default_rng(seed)
     verdicts = generator.normal(size=300).round(1 if seed % 2 else 6)  # ties too
     right = generator.random(300) < 1 / (1 + np.exp(-2 * verdicts))
-    knots, probabilities = calibrate(verdicts, right)
+    knots, probabilities = fit_isotonic(verdicts, right)
     level = IsotonicRegression().fit(verdicts, right).predict(verdicts)
     sizes = np.array([np.isclose(level, one).sum() for one in np.unique(level.round(9))])
     assert len(knots) == len(sizes)
@@ -47,9 +49,9 @@ def test_calibration_is_isotonic_regression_drawn_to_the_mean(seed):
 
 
 def test_probabilities_between_knots_are_interpolated():
-    confidence = Calibrator(np.array([1.0, 2.0]), 0.5, np.array([0.0, 2.0]), np.array([0.2, 0.6]))
+    calibrator = Calibrator(np.array([1.0, 2.0]), 0.5, np.array([0.0, 2.0]), np.array([0.2, 0.6]))
     signals = np.array([[0.5, 0.0], [0.5, 0.25], [-9.0, 0.0], [0.0, 9.0]])
-    assert confidence(signals) == pytest.approx([0.4, 0.5, 0.2, 0.6])
+    assert calibrator(signals) == pytest.approx([0.4, 0.5, 0.2, 0.6])
     alone = Calibrator(np.array([1.0]), 0.0, np.array([3.0]), np.array([0.3]))
     assert alone(np.array([[-1.0], [9.0]])).tolist() == [0.3, 0.3]
 
@@ -62,13 +64,13 @@ def some(seed, count=400):
 
 def test_verdicts_are_those_of_a_logistic_regression():
     train, val = some(0), some(1)
-    confidence = learn_calibrator(train, val)
+    calibrator = learn_calibrator(train, val)
     model = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000)).fit(*train)
-    mine = val[0] @ confidence.weights + confidence.bias
+    mine = val[0] @ calibrator.weights + calibrator.bias
     assert mine == pytest.approx(model.decision_function(val[0]), abs=1e-8)
-    knots, probabilities = calibrate(mine, val[1])
-    assert confidence(val[0]) == pytest.approx(np.interp(mine, knots, probabilities))
-    assert calibration_error(confidence(val[0]), val[1]) < 0.05
+    knots, probabilities = fit_isotonic(mine, val[1])
+    assert calibrator(val[0]) == pytest.approx(np.interp(mine, knots, probabilities))
+    assert calibration_error(calibrator(val[0]), val[1]) < 0.05
 
 
 @pytest.mark.parametrize(("place", "part"), [(0, "training"), (1, "validation")])
@@ -104,9 +106,9 @@ def test_what_was_learnt_survives_json():
     assert (again.weights, again.targets, again.target_precision) == (matching.weights, targets, 0.7)
     assert again.target == targets[1]
     signals = some(2)[0]
-    assert (again.confidence(signals) == matching.confidence(signals)).all()
+    assert (again.calibrator(signals) == matching.calibrator(signals)).all()
     assert again.as_json() == matching.as_json()
-    plain = matching.confidence.as_dict()
+    plain = matching.calibrator.as_dict()
     assert Calibrator.from_dict(json.loads(json.dumps(plain))).as_dict() == plain
 
 
@@ -139,15 +141,15 @@ def test_one_candidate_is_ahead_of_nobody():
 
 def test_signals_do_not_depend_on_how_many_are_shown():
     scores = [9.0, 7.0, 6.0, 4.0, 3.0, 1.0, 0.0]
-    few, many = match_features(found(*scores[:SHOWN]), [2.0, 2.0]), match_features(found(*scores), [2.0, 2.0])
-    np.testing.assert_array_equal(many[:SHOWN], few)
+    few, many = match_features(found(*scores[:NUM_COMPARED]), [2.0, 2.0]), match_features(found(*scores), [2.0, 2.0])
+    np.testing.assert_array_equal(many[:NUM_COMPARED], few)
     assert many[-1, 2] == -3
 
 
-def test_rows_are_taken_evenly():
-    assert evenly(np.arange(5), 5).tolist() == [0, 1, 2, 3, 4]
-    assert evenly(np.array([3, 4, 7, 9, 11, 20]), 3).tolist() == [3, 7, 20]
-    assert evenly(np.arange(10), 1).tolist() == [0]
-    chosen = evenly(np.arange(1000), 300)
+def test_rows_are_taken_evenly_spaced():
+    assert evenly_spaced(np.arange(5), 5).tolist() == [0, 1, 2, 3, 4]
+    assert evenly_spaced(np.array([3, 4, 7, 9, 11, 20]), 3).tolist() == [3, 7, 20]
+    assert evenly_spaced(np.arange(10), 1).tolist() == [0]
+    chosen = evenly_spaced(np.arange(1000), 300)
     assert len(np.unique(chosen)) == 300
     assert np.diff(chosen).max() <= 4

@@ -6,11 +6,13 @@ import pytest
 
 from gedbd.corpora.documents import FIELDS, Corpus
 from gedbd.corpora.splits import PARTS
-from gedbd.retrieval.feature_store import Codes, FeatureStore, Vocabulary
+from gedbd.retrieval.feature_store import FeatureStore
 from gedbd.retrieval.features import FEATURES
+from gedbd.retrieval.report_features import FeatureEncoder
+from gedbd.retrieval.vocabulary import Vocabulary
 from gedbd.triage.backtesting.replay import replay
-from gedbd.triage.calibration import MATCH_FEATURES, SHOWN
-from gedbd.triage.training import learn_probability, numbers_of, replay_parts
+from gedbd.triage.calibration import MATCH_FEATURES, NUM_COMPARED
+from gedbd.triage.training import learn_probability, replay_parts
 
 WEIGHTS = dict(zip(FEATURES, (1.0, 1.0, 0.5, 0.3, 0.2, 0.1), strict=True))
 WORDS = np.array(
@@ -48,10 +50,10 @@ def some_reports(seed, count):
 
 
 def replayed(reports, vectors, group, rows):
-    numbers = numbers_of(reports, vectors, Vocabulary(), (Codes(), Codes()), learn=True)
-    columns = FeatureStore(vectors.shape[1])
-    columns.add(numbers)
-    return replay(columns, numbers, np.asarray(group), WEIGHTS, np.asarray(rows))
+    features = FeatureEncoder.of(Vocabulary()).encode(reports, vectors, learn=True)
+    store = FeatureStore(vectors.shape[1])
+    store.add(features)
+    return replay(store, features, np.asarray(group), WEIGHTS, np.asarray(rows))
 
 
 def group_of(seed, count):
@@ -100,7 +102,7 @@ def test_right_is_right_by_hand():
 def test_at_most_so_many_candidates():
     reports, vectors = some_reports(2, 30)
     table = replayed(reports, vectors, np.arange(30), [29])
-    assert len(table) == SHOWN
+    assert len(table) == NUM_COMPARED
     assert list(table.columns) == ["query", "candidate", "place", "right", *MATCH_FEATURES]
     assert not table["right"].any()
     assert replayed(reports, vectors, np.arange(30), []).empty
