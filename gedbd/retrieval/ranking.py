@@ -92,8 +92,13 @@ def protocol_metrics(rankings: Mapping[str, Mapping[str, Ranking]], name: str) -
     metrics = {}
     for protocol, by_name in rankings.items():
         for metric, value in ranking_metrics(by_name[name].queries).items():
-            metrics[PREFIX[protocol] + metric] = value
+            metrics[metric_prefix(protocol) + metric] = value
     return metrics
+
+
+def metric_prefix(protocol: str) -> str:
+    """What the names of a protocol's metrics begin with; nothing for ``earlier``."""
+    return PREFIX.get(protocol, f"{protocol}_")
 
 
 def per_query(queries: pd.DataFrame) -> pd.DataFrame:
@@ -109,7 +114,7 @@ def per_query(queries: pd.DataFrame) -> pd.DataFrame:
 def metric_names(top_k: Sequence[int] = TOP_K, protocols: Sequence[str] = (EARLIER,)) -> tuple[str, ...]:
     """Names of the metrics that ``protocol_metrics`` returns, each with the prefix of its protocol."""
     names = (*(f"rr@{k}" for k in top_k), "mrr", "map", *(f"map@{k}" for k in top_k))
-    return tuple(PREFIX[protocol] + name for protocol in protocols for name in names)
+    return tuple(metric_prefix(protocol) + name for protocol in protocols for name in names)
 
 
 def _query_result(task: RankingTask, index: int, order: np.ndarray) -> tuple[float, ...]:
