@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from gedbd.retrieval.inverted_index import TAIL, InvertedIndex
-from gedbd.retrieval.vocabulary import Vocabulary, words
+from gedbd.retrieval.vocabulary import Vocabulary
 
 HAND = [
     ["crash", "paste", "paste", "picture"],
@@ -115,18 +115,6 @@ def test_nothing_scores_nothing():
     assert index.scores(np.array([0])).tolist() == [0, 0]
     assert index.scores(nothing).tolist() == [0, 0]
     assert index.self_score(nothing) == 0
-
-
-def test_words_are_those_of_bm25s():
-    texts = [
-        "The Crash when I paste a PICTURE, x",
-        "",
-        "snake_case don't Ünïcode straße 42 1.5e9 日本語 a_b the-and",
-        "\ud800 x\nyy",
-    ]
-    found = words(texts)
-    assert found[:2] == [["crash", "when", "paste", "picture"], []]
-    assert found == bm25s.tokenize(texts, stopwords="en", return_ids=False, show_progress=False)
 
 
 def test_who_asks_while_another_adds_sees_whole_additions():

@@ -27,7 +27,7 @@ def pairs_of(group: np.ndarray, until: int | None = None) -> pd.DataFrame:
 
 
 def groups_of(size: int, reports_a_group: int, seed: int = 0) -> np.ndarray:
-    """Groups dealt out at random, each named after its oldest report."""
+    """Random groups, each numbered by its oldest report."""
     label = np.random.default_rng(seed).permutation(np.arange(size) // reports_a_group)
     _, first, inverse = np.unique(label, return_index=True, return_inverse=True)
     return np.asarray(first[inverse], dtype=np.int64)
@@ -265,14 +265,14 @@ def test_a_constant_feature_adds_nothing(make_corpus):
     group = groups_of(80, 4)
     corpus, train, scores = make_corpus(group), pairs_of(group), noisy(group, 2.0, 1)
     alone = LinearRanker({"telling": PrecomputedScores(scores)})
-    beside = LinearRanker({"constant": Constant(), "telling": PrecomputedScores(scores)})
+    both = LinearRanker({"constant": Constant(), "telling": PrecomputedScores(scores)})
     alone.fit(ScorerInputs.of_reports(corpus.reports, train))
-    beside.fit(ScorerInputs.of_reports(corpus.reports, train))
-    assert beside.weights_["constant"] == 0
-    assert beside.weights_["telling"] == pytest.approx(alone.weights_["telling"], rel=1e-3)
+    both.fit(ScorerInputs.of_reports(corpus.reports, train))
+    assert both.weights_["constant"] == 0
+    assert both.weights_["telling"] == pytest.approx(alone.weights_["telling"], rel=1e-3)
     rows = np.arange(1, 80)
-    expected = alone.scores(rows) * np.float32(beside.weights_["telling"] / alone.weights_["telling"])
-    np.testing.assert_allclose(beside.scores(rows), expected, rtol=1e-4, atol=1e-4)
+    expected = alone.scores(rows) * np.float32(both.weights_["telling"] / alone.weights_["telling"])
+    np.testing.assert_allclose(both.scores(rows), expected, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("value", [0.1, -3.3, 1e6])

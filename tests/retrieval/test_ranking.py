@@ -34,7 +34,7 @@ def all_of(corpus: Corpus, window_days: float | None = None) -> EarlierReports:
 
 @pytest.fixture
 def small(make_corpus):
-    """Three groups of three, two and one report, filed over eleven days."""
+    """Three groups of three, two and one report, created over eleven days."""
     return make_corpus([0, 1, 0, 3, 1, 0], days=[0, 1, 8, 9, 10, 11])
 
 

@@ -43,7 +43,7 @@ def fresh(seed: int, dim: int = 8) -> tuple[TextEncoder, PreTrainedTokenizerBase
 
 
 def saved(encoder: nn.Module, path: Path) -> Path:
-    """A checkpoint as a training run leaves it: the encoder beside the weights of a graph branch."""
+    """A checkpoint as a training run leaves it: the encoder and the weights of a graph branch."""
     state = {f"encoder.{name}": value for name, value in encoder.state_dict().items()}
     torch.save({"state_dict": {**state, "branch.encoder.weight": torch.ones(3)}, "epoch": 2}, path)
     return path

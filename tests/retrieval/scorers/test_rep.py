@@ -199,7 +199,7 @@ def test_reports_of_the_same_group_are_no_irrelevant_ones(make_corpus):
 
 @pytest.fixture
 def tracker(make_corpus) -> tuple[Corpus, pd.DataFrame]:
-    """Twenty pairs of duplicates that agree in component and never in version, with words dealt out at random."""
+    """Twenty pairs of duplicates that agree in component and never in version, with random words."""
     generator = np.random.default_rng(0)
     words = np.array(["crash", "start", "editor", "print", "page", "slow", "menu", "font"])
     titles = [" ".join(generator.choice(words, size=4)) for _ in range(40)]

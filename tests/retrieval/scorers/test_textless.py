@@ -28,7 +28,7 @@ def test_constant_calls_every_pair_a_duplicate_and_puts_the_oldest_report_first(
 def test_closure_follows_chains_of_positive_training_pairs_and_no_others(make_corpus):
     corpus = make_corpus([0, 0, 0, 0, 4, 4, 6])
     closure = Closure()
-    # 0 - 1 - 3 is a chain; 2 and 5 have duplicates that training was not told of; 3 - 4 and 5 - 6 are negatives
+    # 0 - 1 - 3 is a chain; 2 and 5 have duplicates that training does not see; 3 - 4 and 5 - 6 are negatives
     closure.fit(ScorerInputs(corpus.reports, corpus.reports, pairs_of((1, 3, 1), (3, 4, 0), (0, 1, 1), (5, 6, 0))))
     scores = closure.scores(np.array([3, 2, 5, 6, 0]))
     assert scores.dtype == np.float32
@@ -70,7 +70,7 @@ def test_known_groups_do_not_depend_on_the_order_or_the_index_of_the_pairs():
     pairs = pairs_of(*((int(generator.integers(row)), int(row), int(generator.integers(2))) for row in later))
     shuffled = pairs.iloc[generator.permutation(len(pairs))]
     assert (linked_groups(shuffled, 40) == linked_groups(pairs, 40)).all()
-    # told pair by pair, without a graph: groups melt until nothing changes
+    # pair by pair, without a graph: groups are merged until nothing changes
     expected = np.arange(40)
     for _ in range(40):
         for pair in pairs[pairs["label"] == 1].itertuples():

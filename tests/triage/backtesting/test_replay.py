@@ -61,27 +61,27 @@ def group_of(seed, count):
     return np.array([row if generator.random() < 0.5 else generator.integers(row + 1) for row in range(count)])
 
 
-@pytest.mark.parametrize("wall", [1, 2, 17, 40, 59])
-def test_what_comes_later_changes_nothing_bit_for_bit(wall):
+@pytest.mark.parametrize("boundary", [1, 2, 17, 40, 59])
+def test_what_comes_later_changes_nothing_bit_for_bit(boundary):
     reports, vectors = some_reports(0, 60)
     group = group_of(0, 60)
     before = replayed(reports, vectors, group, np.arange(60))
     others, other_vectors = some_reports(99, 60)
     others["title"] += " never heard of before"
-    mixed = pd.concat([reports[:wall], others[wall:]])
-    mixed_vectors = np.concatenate([vectors[:wall], other_vectors[wall:]])
+    mixed = pd.concat([reports[:boundary], others[boundary:]])
+    mixed_vectors = np.concatenate([vectors[:boundary], other_vectors[boundary:]])
     after = replayed(
-        mixed, mixed_vectors, np.concatenate([group[:wall], np.zeros(60 - wall, dtype=int)]), np.arange(60)
+        mixed, mixed_vectors, np.concatenate([group[:boundary], np.zeros(60 - boundary, dtype=int)]), np.arange(60)
     )
-    mine, theirs = (table[table["query"] < wall] for table in (before, after))
+    mine, theirs = (table[table["query"] < boundary] for table in (before, after))
     pd.testing.assert_frame_equal(mine, theirs, check_exact=True)
     assert (
-        not before[before["query"] > wall]
+        not before[before["query"] > boundary]
         .reset_index(drop=True)
-        .equals(after[after["query"] > wall].reset_index(drop=True))
-        or wall == 59
+        .equals(after[after["query"] > boundary].reset_index(drop=True))
+        or boundary == 59
     )
-    cut = replayed(reports[:wall], vectors[:wall], group[:wall], np.arange(wall))
+    cut = replayed(reports[:boundary], vectors[:boundary], group[:boundary], np.arange(boundary))
     pd.testing.assert_frame_equal(mine, cut, check_exact=True)
 
 
