@@ -29,6 +29,7 @@ class CrossEncoder(nn.Module):
 
     def forward(self, first: list[str], second: list[str]) -> Tensor:
         """Scores of pairs of texts, ``(P,)``."""
+        # Pairs of texts are separated by the tokenizer in the way that its model was pretrained with.
         tokens = self.tokenizer(
             first, second, truncation=True, max_length=self.max_tokens, padding=True, return_tensors="pt"
         )

@@ -91,6 +91,7 @@ class EarlierDocuments:
 
     def relevant(self, index: int) -> np.ndarray:
         """The relevant documents that were created before the query."""
+        # No ranking can find a later document, and it would lower the average precision of all of them.
         rows = self.relevance.relevant(int(self.queries[index]))
         return np.asarray(rows[rows < self.num_earlier[index]])
 
@@ -108,4 +109,5 @@ def count_earlier(created_at: pd.Series, before: pd.Series) -> np.ndarray:
     """
     if created_at.isna().any() or before.isna().any():
         return np.full(len(before), len(created_at), dtype=np.int64)
+    # "left": a document of the same moment is not earlier.
     return np.asarray(created_at.searchsorted(before, side="left"), dtype=np.int64)

@@ -102,6 +102,7 @@ class _GrowingArray:
         self._count = needed
 
     def replaced(self, rows: list[int], fresh: np.ndarray) -> "_GrowingArray":
+        # A copy: searches may be reading the old rows.
         filled = self.filled.copy()
         filled[rows] = fresh
         return _GrowingArray(filled)

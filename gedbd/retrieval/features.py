@@ -58,10 +58,12 @@ def feature_scores(store: FeatureStore, query: ReportFeatures, count: int, repla
     before = count if replayed else None
     scores = np.empty((len(FEATURES), count), dtype=np.float32)
     scores[0] = cosines(store.vectors[:count], query.vectors)[0]
+    # A report that is being added meanwhile may already be in the index of words: cut to the same count.
     np.sqrt(store.text.scores(query.text[0], before)[:count], out=scores[1])
     np.sqrt(store.title.scores(query.title[0], before)[:count], out=scores[2])
     scores[3] = agreement(store.component[:count], query.component)[0]
     scores[4] = agreement(store.product[:count], query.product)[0]
+    # Without dates the query is the report after the last one.
     scores[5] = recency(store.day[:count], query.day, np.array([count]))[0]
     return scores
 
@@ -80,6 +82,7 @@ def best_groups(
     """
     rows = np.arange(scores.shape[1]) if allowed is None else np.flatnonzero(allowed)
     candidates = scores if allowed is None else scores[:, rows]
+    # Reports that a filter excludes must not shift the mean: a search in one component compares within it.
     standardised = np.stack([standardise(feature, len(rows)) for feature in candidates])
     weight = np.array([weights.get(name, 0.0) for name in FEATURES])
     total = weighted_sum(standardised[:, None], weight)[0]
@@ -95,6 +98,7 @@ def _first_of_groups(total: np.ndarray, group: np.ndarray, top_k: int) -> np.nda
         is_complete = num_sorted >= len(total)
         highest = np.arange(len(total))
         if not is_complete:
+            # All that equal the lowest of them are taken too, so that of equal sums the older report stays first.
             highest = np.flatnonzero(total >= np.partition(total, -num_sorted)[-num_sorted])
         order = highest[np.argsort(-total[highest], kind="stable")]
         first = np.sort(np.unique(group[order], return_index=True)[1])[:top_k]

@@ -54,6 +54,7 @@ class LinearRanker(Scorer):
         relevance = inputs.relevance()
         rows = np.unique(positive)
         weights = np.ones(len(self.features))
+        # Which candidates are hard depends on the weights: they are chosen again with better weights.
         for _ in range(self.rounds):
             lists, relevant = self._shortlists(rows, relevance, weights)
             weights = learn_weights(lists, relevant, self.l2)
@@ -89,6 +90,7 @@ class LinearRanker(Scorer):
                 right = right[right < count]
                 if not len(right):
                     continue
+                # Stable: of equal sums the older document comes first, as in the ranking.
                 order = np.argsort(-(weights @ candidates), kind="stable")
                 wrong = order[~np.isin(order, right)]
                 chosen = np.concatenate([right[-SHORTLIST // 2 :], wrong])[:SHORTLIST]
@@ -118,6 +120,7 @@ def weighted_sum(standardised: np.ndarray, weights: np.ndarray) -> np.ndarray:
 
 def learn_weights(lists: np.ndarray, relevant: np.ndarray, l2: float) -> np.ndarray:
     """Weights that minimise -log P(relevant), P the softmax over each list, ``(Q, S, F), (Q, S) -> (F,)``."""
+    # Padding is NaN in all features: the first one shows it.
     absent = np.isnan(lists[:, :, 0])
     features = np.nan_to_num(lists).astype(np.float64)
 

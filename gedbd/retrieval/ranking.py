@@ -58,6 +58,7 @@ def rank(task: RankingTask, scorer: Scorer) -> Ranking:
                 raise ValueError(f"the scores of the query in row {task.queries[index]} are not all numbers")
             order = candidates[np.argsort(-scores[candidates], kind="stable")]
             rows.append(_query_result(task, index, order))
+            # Each unit once, by its best document.
             best = order[_first_of_each(task.unit(order))][:MAX_DEPTH]
             places = np.arange(1, len(best) + 1)
             query = task.queries[index]

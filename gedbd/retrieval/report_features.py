@@ -89,5 +89,6 @@ class FeatureEncoder:
 
 def terms_of(reports: pd.DataFrame, vocabulary: Vocabulary, learn: bool) -> tuple[list[np.ndarray], list[np.ndarray]]:
     """Terms of title and description, and of the title alone, of each report; see ``FeatureEncoder.encode``."""
+    # Cut as the BM25 baseline cuts, so that evaluation and search count the same words.
     text = vocabulary(words(short_texts(reports, MAX_CHARACTERS)), learn)
     return text, vocabulary(words(list(reports["title"])), learn)

@@ -107,6 +107,7 @@ class EarlierReports:
                 f"ranking.window_days={window_days} must be above 0 and at most {MAX_WINDOW_DAYS},"
                 " or null for no window"
             )
+        # A group with one report since this moment is a candidate with all its reports.
         opens = created_at[queries] - pd.Timedelta(days=window_days)
         task = cls(queries, np.asarray(created_at.searchsorted(opens, side="left")), corpus.group, top_k)
         if len(task) and not any(task.is_reachable(index) for index in range(len(task))):
@@ -134,6 +135,7 @@ class EarlierReports:
         earlier = self.group[: self.queries[index]]
         if self.window_start[index] == 0:
             return np.arange(len(earlier))
+        # Groups 0 1 0 3 with a window from row 2: groups 0 and 3 are open, so that rows 0, 2 and 3 are candidates.
         is_open = np.zeros(len(self.group), dtype=bool)
         is_open[earlier[self.window_start[index] :]] = True
         return np.flatnonzero(is_open[earlier])
@@ -176,6 +178,7 @@ class ReportPool:
     def find(cls, corpus: Corpus, wanted: np.ndarray, top_k: tuple[int, ...] = TOP_K) -> "ReportPool":
         """Makes a pool of some reports, ``wanted (N,)`` bool."""
         pool = np.flatnonzero(wanted)
+        # Sizes within the pool: a duplicate outside it cannot be found.
         group_size = np.bincount(corpus.group[pool], minlength=len(corpus))
         has_duplicate = group_size[corpus.group[pool]] > 1
         return cls(pool[has_duplicate], pool, corpus.group, top_k)

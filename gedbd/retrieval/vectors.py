@@ -45,6 +45,7 @@ def score_pairs(reports: Embedded, pairs: pd.DataFrame, group: np.ndarray, loss:
     index = places(reports.n_id, pairs[["earlier", "later"]].to_numpy().T)
     label = torch.from_numpy(pairs["label"].to_numpy(dtype=np.int64, copy=True)).to(index.device)
     scored = pairs.assign(score=cosine(reports.z, index), score_text=cosine(reports.z_text, index))
+    # The loss wants one batch: only the reports of the pairs, renumbered 0, 1, 2, ...
     named, step_index = torch.unique(index, return_inverse=True)
     groups = torch.from_numpy(group[reports.n_id[named].cpu().numpy()]).to(index.device)
     return scored, loss(reports.z[named], groups, step_index, label)
@@ -52,6 +53,7 @@ def score_pairs(reports: Embedded, pairs: pd.DataFrame, group: np.ndarray, loss:
 
 def distinct(n_id: Tensor, z: Tensor) -> tuple[Tensor, Tensor]:
     """Sorts rows and keeps the first vector of each, ``(B,), (B, D) -> (U,), (U, D)``."""
+    # Padding to equal shares lets several processes encode the same report; its first vector counts.
     order = n_id.argsort(stable=True)
     ordered = n_id[order]
     first = torch.ones_like(ordered, dtype=torch.bool)

@@ -37,8 +37,10 @@ class Vocabulary:
         Unknown words are learned, or else get numbers below 0: no stored text has them, but they count in what a copy
         of the text would score.
         """
-        if learn:
-            self._learn(texts)
+        for word in (word for text in texts for word in text) if learn else ():
+            if word not in self._numbers:
+                self._numbers[word] = len(self.terms)
+                self.terms.append(word)
         unknown: dict[str, int] = {}
         return [np.array([self._number(word, unknown) for word in text], "i4") for text in texts]
 
@@ -47,13 +49,6 @@ class Vocabulary:
         for term in self.terms[count:]:
             del self._numbers[term]
         del self.terms[count:]
-
-    def _learn(self, texts: Sequence[Sequence[str]]) -> None:
-        for text in texts:
-            for word in text:
-                if word not in self._numbers:
-                    self._numbers[word] = len(self.terms)
-                    self.terms.append(word)
 
     def _number(self, word: str, unknown: dict[str, int]) -> int:
         """The number of a word; an unknown one gets -1, -2, ... in turn."""

@@ -88,6 +88,7 @@ def replay_parts(
         weights: Weight of each score, by name.
         max_reports: Number of reports of each part that are replayed, evenly spaced in time.
     """
+    # One store for all rows: the replay of a row looks at the rows before it alone.
     features = FeatureEncoder.of(Vocabulary()).encode(corpus.reports, vectors, learn=True)
     store = FeatureStore(vectors.shape[1])
     store.add(features)
@@ -98,6 +99,7 @@ def replay_parts(
 
 def learn_probability(replayed: pd.DataFrame, seed: int) -> Calibrator:
     """Learns probabilities on the replayed training part and calibrates them on the validation part."""
+    # Only the best candidate of a report is ever suggested: the regression learns on these.
     train = replayed[(replayed["part"] == "train") & (replayed["place"] == 1)]
     val = replayed[replayed["part"] == "val"]
     names = list(MATCH_FEATURES)

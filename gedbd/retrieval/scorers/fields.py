@@ -28,6 +28,7 @@ class CategoryEncoder:
         if learn:
             for name in filter(None, names):
                 self._codes.setdefault(name, len(self._codes))
+        # Two codes below 0, because an empty value and an unknown one agree with nothing, each other included.
         codes = [self._codes.get(name, UNKNOWN) if name else EMPTY for name in names]
         return np.array(codes, dtype=np.int32)
 
@@ -62,6 +63,7 @@ class Recency(Scorer):
     def fit(self, inputs: ScorerInputs) -> None:
         """Reads the dates."""
         created_at = inputs.documents["created_at"]
+        # Days since the first document instead of 1970: the smaller a number, the finer its fraction of a day.
         origin = created_at.min()
         self.documents_ = days_of(created_at, origin)
         self.queries_ = days_of(inputs.queries["created_at"], origin)
@@ -98,6 +100,7 @@ def recency(documents: np.ndarray, queries: np.ndarray, num_earlier: np.ndarray)
     """
     scores = np.empty((len(queries), len(documents)), dtype=np.float32)
     no_dates = bool(np.isnan(documents).any())
+    # One query at a time: of the two distances only one is computed.
     for place, (day, row) in enumerate(zip(queries, num_earlier, strict=True)):
         apart = np.arange(len(documents)) - row if no_dates or np.isnan(day) else documents - day
         scores[place] = -np.log1p(np.abs(apart))

@@ -40,6 +40,7 @@ class TfIdf(Scorer):
 
     def scores(self, rows: np.ndarray) -> np.ndarray:
         """``(B,) -> (B, N)`` cosines."""
+        # Rows have length 1, so that products are cosines.
         return np.asarray((self.queries_[rows] @ self.documents_.T).toarray())
 
 
@@ -68,6 +69,7 @@ class Bm25(Scorer):
         self.index_.add(documents)
         self.queries_ = documents
         if not inputs.one_table:
+            # Words that no document has get numbers that the index does not know, and score nothing.
             self.queries_ = vocabulary(words(self._texts(inputs.queries)), learn=False)
 
     def scores(self, rows: np.ndarray) -> np.ndarray:

@@ -149,5 +149,6 @@ class Rep(Scorer):
 def _by_length(counts: csr_array, b: float) -> csr_array:
     """Counts over 1 - b + b * length / average length."""
     length = counts.sum(axis=1)
+    # A field that is empty in all reports has an average length of 0.
     norm = 1 - b + b * length / max(float(length.mean()), 1e-9)
     return csr_array(diags_array((1 / np.maximum(norm, 1e-9)).astype(np.float32)) @ counts)

@@ -41,6 +41,7 @@ class ScorerInputs:
     @property
     def one_table(self) -> bool:
         """Whether queries and documents are the same reports."""
+        # Identity, not equality: only then is query row i the same report as document row i.
         return self.queries is self.documents
 
     @property

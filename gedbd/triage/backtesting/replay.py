@@ -48,11 +48,13 @@ def _replay_one(
     store: FeatureStore, query: ReportFeatures, group: np.ndarray, weights: Mapping[str, float], row: int
 ) -> np.ndarray:
     """The candidates of the report in a row, in the order of ``COLUMNS``."""
+    # The row number is also the number of reports that existed: rows are in chronological order.
     scores = feature_scores(store, query, row, replayed=True)
     found = best_groups(scores, weights, group[:row], None, NUM_COMPARED)
     self_scores = [store.text.self_score(query.text[0], row), store.title.self_score(query.title[0], row)]
     num_found = len(found.row)
     places = np.arange(1, num_found + 1)
+    # A member of the right group counts as right: a triager links the report to the whole group.
     right = group[found.row] == group[row]
     return np.column_stack(
         [np.full(num_found, row), found.row, places, right, match_features(found, self_scores)],
