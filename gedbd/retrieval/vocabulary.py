@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from itertools import chain
 
 import numpy as np
 
@@ -37,10 +38,11 @@ class Vocabulary:
         Unknown words are learned, or else get numbers below 0: no stored text has them, but they count in what a copy
         of the text would score.
         """
-        for word in (word for text in texts for word in text) if learn else ():
-            if word not in self._numbers:
-                self._numbers[word] = len(self.terms)
-                self.terms.append(word)
+        if learn:
+            for word in chain.from_iterable(texts):
+                if word not in self._numbers:
+                    self._numbers[word] = len(self.terms)
+                    self.terms.append(word)
         unknown: dict[str, int] = {}
         return [np.array([self._number(word, unknown) for word in text], "i4") for text in texts]
 
