@@ -11,7 +11,7 @@ import numpy as np
 from gedbd.retrieval.feature_store import FeatureStore
 from gedbd.retrieval.linear_ranker import standardise, weighted_sum
 from gedbd.retrieval.report_features import ReportFeatures
-from gedbd.retrieval.scorers.dense import VectorScorer, cosines
+from gedbd.retrieval.scorers.cosine import VectorScorer, cosines
 from gedbd.retrieval.scorers.fields import FieldAgreement, Recency, agreement, recency
 from gedbd.retrieval.scorers.lexical import Bm25
 from gedbd.retrieval.scorers.scorer import Scorer

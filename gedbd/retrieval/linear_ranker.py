@@ -8,8 +8,6 @@ learns to separate duplicates from reports that are obviously different, and fai
 from collections.abc import Mapping
 
 import numpy as np
-from scipy.optimize import minimize
-from scipy.special import log_softmax, logsumexp
 
 from gedbd.corpora.relevance import Relevance
 from gedbd.retrieval.scorers.scorer import BLOCK, Scorer, ScorerInputs
@@ -120,6 +118,9 @@ def weighted_sum(standardised: np.ndarray, weights: np.ndarray) -> np.ndarray:
 
 def learn_weights(lists: np.ndarray, relevant: np.ndarray, l2: float) -> np.ndarray:
     """Weights that minimise -log P(relevant), P the softmax over each list, ``(Q, S, F), (Q, S) -> (F,)``."""
+    from scipy.optimize import minimize
+    from scipy.special import log_softmax, logsumexp
+
     # Padding is NaN in all features: the first one shows it.
     absent = np.isnan(lists[:, :, 0])
     features = np.nan_to_num(lists).astype(np.float64)

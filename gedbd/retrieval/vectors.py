@@ -8,7 +8,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from gedbd.retrieval.scorers.dense import VectorScorer
+from gedbd.retrieval.scorers.cosine import VectorScorer
 
 Loss = Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]
 

@@ -11,9 +11,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.isotonic import IsotonicRegression
-from sklearn.linear_model import LogisticRegression
-from sklearn.preprocessing import StandardScaler
 
 from gedbd.retrieval.features import FEATURES, Candidates
 
@@ -91,6 +88,9 @@ def learn_calibrator(
     Raises:
         ValueError: If one of them has no right candidate, or no wrong one.
     """
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.preprocessing import StandardScaler
+
     for part, (_, right) in (("training", train), ("validation", val)):
         if not right.any() or right.all():
             which = "right" if not right.any() else "wrong"
@@ -113,6 +113,8 @@ def fit_isotonic(outputs: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, np
     2017), so that of two outputs the higher one has the higher probability. A level is drawn towards the overall share
     of right candidates, as if it had one candidate more, so that a few right ones do not make a certainty.
     """
+    from sklearn.isotonic import IsotonicRegression
+
     level = IsotonicRegression().fit_transform(outputs, right.astype(np.float64))
     _, place, sizes = np.unique(level, return_inverse=True, return_counts=True)
     knots = np.bincount(place, outputs) / sizes

@@ -15,7 +15,7 @@ from gedbd.retrieval.ranking import (
     rank,
     ranking_metrics,
 )
-from gedbd.retrieval.scorers.dense import VectorScorer
+from gedbd.retrieval.scorers.cosine import VectorScorer
 from gedbd.retrieval.scorers.scorer import BLOCK, PrecomputedScores
 from gedbd.retrieval.tasks import TOP_K, EarlierReports, ReportPool
 

@@ -1,16 +1,18 @@
 """Scorers that count words: TF-IDF and BM25."""
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
-from scipy.sparse import csr_array
-from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 
 from gedbd.retrieval.inverted_index import InvertedIndex
 from gedbd.retrieval.scorers.scorer import Scorer, ScorerInputs
 from gedbd.retrieval.vocabulary import Vocabulary, words
 from gedbd.text.templates import title_description
+
+if TYPE_CHECKING:
+    from sklearn.feature_extraction.text import CountVectorizer
 
 MAX_CHARACTERS = 2000
 
@@ -27,6 +29,9 @@ class TfIdf(Scorer):
 
     def fit(self, inputs: ScorerInputs) -> None:
         """Counts words. Document frequencies are those of all documents: they are text without labels."""
+        from scipy.sparse import csr_array
+        from sklearn.feature_extraction.text import TfidfVectorizer
+
         texts = short_texts(inputs.documents, self.max_characters)
         counter = TfidfVectorizer(stop_words="english", sublinear_tf=True, dtype=np.float32)
         if not has_words(counter, texts):
@@ -83,7 +88,7 @@ class Bm25(Scorer):
         return list(table["title"]) if self.field == "title" else short_texts(table, self.max_characters)
 
 
-def has_words(counter: CountVectorizer, texts: Iterable[str]) -> bool:
+def has_words(counter: "CountVectorizer", texts: Iterable[str]) -> bool:
     """Whether a counter finds anything to count; scikit-learn refuses to fit where it does not."""
     analyse = counter.build_analyzer()
     return any(analyse(text) for text in texts)

@@ -3,7 +3,7 @@ import pandas as pd
 import pytest
 
 from gedbd.retrieval.reranker import Reranker
-from gedbd.retrieval.scorers.dense import VectorScorer, cosines
+from gedbd.retrieval.scorers.cosine import VectorScorer, cosines
 from gedbd.retrieval.scorers.fields import FieldAgreement, Recency
 from gedbd.retrieval.scorers.lexical import Bm25, TfIdf
 from gedbd.retrieval.scorers.rep import Bm25F, Rep
