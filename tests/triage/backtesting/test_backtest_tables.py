@@ -46,7 +46,7 @@ ROWS = [  # query, candidate, right, probability
     (7, 3, False, 0.3),
     (8, 3, True, 0.1),
 ]
-CONFIDENCE = Calibrator(np.eye(1, len(MATCH_FEATURES))[0], 0.0, np.array([0.0, 1.0]), np.array([0.0, 1.0]))
+CALIBRATOR = Calibrator(np.eye(1, len(MATCH_FEATURES))[0], 0.0, np.array([0.0, 1.0]), np.array([0.0, 1.0]))
 
 
 def found(rows, group=GROUP):
@@ -57,7 +57,7 @@ def found(rows, group=GROUP):
 def backtest(val, test, corpus, target):
     """A backtest with one precision target."""
     tables = {"targets": targets_table(val, test, TARGETS, 0.9)} | tables_of(test, corpus, target.threshold)
-    matching = TriageModel({}, CONFIDENCE, (target,), target.target_precision)
+    matching = TriageModel({}, CALIBRATOR, (target,), target.target_precision)
     return Backtest(matching, val, test, tables, 0.25)
 
 
@@ -67,10 +67,10 @@ def test_suggestions_are_the_best_matches_of_a_part():
     replayed = replayed.assign(
         query=[4, 4, 8, 3], candidate=[0, 1, 3, 0], place=[1, 2, 1, 1], right=[False, True, True, True]
     ).assign(part=["test", "test", "test", "val"])
-    mine = suggestions(replayed, CONFIDENCE, GROUP, "test")
+    mine = suggestions(replayed, CALIBRATOR, GROUP, "test")
     assert mine.best.values.tolist() == [[4, 0, False, 0.25], [8, 3, True, 0.75]]
     assert mine.duplicates == 2
-    assert suggestions(replayed, CONFIDENCE, GROUP, "train").best.empty
+    assert suggestions(replayed, CALIBRATOR, GROUP, "train").best.empty
 
 
 def test_thresholds_by_hand():
