@@ -13,6 +13,7 @@ from gedbd.experiments.evaluation_result import evaluate_baseline
 from gedbd.experiments.results import first_row, report, show_verdict
 from gedbd.experiments.sweeps.jobs import resumable_job
 from gedbd.experiments.tracking.runs import check_login, open_loggers
+from gedbd.retrieval.scorers.scorer import Scorer
 from gedbd.retrieval.tasks import TEST_POOL
 from gedbd.tasks.duplicates.factory import prepare_data, silence_library_logs
 
@@ -30,13 +31,13 @@ def main(cfg: DictConfig) -> float:
     if cfg.run:
         cfg.baselines.frozen.checkpoint = str(use_run(cfg, Path(cfg.run)))
     silence_library_logs()
-    looks_back = getattr(get_class(cfg.baselines[cfg.name]._target_), "looks_back", False)
-    if looks_back and TEST_POOL in cfg.ranking.protocols:
+    scorer_class: type[Scorer] = get_class(cfg.baselines[cfg.name]._target_)
+    if scorer_class.earlier_only and TEST_POOL in cfg.ranking.protocols:
         raise ValueError(f"name={cfg.name} scores earlier reports only, and a pool holds later ones: protocol=earlier")
     prepared = prepare_data(cfg, console)
     if cfg.run:
         check_corpus(Path(cfg.run), prepared.corpus)
-    baseline = instantiate(cfg.baselines[cfg.name], _convert_="object")
+    baseline: Scorer = instantiate(cfg.baselines[cfg.name], _convert_="object")
     outcome = evaluate_baseline(baseline, cfg.name, prepared, cfg.part)
     for warning in getattr(baseline, "warnings_", ()):
         console.print(f"{prepared.corpus.name}: {warning}", markup=False, highlight=False)

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 import gedbd.backtest
-from gedbd.triage.training import Matching
+from gedbd.triage.training import TriageModel
 
 
 @pytest.fixture
@@ -25,7 +25,7 @@ def run(tmp_path, monkeypatch):
 
 def test_a_backtest_leaves_tables_and_a_page(run, capsys):
     folder = run("dataset=demo", "encoder=tiny", "target_precision=0.3")
-    matching = Matching.from_json((folder / "matching.json").read_text())
+    matching = TriageModel.from_json((folder / "matching.json").read_text())
     assert (matching.target_precision, len(matching.targets)) == (0.3, 6)
     assert (matching.target.first, matching.target.last) == ("2024-05-27", "2024-12-11")
     replayed = pd.read_parquet(folder / "matches.parquet")

@@ -19,8 +19,9 @@ from gedbd.encoders.embedding_cache import report_vectors
 from gedbd.encoders.encoder import load_weights
 from gedbd.encoders.export import checks, read_onnx, read_sentence_transformers
 from gedbd.experiments.checkpoint import find_run
-from gedbd.retrieval.ranking import rank, ranking_metrics, vector_scorer
-from gedbd.retrieval.tasks import find_queries
+from gedbd.retrieval.ranking import rank, ranking_metrics
+from gedbd.retrieval.scorers.cosine import VectorScorer
+from gedbd.retrieval.tasks import EarlierReports
 
 STRANGER = """
 import sys

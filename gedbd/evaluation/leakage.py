@@ -7,7 +7,7 @@ import pandas as pd
 
 from gedbd.corpora.splits import TEST
 from gedbd.evaluation.pairwise import pairwise_metrics
-from gedbd.retrieval.scorers.textless import linked_groups
+from gedbd.retrieval.scorers.scorer import linked_groups
 
 NOTE = (
     "warning: this split leaks. A baseline that reads no text, and only follows training pairs, finds {found} of"
@@ -39,7 +39,7 @@ def audit_leak(pairs: pd.DataFrame, parts: np.ndarray, group: np.ndarray) -> dic
     named, seen, label = _reports(test), _reports(train), test["label"].to_numpy()
     tested = named[parts[named] == TEST] if (parts == TEST).any() else named
     groups, groups_seen = (np.unique(group[_reports(part[part["label"] == 1])]) for part in (test, train))
-    closure = linked_groups(train, len(group))
+    closure = linked_groups(train.rename(columns={"later": "query", "earlier": "document"}), len(group))
     tied = (closure[test["earlier"]] == closure[test["later"]]).astype(np.float32)
     found = pairwise_metrics(tied, label, 0.5)
     return {

@@ -14,7 +14,7 @@ import pandas as pd
 
 from gedbd.io.files import write_text
 from gedbd.retrieval.ranking import Ranking
-from gedbd.retrieval.tasks import Queries
+from gedbd.retrieval.tasks import RankingTask
 
 
 def write_run(path: Path, ranking: Ranking, issue_id: pd.Series, tag: str) -> None:
@@ -32,11 +32,11 @@ def write_run(path: Path, ranking: Ranking, issue_id: pd.Series, tag: str) -> No
     write_text(path, "".join(lines))
 
 
-def write_qrels(path: Path, queries: Queries, issue_id: pd.Series) -> None:
+def write_qrels(path: Path, queries: RankingTask, issue_id: pd.Series) -> None:
     """Writes the relevant reports of every query."""
     ids = _words(issue_id)
     lines = []
-    for place, row in enumerate(queries.rows):
+    for place, row in enumerate(queries.queries):
         lines += [f"{ids[row]} 0 {ids[other]} 1\n" for other in queries.relevant(place)]
     write_text(path, "".join(lines))
 

@@ -5,16 +5,15 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import pandas as pd
-from rich.progress import track
 
 from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.splits import PARTS
 from gedbd.evaluation.result_tables import WITH_GRAPH, WITHOUT_GRAPH
 from gedbd.evaluation.threshold import best_threshold, score_grid
 from gedbd.evaluation.tsne import map_reports
-from gedbd.retrieval.ranking import BLOCK, Ranking, Scorer, rank_all
-from gedbd.retrieval.scorers import Baseline
-from gedbd.retrieval.tasks import Queries
+from gedbd.retrieval.ranking import Ranking, rank_all
+from gedbd.retrieval.scorers.scorer import Scorer, ScorerInputs, pair_scores
+from gedbd.retrieval.tasks import RankingTask
 from gedbd.retrieval.vectors import spread
 from gedbd.tasks.duplicates.data import DuplicateDataModule, name_reports
 from gedbd.tasks.duplicates.factory import PreparedData
@@ -46,7 +45,7 @@ class EvaluationResult:
     part: str
     methods: Mapping[str, str]
     threshold: float
-    queries: Mapping[str, Queries] = field(default_factory=dict)
+    queries: Mapping[str, RankingTask] = field(default_factory=dict)
     rankings: Mapping[str, Mapping[str, Ranking]] = field(default_factory=dict)
     atlas: pd.DataFrame | None = None
     title_cosines: tuple[np.ndarray, np.ndarray] | None = None
@@ -84,17 +83,18 @@ def evaluate_trained(data: DuplicateDataModule, system: DuplicateSystem) -> Eval
     )
 
 
-def evaluate_baseline(baseline: Baseline, name: str, prepared: PreparedData, part: str) -> EvaluationResult:
+def evaluate_baseline(baseline: Scorer, name: str, prepared: PreparedData, part: str) -> EvaluationResult:
     """Fits a baseline, scores its validation pairs and those of the part, and ranks the part's queries.
 
     Its threshold is its own, if it has one, or the one with the best F1 on the validation pairs.
     """
     corpus, pairs = prepared.corpus, prepared.pairs
-    baseline.fit(corpus, pairs[pairs["part"] == "train"])
+    baseline.fit(ScorerInputs.of_reports(corpus.reports, pairs[pairs["part"] == "train"]))
     chosen = pairs[pairs["part"].isin(("val", part))]
-    predictions = name_reports(chosen.assign(score=score_pairs(baseline, chosen)), corpus, "earlier", "later")
+    scores = pair_scores(baseline, chosen["later"].to_numpy(), chosen["earlier"].to_numpy())
+    predictions = name_reports(chosen.assign(score=scores), corpus, "earlier", "later")
     val = predictions[predictions["part"] == "val"]
-    threshold = getattr(baseline, "threshold", None)
+    threshold = baseline.threshold
     if threshold is None:
         scores = val["score"].to_numpy()
         threshold = best_threshold(scores, val["label"].to_numpy(), score_grid(scores))
@@ -103,22 +103,3 @@ def evaluate_baseline(baseline: Baseline, name: str, prepared: PreparedData, par
     return EvaluationResult(
         corpus, prepared.parts, pairs, predictions, part, {name: "score"}, threshold, queries, rankings
     )
-
-
-def score_pairs(scorer: Scorer, pairs: pd.DataFrame) -> np.ndarray:
-    """The later report of each pair as the query, the earlier one as its candidate, ``(P,)`` float32.
-
-    A baseline that would have to rank for it may have a ``score_pairs`` of its own.
-    """
-    own = getattr(scorer, "score_pairs", None)
-    if own is not None:
-        return np.asarray(own(pairs["earlier"].to_numpy(), pairs["later"].to_numpy()))
-    later, place = np.unique(pairs["later"].to_numpy(), return_inverse=True)
-    order = np.argsort(place, kind="stable")
-    ends = np.searchsorted(place[order], np.arange(0, len(later) + BLOCK, BLOCK))
-    earlier, scores = pairs["earlier"].to_numpy(), np.empty(len(pairs), dtype=np.float32)
-    blocks = range(0, len(later), BLOCK)
-    for number, start in enumerate(track(blocks, "score pairs", transient=True, disable=len(blocks) < 10)):
-        mine = order[ends[number] : ends[number + 1]]
-        scores[mine] = scorer(later[start : start + BLOCK])[place[mine] - start, earlier[mine]]
-    return scores

@@ -1,4 +1,8 @@
-"""Reads two reports at once and says how alike they are; dearer than comparing vectors, and finer."""
+"""A cross-encoder: it reads two reports at once, which is slower than comparing their vectors, and more accurate.
+
+``sentence_transformers.CrossEncoder`` wraps a sequence-classification model with a head of its own: it does not start
+from the pooling and the trained weights of the text encoder, which are what is compared here.
+"""
 
 import torch
 from torch import Tensor, nn
@@ -11,18 +15,21 @@ class CrossEncoder(nn.Module):
     """score = w . pool(backbone([a; b])) + c, from the same pretrained weights as the text branch.
 
     Args:
-        encoder: Its backbone and pooling are taken; the backbone is trained on.
-        tokenizer: The encoder's.
+        encoder: Its backbone and pooling are used; training changes the backbone.
+        tokenizer: The tokenizer of the encoder.
         max_tokens: Length that both texts together are cut to, the longer one first.
     """
 
     def __init__(self, encoder: TextEncoder, tokenizer: PreTrainedTokenizerBase, max_tokens: int) -> None:
         super().__init__()
-        self.encoder, self.tokenizer, self.max_tokens = encoder, tokenizer, max_tokens
+        self.encoder = encoder
+        self.tokenizer = tokenizer
+        self.max_tokens = max_tokens
         self.head = nn.Linear(int(encoder.backbone.config.hidden_size), 1)
 
     def forward(self, first: list[str], second: list[str]) -> Tensor:
         """Scores of pairs of texts, ``(P,)``."""
+        # Pairs of texts are separated by the tokenizer in the way that its model was pretrained with.
         tokens = self.tokenizer(
             first, second, truncation=True, max_length=self.max_tokens, padding=True, return_tensors="pt"
         )
@@ -36,6 +43,7 @@ class CrossEncoder(nn.Module):
         """As ``forward``, in batches of similar length and in evaluation mode."""
         was_training = self.training
         self.eval()
+        # The longest first: batches of similar length have little padding.
         order = sorted(range(len(first)), key=lambda place: -len(first[place]) - len(second[place]))
         scores = torch.empty(len(first))
         for start in range(0, len(order), batch_size):

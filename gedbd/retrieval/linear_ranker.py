@@ -1,104 +1,127 @@
-"""A learnt sum of scores: dense, lexical, fields, recency.
+"""A linear ranker: a weighted sum of standardised scores, its weights learned on training queries.
 
-Every score is standardised over the candidates of its query. The weights maximise the softmax probability of the right
-group among the candidates that rank highest: a *listwise* loss. A pairwise loss over sampled negatives learns to tell
-duplicates from reports nobody would confuse them with, and fails at the top of the list.
+Every score is standardised over the candidates of its query. The weights maximise the softmax probability of the
+relevant documents among the candidates that rank highest: a *listwise* loss. A pairwise loss over sampled negatives
+learns to separate duplicates from reports that are obviously different, and fails at the top of the list.
 """
 
 from collections.abc import Mapping
 
 import numpy as np
-import pandas as pd
-from scipy.optimize import minimize
-from scipy.special import log_softmax, logsumexp
 
-from gedbd.corpora.corpus import Corpus
-from gedbd.retrieval.ranking import BLOCK
-from gedbd.retrieval.scorers import Baseline
-from gedbd.retrieval.scorers.textless import linked_groups
+from gedbd.corpora.relevance import Relevance
+from gedbd.retrieval.scorers.scorer import BLOCK, Scorer, ScorerInputs
 
 SHORTLIST = 200
 
 
-class LearntFusion:
-    """A weighted sum of per-query z-scores; learnt on queries of the training part.
+class LinearRanker(Scorer):
+    """A weighted sum of per-query z-scores over the documents that exist when the query is made.
 
     Args:
-        features: Baselines to sum, by name.
+        features: Scorers to sum, by name.
         l2: Weight of the penalty on squared weights.
-        rounds: Times the shortlist is drawn anew by the weights learnt so far; it starts with equal ones.
+        rounds: How often the shortlist is chosen with the weights learned so far; the first one has equal weights.
 
     Attributes:
-        weights_: Learnt weight of each feature, by name.
+        weights_: Learned weight of each feature, by name.
     """
 
-    looks_back = True
+    earlier_only = True
 
-    def __init__(self, features: Mapping[str, Baseline], l2: float = 0.001, rounds: int = 2) -> None:
-        self.features, self.l2, self.rounds = dict(features), l2, rounds
+    def __init__(self, features: Mapping[str, Scorer], l2: float = 0.001, rounds: int = 2) -> None:
+        self.features = dict(features)
+        self.l2 = l2
+        self.rounds = rounds
 
-    def fit(self, corpus: Corpus, train: pd.DataFrame) -> None:
-        """Fits the features, then learns their weights."""
-        if not self.features or not (train["label"] == 1).any():
+    def fit(self, inputs: ScorerInputs) -> None:
+        """Fits the features, then learns their weights.
+
+        Raises:
+            ValueError: If there is no feature, or no training pair with a relevant document to learn from.
+        """
+        positive = inputs.train.loc[inputs.train["label"] == 1, "query"].to_numpy()
+        if not self.features or not len(positive):
             raise ValueError(
                 "fusion needs at least one feature, and a duplicate pair in the training part to learn from"
             )
         for feature in self.features.values():
-            feature.fit(corpus, train)
-        group = linked_groups(train, len(corpus))
-        rows = np.unique(train.loc[train["label"] == 1, "later"].to_numpy())
+            feature.fit(inputs)
+        self.warnings_ = tuple(warning for feature in self.features.values() for warning in feature.warnings_)
+        self.num_earlier_ = inputs.num_earlier
+        relevance = inputs.relevance()
+        rows = np.unique(positive)
         weights = np.ones(len(self.features))
+        # Which candidates are hard depends on the weights: they are chosen again with better weights.
         for _ in range(self.rounds):
-            lists, relevant = self._shortlists(rows, group, weights)
+            lists, relevant = self._shortlists(rows, relevance, weights)
             weights = learn_weights(lists, relevant, self.l2)
         self.weights_ = dict(zip(self.features, weights.tolist(), strict=True))
 
-    def __call__(self, rows: np.ndarray) -> np.ndarray:
+    def scores(self, rows: np.ndarray) -> np.ndarray:
         """``(B,) -> (B, N)``."""
-        weights = np.array(list(self.weights_.values()), dtype=np.float32)
-        return np.asarray(np.einsum("f,fbn->bn", weights, self._standard_scores(rows)))
+        weights = np.array(list(self.weights_.values()))
+        return weighted_sum(self._standardised(rows), weights)
 
-    def _standard_scores(self, rows: np.ndarray) -> np.ndarray:
-        """Scores of all features over the earlier reports, mean 0 and deviation 1 for each query, ``(F, B, N)``."""
-        stacked = np.stack([feature(rows) for feature in self.features.values()]).astype(np.float32)
+    def _standardised(self, rows: np.ndarray) -> np.ndarray:
+        """Scores of all features, with mean 0 and deviation 1 over each query's candidates, ``(F, B, N)``."""
+        stacked = np.stack([feature.scores(rows) for feature in self.features.values()]).astype(np.float32)
         for place, row in enumerate(rows):
             for scores in stacked[:, place]:
-                scores[:] = standardise(scores, row)
+                scores[:] = standardise(scores, self.num_earlier_[row])
         return stacked
 
-    def _shortlists(self, rows: np.ndarray, group: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _shortlists(self, rows: np.ndarray, relevance: Relevance, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The highest candidates of each query: features ``(Q, S, F)``, and which are relevant, ``(Q, S)``.
 
-        Relevant ones are always among them, of very large groups the newest. Shorter lists are filled up with places of
-        no probability (``nan``).
+        Relevant ones are always among them, of very many the latest. A query without a relevant candidate is left out.
+        Shorter lists are filled up with places of no probability (NaN).
         """
-        lists, relevant = [], []
+        lists, is_relevant = [], []
         for start in range(0, len(rows), BLOCK):
             block = rows[start : start + BLOCK]
-            scores = self._standard_scores(block)
+            scores = self._standardised(block)
             for place, row in enumerate(block):
-                mine = scores[:, place, :row]
-                right = np.flatnonzero(group[:row] == group[row])
-                order = np.argsort(-(weights @ mine), kind="stable")
-                wrong = order[group[order] != group[row]]
+                count = self.num_earlier_[row]
+                candidates = scores[:, place, :count]
+                right = relevance.relevant(int(row))
+                right = right[right < count]
+                if not len(right):
+                    continue
+                # Stable: of equal sums the older document comes first, as in the ranking.
+                order = np.argsort(-(weights @ candidates), kind="stable")
+                wrong = order[~np.isin(order, right)]
                 chosen = np.concatenate([right[-SHORTLIST // 2 :], wrong])[:SHORTLIST]
                 padded = np.full((SHORTLIST, len(weights)), np.nan, dtype=np.float32)
-                padded[: len(chosen)] = mine[:, chosen].T
+                padded[: len(chosen)] = candidates[:, chosen].T
                 lists.append(padded)
-                relevant.append(np.isin(np.arange(SHORTLIST), np.arange(min(len(right), SHORTLIST // 2))))
-        return np.stack(lists), np.stack(relevant)
+                # The relevant ones come first: with 2 of them, True True False False ...
+                is_relevant.append(np.arange(SHORTLIST) < min(len(right), SHORTLIST // 2))
+        if not lists:
+            raise ValueError("fusion needs a training query with a relevant candidate to learn from")
+        return np.stack(lists), np.stack(is_relevant)
 
 
-def standardise(scores: np.ndarray, row: int) -> np.ndarray:
-    """Scores of a query in a row with mean 0 and deviation 1 over the earlier reports; all 0 if those are alike."""
-    earlier = scores[:row].astype(np.float64)
-    if not row or earlier.min() == earlier.max():
+def standardise(scores: np.ndarray, count: int) -> np.ndarray:
+    """Scores ``(N,)`` with mean 0 and deviation 1 over the first ``count``; all 0 if those are equal."""
+    candidates = scores[:count].astype(np.float64)
+    # Not "deviation is 0": the mean of equal numbers may round to another number, and the deviation is tiny then.
+    if not count or candidates.min() == candidates.max():
         return np.zeros_like(scores)
-    return np.asarray((scores - earlier.mean()) / earlier.std(), dtype=np.float32)
+    return np.asarray((scores - candidates.mean()) / candidates.std(), dtype=np.float32)
+
+
+def weighted_sum(standardised: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Sums standardised scores in single precision, ``(F, B, N), (F,) -> (B, N)``."""
+    return np.asarray(np.einsum("f,fbn->bn", weights.astype(np.float32), standardised))
 
 
 def learn_weights(lists: np.ndarray, relevant: np.ndarray, l2: float) -> np.ndarray:
     """Weights that minimise -log P(relevant), P the softmax over each list, ``(Q, S, F), (Q, S) -> (F,)``."""
+    from scipy.optimize import minimize
+    from scipy.special import log_softmax, logsumexp
+
+    # Padding is NaN in all features: the first one shows it.
     absent = np.isnan(lists[:, :, 0])
     features = np.nan_to_num(lists).astype(np.float64)
 
@@ -107,6 +130,7 @@ def learn_weights(lists: np.ndarray, relevant: np.ndarray, l2: float) -> np.ndar
         log_all = log_softmax(logits, axis=1)
         log_right = np.where(relevant, log_all, -np.inf)
         total = logsumexp(log_right, axis=1)
+        # d(-log P) / d(logit): the softmax over the list less the softmax over its relevant places.
         pull = np.exp(log_right - total[:, None]) - np.exp(log_all)
         gradient = -np.einsum("qs,qsf->f", pull, features) / len(features) + 2 * l2 * weights
         return float(-total.mean() + l2 * weights @ weights), gradient

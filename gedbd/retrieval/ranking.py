@@ -1,77 +1,78 @@
-"""Ranking over the whole tracker: what a triager sees when a report comes in.
+"""Ranks the candidates of every query, and measures how high the relevant ones stand.
 
-Protocol of "Duplicate Bug Report Detection: How Far Are We?" (TOSEM 2023): a query is a report whose group has an
-earlier report; its candidates are all reports filed before it, whatever their part of the split; candidates count by
-group; a query whose group lies outside the window is a miss.
+The protocol ``earlier`` is that of "Duplicate Bug Report Detection: How Far Are We?" (TOSEM 2023): a query is a report
+whose group has an earlier report; its candidates are all reports created before it, in whatever part of the split;
+ranks count groups; a query whose group is outside the window is a miss.
 
-Beside it there is the protocol of "SBERT with Contrastive Learning + VLM Augmentation": the reports of the test part
-are queries and candidates of each other, counted one by one. It looks better, because a part of the tracker holds only
-a part of the wrong reports, and every other member of a group may be found, the later ones too.
+The protocol ``test_pool`` is that of "SBERT with Contrastive Learning + VLM Augmentation": the reports of the test part
+are queries and candidates of each other, and ranks count reports. Its figures are higher, because one part of a tracker
+has only some of the wrong reports, and any other member of a group is a hit, later ones included.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
-from gedbd.retrieval.tasks import EARLIER, TEST_POOL, TOP_K, Queries
+from gedbd.retrieval.scorers.scorer import BLOCK, Scorer
+from gedbd.retrieval.tasks import EARLIER, TEST_POOL, TOP_K, RankingTask
 
 PREFIX = {EARLIER: "", TEST_POOL: "pool_"}
 PRECISION_AT = "average_precision@"
-DEPTH = 100
-BLOCK = 64
-
-Scorer = Callable[[np.ndarray], np.ndarray]
-"""Scores of some queries: rows ``(B,) -> (B, N)``, higher is more alike. Scores of later reports are not read."""
+MAX_DEPTH = 100
 
 
 @dataclass(frozen=True)
 class Ranking:
-    """What came out.
+    """The result of ranking.
 
     Attributes:
-        queries: One row a query: ``query`` (row), ``reachable`` (its group is among the candidates), ``rank`` (distinct
-            groups met up to and including its own, in a pool reports; 0 if never), ``average_precision`` over the
-            single reports of its group, ``found`` (the row of its group that was met first, -1 if none), and for each
-            K ``average_precision@K``: of the first K reports, over the K or fewer that could be found there.
-        top: The best ``DEPTH`` groups of each query, in a pool reports: ``query``, ``place`` (1 is best), ``candidate``
-            (the row of the group that was met first), ``score``.
+        queries: One row a query: ``query`` (row), ``reachable`` (a relevant document is among the candidates), ``rank``
+            (distinct units, such as groups, up to and including the first relevant one; 0 if there is none),
+            ``average_precision`` over single documents, ``found`` (row of the first relevant document, -1 if none), and
+            for each K ``average_precision@K``: of the first K documents, over the K or fewer that could be found there.
+        top: The best ``MAX_DEPTH`` units of each query: ``query``, ``place`` (1 is best), ``candidate`` (row of the
+            unit's best document), ``score``.
     """
 
     queries: pd.DataFrame
     top: pd.DataFrame
 
 
-def rank(queries: Queries, scorer: Scorer) -> Ranking:
-    """Ranks the groups for every query by their best report; of equal scores the older report comes first.
-
-    In a pool every report is ranked for itself.
+def rank(task: RankingTask, scorer: Scorer) -> Ranking:
+    """Ranks the units of every query by their best document; of equal scores the document of the lower row comes first.
 
     Raises:
         ValueError: If a score is not a number.
     """
-    found, top = [], []
-    for first in range(0, len(queries), BLOCK):
-        rows = queries.rows[first : first + BLOCK]
-        for offset, scores in enumerate(np.asarray(scorer(rows), dtype=np.float32)):
-            candidates = queries.candidates(first + offset)
+    rows: list[tuple[float, ...]] = []
+    top = [pd.DataFrame(np.empty((0, 4), dtype=np.int64), columns=["query", "place", "candidate", "score"])]
+    for start in range(0, len(task), BLOCK):
+        queries = task.queries[start : start + BLOCK]
+        # Scores are compared in single precision, so that a scorer's precision does not decide between ties.
+        block = np.asarray(scorer.scores(queries), dtype=np.float32)
+        for index, scores in enumerate(block, start=start):
+            candidates = task.candidates(index)
             if np.isnan(scores[candidates]).any():
-                raise ValueError(f"the scores of the report in row {rows[offset]} are not all numbers")
+                raise ValueError(f"the scores of the query in row {task.queries[index]} are not all numbers")
             order = candidates[np.argsort(-scores[candidates], kind="stable")]
-            unit = queries.group[order] if queries.pool is None else order
-            found.append(_found(order, unit, queries, rows[offset]))
-            best = order[_first_of_each(unit)][:DEPTH]
+            rows.append(_query_result(task, index, order))
+            # Each unit once, by its best document.
+            best = order[_first_of_each(task.unit(order))][:MAX_DEPTH]
             places = np.arange(1, len(best) + 1)
-            top.append(pd.DataFrame({"query": rows[offset], "place": places, "candidate": best, "score": scores[best]}))
+            query = task.queries[index]
+            top.append(pd.DataFrame({"query": query, "place": places, "candidate": best, "score": scores[best]}))
     columns = ["query", "reachable", "rank", "average_precision", "found"]
-    columns += [f"{PRECISION_AT}{k}" for k in queries.top_k]
-    empty = pd.DataFrame(np.empty((0, 4), dtype=np.int64), columns=["query", "place", "candidate", "score"])
-    return Ranking(pd.DataFrame(found, columns=columns), pd.concat(top, ignore_index=True) if top else empty)
+    columns += [f"{PRECISION_AT}{k}" for k in task.top_k]
+    return Ranking(pd.DataFrame(rows, columns=columns), pd.concat(top[1:] or top, ignore_index=True))
 
 
 def ranking_metrics(queries: pd.DataFrame) -> dict[str, float]:
-    """Means over queries: RR@k (hit rate: share of queries whose group is among the first k), MRR, MAP, MAP@k.
+    """Means over queries: RR@k, MRR, MAP and MAP@k.
+
+    RR@k is the *recall rate* of the duplicate-detection papers: the share of queries with a relevant unit among the
+    first k, which information retrieval calls success@k (its RR is the reciprocal rank).
 
     Args:
         queries: ``Ranking.queries``. A rank of 0 is a miss.
@@ -79,26 +80,32 @@ def ranking_metrics(queries: pd.DataFrame) -> dict[str, float]:
     return {str(name): float(values.mean()) for name, values in per_query(queries).items()}
 
 
-def rank_all(queries: Mapping[str, Queries], scorers: Mapping[str, Scorer]) -> dict[str, dict[str, Ranking]]:
+def rank_all(tasks: Mapping[str, RankingTask], scorers: Mapping[str, Scorer]) -> dict[str, dict[str, Ranking]]:
     """Rankings by protocol and scorer."""
-    return {
-        protocol: {name: rank(asked, scorer) for name, scorer in scorers.items()} for protocol, asked in queries.items()
-    }
+    rankings = {}
+    for protocol, task in tasks.items():
+        rankings[protocol] = {name: rank(task, scorer) for name, scorer in scorers.items()}
+    return rankings
 
 
 def protocol_metrics(rankings: Mapping[str, Mapping[str, Ranking]], name: str) -> dict[str, float]:
-    """One scorer's metrics by all protocols; see ``metric_names``."""
-    return {
-        PREFIX[protocol] + metric: value
-        for protocol, by_name in rankings.items()
-        for metric, value in ranking_metrics(by_name[name].queries).items()
-    }
+    """The metrics of one scorer by all protocols, named as in ``metric_names``."""
+    metrics = {}
+    for protocol, by_name in rankings.items():
+        for metric, value in ranking_metrics(by_name[name].queries).items():
+            metrics[metric_prefix(protocol) + metric] = value
+    return metrics
+
+
+def metric_prefix(protocol: str) -> str:
+    """What the names of a protocol's metrics begin with; nothing for ``earlier``."""
+    return PREFIX.get(protocol, f"{protocol}_")
 
 
 def per_query(queries: pd.DataFrame) -> pd.DataFrame:
     """Every metric of every query, by name; ``ranking_metrics`` are their means."""
     position = queries["rank"].to_numpy(dtype=float)
-    position[position == 0] = np.inf
+    position[position == 0] = np.inf  # a miss: no RR@k counts it, and its reciprocal rank is 0
     top_k = [int(name.removeprefix(PRECISION_AT)) for name in map(str, queries) if name.startswith(PRECISION_AT)]
     values = {f"rr@{k}": (position <= k).astype(float) for k in top_k}
     values |= {"mrr": 1 / position, "map": queries["average_precision"].to_numpy()}
@@ -106,27 +113,24 @@ def per_query(queries: pd.DataFrame) -> pd.DataFrame:
 
 
 def metric_names(top_k: Sequence[int] = TOP_K, protocols: Sequence[str] = (EARLIER,)) -> tuple[str, ...]:
-    """What ``ranking_metrics`` gives; the names of another protocol than the first begin with its prefix."""
+    """Names of the metrics that ``protocol_metrics`` returns, each with the prefix of its protocol."""
     names = (*(f"rr@{k}" for k in top_k), "mrr", "map", *(f"map@{k}" for k in top_k))
-    return tuple(PREFIX[protocol] + name for protocol in protocols for name in names)
+    return tuple(metric_prefix(protocol) + name for protocol in protocols for name in names)
 
 
-def vector_scorer(vectors: np.ndarray) -> Scorer:
-    """Cosines of unit vectors ``(N, D)``."""
-    return lambda rows: np.asarray(vectors[rows] @ vectors.T)
-
-
-def _found(order: np.ndarray, unit: np.ndarray, queries: Queries, query: int) -> tuple[float, ...]:
-    """A row of ``Ranking.queries``, from the candidates in order and what counts as one of them."""
-    hits = np.flatnonzero(queries.group[order] == queries.group[query])
+def _query_result(task: RankingTask, index: int, order: np.ndarray) -> tuple[float, ...]:
+    """A row of ``Ranking.queries``, from the candidates with the best one first."""
+    query = task.queries[index]
+    hits = np.flatnonzero(np.isin(order, task.relevant(index)))
     if not len(hits):
-        return query, False, 0, 0.0, -1, *(0.0 for _ in queries.top_k)
-    position = len(np.unique(unit[: hits[0]])) + 1
+        return query, False, 0, 0.0, -1, *(0.0 for _ in task.top_k)
+    # Units 7 7 4 9 with a first hit at index 3: units 7 and 4 come before, so that the rank is 3.
+    position = len(np.unique(task.unit(order[: hits[0]]))) + 1
     precision = np.arange(1, len(hits) + 1) / (hits + 1)
-    at = [float(precision[hits < k].sum() / min(k, len(hits))) for k in queries.top_k]
-    return query, True, position, float(precision.mean()), int(order[hits[0]]), *at
+    precision_at = [float(precision[hits < k].sum() / min(k, len(hits))) for k in task.top_k]
+    return query, True, position, float(precision.mean()), int(order[hits[0]]), *precision_at
 
 
 def _first_of_each(values: np.ndarray) -> np.ndarray:
-    """Positions at which a value occurs for the first time, in order."""
+    """Indices at which a value occurs for the first time, ascending: ``[7, 7, 4, 7] -> [0, 2]``."""
     return np.sort(np.unique(values, return_index=True)[1])

@@ -1,52 +1,53 @@
-"""A second look at the first candidates: a cross-encoder over the top of another baseline's ranking."""
+"""Re-ranks the first candidates of another scorer with a cross-encoder."""
 
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import torch
 from rich.progress import track
 from torch.nn.functional import cross_entropy
 from transformers import PreTrainedTokenizerBase
 
-from gedbd.corpora.corpus import Corpus
 from gedbd.encoders.encoder import TextEncoder, load_weights
 from gedbd.retrieval.cross_encoder import CrossEncoder
 from gedbd.retrieval.linear_ranker import learn_weights, standardise
-from gedbd.retrieval.scorers import Baseline
 from gedbd.retrieval.scorers.lexical import MAX_CHARACTERS
-from gedbd.retrieval.scorers.textless import linked_groups
+from gedbd.retrieval.scorers.scorer import Scorer, ScorerInputs, linked_groups
 from gedbd.text.templates import Text
 
 HELD_OUT = 0.2
+MIN_PROGRESS_ITEMS = 10
 
 
-class Reranker:
-    """Orders the first ``depth`` candidates of a baseline anew; those below keep their places below.
+class Reranker(Scorer):
+    """Changes the order of the first ``depth`` candidates of another scorer; those below keep their places.
 
-    The cross-encoder learns on training queries: the right report against ``negatives`` drawn from the first
-    baseline's top, softmax over the list. The last fifth of these queries is held out; on it the weights of its score
-    and the first baseline's are learnt.
+    The cross-encoder learns on training queries: the relevant report against ``negatives`` drawn from the first
+    scorer's top, with a softmax over the list. The last fifth of these queries is held out; on it the weights of its
+    score and of the first scorer's are learned.
+
+    The trainer of sentence-transformers (``ListNetLoss``) has the same softmax, but takes fixed lists from a dataset:
+    it neither draws other negatives in each epoch nor weighs the two scores on held-out queries.
 
     Args:
-        first: The baseline whose top is looked at.
+        first: The scorer whose top is re-ranked.
         encoder: Encoder to start from, and its tokenizer.
         text: How reports become texts.
         max_tokens: Length that two texts together are cut to.
-        depth: Candidates that are looked at.
-        negatives: Wrong candidates to each right one in training.
+        depth: Number of candidates to re-rank.
+        negatives: Irrelevant candidates for each relevant one in training.
         epochs: Passes over the training queries.
         lr: Learning rate, with linear decay to 0.
-        batch_size: Training queries of a step.
-        seed: Fixes draws, order and dropout.
-        checkpoint: A run's trained weights to start from, in place of the pretrained ones.
+        batch_size: Training queries in a batch.
+        seed: Seed of draws, order and dropout.
+        checkpoint: Trained weights of a run to start from, instead of the pretrained ones.
     """
 
-    looks_back = True
+    earlier_only = True
 
     def __init__(
         self,
-        first: Baseline,
+        first: Scorer,
         encoder: tuple[TextEncoder, PreTrainedTokenizerBase],
         text: Text,
         max_tokens: int,
@@ -58,56 +59,75 @@ class Reranker:
         seed: int = 0,
         checkpoint: str | Path | None = None,
     ) -> None:
-        self.first, self.text, self.depth, self.negatives = first, text, depth, negatives
-        self.epochs, self.lr, self.batch_size, self.seed = epochs, lr, batch_size, seed
-        self.tokenizer, self.max_tokens = encoder[1], max_tokens
+        self.first = first
+        self.text = text
+        self.depth = depth
+        self.negatives = negatives
+        self.epochs = epochs
+        self.lr = lr
+        self.batch_size = batch_size
+        self.seed = seed
+        self.tokenizer = encoder[1]
+        self.max_tokens = max_tokens
         if checkpoint is not None:
             load_weights(encoder[0], checkpoint)
-        torch.manual_seed(seed)
+        torch.manual_seed(seed)  # the head is initialised at random
         self.model = CrossEncoder(*encoder, max_tokens)
 
-    def fit(self, corpus: Corpus, train: pd.DataFrame) -> None:
-        """Fits the first baseline, trains the cross-encoder on its mistakes, and learns how to weigh both."""
-        self.first.fit(corpus, train)
-        reports = corpus.reports.assign(description=corpus.reports["description"].str[:MAX_CHARACTERS])
-        self.texts_ = self.text(reports, self.tokenizer, self.max_tokens // 2).texts
-        group = linked_groups(train, len(corpus))
-        queries = np.unique(train.loc[train["label"] == 1, "later"].to_numpy())
+    def fit(self, inputs: ScorerInputs) -> None:
+        """Fits the first scorer, trains the cross-encoder on its mistakes, and learns how to weigh both."""
+        inputs.check_one_table("reranker")
+        self.first.fit(inputs)
+        reports = inputs.documents
+        reports = reports.assign(description=reports["description"].str[:MAX_CHARACTERS])
+        self.texts_ = self.text(reports, self.tokenizer, self.max_tokens // 2)
+        self.warnings_ = self.first.warnings_
+        train = inputs.train
+        group = linked_groups(train, len(reports))
+        queries = np.unique(train.loc[train["label"] == 1, "query"].to_numpy())
         held_out = max(1, round(HELD_OUT * len(queries)))
         self.model.to("cuda" if torch.cuda.is_available() else "cpu")
         self._train([self._example(row, group) for row in queries[:-held_out]])
         self.weights_ = self._weigh(queries[-held_out:], group)
 
-    def __call__(self, rows: np.ndarray) -> np.ndarray:
+    def scores(self, rows: np.ndarray) -> np.ndarray:
         """``(B,) -> (B, N)``."""
-        scores = np.stack([standardise(scores, row) for scores, row in zip(self.first(rows), rows, strict=True)])
+        first = self.first.scores(rows)
+        scores = np.stack([standardise(row_scores, row) for row_scores, row in zip(first, rows, strict=True)])
         for place, row in enumerate(rows):
             top = _top(scores[place, :row], self.depth)
             if len(top):
-                fresh = self._mix(scores[place, top], self._read(np.full(len(top), row), top))
+                mixed = self._mix(scores[place, top], self._cross_scores(np.full(len(top), row), top))
                 rest = np.delete(scores[place, :row], top)
-                floor = rest.max() if len(rest) else 0.0
-                scores[place, top] = fresh - fresh.min() + floor + 1
+                highest_rest = rest.max() if len(rest) else 0.0
+                # The lowest of the top stays 1 above the rest, whose scores are on another scale.
+                scores[place, top] = mixed - mixed.min() + highest_rest + 1
         return scores
 
-    def score_pairs(self, earlier: np.ndarray, later: np.ndarray) -> np.ndarray:
+    def score_pairs(self, queries: np.ndarray, documents: np.ndarray) -> np.ndarray:
         """Scores of single pairs, ``(P,), (P,) -> (P,)``, on one scale whatever their places in the ranking."""
-        first = np.empty(len(later), dtype=np.float32)
-        for row in np.unique(later):
-            mine = later == row
-            first[mine] = standardise(self.first(np.array([row]))[0], row)[earlier[mine]]
-        return self._mix(first, self._read(later, earlier))
+        first = np.empty(len(queries), dtype=np.float32)
+        for row in np.unique(queries):
+            mine = queries == row
+            first[mine] = self._first_scores(row)[documents[mine]]
+        return self._mix(first, self._cross_scores(queries, documents))
 
-    def _read(self, queries: np.ndarray, candidates: np.ndarray) -> np.ndarray:
-        first, second = ([self.texts_[row] for row in rows] for rows in (queries, candidates))
+    def _first_scores(self, row: int) -> np.ndarray:
+        """The first scorer's scores of one query, standardised over the earlier reports, ``(N,)``."""
+        return standardise(self.first.scores(np.array([row]))[0], row)
+
+    def _cross_scores(self, queries: np.ndarray, candidates: np.ndarray) -> np.ndarray:
+        """The cross-encoder's scores of pairs, ``(P,), (P,) -> (P,)``."""
+        first = [self.texts_[row] for row in queries]
+        second = [self.texts_[row] for row in candidates]
         return self.model.predict(first, second).numpy()
 
     def _mix(self, first: np.ndarray, second: np.ndarray) -> np.ndarray:
         return np.asarray(self.weights_[0] * first + self.weights_[1] * second, dtype=np.float32)
 
     def _example(self, row: int, group: np.ndarray) -> tuple[int, int, np.ndarray]:
-        """A training query, its best relevant candidate, and wrong ones near the top."""
-        scores = self.first(np.array([row]))[0, :row]
+        """A training query, its relevant candidate with the highest score, and irrelevant ones near the top."""
+        scores = self.first.scores(np.array([row]))[0, :row]
         right = np.flatnonzero(group[:row] == group[row])
         top = _top(scores, self.depth)
         return row, int(right[np.argmax(scores[right])]), top[group[top] != group[row]]
@@ -115,39 +135,49 @@ class Reranker:
     def _train(self, examples: list[tuple[int, int, np.ndarray]]) -> None:
         torch.manual_seed(self.seed)
         rng = np.random.default_rng(self.seed)
-        order = [rng.permutation(len(examples)) for _ in range(self.epochs)]
-        batches = [
-            list(part[at : at + self.batch_size]) for part in order for at in range(0, len(part), self.batch_size)
-        ]
+        batches = []
+        for _ in range(self.epochs):
+            order = rng.permutation(len(examples))
+            batches += [order[start : start + self.batch_size] for start in range(0, len(order), self.batch_size)]
         optimizer = torch.optim.AdamW(self.model.parameters(), lr=self.lr)
         decay = torch.optim.lr_scheduler.LinearLR(optimizer, 1.0, 0.0, max(1, len(batches)))
         self.model.train()
-        for batch in track(batches, "train cross-encoder", transient=True, disable=len(batches) < 10):
+        few = len(batches) < MIN_PROGRESS_ITEMS
+        for batch in track(batches, "train cross-encoder", transient=True, disable=few):
             losses = []
             for place in batch:
                 row, right, near = examples[place]
-                wrong = rng.choice(near, min(self.negatives, len(near)), replace=False)
-                texts = [self.texts_[other] for other in (right, *wrong)]
-                scores = self.model([self.texts_[row]] * len(texts), texts)
-                losses.append(cross_entropy(scores[None], torch.zeros(1, dtype=torch.long, device=scores.device)))
+                losses.append(self._loss(row, right, near, rng))
             optimizer.zero_grad()
             torch.autograd.backward(torch.stack(losses).mean())
             torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
             optimizer.step()
             decay.step()
 
+    def _loss(self, row: int, right: int, near: np.ndarray, rng: np.random.Generator) -> torch.Tensor:
+        """-log of the softmax probability of the relevant report among negatives drawn near the top."""
+        wrong = rng.choice(near, min(self.negatives, len(near)), replace=False)
+        texts = [self.texts_[other] for other in (right, *wrong)]
+        scores = self.model([self.texts_[row]] * len(texts), texts)
+        target = torch.zeros(1, dtype=torch.long, device=scores.device)  # the relevant report is the first
+        return cross_entropy(scores[None], target)
+
     def _weigh(self, rows: np.ndarray, group: np.ndarray) -> np.ndarray:
         """Weights of both scores, learnt on held-out queries."""
         lists = np.full((len(rows), self.depth + 1, 2), np.nan)
         relevant = np.zeros((len(rows), self.depth + 1), dtype=bool)
-        for place, row in enumerate(track(rows, "weigh cross-encoder", transient=True, disable=len(rows) < 10)):
-            scores = standardise(self.first(np.array([row]))[0], row)
+        few = len(rows) < MIN_PROGRESS_ITEMS
+        for place, row in enumerate(track(rows, "weigh cross-encoder", transient=True, disable=few)):
+            scores = self._first_scores(row)
             right = np.flatnonzero(group[:row] == group[row])
+            # The best relevant report belongs to the list even where it is below the top: at most depth + 1 places.
             top = np.union1d(_top(scores[:row], self.depth), right[[np.argmax(scores[right])]])
-            lists[place, : len(top)] = np.stack([scores[top], self._read(np.full(len(top), row), top)], axis=1)
+            both = scores[top], self._cross_scores(np.full(len(top), row), top)
+            lists[place, : len(top)] = np.stack(both, axis=1)
             relevant[place, : len(top)] = group[top] == group[row]
         return learn_weights(lists, relevant, l2=0.001)
 
 
 def _top(scores: np.ndarray, depth: int) -> np.ndarray:
+    """Rows of the highest scores, the highest first."""
     return np.argsort(-scores, kind="stable")[:depth]

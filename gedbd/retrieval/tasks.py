@@ -1,113 +1,210 @@
-"""What is ranked: the reports that have an earlier duplicate, each with the reports that may be it."""
+"""Ranking tasks: the protocol that all of them follow, and those over the reports of one tracker."""
 
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 import pandas as pd
 
 from gedbd.corpora.corpus import Corpus
 
-LONGEST_WINDOW = 36_500
+MAX_WINDOW_DAYS = 36_500
 TOP_K = (1, 5, 10, 20, 100)
 EARLIER, TEST_POOL = "earlier", "test_pool"
 PROTOCOLS = (EARLIER, TEST_POOL)
 
 
-@dataclass(frozen=True)
-class Queries:
-    """What is to be ranked.
+class RankingTask(Protocol):
+    """Queries with their candidates and relevant documents. Queries and documents are rows of one table or of two."""
 
-    Attributes:
-        rows: ``(Q,)`` rows of the queries. Candidates are the rows before: those filed earlier, or in the same second
-            under a lower id.
-        start: ``(Q,)`` the first candidate filed within the window; 0 without a window.
-        group: ``(N,)`` group of every report.
-        pool: If given, the rows that are candidates instead, whenever they were filed; ranks then count reports.
-        top_k: Ranks K at which metrics are asked for.
-    """
+    @property
+    def name(self) -> str:
+        """Id of the protocol, such as ``earlier``."""
+        ...
 
-    rows: np.ndarray
-    start: np.ndarray
-    group: np.ndarray
-    pool: np.ndarray | None = None
-    top_k: tuple[int, ...] = TOP_K
+    @property
+    def queries(self) -> np.ndarray:
+        """``(Q,)`` rows of the query table."""
+        ...
 
-    def __len__(self) -> int:
-        return len(self.rows)
+    @property
+    def top_k(self) -> tuple[int, ...]:
+        """Ranks K at which metrics are computed."""
+        ...
 
-    def candidates(self, place: int) -> np.ndarray:
-        """Rows that the query at a place is ranked against: those of every group with a report in the window."""
-        if self.pool is not None:
-            return np.asarray(self.pool[self.pool != self.rows[place]])
-        group = self.group[: self.rows[place]]
-        if self.start[place] == 0:
-            return np.arange(len(group))
-        is_open = np.zeros(len(self.group), dtype=bool)
-        is_open[group[self.start[place] :]] = True
-        return np.flatnonzero(is_open[group])
-
-    def relevant(self, place: int) -> np.ndarray:
-        """Rows of the query's group that could be candidates, in the window or not."""
-        row = self.rows[place]
-        others = np.arange(row) if self.pool is None else self.pool[self.pool != row]
-        return np.asarray(others[self.group[others] == self.group[row]])
+    @property
+    def against(self) -> str:
+        """What queries are ranked against, in words: "12 queries against all earlier reports"."""
+        ...
 
     @property
     def needed(self) -> np.ndarray:
-        """``(R,)`` rows whose vectors ranking reads: the pool, or every row up to the last query."""
-        if self.pool is not None:
-            return self.pool
-        return np.arange(self.rows.max(initial=-1) + 1)
+        """Rows of the documents whose scores are read, ascending."""
+        ...
+
+    def __len__(self) -> int:
+        """Number of queries Q."""
+        ...
+
+    def candidates(self, index: int) -> np.ndarray:
+        """Rows of the documents that query number ``index`` is ranked against, ascending."""
+        ...
+
+    def relevant(self, index: int) -> np.ndarray:
+        """Rows of the documents that query number ``index`` should find, ascending; not all need be candidates."""
+        ...
+
+    def unit(self, rows: np.ndarray) -> np.ndarray:
+        """What a rank counts, one number for each document: its group, or the document itself."""
+        ...
 
 
-def find_queries(
-    corpus: Corpus, wanted: np.ndarray, window_days: float | None = None, top_k: tuple[int, ...] = TOP_K
-) -> Queries:
-    """The queries among some reports.
+@dataclass(frozen=True)
+class EarlierReports:
+    """Every report with an earlier duplicate, ranked against the reports created before it; ranks count groups.
 
-    Args:
-        corpus: The reports.
-        wanted: ``(N,)`` bool, where to look for queries: the reports of one part.
-        window_days: If given, only groups with a report filed within so many days before the query are candidates.
-        top_k: Ranks at which metrics are asked for.
+    The protocol of "Duplicate Bug Report Detection: How Far Are We?" (TOSEM 2023).
 
-    Raises:
-        ValueError: If a window is asked for and there are no dates, or it shuts every query's group out.
+    Attributes:
+        queries: ``(Q,)`` rows of the queries. Candidates are the rows before: reports created earlier, or in the same
+            second with a lower id.
+        window_start: ``(Q,)`` the first row created within the window; 0 without a window.
+        group: ``(N,)`` group of every report.
+        top_k: Ranks K at which metrics are computed.
     """
-    filed = corpus.reports["created_at"]
-    rows = np.flatnonzero(wanted & (corpus.group < np.arange(len(corpus))))  # a group is named after its oldest row
-    start = np.zeros(len(rows), dtype=np.int64)
-    if window_days is not None:
-        if filed.isna().any():
-            raise ValueError(f"ranking.window_days={window_days} needs filing dates, and {corpus.name} has none")
-        if not 0 < window_days <= LONGEST_WINDOW:
+
+    queries: np.ndarray
+    window_start: np.ndarray
+    group: np.ndarray
+    top_k: tuple[int, ...] = TOP_K
+    name: str = EARLIER
+
+    @classmethod
+    def find(
+        cls, corpus: Corpus, wanted: np.ndarray, window_days: float | None = None, top_k: tuple[int, ...] = TOP_K
+    ) -> "EarlierReports":
+        """Finds the queries among some reports.
+
+        Args:
+            corpus: The reports.
+            wanted: ``(N,)`` bool, where to look for queries: the reports of one part.
+            window_days: Candidates are only the groups with a report created within so many days before the query.
+                None for all groups.
+            top_k: Ranks at which metrics are computed.
+
+        Raises:
+            ValueError: If a window is given and there are no dates, or no query's group is within its window.
+        """
+        has_earlier = corpus.group < np.arange(len(corpus))  # a group has the number of its oldest row
+        queries = np.flatnonzero(wanted & has_earlier)
+        if window_days is None:
+            return cls(queries, np.zeros(len(queries), dtype=np.int64), corpus.group, top_k)
+        created_at = corpus.reports["created_at"]
+        if created_at.isna().any():
+            raise ValueError(f"ranking.window_days={window_days} needs creation dates, and {corpus.name} has none")
+        if not 0 < window_days <= MAX_WINDOW_DAYS:
             raise ValueError(
-                f"ranking.window_days={window_days} must be above 0 and at most {LONGEST_WINDOW}, or null for no window"
+                f"ranking.window_days={window_days} must be above 0 and at most {MAX_WINDOW_DAYS},"
+                " or null for no window"
             )
-        start = filed.searchsorted(filed[rows] - pd.Timedelta(days=window_days), side="left")
-    queries = Queries(rows, np.asarray(start), corpus.group, top_k=top_k)
-    if window_days is not None and len(queries) and not _reachable(queries).any():
-        raise ValueError(
-            f"ranking.window_days={window_days} shuts out the groups of all {len(queries)} queries of {corpus.name}:"
-            " widen it"
-        )
-    return queries
+        # A group with one report since this moment is a candidate with all its reports.
+        opens = created_at[queries] - pd.Timedelta(days=window_days)
+        task = cls(queries, np.asarray(created_at.searchsorted(opens, side="left")), corpus.group, top_k)
+        if len(task) and not any(task.is_reachable(index) for index in range(len(task))):
+            raise ValueError(
+                f"ranking.window_days={window_days} excludes the groups of all {len(task)} queries of {corpus.name}:"
+                " widen it"
+            )
+        return task
+
+    def __len__(self) -> int:
+        return len(self.queries)
+
+    @property
+    def against(self) -> str:
+        """What queries are ranked against, in words."""
+        return "all earlier reports"
+
+    @property
+    def needed(self) -> np.ndarray:
+        """All rows up to the last query."""
+        return np.arange(self.queries.max(initial=-1) + 1)
+
+    def candidates(self, index: int) -> np.ndarray:
+        """All earlier reports of the groups that have a report in the window."""
+        earlier = self.group[: self.queries[index]]
+        if self.window_start[index] == 0:
+            return np.arange(len(earlier))
+        # Groups 0 1 0 3 with a window from row 2: groups 0 and 3 are open, so that rows 0, 2 and 3 are candidates.
+        is_open = np.zeros(len(self.group), dtype=bool)
+        is_open[earlier[self.window_start[index] :]] = True
+        return np.flatnonzero(is_open[earlier])
+
+    def relevant(self, index: int) -> np.ndarray:
+        """All earlier reports of the query's group, in the window or not."""
+        row = self.queries[index]
+        return np.flatnonzero(self.group[:row] == self.group[row])
+
+    def unit(self, rows: np.ndarray) -> np.ndarray:
+        """Groups."""
+        return np.asarray(self.group[rows])
+
+    def is_reachable(self, index: int) -> bool:
+        """Whether the query's group has a report in the window."""
+        row = self.queries[index]
+        return bool(self.group[row] in self.group[self.window_start[index] : row])
 
 
-def find_pool(corpus: Corpus, wanted: np.ndarray, top_k: tuple[int, ...] = TOP_K) -> Queries:
-    """Some reports as queries and candidates of each other: those with a duplicate among them are the queries.
+@dataclass(frozen=True)
+class ReportPool:
+    """The reports of one part as queries and candidates of each other, whenever created; ranks count reports.
 
-    Args:
-        corpus: The reports.
-        wanted: ``(N,)`` bool, the pool: the reports of one part.
-        top_k: Ranks at which metrics are asked for.
+    The protocol of "SBERT with Contrastive Learning + VLM Augmentation".
+
+    Attributes:
+        queries: ``(Q,)`` rows of the reports that have a duplicate in the pool.
+        pool: ``(R,)`` rows of all reports of the part.
+        group: ``(N,)`` group of every report.
+        top_k: Ranks K at which metrics are computed.
     """
-    pool = np.flatnonzero(wanted)
-    sizes = np.bincount(corpus.group[pool], minlength=len(corpus))
-    rows = pool[sizes[corpus.group[pool]] > 1]
-    return Queries(rows, np.zeros(len(rows), dtype=np.int64), corpus.group, pool, top_k)
 
+    queries: np.ndarray
+    pool: np.ndarray
+    group: np.ndarray
+    top_k: tuple[int, ...] = TOP_K
+    name: str = TEST_POOL
 
-def _reachable(queries: Queries) -> np.ndarray:
-    group = queries.group
-    return np.array([group[row] in group[start:row] for row, start in zip(queries.rows, queries.start, strict=True)])
+    @classmethod
+    def find(cls, corpus: Corpus, wanted: np.ndarray, top_k: tuple[int, ...] = TOP_K) -> "ReportPool":
+        """Makes a pool of some reports, ``wanted (N,)`` bool."""
+        pool = np.flatnonzero(wanted)
+        # Sizes within the pool: a duplicate outside it cannot be found.
+        group_size = np.bincount(corpus.group[pool], minlength=len(corpus))
+        has_duplicate = group_size[corpus.group[pool]] > 1
+        return cls(pool[has_duplicate], pool, corpus.group, top_k)
+
+    def __len__(self) -> int:
+        return len(self.queries)
+
+    @property
+    def against(self) -> str:
+        """What queries are ranked against, in words."""
+        return f"the {len(self.pool):,} of this part"
+
+    @property
+    def needed(self) -> np.ndarray:
+        """The pool."""
+        return self.pool
+
+    def candidates(self, index: int) -> np.ndarray:
+        """The pool without the query."""
+        return np.asarray(self.pool[self.pool != self.queries[index]])
+
+    def relevant(self, index: int) -> np.ndarray:
+        """The other reports of the query's group in the pool."""
+        others = self.candidates(index)
+        return np.asarray(others[self.group[others] == self.group[self.queries[index]]])
+
+    def unit(self, rows: np.ndarray) -> np.ndarray:
+        """Reports."""
+        return rows

@@ -1,4 +1,4 @@
-"""From the vectors of reports to the scores of pairs and the ranking of queries."""
+"""Scores of pairs and of queries from the vectors of reports."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -8,13 +8,19 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from gedbd.retrieval.ranking import Scorer, vector_scorer
+from gedbd.retrieval.scorers.cosine import VectorScorer
 
 Loss = Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]
 
 
 class Embedded(NamedTuple):
-    """Distinct reports ``n_id (U,)`` in the order of the corpus, fused and text vectors ``(U, D)`` of length 1."""
+    """Distinct reports that were encoded.
+
+    Attributes:
+        n_id: ``(U,)`` their rows in the corpus, ascending.
+        z: ``(U, D)`` their fused vectors, of length 1.
+        z_text: ``(U, D)`` their text vectors, of length 1.
+    """
 
     n_id: Tensor
     z: Tensor
@@ -25,13 +31,13 @@ def score_pairs(reports: Embedded, pairs: pd.DataFrame, group: np.ndarray, loss:
     """Scores pairs of embedded reports.
 
     Args:
-        reports: All that the pairs name, and others.
+        reports: Those of the pairs, and others.
         pairs: Pairs with ``earlier``, ``later`` and ``label``.
         group: ``(N,)`` group of every report.
         loss: See ``gedbd.losses``.
 
     Returns:
-        The pairs with ``score`` and ``score_text`` added, and their loss, the reports they name taken as one step.
+        The pairs with ``score`` and ``score_text`` added, and their loss, as if their reports were one batch.
 
     Raises:
         ValueError: If a report was not encoded.
@@ -39,13 +45,15 @@ def score_pairs(reports: Embedded, pairs: pd.DataFrame, group: np.ndarray, loss:
     index = places(reports.n_id, pairs[["earlier", "later"]].to_numpy().T)
     label = torch.from_numpy(pairs["label"].to_numpy(dtype=np.int64, copy=True)).to(index.device)
     scored = pairs.assign(score=cosine(reports.z, index), score_text=cosine(reports.z_text, index))
+    # The loss wants one batch: only the reports of the pairs, renumbered 0, 1, 2, ...
     named, step_index = torch.unique(index, return_inverse=True)
     groups = torch.from_numpy(group[reports.n_id[named].cpu().numpy()]).to(index.device)
     return scored, loss(reports.z[named], groups, step_index, label)
 
 
 def distinct(n_id: Tensor, z: Tensor) -> tuple[Tensor, Tensor]:
-    """Sorts rows and keeps the first vector of each."""
+    """Sorts rows and keeps the first vector of each, ``(B,), (B, D) -> (U,), (U, D)``."""
+    # Padding to equal shares lets several processes encode the same report; its first vector counts.
     order = n_id.argsort(stable=True)
     ordered = n_id[order]
     first = torch.ones_like(ordered, dtype=torch.bool)
@@ -54,12 +62,13 @@ def distinct(n_id: Tensor, z: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def places(n_id: Tensor, rows: np.ndarray) -> Tensor:
-    """Where rows stand among sorted ones, same shape.
+    """Positions of rows among sorted ones, of the same shape: rows ``[7, 2]`` among ``[2, 5, 7]`` are ``[2, 0]``.
 
     Raises:
         ValueError: If one is missing.
     """
     wanted = torch.from_numpy(rows.copy()).to(n_id.device)
+    # A row above all others would be at U, which no index reaches: it is clamped, and then differs below.
     index = torch.searchsorted(n_id, wanted).clamp(max=len(n_id) - 1)
     if not torch.equal(n_id[index], wanted):
         raise ValueError("reports were not encoded: leave out trainer.limit_val_batches and limit_test_batches")
@@ -71,8 +80,8 @@ def cosine(z: Tensor, index: Tensor) -> np.ndarray:
     return np.asarray((z[index[0]] * z[index[1]]).sum(-1).cpu().numpy())
 
 
-def spread(n_id: np.ndarray, vectors: np.ndarray, num_reports: int) -> Scorer:
-    """A scorer by the cosines of some reports' unit vectors; the reports left out score 0."""
-    everyone = np.zeros((num_reports, vectors.shape[1]), dtype=np.float32)
-    everyone[n_id] = vectors
-    return vector_scorer(everyone)
+def spread(n_id: np.ndarray, vectors: np.ndarray, num_reports: int) -> VectorScorer:
+    """A scorer by the cosines of some reports' unit vectors; the other reports score 0."""
+    all_vectors = np.zeros((num_reports, vectors.shape[1]), dtype=np.float32)
+    all_vectors[n_id] = vectors
+    return VectorScorer(all_vectors)

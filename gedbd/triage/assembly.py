@@ -34,7 +34,7 @@ from gedbd.triage.report_encoder import ReportReader
 from gedbd.triage.storage.store import FILE, Store
 from gedbd.triage.storage.stored_model import check_model, check_names, fitted, model_key, read_matching
 from gedbd.triage.storage.sync import Changes, Model, synchronise
-from gedbd.triage.training import Matching
+from gedbd.triage.training import TriageModel
 
 EXACT = "float32"
 UPDATE_TIMEOUT_S = 60.0  # a command may wait longer for a lock than a service
@@ -79,7 +79,7 @@ def read_reports(cfg: DictConfig, corpus: Corpus, weights: Path | None) -> Read:
     return Read(vectors, warnings)
 
 
-def find_backtest(folder: Path) -> tuple[DictConfig, Matching, Path | None]:
+def find_backtest(folder: Path) -> tuple[DictConfig, TriageModel, Path | None]:
     """A backtest's configuration, what it has learnt, and the weights of the encoder it used, if that was trained.
 
     Raises:
@@ -150,7 +150,7 @@ def open_index(folder: str | Path, cache_dir: str, backend: DictConfig | None = 
 
 def _stored_model(
     store: Store, source: str, cache_dir: str, backend: DictConfig | None
-) -> tuple[ReportReader, Matching]:
+) -> tuple[ReportReader, TriageModel]:
     """The reader of reports that an index holds, and what was learnt from its tracker; see ``open_index``."""
     about, weights = store.about(), store.weights()
     check_names(store.path, about)
@@ -163,7 +163,7 @@ def _stored_model(
     return _reader(settings, about, weights, cache_dir, store.path), matching
 
 
-def _model(settings: str, matching: Matching, weights: Path | None, corpus: Corpus, store: Store) -> Model:
+def _model(settings: str, matching: TriageModel, weights: Path | None, corpus: Corpus, store: Store) -> Model:
     """The model of an index; as it is stored if it is the same, so that what was fitted to texts stays."""
     state = b""
     if weights is not None:

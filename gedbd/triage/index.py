@@ -18,7 +18,7 @@ from gedbd.triage.storage.current_state import Current
 from gedbd.triage.storage.rows import Stored
 from gedbd.triage.storage.state import ReadModel, ReadReports
 from gedbd.triage.storage.store import FILE, Store
-from gedbd.triage.training import Matching, numbers_of
+from gedbd.triage.training import TriageModel
 
 BATCH = 64
 ANYTHING = Filters()
@@ -59,7 +59,7 @@ class Index:
         return self._current.state.about.get("name", "")
 
     @property
-    def matching(self) -> Matching:
+    def matching(self) -> TriageModel:
         """What was learnt from the tracker's history."""
         return self._current.state.matching
 
@@ -196,7 +196,7 @@ class Index:
                     vectors = _read(change.state.reader, table)
                 known = len(memory.vocabulary.terms)
                 undo.callback(memory.vocabulary.forget, known)
-                numbers = numbers_of(table, vectors, memory.vocabulary, memory.codes, learn=True)
+                numbers = memory.encoder.encode(table, vectors, learn=True)
                 store.add_terms(known, memory.vocabulary.terms[known:])
                 store.add(map(Stored, reports, vectors, numbers.text, numbers.title))
                 links = store.links()

@@ -22,7 +22,7 @@ from gedbd.corpora.splits import TimeSplit, split_corpus
 from gedbd.service.webhook.events import read_event
 from gedbd.triage.assembly import open_index
 from gedbd.triage.report import Filters, Report, check_report, read_moment
-from gedbd.triage.storage.in_memory import Memory
+from gedbd.triage.storage.in_memory import InMemoryIndex
 from gedbd.triage.storage.store import FILE, Store, Stored
 
 FAR = [
@@ -247,7 +247,7 @@ def test_an_index_that_holds_such_dates_can_be_opened(tmp_path):
         for number, date in enumerate(dates):
             report = Report("a crash", issue_id=str(number), created_at=datetime.fromisoformat(date))
             store.add([Stored(report, np.zeros(2, np.float32), np.zeros(0, np.int32), np.zeros(0, np.int32))])
-    days = Memory.of(store).columns.day
+    days = InMemoryIndex.of(store).store.day
     store.close()
     assert np.isnan(days).tolist() == [True, True, False]
 

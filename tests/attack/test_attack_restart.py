@@ -44,12 +44,12 @@ def answers(index):
 def numbers(index):
     """All that searches compare."""
     memory = index._current.state.memory
-    columns = memory.columns
-    alike = [codes[:, None] == codes for codes in (columns.product, columns.component)]  # the codes tell no more
-    arrays = [columns.vectors, *alike, columns.day, *memory.groups]
-    arrays += [lexicon._state.lengths for lexicon in (columns.text, columns.title)]
+    store = memory.store
+    alike = [codes[:, None] == codes for codes in (store.product, store.component)]  # the codes tell no more
+    arrays = [store.vectors, *alike, store.day, *memory.groups]
+    arrays += [index._state.lengths for index in (store.text, store.title)]
     terms = np.arange(len(memory.vocabulary.terms))
-    arrays += [lexicon.frequency(terms) for lexicon in (columns.text, columns.title)]
+    arrays += [index.frequency(terms) for index in (store.text, store.title)]
     return [memory.ids, memory.row_of, memory.vocabulary.terms, [array.tobytes() for array in arrays]]
 
 

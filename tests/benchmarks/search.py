@@ -27,18 +27,18 @@ from gedbd.encoders.backends.pytorch import Reader
 from gedbd.retrieval.features import FEATURES
 from gedbd.triage.assembly import open_index, read_reports
 from gedbd.triage.backtesting.targets import NO_THRESHOLD, TargetResult
-from gedbd.triage.calibration import SIGNALS, Confidence
+from gedbd.triage.calibration import MATCH_FEATURES, Calibrator
 from gedbd.triage.index import Index
 from gedbd.triage.report import Report, of_row
 from gedbd.triage.storage.store import FILE, Store
 from gedbd.triage.storage.stored_model import model_key
 from gedbd.triage.storage.sync import Model, synchronise
-from gedbd.triage.training import Matching
+from gedbd.triage.training import TriageModel
 
 QUERIES, WARM, CLIENTS, LASTING_S = 300, 20, 8, 60
-MATCHING = Matching(
+MATCHING = TriageModel(
     dict.fromkeys(FEATURES, 1.0),
-    Confidence(np.ones(len(SIGNALS)), 0.0, np.arange(2.0), np.arange(2.0)),
+    Calibrator(np.ones(len(MATCH_FEATURES)), 0.0, np.arange(2.0), np.arange(2.0)),
     (TargetResult(0.7, None, NO_THRESHOLD),),
     0.7,
 )

@@ -11,7 +11,8 @@ from gedbd.evaluation.compare import compare_runs
 from gedbd.evaluation.result_tables import compare_methods, compare_rankings
 from gedbd.evaluation.run_folders import Run, find_runs
 from gedbd.retrieval.ranking import metric_names, rank
-from gedbd.retrieval.tasks import TOP_K, find_queries
+from gedbd.retrieval.scorers.scorer import PrecomputedScores
+from gedbd.retrieval.tasks import TOP_K, EarlierReports
 
 FUSED, TEXT = "text + graph", "text alone"
 NAMES = {FUSED: "score", TEXT: "score_text"}
@@ -178,7 +179,7 @@ def test_numbers_are_those_that_the_runs_report(make_corpus, tmp_path):
     generator = np.random.default_rng(0)
     _, oldest, inverse = np.unique(generator.integers(0, 40, size=120), return_index=True, return_inverse=True)
     corpus = make_corpus(oldest[inverse])
-    queries = find_queries(corpus, np.ones(120, dtype=bool))
+    queries = EarlierReports.find(corpus, np.ones(120, dtype=bool))
     labels, runs, expected = generator.integers(2, size=80), [], []
     for name in ("a", "b"):
         predictions = scored((generator.random(80) + 0.2 * labels).astype(np.float32), labels)

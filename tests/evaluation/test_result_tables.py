@@ -16,7 +16,8 @@ from gedbd.evaluation.result_tables import (
     example_pairs,
 )
 from gedbd.retrieval.ranking import rank
-from gedbd.retrieval.tasks import Queries
+from gedbd.retrieval.scorers.scorer import PrecomputedScores
+from gedbd.retrieval.tasks import EarlierReports
 
 
 def table(part: str, score: list[float], text: list[float], frozen: list[float], label: list[int]) -> pd.DataFrame:
@@ -113,10 +114,10 @@ def test_the_interval_holds_the_value(predictions):
 
 def test_rankings_stand_side_by_side():
     group = np.array([0, 1, 0, 1, 4])
-    queries = Queries(np.array([2, 3]), np.zeros(2, dtype=int), group)
+    queries = EarlierReports(np.array([2, 3]), np.zeros(2, dtype=int), group)
     right = np.where(group[:, None] == group, 1.0, 0.0)
     table = compare_rankings(
-        {"right": rank(queries, lambda rows: right[rows]), "wrong": rank(queries, lambda rows: -right[rows])}, group
+        {"right": rank(queries, PrecomputedScores(right)), "wrong": rank(queries, PrecomputedScores(-right))}, group
     )
     assert table["method"].tolist() == ["right", "wrong"]
     assert table["queries"].tolist() == [2, 2]

@@ -8,12 +8,13 @@ import pytest
 from gedbd.corpora.corpus import Corpus
 from gedbd.evaluation.trec import write_qrels, write_run
 from gedbd.retrieval.ranking import Ranking, rank, ranking_metrics
-from gedbd.retrieval.tasks import Queries, find_queries
+from gedbd.retrieval.scorers.scorer import PrecomputedScores
+from gedbd.retrieval.tasks import EarlierReports
 
 
-def ranked(corpus: Corpus, scores: np.ndarray, window_days: float | None = None) -> tuple[Queries, Ranking]:
-    queries = find_queries(corpus, np.ones(len(corpus), dtype=bool), window_days)
-    return queries, rank(queries, lambda rows: scores[rows])
+def ranked(corpus: Corpus, scores: np.ndarray, window_days: float | None = None) -> tuple[EarlierReports, Ranking]:
+    queries = EarlierReports.find(corpus, np.ones(len(corpus), dtype=bool), window_days)
+    return queries, rank(queries, PrecomputedScores(scores))
 
 
 def read_run(path: Path) -> dict[str, list[tuple[int, str, float]]]:

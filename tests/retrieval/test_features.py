@@ -1,27 +1,24 @@
-"""The sum of scores, held against the baseline it repeats."""
-
-from importlib.resources import files
+"""Features of a search, and the best groups by their sum."""
 
 import numpy as np
-import pandas as pd
 import pytest
 from hydra import compose, initialize_config_dir
 from hydra.utils import instantiate
 
 from gedbd.configuration.command import CONF_DIR
-from gedbd.corpora.fields import field_codes
-from gedbd.corpora.readers.bug_reports import BUG_FIELDS
-from gedbd.corpora.splits import TEST, TRAIN, split_corpus
+from gedbd.corpora.splits import TEST, TRAIN
 from gedbd.encoders.embedding_cache import report_vectors
 from gedbd.encoders.encoder import load_tiny_encoder
-from gedbd.retrieval.feature_store import EMPTY, UNKNOWN, Codes, Columns, Numbers, Vocabulary, form_codes
-from gedbd.retrieval.features import FEATURES, best_groups, raw_scores
-from gedbd.retrieval.linear_ranker import LearntFusion
+from gedbd.retrieval.feature_store import FeatureStore
+from gedbd.retrieval.features import FEATURES, best_groups, feature_scorers, feature_scores
+from gedbd.retrieval.linear_ranker import LinearRanker
 from gedbd.retrieval.ranking import rank
-from gedbd.retrieval.scorers.fields import FieldAgreement, Recency
-from gedbd.retrieval.scorers.lexical import Bm25
-from gedbd.retrieval.tasks import find_queries
-from gedbd.triage.training import Given, learn_weights, numbers_of
+from gedbd.retrieval.report_features import FeatureEncoder, ReportFeatures
+from gedbd.retrieval.scorers.fields import EMPTY, UNKNOWN, CategoryEncoder
+from gedbd.retrieval.scorers.scorer import ScorerInputs
+from gedbd.retrieval.tasks import EarlierReports
+from gedbd.retrieval.vocabulary import Vocabulary
+from gedbd.triage.training import learn_weights
 
 EVEN = dict.fromkeys(FEATURES, 1.0)
 
@@ -40,34 +37,29 @@ def demo(tmp_path_factory):
     return corpus, parts, pairs[pairs["part"] == "train"], vectors
 
 
-def test_ranks_are_those_of_the_baseline_fusion(demo):
+@pytest.fixture(scope="module")
+def store(demo):
+    """All reports as features, and in a store."""
+    corpus, _, _, vectors = demo
+    features = FeatureEncoder.of(Vocabulary()).encode(corpus.reports, vectors, learn=True)
+    store = FeatureStore(vectors.shape[1])
+    store.add(features)
+    return store, features
+
+
+def test_search_ranks_as_the_linear_ranker_does(demo, store):
     corpus, parts, train, vectors = demo
-    assert files("gedbd.corpora").joinpath("demo.csv").is_file()
-    fusion = LearntFusion(
-        {
-            "dense": Given(vectors),
-            "bm25": Bm25(square_root=True),
-            "bm25_title": Bm25(field="title", square_root=True),
-            "component": FieldAgreement("component"),
-            "product": FieldAgreement("product"),
-            "recency": Recency(),
-        }
-    )
-    fusion.fit(corpus, train)
+    ranker = LinearRanker(feature_scorers(vectors))
+    ranker.fit(ScorerInputs.of_reports(corpus.reports, train))
     weights = learn_weights(corpus, train, vectors)
-    assert weights == fusion.weights_
-    queries = find_queries(corpus, parts == TEST)
-    baseline = rank(queries, fusion)
-    numbers = numbers_of(corpus.reports, vectors, Vocabulary(), (Codes(), Codes()), learn=True)
-    columns = Columns(vectors.shape[1])
-    columns.add(numbers)
-    assert len(queries) == 39
-    for row, place in zip(baseline.queries["query"], baseline.queries["rank"], strict=True):
-        found = best_groups(raw_scores(columns, numbers[row], row), weights, corpus.group[:row], None, row)
+    assert weights == ranker.weights_
+    task = EarlierReports.find(corpus, parts == TEST)
+    ranking = rank(task, ranker)
+    assert len(task) == 39
+    for row, place in zip(ranking.queries["query"], ranking.queries["rank"], strict=True):
+        scores = feature_scores(store[0], store[1][row], row)
+        found = best_groups(scores, weights, corpus.group[:row], None, row)
         assert corpus.group[found.row].tolist().index(corpus.group[row]) + 1 == place
-        top = baseline.top[baseline.top["query"] == row]
-        assert found.row[: len(top)].tolist() == top["candidate"].tolist()
-        np.testing.assert_allclose(found.score[: len(top)], top["score"], atol=2e-5)
 
 
 def scores_of(dense, **others):
@@ -141,68 +133,53 @@ def test_scores_that_are_all_alike_weigh_nothing():
             assert found.row.tolist() == [0, 1, 2]
 
 
-def columns_of(day, product=None, component=None):
+def features_of(day, product=None, component=None):
     count = len(day)
     nothing = [np.empty(0, dtype=np.int32)] * count
     codes = [np.array(values if values else [EMPTY] * count, dtype=np.int32) for values in (product, component)]
-    return Numbers(np.ones((count, 2), dtype=np.float32), nothing, nothing, *codes, np.array(day, dtype=float))
+    return ReportFeatures(np.ones((count, 2), dtype=np.float32), nothing, nothing, *codes, np.array(day, dtype=float))
 
 
 def test_recency_counts_days_or_rows_where_there_are_none():
-    dated, undated = Columns(2), Columns(2)
-    dated.add(columns_of([0.0, 5.0, 9.0]))
-    undated.add(columns_of([np.nan] * 3))
-    query = columns_of([9.5])
-    assert raw_scores(dated, query, 3)[5] == pytest.approx(-np.log1p([9.5, 4.5, 0.5]))
-    for columns, asked in ((undated, query), (undated, columns_of([np.nan])), (dated, columns_of([np.nan]))):
-        assert raw_scores(columns, asked, 3)[5] == pytest.approx(-np.log1p([3, 2, 1]))
-    assert raw_scores(undated, query, 2)[5] == pytest.approx(-np.log1p([2, 1]))
+    dated, undated = FeatureStore(2), FeatureStore(2)
+    dated.add(features_of([0.0, 5.0, 9.0]))
+    undated.add(features_of([np.nan] * 3))
+    query = features_of([9.5])
+    assert feature_scores(dated, query, 3)[5] == pytest.approx(-np.log1p([9.5, 4.5, 0.5]))
+    for store, asked in ((undated, query), (undated, features_of([np.nan])), (dated, features_of([np.nan]))):
+        assert feature_scores(store, asked, 3)[5] == pytest.approx(-np.log1p([3, 2, 1]))
+    assert feature_scores(undated, query, 2)[5] == pytest.approx(-np.log1p([2, 1]))
 
 
 def test_empty_and_unknown_codes_agree_with_nothing():
-    columns = Columns(2)
-    columns.add(columns_of([0.0] * 4, product=[EMPTY, 0, 1, UNKNOWN], component=[0, EMPTY, 0, UNKNOWN]))
+    store = FeatureStore(2)
+    store.add(features_of([0.0] * 4, product=[EMPTY, 0, 1, UNKNOWN], component=[0, EMPTY, 0, UNKNOWN]))
     for code, agreeing in ((EMPTY, []), (UNKNOWN, []), (0, [1]), (1, [2]), (7, [])):
-        scores = raw_scores(columns, columns_of([0.0], product=[code], component=[EMPTY]), 4)
+        scores = feature_scores(store, features_of([0.0], product=[code], component=[EMPTY]), 4)
         assert np.flatnonzero(scores[4]).tolist() == agreeing
         assert not scores[3].any()
-    assert raw_scores(columns, columns_of([0.0], component=[0]), 4)[3].tolist() == [1, 0, 1, 0]
+    assert feature_scores(store, features_of([0.0], component=[0]), 4)[3].tolist() == [1, 0, 1, 0]
 
 
-def test_codes_are_learnt_once_and_case_is_one():
-    codes = Codes()
-    assert codes(["Mail", "", " mail ", "News"], learn=True).tolist() == [0, EMPTY, 0, 1]
-    assert codes(["NEWS", "calendar", "  "], learn=False).tolist() == [1, UNKNOWN, EMPTY]
-    assert codes(["calendar"], learn=True).tolist() == [2]
+def test_codes_are_learned_once_and_case_does_not_matter():
+    encoder = CategoryEncoder()
+    assert encoder(["Mail", "", " mail ", "News"], learn=True).tolist() == [0, EMPTY, 0, 1]
+    assert encoder(["NEWS", "calendar", "  "], learn=False).tolist() == [1, UNKNOWN, EMPTY]
+    assert encoder(["calendar"], learn=True).tolist() == [2]
 
 
-def test_form_codes_agree_where_the_baselines_do():
-    rows = [
-        ("1", "Mail", "Core/Filters"),
-        ("2", "", "mail/Filters"),
-        ("HDFS-3", "", ""),
-        ("hdfs-4", "", "Filters"),
-        ("5", "", ""),
-        ("6", " ", "core/filters "),
-    ]
-    reports = pd.DataFrame("", index=range(len(rows)), columns=list(BUG_FIELDS))
-    reports[["id", "product", "component"]] = rows
-    for mine, name in zip(form_codes(reports, Codes(), Codes(), learn=True), ("product", "component"), strict=True):
-        theirs = field_codes(reports, name)
-        agree = (theirs[:, None] == theirs) & (theirs >= 0)
-        assert (((mine[:, None] == mine) & (mine >= 0)) == agree).all(), name
-
-
-def test_columns_grow_as_if_added_at_once():
-    generator, whole, parts = np.random.default_rng(0), Columns(3), Columns(3)
+def test_a_store_grows_as_if_added_at_once():
+    generator, whole, parts = np.random.default_rng(0), FeatureStore(3), FeatureStore(3)
     texts = [generator.integers(0, 9, size, dtype=np.int32) for size in generator.integers(0, 6, 40)]
     codes = generator.integers(-1, 4, 40).astype(np.int32)
-    numbers = Numbers(generator.normal(size=(40, 3)).astype(np.float32), texts, texts, codes, codes, np.arange(40.0))
-    whole.add(numbers)
+    features = ReportFeatures(
+        generator.normal(size=(40, 3)).astype(np.float32), texts, texts, codes, codes, np.arange(40.0)
+    )
+    whole.add(features)
     for row in range(40):
-        parts.add(numbers[row])
-    assert len(parts) == len(whole) == len(numbers) == 40
-    np.testing.assert_array_equal(raw_scores(parts, numbers[7], 40), raw_scores(whole, numbers[7], 40))
+        parts.add(features[row])
+    assert len(parts) == len(whole) == len(features) == 40
+    np.testing.assert_array_equal(feature_scores(parts, features[7], 40), feature_scores(whole, features[7], 40))
 
 
 def test_training_part_is_what_weights_are_learnt_on(demo):

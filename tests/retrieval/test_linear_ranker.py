@@ -5,28 +5,15 @@ import pandas as pd
 import pytest
 from scipy.optimize import check_grad, minimize
 
-from gedbd.corpora.corpus import Corpus
-from gedbd.retrieval import linear_ranker as module
-from gedbd.retrieval.linear_ranker import LearntFusion, learn_weights
-from gedbd.retrieval.ranking import Scorer, rank, ranking_metrics
+from gedbd.corpora.documents import Corpus
+from gedbd.retrieval.linear_ranker import LinearRanker, learn_weights
+from gedbd.retrieval.ranking import rank, ranking_metrics
 from gedbd.retrieval.scorers.fields import FieldAgreement, Recency
 from gedbd.retrieval.scorers.lexical import Bm25
+from gedbd.retrieval.scorers.scorer import PrecomputedScores, Scorer, ScorerInputs
 from gedbd.retrieval.scorers.textless import Constant
-from gedbd.retrieval.tasks import find_queries
+from gedbd.retrieval.tasks import EarlierReports
 from gedbd.sampling.pairs import positive_pairs
-
-
-class Given:
-    """Scores that were laid down beforehand, ``(N, N)``."""
-
-    def __init__(self, scores: np.ndarray) -> None:
-        self.scores = scores
-
-    def fit(self, corpus: Corpus, train: pd.DataFrame) -> None:
-        assert self.scores.shape == (len(corpus), len(corpus))
-
-    def __call__(self, rows: np.ndarray) -> np.ndarray:
-        return self.scores[rows].astype(np.float32)
 
 
 def pairs_of(group: np.ndarray, until: int | None = None) -> pd.DataFrame:
@@ -39,7 +26,7 @@ def pairs_of(group: np.ndarray, until: int | None = None) -> pd.DataFrame:
 
 
 def groups_of(size: int, reports_a_group: int, seed: int = 0) -> np.ndarray:
-    """Groups dealt out at random, each named after its oldest report."""
+    """Random groups, each numbered by its oldest report."""
     label = np.random.default_rng(seed).permutation(np.arange(size) // reports_a_group)
     _, first, inverse = np.unique(label, return_index=True, return_inverse=True)
     return np.asarray(first[inverse], dtype=np.int64)
@@ -52,7 +39,7 @@ def noisy(group: np.ndarray, signal: float, seed: int) -> np.ndarray:
 
 
 def mrr(scorer: Scorer, corpus: Corpus, since: int) -> float:
-    queries = find_queries(corpus, np.arange(len(corpus)) >= since)
+    queries = EarlierReports.find(corpus, np.arange(len(corpus)) >= since)
     return ranking_metrics(rank(queries, scorer).queries)["mrr"]
 
 
@@ -115,7 +102,7 @@ def test_the_gradient_is_that_of_finite_differences(monkeypatch):
         handed.append(loss)
         return minimize(loss, start, **options)
 
-    monkeypatch.setattr(module, "minimize", overheard)
+    monkeypatch.setattr("scipy.optimize.minimize", overheard)
     learn_weights(*padded(lists, relevant, 12), 0.05)
     (loss,) = handed
     for weights in (np.zeros(3), np.array([0.5, -1.0, 2.0]), np.array([-3.0, 0.1, 0.0])):
@@ -139,11 +126,11 @@ def test_a_larger_penalty_makes_smaller_weights():
 def test_scores_are_weighted_sums_standardised_over_the_earlier_reports(make_corpus):
     group = groups_of(30, 3)
     scores = np.stack([noisy(group, 1.0, seed=1) * 7 - 100, noisy(group, 1.0, seed=2) * 0.01])
-    learnt = LearntFusion({"first": Given(scores[0]), "second": Given(scores[1])})
-    learnt.fit(make_corpus(group), pairs_of(group))
+    learnt = LinearRanker({"first": PrecomputedScores(scores[0]), "second": PrecomputedScores(scores[1])})
+    learnt.fit(ScorerInputs.of_reports(make_corpus(group).reports, pairs_of(group)))
     assert list(learnt.weights_) == ["first", "second"]
     rows = np.array([29, 2, 17])
-    found = learnt(rows)
+    found = learnt.scores(rows)
     assert found.shape == (3, 30)
     for place, row in enumerate(rows):
         expected = standardised(scores, row) @ np.array(list(learnt.weights_.values()))
@@ -156,29 +143,32 @@ def test_scores_of_later_reports_change_nothing(make_corpus):
     past = np.tril(np.ones((40, 40), dtype=bool), -1)
     scores = [noisy(group, 1.0, seed) for seed in (1, 2)]
     other = [np.where(past, one, 1000 * noisy(group, -3.0, seed + 10)) for seed, one in enumerate(scores)]
-    fitted = [LearntFusion({"first": Given(first), "second": Given(second)}) for first, second in (scores, other)]
+    fitted = [
+        LinearRanker({"first": PrecomputedScores(first), "second": PrecomputedScores(second)})
+        for first, second in (scores, other)
+    ]
     for learnt in fitted:
-        learnt.fit(corpus, train)
+        learnt.fit(ScorerInputs.of_reports(corpus.reports, train))
     assert fitted[0].weights_ == fitted[1].weights_
     rows = np.arange(1, 40)
-    assert (fitted[0](rows)[past[1:]] == fitted[1](rows)[past[1:]]).all()
+    assert (fitted[0].scores(rows)[past[1:]] == fitted[1].scores(rows)[past[1:]]).all()
 
 
 def test_the_scale_and_the_zero_of_a_feature_do_not_matter(make_corpus):
     group = groups_of(40, 4)
     first, second = noisy(group, 1.0, 1), noisy(group, 1.0, 2)
-    one = LearntFusion({"first": Given(first), "second": Given(second)})
-    two = LearntFusion({"first": Given(50 * first + 3), "second": Given(second / 8)})
+    one = LinearRanker({"first": PrecomputedScores(first), "second": PrecomputedScores(second)})
+    two = LinearRanker({"first": PrecomputedScores(50 * first + 3), "second": PrecomputedScores(second / 8)})
     for learnt in (one, two):
-        learnt.fit(make_corpus(group), pairs_of(group))
+        learnt.fit(ScorerInputs.of_reports(make_corpus(group).reports, pairs_of(group)))
     assert two.weights_ == pytest.approx(one.weights_, rel=1e-3)
 
 
 def test_where_the_candidates_fit_on_the_shortlist_the_loss_runs_over_all_of_them(make_corpus):
     group = groups_of(60, 3)
     scores = np.stack([noisy(group, 1.5, 1), noisy(group, 0.5, 2)])
-    learnt = LearntFusion({"first": Given(scores[0]), "second": Given(scores[1])}, l2=0.01)
-    learnt.fit(make_corpus(group), pairs_of(group))
+    learnt = LinearRanker({"first": PrecomputedScores(scores[0]), "second": PrecomputedScores(scores[1])}, l2=0.01)
+    learnt.fit(ScorerInputs.of_reports(make_corpus(group).reports, pairs_of(group)))
     rows = [row for row in range(60) if group[row] < row and row > 1]
     lists, relevant = [standardised(scores, row) for row in rows], [group[:row] == group[row] for row in rows]
     np.testing.assert_allclose(list(learnt.weights_.values()), best_weights(lists, relevant, 0.01), atol=5e-3)
@@ -188,8 +178,10 @@ def test_where_the_candidates_fit_on_the_shortlist_the_loss_runs_over_all_of_the
 def test_the_loss_runs_over_the_200_highest_with_all_relevant_ones(make_corpus, rounds):
     group = groups_of(330, 3)
     scores = np.stack([noisy(group, 1.5, 1), noisy(group, 0.5, 2)])
-    learnt = LearntFusion({"first": Given(scores[0]), "second": Given(scores[1])}, l2=0.01, rounds=rounds)
-    learnt.fit(make_corpus(group), pairs_of(group))
+    learnt = LinearRanker(
+        {"first": PrecomputedScores(scores[0]), "second": PrecomputedScores(scores[1])}, l2=0.01, rounds=rounds
+    )
+    learnt.fit(ScorerInputs.of_reports(make_corpus(group).reports, pairs_of(group)))
     weights = np.ones(2)
     for _ in range(rounds):
         lists, relevant = [], []
@@ -207,22 +199,24 @@ def test_the_loss_runs_over_the_200_highest_with_all_relevant_ones(make_corpus, 
 def test_groups_that_training_does_not_know_are_wrong_answers(make_corpus):
     group = groups_of(60, 2)
     corpus, train = make_corpus(group), pairs_of(group, until=30)
-    learnt = LearntFusion({"first": Given(noisy(group, 2.0, 1))})
-    learnt.fit(corpus, train)
-    blind = LearntFusion({"first": Given(noisy(group, 2.0, 1))})
-    blind.fit(make_corpus(np.arange(60)), train)  # the corpus's own groups are never read
+    learnt = LinearRanker({"first": PrecomputedScores(noisy(group, 2.0, 1))})
+    learnt.fit(ScorerInputs.of_reports(corpus.reports, train))
+    blind = LinearRanker({"first": PrecomputedScores(noisy(group, 2.0, 1))})
+    blind.fit(
+        ScorerInputs.of_reports(make_corpus(np.arange(60)).reports, train)
+    )  # the corpus's own groups are never read
     assert learnt.weights_ == blind.weights_
 
 
 def test_negative_pairs_and_the_order_of_the_pairs_do_not_matter(make_corpus):
     group = groups_of(60, 3)
     corpus, train = make_corpus(group), pairs_of(group)
-    features = {"first": Given(noisy(group, 1.0, 1)), "second": Given(noisy(group, 1.0, 2))}
+    features = {"first": PrecomputedScores(noisy(group, 1.0, 1)), "second": PrecomputedScores(noisy(group, 1.0, 2))}
     found = []
     single = pd.DataFrame({"earlier": [0, 3], "later": np.flatnonzero(group == np.arange(60))[-2:], "label": 0})
     for pairs in (train, train[train["label"] == 1], train.iloc[::-1], pd.concat([train, single])):
-        learnt = LearntFusion(features)
-        learnt.fit(corpus, pairs)
+        learnt = LinearRanker(features)
+        learnt.fit(ScorerInputs.of_reports(corpus.reports, pairs))
         found.append(learnt.weights_)
     assert found[0] == found[1] == found[2] == found[3]
 
@@ -230,25 +224,25 @@ def test_negative_pairs_and_the_order_of_the_pairs_do_not_matter(make_corpus):
 def test_the_informative_feature_is_favoured_and_noise_costs_nothing(make_corpus):
     group = groups_of(400, 4)
     corpus = make_corpus(group)
-    telling, noise = Given(noisy(group, 2.5, 1)), Given(noisy(group, 0.0, 2))
-    learnt = LearntFusion({"noise": noise, "telling": telling})
-    learnt.fit(corpus, pairs_of(group, until=250))
+    telling, noise = PrecomputedScores(noisy(group, 2.5, 1)), PrecomputedScores(noisy(group, 0.0, 2))
+    learnt = LinearRanker({"noise": noise, "telling": telling})
+    learnt.fit(ScorerInputs.of_reports(corpus.reports, pairs_of(group, until=250)))
     assert learnt.weights_["telling"] > 1
     assert abs(learnt.weights_["noise"]) < 0.1 * learnt.weights_["telling"]
     alone = mrr(telling, corpus, 250)
     assert mrr(noise, corpus, 250) < 0.3 * alone
     assert mrr(learnt, corpus, 250) > alone - 0.01
-    equal = LearntFusion({"noise": noise, "telling": telling}, rounds=0)
-    equal.fit(corpus, pairs_of(group, until=250))
+    equal = LinearRanker({"noise": noise, "telling": telling}, rounds=0)
+    equal.fit(ScorerInputs.of_reports(corpus.reports, pairs_of(group, until=250)))
     assert mrr(learnt, corpus, 250) > mrr(equal, corpus, 250) + 0.05
 
 
 def test_two_features_that_err_in_different_places_rank_better_together(make_corpus):
     group = groups_of(400, 4)
     corpus = make_corpus(group)
-    first, second = Given(noisy(group, 2.0, 1)), Given(30 * noisy(group, 2.0, 2))
-    learnt = LearntFusion({"first": first, "second": second})
-    learnt.fit(corpus, pairs_of(group, until=250))
+    first, second = PrecomputedScores(noisy(group, 2.0, 1)), PrecomputedScores(30 * noisy(group, 2.0, 2))
+    learnt = LinearRanker({"first": first, "second": second})
+    learnt.fit(ScorerInputs.of_reports(corpus.reports, pairs_of(group, until=250)))
     together, alone = mrr(learnt, corpus, 250), max(mrr(first, corpus, 250), mrr(second, corpus, 250))
     assert together > alone + 0.1
 
@@ -256,9 +250,12 @@ def test_two_features_that_err_in_different_places_rank_better_together(make_cor
 def test_a_feature_that_points_the_wrong_way_gets_a_negative_weight(make_corpus):
     group = groups_of(120, 3)
     corpus, scores = make_corpus(group), noisy(group, 3.0, 1)
-    learnt, upright = LearntFusion({"upside_down": Given(-scores)}), LearntFusion({"upright": Given(scores)})
+    learnt, upright = (
+        LinearRanker({"upside_down": PrecomputedScores(-scores)}),
+        LinearRanker({"upright": PrecomputedScores(scores)}),
+    )
     for one in (learnt, upright):
-        one.fit(corpus, pairs_of(group))
+        one.fit(ScorerInputs.of_reports(corpus.reports, pairs_of(group)))
     assert learnt.weights_["upside_down"] == pytest.approx(-upright.weights_["upright"], rel=1e-3)
     assert learnt.weights_["upside_down"] < -0.5
 
@@ -266,26 +263,28 @@ def test_a_feature_that_points_the_wrong_way_gets_a_negative_weight(make_corpus)
 def test_a_constant_feature_adds_nothing(make_corpus):
     group = groups_of(80, 4)
     corpus, train, scores = make_corpus(group), pairs_of(group), noisy(group, 2.0, 1)
-    alone = LearntFusion({"telling": Given(scores)})
-    beside = LearntFusion({"constant": Constant(), "telling": Given(scores)})
-    alone.fit(corpus, train)
-    beside.fit(corpus, train)
-    assert beside.weights_["constant"] == 0
-    assert beside.weights_["telling"] == pytest.approx(alone.weights_["telling"], rel=1e-3)
+    alone = LinearRanker({"telling": PrecomputedScores(scores)})
+    both = LinearRanker({"constant": Constant(), "telling": PrecomputedScores(scores)})
+    alone.fit(ScorerInputs.of_reports(corpus.reports, train))
+    both.fit(ScorerInputs.of_reports(corpus.reports, train))
+    assert both.weights_["constant"] == 0
+    assert both.weights_["telling"] == pytest.approx(alone.weights_["telling"], rel=1e-3)
     rows = np.arange(1, 80)
-    expected = alone(rows) * np.float32(beside.weights_["telling"] / alone.weights_["telling"])
-    np.testing.assert_allclose(beside(rows), expected, rtol=1e-4, atol=1e-4)
+    expected = alone.scores(rows) * np.float32(both.weights_["telling"] / alone.weights_["telling"])
+    np.testing.assert_allclose(both.scores(rows), expected, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("value", [0.1, -3.3, 1e6])
 def test_a_constant_that_binary_numbers_round_changes_no_rank(make_corpus, value):
     group = groups_of(80, 4)
     corpus, scores = make_corpus(group), noisy(group, 2.0, 1)
-    learnt = LearntFusion({"constant": Given(np.full((80, 80), value)), "telling": Given(scores)})
-    learnt.fit(corpus, pairs_of(group))
+    learnt = LinearRanker(
+        {"constant": PrecomputedScores(np.full((80, 80), value)), "telling": PrecomputedScores(scores)}
+    )
+    learnt.fit(ScorerInputs.of_reports(corpus.reports, pairs_of(group)))
     assert abs(learnt.weights_["constant"]) < 1e-6
-    queries = find_queries(corpus, np.ones(80, dtype=bool))
-    assert (rank(queries, learnt).queries["rank"] == rank(queries, Given(scores)).queries["rank"]).all()
+    queries = EarlierReports.find(corpus, np.ones(80, dtype=bool))
+    assert (rank(queries, learnt).queries["rank"] == rank(queries, PrecomputedScores(scores)).queries["rank"]).all()
 
 
 @pytest.mark.parametrize("value", [0, 1, 0.1])
@@ -293,34 +292,36 @@ def test_a_feature_that_is_constant_for_some_queries_only(make_corpus, value):
     group = groups_of(80, 4)
     scores = noisy(group, 2.0, 1)
     scores[::2] = value
-    learnt = LearntFusion({"telling": Given(scores)})
-    learnt.fit(make_corpus(group), pairs_of(group))
+    learnt = LinearRanker({"telling": PrecomputedScores(scores)})
+    learnt.fit(ScorerInputs.of_reports(make_corpus(group).reports, pairs_of(group)))
     assert learnt.weights_["telling"] > 0.5
-    assert all((learnt(np.array([row]))[0, :row] == 0).all() for row in range(2, 80, 2))
-    assert learnt(np.array([41]))[0, :41].std() > 0.5
+    assert all((learnt.scores(np.array([row]))[0, :row] == 0).all() for row in range(2, 80, 2))
+    assert learnt.scores(np.array([41]))[0, :41].std() > 0.5
 
 
 def test_the_same_data_give_the_same_weights(make_corpus):
     group = groups_of(300, 3)
     corpus, train = make_corpus(group), pairs_of(group)
-    features = {name: Given(noisy(group, 1.0, seed)) for seed, name in enumerate(["first", "second", "third"])}
-    learnt, again = LearntFusion(features), LearntFusion(features)
-    learnt.fit(corpus, train)
-    again.fit(corpus, train)
+    features = {
+        name: PrecomputedScores(noisy(group, 1.0, seed)) for seed, name in enumerate(["first", "second", "third"])
+    }
+    learnt, again = LinearRanker(features), LinearRanker(features)
+    learnt.fit(ScorerInputs.of_reports(corpus.reports, train))
+    again.fit(ScorerInputs.of_reports(corpus.reports, train))
     assert learnt.weights_ == again.weights_
-    learnt.fit(corpus, train)
+    learnt.fit(ScorerInputs.of_reports(corpus.reports, train))
     assert learnt.weights_ == again.weights_
     rows = np.arange(290, 300)
-    assert (learnt(rows) == again(rows)).all()
+    assert (learnt.scores(rows) == again.scores(rows)).all()
 
 
 def test_queries_with_hardly_a_candidate(make_corpus):
     group = np.array([0, 0, 2, 2, 0])
-    learnt = LearntFusion({"first": Given(noisy(group, 5.0, 1)), "second": Recency()})
-    learnt.fit(make_corpus(group), pairs_of(group))
+    learnt = LinearRanker({"first": PrecomputedScores(noisy(group, 5.0, 1)), "second": Recency()})
+    learnt.fit(ScorerInputs.of_reports(make_corpus(group).reports, pairs_of(group)))
     assert learnt.weights_["first"] > 0
     rows = np.arange(1, 5)
-    found = learnt(rows)
+    found = learnt.scores(rows)
     assert np.isfinite(found).all()
     assert found[0, 0] == 0  # the only candidate of the second report is as good as the average one
     assert [int(found[row - 1, :row].argmax()) for row in (3, 4)] == [2, 0]
@@ -329,8 +330,10 @@ def test_queries_with_hardly_a_candidate(make_corpus):
 def test_a_group_of_more_reports_than_the_shortlist_holds(make_corpus):
     group = np.arange(460)
     group[::2] = 0
-    learnt = LearntFusion({"telling": Given(noisy(group, 2.0, 1)), "noise": Given(noisy(group, 0.0, 2))})
-    learnt.fit(make_corpus(group), pairs_of(group))
+    learnt = LinearRanker(
+        {"telling": PrecomputedScores(noisy(group, 2.0, 1)), "noise": PrecomputedScores(noisy(group, 0.0, 2))}
+    )
+    learnt.fit(ScorerInputs.of_reports(make_corpus(group).reports, pairs_of(group)))
     assert learnt.weights_["telling"] > 0.5
     assert abs(learnt.weights_["noise"]) < 0.2
 
@@ -339,12 +342,12 @@ def test_features_are_fitted_on_the_corpus_and_their_scores_summed(make_corpus):
     corpus = make_corpus([0, 1, 0, 3, 1, 5, 0])
     corpus.reports["title"] = ["crash start", "slow print", "crash", "font crash", "print page", "menu", "start crash"]
     corpus.reports["component"] = ["gui", "print", "gui", "core", "print", "", "gui"]
-    learnt = LearntFusion({"bm25": Bm25(square_root=True), "component": FieldAgreement("component")})
-    learnt.fit(corpus, pairs_of(corpus.group))
+    learnt = LinearRanker({"bm25": Bm25(square_root=True), "component": FieldAgreement("component")})
+    learnt.fit(ScorerInputs.of_reports(corpus.reports, pairs_of(corpus.group)))
     plain = [Bm25(square_root=True), FieldAgreement("component")]
     for one in plain:
-        one.fit(corpus, pairs_of(corpus.group))
-    scores = np.stack([one(np.arange(7)) for one in plain])
+        one.fit(ScorerInputs.of_reports(corpus.reports, pairs_of(corpus.group)))
+    scores = np.stack([one.scores(np.arange(7)) for one in plain])
     expected = standardised(scores, 6) @ np.array(list(learnt.weights_.values()))
-    np.testing.assert_allclose(learnt(np.array([6]))[0, :6], expected, rtol=1e-4, atol=1e-4)
-    assert learnt(np.array([6]))[0, :6].argmax() in (0, 2)
+    np.testing.assert_allclose(learnt.scores(np.array([6]))[0, :6], expected, rtol=1e-4, atol=1e-4)
+    assert learnt.scores(np.array([6]))[0, :6].argmax() in (0, 2)

@@ -8,17 +8,16 @@ from torch_geometric.metrics import LinkPredMAP, LinkPredMRR, LinkPredRecall
 
 from gedbd.corpora.corpus import Corpus
 from gedbd.retrieval.ranking import (
-    BLOCK,
-    DEPTH,
+    MAX_DEPTH,
     Ranking,
-    Scorer,
     metric_names,
     per_query,
     rank,
     ranking_metrics,
-    vector_scorer,
 )
-from gedbd.retrieval.tasks import TOP_K, Queries, find_pool, find_queries
+from gedbd.retrieval.scorers.cosine import VectorScorer
+from gedbd.retrieval.scorers.scorer import BLOCK, PrecomputedScores
+from gedbd.retrieval.tasks import TOP_K, EarlierReports, ReportPool
 
 WINDOWS = [None, 3, 12]
 
@@ -29,17 +28,13 @@ def named_after_oldest(labels: np.ndarray) -> np.ndarray:
     return first[inverse]
 
 
-def from_matrix(scores: np.ndarray) -> Scorer:
-    return lambda rows: scores[rows]
-
-
-def all_of(corpus: Corpus, window_days: float | None = None) -> Queries:
-    return find_queries(corpus, np.ones(len(corpus), dtype=bool), window_days)
+def all_of(corpus: Corpus, window_days: float | None = None) -> EarlierReports:
+    return EarlierReports.find(corpus, np.ones(len(corpus), dtype=bool), window_days)
 
 
 @pytest.fixture
 def small(make_corpus):
-    """Three groups of three, two and one report, filed over eleven days."""
+    """Three groups of three, two and one report, created over eleven days."""
     return make_corpus([0, 1, 0, 3, 1, 0], days=[0, 1, 8, 9, 10, 11])
 
 
@@ -93,7 +88,7 @@ def slow_rank(group: np.ndarray, query: int, order: list) -> dict:
 
 def predicted_groups(ranking: Ranking, group: np.ndarray) -> torch.Tensor:
     """One row a query: the groups of ``top``, best first; a number that is no group's fills the rest."""
-    matrix = np.full((len(ranking.queries), DEPTH), len(group))
+    matrix = np.full((len(ranking.queries), MAX_DEPTH), len(group))
     place = {query: number for number, query in enumerate(ranking.queries["query"])}
     for line in ranking.top.itertuples():
         matrix[place[line.query], line.place - 1] = group[line.candidate]
@@ -102,9 +97,9 @@ def predicted_groups(ranking: Ranking, group: np.ndarray) -> torch.Tensor:
 
 def test_worked_out_by_hand(small, scores):
     queries = all_of(small)
-    assert queries.rows.tolist() == [2, 4, 5]
+    assert queries.queries.tolist() == [2, 4, 5]
     assert len(queries) == 3
-    ranking = rank(queries, from_matrix(scores))
+    ranking = rank(queries, PrecomputedScores(scores))
     # row 2 meets 1, 0; row 4 meets 3, 0, 1, 2 (0 and 1 tie); row 5 meets 1, 4, 2, 3, 0 (2 and 3 tie)
     assert ranking.queries["query"].tolist() == [2, 4, 5]
     assert ranking.queries["reachable"].tolist() == [True, True, True]
@@ -137,8 +132,8 @@ def test_metrics_worked_out_by_hand():
 
 
 def test_candidates_are_strictly_earlier_reports_of_any_part(small):
-    queries = find_queries(small, np.array([False, True, False, True, True, False]))
-    assert queries.rows.tolist() == [4]  # rows 1 and 3 are the oldest of their groups
+    queries = EarlierReports.find(small, np.array([False, True, False, True, True, False]))
+    assert queries.queries.tolist() == [4]  # rows 1 and 3 are the oldest of their groups
     assert queries.candidates(0).tolist() == [0, 1, 2, 3]
 
 
@@ -148,30 +143,30 @@ def test_reports_of_one_second_are_candidates_of_those_with_a_higher_id_only(mak
 
 
 def test_scores_of_later_reports_are_never_read(small, scores):
-    expected = rank(all_of(small), from_matrix(scores))
+    expected = rank(all_of(small), PrecomputedScores(scores))
     for poison in (math.inf, math.nan):
         altered = np.where(np.arange(6) >= np.arange(6)[:, None], poison, scores)
-        ranking = rank(all_of(small), from_matrix(altered))
+        ranking = rank(all_of(small), PrecomputedScores(altered))
         pd.testing.assert_frame_equal(ranking.queries, expected.queries)
         pd.testing.assert_frame_equal(ranking.top, expected.top)
 
 
 def test_scores_that_are_no_numbers_are_refused_by_row(small, scores):
     scores[4, 2] = math.nan
-    with pytest.raises(ValueError, match="the scores of the report in row 4 are not all numbers"):
-        rank(all_of(small), from_matrix(scores))
+    with pytest.raises(ValueError, match="the scores of the query in row 4 are not all numbers"):
+        rank(all_of(small), PrecomputedScores(scores))
 
 
 def test_infinite_scores_have_their_place(small, scores):
     scores[5, :5] = 0.2, -math.inf, -math.inf, math.inf, 0.8
-    last = rank(all_of(small), from_matrix(scores)).queries.iloc[-1]
+    last = rank(all_of(small), PrecomputedScores(scores)).queries.iloc[-1]
     assert (last["rank"], last["found"]) == (3, 0)  # 3, 4, 0, 1, 2
     assert last["average_precision"] == pytest.approx((1 / 3 + 2 / 5) / 2)
 
 
 def test_equal_scores_leave_the_order_of_filing(make_corpus):
     corpus = make_corpus([0, 1, 2, 3, 2, 0], days=range(6))
-    ranking = rank(all_of(corpus), lambda rows: np.zeros((len(rows), 6)))
+    ranking = rank(all_of(corpus), PrecomputedScores(np.zeros((6, 6))))
     assert ranking.queries["rank"].tolist() == [3, 1]
     assert ranking.top["candidate"].tolist() == [0, 1, 2, 3, 0, 1, 2, 3]
 
@@ -179,18 +174,18 @@ def test_equal_scores_leave_the_order_of_filing(make_corpus):
 def test_scores_are_compared_as_single_precision(small, scores):
     assert np.float32(0.3) == np.float32(0.3 + 1e-9)
     scores[2, :2] = 0.3, 0.3 + 1e-9
-    assert rank(all_of(small), from_matrix(scores)).queries["rank"][0] == 1
+    assert rank(all_of(small), PrecomputedScores(scores)).queries["rank"][0] == 1
     scores[2, :2] = 0.3, 0.3 + 1e-6
-    assert rank(all_of(small), from_matrix(scores)).queries["rank"][0] == 2
-    assert rank(all_of(small), from_matrix(scores.astype(np.float32))).queries["rank"][0] == 2
+    assert rank(all_of(small), PrecomputedScores(scores)).queries["rank"][0] == 2
+    assert rank(all_of(small), PrecomputedScores(scores.astype(np.float32))).queries["rank"][0] == 2
 
 
 def test_a_group_stays_a_candidate_with_any_report_in_the_window(small, scores):
     queries = all_of(small, window_days=3)
-    assert queries.start.tolist() == [2, 2, 2]
+    assert queries.window_start.tolist() == [2, 2, 2]
     # row 2 has none in its window; row 4 only rows 2 and 3; row 5 has all groups, so rows 0 and 1 too
     assert [queries.candidates(place).tolist() for place in range(3)] == [[], [0, 2, 3], [0, 1, 2, 3, 4]]
-    ranking = rank(queries, from_matrix(scores))
+    ranking = rank(queries, PrecomputedScores(scores))
     assert ranking.queries["reachable"].tolist() == [False, False, True]
     assert ranking.queries["rank"].tolist() == [0, 0, 2]
     assert ranking.queries["average_precision"].tolist() == pytest.approx([0, 0, 11 / 30])
@@ -202,24 +197,24 @@ def test_a_group_stays_a_candidate_with_any_report_in_the_window(small, scores):
 def test_the_window_ends_on_the_last_of_its_days(make_corpus):
     corpus = make_corpus([0, 1, 0, 1], days=[0, 4.5, 10, 10])
     for window, reachable in ((10, [True, True]), (9.99, [False, True]), (5.5, [False, True])):
-        ranking = rank(all_of(corpus, window), lambda rows: np.zeros((len(rows), 4)))
+        ranking = rank(all_of(corpus, window), PrecomputedScores(np.zeros((4, 4))))
         assert ranking.queries["reachable"].tolist() == reachable
 
 
 def test_a_window_as_long_as_the_tracker_is_none(drawn):
     corpus, _, scores = drawn
-    without, wide = (rank(all_of(corpus, window), from_matrix(scores)) for window in (None, 4000))
+    without, wide = (rank(all_of(corpus, window), PrecomputedScores(scores)) for window in (None, 4000))
     pd.testing.assert_frame_equal(without.queries, wide.queries)
     pd.testing.assert_frame_equal(without.top, wide.top)
 
 
 def test_windows_that_cannot_be_are_refused(make_corpus, small):
-    with pytest.raises(ValueError, match=r"ranking.window_days=5 needs filing dates, and small has none"):
+    with pytest.raises(ValueError, match=r"ranking.window_days=5 needs creation dates, and small has none"):
         all_of(make_corpus([0, 0]), window_days=5)
     for window in (0, -3, math.nan):
         with pytest.raises(ValueError, match=f"ranking.window_days={window} must be above 0 and at most 36500"):
             all_of(small, window)
-    message = "ranking.window_days=0.5 shuts out the groups of all 3 queries of small: widen it"
+    message = "ranking.window_days=0.5 excludes the groups of all 3 queries of small: widen it"
     with pytest.raises(ValueError, match=message):
         all_of(small, window_days=0.5)
 
@@ -228,7 +223,7 @@ def test_windows_that_cannot_be_are_refused(make_corpus, small):
 def test_without_duplicates_there_is_nothing_to_rank(make_corpus, window):
     queries = all_of(make_corpus(range(5), days=range(5)), window)
     assert len(queries) == 0
-    ranking = rank(queries, lambda rows: np.ones((len(rows), 5)))
+    ranking = rank(queries, PrecomputedScores(np.ones((5, 5))))
     assert len(ranking.queries) == len(ranking.top) == 0
     at_k = [f"average_precision@{k}" for k in TOP_K]
     assert list(ranking.queries) == ["query", "reachable", "rank", "average_precision", "found", *at_k]
@@ -237,9 +232,9 @@ def test_without_duplicates_there_is_nothing_to_rank(make_corpus, window):
 
 def test_what_is_kept_ends_at_a_depth_and_ranks_go_on(make_corpus):
     group = [*range(150), 130]
-    ranking = rank(all_of(make_corpus(group)), lambda rows: np.ones((len(rows), 151)))
-    assert ranking.top["place"].tolist() == list(range(1, DEPTH + 1))
-    assert ranking.top["candidate"].tolist() == list(range(DEPTH))
+    ranking = rank(all_of(make_corpus(group)), PrecomputedScores(np.ones((151, 151))))
+    assert ranking.top["place"].tolist() == list(range(1, MAX_DEPTH + 1))
+    assert ranking.top["candidate"].tolist() == list(range(MAX_DEPTH))
     assert ranking.queries.loc[0, ["rank", "found"]].tolist() == [131, 130]
     metrics = ranking_metrics(ranking.queries)
     assert (metrics["rr@100"], metrics["mrr"]) == (0, pytest.approx(1 / 131))
@@ -250,16 +245,16 @@ def test_agrees_with_reading_one_report_after_the_other(drawn, window):
     corpus, days, scores = drawn
     queries = all_of(corpus, window)
     assert len(queries) > BLOCK
-    orders = {row: met_first_to_last(corpus, days, row, scores, window) for row in queries.rows.tolist()}
+    orders = {row: met_first_to_last(corpus, days, row, scores, window) for row in queries.queries.tolist()}
     expected = pd.DataFrame([slow_rank(corpus.group, query, order) for query, order in orders.items()])
-    ranking = rank(queries, from_matrix(scores))
+    ranking = rank(queries, PrecomputedScores(scores))
     pd.testing.assert_frame_equal(ranking.queries, expected)
     assert (ranking.queries["rank"] == 0).any() == (window is not None)
     for query, lines in ranking.top.groupby("query"):
         first_of_each = list({corpus.group[row]: row for row in reversed(orders[query])}.values())[::-1]
         in_order = sorted(first_of_each, key=orders[query].index)
-        assert lines["candidate"].tolist() == in_order[:DEPTH]
-        assert lines["score"].tolist() == pytest.approx([scores[query, row] for row in in_order[:DEPTH]])
+        assert lines["candidate"].tolist() == in_order[:MAX_DEPTH]
+        assert lines["score"].tolist() == pytest.approx([scores[query, row] for row in in_order[:MAX_DEPTH]])
         assert lines["place"].tolist() == list(range(1, len(lines) + 1))
 
 
@@ -268,19 +263,21 @@ def test_agrees_with_the_link_prediction_metrics_of_pyg(drawn, window):
     corpus, days, scores = drawn
     count, group = len(corpus), corpus.group
     queries = all_of(corpus, window)
-    ranking = rank(queries, from_matrix(scores))
+    ranking = rank(queries, PrecomputedScores(scores))
     metrics = ranking_metrics(ranking.queries)
 
     groups = predicted_groups(ranking, group)
-    own = torch.stack([torch.arange(len(queries)), torch.from_numpy(group[queries.rows])])
-    single = {f"rr@{k}": LinkPredRecall(k) for k in TOP_K} | {"mrr": LinkPredMRR(DEPTH)}
+    own = torch.stack([torch.arange(len(queries)), torch.from_numpy(group[queries.queries])])
+    single = {f"rr@{k}": LinkPredRecall(k) for k in TOP_K} | {"mrr": LinkPredMRR(MAX_DEPTH)}
     for name, metric in single.items():
         metric.update(groups, own)
         assert metrics[name] == pytest.approx(float(metric.compute()), abs=1e-6)
 
-    orders = [met_first_to_last(corpus, days, row, scores, window) for row in queries.rows.tolist()]
+    orders = [met_first_to_last(corpus, days, row, scores, window) for row in queries.queries.tolist()]
     reports = torch.tensor([order + [count] * (count - len(order)) for order in orders])
-    relevant = [(place, row) for place, q in enumerate(queries.rows) for row in np.flatnonzero(group[:q] == group[q])]
+    relevant = [
+        (place, row) for place, q in enumerate(queries.queries) for row in np.flatnonzero(group[:q] == group[q])
+    ]
     for name, k in {"map": count, **{f"map@{k}": k for k in TOP_K}}.items():
         metric = LinkPredMAP(k)
         metric.update(reports[:, :k], torch.tensor(relevant).T)
@@ -290,7 +287,7 @@ def test_agrees_with_the_link_prediction_metrics_of_pyg(drawn, window):
 def test_scores_of_vectors_are_cosines():
     vectors = np.random.default_rng(0).normal(size=(9, 4))
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-    scores = vector_scorer(vectors)(np.array([8, 2]))
+    scores = VectorScorer(vectors).scores(np.array([8, 2]))
     assert scores.shape == (2, 9)
     assert scores[1, 5] == pytest.approx(sum(a * b for a, b in zip(vectors[2], vectors[5], strict=True)))
     assert scores[0, 8] == pytest.approx(1)
@@ -302,15 +299,15 @@ def test_scores_of_vectors_are_cosines():
 def test_a_pool_worked_out_by_hand(make_corpus):
     """Rows 2 to 6 are the pool; rows 2, 4 and 6 are a group, whose oldest report lies before it, as does row 5's."""
     corpus = make_corpus([0, 1, 0, 3, 0, 1, 0])
-    queries = find_pool(corpus, np.arange(7) >= 2, top_k=(1, 2))
-    assert queries.rows.tolist() == [2, 4, 6]
+    queries = ReportPool.find(corpus, np.arange(7) >= 2, top_k=(1, 2))
+    assert queries.queries.tolist() == [2, 4, 6]
     assert [queries.candidates(place).tolist() for place in range(3)] == [[3, 4, 5, 6], [2, 3, 5, 6], [2, 3, 4, 5]]
     assert [queries.relevant(place).tolist() for place in range(3)] == [[4, 6], [2, 6], [2, 4]]
     scores = np.zeros((7, 7))
     scores[2, 3:] = 0.9, 0.8, 0.1, 0.7  # meets 3, 4, 6, 5
     scores[4, [2, 3, 5, 6]] = 0.9, 0.1, 0.5, 0.2  # meets 2, 5, 6, 3
     scores[6, 2:6] = 0.1, 0.2, 0.3, 0.4  # meets 5, 4, 3, 2
-    ranking = rank(queries, from_matrix(scores))
+    ranking = rank(queries, PrecomputedScores(scores))
     assert ranking.queries["rank"].tolist() == [2, 1, 2]
     assert ranking.queries["found"].tolist() == [4, 2, 4]
     assert ranking.queries["average_precision"].tolist() == pytest.approx([(1 / 2 + 2 / 3) / 2, (1 + 2 / 3) / 2, 0.5])
@@ -325,17 +322,17 @@ def test_a_pool_worked_out_by_hand(make_corpus):
 def test_a_pool_counts_reports_and_agrees_with_pyg(drawn):
     corpus, _, scores = drawn
     pool = np.arange(len(corpus)) % 3 > 0
-    queries = find_pool(corpus, pool)
+    queries = ReportPool.find(corpus, pool)
     orders = [
         sorted((row for row in np.flatnonzero(pool) if row != q), key=lambda row, q=q: (-scores[q, row], row))
-        for q in queries.rows
+        for q in queries.queries
     ]
     relevant = [(place, row) for place in range(len(queries)) for row in queries.relevant(place)]
-    metrics = ranking_metrics(rank(queries, from_matrix(scores)).queries)
+    metrics = ranking_metrics(rank(queries, PrecomputedScores(scores)).queries)
     for name, metric in {"map@10": LinkPredMAP(10), "mrr": LinkPredMRR(len(corpus))}.items():
         metric.update(torch.tensor(np.array(orders)), torch.tensor(np.array(relevant)).T)
         assert metrics[name] == pytest.approx(float(metric.compute()), abs=1e-6)
 
 
 def test_a_pool_without_duplicates_has_no_queries(make_corpus):
-    assert len(find_pool(make_corpus([0, 0, 2, 3]), np.arange(4) > 0)) == 0
+    assert len(ReportPool.find(make_corpus([0, 0, 2, 3]), np.arange(4) > 0)) == 0

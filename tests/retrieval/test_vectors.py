@@ -52,7 +52,7 @@ def test_cosines_of_pairs():
 
 def test_reports_left_out_score_nothing_and_the_others_their_cosine():
     vectors, rows = unit(3), np.array([6, 1, 4])
-    scores = spread(rows, vectors, 8)(np.array([1, 6]))
+    scores = spread(rows, vectors, 8).scores(np.array([1, 6]))
     assert scores.shape == (2, 8)
     assert scores.dtype == np.float32
     assert (scores[:, [0, 2, 3, 5, 7]] == 0).all()

@@ -13,20 +13,22 @@ from gedbd.encoders.backends.pytorch import Torch
 from gedbd.encoders.encoder import load_tiny_encoder
 from gedbd.text.templates import title_description
 from gedbd.triage.backtesting.targets import TargetResult
-from gedbd.triage.calibration import SIGNALS, Confidence
+from gedbd.triage.calibration import MATCH_FEATURES, Calibrator
 from gedbd.triage.index import Index
 from gedbd.triage.report import FIELDS, Report
 from gedbd.triage.report_encoder import ReportReader
 from gedbd.triage.storage.store import FILE, Store
 from gedbd.triage.storage.sync import Model, synchronise
-from gedbd.triage.training import Matching
+from gedbd.triage.training import TriageModel
 
 NOUNS = ["crash", "picture", "paste", "mail", "folder", "filter", "printer", "calendar", "login", "menu"]
 PLACES = ["toolbar", "inbox", "window", "sidebar", "editor", "archive", "address", "dialog"]
 WEIGHTS = {"dense": 1.0, "bm25": 1.0, "bm25_title": 0.5, "component": 0.3, "product": 0.2, "recency": 0.1}
-CONFIDENCE = Confidence(np.linspace(0.3, 0.1, len(SIGNALS)), 0.0, np.array([-10.0, 10.0]), np.array([0.01, 0.99]))
+CALIBRATOR = Calibrator(
+    np.linspace(0.3, 0.1, len(MATCH_FEATURES)), 0.0, np.array([-10.0, 10.0]), np.array([0.01, 0.99])
+)
 TARGET = TargetResult(0.8, 0.7, "met", 50, 46, 0.92, 0.83, 0.98, "2024-01-01", "2024-01-20")
-MATCHING = Matching(WEIGHTS, CONFIDENCE, (TARGET,), 0.8)
+MATCHING = TriageModel(WEIGHTS, CALIBRATOR, (TARGET,), 0.8)
 
 
 def tiny_reader(hidden: int = 16) -> ReportReader:

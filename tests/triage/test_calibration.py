@@ -12,20 +12,22 @@ from sklearn.preprocessing import StandardScaler
 from gedbd.retrieval.features import FEATURES, Candidates
 from gedbd.triage.backtesting.targets import TargetResult
 from gedbd.triage.calibration import (
-    SHOWN,
-    SIGNALS,
-    Confidence,
-    calibrate,
+    MATCH_FEATURES,
+    NUM_COMPARED,
+    Calibrator,
     calibration_error,
-    learn_confidence,
-    signals_of,
+    fit_isotonic,
+    learn_calibrator,
+    match_features,
 )
-from gedbd.triage.training import Matching, evenly
+from gedbd.triage.training import TriageModel, evenly_spaced
 
 
 def test_calibration_by_hand():
     # levels of the regression: 0 (two), 1/2 (two), 1 (one); 2 of 5 are right, which counts as one candidate more
-    knots, probabilities = calibrate(np.array([1.0, 2.0, 3.0, 4.0, 5.0]), np.array([False, False, True, False, True]))
+    knots, probabilities = fit_isotonic(
+        np.array([1.0, 2.0, 3.0, 4.0, 5.0]), np.array([False, False, True, False, True])
+    )
     assert knots.tolist() == [1.5, 3.5, 5.0]
     assert probabilities == pytest.approx([0.4 / 3, 1.4 / 3, 1.4 / 2])
 
@@ -35,7 +37,7 @@ def test_calibration_is_isotonic_regression_drawn_to_the_mean(seed):
     generator = np.random.default_rng(seed)
     verdicts = generator.normal(size=300).round(1 if seed % 2 else 6)  # ties too
     right = generator.random(300) < 1 / (1 + np.exp(-2 * verdicts))
-    knots, probabilities = calibrate(verdicts, right)
+    knots, probabilities = fit_isotonic(verdicts, right)
     level = IsotonicRegression().fit(verdicts, right).predict(verdicts)
     sizes = np.array([np.isclose(level, one).sum() for one in np.unique(level.round(9))])
     assert len(knots) == len(sizes)
@@ -47,10 +49,10 @@ def test_calibration_is_isotonic_regression_drawn_to_the_mean(seed):
 
 
 def test_probabilities_between_knots_are_interpolated():
-    confidence = Confidence(np.array([1.0, 2.0]), 0.5, np.array([0.0, 2.0]), np.array([0.2, 0.6]))
+    calibrator = Calibrator(np.array([1.0, 2.0]), 0.5, np.array([0.0, 2.0]), np.array([0.2, 0.6]))
     signals = np.array([[0.5, 0.0], [0.5, 0.25], [-9.0, 0.0], [0.0, 9.0]])
-    assert confidence(signals) == pytest.approx([0.4, 0.5, 0.2, 0.6])
-    alone = Confidence(np.array([1.0]), 0.0, np.array([3.0]), np.array([0.3]))
+    assert calibrator(signals) == pytest.approx([0.4, 0.5, 0.2, 0.6])
+    alone = Calibrator(np.array([1.0]), 0.0, np.array([3.0]), np.array([0.3]))
     assert alone(np.array([[-1.0], [9.0]])).tolist() == [0.3, 0.3]
 
 
@@ -62,13 +64,13 @@ def some(seed, count=400):
 
 def test_verdicts_are_those_of_a_logistic_regression():
     train, val = some(0), some(1)
-    confidence = learn_confidence(train, val)
+    calibrator = learn_calibrator(train, val)
     model = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000)).fit(*train)
-    mine = val[0] @ confidence.weights + confidence.bias
+    mine = val[0] @ calibrator.weights + calibrator.bias
     assert mine == pytest.approx(model.decision_function(val[0]), abs=1e-8)
-    knots, probabilities = calibrate(mine, val[1])
-    assert confidence(val[0]) == pytest.approx(np.interp(mine, knots, probabilities))
-    assert calibration_error(confidence(val[0]), val[1]) < 0.05
+    knots, probabilities = fit_isotonic(mine, val[1])
+    assert calibrator(val[0]) == pytest.approx(np.interp(mine, knots, probabilities))
+    assert calibration_error(calibrator(val[0]), val[1]) < 0.05
 
 
 @pytest.mark.parametrize(("place", "part"), [(0, "training"), (1, "validation")])
@@ -77,12 +79,12 @@ def test_nothing_to_tell_apart_is_an_error(place, part, all_right, which):
     parts = [some(0), some(1)]
     parts[place] = parts[place][0], np.full(400, all_right)
     with pytest.raises(ValueError, match=f"no candidate of the {part} part is {which}"):
-        learn_confidence(*parts)
+        learn_calibrator(*parts)
 
 
 def test_no_candidate_at_all_is_an_error_too():
     with pytest.raises(ValueError, match="no candidate of the validation part is right"):
-        learn_confidence(some(0), (np.empty((0, 3)), np.empty(0, dtype=bool)))
+        learn_calibrator(some(0), (np.empty((0, 3)), np.empty(0, dtype=bool)))
 
 
 def test_calibration_error_by_hand():
@@ -99,21 +101,21 @@ def test_what_was_learnt_survives_json():
         TargetResult(0.5, 0.1 + 0.2, "met", 30, 22, 22 / 30, 0.56, 0.89, "2017-03-01", "2018-02-01"),
         TargetResult(0.7, None, "no threshold"),
     )
-    matching = Matching({"dense": 1.25, "recency": -0.5}, learn_confidence(some(0), some(1)), targets, 0.7)
-    again = Matching.from_json(matching.as_json())
+    matching = TriageModel({"dense": 1.25, "recency": -0.5}, learn_calibrator(some(0), some(1)), targets, 0.7)
+    again = TriageModel.from_json(matching.as_json())
     assert (again.weights, again.targets, again.target_precision) == (matching.weights, targets, 0.7)
     assert again.target == targets[1]
     signals = some(2)[0]
-    assert (again.confidence(signals) == matching.confidence(signals)).all()
+    assert (again.calibrator(signals) == matching.calibrator(signals)).all()
     assert again.as_json() == matching.as_json()
-    plain = matching.confidence.as_dict()
-    assert Confidence.from_dict(json.loads(json.dumps(plain))).as_dict() == plain
+    plain = matching.calibrator.as_dict()
+    assert Calibrator.from_dict(json.loads(json.dumps(plain))).as_dict() == plain
 
 
 def test_what_an_older_version_learnt_is_refused():
     old = {"weights": {}, "confidence": {}, "threshold": 0.4, "precision": 0.7}
     with pytest.raises(ValueError, match=r"older version of gedbd: run python -m gedbd.backtest again"):
-        Matching.from_json(json.dumps(old))
+        TriageModel.from_json(json.dumps(old))
 
 
 def found(*scores):
@@ -122,32 +124,32 @@ def found(*scores):
 
 
 def test_signals_by_hand():
-    signals = signals_of(found(5.0, 3.0, 2.0), [8.0, 0.0])
-    assert signals.shape == (3, len(SIGNALS))
+    signals = match_features(found(5.0, 3.0, 2.0), [8.0, 0.0])
+    assert signals.shape == (3, len(MATCH_FEATURES))
     assert signals[:, 0].tolist() == [5, 3, 2]
     assert signals[:, 1].tolist() == [2, -2, -3]  # ahead of the next; the others of the first
     assert signals[:, 2].tolist() == [3, 1, 0]
     assert signals[0, 3:9].tolist() == [1, 2, 3, 4, 5, 6]
     assert signals[0, 9:] == pytest.approx([4 / 8, 9 / 1e-6, np.log(9), 0])
-    assert SIGNALS[3:9] == FEATURES
+    assert MATCH_FEATURES[3:9] == FEATURES
 
 
 def test_one_candidate_is_ahead_of_nobody():
-    assert signals_of(found(5.0), [1.0, 1.0])[0, :3].tolist() == [5, 0, 0]
-    assert signals_of(found(), [1.0, 1.0]).shape == (0, len(SIGNALS))
+    assert match_features(found(5.0), [1.0, 1.0])[0, :3].tolist() == [5, 0, 0]
+    assert match_features(found(), [1.0, 1.0]).shape == (0, len(MATCH_FEATURES))
 
 
 def test_signals_do_not_depend_on_how_many_are_shown():
     scores = [9.0, 7.0, 6.0, 4.0, 3.0, 1.0, 0.0]
-    few, many = signals_of(found(*scores[:SHOWN]), [2.0, 2.0]), signals_of(found(*scores), [2.0, 2.0])
-    np.testing.assert_array_equal(many[:SHOWN], few)
+    few, many = match_features(found(*scores[:NUM_COMPARED]), [2.0, 2.0]), match_features(found(*scores), [2.0, 2.0])
+    np.testing.assert_array_equal(many[:NUM_COMPARED], few)
     assert many[-1, 2] == -3
 
 
-def test_rows_are_taken_evenly():
-    assert evenly(np.arange(5), 5).tolist() == [0, 1, 2, 3, 4]
-    assert evenly(np.array([3, 4, 7, 9, 11, 20]), 3).tolist() == [3, 7, 20]
-    assert evenly(np.arange(10), 1).tolist() == [0]
-    chosen = evenly(np.arange(1000), 300)
+def test_rows_are_taken_evenly_spaced():
+    assert evenly_spaced(np.arange(5), 5).tolist() == [0, 1, 2, 3, 4]
+    assert evenly_spaced(np.array([3, 4, 7, 9, 11, 20]), 3).tolist() == [3, 7, 20]
+    assert evenly_spaced(np.arange(10), 1).tolist() == [0]
+    chosen = evenly_spaced(np.arange(1000), 300)
     assert len(np.unique(chosen)) == 300
     assert np.diff(chosen).max() <= 4

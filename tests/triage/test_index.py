@@ -12,13 +12,14 @@ import pytest
 from small_tracker import MATCHING, WEIGHTS, Switch, as_corpus, fill, open_folder, some_report
 
 from gedbd.corpora.ids import is_id
-from gedbd.retrieval.feature_store import Codes, Columns, Vocabulary
+from gedbd.retrieval.feature_store import FeatureStore
+from gedbd.retrieval.report_features import FeatureEncoder
+from gedbd.retrieval.vocabulary import Vocabulary
 from gedbd.triage.backtesting.replay import replay
-from gedbd.triage.calibration import SIGNALS
+from gedbd.triage.calibration import MATCH_FEATURES
 from gedbd.triage.report import Filters, Report, as_table
 from gedbd.triage.storage.connection import StoreUnavailable
 from gedbd.triage.storage.store import FILE, FORMAT, Store
-from gedbd.triage.training import numbers_of
 
 
 def found(index, report, **options):
@@ -56,16 +57,16 @@ def test_search_says_what_the_replay_said(tmp_path, reader):
     group[[10, 20, 30]], group[49] = 4, 8
     table = as_table(reports)
     vectors = reader(table)
-    numbers = numbers_of(table, vectors, Vocabulary(), (Codes(), Codes()), learn=True)
-    columns = Columns(vectors.shape[1])
-    columns.add(numbers)
+    features = FeatureEncoder.of(Vocabulary()).encode(table, vectors, learn=True)
+    store = FeatureStore(vectors.shape[1])
+    store.add(features)
     for row in (1, 2, 7, 31, 49):
         folder = tmp_path / str(row)
         folder.mkdir()
         fill(folder, as_corpus(reports[:row], group[:row]), reader)
         index = open_folder(folder, reader)
-        said = replay(columns, numbers, group, WEIGHTS, np.array([row]))
-        sure = MATCHING.confidence(said[list(SIGNALS)].to_numpy())
+        said = replay(store, features, group, WEIGHTS, np.array([row]))
+        sure = MATCHING.calibrator(said[list(MATCH_FEATURES)].to_numpy())
         for top_k in (1, 5, 20):
             matches = index.search(reports[row], top_k)
             count = min(len(matches), 5)

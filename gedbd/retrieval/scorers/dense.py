@@ -1,4 +1,4 @@
-"""The text encoder as it stands: untrained, or as a run has left it."""
+"""Scores by the cosine of a text encoder's vectors, the encoder as it was downloaded or trained."""
 
 from pathlib import Path
 
@@ -6,23 +6,24 @@ import numpy as np
 import pandas as pd
 from transformers import PreTrainedTokenizerBase
 
-from gedbd.corpora.corpus import Corpus
 from gedbd.encoders.backends.pytorch import Backend
 from gedbd.encoders.embedding_cache import report_vectors
 from gedbd.encoders.encoder import TextEncoder, load_weights
+from gedbd.retrieval.scorers.cosine import cosines
+from gedbd.retrieval.scorers.scorer import Scorer, ScorerInputs
 from gedbd.text.templates import Text
 
 
-class Frozen:
-    """Cosine of pooled vectors; of projected ones where trained weights are given.
+class DenseScorer(Scorer):
+    """Cosine of an encoder's pooled vectors; of its projected vectors where trained weights are given.
 
     Args:
         encoder: Encoder and tokenizer.
         text: How reports become texts.
         max_tokens: Length that texts are cut to.
-        cache_dir: Where vectors are kept.
+        cache_dir: Folder in which vectors are kept.
         checkpoint: Trained weights, ``checkpoints/best.ckpt`` of a run. Its graph branch is not used.
-        backend: What reads the reports, by default PyTorch.
+        backend: What runs the encoder, by default PyTorch.
     """
 
     def __init__(
@@ -35,17 +36,25 @@ class Frozen:
         backend: Backend | None = None,
     ) -> None:
         self.encoder, self.tokenizer = encoder
-        self.text, self.max_tokens, self.cache_dir, self.checkpoint = text, max_tokens, cache_dir, checkpoint
+        self.text = text
+        self.max_tokens = max_tokens
+        self.cache_dir = cache_dir
+        self.checkpoint = checkpoint
         self.backend = backend
 
-    def fit(self, corpus: Corpus, train: pd.DataFrame) -> None:
-        """Encodes all reports."""
+    def fit(self, inputs: ScorerInputs) -> None:
+        """Encodes all documents and queries."""
         if self.checkpoint is not None:
             load_weights(self.encoder, self.checkpoint)
-        texts, self.warnings_ = self.text(corpus.reports, self.tokenizer, self.max_tokens)
-        reader = self.encoder, self.tokenizer, self.max_tokens, self.cache_dir, self.backend
-        self.vectors_ = report_vectors(texts, *reader, projected=self.checkpoint is not None)
+        self.documents_ = self._encode(inputs.documents)
+        self.queries_ = self.documents_ if inputs.one_table else self._encode(inputs.queries)
 
-    def __call__(self, rows: np.ndarray) -> np.ndarray:
+    def scores(self, rows: np.ndarray) -> np.ndarray:
         """``(B,) -> (B, N)`` cosines."""
-        return np.asarray(self.vectors_[rows] @ self.vectors_.T)
+        return cosines(self.documents_, self.queries_[rows])
+
+    def _encode(self, table: pd.DataFrame) -> np.ndarray:
+        texts = self.text(table, self.tokenizer, self.max_tokens)
+        self.warnings_ = tuple(getattr(self.text, "notices_", ()))
+        options = self.encoder, self.tokenizer, self.max_tokens, self.cache_dir, self.backend
+        return report_vectors(texts, *options, projected=self.checkpoint is not None)

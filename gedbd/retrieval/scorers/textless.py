@@ -1,44 +1,37 @@
-"""Baselines that read no text. What they score is what the protocol gives away."""
+"""Scorers that read no text: they show what the evaluation protocol alone gives away."""
 
 import numpy as np
-import pandas as pd
 
-from gedbd.corpora.corpus import Corpus
-from gedbd.corpora.relevance import find_groups
+from gedbd.retrieval.scorers.scorer import Scorer, ScorerInputs, linked_groups
 
 
-class Constant:
-    """Every two reports are equally alike: pairs are always duplicates, the oldest reports come first."""
+class Constant(Scorer):
+    """The same score for all: every pair is a duplicate, and the oldest documents come first."""
 
     threshold = 1.0
 
-    def fit(self, corpus: Corpus, train: pd.DataFrame) -> None:
-        """Needs no more than the number of reports."""
-        self.size_ = len(corpus)
+    def fit(self, inputs: ScorerInputs) -> None:
+        """Counts the documents."""
+        self.num_documents_ = len(inputs.documents)
 
-    def __call__(self, rows: np.ndarray) -> np.ndarray:
+    def scores(self, rows: np.ndarray) -> np.ndarray:
         """``(B,) -> (B, N)`` ones."""
-        return np.ones((len(rows), self.size_), dtype=np.float32)
+        return np.ones((len(rows), self.num_documents_), dtype=np.float32)
 
 
-class Closure:
-    """Two reports are duplicates if a chain of positive *training* pairs ties them: transitive closure.
+class Closure(Scorer):
+    """Transitive closure: two reports are duplicates if a chain of positive *training* pairs connects them.
 
-    It finds something only where the split lets training pairs reach both reports of a test pair.
+    It finds a duplicate only where the split lets training pairs reach both reports of a test pair.
     """
 
     threshold = 1.0
 
-    def fit(self, corpus: Corpus, train: pd.DataFrame) -> None:
+    def fit(self, inputs: ScorerInputs) -> None:
         """Follows the chains."""
-        self.group_ = linked_groups(train, len(corpus))
+        inputs.check_one_table("closure")
+        self.group_ = linked_groups(inputs.train, len(inputs.documents))
 
-    def __call__(self, rows: np.ndarray) -> np.ndarray:
-        """``(B,) -> (B, N)``, 1 if tied, else 0."""
+    def scores(self, rows: np.ndarray) -> np.ndarray:
+        """``(B,) -> (B, N)``, 1 if connected, else 0."""
         return np.asarray(self.group_[rows, None] == self.group_, dtype=np.float32)
-
-
-def linked_groups(train: pd.DataFrame, num_reports: int) -> np.ndarray:
-    """The groups that the positive ones of some pairs make, ``(N,)``; a report in none of them is its own group."""
-    links = train.loc[train["label"] == 1, ["later", "earlier"]].to_numpy(dtype=np.int64).T
-    return find_groups(links, num_reports)

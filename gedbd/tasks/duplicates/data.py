@@ -67,7 +67,7 @@ class DuplicateDataModule(pl.LightningDataModule):
         pairs: pd.DataFrame,
         graph: nn.Module | None,
         batches: Batches,
-        queries: Mapping[str, Mapping[str, Queries]] | None = None,
+        queries: Mapping[str, Mapping[str, RankingTask]] | None = None,
         known: np.ndarray | None = None,
     ) -> None:
         super().__init__()

@@ -42,7 +42,7 @@ class PreparedData(NamedTuple):
     parts: np.ndarray
     known: np.ndarray
     pairs: pd.DataFrame
-    queries: dict[str, dict[str, Queries]]
+    queries: dict[str, dict[str, RankingTask]]
 
 
 def prepare_data(cfg: DictConfig, console: Console) -> PreparedData:
@@ -79,18 +79,20 @@ def check_ranking(ranking: DictConfig) -> None:
 
 def _find_queries(
     ranking: DictConfig, corpus: Corpus, parts: np.ndarray
-) -> tuple[dict[str, dict[str, Queries]], list[str]]:
+) -> tuple[dict[str, dict[str, RankingTask]], list[str]]:
     """What is ranked in each part by each protocol, and what cannot be."""
     check_ranking(ranking)
     top_k = tuple(ranking.top_k)
-    queries: dict[str, dict[str, Queries]] = {}
+    queries: dict[str, dict[str, RankingTask]] = {}
     notices = []
     for part in ranking.parts:
         wanted = parts == PARTS.index(part)
         for protocol in ranking.protocols:
             pooled = protocol == TEST_POOL
-            found = (
-                find_pool(corpus, wanted, top_k) if pooled else find_queries(corpus, wanted, ranking.window_days, top_k)
+            found: RankingTask = (
+                ReportPool.find(corpus, wanted, top_k)
+                if pooled
+                else EarlierReports.find(corpus, wanted, ranking.window_days, top_k)
             )
             if len(found):
                 queries.setdefault(part, {})[protocol] = found

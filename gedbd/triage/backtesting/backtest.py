@@ -12,8 +12,8 @@ from gedbd.corpora.urls import with_urls
 from gedbd.evaluation.significance import ratio_intervals
 from gedbd.triage.backtesting.targets import NO_THRESHOLD, TargetResult, verdict_of
 from gedbd.triage.backtesting.thresholds import choose_threshold
-from gedbd.triage.calibration import BINS, SIGNALS, Confidence, calibration_error
-from gedbd.triage.training import Matching, learn_probability
+from gedbd.triage.calibration import MATCH_FEATURES, NUM_BINS, Calibrator, calibration_error
+from gedbd.triage.training import TriageModel, learn_probability
 
 GRID = np.round(np.arange(0.01, 1.0, 0.01), 2)
 TARGETS = (0.5, 0.6, 0.7, 0.8, 0.9)
@@ -47,7 +47,7 @@ class Backtest:
         calibration_error: Expected calibration error on test.
     """
 
-    matching: Matching
+    matching: TriageModel
     val: Suggestions
     test: Suggestions
     tables: dict[str, pd.DataFrame]
@@ -76,15 +76,15 @@ def measure(
     val, test = (suggestions(replayed, confidence, corpus.group, part) for part in ("val", "test"))
     others = [target for target in TARGETS if not isclose(target, target_precision)]
     targets = targets_table(val, test, sorted([*others, target_precision]), confidence_level)
-    matching = Matching(weights, confidence, target_results(targets, period(test, corpus)), target_precision)
+    matching = TriageModel(weights, confidence, target_results(targets, period(test, corpus)), target_precision)
     tables = {"targets": targets} | tables_of(test, corpus, matching.target.threshold)
     return Backtest(matching, val, test, tables, calibration(test))
 
 
-def suggestions(replayed: pd.DataFrame, confidence: Confidence, group: np.ndarray, part: str) -> Suggestions:
+def suggestions(replayed: pd.DataFrame, confidence: Calibrator, group: np.ndarray, part: str) -> Suggestions:
     """The best matches of a part, with their probabilities."""
     mine = replayed[(replayed["part"] == part) & (replayed["place"] == 1)]
-    probability = confidence(mine[list(SIGNALS)].to_numpy())
+    probability = confidence(mine[list(MATCH_FEATURES)].to_numpy())
     best = mine[["query", "candidate", "right"]].assign(probability=probability).reset_index(drop=True)
     return Suggestions(best, int((group[best["query"]] < best["query"]).sum()), group)
 
@@ -175,10 +175,10 @@ def _number(value: float) -> float | None:
 
 def reliability(found: Suggestions) -> pd.DataFrame:
     """Said and true probability in bins of equal width: ``from``, ``to``, ``reports``, ``said``, ``right``."""
-    bins = (found.best["probability"] * BINS).astype(int).clip(upper=BINS - 1)
+    bins = (found.best["probability"] * NUM_BINS).astype(int).clip(upper=NUM_BINS - 1)
     means = found.best.groupby(bins)[["probability", "right"]].mean()
     counts = bins.value_counts()[means.index]
-    edges = {"from": means.index / BINS, "to": (means.index + 1) / BINS, "reports": counts}
+    edges = {"from": means.index / NUM_BINS, "to": (means.index + 1) / NUM_BINS, "reports": counts}
     named = means.rename(columns={"probability": "said"}).assign(
         **{name: np.asarray(edge) for name, edge in edges.items()}
     )

@@ -10,7 +10,7 @@ from gedbd.evaluation.report.section import Section
 from gedbd.triage.backtesting.backtest import Backtest
 from gedbd.triage.backtesting.figures import STEPS, precision_and_coverage, reliability_diagram
 from gedbd.triage.backtesting.targets import MET, met_targets
-from gedbd.triage.training import Matching
+from gedbd.triage.training import TriageModel
 
 FEW_DUPLICATES = 50
 TARGETS_TEXT = (
@@ -82,7 +82,7 @@ def same_titles(wrong: pd.DataFrame) -> str:
     return f"Of the {len(wrong)} wrong ones, {same.sum()} have the same title as the report that was suggested."
 
 
-def next_step(matching: Matching, folder: str) -> tuple[str, str]:
+def next_step(matching: TriageModel, folder: str) -> tuple[str, str]:
     """What to do with the result: a sentence and a command, which reads the run folder."""
     command = f"python -m gedbd.index run={folder} out=my-index"
     if matching.target.verdict == MET:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from gedbd.triage.storage.connection import StoreUnavailable, log_of, place_of
-from gedbd.triage.storage.in_memory import Memory
+from gedbd.triage.storage.in_memory import InMemoryIndex
 from gedbd.triage.storage.state import IndexFile, ReadModel, State, read_state
 
 TURN_TIMEOUT_S = 5.0
@@ -114,7 +114,7 @@ class Current:
             yield Change(state, state.file.writer.changes)
         state.file.check_place()  # or else it was written where nobody will find it
 
-    def publish(self, change: Change, memory: Memory) -> None:
+    def publish(self, change: Change, memory: InMemoryIndex) -> None:
         """Shows searches what has been written."""
         version, file = change.state.version, change.state.file
         latest = file.version()

@@ -13,9 +13,9 @@ import pandas as pd
 from gedbd.triage.report import Report
 from gedbd.triage.report_encoder import Together
 from gedbd.triage.storage.connection import StoreUnavailable, log_of, place_of
-from gedbd.triage.storage.in_memory import Memory
+from gedbd.triage.storage.in_memory import InMemoryIndex
 from gedbd.triage.storage.store import Store
-from gedbd.triage.training import Matching
+from gedbd.triage.training import TriageModel
 
 READ_TIMEOUT_S = 1.0  # readers wait for nobody's changes, so that a lock that stops them is rare
 OF_REPORTS = ("url_template",)  # what the index says of its reports, not of its model
@@ -23,7 +23,7 @@ OF_REPORTS = ("url_template",)  # what the index says of its reports, not of its
 UNDATED = "%s: %d reports have dates that cannot be used: they count as without (first: report %s)"
 
 ReadReports = Callable[[pd.DataFrame], np.ndarray]
-ReadModel = Callable[[Store], tuple[ReadReports, Matching]]
+ReadModel = Callable[[Store], tuple[ReadReports, TriageModel]]
 
 log = logging.getLogger("gedbd")
 
@@ -115,8 +115,8 @@ class State:
     about: dict[str, str]
     reader: ReadReports
     together: Together
-    matching: Matching
-    memory: Memory
+    matching: TriageModel
+    memory: InMemoryIndex
 
     @property
     def is_stale(self) -> bool:
@@ -155,7 +155,7 @@ def read_state(file: IndexFile, read_model: ReadModel, former: State | None = No
 def _read(store: Store, file: IndexFile, version: int, read_model: ReadModel, former: State | None) -> State:
     if store.is_empty:
         raise ValueError(f"{file.path}: its building was cut off before anything was in it: build it again")
-    about, memory = store.about(), Memory.of(store)
+    about, memory = store.about(), InMemoryIndex.of(store)
     if former is not None and _model(former.about) == _model(about):
         return replace(former, file=file, version=version, about=about, memory=memory)
     reader, matching = read_model(store)

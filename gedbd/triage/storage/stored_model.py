@@ -8,7 +8,7 @@ from typing import Any
 
 from gedbd.evaluation.run_folders import MATCHING
 from gedbd.triage.storage.damage import damaged
-from gedbd.triage.training import Matching
+from gedbd.triage.training import TriageModel
 
 NAMES = ("name", "model", "settings", "matching", "dim")
 
@@ -38,10 +38,10 @@ def check_model(path: Path, about: Mapping[str, str], weights: bytes) -> None:
         raise damaged(path, "its encoder or its settings are not what was written")
 
 
-def read_matching(text: str, source: str) -> Matching:
+def read_matching(text: str, source: str) -> TriageModel:
     """What a backtest has learnt, from JSON. Raises ValueError, naming the source, if an older version wrote it."""
     try:
-        return Matching.from_json(text)
+        return TriageModel.from_json(text)
     except json.JSONDecodeError as error:
         raise ValueError(f"{source}: {MATCHING} is damaged: it holds no JSON ({error})") from error
     except ValueError as error:

@@ -11,7 +11,6 @@ from gedbd.retrieval.feature_store import Vocabulary
 from gedbd.triage.report import Report, as_table, of_row
 from gedbd.triage.storage.rows import Stored
 from gedbd.triage.storage.store import Store
-from gedbd.triage.training import terms_of
 
 EXPORT = "export: "
 PLACEHOLDER = Report("any text")

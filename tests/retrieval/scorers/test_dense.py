@@ -10,8 +10,9 @@ from transformers import PreTrainedTokenizerBase
 from gedbd.corpora.corpus import Corpus
 from gedbd.encoders.embedding_cache import frozen_vectors
 from gedbd.encoders.encoder import TextEncoder, load_tiny_encoder
-from gedbd.retrieval.scorers.dense import Frozen
-from gedbd.text.templates import Texts, title_description
+from gedbd.retrieval.scorers.dense import DenseScorer
+from gedbd.retrieval.scorers.scorer import ScorerInputs
+from gedbd.text.templates import title_description
 
 NO_PAIRS = pd.DataFrame({"earlier": [], "later": [], "label": []}, dtype=np.int64)
 TITLES = ["crash on start", "", "the editor is slow", "crash", "crash on start", "print"]
@@ -26,6 +27,10 @@ TEXTS = [
 ]
 
 
+def inputs_of(corpus: Corpus) -> ScorerInputs:
+    return ScorerInputs.of_reports(corpus.reports, NO_PAIRS)
+
+
 @pytest.fixture
 def corpus(make_corpus) -> Corpus:
     made = make_corpus([0, 1, 2, 0, 0, 5])
@@ -38,7 +43,7 @@ def fresh(seed: int, dim: int = 8) -> tuple[TextEncoder, PreTrainedTokenizerBase
 
 
 def saved(encoder: nn.Module, path: Path) -> Path:
-    """A checkpoint as a training run leaves it: the encoder beside the weights of a graph branch."""
+    """A checkpoint as a training run leaves it: the encoder and the weights of a graph branch."""
     state = {f"encoder.{name}": value for name, value in encoder.state_dict().items()}
     torch.save({"state_dict": {**state, "branch.encoder.weight": torch.ones(3)}, "epoch": 2}, path)
     return path
@@ -61,47 +66,47 @@ def plain_vectors(encoder: TextEncoder, tokenizer: PreTrainedTokenizerBase, proj
 
 
 def test_scores_are_cosines_of_the_untrained_encoders_vectors(tiny, corpus, tmp_path):
-    baseline = Frozen(tiny, title_description, 16, str(tmp_path / "cache"))
-    baseline.fit(corpus, NO_PAIRS)
-    found = baseline(np.arange(6))
+    baseline = DenseScorer(tiny, title_description, 16, str(tmp_path / "cache"))
+    baseline.fit(inputs_of(corpus))
+    found = baseline.scores(np.arange(6))
     assert found.shape == (6, 6)
     np.testing.assert_allclose(found, cosines(frozen_vectors(TEXTS, *tiny, 16, tmp_path / "afresh")), atol=1e-5)
     np.testing.assert_allclose(found, cosines(plain_vectors(*tiny, projected=False)), atol=1e-5)
     assert found[0, 4] == pytest.approx(1, abs=1e-6)
     assert found[0, 2] < 0.999
     rows = np.array([5, 0, 5])
-    np.testing.assert_allclose(baseline(rows), found[rows], atol=1e-6)
+    np.testing.assert_allclose(baseline.scores(rows), found[rows], atol=1e-6)
 
 
 def test_the_untrained_encoder_is_not_projected(tiny, corpus, tmp_path):
     nn.init.zeros_(tiny[0].projection.weight)
-    baseline = Frozen(tiny, title_description, 16, str(tmp_path))
-    baseline.fit(corpus, NO_PAIRS)
-    np.testing.assert_allclose(np.diag(baseline(np.arange(6))), 1, atol=1e-5)
+    baseline = DenseScorer(tiny, title_description, 16, str(tmp_path))
+    baseline.fit(inputs_of(corpus))
+    np.testing.assert_allclose(np.diag(baseline.scores(np.arange(6))), 1, atol=1e-5)
 
 
 def test_texts_and_their_length_are_as_told(tiny, corpus, tmp_path):
-    titles = Frozen(tiny, lambda reports, tokenizer, max_tokens: Texts(reports["title"].tolist()), 16, str(tmp_path))
-    short = Frozen(tiny, title_description, 4, str(tmp_path))
+    titles = DenseScorer(tiny, lambda reports, tokenizer, max_tokens: reports["title"].tolist(), 16, str(tmp_path))
+    short = DenseScorer(tiny, title_description, 4, str(tmp_path))
     for baseline, texts, length in ((titles, TITLES, 16), (short, TEXTS, 4)):
-        baseline.fit(corpus, NO_PAIRS)
+        baseline.fit(inputs_of(corpus))
         expected = cosines(frozen_vectors(texts, *tiny, length, tmp_path / "afresh"))
-        np.testing.assert_allclose(baseline(np.arange(6)), expected, atol=1e-5)
-    assert np.abs(titles(np.arange(6)) - short(np.arange(6))).max() > 1e-3
+        np.testing.assert_allclose(baseline.scores(np.arange(6)), expected, atol=1e-5)
+    assert np.abs(titles.scores(np.arange(6)) - short.scores(np.arange(6))).max() > 1e-3
 
 
 def test_a_checkpoint_scores_by_the_projected_vectors_of_the_trained_encoder(tiny, corpus, tmp_path):
     trained, tokenizer = fresh(seed=1)
     nn.init.normal_(trained.projection.weight)
     nn.init.normal_(trained.projection.bias)
-    untrained = Frozen(tiny, title_description, 16, str(tmp_path / "cache"))
-    untrained.fit(corpus, NO_PAIRS)
-    before = untrained(np.arange(6))
+    untrained = DenseScorer(tiny, title_description, 16, str(tmp_path / "cache"))
+    untrained.fit(inputs_of(corpus))
+    before = untrained.scores(np.arange(6))
     checkpoint = saved(trained, tmp_path / "best.ckpt")
     # the same cache folder: vectors of the untrained encoder lie in it and must not be taken for the trained one's
-    baseline = Frozen(fresh(seed=0), title_description, 16, str(tmp_path / "cache"), str(checkpoint))
-    baseline.fit(corpus, NO_PAIRS)
-    found = baseline(np.arange(6))
+    baseline = DenseScorer(fresh(seed=0), title_description, 16, str(tmp_path / "cache"), str(checkpoint))
+    baseline.fit(inputs_of(corpus))
+    found = baseline.scores(np.arange(6))
     expected = cosines(plain_vectors(trained, tokenizer, projected=True))
     np.testing.assert_allclose(found, expected, atol=1e-5)
     assert np.abs(found - before).max() > 1e-2
@@ -111,24 +116,24 @@ def test_a_checkpoint_scores_by_the_projected_vectors_of_the_trained_encoder(tin
 def test_a_projection_to_nothing_scores_zero_and_not_nan(corpus, tmp_path):
     trained, _ = fresh(seed=1)
     nn.init.zeros_(trained.projection.weight)
-    baseline = Frozen(fresh(seed=0), title_description, 16, str(tmp_path), saved(trained, tmp_path / "best.ckpt"))
-    baseline.fit(corpus, NO_PAIRS)
-    assert (baseline(np.arange(6)) == 0).all()
+    baseline = DenseScorer(fresh(seed=0), title_description, 16, str(tmp_path), saved(trained, tmp_path / "best.ckpt"))
+    baseline.fit(inputs_of(corpus))
+    assert (baseline.scores(np.arange(6)) == 0).all()
 
 
 @pytest.mark.parametrize("trained", [False, True])
 def test_a_second_fit_encodes_nothing(corpus, tmp_path, trained):
     checkpoint = saved(fresh(seed=1)[0], tmp_path / "best.ckpt") if trained else None
-    first = Frozen(fresh(seed=0), title_description, 16, str(tmp_path / "cache"), checkpoint)
-    first.fit(corpus, NO_PAIRS)
-    second = Frozen(fresh(seed=0), title_description, 16, str(tmp_path / "cache"), checkpoint)
+    first = DenseScorer(fresh(seed=0), title_description, 16, str(tmp_path / "cache"), checkpoint)
+    first.fit(inputs_of(corpus))
+    second = DenseScorer(fresh(seed=0), title_description, 16, str(tmp_path / "cache"), checkpoint)
     calls: list[int] = []
     second.encoder.backbone.register_forward_hook(lambda *_: calls.append(1))
-    second.fit(corpus, NO_PAIRS)
+    second.fit(inputs_of(corpus))
     assert calls == []
-    assert (second(np.arange(6)) == first(np.arange(6))).all()
+    assert (second.scores(np.arange(6)) == first.scores(np.arange(6))).all()
     corpus.reports.loc[5, "title"] = "something new"
-    second.fit(corpus, NO_PAIRS)
+    second.fit(inputs_of(corpus))
     assert calls == [1]
 
 
@@ -137,8 +142,8 @@ def test_a_checkpoint_without_an_encoder_or_with_another_one_is_refused(corpus, 
     torch.save({"state_dict": {"branch.weight": torch.ones(3)}}, bare)
     saved(fresh(seed=1, dim=12)[0], wider)
     with pytest.raises(ValueError, match=r'bare.ckpt holds .* Missing key\(s\) in state_dict: "backbone'):
-        Frozen(fresh(seed=0), title_description, 16, folder, bare).fit(corpus, NO_PAIRS)
+        DenseScorer(fresh(seed=0), title_description, 16, folder, bare).fit(inputs_of(corpus))
     with pytest.raises(ValueError, match=r"size mismatch for projection\.weight"):
-        Frozen(fresh(seed=0), title_description, 16, folder, wider).fit(corpus, NO_PAIRS)
+        DenseScorer(fresh(seed=0), title_description, 16, folder, wider).fit(inputs_of(corpus))
     with pytest.raises(FileNotFoundError, match=r"absent\.ckpt"):
-        Frozen(fresh(seed=0), title_description, 16, folder, tmp_path / "absent.ckpt").fit(corpus, NO_PAIRS)
+        DenseScorer(fresh(seed=0), title_description, 16, folder, tmp_path / "absent.ckpt").fit(inputs_of(corpus))

@@ -7,6 +7,7 @@ import pytest
 from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.fields import components, field_codes, products
 from gedbd.retrieval.scorers.fields import FieldAgreement, Recency
+from gedbd.retrieval.scorers.scorer import ScorerInputs
 
 NO_PAIRS = pd.DataFrame({"earlier": [], "later": [], "label": []}, dtype=np.int64)
 
@@ -19,8 +20,8 @@ def filled(make_corpus: Callable[..., Corpus], **columns: Sequence[str]) -> Corp
 
 
 def scores_of(baseline: FieldAgreement | Recency, corpus: Corpus) -> np.ndarray:
-    baseline.fit(corpus, NO_PAIRS)
-    return baseline(np.arange(len(corpus)))
+    baseline.fit(ScorerInputs.of_reports(corpus.reports, NO_PAIRS))
+    return baseline.scores(np.arange(len(corpus)))
 
 
 @pytest.mark.parametrize("field", ["component", "version", "priority"])
@@ -56,7 +57,7 @@ def test_rows_are_scored_in_the_order_asked_for(make_corpus):
     agreement = FieldAgreement("component")
     every = scores_of(agreement, filled(make_corpus, component=["a", "b", "a", ""]))
     rows = np.array([3, 0, 1, 0])
-    assert (agreement(rows) == every[rows]).all()
+    assert (agreement.scores(rows) == every[rows]).all()
 
 
 def test_versions_and_priorities_are_compared_as_text(make_corpus):
@@ -70,7 +71,7 @@ def test_versions_and_priorities_are_compared_as_text(make_corpus):
 @pytest.mark.parametrize("field", ["title", "status", "", "Component"])
 def test_an_unknown_field_is_refused(make_corpus, field):
     with pytest.raises(ValueError, match=f"^field={field} is unknown: choose product, component, version, priority$"):
-        FieldAgreement(field).fit(make_corpus([0, 1]), NO_PAIRS)
+        FieldAgreement(field).fit(ScorerInputs.of_reports(make_corpus([0, 1]).reports, NO_PAIRS))
 
 
 @pytest.mark.parametrize(
@@ -140,7 +141,7 @@ def test_without_dates_recency_counts_rows(make_corpus):
     recency = Recency()
     found = scores_of(recency, make_corpus([0, 1, 2, 3]))
     np.testing.assert_allclose(found[3], -np.log([4, 3, 2, 1]), rtol=1e-6, atol=1e-7)
-    np.testing.assert_allclose(recency(np.array([1]))[0], -np.log([2, 1, 2, 3]), rtol=1e-6, atol=1e-7)
+    np.testing.assert_allclose(recency.scores(np.array([1]))[0], -np.log([2, 1, 2, 3]), rtol=1e-6, atol=1e-7)
 
 
 def test_the_most_recent_earlier_report_scores_highest(make_corpus):

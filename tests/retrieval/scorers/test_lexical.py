@@ -9,6 +9,7 @@ from sklearn.metrics.pairwise import cosine_similarity
 
 from gedbd.corpora.corpus import Corpus
 from gedbd.retrieval.scorers.lexical import MAX_CHARACTERS, Bm25, TfIdf, short_texts
+from gedbd.retrieval.scorers.scorer import ScorerInputs
 
 NO_PAIRS = pd.DataFrame({"earlier": [], "later": [], "label": []}, dtype=np.int64)
 
@@ -39,8 +40,8 @@ def written(make_corpus: Callable[..., Corpus], titles: Sequence[str], descripti
 
 
 def scores_of(baseline: Bm25 | TfIdf, corpus: Corpus) -> np.ndarray:
-    baseline.fit(corpus, NO_PAIRS)
-    return baseline(np.arange(len(corpus)))
+    baseline.fit(ScorerInputs.of_reports(corpus.reports, NO_PAIRS))
+    return baseline.scores(np.arange(len(corpus)))
 
 
 def lucene(words: list[list[str]], k1: float = 1.5, b: float = 0.75) -> np.ndarray:
@@ -77,7 +78,7 @@ def test_bm25_scores_the_rows_asked_for_in_their_order(make_corpus):
     bm25 = Bm25()
     every = scores_of(bm25, written(make_corpus, TITLES, DESCRIPTIONS))
     rows = np.array([5, 2, 0, 5])
-    assert (bm25(rows) == every[rows]).all()
+    assert (bm25.scores(rows) == every[rows]).all()
 
 
 def test_words_that_a_query_repeats_count_as_often_as_it_says_them(make_corpus):
@@ -167,7 +168,7 @@ def test_tfidf_cuts_descriptions_and_scores_the_rows_asked_for(make_corpus):
     assert found[0, 1] == 0
     assert found[0, 2] > 0
     rows = np.array([2, 0])
-    assert (tfidf(rows) == found[rows]).all()
+    assert (tfidf.scores(rows) == found[rows]).all()
 
 
 def test_short_texts_cut_the_description_and_not_the_title(make_corpus):

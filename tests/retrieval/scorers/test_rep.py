@@ -8,7 +8,8 @@ import pytest
 
 from gedbd.corpora.corpus import Corpus
 from gedbd.retrieval.scorers.fields import FieldAgreement
-from gedbd.retrieval.scorers.rep import START, Bm25F, Rep
+from gedbd.retrieval.scorers.rep import INITIAL_WEIGHTS, Bm25F, Rep
+from gedbd.retrieval.scorers.scorer import ScorerInputs
 
 NO_PAIRS = pd.DataFrame({"earlier": [], "later": [], "label": []}, dtype=np.int64)
 
@@ -36,8 +37,8 @@ def pairs_of(*rows: tuple[int, int, int]) -> pd.DataFrame:
 
 
 def scores_of(baseline: Bm25F | Rep | FieldAgreement, corpus: Corpus, train: pd.DataFrame = NO_PAIRS) -> np.ndarray:
-    baseline.fit(corpus, train)
-    return baseline(np.arange(len(corpus)))
+    baseline.fit(ScorerInputs.of_reports(corpus.reports, train))
+    return baseline.scores(np.arange(len(corpus)))
 
 
 def neighbours(words: list[list[str]]) -> list[list[str]]:
@@ -124,7 +125,7 @@ def test_bm25f_scores_the_rows_asked_for_in_their_order(make_corpus):
     model = Bm25F()
     every = scores_of(model, filled(make_corpus, title=TITLES, description=DESCRIPTIONS))
     rows = np.array([4, 0, 4])
-    assert (model(rows) == every[rows]).all()
+    assert (model.scores(rows) == every[rows]).all()
 
 
 def test_bm25f_cuts_descriptions_and_not_titles(make_corpus):
@@ -161,8 +162,8 @@ def test_without_positive_pairs_the_weights_stay_the_papers(make_corpus):
     rep = Rep()
     corpus = filled(make_corpus, title=TITLES, description=DESCRIPTIONS)
     found = scores_of(rep, corpus, pairs_of((0, 1, 0), (2, 4, 0)))
-    assert rep.weights_ == START
-    assert list(START.values()) == [0.9, 0.2, 2.0, 0.0, 0.0, 0.0]
+    assert rep.weights_ == INITIAL_WEIGHTS
+    assert list(INITIAL_WEIGHTS.values()) == [0.9, 0.2, 2.0, 0.0, 0.0, 0.0]
     word_pairs = bm25f(neighbours(TITLE_WORDS), neighbours(DESCRIPTION_WORDS))
     np.testing.assert_allclose(
         found, 0.9 * bm25f(TITLE_WORDS, DESCRIPTION_WORDS) + 0.2 * word_pairs, rtol=1e-5, atol=1e-6
@@ -173,24 +174,32 @@ def test_the_steps_of_one_pair_worked_out_by_hand(make_corpus):
     size = 400
     component, version = ["gui", *(f"other {row}" for row in range(1, size - 1)), "gui"], ["1.0"] * size
     rep = Rep(irrelevant=5, lr=0.1, epochs=3, seed=0)
-    rep.fit(filled(make_corpus, component=component, version=version), pairs_of((0, size - 1, 1)))
+    rep.fit(
+        ScorerInputs.of_reports(
+            filled(make_corpus, component=component, version=version).reports, pairs_of((0, size - 1, 1))
+        )
+    )
     # the pair has its component to itself, so with each of the five the difference is 1 there and 0 elsewhere
     weight = 0.0
     for _ in range(3):
         weight += 0.1 * 5 / (1 + math.exp(weight))
-    assert rep.weights_ == pytest.approx({**START, "component": weight}, rel=1e-6)
+    assert rep.weights_ == pytest.approx({**INITIAL_WEIGHTS, "component": weight}, rel=1e-6)
 
 
 def test_reports_of_the_same_group_are_no_irrelevant_ones(make_corpus):
     rep = Rep(lr=0.5)
     # every earlier report is a duplicate, by a chain: there is nothing to rank below them
-    rep.fit(filled(make_corpus, component=["a", "b", "a", "b"]), pairs_of((0, 1, 1), (1, 2, 1), (2, 3, 1)))
-    assert rep.weights_ == START
+    rep.fit(
+        ScorerInputs.of_reports(
+            filled(make_corpus, component=["a", "b", "a", "b"]).reports, pairs_of((0, 1, 1), (1, 2, 1), (2, 3, 1))
+        )
+    )
+    assert rep.weights_ == INITIAL_WEIGHTS
 
 
 @pytest.fixture
 def tracker(make_corpus) -> tuple[Corpus, pd.DataFrame]:
-    """Twenty pairs of duplicates that agree in component and never in version, with words dealt out at random."""
+    """Twenty pairs of duplicates that agree in component and never in version, with random words."""
     generator = np.random.default_rng(0)
     words = np.array(["crash", "start", "editor", "print", "page", "slow", "menu", "font"])
     titles = [" ".join(generator.choice(words, size=4)) for _ in range(40)]
@@ -209,20 +218,20 @@ def tracker(make_corpus) -> tuple[Corpus, pd.DataFrame]:
 def test_the_field_that_decides_gains_weight_and_the_one_that_misleads_loses_it(tracker):
     corpus, train = tracker
     rep = Rep(lr=0.01)
-    rep.fit(corpus, train)
-    assert list(rep.weights_) == list(START)
-    assert rep.weights_["component"] > START["component"] + 1
-    assert rep.weights_["version"] < START["version"] - 0.5
-    assert rep.weights_["product"] == START["product"]  # all reports are of one product: it never tells them apart
-    scores = rep(np.arange(20, 40))
+    rep.fit(ScorerInputs.of_reports(corpus.reports, train))
+    assert list(rep.weights_) == list(INITIAL_WEIGHTS)
+    assert rep.weights_["component"] > INITIAL_WEIGHTS["component"] + 1
+    assert rep.weights_["version"] < INITIAL_WEIGHTS["version"] - 0.5
+    assert rep.weights_["product"] == INITIAL_WEIGHTS["product"]  # all reports are of one product
+    scores = rep.scores(np.arange(20, 40))
     assert (scores[:, :20].argmax(axis=1) == np.arange(20)).all()
 
 
 def test_negative_pairs_do_not_matter(tracker):
     corpus, train = tracker
     rep, without = Rep(), Rep()
-    rep.fit(corpus, train)
-    without.fit(corpus, train[train["label"] == 1])
+    rep.fit(ScorerInputs.of_reports(corpus.reports, train))
+    without.fit(ScorerInputs.of_reports(corpus.reports, train[train["label"] == 1]))
     assert rep.weights_ == without.weights_
 
 
@@ -230,10 +239,10 @@ def test_the_seed_decides_the_weights(tracker):
     corpus, train = tracker
     first, again, other = Rep(seed=3), Rep(seed=3), Rep(seed=4)
     for rep in (first, again, other):
-        rep.fit(corpus, train)
+        rep.fit(ScorerInputs.of_reports(corpus.reports, train))
     assert first.weights_ == again.weights_
     assert first.weights_ != other.weights_
-    again.fit(corpus, train)
+    again.fit(ScorerInputs.of_reports(corpus.reports, train))
     assert first.weights_ == again.weights_
 
 
@@ -241,7 +250,7 @@ def test_more_pairs_than_a_block_holds(tracker):
     corpus, _ = tracker
     train = pairs_of(*((row - 20, row, 1) for row in range(20, 40) for _ in range(5)))
     rep = Rep(lr=0.01)
-    rep.fit(corpus, train)
+    rep.fit(ScorerInputs.of_reports(corpus.reports, train))
     assert len(train) > 64
     assert rep.weights_["component"] > 1
     assert rep.weights_["version"] < 0
@@ -258,7 +267,7 @@ def test_the_score_is_the_weighted_sum_of_its_features(tracker):
         expected += rep.weights_[field] * scores_of(FieldAgreement(field), corpus)
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
     rows = np.array([30, 2])
-    np.testing.assert_allclose(rep(rows), found[rows])
+    np.testing.assert_allclose(rep.scores(rows), found[rows])
 
 
 def test_a_corpus_without_words_is_scored_by_its_fields(make_corpus):

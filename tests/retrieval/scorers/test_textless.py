@@ -3,23 +3,24 @@ import pandas as pd
 import pytest
 
 from gedbd.retrieval.ranking import rank
-from gedbd.retrieval.scorers.textless import Closure, Constant, linked_groups
-from gedbd.retrieval.tasks import find_queries
+from gedbd.retrieval.scorers.scorer import ScorerInputs, linked_groups
+from gedbd.retrieval.scorers.textless import Closure, Constant
+from gedbd.retrieval.tasks import EarlierReports
 
 
 def pairs_of(*rows: tuple[int, int, int]) -> pd.DataFrame:
-    return pd.DataFrame(np.array(rows, dtype=np.int64).reshape(-1, 3), columns=["earlier", "later", "label"])
+    return pd.DataFrame(np.array(rows, dtype=np.int64).reshape(-1, 3), columns=["document", "query", "label"])
 
 
 def test_constant_calls_every_pair_a_duplicate_and_puts_the_oldest_report_first(make_corpus):
     corpus = make_corpus([0, 1, 0, 1, 4])
     constant = Constant()
-    constant.fit(corpus, pairs_of())
-    scores = constant(np.array([4, 2]))
+    constant.fit(ScorerInputs(corpus.reports, corpus.reports, pairs_of()))
+    scores = constant.scores(np.array([4, 2]))
     assert scores.dtype == np.float32
     assert scores.tolist() == [[1] * 5] * 2
     assert scores.min() >= constant.threshold
-    ranking = rank(find_queries(corpus, np.ones(5, dtype=bool)), constant)
+    ranking = rank(EarlierReports.find(corpus, np.ones(5, dtype=bool)), constant)
     assert ranking.queries[["query", "rank"]].to_numpy().tolist() == [[2, 1], [3, 2]]
     assert ranking.top["candidate"].tolist() == [0, 1, 0, 1]
 
@@ -27,9 +28,9 @@ def test_constant_calls_every_pair_a_duplicate_and_puts_the_oldest_report_first(
 def test_closure_follows_chains_of_positive_training_pairs_and_no_others(make_corpus):
     corpus = make_corpus([0, 0, 0, 0, 4, 4, 6])
     closure = Closure()
-    # 0 - 1 - 3 is a chain; 2 and 5 have duplicates that training was not told of; 3 - 4 and 5 - 6 are negatives
-    closure.fit(corpus, pairs_of((1, 3, 1), (3, 4, 0), (0, 1, 1), (5, 6, 0)))
-    scores = closure(np.array([3, 2, 5, 6, 0]))
+    # 0 - 1 - 3 is a chain; 2 and 5 have duplicates that training does not see; 3 - 4 and 5 - 6 are negatives
+    closure.fit(ScorerInputs(corpus.reports, corpus.reports, pairs_of((1, 3, 1), (3, 4, 0), (0, 1, 1), (5, 6, 0))))
+    scores = closure.scores(np.array([3, 2, 5, 6, 0]))
     assert scores.dtype == np.float32
     assert scores.tolist() == [
         [1, 1, 0, 1, 0, 0, 0],
@@ -43,8 +44,8 @@ def test_closure_follows_chains_of_positive_training_pairs_and_no_others(make_co
 
 def test_closure_without_a_positive_pair_ties_nothing(make_corpus):
     closure = Closure()
-    closure.fit(make_corpus([0, 0, 2]), pairs_of((0, 1, 0), (1, 2, 0)))
-    assert (closure(np.arange(3)) == np.eye(3)).all()
+    closure.fit(ScorerInputs.of_reports(make_corpus([0, 0, 2]).reports, pairs_of((0, 1, 0), (1, 2, 0))))
+    assert (closure.scores(np.arange(3)) == np.eye(3)).all()
 
 
 @pytest.mark.parametrize(
@@ -69,9 +70,9 @@ def test_known_groups_do_not_depend_on_the_order_or_the_index_of_the_pairs():
     pairs = pairs_of(*((int(generator.integers(row)), int(row), int(generator.integers(2))) for row in later))
     shuffled = pairs.iloc[generator.permutation(len(pairs))]
     assert (linked_groups(shuffled, 40) == linked_groups(pairs, 40)).all()
-    # told pair by pair, without a graph: groups melt until nothing changes
+    # pair by pair, without a graph: groups are merged until nothing changes
     expected = np.arange(40)
     for _ in range(40):
         for pair in pairs[pairs["label"] == 1].itertuples():
-            expected[[pair.earlier, pair.later]] = expected[[pair.earlier, pair.later]].min()
+            expected[[pair.document, pair.query]] = expected[[pair.document, pair.query]].min()
     assert (linked_groups(pairs, 40) == expected).all()

@@ -56,7 +56,7 @@ def test_batches_tell_no_group_that_is_not_known(data):
 
 
 def test_evaluation_of_a_ranked_part_reads_all_that_came_before(data):
-    queries = Queries(np.array([3]), np.array([0]), data.corpus.group)
+    queries = EarlierReports(np.array([3]), np.array([0]), data.corpus.group)
     part = data.parts, PAIRS, None
     ranked = DuplicateDataModule(
         data.corpus, data.tokens, *part, PairBatches(3, seed=0), queries={"val": {"earlier": queries}}
@@ -66,7 +66,7 @@ def test_evaluation_of_a_ranked_part_reads_all_that_came_before(data):
 
 
 def test_evaluation_of_a_pool_reads_the_pool_alone(data):
-    queries = Queries(np.array([3]), np.array([0]), data.corpus.group, pool=np.array([1, 3]))
+    queries = ReportPool(np.array([3]), np.array([1, 3]), data.corpus.group)
     data.queries = {"test": {"test_pool": queries}}
     assert data.needed("test").tolist() == [1, 3]
     assert data.needed("val", "test").tolist() == [1, 2, 3]

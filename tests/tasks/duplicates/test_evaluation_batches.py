@@ -24,7 +24,7 @@ def module(make_corpus, batches: PairBatches | GroupBatches | None = None) -> Du
     tokens = TokenTable(np.arange(starts[-1], dtype=np.int32), starts, pad_id=0)
     corpus = make_corpus(np.arange(COUNT) // 2)
     pairs = pd.DataFrame([(0, 250, 0, "anchor", "val")], columns=["earlier", "later", "label", "kind", "part"])
-    queries = {"val": {"earlier": Queries(np.array([250]), np.array([0]), corpus.group)}}
+    queries = {"val": {"earlier": EarlierReports(np.array([250]), np.array([0]), corpus.group)}}
     parts = (np.arange(COUNT) >= 200).astype(np.int8)
     return DuplicateDataModule(corpus, tokens, parts, pairs, None, batches or PairBatches(8, 0), queries=queries)
 

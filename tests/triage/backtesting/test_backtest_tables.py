@@ -34,8 +34,8 @@ from gedbd.triage.backtesting.page import (
     targets_markdown,
 )
 from gedbd.triage.backtesting.targets import TargetResult
-from gedbd.triage.calibration import SIGNALS, Confidence
-from gedbd.triage.training import Matching
+from gedbd.triage.calibration import MATCH_FEATURES, Calibrator
+from gedbd.triage.training import TriageModel
 
 GROUP = np.array([0, 1, 2, 0, 1, 5, 2, 7, 0])
 ROWS = [  # query, candidate, right, probability
@@ -46,7 +46,7 @@ ROWS = [  # query, candidate, right, probability
     (7, 3, False, 0.3),
     (8, 3, True, 0.1),
 ]
-CONFIDENCE = Confidence(np.eye(1, len(SIGNALS))[0], 0.0, np.array([0.0, 1.0]), np.array([0.0, 1.0]))
+CALIBRATOR = Calibrator(np.eye(1, len(MATCH_FEATURES))[0], 0.0, np.array([0.0, 1.0]), np.array([0.0, 1.0]))
 
 
 def found(rows, group=GROUP):
@@ -57,20 +57,20 @@ def found(rows, group=GROUP):
 def backtest(val, test, corpus, target):
     """A backtest with one precision target."""
     tables = {"targets": targets_table(val, test, TARGETS, 0.9)} | tables_of(test, corpus, target.threshold)
-    matching = Matching({}, CONFIDENCE, (target,), target.target_precision)
+    matching = TriageModel({}, CALIBRATOR, (target,), target.target_precision)
     return Backtest(matching, val, test, tables, 0.25)
 
 
 def test_suggestions_are_the_best_matches_of_a_part():
-    replayed = pd.DataFrame(0.0, index=range(4), columns=list(SIGNALS))
+    replayed = pd.DataFrame(0.0, index=range(4), columns=list(MATCH_FEATURES))
     replayed["score"] = [0.25, 0.1, 0.75, 0.5]
     replayed = replayed.assign(
         query=[4, 4, 8, 3], candidate=[0, 1, 3, 0], place=[1, 2, 1, 1], right=[False, True, True, True]
     ).assign(part=["test", "test", "test", "val"])
-    mine = suggestions(replayed, CONFIDENCE, GROUP, "test")
+    mine = suggestions(replayed, CALIBRATOR, GROUP, "test")
     assert mine.best.values.tolist() == [[4, 0, False, 0.25], [8, 3, True, 0.75]]
     assert mine.duplicates == 2
-    assert suggestions(replayed, CONFIDENCE, GROUP, "train").best.empty
+    assert suggestions(replayed, CALIBRATOR, GROUP, "train").best.empty
 
 
 def test_thresholds_by_hand():

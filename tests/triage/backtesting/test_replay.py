@@ -7,11 +7,13 @@ import pytest
 from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.readers.bug_reports import BUG_FIELDS
 from gedbd.corpora.splits import PARTS
-from gedbd.retrieval.feature_store import Codes, Columns, Vocabulary
+from gedbd.retrieval.feature_store import FeatureStore
 from gedbd.retrieval.features import FEATURES
+from gedbd.retrieval.report_features import FeatureEncoder
+from gedbd.retrieval.vocabulary import Vocabulary
 from gedbd.triage.backtesting.replay import replay
-from gedbd.triage.calibration import SHOWN, SIGNALS
-from gedbd.triage.training import learn_probability, numbers_of, replay_parts
+from gedbd.triage.calibration import MATCH_FEATURES, NUM_COMPARED
+from gedbd.triage.training import learn_probability, replay_parts
 
 WEIGHTS = dict(zip(FEATURES, (1.0, 1.0, 0.5, 0.3, 0.2, 0.1), strict=True))
 WORDS = np.array(
@@ -49,10 +51,10 @@ def some_reports(seed, count):
 
 
 def replayed(reports, vectors, group, rows):
-    numbers = numbers_of(reports, vectors, Vocabulary(), (Codes(), Codes()), learn=True)
-    columns = Columns(vectors.shape[1])
-    columns.add(numbers)
-    return replay(columns, numbers, np.asarray(group), WEIGHTS, np.asarray(rows))
+    features = FeatureEncoder.of(Vocabulary()).encode(reports, vectors, learn=True)
+    store = FeatureStore(vectors.shape[1])
+    store.add(features)
+    return replay(store, features, np.asarray(group), WEIGHTS, np.asarray(rows))
 
 
 def group_of(seed, count):
@@ -60,27 +62,27 @@ def group_of(seed, count):
     return np.array([row if generator.random() < 0.5 else generator.integers(row + 1) for row in range(count)])
 
 
-@pytest.mark.parametrize("wall", [1, 2, 17, 40, 59])
-def test_what_comes_later_changes_nothing_bit_for_bit(wall):
+@pytest.mark.parametrize("boundary", [1, 2, 17, 40, 59])
+def test_what_comes_later_changes_nothing_bit_for_bit(boundary):
     reports, vectors = some_reports(0, 60)
     group = group_of(0, 60)
     before = replayed(reports, vectors, group, np.arange(60))
     others, other_vectors = some_reports(99, 60)
     others["title"] += " never heard of before"
-    mixed = pd.concat([reports[:wall], others[wall:]])
-    mixed_vectors = np.concatenate([vectors[:wall], other_vectors[wall:]])
+    mixed = pd.concat([reports[:boundary], others[boundary:]])
+    mixed_vectors = np.concatenate([vectors[:boundary], other_vectors[boundary:]])
     after = replayed(
-        mixed, mixed_vectors, np.concatenate([group[:wall], np.zeros(60 - wall, dtype=int)]), np.arange(60)
+        mixed, mixed_vectors, np.concatenate([group[:boundary], np.zeros(60 - boundary, dtype=int)]), np.arange(60)
     )
-    mine, theirs = (table[table["query"] < wall] for table in (before, after))
+    mine, theirs = (table[table["query"] < boundary] for table in (before, after))
     pd.testing.assert_frame_equal(mine, theirs, check_exact=True)
     assert (
-        not before[before["query"] > wall]
+        not before[before["query"] > boundary]
         .reset_index(drop=True)
-        .equals(after[after["query"] > wall].reset_index(drop=True))
-        or wall == 59
+        .equals(after[after["query"] > boundary].reset_index(drop=True))
+        or boundary == 59
     )
-    cut = replayed(reports[:wall], vectors[:wall], group[:wall], np.arange(wall))
+    cut = replayed(reports[:boundary], vectors[:boundary], group[:boundary], np.arange(boundary))
     pd.testing.assert_frame_equal(mine, cut, check_exact=True)
 
 
@@ -101,8 +103,8 @@ def test_right_is_right_by_hand():
 def test_at_most_so_many_candidates():
     reports, vectors = some_reports(2, 30)
     table = replayed(reports, vectors, np.arange(30), [29])
-    assert len(table) == SHOWN
-    assert list(table.columns) == ["query", "candidate", "place", "right", *SIGNALS]
+    assert len(table) == NUM_COMPARED
+    assert list(table.columns) == ["query", "candidate", "place", "right", *MATCH_FEATURES]
     assert not table["right"].any()
     assert replayed(reports, vectors, np.arange(30), []).empty
 

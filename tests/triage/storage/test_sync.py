@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 from small_tracker import as_corpus, fill, model, open_folder, read_rows, some_report
 
-from gedbd.retrieval.feature_store import Codes, Vocabulary
+from gedbd.retrieval.report_features import FeatureEncoder
+from gedbd.retrieval.vocabulary import Vocabulary
 from gedbd.triage.report import as_table
 from gedbd.triage.storage.store import FILE, Store
 from gedbd.triage.storage.sync import synchronise
-from gedbd.triage.training import numbers_of
 
 
 def test_counts_of_changes(tmp_path, reader):
@@ -27,7 +27,7 @@ def test_what_is_stored_is_what_was_read(tmp_path, reader):
     fill(tmp_path, as_corpus(reports), reader)
     store = Store(tmp_path / FILE)
     vocabulary = Vocabulary()
-    numbers = numbers_of(as_table(reports), reader(as_table(reports)), vocabulary, (Codes(), Codes()), learn=True)
+    numbers = FeatureEncoder.of(vocabulary).encode(as_table(reports), reader(as_table(reports)), learn=True)
     assert store.terms() == vocabulary.terms
     assert store.reports([str(number) for number in range(9)]) == {one.issue_id: one for one in reports}
     assert store.contents() == {one.issue_id: (one.content_hash, one.url) for one in reports}

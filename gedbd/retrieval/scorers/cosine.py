@@ -1,0 +1,49 @@
+"""Scorers by the cosine of vectors that are given."""
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+
+import numpy as np
+
+from gedbd.retrieval.scorers.scorer import Scorer, ScorerInputs
+
+MIN_THREADED_ROWS = 10_000
+NUM_THREADS = min(4, os.cpu_count() or 1)
+THREADS = ThreadPoolExecutor(NUM_THREADS, thread_name_prefix="cosines")
+
+
+class VectorScorer(Scorer):
+    """Cosine of unit vectors that are given.
+
+    Args:
+        documents: ``(N, D)`` unit rows.
+        queries: ``(Q, D)`` unit rows; None if the documents are the queries.
+    """
+
+    def __init__(self, documents: np.ndarray, queries: np.ndarray | None = None) -> None:
+        self.documents = documents
+        self.queries = documents if queries is None else queries
+
+    def fit(self, inputs: ScorerInputs) -> None:
+        """Does nothing."""
+
+    def scores(self, rows: np.ndarray) -> np.ndarray:
+        """``(B,) -> (B, N)`` cosines."""
+        return cosines(self.documents, self.queries[rows])
+
+
+def cosines(documents: np.ndarray, queries: np.ndarray) -> np.ndarray:
+    """Cosines of unit rows, ``(N, D), (B, D) -> (B, N)``."""
+    if len(queries) != 1 or len(documents) < MIN_THREADED_ROWS:
+        return np.asarray(queries @ documents.T)
+    # A search has one query and must be fast. Threads of our own share it: those of BLAS would slow the encoder down.
+    scores = np.empty((1, len(documents)), dtype=documents.dtype)
+    edges = np.linspace(0, len(documents), NUM_THREADS + 1).astype(np.int64).tolist()
+    parts = []
+    for start, end in pairwise(edges):
+        part = THREADS.submit(np.matmul, documents[start:end], queries[0], out=scores[0, start:end])
+        parts.append(part)
+    for part in parts:
+        part.result()
+    return scores

@@ -1,0 +1,140 @@
+"""What every scorer offers: fit it once, then score query rows against all documents."""
+
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+import pandas as pd
+from rich.progress import track
+
+from gedbd.corpora.relevance import Groups, Links, Relevance, find_groups
+from gedbd.retrieval.document_tasks import count_earlier
+
+BLOCK = 64
+MIN_PROGRESS_BLOCKS = 10
+
+
+@dataclass(frozen=True)
+class ScorerInputs:
+    """What a scorer is fitted to.
+
+    Attributes:
+        documents: N documents in chronological order: text columns, ``created_at`` and attributes.
+        queries: Q queries. The same object as ``documents`` where reports are queries and documents at once.
+        train: Training pairs with ``query`` (row), ``document`` (row) and ``label``, 1 for a relevant document.
+    """
+
+    documents: pd.DataFrame
+    queries: pd.DataFrame
+    train: pd.DataFrame
+
+    @classmethod
+    def of_reports(cls, reports: pd.DataFrame, pairs: pd.DataFrame) -> "ScorerInputs":
+        """Reports as queries and documents at once.
+
+        Args:
+            reports: The table of all reports.
+            pairs: Training pairs with ``earlier``, ``later`` and ``label``; the later report is the query.
+        """
+        return cls(reports, reports, pairs.rename(columns={"later": "query", "earlier": "document"}))
+
+    @property
+    def one_table(self) -> bool:
+        """Whether queries and documents are the same reports."""
+        # Identity, not equality: only then is query row i the same report as document row i.
+        return self.queries is self.documents
+
+    @property
+    def num_earlier(self) -> np.ndarray:
+        """``(Q,)`` number of documents that exist when each query is made: rows 0..n-1."""
+        if self.one_table:
+            return np.arange(len(self.documents))
+        return count_earlier(self.documents["created_at"], self.queries["created_at"])
+
+    def relevance(self) -> Relevance:
+        """Relevance as far as training pairs show it: groups within one table, links between two."""
+        if self.one_table:
+            return Groups(linked_groups(self.train, len(self.documents)))
+        positive = self.train.loc[self.train["label"] == 1, ["query", "document"]]
+        return Links(positive, len(self.queries), len(self.documents))
+
+    def check_one_table(self, scorer: str) -> None:
+        """Raises ValueError if queries and documents are two tables."""
+        if not self.one_table:
+            raise ValueError(f"{scorer} compares documents of one table: it needs queries that are documents too")
+
+
+class Scorer(Protocol):
+    """Scores queries against documents. A class that inherits from it changes the attributes that differ.
+
+    Attributes:
+        threshold: The score from which a pair counts as relevant; None if it is to be chosen on validation pairs.
+        earlier_only: Scores are meaningful for the documents that exist when the query is made, not for later ones.
+        warnings_: What was found in the data while fitting, in sentences for the user.
+    """
+
+    threshold: float | None = None
+    earlier_only: bool = False
+    warnings_: tuple[str, ...] = ()
+
+    def fit(self, inputs: ScorerInputs) -> None:
+        """Learns from all documents' contents and from the training pairs."""
+        ...
+
+    def scores(self, rows: np.ndarray) -> np.ndarray:
+        """Scores of B query rows against all documents, ``(B,) -> (B, N)``; higher is more similar."""
+        ...
+
+
+@runtime_checkable
+class PairScorer(Protocol):
+    """A scorer that scores single pairs other than by looking up one of its N scores."""
+
+    def score_pairs(self, queries: np.ndarray, documents: np.ndarray) -> np.ndarray:
+        """Scores of pairs, ``(P,), (P,) -> (P,)``."""
+        ...
+
+
+class PrecomputedScores(Scorer):
+    """Scores from elsewhere.
+
+    Args:
+        matrix: ``(Q, N)`` score of each query and document.
+    """
+
+    def __init__(self, matrix: np.ndarray) -> None:
+        self.matrix = matrix
+
+    def fit(self, inputs: ScorerInputs) -> None:
+        """Does nothing."""
+
+    def scores(self, rows: np.ndarray) -> np.ndarray:
+        """``(B,) -> (B, N)``."""
+        return np.asarray(self.matrix[rows])
+
+
+def pair_scores(scorer: Scorer, queries: np.ndarray, documents: np.ndarray) -> np.ndarray:
+    """Scores of single pairs, ``(P,), (P,) -> (P,)`` float32."""
+    if isinstance(scorer, PairScorer):
+        return np.asarray(scorer.score_pairs(queries, documents))
+    unique, place = np.unique(queries, return_inverse=True)
+    order = np.argsort(place, kind="stable")
+    starts = np.arange(0, len(unique), BLOCK)
+    # Pairs in the order of their queries: with places [0, 0, 1, 2] and blocks of 2 queries, pairs 0..2 and 3 belong
+    # together, and the ends are 3 and 4.
+    ends = np.searchsorted(place[order], starts + BLOCK)
+    scores = np.empty(len(queries), dtype=np.float32)
+    first = 0
+    blocks = list(zip(starts.tolist(), ends.tolist(), strict=True))
+    for start, end in track(blocks, "score pairs", transient=True, disable=len(blocks) < MIN_PROGRESS_BLOCKS):
+        chosen = order[first:end]
+        block = scorer.scores(unique[start : start + BLOCK])
+        scores[chosen] = block[place[chosen] - start, documents[chosen]]
+        first = end
+    return scores
+
+
+def linked_groups(train: pd.DataFrame, num_documents: int) -> np.ndarray:
+    """The groups that the positive ones of some pairs form, ``(N,)``; a document in none of them is its own group."""
+    links = train.loc[train["label"] == 1, ["query", "document"]].to_numpy(dtype=np.int64).T
+    return find_groups(links, num_documents)

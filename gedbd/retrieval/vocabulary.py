@@ -1,0 +1,61 @@
+"""Words of texts, and the numbers that stand for them."""
+
+import re
+from collections.abc import Sequence
+from itertools import chain
+
+import numpy as np
+
+WORD = re.compile(r"(?u)\b\w\w+\b")
+
+
+def words(texts: Sequence[str]) -> list[list[str]]:
+    """The words of each text in order, lower case, without English stop words, as ``bm25s.tokenize`` finds them.
+
+    ``bm25s.tokenize`` itself draws a progress bar for each text under a lock that all processes share: a process that
+    is killed while it holds the lock stops the others.
+    """
+    from bm25s.stopwords import STOPWORDS_EN
+
+    stop = frozenset(STOPWORDS_EN)
+    return [[word for word in WORD.findall(text.lower()) if word not in stop] for text in texts]
+
+
+class Vocabulary:
+    """A number for each term, in the order in which terms were learned.
+
+    Args:
+        terms: Terms to start with, in order.
+    """
+
+    def __init__(self, terms: Sequence[str] = ()) -> None:
+        self.terms = list(terms)
+        self._numbers = {term: number for number, term in enumerate(self.terms)}
+
+    def __call__(self, texts: Sequence[Sequence[str]], learn: bool) -> list[np.ndarray]:
+        """Texts of words as numbers, each ``(L,)`` int32.
+
+        Unknown words are learned, or else get numbers below 0: no stored text has them, but they count in what a copy
+        of the text would score.
+        """
+        if learn:
+            for word in chain.from_iterable(texts):
+                if word not in self._numbers:
+                    self._numbers[word] = len(self.terms)
+                    self.terms.append(word)
+        unknown: dict[str, int] = {}
+        return [np.array([self._number(word, unknown) for word in text], "i4") for text in texts]
+
+    def forget(self, count: int) -> None:
+        """Keeps the first ``count`` terms only, where those learned since could not be stored."""
+        for term in self.terms[count:]:
+            del self._numbers[term]
+        del self.terms[count:]
+
+    def _number(self, word: str, unknown: dict[str, int]) -> int:
+        """The number of a word; an unknown one gets -1, -2, ... in turn."""
+        # One look-up, not "if word in ...": another thread may forget the word between two.
+        number = self._numbers.get(word)
+        if number is None:
+            return unknown.setdefault(word, -1 - len(unknown))
+        return number

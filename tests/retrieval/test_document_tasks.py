@@ -1,0 +1,52 @@
+import numpy as np
+import pandas as pd
+import pytest
+
+from gedbd.corpora.relevance import Groups, Links
+from gedbd.retrieval.document_tasks import CandidateSets, EarlierDocuments, count_earlier
+from gedbd.retrieval.ranking import metric_names, rank
+from gedbd.retrieval.scorers.scorer import PrecomputedScores
+from gedbd.retrieval.tasks import EARLIER, TEST_POOL
+
+LINKS = Links(pd.DataFrame({"query": [0, 0, 2], "document": [1, 3, 2]}), 3, 4)
+
+
+def dates(*days: float | None) -> pd.Series:
+    return pd.Timestamp("2024-01-01", tz="UTC") + pd.to_timedelta(pd.Series(days, dtype=float), unit="D")
+
+
+def test_earlier_documents_worked_out_by_hand():
+    task = EarlierDocuments(np.array([0, 2]), np.array([3, 2]), LINKS, top_k=(1, 2))
+    assert [task.candidates(index).tolist() for index in range(2)] == [[0, 1, 2], [0, 1]]
+    assert [task.relevant(index).tolist() for index in range(2)] == [[1], []]  # 3 and 2 are created later
+    assert task.needed.tolist() == [0, 1, 2]
+    scores = np.array([[0.5, 0.4, 0.9, 1.0], [0, 0, 0, 0], [0.1, 0.2, 0.9, 0.9]])
+    ranking = rank(task, PrecomputedScores(scores))
+    assert ranking.queries["rank"].tolist() == [3, 0]
+    assert ranking.queries["reachable"].tolist() == [True, False]
+    assert ranking.top["candidate"].tolist() == [2, 0, 1, 1, 0]
+
+
+def test_published_candidate_sets_worked_out_by_hand():
+    task = CandidateSets(np.array([0, 2]), [np.array([0, 1, 3]), np.array([1, 3])], LINKS, top_k=(1, 2))
+    scores = np.array([[0.5, 0.4, 9.0, 0.7], [0, 0, 0, 0], [0.1, 0.2, 0.9, 0.9]])
+    ranking = rank(task, PrecomputedScores(scores))
+    assert ranking.queries["rank"].tolist() == [1, 0]
+    assert ranking.queries["average_precision"].tolist() == pytest.approx([(1 + 2 / 3) / 2, 0])
+    assert task.needed.tolist() == [0, 1, 3]
+
+
+def test_candidate_sets_of_one_table_with_groups():
+    task = CandidateSets(np.array([3]), [np.array([0, 1, 2])], Groups(np.array([0, 1, 0, 1])))
+    ranking = rank(task, PrecomputedScores(np.array([[0.0] * 4] * 3 + [[0.1, 0.3, 0.2, 1.0]])))
+    assert ranking.queries.loc[0, ["rank", "found"]].tolist() == [1, 1]
+
+
+def test_a_document_of_the_same_moment_is_not_earlier():
+    assert count_earlier(dates(0, 1, 1, 4), dates(1, 0, 9)).tolist() == [1, 0, 4]
+    assert count_earlier(dates(0, 1), dates(1, None)).tolist() == [2, 2]
+
+
+def test_metrics_begin_with_the_name_of_the_protocol():
+    names = metric_names((1,), (EARLIER, TEST_POOL, "candidate_sets"))
+    assert names[::4] == ("rr@1", "pool_rr@1", "candidate_sets_rr@1")
