@@ -5,7 +5,7 @@ import pandas as pd
 
 from gedbd.corpora.splits import PARTS
 from gedbd.evaluation.result_tables import WITH_GRAPH, WITHOUT_GRAPH
-from gedbd.evaluation.tsne import map_reports
+from gedbd.evaluation.tsne import project_reports
 from gedbd.experiments.evaluation_result import EvaluationResult, name_reports
 from gedbd.retrieval.ranking import Ranking, rank_all
 from gedbd.retrieval.vectors import spread
@@ -54,6 +54,6 @@ def _tsne(data: DuplicateDataModule, system: DuplicateSystem) -> pd.DataFrame:
         tested = data.parts == PARTS.index(part)
     else:
         tested = np.isin(np.arange(len(data.parts)), system.embedded[0])
-    projection = map_reports(*system.embedded, data.corpus.group, tested, system.seed)
+    projection = project_reports(*system.embedded, data.corpus.group, tested, system.seed)
     reports = data.corpus.reports.iloc[projection.pop("row")]
     return projection.assign(issue_id=reports["issue_id"].to_numpy(), title=reports["title"].to_numpy())
