@@ -15,8 +15,6 @@ from hydra.utils import instantiate
 import gedbd.export
 import gedbd.train
 from gedbd.corpora.splits import TEST
-from gedbd.encoders.embedding_cache import report_vectors
-from gedbd.encoders.encoder import load_weights
 from gedbd.encoders.export import checks, read_onnx, read_sentence_transformers
 from gedbd.experiments.checkpoint import find_run
 from gedbd.retrieval.ranking import rank, ranking_metrics, vector_scorer
@@ -79,11 +77,10 @@ def onnx(home, graph_run):
 def own_vectors(folder: Path):
     """The corpus of a run, its texts, and the vectors of its text branch."""
     cfg, weights = find_run(folder, "best")
-    (encoder, tokenizer), corpus = instantiate(cfg.encoder), instantiate(cfg.dataset)
-    load_weights(encoder, weights)
+    encoder, corpus = instantiate(cfg.encoder, cache_dir=folder.parent / "cache"), instantiate(cfg.dataset)
+    encoder.load_weights(weights)
     texts = instantiate(cfg.text)(corpus.reports)
-    reader = encoder, tokenizer, cfg.encoder.max_tokens, folder.parent / "cache", None
-    return corpus, texts, report_vectors(texts, *reader, projected=True)
+    return corpus, texts, encoder.encode(texts)
 
 
 def check(folder: Path, vectors: np.ndarray) -> None:
