@@ -14,6 +14,7 @@ from hydra.utils import instantiate
 
 import gedbd.export
 import gedbd.train
+from gedbd.configuration.saved_options import SCHEMA
 from gedbd.corpora.splits import TEST
 from gedbd.encoders.export import checks, read_onnx, read_sentence_transformers
 from gedbd.experiments.checkpoint import find_run
@@ -167,7 +168,7 @@ def test_mistakes_are_told_in_one_line(home, graph_run, options, message):
     for name in ("unfinished", "changed"):
         shutil.copytree(graph_run, folder / name, dirs_exist_ok=True)
     (folder / "unfinished" / "results.csv").unlink()
-    (folder / "changed" / "versions.json").write_text('{"corpus": "another"}')
+    (folder / "changed" / "versions.json").write_text(f'{{"schema": {SCHEMA}, "corpus": "another"}}')
     (folder / "texts").touch()
     with pytest.raises(SystemExit, match=message):
         command(gedbd.export, *options)

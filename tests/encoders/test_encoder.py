@@ -174,7 +174,8 @@ def test_a_fingerprint_changes_with_any_weight_and_its_name():
 
 
 def test_the_packaged_minilm_knows_paraphrases():
-    encoder, tokenizer = instantiate(OmegaConf.load(f"{CONF_DIR}/encoder/minilm.yaml"))
+    loaded = instantiate(OmegaConf.load(f"{CONF_DIR}/encoder/minilm.yaml"))
+    encoder, tokenizer = loaded.model, loaded.tokenizer
     texts = [
         "The application crashes when I open a large file",
         "Opening big documents makes the program quit unexpectedly",
