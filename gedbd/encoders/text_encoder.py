@@ -16,8 +16,8 @@ EVERYTHING = torch.ones(1, 1, 1, 1, dtype=torch.bool)
 class TextEncoder(nn.Module):
     """z_text = W_p pool(backbone(x)) + b_p.
 
-    The projection to ``dim`` is the paper's; it starts with orthonormal rows (ours), so that what the pretrained
-    encoder knows about similarity survives it.
+    The projection to ``dim`` is the paper's. It is initialised with orthonormal rows (ours), which preserves the
+    similarities of the pretrained encoder.
 
     Args:
         backbone: A pretrained encoder that returns ``last_hidden_state``.
@@ -25,9 +25,9 @@ class TextEncoder(nn.Module):
         dim: Size D of the projection.
 
     Attributes:
-        chunk_tokens: If set, more tokens than this are never held for the gradient at once: they are encoded in chunks,
-            which are computed again when their gradient is asked for. That is gradient caching (Gao et al., "Scaling
-            Deep Contrastive Learning Batch Size under Memory Limited Setup", 2021), by means of checkpoints.
+        chunk_tokens: If set, texts are encoded in chunks of at most so many tokens, and the activations of each chunk
+            are computed again for its gradient. This is gradient caching (Gao et al., "Scaling Deep Contrastive
+            Learning Batch Size under Memory Limited Setup", 2021), implemented with checkpoints.
     """
 
     def __init__(self, backbone: PreTrainedModel, pooling: str, dim: int) -> None:
@@ -44,9 +44,9 @@ class TextEncoder(nn.Module):
         nn.init.zeros_(self.projection.bias)
 
     def pool(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
-        """One vector a report before the projection: ``(U, L), (U, L) -> (U, hidden)`` float32.
+        """One vector for each text, before the projection: ``(U, L), (U, L) -> (U, hidden)`` float32.
 
-        Padding is left out where the architecture allows it.
+        Padding is removed where the architecture allows it.
         """
         if self.backbone.config._attn_implementation != packing.NAME:
             return self._pool_padded(input_ids, attention_mask)
@@ -63,12 +63,15 @@ class TextEncoder(nn.Module):
         """``(U, L), (U, L) -> (U, D)``."""
         if self.chunk_tokens is None or not torch.is_grad_enabled():
             return self._embed(input_ids, attention_mask)
+        # Sorted by length, the texts of a chunk need little padding; argsort of the order restores the batch's order.
         lengths, order = attention_mask.sum(1).sort(stable=True)
         vectors = []
         for first, last in split_by_tokens(lengths.tolist(), self.chunk_tokens):
-            rows, longest = order[first:last], int(lengths[last - 1])
-            chunk = input_ids[rows, :longest], attention_mask[rows, :longest]
-            vectors.append(checkpoint(self._embed, *chunk, use_reentrant=False))
+            rows = order[first:last]
+            longest = int(lengths[last - 1])
+            ids = input_ids[rows, :longest]
+            mask = attention_mask[rows, :longest]
+            vectors.append(checkpoint(self._embed, ids, mask, use_reentrant=False))
         return torch.cat(vectors)[order.argsort()]
 
     def _embed(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:

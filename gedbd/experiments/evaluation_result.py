@@ -93,6 +93,7 @@ def score_pairs(scorer: Scorer, pairs: pd.DataFrame) -> np.ndarray:
     later, place = np.unique(pairs["later"].to_numpy(), return_inverse=True)
     # Pairs are sorted by their query, so that those of a block of queries are neighbours.
     order = np.argsort(place, kind="stable")
+    # Pairs of the queries 0..BLOCK-1 end at ends[1], those of the next block at ends[2], and so on.
     ends = np.searchsorted(place[order], np.arange(0, len(later) + BLOCK, BLOCK))
     earlier = pairs["earlier"].to_numpy()
     scores = np.empty(len(pairs), dtype=np.float32)

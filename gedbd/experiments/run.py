@@ -20,12 +20,13 @@ from gedbd.retrieval.ranking import metric_names
 
 
 def train_once(cfg: DictConfig, folder: Path, console: Console) -> float:
-    """Trains as configured, in a folder of its own; returns the best checkpoint's validation F1.
+    """Trains as configured, writes the run folder, and returns the best checkpoint's validation F1.
 
     Raises:
         KeyboardInterrupt: If Ctrl-C was pressed; the last finished epoch is saved in ``checkpoints/last.ckpt``.
     """
     check_ranking(cfg.ranking)
+    # Once before the data is read, and again when it is known what there is to rank.
     check_monitor(cfg.monitor, metric_names(cfg.ranking.top_k, cfg.ranking.protocols))
     callbacks = training_callbacks(folder, cfg.monitor, cfg.patience, console)
     task: Task = instantiate(cfg.task)
@@ -37,8 +38,8 @@ def train_once(cfg: DictConfig, folder: Path, console: Console) -> float:
             logger=loggers,
             callbacks=callbacks,
             default_root_dir=folder,
-            num_sanity_val_steps=0,
-            use_distributed_sampler=False,
+            num_sanity_val_steps=0,  # the threshold would be chosen on a part of the pairs
+            use_distributed_sampler=False,  # the batch samplers share out batches themselves
             enable_progress_bar=cfg.trainer.get("enable_progress_bar", True) and not console.quiet,
         )
         save_whole(trainer)
@@ -52,7 +53,7 @@ def train_once(cfg: DictConfig, folder: Path, console: Console) -> float:
         if trainer.is_global_zero:
             result = task.result(setup)
             tables = report(folder, result, console, loggers)
-        trainer.strategy.barrier()  # what follows reads the results
+        trainer.strategy.barrier()  # the other processes read the files that the first one has written
     if trainer.is_global_zero:
         show_verdict(console, result, tables)
     return best_f1(folder, cfg.monitor)

@@ -253,7 +253,7 @@ def test_a_run_to_resume_joins_no_cluster_by_itself(options, run):
 @pytest.mark.parametrize("value", [{"_target_": EVIL}, [{"_target_": EVIL}], 3])
 def test_a_stored_run_of_wandb_is_text(tmp_path, value):
     (tmp_path / "wandb.json").write_text(json.dumps({"id": "a", "name": value, "group": None}))
-    with pytest.raises(ValueError, match=r"wandb.json is damaged: name is no text"):
+    with pytest.raises(ValueError, match=r"wandb.json is damaged: name is not text"):
         read_stored(tmp_path / "wandb.json")
     (tmp_path / "wandb.json").write_text(json.dumps({"id": "${oc.env:HOME}"}))
     with pytest.raises(ValueError, match=r"wandb.json: id holds an interpolation"):

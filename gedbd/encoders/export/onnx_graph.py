@@ -32,7 +32,7 @@ def write_onnx(folder: Path, encoder: Encoder) -> None:
     save_tokenizer(folder, encoder.tokenizer, encoder.max_tokens)
     input_ids = torch.full((2, 8), int(encoder.tokenizer.pad_token_id))
     attention_mask = torch.ones_like(input_ids)
-    attention_mask[1, 4:] = 0
+    attention_mask[1, 4:] = 0  # the example has padding, so that the graph reads the mask
     axes = {0: torch.export.Dim("texts"), 1: torch.export.Dim("tokens")}
     with _silenced(), torch.no_grad():
         torch.onnx.export(

@@ -1,4 +1,4 @@
-"""Ray as Hydra's launcher: ``-m hydra/launcher=ray``. The one on PyPI, of 2022, asks for cloudpickle below 3."""
+"""Ray as Hydra's launcher, ``-m hydra/launcher=ray``; the one on PyPI is of 2022 and requires cloudpickle below 3."""
 
 import logging
 import os
@@ -14,12 +14,12 @@ from omegaconf import DictConfig, open_dict
 
 
 class RayLauncher(Launcher):
-    """Runs the jobs of a sweep as tasks of a Ray cluster, as many at a time as it has room for.
+    """Runs the jobs of a sweep as tasks of a Ray cluster, as many at a time as its resources allow.
 
     Args:
         address: Address of a running cluster, ``auto`` to find it, or None for this machine alone.
-        num_cpus: CPUs that a job takes.
-        num_gpus: GPUs that a job takes.
+        num_cpus: CPUs of a job.
+        num_gpus: GPUs of a job.
     """
 
     def __init__(self, address: str | None, num_cpus: float, num_gpus: float) -> None:
@@ -28,7 +28,7 @@ class RayLauncher(Launcher):
         self.num_gpus = num_gpus
 
     def setup(self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig) -> None:
-        """Takes what jobs are made of."""
+        """Stores the parts that jobs are made of."""
         self.hydra_context = hydra_context
         self.task_function = task_function
         self.config = config

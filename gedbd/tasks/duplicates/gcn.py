@@ -1,4 +1,4 @@
-"""The graph branch: a two-layer graph convolutional network over all reports."""
+"""The graph branch: two graph convolutions over all reports."""
 
 from typing import Protocol, cast
 
@@ -56,6 +56,7 @@ class GraphBranch(nn.Module):
         """``(U,), (U, D) -> (U, D)`` in float32, for distinct rows ``n_id``."""
         adjacency = cast(Adjacency, self.adjacency)
         dropout = self.dropout if self.training else 0.0
+        # In bfloat16 the sums over thousands of neighbours would lose small weights.
         with torch.autocast(z_text.device.type, enabled=False):
             z = self.node_features.place(n_id, z_text.float())
             return adjacency.convolve(self.node_features.x, n_id, z, self.conv1, self.conv2, dropout)

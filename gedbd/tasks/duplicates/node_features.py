@@ -1,4 +1,4 @@
-"""The feature rows of the graph's nodes."""
+"""Feature rows of the graph's nodes."""
 
 import torch
 from torch import Tensor, nn
