@@ -4,7 +4,7 @@ import shlex
 
 import pytest
 
-from gedbd.experiments.interruption import keyboard_interrupts
+from gedbd.experiments.interruption import continuation_message, keyboard_interrupts
 
 GIVEN = ["encoder=tiny", "text.order=[title,component]", "ckpt_path=elsewhere/last.ckpt"]
 

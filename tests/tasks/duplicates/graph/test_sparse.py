@@ -8,7 +8,7 @@ from torch.nn.functional import normalize
 from torch_geometric.nn import GCNConv
 
 from gedbd.tasks.duplicates.gcn import GraphBranch
-from gedbd.tasks.duplicates.graph.sparse import BLOCK, SparseAdjacency, knn, threshold
+from gedbd.tasks.duplicates.graph.sparse import BLOCK_ROWS, SparseAdjacency, knn, threshold
 
 RULES: list[Callable[..., SparseAdjacency]] = [
     lambda vectors, inside: knn(vectors, inside, k=5),
@@ -71,7 +71,7 @@ def test_threshold_finds_what_brute_force_finds(senders):
 
 
 def test_threshold_across_blocks_of_rows():
-    vectors = unit_rows(BLOCK + 200, dim=8)
+    vectors = unit_rows(BLOCK_ROWS + 200, dim=8)
     found = threshold(vectors, everyone(len(vectors)), cosine=0.9)
     cosine = vectors @ vectors.T
     expected = (cosine >= 0.9).fill_diagonal_(False).nonzero()
