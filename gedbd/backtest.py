@@ -15,8 +15,9 @@ from gedbd.corpora.documents import Corpus
 from gedbd.evaluation.report.page import write_report
 from gedbd.evaluation.run_folders import MATCHING
 from gedbd.experiments.checkpoint import check_corpus, save_run, use_run
-from gedbd.experiments.prepare import prepare_data, silence_library_logs
+from gedbd.experiments.prepare import prepare_data
 from gedbd.io.files import write_text
+from gedbd.io.library_logs import silence_library_logs
 from gedbd.io.spreadsheet import safe_cells
 from gedbd.io.tables import write_csv, write_parquet
 from gedbd.triage.assembly import check_backtest, read_reports

@@ -10,8 +10,8 @@ from rich.console import Console
 from gedbd.configuration.command import command
 from gedbd.corpora.captions import DESCRIBED, check_writable, images_in, write_captions
 from gedbd.corpora.images import check_images, problem_notices
-from gedbd.encoders.vision.caption_cache import Caption, describe, stored_captions
-from gedbd.experiments.prepare import silence_library_logs
+from gedbd.encoders.vision.caption_cache import Caption, describe, kept_captions
+from gedbd.io.library_logs import silence_library_logs
 
 
 @command("caption")
@@ -28,7 +28,7 @@ def main(cfg: DictConfig) -> None:
         console.print(f"{corpus.name}: {notice}")
     silence_library_logs()
     captioner = instantiate(cfg.captioner)
-    kept = stored_captions(captioner, cfg.cache_dir)
+    kept = kept_captions(captioner, cfg.cache_dir)
     images = check_images(owner, image_dir, cfg.max_megapixels, cfg.max_megabytes)
     wanted = {image.sha256: image.path for image in images if not image.problem}
     if not wanted:

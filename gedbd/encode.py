@@ -12,7 +12,7 @@ from gedbd.encoders.encoder import Encoder
 from gedbd.encoders.sinks.qdrant import check_size, open_store, send_vectors
 from gedbd.encoders.sinks.vector_file import check_writable, save_vectors
 from gedbd.experiments.checkpoint import find_run
-from gedbd.experiments.prepare import silence_library_logs
+from gedbd.io.library_logs import silence_library_logs
 
 
 @command("encode")

@@ -15,7 +15,7 @@ from PIL import Image
 import gedbd.caption
 from gedbd.corpora.captions import read_captions
 from gedbd.corpora.images import check_images
-from gedbd.encoders.vision.caption_cache import Caption, describe, stored_captions
+from gedbd.encoders.vision.caption_cache import Caption, describe, kept_captions
 from gedbd.encoders.vision.captioner import load_tiny_captioner
 from gedbd.encoders.vision.tiny_vision import tiny_processor
 
@@ -138,13 +138,13 @@ def test_a_stopped_run_keeps_its_batches_and_no_image_is_asked_about_twice(pictu
     batches = describe(images, captioner, "cache", 4)
     first = next(batches)
     batches.close()
-    assert stored_captions(captioner, "cache") == texts(first)
+    assert kept_captions(captioner, "cache") == texts(first)
     (tmp_path / "3.png").unlink()
     waiting = {sha256: path for sha256, path in images.items() if sha256 not in first}
     rest = [batch for batch in describe(waiting, captioner, "cache", 4)]
     assert [len(batch) for batch in rest] == [4, 2]
-    assert stored_captions(captioner, "cache") == texts(first | rest[0] | rest[1])
-    assert stored_captions(load_tiny_captioner(**TINY | {"seed": 1}), "cache") == {}
+    assert kept_captions(captioner, "cache") == texts(first | rest[0] | rest[1])
+    assert kept_captions(load_tiny_captioner(**TINY | {"seed": 1}), "cache") == {}
     assert list(describe({}, captioner, "cache", 4)) == []
 
 

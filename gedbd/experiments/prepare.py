@@ -1,7 +1,5 @@
 """What training, baselines and backtests start from: reports, split, observed groups, pairs and queries."""
 
-import logging
-import warnings
 from typing import NamedTuple
 
 import numpy as np
@@ -11,7 +9,6 @@ from hydra.utils import instantiate
 from omegaconf import DictConfig
 from pytorch_lightning import seed_everything
 from rich.console import Console
-from transformers.utils import logging as hf_logging
 
 from gedbd.corpora.documents import Corpus
 from gedbd.corpora.splits import PARTS
@@ -118,16 +115,3 @@ def set_matmul_precision(precision: str) -> None:
     if precision not in MATMUL_PRECISIONS:
         raise ValueError(f"matmul_precision={precision} is unknown: choose {', '.join(MATMUL_PRECISIONS)}")
     torch.set_float32_matmul_precision(precision)
-
-
-def silence_library_logs() -> None:
-    """Hides what libraries print about themselves: loading bars, device lists, advice on data loader processes."""
-    hf_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
-    hf_logging.set_verbosity_error()  # type: ignore[no-untyped-call]
-    logging.getLogger("pytorch_lightning").setLevel(logging.WARNING)
-    warnings.filterwarnings("ignore", message=".*does not have many workers.*")
-    warnings.filterwarnings("ignore", message=".*smaller than the logging interval.*")
-    warnings.filterwarnings("ignore", message=".*is_leaf.*")
-    # Metrics are computed from the rows of all processes, so they need no further synchronisation.
-    warnings.filterwarnings("ignore", message=".*sync_dist=True.*")
-    warnings.filterwarnings("ignore", message=".*exists and is not empty.*")

@@ -24,7 +24,7 @@ from gedbd.encoders.encoder import Encoder, calibration_texts
 from gedbd.encoders.weights import read_state
 from gedbd.evaluation.run_folders import MATCHING
 from gedbd.experiments.checkpoint import find_run
-from gedbd.experiments.prepare import silence_library_logs
+from gedbd.io.library_logs import silence_library_logs
 from gedbd.text.cleaning import Cleaning, shared_lines
 from gedbd.text.templates import FieldTemplate, Text
 from gedbd.triage.index import Index

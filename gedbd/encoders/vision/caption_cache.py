@@ -55,7 +55,7 @@ class Captioner(Protocol):
         ...
 
 
-def stored_captions(captioner: Captioner, cache_dir: str | Path) -> dict[str, str]:
+def kept_captions(captioner: Captioner, cache_dir: str | Path) -> dict[str, str]:
     """The stored captions of a captioner, by SHA-256 of the image file.
 
     Args:

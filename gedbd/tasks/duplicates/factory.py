@@ -10,8 +10,9 @@ from rich.console import Console
 from gedbd.corpora.splits import TRAIN
 from gedbd.encoders.encoder import Encoder, unit_rows
 from gedbd.experiments.evaluation_result import EvaluationResult
-from gedbd.experiments.prepare import PreparedData, prepare_data, set_matmul_precision, silence_library_logs
+from gedbd.experiments.prepare import PreparedData, prepare_data, set_matmul_precision
 from gedbd.experiments.task import TrainingSetup
+from gedbd.io.library_logs import silence_library_logs
 from gedbd.losses.loss import Loss, check_labels
 from gedbd.sampling.batches import Batches
 from gedbd.tasks.duplicates.data import DuplicateDataModule
