@@ -69,7 +69,7 @@ class Encoder:
         """
         load_state(self.model, encoder_state(checkpoint), source_name(checkpoint))
         self.is_trained = True
-        self._prepared = None
+        self._prepared = None  # it may hold a converted copy of the old weights
 
     def tokenize(self, texts: list[str]) -> TokenTable:
         """Token numbers of texts, cut to ``max_tokens``."""
@@ -100,6 +100,7 @@ class Encoder:
 
     def pool(self, texts: list[str], label: str = "encode reports") -> np.ndarray:
         """Pooled vectors of documents before the projection, ``(N, hidden)`` float32."""
+        # The folder is checked before the backend is prepared, which may take minutes.
         folder = None if self.cache_dir is None else cache_folder(self.cache_dir)
         prepared = self._prepare(self.calibration or calibration_texts(texts))
         if folder is None:
@@ -128,6 +129,7 @@ class Encoder:
         return np.concatenate(pooled)
 
     def _prepare(self, calibration: list[str] | None) -> PreparedBackend:
+        # Only calibrated backends read the sample: tokenizing it for the others would be wasted.
         sample = self.tokenize(calibration) if self.backend.calibrated and calibration else None
         return self.backend.prepare(self.model, sample)
 

@@ -50,6 +50,7 @@ class EpochTable(Checkpoint):
 
     def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Adds the epoch's row."""
+        # The processes encode about equally many reports, so one of them is counted.
         rate = self._reports * trainer.world_size / self._seconds
         pl_module.log_dict({"train/seconds": self._seconds, "train/reports_per_second": rate})
         values = {name: float(value) for name, value in trainer.callback_metrics.items() if "/" in name}
@@ -110,6 +111,7 @@ def training_callbacks(folder: Path, monitor: str, patience: int, console: Conso
         ModelCheckpoint, folder / "checkpoints", save_on_train_epoch_end=True, enable_version_counter=False
     )
     table = EpochTable(folder / "metrics.csv")
+    # Lightning calls callbacks in this order, but all Checkpoint subclasses after the others.
     return [
         ResumableEarlyStopping(monitor, patience=patience, mode=mode, check_on_train_epoch_end=True),
         table,

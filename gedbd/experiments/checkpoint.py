@@ -42,6 +42,7 @@ def readable_checkpoint(folder: Path) -> str | None:
         return None
     try:
         check_whole(path)
+        # mmap reads the structure of the archive, not the weights, which the checksum has covered.
         torch.load(path, map_location="cpu", weights_only=True, mmap=True)
     except (OSError, EOFError, RuntimeError, UnpicklingError, ValueError) as error:
         print(f"{path} cannot be read, so this run starts over: {str(error).partition(chr(10))[0]}")
@@ -64,7 +65,7 @@ def load_run(folder: Path, checkpoint: str, part: str, cache_dir: str, console: 
     """
     cfg, path = find_run(folder, checkpoint)
     cfg.cache_dir = cache_dir
-    cfg.ranking.parts = [part]
+    cfg.ranking.parts = [part]  # validation is scored for the thresholds of the other methods, not ranked
     task: Task = instantiate(cfg.task)
     setup = task.build(cfg, console, ("val", part))
     check_corpus(folder, setup.corpus)

@@ -25,7 +25,8 @@ def keyboard_interrupts() -> Iterator[None]:
     except SystemExit as ending:
         if not isinstance(ending.__context__, KeyboardInterrupt):
             raise
-        signal.signal(signal.SIGINT, signal.default_int_handler)  # Lightning has set it to be ignored
+        # Lightning has set SIGINT to be ignored.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         raise KeyboardInterrupt from None
 
 

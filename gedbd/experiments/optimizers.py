@@ -27,5 +27,6 @@ def adamw(
         weight_decay: Weight decay of all parameters.
         fused: Whether one kernel updates all parameters.
     """
+    # AdamW's own lr is not used: each group has its own.
     groups = [{"params": pretrained, "lr": lr}, {"params": untrained, "lr": head_lr}]
     return AdamW(groups, weight_decay=weight_decay, fused=fused)

@@ -42,11 +42,13 @@ def prepare_data(cfg: DictConfig, console: Console) -> PreparedData:
         cfg: A configuration with the sections dataset, split, labels, pairs and ranking, and a seed.
         console: Where warnings go.
     """
+    # Before anything is instantiated: modules draw their initial weights when they are made.
     seed_everything(cfg.seed, verbose=False)
     corpus: Corpus = instantiate(cfg.dataset)
     split = instantiate(cfg.split)
     parts = split.of_reports(corpus)
     sampler = instantiate(cfg.pairs)
+    # Feedback of triagers may join groups, so the sampler has the last word on what training observes.
     observed = sampler.join(corpus, split, instantiate(cfg.labels).known(corpus, parts))
     pairs = sampler.sample(corpus, split, observed)
     check_ranking(cfg.ranking)

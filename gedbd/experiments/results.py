@@ -106,11 +106,13 @@ def write_results(folder: Path, result: EvaluationResult, derived: ResultTables,
     """Writes tables, figures, rankings, the t-SNE projection and predictions into a run folder."""
     (folder / "figures").mkdir(parents=True, exist_ok=True)
     for name, table in derived.tables.items():
+        # Titles may begin with = or @, which spreadsheets take for formulas.
         write_csv(folder / f"{name}.csv", safe_cells(table))
     records = derived.tables["results"].to_dict("records")
     write_text(folder / "results.json", json.dumps(records, indent=2) + "\n")
     write_text(folder / "leak.json", json.dumps(derived.audit, indent=2) + "\n")
     for name, figure in figures.items():
+        # evaluate writes into the folder of a finished run: a figure is replaced as a whole.
         with replacing(folder / "figures" / f"{name}.png") as unfinished:
             figure.savefig(unfinished, dpi=120)
     if result.queries:

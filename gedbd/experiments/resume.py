@@ -47,6 +47,7 @@ def resumed_options(
     now = OmegaConf.create(saved_options(cfg))
     saved = _run_options(cfg)
     resumed = now.copy()
+    # The cache may be another one on this machine, and never changes a number.
     for key in saved.keys() & now.keys() - {"ckpt_path", "cache_dir"}:
         resumed[key] = saved[key]
     # Values that follow another option were not given by the user, so they are not compared.
@@ -63,6 +64,7 @@ def resumed_options(
             continue
         OmegaConf.update(resumed, option, OmegaConf.select(now, option), force_add=True)
     _check_address(now, resumed)
+    # The saved options are resolved: a section that repeats cache_dir, such as backend, has to follow it here.
     for name in MACHINE_OPTIONS:
         _repeat(resumed, name, saved.get(name), resumed[name])
     return resumed

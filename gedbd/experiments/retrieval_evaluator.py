@@ -66,6 +66,7 @@ class RetrievalEvaluator:
         vectors = {"score": reports.z}
         if text_too:
             vectors["score_text"] = reports.z_text
+        # Rows that were not encoded get zeros: queries name all rows they need, so none of these is ranked.
         rows = reports.n_id.cpu().numpy()
         scorers = {name: spread(rows, z.cpu().numpy(), len(self.group)) for name, z in vectors.items()}
         return rank_all(queries, scorers)

@@ -35,6 +35,7 @@ class FullyShardedStrategy(ModelParallelStrategy):
         if Path(checkpoint_path).is_file():
             check_whole(Path(checkpoint_path))
         assert self.lightning_module is not None
+        # In a test there is an optimizer, but no state for it in best.ckpt.
         if self.lightning_module.trainer.state.fn != TrainerFn.FITTING:
             self.optimizers = []
         return super().load_checkpoint(checkpoint_path, weights_only)

@@ -85,6 +85,7 @@ class PreparedOpenVino:
         """See ``PreparedBackend``. A single batch uses all threads; several batches run in parallel."""
         batches = iter(batches)
         head = list(islice(batches, 2))
+        # A hint fixes how many requests share the threads, so there is a queue for each hint.
         queue = self._queue("THROUGHPUT" if len(head) > 1 else "LATENCY")
         # Requests finish in any order: results wait in ``done`` until all earlier ones have been yielded.
         done: dict[int, np.ndarray] = {}
@@ -188,6 +189,7 @@ def _save_once(model: "ov.Model", folder: Path) -> None:
     with tempfile.TemporaryDirectory(dir=folder.parent) as beside:
         fresh = Path(beside) / folder.name
         fresh.mkdir()
+        # By default OpenVINO halves the precision of stored weights.
         ov.save_model(model, fresh / "model.xml", compress_to_fp16=False)
         try:
             fresh.rename(folder)

@@ -107,7 +107,7 @@ class PreparedRay:
             num_gpus=self.gpus,
         )
         found.context.execution_options.preserve_order = True
-        found.context.enable_progress_bars = False
+        found.context.enable_progress_bars = False  # encode_batches shows one
         for row in found.iter_rows():
             yield row["vectors"]
 
@@ -144,6 +144,7 @@ def join(address: str | None, cores: int) -> None:
     """
     for name, value in (("RAY_USAGE_STATS_ENABLED", "0"), ("RAY_BACKEND_LOG_LEVEL", "fatal")):
         os.environ.setdefault(name, value)
+    # After the environment variables: Ray reads them when it is imported.
     import ray.data
 
     if ray.is_initialized():

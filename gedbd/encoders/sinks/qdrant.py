@@ -98,6 +98,7 @@ def send_vectors(store: Store, corpus: Corpus, vectors: np.ndarray) -> tuple[str
             for row, payload in zip(rows, _payloads(corpus, rows), strict=True):
                 number = str(point_id(str(payload["issue_id"])))
                 points.append(models.PointStruct(id=number, vector=vectors[row].tolist(), payload=payload))
+            # wait=True: when the command ends, all points can be searched.
             store.client.upsert(store.collection, points=points, wait=True)
         others = store.client.count(store.collection, exact=True).count - len(corpus)
     return (f"the collection holds {others:,} more points of other reports, which stay",) if others else ()
@@ -105,6 +106,7 @@ def send_vectors(store: Store, corpus: Corpus, vectors: np.ndarray) -> tuple[str
 
 def point_id(issue_id: str) -> UUID:
     """The id of a report's point, which is always the same."""
+    # Qdrant takes numbers and UUIDs only; issue ids may be texts such as KEY-12.
     return uuid5(NAMESPACE_URL, f"gedbd:{issue_id}")
 
 

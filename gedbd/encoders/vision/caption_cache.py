@@ -96,6 +96,7 @@ def describe(
             batch = dict(waiting[start : start + batch_size])
             captions = _describe_batch(batch, captioner)
             fresh = [(captioner.key, sha256, found.text) for sha256, found in captions.items() if not found.problem]
+            # Problems are not stored, so that the next run tries these images again.
             cache.executemany("INSERT OR IGNORE INTO captions VALUES (?, ?, ?)", fresh)
             cache.commit()
             failures.check(list(captions.values()))

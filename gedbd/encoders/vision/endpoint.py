@@ -118,7 +118,8 @@ class EndpointCaptioner:
 
     def _refused(self, error: "APIStatusError") -> Caption:
         """What a status above 299 means for this image; raises ValueError where it means the same for all."""
-        status, url = error.status_code, self.question.base_url
+        status = error.status_code
+        url = self.question.base_url
         said = self._hide_key(server_message(error.response.content))
         if status < 400:
             place = urlsplit(urljoin(str(error.response.url), error.response.headers.get("Location", "")))
@@ -126,6 +127,7 @@ class EndpointCaptioner:
                 f"{url}: the endpoint redirects to {place.scheme}://{place.hostname}: it is sent nothing;"
                 f" if it is the right one, set {URL_VARIABLE} to its address"
             )
+        # A used-up quota has the status of a rate limit, 429, but waiting does not help.
         advice = "the quota is used up" if error.code == NO_QUOTA else ADVICE.get(status)
         if advice:
             raise ValueError(f"{url}: the endpoint answers {status}{f' ({said})' if said else ''}; {advice}")
@@ -140,6 +142,7 @@ class EndpointCaptioner:
 
     def _hide_key(self, text: str) -> str:
         clean = " ".join("".join(sign if sign.isprintable() else " " for sign in text).split())
+        # Some endpoints repeat the key in their error messages.
         return clean.replace(self.client.api_key, "***")
 
 
@@ -180,19 +183,25 @@ def load_endpoint_captioner(
         ValueError: If the key, the address or the package ``openai`` is missing, or a setting is out of range.
     """
     url = check_url(base_url or os.environ.get(URL_VARIABLE, "").strip())
+    _check_settings(prompt, max_side, concurrency, timeout, max_retries)
+    client = _open_client(name, url, timeout, max_retries)
+    optional = {"max_tokens": max_tokens, "temperature": temperature, "seed": seed}
+    fields = {option: value for option, value in optional.items() if value is not None} | dict(extra_body)
+    return EndpointCaptioner(client, Question(url, model, prompt, max_side, fields), concurrency)
+
+
+def _open_client(name: str, url: str, timeout: float, max_retries: int) -> "OpenAI":
+    """A client of an endpoint. Raises ValueError if the key or the package ``openai`` is missing."""
     key = read_secret(KEY_VARIABLE)
     if not key:
         raise ValueError(f"captioner={name}: set {KEY_VARIABLE} to the key of {url}, or to any word if it needs none")
-    _check_settings(prompt, max_side, concurrency, timeout, max_retries)
     try:
         from openai import DefaultHttpxClient, OpenAI
     except ImportError as error:
         raise ValueError(f"captioner={name} needs the package openai: pip install 'gedbd[captions]'") from error
+    # The client of openai follows redirects by default, and would send the key along.
     http_client = DefaultHttpxClient(follow_redirects=False, timeout=timeout)
-    client = OpenAI(api_key=key, base_url=url, timeout=timeout, max_retries=max_retries, http_client=http_client)
-    optional = {"max_tokens": max_tokens, "temperature": temperature, "seed": seed}
-    fields = {option: value for option, value in optional.items() if value is not None} | dict(extra_body)
-    return EndpointCaptioner(client, Question(url, model, prompt, max_side, fields), concurrency)
+    return OpenAI(api_key=key, base_url=url, timeout=timeout, max_retries=max_retries, http_client=http_client)
 
 
 def _check_settings(prompt: str, max_side: int, concurrency: int, timeout: float, max_retries: int) -> None:
@@ -234,6 +243,7 @@ def data_url(image: Image.Image, max_side: int) -> str:
         image = image.copy()
         image.thumbnail((max_side, max_side))
     buffer = io.BytesIO()
+    # Pasting copies pixels only; saving the image itself would keep its metadata.
     clean = Image.new("RGB", image.size)
     clean.paste(image)
     clean.save(buffer, "PNG")

@@ -39,6 +39,7 @@ def run_as_process(module: str, folder: Path, before: JobStatus) -> JobStatus:
     is the folder of that sweep, because Hydra writes ``multirun.yaml`` into the folder of each sweep.
     """
     hydra = HydraConfig.get()
+    # --config-dir of the command line is no override, so it is passed on separately.
     searched = [source.path for source in hydra.runtime.config_sources if source.provider == "command-line"]
     command = [sys.executable, "-m", module, "-m", f"--config-name={hydra.job.config_name}"]
     command += [f"--config-dir={path}" for path in searched]
@@ -48,6 +49,7 @@ def run_as_process(module: str, folder: Path, before: JobStatus) -> JobStatus:
         start = log.tell()
         returncode = _run_process(command, log, folder)
     status = read_status(folder) or before
+    # The process has recorded its own end, unless it was killed.
     if returncode == 0 or (status.state == FAILED and status != before):
         return status
     with (folder / LOG_FILE).open("rb") as log:

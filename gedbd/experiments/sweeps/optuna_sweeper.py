@@ -70,6 +70,10 @@ class OptunaSweeper(Sweeper):
     def sweep(self, arguments: list[str]) -> None:
         """Runs trials until there are enough; those that a kill left running come first."""
         try:
+            if "RANK" in os.environ:
+                raise ValueError(
+                    "hydra/sweeper=optuna runs in one process: start it without torchrun; its jobs may use several"
+                )
             self._sweep(arguments)
         except ModuleNotFoundError as error:
             raise SystemExit("error: hydra/sweeper=optuna needs Optuna: pip install 'gedbd[optuna]'") from error
@@ -79,10 +83,6 @@ class OptunaSweeper(Sweeper):
     def _sweep(self, arguments: list[str]) -> None:
         from optuna.trial import TrialState
 
-        if "RANK" in os.environ:
-            raise ValueError(
-                "hydra/sweeper=optuna runs in one process: start it without torchrun; its jobs may use several"
-            )
         overrides = OverridesParser.create().parse_overrides(arguments)
         fixed = [str(item.input_line) for item in overrides if not item.is_sweep_override()]
         space = {str(item.get_key_element()): distribution(item) for item in overrides if item.is_sweep_override()}
@@ -96,6 +96,7 @@ class OptunaSweeper(Sweeper):
         storage = f"sqlite:///{folder.resolve()}/{STUDY_FILE}"
         ended = study.get_trials(deepcopy=False, states=(TrialState.COMPLETE, TrialState.PRUNED))
         begun = study.get_trials(deepcopy=False, states=(TrialState.RUNNING,))
+        # Trials that a kill left running are launched again under their old numbers; failed ones as new trials.
         queue = [OptunaTrial(trial.number, trial._trial_id, trial.params) for trial in begun]
         for trial in study.get_trials(deepcopy=False, states=(TrialState.FAIL,)):
             if not _retried(study, trial.params):
@@ -135,6 +136,7 @@ class OptunaSweeper(Sweeper):
         if study.user_attrs.get("options", arguments) != arguments:
             raise ValueError(f"{folder} holds a search with other options: give another hydra.sweep.dir")
         study.set_user_attr("options", arguments)
+        # Jobs in other processes read the pruner from the study.
         study.set_user_attr("pruner", OmegaConf.to_container(self.pruner, resolve=True))
         return study
 

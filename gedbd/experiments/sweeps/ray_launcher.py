@@ -41,6 +41,7 @@ class RayLauncher(Launcher):
             raise SystemExit("error: hydra/launcher=ray needs Ray: pip install 'gedbd[ray]'") from error
         ray.init(address=self.address, ignore_reinit_error=True, logging_level=logging.WARNING)
         task = ray.remote(num_cpus=self.num_cpus, num_gpus=self.num_gpus, max_retries=0)(_run)
+        # Hydra's global state does not travel with a task: it is sent along and restored in the worker.
         shared = (self.hydra_context, self.task_function, self.config, Singleton.get_state(), os.getcwd())
         jobs = [
             task.remote(list(overrides), number, *shared)
@@ -64,6 +65,7 @@ def _run(
     setup_globals()
     Singleton.set_state(singletons)
     job = hydra_context.config_loader.load_sweep_config(config, overrides)
+    # As Hydra's joblib launcher sets them.
     with open_dict(job):
         job.hydra.job.id = f"{config.hydra.job.name}_{number}"
         job.hydra.job.num = number

@@ -37,6 +37,7 @@ class SweepTable(Callback):
     def on_multirun_start(self, config: DictConfig, **kwargs: Any) -> None:
         """Fixes the name of the sweep's folder, which may contain the time, for the processes of all jobs."""
         folder = str(config.hydra.sweep.dir)
+        # Each job composes its configuration again, and a name with the time would differ.
         with read_write(config.hydra), open_dict(config.hydra):
             config.hydra.sweep.dir = folder
             config.hydra.overrides.hydra.append(f"hydra.sweep.dir={quoted(folder)}")

@@ -39,15 +39,24 @@ class DuplicatesTask:
         batches = instantiate(cfg.batches)
         check_training(cfg, batches, loss, prepared.parts)
         encoder: Encoder = instantiate(cfg.encoder, backend=instantiate(cfg.backend), cache_dir=cfg.cache_dir)
-        graph = branch = None
+        graph: TitleGraph | None = None
+        branch: GraphBranch | None = None
         if cfg.graph.rule is not None and fusion.uses_graph:
             graph = _graph(cfg.graph, prepared, encoder)
-            branch = _branch(cfg, graph, len(prepared.corpus))
+            branch = GraphBranch(
+                graph.adjacency,
+                len(prepared.corpus),
+                cfg.encoder.dim,
+                cfg.graph.features,
+                cfg.graph.dropout,
+                cfg.graph.bias,
+            )
         data, texts = _data(cfg, prepared, encoder, branch, batches, parts, console)
         data.title_cosines = graph.title_cosines if graph else None
         encode_untrained(data, texts, encoder, branch)
         encoder.model.chunk_tokens = cfg.chunk_tokens
         if cfg.compile:
+            # Last, so that the cached vectors of the untrained encoder do not depend on it.
             encoder.model.backbone.compile(dynamic=True)
         system = DuplicateSystem(
             encoder.model,
@@ -108,11 +117,6 @@ def _graph(options: DictConfig, prepared: PreparedData, encoder: Encoder) -> Tit
     )
 
 
-def _branch(cfg: DictConfig, graph: TitleGraph, num_nodes: int) -> GraphBranch:
-    options = cfg.graph
-    return GraphBranch(graph.adjacency, num_nodes, cfg.encoder.dim, options.features, options.dropout, options.bias)
-
-
 def _data(
     cfg: DictConfig,
     prepared: PreparedData,
@@ -136,7 +140,7 @@ def _data(
         batches,
         prepared.queries,
         prepared.observed_group,
-        tuple(dict.fromkeys(("val", *parts))),
+        tuple(dict.fromkeys(("val", *parts))),  # without repeats: evaluating val itself scores it once
     )
     return data, texts
 
