@@ -48,7 +48,7 @@ class EpochPruning(Checkpoint):
 
         study = optuna.load_study(study_name=STUDY, storage=self.storage)
         pruner = study.user_attrs["pruner"]
-        # The study's file may come from someone else, and instantiate calls whatever a target names.
+        # The study's file may come from someone else, and instantiate calls any target.
         other = [name for name in named_targets(pruner) if not name.startswith("optuna.pruners.")]
         if other:
             raise ValueError(f"{self.storage}: {other[0]} is not a pruner of Optuna, and a file may name nothing else")

@@ -186,8 +186,8 @@ def _save_once(model: "ov.Model", folder: Path) -> None:
     import openvino as ov
 
     folder.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=folder.parent) as beside:
-        fresh = Path(beside) / folder.name
+    with tempfile.TemporaryDirectory(dir=folder.parent) as temporary:
+        fresh = Path(temporary) / folder.name
         fresh.mkdir()
         # By default OpenVINO halves the precision of stored weights.
         ov.save_model(model, fresh / "model.xml", compress_to_fp16=False)

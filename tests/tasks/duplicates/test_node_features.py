@@ -26,7 +26,7 @@ def test_the_rows_of_the_batch_are_replaced_and_carry_gradient(features):
     before = graph.node_features.x.detach().clone()
     z_text = torch.rand(2, 3, requires_grad=True)
     out = graph(N_ID, z_text)
-    # the mean of a pair, twice, is the mean: of what stands in place of 4 with 5, of 0 with what stands in place of 1
+    # the mean of a pair, twice, is the mean: of the new row 4 with 5, of 0 with the new row 1
     torch.testing.assert_close(out, (z_text + before[[5, 0]]).detach() / 2)
     (out * torch.tensor([[4.0], [1.0]])).sum().backward()
     torch.testing.assert_close(z_text.grad, torch.tensor([[2.0] * 3, [0.5] * 3]))

@@ -160,8 +160,8 @@ def test_titles_without_direction_and_reports_without_an_edge_stand_alone():
         torch.nn.init.ones_(conv.lin.weight)
     out = everywhere(adjacency, torch.tensor([[2.0], [4.0], [5.0], [7.0]]), *convs)
     assert out.flatten().tolist() == pytest.approx([3, 3, 5, 7])
-    lone = knn(torch.tensor([[1.0, 0.0], [-1.0, 0.0]]), everyone(2), 1)  # opposite titles weigh nothing
-    assert lone.raw_index.shape == (2, 0)
+    isolated = knn(torch.tensor([[1.0, 0.0], [-1.0, 0.0]]), everyone(2), 1)  # opposite titles weigh nothing
+    assert isolated.raw_index.shape == (2, 0)
 
 
 @pytest.mark.parametrize("k", [0, 29, 50, -1])
