@@ -2,6 +2,7 @@ import shutil
 from hashlib import sha256
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from hydra.errors import InstantiationException
@@ -22,7 +23,7 @@ from transformers import (
 )
 
 from gedbd.configuration.command import CONF_DIR
-from gedbd.encoders.encoder import load_encoder, load_tiny_encoder
+from gedbd.encoders.encoder import QUERIES_AT_ONCE, Encoder, load_encoder, load_tiny_encoder
 from gedbd.encoders.text_encoder import TextEncoder
 from gedbd.encoders.tiny import tiny_backbone
 from gedbd.encoders.weights import fingerprint
@@ -189,3 +190,28 @@ def test_the_packaged_minilm_knows_paraphrases():
     similar = cosine_similarity(vectors[:, None], vectors[None], dim=-1)
     assert similar.diagonal().tolist() == pytest.approx([1.0] * 4)
     assert similar[0, 1] > 0.5 > similar[[0, 0, 1, 1, 2], [2, 3, 2, 3, 3]].max()
+
+
+def test_queries_get_the_vectors_of_documents_and_are_not_cached(tiny, tmp_path):
+    encoder = Encoder(*tiny, 16, cache_dir=tmp_path)
+    texts = [f"crash on start {number}" for number in range(QUERIES_AT_ONCE + 3)]
+    found = encoder.encode(texts, kind="query")
+    assert list(tmp_path.iterdir()) == []
+    np.testing.assert_allclose(found, encoder.encode(texts), atol=1e-5)
+    np.testing.assert_allclose(np.linalg.norm(found, axis=1), 1, atol=1e-6)
+    assert found.shape == (len(texts), encoder.dim) == (len(texts), 16)
+
+
+def test_loaded_weights_are_projected_and_used_at_once(tiny, tmp_path):
+    encoder = Encoder(*tiny, 16)
+    before = encoder.encode(["crash"], kind="query")
+    trained = load_tiny_encoder("tiny", "mean", dim=8, max_tokens=32, hidden=16, layers=1, dropout=0.0, seed=1).model
+    state = {f"encoder.{name}": value for name, value in trained.state_dict().items()}
+    torch.save({"state_dict": state}, tmp_path / "best.ckpt")
+    encoder.load_weights(tmp_path / "best.ckpt")
+    after = encoder.encode(["crash"], kind="query")
+    assert (before.shape, after.shape, encoder.dim) == ((1, 16), (1, 8), 8)
+    batch = encoder.tokenizer(["crash"], return_tensors="pt")
+    with torch.no_grad():
+        expected = trained.eval()(batch["input_ids"], batch["attention_mask"])
+    np.testing.assert_allclose(after, nn.functional.normalize(expected, dim=1), atol=1e-5)
