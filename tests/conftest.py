@@ -68,4 +68,5 @@ def make_corpus() -> Callable[..., Corpus]:
 @pytest.fixture
 def tiny() -> tuple[TextEncoder, PreTrainedTokenizerBase]:
     """A tiny random encoder without dropout, and its tokenizer."""
-    return load_tiny_encoder("tiny", "mean", dim=8, max_tokens=32, hidden=16, layers=1, dropout=0.0, seed=0)
+    encoder = load_tiny_encoder("tiny", "mean", dim=8, max_tokens=32, hidden=16, layers=1, dropout=0.0, seed=0)
+    return encoder.model, encoder.tokenizer

@@ -93,7 +93,7 @@ def check(folder: Path, vectors: np.ndarray) -> None:
     np.testing.assert_allclose(vectors, expected, atol=1e-5)
     parts = split_corpus(instantiate(find_run(folder, "best")[0].split), corpus)
     found = ranking_metrics(rank(find_queries(corpus, parts == TEST), vector_scorer(vectors)).queries)
-    text_alone = pd.read_csv(folder / "ranking.csv").set_index("method").loc["text alone"]
+    text_alone = pd.read_csv(folder / "ranking.csv").set_index("method").loc["text"]
     assert found["rr@10"] == pytest.approx(text_alone["rr@10"], abs=1e-12)
 
 
@@ -172,7 +172,7 @@ def test_mistakes_are_told_in_one_line(home, graph_run, options, message):
     for name in ("unfinished", "changed"):
         shutil.copytree(graph_run, folder / name, dirs_exist_ok=True)
     (folder / "unfinished" / "results.csv").unlink()
-    (folder / "changed" / "versions.json").write_text('{"corpus": "another"}')
+    (folder / "changed" / "versions.json").write_text(f'{{"schema": {SCHEMA}, "corpus": "another"}}')
     (folder / "texts").touch()
     with pytest.raises(SystemExit, match=message):
         command(gedbd.export, *options)

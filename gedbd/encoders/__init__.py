@@ -1,1 +1,1 @@
-"""Modules: tensors in, tensors out."""
+"""Text and image encoders, their backends, cache and export."""

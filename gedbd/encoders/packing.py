@@ -1,7 +1,7 @@
-"""Texts laid end to end, so that an encoder's dense layers compute no padding.
+"""Packing: texts laid end to end, so that an encoder's dense layers compute no padding.
 
-Attention alone must know where a text ends. It sees the texts in buckets of like length, a limited number of tokens at
-a time; what is padded there is next to nothing, and its memory stays small.
+Only attention needs to know where a text ends. It processes texts in buckets of similar length, with a limited number
+of tokens each, so that it pads little and needs little memory.
 """
 
 from typing import Any, NamedTuple
@@ -18,10 +18,10 @@ ARCHITECTURES = ("bert", "distilbert", "roberta")
 
 
 class Bucket(NamedTuple):
-    """Texts of like length: tokens ``start`` to ``stop``, as ``texts`` rows of ``longest`` places.
+    """Texts of similar length: tokens ``start`` to ``stop``, as ``texts`` rows of ``longest`` places.
 
-    ``places`` are those of the real tokens and ``mask`` ``(texts, 1, 1, longest)`` marks them; both are None where all
-    texts are equally long.
+    ``places`` are the flat positions of the real tokens and ``mask`` ``(texts, 1, 1, longest)`` marks them; both are
+    None where all texts are equally long.
     """
 
     start: int
@@ -35,7 +35,7 @@ class Bucket(NamedTuple):
 class Packed(NamedTuple):
     """Texts end to end, the shortest first: ``tokens (T,)``, ``positions (T,)`` and ``lengths (U,)``.
 
-    ``order (U,)`` says which text stands where.
+    ``order (U,)`` holds the row of the batch that each text comes from.
     """
 
     tokens: Tensor
@@ -46,8 +46,9 @@ class Packed(NamedTuple):
 
 
 def pack(input_ids: Tensor, attention_mask: Tensor) -> Packed:
-    """Leaves the padding out of ``(U, L)`` tokens that are padded on the right."""
+    """Removes the padding from ``(U, L)`` tokens that are padded on the right."""
     lengths, order = attention_mask.sum(1).sort(stable=True)
+    # The mask selects the tokens row by row, so texts follow one another, the shortest first.
     real = attention_mask[order].bool()
     positions = torch.arange(real.shape[1], device=real.device).expand_as(real)[real]
     return Packed(input_ids[order][real], positions, lengths, order, _buckets(lengths))
@@ -62,11 +63,13 @@ def unpack(packed: Packed, hidden: Tensor) -> Tensor:
 
 def first_tokens(packed: Packed, hidden: Tensor) -> Tensor:
     """The vector of each text's first token, in the order of the batch: ``(T, hidden) -> (U, hidden)``."""
-    return hidden[packed.lengths.cumsum(0) - packed.lengths][packed.order.argsort()]
+    # Texts of 2, 3 and 5 tokens begin at tokens 0, 2 and 5.
+    starts = packed.lengths.cumsum(0) - packed.lengths
+    return hidden[starts][packed.order.argsort()]
 
 
 def can_pack(backbone: PreTrainedModel) -> bool:
-    """Whether packed texts were proven to give this architecture's own numbers."""
+    """Whether tests show that packing does not change the results of this architecture."""
     return backbone.config.model_type in ARCHITECTURES
 
 
@@ -88,7 +91,7 @@ def attend(
     buckets: list[Bucket] | None = None,
     **_: Any,
 ) -> tuple[Tensor, None]:
-    """Attention inside each text, as transformers calls it: ``(1, heads, T, d) x 3 -> (1, T, heads, d)``."""
+    """Attention inside each text, with the signature of transformers: ``(1, heads, T, d) x 3 -> (1, T, heads, d)``."""
     assert buckets is not None
     sides = [side[0].transpose(0, 1) for side in (query, key, value)]
     attended = []
@@ -100,7 +103,7 @@ def attend(
     return torch.cat(attended)[None], None
 
 
-# Compiled, it would be compiled anew for every set of bucket sizes.
+# torch.compile would compile it again for every set of bucket sizes.
 AttentionInterface.register(NAME, torch.compiler.disable(attend))  # type: ignore[no-untyped-call]
 
 
@@ -115,12 +118,16 @@ def _spread(tokens: Tensor, bucket: Bucket) -> Tensor:
 def _buckets(lengths: Tensor) -> list[Bucket]:
     """Cuts ascending lengths ``(U,)`` into buckets."""
     host = lengths.tolist()
-    buckets, token = [], 0
+    buckets = []
+    token = 0
     for first, last in split_by_tokens(host, token_budget(lengths.device)):
-        texts, longest, stop = last - first, host[last - 1], token + sum(host[first:last])
+        texts = last - first
+        longest = host[last - 1]
+        stop = token + sum(host[first:last])
         if host[first] == longest:
             buckets.append(Bucket(token, stop, texts, longest, None, None))
         else:
+            # Texts of 2 and 3 tokens: mask is [[1, 1, 0], [1, 1, 1]] and places are 0, 1, 3, 4, 5.
             mask = torch.arange(longest, device=lengths.device) < lengths[first:last, None]
             places = mask.flatten().nonzero().squeeze(1)
             buckets.append(Bucket(token, stop, texts, longest, places, mask[:, None, None]))

@@ -1,4 +1,4 @@
-"""A tiny BERT with random weights, built in memory: for smoke runs and tests, where nothing is to be downloaded."""
+"""A tiny BERT with random weights, built in memory, for tests and smoke runs without downloads."""
 
 import re
 from collections import Counter
@@ -20,7 +20,9 @@ def tiny_vocabulary() -> list[str]:
     )
     text = " ".join(demo["Title"]) + " " + " ".join(demo["Description"])
     counts = Counter(re.findall(r"[a-z]{2,}", text.lower()))
-    words = sorted((word for word, count in counts.items() if count > 1), key=lambda word: (-counts[word], word))
+    frequent = [word for word, count in counts.items() if count > 1]
+    # Ties are broken by the alphabet, so that the vocabulary is the same on every machine.
+    words = sorted(frequent, key=lambda word: (-counts[word], word))
     characters = [c for c in printable.lower() if not c.isspace()]
     return list(dict.fromkeys([*SPECIAL, *characters, *(f"##{c}" for c in characters), *words]))
 
@@ -44,7 +46,7 @@ def tiny_tokenizer() -> PreTrainedTokenizerBase:
 
 
 def tiny_backbone(hidden: int, layers: int, dropout: float, seed: int, vocabulary: int) -> BertModel:
-    """A BERT of ``layers`` layers and ``hidden`` units; a seed of its own fixes the weights."""
+    """A BERT of ``layers`` layers and ``hidden`` units; the seed fixes its weights and leaves other random numbers."""
     config = BertConfig(
         vocab_size=vocabulary,
         hidden_size=hidden,

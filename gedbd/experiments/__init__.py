@@ -1,1 +1,1 @@
-"""Runs, seeds and sweeps: from a configuration to a run folder."""
+"""Training runs, seeds and sweeps: from a configuration to a run folder."""

@@ -1,4 +1,4 @@
-"""What happens beside training: the table of epochs and its lines, early stopping, checkpoints."""
+"""Callbacks of training: the table of epochs and its lines, early stopping, checkpoints."""
 
 import time
 from collections.abc import Sequence
@@ -12,18 +12,18 @@ from pytorch_lightning.callbacks import Callback, Checkpoint, ModelCheckpoint
 from rich.console import Console
 
 from gedbd.evaluation.pairwise import METRICS
+from gedbd.experiments.batch import Batch
 from gedbd.experiments.early_stopping import ResumableEarlyStopping, pruning_callbacks
 from gedbd.io.tables import write_csv
-from gedbd.tasks.duplicates.data import Batch
 
-SHOWN = {"train/loss": "train loss", "val/f1": "val F1", "val/rr@10": "RR@10"}
+SHOWN_METRICS = {"train/loss": "train loss", "val/f1": "val F1", "val/rr@10": "RR@10"}
 
 
 class EpochTable(Checkpoint):
-    """Writes ``metrics.csv``, one row an epoch, after each epoch.
+    """Writes ``metrics.csv`` after each epoch, one row for each.
 
-    A resumed run continues the rows it had. To Lightning this is a ``Checkpoint``, whose hooks run last in an epoch,
-    once all metrics are there; it is listed before the checkpoints that save its rows.
+    A resumed run continues the rows it had. This is a subclass of ``Checkpoint`` because Lightning runs their hooks
+    last, when all metrics of an epoch exist; it is listed before the checkpoints that save its rows.
 
     Args:
         path: The file to write.
@@ -38,17 +38,19 @@ class EpochTable(Checkpoint):
 
     def on_train_epoch_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Starts the clock."""
-        self._reports, self._started = 0, time.perf_counter()
+        self._reports = 0
+        self._started = time.perf_counter()
 
     def on_train_batch_end(
         self, trainer: pl.Trainer, pl_module: pl.LightningModule, outputs: Any, batch: Batch, batch_idx: int
     ) -> None:
-        """Counts encoded reports, on this device, and reads the clock: validation is not training time."""
+        """Counts the reports encoded on this device and stops the clock: validation is not training time."""
         self._reports += len(batch.n_id)
         self._seconds = time.perf_counter() - self._started
 
     def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Adds the epoch's row."""
+        # The processes encode about equally many reports, so one of them is counted.
         rate = self._reports * trainer.world_size / self._seconds
         pl_module.log_dict({"train/seconds": self._seconds, "train/reports_per_second": rate})
         values = {name: float(value) for name, value in trainer.callback_metrics.items() if "/" in name}
@@ -62,15 +64,15 @@ class EpochTable(Checkpoint):
         return {"rows": self.rows}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Takes up the rows of the run that is resumed."""
+        """Restores the rows of the run that is resumed."""
         self.rows = list(state_dict["rows"])
 
 
 class EpochLine(Checkpoint):
-    """Prints a line after each epoch, once its checkpoint is saved: losses, metrics, seconds, whether it is the best.
+    """Prints a line after each epoch: loss, metrics, seconds, and whether it is the best so far.
 
     Args:
-        table: What holds the epochs' metrics.
+        table: The table of the epochs' metrics.
         monitor: The metric that chooses the best epoch.
         console: Where the lines go.
     """
@@ -82,7 +84,7 @@ class EpochLine(Checkpoint):
         self._started = 0.0
 
     def on_train_epoch_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """Starts the clock, which counts validation too."""
+        """Starts the clock, which includes validation."""
         self._started = time.perf_counter()
 
     def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
@@ -90,24 +92,26 @@ class EpochLine(Checkpoint):
         if not trainer.is_global_zero:
             return
         rows = self.table.rows
-        told = [f"{label} {rows[-1][name]:.3f}" for name, label in SHOWN.items() if name in rows[-1]]
-        told.append(f"{time.perf_counter() - self._started:.1f} s")
+        parts = [f"{label} {rows[-1][name]:.3f}" for name, label in SHOWN_METRICS.items() if name in rows[-1]]
+        parts.append(f"{time.perf_counter() - self._started:.1f} s")
         values = [row[self.monitor] for row in rows]
         best = min(values) if direction(self.monitor) == "min" else max(values)
+        # index finds the first of equal values: an epoch that only ties is no new best, as for the checkpoint.
         if values.index(best) == len(values) - 1:
-            told.append("best so far")
+            parts.append("best so far")
         epochs = f"/{trainer.max_epochs}" if trainer.max_epochs and trainer.max_epochs > 0 else ""
-        line = f"epoch {trainer.current_epoch + 1}{epochs}: {', '.join(told)}"
+        line = f"epoch {trainer.current_epoch + 1}{epochs}: {', '.join(parts)}"
         self.console.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
 def training_callbacks(folder: Path, monitor: str, patience: int, console: Console) -> list[Callback]:
-    """Early stopping, the epoch table, the best and the last checkpoint, and the epoch's line, all after an epoch."""
+    """Early stopping, the epoch table, the best and the last checkpoint, and the epoch's line, in this order."""
     mode = direction(monitor)
     checkpoint = partial(
         ModelCheckpoint, folder / "checkpoints", save_on_train_epoch_end=True, enable_version_counter=False
     )
     table = EpochTable(folder / "metrics.csv")
+    # Lightning calls callbacks in this order, but all Checkpoint subclasses after the others.
     return [
         ResumableEarlyStopping(monitor, patience=patience, mode=mode, check_on_train_epoch_end=True),
         table,
@@ -119,12 +123,12 @@ def training_callbacks(folder: Path, monitor: str, patience: int, console: Conso
 
 
 def direction(monitor: str) -> str:
-    """Whether the best value of a logged metric is its smallest (``min``) or its largest (``max``)."""
+    """Whether the best value of a logged metric is the smallest (``min``) or the largest (``max``)."""
     return "min" if monitor == "val/loss" else "max"
 
 
 def check_monitor(monitor: str, ranked: Sequence[str]) -> None:
-    """Raises ValueError if a metric is not logged; ``ranked`` are those of the validation queries."""
+    """Raises ValueError if a metric is not logged; ``ranked`` are the metrics of the validation queries."""
     names = [f"val/{name}" for name in ("loss", *METRICS, *ranked)]
     if monitor not in names:
         raise ValueError(

@@ -1,4 +1,4 @@
-"""A run on disk: checkpoints hold weights and plain numbers; resolved configuration and versions lie beside them."""
+"""Run folders: checkpoints with weights and plain numbers, the resolved configuration, and versions."""
 
 import json
 from importlib.metadata import version
@@ -6,38 +6,43 @@ from pathlib import Path
 from pickle import UnpicklingError
 
 import torch
+from hydra.utils import instantiate
 from omegaconf import DictConfig, OmegaConf
 from rich.console import Console
 
 from gedbd.configuration.allowed_targets import keep_local
-from gedbd.configuration.saved_options import CONFIG, VERSIONS, read_saved, saved_options
-from gedbd.corpora.corpus import Corpus
-from gedbd.encoders.encoder import load_state, read_state
+from gedbd.configuration.saved_options import CONFIG, SCHEMA, VERSIONS, read_saved, saved_options
+from gedbd.corpora.documents import Corpus
+from gedbd.encoders.weights import load_state, read_state
+from gedbd.experiments.task import Task, TrainingSetup
 from gedbd.io.checksums import check_whole
 from gedbd.io.files import read_object, write_text
-from gedbd.tasks.duplicates.data import DuplicateDataModule
-from gedbd.tasks.duplicates.factory import build
-from gedbd.tasks.duplicates.system import DuplicateSystem
 
 PACKAGES = ("gedbd", "torch", "pytorch-lightning", "torch-geometric", "transformers", "numpy", "pandas")
 
 
 def save_run(folder: Path, cfg: DictConfig, corpus: Corpus) -> None:
-    """Writes ``config.yaml``, resolved, its paths absolute, and ``versions.json`` with the corpus' fingerprint."""
+    """Writes ``config.yaml``, resolved and with absolute paths, and ``versions.json`` with the corpus' fingerprint."""
     folder.mkdir(parents=True, exist_ok=True)
     write_text(folder / CONFIG, OmegaConf.to_yaml(OmegaConf.create(saved_options(cfg))))
     packages = {name: version(name) for name in PACKAGES}
-    about = {"corpus": corpus.fingerprint, "packages": packages, "folder": str(folder.absolute())}
+    about = {
+        "schema": SCHEMA,
+        "corpus": corpus.fingerprint,
+        "packages": packages,
+        "folder": str(folder.absolute()),
+    }
     write_text(folder / VERSIONS, json.dumps(about, indent=2) + "\n")
 
 
 def readable_checkpoint(folder: Path) -> str | None:
-    """A run's last checkpoint, to resume from; None, with a notice, if it is damaged."""
+    """The last checkpoint of a run, to resume from; None if there is none, or if it is damaged, which is printed."""
     path = folder / "checkpoints" / "last.ckpt"
     if not path.is_file():
         return None
     try:
         check_whole(path)
+        # mmap reads the structure of the archive, not the weights, which the checksum has covered.
         torch.load(path, map_location="cpu", weights_only=True, mmap=True)
     except (OSError, EOFError, RuntimeError, UnpicklingError, ValueError) as error:
         print(f"{path} cannot be read, so this run starts over: {str(error).partition(chr(10))[0]}")
@@ -45,27 +50,27 @@ def readable_checkpoint(folder: Path) -> str | None:
     return str(path)
 
 
-def load_run(
-    folder: Path, checkpoint: str, part: str, cache_dir: str, console: Console
-) -> tuple[DictConfig, DuplicateDataModule, DuplicateSystem]:
-    """Rebuilds a trained run from its folder.
+def load_run(folder: Path, checkpoint: str, part: str, cache_dir: str, console: Console) -> tuple[Task, TrainingSetup]:
+    """Restores a trained run from its folder.
 
     Args:
         folder: The run folder.
         checkpoint: ``best`` or ``last``.
-        part: The part whose pairs are to be scored.
-        cache_dir: Where token numbers and vectors of frozen encoders are kept.
-        console: Where notices go.
+        part: The part to score.
+        cache_dir: Folder of the caches of tokens and vectors.
+        console: Where warnings go.
 
     Raises:
-        ValueError: If the folder is no run, or the corpus is not the one it was trained on.
+        ValueError: If the folder is no run, or its corpus has changed.
     """
     cfg, path = find_run(folder, checkpoint)
-    cfg.cache_dir, cfg.ranking.parts = cache_dir, [part]
-    data, system = build(cfg, console, ("val", part))
-    check_corpus(folder, data.corpus)
-    load_state(system, read_state(path), str(path))
-    return cfg, data, system
+    cfg.cache_dir = cache_dir
+    cfg.ranking.parts = [part]  # validation is scored for the thresholds of the other methods, not ranked
+    task: Task = instantiate(cfg.task)
+    setup = task.build(cfg, console, ("val", part))
+    check_corpus(folder, setup.corpus)
+    load_state(setup.system, read_state(path), str(path))
+    return task, setup
 
 
 def find_run(folder: Path, checkpoint: str) -> tuple[DictConfig, Path]:
@@ -74,7 +79,8 @@ def find_run(folder: Path, checkpoint: str) -> tuple[DictConfig, Path]:
     Raises:
         ValueError: If the folder is no run, or has no such checkpoint, or a damaged one.
     """
-    cfg, path = read_saved(folder), folder / "checkpoints" / f"{checkpoint}.ckpt"
+    cfg = read_saved(folder)
+    path = folder / "checkpoints" / f"{checkpoint}.ckpt"
     if not path.is_file():
         raise ValueError(f"run={folder}: there is no {path.name} in its checkpoints")
     check_whole(path)
@@ -89,15 +95,17 @@ def check_corpus(folder: Path, corpus: Corpus) -> None:
 
 
 def use_run(cfg: DictConfig, folder: Path) -> Path:
-    """Takes a run's encoder and text in a configuration; gives the file of its trained weights.
+    """Replaces encoder and text of a configuration by those of a run; returns the file of its trained weights.
 
     Raises:
         ValueError: If the folder is no run, or was trained on other parts of the corpus or other labels.
     """
     saved, path = find_run(folder, "best")
+    # With another split or other labels, the run may have been trained on pairs that are tested here.
     for key in ("split", "labels"):
         here = OmegaConf.to_container(cfg[key], resolve=True)
         if here != OmegaConf.to_container(saved[key], resolve=True):
             raise ValueError(f"run={folder} was trained with {key}={saved[key]}, here it is {here}: give the same")
-    cfg.encoder, cfg.text = saved.encoder, saved.text
+    cfg.encoder = saved.encoder
+    cfg.text = saved.text
     return path

@@ -1,4 +1,4 @@
-"""How checkpoints are written: the one before stays until the new one is complete and on the disk."""
+"""Writing of checkpoint files: the previous one stays until the new one is complete and on the disk."""
 
 import hashlib
 from pathlib import Path
@@ -13,17 +13,17 @@ from gedbd.io.files import replacing
 
 
 class WholeCheckpointIO(TorchCheckpointIO):
-    """Writes a checkpoint beside its place, flushes it to the disk, renames it, and notes its checksum.
+    """Writes a checkpoint next to its final path, flushes it to the disk, renames it, and records its checksum.
 
-    Lightning's own writes into the folder of temporary files. If that is on another file system, what follows is a copy
-    over the checkpoint before: a kill during it leaves neither.
+    Lightning's class writes into the folder of temporary files. If that is on another file system, the checkpoint is
+    then copied over the previous one, and a kill during the copy destroys both.
     """
 
     def save_checkpoint(self, checkpoint: dict[str, Any], path: str | Path, storage_options: Any | None = None) -> None:
         """Replaces a checkpoint.
 
         Raises:
-            OSError: If the disk is full or refuses; the checkpoint before is then still there.
+            OSError: If the disk is full or fails; the previous checkpoint then still exists.
         """
         if storage_options is not None:
             raise TypeError("storage_options is not supported: checkpoints are local files")
@@ -32,7 +32,8 @@ class WholeCheckpointIO(TorchCheckpointIO):
         before = noted_checksums(path) or ([checksum(path)] if path.is_file() else [])
         with replacing(path) as unfinished:
             digest = _write(checkpoint, unfinished)
-            note_checksums(path, [*before, digest])  # a kill before the next line leaves either content
+            # Both checksums are valid until the rename: a kill around it leaves either content.
+            note_checksums(path, [*before, digest])
         note_checksums(path, [digest])
 
     def load_checkpoint(self, path: str | Path, *arguments: Any, **options: Any) -> dict[str, Any]:
@@ -49,13 +50,13 @@ class WholeCheckpointIO(TorchCheckpointIO):
 
 
 def save_whole(trainer: pl.Trainer) -> None:
-    """Makes a trainer write its checkpoints with ``WholeCheckpointIO``, unless its user has chosen another way."""
+    """Makes a trainer write its checkpoints with ``WholeCheckpointIO``, unless it has a custom ``CheckpointIO``."""
     if type(trainer.strategy.checkpoint_io) is TorchCheckpointIO:
         trainer.strategy.checkpoint_io = WholeCheckpointIO()
 
 
 class _Hashing:
-    """A file to write to that computes the checksum of what it is given."""
+    """A file to write to that computes the checksum of its content."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self.file = file
@@ -70,13 +71,13 @@ class _Hashing:
 
 
 def _write(checkpoint: dict[str, Any], path: Path) -> str:
-    """Writes a checkpoint into a new file and gives its checksum."""
+    """Writes a checkpoint into a new file and returns its checksum."""
     with path.open("wb") as file:
         hashing = _Hashing(file)
         try:
             torch.save(checkpoint, hashing)  # type: ignore[arg-type]
         except RuntimeError as error:
-            # PyTorch closes its archive after an error of the disk, fails at that too, and raises only the latter.
+            # After an error of the disk PyTorch closes its archive, which fails too, and raises only the second error.
             if isinstance(error.__context__, OSError):
                 raise error.__context__ from None
             raise

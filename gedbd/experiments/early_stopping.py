@@ -1,4 +1,4 @@
-"""What ends a training before its last epoch: no better values, or better trials of an Optuna search."""
+"""Early end of training: by patience, or by the pruner of an Optuna search."""
 
 import os
 
@@ -12,19 +12,19 @@ from gedbd.experiments.sweeps.optuna_sweeper import STUDY, TRIAL
 
 
 class ResumableEarlyStopping(EarlyStopping):
-    """Early stopping that trains no further epoch when a run that it has stopped is resumed."""
+    """Early stopping that also ends a resumed run which it had already stopped."""
 
     def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """Trains no further epoch if the run had already stopped early."""
+        """Stops at once if the run had already been stopped."""
         if self.wait_count >= max(1, self.patience):
             trainer.should_stop = True
 
 
 class EpochPruning(Checkpoint):
-    """Reports ``val/f1`` of each epoch to the trial's study and raises ``Pruned`` if its pruner says so.
+    """Reports ``val/f1`` of each epoch to the trial's study and raises ``Pruned`` if its pruner decides so.
 
-    It is a ``Checkpoint`` to Lightning, whose hooks run last in an epoch. An epoch counts once: of several seeds, the
-    first decides. The last epoch is not pruned.
+    A subclass of ``Checkpoint`` because Lightning runs their hooks last in an epoch. An epoch is reported once: of
+    several seeds, the first decides. The last epoch is not pruned.
 
     Args:
         trial_id: The trial's id in the storage.
@@ -36,31 +36,33 @@ class EpochPruning(Checkpoint):
         self.storage = storage
 
     def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """Reports the epoch; all processes of the job follow the first one's decision."""
+        """Reports the epoch. The first process decides for all processes of the job."""
         value = float(trainer.callback_metrics["val/f1"])
-        behind = trainer.is_global_zero and self._behind(trainer.current_epoch, value)
+        pruned = trainer.is_global_zero and self._should_prune(trainer.current_epoch, value)
         is_last = trainer.current_epoch + 1 == trainer.max_epochs
-        if trainer.strategy.broadcast(behind) and not is_last:
+        if trainer.strategy.broadcast(pruned) and not is_last:
             raise Pruned(value)
 
-    def _behind(self, epoch: int, value: float) -> bool:
+    def _should_prune(self, epoch: int, value: float) -> bool:
         import optuna
 
         study = optuna.load_study(study_name=STUDY, storage=self.storage)
         pruner = study.user_attrs["pruner"]
+        # The study's file may come from someone else, and instantiate calls any target.
         other = [name for name in named_targets(pruner) if not name.startswith("optuna.pruners.")]
         if other:
-            raise ValueError(f"{self.storage}: {other[0]} is no pruner of Optuna, and a file may name nothing else")
+            raise ValueError(f"{self.storage}: {other[0]} is not a pruner of Optuna, and a file may name nothing else")
+        # A loaded study has Optuna's default pruner.
         study.pruner = instantiate(pruner)
         trial = optuna.Trial(study, self.trial_id)
-        known = study._storage.get_trial(self.trial_id).intermediate_values
-        if epoch in known:
+        reported = study._storage.get_trial(self.trial_id).intermediate_values
+        if epoch in reported:
             return False
         trial.report(value, epoch)
         return trial.should_prune()
 
 
 def pruning_callbacks() -> list[EpochPruning]:
-    """The callback of a job that is a trial; none for others."""
+    """The pruning callback of a job that is a trial; an empty list for other jobs."""
     trial_id, _, storage = os.environ.get(TRIAL, "").partition("@")
     return [EpochPruning(int(trial_id), storage)] if storage else []

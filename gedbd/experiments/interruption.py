@@ -1,4 +1,4 @@
-"""Ctrl-C during a training: how it ends, and the command that continues it."""
+"""Ctrl-C during training: exit status, and the command that continues the run."""
 
 import re
 import shlex
@@ -19,13 +19,14 @@ PLAIN_VALUE = re.compile(r"[\w./:@%+-]+")  # what Hydra reads without quotes
 
 @contextmanager
 def keyboard_interrupts() -> Iterator[None]:
-    """Raises KeyboardInterrupt where Lightning ends the process with status 1, and lets Ctrl-C work again after it."""
+    """Raises KeyboardInterrupt where Lightning would exit with status 1, and makes Ctrl-C work again."""
     try:
         yield
     except SystemExit as ending:
         if not isinstance(ending.__context__, KeyboardInterrupt):
             raise
-        signal.signal(signal.SIGINT, signal.default_int_handler)  # Lightning has set it to be ignored
+        # Lightning has set SIGINT to be ignored.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         raise KeyboardInterrupt from None
 
 
@@ -33,7 +34,7 @@ def keyboard_interrupts() -> Iterator[None]:
 def exit_when_interrupted(seeds: int) -> Iterator[None]:
     """Ends the process with status 130 on Ctrl-C, and prints the command that continues the training.
 
-    In a sweep the exception passes: ``gedbd.experiments.sweeps.jobs`` handles it and prints how to continue all jobs.
+    In a sweep, ``gedbd.experiments.sweeps.jobs`` handles the exception and prints how to continue all jobs.
     """
     try:
         yield
@@ -43,32 +44,32 @@ def exit_when_interrupted(seeds: int) -> Iterator[None]:
             raise
         if is_first():
             several = "hydra.run.dir" if seeds > 1 else None
-            print(tell_how_to_continue(sys.argv[1:], Path(job.runtime.output_dir), several), flush=True)
+            print(continuation_message(sys.argv[1:], Path(job.runtime.output_dir), several), flush=True)
         raise SystemExit(EXIT_STATUS) from None
 
 
-def tell_how_to_continue(arguments: list[str], folder: Path, several: str | None = None) -> str:
-    """What a training that was interrupted has saved, and the command that continues it.
+def continuation_message(arguments: list[str], folder: Path, several: str | None = None) -> str:
+    """What an interrupted training has saved, and the command that continues it.
 
     Args:
-        arguments: The command's options as they were given.
-        folder: The run's folder, or the one above several runs.
-        several: The option that names the folder above several runs, such as ``hydra.run.dir`` with ``seeds=``, since
-            those continue by the same command; None for a single run.
+        arguments: The command's options as given.
+        folder: The run folder, or the folder of several runs.
+        several: The option that names the folder of several runs, such as ``hydra.run.dir`` with ``seeds=``: these
+            continue with the same command. None for a single run.
     """
     if folder.is_relative_to(Path.cwd()):
         folder = folder.relative_to(Path.cwd())
     if several:
         kept = [word for word in arguments if not word.startswith(f"{several}=")]
-        told = f"interrupted; finished runs and the last epoch of the others are saved in {folder}; continue with:"
-        return f"{told}\n  {_command([*kept, _option(several, folder)])}"
+        saved = f"interrupted; finished runs and the last epoch of the others are saved in {folder}; continue with:"
+        return f"{saved}\n  {_command([*kept, _option(several, folder)])}"
     kept = [word for word in arguments if not word.startswith("ckpt_path=")]
     checkpoint = folder / "checkpoints" / "last.ckpt"
     if not checkpoint.is_file():
-        told = "interrupted before the end of the first epoch: there is no checkpoint yet; start again with:"
-        return f"{told}\n  {_command(kept)}"
-    told = f"interrupted; the last finished epoch is saved in {checkpoint}; continue with:"
-    return f"{told}\n  {_command([*kept, _option('ckpt_path', checkpoint)])}"
+        saved = "interrupted before the end of the first epoch: there is no checkpoint yet; start again with:"
+        return f"{saved}\n  {_command(kept)}"
+    saved = f"interrupted; the last finished epoch is saved in {checkpoint}; continue with:"
+    return f"{saved}\n  {_command([*kept, _option('ckpt_path', checkpoint)])}"
 
 
 def _option(key: str, value: Path) -> str:

@@ -1,4 +1,4 @@
-"""A resumed run takes its options from its folder."""
+"""Options of a resumed run: from its folder, with those of the command line that may differ."""
 
 from collections.abc import Callable, Container, Iterator, Sequence
 from pathlib import Path
@@ -12,43 +12,45 @@ from gedbd.configuration.saved_options import read_saved, saved_options
 from gedbd.io.checksums import check_whole
 
 MAY_DIFFER = ("ckpt_path", "seeds", "trainer", "logger", "patience", "cache_dir", "data_dir")
-OF_THIS_MACHINE = ("cache_dir", "data_dir")  # other sections repeat them
+MACHINE_OPTIONS = ("cache_dir", "data_dir")  # other sections repeat them
 SECTIONS = {"pairs": ["pairs", "batches", "batch_size"], "protocol": ["ranking"]}
 
 
 def check_resumable(cfg: DictConfig) -> None:
-    """Refuses to resume from a checkpoint whose run had other options.
+    """Checks that a checkpoint's run had the same options.
 
     Raises:
-        ValueError: If there is no such checkpoint, or a setting that shapes the model or its data differs.
+        ValueError: If there is no such checkpoint, or an option that affects the model or its data differs.
     """
     if not Path(cfg.ckpt_path).is_file():
         raise ValueError(f"ckpt_path={cfg.ckpt_path}: there is no such file; a run keeps checkpoints/last.ckpt")
     now = OmegaConf.create(saved_options(cfg))
-    _check_equal(now, _of_run(cfg), [str(key) for key in now if key not in MAY_DIFFER])
+    _check_equal(now, _run_options(cfg), [str(key) for key in now if key not in MAY_DIFFER])
 
 
 def resumed_options(
     cfg: DictConfig, given: Sequence[str], choices: Container[str], defaults: Callable[[], DictConfig]
 ) -> DictConfig:
-    """The options of the run whose checkpoint is given, with those of the command line where they may differ.
+    """The options of the run whose checkpoint is given, with those of the command line that may differ.
 
-    Options that the run does not have, because an older gedbd has trained it, keep their defaults.
+    Options that the run does not have keep their defaults.
 
     Args:
         cfg: The composed configuration, ``ckpt_path`` included.
-        given: The command line: values (``patience=5``) and choices of files (``trainer=gpu``).
-        choices: Names of the groups from which files are chosen.
+        given: The command line: values (``patience=5``) and choices of groups (``trainer=gpu``).
+        choices: Names of the groups.
         defaults: Composes the configuration without a command line.
 
     Raises:
-        ValueError: If an option of the command line is not the run's, and must be.
+        ValueError: If an option of the command line must not differ from the run's, but does.
     """
     now = OmegaConf.create(saved_options(cfg))
-    saved = _of_run(cfg)
+    saved = _run_options(cfg)
     resumed = now.copy()
+    # The cache may be another one on this machine, and never changes a number.
     for key in saved.keys() & now.keys() - {"ckpt_path", "cache_dir"}:
         resumed[key] = saved[key]
+    # Values that follow another option were not given by the user, so they are not compared.
     following = set(_interpolated(plain_options(cfg)))
     words = [(word, word.partition("=")[0].lstrip("+~")) for word in given]
     for _, option in words:
@@ -62,13 +64,14 @@ def resumed_options(
             continue
         OmegaConf.update(resumed, option, OmegaConf.select(now, option), force_add=True)
     _check_address(now, resumed)
-    for name in OF_THIS_MACHINE:
+    # The saved options are resolved: a section that repeats cache_dir, such as backend, has to follow it here.
+    for name in MACHINE_OPTIONS:
         _repeat(resumed, name, saved.get(name), resumed[name])
     return resumed
 
 
 def _check_address(now: DictConfig, resumed: DictConfig) -> None:
-    """Raises ValueError if the run would join a Ray cluster that the command line does not name: see ``keep_local``."""
+    """Raises ValueError if the run would join a Ray cluster that the command line does not name; see ``keep_local``."""
     address = OmegaConf.select(resumed, "backend.address")
     if address is not None and address != OmegaConf.select(now, "backend.address"):
         raise ValueError(
@@ -77,8 +80,8 @@ def _check_address(now: DictConfig, resumed: DictConfig) -> None:
         )
 
 
-def _of_run(cfg: DictConfig) -> DictConfig:
-    """The options of the run whose checkpoint a configuration names. It may name the targets of that configuration."""
+def _run_options(cfg: DictConfig) -> DictConfig:
+    """The options of the run whose checkpoint a configuration names; they may name its targets."""
     path = Path(cfg.ckpt_path)
     saved = read_saved(path.parent.parent, also=named_targets(plain_options(cfg)))
     check_whole(path)
@@ -86,7 +89,7 @@ def _of_run(cfg: DictConfig) -> DictConfig:
 
 
 def _keys(option: str, now: DictConfig) -> list[str]:
-    """The options that an option of the command line sets; of ``experiment=``, any."""
+    """The options that an option of the command line sets: with ``experiment=`` all that must not differ."""
     name = option.partition("@")[2] or option
     if name.partition(".")[0] in now:
         return SECTIONS.get(name, [name])
@@ -103,9 +106,9 @@ def _interpolated(options: dict[str, Any], above: str = "") -> Iterator[str]:
 
 
 def _check_equal(now: DictConfig, saved: DictConfig, keys: Sequence[str], passed: Container[str] = ()) -> None:
-    """Raises ValueError for the first option that is another one than the run's.
+    """Raises ValueError for the first option that differs from the run's.
 
-    Options that the run does not have are passed over, and those that ``passed`` names.
+    Options that the run does not have, and those in ``passed``, are not compared.
     """
     for key in keys:
         if key.partition(".")[0] not in saved:
@@ -120,7 +123,7 @@ def _check_equal(now: DictConfig, saved: DictConfig, keys: Sequence[str], passed
 
 
 def _differences(name: str, asked: Any, used: Any) -> Iterator[tuple[str, Any, Any]]:
-    """Options of a section that differ, its name first, with both values."""
+    """Names of options that differ, with both values; the option ``name`` of a section comes first."""
     if not (OmegaConf.is_dict(asked) and OmegaConf.is_dict(used)):
         if asked != used:
             yield name, asked, used
@@ -130,7 +133,7 @@ def _differences(name: str, asked: Any, used: Any) -> Iterator[tuple[str, Any, A
 
 
 def _chosen(now: DictConfig, saved: DictConfig | None, defaults: DictConfig) -> DictConfig:
-    """A section from a chosen file, with the run's value of each option that the file leaves at its default."""
+    """A section from a chosen file; options that the file leaves at their defaults keep the run's values."""
     chosen = now.copy()
     for name in now:
         if saved and name in saved and name in defaults and now[name] == defaults[name]:
@@ -139,7 +142,7 @@ def _chosen(now: DictConfig, saved: DictConfig | None, defaults: DictConfig) -> 
 
 
 def _repeat(section: DictConfig, name: str, old: Any, new: Any) -> None:
-    """Sets an option again in the sections that repeat it."""
+    """Replaces the old value of an option in the sections that repeat it."""
     for key in section:
         if key == name and section[key] == old:
             section[key] = new

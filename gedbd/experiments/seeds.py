@@ -1,4 +1,4 @@
-"""One setting trained with several seeds, and the table over them."""
+"""Several seeds of one configuration, and the table of their results."""
 
 from pathlib import Path
 
@@ -20,27 +20,27 @@ from gedbd.io.tables import read_csv, write_csv
 
 
 def train_seed(cfg: DictConfig, seed: int, folder: Path, console: Console) -> None:
-    """Trains one seed of several, from its last checkpoint if it has one, unless it has finished."""
-    mine = cfg.copy()
-    mine.seed = seed
-    mine.seeds = 1
-    mine.ckpt_path = readable_checkpoint(folder)
-    if mine.ckpt_path:
-        check_resumable(mine)
+    """Trains one of several seeds unless it has finished, from its last checkpoint if there is one."""
+    single = cfg.copy()
+    single.seed = seed
+    single.seeds = 1
+    single.ckpt_path = readable_checkpoint(folder)
+    if single.ckpt_path:
+        check_resumable(single)
     before = read_status(folder)
     if before is None or not before.done:
-        value = train_once(mine, folder, console)
+        value = train_once(single, folder, console)
         if is_first():
             write_status(folder, JobStatus(FINISHED, (f"seed={seed}",), value))
 
 
 def summarise_seeds(folder: Path, console: Console) -> pd.DataFrame:
-    """Writes ``seeds.csv``, every method's metrics in each seed's run, and shows their means over seeds.
+    """Writes ``seeds.csv``, each method's metrics in each seed's run, and shows their means over seeds.
 
-    The interval is Student's, over seeds alone: how far another seed may lead, not other test reports.
+    The interval is Student's t over seeds: it covers the choice of the seed, not of the test reports.
 
     Returns:
-        What ``seeds.csv`` holds; ``val_f1`` is of the best checkpoint.
+        The table of ``seeds.csv``; ``val_f1`` is the value of the best checkpoint.
     """
     frames = []
     for run in sorted(folder.glob("seed_*"), key=lambda path: int(path.name.removeprefix("seed_"))):
@@ -59,7 +59,7 @@ def summarise_seeds(folder: Path, console: Console) -> pd.DataFrame:
 
 
 def mean_and_half(values: pd.Series) -> str:
-    """Mean and half its 95% interval by Student's t, for reading; of a single value there is no interval."""
+    """Mean and half its 95% interval by Student's t, for reading; a single value has no interval."""
     mean, low, high = seed_interval(values.to_numpy())
     return f"{mean:.3f}" if np.isnan(low) else f"{mean:.3f} ± {(high - low) / 2:.3f}"
 

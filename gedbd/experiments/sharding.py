@@ -1,4 +1,4 @@
-"""Weights spread over all devices: PyTorch's FSDP2 through Lightning."""
+"""Sharding of weights over all devices: PyTorch's FSDP2 through Lightning."""
 
 from pathlib import Path
 from typing import Any
@@ -8,48 +8,49 @@ from pytorch_lightning.trainer.states import TrainerFn
 from torch import nn
 from torch.distributed.device_mesh import DeviceMesh
 
-from gedbd.encoders.encoder import TextEncoder
+from gedbd.encoders.text_encoder import TextEncoder
 from gedbd.io.checksums import check_whole
 
 
 class FullyShardedStrategy(ModelParallelStrategy):
-    """Every process holds an equal share of weights, gradients and optimizer states, and trains on batches of its own.
+    """Each process holds a shard of weights, gradients and optimizer states, and trains on batches of its own.
 
-    Checkpoints are whole: the first process gathers the weights and writes one file, as with a single device.
+    Checkpoints are not sharded: the first process gathers the weights and writes one file, as with a single device.
     """
 
     def __init__(self) -> None:
         super().__init__(tensor_parallel_size=1, save_distributed_checkpoint=False)
 
     def setup_environment(self) -> None:
-        """Makes one group of all processes; Lightning's "auto" would make one of each node."""
+        """Forms one group of all processes; Lightning's default forms one for each node."""
         self._data_parallel_size = self.num_nodes * self.num_processes
         super().setup_environment()
 
     def load_checkpoint(self, checkpoint_path: str | Path, weights_only: bool | None = None) -> dict[str, Any]:
-        """Loads the weights and, to train on, the optimizer's state, which ``best.ckpt`` does not hold.
+        """Loads the weights and, to continue training, the optimizer's state, which ``best.ckpt`` does not contain.
 
         Raises:
-            ValueError: If the checkpoint is damaged. Lightning reads it here without asking its ``CheckpointIO``.
+            ValueError: If the checkpoint is damaged. Lightning reads it here without its ``CheckpointIO``.
         """
         if Path(checkpoint_path).is_file():
             check_whole(Path(checkpoint_path))
         assert self.lightning_module is not None
+        # In a test there is an optimizer, but no state for it in best.ckpt.
         if self.lightning_module.trainer.state.fn != TrainerFn.FITTING:
             self.optimizers = []
         return super().load_checkpoint(checkpoint_path, weights_only)
 
 
 def shard(encoder: TextEncoder, branch: nn.Module | None, fusion: nn.Module, mesh: DeviceMesh) -> None:
-    """Shards what training calls as a whole: the encoder, layer by layer, the graph branch and the fusion.
+    """Shards the encoder, layer by layer, the graph branch and the fusion.
 
-    Buffers are not sharded: the node memory of ``graph.features=text`` and the graph's operator. Modules that are
-    sharded already stay as they are.
+    Buffers are not sharded: the node features of ``graph.features=text`` and the graph's operator. Modules that are
+    sharded already are not changed.
 
     Args:
-        encoder: The text branch. While one of its layers computes, the whole weights of that layer are on each device.
+        encoder: The text branch. While a layer computes, all of its weights are on each device.
         branch: The graph branch, if there is one.
-        fusion: What joins both; without weights there is nothing to shard.
+        fusion: The fusion; not sharded if it has no weights.
         mesh: The processes, in one dimension.
     """
     from torch.distributed.fsdp import FSDPModule, fully_shard
@@ -62,12 +63,12 @@ def shard(encoder: TextEncoder, branch: nn.Module | None, fusion: nn.Module, mes
 
 
 def layers_of(backbone: nn.Module) -> list[nn.Module]:
-    """The layers of a transformer: its list of modules with the most weights. Empty if it has no such list."""
+    """The layers of a transformer: its ``ModuleList`` with the most weights; empty if it has none."""
     lists = [module for module in backbone.modules() if isinstance(module, nn.ModuleList)]
     largest = max(lists, key=count_weights, default=nn.ModuleList())
     return list(largest)
 
 
 def count_weights(module: nn.Module) -> int:
-    """Numbers in all parameters."""
+    """Number of weights in all parameters."""
     return sum(weight.numel() for weight in module.parameters())

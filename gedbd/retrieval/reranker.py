@@ -6,7 +6,6 @@ import numpy as np
 import torch
 from rich.progress import track
 from torch.nn.functional import cross_entropy
-from transformers import PreTrainedTokenizerBase
 
 from gedbd.encoders.encoder import TextEncoder, load_weights
 from gedbd.retrieval.cross_encoder import CrossEncoder

@@ -1,6 +1,5 @@
 """Scores of pairs and of queries from the vectors of reports."""
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -9,8 +8,6 @@ import torch
 from torch import Tensor
 
 from gedbd.retrieval.scorers.cosine import VectorScorer
-
-Loss = Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]
 
 
 class Embedded(NamedTuple):
@@ -48,7 +45,7 @@ def score_pairs(reports: Embedded, pairs: pd.DataFrame, group: np.ndarray, loss:
     # The loss wants one batch: only the reports of the pairs, renumbered 0, 1, 2, ...
     named, step_index = torch.unique(index, return_inverse=True)
     groups = torch.from_numpy(group[reports.n_id[named].cpu().numpy()]).to(index.device)
-    return scored, loss(reports.z[named], groups, step_index, label)
+    return scored, loss(reports.z[named], StepLabels(groups, step_index, label))
 
 
 def distinct(n_id: Tensor, z: Tensor) -> tuple[Tensor, Tensor]:

@@ -1,1 +1,1 @@
-"""Training tasks. A task imports the other folders, never another task."""
+"""Training tasks: each assembles its data and model from the shared folders."""

@@ -6,14 +6,9 @@ from concurrent.futures import Future
 
 import numpy as np
 import pandas as pd
-import torch
-from transformers import PreTrainedTokenizerBase
 
-from gedbd.encoders.backends.pytorch import Reader
-from gedbd.encoders.embedding_cache import unit_rows
-from gedbd.encoders.encoder import TextEncoder
+from gedbd.encoders.encoder import Encoder
 from gedbd.text.templates import Text
-from gedbd.text.tokens import tokenize
 
 MOST_AT_ONCE = 16
 
@@ -23,24 +18,12 @@ class ReportReader:
 
     Args:
         encoder: Encoder with the weights to use as they stand.
-        tokenizer: Its tokenizer.
-        max_tokens: Length that texts are cut to.
         text: How reports become texts.
-        reader: What a backend has made of the encoder.
-        projected: Whether vectors go through the projection, which has been trained.
     """
 
-    def __init__(
-        self,
-        encoder: TextEncoder,
-        tokenizer: PreTrainedTokenizerBase,
-        max_tokens: int,
-        text: Text,
-        reader: Reader,
-        projected: bool,
-    ) -> None:
-        self.encoder, self.tokenizer, self.max_tokens = encoder, tokenizer, max_tokens
-        self.text, self.reader, self.projected = text, reader, projected
+    def __init__(self, encoder: Encoder, text: Text) -> None:
+        self.encoder = encoder
+        self.text = text
         self._turn = threading.Lock()
 
     def __call__(self, reports: pd.DataFrame) -> np.ndarray:

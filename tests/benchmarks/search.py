@@ -22,8 +22,8 @@ from measure import Row, seconds
 from omegaconf import OmegaConf
 from prepared_data import configuration
 
-from gedbd.corpora.corpus import Corpus
-from gedbd.encoders.backends.pytorch import Reader
+from gedbd.corpora.documents import Corpus
+from gedbd.encoders.backends.backend import PreparedBackend
 from gedbd.retrieval.features import FEATURES
 from gedbd.triage.assembly import open_index, read_reports
 from gedbd.triage.backtesting.targets import NO_THRESHOLD, TargetResult
@@ -81,13 +81,13 @@ def _engines(path: Path, asked: Sequence[Report], texts: list[str]) -> list[Row]
     lexical = bm25s.BM25()
     lexical.index(_words(texts), show_progress=False)
     peer = _row("bm25s alone", lambda report: _search_words(lexical, report), asked, None)
-    index, (_, _, _, readers) = open_index(path, "~/.cache/gedbd"), prepared()
-    return [peer, *(_row(name, _with(index, reader), asked, peer) for name, reader in readers.items())]
+    index, (_, _, _, backends) = open_index(path, "~/.cache/gedbd"), prepared()
+    return [peer, *(_row(name, _with(index, backend), asked, peer) for name, backend in backends.items())]
 
 
-def _with(index: Index, reader: Reader) -> Callable[[Report], object]:
+def _with(index: Index, backend: PreparedBackend) -> Callable[[Report], object]:
     def search(report: Report) -> object:
-        index.reader.reader = reader
+        index.reader.encoder._prepared = backend
         return index.search(report)
 
     return search

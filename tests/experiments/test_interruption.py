@@ -4,7 +4,7 @@ import shlex
 
 import pytest
 
-from gedbd.experiments.interruption import keyboard_interrupts, tell_how_to_continue
+from gedbd.experiments.interruption import continuation_message, keyboard_interrupts
 
 GIVEN = ["encoder=tiny", "text.order=[title,component]", "ckpt_path=elsewhere/last.ckpt"]
 
@@ -19,24 +19,24 @@ def folder(tmp_path, monkeypatch):
 
 def test_a_run_with_a_checkpoint_continues_from_it(folder):
     (folder / "checkpoints" / "last.ckpt").touch()
-    told, command = tell_how_to_continue(GIVEN, folder).splitlines()
+    told, command = continuation_message(GIVEN, folder).splitlines()
     assert "outputs/lr=1 (a)/checkpoints/last.ckpt" in told
     continued = "ckpt_path='outputs/lr=1 (a)/checkpoints/last.ckpt'"
     assert shlex.split(command) == ["python", "-m", "gedbd.train", *GIVEN[:2], continued]
 
 
 def test_a_run_without_one_starts_again(folder):
-    told, command = tell_how_to_continue(GIVEN[:2], folder).splitlines()
+    told, command = continuation_message(GIVEN[:2], folder).splitlines()
     assert "before the end of the first epoch" in told
     assert shlex.split(command) == ["python", "-m", "gedbd.train", *GIVEN[:2]]
 
 
 def test_several_runs_continue_by_the_folder_above(folder, tmp_path):
-    _, command = tell_how_to_continue(["-m", "seed=1,2", "hydra.sweep.dir=x"], folder, "hydra.sweep.dir").splitlines()
+    _, command = continuation_message(["-m", "seed=1,2", "hydra.sweep.dir=x"], folder, "hydra.sweep.dir").splitlines()
     assert shlex.split(command)[3:] == ["-m", "seed=1,2", "hydra.sweep.dir='outputs/lr=1 (a)'"]
-    _, command = tell_how_to_continue(["seeds=2"], tmp_path / "plain", "hydra.run.dir").splitlines()
+    _, command = continuation_message(["seeds=2"], tmp_path / "plain", "hydra.run.dir").splitlines()
     assert command == "  python -m gedbd.train seeds=2 hydra.run.dir=plain"
-    _, command = tell_how_to_continue(["seeds=2"], tmp_path / "Ann's", "hydra.run.dir").splitlines()
+    _, command = continuation_message(["seeds=2"], tmp_path / "Ann's", "hydra.run.dir").splitlines()
     assert shlex.split(command)[-1] == r"hydra.run.dir='Ann\'s'"
 
 

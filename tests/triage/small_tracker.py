@@ -33,11 +33,9 @@ MATCHING = TriageModel(WEIGHTS, CALIBRATOR, (TARGET,), 0.8)
 
 def tiny_reader(hidden: int = 16) -> ReportReader:
     """Reads with a tiny random encoder."""
-    encoder, tokenizer = load_tiny_encoder(
-        "tiny", "mean", dim=8, max_tokens=32, hidden=hidden, layers=1, dropout=0.0, seed=0
-    )
-    encoder.eval()
-    return ReportReader(encoder, tokenizer, 32, title_description, Torch().prepare(encoder), projected=False)
+    encoder = load_tiny_encoder("tiny", "mean", dim=8, max_tokens=32, hidden=hidden, layers=1, dropout=0.0, seed=0)
+    encoder.model.eval()
+    return ReportReader(encoder, title_description)
 
 
 @pytest.fixture(scope="session")

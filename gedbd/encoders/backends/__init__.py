@@ -1,1 +1,1 @@
-"""Backends: what runs an encoder over many texts."""
+"""Backends that run encoders over many texts."""

@@ -1,4 +1,4 @@
-"""OpenVINO as a backend: encoders run quicker on a CPU, in smaller numbers quicker still."""
+"""The OpenVINO backend, which is faster on CPUs, most of all in reduced precision."""
 
 import hashlib
 import json
@@ -20,23 +20,24 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from gedbd.encoders.encoder import TextEncoder, fingerprint
+from gedbd.encoders.text_encoder import TextEncoder
+from gedbd.encoders.weights import fingerprint
 from gedbd.text.tokens import TokenTable
 
 if TYPE_CHECKING:
     import openvino as ov
 
 PRECISIONS = {"float32": "f32", "bfloat16": "bf16", "int8": "f32"}
-TOKENS = 1024
+TOKENS_A_BATCH = 1024
 
 
 class OpenVino:
     """OpenVINO on the CPU, with as many threads as PyTorch has.
 
     Args:
-        precision: ``float32``, ``bfloat16``, or ``int8``: weights and what enters the matrix products as 8-bit
-            integers, their ranges fitted to the calibration texts by nncf; the rest is float32.
-        cache_dir: Folder where int8 models are kept, made if absent; the same weights and texts are quantised once.
+        precision: ``float32``, ``bfloat16``, or ``int8``: matrix products of 8-bit integers, whose ranges nncf fits to
+            the calibration texts; everything else is float32.
+        cache_dir: Folder of int8 models, made if absent; the same weights and texts are quantised once.
 
     Raises:
         ValueError: If the precision is unknown, OpenVINO is not installed, or the CPU has no bfloat16.
@@ -52,43 +53,50 @@ class OpenVino:
                 )
         if precision == "bfloat16" and not has_bfloat16():
             raise ValueError("backend.precision=bfloat16: this CPU lacks it: backend=openvino or backend=openvino_int8")
-        self.precision, self.folder = precision, Path(cache_dir).expanduser()
+        self.precision = precision
+        self.folder = Path(cache_dir).expanduser()
         self.calibrated = precision == "int8"
 
-    def prepare(self, encoder: TextEncoder, calibration: TokenTable | None) -> "OpenVinoReader":
-        """See ``Backend``; the first read converts the encoder, and quantises it if that was not done before."""
-        return OpenVinoReader(encoder, calibration, self.precision, self.folder)
+    def prepare(self, encoder: TextEncoder, calibration: TokenTable | None) -> "PreparedOpenVino":
+        """See ``Backend``. The encoder is converted, and quantised if necessary, with the first batch."""
+        return PreparedOpenVino(encoder, calibration, self.precision, self.folder)
 
 
-class OpenVinoReader:
-    """Reads several batches at a time; see ``Reader``."""
+class PreparedOpenVino:
+    """Encodes several batches at a time; see ``PreparedBackend``."""
 
-    tokens_a_batch = TOKENS
+    tokens_a_batch = TOKENS_A_BATCH
 
     def __init__(self, encoder: TextEncoder, calibration: TokenTable | None, precision: str, folder: Path) -> None:
-        self.encoder, self.calibration, self.precision, self.folder = encoder, calibration, precision, folder
+        self.encoder = encoder
+        self.calibration = calibration
+        self.precision = precision
+        self.folder = folder
         self.key = f"openvino-{precision}"
         if precision == "int8":
             assert calibration is not None
+            # All that the quantised numbers depend on.
             made_of = [fingerprint(encoder.backbone), encoder.pooling, version("openvino"), version("nncf")]
             made_of += [hashlib.blake2b(part.tobytes()).hexdigest() for part in (calibration.ids, calibration.starts)]
             self.key += f"-{hashlib.blake2b(json.dumps(made_of).encode(), digest_size=8).hexdigest()}"
         self._queues: dict[str, ov.AsyncInferQueue] = {}
 
-    def read(self, batches: Iterable[tuple[Tensor, Tensor]]) -> Iterator[np.ndarray]:
-        """See ``Reader``. A single batch has all threads for itself; several are read side by side."""
+    def encode(self, batches: Iterable[tuple[Tensor, Tensor]]) -> Iterator[np.ndarray]:
+        """See ``PreparedBackend``. A single batch uses all threads; several batches run in parallel."""
         batches = iter(batches)
         head = list(islice(batches, 2))
+        # A hint fixes how many requests share the threads, so there is a queue for each hint.
         queue = self._queue("THROUGHPUT" if len(head) > 1 else "LATENCY")
+        # Requests finish in any order: results wait in ``done`` until all earlier ones have been yielded.
         done: dict[int, np.ndarray] = {}
         queue.set_callback(lambda request, number: done.update({number: request.get_output_tensor().data.copy()}))
-        next_one = 0
+        next_number = 0
         try:
             for number, inputs in enumerate(chain(head, batches)):
                 queue.start_async([tensor.numpy() for tensor in inputs], number)
-                while next_one in done:
-                    yield done.pop(next_one)
-                    next_one += 1
+                while next_number in done:
+                    yield done.pop(next_number)
+                    next_number += 1
         finally:
             queue.wait_all()
         yield from (done[number] for number in sorted(done))
@@ -114,17 +122,18 @@ class OpenVinoReader:
         kept = self.folder / self.key
         if not kept.is_dir():
             assert self.calibration is not None
-            _keep(quantise(convert(self.encoder), self.calibration), kept)
+            _save_once(quantise(convert(self.encoder), self.calibration), kept)
         return ov.Core().read_model(kept / "model.xml")
 
 
 class _Pooled(nn.Module):
-    """What is converted: backbone and pooling, over padded batches and without branches."""
+    """The module that is converted: backbone and pooling of padded batches, without branches."""
 
     def __init__(self, encoder: TextEncoder) -> None:
         super().__init__()
-        # A copy, for a backbone may attend in a way that cannot be traced.
-        self.backbone, self.pooling = deepcopy(encoder.backbone).cpu(), encoder.pooling
+        # A copy, because packed attention cannot be traced.
+        self.backbone = deepcopy(encoder.backbone).cpu()
+        self.pooling = encoder.pooling
         self.backbone.set_attn_implementation("sdpa")
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
@@ -143,7 +152,7 @@ def convert(encoder: TextEncoder) -> "ov.Model":
     attention_mask = torch.ones_like(input_ids)
     attention_mask[1, 4:] = 0
     example = {"input_ids": input_ids, "attention_mask": attention_mask}
-    with _unreported(), warnings.catch_warnings(), torch.no_grad():
+    with _telemetry_disabled(), warnings.catch_warnings(), torch.no_grad():
         warnings.simplefilter("ignore")
         return ov.convert_model(_Pooled(encoder).eval(), example_input=example)
 
@@ -153,9 +162,9 @@ def quantise(model: "ov.Model", calibration: TokenTable) -> "ov.Model":
 
     Args:
         model: See ``convert``.
-        calibration: Texts that the ranges are fitted to, one at a time: padding would widen them.
+        calibration: Texts that the ranges are fitted to, one at a time, because padding would widen the ranges.
     """
-    with _unreported():
+    with _telemetry_disabled():
         import nncf
 
         nncf.set_log_level(logging.ERROR)
@@ -172,14 +181,15 @@ def has_bfloat16() -> bool:
     return "BF16" in ov.Core().get_property("CPU", "OPTIMIZATION_CAPABILITIES")
 
 
-def _keep(model: "ov.Model", folder: Path) -> None:
-    """Writes a model so that others see all of it or nothing; of two that write at once, the first stays."""
+def _save_once(model: "ov.Model", folder: Path) -> None:
+    """Writes a model as a whole; of two processes that write at once, the first one's files stay."""
     import openvino as ov
 
     folder.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=folder.parent) as beside:
-        fresh = Path(beside) / folder.name
+    with tempfile.TemporaryDirectory(dir=folder.parent) as temporary:
+        fresh = Path(temporary) / folder.name
         fresh.mkdir()
+        # By default OpenVINO halves the precision of stored weights.
         ov.save_model(model, fresh / "model.xml", compress_to_fp16=False)
         try:
             fresh.rename(folder)
@@ -189,8 +199,8 @@ def _keep(model: "ov.Model", folder: Path) -> None:
 
 
 @contextmanager
-def _unreported() -> Iterator[None]:
-    """Both packages tell Google Analytics that they are used, unless they believe to run in continuous integration."""
+def _telemetry_disabled() -> Iterator[None]:
+    """Disables the usage reports of openvino and nncf, which they do not send from continuous integration."""
     before = os.environ.get("CI")
     os.environ["CI"] = "true"
     try:

@@ -1,8 +1,7 @@
-"""Ray as a backend: PyTorch on many machines, for corpora that one of them would read too slowly.
+"""The Ray backend: PyTorch on many machines, for large corpora.
 
-It is a backend, not an option of one command: whatever is encoded goes to the workers, in the same batches as with
-PyTorch, and what comes back is kept in the same cache, so that a run that was killed goes on where it was.
-Ray Data moves the batches, feeds each worker as it asks for more, and gives the work of one that died to another.
+Workers get the same batches as the PyTorch backend, and their vectors are stored in the same cache, so that an
+interrupted run continues where it was. Ray Data distributes the batches and repeats those of a worker that died.
 """
 
 import logging
@@ -16,29 +15,29 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from gedbd.encoders.backends.pytorch import TorchReader
-from gedbd.encoders.encoder import TextEncoder
+from gedbd.encoders.backends.pytorch import PreparedTorch
+from gedbd.encoders.text_encoder import TextEncoder
 from gedbd.text.tokens import TokenTable, token_budget
 
 if TYPE_CHECKING:
     import ray.data
 
-Columns = dict[str, np.ndarray]
+ArrayColumns = dict[str, np.ndarray]
 
 
 class Ray:
     """Workers of a Ray cluster, each with PyTorch and a copy of the encoder.
 
     Args:
-        address: A cluster to join, of which this machine is one: ``auto``, or ``host:6379``. None starts one here,
-            which ends with the process. Every machine needs gedbd.
-        workers: How many workers read side by side.
-        cpus: Cores of each.
-        gpus: GPUs of each, 0 or 1.
+        address: A cluster to join, which this machine belongs to: ``auto``, or ``host:6379``. None starts a cluster on
+            this machine, which ends with the process. gedbd must be installed on every machine.
+        workers: Number of workers.
+        cpus: Cores of each worker.
+        gpus: GPUs of each worker, 0 or 1.
 
     Raises:
-        ValueError: If Ray is not installed, a number is out of range, or the address is one of Ray Client's, through
-            which Ray Data does not run.
+        ValueError: If Ray is not installed, a number is out of range, or the address is one of Ray Client, which
+            Ray Data does not support.
     """
 
     calibrated = False
@@ -53,91 +52,99 @@ class Ray:
             raise ValueError(
                 f"backend.address={address}: Ray Data needs a machine of the cluster: say auto on one of them"
             )
-        self.address, self.workers, self.cpus, self.gpus = address, workers, cpus, gpus
+        self.address = address
+        self.workers = workers
+        self.cpus = cpus
+        self.gpus = gpus
 
-    def prepare(self, encoder: TextEncoder, calibration: TokenTable | None = None) -> "RayReader":
+    def prepare(self, encoder: TextEncoder, calibration: TokenTable | None = None) -> "PreparedRay":
         """See ``Backend``. Joins the cluster, or starts one.
 
         Raises:
-            ValueError: If no cluster answers there, or it has no room for a single worker.
+            ValueError: If no cluster answers at the address, or it is too small for a single worker.
         """
         import ray
 
         join(self.address, self.workers * self.cpus)
-        there = ray.cluster_resources()
-        if there.get("CPU", 0) < self.cpus or there.get("GPU", 0) < self.gpus:
+        resources = ray.cluster_resources()
+        if resources.get("CPU", 0) < self.cpus or resources.get("GPU", 0) < self.gpus:
             asked = f"backend.cpus={self.cpus}, backend.gpus={self.gpus}"
-            has = f"{there.get('CPU', 0):.0f} cores and {there.get('GPU', 0):.0f} GPUs"
+            has = f"{resources.get('CPU', 0):.0f} cores and {resources.get('GPU', 0):.0f} GPUs"
             raise ValueError(f"{asked}: the cluster has {has}, too few for a single worker")
-        return RayReader(encoder, self.workers, self.cpus, self.gpus)
+        return PreparedRay(encoder, self.workers, self.cpus, self.gpus)
 
 
-class RayReader:
-    """Reads in the order given; see ``Reader``. Its vectors are those of PyTorch, and are kept as such.
+class PreparedRay:
+    """Encodes in the order of the batches; see ``PreparedBackend``. Its vectors equal PyTorch's and share their key.
 
-    All batches are in Ray's object store while they are read, five bytes a token; it spills to disk.
+    All batches are in Ray's object store at once, five bytes a token; it spills to disk.
     """
 
     key = ""
 
     def __init__(self, encoder: TextEncoder, workers: int, cpus: int, gpus: int) -> None:
-        self.encoder, self.workers, self.cpus, self.gpus = encoder, workers, cpus, gpus
+        self.encoder = encoder
+        self.workers = workers
+        self.cpus = cpus
+        self.gpus = gpus
         self.tokens_a_batch = token_budget(torch.device("cuda" if gpus else "cpu"))
 
-    def read(self, batches: Iterable[tuple[Tensor, Tensor]]) -> Iterator[np.ndarray]:
-        """See ``Reader``."""
+    def encode(self, batches: Iterable[tuple[Tensor, Tensor]]) -> Iterator[np.ndarray]:
+        """See ``PreparedBackend``."""
         import ray.data
 
-        kept = ray.put(self.encoder)  # as long as this lives, a worker that died can be started again
+        stored = ray.put(self.encoder)  # the reference keeps it in the store, for workers that start later
         rows = [
             {"input_ids": ids.numpy().astype(np.int32), "attention_mask": mask.numpy().astype(bool)}
             for ids, mask in batches
         ]
         found = ray.data.from_items(rows, override_num_blocks=len(rows)).map_batches(
             Worker,
-            fn_constructor_args=(kept,),
+            fn_constructor_args=(stored,),
             batch_size=1,
             compute=ray.data.ActorPoolStrategy(min_size=1, initial_size=self.workers, max_size=self.workers),
             num_cpus=self.cpus,
             num_gpus=self.gpus,
         )
         found.context.execution_options.preserve_order = True
-        found.context.enable_progress_bars = False
+        found.context.enable_progress_bars = False  # encode_batches shows one
         for row in found.iter_rows():
             yield row["vectors"]
 
 
 class Worker:
-    """A process of the cluster that has loaded the encoder once; takes one batch at a time.
+    """A process of the cluster, which loads the encoder once and encodes one batch at a time.
 
     Args:
-        encoder: Where the encoder lies in Ray's object store.
+        encoder: Reference to the encoder in Ray's object store.
     """
 
     def __init__(self, encoder: "ray.ObjectRef[TextEncoder]") -> None:
         import ray
 
-        self.reader = TorchReader(ray.get(encoder))
+        self.prepared = PreparedTorch(ray.get(encoder))
 
-    def __call__(self, batch: Columns) -> Columns:
+    def __call__(self, batch: ArrayColumns) -> ArrayColumns:
         """``vectors (1, U, hidden)`` of ``input_ids (1, U, L)`` and ``attention_mask (1, U, L)``."""
-        given = (torch.from_numpy(batch[name][0].astype(np.int64)) for name in ("input_ids", "attention_mask"))
-        (vectors,) = self.reader.read([(next(given), next(given))])
+        input_ids = torch.from_numpy(batch["input_ids"][0].astype(np.int64))
+        attention_mask = torch.from_numpy(batch["attention_mask"][0].astype(np.int64))
+        (vectors,) = self.prepared.encode([(input_ids, attention_mask)])
         return {"vectors": vectors[None]}
 
 
 def join(address: str | None, cores: int) -> None:
-    """Joins a Ray cluster, or starts one on this machine, once for this process.
+    """Joins a Ray cluster, or starts one on this machine, once in a process.
 
     Args:
         address: See ``Ray``.
-        cores: Of the cluster that is started.
+        cores: Number of cores of a cluster that is started.
 
     Raises:
         ValueError: If no cluster answers at the address.
     """
     for name, value in (("RAY_USAGE_STATS_ENABLED", "0"), ("RAY_BACKEND_LOG_LEVEL", "fatal")):
         os.environ.setdefault(name, value)
+    # After the environment variables: Ray reads them when it is imported.
     import ray.data
 
     if ray.is_initialized():
@@ -148,14 +155,14 @@ def join(address: str | None, cores: int) -> None:
     settings: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR} | own
     try:
         if address is not None:
-            _knock(address)
+            _check_port(address)
         ray.init(address or "local", **settings)
-    except OSError as error:  # Ray's own is a ConnectionError
+    except OSError as error:  # Ray raises a ConnectionError, which is one
         raise ValueError(f"backend.address={address}: no Ray cluster answers there ({error})") from error
 
 
-def _knock(address: str) -> None:
-    """Raises OSError if nobody listens at ``host:port``: Ray would go on trying for minutes."""
+def _check_port(address: str) -> None:
+    """Raises OSError if no server listens at ``host:port``; Ray itself would keep trying for minutes."""
     host, separator, port = address.partition(":")
     if separator and port.isdecimal():
         socket.create_connection((host, int(port)), timeout=10).close()

@@ -1,1 +1,1 @@
-"""Where vectors are written to."""
+"""Destinations of vectors: files and servers."""

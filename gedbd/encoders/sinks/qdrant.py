@@ -1,4 +1,4 @@
-"""Vectors of reports in a store that others query over the network: a collection on a Qdrant server."""
+"""Vectors of reports as points of a collection on a Qdrant server."""
 
 import os
 from collections.abc import Iterator
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 SCHEMES = {"qdrant": ("http", 6333), "qdrants": ("https", 6333)}
 POINTS_A_CALL = 256
-SECONDS = 60
+TIMEOUT_S = 60
 
 
 class Store(NamedTuple):
-    """A collection, which need not be there yet, and the client of its server; ``out`` is what the user calls it."""
+    """A collection, which need not exist yet, and the client of its server; ``out`` is the address in messages."""
 
     out: str
     client: "QdrantClient"
@@ -31,14 +31,14 @@ class Store(NamedTuple):
 
 
 def open_store(out: str, client: "QdrantClient | None" = None) -> Store:
-    """Asks a server whether it answers.
+    """Opens a collection and checks that its server answers.
 
     Args:
-        out: ``qdrant://host:6333/collection``, or ``qdrants://`` over TLS. A key is taken from ``QDRANT_API_KEY``.
-        client: In place of one for that address.
+        out: ``qdrant://host:6333/collection``, or ``qdrants://`` over TLS. The key is read from ``QDRANT_API_KEY``.
+        client: A client to use instead of a new one for the address.
 
     Raises:
-        ValueError: If the address cannot be read, qdrant-client is not installed, or the server does not answer.
+        ValueError: If the address is invalid, qdrant-client is not installed, or the server does not answer.
     """
     if find_spec("qdrant_client") is None:
         raise ValueError(f"out={out}: qdrant-client is not installed: pip install 'gedbd[qdrant]'")
@@ -48,7 +48,7 @@ def open_store(out: str, client: "QdrantClient | None" = None) -> Store:
 
         key = os.environ.get("QDRANT_API_KEY") or None
         url = f"{scheme}://{host}:{port}"
-        client = QdrantClient(url=url, port=port, api_key=key, timeout=SECONDS, check_compatibility=False)
+        client = QdrantClient(url=url, port=port, api_key=key, timeout=TIMEOUT_S, check_compatibility=False)
     store = Store(out, client, collection)
     with _answering(store):
         client.collection_exists(collection)
@@ -56,7 +56,7 @@ def open_store(out: str, client: "QdrantClient | None" = None) -> Store:
 
 
 def check_size(store: Store, size: int) -> None:
-    """Raises ValueError if the collection is there and holds anything but vectors of ``size`` numbers and cosines."""
+    """Raises ValueError if the collection exists and does not hold vectors of ``size`` numbers compared by cosine."""
     with _answering(store):
         if not store.client.collection_exists(store.collection):
             return
@@ -69,7 +69,7 @@ def check_size(store: Store, size: int) -> None:
 
 
 def send_vectors(store: Store, corpus: Corpus, vectors: np.ndarray) -> tuple[str, ...]:
-    """Puts a point a report into the collection, which is made if absent; a report that was there is replaced.
+    """Stores a point for each report in the collection, which is made if absent; points of these reports are replaced.
 
     The payload of a point holds ``issue_id``, ``title``, ``component``, ``created_at`` (ISO 8601, null without dates)
     and ``group``, the id of the oldest report of its duplicate group.
@@ -80,10 +80,10 @@ def send_vectors(store: Store, corpus: Corpus, vectors: np.ndarray) -> tuple[str
         vectors: ``(N, D)`` unit rows.
 
     Returns:
-        What the user should know of points that are no reports of this corpus.
+        Warnings about points of other reports.
 
     Raises:
-        ValueError: If the server refuses or falls silent; what was sent until then stays.
+        ValueError: If the server refuses or does not answer; points that it has stored stay.
     """
     from qdrant_client import models
 
@@ -94,30 +94,29 @@ def send_vectors(store: Store, corpus: Corpus, vectors: np.ndarray) -> tuple[str
         starts = range(0, len(corpus), POINTS_A_CALL)
         for start in track(starts, "send vectors", transient=True, disable=len(starts) < 2):
             rows = range(start, min(start + POINTS_A_CALL, len(corpus)))
-            sent = [
-                models.PointStruct(id=str(point_id(str(told["issue_id"]))), vector=vectors[row].tolist(), payload=told)
-                for row, told in zip(rows, _payloads(corpus, rows), strict=True)
-            ]
-            store.client.upsert(store.collection, points=sent, wait=True)
+            points = []
+            for row, payload in zip(rows, _payloads(corpus, rows), strict=True):
+                number = str(point_id(str(payload["issue_id"])))
+                points.append(models.PointStruct(id=number, vector=vectors[row].tolist(), payload=payload))
+            # wait=True: when the command ends, all points can be searched.
+            store.client.upsert(store.collection, points=points, wait=True)
         others = store.client.count(store.collection, exact=True).count - len(corpus)
-    return (f"{others:,} more points are in the collection, of no report of this corpus: they stay",) if others else ()
+    return (f"the collection holds {others:,} more points of other reports, which stay",) if others else ()
 
 
 def point_id(issue_id: str) -> UUID:
-    """The point of a report, the same each time."""
+    """The id of a report's point, which is always the same."""
+    # Qdrant takes numbers and UUIDs only; issue ids may be texts such as KEY-12.
     return uuid5(NAMESPACE_URL, f"gedbd:{issue_id}")
 
 
 def _payloads(corpus: Corpus, rows: range) -> Iterator[dict[str, str | None]]:
-    reports, ids = corpus.reports.iloc[rows.start : rows.stop], corpus.reports["id"].to_numpy(dtype=object)
+    ids = corpus.reports["issue_id"].to_numpy(dtype=object)
+    reports = corpus.reports.iloc[rows.start : rows.stop]
     for row, report in zip(rows, reports.to_dict("records"), strict=True):
-        told: dict[str, str | None] = {
-            "issue_id": str(report["id"]),
-            "title": str(report["title"]),
-            "component": str(report["component"]),
-        }
+        payload: dict[str, str | None] = {name: str(report[name]) for name in ("issue_id", "title", "component")}
         created_at = report["created_at"]
-        yield told | {
+        yield payload | {
             "created_at": None if pd.isna(created_at) else created_at.isoformat(),
             "group": str(ids[corpus.group[row]]),
         }
@@ -127,10 +126,13 @@ def _address(out: str) -> tuple[str, str, int, str]:
     """Scheme, host, port and collection."""
     try:
         parts = urlsplit(out)
-        scheme, usual = SCHEMES[parts.scheme]
-        host, port, collection = parts.hostname, parts.port or usual, parts.path.strip("/")
-    except (KeyError, ValueError):
-        host, collection = None, ""
+        scheme, default_port = SCHEMES[parts.scheme]
+        host = parts.hostname
+        port = parts.port or default_port
+        collection = parts.path.strip("/")
+    except (KeyError, ValueError):  # an unknown scheme, or a port that is no number
+        host = None
+        collection = ""
     if not host or not collection or "/" in collection:
         raise ValueError(f"out={out} must be a file that ends in .npz, or like qdrant://host:6333/collection")
     return scheme, host, port, collection
@@ -138,6 +140,7 @@ def _address(out: str) -> tuple[str, str, int, str]:
 
 @contextmanager
 def _answering(store: Store) -> Iterator[None]:
+    """Turns errors of the server into ValueErrors with one line."""
     from qdrant_client.http.exceptions import ApiException, UnexpectedResponse
 
     try:

@@ -1,4 +1,4 @@
-"""Vectors of reports in a file, for other tools: ids and unit rows as NumPy arrays."""
+"""Vectors of reports in a NumPy file with ids and unit rows."""
 
 import os
 from pathlib import Path
@@ -10,15 +10,15 @@ from gedbd.io.files import replacing
 
 
 def check_writable(path: Path) -> None:
-    """Raises ValueError if vectors cannot be written there: another ending than .npz, no such folder, no permission."""
+    """Raises ValueError if a path does not end in .npz, or its folder is missing or not writable."""
     if path.suffix != ".npz":
         raise ValueError(f"out={path} must end in .npz: ids and vectors as NumPy arrays")
     if path.is_dir() or not (path.parent.is_dir() and os.access(path.parent, os.W_OK)):
         raise ValueError(f"out={path} cannot be written: give a file in an existing folder that you may write to")
 
 
-def save_vectors(path: Path, ids: pd.Series, vectors: np.ndarray) -> None:
-    """Writes ``id`` ``(N,)`` as text and ``vectors`` ``(N, D)`` float32, whole or not at all.
+def save_vectors(path: Path, issue_id: pd.Series, vectors: np.ndarray) -> None:
+    """Writes ``issue_id`` ``(N,)`` as text and ``vectors`` ``(N, D)`` float32; an interrupted call leaves no file.
 
     Args:
         path: See ``check_writable``.

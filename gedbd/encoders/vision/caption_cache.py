@@ -1,7 +1,7 @@
-"""Captions of images by content, kept on disk: an image that was described before is not described again.
+"""A cache of captions by the content of their images: one SQLite file for all captioners.
 
-One SQLite file for all captioners. Each batch is stored before the next one is read, so that a run that was killed
-loses the batch in work at most, and concurrent runs may share the file.
+An image is described once. Each batch is stored before the next one starts, so that an interrupted run loses one batch
+at most, and concurrent runs may share the file.
 """
 
 import sqlite3
@@ -21,11 +21,11 @@ MAX_FAILED_BATCHES = 5
 
 
 class Caption(NamedTuple):
-    """What is known of an image.
+    """The caption of an image, or the reason why there is none.
 
     Attributes:
         text: The caption, in one line; empty if there is none.
-        problem: Why there is none, in a few words that other images share; empty if there is one.
+        problem: The reason, in a few words that other images may share; empty if there is a caption.
         may_pass: Whether the same request could succeed later.
     """
 
@@ -35,10 +35,10 @@ class Caption(NamedTuple):
 
 
 class Captioner(Protocol):
-    """What describes images.
+    """Describes images.
 
     Attributes:
-        key: A hash of all that a caption depends on beside the image, by which kept captions are told apart.
+        key: A hash of everything but the image that a caption depends on; captions are stored under it.
     """
 
     @property
@@ -47,16 +47,16 @@ class Captioner(Protocol):
         ...
 
     def announce(self, count: int) -> str:
-        """What the user is to know before ``count`` images are described; empty if nothing."""
+        """A notice for the user before ``count`` images are described; empty if there is none."""
         ...
 
     def describe(self, images: list[Image.Image]) -> list[Caption]:
-        """One caption an RGB image. Raises ValueError if no image at all can be described."""
+        """One caption for each RGB image. Raises ValueError if no image at all can be described."""
         ...
 
 
 def kept_captions(captioner: Captioner, cache_dir: str | Path) -> dict[str, str]:
-    """Captions that this captioner has given before, by SHA-256 of the image file.
+    """The stored captions of a captioner, by SHA-256 of the image file.
 
     Args:
         captioner: See ``describe``.
@@ -72,20 +72,20 @@ def kept_captions(captioner: Captioner, cache_dir: str | Path) -> dict[str, str]
 def describe(
     images: Mapping[str, Path], captioner: Captioner, cache_dir: str | Path, batch_size: int
 ) -> Iterator[dict[str, Caption]]:
-    """Describes images and keeps the captions, and shows a progress bar with rate and time to go.
+    """Describes images, stores their captions, and shows a progress bar with the rate and the remaining time.
 
     Args:
-        images: SHA-256 of the image file to where it lies.
+        images: Paths of image files by their SHA-256.
         captioner: Describes one batch after the other.
         cache_dir: Folder of the cache file, made if absent.
-        batch_size: Images a batch.
+        batch_size: Images in a batch.
 
     Yields:
-        SHA-256 to caption for each batch, as soon as it is stored.
+        The captions of each batch by SHA-256, as soon as they are stored.
 
     Raises:
-        ValueError: If the cache cannot be used, the captioner describes nothing of a first batch and never has, or
-            fails ``MAX_FAILED_BATCHES`` batches in a row.
+        ValueError: If the cache cannot be used, the captioner describes no image of its first batch and has no stored
+            caption, or ``MAX_FAILED_BATCHES`` batches in a row fail.
     """
     columns = (TextColumn("describe images"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[rate]}"))
     waiting = list(images.items())
@@ -96,6 +96,7 @@ def describe(
             batch = dict(waiting[start : start + batch_size])
             captions = _describe_batch(batch, captioner)
             fresh = [(captioner.key, sha256, found.text) for sha256, found in captions.items() if not found.problem]
+            # Problems are not stored, so that the next run tries these images again.
             cache.executemany("INSERT OR IGNORE INTO captions VALUES (?, ?, ?)", fresh)
             cache.commit()
             failures.check(list(captions.values()))
@@ -104,30 +105,32 @@ def describe(
 
 
 class _Failures:
-    """Stops a run that would go through all images in vain.
+    """Stops a run whose captioner fails for all images.
 
     Args:
-        proven: Whether the captioner has described an image before.
+        works: Whether the captioner has described an image before.
     """
 
-    def __init__(self, proven: bool) -> None:
-        self.proven = proven
+    def __init__(self, works: bool) -> None:
+        self.works = works
         self.batches = 0
 
     def check(self, captions: list[Caption]) -> None:
-        """Looks at a batch; raises ValueError as ``describe`` says."""
+        """Counts the failures of a batch; raises ValueError, see ``describe``."""
+        # A broken image file is no fault of the captioner.
         asked = [caption for caption in captions if caption.problem != BROKEN]
         if not asked:
             return
         if not all(caption.problem for caption in asked):
-            self.proven, self.batches = True, 0
+            self.works = True
+            self.batches = 0
             return
         problem = f"none of {len(asked):,} images could be described ({asked[0].problem})"
-        if not self.proven:
-            raise ValueError(f"{problem}: check the captioner's settings, then give the same command again")
+        if not self.works:
+            raise ValueError(f"{problem}: check the captioner's settings, then run the same command again")
         self.batches = self.batches + 1 if all(caption.may_pass for caption in asked) else 0
         if self.batches == MAX_FAILED_BATCHES:
-            raise ValueError(f"{problem}, {self.batches} batches in a row: the same command goes on from here, later")
+            raise ValueError(f"{problem}, {self.batches} batches in a row: run the same command later to continue")
 
 
 def _describe_batch(batch: Mapping[str, Path], captioner: Captioner) -> dict[str, Caption]:
@@ -137,7 +140,7 @@ def _describe_batch(batch: Mapping[str, Path], captioner: Captioner) -> dict[str
         try:
             pixels[sha256] = open_image(path)
         except ValueError:
-            continue  # stays broken, which the caller counts and names
+            continue  # its caption stays BROKEN
     if pixels:
         captions |= dict(zip(pixels, captioner.describe(list(pixels.values())), strict=True))
     return captions

@@ -1,4 +1,4 @@
-"""Describes images with a vision-language model."""
+"""Captions from a vision-language model on this machine."""
 
 import hashlib
 import json
@@ -17,20 +17,20 @@ from transformers import (
     pipeline,
 )
 
-from gedbd.encoders.encoder import fingerprint
 from gedbd.encoders.vision.caption_cache import Caption
 from gedbd.encoders.vision.tiny_vision import tiny_processor, tiny_vision_model
+from gedbd.encoders.weights import fingerprint
 
 TASK = "image-text-to-text"
 
 
 class Captioner:
-    """Asks a model about images and returns its answers, by greedy decoding; on a GPU if there is one.
+    """Asks a model about images by greedy decoding, on a GPU if there is one.
 
     Args:
-        model: A model that goes on with a text in which images stand.
-        processor: Its processor. It may have a chat template, which the prompt is then put into.
-        prompt: What is asked about each image.
+        model: A model that continues a text with images in it.
+        processor: The processor of the model; a chat template, if it has one, is applied to the prompt.
+        prompt: The question about each image.
         max_new_tokens: Length that answers are cut to.
     """
 
@@ -41,24 +41,24 @@ class Captioner:
             tokenizer.pad_token = tokenizer.eos_token
         device = "cuda" if torch.cuda.is_available() else "cpu"
         self.pipe: Any = pipeline(TASK, model=model, processor=processor, device=device)  # type: ignore[call-overload]
-        self.text = _ask(processor, prompt)
+        self.text = _question(processor, prompt)
         self.max_new_tokens = max_new_tokens
 
     @cached_property
     def key(self) -> str:
-        """A hash of all that a caption depends on beside the image, by which kept captions are told apart."""
+        """A hash of everything but the image that a caption depends on."""
         images = json.loads(self.pipe.processor.image_processor.to_json_string())
         about = [fingerprint(self.pipe.model), self.text, self.max_new_tokens, images]
         return hashlib.blake2b(json.dumps(about, sort_keys=True).encode(), digest_size=16).hexdigest()
 
     def announce(self, count: int) -> str:
-        """Nothing: no image leaves this machine."""
+        """Empty: no image leaves this machine."""
         return ""
 
     def describe(self, images: list[Image.Image]) -> list[Caption]:
-        """One caption an image, without the prompt, in one line. All images are read as one batch."""
-        # As one input of many images: the pipeline's own batches cannot hold images that are cut into more or fewer
-        # tiles, the processor's can.
+        """One caption for each image, without the prompt, in one line. All images form one batch."""
+        # One input with many images: unlike the processor's batches, the pipeline's cannot hold images with different
+        # numbers of tiles.
         found = self.pipe(
             images=images,
             text=[self.text] * len(images),
@@ -79,30 +79,30 @@ def load_captioner(name: str, model: str, prompt: str, max_new_tokens: int) -> C
         max_new_tokens: See ``Captioner``.
 
     Raises:
-        ValueError: If the model cannot be had, is not of that kind, or needs a package that is not installed.
+        ValueError: If the model is not available, is of another kind, or needs a package that is not installed.
     """
     _check(prompt, max_new_tokens)
     # CPUs without matrix units are slow in the half precision that weights are published in.
     precision = "auto" if torch.cuda.is_available() else torch.float32
     try:
-        AutoConfig.from_pretrained(model)  # one small file: without access to the hub, that shows soonest here
+        AutoConfig.from_pretrained(model)  # one small file: without access to the hub, this fails soonest
         processor = AutoProcessor.from_pretrained(model)  # type: ignore[no-untyped-call]
         found = AutoModelForImageTextToText.from_pretrained(model, dtype=precision)
     except ImportError as error:
         raise ValueError(
             f"captioner={name}: {model} needs a package that is missing: {_first_line(error)}. Install it; torchvision"
-            " must be one built for the torch that is there"
+            " must be built for the installed torch"
         ) from error
     except (OSError, ValueError, SafetensorError) as error:
         raise ValueError(
             f"captioner={name}: cannot load {model}: {_first_line(error)}. Without access to the hub, download it"
-            " elsewhere and say captioner.model=<folder>."
+            " elsewhere and set captioner.model=<folder>."
         ) from error
     return Captioner(found, processor, prompt, max_new_tokens)
 
 
 def load_tiny_captioner(name: str, prompt: str, max_new_tokens: int, hidden: int, layers: int, seed: int) -> Captioner:
-    """A tiny random model behind the same command as ``load_captioner``; see ``gedbd.encoders.vision.tiny_vision``."""
+    """A tiny random model, see ``gedbd.encoders.vision.tiny_vision``; for the arguments see ``load_captioner``."""
     _check(prompt, max_new_tokens)
     processor = tiny_processor()
     model = tiny_vision_model(hidden, layers, seed, processor)
@@ -111,7 +111,7 @@ def load_tiny_captioner(name: str, prompt: str, max_new_tokens: int, hidden: int
 
 def _check(prompt: str, max_new_tokens: int) -> None:
     if not prompt.strip():
-        raise ValueError("captioner.prompt is empty: say what to tell about an image")
+        raise ValueError("captioner.prompt is empty: give a question about an image")
     if max_new_tokens < 1:
         raise ValueError(f"captioner.max_new_tokens={max_new_tokens} must be 1 or more")
 
@@ -120,8 +120,8 @@ def _first_line(error: Exception) -> str:
     return str(error).strip().partition("\n")[0].rstrip(".")
 
 
-def _ask(processor: ProcessorMixin, prompt: str) -> str:
-    """The text of one question: an image, then the prompt, in the words of the chat template if there is one."""
+def _question(processor: ProcessorMixin, prompt: str) -> str:
+    """The text of one question: an image, then the prompt, in the chat template if there is one."""
     if processor.chat_template is None:
         return f"{getattr(processor, 'image_token', '')}{prompt}"
     content: Any = [{"type": "image"}, {"type": "text", "text": prompt}]

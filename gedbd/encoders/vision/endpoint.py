@@ -1,4 +1,4 @@
-"""Describes images with a model behind an OpenAI-compatible endpoint, by its chat completions."""
+"""Captions from a model behind an OpenAI-compatible endpoint, by its chat completions."""
 
 import base64
 import hashlib
@@ -20,7 +20,8 @@ from gedbd.encoders.vision.caption_cache import Caption
 if TYPE_CHECKING:
     from openai import APIStatusError, OpenAI
 
-KEY_VARIABLE, URL_VARIABLE = "OPENAI_API_KEY", "OPENAI_BASE_URL"
+KEY_VARIABLE = "OPENAI_API_KEY"
+URL_VARIABLE = "OPENAI_BASE_URL"
 ADVICE = {
     401: f"is {KEY_VARIABLE} right?",
     402: "the account cannot pay",
@@ -32,12 +33,12 @@ LOG = logging.getLogger(__name__)
 
 
 class Question(NamedTuple):
-    """What an answer depends on beside the image.
+    """Everything but the image that an answer depends on.
 
     Attributes:
-        base_url: Of the endpoint.
-        model: Its name there.
-        prompt: What is asked about each image.
+        base_url: Address of the endpoint.
+        model: Name of the model at the endpoint.
+        prompt: The question about each image.
         max_side: Pixels; larger images are scaled down.
         fields: Further fields of each request.
     """
@@ -52,24 +53,24 @@ class Question(NamedTuple):
 class EndpointCaptioner:
     """Sends each image in a request of its own, several at a time; see ``load_endpoint_captioner``.
 
-    What the endpoint refuses for one image, or fails to answer, is that image's problem; the first of each kind is
-    logged with the endpoint's own words. What it would refuse for all images ends the run.
+    An image that the endpoint refuses or does not answer gets no caption; the first problem of each kind is logged with
+    the endpoint's message. A refusal that concerns all images ends the run.
     """
 
     def __init__(self, client: "OpenAI", question: Question, concurrency: int) -> None:
         self.client = client
         self.question = question
         self.concurrency = concurrency
-        self._told: set[str] = set()
+        self._logged: set[str] = set()
 
     @property
     def key(self) -> str:
-        """A hash of the question, by which kept captions are told apart."""
+        """A hash of the question; captions are stored under it."""
         about = json.dumps(self.question._asdict(), sort_keys=True)
         return hashlib.blake2b(about.encode(), digest_size=16).hexdigest()
 
     def announce(self, count: int) -> str:
-        """How many images go where."""
+        """The number of images and the address that they are sent to."""
         plain = " (unencrypted)" if self.question.base_url.startswith("http:") else ""
         where = f"{self.question.base_url}{plain}, model {self.question.model}"
         return (
@@ -77,7 +78,7 @@ class EndpointCaptioner:
         )
 
     def describe(self, images: list[Image.Image]) -> list[Caption]:
-        """One caption an RGB image.
+        """One caption for each RGB image.
 
         Raises:
             ValueError: If the endpoint refuses the key, the model or the address, or redirects elsewhere.
@@ -117,7 +118,8 @@ class EndpointCaptioner:
 
     def _refused(self, error: "APIStatusError") -> Caption:
         """What a status above 299 means for this image; raises ValueError where it means the same for all."""
-        status, url = error.status_code, self.question.base_url
+        status = error.status_code
+        url = self.question.base_url
         said = self._hide_key(server_message(error.response.content))
         if status < 400:
             place = urlsplit(urljoin(str(error.response.url), error.response.headers.get("Location", "")))
@@ -125,6 +127,7 @@ class EndpointCaptioner:
                 f"{url}: the endpoint redirects to {place.scheme}://{place.hostname}: it is sent nothing;"
                 f" if it is the right one, set {URL_VARIABLE} to its address"
             )
+        # A used-up quota has the status of a rate limit, 429, but waiting does not help.
         advice = "the quota is used up" if error.code == NO_QUOTA else ADVICE.get(status)
         if advice:
             raise ValueError(f"{url}: the endpoint answers {status}{f' ({said})' if said else ''}; {advice}")
@@ -132,13 +135,14 @@ class EndpointCaptioner:
         return self._failed(f"the endpoint answers {status}", said, may_pass)
 
     def _failed(self, problem: str, detail: str = "", may_pass: bool = True) -> Caption:
-        if problem not in self._told:
-            self._told.add(problem)
+        if problem not in self._logged:
+            self._logged.add(problem)
             LOG.warning("%s: %s%s", self.question.base_url, problem, f": {self._hide_key(detail)}" if detail else "")
         return Caption("", problem, may_pass)
 
     def _hide_key(self, text: str) -> str:
         clean = " ".join("".join(sign if sign.isprintable() else " " for sign in text).split())
+        # Some endpoints repeat the key in their error messages.
         return clean.replace(self.client.api_key, "***")
 
 
@@ -156,65 +160,74 @@ def load_endpoint_captioner(
     timeout: float,
     max_retries: int,
 ) -> EndpointCaptioner:
-    """Prepares requests to an endpoint; nothing is sent yet.
+    """Prepares requests to an endpoint, without sending anything.
 
-    The key is taken from ``OPENAI_API_KEY`` and nowhere else. Redirects are not followed, so that neither images nor
-    the key reach another host. Retries wait as long as ``Retry-After`` says, up to two minutes, else longer each time.
+    The key is read from ``OPENAI_API_KEY`` only. Redirects are not followed, so that neither images nor the key reach
+    another host. Retries wait as long as ``Retry-After`` says, up to two minutes, or else longer each time.
 
     Args:
         name: Short name, for messages.
         base_url: Address of the endpoint; None takes ``OPENAI_BASE_URL``.
         model: Name of the model there.
-        prompt: What is asked about each image.
-        max_tokens: Length of an answer; None leaves it to the endpoint, likewise the next two.
+        prompt: The question about each image.
+        max_tokens: Length of an answer; None takes the endpoint's default, as for the next two.
         temperature: 0 for the most likely answer.
-        seed: For endpoints that draw nevertheless.
+        seed: Seed of endpoints that sample even so.
         extra_body: Further fields of each request.
         max_side: Pixels; larger images are scaled down before they are sent.
-        concurrency: Requests at a time.
-        timeout: Seconds that the endpoint may be silent.
-        max_retries: Further attempts of a request that was refused for now, failed, or was not answered.
+        concurrency: Number of requests at a time.
+        timeout: Seconds to wait for data from the endpoint.
+        max_retries: Further attempts after a temporary refusal, a failure or a time-out.
 
     Raises:
-        ValueError: If the key or the address is missing, the package ``openai`` is, or a setting makes no sense.
+        ValueError: If the key, the address or the package ``openai`` is missing, or a setting is out of range.
     """
     url = check_url(base_url or os.environ.get(URL_VARIABLE, "").strip())
+    _check_settings(prompt, max_side, concurrency, timeout, max_retries)
+    client = _open_client(name, url, timeout, max_retries)
+    optional = {"max_tokens": max_tokens, "temperature": temperature, "seed": seed}
+    fields = {option: value for option, value in optional.items() if value is not None} | dict(extra_body)
+    return EndpointCaptioner(client, Question(url, model, prompt, max_side, fields), concurrency)
+
+
+def _open_client(name: str, url: str, timeout: float, max_retries: int) -> "OpenAI":
+    """A client of an endpoint. Raises ValueError if the key or the package ``openai`` is missing."""
     key = read_secret(KEY_VARIABLE)
     if not key:
-        raise ValueError(
-            f"captioner={name}: set {KEY_VARIABLE} to the key of {url}, or to any word if it asks for none"
-        )
-    if not prompt.strip():
-        raise ValueError("captioner.prompt is empty: say what to tell about an image")
-    for option, value, least in (
-        ("max_side", max_side, 1),
-        ("concurrency", concurrency, 1),
-        ("max_retries", max_retries, 0),
-    ):
-        if value < least:
-            raise ValueError(f"captioner.{option}={value} must be {least} or more")
-    if timeout <= 0:
-        raise ValueError(f"captioner.timeout={timeout} must be above 0")
+        raise ValueError(f"captioner={name}: set {KEY_VARIABLE} to the key of {url}, or to any word if it needs none")
     try:
         from openai import DefaultHttpxClient, OpenAI
     except ImportError as error:
         raise ValueError(f"captioner={name} needs the package openai: pip install 'gedbd[captions]'") from error
+    # The client of openai follows redirects by default, and would send the key along.
     http_client = DefaultHttpxClient(follow_redirects=False, timeout=timeout)
-    client = OpenAI(api_key=key, base_url=url, timeout=timeout, max_retries=max_retries, http_client=http_client)
-    optional = {"max_tokens": max_tokens, "temperature": temperature, "seed": seed}
-    fields = {option: value for option, value in optional.items() if value is not None} | dict(extra_body)
-    return EndpointCaptioner(client, Question(url, model, prompt, max_side, fields), concurrency)
+    return OpenAI(api_key=key, base_url=url, timeout=timeout, max_retries=max_retries, http_client=http_client)
+
+
+def _check_settings(prompt: str, max_side: int, concurrency: int, timeout: float, max_retries: int) -> None:
+    """Raises ValueError for the first setting that is out of range."""
+    if not prompt.strip():
+        raise ValueError("captioner.prompt is empty: give a question about an image")
+    for option, value, minimum in (
+        ("max_side", max_side, 1),
+        ("concurrency", concurrency, 1),
+        ("max_retries", max_retries, 0),
+    ):
+        if value < minimum:
+            raise ValueError(f"captioner.{option}={value} must be {minimum} or more")
+    if timeout <= 0:
+        raise ValueError(f"captioner.timeout={timeout} must be above 0")
 
 
 def check_url(base_url: str) -> str:
     """The address without a slash at its end.
 
     Raises:
-        ValueError: It is missing, is none that can be asked, or holds a password.
+        ValueError: If it is missing, is no HTTP address, or contains a password.
     """
     if not base_url:
         raise ValueError(
-            f"captioner.base_url is not set: images are sent there, so say where: {URL_VARIABLE}=https://api.openai.com/v1"
+            f"captioner.base_url is not set: set it or {URL_VARIABLE}, such as {URL_VARIABLE}=https://api.openai.com/v1"
         )
     parts = urlsplit(base_url)
     if "@" in parts.netloc:
@@ -225,11 +238,12 @@ def check_url(base_url: str) -> str:
 
 
 def data_url(image: Image.Image, max_side: int) -> str:
-    """An RGB image as a PNG in a data URL, without anything else that its file held, such as a place."""
+    """An RGB image as a PNG in a data URL, without the metadata of its file, such as the location."""
     if max(image.size) > max_side:
         image = image.copy()
         image.thumbnail((max_side, max_side))
     buffer = io.BytesIO()
+    # Pasting copies pixels only; saving the image itself would keep its metadata.
     clean = Image.new("RGB", image.size)
     clean.paste(image)
     clean.save(buffer, "PNG")

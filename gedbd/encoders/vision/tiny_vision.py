@@ -1,4 +1,4 @@
-"""A tiny Idefics3, the architecture of SmolVLM, with random weights, built in memory: for tests and dry runs."""
+"""A tiny Idefics3 (the architecture of SmolVLM) with random weights, built in memory, for tests and dry runs."""
 
 import torch
 from transformers import Idefics3Config, Idefics3ForConditionalGeneration, Idefics3Processor
@@ -6,8 +6,10 @@ from transformers.models.idefics3.image_processing_pil_idefics3 import Idefics3I
 
 from gedbd.encoders.tiny import tiny_tokenizer
 
-TILE, PATCH, SHRINK = 32, 8, 2
-LONGEST = 2 * TILE
+TILE = 32  # pixels
+PATCH = 8
+SHRINK = 2
+MAX_SIDE = 2 * TILE
 TILES_A_SIDE = 6
 CHAT = (
     "{% for message in messages %}{{ message['role'] }}:{% for part in message['content'] %}"
@@ -17,20 +19,20 @@ CHAT = (
 
 
 def tiny_processor() -> Idefics3Processor:
-    """Cuts images into tiles of 32 pixels, two by two at most, and texts into the word pieces of ``tiny_tokenizer``."""
+    """Cuts images into at most two by two tiles of 32 pixels, and texts into the word pieces of ``tiny_tokenizer``."""
     tokenizer = tiny_tokenizer()
     places = range(1, TILES_A_SIDE + 1)
     marks = ["<fake_token_around_image>", "<image>", "<end_of_utterance>", "<global-img>"]
     marks += [f"<row_{row}_col_{column}>" for row in places for column in places]
     tokenizer.add_special_tokens({"additional_special_tokens": marks})
-    images = Idefics3ImageProcessorPil(size={"longest_edge": LONGEST}, max_image_size={"longest_edge": TILE})
+    images = Idefics3ImageProcessorPil(size={"longest_edge": MAX_SIDE}, max_image_size={"longest_edge": TILE})
     return Idefics3Processor(images, tokenizer, (TILE // PATCH // SHRINK) ** 2, CHAT)
 
 
 def tiny_vision_model(
     hidden: int, layers: int, seed: int, processor: Idefics3Processor
 ) -> Idefics3ForConditionalGeneration:
-    """An Idefics3 of ``layers`` layers and ``hidden`` units on either side; a seed of its own fixes the weights."""
+    """An Idefics3 of ``layers`` layers and ``hidden`` units in both of its parts; the seed fixes the weights."""
     sizes = {
         "hidden_size": hidden,
         "intermediate_size": hidden,

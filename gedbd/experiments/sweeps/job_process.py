@@ -1,4 +1,4 @@
-"""A job of a sweep in a process of its own, since Lightning starts further processes for it."""
+"""Jobs of a sweep in processes of their own, for those in which Lightning starts further processes."""
 
 import os
 import re
@@ -15,7 +15,7 @@ from omegaconf import DictConfig
 from gedbd.experiments.sweeps.job_status import FAILED, JobStatus, read_status, write_status
 
 LOG_FILE = "log.txt"
-OWN_PROCESS = "GEDBD_JOB_FOLDER"  # the folder of the job that a process was started for
+OWN_PROCESS = "GEDBD_JOB_FOLDER"  # environment variable: folder of the job that a process was started for
 EXIT_STATUS = 130  # of a process that Ctrl-C ended, by the shells' convention
 ERROR_LINE = re.compile(r"^(\[rank\d+\]: )?(?P<reason>error: .+|[\w.]*(Error|Exception)\b.*)")
 
@@ -32,13 +32,14 @@ def starts_processes(cfg: DictConfig) -> bool:
 
 
 def run_as_process(module: str, folder: Path, before: JobStatus) -> JobStatus:
-    """Runs a job as a command of its own, a sweep of this one job.
+    """Runs a job as a command of its own, a sweep with a single job.
 
-    Lightning starts a job's further processes by the command line of the first one, leaves its environment variables
-    behind, and kills the first process if another one fails: none of this may reach the other jobs. The job's folder is
-    that sweep's own, as Hydra writes ``multirun.yaml`` into the folder of each sweep.
+    Lightning starts a job's further processes by the command line of the first one, leaves environment variables
+    behind, and kills the first process if another one fails. None of this may affect the other jobs. The job's folder
+    is the folder of that sweep, because Hydra writes ``multirun.yaml`` into the folder of each sweep.
     """
     hydra = HydraConfig.get()
+    # --config-dir of the command line is no override, so it is passed on separately.
     searched = [source.path for source in hydra.runtime.config_sources if source.provider == "command-line"]
     command = [sys.executable, "-m", module, "-m", f"--config-name={hydra.job.config_name}"]
     command += [f"--config-dir={path}" for path in searched]
@@ -48,35 +49,37 @@ def run_as_process(module: str, folder: Path, before: JobStatus) -> JobStatus:
         start = log.tell()
         returncode = _run_process(command, log, folder)
     status = read_status(folder) or before
+    # The process has recorded its own end, unless it was killed.
     if returncode == 0 or (status.state == FAILED and status != before):
         return status
     with (folder / LOG_FILE).open("rb") as log:
         log.seek(start)
         printed = log.read().decode(errors="replace").splitlines()
-    reasons = [found["reason"] for line in printed if (found := ERROR_LINE.match(line))]
-    reason = reasons[-1] if reasons else f"its process ended with status {returncode}"
+    # The last error printed is the one that ended the process.
+    matches = [found for line in printed if (found := ERROR_LINE.match(line))]
+    reason = matches[-1]["reason"] if matches else f"its process ended with status {returncode}"
     status = replace(status, state=FAILED, reason=reason)
     write_status(folder, status)
     return status
 
 
 def _run_process(command: list[str], log: BinaryIO, folder: Path) -> int:
-    """Runs a job's command and gives its exit status; on Ctrl-C, which reaches it too, waits until it has ended."""
+    """Runs a job's command and returns its exit status; after Ctrl-C, which it receives too, waits for its end."""
     environment = os.environ | {OWN_PROCESS: str(folder)}
     with subprocess.Popen(command, stdout=log, stderr=log, cwd=get_original_cwd(), env=environment) as process:
         try:
             return process.wait()
         except KeyboardInterrupt:
             process.wait()
-            tell_how_to_continue_sweep(folder)
+            print_continuation(folder)
             raise
 
 
-def tell_how_to_continue_sweep(folder: Path) -> None:
-    """Prints how a sweep goes on after Ctrl-C, which has ended the job in a folder."""
+def print_continuation(folder: Path) -> None:
+    """Prints how to continue a sweep after Ctrl-C has ended the job in a folder."""
     print(f"interrupted in {folder}: the same command with hydra.sweep.dir={folder.parent} continues the sweep")
 
 
 def quoted(text: object) -> str:
-    """A value as Hydra's command line reads it, whatever characters it has."""
+    """A value in quotes for Hydra's command line."""
     return "'" + str(text).replace("'", "\\'") + "'"

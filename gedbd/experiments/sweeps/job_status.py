@@ -1,4 +1,4 @@
-"""What is known about each job of a sweep: one small file in the job's folder, replaced as a whole."""
+"""Status of each job of a sweep: a small file in the job's folder, replaced as a whole."""
 
 import json
 import math
@@ -27,9 +27,9 @@ class JobStatus:
     Attributes:
         state: ``waiting``, ``running`` (or killed while it was), ``finished``, ``pruned``, ``failed`` or
             ``interrupted``.
-        overrides: The options that make the job, which it is recognised by.
-        value: What the job returned.
-        seconds: How long it took, the last time it was started.
+        overrides: The options of the job, which identify it.
+        value: The value that the job returned.
+        seconds: Duration of its last start.
         reason: Why it failed.
         settings: A checksum of its resolved configuration.
     """
@@ -43,17 +43,17 @@ class JobStatus:
 
     @property
     def done(self) -> bool:
-        """Whether the job need not be run again."""
+        """Whether the job does not need to run again."""
         return self.state in (FINISHED, PRUNED)
 
 
 def write_status(folder: Path, status: JobStatus) -> None:
-    """Replaces the status of a job; whoever reads it meanwhile, or after a kill, finds the old one or the new one."""
+    """Replaces the status of a job; a concurrent reader, or one after a kill, finds the old or the new one."""
     write_text(folder / STATUS_FILE, json.dumps(asdict(status), indent=2) + "\n")
 
 
 def read_status(folder: Path) -> JobStatus | None:
-    """The status of a job; none if the folder is no job's. Raises ValueError, naming the file, if it is damaged."""
+    """The status of a job; None if the folder has none. Raises ValueError, naming the file, if it is damaged."""
     path = folder / STATUS_FILE
     try:
         content = read_object(path, "state", "overrides")
@@ -66,7 +66,7 @@ def read_status(folder: Path) -> JobStatus | None:
 
 
 def read_jobs(sweep_dir: Path) -> dict[Path, JobStatus]:
-    """All jobs in a sweep's folder, in the order of their numbers; one whose file is damaged is named and left out."""
+    """All jobs in a sweep's folder, in the order of their numbers; damaged ones are printed and left out."""
     folders = [path.parent for path in sweep_dir.glob(f"*/{STATUS_FILE}")]
     folders.sort(key=lambda path: (int(path.name) if path.name.isdigit() else math.inf, path.name))
     found = {}
@@ -82,7 +82,7 @@ def read_jobs(sweep_dir: Path) -> dict[Path, JobStatus]:
 
 
 def find_job(sweep_dir: Path, overrides: tuple[str, ...]) -> str | None:
-    """Name of the folder of the job with these overrides, in whatever order."""
+    """Name of the folder of the job with these overrides, in any order."""
     for folder, status in read_jobs(sweep_dir).items():
         if sorted(status.overrides) == sorted(overrides):
             return folder.name
@@ -90,14 +90,15 @@ def find_job(sweep_dir: Path, overrides: tuple[str, ...]) -> str | None:
 
 
 def reserve_job(sweep_dir: Path, number: int, overrides: tuple[str, ...]) -> str:
-    """Makes the folder of a new job, with its status in it, and gives its name.
+    """Makes the folder of a new job, with its status in it, and returns the folder's name.
 
-    Its name is the job's number, or the first free one after all that are taken.
+    The name is the job's number, or the first one after all that are taken.
     """
     sweep_dir.mkdir(parents=True, exist_ok=True)
     while True:
         taken = {int(path.name) for path in sweep_dir.iterdir() if path.name.isdigit() and any(path.iterdir())}
         free = number if number not in taken else max(taken) + 1
+        # Prepared under another name and renamed: no process finds a job's folder without a status.
         made = sweep_dir / f".new_{uuid4().hex}"
         made.mkdir()
         write_status(made, JobStatus(WAITING, overrides))

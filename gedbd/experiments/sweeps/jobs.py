@@ -1,4 +1,4 @@
-"""The jobs of a sweep: each records its state in its folder, so that the same command continues after a kill.
+"""Jobs of a sweep: each records its state in its folder, so that the same command continues an interrupted sweep.
 
 Hydra loads this module at every start, so it imports little.
 """
@@ -27,9 +27,9 @@ from gedbd.experiments.sweeps.job_process import (
     EXIT_STATUS,
     LOG_FILE,
     OWN_PROCESS,
+    print_continuation,
     run_as_process,
     starts_processes,
-    tell_how_to_continue_sweep,
 )
 from gedbd.experiments.sweeps.job_status import (
     FAILED,
@@ -43,13 +43,13 @@ from gedbd.experiments.sweeps.job_status import (
 )
 
 LOCK_FILE = ".lock"  # held while the job runs
-NOT_COMPARED = ("ckpt_path", "logger", "cache_dir", "data_dir")  # may differ when a job goes on
+NOT_COMPARED = ("ckpt_path", "logger", "cache_dir", "data_dir")  # may differ when a job continues
 
 Task = Callable[[DictConfig], float]
 
 
 class Pruned(Exception):  # noqa: N818 - an ending, not an error
-    """Ends a job that the sweeper gives up before its last epoch.
+    """Ends a job that the sweeper stops before its last epoch.
 
     Args:
         value: The job's value so far.
@@ -61,11 +61,11 @@ class Pruned(Exception):  # noqa: N818 - an ending, not an error
 
 
 def resumable_job(task: Task) -> Task:
-    """Make a command's function a job that a sweep may run again; outside sweeps it stays as it is.
+    """Makes a command's function a job that a sweep may run again; outside sweeps the function is not changed.
 
-    In a sweep, a job that has finished returns its stored value, one that was interrupted or has failed continues from
-    ``checkpoints/last.ckpt``, and an error becomes the state ``failed`` and the value nan, so that others still run.
-    What a job prints goes to ``log.txt`` in its folder.
+    In a sweep, a finished job returns its stored value, and an interrupted or failed one continues from
+    ``checkpoints/last.ckpt``. After an error the job has the state ``failed`` and the value NaN, and the other jobs
+    still run. Output of a job goes to ``log.txt`` in its folder.
     """
     spec = sys.modules["__main__"].__spec__
     module = spec.name if task.__module__ == "__main__" and spec else task.__module__
@@ -83,7 +83,7 @@ def resumable_job(task: Task) -> Task:
 
 
 def _run_job(task: Task, cfg: DictConfig, module: str) -> float:
-    """Runs a job unless it has finished; gives its value, nan if it has none."""
+    """Runs a job unless it has finished; returns its value, NaN if it has none."""
     folder = Path(HydraConfig.get().runtime.output_dir)
     before = read_status(folder) or JobStatus(RUNNING, tuple(HydraConfig.get().overrides.task))
     settings = _fingerprint(cfg)
@@ -122,11 +122,11 @@ def _run_here(task: Task, cfg: DictConfig, folder: Path, status: JobStatus) -> J
             status = replace(status, state=FINISHED, value=value)
         except Pruned as pruned:
             status = replace(status, state=PRUNED, value=pruned.value)
-        except Exception as error:  # whatever it is, the other jobs go on
+        except Exception as error:  # of any kind: the other jobs continue
             status = replace(status, state=FAILED, reason=_reason(error, cfg, folder))
         except BaseException:
             write_status(folder, replace(status, state=INTERRUPTED))
-            tell_how_to_continue_sweep(folder)
+            print_continuation(folder)
             raise
         status = replace(status, seconds=round(time.perf_counter() - started, 1))
         write_status(folder, status)
@@ -145,7 +145,7 @@ def _logged(task: Task, cfg: DictConfig, folder: Path) -> float:
 
 
 def _prepare(cfg: DictConfig, folder: Path) -> None:
-    """Resumes from the last checkpoint, and draws no progress bar in a log."""
+    """Resumes from the last checkpoint, and hides progress bars, which would fill the log."""
     if "trainer" in cfg:
         cfg.trainer.enable_progress_bar = False
     if "ckpt_path" in cfg and cfg.ckpt_path is None and cfg.seeds == 1:
@@ -164,7 +164,7 @@ def _fingerprint(cfg: DictConfig) -> str:
 
 
 def _reason(error: Exception, cfg: DictConfig, folder: Path) -> str:
-    """One line about the error that has ended a job."""
+    """The error that ended a job, in one line."""
     places = {"hydra.sweep.dir": folder.parent} | written_places(cfg, run_folder=None)
     cause = error.__cause__ if isinstance(error, InstantiationException) and error.__cause__ else error
     return error_line(error, places) or f"{type(cause).__name__}: {str(cause).partition(chr(10))[0]}"
@@ -172,10 +172,10 @@ def _reason(error: Exception, cfg: DictConfig, folder: Path) -> str:
 
 @contextmanager
 def _output_to(path: Path) -> Iterator[None]:
-    """Lets everything that this process prints go to the end of a file.
+    """Appends everything that this process prints to a file.
 
-    The file takes the places of the standard streams' descriptors: libraries keep the streams they find when they are
-    imported.
+    It replaces the file descriptors of the standard streams, because libraries keep the stream objects that they find
+    when they are imported.
     """
     streams = (sys.stdout, sys.stderr)
     for stream in streams:
@@ -195,10 +195,10 @@ def _output_to(path: Path) -> Iterator[None]:
 
 
 def job_folder(sweep_dir: str, number: int, overrides: Any) -> str:
-    """Resolver of ``hydra.sweep.subdir``: the folder in which a job with these overrides was run before, or a new one.
+    """Resolver of ``hydra.sweep.subdir``: the folder in which a job with these overrides has run, or a new one.
 
-    A new job's folder has its number, or the next one that is free if there are results of other overrides. Several
-    processes may ask at the same time.
+    A new folder is named by the job's number, or by the next free number if other overrides have used it. Several
+    processes may call this at the same time.
     """
     from gedbd.experiments.sweeps.job_status import find_job, reserve_job
 

@@ -1,4 +1,4 @@
-"""Optuna as Hydra's sweeper: ``-m hydra/sweeper=optuna``. Its study lies in the sweep's folder, so that it goes on."""
+"""Optuna as Hydra's sweeper, ``-m hydra/sweeper=optuna``; its study is in the sweep's folder and can be continued."""
 
 import math
 import os
@@ -39,13 +39,13 @@ class OptunaTrial(NamedTuple):
 
 
 class OptunaSweeper(Sweeper):
-    """Asks an Optuna study for the options of each job and tells it the job's value.
+    """Takes the options of each job from an Optuna study and reports the job's value to it.
 
     Args:
-        n_trials: Trials that are to end finished or pruned.
-        n_jobs: Trials to launch together.
+        n_trials: Number of finished or pruned trials to reach.
+        n_jobs: Number of trials to launch together.
         direction: ``maximize`` or ``minimize`` the value that a job returns.
-        seed: Seed of the sampler: what it proposes depends on it, on the trial's number and on the trials before.
+        seed: Seed of the sampler, whose proposals also depend on the trial's number and on earlier trials.
         sampler: Configuration of an Optuna sampler that takes a ``seed``.
         pruner: Configuration of an Optuna pruner.
     """
@@ -61,15 +61,19 @@ class OptunaSweeper(Sweeper):
         self.pruner = pruner
 
     def setup(self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig) -> None:
-        """Takes the configuration and makes the launcher."""
+        """Stores the configuration and makes the launcher."""
         self.config = config
         self.launcher: Launcher = Plugins.instance().instantiate_launcher(
             hydra_context=hydra_context, task_function=task_function, config=config
         )
 
     def sweep(self, arguments: list[str]) -> None:
-        """Runs trials until there are enough; those that a kill has left running come first."""
+        """Runs trials until there are enough; those that a kill left running come first."""
         try:
+            if "RANK" in os.environ:
+                raise ValueError(
+                    "hydra/sweeper=optuna runs in one process: start it without torchrun; its jobs may use several"
+                )
             self._sweep(arguments)
         except ModuleNotFoundError as error:
             raise SystemExit("error: hydra/sweeper=optuna needs Optuna: pip install 'gedbd[optuna]'") from error
@@ -79,21 +83,20 @@ class OptunaSweeper(Sweeper):
     def _sweep(self, arguments: list[str]) -> None:
         from optuna.trial import TrialState
 
-        if "RANK" in os.environ:
-            raise ValueError(
-                "hydra/sweeper=optuna runs in one process: start it without torchrun; its jobs may use several"
-            )
         overrides = OverridesParser.create().parse_overrides(arguments)
         fixed = [str(item.input_line) for item in overrides if not item.is_sweep_override()]
         space = {str(item.get_key_element()): distribution(item) for item in overrides if item.is_sweep_override()}
         if not space:
-            raise ValueError("hydra/sweeper=optuna searches nothing: give a range, as optimizer.lr=interval(1e-6,1e-4)")
+            raise ValueError(
+                "hydra/sweeper=optuna has nothing to search: give a range, such as optimizer.lr=interval(1e-6,1e-4)"
+            )
         assert self.config is not None
         folder = Path(self.config.hydra.sweep.dir)
         study = self._open_study(folder, sorted(arguments))
         storage = f"sqlite:///{folder.resolve()}/{STUDY_FILE}"
         ended = study.get_trials(deepcopy=False, states=(TrialState.COMPLETE, TrialState.PRUNED))
         begun = study.get_trials(deepcopy=False, states=(TrialState.RUNNING,))
+        # Trials that a kill left running are launched again under their old numbers; failed ones as new trials.
         queue = [OptunaTrial(trial.number, trial._trial_id, trial.params) for trial in begun]
         for trial in study.get_trials(deepcopy=False, states=(TrialState.FAIL,)):
             if not _retried(study, trial.params):
@@ -110,7 +113,7 @@ class OptunaSweeper(Sweeper):
                 for trial in batch
             ]
             returns = self.launcher.launch(jobs, initial_job_idx=batch[0].number)
-            _tell(study, batch, returns)
+            _report(study, batch, returns)
             left -= len(batch)
         done = study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
         if done:
@@ -118,10 +121,10 @@ class OptunaSweeper(Sweeper):
             print(f"best of {len(study.trials)} trials: {study.best_value:.3f} with {options}")
 
     def _open_study(self, folder: Path, arguments: list[str]) -> "Study":
-        """The study of the sweep's folder, made if there is none.
+        """The study in the sweep's folder, made if there is none.
 
         Raises:
-            ValueError: If it is the study of other options.
+            ValueError: If the study was made with other options.
         """
         import optuna
 
@@ -133,18 +136,19 @@ class OptunaSweeper(Sweeper):
         if study.user_attrs.get("options", arguments) != arguments:
             raise ValueError(f"{folder} holds a search with other options: give another hydra.sweep.dir")
         study.set_user_attr("options", arguments)
+        # Jobs in other processes read the pruner from the study.
         study.set_user_attr("pruner", OmegaConf.to_container(self.pruner, resolve=True))
         return study
 
     def _ask(self, study: "Study", space: dict[str, "BaseDistribution"]) -> OptunaTrial:
-        """A new trial, the same however often the sweep was interrupted before it."""
+        """A new trial. It is the same after any number of interruptions."""
         study.sampler = instantiate(self.sampler, seed=self.seed + len(study.get_trials(deepcopy=False)))
         trial = study.ask(fixed_distributions=space)
         return OptunaTrial(trial.number, trial._trial_id, trial.params)
 
 
 def distribution(override: Override) -> "BaseDistribution":
-    """Optuna's distribution for a sweep in Hydra's syntax; choices are the texts of the command line."""
+    """Optuna's distribution of a sweep in Hydra's syntax; choices stay texts as on the command line."""
     from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 
     value = override.value()
@@ -167,15 +171,15 @@ def distribution(override: Override) -> "BaseDistribution":
 
 
 def _retried(study: "Study", params: dict[str, Any]) -> bool:
-    """Whether the options of a failed trial have been, or are going to be, tried again."""
+    """Whether the options of a failed trial have been tried again, or are waiting to be."""
     from optuna.trial import TrialState
 
     trials = study.get_trials(deepcopy=False)
     return any(trial.params == params and trial.state != TrialState.FAIL for trial in trials)
 
 
-def _tell(study: "Study", batch: Sequence[OptunaTrial], returns: Sequence[JobReturn]) -> None:
-    """Stores how the jobs have ended."""
+def _report(study: "Study", batch: Sequence[OptunaTrial], returns: Sequence[JobReturn]) -> None:
+    """Reports to the study how the jobs ended."""
     from optuna.trial import TrialState
 
     for trial, job in zip(batch, returns, strict=True):

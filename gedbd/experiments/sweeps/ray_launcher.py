@@ -1,4 +1,4 @@
-"""Ray as Hydra's launcher: ``-m hydra/launcher=ray``. The one on PyPI, of 2022, asks for cloudpickle below 3."""
+"""Ray as Hydra's launcher, ``-m hydra/launcher=ray``; the one on PyPI is of 2022 and requires cloudpickle below 3."""
 
 import logging
 import os
@@ -14,12 +14,12 @@ from omegaconf import DictConfig, open_dict
 
 
 class RayLauncher(Launcher):
-    """Runs the jobs of a sweep as tasks of a Ray cluster, as many at a time as it has room for.
+    """Runs the jobs of a sweep as tasks of a Ray cluster, as many at a time as its resources allow.
 
     Args:
         address: Address of a running cluster, ``auto`` to find it, or None for this machine alone.
-        num_cpus: CPUs that a job takes.
-        num_gpus: GPUs that a job takes.
+        num_cpus: CPUs of a job.
+        num_gpus: GPUs of a job.
     """
 
     def __init__(self, address: str | None, num_cpus: float, num_gpus: float) -> None:
@@ -28,7 +28,7 @@ class RayLauncher(Launcher):
         self.num_gpus = num_gpus
 
     def setup(self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig) -> None:
-        """Takes what jobs are made of."""
+        """Stores the parts that jobs are made of."""
         self.hydra_context = hydra_context
         self.task_function = task_function
         self.config = config
@@ -41,6 +41,7 @@ class RayLauncher(Launcher):
             raise SystemExit("error: hydra/launcher=ray needs Ray: pip install 'gedbd[ray]'") from error
         ray.init(address=self.address, ignore_reinit_error=True, logging_level=logging.WARNING)
         task = ray.remote(num_cpus=self.num_cpus, num_gpus=self.num_gpus, max_retries=0)(_run)
+        # Hydra's global state does not travel with a task: it is sent along and restored in the worker.
         shared = (self.hydra_context, self.task_function, self.config, Singleton.get_state(), os.getcwd())
         jobs = [
             task.remote(list(overrides), number, *shared)
@@ -64,6 +65,7 @@ def _run(
     setup_globals()
     Singleton.set_state(singletons)
     job = hydra_context.config_loader.load_sweep_config(config, overrides)
+    # As Hydra's joblib launcher sets them.
     with open_dict(job):
         job.hydra.job.id = f"{config.hydra.job.name}_{number}"
         job.hydra.job.num = number

@@ -1,4 +1,4 @@
-"""What a sweep prints: one line a job, and one table at the end. Hydra loads this module at every start."""
+"""Output of a sweep: a line for each job, and a table at the end. Hydra loads this module at every start."""
 
 from pathlib import Path
 from typing import Any
@@ -23,20 +23,21 @@ SUMMARISED = ("f1", "average_precision", "rr@10", "mrr")
 
 
 class SweepTable(Callback):
-    """Prints a line for each job of a sweep, and a table of all their test results, also left as ``summary.csv``.
+    """Prints a line for each job of a sweep and a table of all test results, which it also writes as ``summary.csv``.
 
     A sweep with failed jobs ends with their reasons and exit status 1.
     """
 
     def __init__(self) -> None:
-        self.jobs: list[tuple[str, ...]] | None = None  # overrides of all jobs, if they are known beforehand
+        self.jobs: list[tuple[str, ...]] | None = None  # overrides of all jobs, if known in advance
         self.total: int | None = None
         self.varied: set[str] = set()
         self.before: dict[Path, JobStatus] = {}
 
     def on_multirun_start(self, config: DictConfig, **kwargs: Any) -> None:
-        """Fixes the sweep's folder, whose name may have the time in it, for the processes of all jobs."""
+        """Fixes the name of the sweep's folder, which may contain the time, for the processes of all jobs."""
         folder = str(config.hydra.sweep.dir)
+        # Each job composes its configuration again, and a name with the time would differ.
         with read_write(config.hydra), open_dict(config.hydra):
             config.hydra.sweep.dir = folder
             config.hydra.overrides.hydra.append(f"hydra.sweep.dir={quoted(folder)}")
@@ -73,14 +74,14 @@ class SweepTable(Callback):
         _say("  ".join([counted, *varied, *_ending(folder, status, skipped)]))
 
     def on_multirun_end(self, config: DictConfig, **kwargs: Any) -> None:
-        """Prints and writes the table; ends the process if jobs have failed."""
+        """Prints and writes the table; exits with status 1 if jobs have failed."""
         if not is_first_process():
             return
         folder = Path(config.hydra.sweep.dir)
         found = read_jobs(folder)
         asked = None if self.jobs is None else {tuple(sorted(job)) for job in self.jobs}
         jobs = {job: found[job] for job in found if asked is None or tuple(sorted(found[job].overrides)) in asked}
-        if "submitit" in config.hydra.launcher._target_:  # its jobs print into files of their own
+        if "submitit" in config.hydra.launcher._target_:  # its jobs print to files of their own
             for number, (job, status) in enumerate(jobs.items(), start=1):
                 self._show_job(number, job.absolute(), status)
         if len(jobs) < len(found):
@@ -95,7 +96,7 @@ class SweepTable(Callback):
 
 
 def show_jobs(folder: Path, jobs: dict[Path, JobStatus]) -> None:
-    """Prints and writes ``summary.csv``: a row a job, with its state if not all have finished."""
+    """Prints and writes ``summary.csv``: a row for each job, with its state if not all have finished."""
     from gedbd.experiments.results import as_table
 
     if not jobs:
@@ -117,13 +118,13 @@ def show_jobs(folder: Path, jobs: dict[Path, JobStatus]) -> None:
 
 
 def _short_names(options: list[str]) -> dict[str, str]:
-    """The last word of each option, ``pca_dim`` for ``graph.pca_dim``, where no two end alike: tables get narrow."""
+    """The last part of each option, ``pca_dim`` for ``graph.pca_dim``, unless two of them are equal."""
     last = {name: name.rpartition(".")[2] for name in options}
     return last if len(set(last.values())) == len(last) else {}
 
 
 def job_results(folder: Path) -> dict[str, Any]:
-    """The first method's test results of a finished job; the means over its seeds, if it has several."""
+    """Test results of a finished job's first method; means over its seeds, if it has several."""
     if (folder / "seeds.csv").is_file():
         seeds = read_csv(folder / "seeds.csv", "seed")
         first = seeds[seeds["method"] == seeds["method"][0]]
@@ -134,7 +135,7 @@ def job_results(folder: Path) -> dict[str, Any]:
 
 
 def _results(folder: Path) -> dict[str, Any]:
-    """The results of a finished job; none, and a line that says why, if their file is damaged or gone."""
+    """The results of a finished job; empty, with a printed reason, if their file is damaged or missing."""
     try:
         return job_results(folder)
     except (ValueError, OSError) as error:
@@ -143,7 +144,7 @@ def _results(folder: Path) -> dict[str, Any]:
 
 
 def _ending(folder: Path, status: JobStatus, skipped: bool) -> list[str]:
-    """What a job's line says about its end."""
+    """The end of a job's line: duration and results, or why it did not finish."""
     if status.state == FAILED:
         return [f"failed: {status.reason}"]
     if not status.done:

@@ -1,1 +1,1 @@
-"""Experiment trackers: what a training or a baseline leaves on Weights & Biases."""
+"""Experiment tracking with Weights & Biases."""

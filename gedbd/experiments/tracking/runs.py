@@ -1,4 +1,4 @@
-"""One Weights & Biases run for each training and each baseline: what it is called, where it is resumed, how it ends."""
+"""One Weights & Biases run for each training and each baseline: its name, resumption and end."""
 
 import json
 from collections.abc import Iterator
@@ -18,16 +18,16 @@ from gedbd.experiments.sweeps.jobs import Pruned
 from gedbd.io.files import read_object, write_text
 from gedbd.io.paths import corpus_name
 
-STORED = "wandb.json"  # beside a run's config.yaml: the id, name and group of its W&B run
+STORED = "wandb.json"  # in the run folder: id, name and group of its W&B run
 MAX_NAME_CHARACTERS = 128  # W&B refuses longer names and groups
 MAX_TAG_CHARACTERS = 64
 TAGGED = ("experiment", "encoder", "text", "split", "pairs", "graph", "fusion", "loss", "backend")
-UNNAMED = ("logger", "ckpt_path", "seeds", "data_dir", "cache_dir")  # options that say nothing about the model
+UNNAMED = ("logger", "ckpt_path", "seeds", "data_dir", "cache_dir")  # options that do not describe the model
 INTERRUPTED = 255  # the exit code that W&B itself reports after Ctrl-C
 
 
 class Labels(NamedTuple):
-    """How a W&B run is found again: its name, the sweep it belongs to, tags, and what kind of run it is."""
+    """Labels of a W&B run: its name, the sweep it belongs to, tags, and the kind of run."""
 
     name: str
     group: str | None
@@ -36,10 +36,10 @@ class Labels(NamedTuple):
 
 
 def check_login(logger: DictConfig | None) -> None:
-    """Refuses ``logger=wandb`` before any work if nothing could be sent.
+    """Checks before any work that ``logger=wandb`` can send runs.
 
     Raises:
-        ValueError: If runs are to be sent to W&B and there is no API key, or one that cannot be right.
+        ValueError: If runs are sent to W&B and there is no API key, or an invalid one.
     """
     if not _is_wandb(logger) or not is_first():
         return
@@ -60,16 +60,16 @@ def check_login(logger: DictConfig | None) -> None:
 
 
 def describe_job(cfg: DictConfig, folder: Path, job_type: str) -> Labels:
-    """Names the W&B run of the Hydra job that is running.
+    """Labels of the W&B run of the current Hydra job.
 
     Args:
         cfg: The job's configuration.
-        folder: The run's folder: that of the job, or one below it if the job trains several seeds.
+        folder: The run folder: that of the job, or one inside it if the job trains several seeds.
         job_type: ``train`` or ``baseline``.
 
     Returns:
-        Name: in a sweep, the options that differ between its jobs; else all options given; the seed, if the job trains
-        several. Group: the name of the sweep's folder, or of the folder that holds the seeds. Tags: the corpus, and
+        Name: in a sweep the options that differ between its jobs, otherwise all options given, and the seed if the job
+        trains several. Group: the name of the folder of the sweep or of the seeds. Tags: the corpus, and
         ``group=option`` for the groups of the configuration.
     """
     job = HydraConfig.get()
@@ -96,11 +96,11 @@ def describe_job(cfg: DictConfig, folder: Path, job_type: str) -> Labels:
 
 @contextmanager
 def open_loggers(cfg: DictConfig, folder: Path, job_type: str) -> Iterator[list[Logger]]:
-    """The configured logger, open as long as the block runs, with the run's configuration.
+    """The configured logger, open while the block runs, with the run's configuration.
 
-    A W&B run is resumed if the folder's run did not finish or is continued from a checkpoint. It is finished however
-    the block ends: as failed after an error, as interrupted after Ctrl-C; one that Optuna prunes has succeeded. Other
-    processes of a distributed run get a logger that does nothing.
+    A W&B run is resumed if the folder's run did not finish or continues from a checkpoint. It always ends with the
+    block: as failed after an error, as interrupted after Ctrl-C, as successful if Optuna prunes it. Other processes of
+    a distributed run get a logger that does nothing.
 
     Args:
         cfg: The job's configuration; ``cfg.logger`` is the logger, or empty.
@@ -135,7 +135,7 @@ def open_loggers(cfg: DictConfig, folder: Path, job_type: str) -> Iterator[list[
 
 
 def _open_wandb(logger: DictConfig, folder: Path, labels: Labels, resumed: bool) -> WandbLogger:
-    """Opens a new W&B run, or the one that the folder's run had; stores its id in the folder."""
+    """Opens a new W&B run, or resumes that of the folder; stores its id in the folder."""
     import wandb
 
     values: dict[str, Any] = labels._asdict() | {"save_dir": str(folder)}
@@ -143,7 +143,7 @@ def _open_wandb(logger: DictConfig, folder: Path, labels: Labels, resumed: bool)
     if stored.is_file() and (resumed or not (folder / "predictions.parquet").is_file()):
         values |= read_stored(stored)
     if wandb.setup().settings.sweep_id:
-        values["id"] = None  # the agent of a W&B sweep has given the id
+        values["id"] = None  # the agent of a W&B sweep sets the id
     given = {key: value for key, value in values.items() if not logger.get(key)}
     if logger.get("offline"):
         given["mode"] = "offline"  # Lightning sets WANDB_MODE, which W&B has read by now
@@ -161,22 +161,22 @@ def _open_wandb(logger: DictConfig, folder: Path, labels: Labels, resumed: bool)
 
 
 def read_stored(path: Path) -> dict[str, str | None]:
-    """Id, name and group of the W&B run that a run folder, which may be somebody else's, has stored.
+    """Id, name and group of the W&B run of a run folder, which may come from someone else.
 
     Raises:
-        ValueError: If the file is damaged, or holds an interpolation or something else than text under these names.
+        ValueError: If the file is damaged, or holds an interpolation or values that are not text.
     """
     content = read_object(path)
     found = {name: content.get(name) for name in ("id", "name", "group")}
     check_plain(found, str(path))
     for name, value in found.items():
         if not (value is None or isinstance(value, str)):
-            raise ValueError(f"{path} is damaged: {name} is no text")
+            raise ValueError(f"{path} is damaged: {name} is not text")
     return found
 
 
 def _exit_code(error: BaseException) -> int:
-    """The exit code of a W&B run that an exception ends."""
+    """The exit code of a W&B run that ends with an exception."""
     if isinstance(error, KeyboardInterrupt):
         return INTERRUPTED
     return 0 if isinstance(error, Pruned) else 1
@@ -191,7 +191,7 @@ def _key(option: str) -> str:
 
 
 def _varied(options: list[str], sweep: Path) -> list[str]:
-    """The options of a job that vary in its sweep: those that its command does not contain as they are; else all."""
+    """The options of a job that vary in its sweep: those that the command does not contain literally, or else all."""
     command = sweep / "multirun.yaml"  # Hydra writes it before the first job
     given = set(OmegaConf.load(command).hydra.overrides.task) if command.is_file() else set()
     return [option for option in options if option not in given] or options

@@ -1,4 +1,4 @@
-"""The file for ``wandb sweep``: a search that Weights & Biases leads."""
+"""The file for ``wandb sweep``: a search that Weights & Biases controls."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The Weights & Biases workspace for trainings: curves by epoch, and what each setting led to."""
+"""The Weights & Biases workspace for trainings: curves by epoch, and results by setting."""
 
 import json
 from pathlib import Path
@@ -27,16 +27,16 @@ ON_TEST = {"F1": "test/f1", "RR@10": "test/rr@10"}
 
 
 def make_workspace(entity: str, project: str, name: str) -> Workspace:
-    """The workspace; nothing is sent.
+    """Makes the workspace without sending it.
 
     Args:
         entity: User or team.
         project: Its project, as in ``logger.project``.
-        name: What the saved view is called.
+        name: Name of the saved view.
 
     Returns:
         Three sections: curves by epoch; parallel coordinates of the weight of the text branch (lambda), the margin and
-        the dimensions of the title vectors (d), with what they led to on validation; bars of the test metrics.
+        the dimensions of the title vectors (d), with their validation metrics; bars of the test metrics.
     """
     curves: list[PanelTypes] = [LinePlot(title=title, x="epoch", y=list(keys)) for title, keys in BY_EPOCH.items()]
     columns = [ParallelCoordinatesPlotColumn(Config(key), display_name=name) for key, name in SETTINGS.items()]
@@ -59,13 +59,13 @@ def make_workspace(entity: str, project: str, name: str) -> Workspace:
 
 
 def write_specification(workspace: Workspace, path: Path) -> None:
-    """Writes what W&B would store of the workspace as JSON."""
-    view = workspace._to_model()  # the library itself offers it only to W&B's server
+    """Writes the workspace as the JSON that W&B stores."""
+    view = workspace._to_model()  # the library has no public function for it
     path.write_text(json.dumps(json.loads(view.model_dump_json(by_alias=True, exclude_none=True)), indent=2) + "\n")
 
 
 def save_workspace(entity: str | None, project: str, name: str) -> str:
-    """Saves the workspace as a view of a W&B project; gives its address.
+    """Saves the workspace as a view of a W&B project; returns its address.
 
     Raises:
         ValueError: If there is no API key, or W&B refuses.

@@ -4,7 +4,6 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from transformers import PreTrainedTokenizerBase
 
 from gedbd.encoders.backends.pytorch import Backend
 from gedbd.encoders.embedding_cache import report_vectors
@@ -18,7 +17,7 @@ class DenseScorer(Scorer):
     """Cosine of an encoder's pooled vectors; of its projected vectors where trained weights are given.
 
     Args:
-        encoder: Encoder and tokenizer.
+        encoder: Encoder, untrained.
         text: How reports become texts.
         max_tokens: Length that texts are cut to.
         cache_dir: Folder in which vectors are kept.
@@ -28,9 +27,8 @@ class DenseScorer(Scorer):
 
     def __init__(
         self,
-        encoder: tuple[TextEncoder, PreTrainedTokenizerBase],
+        encoder: Encoder,
         text: Text,
-        max_tokens: int,
         cache_dir: str,
         checkpoint: str | Path | None = None,
         backend: Backend | None = None,

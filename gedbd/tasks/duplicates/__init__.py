@@ -1,1 +1,1 @@
-"""One LightningModule for each training task."""
+"""Duplicate detection: text encoder, graph branch and fusion."""

@@ -1,4 +1,4 @@
-"""How the text vector and the graph vector of a report become one. All return unit rows ``(U, D)``."""
+"""Fusion of text vectors and graph vectors into unit rows ``(U, D)``."""
 
 import torch
 from torch import Tensor, nn
@@ -26,7 +26,7 @@ class WeightedSum(nn.Module):
 
 
 class Concat(nn.Module):
-    """z = W [z_text; z_graph] + b, the paper's alternative. W starts as the mean of both (ours).
+    """z = W [z_text; z_graph] + b, the paper's alternative. W is initialised as the mean of both (ours).
 
     Args:
         dim: Size D of each vector and of the result.

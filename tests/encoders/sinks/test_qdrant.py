@@ -124,7 +124,7 @@ def test_sending_again_replaces_and_what_is_not_of_the_corpus_is_told(store, cor
     points, _ = store.client.scroll("bugs", with_vectors=True)
     assert {point.payload["issue_id"]: point.vector[0] for point in points} == {"1000": 0, "1001": 0, "1002": 1}
     (told,) = send_vectors(store, make_corpus([0, 1]), np.eye(3, dtype=np.float32)[:2])
-    assert told == "1 more points are in the collection, of no report of this corpus: they stay"
+    assert told == "the collection holds 1 more points of other reports, which stay"
 
 
 def test_many_reports_go_in_several_calls(store, make_corpus):

@@ -5,7 +5,6 @@ import pandas as pd
 import pytest
 import torch
 from torch import nn
-from transformers import PreTrainedTokenizerBase
 
 from gedbd.corpora.corpus import Corpus
 from gedbd.encoders.embedding_cache import frozen_vectors
@@ -38,8 +37,8 @@ def corpus(make_corpus) -> Corpus:
     return made
 
 
-def fresh(seed: int, dim: int = 8) -> tuple[TextEncoder, PreTrainedTokenizerBase]:
-    return load_tiny_encoder("tiny", "mean", dim, 32, hidden=16, layers=1, dropout=0.0, seed=seed)
+def fresh(seed: int = 0, dim: int = 8, max_tokens: int = 16) -> Encoder:
+    return load_tiny_encoder("tiny", "mean", dim, max_tokens, hidden=16, layers=1, dropout=0.0, seed=seed)
 
 
 def saved(encoder: nn.Module, path: Path) -> Path:
@@ -54,12 +53,17 @@ def cosines(vectors: np.ndarray) -> np.ndarray:
     return np.array([[one @ two / np.sqrt((one @ one) * (two @ two)) for two in vectors] for one in vectors])
 
 
-def plain_vectors(encoder: TextEncoder, tokenizer: PreTrainedTokenizerBase, projected: bool) -> np.ndarray:
+def pooled(texts: list[str], encoder: Encoder, cache_dir: Path) -> np.ndarray:
+    return Encoder(encoder.model, encoder.tokenizer, encoder.max_tokens, cache_dir=cache_dir).pool(texts)
+
+
+def plain_vectors(encoder: Encoder, projected: bool) -> np.ndarray:
     """One text at a time, ``(N, hidden)`` or ``(N, D)``."""
-    step = encoder.eval() if projected else encoder.eval().pool
+    model = encoder.model.eval()
+    step = model if projected else model.pool
     found = []
     for text in TEXTS:
-        batch = tokenizer([text], truncation=True, max_length=16, return_tensors="pt")
+        batch = encoder.tokenizer([text], truncation=True, max_length=16, return_tensors="pt")
         with torch.no_grad():
             found.append(step(batch["input_ids"], batch["attention_mask"])[0].double().numpy())
     return np.stack(found)
@@ -70,8 +74,8 @@ def test_scores_are_cosines_of_the_untrained_encoders_vectors(tiny, corpus, tmp_
     baseline.fit(inputs_of(corpus))
     found = baseline.scores(np.arange(6))
     assert found.shape == (6, 6)
-    np.testing.assert_allclose(found, cosines(frozen_vectors(TEXTS, *tiny, 16, tmp_path / "afresh")), atol=1e-5)
-    np.testing.assert_allclose(found, cosines(plain_vectors(*tiny, projected=False)), atol=1e-5)
+    np.testing.assert_allclose(found, cosines(pooled(TEXTS, encoder, tmp_path / "afresh")), atol=1e-5)
+    np.testing.assert_allclose(found, cosines(plain_vectors(encoder, projected=False)), atol=1e-5)
     assert found[0, 4] == pytest.approx(1, abs=1e-6)
     assert found[0, 2] < 0.999
     rows = np.array([5, 0, 5])
@@ -110,7 +114,7 @@ def test_a_checkpoint_scores_by_the_projected_vectors_of_the_trained_encoder(tin
     expected = cosines(plain_vectors(trained, tokenizer, projected=True))
     np.testing.assert_allclose(found, expected, atol=1e-5)
     assert np.abs(found - before).max() > 1e-2
-    assert np.abs(cosines(plain_vectors(trained, tokenizer, projected=False)) - expected).max() > 1e-2
+    assert np.abs(cosines(plain_vectors(trained, projected=False)) - expected).max() > 1e-2
 
 
 def test_a_projection_to_nothing_scores_zero_and_not_nan(corpus, tmp_path):
@@ -140,7 +144,7 @@ def test_a_second_fit_encodes_nothing(corpus, tmp_path, trained):
 def test_a_checkpoint_without_an_encoder_or_with_another_one_is_refused(corpus, tmp_path):
     bare, wider, folder = tmp_path / "bare.ckpt", tmp_path / "wider.ckpt", str(tmp_path / "cache")
     torch.save({"state_dict": {"branch.weight": torch.ones(3)}}, bare)
-    saved(fresh(seed=1, dim=12)[0], wider)
+    saved(fresh(seed=1, dim=12).model, wider)
     with pytest.raises(ValueError, match=r'bare.ckpt holds .* Missing key\(s\) in state_dict: "backbone'):
         DenseScorer(fresh(seed=0), title_description, 16, folder, bare).fit(inputs_of(corpus))
     with pytest.raises(ValueError, match=r"size mismatch for projection\.weight"):

@@ -1,1 +1,1 @@
-"""The graph over all reports: title vectors, edge rules, and the exact dense operator."""
+"""The graph over all reports: title vectors, sparse edge rules, and the exact dense operator."""

@@ -1,9 +1,9 @@
-"""The paper's dense graph, every report tied to every other, without ever building the N x N matrix.
+"""The paper's dense graph, which connects every two reports, without building the N x N matrix.
 
 The similarity of two reports is a cosine in d dimensions, so the kernel ((1 + cos) / 2)^p is a polynomial of T T^T with
 T the unit title vectors ``(N, d)``, and equals F F^T with F of C(d + p, p) columns. Propagation costs O(N r D).
-The paper ties all reports by their similarity; that its matrix has low rank, and the kernel, which keeps all weights
-positive and is sharpened by p, are ours.
+The paper connects all reports by their similarity. The low-rank form is ours, as is the kernel, which keeps all weights
+positive; a larger p makes it sharper.
 """
 
 from itertools import combinations_with_replacement
@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.nn.functional import dropout as drop
 from torch_geometric.nn import GCNConv
 
-BLOCK = 2048
+BLOCK_ROWS = 2048
 
 
 def kernel(cosine: Tensor, power: int) -> Tensor:
@@ -28,7 +28,7 @@ def kernel_factor(vectors: Tensor, power: int) -> Tensor:
 
     Args:
         vectors: ``(N, d)`` unit rows T.
-        power: p, 0 or more; 0 gives every two reports the weight 1, whatever their titles.
+        power: p, 0 or more; 0 gives every two reports the weight 1, regardless of their titles.
 
     Returns:
         ``(N, C(d + p, p))``.
@@ -37,8 +37,11 @@ def kernel_factor(vectors: Tensor, power: int) -> Tensor:
         raise ValueError(f"graph.rule.power={power} must be 0 or more")
     columns = torch.cat([torch.ones_like(vectors[:, :1]), vectors], dim=1)
     factors = []
+    # Each term is a multiset of columns: for d = 1 and p = 2 they are (0, 0), (0, 1), (1, 1), that is 1, t and t^2
+    # with the weights 1, 2, 1 of the square of a sum.
     for term in combinations_with_replacement(range(columns.shape[1]), power):
-        weight = factorial(power) / prod(factorial(term.count(index)) for index in set(term))
+        repeats = [factorial(term.count(index)) for index in set(term)]
+        weight = factorial(power) / prod(repeats)
         factors.append(columns[:, list(term)].prod(dim=1) * (weight / 2**power) ** 0.5)
     return torch.stack(factors, dim=1)
 
@@ -46,8 +49,8 @@ def kernel_factor(vectors: Tensor, power: int) -> Tensor:
 class DenseAdjacency(nn.Module):
     """D^-1/2 K D^-1/2 over all reports, as an operator. The diagonal of K is 1: every report is its own neighbour.
 
-    With some reports outside (``graph.scope=train``), the inside ones form the graph among themselves; an outside one
-    receives from the inside ones and itself, by its own degree, and sends nothing.
+    With ``graph.scope=train``, training reports (inside) form the graph among themselves. A later report (outside)
+    receives messages from them and from itself, normalised by its own degree, and sends none.
 
     Args:
         vectors: ``(N, d)`` unit title vectors.
@@ -64,6 +67,7 @@ class DenseAdjacency(nn.Module):
     def __init__(self, vectors: Tensor, inside: Tensor, power: int = 1) -> None:
         super().__init__()
         factor = kernel_factor(vectors.double(), power)
+        # Row sums of F F^T without the matrix; an outside report adds its own weight, which is 1.
         degree = factor @ factor[inside].sum(dim=0) + (~inside).double()
         scale = degree.rsqrt()
         receive = (factor * scale[:, None]).float()
@@ -81,23 +85,26 @@ class DenseAdjacency(nn.Module):
     def convolve(
         self, x: Tensor, n_id: Tensor, z: Tensor, conv1: GCNConv, conv2: GCNConv, dropout: float = 0.0
     ) -> Tensor:
-        """Two convolutions, of which only the rows ``n_id`` are wanted: ``(U, D)``.
+        """The rows ``n_id`` of two convolutions: ``(U, D)``.
 
-        What every report sends is summed in the r columns of the factor before any matrix product of D x D, and the
-        hidden rows of all reports are never held at once.
+        The messages of all reports are summed in the r columns of the factor before any product with a D x D matrix,
+        and the hidden rows of all reports are never in memory at once. GCNConv needs a list of edges, here N^2.
 
         Args:
             x: ``(N, D)`` feature rows.
             n_id: ``(U,)`` distinct rows.
-            z: ``(U, D)`` what stands in place of ``x[n_id]``.
+            z: ``(U, D)`` rows that replace ``x[n_id]``.
             conv1: The first layer; a ReLU follows.
-            conv2: The second.
-            dropout: Share of the entries dropped before each layer. Then all hidden rows are held at once.
+            conv2: The second layer.
+            dropout: Probability of dropping an entry before each layer. With dropout all hidden rows are in memory.
         """
         if dropout:
             return self._convolve_dropped(x.index_put((n_id,), z), n_id, conv1, conv2, dropout)
-        bias1, bias2 = layer_bias(conv1), layer_bias(conv2)
-        receive, itself = self.receive[n_id], self.itself[n_id]
+        bias1 = layer_bias(conv1)
+        bias2 = layer_bias(conv2)
+        receive = self.receive[n_id]
+        itself = self.itself[n_id]
+        # Only U rows of x are replaced, so their difference is added to the sum over all N.
         sent = self.send.T @ x + self.send[n_id].T @ (z - x[n_id])
         mixed = conv1.lin(sent)
         hidden = (receive @ mixed + itself * conv1.lin(z) + bias1).relu()
@@ -114,7 +121,7 @@ class DenseAdjacency(nn.Module):
         return out
 
     def neighbours(self, rows: Tensor, top_k: int) -> tuple[Tensor, Tensor]:
-        """The strongest neighbours of some reports and the edge weights, both ``(R, top_k)``, for looking at."""
+        """The strongest neighbours of some reports and the edge weights, both ``(R, top_k)``, for inspection."""
         weight = kernel(self.vectors[rows] @ self.vectors.T, self.power)
         weight[:, ~self.inside] = 0
         weight[torch.arange(len(rows)), rows] = 0
@@ -129,23 +136,25 @@ def layer_bias(conv: GCNConv) -> Tensor:
 
 
 class _HiddenSum(torch.autograd.Function):
-    """S^T relu(S A + b), a block of S's rows at a time, computed again for the gradient: ``(N, r), (r, D), (D,)``."""
+    """S^T relu(S A + b) in blocks of rows of S, recomputed for the gradient: ``(N, r), (r, D), (D,) -> (r, D)``."""
 
     @staticmethod
     def forward(ctx: Any, send: Tensor, mixed: Tensor, bias: Tensor) -> Tensor:
         ctx.save_for_backward(send, mixed, bias)
         total = torch.zeros_like(mixed)
-        for block in torch.split(send, BLOCK):
+        for block in torch.split(send, BLOCK_ROWS):
             total.addmm_(block.T, torch.addmm(bias, block, mixed).relu_())
         return total
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[None, Tensor, Tensor]:
         send, mixed, bias = ctx.saved_tensors
-        into_mixed, into_bias = torch.zeros_like(mixed), torch.zeros_like(bias)
-        for block in torch.split(send, BLOCK):
+        grad_mixed = torch.zeros_like(mixed)
+        grad_bias = torch.zeros_like(bias)
+        for block in torch.split(send, BLOCK_ROWS):
             before_relu = torch.addmm(bias, block, mixed)
-            into_hidden = torch.ops.aten.threshold_backward(block @ grads[0], before_relu, 0)
-            into_mixed.addmm_(block.T, into_hidden)
-            into_bias += into_hidden.sum(0)
-        return None, into_mixed, into_bias
+            # The gradient of relu: the incoming gradient where its input is above 0.
+            grad_hidden = torch.ops.aten.threshold_backward(block @ grads[0], before_relu, 0)
+            grad_mixed.addmm_(block.T, grad_hidden)
+            grad_bias += grad_hidden.sum(0)
+        return None, grad_mixed, grad_bias

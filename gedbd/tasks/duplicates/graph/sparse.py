@@ -1,4 +1,4 @@
-"""Sparse graphs: nearest neighbours and a threshold, the paper's optional sparsification. Labels make no edges."""
+"""Sparse graphs from nearest neighbours or a threshold, the paper's optional sparsification; labels add no edges."""
 
 from collections.abc import Callable
 
@@ -13,16 +13,16 @@ from torch_geometric.utils import sort_edge_index, to_undirected
 
 from gedbd.tasks.duplicates.graph.dense import kernel, layer_bias
 
-BLOCK = 2048
+BLOCK_ROWS = 2048
 
 
 class SparseAdjacency(nn.Module):
     """Edges with weights, normalised once: D^-1/2 (A + I) D^-1/2.
 
-    The authors' code drops the weights of A, and normalises twice.
+    The authors' code drops the weights of A and normalises twice.
 
     Args:
-        edge_index: ``(2, E)``, messages go from row 0 to row 1.
+        edge_index: ``(2, E)`` source and target of each edge.
         weight: ``(E,)`` above 0.
         num_nodes: Reports N.
     """
@@ -36,6 +36,7 @@ class SparseAdjacency(nn.Module):
     def __init__(self, edge_index: Tensor, weight: Tensor, num_nodes: int) -> None:
         super().__init__()
         index, normalised = gcn_norm(edge_index, weight, num_nodes, add_self_loops=True, flow="source_to_target")
+        # Edges are sorted by target: those into node i end at ends[i] and begin at ends[i - 1].
         index, normalised = sort_edge_index(index, normalised, num_nodes, sort_by_row=False)
         self.register_buffer("raw_index", edge_index, persistent=False)
         self.register_buffer("raw_weight", weight, persistent=False)
@@ -46,26 +47,33 @@ class SparseAdjacency(nn.Module):
     def convolve(
         self, x: Tensor, n_id: Tensor, z: Tensor, conv1: GCNConv, conv2: GCNConv, dropout: float = 0.0
     ) -> Tensor:
-        """Two convolutions, of which only the rows ``n_id`` are wanted: ``(U, D)``.
+        """The rows ``n_id`` of two convolutions: ``(U, D)``; for the arguments see ``DenseAdjacency.convolve``.
 
-        Computed on their two-hop neighbourhood, exactly. For arguments see ``DenseAdjacency.convolve``.
+        Exact, on the two-hop neighbourhood of the rows. PyG's ``k_hop_subgraph`` finds the same neighbourhood, but
+        reads all E edges for each batch. Its ``GCNConv`` multiplies all rows by the weights before it propagates them,
+        which costs more here and rounds differently.
         """
-        near, second = self._hop(n_id)
-        far, first = self._hop(near)
+        near, propagate2 = self._hop(n_id)
+        far, propagate1 = self._hop(near)
         inputs = drop(x[far].index_put((torch.searchsorted(far, n_id),), z), dropout)
-        hidden = drop((conv1.lin(first(inputs)) + layer_bias(conv1)).relu(), dropout)
-        out: Tensor = conv2.lin(second(hidden)) + layer_bias(conv2)
+        hidden = drop((conv1.lin(propagate1(inputs)) + layer_bias(conv1)).relu(), dropout)
+        out: Tensor = conv2.lin(propagate2(hidden)) + layer_bias(conv2)
         return out
 
     def _hop(self, rows: Tensor) -> tuple[Tensor, Callable[[Tensor], Tensor]]:
-        """The sorted senders to some rows, themselves among them, and what brings their messages there."""
+        """The sorted sources of the edges into some rows, and a function that propagates along these edges."""
         ends = self.ends[rows]
         count = ends - torch.where(rows > 0, self.ends[rows - 1], 0)
+        # Of two rows with 2 and 3 edges that end at 7 and 20: target is 0, 0, 1, 1, 1 and edge is 5, 6, 17, 18, 19.
         target = torch.repeat_interleave(torch.arange(len(rows), device=rows.device), count)
         edge = torch.arange(len(target), device=rows.device) + (ends - count.cumsum(0))[target]
-        senders, source = torch.unique(self.edge_index[0, edge], return_inverse=True)
+        sources, source = torch.unique(self.edge_index[0, edge], return_inverse=True)
         weight = self.edge_weight[edge, None]
-        return senders, lambda x: x.new_zeros(len(rows), x.shape[1]).index_add(0, target, weight * x[source])
+
+        def propagate(x: Tensor) -> Tensor:
+            return x.new_zeros(len(rows), x.shape[1]).index_add(0, target, weight * x[source])
+
+        return sources, propagate
 
     def neighbours(self, rows: Tensor, top_k: int) -> tuple[Tensor, Tensor]:
         """The strongest neighbours of some reports and the edge weights, ``(R, top_k)``; -1 where there are fewer."""
@@ -80,12 +88,13 @@ class SparseAdjacency(nn.Module):
 
 
 def knn(vectors: Tensor, inside: Tensor, k: int = 10, power: int = 1) -> SparseAdjacency:
-    """Ties every report to its ``k`` most similar ones, found exactly by faiss. Inside edges go both ways.
+    """Connects every report with its ``k`` most similar ones, which faiss finds exactly.
 
     Args:
         vectors: ``(N, d)`` unit title vectors.
-        inside: ``(N,)`` bool, the reports that send messages; others only receive (see ``DenseAdjacency``).
-        k: Neighbours of a report; at most one less than the reports inside.
+        inside: ``(N,)`` bool, the reports that send messages; the others only receive (see ``DenseAdjacency``). Edges
+            between inside reports go both ways.
+        k: Neighbours of a report, fewer than the reports inside.
         power: Kernel power p of the edge weight.
     """
     senders = inside.nonzero().squeeze(1).numpy()
@@ -95,8 +104,11 @@ def knn(vectors: Tensor, inside: Tensor, k: int = 10, power: int = 1) -> SparseA
         )
     index = faiss.IndexFlatIP(vectors.shape[1])
     index.add(vectors[inside].numpy())
+    # A report is its own nearest neighbour, so one more is searched. Among duplicates of its title it may be missing:
+    # then the last one is dropped instead, as it is for outside reports.
     cosine, found = index.search(vectors.numpy(), k + 1)
-    source, target = senders[found], np.arange(len(vectors))[:, None].repeat(k + 1, axis=1)
+    source = senders[found]
+    target = np.arange(len(vectors))[:, None].repeat(k + 1, axis=1)
     itself = source == target
     itself[~itself.any(axis=1), -1] = True
     edges = torch.from_numpy(np.stack([source[~itself], target[~itself]]))
@@ -106,22 +118,26 @@ def knn(vectors: Tensor, inside: Tensor, k: int = 10, power: int = 1) -> SparseA
 def threshold(
     vectors: Tensor, inside: Tensor, cosine: float = 0.9, power: int = 1, max_edges: int = 20_000_000
 ) -> SparseAdjacency:
-    """Ties every two reports whose titles have at least this cosine, computed a block of rows at a time.
+    """Connects every two reports whose titles have at least this cosine, computed in blocks of rows.
+
+    The ``range_search`` of faiss has no limit on the number of results, and its inner products round differently.
 
     Args:
         vectors: ``(N, d)`` unit title vectors.
-        inside: ``(N,)`` bool, the reports that send messages; others only receive.
-        cosine: Smallest cosine that makes an edge.
+        inside: ``(N,)`` bool, the reports that send messages; the others only receive.
+        cosine: Smallest cosine of an edge.
         power: Kernel power p of the edge weight.
-        max_edges: Limit above which the graph would fill the memory.
+        max_edges: Largest number of edges; more could fill the memory.
 
     Raises:
-        ValueError: If more than ``max_edges`` edges pass the threshold.
+        ValueError: If more than ``max_edges`` edges reach the threshold.
     """
-    found, weights, total = [], [], 0
-    for start in range(0, len(vectors), BLOCK):
-        block = vectors[start : start + BLOCK] @ vectors.T
-        block[:, ~inside] = -2
+    found = []
+    weights = []
+    total = 0
+    for start in range(0, len(vectors), BLOCK_ROWS):
+        block = vectors[start : start + BLOCK_ROWS] @ vectors.T
+        block[:, ~inside] = -2  # below any cosine: no edge
         block[torch.arange(len(block)), torch.arange(start, start + len(block))] = -2
         target, source = (block >= cosine).nonzero(as_tuple=True)
         total += len(source)
@@ -135,7 +151,7 @@ def threshold(
 
 
 def _adjacency(edges: Tensor, cosine: Tensor, inside: Tensor, power: int) -> SparseAdjacency:
-    """Makes the edges among inside reports go both ways, and leaves those that reach outside one-way."""
+    """Makes edges between inside reports go both ways; edges to outside reports stay one-way."""
     weight = kernel(cosine, power)
     mutual = inside[edges[1]]
     both, both_weight = to_undirected(edges[:, mutual], weight[mutual], num_nodes=len(inside), reduce="max")

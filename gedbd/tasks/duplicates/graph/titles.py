@@ -1,4 +1,4 @@
-"""Title vectors in few dimensions, from which the edges are made."""
+"""Title vectors in few dimensions, from which edges are derived."""
 
 from collections.abc import Sequence
 
@@ -8,7 +8,7 @@ from sklearn.decomposition import PCA
 from torch import Tensor
 from torch.nn.functional import normalize
 
-COMMONEST = 256
+MAX_FIELD_VALUES = 256
 SAMPLED_PAIRS = 20_000
 
 
@@ -24,22 +24,23 @@ def reduce_titles(vectors: np.ndarray, fit_rows: np.ndarray, pca_dim: int) -> Te
         pca_dim: Dimensions d that are kept.
 
     Returns:
-        ``(N, d)`` float32 unit rows; a title whose reduced vector is zero stays zero, half-similar to all.
+        ``(N, d)`` float32 unit rows. A title whose reduced vector is zero stays zero: its kernel with all others is 1/2
+        for power 1.
 
     Raises:
         ValueError: If there are fewer training rows or vector dimensions than ``pca_dim``.
     """
-    most = min(int(fit_rows.sum()), vectors.shape[1])
-    if not 0 < pca_dim <= most:
+    limit = min(int(fit_rows.sum()), vectors.shape[1])
+    if not 0 < pca_dim <= limit:
         raise ValueError(
-            f"graph.pca_dim={pca_dim} must lie between 1 and {most}, the training rows and vector size at hand"
+            f"graph.pca_dim={pca_dim} must lie between 1 and {limit}, the training rows and vector size at hand"
         )
     pca = PCA(n_components=pca_dim, svd_solver="covariance_eigh").fit(vectors[fit_rows])
     return normalize(torch.from_numpy(pca.transform(vectors).astype(np.float32)), dim=1)
 
 
 def sample_cosines(raw: np.ndarray, reduced: Tensor) -> tuple[np.ndarray, np.ndarray]:
-    """Cosines of up to 20,000 pairs of titles drawn at random, always the same ones, before and after the reduction.
+    """Cosines of up to 20,000 random pairs of titles, always the same, before and after the reduction.
 
     The paper (its section 6) reports that cosines of raw vectors often exceed .95, which is why it reduces them.
 
@@ -54,7 +55,8 @@ def sample_cosines(raw: np.ndarray, reduced: Tensor) -> tuple[np.ndarray, np.nda
     first = rng.integers(len(raw), size=SAMPLED_PAIRS)
     second = rng.integers(len(raw), size=SAMPLED_PAIRS)
     apart = first != second
-    first, second = first[apart], second[apart]
+    first = first[apart]
+    second = second[apart]
     length = np.linalg.norm(raw, axis=1).clip(1e-12)
     of_raw = (raw[first] * raw[second]).sum(axis=1) / (length[first] * length[second])
     unit = reduced.numpy()
@@ -63,27 +65,29 @@ def sample_cosines(raw: np.ndarray, reduced: Tensor) -> tuple[np.ndarray, np.nda
 
 
 def join_fields(vectors: Tensor, fields: Sequence[np.ndarray], weight: float) -> Tensor:
-    """Draws reports together that agree in a field of the tracker's form: edges that tell more than titles do.
+    """Adds agreement in fields of the tracker's form to the similarity of titles.
 
     The cosine of two reports becomes (cos + weight * number of fields they agree in) / (1 + weight * number of fields)
-    where both have all fields. An empty field, or a value that is not one of the commonest, agrees with nothing.
+    where both have all fields. Empty fields, and values beyond the ``MAX_FIELD_VALUES`` most frequent, agree with none.
 
     Args:
         vectors: ``(N, d)`` unit title vectors.
         fields: Codes of each field, ``(N,)``, -1 where it is empty.
-        weight: Weight of a field beside the titles'.
+        weight: Weight of a field; the titles have weight 1.
 
     Returns:
-        ``(N, d + one column a value)`` unit rows.
+        ``(N, d + V)`` unit rows, V the number of values.
 
     Raises:
         ValueError: If the weight is not above 0.
     """
     if not weight > 0:
         raise ValueError(f"graph.field_weight={weight} must be above 0; graph.fields=[] leaves the fields out")
+    # A one-hot column for each value, scaled by the root of the weight: two reports that agree get an inner product of
+    # exactly the weight.
     parts = [vectors]
     for codes in fields:
         values, counts = np.unique(codes[codes >= 0], return_counts=True)
-        common = values[np.argsort(-counts, kind="stable")[:COMMONEST]]
+        common = values[np.argsort(-counts, kind="stable")[:MAX_FIELD_VALUES]]
         parts.append(torch.from_numpy((codes[:, None] == common) * np.sqrt(weight)).float())
     return normalize(torch.cat(parts, dim=1), dim=1)

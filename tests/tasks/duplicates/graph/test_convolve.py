@@ -59,7 +59,7 @@ def check(adjacency: DenseAdjacency | SparseAdjacency, matrix: Tensor, n_id: Ten
 @pytest.mark.parametrize("power", [1, 2])
 @pytest.mark.parametrize("scope", SCOPES)
 def test_the_dense_graph_is_its_matrix(monkeypatch, scope, power, n_id, block):
-    monkeypatch.setattr(dense, "BLOCK", block)
+    monkeypatch.setattr(dense, "BLOCK_ROWS", block)
     inside = SCOPES[scope]
     check(DenseAdjacency(VECTORS, inside, power), dense_matrix(inside, power), n_id)
 
@@ -105,7 +105,7 @@ def test_a_report_without_an_edge_and_one_that_only_receives(rows):
 
 
 def test_the_sum_of_hidden_rows_has_its_gradient_over_several_blocks(monkeypatch):
-    monkeypatch.setattr(dense, "BLOCK", 4)
+    monkeypatch.setattr(dense, "BLOCK_ROWS", 4)
     send = torch.randn(10, 3, dtype=torch.float64)
     mixed, bias = (torch.randn(*shape, dtype=torch.float64, requires_grad=True) for shape in ((3, 2), (2,)))
     expected = send.T @ (send @ mixed + bias).relu()

@@ -8,7 +8,7 @@ from torch.nn.functional import normalize
 from torch_geometric.nn import GCNConv
 
 from gedbd.tasks.duplicates.gcn import GraphBranch
-from gedbd.tasks.duplicates.graph.sparse import BLOCK, SparseAdjacency, knn, threshold
+from gedbd.tasks.duplicates.graph.sparse import BLOCK_ROWS, SparseAdjacency, knn, threshold
 
 RULES: list[Callable[..., SparseAdjacency]] = [
     lambda vectors, inside: knn(vectors, inside, k=5),
@@ -71,7 +71,7 @@ def test_threshold_finds_what_brute_force_finds(senders):
 
 
 def test_threshold_across_blocks_of_rows():
-    vectors = unit_rows(BLOCK + 200, dim=8)
+    vectors = unit_rows(BLOCK_ROWS + 200, dim=8)
     found = threshold(vectors, everyone(len(vectors)), cosine=0.9)
     cosine = vectors @ vectors.T
     expected = (cosine >= 0.9).fill_diagonal_(False).nonzero()
@@ -112,7 +112,7 @@ def test_the_graph_branch_is_two_layers_of_pyg(rule, senders):
         torch.tensor([7, 2, 70]),
     )
     branch = GraphBranch(adjacency, num_nodes=80, dim=6, features="learnable")
-    x = branch.memory.x.detach().clone()
+    x = branch.node_features.x.detach().clone()
     x[n_id] = z_text
     for mine in (branch.conv1, branch.conv2):
         torch.nn.init.normal_(mine.bias)
@@ -160,8 +160,8 @@ def test_titles_without_direction_and_reports_without_an_edge_stand_alone():
         torch.nn.init.ones_(conv.lin.weight)
     out = everywhere(adjacency, torch.tensor([[2.0], [4.0], [5.0], [7.0]]), *convs)
     assert out.flatten().tolist() == pytest.approx([3, 3, 5, 7])
-    lone = knn(torch.tensor([[1.0, 0.0], [-1.0, 0.0]]), everyone(2), 1)  # opposite titles weigh nothing
-    assert lone.raw_index.shape == (2, 0)
+    isolated = knn(torch.tensor([[1.0, 0.0], [-1.0, 0.0]]), everyone(2), 1)  # opposite titles weigh nothing
+    assert isolated.raw_index.shape == (2, 0)
 
 
 @pytest.mark.parametrize("k", [0, 29, 50, -1])
