@@ -92,7 +92,7 @@ def check(folder: Path, vectors: np.ndarray) -> None:
     np.testing.assert_allclose(vectors, expected, atol=1e-5)
     parts = instantiate(find_run(folder, "best")[0].split).of_reports(corpus)
     found = ranking_metrics(rank(find_queries(corpus, parts == TEST), vector_scorer(vectors)).queries)
-    text_alone = pd.read_csv(folder / "ranking.csv").set_index("method").loc["text alone"]
+    text_alone = pd.read_csv(folder / "ranking.csv").set_index("method").loc["text"]
     assert found["rr@10"] == pytest.approx(text_alone["rr@10"], abs=1e-12)
 
 

@@ -67,7 +67,7 @@ def test_both_rankings_are_left_with_the_ranks_that_were_asked_for(runs):
 
 def test_queries_of_a_pool_are_the_test_reports_with_a_duplicate_among_them(runs):
     queries = pd.read_parquet(runs / "all/text/queries.parquet")
-    own = queries[queries["method"] == "text alone"]
+    own = queries[queries["method"] == "text"]
     earlier, pool = (own[own["protocol"] == name] for name in ("earlier", "test_pool"))
     assert pool.groupby("group").size().min() > 1
     assert pool["reachable"].all()

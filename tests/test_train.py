@@ -101,7 +101,7 @@ def test_run_folder_holds_what_it_promises(whole):
     assert set(predictions["part"]) == {"val", "test"}
     assert (predictions.loc[predictions["kind"] == "positive", "label"] == 1).all()
     methods = pd.read_csv(folder / "results.csv")
-    expected = ["text + graph", "text alone", "frozen encoder", "always duplicate"]
+    expected = ["text_graph", "text", "frozen", "always_duplicate"]
     assert list(methods["method"]) == expected
     test = predictions[predictions["part"] == "test"]
     hits = ((test["predicted"] == 1) & (test["label"] == 1)).sum()

@@ -5,7 +5,7 @@ from dataclasses import asdict
 
 import pandas as pd
 
-from gedbd.evaluation.result_tables import ALWAYS
+from gedbd.evaluation.names import ALWAYS_DUPLICATE
 from gedbd.evaluation.run_folders import Run
 from gedbd.evaluation.significance import Comparison, compare_f1, compare_means
 from gedbd.retrieval.ranking import PREFIX, per_query
@@ -73,10 +73,10 @@ def _ranks(run: Run, method: str | None, protocol: str) -> pd.DataFrame:
 
 
 def _row_of(table: pd.DataFrame, method: str | None, run: Run) -> pd.Series:
-    scored = table[table["method"] != ALWAYS]
+    scored = table[table["method"] != ALWAYS_DUPLICATE]
     found: pd.DataFrame = scored.iloc[[0]] if method is None else scored[scored["method"] == method]
     if not len(found):
-        raise ValueError(f"{run.folder} has no method {method}: choose one of {', '.join(scored['method'])}")
+        raise ValueError(f"{run.folder} has no method {method!r}: choose one of {', '.join(scored['method'])}")
     return found.iloc[0]
 
 

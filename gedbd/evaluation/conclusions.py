@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from gedbd.evaluation.result_tables import ALWAYS, FROZEN
+from gedbd.evaluation.names import ALWAYS_DUPLICATE, FROZEN, display_name
 from gedbd.evaluation.significance import Comparison, compare_f1, compare_means
 from gedbd.retrieval.ranking import Ranking, per_query
 
@@ -31,14 +31,14 @@ def verdict_on_pairs(predictions: pd.DataFrame, part: str, columns: Mapping[str,
     labels, group = pairs["label"].to_numpy(), pairs["group"].to_numpy()
 
     def called(method: str) -> np.ndarray:
-        if method == ALWAYS:
+        if method == ALWAYS_DUPLICATE:
             return np.ones(len(pairs), dtype=bool)
         scores = pairs[columns[method]].to_numpy()
         return np.asarray(scores >= np.asarray(table["threshold"][method], dtype=scores.dtype))
 
     mine = table.loc[own]
     line = f"{part} F1 {_with_interval(mine, 'f1')}"
-    others = [ALWAYS, FROZEN] if FROZEN in columns and own != FROZEN else [ALWAYS]
+    others = [ALWAYS_DUPLICATE, FROZEN] if FROZEN in columns and own != FROZEN else [ALWAYS_DUPLICATE]
     for other in others:
         line += _against(other, compare_f1(called(own), called(other), labels, group))
     return line
@@ -65,7 +65,7 @@ def verdict_on_queries(part: str, rankings: Mapping[str, Ranking], group: np.nda
 
 def _against(other: str, compared: Comparison) -> str:
     difference = f"{compared.difference:+.3f} [{compared.low:+.3f}, {compared.high:+.3f}]"
-    return f"; {other} {compared.second:.3f}: {judge(compared)}, {difference}"
+    return f"; {display_name(other)} {compared.second:.3f}: {judge(compared)}, {difference}"
 
 
 def judge(compared: Comparison) -> str:

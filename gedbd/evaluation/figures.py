@@ -7,6 +7,8 @@ import pandas as pd
 from matplotlib.figure import Figure
 from sklearn.metrics import precision_recall_curve
 
+from gedbd.evaluation.names import ALWAYS_DUPLICATE, display_name
+
 DUPLICATE, OTHER, GREY = "#0b6e99", "#d1662a", "#8a8a8a"
 SIZE = (6.4, 4.2)
 # Margins known beforehand: matplotlib's layout backends draw every figure twice to find them.
@@ -85,8 +87,9 @@ def precision_recall(scores: Mapping[str, np.ndarray], labels: np.ndarray) -> Fi
     axis = figure.subplots(gridspec_kw=MARGINS)
     for (name, values), colour in zip(scores.items(), (DUPLICATE, OTHER, GREY), strict=False):
         precision, recall, _ = precision_recall_curve(labels, values)
-        axis.step(recall, precision, where="post", color=colour, label=name)
-    axis.axhline(float(np.mean(labels)), color="black", linestyle=":", linewidth=1, label="always duplicate")
+        axis.step(recall, precision, where="post", color=colour, label=display_name(name))
+    always = display_name(ALWAYS_DUPLICATE)  # its precision is the share of duplicates, whatever the recall
+    axis.axhline(float(np.mean(labels)), color="black", linestyle=":", linewidth=1, label=always)
     axis.set(
         title="Precision and recall on test pairs", xlabel="recall", ylabel="precision", xlim=(0, 1), ylim=(0, 1.02)
     )
@@ -102,7 +105,9 @@ def rank_curves(queries: Mapping[str, pd.DataFrame], counted: str = "groups") ->
     k = np.arange(1, 101)
     for (name, table), colour in zip(queries.items(), (DUPLICATE, OTHER, GREY), strict=False):
         rank = table["rank"].to_numpy()
-        axis.step(k, [np.mean((rank > 0) & (rank <= top)) for top in k], where="post", color=colour, label=name)
+        axis.step(
+            k, [np.mean((rank > 0) & (rank <= top)) for top in k], where="post", color=colour, label=display_name(name)
+        )
     ceiling = float(next(iter(queries.values()))["reachable"].mean())
     axis.axhline(ceiling, color="black", linestyle=":", linewidth=1, label=f"ceiling {ceiling:.3f}")
     axis.set(

@@ -14,8 +14,8 @@ from omegaconf import OmegaConf
 from gedbd.corpora.documents import FIELDS, Corpus
 from gedbd.corpora.statistics import describe_corpus
 from gedbd.evaluation.leakage import leak_warning
+from gedbd.evaluation.names import FROZEN, TEXT
 from gedbd.evaluation.report.page import markdown, show
-from gedbd.evaluation.result_tables import FROZEN, TEXT
 from gedbd.evaluation.run_folders import Run
 from gedbd.io.files import read_object
 from gedbd.io.tables import read_csv

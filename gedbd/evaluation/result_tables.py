@@ -7,20 +7,21 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from gedbd.evaluation import figures
+from gedbd.evaluation.names import ALWAYS_DUPLICATE, FROZEN, TEXT, TEXT_GRAPH
 from gedbd.evaluation.pairwise import pairwise_metrics
 from gedbd.evaluation.significance import f1_interval, mean_interval
 from gedbd.evaluation.threshold import best_threshold
 from gedbd.retrieval.ranking import Ranking, per_query, ranking_metrics
 
-FUSED, TEXT, FROZEN, ALWAYS = "text + graph", "text alone", "frozen encoder", "always duplicate"
-WITH_GRAPH = {FUSED: "score", TEXT: "score_text", FROZEN: "score_frozen"}
+# The column of ``predictions`` that holds each method's scores.
+WITH_GRAPH = {TEXT_GRAPH: "score", TEXT: "score_text", FROZEN: "score_frozen"}
 WITHOUT_GRAPH = {TEXT: "score", FROZEN: "score_frozen"}
 
 
 def compare_methods(
     predictions: pd.DataFrame, part: str, methods: Mapping[str, str], threshold: float | None = None
 ) -> pd.DataFrame:
-    """The first method and its rivals on the same pairs.
+    """The first method and the methods it is compared with, on the same pairs.
 
     Args:
         predictions: Pairs of the parts ``val`` and ``part`` with ``label``, ``part``, ``group`` and columns of scores.
@@ -29,7 +30,7 @@ def compare_methods(
         threshold: The first method's threshold, if it has one. The others get the best on the validation pairs.
 
     Returns:
-        One row a method: its name, the threshold, the metrics of ``pairwise_metrics``, and the interval of F1.
+        One row a method: its id, the threshold, the metrics of ``pairwise_metrics``, and the interval of F1.
     """
     chosen, val = predictions[predictions["part"] == part], predictions[predictions["part"] == "val"]
     labels, group = chosen["label"].to_numpy(), chosen["group"].to_numpy()
@@ -38,7 +39,7 @@ def compare_methods(
         given = threshold if place == 0 else None
         own = best_threshold(val[column].to_numpy(), val["label"].to_numpy()) if given is None else given
         rows.append(_pair_row(name, chosen[column].to_numpy(), labels, own, group))
-    rows.append(_pair_row(ALWAYS, np.ones(len(labels)), labels, 0.0, group))
+    rows.append(_pair_row(ALWAYS_DUPLICATE, np.ones(len(labels)), labels, 0.0, group))
     return pd.DataFrame(rows)
 
 

@@ -8,12 +8,14 @@ from typing import Any
 import pandas as pd
 
 from gedbd.configuration.saved_options import read_config
+from gedbd.evaluation.names import display_name
 from gedbd.evaluation.result_tables import WITH_GRAPH
 from gedbd.io.files import read_list, read_object
 from gedbd.io.paths import corpus_name
 from gedbd.io.tables import read_csv, read_parquet
 
 PREDICTIONS = "predictions.parquet"  # the last file that a finished run needs
+TSNE = "tsne.parquet"
 MATCHING = "matching.json"  # what a backtest has learnt
 
 
@@ -72,9 +74,9 @@ class Run:
         return self._table("metrics.csv")
 
     @cached_property
-    def map(self) -> pd.DataFrame | None:
-        """The 2-D map of reports, if there is one."""
-        path = self.folder / "map.parquet"
+    def tsne(self) -> pd.DataFrame | None:
+        """The t-SNE projection of reports, if there is one."""
+        path = self.folder / TSNE
         return read_parquet(path) if path.is_file() else None
 
     @cached_property
@@ -125,7 +127,7 @@ class Run:
         if self.is_baseline:
             trained = " (trained encoder)" if self.config.run else ""
             return f"{self.config.name}{trained}"
-        return f"{self.config.encoder.name}, {self.method}"
+        return f"{self.config.encoder.name}, {display_name(self.method)}"
 
     def _table(self, name: str) -> pd.DataFrame | None:
         path = self.folder / name

@@ -11,7 +11,7 @@ from gedbd.corpora.documents import Corpus
 from gedbd.corpora.splits import PARTS
 from gedbd.evaluation.result_tables import WITH_GRAPH, WITHOUT_GRAPH
 from gedbd.evaluation.threshold import best_threshold, score_grid
-from gedbd.evaluation.tsne import map_reports
+from gedbd.evaluation.tsne import project_reports
 from gedbd.retrieval.ranking import BLOCK, Ranking, Scorer, rank_all
 from gedbd.retrieval.scorers import Baseline
 from gedbd.retrieval.tasks import Queries
@@ -35,7 +35,7 @@ class EvaluationResult:
         threshold: From which score on the run calls a pair duplicate.
         queries: What was ranked of the part, by protocol.
         rankings: By protocol and method.
-        atlas: A 2-D map of reports with ids and titles, if there are vectors.
+        tsne: The t-SNE projection of reports with ids and titles, if there are vectors.
         title_cosines: Cosines of some pairs of titles, raw and reduced, if there is a graph.
     """
 
@@ -48,7 +48,7 @@ class EvaluationResult:
     threshold: float
     queries: Mapping[str, Queries] = field(default_factory=dict)
     rankings: Mapping[str, Mapping[str, Ranking]] = field(default_factory=dict)
-    atlas: pd.DataFrame | None = None
+    tsne: pd.DataFrame | None = None
     title_cosines: tuple[np.ndarray, np.ndarray] | None = None
 
 
@@ -65,9 +65,9 @@ def evaluate_trained(data: DuplicateDataModule, system: DuplicateSystem) -> Eval
         rankings[protocol] = {name: by_column[column] for name, column in methods.items()}
     everything = np.arange(len(data.parts))
     tested = data.parts == PARTS.index(part) if queries else np.isin(everything, system.embedded[0])
-    atlas = map_reports(*system.embedded, data.corpus.group, tested, system.seed)
-    reports = data.corpus.reports.iloc[atlas.pop("row")]
-    atlas = atlas.assign(issue_id=reports["issue_id"].to_numpy(), title=reports["title"].to_numpy())
+    tsne = project_reports(*system.embedded, data.corpus.group, tested, system.seed)
+    reports = data.corpus.reports.iloc[tsne.pop("row")]
+    tsne = tsne.assign(issue_id=reports["issue_id"].to_numpy(), title=reports["title"].to_numpy())
     threshold = round(float(system.threshold), 6)
     return EvaluationResult(
         corpus=data.corpus,
@@ -79,7 +79,7 @@ def evaluate_trained(data: DuplicateDataModule, system: DuplicateSystem) -> Eval
         threshold=threshold,
         queries=queries,
         rankings=rankings,
-        atlas=atlas,
+        tsne=tsne,
         title_cosines=data.title_cosines,
     )
 

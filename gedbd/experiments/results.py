@@ -17,8 +17,9 @@ from gedbd.corpora.urls import with_urls
 from gedbd.evaluation.conclusions import verdict_on_pairs, verdict_on_queries
 from gedbd.evaluation.figures import rank_curves, title_cosines, training_curves
 from gedbd.evaluation.leakage import audit_leak, leak_warning
+from gedbd.evaluation.names import with_display_names
 from gedbd.evaluation.result_tables import compare_methods, compare_rankings, draw_figures, example_pairs
-from gedbd.evaluation.run_folders import PREDICTIONS
+from gedbd.evaluation.run_folders import PREDICTIONS, TSNE
 from gedbd.evaluation.trec import write_qrels, write_run
 from gedbd.experiments.evaluation_result import EvaluationResult
 from gedbd.io.files import replacing, write_text
@@ -72,8 +73,8 @@ def report(folder: Path, outcome: EvaluationResult, console: Console, loggers: l
         with replacing(folder / "figures" / f"{name}.png") as unfinished:
             figure.savefig(unfinished, dpi=120)
     _write_rankings(folder, outcome)
-    if outcome.atlas is not None:
-        write_parquet(folder / "map.parquet", outcome.atlas)
+    if outcome.tsne is not None:
+        write_parquet(folder / TSNE, outcome.tsne)
     # The last one: whoever finds it takes the run for finished.
     write_parquet(folder / PREDICTIONS, predictions[[name for name in SAVED if name in predictions]])
     _show(console, outcome, predictions, tables, audit)
@@ -174,7 +175,7 @@ def first_row(tables: dict[str, pd.DataFrame], part: str) -> dict[str, float]:
 
 def with_intervals(frame: pd.DataFrame, decimals: int = 2) -> pd.DataFrame:
     """Puts each ``<name>_low`` and ``<name>_high`` into one column after ``<name>``, for reading."""
-    shown = frame.copy()
+    shown = with_display_names(frame)
     for low in [name for name in frame.columns if str(name).endswith("_low")]:
         name = str(low).removesuffix("_low")
         ends = [

@@ -13,7 +13,7 @@ from gedbd.evaluation.run_folders import Run, find_runs
 from gedbd.retrieval.ranking import metric_names, rank
 from gedbd.retrieval.tasks import TOP_K, find_queries
 
-FUSED, TEXT = "text + graph", "text alone"
+FUSED, TEXT = "text_graph", "text"
 NAMES = {FUSED: "score", TEXT: "score_text"}
 LABELS = [1, 1, 1, 0, 0, 0]
 
@@ -235,11 +235,9 @@ def test_runs_on_other_pairs_or_queries_are_refused(pair_of_runs, tmp_path):
 
 def test_an_unknown_method_is_refused_with_those_that_there_are(pair_of_runs):
     first, second = pair_of_runs
-    with pytest.raises(
-        ValueError, match=rf"{first.folder} has no method bm25: choose one of text \+ graph, text alone"
-    ):
+    with pytest.raises(ValueError, match=rf"{first.folder} has no method 'bm25': choose one of text_graph, text"):
         compare_runs([first], [second], method="bm25")
     with pytest.raises(ValueError, match=rf"{second.folder} has no method bm25: choose one of text \+ graph"):
         compare_runs([first], [second], against_method="bm25")
-    with pytest.raises(ValueError, match=rf"{second.folder} has no method text alone: choose one of text \+ graph"):
+    with pytest.raises(ValueError, match=rf"{second.folder} has no method 'text': choose one of text_graph"):
         compare_runs([first], [second], against_method=TEXT)  # it has pairs, but no ranking

@@ -9,7 +9,7 @@ from gedbd.evaluation.result_tables import compare_methods, compare_rankings
 from gedbd.evaluation.significance import Comparison
 from gedbd.retrieval.ranking import Ranking
 
-COLUMNS = {"text alone": "score", "frozen encoder": "score_frozen"}
+COLUMNS = {"text": "score", "frozen": "score_frozen"}
 
 
 def pairs(right: int, frozen_right: int) -> pd.DataFrame:
@@ -65,7 +65,7 @@ def ranked(ranks: list[int]) -> Ranking:
 
 
 def test_ranking_is_held_against_the_frozen_encoder():
-    rankings = {"text alone": ranked([1] * 10), "frozen encoder": ranked([1, 1] + [11] * 8)}
+    rankings = {"text": ranked([1] * 10), "frozen": ranked([1, 1] + [11] * 8)}
     group = np.arange(10)
     line = verdict_on_queries("test", rankings, group, compare_rankings(rankings, group))
     assert line.startswith("test RR@10 1.000 [1.000, 1.000]; frozen encoder 0.200: better, +0.800 [")

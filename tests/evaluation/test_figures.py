@@ -82,9 +82,9 @@ def test_histogram_of_one_class_alone():
 
 
 def test_precision_recall_encloses_the_average_precision_of_each_method():
-    figure = precision_recall({"mine": SCORES, "rival": -SCORES}, LABELS)
+    figure = precision_recall({"mine": SCORES, "other": -SCORES}, LABELS)
     (axis,) = figure.axes
-    assert legend(axis) == ["mine", "rival", "always duplicate"]
+    assert legend(axis) == ["mine", "other", "always duplicate"]
     for line, scores in zip(axis.lines, (SCORES, -SCORES), strict=False):
         recall, precision = line.get_data()
         assert -np.sum(np.diff(recall) * precision[:-1]) == pytest.approx(average_precision_score(LABELS, scores))
@@ -102,8 +102,8 @@ def test_no_label_leaves_the_picture():
         training_curves(epochs),
         confusion_matrix(np.ones(1234567), np.ones(1234567, dtype=int), 0.5),
         similarity_histogram(narrow, np.arange(1000) % 2, 0.45),
-        precision_recall({"text + graph": SCORES, "frozen encoder": -SCORES}, LABELS),
-        rank_curves({"text + graph": queries}),
+        precision_recall({"text_graph": SCORES, "frozen": -SCORES}, LABELS),
+        rank_curves({"text_graph": queries}),
     ]
     for figure in figures:
         drawn, (width, height) = figure.get_tightbbox(), figure.get_size_inches()

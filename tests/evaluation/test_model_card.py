@@ -27,7 +27,7 @@ RANKS = {"queries": 12, "reachable": 1.0, "rr@10": 0.75, "mrr": 0.5, "rr@10_low"
 def folder(tmp_path):
     """A finished run with a graph, which leaks nothing."""
     (tmp_path / "config.yaml").write_text(CONFIG)
-    methods = ("text + graph", "text alone", "frozen encoder", "always duplicate")
+    methods = ("text_graph", "text", "frozen", "always_duplicate")
     results = [{"method": name, "threshold": 0.3 + place / 8, **SCORES} for place, name in enumerate(methods)]
     pd.DataFrame(results).to_csv(tmp_path / "results.csv", index=False)
     ranking = [{"method": name, **RANKS, "mrr": 0.5 - place / 8} for place, name in enumerate(methods[:3])]
@@ -70,7 +70,7 @@ def test_the_numbers_are_those_of_the_text_branch_beside_the_frozen_encoder(card
     assert "inner product of their vectors is 0.425 or more" in text
     assert "2 duplicate pairs and 3 others" in text
     assert "| text + graph" not in text
-    assert "always duplicate" not in text
+    assert "always_duplicate" not in text
     assert "**This is the text branch alone: the graph is not in it**" in text
 
 

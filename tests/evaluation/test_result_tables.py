@@ -2,12 +2,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from gedbd.evaluation.names import ALWAYS_DUPLICATE, FROZEN, TEXT, TEXT_GRAPH
 from gedbd.evaluation.pairwise import METRICS
 from gedbd.evaluation.result_tables import (
-    ALWAYS,
-    FROZEN,
-    FUSED,
-    TEXT,
     WITH_GRAPH,
     WITHOUT_GRAPH,
     compare_methods,
@@ -38,14 +35,14 @@ def predictions() -> pd.DataFrame:
 
 def test_rivals_get_their_threshold_on_validation_pairs(predictions):
     methods = compare_methods(predictions, "test", WITH_GRAPH, 0.5).set_index("method")
-    assert list(methods.index) == [FUSED, TEXT, FROZEN, ALWAYS]
+    assert list(methods.index) == [TEXT_GRAPH, TEXT, FROZEN, ALWAYS_DUPLICATE]
     assert list(methods.columns) == ["threshold", *METRICS, "f1_low", "f1_high"]
     # on val, text alone parts the classes from 0.35 on, the frozen encoder from 0.85 on
     assert methods["threshold"].tolist() == [0.5, 0.35, 0.85, 0.0]
-    assert methods.loc[FUSED, ["precision", "recall"]].tolist() == pytest.approx([1 / 2, 1 / 2])
+    assert methods.loc[TEXT_GRAPH, ["precision", "recall"]].tolist() == pytest.approx([1 / 2, 1 / 2])
     assert methods.loc[TEXT, ["precision", "recall"]].tolist() == pytest.approx([1, 1])
     assert methods.loc[FROZEN, ["precision", "recall"]].tolist() == pytest.approx([1, 1 / 2])
-    assert methods.loc[ALWAYS, ["precision", "recall", "f1"]].tolist() == pytest.approx([1 / 2, 1, 2 / 3])
+    assert methods.loc[ALWAYS_DUPLICATE, ["precision", "recall", "f1"]].tolist() == pytest.approx([1 / 2, 1, 2 / 3])
 
 
 def test_test_pairs_move_no_threshold(predictions):
@@ -60,7 +57,7 @@ def test_test_pairs_move_no_threshold(predictions):
 
 def test_without_a_graph_the_text_branch_is_the_model(predictions):
     methods = compare_methods(predictions, "test", WITHOUT_GRAPH, 0.25)
-    assert methods["method"].tolist() == [TEXT, FROZEN, ALWAYS]
+    assert methods["method"].tolist() == [TEXT, FROZEN, ALWAYS_DUPLICATE]
     assert methods["threshold"].tolist() == [0.25, 0.85, 0.0]
 
 
@@ -94,14 +91,14 @@ def test_figures_are_of_the_part_asked_for(predictions):
     assert set(drawn) == {"confusion_matrix", "similarity_histogram", "precision_recall"}
     assert sum(int(text.get_text()) for text in drawn["confusion_matrix"].axes[0].texts) == 4
     legend = drawn["precision_recall"].axes[0].get_legend().get_texts()
-    assert [text.get_text() for text in legend] == [FUSED, TEXT, FROZEN, ALWAYS]
+    assert [text.get_text() for text in legend] == [TEXT_GRAPH, TEXT, FROZEN, ALWAYS_DUPLICATE]
     alone = draw_figures(predictions, "test", WITHOUT_GRAPH, 0.5)["precision_recall"]
-    assert [text.get_text() for text in alone.axes[0].get_legend().get_texts()] == [TEXT, FROZEN, ALWAYS]
+    assert [text.get_text() for text in alone.axes[0].get_legend().get_texts()] == [TEXT, FROZEN, ALWAYS_DUPLICATE]
 
 
 def test_a_method_without_a_threshold_gets_it_on_validation_pairs(predictions):
     methods = compare_methods(predictions, "test", {"mine": "score_frozen"})
-    assert methods["method"].tolist() == ["mine", ALWAYS]
+    assert methods["method"].tolist() == ["mine", ALWAYS_DUPLICATE]
     assert methods["threshold"].tolist() == [0.85, 0.0]
 
 

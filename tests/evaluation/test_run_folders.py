@@ -12,14 +12,14 @@ def settings(**changed: object) -> dict:
     return {"seed": 0, "dataset": {"name": "demo"}, "encoder": {"name": "minilm"}} | changed
 
 
-def leave(folder: Path, config: dict, method: str = "text + graph", finished: bool = True) -> Run:
+def leave(folder: Path, config: dict, method: str = "text_graph", finished: bool = True) -> Run:
     """A run folder with its configuration and, once finished, two scored pairs and their metrics."""
     folder.mkdir(parents=True)
     OmegaConf.save(OmegaConf.create(config), folder / "config.yaml")
     if finished:
         pairs = pd.DataFrame({"issue_id_1": ["1", "2"], "issue_id_2": ["3", "4"], "label": [1, 0], "score": [0.9, 0.1]})
         pairs.assign(part="test").to_parquet(folder / "predictions.parquet", index=False)
-        results = pd.DataFrame({"method": [method, "text alone", "always duplicate"], "threshold": [0.5, 0.4, 0.0]})
+        results = pd.DataFrame({"method": [method, "text", "always_duplicate"], "threshold": [0.5, 0.4, 0.0]})
         results.to_csv(folder / "results.csv", index=False)
     return Run(folder)
 
@@ -32,12 +32,12 @@ def test_a_training_run_is_read_back(tmp_path):
     assert run.results["threshold"].tolist() == [0.5, 0.4, 0.0]
     assert run.leak == {"closure_found": 3, "closure_f1": 0.25}
     assert not run.is_baseline
-    assert (run.method, run.part, run.label, run.corpus) == ("text + graph", "test", "minilm, text + graph", "demo")
+    assert (run.method, run.part, run.label, run.corpus) == ("text_graph", "test", "minilm, text + graph", "demo")
 
 
 def test_what_a_run_did_not_leave_is_none(tmp_path):
     run = leave(tmp_path / "run", settings())
-    assert run.ranking is run.queries is run.epochs is run.map is None
+    assert run.ranking is run.queries is run.epochs is run.tsne is None
 
 
 def test_what_a_run_may_leave_is_read_back(tmp_path):
@@ -47,7 +47,7 @@ def test_what_a_run_may_leave_is_read_back(tmp_path):
     for name in ("queries", "map"):
         table.to_parquet(folder / f"{name}.parquet", index=False)
     run = Run(folder)
-    for read in (run.ranking, run.epochs, run.queries, run.map):
+    for read in (run.ranking, run.epochs, run.queries, run.tsne):
         pd.testing.assert_frame_equal(read, table)
 
 
@@ -69,10 +69,10 @@ def test_the_corpus_is_named_with_its_slice_or_after_its_folder(tmp_path):
 
 def test_columns_of_scores_by_method(tmp_path):
     run = leave(tmp_path / "run", settings())
-    columns = {name: run.column(name) for name in ("text + graph", "text alone", "frozen encoder")}
-    assert columns == {"text + graph": "score", "text alone": "score_text", "frozen encoder": "score_frozen"}
-    without_graph = leave(tmp_path / "without", settings(), method="text alone")
-    assert (without_graph.column("text alone"), without_graph.column("frozen encoder")) == ("score", "score_frozen")
+    columns = {name: run.column(name) for name in ("text_graph", "text", "frozen")}
+    assert columns == {"text_graph": "score", "text": "score_text", "frozen": "score_frozen"}
+    without_graph = leave(tmp_path / "without", settings(), method="text")
+    assert (without_graph.column("text"), without_graph.column("frozen")) == ("score", "score_frozen")
 
 
 def test_runs_are_found_below_folders_in_the_order_of_their_paths(tmp_path):

@@ -57,7 +57,7 @@ def test_the_lines_worked_out_by_hand(small, tmp_path):
     scores[4, :4] = 0.5, 0.25, 0.125, -2
     scores[5, :5] = 0.25, 0.75, 0.5, 1 / 3, 1
     queries, ranking = ranked(small, scores)
-    write_run(tmp_path / "test.run", ranking, small.reports["issue_id"], "text + graph")
+    write_run(tmp_path / "test.run", ranking, small.reports["issue_id"], "text_graph")
     write_qrels(tmp_path / "test.qrels", queries, small.reports["issue_id"])
     assert (tmp_path / "test.run").read_text().splitlines() == [
         "1002 Q0 1001 1 1 text_+_graph",

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from sklearn.metrics import precision_recall_curve
 
 from gedbd.evaluation.figures import SIZE
-from gedbd.evaluation.report.names import metric_name
+from gedbd.evaluation.names import metric_name
 from gedbd.evaluation.report.settings import Setting
 from gedbd.retrieval.tasks import EARLIER
 
@@ -179,12 +179,12 @@ def _bars(axis: Axes, table: pd.DataFrame, option: str, metric: str) -> None:
     axis.grid(alpha=0.25, axis="y")
 
 
-def report_map(table: pd.DataFrame) -> Figure:
+def tsne_projection(table: pd.DataFrame) -> Figure:
     """Reports in two dimensions; duplicates share a colour and a mark, other reports are grey."""
     figure = Figure(figsize=(7, 5.4), layout="constrained")
     axis = figure.subplots()
-    lone = table[table["group"] < 0]
-    axis.scatter(lone["x"], lone["y"], s=8, color="#c8c8c8")
+    singletons = table[table["group"] < 0]
+    axis.scatter(singletons["x"], singletons["y"], s=8, color="#c8c8c8")
     for place, (_, mine) in enumerate(table[table["group"] >= 0].groupby("group")):
         marker = "os^DvP"[place // 10 % 6]
         axis.scatter(

@@ -2,9 +2,9 @@
 
 from typing import Any
 
+from gedbd.evaluation.names import FROZEN, TEXT_GRAPH
 from gedbd.evaluation.report.section import Section, pick, with_models
 from gedbd.evaluation.report.settings import Setting
-from gedbd.evaluation.result_tables import FROZEN, FUSED
 from gedbd.retrieval.tasks import EARLIER, TEST_POOL
 
 TEXT = (
@@ -21,7 +21,10 @@ def configurations(corpus: str, settings: list[Setting]) -> Section | None:
     marked = [setting for setting in settings if "text.captions" in setting.options]
     rows = [_row(setting, setting.methods[0]) for setting in marked if _reads(setting)]
     known = {row["screenshots"] for row in rows if row["training"] == "frozen"}
-    for row in (_row(setting, FROZEN) for setting in marked if FROZEN in setting.methods):
+    for setting in marked:
+        if setting.runs[0].is_baseline or FROZEN not in setting.methods:
+            continue
+        row = _row(setting, FROZEN)
         if row["screenshots"] not in known:
             known.add(row["screenshots"])
             rows.append(row)
@@ -37,8 +40,10 @@ def _reads(setting: Setting) -> bool:
 
 
 def _row(setting: Setting, method: str) -> dict[str, Any]:
-    trained = method != FROZEN and (not setting.runs[0].is_baseline or bool(setting.runs[0].config.run))
-    graph = method == FUSED
+    run = setting.runs[0]
+    # The baseline "frozen" also scores with an encoder that another run has trained.
+    trained = bool(run.config.run) if run.is_baseline else method != FROZEN
+    graph = method == TEXT_GRAPH
     row: dict[str, Any] = {
         "model": setting.name_of(method),
         "screenshots": "no" if setting.options["text.captions"] is None else "yes",

@@ -3,8 +3,8 @@
 import pandas as pd
 
 from gedbd.evaluation.compare import compare_runs
+from gedbd.evaluation.names import metric_name
 from gedbd.evaluation.report import charts
-from gedbd.evaluation.report.names import metric_name
 from gedbd.evaluation.report.section import Section, pick
 from gedbd.evaluation.report.settings import Setting
 

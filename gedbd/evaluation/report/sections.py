@@ -18,7 +18,7 @@ from gedbd.evaluation.report.training import training
 from gedbd.retrieval.tasks import EARLIER, PROTOCOLS, TEST_POOL
 
 ON_PAIRS = ("threshold", "precision", "recall", "f1", "f1_low", "f1_high", "accuracy", "average_precision")
-MAX_MAPS = 4
+MAX_PROJECTIONS = 4
 RANKED = {
     EARLIER: (
         "Ranking",
@@ -47,7 +47,7 @@ def make_sections(settings: list[Setting]) -> list[Section]:
         *(scarcity(corpus, mine) for corpus, mine in by_corpus.items()),
         *(sensitivity(corpus, mine) for corpus, mine in by_corpus.items()),
         training([setting for setting in settings if not setting.runs[0].is_baseline]),
-        _maps(settings),
+        _projections(settings),
         runs_section(settings),
     ]
     return [section for section in made if section is not None]
@@ -138,16 +138,16 @@ def _methods(settings: list[Setting], metrics: Callable[[Setting, str], dict[str
     return pd.DataFrame(rows)
 
 
-def _maps(settings: list[Setting]) -> Section | None:
-    shown = [setting for setting in settings if setting.runs[0].map is not None and len(setting.runs[0].map)]
-    drawn, notice = first_of(shown, MAX_MAPS)
+def _projections(settings: list[Setting]) -> Section | None:
+    shown = [setting for setting in settings if setting.runs[0].tsne is not None and len(setting.runs[0].tsne)]
+    drawn, notice = first_of(shown, MAX_PROJECTIONS)
     figures = []
     for number, setting in enumerate(drawn):
-        table = setting.runs[0].map
+        table = setting.runs[0].tsne
         assert table is not None
         caption = (
             f"Reports by {setting.label}, {setting.corpus}: duplicates share colour and mark, other reports are grey"
         )
-        figures.append((f"map_{number}", caption, charts.report_map(table)))
+        figures.append((f"tsne_{number}", caption, charts.tsne_projection(table)))
     text = f"The largest duplicate groups of the test part, and some reports without duplicates.{notice}"
-    return Section("Map of reports", text, [], figures) if figures else None
+    return Section("t-SNE projection of reports", text, [], figures) if figures else None

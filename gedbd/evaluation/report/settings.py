@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 from omegaconf import OmegaConf
 
+from gedbd.evaluation.names import display_name
 from gedbd.evaluation.report.labels import named_options, option_label
 from gedbd.evaluation.report.options import counted_options, flatten, mark_seeds, setting_key
 from gedbd.evaluation.run_folders import Run
@@ -49,7 +50,7 @@ class Setting:
 
     def name_of(self, method: str) -> str:
         """Name of one of the methods that its runs scored: its own has the setting's name."""
-        return self.label if method == self.methods[0] else f"{method} of {self.label}"
+        return self.label if method == self.methods[0] else f"{display_name(method)} of {self.label}"
 
     @property
     def seeds(self) -> list[int]:
@@ -68,7 +69,7 @@ class Setting:
 
     @property
     def methods(self) -> list[str]:
-        """The methods that were scored, the setting's own first; ``always duplicate`` is left out."""
+        """Ids of the methods that were scored, the setting's own first; ``always_duplicate`` is left out."""
         return list(self.runs[0].results["method"][:-1])
 
     def pair_metrics(self, method: str) -> dict[str, float]:

@@ -3,10 +3,10 @@
 import numpy as np
 import pandas as pd
 
+from gedbd.evaluation.names import TEXT
 from gedbd.evaluation.report import charts
 from gedbd.evaluation.report.section import Section, first_of
 from gedbd.evaluation.report.settings import Setting
-from gedbd.evaluation.result_tables import TEXT
 
 
 def training(settings: list[Setting]) -> Section | None:

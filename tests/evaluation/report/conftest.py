@@ -45,8 +45,8 @@ def leave(tmp_path: Path) -> Callable[..., Run]:
         folder.mkdir(parents=True)
         (folder / "config.yaml").write_text(json.dumps(OmegaConf.to_container(cfg, resolve=True)))
         graph = command == "train" and cfg.graph.rule is not None and not cfg.fusion._target_.endswith("TextOnly")
-        own = cfg.name if command == "baseline" else "text + graph" if graph else "text alone"
-        results = pd.DataFrame({"method": [own, "always duplicate"], "threshold": 0.5, "f1": [f1, 0.2]})
+        own = cfg.name if command == "baseline" else "text_graph" if graph else "text"
+        results = pd.DataFrame({"method": [own, "always_duplicate"], "threshold": 0.5, "f1": [f1, 0.2]})
         results.to_csv(folder / "results.csv", index=False)
         predictions = folder / "predictions.parquet"
         pd.DataFrame({"label": [1], "score": [0.9], "part": ["test"]}).to_parquet(predictions, index=False)

@@ -2,7 +2,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from gedbd.evaluation.report.charts import report_map, scarcity_curve, sensitivity_grid
+from gedbd.evaluation.report.charts import scarcity_curve, sensitivity_grid, tsne_projection
 
 
 def test_scarcity_shows_a_line_a_kind_in_the_order_of_the_shares():
@@ -60,5 +60,5 @@ def test_an_option_without_an_order_makes_bars_and_no_line():
 
 def test_map_shows_every_report():
     table = pd.DataFrame({"group": [-1, 4, 4, 7], "x": np.arange(4.0), "y": np.arange(4.0)})
-    axis = report_map(table).axes[0]
+    axis = tsne_projection(table).axes[0]
     assert sum(len(points.get_offsets()) for points in axis.collections) == 4

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from gedbd.evaluation.names import TEXT, TEXT_GRAPH, display_name
 from gedbd.evaluation.report.settings import Setting
 from gedbd.evaluation.report.training import minutes_per_epoch
-from gedbd.evaluation.result_tables import FUSED, TEXT
 from gedbd.tasks.duplicates.reproduction.published import read_published
 
 PAIR_METRICS = ("precision", "recall", "f1")
@@ -85,7 +85,8 @@ def _beside(
             found.append(first | row | {f"paper {name}": paper.get(name, np.nan) for name in metrics})
     for place in sorted(left):
         paper = published.loc[place].to_dict()
-        model = f"{paper['encoder']}, {FUSED if paper['graph'] else TEXT}"
+        method = TEXT_GRAPH if paper["graph"] else TEXT
+        model = f"{paper['encoder']}, {display_name(method)}"
         row = {"corpus": paper["corpus"], "model": model, "seeds": ""}
         row |= {} if paper["epoch"] is None else {"epoch": int(paper["epoch"])}
         found.append(row | {f"paper {name}": paper.get(name, np.nan) for name in metrics})
@@ -108,4 +109,4 @@ def _encoder(setting: Setting) -> str:
 
 
 def _has_graph(setting: Setting) -> bool:
-    return setting.methods[0] == FUSED
+    return setting.methods[0] == TEXT_GRAPH

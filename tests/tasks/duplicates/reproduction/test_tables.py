@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 from omegaconf import OmegaConf
 
+from gedbd.evaluation.names import TEXT, TEXT_GRAPH
 from gedbd.evaluation.report.settings import Setting, group_settings
-from gedbd.evaluation.result_tables import FUSED, TEXT
 from gedbd.evaluation.run_folders import Run
 from gedbd.tasks.duplicates.reproduction.paper_figures import convergence
 from gedbd.tasks.duplicates.reproduction.paper_tables import figures34, table4, table5
@@ -20,8 +20,8 @@ def make_run(folder: Path, seconds: float = 60, f1: float = 0.5, **config: objec
     """A run of two epochs, two test pairs and one more method."""
     folder.mkdir(parents=True)
     (folder / "config.yaml").write_text(OmegaConf.to_yaml(OmegaConf.create({"seed": 0, **config})))
-    method = FUSED if config.get("graph") else TEXT
-    results = {"method": [method, "always duplicate"], "threshold": [0.5, 0], "precision": [1.0, 0.5]}
+    method = TEXT_GRAPH if config.get("graph") else TEXT
+    results = {"method": [method, "always_duplicate"], "threshold": [0.5, 0], "precision": [1.0, 0.5]}
     pd.DataFrame(results | {"recall": [0.25, 1], "f1": [f1, 0.6]}).to_csv(folder / "results.csv", index=False)
     pairs = {"part": "test", "label": [1, 0], "score": [0.9, 0.1], "group": ["a", "b"]}
     pd.DataFrame(pairs).to_parquet(folder / "predictions.parquet")
