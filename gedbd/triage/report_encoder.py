@@ -1,4 +1,4 @@
-"""Reads reports as they come in, with the encoder and the text template that the stored ones were read with."""
+"""Encodes single reports as they arrive, with the text template and the encoder of the stored reports."""
 
 import threading
 from collections.abc import Callable
@@ -15,19 +15,19 @@ from gedbd.encoders.encoder import TextEncoder
 from gedbd.text.templates import Text
 from gedbd.text.tokens import tokenize
 
-MOST_AT_ONCE = 16
+MAX_BATCH = 16
 
 
-class ReportReader:
-    """Vectors of reports. Several threads may call it: tokenizers and backends take one at a time, so the others wait.
+class ReportEncoder:
+    """Encodes reports. It may be called from several threads, which take turns: tokenizers and backends need that.
 
     Args:
-        encoder: Encoder with the weights to use as they stand.
+        encoder: Encoder with its weights.
         tokenizer: Its tokenizer.
         max_tokens: Length that texts are cut to.
-        text: How reports become texts.
-        reader: What a backend has made of the encoder.
-        projected: Whether vectors go through the projection, which has been trained.
+        text: Makes texts of reports.
+        reader: The encoder as a backend has prepared it.
+        projected: Whether vectors go through the projection, which is trained then.
     """
 
     def __init__(
@@ -39,56 +39,60 @@ class ReportReader:
         reader: Reader,
         projected: bool,
     ) -> None:
-        self.encoder, self.tokenizer, self.max_tokens = encoder, tokenizer, max_tokens
-        self.text, self.reader, self.projected = text, reader, projected
+        self.encoder = encoder
+        self.tokenizer = tokenizer
+        self.max_tokens = max_tokens
+        self.text = text
+        self.reader = reader
+        self.projected = projected
         self._turn = threading.Lock()
 
     def __call__(self, reports: pd.DataFrame) -> np.ndarray:
-        """``(B, D)`` unit rows of B rows of a corpus; B is small, for all are read at once."""
+        """``(B, D)`` unit rows of B rows of a corpus. B is small: all are encoded in one batch."""
         with self._turn:
-            return self._read(reports)
-
-    def _read(self, reports: pd.DataFrame) -> np.ndarray:
-        texts = self.text(reports, self.tokenizer, self.max_tokens)
-        tokens = tokenize(texts, self.tokenizer, self.max_tokens)
-        (vectors,) = self.reader.read([tokens.batch(np.arange(len(texts)))])
-        if self.projected:
-            with torch.no_grad():
-                vectors = self.encoder.projection(torch.from_numpy(vectors)).numpy()
-        return unit_rows(vectors)
+            texts = self.text(reports, self.tokenizer, self.max_tokens)
+            tokens = tokenize(texts, self.tokenizer, self.max_tokens)
+            (vectors,) = self.reader.read([tokens.batch(np.arange(len(texts)))])
+            if self.projected:
+                with torch.no_grad():
+                    vectors = self.encoder.projection(torch.from_numpy(vectors)).numpy()
+            return unit_rows(vectors)
 
 
-class Together:
-    """Lets several threads that each want one report read share a batch: all that wait are read at once.
+class BatchingEncoder:
+    """Encodes the reports of several threads in shared batches: all that wait are encoded at once.
 
-    An encoder uses every core for a single text, but not well; eight texts take far less time than eight times one.
+    An encoder uses every core for a single text, but not well: eight texts take far less than eight times the time.
 
     Args:
-        read: Gives ``(B, D)`` vectors of B rows of a corpus; called by one thread at a time.
+        encode: Gives ``(B, D)`` vectors of B rows of a corpus; called by one thread at a time.
     """
 
-    def __init__(self, read: Callable[[pd.DataFrame], np.ndarray]) -> None:
-        self.read = read
+    def __init__(self, encode: Callable[[pd.DataFrame], np.ndarray]) -> None:
+        self.encode = encode
         self._waiting: list[tuple[pd.DataFrame, Future[np.ndarray]]] = []
-        self._list, self._turn = threading.Lock(), threading.Lock()
+        self._list_lock = threading.Lock()
+        self._turn = threading.Lock()
 
     def __call__(self, report: pd.DataFrame) -> np.ndarray:
-        """``(D,)``. Whoever gets the turn reads for all that wait, who then find their answer there."""
+        """``(D,)`` vector of one report."""
         answer: Future[np.ndarray] = Future()
-        with self._list:
+        with self._list_lock:
             self._waiting.append((report, answer))
+        # The thread that gets the turn encodes for all that wait; the others then find their answer done.
         while not answer.done():
             with self._turn:
                 if not answer.done():
-                    self._read_waiting()
+                    self._encode_waiting()
         return answer.result()
 
-    def _read_waiting(self) -> None:
-        with self._list:
-            batch, self._waiting = self._waiting[:MOST_AT_ONCE], self._waiting[MOST_AT_ONCE:]
+    def _encode_waiting(self) -> None:
+        with self._list_lock:
+            batch = self._waiting[:MAX_BATCH]
+            self._waiting = self._waiting[MAX_BATCH:]
         try:
-            vectors = self.read(pd.concat([report for report, _ in batch], ignore_index=True))
-        except Exception as error:  # not swallowed: each of those who wait for it gets it
+            vectors = self.encode(pd.concat([report for report, _ in batch], ignore_index=True))
+        except Exception as error:  # each thread that waits gets the error
             for _, answer in batch:
                 answer.set_exception(error)
             return
