@@ -10,11 +10,11 @@ from rich.console import Console
 from gedbd.configuration.command import command
 from gedbd.experiments.checkpoint import check_corpus, save_run, use_run
 from gedbd.experiments.evaluation_result import evaluate_baseline
+from gedbd.experiments.prepare import prepare_data, silence_library_logs
 from gedbd.experiments.results import first_row, report, show_verdict
 from gedbd.experiments.sweeps.jobs import resumable_job
 from gedbd.experiments.tracking.runs import check_login, open_loggers
 from gedbd.retrieval.tasks import TEST_POOL
-from gedbd.tasks.duplicates.factory import prepare_data, silence_library_logs
 
 
 @command("baseline")

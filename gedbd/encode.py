@@ -8,12 +8,11 @@ from omegaconf import DictConfig, OmegaConf
 from rich.console import Console
 
 from gedbd.configuration.command import command
-from gedbd.encoders.embedding_cache import report_vectors
-from gedbd.encoders.encoder import load_weights
+from gedbd.encoders.encoder import Encoder
 from gedbd.encoders.sinks.qdrant import check_size, open_store, send_vectors
 from gedbd.encoders.sinks.vector_file import check_writable, save_vectors
 from gedbd.experiments.checkpoint import find_run
-from gedbd.tasks.duplicates.factory import silence_library_logs
+from gedbd.experiments.prepare import silence_library_logs
 
 
 @command("encode")
@@ -29,19 +28,18 @@ def main(cfg: DictConfig) -> None:
         if OmegaConf.is_missing(cfg.dataset, "path"):
             cfg.dataset = saved.dataset
     silence_library_logs()
-    backend, (encoder, tokenizer) = instantiate(cfg.backend), instantiate(cfg.encoder)
+    encoder: Encoder = instantiate(cfg.encoder, backend=instantiate(cfg.backend), cache_dir=cfg.cache_dir)
     if weights is not None:
-        load_weights(encoder, weights)
+        encoder.load_weights(weights)
     if store:
-        check_size(store, encoder.projection.in_features if weights is None else encoder.projection.out_features)
+        check_size(store, encoder.dim)
     corpus = instantiate(cfg.dataset)
     text = instantiate(cfg.text)
-    texts = text(corpus.reports, tokenizer, cfg.encoder.max_tokens)
+    texts = text(corpus.reports, encoder.tokenizer, encoder.max_tokens)
     for notice in (*corpus.notices, *getattr(text, "notices_", ())):
         console.print(f"{corpus.name}: {notice}", markup=False, highlight=False)
     started = time.perf_counter()
-    reader = encoder, tokenizer, cfg.encoder.max_tokens, cfg.cache_dir, backend
-    vectors = report_vectors(texts, *reader, projected=weights is not None)
+    vectors = encoder.encode(texts)
     seconds = time.perf_counter() - started
     if store:
         for notice in send_vectors(store, corpus, vectors):

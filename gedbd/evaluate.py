@@ -9,7 +9,6 @@ from rich.console import Console
 from gedbd.configuration.command import command
 from gedbd.corpora.splits import PARTS
 from gedbd.experiments.checkpoint import load_run
-from gedbd.experiments.evaluation_result import evaluate_trained
 from gedbd.experiments.results import report, show_verdict
 
 
@@ -19,13 +18,12 @@ def main(cfg: DictConfig) -> float:
     console, folder = Console(), Path(cfg.run)
     if cfg.part not in PARTS:
         raise ValueError(f"part={cfg.part} is unknown: choose {', '.join(PARTS)}")
-    _, data, system = load_run(folder, cfg.checkpoint, cfg.part, cfg.cache_dir, console)
-    data.evaluated = tuple(dict.fromkeys(("val", cfg.part)))
+    task, setup = load_run(folder, cfg.checkpoint, cfg.part, cfg.cache_dir, console)
     trainer = pl.Trainer(logger=False, devices=1, enable_checkpointing=False)
-    trainer.test(system, data, verbose=False)
-    outcome = evaluate_trained(data, system)
-    tables = report(folder / "evaluation" / cfg.part, outcome, console, [])
-    show_verdict(console, outcome, tables)
+    trainer.test(setup.system, setup.data, verbose=False)
+    result = task.result(setup)
+    tables = report(folder / "evaluation" / cfg.part, result, console, [])
+    show_verdict(console, result, tables)
     return float(tables["results"]["f1"].iloc[0])
 
 

@@ -6,17 +6,15 @@ import pandas as pd
 from hydra.utils import instantiate
 from omegaconf import DictConfig
 from rich.console import Console
-from transformers import PreTrainedTokenizerBase
 
 from gedbd.configuration.command import command
-from gedbd.encoders.embedding_cache import report_vectors
-from gedbd.encoders.encoder import load_weights
+from gedbd.encoders.encoder import Encoder
 from gedbd.encoders.export import find_format
 from gedbd.encoders.export.checks import check_free, largest_difference, some_texts, whole_folder
 from gedbd.evaluation.model_card import MADE_UP, model_card
 from gedbd.evaluation.run_folders import Run
 from gedbd.experiments.checkpoint import check_corpus, find_run
-from gedbd.tasks.duplicates.factory import silence_library_logs
+from gedbd.experiments.prepare import silence_library_logs
 
 
 @command("export")
@@ -31,14 +29,13 @@ def main(cfg: DictConfig) -> None:
     silence_library_logs()
     corpus = instantiate(saved.dataset)
     check_corpus(folder, corpus)
-    encoder, tokenizer = instantiate(saved.encoder)
-    load_weights(encoder, weights)
-    reader = encoder, tokenizer, saved.encoder.max_tokens
-    texts = some_texts(_texts(saved, corpus.reports, tokenizer))
-    expected = report_vectors(texts, *reader, cfg.cache_dir, None, projected=True)
+    encoder: Encoder = instantiate(saved.encoder, cache_dir=cfg.cache_dir)
+    encoder.load_weights(weights)
+    texts = some_texts(_texts(saved, corpus.reports, encoder))
+    expected = encoder.encode(texts)
     with whole_folder(out) as fresh:
-        form.write(fresh, *reader)
-        (example,) = _texts(saved, MADE_UP, tokenizer)
+        form.write(fresh, encoder)
+        (example,) = _texts(saved, MADE_UP, encoder)
         (fresh / "README.md").write_text(model_card(Run(folder), corpus, cfg.format, cfg.checkpoint, example))
         largest = largest_difference(form.read(fresh, texts), expected)
     console.print(
@@ -48,8 +45,8 @@ def main(cfg: DictConfig) -> None:
     )
 
 
-def _texts(cfg: DictConfig, reports: pd.DataFrame, tokenizer: PreTrainedTokenizerBase) -> list[str]:
-    return list(instantiate(cfg.text)(reports, tokenizer, cfg.encoder.max_tokens))
+def _texts(cfg: DictConfig, reports: pd.DataFrame, encoder: Encoder) -> list[str]:
+    return list(instantiate(cfg.text)(reports, encoder.tokenizer, encoder.max_tokens))
 
 
 if __name__ == "__main__":

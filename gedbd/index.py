@@ -7,7 +7,7 @@ from omegaconf import DictConfig
 from rich.console import Console
 
 from gedbd.configuration.command import command
-from gedbd.tasks.duplicates.factory import silence_library_logs
+from gedbd.experiments.prepare import silence_library_logs
 from gedbd.triage.assembly import update_index
 
 

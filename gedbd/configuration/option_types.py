@@ -27,7 +27,7 @@ LOWEST: dict[str, float] = {  # an integer: whole numbers only
     "graph.max_title_tokens": 1,
     "optimizer.head_lr": 0.0,
     "optimizer.lr": 0.0,
-    "optimizer.warmup_steps": 0,
+    "scheduler.warmup_steps": 0,
     "optimizer.weight_decay": 0.0,
     "pairs.fill_to": 0,
     "pairs.negatives_in_evaluation": 0.0,

@@ -12,9 +12,9 @@ from pytorch_lightning.callbacks import Callback, Checkpoint, ModelCheckpoint
 from rich.console import Console
 
 from gedbd.evaluation.pairwise import METRICS
+from gedbd.experiments.batch import Batch
 from gedbd.experiments.early_stopping import ResumableEarlyStopping, pruning_callbacks
 from gedbd.io.tables import write_csv
-from gedbd.tasks.duplicates.data import Batch
 
 SHOWN = {"train/loss": "train loss", "val/f1": "val F1", "val/rr@10": "RR@10"}
 

@@ -6,18 +6,17 @@ from pathlib import Path
 from pickle import UnpicklingError
 
 import torch
+from hydra.utils import instantiate
 from omegaconf import DictConfig, OmegaConf
 from rich.console import Console
 
 from gedbd.configuration.allowed_targets import keep_local
 from gedbd.configuration.saved_options import CONFIG, VERSIONS, read_saved, saved_options
 from gedbd.corpora.documents import Corpus
-from gedbd.encoders.encoder import load_state, read_state
+from gedbd.encoders.weights import load_state, read_state
+from gedbd.experiments.task import Task, TrainingSetup
 from gedbd.io.checksums import check_whole
 from gedbd.io.files import read_object, write_text
-from gedbd.tasks.duplicates.data import DuplicateDataModule
-from gedbd.tasks.duplicates.factory import build
-from gedbd.tasks.duplicates.system import DuplicateSystem
 
 PACKAGES = ("gedbd", "torch", "pytorch-lightning", "torch-geometric", "transformers", "numpy", "pandas")
 
@@ -45,9 +44,7 @@ def readable_checkpoint(folder: Path) -> str | None:
     return str(path)
 
 
-def load_run(
-    folder: Path, checkpoint: str, part: str, cache_dir: str, console: Console
-) -> tuple[DictConfig, DuplicateDataModule, DuplicateSystem]:
+def load_run(folder: Path, checkpoint: str, part: str, cache_dir: str, console: Console) -> tuple[Task, TrainingSetup]:
     """Rebuilds a trained run from its folder.
 
     Args:
@@ -61,11 +58,13 @@ def load_run(
         ValueError: If the folder is no run, or the corpus is not the one it was trained on.
     """
     cfg, path = find_run(folder, checkpoint)
-    cfg.cache_dir, cfg.ranking.parts = cache_dir, [part]
-    data, system = build(cfg, console, ("val", part))
-    check_corpus(folder, data.corpus)
-    load_state(system, read_state(path), str(path))
-    return cfg, data, system
+    cfg.cache_dir = cache_dir
+    cfg.ranking.parts = [part]
+    task: Task = instantiate(cfg.task)
+    setup = task.build(cfg, console, ("val", part))
+    check_corpus(folder, setup.corpus)
+    load_state(setup.system, read_state(path), str(path))
+    return task, setup
 
 
 def find_run(folder: Path, checkpoint: str) -> tuple[DictConfig, Path]:

@@ -10,13 +10,13 @@ from rich.console import Console
 from gedbd.experiments.callbacks import check_monitor, direction, training_callbacks
 from gedbd.experiments.checkpoint import save_run
 from gedbd.experiments.checkpoint_files import save_whole
-from gedbd.experiments.evaluation_result import evaluate_trained
 from gedbd.experiments.interruption import keyboard_interrupts
+from gedbd.experiments.prepare import check_ranking
 from gedbd.experiments.results import report, show_verdict
+from gedbd.experiments.task import Task
 from gedbd.experiments.tracking.runs import open_loggers
 from gedbd.io.tables import read_csv
 from gedbd.retrieval.ranking import metric_names
-from gedbd.tasks.duplicates.factory import build, check_ranking
 
 
 def train_once(cfg: DictConfig, folder: Path, console: Console) -> float:
@@ -28,8 +28,9 @@ def train_once(cfg: DictConfig, folder: Path, console: Console) -> float:
     check_ranking(cfg.ranking)
     check_monitor(cfg.monitor, metric_names(cfg.ranking.top_k, cfg.ranking.protocols))
     callbacks = training_callbacks(folder, cfg.monitor, cfg.patience, console)
-    data, system = build(cfg, console)
-    check_monitor(cfg.monitor, metric_names(cfg.ranking.top_k, tuple(data.queries.get("val", {}))))
+    task: Task = instantiate(cfg.task)
+    setup = task.build(cfg, console)
+    check_monitor(cfg.monitor, metric_names(cfg.ranking.top_k, setup.ranked_protocols))
     with open_loggers(cfg, folder, "train") as loggers, keyboard_interrupts():
         trainer: pl.Trainer = instantiate(
             cfg.trainer,
@@ -42,18 +43,18 @@ def train_once(cfg: DictConfig, folder: Path, console: Console) -> float:
         )
         save_whole(trainer)
         if trainer.is_global_zero:
-            save_run(folder, cfg, data.corpus)
+            save_run(folder, cfg, setup.corpus)
             console.print(f"run folder: {folder}", markup=False, highlight=False, soft_wrap=True)
             best = "lowest" if direction(cfg.monitor) == "min" else "highest"
             console.print(f"the best epoch has the {best} {cfg.monitor}", markup=False, highlight=False)
-        trainer.fit(system, data, ckpt_path=cfg.ckpt_path)
-        trainer.test(system, data, ckpt_path=folder / "checkpoints" / "best.ckpt", verbose=False)
+        trainer.fit(setup.system, setup.data, ckpt_path=cfg.ckpt_path)
+        trainer.test(setup.system, setup.data, ckpt_path=folder / "checkpoints" / "best.ckpt", verbose=False)
         if trainer.is_global_zero:
-            outcome = evaluate_trained(data, system)
-            tables = report(folder, outcome, console, loggers)
+            result = task.result(setup)
+            tables = report(folder, result, console, loggers)
         trainer.strategy.barrier()  # what follows reads the results
     if trainer.is_global_zero:
-        show_verdict(console, outcome, tables)
+        show_verdict(console, result, tables)
     return best_f1(folder, cfg.monitor)
 
 

@@ -8,7 +8,7 @@ from pytorch_lightning.trainer.states import TrainerFn
 from torch import nn
 from torch.distributed.device_mesh import DeviceMesh
 
-from gedbd.encoders.encoder import TextEncoder
+from gedbd.encoders.text_encoder import TextEncoder
 from gedbd.io.checksums import check_whole
 
 

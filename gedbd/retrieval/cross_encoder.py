@@ -4,7 +4,7 @@ import torch
 from torch import Tensor, nn
 from transformers import PreTrainedTokenizerBase
 
-from gedbd.encoders.encoder import TextEncoder
+from gedbd.encoders.text_encoder import TextEncoder
 
 
 class CrossEncoder(nn.Module):

@@ -7,10 +7,9 @@ import pandas as pd
 import torch
 from rich.progress import track
 from torch.nn.functional import cross_entropy
-from transformers import PreTrainedTokenizerBase
 
 from gedbd.corpora.documents import Corpus
-from gedbd.encoders.encoder import TextEncoder, load_weights
+from gedbd.encoders.encoder import Encoder
 from gedbd.retrieval.cross_encoder import CrossEncoder
 from gedbd.retrieval.linear_ranker import learn_weights, standardise
 from gedbd.retrieval.scorers import Baseline
@@ -30,7 +29,7 @@ class Reranker:
 
     Args:
         first: The baseline whose top is looked at.
-        encoder: Encoder to start from, and its tokenizer.
+        encoder: Encoder to start from.
         text: How reports become texts.
         max_tokens: Length that two texts together are cut to.
         depth: Candidates that are looked at.
@@ -47,7 +46,7 @@ class Reranker:
     def __init__(
         self,
         first: Baseline,
-        encoder: tuple[TextEncoder, PreTrainedTokenizerBase],
+        encoder: Encoder,
         text: Text,
         max_tokens: int,
         depth: int = 100,
@@ -60,11 +59,11 @@ class Reranker:
     ) -> None:
         self.first, self.text, self.depth, self.negatives = first, text, depth, negatives
         self.epochs, self.lr, self.batch_size, self.seed = epochs, lr, batch_size, seed
-        self.tokenizer, self.max_tokens = encoder[1], max_tokens
+        self.tokenizer, self.max_tokens = encoder.tokenizer, max_tokens
         if checkpoint is not None:
-            load_weights(encoder[0], checkpoint)
+            encoder.load_weights(checkpoint)
         torch.manual_seed(seed)
-        self.model = CrossEncoder(*encoder, max_tokens)
+        self.model = CrossEncoder(encoder.model, encoder.tokenizer, max_tokens)
 
     def fit(self, corpus: Corpus, train: pd.DataFrame) -> None:
         """Fits the first baseline, trains the cross-encoder on its mistakes, and learns how to weigh both."""

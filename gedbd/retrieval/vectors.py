@@ -1,6 +1,5 @@
 """From the vectors of reports to the scores of pairs and the ranking of queries."""
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -8,9 +7,8 @@ import pandas as pd
 import torch
 from torch import Tensor
 
+from gedbd.losses.loss import Loss, StepLabels
 from gedbd.retrieval.ranking import Scorer, vector_scorer
-
-Loss = Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]
 
 
 class Embedded(NamedTuple):
@@ -41,7 +39,7 @@ def score_pairs(reports: Embedded, pairs: pd.DataFrame, group: np.ndarray, loss:
     scored = pairs.assign(score=cosine(reports.z, index), score_text=cosine(reports.z_text, index))
     named, step_index = torch.unique(index, return_inverse=True)
     groups = torch.from_numpy(group[reports.n_id[named].cpu().numpy()]).to(index.device)
-    return scored, loss(reports.z[named], groups, step_index, label)
+    return scored, loss(reports.z[named], StepLabels(groups, step_index, label))
 
 
 def distinct(n_id: Tensor, z: Tensor) -> tuple[Tensor, Tensor]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import ClassVar, NamedTuple, Protocol
 
 import numpy as np
 import pandas as pd
@@ -43,9 +43,16 @@ class Share(NamedTuple):
 
 
 class Batches(Protocol):
-    """A way of dealing. ``hard`` is the share of negatives that are chosen by the vectors of the last epoch."""
+    """A way of dealing. ``hard`` is the share of negatives that are chosen by the vectors of the last epoch.
+
+    Attributes:
+        provides: Labels of a batch that losses may read: ``pairs``, ``groups``.
+        reads_groups: Whether batches are built from whole duplicate groups.
+    """
 
     hard: float
+    provides: ClassVar[frozenset[str]]
+    reads_groups: ClassVar[bool]
 
     def __call__(self, labelled: Labelled, share: Share) -> "Steps":
         """The steps of every epoch."""
@@ -197,6 +204,9 @@ class Pairs:
     shuffle: bool = False
     hard: float = 0.0
 
+    provides: ClassVar[frozenset[str]] = frozenset({"pairs", "groups"})
+    reads_groups: ClassVar[bool] = False
+
     def __post_init__(self) -> None:
         if self.batch_size < 1:
             raise ValueError(f"batches.batch_size={self.batch_size} must be 1 or more")
@@ -226,6 +236,9 @@ class Groups:
     negatives_per_positive: float
     hard: float
     neighbours: int
+
+    provides: ClassVar[frozenset[str]] = frozenset({"pairs", "groups"})
+    reads_groups: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         for name, value, most in (("singletons", self.singletons, 0.9), ("hard", self.hard, 1.0)):

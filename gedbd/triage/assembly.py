@@ -16,19 +16,17 @@ from hydra.utils import instantiate
 from omegaconf import DictConfig, OmegaConf
 from rich.console import Console
 from threadpoolctl import threadpool_limits
-from transformers import PreTrainedTokenizerBase
 
 from gedbd.configuration.allowed_targets import read_settings
 from gedbd.configuration.saved_options import read_saved
 from gedbd.corpora.documents import Corpus
-from gedbd.encoders.embedding_cache import calibration_texts, report_vectors
-from gedbd.encoders.encoder import TextEncoder, load_weights, read_state
+from gedbd.encoders.encoder import Encoder, calibration_texts
+from gedbd.encoders.weights import read_state
 from gedbd.evaluation.run_folders import MATCHING
 from gedbd.experiments.checkpoint import find_run
-from gedbd.tasks.duplicates.factory import silence_library_logs
+from gedbd.experiments.prepare import silence_library_logs
 from gedbd.text.cleaning import Cleaning, shared_lines
 from gedbd.text.templates import FieldTemplate, Text
-from gedbd.text.tokens import tokenize
 from gedbd.triage.index import Index
 from gedbd.triage.report_encoder import ReportReader
 from gedbd.triage.storage.store import FILE, Store
@@ -69,14 +67,12 @@ def check_backtest(cfg: DictConfig) -> None:
 
 def read_reports(cfg: DictConfig, corpus: Corpus, weights: Path | None) -> Read:
     """Reads all reports with the configured encoder, trained if there are weights."""
-    encoder, tokenizer = instantiate(cfg.encoder)
+    encoder: Encoder = instantiate(cfg.encoder, backend=instantiate(cfg.backend), cache_dir=cfg.cache_dir)
     if weights is not None:
-        load_weights(encoder, weights)
+        encoder.load_weights(weights)
     text: Text = instantiate(cfg.text)
-    texts = text(corpus.reports, tokenizer, cfg.encoder.max_tokens)
-    reader = encoder, tokenizer, cfg.encoder.max_tokens, cfg.cache_dir, instantiate(cfg.backend)
-    vectors = report_vectors(texts, *reader, projected=weights is not None)
-    return Read(vectors, tuple(getattr(text, "notices_", ())))
+    texts = text(corpus.reports, encoder.tokenizer, encoder.max_tokens)
+    return Read(encoder.encode(texts), tuple(getattr(text, "notices_", ())))
 
 
 def find_backtest(folder: Path) -> tuple[DictConfig, Matching, Path | None]:
@@ -190,36 +186,36 @@ def _vectors(settings: DictConfig, model: Model, path: Path) -> Callable[[pd.Dat
     """Reads many reports with a model, by way of the cache: one that was read before is not read again."""
 
     @cache
-    def load() -> tuple[TextEncoder, PreTrainedTokenizerBase, Text]:
-        encoder, tokenizer = instantiate(settings.encoder)
+    def load() -> tuple[Encoder, Text]:
+        backend = instantiate(settings.backend)
+        encoder: Encoder = instantiate(settings.encoder, backend=backend, cache_dir=settings.cache_dir)
         if model.weights:
-            load_weights(encoder, io.BytesIO(model.weights))
-        return encoder, tokenizer, _settle(instantiate(settings.text), model.about, path)
+            encoder.load_weights(io.BytesIO(model.weights))
+        return encoder, _settle(instantiate(settings.text), model.about, path)
 
     def read(reports: pd.DataFrame) -> np.ndarray:
-        encoder, tokenizer, text = load()
-        texts = text(reports, tokenizer, settings.encoder.max_tokens)
+        encoder, text = load()
+        texts = text(reports, encoder.tokenizer, encoder.max_tokens)
         if "calibration" not in model.about:
             model.about["calibration"] = json.dumps(calibration_texts(texts))
-        reader = encoder, tokenizer, settings.encoder.max_tokens, settings.cache_dir, instantiate(settings.backend)
-        calibration = fitted(path, model.about, "calibration")
-        return report_vectors(texts, *reader, projected=bool(model.weights), calibration=calibration)
+        encoder.calibration = fitted(path, model.about, "calibration")
+        return encoder.encode(texts)
 
     return read
 
 
 def _reader(settings: Any, about: dict[str, str], weights: bytes, cache_dir: str, path: Path) -> ReportReader:
     settings.cache_dir = cache_dir
-    encoder, tokenizer = instantiate(settings.encoder)
+    encoder: Encoder = instantiate(settings.encoder, backend=instantiate(settings.backend))
     if weights:
-        load_weights(encoder, io.BytesIO(weights))
-    encoder.eval()
+        encoder.load_weights(io.BytesIO(weights))
+    encoder.model.eval()
     text = _settle(instantiate(settings.text), about, path)
     if isinstance(text, FieldTemplate):
         text.captions = None  # nobody has described what comes with a report that is just being written
-    backend, length = instantiate(settings.backend), settings.encoder.max_tokens
-    sample = tokenize(fitted(path, about, "calibration"), tokenizer, length) if backend.calibrated else None
-    return ReportReader(encoder, tokenizer, length, text, backend.prepare(encoder, sample), bool(weights))
+    encoder.calibration = fitted(path, about, "calibration") if encoder.backend.calibrated else None
+    encoder.prepare()  # what the backend refuses is reported when the index is opened, not with the first query
+    return ReportReader(encoder, text)
 
 
 def _check_backend(stored: DictConfig, asked: DictConfig) -> None:

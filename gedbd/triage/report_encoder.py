@@ -6,14 +6,9 @@ from concurrent.futures import Future
 
 import numpy as np
 import pandas as pd
-import torch
-from transformers import PreTrainedTokenizerBase
 
-from gedbd.encoders.backends.pytorch import Reader
-from gedbd.encoders.embedding_cache import unit_rows
-from gedbd.encoders.encoder import TextEncoder
+from gedbd.encoders.encoder import Encoder
 from gedbd.text.templates import Text
-from gedbd.text.tokens import tokenize
 
 MAX_BATCH = 16
 
@@ -23,40 +18,19 @@ class ReportEncoder:
 
     Args:
         encoder: Encoder with its weights.
-        tokenizer: Its tokenizer.
-        max_tokens: Length that texts are cut to.
         text: Makes texts of reports.
-        reader: The encoder as a backend has prepared it.
-        projected: Whether vectors go through the projection, which is trained then.
     """
 
-    def __init__(
-        self,
-        encoder: TextEncoder,
-        tokenizer: PreTrainedTokenizerBase,
-        max_tokens: int,
-        text: Text,
-        reader: Reader,
-        projected: bool,
-    ) -> None:
+    def __init__(self, encoder: Encoder, text: Text) -> None:
         self.encoder = encoder
-        self.tokenizer = tokenizer
-        self.max_tokens = max_tokens
         self.text = text
-        self.reader = reader
-        self.projected = projected
         self._turn = threading.Lock()
 
     def __call__(self, reports: pd.DataFrame) -> np.ndarray:
         """``(B, D)`` unit rows of B rows of a corpus. B is small: all are encoded in one batch."""
         with self._turn:
-            texts = self.text(reports, self.tokenizer, self.max_tokens)
-            tokens = tokenize(texts, self.tokenizer, self.max_tokens)
-            (vectors,) = self.reader.read([tokens.batch(np.arange(len(texts)))])
-            if self.projected:
-                with torch.no_grad():
-                    vectors = self.encoder.projection(torch.from_numpy(vectors)).numpy()
-            return unit_rows(vectors)
+            texts = self.text(reports, self.encoder.tokenizer, self.encoder.max_tokens)
+            return self.encoder.encode(texts, kind="query")
 
 
 class BatchingEncoder:

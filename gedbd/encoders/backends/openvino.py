@@ -20,7 +20,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from gedbd.encoders.encoder import TextEncoder, fingerprint
+from gedbd.encoders.text_encoder import TextEncoder
+from gedbd.encoders.weights import fingerprint
 from gedbd.text.tokens import TokenTable
 
 if TYPE_CHECKING:
@@ -55,13 +56,13 @@ class OpenVino:
         self.precision, self.folder = precision, Path(cache_dir).expanduser()
         self.calibrated = precision == "int8"
 
-    def prepare(self, encoder: TextEncoder, calibration: TokenTable | None) -> "OpenVinoReader":
+    def prepare(self, encoder: TextEncoder, calibration: TokenTable | None) -> "PreparedOpenVino":
         """See ``Backend``; the first read converts the encoder, and quantises it if that was not done before."""
-        return OpenVinoReader(encoder, calibration, self.precision, self.folder)
+        return PreparedOpenVino(encoder, calibration, self.precision, self.folder)
 
 
-class OpenVinoReader:
-    """Reads several batches at a time; see ``Reader``."""
+class PreparedOpenVino:
+    """Reads several batches at a time; see ``PreparedBackend``."""
 
     tokens_a_batch = TOKENS
 
@@ -75,8 +76,8 @@ class OpenVinoReader:
             self.key += f"-{hashlib.blake2b(json.dumps(made_of).encode(), digest_size=8).hexdigest()}"
         self._queues: dict[str, ov.AsyncInferQueue] = {}
 
-    def read(self, batches: Iterable[tuple[Tensor, Tensor]]) -> Iterator[np.ndarray]:
-        """See ``Reader``. A single batch has all threads for itself; several are read side by side."""
+    def encode(self, batches: Iterable[tuple[Tensor, Tensor]]) -> Iterator[np.ndarray]:
+        """See ``PreparedBackend``. A single batch has all threads for itself; several are read side by side."""
         batches = iter(batches)
         head = list(islice(batches, 2))
         queue = self._queue("THROUGHPUT" if len(head) > 1 else "LATENCY")

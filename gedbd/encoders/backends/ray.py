@@ -16,8 +16,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from gedbd.encoders.backends.pytorch import TorchReader
-from gedbd.encoders.encoder import TextEncoder
+from gedbd.encoders.backends.pytorch import PreparedTorch
+from gedbd.encoders.text_encoder import TextEncoder
 from gedbd.text.tokens import TokenTable, token_budget
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class Ray:
             )
         self.address, self.workers, self.cpus, self.gpus = address, workers, cpus, gpus
 
-    def prepare(self, encoder: TextEncoder, calibration: TokenTable | None = None) -> "RayReader":
+    def prepare(self, encoder: TextEncoder, calibration: TokenTable | None = None) -> "PreparedRay":
         """See ``Backend``. Joins the cluster, or starts one.
 
         Raises:
@@ -69,11 +69,11 @@ class Ray:
             asked = f"backend.cpus={self.cpus}, backend.gpus={self.gpus}"
             has = f"{there.get('CPU', 0):.0f} cores and {there.get('GPU', 0):.0f} GPUs"
             raise ValueError(f"{asked}: the cluster has {has}, too few for a single worker")
-        return RayReader(encoder, self.workers, self.cpus, self.gpus)
+        return PreparedRay(encoder, self.workers, self.cpus, self.gpus)
 
 
-class RayReader:
-    """Reads in the order given; see ``Reader``. Its vectors are those of PyTorch, and are kept as such.
+class PreparedRay:
+    """Reads in the order given; see ``PreparedBackend``. Its vectors are those of PyTorch, and are kept as such.
 
     All batches are in Ray's object store while they are read, five bytes a token; it spills to disk.
     """
@@ -84,8 +84,8 @@ class RayReader:
         self.encoder, self.workers, self.cpus, self.gpus = encoder, workers, cpus, gpus
         self.tokens_a_batch = token_budget(torch.device("cuda" if gpus else "cpu"))
 
-    def read(self, batches: Iterable[tuple[Tensor, Tensor]]) -> Iterator[np.ndarray]:
-        """See ``Reader``."""
+    def encode(self, batches: Iterable[tuple[Tensor, Tensor]]) -> Iterator[np.ndarray]:
+        """See ``PreparedBackend``."""
         import ray.data
 
         kept = ray.put(self.encoder)  # as long as this lives, a worker that died can be started again
@@ -117,12 +117,12 @@ class Worker:
     def __init__(self, encoder: "ray.ObjectRef[TextEncoder]") -> None:
         import ray
 
-        self.reader = TorchReader(ray.get(encoder))
+        self.prepared = PreparedTorch(ray.get(encoder))
 
     def __call__(self, batch: Columns) -> Columns:
         """``vectors (1, U, hidden)`` of ``input_ids (1, U, L)`` and ``attention_mask (1, U, L)``."""
         given = (torch.from_numpy(batch[name][0].astype(np.int64)) for name in ("input_ids", "attention_mask"))
-        (vectors,) = self.reader.read([(next(given), next(given))])
+        (vectors,) = self.prepared.encode([(next(given), next(given))])
         return {"vectors": vectors[None]}
 
 

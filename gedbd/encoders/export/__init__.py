@@ -1,7 +1,4 @@
-"""A trained text branch as a folder that others read without gedbd.
-
-A ``Format`` writes such a folder, and reads texts with it as a stranger would.
-"""
+"""Formats of exported encoders: folders that other software reads without gedbd."""
 
 from collections.abc import Callable
 from importlib.util import find_spec
@@ -9,18 +6,20 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from transformers import PreTrainedTokenizerBase
 
-from gedbd.encoders.encoder import TextEncoder
+from gedbd.encoders.encoder import Encoder
 from gedbd.encoders.export.onnx_graph import read_onnx, write_onnx
 from gedbd.encoders.export.sentence_transformers_folder import read_sentence_transformers, write_sentence_transformers
 
 
 class Format(NamedTuple):
-    """A format: the packages it needs, its writer into an empty folder, and its reader, ``N texts -> (N, D)``."""
+    """A format: the packages it needs, a function that writes an empty folder, and one that encodes with the result.
+
+    ``read`` uses the format's own library, as other software would: N texts to ``(N, D)``.
+    """
 
     packages: tuple[str, ...]
-    write: Callable[[Path, TextEncoder, PreTrainedTokenizerBase, int], None]
+    write: Callable[[Path, Encoder], None]
     read: Callable[[Path, list[str]], np.ndarray]
 
 
@@ -33,10 +32,10 @@ FORMATS = {
 
 
 def find_format(name: str) -> Format:
-    """A format by its name.
+    """The format of a name.
 
     Raises:
-        ValueError: If there is none, or a package that it needs is not installed.
+        ValueError: If the name is unknown, or a package that the format needs is not installed.
     """
     if name not in FORMATS:
         raise ValueError(f"format={name} is unknown: choose {' or '.join(FORMATS)}")

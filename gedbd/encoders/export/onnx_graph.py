@@ -10,32 +10,31 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import normalize
-from transformers import AutoTokenizer, PreTrainedTokenizerBase
+from transformers import AutoTokenizer
 
-from gedbd.encoders.encoder import TextEncoder
+from gedbd.encoders.encoder import Encoder
 from gedbd.encoders.export.plain_model import plain_copy, save_tokenizer
+from gedbd.encoders.text_encoder import TextEncoder
 
 BATCH = 32
 INPUTS = ("input_ids", "attention_mask")
 
 
-def write_onnx(folder: Path, encoder: TextEncoder, tokenizer: PreTrainedTokenizerBase, max_tokens: int) -> None:
+def write_onnx(folder: Path, encoder: Encoder) -> None:
     """Writes ``model.onnx``, ``(U, L), (U, L) -> (U, D)`` for any U and L, with tokenizer and ``config.json``.
 
     Args:
-        folder: See ``write_sentence_transformers``, as the others.
-        encoder: Encoder with the weights to write.
-        tokenizer: Its tokenizer.
-        max_tokens: Length that texts are cut to.
+        folder: An empty folder.
+        encoder: Encoder to write; it is not changed.
     """
-    plain = plain_copy(encoder)
+    plain = plain_copy(encoder.model)
     plain.backbone.config.save_pretrained(folder)
-    save_tokenizer(folder, tokenizer, max_tokens)
-    input_ids = torch.full((2, 8), int(tokenizer.pad_token_id))
+    save_tokenizer(folder, encoder.tokenizer, encoder.max_tokens)
+    input_ids = torch.full((2, 8), int(encoder.tokenizer.pad_token_id))
     attention_mask = torch.ones_like(input_ids)
     attention_mask[1, 4:] = 0
     axes = {0: torch.export.Dim("texts"), 1: torch.export.Dim("tokens")}
-    with _hushed(), torch.no_grad():
+    with _silenced(), torch.no_grad():
         torch.onnx.export(
             _UnitVectors(plain).eval(),
             (input_ids, attention_mask),
@@ -47,11 +46,11 @@ def write_onnx(folder: Path, encoder: TextEncoder, tokenizer: PreTrainedTokenize
             external_data=False,
             verbose=False,
         )
-    _forget_origin(folder / "model.onnx")
+    _remove_origins(folder / "model.onnx")
 
 
 def read_onnx(folder: Path, texts: list[str]) -> np.ndarray:
-    """Vectors of texts ``(N, D)`` float32, by what ``write_onnx`` wrote."""
+    """Vectors of texts ``(N, D)`` float32, computed with the files of ``write_onnx``."""
     from onnxruntime import InferenceSession, SessionOptions
 
     options = SessionOptions()
@@ -66,7 +65,7 @@ def read_onnx(folder: Path, texts: list[str]) -> np.ndarray:
 
 
 class _UnitVectors(nn.Module):
-    """What goes into the graph: ``(U, L), (U, L) -> (U, D)``."""
+    """The module that the graph is traced from: ``(U, L), (U, L) -> (U, D)``."""
 
     def __init__(self, encoder: TextEncoder) -> None:
         super().__init__()
@@ -76,8 +75,8 @@ class _UnitVectors(nn.Module):
         return normalize(self.encoder(input_ids, attention_mask), dim=-1)
 
 
-def _forget_origin(path: Path) -> None:
-    """Takes out of an ONNX file where each node came from: paths of this machine, which are nobody's business."""
+def _remove_origins(path: Path) -> None:
+    """Removes the origin of each node from an ONNX file: it holds paths of this machine."""
     import onnx
 
     model = onnx.load(path)
@@ -88,8 +87,8 @@ def _forget_origin(path: Path) -> None:
 
 
 @contextmanager
-def _hushed() -> Iterator[None]:
-    """The exporter remarks on packages that it does not need and names that it does not use."""
+def _silenced() -> Iterator[None]:
+    """Hides the exporter's warnings about optional packages and unused names."""
     logger = logging.getLogger("torch.onnx")
     before = logger.level
     logger.setLevel(logging.ERROR)

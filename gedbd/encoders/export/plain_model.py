@@ -1,16 +1,16 @@
-"""What all formats share: an encoder and a tokenizer that need nothing of gedbd."""
+"""Parts of all formats: an encoder and a tokenizer without any code of gedbd."""
 
 from copy import deepcopy
 from pathlib import Path
 
 from transformers import PreTrainedTokenizerBase
 
-from gedbd.encoders.encoder import TextEncoder
 from gedbd.encoders.packing import can_pack
+from gedbd.encoders.text_encoder import TextEncoder
 
 
 def plain_copy(encoder: TextEncoder) -> TextEncoder:
-    """A copy that reads padded batches: the packed attention is known to gedbd alone."""
+    """A copy that takes padded batches, without gedbd's packed attention."""
     plain = deepcopy(encoder).cpu().eval()
     if can_pack(plain.backbone):
         plain.backbone.set_attn_implementation("sdpa")
@@ -18,8 +18,9 @@ def plain_copy(encoder: TextEncoder) -> TextEncoder:
 
 
 def save_tokenizer(folder: Path, tokenizer: PreTrainedTokenizerBase, max_tokens: int) -> None:
-    """Writes a tokenizer that cuts to ``max_tokens`` and pads, whoever loads it."""
-    mine = deepcopy(tokenizer)
-    mine.model_max_length = max_tokens
-    mine([""], padding=True, truncation=True)  # tokenizer.json keeps how it cut and padded last
-    mine.save_pretrained(folder)
+    """Writes a tokenizer that truncates to ``max_tokens`` and pads by default."""
+    copy = deepcopy(tokenizer)
+    copy.model_max_length = max_tokens
+    # tokenizer.json stores the truncation and padding of the last call.
+    copy([""], padding=True, truncation=True)
+    copy.save_pretrained(folder)

@@ -1,4 +1,4 @@
-"""The layout of sentence-transformers, as every release since the second reads it."""
+"""The format of sentence-transformers, readable since its version 2."""
 
 import inspect
 import json
@@ -6,39 +6,35 @@ from pathlib import Path
 
 import numpy as np
 from safetensors.torch import save_file
-from transformers import PreTrainedTokenizerBase
 
-from gedbd.encoders.encoder import TextEncoder
+from gedbd.encoders.encoder import Encoder
 from gedbd.encoders.export.plain_model import plain_copy, save_tokenizer
 
 BATCH = 32
 MODULES = {"Transformer": "", "Pooling": "1_Pooling", "Dense": "2_Dense", "Normalize": "3_Normalize"}
 
 
-def write_sentence_transformers(
-    folder: Path, encoder: TextEncoder, tokenizer: PreTrainedTokenizerBase, max_tokens: int
-) -> None:
-    """Writes what ``SentenceTransformer(folder)`` loads: backbone, pooling, projection, length 1.
+def write_sentence_transformers(folder: Path, encoder: Encoder) -> None:
+    """Writes the modules that ``SentenceTransformer(folder)`` loads: backbone, pooling, projection, normalisation.
 
     Args:
         folder: An empty folder.
-        encoder: Encoder with the weights to write; it is left as it is.
-        tokenizer: Its tokenizer.
-        max_tokens: Length that texts are cut to.
+        encoder: Encoder to write; it is not changed.
     """
-    plain = plain_copy(encoder)
+    plain = plain_copy(encoder.model)
     plain.backbone.save_pretrained(folder)
-    save_tokenizer(folder, tokenizer, max_tokens)
+    save_tokenizer(folder, encoder.tokenizer, encoder.max_tokens)
     for part in list(MODULES.values())[1:]:
         (folder / part).mkdir()
     modules = [
         {"idx": number, "name": str(number), "path": path, "type": f"sentence_transformers.models.{name}"}
         for number, (name, path) in enumerate(MODULES.items())
     ]
-    reading: dict[str, object] = {"max_seq_length": max_tokens, "do_lower_case": False}
+    reading: dict[str, object] = {"max_seq_length": encoder.max_tokens, "do_lower_case": False}
     if "add_pooling_layer" in inspect.signature(type(plain.backbone)).parameters:
-        reading["model_args"] = {"add_pooling_layer": False}  # else an untrained one would be made, with a warning
-    hidden, dim = plain.projection.in_features, plain.projection.out_features
+        reading["model_args"] = {"add_pooling_layer": False}  # without it, transformers adds an untrained one
+    hidden = plain.projection.in_features
+    dim = plain.projection.out_features
     pooling = {f"pooling_mode_{name}": name.startswith(plain.pooling) for name in ("cls_token", "mean_tokens")}
     dense = {"in_features": hidden, "out_features": dim, "bias": True}
     _save_json(folder / "modules.json", modules)
@@ -51,7 +47,7 @@ def write_sentence_transformers(
 
 
 def read_sentence_transformers(folder: Path, texts: list[str]) -> np.ndarray:
-    """Vectors of texts ``(N, D)`` float32, by what ``write_sentence_transformers`` wrote."""
+    """Vectors of texts ``(N, D)`` float32, computed with the files of ``write_sentence_transformers``."""
     from sentence_transformers import SentenceTransformer
 
     model = SentenceTransformer(str(folder), device="cpu", local_files_only=True)

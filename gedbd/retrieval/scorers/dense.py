@@ -4,12 +4,10 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from transformers import PreTrainedTokenizerBase
 
 from gedbd.corpora.documents import Corpus
-from gedbd.encoders.backends.pytorch import Backend
-from gedbd.encoders.embedding_cache import report_vectors
-from gedbd.encoders.encoder import TextEncoder, load_weights
+from gedbd.encoders.backends.backend import Backend
+from gedbd.encoders.encoder import Encoder
 from gedbd.text.templates import Text
 
 
@@ -17,9 +15,8 @@ class Frozen:
     """Cosine of pooled vectors; of projected ones where trained weights are given.
 
     Args:
-        encoder: Encoder and tokenizer.
+        encoder: Encoder, untrained.
         text: How reports become texts.
-        max_tokens: Length that texts are cut to.
         cache_dir: Where vectors are kept.
         checkpoint: Trained weights, ``checkpoints/best.ckpt`` of a run. Its graph branch is not used.
         backend: What reads the reports, by default PyTorch.
@@ -27,25 +24,25 @@ class Frozen:
 
     def __init__(
         self,
-        encoder: tuple[TextEncoder, PreTrainedTokenizerBase],
+        encoder: Encoder,
         text: Text,
-        max_tokens: int,
         cache_dir: str,
         checkpoint: str | Path | None = None,
         backend: Backend | None = None,
     ) -> None:
-        self.encoder, self.tokenizer = encoder
-        self.text, self.max_tokens, self.cache_dir, self.checkpoint = text, max_tokens, cache_dir, checkpoint
-        self.backend = backend
+        self.encoder = encoder
+        self.encoder.cache_dir = cache_dir
+        self.encoder.backend = backend or encoder.backend
+        self.text = text
+        self.checkpoint = checkpoint
 
     def fit(self, corpus: Corpus, train: pd.DataFrame) -> None:
         """Encodes all reports."""
         if self.checkpoint is not None:
-            load_weights(self.encoder, self.checkpoint)
-        texts = self.text(corpus.reports, self.tokenizer, self.max_tokens)
+            self.encoder.load_weights(self.checkpoint)
+        texts = self.text(corpus.reports, self.encoder.tokenizer, self.encoder.max_tokens)
         self.notices_ = getattr(self.text, "notices_", ())
-        reader = self.encoder, self.tokenizer, self.max_tokens, self.cache_dir, self.backend
-        self.vectors_ = report_vectors(texts, *reader, projected=self.checkpoint is not None)
+        self.vectors_ = self.encoder.encode(texts)
 
     def __call__(self, rows: np.ndarray) -> np.ndarray:
         """``(B,) -> (B, N)`` cosines."""

@@ -1,62 +1,49 @@
-"""Serves the corpus to a training task: batches of distinct reports, the pairs between them, and the graph over all."""
+"""Data of duplicate detection: batches of distinct reports, the pairs between them, and the graph over all reports."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytorch_lightning as pl
 import torch
-from torch import Tensor, nn
-from torch.utils.data import DataLoader, Dataset
+from torch import nn
+from torch.utils.data import DataLoader
 from torch_geometric.data import Data
 
 from gedbd.corpora.documents import Corpus
 from gedbd.corpora.splits import TRAIN
+from gedbd.experiments.batch import Batch, BatchDataset
+from gedbd.experiments.evaluation_result import name_reports
+from gedbd.experiments.retrieval_evaluator import RetrievalEvaluator
 from gedbd.retrieval.tasks import Queries
 from gedbd.sampling.batches import Batches, Labelled, Share, Step
 from gedbd.tasks.duplicates.graph.sparse import SparseAdjacency
 from gedbd.text.tokens import TokenTable, split_by_tokens, token_budget
 
 
-class Batch(NamedTuple):
-    """Distinct reports and the pairs between them.
-
-    ``n_id (U,)`` rows of the corpus, ``input_ids`` and ``attention_mask (U, L)``, ``group (U,)`` as far as it is known,
-    ``edge_label_index (2, P)`` pairs renumbered to 0..U-1, ``edge_label (P,)`` 1 duplicate, 0 not.
-    """
-
-    n_id: Tensor
-    input_ids: Tensor
-    attention_mask: Tensor
-    group: Tensor
-    edge_label_index: Tensor
-    edge_label: Tensor
-
-
 class DuplicateDataModule(pl.LightningDataModule):
     """Pairs for training, reports for evaluation, and the graph.
 
     A training batch is drawn from the pairs of the part ``train``; each of its reports is in it once, however many
-    pairs name it. The order of an epoch depends on the seed and the epoch alone. Evaluation needs no pairs in its
-    batches: every report of the wanted pairs is encoded once, with others of its length, and scores are read off
-    afterwards.
+    pairs name it. The order of an epoch depends on the seed and the epoch alone. Evaluation batches hold no pairs:
+    every report is encoded once, with others of similar length, and pairs are scored afterwards.
 
     Args:
-        corpus: The reports.
+        corpus: N reports.
         tokens: Their texts as token numbers.
         parts: ``(N,)`` 0 train, 1 val, 2 test.
         pairs: The table that ``PairSampler.sample`` makes.
         graph: The graph over all reports, or None.
-        batches: How training pairs are dealt into batches.
+        batches: Samples training batches.
         queries: What is ranked in each part, by protocol; the other parts have pairs only.
-        known: ``(N,)`` groups that training may know, if not all.
+        observed_group: ``(N,)`` groups that training may see, if not all.
+        evaluated: Parts that a test scores; the last one is reported.
 
     Attributes:
-        evaluated: Parts that a test scores; the last one is reported.
-        frozen: Rows and unit vectors of the reports that the untrained encoder has read, if any.
+        frozen: Rows and unit vectors of the reports that the untrained encoder has encoded, if any.
         title_cosines: Cosines of some pairs of titles, raw and reduced, if there is a graph.
-        vectors: ``(N, D)`` unit text vectors of reports as they were last read, if ``batches`` draws hard negatives.
+        vectors: ``(N, D)`` unit text vectors as last encoded, if ``batches`` draws hard negatives.
     """
 
     def __init__(
@@ -68,25 +55,34 @@ class DuplicateDataModule(pl.LightningDataModule):
         graph: nn.Module | None,
         batches: Batches,
         queries: Mapping[str, Mapping[str, Queries]] | None = None,
-        known: np.ndarray | None = None,
+        observed_group: np.ndarray | None = None,
+        evaluated: tuple[str, ...] = ("val", "test"),
     ) -> None:
         super().__init__()
-        self.corpus, self.tokens, self.parts, self.graph = corpus, tokens, parts, graph
+        self.corpus = corpus
+        self.tokens = tokens
+        self.parts = parts
         self.pairs = pairs
+        self.graph = graph
         self.batches = batches
-        self.queries = {part: dict(found) for part, found in (queries or {}).items()}
-        self.known = corpus.group if known is None else known
+        self.queries = {part: dict(by_protocol) for part, by_protocol in (queries or {}).items()}
+        self.observed_group = corpus.group if observed_group is None else observed_group
+        self.evaluated = evaluated
         self.frozen: tuple[np.ndarray, np.ndarray] | None = None
         self.title_cosines: tuple[np.ndarray, np.ndarray] | None = None
         self.vectors: np.ndarray | None = None
-        self.evaluated: tuple[str, ...] = ("val", "test")
+
+    @property
+    def evaluator(self) -> RetrievalEvaluator:
+        """Scores the pairs and ranks the queries of this data."""
+        return RetrievalEvaluator(self.corpus.group, self.pairs, self.queries)
 
     def pairs_of(self, part: str) -> pd.DataFrame:
         """The pairs of one part: train, val or test."""
         return self.pairs[self.pairs["part"] == part]
 
     def pair_table(self) -> pd.DataFrame:
-        """All pairs with ids and titles, to look at."""
+        """All pairs with ids and titles, for inspection."""
         return name_reports(self.pairs, self.corpus, "earlier", "later")
 
     def edge_table(self, rows: np.ndarray, top_k: int = 5) -> pd.DataFrame:
@@ -99,32 +95,33 @@ class DuplicateDataModule(pl.LightningDataModule):
         return name_reports(edges[edges["weight"] > 0], self.corpus, "to", "from")
 
     def graph_data(self) -> Data:
-        """The graph as PyG knows it: ``y`` the groups, ``part``, and the normalised edges where they are a list."""
+        """The graph as PyG's ``Data``: ``y`` groups, ``part``, and the normalised edges of a sparse graph."""
         data = Data(y=torch.from_numpy(self.corpus.group), part=torch.from_numpy(self.parts))
         data.num_nodes = len(self.corpus)
         if isinstance(self.graph, SparseAdjacency):
-            data.edge_index, data.edge_weight = self.graph.edge_index, self.graph.edge_weight
+            data.edge_index = self.graph.edge_index
+            data.edge_weight = self.graph.edge_weight
         return data
 
     def remember(self, n_id: np.ndarray, z: np.ndarray) -> None:
-        """Keeps reports' unit vectors, ``(U,), (U, D)``, for the next epoch's draw of hard negatives."""
+        """Stores reports' unit vectors, ``(U,), (U, D)``, from which the next epoch draws hard negatives."""
         if self.batches.hard:
             if self.vectors is None:
                 self.vectors = np.zeros((len(self.corpus), z.shape[1]), dtype=np.float32)
             self.vectors[n_id] = z
 
     def state_dict(self) -> dict[str, Any]:
-        """The vectors, so that a resumed run draws what an uninterrupted one would."""
+        """The vectors, so that a resumed run samples what an uninterrupted one does."""
         return {} if self.vectors is None else {"vectors": torch.from_numpy(self.vectors)}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Takes up the vectors of the run that is resumed."""
+        """Restores the vectors of the run that is resumed."""
         self.remember(np.arange(len(self.corpus)), state_dict["vectors"].numpy())
 
     def train_dataloader(self) -> DataLoader[Batch]:
-        """Batches of the training pairs; with several processes each gets its share."""
-        labelled = Labelled(self.pairs_of("train"), self.known, self.parts == TRAIN, self.vectors)
-        return self._load(self.batches(labelled, Share(*self._world())))
+        """Batches of the training pairs; each of several processes gets its share of every step."""
+        labelled = Labelled(self.pairs_of("train"), self.observed_group, self.parts == TRAIN, self.vectors)
+        return self._load(self.batches(labelled, Share(*self._world_and_rank())))
 
     def val_dataloader(self) -> DataLoader[Batch]:
         """Batches of the reports that validation needs."""
@@ -135,55 +132,34 @@ class DuplicateDataModule(pl.LightningDataModule):
         return self._rows_of(*self.evaluated)
 
     def needed(self, *parts: str) -> np.ndarray:
-        """Rows that some parts' evaluation reads: reports of their pairs, their queries and all candidates."""
-        named = self.pairs.loc[self.pairs["part"].isin(parts), ["earlier", "later"]].to_numpy()
-        ranked = [queries.needed for part in parts for queries in self.queries.get(part, {}).values()]
-        return np.unique(np.concatenate([named.flatten(), *ranked]))
+        """Rows that the evaluation of some parts encodes: reports of their pairs, their queries and all candidates."""
+        paired = self.pairs.loc[self.pairs["part"].isin(parts), ["earlier", "later"]].to_numpy()
+        needed = [paired.flatten()]
+        for part in parts:
+            needed += [queries.needed for queries in self.queries.get(part, {}).values()]
+        return np.unique(np.concatenate(needed))
 
     def _rows_of(self, *parts: str) -> DataLoader[Batch]:
-        """Batches of reports of like length.
+        """Batches of reports of similar length.
 
-        Each of several processes gets as many reports, repeating some if need be, in as many batches: where weights are
-        sharded, processes that encode exchange them.
+        Each of several processes gets equally many reports, some repeated if necessary, in equally many batches: where
+        weights are sharded, all processes take part in encoding a batch.
         """
         rows = self.needed(*parts)
-        world, rank = self._world()
+        world_size, rank = self._world_and_rank()
         rows = rows[np.argsort(self.tokens.lengths[rows], kind="stable")]
-        shares = np.pad(rows, (0, -len(rows) % world), mode="edge").reshape(-1, world)
+        # Column r is the share of process r. Of 5 rows, 2 processes get [[a, b], [c, d], [e, e]].
+        shares = np.pad(rows, (0, -len(rows) % world_size), mode="edge").reshape(-1, world_size)
         longest = self.tokens.lengths[shares].max(axis=1)
         device = self.trainer.strategy.root_device if self.trainer else torch.device("cpu")
         runs = split_by_tokens(longest.tolist(), token_budget(device))
-        nothing = np.empty((0, 2), dtype=np.int64), np.empty(0, dtype=np.int64)
-        return self._load([Step(shares[first:last, rank], *nothing) for first, last in runs])
+        no_pairs = np.empty((0, 2), dtype=np.int64)
+        no_labels = np.empty(0, dtype=np.int64)
+        return self._load([Step(shares[first:last, rank], no_pairs, no_labels) for first, last in runs])
 
-    def _world(self) -> tuple[int, int]:
+    def _world_and_rank(self) -> tuple[int, int]:
         return (self.trainer.world_size, self.trainer.global_rank) if self.trainer else (1, 0)
 
     def _load(self, steps: Iterable[Step]) -> DataLoader[Batch]:
-        return DataLoader(_Collated(self.tokens, self.known), batch_size=None, sampler=steps)
-
-
-class _Collated(Dataset[Batch]):
-    """Turns a step into a batch, as a data set whose keys are steps."""
-
-    def __init__(self, tokens: TokenTable, group: np.ndarray) -> None:
-        self.tokens, self.group = tokens, group
-
-    def __getitem__(self, step: Step) -> Batch:
-        return Batch(
-            torch.from_numpy(step.rows),
-            *self.tokens.batch(step.rows),
-            torch.from_numpy(self.group[step.rows]),
-            torch.from_numpy(np.searchsorted(step.rows, step.pairs.T)),
-            torch.from_numpy(step.label),
-        )
-
-
-def name_reports(table: pd.DataFrame, corpus: Corpus, first: str, second: str) -> pd.DataFrame:
-    """Adds ids and titles of the reports that two columns of row numbers name."""
-    named = table.reset_index(drop=True)
-    for number, column in enumerate((first, second), start=1):
-        chosen = corpus.reports.iloc[named[column]]
-        named[f"issue_id_{number}"] = chosen["issue_id"].to_numpy()
-        named[f"title_{number}"] = chosen["title"].to_numpy()
-    return named
+        # A key of the data set is a whole batch, so the loader itself must not batch.
+        return DataLoader(BatchDataset(self.tokens, self.observed_group), batch_size=None, sampler=steps)

@@ -1,0 +1,63 @@
+"""Pretrained weights and their tokenizer: from the hub, a folder, or an installed package."""
+
+import hashlib
+from importlib.util import find_spec
+from pathlib import Path
+
+from transformers import AutoModel, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
+
+
+def load_pretrained(
+    name: str, model: str, max_tokens: int, package: str | None, sha256: str | None
+) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    """Loads a backbone without its pooler, and its tokenizer; for the arguments see ``load_encoder``.
+
+    Raises:
+        ValueError: If the weights are missing or not the expected ones, or the model has no ``max_tokens`` positions.
+    """
+    source = _packaged_weights(package, sha256) or model
+    try:
+        # Unless trust_remote_code is set, transformers asks on the terminal whether to run a repository's code.
+        backbone = AutoModel.from_pretrained(source, trust_remote_code=False)
+        tokenizer = AutoTokenizer.from_pretrained(source, trust_remote_code=False)
+    except (OSError, ValueError) as error:
+        raise ValueError(
+            f"encoder={name}: cannot load {source}: {str(error).splitlines()[0]} Without access to the hub, download it"
+            " elsewhere and set encoder.model=<folder>."
+        ) from error
+    if hasattr(backbone, "pooler"):
+        backbone.pooler = None
+    limit = _max_positions(backbone)
+    if limit is not None and max_tokens > limit:
+        raise ValueError(f"encoder.max_tokens={max_tokens} is more than the {limit} that {source} was built for")
+    return backbone, tokenizer
+
+
+def _max_positions(backbone: PreTrainedModel) -> int | None:
+    """The number of tokens that a backbone has positions for; None if it has no limit."""
+    limit: int | None = getattr(backbone.config, "max_position_embeddings", None)
+    positions = getattr(getattr(backbone, "embeddings", None), "position_embeddings", None)
+    padding: int | None = getattr(positions, "padding_idx", None)
+    # RoBERTa and its relatives number positions from padding_idx + 1: of 514 positions, 512 are left for tokens.
+    return limit if limit is None or padding is None else limit - padding - 1
+
+
+def _packaged_weights(package: str | None, sha256: str | None) -> str | None:
+    """The folder of the weights in an installed package, after checking their hash. The package is not imported."""
+    if package and not package.isidentifier():
+        # find_spec("a.b") imports a, so a dotted name could run code.
+        raise ValueError(f"encoder.package={package} is not the name of a package")
+    spec = find_spec(package) if package else None
+    if spec is None or not spec.submodule_search_locations:
+        return None
+    folder = Path(spec.submodule_search_locations[0]) / "model"
+    weights = folder / "model.safetensors"
+    if not weights.is_file():
+        raise ValueError(f"package {package} has no weights at {weights}: reinstall or uninstall it")
+    with weights.open("rb") as file:
+        found = hashlib.file_digest(file, "sha256").hexdigest()
+    if found != sha256:
+        raise ValueError(
+            f"the weights in package {package} hash to {found}, not to {sha256}: reinstall or uninstall it"
+        )
+    return str(folder)

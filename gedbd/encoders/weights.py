@@ -1,0 +1,59 @@
+"""Weights of checkpoints: read, check, load and hash them."""
+
+import hashlib
+from pathlib import Path
+from pickle import UnpicklingError
+from typing import Any, BinaryIO
+
+import torch
+from torch import nn
+
+from gedbd.io.checksums import check_whole
+
+
+def encoder_state(checkpoint: str | Path | BinaryIO) -> dict[str, Any]:
+    """The weights of the text encoder in a run's checkpoint, by their names in ``TextEncoder``.
+
+    Raises:
+        ValueError: If the checkpoint is damaged or holds no weights.
+    """
+    if isinstance(checkpoint, str | Path):
+        check_whole(Path(checkpoint))
+    state = read_state(checkpoint)
+    return {key.removeprefix("encoder."): value for key, value in state.items() if key.startswith("encoder.")}
+
+
+def read_state(checkpoint: str | Path | BinaryIO) -> dict[str, Any]:
+    """The weights in a checkpoint, by name. Raises ValueError if it holds none."""
+    try:
+        content = torch.load(checkpoint, map_location="cpu", weights_only=True)
+    except (EOFError, RuntimeError, UnpicklingError) as error:
+        reason = str(error).partition("\n")[0]
+        raise ValueError(f"{source_name(checkpoint)} is damaged: its weights cannot be read ({reason})") from error
+    state = content.get("state_dict") if isinstance(content, dict) else None
+    if not isinstance(state, dict):
+        raise ValueError(f"{source_name(checkpoint)} is damaged: it holds no weights")
+    return state
+
+
+def load_state(module: nn.Module, state: dict[str, Any], source: str) -> None:
+    """Loads weights into a module. Raises ValueError, naming their source, if they belong to another model."""
+    try:
+        module.load_state_dict(state)
+    except RuntimeError as error:
+        reason = " ".join(str(error).split()[:40])
+        raise ValueError(f"{source} holds the weights of another model than its settings describe: {reason}") from error
+
+
+def source_name(checkpoint: str | Path | BinaryIO) -> str:
+    """What messages call a checkpoint: its path, if it has one."""
+    return str(checkpoint) if isinstance(checkpoint, str | Path) else "the stored checkpoint"
+
+
+def fingerprint(module: nn.Module) -> str:
+    """A hash of all weights. Cached vectors are stored under it."""
+    digest = hashlib.blake2b(digest_size=16)
+    for key, value in sorted(module.state_dict().items()):
+        digest.update(key.encode())
+        digest.update(value.detach().cpu().contiguous().flatten().view(torch.uint8).numpy())
+    return digest.hexdigest()

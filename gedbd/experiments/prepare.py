@@ -1,0 +1,133 @@
+"""What training, baselines and backtests start from: reports, split, observed groups, pairs and queries."""
+
+import logging
+import warnings
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+import torch
+from hydra.utils import instantiate
+from omegaconf import DictConfig
+from pytorch_lightning import seed_everything
+from rich.console import Console
+from transformers.utils import logging as hf_logging
+
+from gedbd.corpora.documents import Corpus
+from gedbd.corpora.splits import PARTS
+from gedbd.retrieval.tasks import PROTOCOLS, TEST_POOL, Queries, find_pool, find_queries
+
+MATMUL_PRECISIONS = ("highest", "high", "medium")
+
+
+class PreparedData(NamedTuple):
+    """A corpus ready for training and evaluation.
+
+    Attributes:
+        corpus: N reports.
+        parts: ``(N,)`` part of each report: 0 train, 1 val, 2 test.
+        observed_group: ``(N,)`` groups as far as training may see them.
+        pairs: The table of ``PairSampler.sample``.
+        queries: What is ranked, by part and protocol.
+    """
+
+    corpus: Corpus
+    parts: np.ndarray
+    observed_group: np.ndarray
+    pairs: pd.DataFrame
+    queries: dict[str, dict[str, Queries]]
+
+
+def prepare_data(cfg: DictConfig, console: Console) -> PreparedData:
+    """Reads the corpus, splits it, samples pairs and finds queries, and prints the warnings of each.
+
+    Args:
+        cfg: A configuration with the sections dataset, split, labels, pairs and ranking, and a seed.
+        console: Where warnings go.
+    """
+    seed_everything(cfg.seed, verbose=False)
+    corpus: Corpus = instantiate(cfg.dataset)
+    split = instantiate(cfg.split)
+    parts = split.of_reports(corpus)
+    sampler = instantiate(cfg.pairs)
+    observed = sampler.join(corpus, split, instantiate(cfg.labels).known(corpus, parts))
+    pairs = sampler.sample(corpus, split, observed)
+    check_ranking(cfg.ranking)
+    queries, unranked = ranking_queries(
+        corpus, parts, cfg.ranking.parts, cfg.ranking.protocols, cfg.ranking.window_days, tuple(cfg.ranking.top_k)
+    )
+    for warning in (*corpus.notices, *pairs.attrs["notices"], *unranked):
+        console.print(f"{corpus.name}: {warning}", markup=False, highlight=False)
+    return PreparedData(corpus, parts, observed, pairs, queries)
+
+
+def check_ranking(ranking: DictConfig) -> None:
+    """Raises ValueError if a part, a protocol or a rank of the section ranking is invalid."""
+    for option, choices in (("parts", PARTS), ("protocols", PROTOCOLS)):
+        unknown = [name for name in ranking[option] if name not in choices]
+        if unknown:
+            asked = f"ranking.{option}={list(ranking[option])}"
+            raise ValueError(f"{asked}: {unknown[0]} is unknown: choose {', '.join(choices)}")
+    top_k = list(ranking.top_k)
+    if not top_k or top_k != sorted({k for k in top_k if isinstance(k, int) and k > 0}):
+        raise ValueError(f"ranking.top_k={top_k} must be one or more whole numbers above 0, in ascending order")
+
+
+def ranking_queries(
+    corpus: Corpus,
+    report_parts: np.ndarray,
+    parts: list[str],
+    protocols: list[str],
+    window_days: float | None,
+    top_k: tuple[int, ...],
+) -> tuple[dict[str, dict[str, Queries]], list[str]]:
+    """What is ranked in each part by each protocol, and warnings about parts without queries.
+
+    Args:
+        corpus: The reports.
+        report_parts: ``(N,)`` part of each report.
+        parts: Names of the parts to rank.
+        protocols: Names of the protocols.
+        window_days: See ``find_queries``.
+        top_k: Ranks K of RR@K and MAP@K.
+    """
+    queries: dict[str, dict[str, Queries]] = {}
+    unranked = []
+    for part in parts:
+        chosen = report_parts == PARTS.index(part)
+        for protocol in protocols:
+            if protocol == TEST_POOL:
+                found = find_pool(corpus, chosen, top_k)
+                lacks = "a duplicate in it for protocol=test_pool"
+            else:
+                found = find_queries(corpus, chosen, window_days, top_k)
+                lacks = "an earlier duplicate"
+            if len(found):
+                queries.setdefault(part, {})[protocol] = found
+            else:
+                unranked.append(f"no report of part {part} has {lacks}: there is no ranking")
+    return queries, unranked
+
+
+def set_matmul_precision(precision: str) -> None:
+    """Sets the precision of float32 matrix products on a GPU; see ``torch.set_float32_matmul_precision``.
+
+    Raises:
+        ValueError: If the precision is unknown.
+    """
+    if precision not in MATMUL_PRECISIONS:
+        raise ValueError(f"matmul_precision={precision} is unknown: choose {', '.join(MATMUL_PRECISIONS)}")
+    torch.set_float32_matmul_precision(precision)
+
+
+def silence_library_logs() -> None:
+    """Hides what libraries print about themselves: loading bars, device lists, advice on data loader processes."""
+    hf_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+    hf_logging.set_verbosity_error()  # type: ignore[no-untyped-call]
+    logging.getLogger("pytorch_lightning").setLevel(logging.WARNING)
+    warnings.filterwarnings("ignore", message=".*does not have many workers.*")
+    warnings.filterwarnings("ignore", message=".*smaller than the logging interval.*")
+    warnings.filterwarnings("ignore", message=".*is_leaf.*")
+    # Metrics are computed from the rows of all processes, so they need no further synchronisation.
+    warnings.filterwarnings("ignore", message=".*sync_dist=True.*")
+    warnings.filterwarnings("ignore", message=".*exists and is not empty.*")

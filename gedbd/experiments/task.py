@@ -1,0 +1,47 @@
+"""The contract of training tasks. ``conf/task`` names the class of each."""
+
+from typing import NamedTuple, Protocol
+
+import pytorch_lightning as pl
+from omegaconf import DictConfig
+from rich.console import Console
+
+from gedbd.corpora.documents import Corpus
+from gedbd.experiments.evaluation_result import EvaluationResult
+
+
+class TrainingSetup(NamedTuple):
+    """What a trainer runs.
+
+    Attributes:
+        data: Serves batches for training, validation and test.
+        system: The model. Logs ``val/loss``, ``val/threshold`` and the metrics of ``val``.
+        corpus: The reports; its fingerprint is stored with the run.
+        ranked_protocols: Protocols of the ranking metrics that validation logs.
+    """
+
+    data: pl.LightningDataModule
+    system: pl.LightningModule
+    corpus: Corpus
+    ranked_protocols: tuple[str, ...]
+
+
+class Task(Protocol):
+    """A training task. It reads its own sections of the configuration, so that no other code knows them."""
+
+    def build(self, cfg: DictConfig, console: Console, parts: tuple[str, ...] = ("val", "test")) -> TrainingSetup:
+        """Assembles data and system, and refuses invalid options before the long work.
+
+        Args:
+            cfg: The composed configuration of ``conf/train.yaml``.
+            console: Where warnings go.
+            parts: The parts that a test scores; the last one is reported.
+
+        Raises:
+            ValueError: If options are invalid or contradict each other.
+        """
+        ...
+
+    def result(self, setup: TrainingSetup) -> EvaluationResult:
+        """What the trainer's last test has measured."""
+        ...

@@ -1,0 +1,1 @@
+"""Losses: modules that take vectors and labels of a step, with no model inside."""
