@@ -19,13 +19,13 @@ from gedbd.experiments.prepare import prepare_data, silence_library_logs
 from gedbd.io.files import write_text
 from gedbd.io.spreadsheet import safe_cells
 from gedbd.io.tables import write_csv, write_parquet
-from gedbd.triage.assembly import check_backtest, read_reports
+from gedbd.triage.assembly import check_backtest, encode_corpus
 from gedbd.triage.backtesting.backtest import Backtest, measure
 from gedbd.triage.backtesting.page import fill_targets, next_step, print_targets, sections, summary, targets_markdown
 from gedbd.triage.training import learn_weights, replay_parts
 
 
-@refuse_renamed({"precision": "target_precision"})
+@refuse_renamed({"precision": "target_precision", "most": "max_reports"})
 @command("backtest")
 def main(cfg: DictConfig) -> float:
     """Learns on the older reports, replays the newer ones, leaves tables and a page, and returns test's precision."""
@@ -39,11 +39,11 @@ def main(cfg: DictConfig) -> float:
         check_corpus(Path(cfg.run), corpus)
     if cfg.fill:
         fill_targets(Path(cfg.fill).read_text(), corpus.name, "")
-    read = read_reports(cfg, corpus, weights)
-    for notice in read.notices:
+    encoded = encode_corpus(cfg, corpus, weights)
+    for notice in encoded.warnings:
         console.print(f"{corpus.name}: {notice}", markup=False, highlight=False)
-    learnt = learn_weights(corpus, prepared.pairs[prepared.pairs["part"] == "train"], read.vectors)
-    replayed = replay_parts(corpus, prepared.parts, read.vectors, learnt, cfg.most)
+    learnt = learn_weights(corpus, prepared.pairs[prepared.pairs["part"] == "train"], encoded.vectors)
+    replayed = replay_parts(corpus, prepared.parts, encoded.vectors, learnt, cfg.max_reports)
     backtest = measure(replayed, corpus, learnt, cfg.target_precision, cfg.confidence_level, cfg.seed)
     save_run(folder, cfg, corpus)
     write_parquet(folder / "matches.parquet", replayed)

@@ -36,7 +36,7 @@ def home(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("GEDBD_CACHE", str(folder / "cache"))
         patch.chdir(folder)
-        through(patch, gedbd.backtest, "dataset=demo", "encoder=tiny", "most=60", "hydra.run.dir=tested")
+        through(patch, gedbd.backtest, "dataset=demo", "encoder=tiny", "max_reports=60", "hydra.run.dir=tested")
         through(patch, gedbd.index, "run=tested", "out=stored")
         yield folder, partial(through, patch)
 
@@ -92,7 +92,7 @@ def test_an_answer_for_programs(answers):
     assert answer["target"]["statement"].startswith("Nothing is suggested unasked: the backtest found no threshold")
     assert len(answer["matches"]) == 3
     best = answer["matches"][0]
-    assert set(best) == {"master", "best", "members", "score", "probability", "why", "urls"}
+    assert set(best) == {"master", "best", "members", "score", "probability", "explanation", "urls"}
     assert best["best"]["title"].startswith("Pasted screenshots are an empty frame in Outlook")
     assert best["members"][0] == best["master"]["issue_id"]
     assert best["master"]["created_at"].startswith("20")

@@ -160,7 +160,7 @@ class TargetResponse(BaseModel):
     """What the backtest measured for the precision target of the index; ``statement`` says the same in words.
 
     ``status`` is ``met``, ``missed``, ``inconclusive`` or ``no threshold``. Of ``suggestions`` on reports created from
-    ``first`` to ``last``, ``right`` were right; ``precision_low`` and ``precision_high`` are the ends of a 95% interval.
+    ``first`` to ``last``, ``right`` were right; ``precision_low`` and ``precision_high`` end a 95% interval.
     """
 
     target_precision: float

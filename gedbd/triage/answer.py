@@ -36,9 +36,7 @@ def read_queries(text: str | None, file: str | None) -> Iterator[Report]:
             the line.
     """
     if (text is None) == (file is None):
-        raise ValueError(
-            "what to search for? Give one of: a text in quotes, file=report.txt, or file=- for JSON lines"
-        )
+        raise ValueError("what to search for? Give one of: a text in quotes, file=report.txt, or file=- for JSON lines")
     if file == "-":
         # Bytes: standard input may not be UTF-8, and then one character fails instead of the whole line.
         return _read_lines((line.decode("utf-8", "replace") for line in sys.stdin.buffer), "standard input")

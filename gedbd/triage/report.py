@@ -1,4 +1,4 @@
-"""A single report, as a form, a webhook or a row of a corpus gives it; filters, matches and explanations of a search."""
+"""A single report from a form, a webhook or a row of a corpus; filters, matches and explanations of a search."""
 
 import hashlib
 import json
@@ -184,7 +184,7 @@ def as_table(reports: list[Report]) -> pd.DataFrame:
     return table.assign(created_at=pd.to_datetime(table["created_at"], utc=True))
 
 
-def of_row(row: Any) -> Report:
+def report_from_row(row: Any) -> Report:
     """The report in a row of a corpus, as ``itertuples`` gives it."""
     created_at = row.created_at
     values = {name: getattr(row, name) for name in FIELDS if name != "created_at"}

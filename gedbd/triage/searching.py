@@ -36,7 +36,7 @@ def find_matches(state: State, report: Report, top_k: int, filters: Filters) -> 
 def _numbers(report: Report, state: State, count: int) -> Numbers:
     """A query as numbers; without a date it is as new as the newest of the first so many reports."""
     memory, table = state.memory, as_table([report])
-    query = numbers_of(table, state.together(table)[None], memory.vocabulary, memory.codes, learn=False)
+    query = numbers_of(table, state.encode_one(table)[None], memory.vocabulary, memory.codes, learn=False)
     if report.created_at:
         return query
     return replace(query, day=memory.columns.day[:count].max(initial=-np.inf, keepdims=True))

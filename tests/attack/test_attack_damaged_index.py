@@ -20,7 +20,7 @@ from tiny_models import build, stored_model
 from gedbd.triage.assembly import open_index
 from gedbd.triage.report import Report
 from gedbd.triage.storage.connection import StoreUnavailable
-from gedbd.triage.storage.rows import Stored
+from gedbd.triage.storage.rows import StoredReport
 from gedbd.triage.storage.store import FILE, Store
 from gedbd.triage.storage.sync import synchronise
 
@@ -167,7 +167,7 @@ def test_damage_while_it_is_open_is_told_and_logged_once(folder, tmp_path, caplo
     with (folder / FILE).open("r+b") as file:
         file.seek(4096)
         file.write(b"\xff" * (size - 4096))
-    index._current.state.file._reader._connection.run("PRAGMA shrink_memory")  # or else no page is read again
+    index._current.state.file._reader._connection.rows("PRAGMA shrink_memory")  # or else no page is read again
     for _ in range(3):
         with pytest.raises(StoreUnavailable, match=r"index\.sqlite is damaged \(database disk image is malformed\)"):
             index.search(Report("crash"), 50)
@@ -195,9 +195,9 @@ def test_a_date_that_was_stored_before_dates_were_checked(tmp_path, reader):
     store = Store(tmp_path / FILE)
     early = replace(REPORTS[0], issue_id="early", created_at=None)
     object.__setattr__(early, "created_at", datetime(1500, 1, 1, tzinfo=UTC))
-    with store.change():
+    with store.transaction():
         none = np.empty(0, dtype=np.int32)
-        store.add([Stored(early, reader(as_corpus(REPORTS[:1]).reports)[0], none, none)])
+        store.add([StoredReport(early, reader(as_corpus(REPORTS[:1]).reports)[0], none, none)])
     store.close()
     index = open_folder(tmp_path, reader)
     assert len(index) == 4

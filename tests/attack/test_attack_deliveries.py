@@ -172,8 +172,8 @@ def test_the_file_of_an_earlier_version_is_read(slow: SlowIndex) -> None:
         file.executescript(OLD_FILE)
     file.close()
     hook = Webhook(slow, REPOSITORY, None, SECRET)
-    assert hook.accept("issues", "old", issue()).word == "repeated"
-    assert hook.accept("issues", "new", issue()).word == "accepted"
+    assert hook.accept("issues", "old", issue()).code == "repeated"
+    assert hook.accept("issues", "new", issue()).code == "accepted"
     assert hook.outbox.due(0.0) == [Comment(REPOSITORY, "1", "text")]
     assert hook.outbox.state(REPOSITORY, "2") == "posted"
     assert not hook.outbox.put(Comment(REPOSITORY, "2", "other"))
@@ -181,7 +181,7 @@ def test_the_file_of_an_earlier_version_is_read(slow: SlowIndex) -> None:
 
 
 def test_a_locked_file_is_answered_with_503_and_loses_nothing(slow: SlowIndex, hook: Webhook, send: Sender) -> None:
-    hook.file.ask("PRAGMA busy_timeout=20")
+    hook.file.query("PRAGMA busy_timeout=20")
     other = sqlite3.connect(slow.folder / WEBHOOK_FILE, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     answer = send.client.post("/webhooks/github", **signed(issue(), "issues", "d"))

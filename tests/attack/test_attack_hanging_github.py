@@ -21,7 +21,7 @@ from small_index import SmallIndex
 
 import gedbd.serve
 from gedbd.service.app import create_app
-from gedbd.service.webhook.comments import GitHub, Unposted
+from gedbd.service.webhook.comments import CommentError, GitHub
 from gedbd.service.webhook.outbox import Comment
 from gedbd.service.webhook.receiver import Webhook
 
@@ -72,7 +72,7 @@ def test_other_requests_are_answered_and_the_service_ends(
 def test_an_attempt_ends_at_its_deadline(hub: Hub, drips: bool) -> None:
     hub.drips = drips
     begun = time.monotonic()
-    with pytest.raises(Unposted, match=r"not done within 0\.2 seconds") as caught:
+    with pytest.raises(CommentError, match=r"not done within 0\.2 seconds") as caught:
         GitHub("t0ken", hub.url, 60.0, deadline_s=0.2).comment_once(REPOSITORY, "7", "text")
     assert time.monotonic() - begun < LIMIT_S
     assert caught.value.again
@@ -98,7 +98,7 @@ def test_a_body_that_drips_ends_at_the_deadline() -> None:
         thread.start()
         begun = time.monotonic()
         github = GitHub("t0ken", f"http://127.0.0.1:{server.getsockname()[1]}", 60.0, deadline_s=0.2)
-        with pytest.raises(Unposted):
+        with pytest.raises(CommentError):
             github.comment_once(REPOSITORY, "7", "text")
         thread.join(LIMIT_S)
         assert not thread.is_alive()

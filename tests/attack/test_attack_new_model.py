@@ -133,7 +133,7 @@ def test_another_model_comes_while_reports_are_read(tmp_path, reader):
 def test_a_model_that_cannot_be_read_is_told_and_taken_over_once_it_can(served):
     store = Store(served.folder / FILE)
     good = store.about()["matching"]
-    with store.change():
+    with store.transaction():
         store.write_about({"matching": good[:100]})
     for call in (lambda: served.search(Report("a crash")), lambda: served.add([some_report(20)])):
         with pytest.raises(StoreUnavailable) as refused:
@@ -141,7 +141,7 @@ def test_a_model_that_cannot_be_read_is_told_and_taken_over_once_it_can(served):
         assert "\n" not in str(refused.value)
         assert refused.value.retry_after_s > 0
     assert len(served) == 12
-    with store.change():
+    with store.transaction():
         store.write_about({"matching": good})
     store.close()
     assert served.search(Report("a crash"))

@@ -140,7 +140,7 @@ def test_searches_do_not_wait_for_the_lock(opened, locked):
 
 
 def test_a_write_waits_for_the_lock_some_seconds_and_is_told(opened, locked, monkeypatch):
-    opened.store._connection.run("PRAGMA busy_timeout=50")
+    opened.store._connection.rows("PRAGMA busy_timeout=50")
     assert LOCK_TIMEOUT_S <= 5
     for write in (
         lambda: opened.add([some_report(50)]),

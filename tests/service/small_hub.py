@@ -167,4 +167,4 @@ class Sender:
 def counted(send: Sender, word: str) -> float:
     """How many deliveries had an outcome."""
     lines = send.client.get("/metrics").text.splitlines()
-    return sum(float(line.split()[-1]) for line in lines if line.startswith(f'gedbd_webhook_total{{outcome="{word}"}}'))
+    return sum(float(line.split()[-1]) for line in lines if line.startswith(f'gedbd_webhook_total{{result="{word}"}}'))

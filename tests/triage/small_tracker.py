@@ -15,7 +15,7 @@ from gedbd.triage.backtesting.targets import TargetResult
 from gedbd.triage.calibration import SIGNALS, Confidence
 from gedbd.triage.index import Index
 from gedbd.triage.report import Report
-from gedbd.triage.report_encoder import ReportReader
+from gedbd.triage.report_encoder import ReportEncoder
 from gedbd.triage.storage.store import FILE, Store
 from gedbd.triage.storage.sync import Model, synchronise
 from gedbd.triage.training import Matching
@@ -28,17 +28,17 @@ TARGET = TargetResult(0.8, 0.7, "met", 50, 46, 0.92, 0.83, 0.98, "2024-01-01", "
 MATCHING = Matching(WEIGHTS, CONFIDENCE, (TARGET,), 0.8)
 
 
-def tiny_reader(hidden: int = 16) -> ReportReader:
+def tiny_reader(hidden: int = 16) -> ReportEncoder:
     """Reads with a tiny random encoder."""
     encoder, tokenizer = load_tiny_encoder(
         "tiny", "mean", dim=8, max_tokens=32, hidden=hidden, layers=1, dropout=0.0, seed=0
     )
     encoder.eval()
-    return ReportReader(encoder, tokenizer, 32, title_description, Torch().prepare(encoder), projected=False)
+    return ReportEncoder(encoder, tokenizer, 32, title_description, Torch().prepare(encoder), projected=False)
 
 
 @pytest.fixture(scope="session")
-def reader() -> ReportReader:
+def reader() -> ReportEncoder:
     return tiny_reader()
 
 

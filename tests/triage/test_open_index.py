@@ -37,7 +37,7 @@ def test_a_copy_finds_its_original_first(index):
         assert best.best == best.master == some_report(number)
         assert best.members == (str(number),)
         assert 0 <= best.probability <= 1
-        assert f"word{number}" in best.why.terms
+        assert f"word{number}" in best.explanation.terms
 
 
 def test_a_group_is_found_by_its_best_report_and_named_after_its_oldest(index):
@@ -89,7 +89,7 @@ def test_add_update_leave_and_delete(index):
     assert index.get("40") == changed
     assert len(index) == 21
     assert found(index, Report("zebra stripes"))[0] == "40"
-    assert index.search(Report("zebra stripes"))[0].why.terms == ("stripes", "zebra")
+    assert index.search(Report("zebra stripes"))[0].explanation.terms == ("stripes", "zebra")
     assert [index.delete("40"), index.delete("40"), index.delete("nobody")] == [True, False, False]
     assert index.get("40") is None
     assert "40" not in found(index, Report("zebra stripes"), top_k=50)
@@ -223,7 +223,7 @@ def test_nasty_texts_are_stored_and_found(index, name):
     assert list(index.add([report]).values()) == ["added"]
     assert index.get(issue_id) == report
     assert index.add([report]) == {report.issue_id: "unchanged"}
-    again = open_folder(index.folder, index.reader)
+    again = open_folder(index.folder, index.encode)
     for one in (index, again):
         (best, *_) = one.search(Report(text[:900], text))
         assert best.best == report
@@ -236,7 +236,7 @@ def test_nasty_texts_are_stored_and_found(index, name):
 
 
 def test_two_open_indexes_see_each_other(index):
-    other = open_folder(index.folder, index.reader)
+    other = open_folder(index.folder, index.encode)
     other.add([some_report(40)])
     assert found(index, text_of(40))[0] == "40"
     assert len(index) == len(other) == 21
@@ -250,7 +250,7 @@ def test_two_open_indexes_see_each_other(index):
     for step in range(3):  # in turn, each with words that the other does not know
         for number, one in enumerate((index, other)):
             one.add([Report(f"strangeword{step}{number}", issue_id=f"s{step}{number}")])
-    third = open_folder(index.folder, index.reader)
+    third = open_folder(index.folder, index.encode)
     for one in (index, other, third):
         for step in range(3):
             for number in range(2):
@@ -260,7 +260,7 @@ def test_two_open_indexes_see_each_other(index):
 
 
 def test_two_indexes_in_two_threads_lose_nothing(index):
-    other = open_folder(index.folder, index.reader)
+    other = open_folder(index.folder, index.encode)
 
     def add(one, start):
         for number in range(start, start + 15):
@@ -313,7 +313,7 @@ def test_searches_run_while_reports_come_and_go(index):
         for thread in threads:
             thread.join()
     assert not failed, failed[0]
-    again = open_folder(index.folder, index.reader)
+    again = open_folder(index.folder, index.encode)
     for one in (index, again):
         assert len(one) == 45
         for number in range(100, 125):
@@ -373,7 +373,7 @@ def test_a_disk_that_fails_stores_nothing(index):
     assert len(index) == 20
     index.add([Report("strangeword", issue_id="s")])
     assert found(index, Report("strangeword"))[0] == "s"
-    assert found(open_folder(index.folder, index.reader), Report("strangeword"))[0] == "s"
+    assert found(open_folder(index.folder, index.encode), Report("strangeword"))[0] == "s"
 
 
 def test_what_is_no_index(tmp_path):

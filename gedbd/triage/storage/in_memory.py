@@ -9,7 +9,7 @@ import pandas as pd
 from gedbd.corpora.fields import products
 from gedbd.corpora.relevance import find_groups
 from gedbd.retrieval.feature_store import Codes, Columns, Numbers, Vocabulary
-from gedbd.triage.storage.damage import check_numbers
+from gedbd.triage.storage.damage import check_features
 from gedbd.triage.storage.rows import usable_days
 from gedbd.triage.storage.store import Store
 
@@ -65,12 +65,12 @@ class Memory:
         Raises:
             ValueError: If its numbers do not fit together.
         """
-        with store.moment():
+        with store.snapshot():
             memory = cls(store.dim(), Vocabulary(store.terms()))
-            rows, links = store.numbers(), store.links()
+            rows, links = store.features(), store.links()
         if not rows:
             return memory
-        check_numbers(rows, memory.columns.vectors.shape[1], len(memory.vocabulary.terms), store.path)
+        check_features(rows, memory.columns.vectors.shape[1], len(memory.vocabulary.terms), store.path)
         ids, dates, product, component, vectors, text, title = zip(*rows, strict=True)
         table = pd.DataFrame({"issue_id": ids, "product": product, "component": component}, dtype=str)
         days = usable_days(dates)

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from gedbd.triage.backtesting.targets import TargetResult, find_target, met_targets, verdict_of
+from gedbd.triage.backtesting.targets import TargetResult, find_target, met_targets, target_status
 
 MEASURED = TargetResult(0.5, 0.413, "met", 30, 22, 22 / 30, 0.56, 0.89, "2017-03-01", "2018-02-01")
 FIGURE = (
@@ -24,7 +24,7 @@ FIGURE = (
     ],
 )
 def test_verdicts(low, high, verdict):
-    assert verdict_of(0.7, low, high) == verdict
+    assert target_status(0.7, low, high) == verdict
 
 
 def test_a_target_that_was_met_is_told_by_its_figure_on_test():

@@ -62,8 +62,8 @@ def build(folder, corpus, key):
 def whole(folder):
     """Ids of a folder's index, once everything in it has been found in order."""
     index = open_folder(folder, numbers_for)
-    assert index.store._connection.run("PRAGMA integrity_check") == [("ok",)]
-    rows = list(index.store.numbers())
+    assert index.store._connection.rows("PRAGMA integrity_check") == [("ok",)]
+    rows = list(index.store.features())
     ids = [row[0] for row in rows]
     assert len(ids) == len(set(ids)) == len(index)
     terms = len(index.store.terms())
@@ -161,5 +161,5 @@ def test_an_index_is_as_before_after_a_sweep_of_kills(tmp_path, reader):
     for folder in (tmp_path / "killed", tmp_path / "calm"):
         fill(folder, corpus, reader, key="real")
     killed, calm = (open_folder(tmp_path / name, reader) for name in ("killed", "calm"))
-    assert list(killed.store.numbers()) == list(calm.store.numbers())
+    assert list(killed.store.features()) == list(calm.store.features())
     assert killed.search(some_report(40), 50) == calm.search(some_report(40), 50)
