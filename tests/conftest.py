@@ -7,7 +7,8 @@ import torch
 from transformers import PreTrainedTokenizerBase
 
 from gedbd.corpora.documents import FIELDS, Corpus
-from gedbd.encoders.encoder import TextEncoder, load_tiny_encoder
+from gedbd.encoders.encoder import load_tiny_encoder
+from gedbd.encoders.text_encoder import TextEncoder
 
 
 @pytest.fixture(autouse=True)
@@ -33,4 +34,5 @@ def make_corpus() -> Callable[..., Corpus]:
 @pytest.fixture
 def tiny() -> tuple[TextEncoder, PreTrainedTokenizerBase]:
     """A tiny random encoder without dropout, and its tokenizer."""
-    return load_tiny_encoder("tiny", "mean", dim=8, max_tokens=32, hidden=16, layers=1, dropout=0.0, seed=0)
+    encoder = load_tiny_encoder("tiny", "mean", dim=8, max_tokens=32, hidden=16, layers=1, dropout=0.0, seed=0)
+    return encoder.model, encoder.tokenizer

@@ -14,9 +14,8 @@ from hydra.utils import instantiate
 
 import gedbd.export
 import gedbd.train
+from gedbd.configuration.saved_options import SCHEMA
 from gedbd.corpora.splits import TEST
-from gedbd.encoders.embedding_cache import report_vectors
-from gedbd.encoders.encoder import load_weights
 from gedbd.encoders.export import checks, read_onnx, read_sentence_transformers
 from gedbd.experiments.checkpoint import find_run
 from gedbd.retrieval.ranking import rank, ranking_metrics, vector_scorer
@@ -79,11 +78,10 @@ def onnx(home, graph_run):
 def own_vectors(folder: Path):
     """The corpus of a run, its texts, and the vectors of its text branch."""
     cfg, weights = find_run(folder, "best")
-    (encoder, tokenizer), corpus = instantiate(cfg.encoder), instantiate(cfg.dataset)
-    load_weights(encoder, weights)
+    encoder, corpus = instantiate(cfg.encoder, cache_dir=folder.parent / "cache"), instantiate(cfg.dataset)
+    encoder.load_weights(weights)
     texts = instantiate(cfg.text)(corpus.reports)
-    reader = encoder, tokenizer, cfg.encoder.max_tokens, folder.parent / "cache", None
-    return corpus, texts, report_vectors(texts, *reader, projected=True)
+    return corpus, texts, encoder.encode(texts)
 
 
 def check(folder: Path, vectors: np.ndarray) -> None:
@@ -170,7 +168,7 @@ def test_mistakes_are_told_in_one_line(home, graph_run, options, message):
     for name in ("unfinished", "changed"):
         shutil.copytree(graph_run, folder / name, dirs_exist_ok=True)
     (folder / "unfinished" / "results.csv").unlink()
-    (folder / "changed" / "versions.json").write_text('{"corpus": "another"}')
+    (folder / "changed" / "versions.json").write_text(f'{{"schema": {SCHEMA}, "corpus": "another"}}')
     (folder / "texts").touch()
     with pytest.raises(SystemExit, match=message):
         command(gedbd.export, *options)

@@ -215,7 +215,7 @@ def test_another_engine_reads_queries_like_the_stored_reports(home, update, back
         f"{out}: 0 added, 0 updated, 425 unchanged"
     )
     index = open_index(folder / out, str(folder / "cache"))
-    assert type(index.encode.reader).__name__ == "OpenVinoReader"
+    assert type(index.encode.encoder.prepare()).__name__ == "PreparedOpenVino"
     check_reading(index)
     index.add([Report("zebra stripes", issue_id="z")])
     assert index.search(Report("zebra stripes"))[0].best.issue_id == "z"

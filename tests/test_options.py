@@ -57,7 +57,7 @@ TOGETHER = [
         ("graph=dense", "graph.fields=[component,version]", "graph.field_weight=0.5"),
         ("graph=knn", "graph.features=learnable", "fusion=concat", "split=group"),
         ("split=pair", "pairs.fill_to=900", "pairs.negatives_per_positive=0"),
-        ("optimizer.warmup_steps=3", "trainer.accumulate_grad_batches=2", "trainer.gradient_clip_val=0.1"),
+        ("scheduler.warmup_steps=3", "trainer.accumulate_grad_batches=2", "trainer.gradient_clip_val=0.1"),
         ("split.val_from=2023-06-01", "split.test_from=2024-01-01"),
         ("trainer.precision=bf16-mixed",),
         ("graph=knn", "graph.features=written", "graph.dropout=0.1", "graph.bias=false"),

@@ -125,7 +125,8 @@ def test_threshold_is_chosen_on_validation_saved_and_used_at_test(first_epoch):
 
 @pytest.mark.no_cover
 def test_a_run_goes_on_with_its_own_options_and_equals_an_uninterrupted_one(run, whole, halted):
-    (halted / "config.yaml").write_text((whole / "config.yaml").read_text())
+    for name in ("config.yaml", "versions.json"):
+        shutil.copy(whole / name, halted)
     run(gedbd.train, f"ckpt_path={halted}/checkpoints/last.ckpt")
     check_equal_runs(whole, halted)
 

@@ -12,8 +12,8 @@ from transformers import AutoModel, BertConfig, DistilBertConfig, ModernBertConf
 
 import gedbd.train
 from gedbd.configuration.command import CONF_DIR
+from gedbd.experiments.prepare import set_matmul_precision
 from gedbd.experiments.sharding import FullyShardedStrategy, layers_of
-from gedbd.tasks.duplicates.factory import set_matmul_precision
 
 
 def composed(*options: str) -> DictConfig:
@@ -88,7 +88,6 @@ def test_a_run_computes_in_the_precision_it_was_told(train):
     ("options", "message"),
     [
         (["matmul_precision=low"], "matmul_precision=low is unknown: choose highest, high, medium"),
-        (["optimizer.schedule=linear"], "optimizer.schedule=linear is unknown: choose constant or cosine"),
         (["trainer=fsdp", "compile=true"], "compile=true does not go with trainer=fsdp: set compile=false, or use"),
     ],
 )

@@ -15,6 +15,7 @@ from gedbd.io.files import read_object
 
 CONFIG = "config.yaml"
 VERSIONS = "versions.json"
+SCHEMA = 2  # version of the files of a run folder, stored in VERSIONS; raised when the files of older ones change
 SCANNER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 NEEDED = ("dataset", "encoder", "split", "text")
 PATHS = ("cache_dir", "captions", "checkpoint", "ckpt_path", "data_dir", "feedback", "image_dir", "path", "run")
@@ -40,10 +41,12 @@ def read_saved(folder: Path, also: Set[str] = frozenset()) -> DictConfig:
         also: Targets that it may name beside those of ``conf/``.
 
     Raises:
-        ValueError: If the folder is no run, or its configuration is damaged or names what a file may not.
+        ValueError: If the folder is no run or one of another schema, or its configuration is damaged or names what a
+            file may not.
     """
     file = folder / CONFIG
     cfg = read_config(folder)
+    check_schema(folder)
     options = OmegaConf.to_container(cfg)
     check_options(options, str(file), also)
     for name in NEEDED:
@@ -64,6 +67,16 @@ def read_saved(folder: Path, also: Set[str] = frozenset()) -> DictConfig:
     found = OmegaConf.create(_with_paths(options, find))
     assert isinstance(found, DictConfig)
     return found
+
+
+def check_schema(folder: Path) -> None:
+    """Raises ValueError if a run folder was made by a version of gedbd with another schema."""
+    file = folder / VERSIONS
+    schema = read_object(file).get("schema") if file.is_file() else None
+    if schema != SCHEMA:
+        newer = isinstance(schema, int) and schema > SCHEMA
+        repair = "install that version" if newer else "run its command again in a new folder"
+        raise ValueError(f"{folder} was made by {'a newer' if newer else 'an older'} version of gedbd: {repair}")
 
 
 def read_config(folder: Path) -> DictConfig:

@@ -121,7 +121,7 @@ class Encoder:
 
     def _pool_queries(self, texts: list[str]) -> np.ndarray:
         prepared = self.prepare()
-        pooled = []
+        pooled: list[np.ndarray] = []
         for start in range(0, len(texts), QUERIES_AT_ONCE):
             tokens = self.tokenize(texts[start : start + QUERIES_AT_ONCE])
             pooled.extend(prepared.encode([tokens.batch(np.arange(len(tokens.lengths)))]))

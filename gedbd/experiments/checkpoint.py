@@ -11,7 +11,7 @@ from omegaconf import DictConfig, OmegaConf
 from rich.console import Console
 
 from gedbd.configuration.allowed_targets import keep_local
-from gedbd.configuration.saved_options import CONFIG, VERSIONS, read_saved, saved_options
+from gedbd.configuration.saved_options import CONFIG, SCHEMA, VERSIONS, read_saved, saved_options
 from gedbd.corpora.documents import Corpus
 from gedbd.encoders.weights import load_state, read_state
 from gedbd.experiments.task import Task, TrainingSetup
@@ -26,7 +26,12 @@ def save_run(folder: Path, cfg: DictConfig, corpus: Corpus) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     write_text(folder / CONFIG, OmegaConf.to_yaml(OmegaConf.create(saved_options(cfg))))
     packages = {name: version(name) for name in PACKAGES}
-    about = {"corpus": corpus.fingerprint, "packages": packages, "folder": str(folder.absolute())}
+    about = {
+        "schema": SCHEMA,
+        "corpus": corpus.fingerprint,
+        "packages": packages,
+        "folder": str(folder.absolute()),
+    }
     write_text(folder / VERSIONS, json.dumps(about, indent=2) + "\n")
 
 

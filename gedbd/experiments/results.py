@@ -2,10 +2,11 @@
 
 import json
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
+from matplotlib.figure import Figure
 from pytorch_lightning.loggers import Logger, WandbLogger
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
@@ -27,10 +28,10 @@ from gedbd.io.spreadsheet import safe_cells
 from gedbd.io.tables import read_csv, write_csv, write_parquet
 from gedbd.retrieval.tasks import EARLIER, TEST_POOL
 
-LONGEST_WHOLE = 26
-ENDING = {EARLIER: "", TEST_POOL: f"_{TEST_POOL}"}  # of the names of tables, figures and files
+MAX_UNWRAPPED = 26  # characters of the widest cell of a column that is never wrapped
+SUFFIX = {EARLIER: "", TEST_POOL: f"_{TEST_POOL}"}  # of the names of tables, figures and files
 SHOWN_RANKING = ("method", "rr@1", "rr@10", "rr@10_low", "rr@10_high", "rr@100", "mrr", "mrr_low", "mrr_high")
-SAVED = (
+PREDICTION_COLUMNS = (
     "issue_id_1",
     "issue_id_2",
     "group",
@@ -44,123 +45,149 @@ SAVED = (
 )
 
 
-def report(folder: Path, outcome: EvaluationResult, console: Console, loggers: list[Logger]) -> dict[str, pd.DataFrame]:
-    """Writes and shows the results of what was just scored; gives its tables."""
-    predictions = _with_groups(outcome)
-    part = outcome.part
-    tables: dict[str, pd.DataFrame] = {
-        "results": compare_methods(predictions, part, outcome.methods, outcome.threshold)
-    }
-    drawn = draw_figures(predictions, part, outcome.methods, outcome.threshold)
-    for protocol, rankings in outcome.rankings.items():
-        tables[f"ranking{ENDING[protocol]}"] = compare_rankings(rankings, outcome.corpus.group)
-        counted = "groups" if protocol == EARLIER else "reports of the pool"
-        curves = rank_curves({name: value.queries for name, value in rankings.items()}, counted)
-        drawn[f"rank_curves{ENDING[protocol]}"] = curves
-    if (folder / "metrics.csv").exists():
-        drawn["training_curves"] = training_curves(read_csv(folder / "metrics.csv"))
-    if outcome.title_cosines is not None:
-        drawn["title_cosines"] = title_cosines(*outcome.title_cosines)
-    tables["examples"] = example_pairs(predictions, part)
-    audit = audit_leak(outcome.pairs, outcome.parts, outcome.corpus.group)
-    tables["examples"] = with_urls(tables["examples"], outcome.corpus.reports, ("issue_id_1", "issue_id_2"))
+class ResultTables(NamedTuple):
+    """What is derived from an evaluation result.
+
+    Attributes:
+        predictions: Scored pairs with ``predicted`` and ``group``.
+        tables: ``results``, ``ranking`` (with a suffix for further protocols) and ``examples``.
+        audit: The leak audit.
+    """
+
+    predictions: pd.DataFrame
+    tables: dict[str, pd.DataFrame]
+    audit: dict[str, float]
+
+
+def report(folder: Path, result: EvaluationResult, console: Console, loggers: list[Logger]) -> dict[str, pd.DataFrame]:
+    """Writes, shows and logs a result; returns its tables.
+
+    Args:
+        folder: The run folder.
+        result: The result.
+        console: Where tables are shown.
+        loggers: Loggers of the run.
+    """
+    derived = derive_tables(result)
+    figures = result_figures(result, derived.predictions, folder / "metrics.csv")
+    write_results(folder, result, derived, figures)
+    show_results(console, result, derived)
+    console.print(f"predictions, tables and figures: {folder}", markup=False, highlight=False, soft_wrap=True)
+    log_results(loggers, folder, derived, list(figures))
+    return derived.tables
+
+
+def derive_tables(result: EvaluationResult) -> ResultTables:
+    """Computes the tables of a result."""
+    predictions = _with_groups(result)
+    tables = {"results": compare_methods(predictions, result.part, result.methods, result.threshold)}
+    for protocol, rankings in result.rankings.items():
+        tables[f"ranking{SUFFIX[protocol]}"] = compare_rankings(rankings, result.corpus.group)
+    examples = example_pairs(predictions, result.part)
+    tables["examples"] = with_urls(examples, result.corpus.reports, ("issue_id_1", "issue_id_2"))
+    return ResultTables(predictions, tables, audit_leak(result.pairs, result.parts, result.corpus.group))
+
+
+def result_figures(result: EvaluationResult, predictions: pd.DataFrame, metrics: Path) -> dict[str, Figure]:
+    """Draws the figures of a result, by name; ``metrics`` is the file of the training curves, if there is one."""
+    figures = draw_figures(predictions, result.part, result.methods, result.threshold)
+    for protocol, rankings in result.rankings.items():
+        unit = "groups" if protocol == EARLIER else "reports of the pool"
+        queries = {method: ranking.queries for method, ranking in rankings.items()}
+        figures[f"rank_curves{SUFFIX[protocol]}"] = rank_curves(queries, unit)
+    if metrics.exists():
+        figures["training_curves"] = training_curves(read_csv(metrics))
+    if result.title_cosines is not None:
+        figures["title_cosines"] = title_cosines(*result.title_cosines)
+    return figures
+
+
+def write_results(folder: Path, result: EvaluationResult, derived: ResultTables, figures: dict[str, Figure]) -> None:
+    """Writes tables, figures, rankings, the t-SNE projection and predictions into a run folder."""
     (folder / "figures").mkdir(parents=True, exist_ok=True)
-    for name, table in tables.items():
+    for name, table in derived.tables.items():
         write_csv(folder / f"{name}.csv", safe_cells(table))
-    write_text(folder / "results.json", json.dumps(tables["results"].to_dict("records"), indent=2) + "\n")
-    write_text(folder / "leak.json", json.dumps(audit, indent=2) + "\n")
-    for name, figure in drawn.items():
+    records = derived.tables["results"].to_dict("records")
+    write_text(folder / "results.json", json.dumps(records, indent=2) + "\n")
+    write_text(folder / "leak.json", json.dumps(derived.audit, indent=2) + "\n")
+    for name, figure in figures.items():
         with replacing(folder / "figures" / f"{name}.png") as unfinished:
             figure.savefig(unfinished, dpi=120)
-    _write_rankings(folder, outcome)
-    if outcome.tsne is not None:
-        write_parquet(folder / TSNE, outcome.tsne)
-    # The last one: whoever finds it takes the run for finished.
-    write_parquet(folder / PREDICTIONS, predictions[[name for name in SAVED if name in predictions]])
-    _show(console, outcome, predictions, tables, audit)
-    console.print(f"predictions, tables and figures: {folder}", markup=False, highlight=False, soft_wrap=True)
-    _log(loggers, folder, tables, list(drawn), audit)
-    return tables
+    if result.queries:
+        write_rankings(folder, result)
+    if result.tsne is not None:
+        write_parquet(folder / TSNE, result.tsne)
+    # The predictions come last: a run counts as finished as soon as they exist.
+    columns = [name for name in PREDICTION_COLUMNS if name in derived.predictions]
+    write_parquet(folder / PREDICTIONS, derived.predictions[columns])
 
 
-def show_verdict(console: Console, outcome: EvaluationResult, tables: dict[str, pd.DataFrame]) -> None:
-    """Says against which simple methods the run was better, on pairs and among all earlier reports."""
-    lines = [verdict_on_pairs(_with_groups(outcome), outcome.part, outcome.methods, tables["results"])]
-    if EARLIER in outcome.rankings:
-        ranked = outcome.rankings[EARLIER]
-        lines.append(verdict_on_queries(outcome.part, ranked, outcome.corpus.group, tables["ranking"]))
-    for line in filter(None, lines):
-        console.print(line, markup=False, highlight=False, soft_wrap=True)
-
-
-def _with_groups(outcome: EvaluationResult) -> pd.DataFrame:
-    """Scored pairs with the verdict and the later report's duplicate group."""
-    return outcome.predictions.assign(
-        predicted=(outcome.predictions["score"] >= outcome.threshold).astype(int),
-        group=_ids(outcome.corpus)[outcome.corpus.group[outcome.predictions["later"]]],
-    )
-
-
-def _ids(corpus: Corpus) -> np.ndarray:
-    return corpus.reports["issue_id"].to_numpy(dtype=object)
-
-
-def _write_rankings(folder: Path, outcome: EvaluationResult) -> None:
-    """Writes ``queries.parquet`` and the TREC files, where there was something to rank."""
-    if not outcome.queries:
-        return
-    ids, part, frames = _ids(outcome.corpus), outcome.part, []
-    issue_id = outcome.corpus.reports["issue_id"]
+def write_rankings(folder: Path, result: EvaluationResult) -> None:
+    """Writes ``queries.parquet`` and TREC files of the rankings."""
+    ids = _ids(result.corpus)
+    issue_id = result.corpus.reports["issue_id"]
+    frames = []
     (folder / "trec").mkdir(exist_ok=True)
-    for protocol, rankings in outcome.rankings.items():
-        stem = f"{part}{ENDING[protocol]}"
-        write_qrels(folder / "trec" / f"{stem}.qrels", outcome.queries[protocol], issue_id)
-        for name, ranking in rankings.items():
-            write_run(folder / "trec" / f"{stem}.{'_'.join(name.split())}.run", ranking, issue_id, name)
-            table, row = ranking.queries, ranking.queries["query"].to_numpy()
-            named = {"protocol": protocol, "method": name, "part": part}
-            named |= {"issue_id": ids[row], "group": ids[outcome.corpus.group[row]]}
-            found = np.where(table["found"] >= 0, ids[table["found"]], "")
-            frames.append(table.drop(columns=["query", "found"]).assign(**named, found=found))
+    for protocol, rankings in result.rankings.items():
+        stem = f"{result.part}{SUFFIX[protocol]}"
+        write_qrels(folder / "trec" / f"{stem}.qrels", result.queries[protocol], issue_id)
+        for method, ranking in rankings.items():
+            write_run(folder / "trec" / f"{stem}.{method}.run", ranking, issue_id, method)
+            table = ranking.queries
+            rows = table["query"].to_numpy()
+            named = table.drop(columns=["query", "found"]).assign(
+                protocol=protocol,
+                method=method,
+                part=result.part,
+                issue_id=ids[rows],
+                group=ids[result.corpus.group[rows]],
+                found=np.where(table["found"] >= 0, ids[table["found"]], ""),
+            )
+            frames.append(named)
     write_parquet(folder / "queries.parquet", pd.concat(frames, ignore_index=True))
 
 
-def _show(
-    console: Console,
-    outcome: EvaluationResult,
-    predictions: pd.DataFrame,
-    tables: dict[str, pd.DataFrame],
-    audit: dict[str, float],
-) -> None:
-    chosen = predictions[predictions["part"] == outcome.part]["label"]
-    title = f"{outcome.corpus.name}, {outcome.part}"
-    pairs = f"{title}: {chosen.sum()} duplicate and {(chosen == 0).sum()} other pairs"
+def show_results(console: Console, result: EvaluationResult, derived: ResultTables) -> None:
+    """Prints the tables of a result and its leak audit."""
+    tables = derived.tables
+    labels = derived.predictions.loc[derived.predictions["part"] == result.part, "label"]
+    title = f"{result.corpus.name}, {result.part}"
+    pairs = f"{title}: {labels.sum()} duplicate and {(labels == 0).sum()} other pairs"
     console.print(as_table(with_intervals(tables["results"]), pairs))
-    for protocol, queries in outcome.queries.items():
-        ranking = tables[f"ranking{ENDING[protocol]}"]
+    for protocol, queries in result.queries.items():
+        ranking = tables[f"ranking{SUFFIX[protocol]}"]
         against = "all earlier reports" if queries.pool is None else f"the {len(queries.pool):,} of this part"
         ceiling = f"{title}: {len(queries)} queries against {against}, {ranking['reachable'][0]:.1%} can be found"
         shown = ranking[[name for name in SHOWN_RANKING if name in ranking]]
         console.print(as_table(with_intervals(shown), ceiling))
     console.print(as_table(tables["examples"], "example pairs"))
-    values = [str(value) if isinstance(value, int) else f"{value:.3f}" for value in audit.values()]
-    audited = pd.DataFrame({"": [name.replace("_", " ") for name in audit], "value": values})
+    values = [str(value) if isinstance(value, int) else f"{value:.3f}" for value in derived.audit.values()]
+    audited = pd.DataFrame({"": [name.replace("_", " ") for name in derived.audit], "value": values})
     console.print(as_table(audited, "leak audit: what test shares with training"))
-    warning = leak_warning(audit)
+    warning = leak_warning(derived.audit)
     if warning:
         console.print(warning, style="bold red", markup=False, highlight=False)
 
 
-def _log(
-    loggers: list[Logger], folder: Path, tables: dict[str, pd.DataFrame], drawn: list[str], audit: dict[str, float]
-) -> None:
+def log_results(loggers: list[Logger], folder: Path, derived: ResultTables, figures: list[str]) -> None:
+    """Logs figures, tables and the leak audit to Weights & Biases, if it is among the loggers."""
     for logger in loggers:
         if isinstance(logger, WandbLogger):
-            for name in drawn:
+            for name in figures:
                 logger.log_image(f"figures/{name}", [str(folder / "figures" / f"{name}.png")])
-            for name, table in tables.items():
+            for name, table in derived.tables.items():
                 logger.log_table(name, dataframe=table)
-            logger.log_metrics({f"leak/{name}": value for name, value in audit.items()})
+            logger.log_metrics({f"leak/{name}": value for name, value in derived.audit.items()})
+
+
+def show_verdict(console: Console, result: EvaluationResult, tables: dict[str, pd.DataFrame]) -> None:
+    """Prints whether the run is better than simple methods, on pairs and among all earlier reports."""
+    lines = [verdict_on_pairs(_with_groups(result), result.part, result.methods, tables["results"])]
+    if EARLIER in result.rankings:
+        rankings = result.rankings[EARLIER]
+        lines.append(verdict_on_queries(result.part, rankings, result.corpus.group, tables["ranking"]))
+    for line in filter(None, lines):
+        console.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
 def first_row(tables: dict[str, pd.DataFrame], part: str) -> dict[str, float]:
@@ -174,27 +201,39 @@ def first_row(tables: dict[str, pd.DataFrame], part: str) -> dict[str, float]:
 
 
 def with_intervals(frame: pd.DataFrame, decimals: int = 2) -> pd.DataFrame:
-    """Puts each ``<name>_low`` and ``<name>_high`` into one column after ``<name>``, for reading."""
+    """Joins each ``<name>_low`` and ``<name>_high`` into one column after ``<name>``, for reading."""
     shown = with_display_names(frame)
     for low in [name for name in frame.columns if str(name).endswith("_low")]:
         name = str(low).removesuffix("_low")
-        ends = [
-            f"{a:.{decimals}f} to {b:.{decimals}f}"
-            for a, b in zip(shown.pop(low), shown.pop(f"{name}_high"), strict=True)
-        ]
-        shown.insert(list(shown.columns).index(name) + 1, f"{name} 95%", ends)
+        bounds = zip(shown.pop(low), shown.pop(f"{name}_high"), strict=True)
+        intervals = [f"{a:.{decimals}f} to {b:.{decimals}f}" for a, b in bounds]
+        shown.insert(list(shown.columns).index(name) + 1, f"{name} 95%", intervals)
     return shown
 
 
 def as_table(frame: pd.DataFrame, title: str) -> Table:
-    """A table for the terminal: numbers with three decimals; only long texts such as titles give way to fit."""
+    """A table for the terminal: numbers have three decimals, and only columns with long texts are wrapped."""
     table = Table(title=title, box=SIMPLE_HEAD, padding=0)
     cells = [[f"{value:.3f}" if isinstance(value, float) else str(value) for value in row] for row in frame.to_numpy()]
     for place, name in enumerate(frame.columns):
         heading = str(name).replace("_", " ")
-        widest = max([0, *(len(text) for text in [*heading.split(), *(row[place] for row in cells)])])
+        # Headings may be wrapped between words, cells may not.
+        texts = [*heading.split(), *(row[place] for row in cells)]
+        widest = max((len(text) for text in texts), default=0)
         justify: Literal["left", "right"] = "right" if pd.api.types.is_numeric_dtype(frame[name]) else "left"
-        table.add_column(heading, justify=justify, width=widest if widest <= LONGEST_WHOLE else None)
+        table.add_column(heading, justify=justify, width=widest if widest <= MAX_UNWRAPPED else None)
     for row in cells:
         table.add_row(*map(escape, row))
     return table
+
+
+def _with_groups(result: EvaluationResult) -> pd.DataFrame:
+    """Scored pairs with the prediction and the later report's duplicate group."""
+    return result.predictions.assign(
+        predicted=(result.predictions["score"] >= result.threshold).astype(int),
+        group=_ids(result.corpus)[result.corpus.group[result.predictions["later"]]],
+    )
+
+
+def _ids(corpus: Corpus) -> np.ndarray:
+    return corpus.reports["issue_id"].to_numpy(dtype=object)

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gedbd.encoders.embedding_cache import frozen_vectors
+from gedbd.encoders.encoder import Encoder
 from gedbd.text.token_cache import cached_tokens
 
 TEXTS = ["crash on start", "the editor is slow", "no mail arrives", "window too small"]
@@ -16,8 +16,8 @@ TEXTS = ["crash on start", "the editor is slow", "no mail arrives", "window too 
 
 @pytest.fixture
 def encode(tiny, tmp_path):
-    encoder, tokenizer = tiny
-    return lambda: frozen_vectors(TEXTS, encoder, tokenizer, 8, tmp_path)
+    model, tokenizer = tiny
+    return lambda: Encoder(model, tokenizer, 8, cache_dir=tmp_path).pool(TEXTS)
 
 
 def only(folder: Path, pattern: str) -> Path:

@@ -14,7 +14,7 @@ from omegaconf import OmegaConf
 
 from gedbd.configuration.allowed_targets import VARIABLE, check_options, named_targets, read_settings
 from gedbd.configuration.command import CONF_DIR
-from gedbd.configuration.saved_options import CONFIG, read_saved, saved_options
+from gedbd.configuration.saved_options import CONFIG, SCHEMA, VERSIONS, read_saved, saved_options
 from gedbd.encoders.encoder import load_encoder
 from gedbd.evaluation.run_folders import Run
 from gedbd.experiments.checkpoint import find_run, save_run
@@ -76,6 +76,7 @@ def run(tmp_path):
 
     def leave(options: dict[str, Any]) -> Path:
         (tmp_path / CONFIG).write_text(json.dumps(options))
+        (tmp_path / VERSIONS).write_text(json.dumps({"schema": SCHEMA}))
         WholeCheckpointIO().save_checkpoint({"state_dict": {}}, tmp_path / "checkpoints" / "best.ckpt")
         WholeCheckpointIO().save_checkpoint({"state_dict": {}}, tmp_path / "checkpoints" / "last.ckpt")
         return tmp_path
@@ -272,7 +273,7 @@ def test_a_package_of_weights_is_not_imported_to_find_it(tmp_path, monkeypatch):
     (tmp_path / "evil").mkdir()
     (tmp_path / "evil" / "__init__.py").write_text("raise SystemExit('taken')")
     monkeypatch.syspath_prepend(tmp_path)
-    with pytest.raises(ValueError, match=r"encoder.package=evil.sub is no package's name"):
+    with pytest.raises(ValueError, match=r"encoder.package=evil.sub is not the name of a package"):
         load_encoder("minilm", "none", "cls", 8, 8, package="evil.sub", sha256="0")
 
 
@@ -293,6 +294,7 @@ DAMAGED = {
 @pytest.mark.parametrize("damage", DAMAGED)
 def test_a_damaged_configuration_is_told_in_one_line(tmp_path, damage):
     (tmp_path / CONFIG).write_bytes(DAMAGED[damage])
+    (tmp_path / VERSIONS).write_text(json.dumps({"schema": SCHEMA}))
     for read in (partial(find_run, tmp_path, "best"), lambda: Run(tmp_path).config.encoder.name):
         if damage in ("cut", "a word") and read.__class__ is not partial:
             continue  # to show, a configuration needs no sections

@@ -10,9 +10,10 @@ from prepared_data import configuration
 from sentence_loop import sentence_transformer
 from transformers import PreTrainedTokenizerBase
 
+from gedbd.encoders.backends.backend import PreparedBackend, encode_texts
 from gedbd.encoders.backends.openvino import PRECISIONS, OpenVino, has_bfloat16
-from gedbd.encoders.backends.pytorch import Reader, Torch, encode
-from gedbd.encoders.embedding_cache import calibration_texts
+from gedbd.encoders.backends.pytorch import Torch
+from gedbd.encoders.encoder import Encoder, calibration_texts
 from gedbd.text.tokens import tokenize
 
 REPORTS, REPEATS = 1024, 3
@@ -21,36 +22,38 @@ PEER = "sentence-transformers"
 
 def main() -> list[Row]:
     """Measures."""
-    texts, tokenizer, length, readers = prepared()
+    texts, tokenizer, length, backends = prepared()
     some = [texts[row] for row in np.random.default_rng(0).permutation(len(texts))[:REPORTS]]
-    return _rates(some, tokenizer, length, readers)
+    return _rates(some, tokenizer, length, backends)
 
 
-def prepared() -> tuple[list[str], PreTrainedTokenizerBase, int, dict[str, Reader]]:
+def prepared() -> tuple[list[str], PreTrainedTokenizerBase, int, dict[str, PreparedBackend]]:
     """Texts, tokenizer, tokens of a text, and the encoder made ready by every backend that this machine can run."""
     cfg = configuration()
-    (encoder, tokenizer), length = instantiate(cfg.encoder), cfg.encoder.max_tokens
+    encoder: Encoder = instantiate(cfg.encoder)
+    tokenizer, length = encoder.tokenizer, encoder.max_tokens
     texts = instantiate(cfg.text)(instantiate(cfg.dataset).reports, tokenizer, length)
-    sample, readers = tokenize(calibration_texts(texts), tokenizer, length), {"torch": Torch().prepare(encoder)}
+    sample = encoder.tokenize(calibration_texts(texts))
+    backends: dict[str, PreparedBackend] = {"torch": Torch().prepare(encoder.model)}
     folder = tempfile.mkdtemp()
     for precision in PRECISIONS:
         if precision != "bfloat16" or has_bfloat16():
-            readers[f"openvino, {precision}"] = OpenVino(precision, folder).prepare(encoder, sample)
-    return texts, tokenizer, length, readers
+            backends[f"openvino, {precision}"] = OpenVino(precision, folder).prepare(encoder.model, sample)
+    return texts, tokenizer, length, backends
 
 
 def _rates(
-    texts: list[str], tokenizer: PreTrainedTokenizerBase, length: int, readers: Mapping[str, Reader]
+    texts: list[str], tokenizer: PreTrainedTokenizerBase, length: int, backends: Mapping[str, PreparedBackend]
 ) -> list[Row]:
     """Reports a second, tokenising included."""
     peer = sentence_transformer(length)
     calls: dict[str, Callable[[], object]] = {PEER: lambda: peer.encode(texts, show_progress_bar=False)}
-    for name, reader in readers.items():
-        calls[name] = lambda reader=reader: encode(tokenize(texts, tokenizer, length), reader)
+    for name, backend in backends.items():
+        calls[name] = lambda backend=backend: encode_texts(tokenize(texts, tokenizer, length), backend)
     taken = medians(calls, REPEATS)
     section, note = "encoding", f"{len(texts):,} reports, {length} tokens"
     rows = [Row(section, f"{PEER}, encode", len(texts) / taken[PEER], "reports/s", note=note)]
-    for name in readers:
+    for name in backends:
         rate = len(texts) / taken[name]
         rows += [Row(section, name, rate, "reports/s", PEER, taken[PEER] / taken[name])]
     return rows

@@ -14,8 +14,10 @@ from torch.nn.functional import normalize
 from transformers import BertConfig, BertModel
 
 from gedbd.corpora.documents import Corpus
-from gedbd.encoders.encoder import TextEncoder
-from gedbd.losses import cosine_embedding
+from gedbd.encoders.text_encoder import TextEncoder
+from gedbd.experiments.optimizers import adamw
+from gedbd.experiments.schedulers import constant
+from gedbd.losses.cosine_embedding import CosineEmbeddingLoss
 from gedbd.sampling.batches import Groups
 from gedbd.tasks.duplicates.data import DuplicateDataModule
 from gedbd.tasks.duplicates.fusion import WeightedSum
@@ -71,8 +73,11 @@ def assembled(
     pairs = pd.DataFrame({"earlier": [], "later": [], "label": [], "part": []})
     data = DuplicateDataModule(corpus, tokens, np.zeros(count, dtype=np.int8), pairs, graph, batches)
     encoder = TextEncoder(BertModel(BertConfig(), add_pooling_layer=False), "cls", DIM)
-    branch, loss = GraphBranch(graph, count, DIM, "text"), partial(cosine_embedding, margin=0.5)
-    system = DuplicateSystem(encoder, branch, WeightedSum(0.5), loss, 2e-5, 1e-4, 0.01, 0, True, 0).to(device)
+    branch = GraphBranch(graph, count, DIM, "text")
+    optimizer = partial(adamw, lr=2e-5, head_lr=1e-4, weight_decay=0.01, fused=True)
+    scheduler = partial(constant, warmup_steps=0)
+    loss = CosineEmbeddingLoss(0.5)
+    system = DuplicateSystem(encoder, branch, WeightedSum(0.5), loss, optimizer, scheduler, 0).to(device)
     system.trainer = pl.Trainer(accelerator="auto", logger=False, enable_checkpointing=False)
     system.trainer.datamodule = data
     system.log = lambda *_, **__: None

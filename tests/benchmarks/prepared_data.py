@@ -9,7 +9,7 @@ from rich.console import Console
 import gedbd.train  # noqa: F401  its resolvers
 from gedbd.configuration.command import CONF_DIR
 from gedbd.tasks.duplicates.data import DuplicateDataModule
-from gedbd.tasks.duplicates.factory import build
+from gedbd.tasks.duplicates.factory import DuplicatesTask
 from gedbd.tasks.duplicates.system import DuplicateSystem
 
 
@@ -30,7 +30,7 @@ def built(*more: str) -> tuple[DuplicateDataModule, DuplicateSystem]:
     """Data and system, ready for a step."""
     import pytorch_lightning as pl
 
-    data, system = build(configuration(*more), Console(quiet=True))
+    data, system, *_ = DuplicatesTask().build(configuration(*more), Console(quiet=True))
     trainer = pl.Trainer(accelerator="cpu", logger=False, enable_checkpointing=False, enable_progress_bar=False)
     trainer.datamodule = data
     system.trainer = trainer

@@ -14,7 +14,7 @@ from rich.console import Console
 from gedbd.evaluation.significance import Comparison, compare_f1, compare_means
 from gedbd.retrieval.ranking import per_query
 from gedbd.sampling.batches import Labelled, Pairs, PairSteps, Share
-from gedbd.tasks.duplicates.factory import build
+from gedbd.tasks.duplicates.factory import DuplicatesTask
 from gedbd.tasks.duplicates.system import DuplicateSystem
 
 SEEDS = 3
@@ -32,12 +32,13 @@ class Shuffled(Pairs):
 
 
 class Keeping(DuplicateSystem):
-    """Keeps the scores of the validation pairs."""
+    """Keeps the scores and rankings of validation."""
 
-    def _score(self, reports, parts):
-        scored, losses = super()._score(reports, parts)
-        self.kept = scored["val"]
-        return scored, losses
+    def on_validation_epoch_end(self):
+        reports = self._embed()
+        self.kept = self._data.evaluator.score(reports, "val", self.loss).table
+        self.ranked = self._data.evaluator.rank(reports, "val")
+        super().on_validation_epoch_end()
 
 
 def main() -> list[Row]:
@@ -74,7 +75,7 @@ def _epoch(name: str, seed: int) -> dict[str, np.ndarray]:
     cfg = configuration(*OPTIONS, *chosen, f"seed={seed}")
     if "last_n" in cfg.dataset:
         cfg.dataset.last_n = 12_000
-    data, system = build(cfg, Console(quiet=True))
+    data, system, *_ = DuplicatesTask().build(cfg, Console(quiet=True))
     if name == "paper":
         data.batches = Shuffled(PAIRS, seed)
     system.__class__ = Keeping
@@ -86,7 +87,7 @@ def _epoch(name: str, seed: int) -> dict[str, np.ndarray]:
     }
     trainer = pl.Trainer(accelerator="cpu", max_epochs=1, num_sanity_val_steps=0, gradient_clip_val=1.0, **quiet)
     trainer.fit(system, data)
-    queries, pairs = system.rankings["val"]["score"].queries, system.kept
+    queries, pairs = system.ranked["earlier"]["score"].queries, system.kept
     group = data.corpus.group
     return {
         "rr@10": per_query(queries)["rr@10"].to_numpy(),

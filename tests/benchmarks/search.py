@@ -23,7 +23,7 @@ from omegaconf import OmegaConf
 from prepared_data import configuration
 
 from gedbd.corpora.documents import Corpus
-from gedbd.encoders.backends.pytorch import Reader
+from gedbd.encoders.backends.backend import PreparedBackend
 from gedbd.retrieval.features import FEATURES
 from gedbd.triage.assembly import encode_corpus, open_index
 from gedbd.triage.backtesting.targets import NO_THRESHOLD, TargetResult
@@ -81,13 +81,13 @@ def _engines(path: Path, asked: Sequence[Report], texts: list[str]) -> list[Row]
     lexical = bm25s.BM25()
     lexical.index(_words(texts), show_progress=False)
     peer = _row("bm25s alone", lambda report: _search_words(lexical, report), asked, None)
-    index, (_, _, _, readers) = open_index(path, "~/.cache/gedbd"), prepared()
-    return [peer, *(_row(name, _with(index, reader), asked, peer) for name, reader in readers.items())]
+    index, (_, _, _, backends) = open_index(path, "~/.cache/gedbd"), prepared()
+    return [peer, *(_row(name, _with(index, backend), asked, peer) for name, backend in backends.items())]
 
 
-def _with(index: Index, reader: Reader) -> Callable[[Report], object]:
+def _with(index: Index, backend: PreparedBackend) -> Callable[[Report], object]:
     def search(report: Report) -> object:
-        index.encode.reader = reader
+        index.encode.encoder._prepared = backend
         return index.search(report)
 
     return search

@@ -7,10 +7,14 @@ import pytest
 import torch
 from torch import nn
 
-from gedbd.encoders.embedding_cache import BATCHES_A_COMMIT, frozen_vectors
-from gedbd.encoders.encoder import load_tiny_encoder
+from gedbd.encoders.embedding_cache import BATCHES_A_COMMIT
+from gedbd.encoders.encoder import Encoder, load_tiny_encoder
 
 TEXTS = ["crash on start", "", "the editor is slow", "crash", "日本", "crash on start", "a " * 100]
+
+
+def pooled(texts, model, tokenizer, max_tokens: int, cache_dir: Path) -> np.ndarray:
+    return Encoder(model, tokenizer, max_tokens, cache_dir=cache_dir).pool(texts)
 
 
 class Fuse(nn.Module):
@@ -41,7 +45,7 @@ def stored(folder: Path) -> int:
 def test_vectors_are_those_of_a_plain_forward_in_the_order_of_the_texts(tiny, tmp_path, pooling):
     encoder, tokenizer = tiny
     encoder.pooling = pooling
-    vectors = frozen_vectors(TEXTS, encoder, tokenizer, 8, tmp_path / "new" / "folder")
+    vectors = pooled(TEXTS, encoder, tokenizer, 8, tmp_path / "new" / "folder")
     assert vectors.dtype == np.float32
     assert vectors.shape == (len(TEXTS), 16)
     for text, vector in zip(TEXTS, vectors, strict=True):
@@ -55,14 +59,14 @@ def test_vectors_are_those_of_a_plain_forward_in_the_order_of_the_texts(tiny, tm
 
 def test_the_second_call_encodes_nothing_and_a_third_only_what_is_new(tiny, tmp_path):
     encoder, tokenizer = tiny
-    first = frozen_vectors(TEXTS, encoder, tokenizer, 8, tmp_path)
+    first = pooled(TEXTS, encoder, tokenizer, 8, tmp_path)
     encoder.backbone = Fuse(encoder.backbone, calls=0)
-    again = frozen_vectors(TEXTS[::-1], encoder, tokenizer, 8, tmp_path)
+    again = pooled(TEXTS[::-1], encoder, tokenizer, 8, tmp_path)
     assert (again == first[::-1]).all()
     with pytest.raises(RuntimeError, match="the encoder was asked"):
-        frozen_vectors([*TEXTS, "new"], encoder, tokenizer, 8, tmp_path)
+        pooled([*TEXTS, "new"], encoder, tokenizer, 8, tmp_path)
     encoder.backbone.calls = 1
-    more = frozen_vectors([*TEXTS, "new"], encoder, tokenizer, 8, tmp_path)
+    more = pooled([*TEXTS, "new"], encoder, tokenizer, 8, tmp_path)
     assert (more[:-1] == first).all()
     assert stored(tmp_path) == len({*TEXTS, "new"})
 
@@ -76,12 +80,12 @@ def test_an_interrupted_call_keeps_what_was_stored(tiny, tmp_path, monkeypatch):
     backbone = encoder.backbone
     encoder.backbone = Fuse(backbone, calls=BATCHES_A_COMMIT + 1)
     with pytest.raises(RuntimeError, match="the encoder was asked"):
-        frozen_vectors(texts, encoder, tokenizer, 8, tmp_path)
+        pooled(texts, encoder, tokenizer, 8, tmp_path)
     assert stored(tmp_path) == batch * BATCHES_A_COMMIT
     encoder.backbone = Fuse(backbone, calls=3)
-    resumed = frozen_vectors(texts, encoder, tokenizer, 8, tmp_path)
+    resumed = pooled(texts, encoder, tokenizer, 8, tmp_path)
     encoder.backbone = backbone
-    whole = frozen_vectors(texts, encoder, tokenizer, 8, tmp_path / "afresh")
+    whole = pooled(texts, encoder, tokenizer, 8, tmp_path / "afresh")
     np.testing.assert_allclose(resumed, whole, atol=1e-5)
 
 
@@ -97,31 +101,32 @@ def test_another_process_may_store_between_two_batches(tiny, tmp_path, monkeypat
             asked.append(cache.execute("INSERT INTO vectors VALUES (?, ?)", (bytes([len(asked)]), b"")).rowcount)
 
     encoder.backbone.register_forward_pre_hook(store_beside)
-    frozen_vectors(texts, encoder, tokenizer, 8, tmp_path)
+    pooled(texts, encoder, tokenizer, 8, tmp_path)
     assert len(asked) > 2
     assert stored(tmp_path) == len(texts) + len(asked)
 
 
 def test_another_encoder_pooling_or_length_never_reads_these_vectors(tiny, tmp_path):
     encoder, tokenizer = tiny
-    other, _ = load_tiny_encoder("tiny", "mean", dim=8, max_tokens=32, hidden=16, layers=1, dropout=0.0, seed=1)
-    first = frozen_vectors(TEXTS, encoder, tokenizer, 8, tmp_path)
-    assert np.abs(frozen_vectors(TEXTS, other, tokenizer, 8, tmp_path) - first).max(axis=1).min() > 1e-3
-    frozen_vectors(TEXTS, encoder, tokenizer, 9, tmp_path)
+    other = load_tiny_encoder("tiny", "mean", dim=8, max_tokens=32, hidden=16, layers=1, dropout=0.0, seed=1).model
+    first = pooled(TEXTS, encoder, tokenizer, 8, tmp_path)
+    assert np.abs(pooled(TEXTS, other, tokenizer, 8, tmp_path) - first).max(axis=1).min() > 1e-3
+    pooled(TEXTS, encoder, tokenizer, 9, tmp_path)
     encoder.pooling = "cls"
-    frozen_vectors(TEXTS, encoder, tokenizer, 8, tmp_path)
+    pooled(TEXTS, encoder, tokenizer, 8, tmp_path)
     assert len(list(tmp_path.glob("*.sqlite"))) == 4
 
 
 def test_the_projection_does_not_matter_and_training_mode_is_restored(tmp_path):
-    encoder, tokenizer = load_tiny_encoder("tiny", "mean", 8, 32, hidden=16, layers=1, dropout=0.5, seed=0)
+    loaded = load_tiny_encoder("tiny", "mean", 8, 32, hidden=16, layers=1, dropout=0.5, seed=0)
+    encoder, tokenizer = loaded.model, loaded.tokenizer
     encoder.train()
-    first = frozen_vectors(TEXTS, encoder, tokenizer, 8, tmp_path)
+    first = pooled(TEXTS, encoder, tokenizer, 8, tmp_path)
     assert all(module.training for module in encoder.modules())
     assert all(value.grad is None for value in encoder.parameters())
     nn.init.zeros_(encoder.projection.weight)
     encoder.eval()
-    again = frozen_vectors(TEXTS, encoder, tokenizer, 8, tmp_path / "afresh")
+    again = pooled(TEXTS, encoder, tokenizer, 8, tmp_path / "afresh")
     assert not any(module.training for module in encoder.modules())
     assert (again == first).all()
     (one,), (two,) = tmp_path.glob("*.sqlite"), (tmp_path / "afresh").glob("*.sqlite")
@@ -131,4 +136,4 @@ def test_the_projection_does_not_matter_and_training_mode_is_restored(tmp_path):
 def test_a_cache_folder_that_is_a_file_is_refused(tiny, tmp_path):
     (tmp_path / "cache").write_text("")
     with pytest.raises(ValueError, match=rf"cache_dir={tmp_path}/cache cannot be used"):
-        frozen_vectors(TEXTS, *tiny, 8, tmp_path / "cache")
+        pooled(TEXTS, *tiny, 8, tmp_path / "cache")

@@ -22,8 +22,10 @@ from transformers import (
 )
 
 from gedbd.configuration.command import CONF_DIR
-from gedbd.encoders.encoder import TextEncoder, fingerprint, load_encoder, load_tiny_encoder
+from gedbd.encoders.encoder import load_encoder, load_tiny_encoder
+from gedbd.encoders.text_encoder import TextEncoder
 from gedbd.encoders.tiny import tiny_backbone
+from gedbd.encoders.weights import fingerprint
 
 SMALL = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
 BACKBONES = {
@@ -84,7 +86,8 @@ def test_unknown_pooling_is_refused(tiny):
 def test_every_architecture_of_the_paper_loads_from_a_folder_through_its_configuration(tmp_path, name):
     folder = save_model(tmp_path, name)
     cfg = OmegaConf.load(f"{CONF_DIR}/encoder/{name}.yaml")
-    encoder, tokenizer = instantiate(cfg, model=str(folder), max_tokens=LONGEST, dim=4)
+    loaded = instantiate(cfg, model=str(folder), max_tokens=LONGEST, dim=4)
+    encoder, tokenizer = loaded.model, loaded.tokenizer
     assert cfg.name == name
     assert encoder.pooling == "cls"
     batch = tokenizer(["crash on start " * 10, "crash"], truncation=True, max_length=LONGEST, padding=True)
@@ -104,7 +107,7 @@ def test_every_architecture_of_the_paper_loads_from_a_folder_through_its_configu
 @pytest.mark.parametrize("name", ["bert", "roberta", "distilbert"])
 def test_all_loaded_weights_are_used(tmp_path, name):
     """An unused pooling layer would stop training on several devices."""
-    encoder, _ = load_encoder(name, str(save_model(tmp_path, name)), "cls", 4, 8)
+    encoder = load_encoder(name, str(save_model(tmp_path, name)), "cls", 4, 8).model
     encoder(torch.tensor([[1, 4, 2]]), torch.ones(1, 3, dtype=torch.int64)).sum().backward()
     assert [name for name, value in encoder.named_parameters() if value.grad is None] == []
 
@@ -115,7 +118,7 @@ def test_a_missing_model_is_named_with_what_to_do(tmp_path, inside):
     if inside == "tokenizer only":
         folder.mkdir()
         (folder / "config.json").write_text('{"model_type": "bert"}')
-    with pytest.raises(ValueError, match=rf"encoder=mine: cannot load {folder}: .*say encoder.model=<folder>"):
+    with pytest.raises(ValueError, match=rf"encoder=mine: cannot load {folder}: .*set encoder.model=<folder>"):
         load_encoder("mine", str(folder), "cls", 4, 8)
 
 
@@ -130,7 +133,7 @@ def packaged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_package_is_preferred_to_the_hub_once_its_hash_is_right(tmp_path, monkeypatch):
     weights = packaged(tmp_path, monkeypatch) / "model.safetensors"
     right = sha256(weights.read_bytes()).hexdigest()
-    encoder, _ = load_encoder("mine", "hub/name", "mean", 4, 8, package="carrier", sha256=right)
+    encoder = load_encoder("mine", "hub/name", "mean", 4, 8, package="carrier", sha256=right).model
     assert fingerprint(encoder.backbone.embeddings) == fingerprint(BertModel.from_pretrained(weights.parent).embeddings)
 
 
@@ -141,19 +144,19 @@ def test_a_package_with_other_weights_is_refused(tmp_path, monkeypatch):
     with pytest.raises(ValueError, match=f"the weights in package carrier hash to {found}, not to {'0' * 64}"):
         load_encoder("mine", "hub/name", "mean", 4, 8, package="carrier", sha256="0" * 64)
     shutil.rmtree(folder)
-    with pytest.raises(ValueError, match=f"package carrier carries no weights at {folder}"):
+    with pytest.raises(ValueError, match=f"package carrier has no weights at {folder}"):
         load_encoder("mine", "hub/name", "mean", 4, 8, package="carrier", sha256="0" * 64)
 
 
 def test_without_the_package_the_folder_is_read(tmp_path):
     folder = str(save_model(tmp_path, "bert"))
-    encoder, _ = load_encoder("mine", folder, "mean", 4, 8, package="gedbd_no_such_package", sha256="0")
+    encoder = load_encoder("mine", folder, "mean", 4, 8, package="gedbd_no_such_package", sha256="0").model
     assert encoder.projection.weight.shape == (4, 8)
 
 
 def test_the_tiny_encoder_is_the_same_each_time_and_limited(tiny):
-    again, _ = load_tiny_encoder("tiny", "mean", dim=8, max_tokens=32, hidden=16, layers=1, dropout=0.0, seed=0)
-    other, _ = load_tiny_encoder("tiny", "mean", dim=8, max_tokens=32, hidden=16, layers=1, dropout=0.0, seed=1)
+    again = load_tiny_encoder("tiny", "mean", dim=8, max_tokens=32, hidden=16, layers=1, dropout=0.0, seed=0).model
+    other = load_tiny_encoder("tiny", "mean", dim=8, max_tokens=32, hidden=16, layers=1, dropout=0.0, seed=1).model
     assert fingerprint(again.backbone) == fingerprint(tiny[0].backbone) != fingerprint(other.backbone)
     with pytest.raises(ValueError, match="encoder=tiny reads at most 512 tokens"):
         load_tiny_encoder("tiny", "mean", dim=8, max_tokens=513, hidden=16, layers=1, dropout=0.0, seed=0)
@@ -171,7 +174,8 @@ def test_a_fingerprint_changes_with_any_weight_and_its_name():
 
 
 def test_the_packaged_minilm_knows_paraphrases():
-    encoder, tokenizer = instantiate(OmegaConf.load(f"{CONF_DIR}/encoder/minilm.yaml"))
+    loaded = instantiate(OmegaConf.load(f"{CONF_DIR}/encoder/minilm.yaml"))
+    encoder, tokenizer = loaded.model, loaded.tokenizer
     texts = [
         "The application crashes when I open a large file",
         "Opening big documents makes the program quit unexpectedly",

@@ -5,8 +5,9 @@ import torch
 from torch import Tensor
 from torch.autograd.graph import saved_tensors_hooks
 
-from gedbd.encoders import encoder as module
-from gedbd.encoders.encoder import TextEncoder, load_tiny_encoder
+from gedbd.encoders import text_encoder as module
+from gedbd.encoders.encoder import load_tiny_encoder
+from gedbd.encoders.text_encoder import TextEncoder
 
 LENGTHS = torch.tensor([9, 3, 30, 14, 3, 1, 22, 8, 17, 30, 5, 12])
 CHUNKS = [(1, 12), (40, 6), (400, 1)]  # tokens, and how many chunks they make of the texts
@@ -14,7 +15,7 @@ CHUNKS = [(1, 12), (40, 6), (400, 1)]  # tokens, and how many chunks they make o
 
 def make(dropout: float) -> TextEncoder:
     sizes = {"dim": 8, "max_tokens": 32, "hidden": 16, "layers": 2}
-    return load_tiny_encoder("tiny", "mean", **sizes, dropout=dropout, seed=0)[0].train()
+    return load_tiny_encoder("tiny", "mean", **sizes, dropout=dropout, seed=0).model.train()
 
 
 def tokens() -> tuple[Tensor, Tensor]:

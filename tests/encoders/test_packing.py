@@ -20,8 +20,8 @@ from transformers import (
 )
 
 from gedbd.encoders import packing
-from gedbd.encoders.encoder import TextEncoder
 from gedbd.encoders.packing import can_pack, first_tokens, pack, unpack
+from gedbd.encoders.text_encoder import TextEncoder
 
 PADDING = 1
 LIMITS = {"vocab_size": 40, "pad_token_id": PADDING, "max_position_embeddings": 24}

@@ -1,5 +1,7 @@
 """Which options a run goes on with."""
 
+import json
+import shutil
 import zipfile
 from functools import partial
 from pathlib import Path
@@ -9,7 +11,7 @@ from hydra import compose, initialize_config_dir
 from omegaconf import OmegaConf
 
 from gedbd.configuration.command import CONF_DIR
-from gedbd.configuration.saved_options import read_saved, saved_options
+from gedbd.configuration.saved_options import SCHEMA, VERSIONS, read_saved, saved_options
 from gedbd.experiments.resume import check_resumable, resumed_options
 
 
@@ -57,6 +59,7 @@ def write(cfg, folder: Path):
     cfg = plain(cfg)
     cfg.logger = None
     (folder / "config.yaml").write_text(OmegaConf.to_yaml(OmegaConf.create(saved_options(cfg))))
+    (folder / VERSIONS).write_text(json.dumps({"schema": SCHEMA}))
 
 
 FIRST = ["encoder=tiny", "encoder.dim=8", "pairs=clusters", "trainer=smoke", "trainer.max_epochs=9", "seed=4"]
@@ -108,6 +111,7 @@ def test_an_older_run_takes_new_options_from_the_defaults(resume, tmp_path):
     (older / "checkpoints").mkdir(parents=True)
     pack(older / "checkpoints" / "last.ckpt")
     OmegaConf.save(stored, older / "config.yaml")
+    shutil.copy(tmp_path / "run" / VERSIONS, older)
     words = [f"ckpt_path={older}/checkpoints/last.ckpt"]
     cfg = compose("train", [*words, "chunk_tokens=5"], return_hydra_config=True)
     taken = resumed_options(
@@ -132,7 +136,7 @@ def test_stored_paths_are_absolute_and_found_again_when_a_project_moves(train, t
     (project / "model").mkdir()
     monkeypatch.chdir(project)
     write(train("dataset=csv", "dataset.path=bugs.csv", "encoder.model=model", "cache_dir='~/cache'"), project / "run")
-    (project / "run" / "versions.json").write_text(f'{{"folder": "{project}/run"}}')
+    (project / "run" / "versions.json").write_text(json.dumps({"schema": SCHEMA, "folder": f"{project}/run"}))
     monkeypatch.chdir(tmp_path)
     stored = read_saved(project / "run")
     assert (stored.dataset.path, stored.encoder.model) == (str(project / "bugs.csv"), str(project / "model"))
@@ -164,3 +168,14 @@ def test_a_damaged_configuration_is_named(tmp_path, content, message):
     (tmp_path / "config.yaml").write_text(content)
     with pytest.raises(ValueError, match=f"config.yaml is damaged: .*|{message}"):
         read_saved(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("versions", "made_by"), [({}, "an older"), ({"schema": 1}, "an older"), ({"schema": 99}, "a newer")]
+)
+def test_a_run_folder_of_another_schema_is_refused_in_one_line(train, tmp_path, versions, made_by):
+    write(train(), tmp_path)
+    (tmp_path / VERSIONS).write_text(json.dumps(versions))
+    with pytest.raises(ValueError, match=rf"^{tmp_path} was made by {made_by} version of gedbd: ") as refused:
+        read_saved(tmp_path)
+    assert "\n" not in str(refused.value)

@@ -12,7 +12,6 @@ from gedbd.configuration.command import CONF_DIR
 from gedbd.corpora.documents import FIELDS
 from gedbd.corpora.fields import field_codes
 from gedbd.corpora.splits import TEST, TRAIN
-from gedbd.encoders.embedding_cache import report_vectors
 from gedbd.encoders.encoder import load_tiny_encoder
 from gedbd.retrieval.feature_store import EMPTY, UNKNOWN, Codes, Columns, Numbers, Vocabulary, form_codes
 from gedbd.retrieval.features import FEATURES, best_groups, raw_scores
@@ -27,16 +26,16 @@ EVEN = dict.fromkeys(FEATURES, 1.0)
 
 
 @pytest.fixture(scope="module")
-def demo(tmp_path_factory):
+def demo():
     """The demo corpus, its parts, training pairs and vectors of the tiny encoder."""
     with initialize_config_dir(CONF_DIR, version_base="1.3"):
         cfg = compose("train", ["encoder=tiny"])
     corpus, split = instantiate(cfg.dataset), instantiate(cfg.split)
     parts = split.of_reports(corpus)
     pairs = instantiate(cfg.pairs).sample(corpus, split, instantiate(cfg.labels).known(corpus, parts))
-    reader = load_tiny_encoder("tiny", "mean", dim=8, max_tokens=32, hidden=16, layers=1, dropout=0.0, seed=0)
+    encoder = load_tiny_encoder("tiny", "mean", dim=8, max_tokens=32, hidden=16, layers=1, dropout=0.0, seed=0)
     texts = list(corpus.reports["title"] + "\n" + corpus.reports["description"])
-    vectors = report_vectors(texts, *reader, 32, tmp_path_factory.mktemp("cache"), None, projected=False)
+    vectors = encoder.encode(texts)
     return corpus, parts, pairs[pairs["part"] == "train"], vectors
 
 

@@ -8,7 +8,6 @@ import pandas as pd
 import pytest
 
 from gedbd.corpora.documents import FIELDS, Corpus
-from gedbd.encoders.backends.pytorch import Torch
 from gedbd.encoders.encoder import load_tiny_encoder
 from gedbd.text.templates import title_description
 from gedbd.triage.backtesting.targets import TargetResult
@@ -30,11 +29,9 @@ MATCHING = Matching(WEIGHTS, CONFIDENCE, (TARGET,), 0.8)
 
 def tiny_reader(hidden: int = 16) -> ReportEncoder:
     """Reads with a tiny random encoder."""
-    encoder, tokenizer = load_tiny_encoder(
-        "tiny", "mean", dim=8, max_tokens=32, hidden=hidden, layers=1, dropout=0.0, seed=0
-    )
-    encoder.eval()
-    return ReportEncoder(encoder, tokenizer, 32, title_description, Torch().prepare(encoder), projected=False)
+    encoder = load_tiny_encoder("tiny", "mean", dim=8, max_tokens=32, hidden=hidden, layers=1, dropout=0.0, seed=0)
+    encoder.model.eval()
+    return ReportEncoder(encoder, title_description)
 
 
 @pytest.fixture(scope="session")

@@ -8,8 +8,9 @@ import pytest
 from small_tracker import some_report
 
 from gedbd.encoders.backends.openvino import OpenVino
+from gedbd.encoders.encoder import Encoder
 from gedbd.triage.report import Report, as_table
-from gedbd.triage.report_encoder import MAX_BATCH, BatchingEncoder
+from gedbd.triage.report_encoder import MAX_BATCH, BatchingEncoder, ReportEncoder
 
 
 def test_vectors_are_unit_rows_and_do_not_depend_on_company(reader):
@@ -25,14 +26,9 @@ def test_vectors_are_unit_rows_and_do_not_depend_on_company(reader):
 def test_many_threads_get_their_own_answers(reader, backend, tmp_path):
     read = reader
     if backend == "openvino":
-        read = type(reader)(
-            reader.encoder,
-            reader.tokenizer,
-            32,
-            reader.text,
-            OpenVino("float32", tmp_path).prepare(reader.encoder, None),
-            False,
-        )
+        own = reader.encoder
+        encoder = Encoder(own.model, own.tokenizer, 32, OpenVino("float32", tmp_path))
+        read = ReportEncoder(encoder, reader.text)
     reports = as_table([some_report(number) for number in range(60)])
     expected = reader(reports)
     together = BatchingEncoder(read)

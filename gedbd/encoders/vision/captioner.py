@@ -17,9 +17,9 @@ from transformers import (
     pipeline,
 )
 
-from gedbd.encoders.encoder import fingerprint
 from gedbd.encoders.vision.caption_cache import Caption
 from gedbd.encoders.vision.tiny_vision import tiny_processor, tiny_vision_model
+from gedbd.encoders.weights import fingerprint
 
 TASK = "image-text-to-text"
 

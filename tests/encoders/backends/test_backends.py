@@ -1,4 +1,4 @@
-"""Engines: OpenVINO and nncf as they are, against PyTorch."""
+"""Backends: OpenVINO and nncf as they are, against PyTorch."""
 
 import os
 import sys
@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 import torch
 
+from gedbd.encoders.backends.backend import encode_texts
 from gedbd.encoders.backends.openvino import OpenVino, has_bfloat16
-from gedbd.encoders.backends.pytorch import Torch, encode
-from gedbd.encoders.embedding_cache import frozen_vectors
-from gedbd.encoders.encoder import load_tiny_encoder
+from gedbd.encoders.backends.pytorch import Torch
+from gedbd.encoders.encoder import Encoder, load_tiny_encoder
 from gedbd.text.tokens import TokenTable, tokenize
 
 TEXTS = [f"{'crash on start of the editor ' * (number % 6)}{number}" for number in range(90)] + ["", "slow"]
@@ -30,57 +30,59 @@ def test_openvino_gives_the_vectors_of_torch_in_the_order_of_the_texts(tiny, tmp
     encoder.pooling = pooling
     table = tokens(tokenizer)
     batches = (table.batch(np.array([row])) for row in range(len(TEXTS)))
-    expected = np.concatenate([*Torch().prepare(encoder, table).read(batches)])
-    reader = OpenVino("float32", tmp_path).prepare(encoder, table)
+    expected = np.concatenate([*Torch().prepare(encoder, table).encode(batches)])
+    prepared = OpenVino("float32", tmp_path).prepare(encoder, table)
     for tokens_a_batch in (60, 10**6):
-        reader.tokens_a_batch = tokens_a_batch
-        found = encode(table, reader)
+        prepared.tokens_a_batch = tokens_a_batch
+        found = encode_texts(table, prepared)
         assert found.dtype == np.float32
         np.testing.assert_allclose(found, expected, atol=1e-5)
-    np.testing.assert_allclose(encode(table, Torch().prepare(encoder, table)), expected, atol=1e-5)
+    np.testing.assert_allclose(encode_texts(table, Torch().prepare(encoder, table)), expected, atol=1e-5)
 
 
 def test_many_batches_come_back_in_the_order_they_were_given(tiny, tmp_path):
     encoder, tokenizer = tiny
     table = tokens(tokenizer)
     rows = [np.array([row]) for row in np.random.default_rng(0).permutation(92)]
-    readers = Torch().prepare(encoder, table), OpenVino("float32", tmp_path).prepare(encoder, table)
-    torch_, openvino = ([*reader.read(table.batch(row) for row in rows)] for reader in readers)
+    prepared = Torch().prepare(encoder, table), OpenVino("float32", tmp_path).prepare(encoder, table)
+    torch_, openvino = ([*prepared.encode(table.batch(row) for row in rows)] for prepared in prepared)
     np.testing.assert_allclose(np.concatenate(openvino), np.concatenate(torch_), atol=1e-5)
-    alone = next(iter(readers[1].read([table.batch(rows[5])])))
+    alone = next(iter(prepared[1].encode([table.batch(rows[5])])))
     np.testing.assert_allclose(alone, torch_[5], atol=1e-5)
 
 
-def test_an_abandoned_read_leaves_the_reader_usable(tiny, tmp_path):
+def test_an_abandoned_encoding_leaves_the_backend_usable(tiny, tmp_path):
     encoder, tokenizer = tiny
     table = tokens(tokenizer)
-    reader = OpenVino("float32", tmp_path).prepare(encoder, table)
-    started = reader.read(table.batch(np.array([row])) for row in range(92))
+    prepared = OpenVino("float32", tmp_path).prepare(encoder, table)
+    started = prepared.encode(table.batch(np.array([row])) for row in range(92))
     next(started)
     started.close()
-    np.testing.assert_allclose(encode(table, reader), encode(table, Torch().prepare(encoder, table)), atol=1e-5)
+    np.testing.assert_allclose(
+        encode_texts(table, prepared), encode_texts(table, Torch().prepare(encoder, table)), atol=1e-5
+    )
 
 
 @pytest.mark.slow
 def test_int8_is_close_and_quantised_once(tiny, tmp_path):
     encoder, tokenizer = tiny
     table, sample = tokens(tokenizer), tokenize(TEXTS[:20], tokenizer, 24)
-    expected = encode(table, Torch().prepare(encoder, sample))
+    expected = encode_texts(table, Torch().prepare(encoder, sample))
     first = OpenVino("int8", tmp_path / "new").prepare(encoder, sample)
-    found = encode(table, first)
+    found = encode_texts(table, first)
     assert cosines(found, expected).min() > 0.99
     assert np.abs(found - expected).max() > 1e-5
     (kept,) = (tmp_path / "new").iterdir()
     assert kept.name == first.key
     written = (kept / "model.bin").stat().st_mtime_ns
     second = OpenVino("int8", tmp_path / "new").prepare(encoder, sample)
-    assert (encode(table, second) == found).all()
+    assert (encode_texts(table, second) == found).all()
     assert (kept / "model.bin").stat().st_mtime_ns == written
 
 
 def test_a_key_tells_weights_texts_and_precision_apart(tiny, tmp_path):
     encoder, tokenizer = tiny
-    other, _ = load_tiny_encoder("tiny", "mean", dim=8, max_tokens=32, hidden=16, layers=1, dropout=0.0, seed=1)
+    other = load_tiny_encoder("tiny", "mean", dim=8, max_tokens=32, hidden=16, layers=1, dropout=0.0, seed=1).model
     table, fewer = tokens(tokenizer), tokenize(TEXTS[:50], tokenizer, 24)
     int8, float32 = OpenVino("int8", tmp_path), OpenVino("float32", tmp_path)
     keys = [int8.prepare(*given).key for given in ((encoder, table), (encoder, fewer), (other, table))]
@@ -90,27 +92,28 @@ def test_a_key_tells_weights_texts_and_precision_apart(tiny, tmp_path):
     assert keys[-1] == ""
 
 
-def test_vectors_of_two_engines_are_kept_apart(tiny, tmp_path):
+def test_vectors_of_two_backends_are_kept_apart(tiny, tmp_path):
     encoder, tokenizer = tiny
-    first = frozen_vectors(TEXTS, encoder, tokenizer, 24, tmp_path)
+    first = Encoder(encoder, tokenizer, 24, cache_dir=tmp_path).pool(TEXTS)
     (plain,) = tmp_path.glob("*.sqlite")
     assert plain.name.endswith("-mean-24.sqlite")
-    again = frozen_vectors(TEXTS, encoder, tokenizer, 24, tmp_path, backend=OpenVino("float32", tmp_path))
+    again = Encoder(encoder, tokenizer, 24, OpenVino("float32", tmp_path), tmp_path).pool(TEXTS)
     assert {path.name for path in tmp_path.glob("*.sqlite")} == {plain.name, f"{plain.stem}-openvino-float32.sqlite"}
     np.testing.assert_allclose(again, first, atol=1e-5)
 
 
 def test_the_encoder_is_left_as_it_was(tmp_path):
-    encoder, tokenizer = load_tiny_encoder("tiny", "mean", 8, 32, hidden=16, layers=1, dropout=0.5, seed=0)
+    loaded = load_tiny_encoder("tiny", "mean", 8, 32, hidden=16, layers=1, dropout=0.5, seed=0)
+    encoder, tokenizer = loaded.model, loaded.tokenizer
     encoder.backbone.set_attn_implementation("eager")
     table = tokens(tokenizer)
     encoder.train()
     environment = dict(os.environ)
-    found = encode(table, OpenVino("float32", tmp_path).prepare(encoder, table))
+    found = encode_texts(table, OpenVino("float32", tmp_path).prepare(encoder, table))
     assert all(module.training for module in encoder.modules())
     assert encoder.backbone.config._attn_implementation == "eager"
     assert dict(os.environ) == environment
-    np.testing.assert_allclose(found, encode(table, Torch().prepare(encoder, table)), atol=1e-5)
+    np.testing.assert_allclose(found, encode_texts(table, Torch().prepare(encoder, table)), atol=1e-5)
     assert all(module.training for module in encoder.modules())
 
 
@@ -121,8 +124,8 @@ def test_bfloat16_is_close_or_refused(tiny, tmp_path):
             OpenVino("bfloat16", tmp_path)
         return
     table = tokens(tokenizer)
-    found = encode(table, OpenVino("bfloat16", tmp_path).prepare(encoder, table))
-    assert cosines(found, encode(table, Torch().prepare(encoder, table))).min() > 0.999
+    found = encode_texts(table, OpenVino("bfloat16", tmp_path).prepare(encoder, table))
+    assert cosines(found, encode_texts(table, Torch().prepare(encoder, table))).min() > 0.999
 
 
 @pytest.mark.parametrize(("package", "precision"), [("openvino", "float32"), ("nncf", "int8")])
@@ -139,6 +142,6 @@ def test_an_unknown_precision_is_refused(tmp_path):
 
 def test_the_gradient_is_not_kept(tiny):
     encoder, tokenizer = tiny
-    encode(tokens(tokenizer), Torch().prepare(encoder, tokens(tokenizer)))
+    encode_texts(tokens(tokenizer), Torch().prepare(encoder, tokens(tokenizer)))
     assert torch.is_grad_enabled()
     assert all(value.grad is None for value in encoder.parameters())

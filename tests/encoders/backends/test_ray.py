@@ -13,9 +13,10 @@ import pytest
 import torch
 from torch import nn
 
-from gedbd.encoders.backends.pytorch import Torch, encode
+from gedbd.encoders.backends.backend import encode_texts
+from gedbd.encoders.backends.pytorch import Torch
 from gedbd.encoders.backends.ray import Ray
-from gedbd.encoders.embedding_cache import frozen_vectors
+from gedbd.encoders.encoder import Encoder
 from gedbd.text.tokens import tokenize
 
 ROOT = Path(__file__).parents[3]
@@ -60,17 +61,17 @@ def test_a_cluster_that_does_not_answer_is_told_at_once(tiny):
 def test_workers_give_the_vectors_of_torch_in_the_order_of_the_texts(tiny, tmp_path, cluster):
     encoder, tokenizer = tiny
     table = tokenize(TEXTS, tokenizer, 24)
-    expected = encode(table, Torch().prepare(encoder))
+    expected = encode_texts(table, Torch().prepare(encoder))
     backend = Ray(cluster, workers=2, cpus=1, gpus=0)
-    reader = backend.prepare(encoder)
+    prepared = backend.prepare(encoder)
     for tokens_a_batch in (200, 10**6):
-        reader.tokens_a_batch = tokens_a_batch
-        found = encode(table, reader)
+        prepared.tokens_a_batch = tokens_a_batch
+        found = encode_texts(table, prepared)
         assert found.dtype == np.float32
         np.testing.assert_allclose(found, expected, atol=1e-5)
-    through = frozen_vectors(TEXTS, encoder, tokenizer, 24, tmp_path, backend=backend)
+    through = Encoder(encoder, tokenizer, 24, backend, tmp_path).pool(TEXTS)
     np.testing.assert_allclose(through, expected, atol=1e-5)
-    again = frozen_vectors(TEXTS, encoder, tokenizer, 24, tmp_path)  # kept as PyTorch's own
+    again = Encoder(encoder, tokenizer, 24, cache_dir=tmp_path).pool(TEXTS)  # kept as PyTorch's own
     assert (again == through).all()
 
 
@@ -79,9 +80,9 @@ def test_a_worker_that_dies_loses_nothing(cluster):
     from ray import cloudpickle
 
     cloudpickle.register_pickle_by_value(sys.modules[__name__])
-    reader = Ray(cluster, workers=2, cpus=1, gpus=0).prepare(Pid())
+    prepared = Ray(cluster, workers=2, cpus=1, gpus=0).prepare(Pid())
     rows, seen = torch.arange(400), []
-    for number, vectors in enumerate(reader.read((row.view(1, 1), torch.ones(1, 1)) for row in rows)):
+    for number, vectors in enumerate(prepared.encode((row.view(1, 1), torch.ones(1, 1)) for row in rows)):
         seen.append(vectors[0])
         if number == 20:
             os.kill(int(vectors[0][1]), signal.SIGKILL)

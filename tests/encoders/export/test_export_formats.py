@@ -20,8 +20,7 @@ from transformers import (
 
 import gedbd
 from gedbd.encoders import packing
-from gedbd.encoders.embedding_cache import report_vectors
-from gedbd.encoders.encoder import load_encoder
+from gedbd.encoders.encoder import Encoder, load_encoder
 from gedbd.encoders.export import FORMATS
 from gedbd.encoders.export.checks import largest_difference, some_texts, whole_folder
 from gedbd.encoders.tiny import tiny_tokenizer
@@ -65,16 +64,18 @@ CASES = [
 def test_the_vectors_are_those_of_gedbd(tmp_path, capfd, make, pooling, name):
     for part in make():
         part.save_pretrained(tmp_path / "source")
-    encoder, tokenizer = load_encoder(name, str(tmp_path / "source"), pooling, 8, MAX_TOKENS)
-    backbone = encoder.train().backbone
-    torch.nn.init.normal_(encoder.projection.bias)
+    encoder = load_encoder(name, str(tmp_path / "source"), pooling, 8, MAX_TOKENS)
+    encoder.is_trained = True
+    model, tokenizer = encoder.model, encoder.tokenizer
+    backbone = model.train().backbone
+    torch.nn.init.normal_(model.projection.bias)
     attention, length = backbone.config._attn_implementation, tokenizer.model_max_length
     folder = tmp_path / "model"
     folder.mkdir()
-    FORMATS[name].write(folder, encoder, tokenizer, MAX_TOKENS)
-    assert (encoder.training, backbone.config._attn_implementation) == (True, attention)
+    FORMATS[name].write(folder, encoder)
+    assert (model.training, backbone.config._attn_implementation) == (True, attention)
     assert tokenizer.model_max_length == length
-    expected = report_vectors(TEXTS, encoder, tokenizer, MAX_TOKENS, tmp_path, None, projected=True)
+    expected = encoder.encode(TEXTS)
     capfd.readouterr()
     np.testing.assert_allclose(FORMATS[name].read(folder, TEXTS), expected, atol=1e-5)
     assert "MISSING" not in "".join(capfd.readouterr())
@@ -82,15 +83,15 @@ def test_the_vectors_are_those_of_gedbd(tmp_path, capfd, make, pooling, name):
     for secret in (tmp_path, Path(gedbd.__file__).parent, Path(torch.__file__).parent.parent):
         assert not any(str(secret).encode() in path.read_bytes() for path in folder.rglob("*.*") if path.is_file())
     if name == "sentence_transformers":
-        model = SentenceTransformer(str(folder), device="cpu")
-        assert model.max_seq_length == MAX_TOKENS
-        assert [type(module).__name__ for module in model] == ["Transformer", "Pooling", "Dense", "Normalize"]
-        assert model.similarity_fn_name == "cosine"
-        assert model[2].linear.bias.detach().numpy() == pytest.approx(encoder.projection.bias.detach().numpy())
+        read = SentenceTransformer(str(folder), device="cpu")
+        assert read.max_seq_length == MAX_TOKENS
+        assert [type(module).__name__ for module in read] == ["Transformer", "Pooling", "Dense", "Normalize"]
+        assert read.similarity_fn_name == "cosine"
+        assert read[2].linear.bias.detach().numpy() == pytest.approx(model.projection.bias.detach().numpy())
 
 
 def test_the_tokenizer_cuts_and_pads_by_itself(tmp_path, tiny):
-    FORMATS["sentence_transformers"].write(tmp_path, *tiny, 20)
+    FORMATS["sentence_transformers"].write(tmp_path, Encoder(*tiny, 20))
     assert json.loads((tmp_path / "tokenizer_config.json").read_text())["model_max_length"] == 20
     expected = tiny[1](TEXTS, truncation=True, max_length=20, padding=True)
     found = Tokenizer.from_file(str(tmp_path / "tokenizer.json")).encode_batch(TEXTS)

@@ -5,11 +5,9 @@ import pandas as pd
 import pytest
 import torch
 from torch import nn
-from transformers import PreTrainedTokenizerBase
 
 from gedbd.corpora.documents import Corpus
-from gedbd.encoders.embedding_cache import frozen_vectors
-from gedbd.encoders.encoder import TextEncoder, load_tiny_encoder
+from gedbd.encoders.encoder import Encoder, load_tiny_encoder
 from gedbd.retrieval.scorers.dense import Frozen
 from gedbd.text.templates import title_description
 
@@ -33,8 +31,8 @@ def corpus(make_corpus) -> Corpus:
     return made
 
 
-def fresh(seed: int, dim: int = 8) -> tuple[TextEncoder, PreTrainedTokenizerBase]:
-    return load_tiny_encoder("tiny", "mean", dim, 32, hidden=16, layers=1, dropout=0.0, seed=seed)
+def fresh(seed: int = 0, dim: int = 8, max_tokens: int = 16) -> Encoder:
+    return load_tiny_encoder("tiny", "mean", dim, max_tokens, hidden=16, layers=1, dropout=0.0, seed=seed)
 
 
 def saved(encoder: nn.Module, path: Path) -> Path:
@@ -49,81 +47,88 @@ def cosines(vectors: np.ndarray) -> np.ndarray:
     return np.array([[one @ two / np.sqrt((one @ one) * (two @ two)) for two in vectors] for one in vectors])
 
 
-def plain_vectors(encoder: TextEncoder, tokenizer: PreTrainedTokenizerBase, projected: bool) -> np.ndarray:
+def pooled(texts: list[str], encoder: Encoder, cache_dir: Path) -> np.ndarray:
+    return Encoder(encoder.model, encoder.tokenizer, encoder.max_tokens, cache_dir=cache_dir).pool(texts)
+
+
+def plain_vectors(encoder: Encoder, projected: bool) -> np.ndarray:
     """One text at a time, ``(N, hidden)`` or ``(N, D)``."""
-    step = encoder.eval() if projected else encoder.eval().pool
+    model = encoder.model.eval()
+    step = model if projected else model.pool
     found = []
     for text in TEXTS:
-        batch = tokenizer([text], truncation=True, max_length=16, return_tensors="pt")
+        batch = encoder.tokenizer([text], truncation=True, max_length=16, return_tensors="pt")
         with torch.no_grad():
             found.append(step(batch["input_ids"], batch["attention_mask"])[0].double().numpy())
     return np.stack(found)
 
 
-def test_scores_are_cosines_of_the_untrained_encoders_vectors(tiny, corpus, tmp_path):
-    baseline = Frozen(tiny, title_description, 16, str(tmp_path / "cache"))
+def test_scores_are_cosines_of_the_untrained_encoders_vectors(corpus, tmp_path):
+    encoder = fresh()
+    baseline = Frozen(encoder, title_description, str(tmp_path / "cache"))
     baseline.fit(corpus, NO_PAIRS)
     found = baseline(np.arange(6))
     assert found.shape == (6, 6)
-    np.testing.assert_allclose(found, cosines(frozen_vectors(TEXTS, *tiny, 16, tmp_path / "afresh")), atol=1e-5)
-    np.testing.assert_allclose(found, cosines(plain_vectors(*tiny, projected=False)), atol=1e-5)
+    np.testing.assert_allclose(found, cosines(pooled(TEXTS, encoder, tmp_path / "afresh")), atol=1e-5)
+    np.testing.assert_allclose(found, cosines(plain_vectors(encoder, projected=False)), atol=1e-5)
     assert found[0, 4] == pytest.approx(1, abs=1e-6)
     assert found[0, 2] < 0.999
     rows = np.array([5, 0, 5])
     np.testing.assert_allclose(baseline(rows), found[rows], atol=1e-6)
 
 
-def test_the_untrained_encoder_is_not_projected(tiny, corpus, tmp_path):
-    nn.init.zeros_(tiny[0].projection.weight)
-    baseline = Frozen(tiny, title_description, 16, str(tmp_path))
+def test_the_untrained_encoder_is_not_projected(corpus, tmp_path):
+    encoder = fresh()
+    nn.init.zeros_(encoder.model.projection.weight)
+    baseline = Frozen(encoder, title_description, str(tmp_path))
     baseline.fit(corpus, NO_PAIRS)
     np.testing.assert_allclose(np.diag(baseline(np.arange(6))), 1, atol=1e-5)
 
 
-def test_texts_and_their_length_are_as_told(tiny, corpus, tmp_path):
-    titles = Frozen(tiny, lambda reports, tokenizer, max_tokens: reports["title"].tolist(), 16, str(tmp_path))
-    short = Frozen(tiny, title_description, 4, str(tmp_path))
-    for baseline, texts, length in ((titles, TITLES, 16), (short, TEXTS, 4)):
+def test_texts_and_their_length_are_as_told(corpus, tmp_path):
+    titles = Frozen(fresh(), lambda reports, tokenizer, max_tokens: reports["title"].tolist(), str(tmp_path))
+    short = Frozen(fresh(max_tokens=4), title_description, str(tmp_path))
+    for baseline, texts in ((titles, TITLES), (short, TEXTS)):
         baseline.fit(corpus, NO_PAIRS)
-        expected = cosines(frozen_vectors(texts, *tiny, length, tmp_path / "afresh"))
+        expected = cosines(pooled(texts, baseline.encoder, tmp_path / "afresh"))
         np.testing.assert_allclose(baseline(np.arange(6)), expected, atol=1e-5)
     assert np.abs(titles(np.arange(6)) - short(np.arange(6))).max() > 1e-3
 
 
-def test_a_checkpoint_scores_by_the_projected_vectors_of_the_trained_encoder(tiny, corpus, tmp_path):
-    trained, tokenizer = fresh(seed=1)
-    nn.init.normal_(trained.projection.weight)
-    nn.init.normal_(trained.projection.bias)
-    untrained = Frozen(tiny, title_description, 16, str(tmp_path / "cache"))
+def test_a_checkpoint_scores_by_the_projected_vectors_of_the_trained_encoder(corpus, tmp_path):
+    trained = fresh(seed=1)
+    nn.init.normal_(trained.model.projection.weight)
+    nn.init.normal_(trained.model.projection.bias)
+    untrained = Frozen(fresh(), title_description, str(tmp_path / "cache"))
     untrained.fit(corpus, NO_PAIRS)
     before = untrained(np.arange(6))
-    checkpoint = saved(trained, tmp_path / "best.ckpt")
+    checkpoint = saved(trained.model, tmp_path / "best.ckpt")
     # the same cache folder: vectors of the untrained encoder lie in it and must not be taken for the trained one's
-    baseline = Frozen(fresh(seed=0), title_description, 16, str(tmp_path / "cache"), str(checkpoint))
+    baseline = Frozen(fresh(), title_description, str(tmp_path / "cache"), str(checkpoint))
     baseline.fit(corpus, NO_PAIRS)
     found = baseline(np.arange(6))
-    expected = cosines(plain_vectors(trained, tokenizer, projected=True))
+    expected = cosines(plain_vectors(trained, projected=True))
     np.testing.assert_allclose(found, expected, atol=1e-5)
     assert np.abs(found - before).max() > 1e-2
-    assert np.abs(cosines(plain_vectors(trained, tokenizer, projected=False)) - expected).max() > 1e-2
+    assert np.abs(cosines(plain_vectors(trained, projected=False)) - expected).max() > 1e-2
 
 
 def test_a_projection_to_nothing_scores_zero_and_not_nan(corpus, tmp_path):
-    trained, _ = fresh(seed=1)
-    nn.init.zeros_(trained.projection.weight)
-    baseline = Frozen(fresh(seed=0), title_description, 16, str(tmp_path), saved(trained, tmp_path / "best.ckpt"))
+    trained = fresh(seed=1)
+    nn.init.zeros_(trained.model.projection.weight)
+    baseline = Frozen(fresh(), title_description, str(tmp_path), saved(trained.model, tmp_path / "best.ckpt"))
     baseline.fit(corpus, NO_PAIRS)
     assert (baseline(np.arange(6)) == 0).all()
 
 
 @pytest.mark.parametrize("trained", [False, True])
 def test_a_second_fit_encodes_nothing(corpus, tmp_path, trained):
-    checkpoint = saved(fresh(seed=1)[0], tmp_path / "best.ckpt") if trained else None
-    first = Frozen(fresh(seed=0), title_description, 16, str(tmp_path / "cache"), checkpoint)
+    checkpoint = saved(fresh(seed=1).model, tmp_path / "best.ckpt") if trained else None
+    first = Frozen(fresh(), title_description, str(tmp_path / "cache"), checkpoint)
     first.fit(corpus, NO_PAIRS)
-    second = Frozen(fresh(seed=0), title_description, 16, str(tmp_path / "cache"), checkpoint)
+    second = Frozen(fresh(), title_description, str(tmp_path / "cache"), checkpoint)
     calls: list[int] = []
-    second.encoder.backbone.register_forward_hook(lambda *_: calls.append(1))
+    second.encoder.model.backbone.register_forward_hook(lambda *_: calls.append(1))
     second.fit(corpus, NO_PAIRS)
     assert calls == []
     assert (second(np.arange(6)) == first(np.arange(6))).all()
@@ -135,10 +140,10 @@ def test_a_second_fit_encodes_nothing(corpus, tmp_path, trained):
 def test_a_checkpoint_without_an_encoder_or_with_another_one_is_refused(corpus, tmp_path):
     bare, wider, folder = tmp_path / "bare.ckpt", tmp_path / "wider.ckpt", str(tmp_path / "cache")
     torch.save({"state_dict": {"branch.weight": torch.ones(3)}}, bare)
-    saved(fresh(seed=1, dim=12)[0], wider)
+    saved(fresh(seed=1, dim=12).model, wider)
     with pytest.raises(ValueError, match=r'bare.ckpt holds .* Missing key\(s\) in state_dict: "backbone'):
-        Frozen(fresh(seed=0), title_description, 16, folder, bare).fit(corpus, NO_PAIRS)
+        Frozen(fresh(), title_description, folder, bare).fit(corpus, NO_PAIRS)
     with pytest.raises(ValueError, match=r"size mismatch for projection\.weight"):
-        Frozen(fresh(seed=0), title_description, 16, folder, wider).fit(corpus, NO_PAIRS)
+        Frozen(fresh(), title_description, folder, wider).fit(corpus, NO_PAIRS)
     with pytest.raises(FileNotFoundError, match=r"absent\.ckpt"):
-        Frozen(fresh(seed=0), title_description, 16, folder, tmp_path / "absent.ckpt").fit(corpus, NO_PAIRS)
+        Frozen(fresh(), title_description, folder, tmp_path / "absent.ckpt").fit(corpus, NO_PAIRS)

@@ -46,10 +46,10 @@ def test_a_report_is_in_a_batch_once(data):
     assert pairs == {(0, 1, 1), (0, 2, 0), (1, 2, 0)}
 
 
-def test_batches_tell_no_group_that_is_not_known(data):
-    known = np.array([0, 1, 2, 2])
+def test_batches_hold_observed_groups_only(data):
+    observed = np.array([0, 1, 2, 2])
     part = data.parts, PAIRS.drop(index=0), None
-    some = DuplicateDataModule(data.corpus, data.tokens, *part, Pairs(3, seed=0), known=known)
+    some = DuplicateDataModule(data.corpus, data.tokens, *part, Pairs(3, seed=0), observed_group=observed)
     assert next(iter(some.train_dataloader())).group.tolist() == [0, 1, 2]
 
 

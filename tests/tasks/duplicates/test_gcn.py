@@ -21,7 +21,7 @@ def test_two_layers_by_hand():
     for conv, weight, bias in ((branch.conv1, 2.0, -1.0), (branch.conv2, 3.0, 0.5)):
         torch.nn.init.constant_(conv.lin.weight, weight)
         torch.nn.init.constant_(conv.bias, bias)
-    branch.memory.write(torch.tensor([1]), torch.tensor([[4.0]]))
+    branch.node_features.write(torch.tensor([1]), torch.tensor([[4.0]]))
     # both nodes: mean(2 * 2, 2 * 4) - 1 = 5, then 3 * 5 + 0.5
     assert branch(torch.tensor([0]), torch.tensor([[2.0]])).item() == pytest.approx(15.5)
     # mean(2 * -20, 2 * 4) - 1 is negative: nothing passes the first layer

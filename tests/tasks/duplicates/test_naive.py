@@ -15,7 +15,10 @@ from torch.nn.functional import normalize
 from gedbd.corpora.documents import Corpus
 from gedbd.corpora.splits import TimeSplit
 from gedbd.encoders.encoder import load_tiny_encoder
-from gedbd.losses import cosine_embedding, supervised_contrastive
+from gedbd.experiments.optimizers import adamw
+from gedbd.experiments.schedulers import constant
+from gedbd.losses.cosine_embedding import CosineEmbeddingLoss
+from gedbd.losses.supervised_contrastive import SupervisedContrastiveLoss
 from gedbd.sampling.batches import Groups, Pairs, Step
 from gedbd.sampling.pairs import PairSampler
 from gedbd.sampling.pk_batches import Clusters
@@ -35,8 +38,8 @@ BATCHES = {
 }
 TEMPERATURE = 0.2
 LOSSES = {
-    "pairs": partial(cosine_embedding, margin=MARGIN),
-    "contrastive": partial(supervised_contrastive, temperature=TEMPERATURE),
+    "pairs": CosineEmbeddingLoss(MARGIN),
+    "contrastive": SupervisedContrastiveLoss(TEMPERATURE),
 }
 
 
@@ -50,7 +53,8 @@ def assemble(
     reports = pd.DataFrame({"issue_id": range(COUNT), "title": titles, "description": "", "created_at": dates})
     corpus, split = Corpus("toy", reports, np.arange(COUNT) % 20), TimeSplit()
     sizes = {"dim": 8, "max_tokens": MAX_TOKENS, "hidden": 16, "layers": 2, "dropout": 0.0, "seed": 0}
-    encoder, tokenizer = load_tiny_encoder("tiny", "mean", **sizes)
+    loaded = load_tiny_encoder("tiny", "mean", **sizes)
+    encoder, tokenizer = loaded.model, loaded.tokenizer
     adjacency = DenseAdjacency(normalize(torch.randn(COUNT, 4), dim=1), torch.ones(COUNT, dtype=torch.bool))
     pairs = PairSampler().sample(corpus, split).assign(score_frozen=0.0)
     tokens = tokenize(titles, tokenizer, MAX_TOKENS)
@@ -58,10 +62,12 @@ def assemble(
     data.remember(np.arange(COUNT), normalize(torch.randn(COUNT, 8), dim=1).numpy())
     branch = GraphBranch(adjacency, COUNT, 8, features) if features else None
     if branch:
-        branch.memory.write(torch.arange(COUNT), torch.randn(COUNT, 8))
+        branch.node_features.write(torch.arange(COUNT), torch.randn(COUNT, 8))
     fusion = WeightedSum(LAMBDA) if features else TextOnly()
-    rates = {"lr": 1e-3, "head_lr": 1e-2, "weight_decay": 0.01, "warmup_steps": 0}
-    system = DuplicateSystem(encoder, branch, fusion, LOSSES[loss], **rates, fused=fused, seed=0)
+    optimizer = partial(adamw, lr=1e-3, head_lr=1e-2, weight_decay=0.01, fused=fused)
+    system = DuplicateSystem(
+        encoder, branch, fusion, LOSSES[loss], optimizer, partial(constant, warmup_steps=0), seed=0
+    )
     quiet = {"logger": False, "enable_checkpointing": False, "enable_progress_bar": False}
     trainer = pl.Trainer(
         accelerator="cpu",
@@ -90,7 +96,7 @@ def naive_vectors(system: DuplicateSystem, data: DuplicateDataModule, step: Step
     if system.branch is not None:
         rows = step.rows.tolist()
         x = torch.stack(
-            [encode(system, data, row) if row in rows else system.branch.memory.x[row] for row in range(COUNT)]
+            [encode(system, data, row) if row in rows else system.branch.node_features.x[row] for row in range(COUNT)]
         )
         cosine = data.graph.vectors @ data.graph.vectors.T
         weight = (1 + cosine) / 2
@@ -161,4 +167,4 @@ def test_a_fused_optimizer_gives_the_same_weights():
     fresh = assemble("sampled", "learnable")[1].state_dict()
     for key, value in trained[0].items():
         torch.testing.assert_close(trained[1][key], value, atol=1e-6, rtol=0, msg=key)
-    assert not torch.equal(trained[0]["branch.memory.x"], fresh["branch.memory.x"])
+    assert not torch.equal(trained[0]["branch.node_features.x"], fresh["branch.node_features.x"])

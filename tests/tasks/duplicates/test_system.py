@@ -11,7 +11,9 @@ import torch
 from gedbd.corpora.documents import Corpus
 from gedbd.corpora.splits import TimeSplit
 from gedbd.encoders.encoder import load_tiny_encoder
-from gedbd.losses import cosine_embedding
+from gedbd.experiments.optimizers import adamw
+from gedbd.experiments.schedulers import constant
+from gedbd.losses.cosine_embedding import CosineEmbeddingLoss
 from gedbd.sampling.batches import Pairs
 from gedbd.sampling.pairs import PairSampler
 from gedbd.tasks.duplicates.data import DuplicateDataModule
@@ -22,7 +24,7 @@ from gedbd.tasks.duplicates.system import DuplicateSystem
 from gedbd.text.tokens import tokenize
 
 WORDS = ["mail", "folder", "crash", "search", "printer", "calendar", "reply", "theme", "update", "password"]
-SETTINGS = {"lr": 1e-3, "head_lr": 1e-3, "weight_decay": 0.0, "warmup_steps": 0, "fused": True, "seed": 0}
+OPTIMIZER = partial(adamw, lr=1e-3, head_lr=1e-3, weight_decay=0.0, fused=True)
 
 
 def corpus(count: int = 60) -> Corpus:
@@ -39,7 +41,8 @@ def assemble(
     torch.manual_seed(0)
     reports, split = corpus(), TimeSplit()
     sizes = {"pooling": "mean", "dim": 8, "max_tokens": 16, "hidden": 16, "layers": 1, "seed": 0}
-    encoder, tokenizer = load_tiny_encoder("tiny", dropout=dropout, **sizes)
+    loaded = load_tiny_encoder("tiny", dropout=dropout, **sizes)
+    encoder, tokenizer = loaded.model, loaded.tokenizer
     tokens = tokenize(list(reports.reports["title"]), tokenizer, 16)
     vectors = torch.nn.functional.normalize(torch.randn(len(reports), 4), dim=1)
     adjacency = DenseAdjacency(vectors, torch.ones(len(reports), dtype=torch.bool))
@@ -47,7 +50,9 @@ def assemble(
     data = DuplicateDataModule(reports, tokens, split.of_reports(reports), pairs, adjacency, Pairs(batch_size, 0))
     branch = GraphBranch(adjacency, len(reports), 8, features) if graph else None
     fusion = WeightedSum(lambda_text) if graph else TextOnly()
-    system = DuplicateSystem(encoder, branch, fusion, partial(cosine_embedding, margin=0.5), **SETTINGS)
+    system = DuplicateSystem(
+        encoder, branch, fusion, CosineEmbeddingLoss(0.5), OPTIMIZER, partial(constant, warmup_steps=0), 0
+    )
     return data, system
 
 
@@ -76,7 +81,7 @@ def test_training_changes_and_evaluation_does_not(features):
     assert {key for key in before if not torch.equal(before[key], trained[key])} >= {
         "encoder.backbone.embeddings.word_embeddings.weight",
         "branch.conv1.lin.weight",
-        "branch.memory.x",
+        "branch.node_features.x",
         "threshold",
     }
     trainer().test(system, data, verbose=False)
@@ -89,7 +94,7 @@ def test_gradient_reaches_the_encoder_through_the_graph_alone():
     batch = next(iter(data.train_dataloader()))
     system.trainer = trainer()
     z = system(batch.n_id, system.encoder(batch.input_ids, batch.attention_mask))
-    system.loss(z, batch.group, batch.edge_label_index, batch.edge_label).backward()
+    system.loss(z, batch.labels).backward()
     gradient = system.encoder.backbone.embeddings.word_embeddings.weight.grad
     assert gradient.abs().sum() > 0
 
@@ -111,7 +116,7 @@ def test_test_scores_are_cosines_of_fused_vectors():
     with torch.no_grad():
         system.eval()
         z_text = system.encoder(*data.tokens.batch(rows))
-        x = system.branch.memory.x.clone()
+        x = system.branch.node_features.x.clone()
         x[rows] = z_text
         adjacency, conv1, conv2 = system.branch.adjacency, system.branch.conv1, system.branch.conv2
         hidden = (adjacency(x @ conv1.lin.weight.T) + conv1.bias).relu()
@@ -122,7 +127,7 @@ def test_test_scores_are_cosines_of_fused_vectors():
     np.testing.assert_allclose(pairs["score"], expected, atol=1e-5)
 
 
-def test_memory_keeps_the_last_text_vectors():
+def test_node_features_keep_the_last_text_vectors():
     data, system = assemble(dropout=0.0)
     system.trainer = trainer()
     system.trainer.datamodule = data
@@ -130,7 +135,7 @@ def test_memory_keeps_the_last_text_vectors():
     system.log = lambda *_, **__: None
     system.training_step(batch, 0)
     z_text = system.encoder(batch.input_ids, batch.attention_mask)
-    torch.testing.assert_close(system.branch.memory.x[batch.n_id], z_text.detach())
+    torch.testing.assert_close(system.branch.node_features.x[batch.n_id], z_text.detach())
 
 
 def test_epoch_metrics_follow_from_the_pairs():
@@ -143,16 +148,15 @@ def test_epoch_metrics_follow_from_the_pairs():
     fresh.trainer = run
     z = fresh(batch.n_id, fresh.encoder(batch.input_ids, batch.attention_mask))
     cosine = (z[batch.edge_label_index[0]] * z[batch.edge_label_index[1]]).sum(1)
-    assert logged["train/loss"] == pytest.approx(
-        float(fresh.loss(z, batch.group, batch.edge_label_index, batch.edge_label)), abs=1e-6
-    )
+    assert logged["train/loss"] == pytest.approx(float(fresh.loss(z, batch.labels)), abs=1e-6)
     correct = ((cosine >= logged["val/threshold"]).long() == batch.edge_label).float().mean()
     assert logged["train/accuracy"] == pytest.approx(float(correct))
 
 
 def test_learning_rates_rise_and_differ():
     _, system = assemble()
-    system.warmup_steps, system.lr = 3, 1e-5
+    system.make_optimizer = partial(OPTIMIZER, lr=1e-5)
+    system.make_scheduler = partial(constant, warmup_steps=3)
     made = system.configure_optimizers()
     rates = []
     for _ in range(5):

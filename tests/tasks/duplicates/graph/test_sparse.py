@@ -112,7 +112,7 @@ def test_the_graph_branch_is_two_layers_of_pyg(rule, senders):
         torch.tensor([7, 2, 70]),
     )
     branch = GraphBranch(adjacency, num_nodes=80, dim=6, features="learnable")
-    x = branch.memory.x.detach().clone()
+    x = branch.node_features.x.detach().clone()
     x[n_id] = z_text
     for mine in (branch.conv1, branch.conv2):
         torch.nn.init.normal_(mine.bias)
