@@ -37,13 +37,13 @@ def test_a_backtest_leaves_tables_and_a_page(run, capsys):
     assert thresholds["suggestions"].max() <= len(best) == 85
     assert thresholds["suggestions"].is_monotonic_decreasing
     assert thresholds["right"].max() <= best["right"].sum()
-    for name, column in {"reliability": "said", "hubs": "title", "right": "title of report"}.items():
+    for name, column in {"reliability": "predicted", "hubs": "title", "right": "title of report"}.items():
         assert column in pd.read_csv(folder / f"{name}.csv")
     assert (folder / "targets.md").read_text().startswith("| demo: newest 85 reports, 39 duplicates; target |")
     page = (folder / "report.html").read_text()
     assert all(title in page for title in ("Which precision targets are met?", "Right and wrong suggestions"))
     told = capsys.readouterr().out
-    assert "85 reports were replayed in the order in which they came, 39 of them" in " ".join(told.split())
+    assert "85 reports were replayed in chronological order, 39 of them" in " ".join(told.split())
     assert "calibration error on test: 0." in told
     assert "\n  python -m gedbd.index run=out out=my-index\n" in told
     made = "python -m gedbd.backtest dataset=demo encoder=tiny target_precision=0.3"
@@ -89,7 +89,7 @@ def test_fewer_reports_are_replayed_on_request(run):
     ("options", "message"),
     [
         ([], r"which tracker\? dataset=csv dataset.path=bugs.csv, or dataset=demo"),
-        (["dataset=demo", "split=group"], "a backtest replays history in the order of time: split=time"),
+        (["dataset=demo", "split=group"], "a backtest replays reports in chronological order: split=time"),
         (["dataset=demo", "target_precision=0"], "target_precision=0 must be a number above 0 and below 1"),
         (["dataset=demo", "target_precision=1"], "target_precision=1 must be a number above 0 and below 1"),
         (["dataset=demo", "target_precision=high"], "target_precision=high must be a number"),

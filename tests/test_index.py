@@ -238,7 +238,7 @@ def test_another_engine_reads_queries_like_the_stored_reports(home, update, back
         ),
         (["run=gone", "out=new"], "nowhere is not the folder of a run"),
         (["run=tested", "out=file.txt"], "out=file.txt is a file: give a folder, which need not be there yet"),
-        (["run=tested", "out=strange"], "index.sqlite is no index .file is not a database."),
+        (["run=tested", "out=strange"], "index.sqlite is not an index .file is not a database."),
         (["run=tested", "out=new", "dataset.path=nowhere.csv"], "nowhere.csv: no such file"),
     ],
 )

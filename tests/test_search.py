@@ -69,7 +69,7 @@ def test_words_on_the_command_line(search):
     assert told.startswith("UIDPLUS missing on the server")
     assert "uidplus" in told
     assert "Nothing is suggested unasked: the backtest found no threshold" in told
-    assert "Judge for yourself." in told
+    assert "Check each match yourself." in told
 
 
 def test_a_text_file_and_words_are_one(answers, home):
@@ -88,7 +88,7 @@ def test_a_text_file_and_words_are_one(answers, home):
 def test_an_answer_for_programs(answers):
     (answer,) = answers("Pasted screenshots are an empty frame in Outlook", "top_k=3")
     assert set(answer) == {"query", "threshold", "target", "matches"}
-    assert (answer["threshold"], answer["target"]["verdict"]) == (None, "no threshold")
+    assert (answer["threshold"], answer["target"]["status"]) == (None, "no threshold")
     assert answer["target"]["statement"].startswith("Nothing is suggested unasked: the backtest found no threshold")
     assert len(answer["matches"]) == 3
     best = answer["matches"][0]
@@ -161,26 +161,26 @@ def test_markup_and_smileys_in_reports_are_shown_as_they_are(search, home):
         (["index=stored", "crash", "file=report.txt"], "say what to look for: .* one of it"),
         (
             ["index=nowhere", "crash"],
-            "index=nowhere: there is no index.sqlite in it; python -m gedbd.index out=nowhere",
+            "index=nowhere: there is not an index.sqlite in it; python -m gedbd.index out=nowhere",
         ),
-        (["index=tested", "crash"], "index=tested: there is no index.sqlite in it"),
+        (["index=tested", "crash"], "index=tested: there is not an index.sqlite in it"),
         (
             ["index=cut", "crash"],
-            "cut/index.sqlite: its building was cut off before anything was in it: build it again",
+            "cut/index.sqlite is empty, its building was interrupted: build it again",
         ),
-        (["index=strange", "crash"], "index.sqlite is no index"),
+        (["index=strange", "crash"], "index.sqlite is not an index"),
         (["index=stored", "crash", "top_k=0"], "top_k=0 must be a whole number between 1 and 50"),
         (["index=stored", "crash", "top_k=51"], "top_k=51 must be a whole number between 1 and 50"),
         (["index=stored", "crash", "top_k=few"], "top_k=few must be a whole number"),
         (
             ["index=stored", "crash", "created_from=yesterday"],
-            "created_from=yesterday is no date: expected is 2024-01-31",
+            "created_from=yesterday is not a date: write 2024-01-31",
         ),
-        (["index=stored", "crash", "created_before=2024-02-30"], "created_before=2024-02-30 is no date"),
+        (["index=stored", "crash", "created_before=2024-02-30"], "created_before=2024-02-30 is not a date"),
         (["index=stored", "  "], "the report has neither title nor description"),
         (["index=stored", "query="], "the report has neither title nor description"),
         (["index=stored", "file=nowhere.txt"], "file=nowhere.txt: there is no such file"),
-        (["index=stored", "x" * 1001], "the title has 1,001 characters, the most are 1,000: shorten it"),
+        (["index=stored", "x" * 1001], "the title has 1,001 characters, more than 1,000: shorten it"),
     ],
 )
 def test_mistakes_are_told_in_one_line(home, options, message):
@@ -202,7 +202,7 @@ def test_mistakes_are_told_in_one_line(home, options, message):
         (b"[1, 2]", "line 3: expected is an object with title and description"),
         (b'{"title": ["a"]}', "line 3: title must be a text"),
         (b'{"issue_id": "3"}', "line 3: the report has neither title nor description"),
-        (b'{"title": "a", "created_at": "soon"}', "line 3: created_at=soon is no date"),
+        (b'{"title": "a", "created_at": "soon"}', "line 3: created_at=soon is not a date"),
     ],
 )
 def test_a_bad_line_is_named_and_those_before_are_answered(home, said, capsys, line, message):

@@ -219,7 +219,7 @@ def test_the_api_answers_422(client_of):
 @pytest.mark.parametrize("date", [*FAR, *NO_DATES])
 def test_an_event_of_the_webhook_is_refused(date):
     issue = {"number": 7, "title": "a crash", "created_at": date}
-    with pytest.raises(ValueError, match=r"the event has another shape: issue\.created_at"):
+    with pytest.raises(ValueError, match=r"the event is invalid: issue\.created_at"):
         read_event({"action": "opened", "issue": issue, "repository": {"full_name": "o/r"}}, "issues")
 
 

@@ -125,7 +125,7 @@ def test_a_full_backlog_is_refused_and_nothing_of_it_is_kept(slow: SlowIndex) ->
         sent = [client.post("/webhooks/github", **signed(issue(n), "issues", f"d{n}")) for n in range(100, 105)]
         assert [answer.status_code for answer in sent] == [202, 202, 202, 503, 503]
         assert int(sent[-1].headers["Retry-After"]) > 0
-        assert "3 deliveries wait" in sent[-1].json()["detail"]
+        assert "3 deliveries are waiting" in sent[-1].json()["detail"]
         assert "gedbd_webhook_waiting 3.0" in client.get("/metrics").text
         slow.go.set()
         worked(hook)

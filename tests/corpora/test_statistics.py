@@ -23,8 +23,8 @@ def test_counts_worked_out_by_hand():
     assert numbers["pairs"] == 3 + 1
     assert numbers["with a web address"] == 0
     assert numbers["largest group"] == 3
-    assert numbers["first filed"] == pd.Timestamp("2024-01-01", tz="UTC")
-    assert numbers["last filed"] == pd.Timestamp("2024-01-06", tz="UTC")
+    assert numbers["first created"] == pd.Timestamp("2024-01-01", tz="UTC")
+    assert numbers["last created"] == pd.Timestamp("2024-01-06", tz="UTC")
 
 
 def test_words_are_counted_where_there_are_any():
@@ -37,7 +37,7 @@ def test_a_corpus_without_dates_and_groups():
     corpus = small_corpus()
     corpus.reports["created_at"] = pd.NaT
     numbers = describe_corpus(Corpus("small", corpus.reports, np.arange(6)))
-    assert numbers["first filed"] is None
+    assert numbers["first created"] is None
     assert numbers["largest group"] == 0
     assert numbers["pairs"] == 0
 

@@ -1,3 +1,4 @@
+import json
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -7,6 +8,7 @@ import pytest
 from omegaconf import OmegaConf
 from sklearn.metrics import f1_score
 
+from gedbd.configuration.saved_options import SCHEMA
 from gedbd.evaluation.compare import compare_runs
 from gedbd.evaluation.result_tables import compare_methods, compare_rankings
 from gedbd.evaluation.run_folders import Run, find_runs
@@ -51,6 +53,7 @@ def leave(
     folder.mkdir(parents=True)
     config = {"seed": 0, "dataset": {"name": "demo"}, "encoder": {"name": "minilm"}} | config
     OmegaConf.save(OmegaConf.create(config), folder / "config.yaml")
+    (folder / "versions.json").write_text(json.dumps({"schema": SCHEMA}))
     predictions.to_parquet(folder / "predictions.parquet", index=False)
     results = pd.DataFrame({"method": [FUSED, TEXT], "threshold": thresholds})
     results.to_csv(folder / "results.csv", index=False)
@@ -121,7 +124,7 @@ def test_runs_of_a_sweep_are_matched_by_seed_not_by_folder(tmp_path):
             predictions = scored(generator.random(60) + 0.3 * labels, labels)
             leave(tmp_path / setting / str(number), predictions, seed=seed)
             sampled[setting, seed] = predictions[predictions["part"] == "test"]
-    (first, _), (second, _) = find_runs([tmp_path / "a"]), find_runs([tmp_path / "b"])
+    first, second = find_runs([tmp_path / "a"]).finished, find_runs([tmp_path / "b"]).finished
     row = compare_runs(first, second).iloc[0]
 
     def f1(setting: str, *seeds: int) -> float:

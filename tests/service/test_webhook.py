@@ -74,9 +74,9 @@ def test_a_new_issue_is_stored_and_gets_one_comment(send, hub, index):
     send(issue())
     assert len(comments(hub)) == 1
     text = send.client.get("/metrics").text
-    assert 'gedbd_webhook_total{outcome="added"} 1.0' in text
-    assert 'gedbd_webhook_total{outcome="repeated"} 1.0' in text
-    assert 'gedbd_comments_total{outcome="posted"} 1.0' in text
+    assert 'gedbd_webhook_total{result="added"} 1.0' in text
+    assert 'gedbd_webhook_total{result="repeated"} 1.0' in text
+    assert 'gedbd_comments_total{result="posted"} 1.0' in text
 
 
 def test_a_comment_that_is_there_is_not_posted_again(send, hub):
@@ -174,7 +174,7 @@ def test_events_keep_the_index_up_to_date(send, hub, index):
     send(issue(20, "deleted"))
     assert index.get("20") is None
     send(issue(20, "deleted"))
-    assert 'gedbd_webhook_total{outcome="unchanged"} 1.0' in send.client.get("/metrics").text
+    assert 'gedbd_webhook_total{result="unchanged"} 1.0' in send.client.get("/metrics").text
     send(issue(12, "transferred"))
     assert index.get("12") is None
     assert hub.comments == {}
@@ -216,7 +216,7 @@ def test_a_comment_of_a_member_links(send, index):
 def test_what_is_passed_over_is_said(send, hook, index, hub, payload, event, words):
     assert send(payload, event).status_code == 202
     assert words in hook.receive(event, payload).detail
-    assert 'gedbd_webhook_total{outcome="ignored"} 1.0' in send.client.get("/metrics").text
+    assert 'gedbd_webhook_total{result="ignored"} 1.0' in send.client.get("/metrics").text
     assert len(index) == 4
     assert index.links == {("12", "15")}
     assert hub.comments == {}
@@ -282,8 +282,8 @@ def test_what_fails_twice_is_logged_and_tried_again_later(send, hub, hook, caplo
     )
     assert "t0ken" not in caplog.text
     assert len(comments(hub)) == 1
-    until(lambda: 'gedbd_comments_total{outcome="posted"} 1.0' in send.client.get("/metrics").text)
-    assert 'gedbd_comments_total{outcome="postponed"} 1.0' in send.client.get("/metrics").text
+    until(lambda: 'gedbd_comments_total{result="posted"} 1.0' in send.client.get("/metrics").text)
+    assert 'gedbd_comments_total{result="postponed"} 1.0' in send.client.get("/metrics").text
 
 
 def test_what_is_forbidden_is_not_tried_again(send, hub, hook):

@@ -364,10 +364,10 @@ def test_a_reader_that_fails_stores_nothing(index, reader):
 
 
 def test_a_disk_that_fails_stores_nothing(index):
-    run = index.store._connection.run
+    run = index.store._connection.rows
     pages = run("PRAGMA page_count")[0][0]
     run(f"PRAGMA max_page_count={pages}")
-    with pytest.raises(StoreUnavailable, match=r"index\.sqlite cannot be changed, as its disk is full: free"):
+    with pytest.raises(StoreUnavailable, match=r"index\.sqlite cannot be changed because its disk is full: free"):
         index.add([Report("strangeword " * 50, "y" * 100_000, f"f{number}") for number in range(3)])
     run("PRAGMA max_page_count=1000000")
     assert len(index) == 20
@@ -379,14 +379,14 @@ def test_a_disk_that_fails_stores_nothing(index):
 def test_what_is_no_index(tmp_path):
     file = tmp_path / FILE
     file.write_text("id,title\n" * 200)
-    with pytest.raises(ValueError, match=r"index.sqlite is no index \(file is not a database\): build one with"):
+    with pytest.raises(ValueError, match=r"index.sqlite is not an index \(file is not a database\): build one with"):
         Store(file)
-    with pytest.raises(ValueError, match=r"nowhere/index\.sqlite is no index"):
+    with pytest.raises(ValueError, match=r"nowhere/index\.sqlite is not an index"):
         Store(tmp_path / "nowhere" / FILE)
     file.unlink()
     with sqlite3.connect(file) as other:
         other.execute("CREATE TABLE vectors (key BLOB)")
-    with pytest.raises(ValueError, match=r"is no index \(it holds other tables\): build one"):
+    with pytest.raises(ValueError, match=r"is not an index \(it holds other tables\): build one"):
         Store(file)
 
 
@@ -395,7 +395,9 @@ def test_a_newer_format_is_told(index):
     with sqlite3.connect(index.folder / FILE) as file:
         file.execute(f"PRAGMA user_version={FORMAT + 1}")
     file.close()
-    with pytest.raises(ValueError, match=f"has format {FORMAT + 1}, this gedbd reads {FORMAT}: build it anew"):
+    with pytest.raises(
+        ValueError, match=f"has format {FORMAT + 1}, this version of gedbd reads format {FORMAT}: delete"
+    ):
         Store(index.folder / FILE)
 
 

@@ -36,7 +36,7 @@ def test_good_reports_pass(report):
     [
         (Report(), "neither title nor description"),
         (Report(" \n", "\t", "12"), "neither title nor description"),
-        (Report("x" * (MAX_TITLE_LENGTH + 1)), "the title has 1,001 characters, the most are 1,000: shorten it"),
+        (Report("x" * (MAX_TITLE_LENGTH + 1)), "the title has 1,001 characters, more than 1,000: shorten it"),
         (Report("", "x" * (MAX_DESCRIPTION_LENGTH + 1)), "the description has 200,001 characters"),
         (Report("a", url="javascript:alert(1)"), r"url=javascript:alert\(1\) is not an http or https address"),
     ],
@@ -65,7 +65,7 @@ def test_moments(text, moment):
     "text", ["", "now", "today", "yesterday", "31.01.2024", "2024-02-30", "nan", "1700000000", "-1", True]
 )
 def test_what_is_no_moment(text):
-    with pytest.raises(ValueError, match=rf"created_from={text} is no date: expected is 2024-01-31 or"):
+    with pytest.raises(ValueError, match=rf"created_from={text} is not a date: write 2024-01-31 or"):
         read_moment(text, "created_from")
 
 

@@ -41,13 +41,14 @@ def repeated_runs(settings: list[Setting]) -> list[dict[str, str]]:
     return rows
 
 
-def summarise(settings: list[Setting], unfinished: int, backtests: int) -> str:
+def summarise(settings: list[Setting], unfinished: int, backtests: int, outdated: int = 0) -> str:
     """How many runs were read and how many were not, in a sentence or two."""
     runs = sum(len(setting.runs) for setting in settings)
     repeated = sum(len(setting.repeated) for setting in settings)
     left_out = [
         _count(repeated, "repeated run"),
         _count(unfinished, "unfinished run"),
+        _count(outdated, "run", " of another version of gedbd", " of another version of gedbd"),
         _count(backtests, "backtest", ", which has a page of its own", ", which have pages of their own"),
     ]
     left_out = [text for text in left_out if text]

@@ -50,7 +50,7 @@ def write_item(name: str, sweep_dir: Path, options: Sequence[str]) -> None:
     """
     console = Console()
     try:
-        runs = [run for run in find_runs([sweep_dir])[0] if not run.is_baseline]
+        runs = [run for run in find_runs([sweep_dir]).finished if not run.is_baseline]
     except ValueError:
         console.print(f"{name}: no run of {sweep_dir} has finished, so there is no table", markup=False)
         return
