@@ -18,7 +18,7 @@ from gedbd.service.connections import OpenConnections
 if TYPE_CHECKING:
     from socket import socket
 
-    from gedbd.service.thread_pool import Pool
+    from gedbd.service.thread_pool import BoundedThreadPool
 
 # All after the grace period of requests in flight:
 ANSWER_S = 0.5  # to send the answers to requests that are given up
@@ -36,7 +36,7 @@ class Server(uvicorn.Server):
         pools: The thread pools of the service; after the grace period they reject waiting requests.
     """
 
-    def __init__(self, config: Config, state: OpenConnections, pools: tuple["Pool", ...]) -> None:
+    def __init__(self, config: Config, state: OpenConnections, pools: tuple["BoundedThreadPool", ...]) -> None:
         grace_s = state.limits.shutdown_grace_s
         config.timeout_graceful_shutdown = math.ceil(grace_s + CANCEL_S)
         super().__init__(config)

@@ -9,8 +9,8 @@ from gedbd.retrieval.tasks import EARLIER, TEST_POOL
 
 TEXT = (
     "Reports as text of their fields, with and without captions of their screenshots, encoded without and with"
-    " fine-tuning. RR@10 and MRR are among all earlier reports; those of the pool, and MAP@10, are among the test part's"
-    " reports only, as many papers report them."
+    " fine-tuning. RR@10 and MRR are among all earlier reports; those of the pool, and MAP@10, are among the reports of"
+    " the test part only, as in many papers."
 )
 TRAINING = ("frozen", "fine-tuned", "fine-tuned, graph")
 SHOWN = {EARLIER: ("rr@10", "mrr"), TEST_POOL: ("rr@10", "mrr", "map@10")}

@@ -156,7 +156,7 @@ def fill_tables(text: str, sections: list[Section]) -> str:
 
 
 def show(table: pd.DataFrame) -> Shown:
-    """Formats a table: three decimals, intervals after their values, best metrics marked, ids linked (``with_urls``)."""
+    """Formats a table: three decimals, intervals after values, best metrics marked, ids linked (``with_urls``)."""
     linking = {f"{URL_OF}{name}" for name in table.columns}
     names = [name for name in table.columns if not str(name).endswith(("_low", "_high")) and name not in linking]
     header = [column_name(str(name)) for name in names]

@@ -251,8 +251,8 @@ def test_the_summary_says_what_was_measured(make_corpus):
         " right."
     )
     assert summary(backtest(val, test, make_corpus(GROUP), MET)) == (
-        f"{start} For a target of 50%, the 4 reports before them give the threshold 0.500. Of 30 such suggestions on this"
-        " tracker's reports from 2017-03-01 to 2018-02-01, 22 (73%, 95% interval 56% to 89%) were right."
+        f"{start} For a target of 50%, the 4 reports before them give the threshold 0.500. Of 30 such suggestions on"
+        " this tracker's reports from 2017-03-01 to 2018-02-01, 22 (73%, 95% interval 56% to 89%) were right."
     )
 
 
