@@ -2,14 +2,13 @@
 
 import asyncio
 import hmac
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from gedbd.service.body_budget import BodyBudget, BodyReservation, RequestRefused
 
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 PUBLIC_PATHS = ("/", "/api/health", "/webhooks/github")  # the page asks for the token itself, GitHub signs instead
@@ -61,15 +60,6 @@ class RequestLimits:
             )
         if self.body_wait_s < 0:
             raise ValueError(f"body_wait_s={self.body_wait_s} must be 0 or more")
-
-
-class RequestRefused(Exception):  # noqa: N818 - carries an answer to the client, not a fault of the service
-    """A request that is answered without running a route."""
-
-    def __init__(self, status: int, detail: str, **headers: str) -> None:
-        super().__init__(detail)
-        named = {name.replace("_", "-"): value for name, value in headers.items()}
-        self.response = JSONResponse({"detail": detail}, status, named)
 
 
 class RequestGuard:
@@ -131,7 +121,7 @@ class RequestGuard:
         same = hmac.compare_digest(sent.strip().encode(), self.limits.token.encode())
         return scheme.lower() == "bearer" and same
 
-    async def _read_body(self, headers: Headers, receive: Receive, reservation: "BodyReservation") -> bytes:
+    async def _read_body(self, headers: Headers, receive: Receive, reservation: BodyReservation) -> bytes:
         max_bytes = self.limits.max_body_bytes
         too_large = f"the request is larger than {max_bytes:,} bytes"
         if _content_length(headers) > max_bytes:
@@ -153,56 +143,6 @@ class RequestGuard:
             late = f"the request was not complete within {self.limits.timeout_s:g} seconds"
             raise RequestRefused(408, late) from error
         return bytes(body)
-
-
-class BodyBudget:
-    """Bounds the memory that the bodies of all requests use together.
-
-    Args:
-        max_bytes: The bound.
-        wait_s: How long a request waits for memory, in seconds.
-    """
-
-    def __init__(self, max_bytes: int, wait_s: float) -> None:
-        self.max_bytes = max_bytes
-        self.wait_s = wait_s
-        self.used = 0
-        self.released = asyncio.Event()
-
-    @contextmanager
-    def reserve(self) -> "Iterator[BodyReservation]":
-        """The reservation of one request, released at the end of the block."""
-        reservation = BodyReservation(self)
-        try:
-            yield reservation
-        finally:
-            self.used -= reservation.size
-            self.released.set()
-
-
-class BodyReservation:
-    """The part of a ``BodyBudget`` that one request uses."""
-
-    def __init__(self, budget: BodyBudget) -> None:
-        self.budget = budget
-        self.size = 0
-
-    async def grow(self, size: int) -> None:
-        """Waits until ``size`` bytes in all are reserved. Raises RequestRefused if that takes too long."""
-        budget = self.budget
-        more = size - self.size
-        if more <= 0:
-            return
-        try:
-            async with asyncio.timeout(budget.wait_s):
-                while budget.used + more > budget.max_bytes:
-                    budget.released.clear()
-                    await budget.released.wait()
-        except TimeoutError as error:
-            busy = "too many large requests are being read: try again in a moment"
-            raise RequestRefused(503, busy, Retry_After="5") from error
-        budget.used += more
-        self.size += more
 
 
 def _content_length(headers: Headers) -> int:

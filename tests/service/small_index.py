@@ -78,8 +78,8 @@ class SmallIndex:
                 if stored.issue_id == report.issue_id or filters.component not in (None, stored.component):
                     continue
                 match = self._match(report, stored)
-                rival = found.get(match.master.issue_id)
-                if match.probability and (rival is None or rival.probability < match.probability):
+                former = found.get(match.master.issue_id)
+                if match.probability and (former is None or former.probability < match.probability):
                     found[match.master.issue_id] = match
         return sorted(found.values(), key=lambda match: -match.probability)[:top_k]
 

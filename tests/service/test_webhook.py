@@ -151,9 +151,9 @@ def test_the_threshold_is_that_of_the_target_asked_for(index, hub):
 def test_the_target_is_that_of_the_index_as_it_is_now(index, hub):
     hook = Webhook(index, REPOSITORY, GitHub("t0ken", hub.url), target_precision=0.5)
     index.targets = TARGETS[1:]  # it was built again from another backtest
-    outcome = hook.receive("issues", issue())
-    assert outcome.code == "added"
-    assert outcome.no_comment.startswith("webhook.target_precision=0.5: the backtest of this index measured")
+    result = hook.receive("issues", issue())
+    assert result.code == "added"
+    assert result.no_comment.startswith("webhook.target_precision=0.5: the backtest of this index measured")
     assert hook.post_comments() == []
     hook.close()
 

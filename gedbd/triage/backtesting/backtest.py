@@ -79,7 +79,8 @@ def measure(
     targets = targets_table(val, test, sorted([*others, target_precision]), confidence_level)
     matching = Matching(weights, confidence, target_results(targets, period(test, corpus)), target_precision)
     tables = {"targets": targets} | tables_of(test, corpus, matching.target.threshold)
-    return Backtest(matching, val, test, tables, calibration(test))
+    error = calibration_error(test.best["probability"].to_numpy(), test.best["right"].to_numpy())
+    return Backtest(matching, val, test, tables, error)
 
 
 def suggestions(replayed: pd.DataFrame, confidence: Confidence, group: np.ndarray, part: str) -> Suggestions:
@@ -190,11 +191,6 @@ def reliability(found: Suggestions) -> pd.DataFrame:
     table["predicted"] = means["probability"].to_numpy()
     table["right"] = means["right"].to_numpy()
     return table
-
-
-def calibration(found: Suggestions) -> float:
-    """Expected calibration error of the best matches."""
-    return calibration_error(found.best["probability"].to_numpy(), found.best["right"].to_numpy())
 
 
 def hubs(found: Suggestions, corpus: Corpus) -> pd.DataFrame:

@@ -81,10 +81,8 @@ class Store:
         if version == 1:
             self._add_urls()
         elif version not in (0, FORMAT):  # 0: nothing was written yet
-            raise ValueError(
-                f"{self.path} has format {version}, this version of gedbd reads format {FORMAT}:"
-                " delete it and build it again with python -m gedbd.index"
-            )
+            cure = "delete it and build it again with python -m gedbd.index"
+            raise ValueError(f"{self.path} has format {version}, this version of gedbd reads {FORMAT}: {cure}")
         missing = sorted(TABLES - tables)
         if version and missing:
             raise damaged(self.path, f"it has no table {missing[0]}")

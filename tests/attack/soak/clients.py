@@ -98,8 +98,8 @@ class Client(threading.Thread):
         self.count += 1
         report, candidate = f"f{self.number}-{self.count}", str(self.random.randint(1, 400))
         verdict = self.random.choice(["accept", "reject"])
-        judged = {"report": {"issue_id": report, "title": self.text()}, "candidate": candidate, "verdict": verdict}
-        if self.ask("feedback", "POST", "/api/feedback", judged) == 200:
+        feedback = {"report": {"issue_id": report, "title": self.text()}, "candidate": candidate, "verdict": verdict}
+        if self.ask("feedback", "POST", "/api/feedback", feedback) == 200:
             self.ledger.acknowledge_verdict(report, candidate, verdict)
 
     def do_webhook(self) -> None:
