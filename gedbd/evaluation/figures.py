@@ -15,7 +15,7 @@ DUPLICATE = "#0b6e99"  # colours
 OTHER = "#d1662a"
 GREY = "#8a8a8a"
 SIZE = (6.4, 4.2)
-# Fixed margins: matplotlib's layout engines draw every figure twice to find them.
+# Fixed margins: matplotlib's layout algorithms draw every figure twice to find them.
 MARGINS = {"left": 0.11, "right": 0.97, "bottom": 0.125, "top": 0.915}
 
 

@@ -152,20 +152,20 @@ def test_rubbish_after_an_answer_leaves_no_traceback(port, caplog):
 
 
 def test_large_bodies_wait_for_room_and_small_ones_do_not(index, listening, caplog):
-    room = 4 * UNCOUNTED_BODY_BYTES
-    settings = Settings(max_body_bytes=room, max_bodies_bytes=room, body_wait_s=0.1)
+    budget = 4 * UNCOUNTED_BODY_BYTES
+    settings = Settings(max_body_bytes=budget, max_bodies_bytes=budget, body_wait_s=0.1)
     port = listening(create_app(index, settings))
-    large = b'{"title": "' + b"x" * (room - 20)
+    large = b'{"title": "' + b"x" * (budget - 20)
     ask = b"POST /api/search HTTP/1.1\r\n" + JSON_HEAD + CLOSE
     with connect(port) as first, connect(port) as second:
         for line in (first, second):  # together they need more than there is, and neither ever ends
-            line.sendall(ask + b"Content-Length: %d\r\n\r\n" % room + large)
+            line.sendall(ask + b"Content-Length: %d\r\n\r\n" % budget + large)
         refused = read_all(second) if b"503" in peek(first, second) else read_all(first)
         assert answered(refused) == (503, {"detail": "too many large requests are being read: try again in a moment"})
         assert b"retry-after: 5" in refused.lower()
         small = b'{"title": "large attachment"}'
         assert exchange(port, ask + b"Content-Length: %d\r\n\r\n" % len(small) + small).startswith(b"HTTP/1.1 200 ")
-    whole = b'{"title": "x", "description": "' + b"y" * (room - 40) + b'"}'
+    whole = b'{"title": "x", "description": "' + b"y" * (budget - 40) + b'"}'
     until(lambda: exchange(port, ask + b"Content-Length: %d\r\n\r\n" % len(whole) + whole).startswith(b"HTTP/1.1 200"))
     assert [record for record in caplog.records if record.exc_info] == []
 

@@ -151,21 +151,21 @@ def test_damage_while_serving_is_answered_with_503(filled: Path, caplog: pytest.
 def test_a_folder_that_was_replaced_takes_neither_verdicts_nor_deliveries(filled: Path, tmp_path: Path) -> None:
     index = SmallIndex(filled)
     hook = Webhook(index, REPOSITORY, None, SECRET)
-    judgement = {"report": {"title": "x"}, "candidate": "12", "verdict": "accept"}
+    feedback_body = {"report": {"title": "x"}, "candidate": "12", "verdict": "accept"}
     with TestClient(create_app(index, webhook=hook), base_url="http://localhost") as client:
         shutil.copytree(filled, tmp_path / "copy", ignore=shutil.ignore_patterns("*-wal", "*-shm", "copy"))
         for name in (FEEDBACK_FILE, WEBHOOK_FILE):
             (filled / name).rename(filled / f"old {name}")
         for name in (FEEDBACK_FILE, WEBHOOK_FILE):
             (tmp_path / "copy" / name).rename(filled / name)
-        judged = client.post("/api/feedback", json=judgement)
+        answer = client.post("/api/feedback", json=feedback_body)
         delivered = client.post("/webhooks/github", **signed(issue(1000), "issues", "new"))
-        assert (judged.status_code, delivered.status_code) == (503, 503)
-        assert f"{FEEDBACK_FILE} was moved, replaced or deleted" in judged.json()["detail"]
+        assert (answer.status_code, delivered.status_code) == (503, 503)
+        assert f"{FEEDBACK_FILE} was moved, replaced or deleted" in answer.json()["detail"]
         assert f"{WEBHOOK_FILE} was moved, replaced or deleted" in delivered.json()["detail"]
         for name in (FEEDBACK_FILE, WEBHOOK_FILE):
             (filled / f"old {name}").rename(filled / name)
-        assert client.post("/api/feedback", json=judgement).status_code == 200
+        assert client.post("/api/feedback", json=feedback_body).status_code == 200
 
 
 def test_a_large_file_is_not_checked_as_a_whole(filled: Path, monkeypatch: pytest.MonkeyPatch) -> None:

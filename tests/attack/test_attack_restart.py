@@ -47,9 +47,9 @@ def numbers(index):
     columns = memory.columns
     alike = [codes[:, None] == codes for codes in (columns.product, columns.component)]  # the codes tell no more
     arrays = [columns.vectors, *alike, columns.day, *memory.groups]
-    arrays += [lexicon._state.lengths for lexicon in (columns.text, columns.title)]
+    arrays += [postings._state.lengths for postings in (columns.text, columns.title)]
     terms = np.arange(len(memory.vocabulary.terms))
-    arrays += [lexicon.frequency(terms) for lexicon in (columns.text, columns.title)]
+    arrays += [postings.frequency(terms) for postings in (columns.text, columns.title)]
     return [memory.ids, memory.row_of, memory.vocabulary.terms, [array.tobytes() for array in arrays]]
 
 

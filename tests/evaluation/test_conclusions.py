@@ -1,4 +1,4 @@
-"""The closing lines of a training, on pairs and queries whose outcome is known by hand."""
+"""The closing lines of a training, on pairs and queries worked out by hand."""
 
 import numpy as np
 import pandas as pd

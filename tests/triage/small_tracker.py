@@ -46,8 +46,8 @@ def some_report(number: int, **values) -> Report:
         "title": f"{noun} in the {place}",
         "description": f"The {noun} is lost when I open the {place}. Word{number}.",
     }
-    filed = datetime(2024, 1, 1, tzinfo=UTC) + timedelta(days=number)
-    made = {"issue_id": str(number), "created_at": filed, "component": ["ui", "net", ""][number % 3]}
+    created = datetime(2024, 1, 1, tzinfo=UTC) + timedelta(days=number)
+    made = {"issue_id": str(number), "created_at": created, "component": ["ui", "net", ""][number % 3]}
     return Report(**(text | made | values))
 
 

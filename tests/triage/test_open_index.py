@@ -48,7 +48,7 @@ def test_a_group_is_found_by_its_best_report_and_named_after_its_oldest(index):
 
 
 def test_search_says_what_the_replay_said(tmp_path, reader):
-    """A report that comes in is judged as the backtest judged it, whatever is asked to be shown."""
+    """A new report gets the probabilities that the backtest gave it, for any ``top_k``."""
     reports = [some_report(number * 7 % 60, created_at=some_report(number).created_at) for number in range(50)]
     reports[-1] = replace(
         reports[-1], title="crash of words never seen", description="strange strange novelties, crash"
@@ -66,7 +66,7 @@ def test_search_says_what_the_replay_said(tmp_path, reader):
         fill(folder, as_corpus(reports[:row], group[:row]), reader)
         index = open_folder(folder, reader)
         said = replay(columns, numbers, group, WEIGHTS, np.array([row]))
-        sure = MATCHING.confidence(said[list(SIGNALS)].to_numpy())
+        expected = MATCHING.confidence(said[list(SIGNALS)].to_numpy())
         for top_k in (1, 5, 20):
             matches = index.search(reports[row], top_k)
             count = min(len(matches), 5)
@@ -75,7 +75,7 @@ def test_search_says_what_the_replay_said(tmp_path, reader):
                 reports[candidate].issue_id for candidate in said["candidate"][:count]
             ]
             assert [one.score for one in matches[:count]] == pytest.approx(said["score"][:count], abs=1e-5)
-            assert [one.probability for one in matches[:count]] == pytest.approx(sure[:count], abs=1e-6)
+            assert [one.probability for one in matches[:count]] == pytest.approx(expected[:count], abs=1e-6)
         index.close()
 
 

@@ -26,7 +26,7 @@ class TargetResult:
         status: ``met``, ``missed``, ``inconclusive`` (see ``target_status``), or ``no threshold``.
         suggestions: Number of suggestions on test reports.
         right: Number of right suggestions.
-        precision: Share of right suggestions; None without suggestions.
+        precision: Right suggestions divided by all; None without suggestions.
         precision_low: Lower end of its 95% interval.
         precision_high: Upper end.
         first: Day of the first test report, as 2024-01-31; None for a corpus without dates.

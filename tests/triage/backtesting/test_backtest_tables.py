@@ -13,7 +13,6 @@ from gedbd.triage.backtesting.backtest import (
     Backtest,
     Suggestions,
     at_thresholds,
-    calibration,
     examples,
     hubs,
     period,
@@ -34,7 +33,7 @@ from gedbd.triage.backtesting.page import (
     targets_markdown,
 )
 from gedbd.triage.backtesting.targets import TargetResult
-from gedbd.triage.calibration import SIGNALS, Confidence
+from gedbd.triage.calibration import SIGNALS, Confidence, calibration_error
 from gedbd.triage.training import Matching
 
 GROUP = np.array([0, 1, 2, 0, 1, 5, 2, 7, 0])
@@ -165,7 +164,9 @@ def test_reliability_by_hand():
     assert table["predicted"].tolist() == pytest.approx([0.1, 0.3, 0.4, 0.8, 0.95])
     assert table["right"].tolist() == [1, 0, 1, 0, 1]
     error = np.average((table["predicted"] - table["right"]).abs(), weights=table["reports"])
-    assert calibration(found([*ROWS, (7, 1, True, 1.0)])) == pytest.approx(error)
+    best = found([*ROWS, (7, 1, True, 1.0)]).best
+    measured = calibration_error(best["probability"].to_numpy(), best["right"].to_numpy())
+    assert measured == pytest.approx(error)
 
 
 def test_hubs_by_hand(make_corpus):
@@ -224,7 +225,7 @@ def test_all_tables_and_a_page(make_corpus, threshold):
     assert "error on test is 0.250" in page[2].text
     assert set(page[1].tables[0]["threshold"]) == set(np.round(np.arange(1, 10) / 10, 1)) | {threshold} - {None}
     assert next_step(made.matching, "outputs/run") == (
-        "Targets that were met: none. Store the tracker for searching; nothing is suggested unasked:",
+        "Targets that were met: none. Build an index to search; nothing is suggested unasked:",
         "python -m gedbd.index run=outputs/run out=my-index",
     )
 

@@ -122,7 +122,7 @@ def test_the_first_build_that_is_killed_leaves_nothing_or_all(tmp_path, kills):
 
 @pytest.mark.parametrize("kills", KILLS)
 def test_every_acknowledged_report_is_there_once(tmp_path, kills):
-    generator, promised = random.Random(2), {}
+    generator, acknowledged = random.Random(2), {}
     build(tmp_path, as_corpus([some_report(number) for number in range(OLD)]), "first")
     for kill in range(kills):
 
@@ -136,13 +136,15 @@ def test_every_acknowledged_report_is_there_once(tmp_path, kills):
 
         said = forked(task, generator.uniform(0, 0.06), once_it_speaks=True)
         assert said
-        promised |= {name: str(int(name.split("n")[1]) % OLD) for name in said}
+        acknowledged |= {name: str(int(name.split("n")[1]) % OLD) for name in said}
         ids = whole(tmp_path)
-        assert set(promised) <= set(ids)
-        assert len([one for one in ids if one.startswith("k")]) <= len(promised) + kill + 1  # at most one was cut off
+        assert set(acknowledged) <= set(ids)
+        assert (
+            len([one for one in ids if one.startswith("k")]) <= len(acknowledged) + kill + 1
+        )  # at most one was cut off
         index = open_folder(tmp_path, numbers_for)
         links = {(report, duplicate) for report, duplicate, _ in index.store.links()}
-        assert set(promised.items()) <= links
+        assert set(acknowledged.items()) <= links
         for name in said:
             number = int(name.split("n")[1])
             assert index.get(name).title == f"fresh{name}"
