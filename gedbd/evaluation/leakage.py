@@ -41,8 +41,7 @@ def audit_leak(pairs: pd.DataFrame, parts: np.ndarray, group: np.ndarray) -> dic
     seen = _reports(train)
     named = _reports(test)
     tested = named[parts[named] == TEST] if (parts == TEST).any() else named
-    groups = np.unique(group[_reports(test[test["label"] == 1])])
-    groups_seen = np.unique(group[_reports(train[train["label"] == 1])])
+    groups = _positive_groups(test, group)
     # A baseline that reads no text: two reports are duplicates if a chain of training pairs connects them.
     closure = linked_groups(train, len(group))
     tied = (closure[test["earlier"]] == closure[test["later"]]).astype(np.float32)
@@ -52,7 +51,7 @@ def audit_leak(pairs: pd.DataFrame, parts: np.ndarray, group: np.ndarray) -> dic
         "test_reports_in_training": _share(tested, seen),
         "pair_reports_in_training": _share(named, seen),
         "test_groups": len(groups),
-        "test_groups_in_training": _share(groups, groups_seen),
+        "test_groups_in_training": _share(groups, _positive_groups(train, group)),
         "test_positives": int(label.sum()),
         "closure_found": int(((tied == 1) & (label == 1)).sum()),
         **{f"closure_{name}": found[name] for name in ("precision", "recall", "f1")},
@@ -69,6 +68,10 @@ def leak_warning(audit: Mapping[str, float]) -> str | None:
 
 def _reports(pairs: pd.DataFrame) -> np.ndarray:
     return np.unique(pairs[["earlier", "later"]].to_numpy())
+
+
+def _positive_groups(pairs: pd.DataFrame, group: np.ndarray) -> np.ndarray:
+    return np.unique(group[_reports(pairs[pairs["label"] == 1])])
 
 
 def _share(values: np.ndarray, among: np.ndarray) -> float:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 from hydra.utils import get_class
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from omegaconf import OmegaConf
 
 from gedbd.corpora.documents import FIELDS, Corpus
@@ -81,8 +81,12 @@ def model_card(run: Run, corpus: Corpus, form: str, checkpoint: str, example: st
         "trained_with": read_object(run.folder / "versions.json", "packages")["packages"],
         "exported_with": {name: version(name) for name in TOOLS[form]},
     }
-    # huggingface_hub's ModelCard.from_template renders without trim_blocks, StrictUndefined and our loader; its
-    # ModelCardData gives the front matter.
+    front = _front_matter(form, base_model(cfg.encoder))
+    return _template().render(front=front, **about, **_measured(run))
+
+
+def _template() -> Template:
+    """The template. huggingface_hub's ``ModelCard`` would leave a missing value empty instead of raising an error."""
     environment = Environment(
         loader=PackageLoader("gedbd.evaluation", "."),
         undefined=StrictUndefined,
@@ -90,8 +94,7 @@ def model_card(run: Run, corpus: Corpus, form: str, checkpoint: str, example: st
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    front = _front_matter(form, base_model(cfg.encoder))
-    return environment.get_template("model_card.md.j2").render(front=front, **about, **_measured(run))
+    return environment.get_template("model_card.md.j2")
 
 
 def base_model(encoder: Any) -> str | None:

@@ -222,7 +222,7 @@ def test_runs_on_other_pairs_or_queries_are_refused(pair_of_runs, tmp_path):
 
     def refused(name: str, counts: str, predictions: pd.DataFrame, queries: pd.DataFrame | None = None) -> None:
         other = leave(tmp_path / name, predictions, queries)
-        message = rf"{first.folder} and {other.folder} were tested on other pairs or queries \({counts} are the same\): compare"
+        message = rf"{first.folder} and {other.folder} were tested on other pairs or queries \({counts} are the same"
         with pytest.raises(ValueError, match=message):
             compare_runs([first], [other])
 

@@ -99,7 +99,7 @@ def test_what_a_run_has_otherwise_is_told(card, folder):
     plain = card()
     for words in (
         "within the 90 days",
-        "A share of 0.1 of the training part",
+        "A share of 0.1 of",
         "last checkpoint",
         "THIS SPLIT LEAKS",
         "test-pool",
@@ -112,7 +112,7 @@ def test_what_a_run_has_otherwise_is_told(card, folder):
     pool.to_csv(folder / "ranking_test_pool.csv", index=False)
     text = card(checkpoint="last")
     assert "of groups with a report within the 90 days before." in text
-    assert "A share of 0.1 of the training part" in text
+    assert "A share of 0.1 of" in text
     assert "**The weights are those of the last checkpoint; the numbers below were taken with the best one.**" in text
     assert "**Warning: this split leaks." in text
     assert "test-pool protocol of other papers" in text

@@ -210,7 +210,6 @@ def hubs(found: Suggestions, corpus: Corpus) -> pd.DataFrame:
         }
     ).dropna()
     table["wrong"] = table["first"] - table["right"]
-    # wrong once may be chance
     table = table[table["wrong"] > 1].sort_values(["wrong", "highest"], ascending=False).head(MAX_ROWS)
     named = corpus.reports.loc[table.index, ["issue_id", "title"]]
     return pd.concat([named, table[["first", "right", "highest"]]], axis=1).reset_index(drop=True)
@@ -234,15 +233,15 @@ def examples(found: Suggestions, corpus: Corpus, threshold: float | None, right:
     columns: dict[str, object] = {"probability": chosen["probability"].to_numpy()}
     for name, rows in (("report", chosen["query"]), ("suggested", chosen["candidate"])):
         reports = corpus.reports.iloc[rows]
-        columns |= {name: reports["issue_id"].to_numpy(), f"title of {name}": reports["title"].to_numpy()}
+        columns[name] = reports["issue_id"].to_numpy()
+        columns[f"title of {name}"] = reports["title"].to_numpy()
     return pd.DataFrame(columns)
 
 
 def tables_of(test: Suggestions, corpus: Corpus, threshold: float | None) -> dict[str, pd.DataFrame]:
     """The tables about test by name; ``threshold`` is the chosen threshold."""
-    thresholds = GRID if threshold is None else np.union1d(GRID, [threshold])
     tables = {
-        "thresholds": at_thresholds(test, thresholds),
+        "thresholds": at_thresholds(test, GRID if threshold is None else np.union1d(GRID, [threshold])),
         "reliability": reliability(test),
         "hubs": hubs(test, corpus),
         "right": examples(test, corpus, threshold, right=True),

@@ -74,8 +74,7 @@ def synchronise(store: Store, corpus: Corpus, model: Model, encode: EncodeReport
     """Adds, updates and deletes reports until the index equals the corpus; links that did not come from it stay.
 
     All changes are one transaction: a process that opens the index meanwhile, or after this one was killed, finds the
-    old state. Other processes may write until all reports are encoded; their changes are later than the corpus, and
-    stay.
+    old state. Changes that other processes make meanwhile are later than the corpus, and stay.
 
     Args:
         store: The index file.
@@ -89,15 +88,11 @@ def synchronise(store: Store, corpus: Corpus, model: Model, encode: EncodeReport
     """
     before = Contents.of(store)
     is_new_model = before.model != model.about["model"]
-    exported = map(report_from_row, corpus.reports.itertuples(index=False))
-    reports = {report.issue_id: report for report in exported}
+    reports = _reports_by_id(corpus)
     known = {} if is_new_model else before.reports
-    fresh = [one for one, report in reports.items() if known.get(one, ("",))[0] != report.content_hash]
     vectors = Vectors(encode)
-    vectors.add([reports[one] for one in fresh], corpus.reports[corpus.reports["issue_id"].isin(set(fresh))])
+    fresh = _encode_fresh(corpus, reports, known, vectors)  # takes long: before the file is locked
     if is_new_model:
-        if not fresh:  # reports that are added later need the size of the vectors
-            vectors.add([PLACEHOLDER], as_table([PLACEHOLDER]))
         _encode_later(store, before, vectors, MAX_ROUNDS)
     with store.transaction():
         now = Contents.of(store)
@@ -105,7 +100,7 @@ def synchronise(store: Store, corpus: Corpus, model: Model, encode: EncodeReport
             raise ValueError(f"another process has replaced the model of {store.path} meanwhile: run this again")
         kept = _changed(before, now)
         later = _encode_later(store, before, vectors, 1) if is_new_model else {}
-        own = [one for one in fresh if one not in kept or one in later]
+        own = [one for one in fresh if one not in kept or one in later]  # in the order of the corpus
         written = {one: later.get(one, reports[one]) for one in own} | later
         gone = before.reports.keys() - reports.keys() - kept
         urls = {} if is_new_model else _changed_urls(reports, before, written.keys() | kept)
@@ -114,13 +109,11 @@ def synchronise(store: Store, corpus: Corpus, model: Model, encode: EncodeReport
         store.delete(gone)
         _write_reports(store, list(written.values()), vectors)
         store.write_urls(urls)
-        store.write_about({"url_template": corpus.url_template or ""})
-        store.clear_links(EXPORT)
-        store.write_links(_links(corpus))
-    added = sum(one not in known for one in written.keys() - later.keys())
-    updated = len(written.keys() - later.keys()) - added + len(urls)
-    unchanged = len(reports.keys() - kept) - added - updated
-    return Changes(added, updated, unchanged, len(gone), len(kept))
+        _write_corpus(store, corpus)
+    own_ids = written.keys() - later.keys()
+    added = len(own_ids - known.keys())
+    updated = len(own_ids) - added + len(urls)
+    return Changes(added, updated, len(reports.keys() - kept) - added - updated, len(gone), len(kept))
 
 
 class Vectors:
@@ -133,14 +126,21 @@ class Vectors:
     def __init__(self, encode: EncodeReports) -> None:
         self._encode = encode
         self._vectors: dict[str, np.ndarray] = {}
-        self.dim = 0
+        self._dim = 0
+
+    @property
+    def dim(self) -> int:
+        """Size of the vectors, which reports that are added later need even if there is none yet."""
+        if not self._dim:
+            self.add([PLACEHOLDER], as_table([PLACEHOLDER]))
+        return self._dim
 
     def add(self, reports: Sequence[Report], table: pd.DataFrame) -> None:
         """Encodes reports, which are also the rows of a table."""
         if not reports:
             return
         vectors = self._encode(table.reset_index(drop=True))
-        self.dim = vectors.shape[1]
+        self._dim = vectors.shape[1]
         self._vectors |= {report.content_hash: vector for report, vector in zip(reports, vectors, strict=True)}
 
     def __contains__(self, report: Report) -> bool:
@@ -148,6 +148,20 @@ class Vectors:
 
     def __getitem__(self, report: Report) -> np.ndarray:
         return self._vectors[report.content_hash]
+
+
+def _encode_fresh(
+    corpus: Corpus, reports: dict[str, Report], known: dict[str, tuple[str, str]], vectors: Vectors
+) -> list[str]:
+    """Encodes the reports of a corpus whose content is new; returns their ids."""
+    fresh = [one for one, report in reports.items() if known.get(one, ("",))[0] != report.content_hash]
+    vectors.add([reports[one] for one in fresh], corpus.reports[corpus.reports["issue_id"].isin(set(fresh))])
+    return fresh
+
+
+def _reports_by_id(corpus: Corpus) -> dict[str, Report]:
+    reports = map(report_from_row, corpus.reports.itertuples(index=False))
+    return {report.issue_id: report for report in reports}
 
 
 def _changed(before: Contents, now: Contents) -> set[str]:
@@ -183,6 +197,13 @@ def _write_reports(store: Store, reports: list[Report], vectors: Vectors) -> Non
     text, heading = terms_of(texts, vocabulary, learn=True)
     store.add_terms(known, vocabulary.terms[known:])
     store.add(map(StoredReport, reports, [vectors[report] for report in reports], text, heading))
+
+
+def _write_corpus(store: Store, corpus: Corpus) -> None:
+    """Writes the links and the template of addresses of a corpus; links from other sources stay."""
+    store.write_about({"url_template": corpus.url_template or ""})
+    store.clear_links(EXPORT)
+    store.write_links(_links(corpus))
 
 
 def _links(corpus: Corpus) -> list[tuple[str, str, str]]:
