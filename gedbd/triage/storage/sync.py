@@ -95,10 +95,7 @@ def synchronise(store: Store, corpus: Corpus, model: Model, encode: EncodeReport
     if is_new_model:
         _encode_later(store, before, vectors, MAX_ROUNDS)
     with store.transaction():
-        now = Contents.of(store)
-        if now.model != before.model:
-            raise ValueError(f"another process has replaced the model of {store.path} meanwhile: run this again")
-        kept = _changed(before, now)
+        kept = _changed(before, _contents_of_same_model(store, before))
         later = _encode_later(store, before, vectors, 1) if is_new_model else {}
         own = [one for one in fresh if one not in kept or one in later]  # in the order of the corpus
         written = {one: later.get(one, reports[one]) for one in own} | later
@@ -112,7 +109,7 @@ def synchronise(store: Store, corpus: Corpus, model: Model, encode: EncodeReport
         _write_corpus(store, corpus)
     own_ids = written.keys() - later.keys()
     added = len(own_ids - known.keys())
-    updated = len(own_ids) - added + len(urls)
+    updated = len(own_ids & known.keys()) + len(urls)
     return Changes(added, updated, len(reports.keys() - kept) - added - updated, len(gone), len(kept))
 
 
@@ -148,6 +145,13 @@ class Vectors:
 
     def __getitem__(self, report: Report) -> np.ndarray:
         return self._vectors[report.content_hash]
+
+
+def _contents_of_same_model(store: Store, before: Contents) -> Contents:
+    now = Contents.of(store)
+    if now.model != before.model:
+        raise ValueError(f"another process has replaced the model of {store.path} meanwhile: run this again")
+    return now
 
 
 def _encode_fresh(
