@@ -91,8 +91,8 @@ def test_searches_go_on_with_the_old_model_while_the_new_one_is_read(tmp_path, r
         return stand_in(store)
 
     opened = open_folder(tmp_path, reader)
-    stand_in = opened._current._read_model
-    opened._current._read_model = read_model
+    stand_in = opened._current._load_model
+    opened._current._load_model = read_model
     fill(tmp_path, as_corpus(REPORTS[:6]), reader, key="second")
     first = threading.Thread(target=opened.search, args=[Report("a crash")])
     first.start()
