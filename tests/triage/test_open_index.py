@@ -386,7 +386,7 @@ def test_what_is_no_index(tmp_path):
     file.unlink()
     with sqlite3.connect(file) as other:
         other.execute("CREATE TABLE vectors (key BLOB)")
-    with pytest.raises(ValueError, match=r"is not an index \(it holds other tables\): build one"):
+    with pytest.raises(ValueError, match=r"is not an index \(it has other tables\): build one"):
         Store(file)
 
 
@@ -395,9 +395,7 @@ def test_a_newer_format_is_told(index):
     with sqlite3.connect(index.folder / FILE) as file:
         file.execute(f"PRAGMA user_version={FORMAT + 1}")
     file.close()
-    with pytest.raises(
-        ValueError, match=f"has format {FORMAT + 1}, this version of gedbd reads format {FORMAT}: delete"
-    ):
+    with pytest.raises(ValueError, match=f"has format {FORMAT + 1}, this version of gedbd reads {FORMAT}: delete"):
         Store(index.folder / FILE)
 
 
