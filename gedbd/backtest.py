@@ -20,13 +20,13 @@ from gedbd.io.files import write_text
 from gedbd.io.library_logs import silence_library_logs
 from gedbd.io.spreadsheet import safe_cells
 from gedbd.io.tables import write_csv, write_parquet
-from gedbd.triage.assembly import check_backtest, read_reports
+from gedbd.triage.assembly import check_backtest, encode_corpus
 from gedbd.triage.backtesting.backtest import Backtest, measure
 from gedbd.triage.backtesting.page import fill_targets, next_step, print_targets, sections, summary, targets_markdown
 from gedbd.triage.training import learn_weights, replay_parts
 
 
-@refuse_renamed({"precision": "target_precision"})
+@refuse_renamed({"precision": "target_precision", "most": "max_reports"})
 @command("backtest")
 def main(cfg: DictConfig) -> float:
     """Learns on the older reports, replays the newer ones, leaves tables and a page, and returns test's precision."""

@@ -15,12 +15,17 @@ from gedbd.io.tables import write_csv
 @command("compare")
 def main(cfg: DictConfig) -> None:
     """Compares two runs, or two sets of runs with the same seeds, query by query and pair by pair."""
-    (first, halted), (second, also_halted) = find_runs([Path(cfg.run)]), find_runs([Path(cfg.against)])
+    first = find_runs([Path(cfg.run)])
+    second = find_runs([Path(cfg.against)])
+    outdated = [*first.outdated, *second.outdated]
+    if outdated:
+        raise ValueError(outdated[0])
     console = Console()
-    for folder in (*halted, *also_halted):
+    for folder in (*first.unfinished, *second.unfinished):
         console.print(f"left out, not finished: {folder}", markup=False, highlight=False)
-    table = compare_runs(first, second, cfg.method, cfg.against_method)
-    console.print(as_table(with_intervals(table, decimals=3), f"{cfg.run} less {cfg.against}, {len(first)} seed(s)"))
+    table = compare_runs(first.finished, second.finished, cfg.method, cfg.against_method)
+    title = f"{cfg.run} less {cfg.against}, {len(first.finished)} seed(s)"
+    console.print(as_table(with_intervals(table, decimals=3), title))
     console.print("95%: paired bootstrap over duplicate groups; p: Wilcoxon's signed-rank test, two-sided")
     if cfg.out:
         write_csv(Path(cfg.out), table)

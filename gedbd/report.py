@@ -24,7 +24,7 @@ PLAIN: dict[str, Any] = {"markup": False, "highlight": False, "soft_wrap": True}
 def main(cfg: DictConfig) -> None:
     """Reads all runs in the folders and below, and writes ``report.html`` and ``report.md``."""
     paths = [Path(path) for path in cfg.paths]
-    runs, unfinished = find_runs(paths)
+    runs, unfinished, outdated = find_runs(paths)
     backtests = find_backtests(paths)
     settings = group_settings(runs)
     sections = make_sections(settings)
@@ -33,7 +33,7 @@ def main(cfg: DictConfig) -> None:
         write_text(path, fill_tables(path.read_text(), sections))
     folder = Path(cfg.out or paths[0])
     folder.mkdir(parents=True, exist_ok=True)
-    summary = summarise(settings, len(unfinished), len(backtests))
+    summary = summarise(settings, len(unfinished), len(backtests), len(outdated))
     page = write_report(
         folder,
         cfg.title,
@@ -51,6 +51,8 @@ def main(cfg: DictConfig) -> None:
         )
     for place in unfinished:
         console.print(f"left out, not finished: {place}", **PLAIN)
+    for line in outdated:
+        console.print(f"left out: {line}", **PLAIN)
     console.print(summary, **PLAIN)
     console.print(f"report: {page}", **PLAIN)
 

@@ -37,13 +37,13 @@ def test_a_backtest_leaves_tables_and_a_page(run, capsys):
     assert thresholds["suggestions"].max() <= len(best) == 85
     assert thresholds["suggestions"].is_monotonic_decreasing
     assert thresholds["right"].max() <= best["right"].sum()
-    for name, column in {"reliability": "said", "hubs": "title", "right": "title of report"}.items():
+    for name, column in {"reliability": "predicted", "hubs": "title", "right": "title of report"}.items():
         assert column in pd.read_csv(folder / f"{name}.csv")
     assert (folder / "targets.md").read_text().startswith("| demo: newest 85 reports, 39 duplicates; target |")
     page = (folder / "report.html").read_text()
     assert all(title in page for title in ("Which precision targets are met?", "Right and wrong suggestions"))
     told = capsys.readouterr().out
-    assert "85 reports were replayed in the order in which they came, 39 of them" in " ".join(told.split())
+    assert "85 reports were replayed in chronological order, 39 of them" in " ".join(told.split())
     assert "calibration error on test: 0." in told
     assert "\n  python -m gedbd.index run=out out=my-index\n" in told
     made = "python -m gedbd.backtest dataset=demo encoder=tiny target_precision=0.3"
@@ -59,7 +59,7 @@ def test_a_second_backtest_is_the_first(run):
     names = ("matching.json", "matches.parquet", "thresholds.csv", "targets.csv", "wrong.csv")
     first, second = (
         [(folder / name).read_bytes() for name in names]
-        for folder in (run("dataset=demo", "encoder=tiny", "most=60") for _ in range(2))
+        for folder in (run("dataset=demo", "encoder=tiny", "max_reports=60") for _ in range(2))
     )
     assert first == second
 
@@ -85,7 +85,7 @@ def test_tables_and_page_link_the_reports_and_a_file_gets_the_table_of_targets(r
 
 @pytest.mark.slow
 def test_fewer_reports_are_replayed_on_request(run):
-    replayed = pd.read_parquet(run("dataset=demo", "encoder=tiny", "most=50") / "matches.parquet")
+    replayed = pd.read_parquet(run("dataset=demo", "encoder=tiny", "max_reports=50") / "matches.parquet")
     assert replayed.groupby("part")["query"].nunique().max() == 50
 
 
@@ -94,19 +94,19 @@ def test_fewer_reports_are_replayed_on_request(run):
     ("options", "message"),
     [
         ([], r"which tracker\? dataset=csv dataset.path=bugs.csv, or dataset=demo"),
-        (["dataset=demo", "split=group"], "a backtest replays history in the order of time: split=time"),
+        (["dataset=demo", "split=group"], "a backtest replays reports in chronological order: split=time"),
         (["dataset=demo", "target_precision=0"], "target_precision=0 must be a number above 0 and below 1"),
         (["dataset=demo", "target_precision=1"], "target_precision=1 must be a number above 0 and below 1"),
         (["dataset=demo", "target_precision=high"], "target_precision=high must be a number"),
         (["dataset=demo", "confidence_level=90"], "confidence_level=90 must be a number above 0 and below 1"),
         (["dataset=demo", "precision=0.9"], "^error: the option precision is now called target_precision$"),
         (["dataset=demo", "fill=nowhere.md"], "fill=nowhere.md: there is no such file"),
-        (["dataset=demo", "most=0"], "most=0 must be a whole number, 1 or more"),
-        (["dataset=demo", "most=2.5"], "most=2.5 must be a whole number"),
+        (["dataset=demo", "max_reports=0"], "max_reports=0 must be a whole number, 1 or more"),
+        (["dataset=demo", "max_reports=2.5"], "max_reports=2.5 must be a whole number"),
         (["dataset=demo", "run=nowhere"], "nowhere is not the folder of a run"),
         (["dataset=csv", "dataset.path=nowhere.csv"], "nowhere.csv: no such file"),
         (["dataset=demo", "split.test_from=0.999"], "part test of demo has no duplicate pair"),
-        (["dataset=demo", "most=1"], "no candidate of the training part is right"),
+        (["dataset=demo", "max_reports=1"], "no candidate of the training part is right"),
     ],
 )
 def test_mistakes_are_told_in_one_line(run, options, message):

@@ -34,7 +34,7 @@ def home(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("GEDBD_CACHE", str(folder / "cache"))
         patch.chdir(folder)
-        through(patch, gedbd.backtest, "dataset=demo", "encoder=tiny", "most=60", "hydra.run.dir=tested")
+        through(patch, gedbd.backtest, "dataset=demo", "encoder=tiny", "max_reports=60", "hydra.run.dir=tested")
         yield folder, partial(through, patch)
 
 
@@ -86,7 +86,7 @@ def test_an_index_follows_its_tracker(home, update):
     index = open_index(folder / "followed", str(folder / "cache"))
     assert (len(index), index.get("1006"), index.get("1077").status) == (424, None, "REOPENED")
     assert index.search(Report("zebra stripes"))[0].best.issue_id == "1001"
-    assert index.search(Report("zebra stripes"))[0].why.terms == ("stripes", "zebra")
+    assert index.search(Report("zebra stripes"))[0].explanation.terms == ("stripes", "zebra")
     index.close()
     assert (
         update("run=tested", "out=followed", *demo(folder)) == "followed: 1 added, 2 updated, 422 unchanged, 0 deleted"
@@ -123,7 +123,7 @@ def test_links_of_triagers_stay_and_those_of_the_tracker_follow_it(home, update)
 def trained(home):
     """A backtest of a trained encoder."""
     home[1](gedbd.train, "encoder=tiny", "trainer=smoke", "graph=none", "ranking.parts=[]", "hydra.run.dir=training")
-    home[1](gedbd.backtest, "dataset=demo", "run=training", "most=60", "hydra.run.dir=tested_trained")
+    home[1](gedbd.backtest, "dataset=demo", "run=training", "max_reports=60", "hydra.run.dir=tested_trained")
     return "tested_trained"
 
 
@@ -137,7 +137,7 @@ def test_an_index_takes_another_model_and_keeps_the_links_of_triagers(home, upda
     assert update(f"run={trained}", "out=other") == "other: 0 added, 0 updated, 425 unchanged, 0 deleted"
     index = open_index(folder / "other", str(folder / "cache"))
     assert opened.search(Report("crash")) == index.search(Report("crash"))
-    stored = {row[0]: np.frombuffer(row[4], dtype=np.float32) for row in index.store.numbers()}
+    stored = {row[0]: np.frombuffer(row[4], dtype=np.float32) for row in index.store.features()}
     assert stored["1001"].shape == (16,)
     check_reading(index)
     assert ("1001", "1006", "triager") in index.store.links()
@@ -154,7 +154,7 @@ def test_a_trained_encoder_is_not_measured_on_another_corpus(home, trained):
 def test_a_backtest_is_used_from_another_folder(home, trained, tmp_path, monkeypatch, capsys):
     folder, command = home
     tracker = demo(folder, "here.csv")
-    command(gedbd.backtest, "dataset=csv", *tracker, "run=training", "most=60", "hydra.run.dir=tested_here")
+    command(gedbd.backtest, "dataset=csv", *tracker, "run=training", "max_reports=60", "hydra.run.dir=tested_here")
     monkeypatch.chdir(tmp_path)
     command(gedbd.index, f"run={folder}/tested_here", "out=stored")
     assert "stored: 425 added" in capsys.readouterr().out
@@ -163,9 +163,9 @@ def test_a_backtest_is_used_from_another_folder(home, trained, tmp_path, monkeyp
 
 def check_reading(index, atol=1e-5):
     """A stored report that comes in again is read like the stored one."""
-    stored = {row[0]: np.frombuffer(row[4], dtype=np.float32) for row in index.store.numbers()}
+    stored = {row[0]: np.frombuffer(row[4], dtype=np.float32) for row in index.store.features()}
     for one in ("1001", "1077", "2248", "2395"):
-        (vector,) = index.reader(as_table([index.get(one)]))
+        (vector,) = index.encode(as_table([index.get(one)]))
         np.testing.assert_allclose(vector, stored[one], atol=atol)
         assert float(vector @ stored[one]) == pytest.approx(1, abs=1e-4)
 
@@ -177,10 +177,18 @@ def test_texts_of_fields_are_read_like_the_stored_ones(home, update):
         f"_{one}": ("Description", f"Please fill in the form\nIt is {one} that fails.") for one in ids_of_demo()[:60]
     }
     tracker = demo(folder, "forms.csv", **changes)
-    home[1](gedbd.backtest, "dataset=csv", *tracker, "encoder=tiny", "most=60", *FIELDS, "hydra.run.dir=tested_fields")
+    home[1](
+        gedbd.backtest,
+        "dataset=csv",
+        *tracker,
+        "encoder=tiny",
+        "max_reports=60",
+        *FIELDS,
+        "hydra.run.dir=tested_fields",
+    )
     assert update("run=tested_fields", "out=fields") == "fields: 425 added, 0 updated, 0 unchanged, 0 deleted"
     index = open_index(folder / "fields", str(folder / "cache"))
-    assert index.reader.text.cleaning.shared == {"please fill in the form"}
+    assert index.encode.text.cleaning.shared == {"please fill in the form"}
     check_reading(index)
     more = [*tracker[1:], "dataset.path=forms.csv"]
     demo(folder, "forms.csv", **changes, _2395=("Title", "Please fill in the form"))
@@ -208,7 +216,7 @@ def test_another_engine_reads_queries_like_the_stored_reports(home, update, back
         f"{out}: 0 added, 0 updated, 425 unchanged"
     )
     index = open_index(folder / out, str(folder / "cache"))
-    assert type(index.reader.encoder.prepare()).__name__ == "PreparedOpenVino"
+    assert type(index.encode.encoder.prepare()).__name__ == "PreparedOpenVino"
     check_reading(index)
     index.add([Report("zebra stripes", issue_id="z")])
     assert index.search(Report("zebra stripes"))[0].best.issue_id == "z"
@@ -232,7 +240,7 @@ def test_another_engine_reads_queries_like_the_stored_reports(home, update, back
         ),
         (["run=gone", "out=new"], "nowhere is not the folder of a run"),
         (["run=tested", "out=file.txt"], "out=file.txt is a file: give a folder, which need not be there yet"),
-        (["run=tested", "out=strange"], "index.sqlite is no index .file is not a database."),
+        (["run=tested", "out=strange"], "index.sqlite is not an index .file is not a database."),
         (["run=tested", "out=new", "dataset.path=nowhere.csv"], "nowhere.csv: no such file"),
     ],
 )
@@ -255,7 +263,7 @@ def test_an_index_of_an_older_version_is_refused_and_can_be_updated(home, update
     folder = home[0]
     update("run=tested", "out=aged")
     store = Store(folder / "aged" / FILE)
-    with store.change():
+    with store.transaction():
         store.write_about({"matching": OLD_MATCHING, "model": "older"})
     store.close()
     with pytest.raises(ValueError, match=r"^index=\S*aged was made by an older version of gedbd: run python"):

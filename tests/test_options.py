@@ -20,7 +20,7 @@ import gedbd.train
 from gedbd.configuration.command import CONF_DIR
 from gedbd.encoders.backends.openvino import has_bfloat16
 from gedbd.encoders.tiny import tiny_tokenizer
-from gedbd.triage.feedback import Feedback, Verdict
+from gedbd.triage.feedback import FeedbackEvent, FeedbackStore
 from gedbd.triage.report import Report
 
 DEMO = Path(gedbd.train.__file__).parent / "corpora" / "demo.csv"
@@ -221,9 +221,9 @@ def test_feedback_joins_the_training_pairs(step, tmp_path, capsys, pairs):
     alone = reports[reports["Duplicated_issue"].isna()]["Issue_id"].tolist()[:200]
     named = set(reports["Duplicated_issue"].dropna().str.split(";").explode())
     first, second, third = [name for name in alone if name not in named][:3]
-    feedback = Feedback(tmp_path)
-    feedback.record(Verdict(Report(issue_id=first), second, "accept", "web"))
-    feedback.record(Verdict(Report(issue_id=first), third, "reject", "web"))
+    feedback = FeedbackStore(tmp_path)
+    feedback.record(FeedbackEvent(Report(issue_id=first), second, "accept", "web"))
+    feedback.record(FeedbackEvent(Report(issue_id=first), third, "reject", "web"))
     feedback.close()
     folder = step("encoder=tiny", "trainer=smoke", f"pairs={pairs}", f"pairs.feedback={tmp_path}")
     assert pd.read_csv(folder / "metrics.csv")["train/loss"].notna().all()

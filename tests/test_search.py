@@ -36,7 +36,7 @@ def home(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("GEDBD_CACHE", str(folder / "cache"))
         patch.chdir(folder)
-        through(patch, gedbd.backtest, "dataset=demo", "encoder=tiny", "most=60", "hydra.run.dir=tested")
+        through(patch, gedbd.backtest, "dataset=demo", "encoder=tiny", "max_reports=60", "hydra.run.dir=tested")
         through(patch, gedbd.index, "run=tested", "out=stored")
         yield folder, partial(through, patch)
 
@@ -69,7 +69,7 @@ def test_words_on_the_command_line(search):
     assert told.startswith("UIDPLUS missing on the server")
     assert "uidplus" in told
     assert "Nothing is suggested unasked: the backtest found no threshold" in told
-    assert "Judge for yourself." in told
+    assert "Check each match yourself." in told
 
 
 def test_a_text_file_and_words_are_one(answers, home):
@@ -88,11 +88,11 @@ def test_a_text_file_and_words_are_one(answers, home):
 def test_an_answer_for_programs(answers):
     (answer,) = answers("Pasted screenshots are an empty frame in Outlook", "top_k=3")
     assert set(answer) == {"query", "threshold", "target", "matches"}
-    assert (answer["threshold"], answer["target"]["verdict"]) == (None, "no threshold")
+    assert (answer["threshold"], answer["target"]["status"]) == (None, "no threshold")
     assert answer["target"]["statement"].startswith("Nothing is suggested unasked: the backtest found no threshold")
     assert len(answer["matches"]) == 3
     best = answer["matches"][0]
-    assert set(best) == {"master", "best", "members", "score", "probability", "why", "urls"}
+    assert set(best) == {"master", "best", "members", "score", "probability", "explanation", "urls"}
     assert best["best"]["title"].startswith("Pasted screenshots are an empty frame in Outlook")
     assert best["members"][0] == best["master"]["issue_id"]
     assert best["master"]["created_at"].startswith("20")
@@ -137,7 +137,7 @@ def test_filters(answers, search):
     for match in answer["matches"]:
         assert match["best"]["component"] == "compose"
         assert match["best"]["created_at"].startswith("2023")
-    assert "no candidate: nothing is stored that the filters leave" in search("crash", "created_from=2099-01-01")
+    assert "no candidate: the filters exclude every stored report" in search("crash", "created_from=2099-01-01")
     assert answers("crash", "component=12")[0]["matches"] == []
 
 
@@ -159,8 +159,8 @@ def test_markup_and_smileys_in_reports_are_shown_as_they_are(search, home):
     ("options", "message"),
     [
         (["crash"], "index= is missing, "),
-        (["index=stored"], "say what to look for: a text in quotes, or file=report.txt, or file=-"),
-        (["index=stored", "crash", "file=report.txt"], "say what to look for: .* one of it"),
+        (["index=stored"], r"what to search for\? Give one of: a text in quotes, file=report.txt, or file=-"),
+        (["index=stored", "crash", "file=report.txt"], r"what to search for\? Give one of"),
         (
             ["index=nowhere", "crash"],
             "index=nowhere: there is no index.sqlite in it; python -m gedbd.index out=nowhere",
@@ -168,21 +168,21 @@ def test_markup_and_smileys_in_reports_are_shown_as_they_are(search, home):
         (["index=tested", "crash"], "index=tested: there is no index.sqlite in it"),
         (
             ["index=cut", "crash"],
-            "cut/index.sqlite: its building was cut off before anything was in it: build it again",
+            "cut/index.sqlite is empty, its building was interrupted: build it again",
         ),
-        (["index=strange", "crash"], "index.sqlite is no index"),
+        (["index=strange", "crash"], "index.sqlite is not an index"),
         (["index=stored", "crash", "top_k=0"], "top_k=0 must be a whole number between 1 and 50"),
         (["index=stored", "crash", "top_k=51"], "top_k=51 must be a whole number between 1 and 50"),
         (["index=stored", "crash", "top_k=few"], "top_k=few must be a whole number"),
         (
             ["index=stored", "crash", "created_from=yesterday"],
-            "created_from=yesterday is no date: expected is 2024-01-31",
+            "created_from=yesterday is not a date: write 2024-01-31",
         ),
-        (["index=stored", "crash", "created_before=2024-02-30"], "created_before=2024-02-30 is no date"),
+        (["index=stored", "crash", "created_before=2024-02-30"], "created_before=2024-02-30 is not a date"),
         (["index=stored", "  "], "the report has neither title nor description"),
         (["index=stored", "query="], "the report has neither title nor description"),
         (["index=stored", "file=nowhere.txt"], "file=nowhere.txt: there is no such file"),
-        (["index=stored", "x" * 1001], "the title has 1,001 characters, the most are 1,000: shorten it"),
+        (["index=stored", "x" * 1001], "the title has 1,001 characters, more than 1,000: shorten it"),
     ],
 )
 def test_mistakes_are_told_in_one_line(home, options, message):
@@ -199,13 +199,13 @@ def test_mistakes_are_told_in_one_line(home, options, message):
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        (b'{"title": "a", "sumary": "b"}', "line 3: 'sumary' is no field of a report: title, description, issue_id"),
+        (b'{"title": "a", "sumary": "b"}', "line 3: 'sumary' is not a field of a report: title, description, issue_id"),
         (b'{"title": "a"', "line 3: Expecting"),
         (b"[" * 100_000, "line 3: maximum recursion depth"),
-        (b"[1, 2]", "line 3: expected is an object with title and description"),
+        (b"[1, 2]", "line 3: expected an object with title and description"),
         (b'{"title": ["a"]}', "line 3: title must be a text"),
         (b'{"issue_id": "3"}', "line 3: the report has neither title nor description"),
-        (b'{"title": "a", "created_at": "soon"}', "line 3: created_at=soon is no date"),
+        (b'{"title": "a", "created_at": "soon"}', "line 3: created_at=soon is not a date"),
     ],
 )
 def test_a_bad_line_is_named_and_those_before_are_answered(home, said, capsys, line, message):

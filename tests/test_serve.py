@@ -43,7 +43,7 @@ def serve(tmp_path, monkeypatch):
         (["settings.timeout_s=0"], "timeout_s=0 must be above 0"),
         (["connections.max_connections=0"], "connections.max_connections=0 must be a whole number, 1 or more"),
         (["connections.header_timeout_s=soon"], "connections.header_timeout_s=soon must be a number"),
-        (["event=nowhere.json", "webhook.repository=ann/mail"], "nowhere.json: this is no event"),
+        (["event=nowhere.json", "webhook.repository=ann/mail"], "nowhere.json is not an event"),
         (["event=nowhere.json"], "webhook.repository=None must be owner/name"),
         (["webhook.precision=0.9"], "the option webhook.precision is now called webhook.target_precision"),
         (

@@ -1,1 +1,1 @@
-"""Thresholds, metrics and figures: functions of scores and labels, with no model inside."""
+"""Thresholds, metrics, significance and figures of scores and labels; comparison and reports of runs."""

@@ -1,4 +1,4 @@
-"""Two runs on the same pairs and queries, or two sets of runs whose seeds agree."""
+"""Compares two runs on the same pairs and queries, or two sets of runs with the same seeds."""
 
 from collections.abc import Callable
 from dataclasses import asdict
@@ -15,52 +15,64 @@ from gedbd.retrieval.tasks import PROTOCOLS
 def compare_runs(
     first: list[Run], second: list[Run], method: str | None = None, against_method: str | None = None
 ) -> pd.DataFrame:
-    """The difference in F1 and in the ranking metrics, with interval and p.
+    """The differences of F1 and of the ranking metrics, with intervals and p values.
 
-    Runs are matched by their seed. The pairs of all seeds are taken together; a query's value is its mean over the
-    seeds. So the interval is for other test reports, while ``by_seed`` shows what another seed would do.
+    Runs are matched by their seed. The pairs of all seeds are pooled; the value of a query is its mean over the seeds.
+    So the interval is over test reports, while ``by_seed`` shows the variation between seeds.
 
     Args:
         first: Runs of one setting.
-        second: Runs of another.
-        method: Which method of the first runs, by default their own.
-        against_method: Likewise of the second.
+        second: Runs of another setting.
+        method: Id of a method of the first runs, by default their own.
+        against_method: Id of a method of the second runs, by default their own.
 
     Returns:
-        One row a metric: ``metric``, the fields of ``Comparison``, ``by_seed`` (the differences, seed by seed).
+        One row a metric: ``metric``, the fields of ``Comparison``, ``by_seed`` (the difference of each seed).
 
     Raises:
-        ValueError: If seeds, pairs or queries are not the same, or a method is unknown.
+        ValueError: If seeds, pairs or queries differ, or a method is unknown.
     """
     matched = _match(first, second)
-    pairs = [_join(a, b, _verdicts(a, method), _verdicts(b, against_method)) for a, b in matched]
+    pairs = []
+    for a, b in matched:
+        pairs.append(_join(a, b, _predictions(a, method), _predictions(b, against_method)))
     rows = [_row("f1", pairs, _compare_pairs)]
     for protocol in PROTOCOLS:
-        if all(run.queries_of(protocol) is not None for run in (*first, *second)):
-            ranks = [_join(a, b, _ranks(a, method, protocol), _ranks(b, against_method, protocol)) for a, b in matched]
-            names = [name.removesuffix("_a") for name in map(str, ranks[0]) if name.endswith("_a")]
-            rows += [_row(PREFIX[protocol] + name, ranks, _compare_queries(name)) for name in names]
+        if any(run.queries_of(protocol) is None for run in (*first, *second)):
+            continue
+        ranks = []
+        for a, b in matched:
+            ranks.append(_join(a, b, _ranks(a, method, protocol), _ranks(b, against_method, protocol)))
+        # the joined columns are rr@10_a, rr@10_b and so on
+        names = [name.removesuffix("_a") for name in map(str, ranks[0]) if name.endswith("_a")]
+        rows += [_row(PREFIX[protocol] + name, ranks, _compare_queries(name)) for name in names]
     return pd.DataFrame(rows)
 
 
 def _match(first: list[Run], second: list[Run]) -> list[tuple[Run, Run]]:
     """Runs with the same seed, in the order of their seeds."""
-    by_seed = [{int(run.config.seed): run for run in runs} for runs in (first, second)]
-    for runs, seeds in zip((first, second), by_seed, strict=True):
-        if len(runs) != len(seeds):
-            raise ValueError(f"{runs[0].folder.parent} holds several runs of one seed: name the folder of one setting")
-    if by_seed[0].keys() != by_seed[1].keys():
-        raise ValueError(f"the runs have other seeds: {sorted(by_seed[0])} and {sorted(by_seed[1])}")
-    return [(by_seed[0][seed], by_seed[1][seed]) for seed in sorted(by_seed[0])]
+    first_of = _by_seed(first)
+    second_of = _by_seed(second)
+    if first_of.keys() != second_of.keys():
+        raise ValueError(f"the runs have different seeds: {sorted(first_of)} and {sorted(second_of)}")
+    return [(first_of[seed], second_of[seed]) for seed in sorted(first_of)]
 
 
-def _verdicts(run: Run, method: str | None) -> pd.DataFrame:
-    """Test pairs and whether a method calls them duplicate, at its own threshold."""
+def _by_seed(runs: list[Run]) -> dict[int, Run]:
+    by_seed = {int(run.config.seed): run for run in runs}
+    if len(by_seed) != len(runs):
+        raise ValueError(f"{runs[0].folder.parent} has several runs of one seed: give the folder of one setting")
+    return by_seed
+
+
+def _predictions(run: Run, method: str | None) -> pd.DataFrame:
+    """Test pairs and whether a method predicts a duplicate, at its own threshold."""
     row = _row_of(run.results, method, run)
     table: pd.DataFrame = run.predictions[run.predictions["part"] == run.part]
     scores = table[run.column(row["method"])]
-    called = scores >= pd.Series([row["threshold"]]).astype(scores.dtype)[0]
-    return pd.DataFrame(table[["id_1", "id_2", "label", "group"]]).assign(value=called)
+    # As the run compared them: a threshold in float64 may be above the float32 score it was taken from.
+    predicted = scores >= pd.Series([row["threshold"]]).astype(scores.dtype)[0]
+    return pd.DataFrame(table[["issue_id_1", "issue_id_2", "label", "group"]]).assign(value=predicted)
 
 
 def _ranks(run: Run, method: str | None, protocol: str) -> pd.DataFrame:
@@ -81,13 +93,13 @@ def _row_of(table: pd.DataFrame, method: str | None, run: Run) -> pd.Series:
 
 
 def _join(first: Run, second: Run, a: pd.DataFrame, b: pd.DataFrame) -> pd.DataFrame:
-    """Both tables side by side; values get the endings ``_a`` and ``_b``."""
-    keys = [name for name in ("id_1", "id_2", "id", "label", "group") if name in a]
+    """Both tables side by side; names of values end in ``_a`` and ``_b``."""
+    keys = [name for name in ("issue_id_1", "issue_id_2", "issue_id", "label", "group") if name in a]
     both = a.merge(b, on=keys, suffixes=("_a", "_b"))
     if not len(both) == len(a) == len(b):
         raise ValueError(
             f"{first.folder} and {second.folder} were tested on other pairs or queries ({len(both)} of {len(a)} and"
-            f" {len(b)} agree): compare runs of one corpus, split, seed and pairs"
+            f" {len(b)} are the same): compare runs of one corpus, split, seed and pairs"
         )
     return pd.DataFrame(both)
 

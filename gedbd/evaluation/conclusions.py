@@ -1,4 +1,4 @@
-"""Whether a model was better than doing without it, in one line a metric."""
+"""Says in one line whether a model was better than predicting without it."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -14,12 +14,12 @@ METRIC = "rr@10"
 
 
 def verdict_on_pairs(predictions: pd.DataFrame, part: str, columns: Mapping[str, str], results: pd.DataFrame) -> str:
-    """F1 of the first method against "always duplicate" and, if it is there, the frozen encoder.
+    """F1 of the first method against "always duplicate" and, if it was scored, the frozen encoder.
 
     Args:
         predictions: Scored pairs with ``part``, ``label``, ``group`` and columns of scores.
         part: The part to report.
-        columns: The column of each method's scores; the first method is the run's own.
+        columns: The column of each method's scores, by method id; the first method is the run's own.
         results: The table of ``compare_methods``: F1 and threshold of each method.
 
     Returns:
@@ -28,19 +28,21 @@ def verdict_on_pairs(predictions: pd.DataFrame, part: str, columns: Mapping[str,
     pairs = predictions[predictions["part"] == part]
     table = results.set_index("method")
     own = next(iter(columns))
-    labels, group = pairs["label"].to_numpy(), pairs["group"].to_numpy()
+    labels = pairs["label"].to_numpy()
+    group = pairs["group"].to_numpy()
 
-    def called(method: str) -> np.ndarray:
+    def predicted(method: str) -> np.ndarray:
         if method == ALWAYS_DUPLICATE:
             return np.ones(len(pairs), dtype=bool)
         scores = pairs[columns[method]].to_numpy()
+        # compared in the type of the scores, as when the threshold was chosen
         return np.asarray(scores >= np.asarray(table["threshold"][method], dtype=scores.dtype))
 
     mine = table.loc[own]
     line = f"{part} F1 {_with_interval(mine, 'f1')}"
     others = [ALWAYS_DUPLICATE, FROZEN] if FROZEN in columns and own != FROZEN else [ALWAYS_DUPLICATE]
     for other in others:
-        line += _against(other, compare_f1(called(own), called(other), labels, group))
+        line += _against(other, compare_f1(predicted(own), predicted(other), labels, group))
     return line
 
 
@@ -49,7 +51,7 @@ def verdict_on_queries(part: str, rankings: Mapping[str, Ranking], group: np.nda
 
     Args:
         part: The part to report.
-        rankings: By method; the first is the run's own.
+        rankings: By method id; the first method is the run's own.
         group: ``(N,)`` group of every report.
         ranking: The table of ``compare_rankings``.
     """
@@ -65,11 +67,11 @@ def verdict_on_queries(part: str, rankings: Mapping[str, Ranking], group: np.nda
 
 def _against(other: str, compared: Comparison) -> str:
     difference = f"{compared.difference:+.3f} [{compared.low:+.3f}, {compared.high:+.3f}]"
-    return f"; {display_name(other)} {compared.second:.3f}: {judge(compared)}, {difference}"
+    return f"; {display_name(other)} {compared.second:.3f}: {conclude(compared)}, {difference}"
 
 
-def judge(compared: Comparison) -> str:
-    """``better`` or ``worse`` if the interval of the difference lies above or below 0, else ``no difference shown``."""
+def conclude(compared: Comparison) -> str:
+    """``better`` or ``worse`` if the interval of the difference is above or below 0, else ``no difference shown``."""
     if compared.low > 0:
         return "better"
     return "worse" if compared.high < 0 else "no difference shown"

@@ -1,17 +1,21 @@
-"""Figures of a run. Each takes tables or arrays and gives a matplotlib figure."""
+"""Figures of a run: each function takes tables or arrays and returns a matplotlib figure."""
 
 from collections.abc import Mapping
 
 import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from sklearn.metrics import precision_recall_curve
+from sklearn.metrics import ConfusionMatrixDisplay, precision_recall_curve
+from sklearn.metrics import confusion_matrix as sklearn_confusion_matrix
 
 from gedbd.evaluation.names import ALWAYS_DUPLICATE, display_name
 
-DUPLICATE, OTHER, GREY = "#0b6e99", "#d1662a", "#8a8a8a"
+DUPLICATE = "#0b6e99"  # colours
+OTHER = "#d1662a"
+GREY = "#8a8a8a"
 SIZE = (6.4, 4.2)
-# Margins known beforehand: matplotlib's layout backends draw every figure twice to find them.
+# Fixed margins: matplotlib's layout algorithms draw every figure twice to find them.
 MARGINS = {"left": 0.11, "right": 0.97, "bottom": 0.125, "top": 0.915}
 
 
@@ -29,15 +33,11 @@ def training_curves(epochs: pd.DataFrame) -> Figure:
 
 
 def confusion_matrix(scores: np.ndarray, labels: np.ndarray, threshold: float) -> Figure:
-    """Counts of the four outcomes at a threshold (the paper's Figure 2)."""
+    """Confusion matrix at a threshold (the paper's Figure 2)."""
     predicted = scores >= np.asarray(threshold, dtype=scores.dtype)
-    counts = np.array([[np.sum((labels == t) & (predicted == p)) for p in (0, 1)] for t in (0, 1)])
     figure = Figure(figsize=(4.8, 4.2))
     axis = figure.subplots(gridspec_kw=MARGINS)
-    axis.imshow(counts, cmap="Blues", vmin=0, vmax=1.4 * counts.max())
-    for true in (0, 1):
-        for said in (0, 1):
-            axis.text(said, true, f"{counts[true, said]:,}", ha="center", va="center", fontsize=16)
+    draw_confusion_matrix(axis, labels, predicted, fontsize=16)
     names = ["not duplicate", "duplicate"]
     axis.set(title=f"Test pairs at threshold {threshold:.2f}", xlabel="predicted", ylabel="true")
     axis.set(xticks=[0, 1], yticks=[0, 1], xticklabels=names)
@@ -45,13 +45,23 @@ def confusion_matrix(scores: np.ndarray, labels: np.ndarray, threshold: float) -
     return figure
 
 
+def draw_confusion_matrix(axis: Axes, labels: np.ndarray, predicted: np.ndarray, fontsize: float) -> None:
+    """Draws the counts of true and predicted labels, ``(P,)`` each."""
+    counts = sklearn_confusion_matrix(labels, predicted, labels=[0, 1])
+    colours = {"vmin": 0, "vmax": 1.4 * counts.max()}  # the darkest blues would hide the numbers
+    display = ConfusionMatrixDisplay(counts)
+    display.plot(
+        ax=axis, cmap="Blues", values_format=",", colorbar=False, im_kw=colours, text_kw={"fontsize": fontsize}
+    )
+
+
 def similarity_histogram(scores: np.ndarray, labels: np.ndarray, threshold: float) -> Figure:
-    """Distribution of the cosine for duplicates and non-duplicates, each scaled to its own count."""
+    """Distribution of the cosines of duplicates and of other pairs, each as shares of its own count."""
     figure = Figure(figsize=SIZE)
     axis = figure.subplots(gridspec_kw=MARGINS)
     bins = list(np.linspace(min(-0.2, float(scores.min())), 1, 41))
     for label, name, colour in ((0, "not duplicate", OTHER), (1, "duplicate", DUPLICATE)):
-        chosen = scores[labels == label].clip(max=1)  # the float32 cosine of equal texts may pass 1, the last edge
+        chosen = scores[labels == label].clip(max=1)  # in float32 the cosine of equal texts may exceed 1, the last edge
         if len(chosen):
             share = np.full(len(chosen), 1 / len(chosen))
             axis.hist(chosen, bins=bins, weights=share, alpha=0.6, color=colour, label=f"{name} ({len(chosen):,})")
@@ -62,11 +72,11 @@ def similarity_histogram(scores: np.ndarray, labels: np.ndarray, threshold: floa
 
 
 def title_cosines(raw: np.ndarray, reduced: np.ndarray) -> Figure:
-    """Distribution of the cosine of random pairs of titles, by the encoder's vectors and by their first components.
+    """Distribution of the cosines of random pairs of titles, before and after PCA.
 
     Args:
-        raw: ``(P,)`` cosines of the vectors as the encoder gives them.
-        reduced: ``(P,)`` cosines of the same pairs after PCA, from which the graph's edges are made.
+        raw: ``(P,)`` cosines of the encoder's vectors.
+        reduced: ``(P,)`` cosines of the same pairs after PCA, which give the graph's edges.
     """
     figure = Figure(figsize=SIZE)
     axis = figure.subplots(gridspec_kw=MARGINS)
@@ -76,13 +86,16 @@ def title_cosines(raw: np.ndarray, reduced: np.ndarray) -> Figure:
         label = f"{name}: median {np.median(values):.2f}, {np.mean(values > 0.95):.0%} above 0.95"
         axis.hist(values.clip(-1, 1), bins=bins, weights=share, alpha=0.6, color=colour, label=label)
     axis.set(title=f"Similarity of {len(raw):,} random pairs of titles", xlabel="cosine", ylabel="share of pairs")
-    axis.set_ylim(0, 1.25 * axis.get_ylim()[1])  # room for the legend
+    axis.set_ylim(0, 1.25 * axis.get_ylim()[1])  # the legend is above the bars
     axis.legend(frameon=False, loc="upper left")
     return figure
 
 
 def precision_recall(scores: Mapping[str, np.ndarray], labels: np.ndarray) -> Figure:
-    """Precision over recall of several scores on the same pairs."""
+    """Precision over recall of several methods, by id, on the same pairs.
+
+    scikit-learn's ``PrecisionRecallDisplay`` forces axes of equal length.
+    """
     figure = Figure(figsize=SIZE)
     axis = figure.subplots(gridspec_kw=MARGINS)
     for (name, values), colour in zip(scores.items(), (DUPLICATE, OTHER, GREY), strict=False):
@@ -99,7 +112,7 @@ def precision_recall(scores: Mapping[str, np.ndarray], labels: np.ndarray) -> Fi
 
 
 def rank_curves(queries: Mapping[str, pd.DataFrame], counted: str = "groups") -> Figure:
-    """Share of queries whose group is among the first k, over k, by method; the ceiling is what can be reached."""
+    """RR@k over k of several methods, by id; the ceiling is the share of queries whose group can be found at all."""
     figure = Figure(figsize=SIZE)
     axis = figure.subplots(gridspec_kw=MARGINS)
     k = np.arange(1, 101)

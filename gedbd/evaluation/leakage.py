@@ -1,4 +1,4 @@
-"""Leak audit: how much of a split's test part a model has met in training, and what that alone is worth."""
+"""Leak audit: how much of a split's test part a model has seen in training, and the F1 that this alone gives."""
 
 from collections.abc import Mapping
 
@@ -16,11 +16,11 @@ NOTE = (
 
 
 def audit_leak(pairs: pd.DataFrame, parts: np.ndarray, group: np.ndarray) -> dict[str, float]:
-    """What test shares with training.
+    """Measures what test shares with training.
 
-    *Test reports* are those of the part test that test pairs name; where a split puts no report there
-    (``split=pair``), all reports that test pairs name. Chance is zero: across a wall no chain of training pairs reaches
-    both reports of a test pair.
+    *Test reports* are the reports in test pairs that are in the part test; if a split assigns no reports to parts
+    (``split=pair``), all reports in test pairs. Without a leak ``closure_found`` is zero: no chain of training pairs
+    connects the two reports of a test pair.
 
     Args:
         pairs: The table that ``PairSampler.sample`` makes.
@@ -28,18 +28,22 @@ def audit_leak(pairs: pd.DataFrame, parts: np.ndarray, group: np.ndarray) -> dic
         group: ``(N,)`` group of each report.
 
     Returns:
-        ``test_reports`` and ``test_reports_in_training``, of them, the share that training pairs name;
-        ``pair_reports_in_training``, the share of all reports of test pairs that training pairs name: under
-        ``split=time`` older candidates may have been learnt from; ``test_groups`` with a positive test pair and
-        ``test_groups_in_training``, the share with a positive training pair; ``test_positives`` and
-        ``closure_found``, how many of them transitive closure of the positive training pairs finds;
+        ``test_reports`` and ``test_reports_in_training``, the share of them in training pairs;
+        ``pair_reports_in_training``, the share of all reports in test pairs that are in training pairs: with
+        ``split=time`` older candidates may have been seen; ``test_groups`` with a positive test pair and
+        ``test_groups_in_training``, the share of them with a positive training pair; ``test_positives`` and
+        ``closure_found``, the number of them that transitive closure of the positive training pairs finds;
         ``closure_precision``, ``closure_recall``, ``closure_f1``; ``always_duplicate_f1``.
     """
-    train, test = pairs[pairs["part"] == "train"], pairs[pairs["part"] == "test"]
-    named, seen, label = _reports(test), _reports(train), test["label"].to_numpy()
+    train = pairs[pairs["part"] == "train"]
+    test = pairs[pairs["part"] == "test"]
+    label = test["label"].to_numpy()
+    seen = _reports(train)
+    named = _reports(test)
     tested = named[parts[named] == TEST] if (parts == TEST).any() else named
-    groups, groups_seen = (np.unique(group[_reports(part[part["label"] == 1])]) for part in (test, train))
-    closure = linked_groups(train.rename(columns={"later": "query", "earlier": "document"}), len(group))
+    groups = _positive_groups(test, group)
+    # A baseline that reads no text: two reports are duplicates if a chain of training pairs connects them.
+    closure = linked_groups(train, len(group))
     tied = (closure[test["earlier"]] == closure[test["later"]]).astype(np.float32)
     found = pairwise_metrics(tied, label, 0.5)
     return {
@@ -47,7 +51,7 @@ def audit_leak(pairs: pd.DataFrame, parts: np.ndarray, group: np.ndarray) -> dic
         "test_reports_in_training": _share(tested, seen),
         "pair_reports_in_training": _share(named, seen),
         "test_groups": len(groups),
-        "test_groups_in_training": _share(groups, groups_seen),
+        "test_groups_in_training": _share(groups, _positive_groups(train, group)),
         "test_positives": int(label.sum()),
         "closure_found": int(((tied == 1) & (label == 1)).sum()),
         **{f"closure_{name}": found[name] for name in ("precision", "recall", "f1")},
@@ -56,7 +60,7 @@ def audit_leak(pairs: pd.DataFrame, parts: np.ndarray, group: np.ndarray) -> dic
 
 
 def leak_warning(audit: Mapping[str, float]) -> str | None:
-    """A sentence where the split leaks, None where it does not."""
+    """A sentence if the split leaks, None otherwise."""
     if audit["closure_found"] == 0 and audit["test_reports_in_training"] == 0:
         return None
     return NOTE.format(found=audit["closure_found"], positives=audit["test_positives"], f1=audit["closure_f1"])
@@ -64,6 +68,10 @@ def leak_warning(audit: Mapping[str, float]) -> str | None:
 
 def _reports(pairs: pd.DataFrame) -> np.ndarray:
     return np.unique(pairs[["earlier", "later"]].to_numpy())
+
+
+def _positive_groups(pairs: pd.DataFrame, group: np.ndarray) -> np.ndarray:
+    return np.unique(group[_reports(pairs[pairs["label"] == 1])])
 
 
 def _share(values: np.ndarray, among: np.ndarray) -> float:

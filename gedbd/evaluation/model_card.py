@@ -1,4 +1,4 @@
-"""The card of an exported model: what it is, how it was measured, and what it is not, as a README of its folder."""
+"""The model card of an exported model: what it is, how it was measured, and its limits."""
 
 import inspect
 import re
@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 from hydra.utils import get_class
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from omegaconf import OmegaConf
 
 from gedbd.corpora.corpus import Corpus
@@ -28,6 +28,7 @@ TOOLS = {
     "onnx": ("gedbd", "torch", "transformers", "onnx", "onnxruntime"),
 }
 HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
+# Not of the corpus, whose texts may be private.
 MADE_UP = pd.DataFrame(
     [
         dict.fromkeys(BUG_FIELDS, "")
@@ -45,29 +46,31 @@ MADE_UP = pd.DataFrame(
         }
     ]
 )
-"""A report that nobody filed, to show how one becomes a text."""
+"""A made-up report, which shows how a report becomes a text."""
 
 
 def model_card(run: Run, corpus: Corpus, form: str, checkpoint: str, example: str) -> str:
-    """The card, in Markdown with the front matter that the Hugging Face hub reads.
+    """The card in Markdown, with front matter for the Hugging Face hub.
 
     Args:
         run: The finished run whose text branch was exported.
-        corpus: Its corpus, of which nothing but counts and dates is told.
+        corpus: Its corpus; the card tells only counts and dates of it.
         form: ``sentence_transformers`` or ``onnx``.
-        checkpoint: ``best``, of which the run's numbers are, or ``last``.
+        checkpoint: ``best``, which gave the run's numbers, or ``last``.
         example: The text of ``MADE_UP``.
     """
     cfg = run.config
+    facts = {key: value for key, value in describe_corpus(corpus).items() if key in FACTS and value is not None}
+    options = [f"{key}={value}" for key, value in cfg.split.items() if key != "_target_"]
     about = {
         "form": form,
         "checkpoint": checkpoint,
         "encoder": cfg.encoder,
         "base_model": base_model(cfg.encoder),
         "corpus": run.corpus,
-        "facts": {key: value for key, value in describe_corpus(corpus).items() if key in FACTS and value is not None},
-        "split": " ".join(_purpose(cfg.split).split()),
-        "split_options": ", ".join(f"{key}={value}" for key, value in cfg.split.items() if key != "_target_"),
+        "facts": facts,
+        "split": " ".join(_class_summary(cfg.split).split()),
+        "split_options": ", ".join(options),
         "known": cfg.labels.fraction,
         "text": _text_section(cfg.text),
         "example": example,
@@ -79,6 +82,12 @@ def model_card(run: Run, corpus: Corpus, form: str, checkpoint: str, example: st
         "trained_with": read_object(run.folder / "versions.json", "packages")["packages"],
         "exported_with": {name: version(name) for name in TOOLS[form]},
     }
+    front = _front_matter(form, base_model(cfg.encoder))
+    return _template().render(front=front, **about, **_measured(run))
+
+
+def _template() -> Template:
+    """The template. huggingface_hub's ``ModelCard`` would leave a missing value empty instead of raising an error."""
     environment = Environment(
         loader=PackageLoader("gedbd.evaluation", "."),
         undefined=StrictUndefined,
@@ -86,36 +95,39 @@ def model_card(run: Run, corpus: Corpus, form: str, checkpoint: str, example: st
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    front = _front_matter(form, about["base_model"])
-    return environment.get_template("model_card.md.j2").render(front=front, **about, **_measured(run))
+    return environment.get_template("model_card.md.j2")
 
 
 def base_model(encoder: Any) -> str | None:
-    """The hub's name of what was fine-tuned, null for a folder and for an encoder that was made in memory."""
+    """The hub's name of the fine-tuned model; None for a folder and for an encoder that was made in memory."""
     model = str(encoder.get("model") or "")
     return model if HUB_NAME.fullmatch(model) and not Path(model).exists() else None
 
 
 def _text_section(text: Any) -> str:
-    """As YAML; of a file only its name, as the card may be published."""
+    """The text template's options as YAML; of a path only the file name, since the card may be published."""
     captions = text.get("captions")
     shown = text if captions is None else OmegaConf.merge(text, {"captions": Path(captions).name})
     return OmegaConf.to_yaml(shown).strip()
 
 
 def _front_matter(form: str, base: str | None) -> str:
+    from huggingface_hub import ModelCardData
+
     library = form.replace("_", "-")
-    front: dict[str, object] = {
-        "library_name": library,
-        "pipeline_tag": "sentence-similarity",
-        "tags": [library, "sentence-similarity", "feature-extraction", "duplicate-bug-reports", "gedbd"],
-    }
-    return OmegaConf.to_yaml(OmegaConf.create(front | ({"base_model": base} if base else {}))).strip()
+    data = ModelCardData(
+        library_name=library,
+        pipeline_tag="sentence-similarity",
+        tags=[library, "sentence-similarity", "feature-extraction", "duplicate-bug-reports", "gedbd"],
+        base_model=base,
+    )
+    return str(data.to_yaml())
 
 
 def _measured(run: Run) -> dict[str, object]:
-    """The run's numbers of the text branch and the frozen encoder, as Markdown tables."""
-    chosen, pool = run.predictions[run.predictions["part"] == run.part], run.folder / "ranking_test_pool.csv"
+    """The run's results of the text branch and the frozen encoder, as Markdown tables."""
+    chosen = run.predictions[run.predictions["part"] == run.part]
+    pool = run.folder / "ranking_test_pool.csv"
     return {
         "pairs": _table(run.results),
         "duplicate_pairs": int(chosen["label"].sum()),
@@ -131,6 +143,6 @@ def _table(results: pd.DataFrame) -> str:
     return "\n".join(markdown(show(mine.assign(method=mine["method"].map(METHODS)))))
 
 
-def _purpose(section: Any) -> str:
-    """What the class behind a section of the configuration says it does, without its arguments."""
+def _class_summary(section: Any) -> str:
+    """The docstring of the class in a section of the configuration, without its arguments."""
     return inspect.cleandoc(get_class(section._target_).__doc__ or "").partition("\nArgs:")[0]

@@ -18,13 +18,14 @@ def pairwise_metrics(scores: np.ndarray, labels: np.ndarray, threshold: float) -
 
     Args:
         scores: ``(P,)``, higher is more alike.
-        labels: ``(P,)`` 1 duplicate, 0 not.
-        threshold: A pair is called duplicate from this score on.
+        labels: ``(P,)`` 1 for duplicates, 0 for others.
+        threshold: Score from which a pair is predicted as a duplicate.
 
     Returns:
-        A value between 0 and 1 for each name in ``METRICS``. Precision is 0 if nothing is called duplicate.
+        A value between 0 and 1 for each name in ``METRICS``. Precision is 0 if no pair is predicted as a duplicate.
     """
     target = torch.from_numpy(np.array(labels, dtype=np.int64))
+    # In the type of the scores: in float64, a float32 score would be below the threshold that was taken from it.
     predicted = torch.from_numpy((scores >= np.asarray(threshold, dtype=scores.dtype)).astype(np.int64))
     values = (
         binary_precision(predicted, target),

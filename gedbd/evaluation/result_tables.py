@@ -1,4 +1,4 @@
-"""The tables of a run: methods on pairs, methods on queries, examples."""
+"""The tables and figures of a run: methods on pairs, methods on queries, example pairs."""
 
 from collections.abc import Mapping
 
@@ -26,18 +26,21 @@ def compare_methods(
     Args:
         predictions: Pairs of the parts ``val`` and ``part`` with ``label``, ``part``, ``group`` and columns of scores.
         part: The part to report.
-        methods: The column of each method's scores.
-        threshold: The first method's threshold, if it has one. The others get the best on the validation pairs.
+        methods: The column of each method's scores, by method id.
+        threshold: The first method's threshold, if it has one. The others get the best one on the validation pairs.
 
     Returns:
         One row a method: its id, the threshold, the metrics of ``pairwise_metrics``, and the interval of F1.
     """
-    chosen, val = predictions[predictions["part"] == part], predictions[predictions["part"] == "val"]
-    labels, group = chosen["label"].to_numpy(), chosen["group"].to_numpy()
+    chosen = predictions[predictions["part"] == part]
+    val = predictions[predictions["part"] == "val"]
+    labels = chosen["label"].to_numpy()
+    group = chosen["group"].to_numpy()
     rows = []
     for place, (name, column) in enumerate(methods.items()):
-        given = threshold if place == 0 else None
-        own = best_threshold(val[column].to_numpy(), val["label"].to_numpy()) if given is None else given
+        own = threshold if place == 0 else None
+        if own is None:
+            own = best_threshold(val[column].to_numpy(), val["label"].to_numpy())
         rows.append(_pair_row(name, chosen[column].to_numpy(), labels, own, group))
     rows.append(_pair_row(ALWAYS_DUPLICATE, np.ones(len(labels)), labels, 0.0, group))
     return pd.DataFrame(rows)
@@ -57,15 +60,15 @@ def _pair_row(
 
 
 def compare_rankings(rankings: Mapping[str, Ranking], group: np.ndarray) -> pd.DataFrame:
-    """The methods on the same queries.
+    """Several methods on the same queries.
 
     Args:
-        rankings: By method.
+        rankings: By method id.
         group: ``(N,)`` group of every report.
 
     Returns:
-        One row a method: ``queries``, ``reachable`` (the share that is: no method can pass it), the metrics of
-        ``ranking_metrics``, and the intervals of RR@10 and MRR.
+        One row a method: ``queries``, ``reachable`` (share of queries with a relevant candidate, an upper bound of
+        RR@k), the metrics of ``ranking_metrics``, and the intervals of RR@10 and MRR.
     """
     rows = []
     for name, ranking in rankings.items():
@@ -81,9 +84,9 @@ def compare_rankings(rankings: Mapping[str, Ranking], group: np.ndarray) -> pd.D
 
 
 def example_pairs(predictions: pd.DataFrame, part: str, count: int = 3) -> pd.DataFrame:
-    """Pairs to look at, in the shape of the paper's Table 3: ids, titles, similarity, verdict.
+    """Pairs to look at, with the columns of the paper's Table 3: ids, titles, similarity, prediction.
 
-    Takes for each class the pairs nearest to its median score, and those the model has most wrong.
+    For each class these are the pairs nearest to its median score, and those with the worst scores.
     """
     chosen = predictions[predictions["part"] == part]
     frames = []
@@ -101,7 +104,8 @@ def draw_figures(
 ) -> dict[str, Figure]:
     """The figures of one part's pairs, by name."""
     chosen = predictions[predictions["part"] == part]
-    scores, labels = chosen["score"].to_numpy(), chosen["label"].to_numpy()
+    scores = chosen["score"].to_numpy()
+    labels = chosen["label"].to_numpy()
     curves = {name: chosen[column].to_numpy() for name, column in methods.items()}
     return {
         "confusion_matrix": figures.confusion_matrix(scores, labels, threshold),

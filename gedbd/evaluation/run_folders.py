@@ -1,13 +1,13 @@
-"""What run folders hold, read back to be compared and reported."""
+"""Reads finished runs from their folders, to compare and report them."""
 
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 
-from gedbd.configuration.saved_options import read_config
+from gedbd.configuration.saved_options import VERSIONS, check_schema, read_config
 from gedbd.evaluation.names import display_name
 from gedbd.evaluation.result_tables import WITH_GRAPH
 from gedbd.io.files import read_list, read_object
@@ -16,15 +16,15 @@ from gedbd.io.tables import read_csv, read_parquet
 
 PREDICTIONS = "predictions.parquet"  # the last file that a finished run needs
 TSNE = "tsne.parquet"
-MATCHING = "matching.json"  # what a backtest has learnt
+MATCHING = "matching.json"  # the last file that a finished backtest needs
 
 
 @dataclass(frozen=True)
 class Run:
-    """One run folder, of a training or a baseline.
+    """One run of a training or a baseline. Its files are read when they are needed.
 
     Attributes:
-        folder: Where it lies.
+        folder: The run folder.
     """
 
     folder: Path
@@ -58,26 +58,24 @@ class Run:
 
     @cached_property
     def queries(self) -> pd.DataFrame | None:
-        """Ranks of the single queries by every protocol, if the run ranked."""
-        path = self.folder / "queries.parquet"
-        return read_parquet(path) if path.is_file() else None
+        """Ranks of each query by every protocol, if the run ranked."""
+        return self._parquet("queries.parquet")
 
     def queries_of(self, protocol: str) -> pd.DataFrame | None:
-        """Ranks of the single queries by one protocol, if there are any."""
+        """Ranks of each query by one protocol, if there are any."""
         if self.queries is None or protocol not in set(self.queries["protocol"]):
             return None
         return self.queries[self.queries["protocol"] == protocol]
 
     @cached_property
     def epochs(self) -> pd.DataFrame | None:
-        """The row of each epoch; a baseline has none."""
+        """One row an epoch; None for a baseline."""
         return self._table("metrics.csv")
 
     @cached_property
     def tsne(self) -> pd.DataFrame | None:
         """The t-SNE projection of reports, if there is one."""
-        path = self.folder / TSNE
-        return read_parquet(path) if path.is_file() else None
+        return self._parquet(TSNE)
 
     @cached_property
     def leak(self) -> dict[str, float]:
@@ -86,8 +84,8 @@ class Run:
 
     @cached_property
     def fingerprint(self) -> str | None:
-        """A hash of the corpus' contents, if the run has noted one."""
-        path = self.folder / "versions.json"
+        """A hash of the corpus' contents, if the run has recorded one."""
+        path = self.folder / VERSIONS
         return str(read_object(path, "corpus")["corpus"]) if path.is_file() else None
 
     @property
@@ -97,19 +95,19 @@ class Run:
 
     @property
     def is_baseline(self) -> bool:
-        """Whether a baseline left this folder."""
+        """Whether it is the run of a baseline."""
         return "baselines" in self.config
 
     @property
     def corpus(self) -> str:
-        """Name of the corpus, and of the slice of it."""
+        """Name of the corpus and, if the run used a part of it, which part."""
         name = self.config.dataset.name or corpus_name(Path(self.config.dataset.path))
         last_n = self.config.dataset.get("last_n")
         return f"{name}, newest {last_n:,}" if last_n else str(name)
 
     @property
     def method(self) -> str:
-        """The run's own method."""
+        """Id of the run's own method."""
         return str(self.results["method"][0])
 
     @property
@@ -123,7 +121,7 @@ class Run:
 
     @property
     def label(self) -> str:
-        """What the run is, for a table: a baseline's name, or encoder and graph."""
+        """Name of the run in tables: that of the baseline, or encoder and method."""
         if self.is_baseline:
             trained = " (trained encoder)" if self.config.run else ""
             return f"{self.config.name}{trained}"
@@ -133,50 +131,75 @@ class Run:
         path = self.folder / name
         return read_csv(path) if path.is_file() else None
 
+    def _parquet(self, name: str) -> pd.DataFrame | None:
+        path = self.folder / name
+        return read_parquet(path) if path.is_file() else None
 
-def find_runs(paths: list[Path]) -> tuple[list[Run], list[Path]]:
-    """All finished runs in some folders and below, in the order of their paths, and the folders of unfinished ones.
 
-    Folders of backtests are neither: see ``find_backtests``.
+class FoundRuns(NamedTuple):
+    """The runs in some folders, in the order of their paths.
+
+    Attributes:
+        finished: Finished runs.
+        unfinished: Folders of unfinished runs.
+        outdated: One line for each finished run that another version of gedbd has made, see ``check_schema``.
+    """
+
+    finished: list[Run]
+    unfinished: list[Path]
+    outdated: list[str]
+
+
+def find_runs(paths: list[Path]) -> FoundRuns:
+    """All runs in some folders and below. Folders of backtests are left out, see ``find_backtests``.
 
     Raises:
-        ValueError: If a path does not exist, or holds neither a run with predictions nor a backtest, or if none of them
-            holds a run with predictions.
+        ValueError: If a path does not exist, or has neither a run with predictions nor a backtest, or if there is no
+            run with predictions that this version of gedbd can read.
     """
+    # By resolved path: a run that is found by two of the paths counts once.
     finished: dict[Path, Run] = {}
     unfinished: dict[Path, Path] = {}
+    outdated: dict[Path, str] = {}
     backtests: list[Path] = []
     for path in paths:
-        folders = _configured(path)
+        folders = _configured_folders(path)
         tested = [folder for folder in folders if _is_backtest(folder)]
-        mine = [folder for folder in folders if (folder / PREDICTIONS).is_file()]
-        if not mine and not tested:
+        scored = [folder for folder in folders if (folder / PREDICTIONS).is_file()]
+        if not scored and not tested:
             raise ValueError(
-                f"{path} holds no run with predictions: a run that was interrupted goes on with"
+                f"{path} has no run with predictions: resume an interrupted run with"
                 " ckpt_path=<run>/checkpoints/last.ckpt"
             )
         backtests += tested
-        finished |= {folder.resolve(): Run(folder) for folder in mine}
-        others = [folder for folder in folders if folder not in mine and folder not in tested]
+        for folder in scored:
+            try:
+                check_schema(folder)
+                finished[folder.resolve()] = Run(folder)
+            except ValueError as error:
+                outdated[folder.resolve()] = str(error)
+        others = [folder for folder in folders if folder not in scored and folder not in tested]
         unfinished |= {folder.resolve(): folder for folder in others}
+    if outdated and not finished:
+        raise ValueError(next(iter(outdated.values())))
     if not finished:
         raise ValueError(
-            f"{backtests[0]} is the folder of a backtest, and there is no run beside it: the page of this backtest is"
+            f"{backtests[0]} is the folder of a backtest, and there is no run to report: the page of this backtest is"
             f" {backtests[0] / 'report.html'}"
         )
-    return list(finished.values()), list(unfinished.values())
+    return FoundRuns(list(finished.values()), list(unfinished.values()), list(outdated.values()))
 
 
 def find_backtests(paths: list[Path]) -> list[Path]:
     """The folders of finished backtests in some folders and below, each once, in the order of their paths."""
-    found = {folder.resolve(): folder for path in paths for folder in _configured(path) if _is_backtest(folder)}
-    return list(found.values())
+    folders = [folder for path in paths for folder in _configured_folders(path)]
+    return list({folder.resolve(): folder for folder in folders if _is_backtest(folder)}.values())
 
 
-def _configured(path: Path) -> list[Path]:
-    """The folders with a configuration in a folder and below, but for Hydra's own."""
+def _configured_folders(path: Path) -> list[Path]:
+    """The folders with a configuration in a folder and below, without Hydra's own."""
     if not path.is_dir():
-        raise ValueError(f"{path}: there is no such folder; name a run folder, a sweep, or one above them")
+        raise ValueError(f"{path}: there is no such folder; give a run folder, a sweep, or a folder above them")
     return sorted({file.parent for file in path.rglob("config.yaml") if file.parent.name != ".hydra"})
 
 

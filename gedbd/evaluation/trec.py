@@ -1,10 +1,9 @@
-"""Rankings as TREC files, which every retrieval tool reads.
+"""Writes rankings as TREC files, which every retrieval tool reads.
 
-A run line is ``query Q0 report place score tag``: the best group's best report first, one line a group. The score is
-1 / place, since tools order equal scores in ways of their own. So a tool's success@k and reciprocal rank are RR@k and
-MRR here (down to rank 100). A qrels line is ``query 0 report 1`` for each
-earlier report of the query's group, in the window or not. In a pool, a line stands for a report, and the query's
-positives in the pool are relevant.
+A run line is ``query Q0 report place score tag``: the best report of each group, one line a group, the best group
+first. The score is 1 / place, because tools order equal scores differently. So a tool's success@k and reciprocal rank
+equal RR@k and MRR here (down to rank 100). A qrels line is ``query 0 report 1`` for each earlier report of the query's
+group, in the window or not. In a test pool each line is a report, and the query's positives in the pool are relevant.
 """
 
 from pathlib import Path
@@ -22,11 +21,13 @@ def write_run(path: Path, ranking: Ranking, issue_id: pd.Series, tag: str) -> No
 
     Args:
         path: The file.
-        ranking: What to write.
-        issue_id: ``(N,)`` id of every report; blanks in them become ``_``.
+        ranking: The ranking.
+        issue_id: ``(N,)`` id of every report; blanks in ids become ``_``.
         tag: Name of the run; blanks become ``_``.
     """
-    ids, name, top = _words(issue_id), "_".join(tag.split()), ranking.top
+    ids = _words(issue_id)
+    name = "_".join(tag.split())
+    top = ranking.top
     places = zip(ids[top["query"]], ids[top["candidate"]], top["place"], strict=True)
     lines = [f"{query} Q0 {report} {place} {1 / place:.9g} {name}\n" for query, report, place in places]
     write_text(path, "".join(lines))

@@ -1,1 +1,1 @@
-"""Serves an index over HTTP: an API, one page, and a webhook for GitHub."""
+"""Serves an index over HTTP: an API, a page for triagers, and a webhook for GitHub."""

@@ -1,4 +1,4 @@
-"""Puts the service together: index, guard, routes, page and webhook."""
+"""Assembles the service: index, request checks, routes, page and webhook."""
 
 import logging
 import sqlite3
@@ -13,15 +13,15 @@ from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
 
 from gedbd.service.index_interface import Index
-from gedbd.service.metrics import Measured, Metrics
-from gedbd.service.middleware import Guard, Rules
+from gedbd.service.metrics import Metrics, MetricsMiddleware
+from gedbd.service.middleware import RequestGuard, RequestLimits
 from gedbd.service.routes import Service, router
 from gedbd.service.static_pages import pages_router
-from gedbd.service.thread_pool import Pool
+from gedbd.service.thread_pool import BoundedThreadPool
 from gedbd.service.webhook.failures import as_unavailable
 from gedbd.service.webhook.receiver import Webhook
 from gedbd.service.webhook.route import webhook_router
-from gedbd.triage.feedback import Feedback
+from gedbd.triage.feedback import FeedbackStore
 from gedbd.triage.storage.connection import StoreUnavailable
 
 log = logging.getLogger("gedbd")
@@ -29,18 +29,18 @@ log = logging.getLogger("gedbd")
 
 @dataclass(frozen=True)
 class Settings:
-    """How the service behaves.
+    """Settings of the service.
 
     Attributes:
-        token: What requests must bring, None if they need not; the page and its health are open.
-        names: Host names by which it is reached, beside those of this machine.
-        max_body_bytes: The most that a request may send.
-        max_bodies_bytes: The most that all requests together may hold at once, beside 32 KiB for each.
-        body_wait_s: How long a large request waits until others release theirs, in seconds.
-        timeout_s: The longest that a request may be sent, and that its answer may take, in seconds.
-        searches_at_once: Threads that search.
-        searches_waiting: Requests that may wait for one of them; more are answered 503.
-        changes_waiting: Requests that may wait for the one thread that changes the index.
+        token: Token that requests must bring, None if none is needed; the page and the health check never need it.
+        names: Host names of the service besides those of this machine.
+        max_body_bytes: Maximum size of one request.
+        max_bodies_bytes: Maximum size of all requests in memory, besides 32 KiB of each.
+        body_wait_s: How long a large request waits for memory that others use, in seconds.
+        timeout_s: How long sending a request may take, and how long its answer, in seconds.
+        searches_at_once: Number of threads that search.
+        searches_waiting: Number of requests that may wait for one of them; more are answered 503.
+        changes_waiting: Number of requests that may wait for the one thread that changes the index.
     """
 
     token: str | None = None
@@ -55,17 +55,17 @@ class Settings:
 
 
 def create_app(index: Index, settings: Settings = Settings(), webhook: Webhook | None = None) -> FastAPI:
-    """The service over an open index, which it closes when it ends.
+    """The service over an open index, which it closes at shutdown.
 
     Args:
         index: The stored reports.
-        settings: How it behaves.
-        webhook: What GitHub's events do; None leaves it out.
+        settings: See ``Settings``.
+        webhook: The receiver of GitHub's events; None for a service without one.
 
     Raises:
-        ValueError: If a setting makes no sense.
+        ValueError: If a setting is out of range.
     """
-    rules = Rules(
+    limits = RequestLimits(
         settings.token,
         settings.names,
         settings.max_body_bytes,
@@ -73,30 +73,32 @@ def create_app(index: Index, settings: Settings = Settings(), webhook: Webhook |
         settings.body_wait_s,
         settings.timeout_s,
     )
-    pool = Pool(settings.searches_at_once, settings.searches_waiting, settings.timeout_s)
-    # Changes take turns anyway, and must not keep searches waiting while somebody else has locked a file.
-    changes = Pool(1, settings.changes_waiting, settings.timeout_s, "changes")
-    service = Service(index, Feedback(index.folder), pool, changes, Metrics(index), webhook)
+    searches = BoundedThreadPool(settings.searches_at_once, settings.searches_waiting, settings.timeout_s)
+    # One thread of their own: changes exclude each other anyway, and searches go on while a file is locked.
+    changes = BoundedThreadPool(1, settings.changes_waiting, settings.timeout_s, "changes")
+    service = Service(index, FeedbackStore(index.folder), searches, changes, Metrics(index), webhook)
     app = FastAPI(title="gedbd", version="1", docs_url=None, redoc_url=None, lifespan=_lifespan)
     app.state.service = service
-    asked = [] if settings.token is None else [Depends(HTTPBearer(auto_error=False))]  # for /openapi.json: Guard asks
-    app.include_router(router, dependencies=asked)
+    # RequestGuard checks the token; the dependency only documents it in /openapi.json.
+    documented = [] if settings.token is None else [Depends(HTTPBearer(auto_error=False))]
+    app.include_router(router, dependencies=documented)
     app.include_router(pages_router)
     if webhook is not None:
         app.include_router(webhook_router)
-    app.add_exception_handler(RequestValidationError, _unfit)
-    app.add_exception_handler(HTTPException, _refused)
+    app.add_exception_handler(RequestValidationError, _answer_invalid)
+    app.add_exception_handler(HTTPException, _answer_refused)
     for unavailable in (StoreUnavailable, sqlite3.DatabaseError, OSError):
-        app.add_exception_handler(unavailable, _unavailable)
-    app.add_exception_handler(Exception, _failed)
-    app.add_middleware(Guard, rules)
-    app.add_middleware(Measured, service.metrics)
+        app.add_exception_handler(unavailable, _answer_unavailable)
+    app.add_exception_handler(Exception, _answer_failed)
+    # The last one added runs first: refused requests are counted too.
+    app.add_middleware(RequestGuard, limits)
+    app.add_middleware(MetricsMiddleware, service.metrics)
     return app
 
 
 @asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
-    """Works what was left undone beside serving; at the end lets work in flight finish and closes all files."""
+    """Starts background work; at shutdown lets work in flight finish and closes all files."""
     service: Service = app.state.service
     service.start()
     try:
@@ -105,38 +107,40 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
         service.close()
 
 
-async def _unfit(request: Request, error: Exception) -> Response:
-    """Says what is invalid, without quoting what was sent: it may not be encodable."""
+async def _answer_invalid(request: Request, error: Exception) -> Response:
+    """Names the invalid fields. The values are not quoted: they may not be encodable."""
     assert isinstance(error, RequestValidationError)
-    if any(each["type"] == "json_invalid" for each in error.errors()):
-        return _answer(400, "this is not JSON")
-    found = [f"{'.'.join(map(str, each['loc'][1:])) or 'the request'}: {each['msg']}" for each in error.errors()]
-    return _answer(422, "; ".join(found[:5]))
+    problems = error.errors()
+    if any(problem["type"] == "json_invalid" for problem in problems):
+        return _answer(400, "the body is not JSON")
+    # loc is ("body", "filters", "component"): where the value was, then its path
+    found = [f"{'.'.join(map(str, one['loc'][1:])) or 'the request'}: {one['msg']}" for one in problems[:5]]
+    return _answer(422, "; ".join(found))
 
 
-async def _refused(request: Request, error: Exception) -> Response:
+async def _answer_refused(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     return _answer(error.status_code, str(error.detail), dict(error.headers or {}))
 
 
-async def _unavailable(request: Request, error: Exception) -> Response:
-    """A file that cannot be used at the moment: no bug, so the log gets a line without a traceback."""
+async def _answer_unavailable(request: Request, error: Exception) -> Response:
+    """A file cannot be used at the moment. This is no bug: the log gets one line without a traceback."""
     if as_unavailable(error) is None:
         raise error
-    log.warning("%s: %s", _asked(request), error)
+    log.warning("%s: %s", _request_line(request), error)
     if isinstance(error, StoreUnavailable):
         return _answer(503, str(error), {"Retry-After": str(error.retry_after_s)})
-    return _answer(503, "a file of the service cannot be used at the moment: its log says more", {"Retry-After": "5"})
+    return _answer(503, "a file of the service cannot be used at the moment: see its log", {"Retry-After": "5"})
 
 
-async def _failed(request: Request, error: Exception) -> Response:
-    """A bug; the traceback follows in the log, as Starlette raises the error again."""
-    log.error("%s failed: %r", _asked(request), error)
-    return _answer(500, "the service failed at this: its log says more")
+async def _answer_failed(request: Request, error: Exception) -> Response:
+    """A bug. Starlette raises the error again, so the log gets the traceback too."""
+    log.error("%s failed: %r", _request_line(request), error)
+    return _answer(500, "internal error: see the log of the service")
 
 
-def _asked(request: Request) -> str:
-    """Method and path as they came, in which no line can be broken."""
+def _request_line(request: Request) -> str:
+    """Method and undecoded path: a decoded one could break the line of the log."""
     path: bytes = request.scope.get("raw_path") or b""
     return f"{request.method} {path.decode('latin-1')}"
 

@@ -1,4 +1,4 @@
-"""What the service asks of an index."""
+"""The interface of an index, as the service uses it."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,7 +9,7 @@ from gedbd.triage.report import Filters, Match, Report
 
 
 class Index(Protocol):
-    """Stored reports that can be searched and kept up to date; all methods may be called from many threads at once."""
+    """Stored reports that can be searched and changed; every method may be called from many threads at once."""
 
     folder: Path
     name: str
@@ -19,27 +19,27 @@ class Index(Protocol):
     def __len__(self) -> int: ...
 
     def search(self, report: Report, top_k: int = 10, filters: Filters = ...) -> list[Match]:
-        """The groups that a report may belong to, the best first."""
+        """Returns the groups that a report may belong to, the best first."""
         ...
 
     def add(self, reports: Sequence[Report]) -> dict[str, str]:
-        """Stores reports for good; by id, whether each was "added", "updated" or "unchanged"."""
+        """Stores reports; returns for each id "added", "updated" or "unchanged"."""
         ...
 
     def link(self, report_id: str, duplicate_id: str, source: str) -> None:
-        """Marks two stored reports as duplicates. Raises ValueError if they are one or unknown."""
+        """Marks two stored reports as duplicates. Raises ValueError if they are the same report or unknown."""
         ...
 
     def unlink(self, report_id: str, duplicate_id: str, source: str | None = None) -> bool:
-        """Deletes the links between two reports, of one source or of all; whether there was one."""
+        """Deletes the links between two reports, of one source or of all; returns whether there was one."""
         ...
 
     def delete(self, issue_id: str) -> bool:
-        """Forgets a report; whether there was one."""
+        """Deletes a report; returns whether there was one."""
         ...
 
     def get(self, issue_id: str) -> Report | None:
-        """A stored report."""
+        """Returns a stored report."""
         ...
 
     def close(self) -> None:

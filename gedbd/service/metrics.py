@@ -1,4 +1,4 @@
-"""Counts and times of one service, as Prometheus reads them."""
+"""Prometheus metrics of the service, and the middleware that counts and times requests."""
 
 import time
 from collections.abc import Sized
@@ -8,47 +8,51 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from gedbd.service.webhook.inbox import Inbox
 
-QUICK = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30)
+LATENCY_BUCKETS_S = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30)
 
 
 class Metrics:
-    """The numbers of one service, in a registry of its own.
+    """The metrics of one service, in their own registry.
 
     Args:
-        index: What counts the stored reports.
+        index: The stored reports; their number is a metric.
     """
 
     def __init__(self, index: Sized) -> None:
+        # A registry of its own: two services in one process, as in tests, do not add up.
         self.registry = CollectorRegistry()
         own = self.registry
+        buckets = LATENCY_BUCKETS_S
         self.requests = Counter("gedbd_requests", "Requests answered", ["path", "status"], registry=own)
-        self.seconds = Histogram("gedbd_request_seconds", "Time to answer", ["path"], buckets=QUICK, registry=own)
-        self.search = Histogram("gedbd_search_seconds", "Time of a search alone", buckets=QUICK, registry=own)
-        self.feedback = Counter("gedbd_feedback", "Verdicts recorded", ["verdict"], registry=own)
-        self.webhook = Counter("gedbd_webhook", "Webhook deliveries", ["outcome"], registry=own)
-        self.comments = Counter("gedbd_comments", "Comments on GitHub", ["outcome"], registry=own)
-        self.closed = Counter("gedbd_connections_closed", "Connections the server closed", ["reason"], registry=own)
+        self.seconds = Histogram("gedbd_request_seconds", "Time to answer", ["path"], buckets=buckets, registry=own)
+        self.search = Histogram("gedbd_search_seconds", "Time of the search alone", buckets=buckets, registry=own)
+        self.feedback = Counter("gedbd_feedback", "Feedback recorded", ["verdict"], registry=own)
+        self.webhook = Counter("gedbd_webhook", "Webhook deliveries", ["result"], registry=own)
+        self.comments = Counter("gedbd_comments", "Comments on GitHub", ["result"], registry=own)
+        self.closed = Counter("gedbd_connections_closed", "Connections closed by the server", ["reason"], registry=own)
         reports = Gauge("gedbd_reports", "Reports in the index", registry=own)
         reports.set_function(lambda: len(index))
 
     def watch_backlog(self, inbox: Inbox) -> None:
-        """Shows how many deliveries of the webhook wait to be worked."""
-        backlog = Gauge("gedbd_webhook_waiting", "Webhook deliveries that wait to be worked", registry=self.registry)
+        """Adds the number of deliveries that wait to be processed."""
+        backlog = Gauge("gedbd_webhook_waiting", "Webhook deliveries that wait", registry=self.registry)
         backlog.set_function(lambda: inbox.waiting)
 
 
-class Measured:
-    """Counts every request by the route that answered it; whatever no route knows is "other"."""
+class MetricsMiddleware:
+    """Counts and times requests by the route that answered them; requests without a route count as ``other``."""
 
     def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
-        self.app, self.metrics = app, metrics
+        self.app = app
+        self.metrics = metrics
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Passes the request on."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        status, started = 500, time.perf_counter()
+        status = 500  # of an application that fails before it answers
+        started = time.perf_counter()
 
         async def watch(message: Message) -> None:
             nonlocal status
@@ -59,6 +63,7 @@ class Measured:
         try:
             await self.app(scope, receive, watch)
         finally:
+            # The route's pattern, not the path: a label for each address would grow without bound.
             path = getattr(scope.get("route"), "path", "other")
             self.metrics.requests.labels(path, str(status)).inc()
             self.metrics.seconds.labels(path).observe(time.perf_counter() - started)

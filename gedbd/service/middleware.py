@@ -1,23 +1,22 @@
-"""Stands before all routes: who may ask, how much may be sent, and what browsers are told."""
+"""Checks every request before a route runs: host name, token, content type and size; adds security headers."""
 
 import asyncio
 import hmac
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from gedbd.service.body_budget import BodyBudget, BodyReservation, RequestRefused
+
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
-OPEN = ("/", "/api/health", "/webhooks/github")  # the page asks for the token, GitHub signs instead
-OPEN_FOLDER = "/page/"
-SENDS = ("POST", "PUT", "PATCH")
-SMALL_BYTES = 1 << 15  # so much of each body is always read, whatever others hold
+PUBLIC_PATHS = ("/", "/api/health", "/webhooks/github")  # the page asks for the token itself, GitHub signs instead
+PUBLIC_FOLDER = "/page/"
+METHODS_WITH_BODY = ("POST", "PUT", "PATCH")
+UNCOUNTED_BODY_BYTES = 1 << 15  # of each body: small requests are read even if large ones use up all memory
 UTF_8 = ("", "utf-8", "utf8")
-TOLD = {
+SECURITY_HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self';"
     " connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
     "X-Content-Type-Options": "nosniff",
@@ -30,19 +29,19 @@ TOLD = {
 
 
 @dataclass(frozen=True)
-class Rules:
-    """What the guard asks for.
+class RequestLimits:
+    """What a request must bring and may use.
 
     Attributes:
-        token: What ``Authorization: Bearer`` must bring; None lets everybody in.
-        names: Host names under which the service is reached, beside those of this machine; ``*`` is any.
-        max_body_bytes: The most that a request may send.
-        max_bodies_bytes: The most that all requests together may hold at once, beside ``SMALL_BYTES`` for each.
-        body_wait_s: How long a request waits for others to release theirs, in seconds.
-        timeout_s: How long it may take to send it, in seconds.
+        token: Token in ``Authorization: Bearer``; None if no token is needed.
+        names: Host names of the service besides those of this machine; ``*`` allows any.
+        max_body_bytes: Maximum size of one body.
+        max_bodies_bytes: Maximum size of all bodies in memory, besides ``UNCOUNTED_BODY_BYTES`` of each.
+        body_wait_s: How long a request waits for memory that other bodies use, in seconds.
+        timeout_s: How long a client may take to send a body, in seconds.
 
     Raises:
-        ValueError: If a number makes no sense.
+        ValueError: If a number is out of range.
     """
 
     token: str | None = None
@@ -63,158 +62,118 @@ class Rules:
             raise ValueError(f"body_wait_s={self.body_wait_s} must be 0 or more")
 
 
-class Refused(Exception):  # noqa: N818 - an answer, no error of ours
-    """An answer that says no: status, words, and headers."""
+class RequestGuard:
+    """Checks host name, token, content type and size of a request, and reads its whole body before any route runs.
 
-    def __init__(self, status: int, detail: str, **headers: str) -> None:
-        super().__init__(detail)
-        self.response = JSONResponse(
-            {"detail": detail}, status, {key.replace("_", "-"): headers[key] for key in headers}
-        )
+    Starlette's ``TrustedHostMiddleware`` answers with plain text instead of JSON with ``detail``, and without the
+    security headers.
+    """
 
-
-class Guard:
-    """Checks host name, token, type and length of a request, and reads all of it before any route runs."""
-
-    def __init__(self, app: ASGIApp, rules: Rules) -> None:
-        self.app, self.rules = app, rules
-        self.bodies = Bodies(rules.max_bodies_bytes, rules.body_wait_s)
+    def __init__(self, app: ASGIApp, limits: RequestLimits) -> None:
+        self.app = app
+        self.limits = limits
+        self.budget = BodyBudget(limits.max_bodies_bytes, limits.body_wait_s)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Passes the request on, or says why not."""
+        """Passes the request on, or answers why it is refused."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        with self.bodies.share() as share:
+        send = _with_security_headers(send)
+        with self.budget.reserve() as reservation:
             try:
                 headers = Headers(scope=scope)
                 self._check(scope["method"], scope["path"], headers)
-                body = await self._body(headers, receive, share)
-                _check_text(scope["method"], body)
-            except Refused as refused:
+                body = await self._read_body(headers, receive, reservation)
+                _check_encoding(scope["method"], body)
+            except RequestRefused as refused:
+                # The rest of the body may still come: no further request can be read from this connection.
                 refused.response.headers["Connection"] = "close"
-                await refused.response(scope, receive, _telling(send))
+                await refused.response(scope, receive, send)
                 return
-            await self.app(scope, _replay(body, receive), _telling(send))
+            await self.app(scope, _replay(body, receive), send)
 
     def _check(self, method: str, path: str, headers: Headers) -> None:
+        # Against DNS rebinding: a foreign page whose name resolves to this machine sends its own host name.
         host = _host_name(headers.get("host", ""))
-        if host not in (*LOOPBACK, *self.rules.names) and "*" not in self.rules.names:
-            raise Refused(400, "this host name is not known here: add it to the option names")
-        if not (path in OPEN or path.startswith(OPEN_FOLDER)) and not self._knows(headers.get("authorization", "")):
-            raise Refused(401, "this needs a token: Authorization: Bearer ...", WWW_Authenticate="Bearer")
+        if host not in (*LOOPBACK, *self.limits.names) and "*" not in self.limits.names:
+            raise RequestRefused(400, "unknown host name: add it to the option settings.names")
+        is_public = path in PUBLIC_PATHS or path.startswith(PUBLIC_FOLDER)
+        if not is_public and not self._has_token(headers.get("authorization", "")):
+            raise RequestRefused(401, "a token is required: Authorization: Bearer ...", WWW_Authenticate="Bearer")
+        if method not in METHODS_WITH_BODY:
+            return
+        # Browsers send JSON to another site only after asking for permission, which is never given here.
         kind, _, parameters = headers.get("content-type", "").lower().partition(";")
-        if method in SENDS and kind.strip() != "application/json":
-            raise Refused(415, "send JSON, with Content-Type: application/json")
+        if kind.strip() != "application/json":
+            raise RequestRefused(415, "send JSON, with Content-Type: application/json")
         charset = parameters.partition("charset=")[2].partition(";")[0].strip().strip('"')
-        if method in SENDS and charset not in UTF_8:
-            raise Refused(415, "send JSON in UTF-8")
-        if method in SENDS and headers.get("content-encoding", "identity").strip().lower() != "identity":
-            raise Refused(415, "send JSON that is not compressed")
+        if charset not in UTF_8:
+            raise RequestRefused(415, "send JSON in UTF-8")
+        if headers.get("content-encoding", "identity").strip().lower() != "identity":
+            raise RequestRefused(415, "send JSON that is not compressed")
 
-    def _knows(self, authorization: str) -> bool:
-        if self.rules.token is None:
+    def _has_token(self, authorization: str) -> bool:
+        if self.limits.token is None:
             return True
-        scheme, _, given = authorization.partition(" ")
-        same = hmac.compare_digest(given.strip().encode(), self.rules.token.encode())
+        scheme, _, sent = authorization.partition(" ")
+        # In constant time: how long a comparison takes must not tell how many characters are right.
+        same = hmac.compare_digest(sent.strip().encode(), self.limits.token.encode())
         return scheme.lower() == "bearer" and same
 
-    async def _body(self, headers: Headers, receive: Receive, share: "Share") -> bytes:
-        most = self.rules.max_body_bytes
-        too_large = f"the request is larger than {most:,} bytes"
-        if _stated_length(headers) > most:
-            raise Refused(413, too_large)
-        read, more = bytearray(), True
+    async def _read_body(self, headers: Headers, receive: Receive, reservation: BodyReservation) -> bytes:
+        max_bytes = self.limits.max_body_bytes
+        too_large = f"the request is larger than {max_bytes:,} bytes"
+        if _content_length(headers) > max_bytes:
+            raise RequestRefused(413, too_large)
+        body = bytearray()
+        more = True
         try:
-            async with asyncio.timeout(self.rules.timeout_s):
+            async with asyncio.timeout(self.limits.timeout_s):
                 while more:
                     message = await receive()
                     if message["type"] == "http.disconnect":
-                        raise Refused(400, "the request broke off")
-                    read += message.get("body", b"")
+                        raise RequestRefused(400, "the request was cut off")
+                    body += message.get("body", b"")
                     more = message.get("more_body", False)
-                    if len(read) > most:
-                        raise Refused(413, too_large)
-                    await share.grow(len(read) - SMALL_BYTES)
+                    if len(body) > max_bytes:
+                        raise RequestRefused(413, too_large)
+                    await reservation.grow(len(body) - UNCOUNTED_BODY_BYTES)
         except TimeoutError as error:
-            raise Refused(408, f"the request was not complete within {self.rules.timeout_s:g} seconds") from error
-        return bytes(read)
+            late = f"the request was not complete within {self.limits.timeout_s:g} seconds"
+            raise RequestRefused(408, late) from error
+        return bytes(body)
 
 
-class Bodies:
-    """Counts the bytes of bodies that all requests together hold, and lets no more in than a limit.
+def _content_length(headers: Headers) -> int:
+    """The length that a request states, 0 if it states none. Raises RequestRefused if it is invalid or ambiguous.
 
-    Args:
-        max_bytes: The limit.
-        wait_s: How long a request waits until there is room, in seconds.
-    """
-
-    def __init__(self, max_bytes: int, wait_s: float) -> None:
-        self.max_bytes, self.wait_s, self.held = max_bytes, wait_s, 0
-        self.freed = asyncio.Event()
-
-    @contextmanager
-    def share(self) -> "Iterator[Share]":
-        """What one request holds, until the end of the block."""
-        share = Share(self)
-        try:
-            yield share
-        finally:
-            self.held -= share.held
-            self.freed.set()
-
-
-class Share:
-    """What one request holds of all that may be held."""
-
-    def __init__(self, bodies: Bodies) -> None:
-        self.bodies, self.held = bodies, 0
-
-    async def grow(self, size: int) -> None:
-        """Waits until there is room for ``size`` bytes in all. Raises Refused if there is none in time."""
-        more, bodies = size - self.held, self.bodies
-        if more <= 0:
-            return
-        try:
-            async with asyncio.timeout(bodies.wait_s):
-                while bodies.held + more > bodies.max_bytes:
-                    bodies.freed.clear()
-                    await bodies.freed.wait()
-        except TimeoutError as error:
-            busy = "too many large requests are being read: try again in a moment"
-            raise Refused(503, busy, Retry_After="5") from error
-        bodies.held += more
-        self.held += more
-
-
-def _stated_length(headers: Headers) -> int:
-    """The length that a request states; 0 if it states none. Raises Refused if it is none, or may be read in two ways.
-
-    Two programs that read it differently, such as a proxy and this service, would see two different requests.
+    A proxy and this service could read an ambiguous length differently, and so see two different requests.
     """
     lengths = headers.getlist("content-length")
     if lengths and "transfer-encoding" in headers:
-        raise Refused(400, "Content-Length and Transfer-Encoding exclude each other")
+        raise RequestRefused(400, "Content-Length and Transfer-Encoding exclude each other")
     if len(lengths) > 1:
-        raise Refused(400, "there is more than one Content-Length")
+        raise RequestRefused(400, "there is more than one Content-Length")
     if not lengths:
         return 0
     digits = lengths[0]
+    # ``int`` alone would also take "+5", " 5 ", "1_000" and digits of other scripts.
     if not (digits.isascii() and digits.isdecimal()):
-        raise Refused(400, "Content-Length must be a number of digits")
-    return int(digits.lstrip("0")[:20] or "0")
+        raise RequestRefused(400, "Content-Length must be a number of digits")
+    return int(digits.lstrip("0")[:20] or "0")  # 20 digits suffice to be too large
 
 
-def _check_text(method: str, body: bytes) -> None:
-    """Raises Refused if a body is no UTF-8, or holds a NUL, by which Python's JSON knows UTF-16 and UTF-32."""
-    if method not in SENDS:
+def _check_encoding(method: str, body: bytes) -> None:
+    """Raises RequestRefused if a body is not UTF-8, or has a NUL: Python's JSON would read it as UTF-16 or UTF-32."""
+    if method not in METHODS_WITH_BODY:
         return
     try:
         body.decode()
     except UnicodeDecodeError as error:
-        raise Refused(400, "this is not JSON in UTF-8") from error
+        raise RequestRefused(400, "the body is not JSON in UTF-8") from error
     if b"\x00" in body:
-        raise Refused(400, "this is not JSON in UTF-8")
+        raise RequestRefused(400, "the body is not JSON in UTF-8")
 
 
 def _host_name(host: str) -> str:
@@ -225,23 +184,23 @@ def _host_name(host: str) -> str:
 
 
 def _replay(body: bytes, receive: Receive) -> Receive:
-    """Gives the body that was read, then whatever else comes."""
-    waiting = [body]
+    """Gives the body that was read already, then whatever follows it."""
+    unread = [body]
 
-    async def again() -> Message:
-        return {"type": "http.request", "body": waiting.pop(), "more_body": False} if waiting else await receive()
+    async def receive_again() -> Message:
+        if unread:
+            return {"type": "http.request", "body": unread.pop(), "more_body": False}
+        return await receive()
 
-    return again
+    return receive_again
 
 
-def _telling(send: Send) -> Send:
-    async def tell(message: Message) -> None:
+def _with_security_headers(send: Send) -> Send:
+    async def send_with_headers(message: Message) -> None:
         if message["type"] == "http.response.start":
             headers = MutableHeaders(scope=message)
-            for name, value in TOLD.items():
-                headers[name] = value
-            if "cache-control" not in headers:
-                headers["Cache-Control"] = "no-store"
+            headers.update(SECURITY_HEADERS)
+            headers.setdefault("Cache-Control", "no-store")
         await send(message)
 
-    return tell
+    return send_with_headers

@@ -1,4 +1,4 @@
-"""What can be asked of the service."""
+"""Routes of the API: search, reports, feedback, links, health and metrics."""
 
 import logging
 from dataclasses import asdict, dataclass
@@ -12,43 +12,44 @@ from pydantic import Field
 from gedbd.service.index_interface import Index
 from gedbd.service.metrics import Metrics
 from gedbd.service.schemas import (
-    MOST_REPORTS,
-    Added,
-    Answer,
-    Deleted,
-    Filed,
-    Health,
+    MAX_REPORTS,
+    AddResponse,
+    DeleteResponse,
+    ErrorResponse,
+    FeedbackRequest,
+    FeedbackResponse,
+    HealthResponse,
     IssueId,
-    Judgement,
-    Problem,
-    Query,
-    Recorded,
-    Target,
-    Unlinked,
-    Withdrawn,
-    found,
+    ReportCreate,
+    SearchRequest,
+    SearchResponse,
+    TargetResponse,
+    UnlinkResponse,
+    WithdrawResponse,
+    match_response,
 )
-from gedbd.service.thread_pool import Pool
+from gedbd.service.thread_pool import BoundedThreadPool
 from gedbd.service.webhook.receiver import Webhook
-from gedbd.triage.feedback import Feedback, Verdict
+from gedbd.triage.feedback import FeedbackEvent, FeedbackStore
 from gedbd.triage.report import Filters, Match, Report, check_report
 
-WRONG: dict[int | str, dict[str, Any]] = {
-    status: {"model": Problem, "description": said}
-    for status, said in (
-        (400, "Not understood"),
-        (401, "A token is needed"),
-        (408, "Not sent in time"),
-        (413, "Too large"),
-        (415, "Not JSON"),
-        (422, "It does not fit"),
-        (503, "Busy, too slow, or the index cannot be used at the moment"),
-    )
+Responses = dict[int | str, dict[str, Any]]
+ERRORS = {
+    400: "The request is malformed",
+    401: "A token is required",
+    408: "The request was not complete in time",
+    413: "The request is too large",
+    415: "The body is not JSON",
+    422: "A value is invalid",
+    503: "Busy, too slow, or the index is unavailable at the moment",
 }
-MISSING: dict[int | str, dict[str, Any]] = {404: {"model": Problem, "description": "No such report"}}
-NOTHING_SAID: dict[int | str, dict[str, Any]] = {404: {"model": Problem, "description": "No verdict counts"}}
-NO_LINK: dict[int | str, dict[str, Any]] = {404: {"model": Problem, "description": "No such link"}}
-router = APIRouter(responses=WRONG)
+ERROR_RESPONSES: Responses = {
+    status: {"model": ErrorResponse, "description": description} for status, description in ERRORS.items()
+}
+NO_REPORT: Responses = {404: {"model": ErrorResponse, "description": "No such report"}}
+NO_FEEDBACK: Responses = {404: {"model": ErrorResponse, "description": "No feedback on these reports"}}
+NO_LINK: Responses = {404: {"model": ErrorResponse, "description": "No such link"}}
+router = APIRouter(responses=ERROR_RESPONSES)
 log = logging.getLogger("gedbd")
 
 
@@ -57,137 +58,142 @@ class Service:
     """What the routes share."""
 
     index: Index
-    feedback: Feedback
-    pool: Pool
-    changes: Pool
+    feedback: FeedbackStore
+    searches: BoundedThreadPool
+    changes: BoundedThreadPool
     metrics: Metrics
     webhook: Webhook | None
 
     @property
-    def pools(self) -> tuple[Pool, ...]:
-        """The threads in which requests are carried out."""
-        return (self.pool, self.changes, *([self.webhook.storing] if self.webhook else []))
+    def pools(self) -> tuple[BoundedThreadPool, ...]:
+        """All thread pools that serve requests."""
+        own = (self.searches, self.changes)
+        return own if self.webhook is None else (*own, self.webhook.storing)
 
     def search(self, report: Report, top_k: int, filters: Filters) -> list[Match]:
-        """Searches, and measures how long that takes."""
+        """Searches, and records how long that takes."""
         check_report(report)
         with self.metrics.search.time():
             return self.index.search(report, top_k, filters)
 
-    def judge(self, verdict: Verdict) -> bool:
-        """Keeps a verdict about a stored report."""
-        if self.index.get(verdict.candidate) is None:
-            raise ValueError(f"candidate {verdict.candidate} is not in the index")
-        recorded = self.feedback.record(verdict)
+    def record_feedback(self, event: FeedbackEvent) -> bool:
+        """Stores feedback on a stored report; returns whether it is new."""
+        if self.index.get(event.candidate) is None:
+            raise ValueError(f"candidate {event.candidate} is not in the index")
+        recorded = self.feedback.record(event)
         if recorded:
-            self.metrics.feedback.labels(verdict.verdict).inc()
+            self.metrics.feedback.labels(event.verdict).inc()
         return recorded
 
-    def withdraw(self, report: str, candidate: str) -> bool:
-        """Takes back what was said about two stored reports."""
+    def withdraw_feedback(self, report: str, candidate: str) -> bool:
+        """Withdraws the feedback on two stored reports; returns whether there was any."""
         withdrawn = self.feedback.withdraw(report, candidate, "api")
         if withdrawn:
             self.metrics.feedback.labels("withdraw").inc()
         return withdrawn
 
     def start(self) -> None:
-        """Lets the webhook, if there is one, begin its work, and counts what becomes of events and comments."""
+        """Starts the webhook's workers, if there is a webhook, and counts their results."""
         if self.webhook is None:
             return
-        events, comments = self.metrics.webhook.labels, self.metrics.comments.labels
-        self.webhook.start(lambda word: events(word).inc(), lambda word: comments(word).inc())
+        events = self.metrics.webhook.labels
+        comments = self.metrics.comments.labels
+        self.webhook.start(lambda code: events(code).inc(), lambda code: comments(code).inc())
         self.metrics.watch_backlog(self.webhook.inbox)
 
     def close(self) -> None:
-        """Stops what goes out, lets begun work end, then closes all files; those of work that goes on stay open."""
-        ended = [self.webhook is None or self.webhook.close(), self.pool.close(), self.changes.close()]
-        if not all(ended):
-            log.warning("work still runs as the service ends: its files are left open")
+        """Stops the workers, waits a moment for work in flight, and closes all files."""
+        # A list, not ``and``: each of them must be closed, even if the one before has not finished.
+        finished = [self.webhook is None or self.webhook.close(), self.searches.close(), self.changes.close()]
+        if not all(finished):
+            log.warning("work still runs at shutdown: its files are left open")
             return
         self.feedback.close()
         self.index.close()
 
 
-async def service_of(request: Request) -> Service:
+async def get_service(request: Request) -> Service:
     """The service that a request belongs to."""
     service: Service = request.app.state.service
     return service
 
 
-Served = Annotated[Service, Depends(service_of)]
-Batch = Annotated[list[Filed], Field(min_length=1, max_length=MOST_REPORTS)]
+ServiceDependency = Annotated[Service, Depends(get_service)]
+ReportList = Annotated[list[ReportCreate], Field(min_length=1, max_length=MAX_REPORTS)]
 
 
 @router.post("/api/search")
-async def search(query: Query, service: Served) -> Answer:
-    """The duplicate groups that a report may belong to, the best match first, and what speaks for each."""
-    matches = await service.pool.run(service.search, query.to_report(), query.top_k, query.filters.to_filters())
-    index, target = service.index, service.index.target  # once: another model may be taken over at any time
-    return Answer(
+async def search(query: SearchRequest, service: ServiceDependency) -> SearchResponse:
+    """Finds the duplicate groups that a report may belong to, the best first, and explains each match."""
+    matches = await service.searches.run(service.search, query.to_report(), query.top_k, query.filters.to_filters())
+    index = service.index
+    target = index.target  # read once: an index that is replaced meanwhile may bring another one
+    return SearchResponse(
         tracker=index.name,
         reports=len(index),
         threshold=target.suggest_from,
-        target=Target(**asdict(target), statement=target.statement),
-        matches=[found(match, target.suggest_from) for match in matches],
+        target=TargetResponse(**asdict(target), statement=target.statement),
+        matches=[match_response(match, target.suggest_from) for match in matches],
     )
 
 
 @router.post("/api/reports")
-async def add(reports: Annotated[Filed | Batch, Body()], service: Served) -> Added:
-    """Adds or updates one report or a list of them; they are on the disk when this answers."""
-    filed = [report.to_report() for report in (reports if isinstance(reports, list) else [reports])]
-    return Added(reports=await service.changes.run(service.index.add, filed))
+async def add(reports: Annotated[ReportCreate | ReportList, Body()], service: ServiceDependency) -> AddResponse:
+    """Adds or updates one report or a list of reports. They are on disk when the answer comes."""
+    received = reports if isinstance(reports, list) else [reports]
+    stored = [report.to_report() for report in received]
+    return AddResponse(reports=await service.changes.run(service.index.add, stored))
 
 
-@router.get("/api/reports/{issue_id:path}", responses=MISSING)
-async def get(issue_id: IssueId, service: Served) -> Report:
-    """A stored report, all of it."""
-    report = await service.pool.run(service.index.get, issue_id)
+@router.get("/api/reports/{issue_id:path}", responses=NO_REPORT)
+async def get(issue_id: IssueId, service: ServiceDependency) -> Report:
+    """Returns a stored report with all its fields."""
+    report = await service.searches.run(service.index.get, issue_id)
     if report is None:
         raise HTTPException(404, f"report {issue_id} is not in the index")
     return report
 
 
-@router.delete("/api/reports/{issue_id:path}", responses=MISSING)
-async def delete(issue_id: IssueId, service: Served) -> Deleted:
-    """Forgets a report; what people said about it stays."""
+@router.delete("/api/reports/{issue_id:path}", responses=NO_REPORT)
+async def delete(issue_id: IssueId, service: ServiceDependency) -> DeleteResponse:
+    """Deletes a report; feedback on it is kept."""
     if not await service.changes.run(service.index.delete, issue_id):
         raise HTTPException(404, f"report {issue_id} is not in the index")
-    return Deleted(deleted=issue_id)
+    return DeleteResponse(deleted=issue_id)
 
 
 @router.post("/api/feedback")
-async def judge(judgement: Judgement, service: Served) -> Recorded:
-    """Keeps what somebody says about a suggestion; the latest word counts, what was said before stays on file."""
-    verdict = Verdict(
-        judgement.report.to_report(), judgement.candidate, judgement.verdict, judgement.source, judgement.who
+async def give_feedback(feedback: FeedbackRequest, service: ServiceDependency) -> FeedbackResponse:
+    """Records feedback on a match. The latest feedback on a pair of reports counts; earlier feedback is kept."""
+    event = FeedbackEvent(
+        feedback.report.to_report(), feedback.candidate, feedback.verdict, feedback.source, feedback.who
     )
-    return Recorded(recorded=await service.changes.run(service.judge, verdict))
+    return FeedbackResponse(recorded=await service.changes.run(service.record_feedback, event))
 
 
-@router.delete("/api/feedback", responses=NOTHING_SAID)
-async def withdraw(report: IssueId, candidate: IssueId, service: Served) -> Withdrawn:
-    """Takes back what counts for two stored reports, whichever was compared with the other; it stays on file."""
-    if not await service.changes.run(service.withdraw, report, candidate):
-        raise HTTPException(404, f"no verdict counts for {report} and {candidate}")
-    return Withdrawn(withdrawn=(report, candidate))
+@router.delete("/api/feedback", responses=NO_FEEDBACK)
+async def withdraw_feedback(report: IssueId, candidate: IssueId, service: ServiceDependency) -> WithdrawResponse:
+    """Withdraws the feedback on two stored reports, in either direction. The record of it is kept."""
+    if not await service.changes.run(service.withdraw_feedback, report, candidate):
+        raise HTTPException(404, f"there is no feedback on {report} and {candidate}")
+    return WithdrawResponse(withdrawn=(report, candidate))
 
 
 @router.delete("/api/links", responses=NO_LINK)
-async def unlink(report: IssueId, duplicate: IssueId, service: Served) -> Unlinked:
-    """Deletes all links between two reports; those of the tracker return when the index is built from it again."""
+async def unlink(report: IssueId, duplicate: IssueId, service: ServiceDependency) -> UnlinkResponse:
+    """Deletes all links between two reports. Links of the tracker return when the index is built again."""
     if not await service.changes.run(service.index.unlink, report, duplicate):
         raise HTTPException(404, f"no link between {report} and {duplicate}")
-    return Unlinked(unlinked=(report, duplicate))
+    return UnlinkResponse(unlinked=(report, duplicate))
 
 
 @router.get("/api/health")
-async def health(service: Served) -> Health:
-    """Whether the service answers; needs no token."""
-    return Health(ready=True, reports=len(service.index))
+async def health(service: ServiceDependency) -> HealthResponse:
+    """Answers if the service is up; needs no token."""
+    return HealthResponse(ready=True, reports=len(service.index))
 
 
 @router.get("/metrics", response_class=PlainResponse)
-async def metrics(service: Served) -> PlainResponse:
-    """Counts and times, for Prometheus."""
+async def metrics(service: ServiceDependency) -> PlainResponse:
+    """Returns counters and latencies for Prometheus."""
     return PlainResponse(generate_latest(service.metrics.registry), media_type=CONTENT_TYPE_LATEST)

@@ -1,4 +1,4 @@
-"""What may be sent to the service, with its bounds, and what it answers."""
+"""Request and response bodies of the API, with their limits."""
 
 import re
 from datetime import datetime
@@ -9,112 +9,112 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from gedbd.corpora.dates import check_range, parse_date
 from gedbd.corpora.ids import ID_PATTERN, MAX_ID_LENGTH
 from gedbd.corpora.urls import MAX_URL_LENGTH, web_url
-from gedbd.triage.report import LONGEST_TEXT, LONGEST_TITLE, Filters, Match, Report
+from gedbd.triage.report import MAX_DESCRIPTION_LENGTH, MAX_TITLE_LENGTH, MAX_TOP_K, Filters, Match, Report
 
-UNWRITABLE = re.compile("[\x00\ud800-\udfff]")
-EXCERPT = 400
-MOST_REPORTS = 100
-MOST_MATCHES = 50
-
-
-def writable(value: object) -> object:
-    """NUL characters and lone surrogates, which no store takes, become U+FFFD."""
-    return UNWRITABLE.sub("\ufffd", value) if isinstance(value, str) else value
+NOT_STORABLE = re.compile("[\x00\ud800-\udfff]")  # NUL and unpaired surrogates
+OPTIONAL = f"{ID_PATTERN}|^$"
+EXCERPT_LENGTH = 400
+MAX_REPORTS = 100
 
 
-def in_utc(moment: object) -> datetime:
-    """A date as in ``gedbd.corpora.dates``; a number of seconds, which pydantic alone would take, is none."""
+def storable(value: object) -> object:
+    """A text with U+FFFD in place of NUL and unpaired surrogates, which no file takes."""
+    return NOT_STORABLE.sub("\ufffd", value) if isinstance(value, str) else value
+
+
+def utc_date(moment: object) -> datetime:
+    """A date as in ``gedbd.corpora.dates``. A number is refused: pydantic alone would read it as seconds since 1970."""
     if isinstance(moment, datetime):
         return check_range(moment)
     if not isinstance(moment, str):
-        raise ValueError("a date is written as 2024-01-31T09:30:00Z")
+        raise ValueError("write a date as 2024-01-31T09:30:00Z")
     return parse_date(moment)
 
 
 def web_address(url: str) -> str:
-    """An address of http or https; nothing else is ever shown as a link."""
+    """An http or https address, or an empty text; the page links no other scheme, such as ``javascript:``."""
     if url.strip() and not web_url(url):
         raise ValueError("it must be an http or https address, or empty")
     return url.strip()
 
 
-CLEAN = BeforeValidator(writable)
-Title = Annotated[str, StringConstraints(max_length=LONGEST_TITLE), CLEAN]
-Description = Annotated[str, StringConstraints(max_length=LONGEST_TEXT), CLEAN]
-Word = Annotated[str, StringConstraints(max_length=1_000), CLEAN]
-Names = Annotated[str, StringConstraints(max_length=10_000), CLEAN]
-Who = Annotated[str, StringConstraints(max_length=200), CLEAN]
-Url = Annotated[str, StringConstraints(max_length=MAX_URL_LENGTH), AfterValidator(web_address), CLEAN]
-Moment = Annotated[datetime, BeforeValidator(in_utc)]
+CLEANED = BeforeValidator(storable)
+Title = Annotated[str, StringConstraints(max_length=MAX_TITLE_LENGTH), CLEANED]
+Description = Annotated[str, StringConstraints(max_length=MAX_DESCRIPTION_LENGTH), CLEANED]
+ShortText = Annotated[str, StringConstraints(max_length=1_000), CLEANED]
+FileNames = Annotated[str, StringConstraints(max_length=10_000), CLEANED]
+PersonName = Annotated[str, StringConstraints(max_length=200), CLEANED]
+Url = Annotated[str, StringConstraints(max_length=MAX_URL_LENGTH), AfterValidator(web_address), CLEANED]
+Date = Annotated[datetime, BeforeValidator(utc_date)]
 IssueId = Annotated[str, StringConstraints(strip_whitespace=True, max_length=MAX_ID_LENGTH, pattern=ID_PATTERN)]
-MaybeId = Annotated[str, StringConstraints(strip_whitespace=True, max_length=MAX_ID_LENGTH, pattern=f"{ID_PATTERN}|^$")]
+OptionalId = Annotated[str, StringConstraints(strip_whitespace=True, max_length=MAX_ID_LENGTH, pattern=OPTIONAL)]
 
 
-class Message(BaseModel):
-    """What is sent; a field that is not known is refused."""
+class RequestBody(BaseModel):
+    """A request body. Unknown fields are refused, so that a misspelt one is noticed."""
 
     model_config = ConfigDict(extra="forbid")
 
 
-class Draft(Message):
-    """A report; ``issue_id`` is empty while somebody is still writing it."""
+class ReportDraft(RequestBody):
+    """A report that may not be in the tracker yet: ``issue_id`` may be empty."""
 
-    issue_id: MaybeId = ""
+    issue_id: OptionalId = ""
     title: Title = ""
     description: Description = ""
-    created_at: Moment | None = None
-    product: Word = ""
-    component: Word = ""
-    version: Word = ""
-    os: Word = ""
-    priority: Word = ""
-    status: Word = ""
-    resolution: Word = ""
-    attachments: Names = ""
+    created_at: Date | None = None
+    product: ShortText = ""
+    component: ShortText = ""
+    version: ShortText = ""
+    os: ShortText = ""
+    priority: ShortText = ""
+    status: ShortText = ""
+    resolution: ShortText = ""
+    attachments: FileNames = ""
     url: Url = ""
 
     def to_report(self) -> Report:
-        """As the index knows it."""
-        return Report(**{name: getattr(self, name) for name in Draft.model_fields})
+        """The report."""
+        return Report(**{name: getattr(self, name) for name in ReportDraft.model_fields})
 
 
-class Filed(Draft):
-    """A report that the tracker has."""
+class ReportCreate(ReportDraft):
+    """A report to store."""
 
     issue_id: IssueId
 
 
-class Limits(Message):
-    """Which stored reports may be found."""
+class SearchFilters(RequestBody):
+    """Restricts a search to some of the stored reports."""
 
-    created_from: Moment | None = None
-    created_before: Moment | None = None
-    component: Word | None = None
+    created_from: Date | None = None
+    created_before: Date | None = None
+    component: ShortText | None = None
 
     def to_filters(self) -> Filters:
-        """As the index knows them."""
+        """The filters."""
         return Filters(**self.model_dump())
 
 
-class Query(Draft):
-    """What is searched for."""
+class SearchRequest(ReportDraft):
+    """A report whose duplicates are searched for."""
 
-    top_k: int = Field(10, ge=1, le=MOST_MATCHES)
-    filters: Limits = Limits()
+    top_k: int = Field(10, ge=1, le=MAX_TOP_K)
+    filters: SearchFilters = SearchFilters()
 
 
-class Judgement(Message):
-    """What somebody says about one suggestion; "withdraw" takes it back."""
+class FeedbackRequest(RequestBody):
+    """Feedback on one match: ``accept``, ``reject``, or ``withdraw`` to take earlier feedback back."""
 
-    report: Draft
+    report: ReportDraft
     candidate: IssueId
     verdict: Literal["accept", "reject", "withdraw"]
-    who: Who = ""
+    who: PersonName = ""
     source: Literal["web", "api"] = "api"
 
 
-class Brief(BaseModel):
-    """A stored report with the first lines of its description; ``url`` is empty where its page is not known."""
+class ReportSummary(BaseModel):
+    """A stored report with the beginning of its description; ``url`` is empty if it is unknown."""
 
     issue_id: str
     title: str
@@ -126,45 +126,45 @@ class Brief(BaseModel):
     url: str
 
 
-class Sentences(BaseModel):
-    """Two sentences that are close; ``shared`` says how much of their words, 0 to 1."""
+class SentencePair(BaseModel):
+    """Two similar sentences; ``shared`` is the share of their words that both have, 0 to 1."""
 
     new: str
     stored: str
     shared: float
 
 
-class Because(BaseModel):
-    """What speaks for a match."""
+class ExplanationResponse(BaseModel):
+    """Why a report matches: rare words in both, equal fields, similar sentences."""
 
     terms: list[str]
     fields: dict[str, str]
-    sentences: list[Sentences]
+    sentences: list[SentencePair]
 
 
-class Found(BaseModel):
-    """A duplicate group; ``sure`` if its probability reaches the threshold of the answer."""
+class MatchResponse(BaseModel):
+    """A duplicate group; ``suggested`` if its probability reaches the threshold of the answer."""
 
-    master: Brief
-    best: Brief
+    master: ReportSummary
+    best: ReportSummary
     members: list[str]
     score: float
     probability: float
-    sure: bool
-    why: Because
+    suggested: bool
+    explanation: ExplanationResponse
     urls: dict[str, str] = Field(description="Addresses of the members that have one, by id")
 
 
-class Target(BaseModel):
-    """What the backtest measured for the precision target of the index; ``statement`` is the same in words.
+class TargetResponse(BaseModel):
+    """What the backtest measured for the precision target of the index; ``statement`` says the same in words.
 
-    ``verdict`` is ``met``, ``missed``, ``inconclusive`` or ``no threshold``. Of ``suggestions`` on reports filed from
+    ``status`` is ``met``, ``missed``, ``inconclusive`` or ``no threshold``. Of ``suggestions`` on reports created from
     ``first`` to ``last``, ``right`` were right; ``precision_low`` and ``precision_high`` end a 95% interval.
     """
 
     target_precision: float
     threshold: float | None
-    verdict: str
+    status: str
     suggestions: int
     right: int
     precision: float | None
@@ -175,75 +175,76 @@ class Target(BaseModel):
     statement: str
 
 
-class Answer(BaseModel):
-    """What a search found. Unless the backtest met the precision target, ``threshold`` is null and no match is sure."""
+class SearchResponse(BaseModel):
+    """The matches, the best first. ``threshold`` is null unless the backtest met the precision target."""
 
     tracker: str
     reports: int
     threshold: float | None
-    target: Target
-    matches: list[Found]
+    target: TargetResponse
+    matches: list[MatchResponse]
 
 
-class Health(BaseModel):
-    """Whether the service answers, and over how many reports."""
+class HealthResponse(BaseModel):
+    """Whether the service answers, and how many reports it searches."""
 
     ready: bool
     reports: int
 
 
-class Added(BaseModel):
-    """By id: added, updated or unchanged."""
+class AddResponse(BaseModel):
+    """For each id ``added``, ``updated`` or ``unchanged``."""
 
     reports: dict[str, str]
 
 
-class Deleted(BaseModel):
-    """The id of the report that is gone."""
+class DeleteResponse(BaseModel):
+    """The id of the deleted report."""
 
     deleted: str
 
 
-class Recorded(BaseModel):
-    """Whether the verdict is new; if not, the same was said before."""
+class FeedbackResponse(BaseModel):
+    """Whether the feedback was recorded; false if it repeats the latest feedback on the same pair."""
 
     recorded: bool
 
 
-class Withdrawn(BaseModel):
-    """The two reports about which nothing counts any more."""
+class WithdrawResponse(BaseModel):
+    """The two reports whose feedback was withdrawn."""
 
     withdrawn: tuple[str, str]
 
 
-class Unlinked(BaseModel):
-    """The two reports between which there is no link any more."""
+class UnlinkResponse(BaseModel):
+    """The two reports that are no longer linked."""
 
     unlinked: tuple[str, str]
 
 
-class Problem(BaseModel):
+class ErrorResponse(BaseModel):
     """What went wrong, in words."""
 
     detail: str
 
 
-def brief(report: Report) -> Brief:
-    """A stored report as it stands in a list."""
-    kept = {name: getattr(report, name) for name in Brief.model_fields if name != "excerpt"}
-    return Brief(excerpt=report.description[:EXCERPT], **kept)
+def summarise_report(report: Report) -> ReportSummary:
+    """A stored report, abridged for a list."""
+    kept = {name: getattr(report, name) for name in ReportSummary.model_fields if name != "excerpt"}
+    return ReportSummary(excerpt=report.description[:EXCERPT_LENGTH], **kept)
 
 
-def found(match: Match, threshold: float | None) -> Found:
-    """A match as it is answered."""
-    sentences = [Sentences(new=new, stored=stored, shared=shared) for new, stored, shared in match.why.sentences]
-    return Found(
-        master=brief(match.master),
-        best=brief(match.best),
+def match_response(match: Match, threshold: float | None) -> MatchResponse:
+    """A match as the API returns it."""
+    explanation = match.explanation
+    pairs = [SentencePair(new=new, stored=stored, shared=shared) for new, stored, shared in explanation.sentences]
+    return MatchResponse(
+        master=summarise_report(match.master),
+        best=summarise_report(match.best),
         members=list(match.members),
         score=match.score,
         probability=match.probability,
-        sure=threshold is not None and match.probability >= threshold,
-        why=Because(terms=list(match.why.terms), fields=match.why.fields, sentences=sentences),
+        suggested=threshold is not None and match.probability >= threshold,
+        explanation=ExplanationResponse(terms=list(explanation.terms), fields=explanation.fields, sentences=pairs),
         urls=match.urls,
     )

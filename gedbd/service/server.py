@@ -1,4 +1,4 @@
-"""Listens on an address, and tells the service to end when the system says so."""
+"""Listens on an address and serves until a signal; checks the token and the limits of the system first."""
 
 import os
 import sys
@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from gedbd.service.connections import ConnectionLimits
     from gedbd.service.shutdown import Server
 
-BACKLOG = 64  # connections that wait to be accepted, and that are accepted in one go
-OTHER_FILES = 64  # descriptors of the index, the log, libraries
+BACKLOG = 64  # connections that wait to be accepted, and that are accepted at once
+OTHER_FILES = 64  # descriptors for the index, the log and libraries
 
 
 def check_installed() -> None:
@@ -27,8 +27,13 @@ def check_installed() -> None:
 def read_token(token_env: str, host: str, allow_open: bool) -> str | None:
     """The token that requests must bring, from the environment.
 
+    Args:
+        token_env: Name of the environment variable.
+        host: The address that the service listens on.
+        allow_open: Allow an address that other machines can reach without a token.
+
     Raises:
-        ValueError: If everybody could come in from elsewhere, or the token is too short to keep them out.
+        ValueError: If other machines could use the service without a token, or the token is invalid.
     """
     token = os.environ.get(token_env) or None
     if token is None and not allow_open and not is_loopback(host):
@@ -41,7 +46,7 @@ def read_token(token_env: str, host: str, allow_open: bool) -> str | None:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether an address is of this machine alone."""
+    """Whether only this machine can reach an address."""
     try:
         return ip_address(host).is_loopback
     except ValueError:
@@ -49,10 +54,10 @@ def is_loopback(host: str) -> bool:
 
 
 def listen(app: "FastAPI", host: str, port: int, limits: "ConnectionLimits") -> None:
-    """Serves until SIGTERM or SIGINT; requests in flight are answered first, for ``limits.shutdown_grace_s``.
+    """Serves until SIGTERM or SIGINT; requests in flight are answered for ``limits.shutdown_grace_s`` more seconds.
 
     Raises:
-        ValueError: If the port is none, or the system allows too few open files.
+        ValueError: If the port is invalid, or the system allows too few open files.
     """
     from uvicorn.config import LOGGING_CONFIG
 
@@ -60,7 +65,7 @@ def listen(app: "FastAPI", host: str, port: int, limits: "ConnectionLimits") -> 
         raise ValueError(f"port={port} must lie between 0 and 65535")
     allow_descriptors(limits.max_connections)
     server = build_server(app, limits, host, port, LOGGING_CONFIG)
-    with suppress(KeyboardInterrupt):  # uvicorn raises the signals again that it has handled
+    with suppress(KeyboardInterrupt):  # uvicorn raises signals again after handling them
         server.run()
     server.exit_if_unfinished()
     if not server.started:
@@ -77,11 +82,11 @@ def build_server(
     """A server for an app; ``run`` starts it.
 
     Args:
-        app: What ``create_app`` gives.
-        limits: What connections may hold.
-        host: Where it listens, unless ``run`` is given sockets.
-        port: Likewise; 0 takes a free one.
-        log_config: Sets up uvicorn's log; None leaves its messages to the handlers that there are.
+        app: The result of ``create_app``.
+        limits: Limits of connections.
+        host: The address to listen on, unless ``run`` is given sockets.
+        port: The port; 0 takes a free one.
+        log_config: Configuration of uvicorn's log; None leaves its messages to the existing handlers.
     """
     from uvicorn import Config
 
@@ -95,11 +100,11 @@ def build_server(
         port=port,
         loop="asyncio",
         http=BoundedProtocol,
-        ws="none",
+        ws="none",  # without websockets each connection belongs to one request at a time
         log_config=log_config,
         access_log=False,
         server_header=False,
-        proxy_headers=False,
+        proxy_headers=False,  # anyone can send X-Forwarded-For
         backlog=BACKLOG,
         timeout_keep_alive=KEEP_ALIVE_S,
     )
@@ -109,12 +114,12 @@ def build_server(
 
 
 def allow_descriptors(max_connections: int) -> None:
-    """Asks the system for as many open files as that many connections need.
+    """Raises the limit of open files of this process to what so many connections need.
 
     Raises:
-        ValueError: If it allows fewer.
+        ValueError: If the system allows fewer.
     """
-    if sys.platform == "win32":
+    if sys.platform == "win32":  # has no such limit
         return
     import resource
 

@@ -1,4 +1,4 @@
-"""The page on which reports are compared, and the description of the service: read once, then sent from memory."""
+"""The page for triagers and the API documentation, served from memory."""
 
 from mimetypes import guess_type
 from pathlib import Path
@@ -8,28 +8,29 @@ from fastapi.responses import HTMLResponse, Response
 from jinja2 import Environment, FileSystemLoader
 
 PAGE_DIR = Path(__file__).parent / "page"
+# Read once: no request ever names a path on disk.
 FILES = {path.name: path.read_bytes() for path in PAGE_DIR.iterdir() if path.is_file()}
-DESCRIPTION = Environment(loader=FileSystemLoader(PAGE_DIR.parent), autoescape=True).get_template("docs.html.j2")
+DOCUMENTATION = Environment(loader=FileSystemLoader(PAGE_DIR.parent), autoescape=True).get_template("docs.html.j2")
 
 pages_router = APIRouter(include_in_schema=False)
 
 
 @pages_router.api_route("/", methods=["GET", "HEAD"])
 async def page() -> Response:
-    """The page."""
+    """The page for triagers."""
     return page_file("index.html")
 
 
 @pages_router.api_route("/page/{name}", methods=["GET", "HEAD"])
 async def page_part(name: str) -> Response:
-    """Scripts, style and icon of the page."""
+    """Scripts, style sheet and icon of the page."""
     return page_file(name)
 
 
 @pages_router.get("/docs")
 async def docs(request: Request) -> HTMLResponse:
-    """All of this, for reading: a page without scripts, from the same description as ``/openapi.json``."""
-    return HTMLResponse(DESCRIPTION.render(schema=request.app.openapi()))
+    """The API documentation: a page without scripts, made from the same schema as ``/openapi.json``."""
+    return HTMLResponse(DOCUMENTATION.render(schema=request.app.openapi()))
 
 
 def page_file(name: str) -> Response:

@@ -1,1 +1,1 @@
-"""Matches one new report against all stored ones, and says how sure that is."""
+"""Finds duplicates of one new report among all stored ones, with a calibrated probability."""

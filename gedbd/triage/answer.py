@@ -1,4 +1,4 @@
-"""Queries as people and programs give them, and answers as they want them."""
+"""Reads the queries of ``gedbd search`` and prints its answers, as a table or as JSON lines."""
 
 import json
 import sys
@@ -18,50 +18,52 @@ from gedbd.corpora.urls import web_url
 from gedbd.triage.backtesting.targets import TargetResult
 from gedbd.triage.report import Match, Report, check_report, read_moment
 
-LINES = (".jsonl", ".ndjson")
+JSON_LINES = (".jsonl", ".ndjson")
 EXPECTED = 'give a text, or a line such as {"title": "Crash", "description": "..."} for each report'
-NAMES = tuple(field.name for field in fields(Report))
+FIELD_NAMES = tuple(field.name for field in fields(Report))
+MAX_NAMED = 5  # further members of a group
 
 
 def read_queries(text: str | None, file: str | None) -> Iterator[Report]:
-    """Reports from a text, a text file, or JSON lines; lines are read when they are asked for.
+    """Reports from a text, a text file or JSON lines; lines are read one at a time, as the iterator advances.
 
     Args:
         text: The report; its first line is the title.
-        file: A file with such a text; ``.jsonl`` or ``-`` (standard input): one JSON object a line.
+        file: A file with such a text. ``.jsonl`` or ``-`` (standard input): one JSON object a line.
 
     Raises:
-        ValueError: If neither or both are given, the file is missing or holds no report, or a line is no report; names
+        ValueError: If neither or both are given, the file is missing or has no report, or a line is invalid; names
             the line.
     """
     if (text is None) == (file is None):
-        raise ValueError(
-            "say what to look for: a text in quotes, or file=report.txt, or file=- for JSON lines; one of it"
-        )
+        raise ValueError("what to search for? Give one of: a text in quotes, file=report.txt, or file=- for JSON lines")
     if file == "-":
-        return _of_lines((line.decode("utf-8", "replace") for line in sys.stdin.buffer), "standard input")
+        # Bytes: standard input may not be UTF-8, and then one character fails instead of the whole line.
+        return _read_lines((line.decode("utf-8", "replace") for line in sys.stdin.buffer), "standard input")
     if file is None:
-        return iter([_of_text(str(text))])
+        return iter([_read_text(str(text))])
     path = Path(file)
     if not path.is_file():
         raise ValueError(f"file={file}: there is no such file")
     content = path.read_text(encoding="utf-8-sig", errors="replace")
     if not content.strip():
         raise ValueError(f"file={file} is empty: {EXPECTED}")
-    return _of_lines(content.split("\n"), file) if path.suffix in LINES else iter([_of_text(content)])
+    if path.suffix in JSON_LINES:
+        return _read_lines(content.split("\n"), file)
+    return iter([_read_text(content)])
 
 
-def report_of(plain: Any) -> Report:
+def report_from_json(plain: Any) -> Report:
     """A report from a JSON object.
 
     Raises:
-        ValueError: If it is none, or holds what a report does not.
+        ValueError: If it is not an object, has an unknown field, or a value is invalid.
     """
     if not isinstance(plain, dict):
-        raise ValueError("expected is an object with title and description")
-    unknown = [name for name in plain if name not in NAMES]
+        raise ValueError("expected an object with title and description")
+    unknown = [name for name in plain if name not in FIELD_NAMES]
     if unknown:
-        raise ValueError(f"{unknown[0]!r} is no field of a report: {', '.join(NAMES)}")
+        raise ValueError(f"{unknown[0]!r} is not a field of a report: {', '.join(FIELD_NAMES)}")
     wrong = [name for name, value in plain.items() if not isinstance(value, str | int | float | None)]
     if wrong:
         raise ValueError(f"{wrong[0]} must be a text")
@@ -72,10 +74,10 @@ def report_of(plain: Any) -> Report:
 
 
 def as_json(report: Report, matches: Sequence[Match], target: TargetResult) -> str:
-    """One line for programs, of ASCII only: ``query``, ``threshold``, ``target`` and ``matches``.
+    """One line of ASCII for programs: ``query``, ``threshold``, ``target`` and ``matches``.
 
-    ``threshold`` is the probability from which on a match may be suggested unasked, null if nothing may be; ``target``
-    holds what the backtest measured, and says it in words under ``statement``.
+    ``threshold`` is the probability from which a match may be suggested unasked, null if none may be; ``target`` holds
+    what the backtest measured, with ``statement`` in words.
     """
     answer = {
         "query": asdict(report),
@@ -87,26 +89,26 @@ def as_json(report: Report, matches: Sequence[Match], target: TargetResult) -> s
 
 
 def print_matches(console: Console, report: Report, matches: Sequence[Match], target: TargetResult) -> None:
-    """A table for people, and below it what the backtest measured, if a match is suggested or none ever is.
+    """Prints a table, and below it what the backtest measured, if a match is suggested or none ever is.
 
-    Ids are links in a terminal that shows styles; elsewhere addresses follow below the table.
+    Ids are links in a terminal with styles; elsewhere the addresses follow below the table.
     """
     table = Table(title=_printable(report.title[:100] or report.issue_id), box=SIMPLE_HEAD, title_justify="left")
-    for name in ("probability", "report", "why"):
+    for name in ("probability", "report", "explanation"):
         table.add_column(name, overflow="fold")
     for match in matches:
-        table.add_row(f"{match.probability:.0%}", _what(match), _printable(_why(match)))
-    console.print(table if matches else "no candidate: nothing is stored that the filters leave", highlight=False)
-    if console.color_system is None:  # then links are not shown either
+        table.add_row(f"{match.probability:.0%}", _describe(match), _printable(_explain(match)))
+    console.print(table if matches else "no candidate: the filters exclude every stored report", highlight=False)
+    if console.color_system is None:  # no styles, so no links
         print_urls(console, matches)
     if target.suggest_from is None:
-        console.print(f"{target.statement} Judge for yourself.", highlight=False)
+        console.print(f"{target.statement} Check each match yourself.", highlight=False)
     elif any(match.probability >= target.suggest_from for match in matches):
-        console.print(f"Suggested from {target.suggest_from:.0%} on. {target.statement}", highlight=False)
+        console.print(f"Suggested from {target.suggest_from:.0%}. {target.statement}", highlight=False)
 
 
 def print_urls(console: Console, matches: Sequence[Match]) -> None:
-    """The address of each group's oldest report, one a line, whole however long it is."""
+    """Prints the address of each group's oldest report, one a line, never wrapped."""
     for match in matches:
         url = web_url(match.master.url)
         if url:
@@ -115,12 +117,12 @@ def print_urls(console: Console, matches: Sequence[Match]) -> None:
 
 
 def _printable(text: str) -> Text:
-    """As it stands, but for what would steer the terminal; no markup, no smileys."""
+    """A text without control characters, which could steer the terminal, and without rich's markup."""
     return Text("".join(letter if letter.isprintable() or letter == "\n" else "\ufffd" for letter in text))
 
 
 def _linked(issue_id: str, url: str) -> Text:
-    """An id, and in a terminal a link to the report's page."""
+    """An id, in a terminal a link to the report's page."""
     text = _printable(issue_id)
     address = web_url(url)
     if address:
@@ -128,45 +130,49 @@ def _linked(issue_id: str, url: str) -> Text:
     return text
 
 
-def _what(match: Match) -> Text:
-    """The oldest report of the group, the other members, and which of them is most alike."""
-    master, best = match.master, match.best
-    filed = f", {master.created_at:%Y-%m-%d}" if master.created_at else ""
-    facts = f"{filed} {master.status} {master.resolution}".rstrip()
+def _describe(match: Match) -> Text:
+    """The oldest report of the group, the other members, and the most similar of them."""
+    master = match.master
+    best = match.best
+    created = f", {master.created_at:%Y-%m-%d}" if master.created_at else ""
+    facts = f"{created} {master.status} {master.resolution}".rstrip()
     parts = [_linked(master.issue_id, master.url), _printable(f"{facts}\n{master.title}")]
-    if len(match.members) > 1:
-        others = [_linked(one, match.urls.get(one, "")) for one in match.members[1:6]]
-        more = ", ..." if len(match.members) > 6 else ""
-        parts += [Text("\nwith "), Text(", ").join(others), Text(f"{more}; most alike ")]
+    others = match.members[1:]  # the first one is the master
+    if others:
+        named = [_linked(one, match.urls.get(one, "")) for one in others[:MAX_NAMED]]
+        more = ", ..." if len(others) > MAX_NAMED else ""
+        parts += [Text("\nwith "), Text(", ").join(named), Text(f"{more}; most similar ")]
         parts += [_linked(best.issue_id, best.url), _printable(f": {best.title}")]
     return Text().join(parts)
 
 
-def _why(match: Match) -> str:
-    lines = [", ".join(match.why.terms)] if match.why.terms else []
-    if match.why.fields:
-        lines.append("same " + ", ".join(f"{name} {value}" for name, value in match.why.fields.items()))
-    if match.why.sentences:
-        lines.append(f'"{match.why.sentences[0][1][:160]}"')
+def _explain(match: Match) -> str:
+    explanation = match.explanation
+    lines = [", ".join(explanation.terms)] if explanation.terms else []
+    if explanation.fields:
+        lines.append("same " + ", ".join(f"{name} {value}" for name, value in explanation.fields.items()))
+    if explanation.sentences:
+        _, stored, _ = explanation.sentences[0]
+        lines.append(f'"{stored[:160]}"')
     return "\n".join(lines)
 
 
-def _of_text(text: str) -> Report:
+def _read_text(text: str) -> Report:
     title, _, description = text.strip().partition("\n")
     report = Report(title=title.strip(), description=description.strip())
     check_report(report)
     return report
 
 
-def _of_lines(lines: Iterable[str], source: str) -> Iterator[Report]:
-    num_reports = 0
+def _read_lines(lines: Iterable[str], source: str) -> Iterator[Report]:
+    is_empty = True
     for number, line in enumerate(lines, start=1):
         if line.strip():
             try:
-                report = report_of(json.loads(line))
+                report = report_from_json(json.loads(line))
             except (ValueError, RecursionError) as error:  # json.JSONDecodeError is a ValueError
                 raise ValueError(f"{source}, line {number}: {error}") from error
-            num_reports += 1
+            is_empty = False
             yield report
-    if num_reports == 0:
+    if is_empty:
         raise ValueError(f"{source} is empty: {EXPECTED}")

@@ -1,4 +1,4 @@
-"""Builds what helps a triager from configuration, for the commands backtest, index, search and serve."""
+"""Builds indexes, encoders and models from configuration, for the commands backtest, index, search and serve."""
 
 import io
 import json
@@ -28,7 +28,7 @@ from gedbd.io.library_logs import silence_library_logs
 from gedbd.text.cleaning import Cleaning, shared_lines
 from gedbd.text.templates import FieldTemplate, Text
 from gedbd.triage.index import Index
-from gedbd.triage.report_encoder import ReportReader
+from gedbd.triage.report_encoder import ReportEncoder
 from gedbd.triage.storage.store import FILE, Store
 from gedbd.triage.storage.stored_model import check_model, check_names, fitted, model_key, read_matching
 from gedbd.triage.storage.sync import Changes, Model, synchronise
@@ -38,12 +38,12 @@ EXACT = "float32"
 UPDATE_TIMEOUT_S = 60.0  # a command may wait longer for a lock than a service
 
 
-class Read(NamedTuple):
-    """A corpus as an encoder reads it.
+class EncodedCorpus(NamedTuple):
+    """The vectors of a corpus.
 
     Attributes:
         vectors: ``(N, D)`` unit rows.
-        warnings: Those of the text template.
+        warnings: What the text template found, in sentences for the user.
     """
 
     vectors: np.ndarray
@@ -51,44 +51,42 @@ class Read(NamedTuple):
 
 
 def check_backtest(cfg: DictConfig) -> None:
-    """Raises ValueError if a backtest is asked for that cannot be made, before any long work."""
+    """Raises ValueError if the options of a backtest are invalid, before any long work."""
     if OmegaConf.is_missing(cfg.dataset, "path"):
         raise ValueError("which tracker? dataset=csv dataset.path=bugs.csv, or dataset=demo for the bundled reports")
     if not cfg.split._target_.endswith("TimeSplit"):
-        raise ValueError("a backtest replays history in the order of time: split=time")
+        raise ValueError("a backtest replays reports in chronological order: split=time")
     for name in ("target_precision", "confidence_level"):
         if not (isinstance(cfg[name], int | float) and 0 < cfg[name] < 1):
             raise ValueError(f"{name}={cfg[name]} must be a number above 0 and below 1")
-    if not (isinstance(cfg.most, int) and cfg.most >= 1):
-        raise ValueError(f"most={cfg.most} must be a whole number, 1 or more")
+    if not (isinstance(cfg.max_reports, int) and cfg.max_reports >= 1):
+        raise ValueError(f"max_reports={cfg.max_reports} must be a whole number, 1 or more")
     if cfg.fill and not Path(cfg.fill).is_file():
         raise ValueError(f"fill={cfg.fill}: there is no such file")
 
 
-def read_reports(cfg: DictConfig, corpus: Corpus, weights: Path | None) -> Read:
-    """Reads all reports with the configured encoder, trained if there are weights."""
+def encode_corpus(cfg: DictConfig, corpus: Corpus, weights: Path | None) -> EncodedCorpus:
+    """Encodes all reports with the configured encoder, trained if there are weights."""
     encoder: Encoder = instantiate(cfg.encoder, backend=instantiate(cfg.backend), cache_dir=cfg.cache_dir)
     if weights is not None:
         encoder.load_weights(weights)
     text: Text = instantiate(cfg.text)
-    texts, warnings = text(corpus.reports, tokenizer, cfg.encoder.max_tokens)
-    reader = encoder, tokenizer, cfg.encoder.max_tokens, cfg.cache_dir, instantiate(cfg.backend)
-    vectors = report_vectors(texts, *reader, projected=weights is not None)
-    return Read(vectors, warnings)
+    texts = text(corpus.reports, encoder.tokenizer, encoder.max_tokens)
+    return EncodedCorpus(encoder.encode(texts), tuple(getattr(text, "notices_", ())))
 
 
-def find_backtest(folder: Path) -> tuple[DictConfig, TriageModel, Path | None]:
-    """A backtest's configuration, what it has learnt, and the weights of the encoder it used, if that was trained.
+def find_backtest(folder: Path) -> tuple[DictConfig, Matching, Path | None]:
+    """A backtest's configuration, its model, and the checkpoint of its encoder, None for an untrained one.
 
     Raises:
-        ValueError: If the folder is no finished backtest, or the run it used is gone.
+        ValueError: If the folder is not a finished backtest, or the run it used is missing.
     """
     if not folder.is_dir():
-        raise ValueError(f"run={folder}: there is no such folder; python -m gedbd.backtest leaves one to give here")
+        raise ValueError(f"run={folder}: there is no such folder; give the folder that python -m gedbd.backtest leaves")
     if not (folder / MATCHING).is_file():
         raise ValueError(
-            f"run={folder} has no {MATCHING}, so it is not known how often its matches are right:"
-            f" python -m gedbd.backtest run={folder} measures that and leaves a folder to give here"
+            f"run={folder} is not a finished backtest, it has no {MATCHING}: run python -m gedbd.backtest run={folder}"
+            " and give the folder that it leaves"
         )
     cfg = read_saved(folder)
     weights = find_run(Path(cfg.run), "best")[1] if cfg.run else None
@@ -97,16 +95,16 @@ def find_backtest(folder: Path) -> tuple[DictConfig, TriageModel, Path | None]:
 
 
 def update_index(cfg: DictConfig, out: Path, console: Console) -> Changes:
-    """Brings an index to the state of a corpus; of one that was built with another model everything is made anew.
+    """Brings an index to the state of a corpus; with another model than before, every report is encoded again.
 
     Args:
         cfg: The composed configuration of ``conf/index.yaml``.
-        out: The index' folder.
-        console: Where warnings go.
+        out: The folder of the index.
+        console: Where notices are printed.
     """
     tested, matching, weights = find_backtest(Path(cfg.run))
     if out.exists() and not out.is_dir():
-        raise ValueError(f"out={out} is a file: give a folder, which need not be there yet")
+        raise ValueError(f"out={out} is a file: give a folder, which need not exist yet")
     dataset = tested.dataset if OmegaConf.is_missing(cfg.dataset, "path") else cfg.dataset
     if cfg.dataset.get("url_template") is not None:
         dataset.url_template = cfg.dataset.url_template
@@ -117,40 +115,42 @@ def update_index(cfg: DictConfig, out: Path, console: Console) -> Changes:
     console.print(matching.target.statement, highlight=False)
     out.mkdir(parents=True, exist_ok=True)
     settings = OmegaConf.create({"encoder": tested.encoder, "text": tested.text, "backend": backend})
+    # The index stores a reference instead of this machine's folder, and can be opened on another one.
     if "cache_dir" in settings.backend:
         settings.backend.cache_dir = "${cache_dir}"
     plain = json.dumps(OmegaConf.to_container(settings), sort_keys=True)
     settings.cache_dir = cfg.cache_dir
     with closing(Store(out / FILE, timeout_s=UPDATE_TIMEOUT_S)) as store:
-        model = _model(plain, matching, weights, corpus, store)
-        return synchronise(store, corpus, model, _vectors(settings, model, store.path))
+        model = _build_model(plain, matching, weights, corpus, store)
+        return synchronise(store, corpus, model, _corpus_encoder(settings, model, store.path))
 
 
 def open_index(folder: str | Path, cache_dir: str, backend: DictConfig | None = None) -> Index:
     """Opens an index.
 
     Args:
-        folder: Where it lies.
+        folder: The folder of the index.
         cache_dir: Where 8-bit models are kept.
-        backend: Reads queries in place of the one that has read the stored reports.
+        backend: Encodes queries instead of the backend that has encoded the stored reports.
 
     Raises:
-        ValueError: If there is none.
+        ValueError: If there is no index, or it is damaged or of another version.
     """
     folder = Path(folder)
     if not (folder / FILE).is_file():
         raise ValueError(f"index={folder}: there is no {FILE} in it; python -m gedbd.index out={folder} builds one")
     silence_library_logs()
-    # Encoders bring threads of their own, and two sets of them on the same cores wait for each other.
+    # Encoders have threads of their own; those of BLAS would compete with them for the same cores.
     threadpool_limits(1, user_api="blas")
-    return Index(folder, lambda store: _stored_model(store, f"index={folder}", cache_dir, backend))
+    return Index(folder, lambda store: _load_model(store, f"index={folder}", cache_dir, backend))
 
 
-def _stored_model(
+def _load_model(
     store: Store, source: str, cache_dir: str, backend: DictConfig | None
-) -> tuple[ReportReader, TriageModel]:
-    """The reader of reports that an index holds, and what was learnt from its tracker; see ``open_index``."""
-    about, weights = store.about(), store.weights()
+) -> tuple[ReportEncoder, Matching]:
+    """The encoder and the model that an index holds; see ``open_index``."""
+    about = store.about()
+    weights = store.weights()
     check_names(store.path, about)
     matching = read_matching(about["matching"], source)
     check_model(store.path, about, weights)
@@ -158,16 +158,16 @@ def _stored_model(
     if backend is not None:
         _check_backend(settings.backend, backend)
         settings.backend = backend
-    return _reader(settings, about, weights, cache_dir, store.path), matching
+    return _report_encoder(settings, about, weights, cache_dir, store.path), matching
 
 
-def _model(settings: str, matching: TriageModel, weights: Path | None, corpus: Corpus, store: Store) -> Model:
-    """The model of an index; as it is stored if it is the same, so that what was fitted to texts stays."""
+def _build_model(settings: str, matching: Matching, weights: Path | None, corpus: Corpus, store: Store) -> Model:
+    """The model for an index: the stored one if it is the same, which keeps what was fitted to its corpus."""
     state = b""
     if weights is not None:
-        whole = read_state(weights)
+        encoder_state = {key: value for key, value in read_state(weights).items() if key.startswith("encoder.")}
         stream = io.BytesIO()
-        torch.save({"state_dict": {key: value for key, value in whole.items() if key.startswith("encoder.")}}, stream)
+        torch.save({"state_dict": encoder_state}, stream)
         state = stream.getvalue()
     about = {"settings": settings, "matching": matching.as_json()}
     key = model_key(settings, about["matching"], state)
@@ -178,14 +178,14 @@ def _model(settings: str, matching: TriageModel, weights: Path | None, corpus: C
         check_model(store.path, stored, store.weights())
         return Model(stored, state)
     cleaning = json.loads(settings)["text"].get("cleaning", {})
-    lines = (
-        shared_lines(list(corpus.reports["description"])) if cleaning.get("boilerplate", "keep") != "keep" else set()
-    )
+    lines: set[str] = set()
+    if cleaning.get("boilerplate", "keep") != "keep":
+        lines = shared_lines(list(corpus.reports["description"]))
     return Model(about | {"boilerplate": json.dumps(sorted(lines))}, state)
 
 
-def _vectors(settings: DictConfig, model: Model, path: Path) -> Callable[[pd.DataFrame], np.ndarray]:
-    """Reads many reports with a model, by way of the cache: one that was read before is not read again."""
+def _corpus_encoder(settings: DictConfig, model: Model, path: Path) -> Callable[[pd.DataFrame], np.ndarray]:
+    """Encodes many reports through the embedding cache; the encoder is loaded when the first ones are given."""
 
     @cache
     def load() -> tuple[Encoder, Text]:
@@ -193,31 +193,31 @@ def _vectors(settings: DictConfig, model: Model, path: Path) -> Callable[[pd.Dat
         encoder: Encoder = instantiate(settings.encoder, backend=backend, cache_dir=settings.cache_dir)
         if model.weights:
             encoder.load_weights(io.BytesIO(model.weights))
-        return encoder, _settle(instantiate(settings.text), model.about, path)
+        return encoder, _with_stored_boilerplate(instantiate(settings.text), model.about, path)
 
-    def read(reports: pd.DataFrame) -> np.ndarray:
-        encoder, tokenizer, text = load()
-        texts = text(reports, tokenizer, settings.encoder.max_tokens).texts
+    def encode(reports: pd.DataFrame) -> np.ndarray:
+        encoder, text = load()
+        texts = text(reports, encoder.tokenizer, encoder.max_tokens)
         if "calibration" not in model.about:
             model.about["calibration"] = json.dumps(calibration_texts(texts))
         encoder.calibration = fitted(path, model.about, "calibration")
         return encoder.encode(texts)
 
-    return read
+    return encode
 
 
-def _reader(settings: Any, about: dict[str, str], weights: bytes, cache_dir: str, path: Path) -> ReportReader:
+def _report_encoder(settings: Any, about: dict[str, str], weights: bytes, cache_dir: str, path: Path) -> ReportEncoder:
     settings.cache_dir = cache_dir
     encoder: Encoder = instantiate(settings.encoder, backend=instantiate(settings.backend))
     if weights:
         encoder.load_weights(io.BytesIO(weights))
     encoder.model.eval()
-    text = _settle(instantiate(settings.text), about, path)
+    text = _with_stored_boilerplate(instantiate(settings.text), about, path)
     if isinstance(text, FieldTemplate):
-        text.captions = None  # nobody has described what comes with a report that is just being written
+        text.captions = None  # the images of a new report have no captions yet
     encoder.calibration = fitted(path, about, "calibration") if encoder.backend.calibrated else None
     encoder.prepare()  # what the backend refuses is reported when the index is opened, not with the first query
-    return ReportReader(encoder, text)
+    return ReportEncoder(encoder, text)
 
 
 def _check_backend(stored: DictConfig, asked: DictConfig) -> None:
@@ -225,13 +225,13 @@ def _check_backend(stored: DictConfig, asked: DictConfig) -> None:
     precisions = [backend.get("precision", EXACT) for backend in (stored, asked)]
     if precisions != [EXACT, EXACT] and precisions[0] != precisions[1]:
         raise ValueError(
-            f"backend: the stored reports were read in {precisions[0]}, and queries in {precisions[1]} would not fit:"
-            " build the index with this backend"
+            f"backend: the stored reports are encoded in {precisions[0]}, queries in {precisions[1]} cannot be compared"
+            " with them: build the index with this backend"
         )
 
 
-def _settle(text: Text, about: dict[str, str], path: Path) -> Text:
-    """Boilerplate is what was found in the corpus, not in the few reports at hand."""
+def _with_stored_boilerplate(text: Text, about: dict[str, str], path: Path) -> Text:
+    """A text template that removes the boilerplate found in the corpus, not in the few reports at hand."""
     if isinstance(text, FieldTemplate) and isinstance(text.cleaning, Cleaning):
         text.cleaning = replace(text.cleaning, shared=frozenset(fitted(path, about, "boilerplate")))
     return text

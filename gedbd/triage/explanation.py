@@ -1,4 +1,4 @@
-"""Why two reports look alike, in words that a triager can check."""
+"""Explains a match in terms that a triager can check: shared rare words, equal fields, similar sentences."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -7,85 +7,101 @@ from itertools import product
 import numpy as np
 from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 
-from gedbd.triage.report import Report, Why
+from gedbd.triage.report import Explanation, Report
 
 FIELDS = ("product", "component", "version", "os", "priority")
-CHARACTERS, SENTENCES, MOST_WORDS, MOST_SENTENCES = 1_500, 20, 8, 3
-FEWEST_LETTERS = 8
-CLOSE = 0.2
+MAX_CHARACTERS = 1_500  # of a description
+MAX_SENTENCES = 20  # of a report
+MAX_TERMS = 8
+MAX_PAIRS = 3
+MIN_SENTENCE_LENGTH = 8  # characters; shorter ones are headings or list marks
+MIN_SIMILARITY = 0.2
 
 WORD = re.compile(r"(?u)\b\w\w+\b")
-SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
+SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n+")
 
 
-def explain(query: Report, found: Sequence[Report], rarity: Callable[[Sequence[str]], np.ndarray]) -> list[Why]:
-    """What speaks for each of some stored reports.
+def explain(
+    query: Report, candidates: Sequence[Report], rarity: Callable[[Sequence[str]], np.ndarray]
+) -> list[Explanation]:
+    """Explains why a report matches each of some stored reports.
 
     Args:
         query: The new report.
-        found: Stored ones.
-        rarity: Weights of words, high for rare ones and 0 for those that tell nothing, such as stop words.
+        candidates: The stored reports.
+        rarity: Weights of words: high for rare ones, 0 for uninformative ones such as stop words.
     """
-    texts = [_taken_apart(report) for report in (query, *found)]
+    texts = [_split_sentences(report) for report in (query, *candidates)]
     words = sorted({word for text in texts for sentence in text.values() for word in sentence})
     rare = zip(words, rarity(words).tolist(), strict=True)
     weights = {word: weight for word, weight in rare if weight > 0 and word not in ENGLISH_STOP_WORDS}
-    mine = _Sentences(texts[0], weights)
-    return [
-        Why(mine.shared(theirs), agreeing(query, report), mine.closest(theirs))
-        for report, theirs in zip(found, (_Sentences(text, weights) for text in texts[1:]), strict=True)
-    ]
+    own, *others = [_WeightedSentences(text, weights) for text in texts]
+    explanations = []
+    for candidate, sentences in zip(candidates, others, strict=True):
+        terms = own.shared_terms(sentences)
+        pairs = own.similar_sentences(sentences)
+        explanations.append(Explanation(terms, equal_fields(query, candidate), pairs))
+    return explanations
 
 
-def agreeing(first: Report, second: Report) -> dict[str, str]:
-    """Fields that both reports have and that are the same, upper and lower case being one."""
-    mine = {name: getattr(first, name).strip() for name in FIELDS}
-    theirs = {name: getattr(second, name).strip() for name in FIELDS}
-    return {name: theirs[name] for name in FIELDS if mine[name] and mine[name].lower() == theirs[name].lower()}
+def equal_fields(first: Report, second: Report) -> dict[str, str]:
+    """Fields that are not empty and equal in both reports, in upper or lower case."""
+    equal = {}
+    for name in FIELDS:
+        mine = getattr(first, name).strip()
+        theirs = getattr(second, name).strip()
+        if mine and mine.lower() == theirs.lower():
+            equal[name] = theirs
+    return equal
 
 
-class _Sentences:
-    """The sentences of a report, what their words weigh, and where each word of any weight stands."""
+class _WeightedSentences:
+    """The sentences of a report, the sum of weights of each, and the sentences in which each weighted word occurs."""
 
     def __init__(self, text: Mapping[str, set[str]], weights: Mapping[str, float]) -> None:
-        self.text, self.weights = list(text), weights
-        # In a fixed order, for the order in a set is another one in each process, and so is the last bit of a sum then.
+        self.text = list(text)
+        self.weights = weights
+        # Sorted: sets differ in order from process to process, and the sum with them in its last bit.
         self.sums = [sum(weights.get(word, 0.0) for word in sorted(words)) for words in text.values()]
         self.places: dict[str, list[int]] = {}
         for place, words in enumerate(text.values()):
-            for word in words:
-                if word in weights:
-                    self.places.setdefault(word, []).append(place)
+            for word in words & weights.keys():
+                self.places.setdefault(word, []).append(place)
 
     def is_long(self, place: int) -> bool:
         """Whether a sentence is more than a heading or a list mark."""
-        return len(self.text[place]) >= FEWEST_LETTERS
+        return len(self.text[place]) >= MIN_SENTENCE_LENGTH
 
-    def shared(self, theirs: "_Sentences") -> tuple[str, ...]:
+    def shared_terms(self, other: "_WeightedSentences") -> tuple[str, ...]:
         """The rarest words of both."""
-        common = self.places.keys() & theirs.places.keys()
-        return tuple(sorted(common, key=lambda word: (-self.weights[word], word))[:MOST_WORDS])
+        common = self.places.keys() & other.places.keys()
+        return tuple(sorted(common, key=lambda word: (-self.weights[word], word))[:MAX_TERMS])
 
-    def closest(self, theirs: "_Sentences") -> tuple[tuple[str, str, float], ...]:
+    def similar_sentences(self, other: "_WeightedSentences") -> tuple[tuple[str, str, float], ...]:
         """Pairs of sentences with the highest weighted Dice coefficient, each sentence once."""
+        # By words, not by pairs of sentences: most pairs share no word at all.
         overlap: dict[tuple[int, int], float] = {}
-        for word in sorted(self.places.keys() & theirs.places.keys()):
-            for pair in product(filter(self.is_long, self.places[word]), filter(theirs.is_long, theirs.places[word])):
+        for word in sorted(self.places.keys() & other.places.keys()):
+            mine = filter(self.is_long, self.places[word])
+            theirs = filter(other.is_long, other.places[word])
+            for pair in product(mine, theirs):
                 overlap[pair] = overlap.get(pair, 0.0) + self.weights[word]
-        alike = {pair: 2 * both / (self.sums[pair[0]] + theirs.sums[pair[1]]) for pair, both in overlap.items()}
+        similarity = {pair: 2 * both / (self.sums[pair[0]] + other.sums[pair[1]]) for pair, both in overlap.items()}
         found: list[tuple[str, str, float]] = []
         used: set[tuple[int, int]] = set()
-        for pair in sorted(alike, key=lambda pair: (-alike[pair], pair)):
-            if len(found) == MOST_SENTENCES or alike[pair] < CLOSE:
+        for pair in sorted(similarity, key=lambda pair: (-similarity[pair], pair)):
+            if len(found) == MAX_PAIRS or similarity[pair] < MIN_SIMILARITY:
                 break
-            if all(pair[0] != mine and pair[1] != other for mine, other in used):
+            if all(pair[0] != mine and pair[1] != theirs for mine, theirs in used):
                 used.add(pair)
-                found.append((self.text[pair[0]], theirs.text[pair[1]], round(min(alike[pair], 1.0), 3)))
+                rounded = round(min(similarity[pair], 1.0), 3)
+                found.append((self.text[pair[0]], other.text[pair[1]], rounded))
         return tuple(found)
 
 
-def _taken_apart(report: Report) -> dict[str, set[str]]:
-    """The title, and the sentences and lines at the beginning of the description, each with its words."""
-    body = SENTENCE.split(report.description[:CHARACTERS])
-    parts = [part.strip() for part in (report.title, *body)]
-    return {part: set(WORD.findall(part.lower())) for part in [part for part in parts if part][:SENTENCES]}
+def _split_sentences(report: Report) -> dict[str, set[str]]:
+    """The words of each sentence: of the title, and of the sentences and lines at the beginning of the description."""
+    body = SENTENCE_END.split(report.description[:MAX_CHARACTERS])
+    stripped = [part.strip() for part in (report.title, *body)]
+    sentences = [part for part in stripped if part]
+    return {part: set(WORD.findall(part.lower())) for part in sentences[:MAX_SENTENCES]}

@@ -1,4 +1,4 @@
-"""What people said about suggestions, kept for good in one SQLite file in the index folder."""
+"""Feedback of people on suggestions, kept permanently in an SQLite file in the index folder."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -10,6 +10,7 @@ from gedbd.triage.storage.database import Database
 
 SOURCES = ("web", "api", "webhook")
 VERDICTS = ("accept", "reject", "withdraw")
+# The triggers keep every event for good; the view shows what counts.
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS events (
     number INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -30,20 +31,20 @@ CREATE VIEW IF NOT EXISTS latest AS SELECT * FROM events
     WHERE number IN (SELECT MAX(number) FROM events GROUP BY subject, candidate) AND verdict != 'withdraw';
 SELECT number, moment, subject, issue_id, title, description, candidate, verdict, who, source FROM events LIMIT 0;
 """
-# By the index events_of_pair: the view "latest" would look at every event of the file.
+# Uses the index events_of_pair; the view "latest" would read every event of the file.
 LATEST_OF_PAIR = "SELECT verdict, source FROM events WHERE subject = ? AND candidate = ? ORDER BY number DESC LIMIT 1"
 
 
 @dataclass(frozen=True)
-class Verdict:
-    """What somebody said about one suggestion.
+class FeedbackEvent:
+    """Feedback of one person on one suggestion.
 
     Attributes:
-        report: The report that was compared; without ``issue_id`` it is known by its title and description.
-        candidate: Id of the stored report that it was compared with.
-        verdict: "accept" (they are duplicates), "reject" (they are not) or "withdraw" (nothing was said).
-        source: Where it came from: "web", "api" or "webhook".
-        who: Who said it; empty if that is not told.
+        report: The report that was compared; without ``issue_id`` it is identified by its title and description.
+        candidate: Id of the stored report it was compared with.
+        verdict: "accept" (they are duplicates), "reject" (they are not) or "withdraw" (takes earlier feedback back).
+        source: Where the feedback was given: "web", "api" or "webhook".
+        who: Who gave it; empty if unknown.
     """
 
     report: Report
@@ -54,75 +55,77 @@ class Verdict:
 
     @property
     def subject(self) -> str:
-        """By what the report is known again: its id, or a hash of its text."""
+        """Identifies the report: its id, or a hash of its text."""
         if self.report.issue_id:
             return f"id:{self.report.issue_id}"
-        return f"text:{Report(title=self.report.title, description=self.report.description).content_hash}"
+        text = Report(title=self.report.title, description=self.report.description)
+        return f"text:{text.content_hash}"
 
 
-class Feedback:
-    """A file of verdicts to which events are only ever added; the latest of a pair of reports counts.
+class FeedbackStore:
+    """A file of feedback events, to which events are only added. The latest event of a pair of reports counts.
 
-    Threads and processes may share it. What ``record`` has acknowledged is on the disk.
+    Threads and processes may share it. An event is on disk when ``record`` returns.
 
     Args:
-        folder: The index folder; the file in it is made if there is none.
+        folder: The index folder; the file in it is created if there is none.
 
     Raises:
-        ValueError: If the file is damaged or may not be written.
+        ValueError: If the file is damaged or cannot be written.
     """
 
     def __init__(self, folder: Path) -> None:
-        self.file = Database(folder / FEEDBACK_FILE, SCHEMA, "the verdicts on suggestions")
+        self.file = Database(folder / FEEDBACK_FILE, SCHEMA, "the feedback on suggestions")
 
-    def record(self, verdict: Verdict) -> bool:
-        """Adds an event unless it says what was said already; gives whether it did.
+    def record(self, event: FeedbackEvent) -> bool:
+        """Adds an event unless it repeats the latest one of its pair; returns whether it was added.
 
         Raises:
-            ValueError: If the verdict or its source is unknown, or a report is compared with itself or without text.
+            ValueError: If verdict or source are unknown, or a report is compared with itself or has no text.
             StoreUnavailable: If the file cannot be written at the moment.
         """
-        _check(verdict)
-        with self.file.change():
-            is_new = self._latest(verdict)[0] != verdict.verdict
+        _check(event)
+        with self.file.transaction():
+            latest, _ = self._latest(event)
+            is_new = latest != event.verdict
             if is_new:
-                self._add(verdict)
+                self._add(event)
         return is_new
 
-    def withdraw(self, one: str, other: str, source: str, said_by: str | None = None) -> bool:
-        """Takes back what counts for two reports, whichever of them was compared with the other.
+    def withdraw(self, one: str, other: str, source: str, only_source: str | None = None) -> bool:
+        """Withdraws the feedback on two reports, in both directions.
 
         Args:
             one: Id of a report.
-            other: Id of the other one.
+            other: Id of the other report.
             source: Where the withdrawal comes from.
-            said_by: Only what came from this source is taken back; None for all.
+            only_source: Withdraws feedback from this source only; None from all.
 
         Returns:
-            Whether something counted.
+            Whether there was any feedback to withdraw.
         """
         withdrawn = False
-        with self.file.change():
+        with self.file.transaction():
             for issue_id, candidate in ((one, other), (other, one)):
-                verdict = Verdict(Report(issue_id=issue_id), candidate, "withdraw", source)
-                latest, origin = self._latest(verdict)
-                if latest != "withdraw" and said_by in (None, origin):
-                    self._add(verdict)
+                event = FeedbackEvent(Report(issue_id=issue_id), candidate, "withdraw", source)
+                latest, latest_source = self._latest(event)
+                if latest != "withdraw" and only_source in (None, latest_source):
+                    self._add(event)
                     withdrawn = True
         return withdrawn
 
-    def _add(self, verdict: Verdict) -> None:
-        report = verdict.report
+    def _add(self, event: FeedbackEvent) -> None:
+        report = event.report
         moment = datetime.now(UTC).isoformat(timespec="milliseconds")
-        described = moment, verdict.subject, report.issue_id, report.title, report.description, verdict.candidate
+        described = (moment, event.subject, report.issue_id, report.title, report.description, event.candidate)
         names = ", ".join(COLUMNS)
         marks = ", ".join("?" * len(COLUMNS))
         query = f"INSERT INTO events ({names}) VALUES ({marks})"
-        self.file.ask(query, *described, verdict.verdict, verdict.who, verdict.source)
+        self.file.query(query, *described, event.verdict, event.who, event.source)
 
-    def _latest(self, verdict: Verdict) -> tuple[str, str]:
-        """What counts now for a pair of reports, and its source; "withdraw" where nothing does."""
-        found = self.file.ask(LATEST_OF_PAIR, verdict.subject, verdict.candidate)
+    def _latest(self, event: FeedbackEvent) -> tuple[str, str]:
+        """The verdict that counts for a pair of reports, and its source; "withdraw" if there is none."""
+        found = self.file.query(LATEST_OF_PAIR, event.subject, event.candidate)
         return found[0] if found else ("withdraw", "")
 
     def close(self) -> None:
@@ -130,17 +133,14 @@ class Feedback:
         self.file.close()
 
 
-def _check(verdict: Verdict) -> None:
-    for name, value, choices in (
-        ("verdict", verdict.verdict, VERDICTS),
-        ("source", verdict.source, SOURCES),
-    ):
+def _check(event: FeedbackEvent) -> None:
+    for name, value, choices in (("verdict", event.verdict, VERDICTS), ("source", event.source, SOURCES)):
         if value not in choices:
             raise ValueError(f"{name} {value!r} is unknown: choose {', '.join(choices)}")
-    report = verdict.report
-    if not verdict.candidate:
-        raise ValueError("the verdict names no candidate: give the id of the stored report")
-    if report.issue_id == verdict.candidate:
+    report = event.report
+    if not event.candidate:
+        raise ValueError("the feedback names no candidate: give the id of the stored report")
+    if report.issue_id == event.candidate:
         raise ValueError(f"report {report.issue_id} is compared with itself: give another candidate")
     if not (report.issue_id or report.title.strip() or report.description.strip()):
-        raise ValueError("the verdict names no report: give its id, or its title and description")
+        raise ValueError("the feedback names no report: give its id, or its title and description")

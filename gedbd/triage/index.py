@@ -1,4 +1,4 @@
-"""An open index: searches, and takes reports in."""
+"""An open index: searches reports, adds and deletes them, links duplicates."""
 
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -11,46 +11,46 @@ import pandas as pd
 
 from gedbd.corpora.urls import fill_template
 from gedbd.triage.backtesting.targets import TargetResult
-from gedbd.triage.report import Filters, Match, Report, as_table, check_report, check_top_k, whole_characters
+from gedbd.triage.report import Filters, Match, Report, as_table, check_report, check_top_k, without_surrogates
 from gedbd.triage.searching import find_matches
 from gedbd.triage.storage.connection import StoreUnavailable
-from gedbd.triage.storage.current_state import Current
-from gedbd.triage.storage.rows import Stored
-from gedbd.triage.storage.state import ReadModel, ReadReports
+from gedbd.triage.storage.current_state import CurrentState
+from gedbd.triage.storage.rows import StoredReport
+from gedbd.triage.storage.state import EncodeReports, LoadModel
 from gedbd.triage.storage.store import FILE, Store
 from gedbd.triage.training import TriageModel
 
-BATCH = 64
-ANYTHING = Filters()
+BATCH_SIZE = 64
+NO_FILTERS = Filters()
 
 
 class Index:
-    """Reports of one tracker, ready to be searched.
+    """The reports of one tracker, ready to be searched.
 
-    Every method may be called from any thread: searches run side by side and wait for nobody, what changes the index
-    waits its turn. A change is on disk before the method returns. If somebody else changes the file, it is read again
-    at the next call, with the model it has by then; searches go on with the old state meanwhile. Answers depend on what
-    is stored, never on what was: they are those of an index that has just been opened.
+    Every method may be called from any thread. Searches run in parallel and never wait; changes take turns. A change is
+    on disk before the method returns. If another process changes the file, the next call reads it again, with its new
+    model; meanwhile searches use the old state. Answers depend only on what is stored now: they equal those of an index
+    that has just been opened.
 
-    A method raises ``StoreUnavailable`` if the file cannot be used at the moment.
+    Every method raises ``StoreUnavailable`` if the file cannot be used at the moment.
 
     Args:
-        folder: Where the file lies.
-        read_model: Makes from an open file the reader of reports and what was learnt from the tracker's history.
+        folder: The folder of the file.
+        load_model: Loads the encoder and the model from an open file.
 
     Raises:
         ValueError: If there is no index, or it is damaged.
     """
 
-    def __init__(self, folder: Path, read_model: ReadModel) -> None:
+    def __init__(self, folder: Path, load_model: LoadModel) -> None:
         self.folder = folder
         try:
-            self._current = Current(folder / FILE, read_model)
+            self._current = CurrentState(folder / FILE, load_model)
         except StoreUnavailable as error:
             raise ValueError(str(error)) from error
 
     def __len__(self) -> int:
-        """How many reports searches see; looks at no file and waits for nobody."""
+        """Number of reports that searches see; never waits and reads no file."""
         return len(self._current.state.memory)
 
     @property
@@ -59,8 +59,8 @@ class Index:
         return self._current.state.about.get("name", "")
 
     @property
-    def matching(self) -> TriageModel:
-        """What was learnt from the tracker's history."""
+    def matching(self) -> Matching:
+        """What was learned from the tracker's history."""
         return self._current.state.matching
 
     @property
@@ -70,13 +70,13 @@ class Index:
 
     @property
     def target(self) -> TargetResult:
-        """The one of them that counts unless another is asked for."""
+        """The result for the precision target of the index."""
         return self.matching.target
 
     @property
-    def reader(self) -> ReadReports:
-        """Reads reports as the stored ones were read."""
-        return self._current.state.reader
+    def encode(self) -> EncodeReports:
+        """Encodes reports as the stored ones were encoded."""
+        return self._current.state.encode
 
     @property
     def store(self) -> Store:
@@ -88,32 +88,32 @@ class Index:
         self._current.close()
 
     def get(self, issue_id: str) -> Report | None:
-        """A stored report."""
-        one = whole_characters(issue_id)
-        return self._current.look().file.reports([one]).get(one)
+        """A stored report, None if there is none."""
+        one = without_surrogates(issue_id)
+        return self._current.latest().file.reports([one]).get(one)
 
-    def search(self, report: Report, top_k: int = 10, filters: Filters = ANYTHING) -> list[Match]:
-        """The duplicate groups that a report may belong to, the best first.
+    def search(self, report: Report, top_k: int = 10, filters: Filters = NO_FILTERS) -> list[Match]:
+        """Finds the duplicate groups that a report may belong to, the best first.
 
-        A report that is stored under the same id is not its own candidate. Scores are standardised over the candidates
-        that the filters leave. A report without a date is taken to be filed when the newest stored one was: an index
-        that nobody has kept up to date would make all its reports look old.
+        A report stored under the same id is not a candidate. Scores are standardised over the candidates that pass the
+        filters. A report without a date counts as created with the newest stored one: with today's date, all reports of
+        an index that is out of date would look old.
 
         Raises:
             ValueError: If the report has no text or too much, or ``top_k`` is not between 1 and 50.
         """
         check_report(report)
         check_top_k(top_k)
-        return find_matches(self._current.look(), report, top_k, filters)
+        return find_matches(self._current.latest(), report, top_k, filters)
 
     def add(self, reports: Sequence[Report]) -> dict[str, str]:
-        """Takes reports in, all of them or none.
+        """Adds or updates reports, all of them or none.
 
-        One without a date keeps the date it had, or else is filed now; one without an address keeps the one it had, or
-        else takes that of the tracker's template, if there is one.
+        A report without a date keeps its stored date, or else gets the current time. A report without an address keeps
+        its stored address, or else gets that of the tracker's template, if there is one.
 
         Returns:
-            Id to ``added``, ``updated`` or ``unchanged``. Of several with one id the last counts.
+            For each id ``added``, ``updated`` or ``unchanged``. Of several reports with one id the last one counts.
 
         Raises:
             ValueError: If a report has no id, no text or too much.
@@ -122,27 +122,28 @@ class Index:
             check_report(report)
             if not report.issue_id.strip():
                 raise ValueError("a report without an id cannot be stored: give issue_id")
-        with self._current.turn() as state:
+        with self._current.exclusive() as state:
             stored = state.file.reports([report.issue_id for report in reports])
             template = state.about.get("url_template", "")
             wanted = {report.issue_id: _filled(report, stored.get(report.issue_id), template) for report in reports}
             fresh = {one: report for one, report in wanted.items() if stored.get(one) != report}
             if fresh:
-                self._take_in(state.reader, list(fresh.values()))
-        said = {one: "updated" if one in stored else "added" for one in fresh}
-        return {one: said.get(one, "unchanged") for one in wanted}
+                self._store(state.encode, list(fresh.values()))
+        changed = {one: "updated" if one in stored else "added" for one in fresh}
+        return {one: changed.get(one, "unchanged") for one in wanted}
 
     def link(self, report_id: str, duplicate_id: str, source: str) -> None:
-        """Marks two stored reports as duplicates: their groups become one.
+        """Marks two stored reports as duplicates, which merges their groups.
 
         Raises:
-            ValueError: If they are one, or not stored.
+            ValueError: If they are the same report, or one is not stored.
         """
         if report_id == duplicate_id:
             raise ValueError(f"report {report_id} cannot be a duplicate of itself")
-        with self._current.turn():
+        with self._current.exclusive():
             with self._current.change() as change:
-                memory, store = change.state.memory, change.state.file.writer
+                memory = change.state.memory
+                store = change.state.file.writer
                 for one in (report_id, duplicate_id):
                     if one not in memory.row_of:
                         raise ValueError(f"report {one} is not in the index: add it first")
@@ -152,17 +153,17 @@ class Index:
             self._current.publish(change, memory)
 
     def unlink(self, report_id: str, duplicate_id: str, source: str | None = None) -> bool:
-        """Deletes the links between two reports, whichever was called the duplicate; their groups part if none is left.
+        """Deletes the links between two reports in both directions, and splits their group if nothing else ties it.
 
         Args:
-            report_id: One report, which may be deleted.
-            duplicate_id: The other one.
-            source: Whose links are deleted; None for those of all sources.
+            report_id: Id of a report, stored or deleted.
+            duplicate_id: Id of the other report.
+            source: The source whose links are deleted; None for all sources.
 
         Returns:
             Whether there was a link.
         """
-        with self._current.turn():
+        with self._current.exclusive():
             with self._current.change() as change:
                 store = change.state.file.writer
                 found = store.delete_links(report_id, duplicate_id, source)
@@ -173,10 +174,11 @@ class Index:
         return found
 
     def delete(self, issue_id: str) -> bool:
-        """Deletes a report; gives whether it was there."""
-        with self._current.turn():
+        """Deletes a report; returns whether it was stored."""
+        with self._current.exclusive():
             with self._current.change() as change:
-                memory, store = change.state.memory, change.state.file.writer
+                memory = change.state.memory
+                store = change.state.file.writer
                 found = issue_id in memory.row_of
                 if found:
                     store.delete([issue_id])
@@ -185,38 +187,41 @@ class Index:
                 self._current.publish(change, memory.without(issue_id, links))
         return found
 
-    def _take_in(self, reader: ReadReports, reports: list[Report]) -> None:
+    def _store(self, encode: EncodeReports, reports: list[Report]) -> None:
         """Writes reports, and only then shows them to searches."""
         table = as_table(reports)
-        vectors = _read(reader, table)
+        # Before the transaction, which locks the file: encoding may take seconds.
+        vectors = _encode_in_batches(encode, table)
         with ExitStack() as undo:
             with self._current.change() as change:
-                memory, store = change.state.memory, change.state.file.writer
-                if change.state.reader is not reader:  # another model has come since; a further one cannot come now
-                    vectors = _read(change.state.reader, table)
+                memory = change.state.memory
+                store = change.state.file.writer
+                if change.state.encode is not encode:  # the model was replaced since; the lock now keeps this one
+                    vectors = _encode_in_batches(change.state.encode, table)
                 known = len(memory.vocabulary.terms)
                 undo.callback(memory.vocabulary.forget, known)
                 numbers = memory.encoder.encode(table, vectors, learn=True)
                 store.add_terms(known, memory.vocabulary.terms[known:])
-                store.add(map(Stored, reports, vectors, numbers.text, numbers.title))
+                store.add(map(StoredReport, reports, vectors, numbers.text, numbers.title))
                 links = store.links()
-            undo.pop_all()  # the terms are stored
+            undo.pop_all()  # the new terms are on disk: they stay in memory too
         self._current.publish(change, memory.changed([report.issue_id for report in reports], numbers, links))
 
 
-def _read(reader: ReadReports, table: pd.DataFrame) -> np.ndarray:
+def _encode_in_batches(encode: EncodeReports, table: pd.DataFrame) -> np.ndarray:
     """``(B, D)`` vectors of B reports."""
-    return np.concatenate([reader(table.iloc[start : start + BATCH]) for start in range(0, len(table), BATCH)])
+    starts = range(0, len(table), BATCH_SIZE)
+    return np.concatenate([encode(table.iloc[start : start + BATCH_SIZE]) for start in starts])
 
 
-def _filled(report: Report, before: Report | None, template: str) -> Report:
-    """With a date and an address: its own, those of the stored report it replaces, or now and the template's."""
-    filed = report.created_at
+def _filled(report: Report, stored: Report | None, template: str) -> Report:
+    """A report with a date and an address: its own, those of the stored version, or now and the template's."""
+    created_at = report.created_at
     url = report.url
-    if filed is None:
-        filed = before.created_at if before else datetime.now(UTC)
-    if not url and before:
-        url = before.url
+    if created_at is None:
+        created_at = stored.created_at if stored else datetime.now(UTC)
+    if not url and stored:
+        url = stored.url
     if not url and template:
         url = fill_template(template, report.issue_id)
-    return replace(report, created_at=filed, url=url)
+    return replace(report, created_at=created_at, url=url)

@@ -1,4 +1,4 @@
-"""A report on its own, as it comes in from a form, a webhook or a row of a corpus, and what search answers."""
+"""A single report from a form, a webhook or a row of a corpus; filters, matches and explanations of a search."""
 
 import hashlib
 import json
@@ -13,24 +13,23 @@ from gedbd.corpora.ids import ID_RULE, is_id
 from gedbd.corpora.readers.bug_reports import BUG_FIELDS
 from gedbd.corpora.urls import web_url
 
-FIELDS = tuple("issue_id" if name == "id" else name for name in BUG_FIELDS)  # of a report, in the service and the index
-LONGEST_TITLE = 1_000
-LONGEST_TEXT = 200_000
-LONGEST_SHOWN = 60  # characters of a value in a message
-MOST_GROUPS = 50
+MAX_TITLE_LENGTH = 1_000
+MAX_DESCRIPTION_LENGTH = 200_000
+MAX_QUOTED_LENGTH = 60  # characters of a value in an error message
+MAX_TOP_K = 50
 
 
 @dataclass(frozen=True)
 class Report:
-    """One report; the fields are those of a corpus, empty where the tracker gives none.
+    """One report. The fields are those of a corpus, empty if the tracker gives none.
 
-    Halves of characters (lone surrogates), which JSON can bring and no file can hold, become question marks.
+    Unpaired surrogates, which JSON can hold and no file can, become question marks.
 
     Attributes:
-        issue_id: Its id in the tracker, see ``gedbd.corpora.ids``, without blanks around it; empty if it has none yet,
-            because somebody is still writing it.
-        created_at: When it was filed, UTC; None if nobody says, see ``Index.search`` and ``Index.add``.
-        url: Address of its page, http or https; empty if it is not known, see ``Index.add``.
+        issue_id: Its id in the tracker, see ``gedbd.corpora.ids``, without surrounding blanks; empty for a report that
+            is not in the tracker yet.
+        created_at: When it was created, UTC; None if unknown, see ``Index.search`` and ``Index.add``.
+        url: Address of its page, http or https; empty if unknown, see ``Index.add``.
     """
 
     title: str = ""
@@ -50,26 +49,27 @@ class Report:
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
             if isinstance(value, str) and not value.isascii():
-                object.__setattr__(self, name, whole_characters(value))
+                # A frozen dataclass refuses assignment.
+                object.__setattr__(self, name, without_surrogates(value))
         object.__setattr__(self, "issue_id", self.issue_id.strip())
 
     @property
     def content_hash(self) -> str:
-        """A hash of all its fields but ``url``, by which a report that must be read again is told from a stored one."""
-        filed = self.created_at.isoformat() if self.created_at else ""
-        names = [name for name in FIELDS if name != "url"]
-        text = json.dumps([filed if name == "created_at" else getattr(self, name) for name in names])
+        """A hash of all fields but ``url``: a stored report with another hash must be encoded again."""
+        values = {name: getattr(self, name) for name in FIELDS if name != "url"}
+        values["created_at"] = self.created_at.isoformat() if self.created_at else ""
+        text = json.dumps(list(values.values()))
         return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 
 @dataclass(frozen=True)
 class Filters:
-    """Which stored reports may be found.
+    """Restricts a search to some of the stored reports.
 
     Attributes:
-        created_from: Filed at this moment or later, UTC.
-        created_before: Filed before this moment, UTC.
-        component: Of this component, upper and lower case being one.
+        created_from: Created at this moment or later, UTC.
+        created_before: Created before this moment, UTC.
+        component: Of this component, in upper or lower case.
 
     Raises:
         ValueError: If a date is out of range.
@@ -85,14 +85,14 @@ class Filters:
 
 
 @dataclass(frozen=True)
-class Why:
-    """What speaks for a match.
+class Explanation:
+    """Why a report matches.
 
     Attributes:
         terms: Words that both reports have, the rarest in the tracker first.
-        fields: Fields that agree, name to value.
-        sentences: Pairs of sentences, of the new report and of the stored one, and how much of their words they share
-            (0 to 1, rare words counting more), the closest first.
+        fields: Fields that are equal, name to value.
+        sentences: Pairs of a sentence of the new report and one of the stored report, with the share of their words
+            that both have (0 to 1, rare words count more), the most similar first.
     """
 
     terms: tuple[str, ...]
@@ -105,12 +105,12 @@ class Match:
     """A duplicate group that the new report may belong to.
 
     Attributes:
-        master: The oldest report of the group; the only one if nobody has found a duplicate of it.
-        best: The report of the group that is most alike; may be the master.
+        master: The oldest report of the group; the only one if it has no known duplicate.
+        best: The most similar report of the group; may be the master.
         members: Ids of all reports of the group, the oldest first.
         score: The learnt sum of scores; comparable within one search only.
-        probability: That the new report belongs to this group, calibrated on the tracker's own history.
-        why: What speaks for it.
+        probability: That the new report belongs to this group, calibrated on the tracker's history.
+        explanation: Why it matches.
         urls: Addresses of the members that have one, by id.
     """
 
@@ -119,22 +119,22 @@ class Match:
     members: tuple[str, ...]
     score: float
     probability: float
-    why: Why
+    explanation: Explanation
     urls: dict[str, str] = field(default_factory=dict)
 
 
 def check_report(report: Report) -> None:
-    """Raises ValueError if a report has no text, or too much, or if its id, date or address cannot be one."""
+    """Raises ValueError if a report has no text, or too much, or if its id, date or address is invalid."""
     if not (report.title.strip() or report.description.strip()):
         raise ValueError("the report has neither title nor description: there is nothing to search for")
-    for name, text, most in (
-        ("title", report.title, LONGEST_TITLE),
-        ("description", report.description, LONGEST_TEXT),
+    for name, text, max_length in (
+        ("title", report.title, MAX_TITLE_LENGTH),
+        ("description", report.description, MAX_DESCRIPTION_LENGTH),
     ):
-        if len(text) > most:
-            raise ValueError(f"the {name} has {len(text):,} characters, the most are {most:,}: shorten it")
+        if len(text) > max_length:
+            raise ValueError(f"the {name} has {len(text):,} characters, more than {max_length:,}: shorten it")
     if report.issue_id and not is_id(report.issue_id):
-        raise ValueError(f"issue_id={report.issue_id[:LONGEST_SHOWN]!r}: {ID_RULE}")
+        raise ValueError(f"issue_id={report.issue_id[:MAX_QUOTED_LENGTH]!r}: {ID_RULE}")
     check_moment(report.created_at, "created_at")
     if report.url and not web_url(report.url):
         raise ValueError(f"url={report.url[:200]} is not an http or https address: correct it, or leave it empty")
@@ -150,41 +150,42 @@ def check_moment(moment: datetime | None, name: str) -> None:
 
 
 def check_top_k(top_k: object) -> None:
-    """Raises ValueError if so many groups cannot be asked for."""
-    if not isinstance(top_k, int) or not 1 <= top_k <= MOST_GROUPS:
-        raise ValueError(f"top_k={top_k} must be a whole number between 1 and {MOST_GROUPS}")
+    """Raises ValueError if a search cannot return so many groups."""
+    if not isinstance(top_k, int) or not 1 <= top_k <= MAX_TOP_K:
+        raise ValueError(f"top_k={top_k} must be a whole number between 1 and {MAX_TOP_K}")
 
 
-def whole_characters(text: str) -> str:
-    """A text with question marks for lone surrogates."""
+def without_surrogates(text: str) -> str:
+    """A text with question marks instead of unpaired surrogates."""
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def read_moment(text: str | None, name: str) -> datetime | None:
-    """A date as in ``gedbd.corpora.dates``; None for none.
+    """A date as in ``gedbd.corpora.dates``, or None.
 
     Raises:
-        ValueError: If it is no date, or out of range.
+        ValueError: If it is not a date, or out of range.
     """
     if text is None:
         return None
-    shown = f"{name}={str(text)[:LONGEST_SHOWN]}"
+    shown = f"{name}={str(text)[:MAX_QUOTED_LENGTH]}"
     try:
         return parse_date(str(text))
     except OutOfRangeError as error:
         raise ValueError(f"{shown}: {error}") from error
     except ValueError as error:
-        raise ValueError(f"{shown} is no date: expected is {EXPECTED}") from error
+        raise ValueError(f"{shown} is not a date: write {EXPECTED}") from error
 
 
 def as_table(reports: list[Report]) -> pd.DataFrame:
-    """Reports as a table of documents, with the columns of ``BUG_FIELDS``; ``created_at`` is UTC, NaT if unknown."""
-    table = pd.DataFrame([[getattr(report, name) for name in FIELDS] for report in reports], columns=list(BUG_FIELDS))
+    """Reports as rows of a corpus, with the columns of ``FIELDS``; ``created_at`` is UTC, NaT if unknown."""
+    rows = [[getattr(report, name) for name in FIELDS] for report in reports]
+    table = pd.DataFrame(rows, columns=list(FIELDS))
     return table.assign(created_at=pd.to_datetime(table["created_at"], utc=True))
 
 
-def of_row(row: Any) -> Report:
-    """A row of a corpus, as ``itertuples`` gives it, as a report."""
-    filed = row.created_at
-    values = {name: getattr(row, name) for name in BUG_FIELDS if name not in ("id", "created_at")}
-    return Report(issue_id=row.id, created_at=None if pd.isna(filed) else filed.to_pydatetime(), **values)
+def report_from_row(row: Any) -> Report:
+    """The report in a row of a corpus, as ``itertuples`` gives it."""
+    created_at = row.created_at
+    values = {name: getattr(row, name) for name in FIELDS if name != "created_at"}
+    return Report(created_at=None if pd.isna(created_at) else created_at.to_pydatetime(), **values)

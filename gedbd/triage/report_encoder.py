@@ -1,4 +1,4 @@
-"""Reads reports as they come in, with the encoder and the text template that the stored ones were read with."""
+"""Encodes single reports as they arrive, with the text template and the encoder of the stored reports."""
 
 import threading
 from collections.abc import Callable
@@ -10,15 +10,15 @@ import pandas as pd
 from gedbd.encoders.encoder import Encoder
 from gedbd.text.templates import Text
 
-MOST_AT_ONCE = 16
+MAX_BATCH = 16
 
 
-class ReportReader:
-    """Vectors of reports. Several threads may call it: tokenizers and backends take one at a time, so the others wait.
+class ReportEncoder:
+    """Encodes reports. It may be called from several threads, which take turns: tokenizers and backends need that.
 
     Args:
-        encoder: Encoder with the weights to use as they stand.
-        text: How reports become texts.
+        encoder: Encoder with its weights.
+        text: Makes texts of reports.
     """
 
     def __init__(self, encoder: Encoder, text: Text) -> None:
@@ -27,7 +27,7 @@ class ReportReader:
         self._turn = threading.Lock()
 
     def __call__(self, reports: pd.DataFrame) -> np.ndarray:
-        """``(B, D)`` unit rows of B rows of a corpus; B is small, for all are read at once."""
+        """``(B, D)`` unit rows of B rows of a corpus. B is small: all are encoded in one batch."""
         with self._turn:
             return self._read(reports)
 
@@ -41,37 +41,40 @@ class ReportReader:
         return unit_rows(vectors)
 
 
-class Together:
-    """Lets several threads that each want one report read share a batch: all that wait are read at once.
+class BatchingEncoder:
+    """Encodes the reports of several threads in shared batches: all that wait are encoded at once.
 
-    An encoder uses every core for a single text, but not well; eight texts take far less time than eight times one.
+    An encoder uses every core for a single text, but not well: eight texts take far less than eight times the time.
 
     Args:
-        read: Gives ``(B, D)`` vectors of B rows of a corpus; called by one thread at a time.
+        encode: Gives ``(B, D)`` vectors of B rows of a corpus; called by one thread at a time.
     """
 
-    def __init__(self, read: Callable[[pd.DataFrame], np.ndarray]) -> None:
-        self.read = read
+    def __init__(self, encode: Callable[[pd.DataFrame], np.ndarray]) -> None:
+        self.encode = encode
         self._waiting: list[tuple[pd.DataFrame, Future[np.ndarray]]] = []
-        self._list, self._turn = threading.Lock(), threading.Lock()
+        self._list_lock = threading.Lock()
+        self._turn = threading.Lock()
 
     def __call__(self, report: pd.DataFrame) -> np.ndarray:
-        """``(D,)``. Whoever gets the turn reads for all that wait, who then find their answer there."""
+        """``(D,)`` vector of one report."""
         answer: Future[np.ndarray] = Future()
-        with self._list:
+        with self._list_lock:
             self._waiting.append((report, answer))
+        # The thread that gets the turn encodes for all that wait; the others then find their answer done.
         while not answer.done():
             with self._turn:
                 if not answer.done():
-                    self._read_waiting()
+                    self._encode_waiting()
         return answer.result()
 
-    def _read_waiting(self) -> None:
-        with self._list:
-            batch, self._waiting = self._waiting[:MOST_AT_ONCE], self._waiting[MOST_AT_ONCE:]
+    def _encode_waiting(self) -> None:
+        with self._list_lock:
+            batch = self._waiting[:MAX_BATCH]
+            self._waiting = self._waiting[MAX_BATCH:]
         try:
-            vectors = self.read(pd.concat([report for report, _ in batch], ignore_index=True))
-        except Exception as error:  # not swallowed: each of those who wait for it gets it
+            vectors = self.encode(pd.concat([report for report, _ in batch], ignore_index=True))
+        except Exception as error:  # each thread that waits gets the error
             for _, answer in batch:
                 answer.set_exception(error)
             return

@@ -130,13 +130,13 @@ def test_addresses_of_one_network_are_one_client():
 def test_a_flood_of_surplus_connections_is_one_line_in_the_log(caplog):
     counted: list[str] = []
     connections = OpenConnections(ConnectionLimits(max_connections=1), counted.append)
-    assert connections.enter("a") is None
+    assert connections.add("a") is None
     for _ in range(1000):
-        reason = connections.enter("b")
+        reason = connections.add("b")
         assert reason is not None
-        connections.closed("surplus", reason)
-        connections.leave("b")
-    connections.leave("a")
+        connections.count_closed("surplus", reason)
+        connections.remove("b")
+    connections.remove("a")
     assert (connections.total, dict(connections.by_address)) == (0, {})
     assert len(counted) == 1000
     assert len(caplog.records) == 1

@@ -20,7 +20,7 @@ from tiny_models import build, stored_model
 from gedbd.triage.assembly import open_index
 from gedbd.triage.report import Report
 from gedbd.triage.storage.connection import StoreUnavailable
-from gedbd.triage.storage.rows import Stored
+from gedbd.triage.storage.rows import StoredReport
 from gedbd.triage.storage.store import FILE, Store
 from gedbd.triage.storage.sync import synchronise
 
@@ -64,7 +64,7 @@ def test_a_file_that_is_cut_off(folder, tmp_path, size):
     with (folder / FILE).open("r+b") as file:
         file.truncate(size)
     said = refused(folder, tmp_path)
-    assert "is damaged" in said or "is no index" in said or "was cut off before anything was in it" in said
+    assert "is damaged" in said or "is not an index" in said or "its building was interrupted" in said
 
 
 @pytest.mark.parametrize("table", ["about", "weights", "terms", "reports", "links"])
@@ -91,12 +91,12 @@ def test_one_number_of_what_was_learnt_is_another_one(folder, tmp_path):
     matching = json.loads(stored_model(16, 0.8).about["matching"])
     matching["weights"]["dense"] += 1
     change(folder, "UPDATE about SET value = ? WHERE name = 'matching'", json.dumps(matching))
-    assert "its encoder or its settings are not what was written" in refused(folder, tmp_path)
+    assert "its encoder or its settings differ from their checksum" in refused(folder, tmp_path)
 
 
 def test_weights_that_are_not_what_was_written(folder, tmp_path):
     change(folder, "INSERT INTO weights (data) VALUES (?)", b"PK\3\4 no weights")
-    assert "its encoder or its settings are not what was written" in refused(folder, tmp_path)
+    assert "its encoder or its settings differ from their checksum" in refused(folder, tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -104,12 +104,12 @@ def test_weights_that_are_not_what_was_written(folder, tmp_path):
     [
         ("vector", b"\0" * 60, "the vector of report 7 has 15 numbers, not 16"),
         ("vector", b"", "the vector of report 7 has 0 numbers, not 16"),
-        ("vector", b"\0" * 60 + b"\0\0\xc0\x7f", "the vector of report 7 holds what is no number"),
-        ("vector", "text", "report 7 holds text where numbers belong"),
+        ("vector", b"\0" * 60 + b"\0\0\xc0\x7f", "the vector of report 7 has a value that is not a number"),
+        ("vector", "text", "a value of report 7 has the wrong type"),
         ("text", b"\0\0\0", "the words of report 7 are cut off"),
         ("text", b"\xff\xff\xff\x7f", "a report has words that are not among its"),
         ("heading", b"\xff\xff\xff\xff", "a report has words that are not among its"),
-        ("component", b"\xff", "report 7 holds text where numbers belong, or the reverse"),
+        ("component", b"\xff", "a value of report 7 has the wrong type"),
     ],
 )
 def test_numbers_that_do_not_fit(folder, tmp_path, column, value, message):
@@ -167,7 +167,7 @@ def test_damage_while_it_is_open_is_told_and_logged_once(folder, tmp_path, caplo
     with (folder / FILE).open("r+b") as file:
         file.seek(4096)
         file.write(b"\xff" * (size - 4096))
-    index._current.state.file._reader._connection.run("PRAGMA shrink_memory")  # or else no page is read again
+    index._current.state.file._reader._connection.rows("PRAGMA shrink_memory")  # or else no page is read again
     for _ in range(3):
         with pytest.raises(StoreUnavailable, match=r"index\.sqlite is damaged \(database disk image is malformed\)"):
             index.search(Report("crash"), 50)
@@ -181,7 +181,7 @@ def test_dates_that_no_report_can_have(folder, tmp_path, caplog):
     for one, date in (("3", "0001-01-01T00:00:00+00:00"), ("4", "2300-05-06T00:00:00+00:00"), ("5", "soon")):
         change(folder, "UPDATE reports SET created_at = ? WHERE issue_id = ?", date, one)
     index = open_index(folder, str(tmp_path / "cache"))
-    assert "3 reports have dates that cannot be used: they count as without (first: report 3)" in caplog.text
+    assert "3 reports have an invalid date and count as undated (first: report 3)" in caplog.text
     assert [index.get(one).created_at for one in ("3", "4", "5")] == [None, None, None]
     assert index.search(Report("crash in the toolbar"), 50)
     assert index.search(some_report(3), 50)
@@ -195,9 +195,9 @@ def test_a_date_that_was_stored_before_dates_were_checked(tmp_path, reader):
     store = Store(tmp_path / FILE)
     early = replace(REPORTS[0], issue_id="early", created_at=None)
     object.__setattr__(early, "created_at", datetime(1500, 1, 1, tzinfo=UTC))
-    with store.change():
+    with store.transaction():
         none = np.empty(0, dtype=np.int32)
-        store.add([Stored(early, reader(as_corpus(REPORTS[:1]).reports)[0], none, none)])
+        store.add([StoredReport(early, reader(as_corpus(REPORTS[:1]).reports)[0], none, none)])
     store.close()
     index = open_folder(tmp_path, reader)
     assert len(index) == 4
@@ -241,21 +241,21 @@ def test_a_read_only_index_is_searched_and_says_that_it_is(protected, tmp_path, 
             lambda: index.link("1", "2", "triager"),
             lambda: index.delete("1"),
         ):
-            with pytest.raises(StoreUnavailable, match=r"cannot be changed .*: get permission for it and its folder"):
+            with pytest.raises(StoreUnavailable, match=r"cannot be changed .*: check the permissions of the file"):
                 write()
         assert index.search(Report("crash in the toolbar"), 5)
         index.close()
         with pytest.raises(ValueError, match="cannot be changed") as told:
             Store(protected / FILE)
-    assert "is no index" not in str(told.value)
+    assert "is not an index" not in str(told.value)
     assert stat.S_IMODE((protected / FILE).stat().st_mode) == 0o444
 
 
 def test_a_file_that_may_not_be_read_is_not_called_something_else(protected, tmp_path):
     (protected / FILE).chmod(0)
-    with without_rights(), pytest.raises(ValueError, match="get permission for it") as told:
+    with without_rights(), pytest.raises(ValueError, match="check the permissions of the file") as told:
         open_index(protected, str(tmp_path / "cache"))
-    assert "is no index" not in str(told.value)
+    assert "is not an index" not in str(told.value)
 
 
 def test_last_changes_in_a_log_are_never_left_out(whole, tmp_path):
@@ -285,9 +285,9 @@ def test_last_changes_in_a_log_are_never_left_out(whole, tmp_path):
 
 def test_a_full_disk_is_not_called_something_else(folder, tmp_path):
     index = open_index(folder, str(tmp_path / "cache"))
-    run = index.store._connection.run
+    run = index.store._connection.rows
     run(f"PRAGMA max_page_count={run('PRAGMA page_count')[0][0]}")
-    with pytest.raises(StoreUnavailable, match="cannot be changed, as its disk is full: free some space there"):
+    with pytest.raises(StoreUnavailable, match="cannot be changed because its disk is full: free some space"):
         index.add([Report("large", "y" * 100_000, f"f{number}") for number in range(3)])
     assert index.search(Report("crash"), 5)
     index.close()

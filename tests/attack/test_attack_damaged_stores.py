@@ -18,7 +18,7 @@ import gedbd.serve
 from gedbd.sampling.feedback_labels import FEEDBACK_FILE, feedback_table
 from gedbd.service.app import create_app
 from gedbd.service.webhook.receiver import Webhook
-from gedbd.triage.feedback import Feedback, Verdict
+from gedbd.triage.feedback import FeedbackEvent, FeedbackStore
 from gedbd.triage.report import Report
 from gedbd.triage.storage import database
 from gedbd.triage.storage.connection import StoreUnavailable
@@ -71,7 +71,7 @@ def filled(tmp_path: Path) -> Path:
     """An index folder with both files, some pages long."""
     hook = Webhook(SmallIndex(tmp_path), REPOSITORY, None, SECRET)
     for number in range(100):
-        hook.feedback.record(Verdict(Report("x" * 500, "", str(number + 100)), "12", "accept", "api"))
+        hook.feedback.record(FeedbackEvent(Report("x" * 500, "", str(number + 100)), "12", "accept", "api"))
     for number in range(30):
         hook.accept("issues", f"d{number}", issue(number + 1, body="x" * 500))
     hook.close()
@@ -137,8 +137,8 @@ def test_damage_while_serving_is_answered_with_503(filled: Path, caplog: pytest.
     index = SmallIndex(filled)
     hook = Webhook(index, REPOSITORY, None, SECRET)
     with TestClient(create_app(index, webhook=hook), base_url="http://localhost") as client:
-        hook.file.ask("PRAGMA wal_checkpoint(TRUNCATE)")
-        hook.file.ask("PRAGMA cache_size=0")
+        hook.file.query("PRAGMA wal_checkpoint(TRUNCATE)")
+        hook.file.query("PRAGMA cache_size=0")
         overwrite_pages(filled / WEBHOOK_FILE)
         with caplog.at_level(logging.WARNING, "gedbd"):
             answer = client.post("/webhooks/github", **signed(issue(1000), "issues", "new"))
@@ -151,7 +151,7 @@ def test_damage_while_serving_is_answered_with_503(filled: Path, caplog: pytest.
 def test_a_folder_that_was_replaced_takes_neither_verdicts_nor_deliveries(filled: Path, tmp_path: Path) -> None:
     index = SmallIndex(filled)
     hook = Webhook(index, REPOSITORY, None, SECRET)
-    judgement = {"report": {"title": "x"}, "candidate": "12", "verdict": "accept"}
+    feedback_body = {"report": {"title": "x"}, "candidate": "12", "verdict": "accept"}
     with TestClient(create_app(index, webhook=hook), base_url="http://localhost") as client:
         shutil.copytree(filled, tmp_path / "copy", ignore=shutil.ignore_patterns("*-wal", "*-shm", "copy"))
         for name in (FEEDBACK_FILE, WEBHOOK_FILE):
@@ -165,24 +165,24 @@ def test_a_folder_that_was_replaced_takes_neither_verdicts_nor_deliveries(filled
         assert f"{WEBHOOK_FILE} was moved, replaced or deleted" in delivered.json()["detail"]
         for name in (FEEDBACK_FILE, WEBHOOK_FILE):
             (filled / f"old {name}").rename(filled / name)
-        assert client.post("/api/feedback", json=judgement).status_code == 200
+        assert client.post("/api/feedback", json=feedback_body).status_code == 200
 
 
 def test_a_large_file_is_not_checked_as_a_whole(filled: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     overwrite_pages(filled / FEEDBACK_FILE)
     monkeypatch.setattr(database, "MAX_CHECKED_BYTES", 100)
-    feedback = Feedback(filled)
+    feedback = FeedbackStore(filled)
     with pytest.raises(StoreUnavailable, match="restore it from a backup"):
-        feedback.record(Verdict(Report("x"), "12", "accept", "api"))
+        feedback.record(FeedbackEvent(Report("x"), "12", "accept", "api"))
     feedback.close()
 
 
 def test_a_locked_feedback_file_is_unavailable_and_not_wrong(tmp_path: Path) -> None:
-    feedback = Feedback(tmp_path)
-    feedback.file.ask("PRAGMA busy_timeout=10")
+    feedback = FeedbackStore(tmp_path)
+    feedback.file.query("PRAGMA busy_timeout=10")
     other = sqlite3.connect(tmp_path / FEEDBACK_FILE, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
-    verdict = Verdict(Report("x"), "12", "accept", "api")
+    verdict = FeedbackEvent(Report("x"), "12", "accept", "api")
     with pytest.raises(StoreUnavailable, match=r"feedback.sqlite cannot be used at the moment"):
         feedback.record(verdict)
     other.execute("ROLLBACK")

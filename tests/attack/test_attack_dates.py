@@ -218,7 +218,7 @@ def test_the_api_answers_422(client_of):
 @pytest.mark.parametrize("date", [*FAR, *NO_DATES])
 def test_an_event_of_the_webhook_is_refused(date):
     issue = {"number": 7, "title": "a crash", "created_at": date}
-    with pytest.raises(ValueError, match=r"the event has another shape: issue\.created_at"):
+    with pytest.raises(ValueError, match=r"the event is invalid: issue\.created_at"):
         read_event({"action": "opened", "issue": issue, "repository": {"full_name": "o/r"}}, "issues")
 
 
@@ -242,7 +242,7 @@ def test_a_split_at_no_date_is_refused(tmp_path, moment):
 def test_an_index_that_holds_such_dates_can_be_opened(tmp_path):
     store = Store(tmp_path / FILE)
     dates = ["0001-01-01T00:00:00+00:00", "2300-01-01T00:00:00+00:00", "2024-01-31T00:00:00+00:00"]
-    with store.change():
+    with store.transaction():
         store.write_model({"model": "m", "dim": "2"}, b"")
         for number, date in enumerate(dates):
             report = Report("a crash", issue_id=str(number), created_at=datetime.fromisoformat(date))
@@ -274,7 +274,7 @@ def test_an_index_of_such_dates_is_searched_and_built_again(tmp_path, monkeypatc
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("GEDBD_CACHE", str(tmp_path / "cache"))
     Path("reports.csv").write_text("\n".join([header, *rows]) + "\n")
-    tested = ["encoder=tiny", "most=20", "hydra.run.dir=tested", "dataset=csv", "dataset.path=reports.csv"]
+    tested = ["encoder=tiny", "max_reports=20", "hydra.run.dir=tested", "dataset=csv", "dataset.path=reports.csv"]
     run(monkeypatch, gedbd.backtest, *tested)
     for far in ("0001-01-01", "2300-01-01"):
         Path("reports.csv").write_text("\n".join([header, *rows, f"999,late mail,{far},"]) + "\n")

@@ -125,7 +125,7 @@ def test_a_full_backlog_is_refused_and_nothing_of_it_is_kept(slow: SlowIndex) ->
         sent = [client.post("/webhooks/github", **signed(issue(n), "issues", f"d{n}")) for n in range(100, 105)]
         assert [answer.status_code for answer in sent] == [202, 202, 202, 503, 503]
         assert int(sent[-1].headers["Retry-After"]) > 0
-        assert "3 deliveries wait" in sent[-1].json()["detail"]
+        assert "3 deliveries are waiting" in sent[-1].json()["detail"]
         assert "gedbd_webhook_waiting 3.0" in client.get("/metrics").text
         slow.go.set()
         worked(hook)
@@ -172,8 +172,8 @@ def test_the_file_of_an_earlier_version_is_read(slow: SlowIndex) -> None:
         file.executescript(OLD_FILE)
     file.close()
     hook = Webhook(slow, REPOSITORY, None, SECRET)
-    assert hook.accept("issues", "old", issue()).word == "repeated"
-    assert hook.accept("issues", "new", issue()).word == "accepted"
+    assert hook.accept("issues", "old", issue()).code == "repeated"
+    assert hook.accept("issues", "new", issue()).code == "accepted"
     assert hook.outbox.due(0.0) == [Comment(REPOSITORY, "1", "text")]
     assert hook.outbox.state(REPOSITORY, "2") == "posted"
     assert not hook.outbox.put(Comment(REPOSITORY, "2", "other"))
@@ -181,7 +181,7 @@ def test_the_file_of_an_earlier_version_is_read(slow: SlowIndex) -> None:
 
 
 def test_a_locked_file_is_answered_with_503_and_loses_nothing(slow: SlowIndex, hook: Webhook, send: Sender) -> None:
-    hook.file.ask("PRAGMA busy_timeout=20")
+    hook.file.query("PRAGMA busy_timeout=20")
     other = sqlite3.connect(slow.folder / WEBHOOK_FILE, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     answer = send.client.post("/webhooks/github", **signed(issue(), "issues", "d"))

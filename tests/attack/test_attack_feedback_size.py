@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from gedbd.sampling.feedback_labels import FEEDBACK_FILE, feedback_table
-from gedbd.triage.feedback import Feedback, Verdict
+from gedbd.triage.feedback import FeedbackEvent, FeedbackStore
 from gedbd.triage.report import Report
 
 # As files of earlier versions may be: without the index of pairs.
@@ -22,11 +22,11 @@ INSERT INTO events VALUES (1, '2024-06-01T10:00:00.000+00:00', 'id:7', '7', 'x',
 """
 
 
-def verdict(word: str, issue_id: str = "7") -> Verdict:
-    return Verdict(Report(issue_id=issue_id, title="Mail is lost"), "3", word, "web")
+def verdict(word: str, issue_id: str = "7") -> FeedbackEvent:
+    return FeedbackEvent(Report(issue_id=issue_id, title="Mail is lost"), "3", word, "web")
 
 
-def plans(feedback: Feedback, folder: Path, *verdicts: Verdict) -> list[str]:
+def plans(feedback: FeedbackStore, folder: Path, *verdicts: FeedbackEvent) -> list[str]:
     """How SQLite finds the rows of every query that recording asks."""
     asked: list[str] = []
     feedback.file._connection.set_trace_callback(asked.append)
@@ -50,7 +50,7 @@ def test_no_query_looks_at_all_events(tmp_path: Path, old: bool) -> None:
         with sqlite3.connect(tmp_path / FEEDBACK_FILE) as file:
             file.executescript(OLD_FILE)
         file.close()
-    feedback = Feedback(tmp_path)
+    feedback = FeedbackStore(tmp_path)
     found = plans(feedback, tmp_path, verdict("accept"), verdict("reject"), verdict("accept", "8"))
     feedback.close()
     assert found
@@ -62,7 +62,7 @@ def test_an_old_file_keeps_what_was_said(tmp_path: Path) -> None:
     with sqlite3.connect(tmp_path / FEEDBACK_FILE) as file:
         file.executescript(OLD_FILE)
     file.close()
-    feedback = Feedback(tmp_path)
+    feedback = FeedbackStore(tmp_path)
     assert not feedback.record(verdict("accept"))
     assert feedback.record(verdict("reject"))
     assert list(feedback_table(tmp_path)["verdict"]) == ["reject"]

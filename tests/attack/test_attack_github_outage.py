@@ -96,7 +96,7 @@ def test_what_is_given_up_is_logged_and_counted(hub: Hub, hook: Webhook, caplog:
     assert hook.poster is not None
     hook.poster.count = words.append
     hook.outbox.put(FIRST)
-    hook.file.ask("UPDATE comments SET tries = ?", MAX_TRIES - 1)
+    hook.file.query("UPDATE comments SET tries = ?", MAX_TRIES - 1)
     hub.failures = [("GET", 502)] * 2
     assert hook.post_comments() == ["failed"]
     assert f"no comment on issue 1: given up after {MAX_TRIES} tries" in caplog.text

@@ -140,7 +140,7 @@ def test_a_bug_leaves_a_traceback(index, listening, monkeypatch, caplog, bug):
     monkeypatch.setattr(index, "get", fail)
     caplog.set_level("ERROR", "uvicorn.error")
     raw = exchange(listening(create_app(index)), get(b"/api/reports/1%C3%A9FAKED"))
-    assert answered(raw) == (500, {"detail": "the service failed at this: its log says more"})
+    assert answered(raw) == (500, {"detail": "internal error: see the log of the service"})
     assert f"GET /api/reports/1%C3%A9FAKED failed: {bug!r}" in caplog.messages
     assert any(record.exc_info for record in caplog.records)
 
@@ -170,7 +170,7 @@ def test_the_target_of_a_new_model_counts_at_once(index):
         index.target = INCONCLUSIVE
         index.name = "renamed"
         found = client.post("/api/search", json=ask).json()
-    assert (found["tracker"], found["threshold"], found["target"]["verdict"]) == ("renamed", None, "inconclusive")
+    assert (found["tracker"], found["threshold"], found["target"]["status"]) == ("renamed", None, "inconclusive")
 
 
 def test_no_route_and_no_refusal_waits_for_a_thread(index: SmallIndex, listening):

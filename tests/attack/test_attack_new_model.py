@@ -91,8 +91,8 @@ def test_searches_go_on_with_the_old_model_while_the_new_one_is_read(tmp_path, r
         return stand_in(store)
 
     opened = open_folder(tmp_path, reader)
-    stand_in = opened._current._read_model
-    opened._current._read_model = read_model
+    stand_in = opened._current._load_model
+    opened._current._load_model = read_model
     fill(tmp_path, as_corpus(REPORTS[:6]), reader, key="second")
     first = threading.Thread(target=opened.search, args=[Report("a crash")])
     first.start()
@@ -133,7 +133,7 @@ def test_another_model_comes_while_reports_are_read(tmp_path, reader):
 def test_a_model_that_cannot_be_read_is_told_and_taken_over_once_it_can(served):
     store = Store(served.folder / FILE)
     good = store.about()["matching"]
-    with store.change():
+    with store.transaction():
         store.write_about({"matching": good[:100]})
     for call in (lambda: served.search(Report("a crash")), lambda: served.add([some_report(20)])):
         with pytest.raises(StoreUnavailable) as refused:
@@ -141,7 +141,7 @@ def test_a_model_that_cannot_be_read_is_told_and_taken_over_once_it_can(served):
         assert "\n" not in str(refused.value)
         assert refused.value.retry_after_s > 0
     assert len(served) == 12
-    with store.change():
+    with store.transaction():
         store.write_about({"matching": good})
     store.close()
     assert served.search(Report("a crash"))

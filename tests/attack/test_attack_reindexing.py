@@ -125,7 +125,7 @@ def test_another_run_with_another_model_is_told(opened, reader):
         return read_rows(reader, rows)
 
     store = Store(opened.folder / FILE)
-    with pytest.raises(ValueError, match="was given another model by somebody else meanwhile: run this again"):
+    with pytest.raises(ValueError, match="another process has replaced the model"):
         synchronise(store, as_corpus(NEW), model("second"), meanwhile)
     store.close()
 
@@ -137,7 +137,7 @@ def test_searches_do_not_wait_for_the_lock(opened, locked):
 
 
 def test_a_write_waits_for_the_lock_some_seconds_and_is_told(opened, locked, monkeypatch):
-    opened.store._connection.run("PRAGMA busy_timeout=50")
+    opened.store._connection.rows("PRAGMA busy_timeout=50")
     assert LOCK_TIMEOUT_S <= 5
     for write in (
         lambda: opened.add([some_report(50)]),

@@ -180,7 +180,7 @@ def test_links_and_verdicts_are_deleted_on_request(many: SmallIndex, send: Sende
     assert client.delete("/api/feedback", params=pair).json() == {"withdrawn": ["31", "20"]}
     assert accepted(many) == []
     again = client.delete("/api/feedback", params=pair)
-    assert (again.status_code, again.json()) == (404, {"detail": "no verdict counts for 31 and 20"})
+    assert (again.status_code, again.json()) == (404, {"detail": "there is no feedback on 31 and 20"})
     for path in ("/api/links", "/api/feedback"):
         assert client.delete(path).status_code == 422
         assert client.delete(path, params={"report": "", "duplicate": "1", "candidate": "1"}).status_code == 422

@@ -25,11 +25,11 @@ from prepared_data import configuration
 from gedbd.corpora.documents import Corpus
 from gedbd.encoders.backends.backend import PreparedBackend
 from gedbd.retrieval.features import FEATURES
-from gedbd.triage.assembly import open_index, read_reports
+from gedbd.triage.assembly import encode_corpus, open_index
 from gedbd.triage.backtesting.targets import NO_THRESHOLD, TargetResult
 from gedbd.triage.calibration import MATCH_FEATURES, Calibrator
 from gedbd.triage.index import Index
-from gedbd.triage.report import Report, of_row
+from gedbd.triage.report import Report, report_from_row
 from gedbd.triage.storage.store import FILE, Store
 from gedbd.triage.storage.stored_model import model_key
 from gedbd.triage.storage.sync import Model, synchronise
@@ -48,8 +48,8 @@ def main() -> list[Row]:
     """Measures one way after the other, as each would serve."""
     cfg = configuration()
     corpus: Corpus = instantiate(cfg.dataset)
-    vectors = read_reports(cfg, corpus, None).vectors
-    reports = [of_row(row) for row in corpus.reports.itertuples(index=False)]
+    vectors = encode_corpus(cfg, corpus, None).vectors
+    reports = [report_from_row(row) for row in corpus.reports.itertuples(index=False)]
     chosen = np.random.default_rng(1).permutation(len(reports))[: QUERIES + WARM]
     asked = [replace(reports[row], issue_id="") for row in chosen]
     with tempfile.TemporaryDirectory() as folder:
@@ -87,7 +87,7 @@ def _engines(path: Path, asked: Sequence[Report], texts: list[str]) -> list[Row]
 
 def _with(index: Index, backend: PreparedBackend) -> Callable[[Report], object]:
     def search(report: Report) -> object:
-        index.reader.encoder._prepared = backend
+        index.encode.encoder._prepared = backend
         return index.search(report)
 
     return search

@@ -1,3 +1,4 @@
+import json
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -7,6 +8,7 @@ import pytest
 from omegaconf import OmegaConf
 from sklearn.metrics import f1_score
 
+from gedbd.configuration.saved_options import SCHEMA
 from gedbd.evaluation.compare import compare_runs
 from gedbd.evaluation.result_tables import compare_methods, compare_rankings
 from gedbd.evaluation.run_folders import Run, find_runs
@@ -52,6 +54,7 @@ def leave(
     folder.mkdir(parents=True)
     config = {"seed": 0, "dataset": {"name": "demo"}, "encoder": {"name": "minilm"}} | config
     OmegaConf.save(OmegaConf.create(config), folder / "config.yaml")
+    (folder / "versions.json").write_text(json.dumps({"schema": SCHEMA}))
     predictions.to_parquet(folder / "predictions.parquet", index=False)
     results = pd.DataFrame({"method": [FUSED, TEXT], "threshold": thresholds})
     results.to_csv(folder / "results.csv", index=False)
@@ -122,7 +125,7 @@ def test_runs_of_a_sweep_are_matched_by_seed_not_by_folder(tmp_path):
             predictions = scored(generator.random(60) + 0.3 * labels, labels)
             leave(tmp_path / setting / str(number), predictions, seed=seed)
             sampled[setting, seed] = predictions[predictions["part"] == "test"]
-    (first, _), (second, _) = find_runs([tmp_path / "a"]), find_runs([tmp_path / "b"])
+    first, second = find_runs([tmp_path / "a"]).finished, find_runs([tmp_path / "b"]).finished
     row = compare_runs(first, second).iloc[0]
 
     def f1(setting: str, *seeds: int) -> float:
@@ -201,15 +204,15 @@ def test_numbers_are_those_that_the_runs_report(make_corpus, tmp_path):
 def test_runs_of_other_seeds_are_refused(pair_of_runs, tmp_path):
     first, second = pair_of_runs
     third = leave(tmp_path / "c", second.predictions, seed=1)
-    with pytest.raises(ValueError, match=r"the runs have other seeds: \[0\] and \[1\]"):
+    with pytest.raises(ValueError, match=r"the runs have different seeds: \[0\] and \[1\]"):
         compare_runs([first], [third])
-    with pytest.raises(ValueError, match=r"the runs have other seeds: \[0, 1\] and \[0\]"):
+    with pytest.raises(ValueError, match=r"the runs have different seeds: \[0, 1\] and \[0\]"):
         compare_runs([third, first], [second])
 
 
 def test_several_runs_of_one_seed_are_refused(pair_of_runs):
     first, second = pair_of_runs
-    message = f"{first.folder.parent} holds several runs of one seed: name the folder of one setting"
+    message = f"{first.folder.parent} has several runs of one seed: give the folder of one setting"
     for runs in (([first, second], [second]), ([first], [first, second])):
         with pytest.raises(ValueError, match=message):
             compare_runs(*runs)
@@ -220,9 +223,7 @@ def test_runs_on_other_pairs_or_queries_are_refused(pair_of_runs, tmp_path):
 
     def refused(name: str, counts: str, predictions: pd.DataFrame, queries: pd.DataFrame | None = None) -> None:
         other = leave(tmp_path / name, predictions, queries)
-        message = (
-            rf"{first.folder} and {other.folder} were tested on other pairs or queries \({counts} agree\): compare"
-        )
+        message = rf"{first.folder} and {other.folder} were tested on other pairs or queries \({counts} are the same"
         with pytest.raises(ValueError, match=message):
             compare_runs([first], [other])
 
@@ -238,7 +239,7 @@ def test_an_unknown_method_is_refused_with_those_that_there_are(pair_of_runs):
     first, second = pair_of_runs
     with pytest.raises(ValueError, match=rf"{first.folder} has no method 'bm25': choose one of text_graph, text"):
         compare_runs([first], [second], method="bm25")
-    with pytest.raises(ValueError, match=rf"{second.folder} has no method bm25: choose one of text \+ graph"):
+    with pytest.raises(ValueError, match=rf"{second.folder} has no method 'bm25': choose one of text_graph"):
         compare_runs([first], [second], against_method="bm25")
     with pytest.raises(ValueError, match=rf"{second.folder} has no method 'text': choose one of text_graph"):
         compare_runs([first], [second], against_method=TEXT)  # it has pairs, but no ranking

@@ -1,10 +1,10 @@
-"""The closing lines of a training, on pairs and queries whose outcome is known by hand."""
+"""The closing lines of a training, on pairs and queries worked out by hand."""
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from gedbd.evaluation.conclusions import judge, verdict_on_pairs, verdict_on_queries
+from gedbd.evaluation.conclusions import conclude, verdict_on_pairs, verdict_on_queries
 from gedbd.evaluation.result_tables import compare_methods, compare_rankings
 from gedbd.evaluation.significance import Comparison
 from gedbd.retrieval.ranking import Ranking
@@ -54,7 +54,7 @@ def test_a_baseline_is_held_against_always_duplicate_alone():
     ],
 )
 def test_the_interval_decides(low, high, said):
-    assert judge(Comparison(0.5, 0.4, 0.1, low, high, 0.01)) == said
+    assert conclude(Comparison(0.5, 0.4, 0.1, low, high, 0.01)) == said
 
 
 def ranked(ranks: list[int]) -> Ranking:

@@ -68,7 +68,7 @@ def test_the_numbers_are_those_of_the_text_branch_beside_the_frozen_encoder(card
     assert "| its encoder, not fine-tuned | 12 | 1.000 | **0.750 [0.625, 0.875]** | 0.250 |" in text
     assert "| this model | 0.425 | 0.500 | 0.250 |" in text
     assert "inner product of their vectors is 0.425 or more" in text
-    assert "2 duplicate pairs and 3 others" in text
+    assert "2 duplicate pairs and 3 sampled others" in text
     assert "| text + graph" not in text
     assert "always_duplicate" not in text
     assert "**This is the text branch alone: the graph is not in it**" in text
@@ -97,7 +97,13 @@ def test_data_text_and_versions(card):
 
 def test_what_a_run_has_otherwise_is_told(card, folder):
     plain = card()
-    for words in ("within the 90 days", "a share of 0.1 was known", "last checkpoint", "THIS SPLIT LEAKS", "test-pool"):
+    for words in (
+        "within the 90 days",
+        "A share of 0.1 of",
+        "last checkpoint",
+        "THIS SPLIT LEAKS",
+        "test-pool",
+    ):
         assert words.lower() not in plain.lower()
     change(folder, ranking={"window_days": 90}, labels={"fraction": 0.1}, encoder={"model": "./mine"})
     leak = json.loads((folder / "leak.json").read_text()) | {"closure_found": 2, "closure_f1": 0.9}
@@ -106,7 +112,7 @@ def test_what_a_run_has_otherwise_is_told(card, folder):
     pool.to_csv(folder / "ranking_test_pool.csv", index=False)
     text = card(checkpoint="last")
     assert "of groups with a report within the 90 days before." in text
-    assert "a share of 0.1 was known" in text
+    assert "A share of 0.1 of" in text
     assert "**The weights are those of the last checkpoint; the numbers below were taken with the best one.**" in text
     assert "**Warning: this split leaks." in text
     assert "test-pool protocol of other papers" in text

@@ -92,9 +92,13 @@ def test_figures_are_of_the_part_asked_for(predictions):
     assert set(drawn) == {"confusion_matrix", "similarity_histogram", "precision_recall"}
     assert sum(int(text.get_text()) for text in drawn["confusion_matrix"].axes[0].texts) == 4
     legend = drawn["precision_recall"].axes[0].get_legend().get_texts()
-    assert [text.get_text() for text in legend] == [TEXT_GRAPH, TEXT, FROZEN, ALWAYS_DUPLICATE]
+    assert [text.get_text() for text in legend] == ["text + graph", "text alone", "frozen encoder", "always duplicate"]
     alone = draw_figures(predictions, "test", WITHOUT_GRAPH, 0.5)["precision_recall"]
-    assert [text.get_text() for text in alone.axes[0].get_legend().get_texts()] == [TEXT, FROZEN, ALWAYS_DUPLICATE]
+    assert [text.get_text() for text in alone.axes[0].get_legend().get_texts()] == [
+        "text alone",
+        "frozen encoder",
+        "always duplicate",
+    ]
 
 
 def test_a_method_without_a_threshold_gets_it_on_validation_pairs(predictions):

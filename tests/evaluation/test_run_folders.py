@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 from omegaconf import OmegaConf
 
+from gedbd.configuration.saved_options import SCHEMA
 from gedbd.evaluation.run_folders import Run, find_backtests, find_runs
 
 
@@ -16,6 +17,7 @@ def leave(folder: Path, config: dict, method: str = "text_graph", finished: bool
     """A run folder with its configuration and, once finished, two scored pairs and their metrics."""
     folder.mkdir(parents=True)
     OmegaConf.save(OmegaConf.create(config), folder / "config.yaml")
+    (folder / "versions.json").write_text(json.dumps({"schema": SCHEMA, "corpus": "a"}))
     if finished:
         pairs = pd.DataFrame({"id_1": ["1", "2"], "id_2": ["3", "4"], "label": [1, 0], "score": [0.9, 0.1]})
         pairs.assign(part="test").to_parquet(folder / "predictions.parquet", index=False)
@@ -44,7 +46,7 @@ def test_what_a_run_may_leave_is_read_back(tmp_path):
     folder, table = leave(tmp_path / "run", settings()).folder, pd.DataFrame({"value": [1, 2]})
     for name in ("ranking", "metrics"):
         table.to_csv(folder / f"{name}.csv", index=False)
-    for name in ("queries", "map"):
+    for name in ("queries", "tsne"):
         table.to_parquet(folder / f"{name}.parquet", index=False)
     run = Run(folder)
     for read in (run.ranking, run.epochs, run.queries, run.tsne):
@@ -81,10 +83,10 @@ def test_runs_are_found_below_folders_in_the_order_of_their_paths(tmp_path):
     leave(tmp_path / "sweep" / "2", settings(), finished=False)
     leave(tmp_path / "sweep" / ".hydra", settings(), finished=False)
     leave(tmp_path / "other" / ".hydra", settings(), finished=False)
-    finished, unfinished = find_runs([tmp_path])
+    finished, unfinished, _ = find_runs([tmp_path])
     assert [run.folder for run in finished] == [tmp_path / name for name in ("other", "sweep/0", "sweep/1")]
     assert unfinished == [tmp_path / "sweep" / "2"]
-    finished, unfinished = find_runs([tmp_path / "sweep" / "1", tmp_path / "other"])
+    finished, unfinished, _ = find_runs([tmp_path / "sweep" / "1", tmp_path / "other"])
     assert [run.folder for run in finished] == [tmp_path / "sweep" / "1", tmp_path / "other"]
     assert unfinished == []
 
@@ -92,13 +94,13 @@ def test_runs_are_found_below_folders_in_the_order_of_their_paths(tmp_path):
 def test_a_run_that_is_named_twice_is_found_once(tmp_path):
     leave(tmp_path / "run", settings())
     leave(tmp_path / "open", settings(), finished=False)
-    finished, unfinished = find_runs([tmp_path, tmp_path / "run", tmp_path / "run" / ".." / "run", tmp_path])
+    finished, unfinished, _ = find_runs([tmp_path, tmp_path / "run", tmp_path / "run" / ".." / "run", tmp_path])
     assert (len(finished), len(unfinished)) == (1, 1)
 
 
 def test_a_folder_that_is_not_there_is_refused(tmp_path):
     leave(tmp_path / "run", settings())
-    message = "{}: there is no such folder; name a run folder, a sweep, or one above them"
+    message = "{}: there is no such folder; give a run folder, a sweep, or a folder above them"
     for path in (tmp_path / "walk", tmp_path / "run" / "config.yaml"):
         with pytest.raises(ValueError, match=message.format(path)):
             find_runs([tmp_path / "run", path])
@@ -109,9 +111,20 @@ def test_a_folder_without_a_finished_run_is_refused(tmp_path):
     leave(tmp_path / "open" / "0", settings(), finished=False)
     (tmp_path / "empty").mkdir()
     for name in ("open", "empty"):
-        message = f"{tmp_path / name} holds no run with predictions: a run that was interrupted goes on with ckpt_path="
+        message = f"{tmp_path / name} has no run with predictions: resume an interrupted run with ckpt_path="
         with pytest.raises(ValueError, match=message):
             find_runs([tmp_path / "done", tmp_path / name])
+
+
+def test_a_run_of_another_version_is_left_out_with_a_line(tmp_path):
+    leave(tmp_path / "done", settings())
+    old = leave(tmp_path / "old", settings()).folder
+    (old / "versions.json").write_text("{}")
+    found = find_runs([tmp_path])
+    assert [run.folder.name for run in found.finished] == ["done"]
+    assert found.outdated == [f"{old} was made by an older version of gedbd: run its command again in a new folder"]
+    with pytest.raises(ValueError, match="was made by an older version of gedbd"):
+        find_runs([old])
 
 
 def leave_backtest(folder: Path) -> Path:
@@ -124,7 +137,7 @@ def test_a_finished_backtest_is_no_unfinished_run(tmp_path):
     leave(tmp_path / "done", settings())
     leave(tmp_path / "open", settings(), finished=False)
     backtest = leave_backtest(tmp_path / "tested")
-    finished, unfinished = find_runs([tmp_path, backtest])
+    finished, unfinished, _ = find_runs([tmp_path, backtest])
     assert [run.folder.name for run in finished] == ["done"]
     assert unfinished == [tmp_path / "open"]
     assert find_backtests([tmp_path, backtest]) == [backtest]

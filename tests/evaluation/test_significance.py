@@ -29,7 +29,7 @@ def resampled(generator: np.random.Generator, cluster: np.ndarray, statistic, ti
 
 
 def verdicts(generator: np.random.Generator, clusters: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Clusters of four pairs, half of them duplicates, that are judged rightly always or with a chance of 0.4.
+    """Clusters of four pairs, half of them duplicates, that are predicted right always or with probability 0.4.
 
     Of all pairs 0.35 are hits, 0.5 are called duplicate and 0.5 are: F1 is 0.7.
     """

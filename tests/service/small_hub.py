@@ -165,6 +165,6 @@ class Sender:
 
 
 def counted(send: Sender, word: str) -> float:
-    """How many deliveries had an outcome."""
+    """How many deliveries had a result."""
     lines = send.client.get("/metrics").text.splitlines()
-    return sum(float(line.split()[-1]) for line in lines if line.startswith(f'gedbd_webhook_total{{outcome="{word}"}}'))
+    return sum(float(line.split()[-1]) for line in lines if line.startswith(f'gedbd_webhook_total{{result="{word}"}}'))

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from gedbd.triage.backtesting.targets import TargetResult
-from gedbd.triage.report import Filters, Match, Report, Why
+from gedbd.triage.report import Explanation, Filters, Match, Report
 
 EVERYTHING = Filters()
 MET = TargetResult(0.5, 0.6, "met", 30, 22, 22 / 30, 0.56, 0.89, "2024-01-02", "2024-02-28")
@@ -78,8 +78,8 @@ class SmallIndex:
                 if stored.issue_id == report.issue_id or filters.component not in (None, stored.component):
                     continue
                 match = self._match(report, stored)
-                rival = found.get(match.master.issue_id)
-                if match.probability and (rival is None or rival.probability < match.probability):
+                former = found.get(match.master.issue_id)
+                if match.probability and (former is None or former.probability < match.probability):
                     found[match.master.issue_id] = match
         return sorted(found.values(), key=lambda match: -match.probability)[:top_k]
 
@@ -89,7 +89,7 @@ class SmallIndex:
         members = self.members(stored.issue_id)
         agreeing = {"component": stored.component} if stored.component == report.component != "" else {}
         sentence = (report.description[:80], stored.description[:80], share)
-        why = Why(tuple(sorted(own & other)), agreeing, (sentence,))
+        why = Explanation(tuple(sorted(own & other)), agreeing, (sentence,))
         urls = {one: self.reports[one].url for one in members if self.reports[one].url}
         return Match(self.reports[members[0]], stored, members, share, share, why, urls)
 

@@ -146,7 +146,7 @@ def test_the_bot_says_only_what_its_backtest_measured(hub, met, tmp_path, monkey
     told = " ".join(capsys.readouterr().out.split())
     (row,) = pd.read_csv("backtest/targets.csv").query("target == 0.6").to_dict("records")
     days = "2020-12-14 to 2021-03-09"  # issues 321 to 400
-    assert row["verdict"] == ("met" if met else "missed")
+    assert row["status"] == ("met" if met else "missed")
     figure = f"Of {row['suggestions']} such suggestions on this tracker's reports from {days}, {row['right']} ("
     reason = "Nothing is suggested unasked: the backtest missed the target that 60% of the suggestions are right. "
     posted = hub.posted.get(f"{ISSUES}/999/comments", [])
@@ -192,7 +192,7 @@ def test_the_workflows_of_the_readme_run_as_printed(hub, tmp_path):
             )
             assert done.returncode == 0, done.stderr + done.stdout
     target = json.loads((tmp_path / "backtest" / "matching.json").read_text())["targets"][2]
-    assert (target["target_precision"], target["verdict"]) == (0.7, "met")
+    assert (target["target_precision"], target["status"]) == (0.7, "met")
     (text,) = hub.posted[f"{ISSUES}/999/comments"]
     assert f"This may be a duplicate of #{repeated} (probability " in text
     assert f"Of {target['suggestions']} such suggestions on this tracker's reports from " in text

@@ -7,7 +7,7 @@ from small_index import FIGURE, TARGETS
 
 from gedbd.sampling.feedback_labels import FEEDBACK_FILE, feedback_table
 from gedbd.service.app import create_app
-from gedbd.service.schemas import MOST_REPORTS
+from gedbd.service.schemas import MAX_REPORTS
 
 TITLE = "large attachment sending stops"
 
@@ -27,17 +27,17 @@ def test_search_gives_groups_with_probability_and_reasons(client_of):
         "threshold": 0.6,
     }
     assert found["target"] == {
-        **{"target_precision": 0.5, "threshold": 0.6, "verdict": "met", "suggestions": 30, "right": 22},
+        **{"target_precision": 0.5, "threshold": 0.6, "status": "met", "suggestions": 30, "right": 22},
         **{"precision": 22 / 30, "precision_low": 0.56, "precision_high": 0.89},
         **{"first": "2024-01-02", "last": "2024-02-28", "statement": FIGURE},
     }
     (match,) = found["matches"]
-    assert (match["master"]["issue_id"], match["members"], match["sure"]) == ("12", ["12", "15"], True)
+    assert (match["master"]["issue_id"], match["members"], match["suggested"]) == ("12", ["12", "15"], True)
     assert match["master"]["excerpt"].startswith("Sending a mail")
     assert match["probability"] == 1.0
-    assert match["why"]["terms"] == ["attachment", "large", "sending", "stops"]
-    assert match["why"]["fields"] == {"component": "Compose"}
-    assert set(match["why"]["sentences"][0]) == {"new", "stored", "shared"}
+    assert match["explanation"]["terms"] == ["attachment", "large", "sending", "stops"]
+    assert match["explanation"]["fields"] == {"component": "Compose"}
+    assert set(match["explanation"]["sentences"][0]) == {"new", "stored", "shared"}
 
 
 def test_filters_and_the_own_id_narrow_the_search(client_of):
@@ -49,13 +49,13 @@ def test_filters_and_the_own_id_narrow_the_search(client_of):
 
 
 @pytest.mark.parametrize("target", TARGETS[1:])
-def test_unless_the_target_was_met_nothing_is_sure(client_of, index, target):
+def test_unless_the_target_was_met_nothing_is_suggested(client_of, index, target):
     index.target = target
     found = client_of().post("/api/search", json={"title": TITLE}).json()
     assert found["threshold"] is None
     assert found["matches"][0]["probability"] == 1
     assert found["target"]["statement"].startswith("Nothing is suggested unasked: the backtest ")
-    assert {match["sure"] for match in found["matches"]} == {False}
+    assert {match["suggested"] for match in found["matches"]} == {False}
 
 
 def test_reports_are_added_updated_read_and_deleted(client_of, index):
@@ -122,11 +122,11 @@ def test_what_does_not_fit_is_refused_in_words(client_of, path, body, status, wo
 
 
 def test_too_many_reports_at_once_are_refused(client_of, index):
-    many = [{"issue_id": str(number), "title": "x"} for number in range(100, 101 + MOST_REPORTS)]
+    many = [{"issue_id": str(number), "title": "x"} for number in range(100, 101 + MAX_REPORTS)]
     client = client_of()
     assert client.post("/api/reports", json=many).status_code == 422
     assert client.post("/api/reports", json=many[1:]).status_code == 200
-    assert len(index) == 4 + MOST_REPORTS
+    assert len(index) == 4 + MAX_REPORTS
 
 
 def test_feedback_is_stored_once_and_a_changed_mind_replaces_it(client_of, index):
@@ -160,7 +160,7 @@ def test_a_fault_of_ours_is_said_without_its_details(index, monkeypatch, caplog)
     with TestClient(create_app(index), base_url="http://localhost", raise_server_exceptions=False) as client:
         answer = client.get("/api/reports/12")
         counted = client.get("/metrics").text
-    assert (answer.status_code, detail(answer)) == (500, "the service failed at this: its log says more")
+    assert (answer.status_code, detail(answer)) == (500, "internal error: see the log of the service")
     assert 'status="500"} 1.0' in counted
     assert "GET /api/reports/12 failed: ZeroDivisionError" in caplog.text
 
@@ -210,8 +210,8 @@ def test_addresses_go_in_and_out(client_of, index):
     assert match["master"]["url"] == match["best"]["url"] == url
     assert match["urls"] == {"40": url}
     schemas = client.get("/openapi.json").json()["components"]["schemas"]
-    assert "url" in schemas["Filed"]["properties"]
-    assert "url" in schemas["Brief"]["properties"]
+    assert "url" in schemas["ReportCreate"]["properties"]
+    assert "url" in schemas["ReportSummary"]["properties"]
 
 
 @pytest.mark.parametrize("url", ["javascript:alert(1)", "ftp://b.org/1", "b.org/1", "https://a:b@b.org/1", "https://"])

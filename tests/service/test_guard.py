@@ -7,7 +7,7 @@ import pytest
 from fastapi import HTTPException
 
 from gedbd.service.app import Settings, create_app
-from gedbd.service.thread_pool import Pool
+from gedbd.service.thread_pool import BoundedThreadPool
 
 TOKEN = "a token of some length"
 JSON = {"Content-Type": "application/json"}
@@ -110,15 +110,15 @@ def test_slow_and_surplus_searches_are_sent_away(client_of, index):
 
 def test_a_pool_counts_what_still_runs():
     async def use() -> list[int]:
-        pool, gate = Pool(1, 1, 0.03), threading.Event()
+        pool, gate = BoundedThreadPool(1, 1, 0.03), threading.Event()
         statuses = []
         for _ in range(2):
             with pytest.raises(HTTPException) as refused:
                 await pool.run(gate.wait)
             statuses.append(refused.value.status_code)
-        slow = pool.taken
+        slow = pool.slots_in_use
         gate.set()
-        while pool.taken:
+        while pool.slots_in_use:
             await asyncio.sleep(0)
         assert await pool.run(lambda: 5) == 5
         pool.close()

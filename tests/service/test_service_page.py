@@ -80,12 +80,12 @@ def test_a_duplicate_is_found_compared_and_accepted(opened, stored_index, tmp_pa
     assert overflow(page) == 0
     page.screenshot(path=tmp_path / f"compared-{width}-{scheme}.png")
     page.click("#accept")
-    expect(page.locator("#toast")).to_contain_text("the same fault as #1058")
-    expect(first).to_contain_text("You said: the same fault as #1058")
+    expect(page.locator("#toast")).to_contain_text("duplicate of #1058")
+    expect(first).to_contain_text("Your feedback: duplicate of #1058")
     page.screenshot(path=tmp_path / f"accepted-{width}-{scheme}.png")
     assert rows(stored_index) == [(LOST, "1058", "accept")]
     page.click("#undo")
-    expect(page.locator("#toast")).to_contain_text("Taken back")
+    expect(page.locator("#toast")).to_contain_text("Undone")
     assert rows(stored_index) == []
     assert page.said == []
     assert all(url.startswith(page.home) for url in page.asked)
@@ -95,12 +95,12 @@ def test_what_reaches_the_threshold_is_told_from_the_rest(opened, tmp_path: Path
     page = opened()
     page.fill("#title", "attachment large calendar large sending")
     options = page.get_by_role("option")
-    expect(options.first).to_contain_text("Likely the same: above the threshold")
+    expect(options.first).to_contain_text("Likely a duplicate: above the threshold")
     expect(options.nth(1)).to_contain_text("below the threshold")
-    expect(page.locator("#threshold")).to_have_text(f"Suggested from 60% on. {FIGURE}")
+    expect(page.locator("#threshold")).to_have_text(f"Suggested from 60%. {FIGURE}")
     page.screenshot(path=tmp_path / "threshold.png")
     options.first.click()
-    expect(page.locator("#comparison-odds")).to_have_text("75% probable, above the threshold")
+    expect(page.locator("#comparison-odds")).to_have_text("probability 75%, above the threshold")
 
 
 def test_nothing_is_marked_where_the_backtest_missed_its_target(opened, index):
@@ -108,9 +108,9 @@ def test_nothing_is_marked_where_the_backtest_missed_its_target(opened, index):
     page = opened()
     page.fill("#title", "large attachment sending stops")
     expect(page.get_by_role("option").first).to_contain_text("100%")
-    expect(page.locator("#threshold")).to_have_text(f"{TARGETS[2].statement} Judge each candidate for yourself.")
-    expect(page.locator(".sure")).to_have_count(0)
-    expect(page.get_by_text("Likely the same")).to_have_count(0)
+    expect(page.locator("#threshold")).to_have_text(f"{TARGETS[2].statement} Check each candidate yourself.")
+    expect(page.locator(".suggested")).to_have_count(0)
+    expect(page.get_by_text("Likely a duplicate")).to_have_count(0)
 
 
 def test_all_of_it_goes_by_keyboard(opened, index):
@@ -129,12 +129,12 @@ def test_all_of_it_goes_by_keyboard(opened, index):
     page.keyboard.press("Escape")
     expect(page.locator("#comparison")).to_be_hidden()
     page.keyboard.press("r")
-    expect(page.locator("#toast")).to_contain_text("not the same")
+    expect(page.locator("#toast")).to_contain_text("not a duplicate")
     assert [row[2] for row in rows(index)] == ["reject"]
     page.keyboard.press("a")
-    expect(page.locator("#toast")).to_contain_text("the same fault")
+    expect(page.locator("#toast")).to_contain_text("Saved: duplicate")
     page.keyboard.press("u")
-    expect(page.locator("#toast")).to_contain_text("Taken back")
+    expect(page.locator("#toast")).to_contain_text("Undone")
     assert [row[2] for row in rows(index)] == ["reject"]
     page.keyboard.press("/")
     assert page.evaluate("document.activeElement.id") == "description"
@@ -163,7 +163,7 @@ def test_a_token_is_asked_for_and_kept_for_the_tab(opened, tmp_path):
     page.screenshot(path=tmp_path / "token.png")
     page.fill("#token", "a wrong one")
     page.keyboard.press("Enter")
-    expect(page.locator("#token-problem")).to_have_text("This token is not the right one.")
+    expect(page.locator("#token-problem")).to_have_text("This token is wrong.")
     page.fill("#token", TOKEN)
     page.keyboard.press("Enter")
     expect(page.get_by_role("option").first).to_be_visible()

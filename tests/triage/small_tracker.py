@@ -15,8 +15,8 @@ from gedbd.text.templates import title_description
 from gedbd.triage.backtesting.targets import TargetResult
 from gedbd.triage.calibration import MATCH_FEATURES, Calibrator
 from gedbd.triage.index import Index
-from gedbd.triage.report import FIELDS, Report
-from gedbd.triage.report_encoder import ReportReader
+from gedbd.triage.report import Report
+from gedbd.triage.report_encoder import ReportEncoder
 from gedbd.triage.storage.store import FILE, Store
 from gedbd.triage.storage.sync import Model, synchronise
 from gedbd.triage.training import TriageModel
@@ -31,15 +31,15 @@ TARGET = TargetResult(0.8, 0.7, "met", 50, 46, 0.92, 0.83, 0.98, "2024-01-01", "
 MATCHING = TriageModel(WEIGHTS, CALIBRATOR, (TARGET,), 0.8)
 
 
-def tiny_reader(hidden: int = 16) -> ReportReader:
+def tiny_reader(hidden: int = 16) -> ReportEncoder:
     """Reads with a tiny random encoder."""
     encoder = load_tiny_encoder("tiny", "mean", dim=8, max_tokens=32, hidden=hidden, layers=1, dropout=0.0, seed=0)
     encoder.model.eval()
-    return ReportReader(encoder, title_description)
+    return ReportEncoder(encoder, title_description)
 
 
 @pytest.fixture(scope="session")
-def reader() -> ReportReader:
+def reader() -> ReportEncoder:
     return tiny_reader()
 
 
@@ -50,8 +50,8 @@ def some_report(number: int, **values) -> Report:
         "title": f"{noun} in the {place}",
         "description": f"The {noun} is lost when I open the {place}. Word{number}.",
     }
-    filed = datetime(2024, 1, 1, tzinfo=UTC) + timedelta(days=number)
-    made = {"issue_id": str(number), "created_at": filed, "component": ["ui", "net", ""][number % 3]}
+    created = datetime(2024, 1, 1, tzinfo=UTC) + timedelta(days=number)
+    made = {"issue_id": str(number), "created_at": created, "component": ["ui", "net", ""][number % 3]}
     return Report(**(text | made | values))
 
 

@@ -9,10 +9,10 @@ from small_tracker import some_report
 
 from gedbd.triage.answer import as_json, print_matches
 from gedbd.triage.backtesting.targets import TargetResult
-from gedbd.triage.report import Match, Report, Why
+from gedbd.triage.report import Explanation, Match, Report
 
 TERMINAL = {"force_terminal": True, "color_system": "truecolor"}
-WHY = Why(("crash",), {}, ())
+WHY = Explanation(("crash",), {}, ())
 LINKED = some_report(3, url="https://b.org/3")
 MATCH = Match(LINKED, some_report(13), ("3", "7", "13"), 1.0, 0.9, WHY, {"3": LINKED.url, "7": "https://b.org/7"})
 QUERY = Report("crash")

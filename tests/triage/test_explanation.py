@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from gedbd.triage.explanation import MOST_WORDS, agreeing, explain
+from gedbd.triage.explanation import MAX_TERMS, equal_fields, explain
 from gedbd.triage.report import Report
 
 RARE = {"uidplus": 5.0, "npe": 4.0, "expunge": 3.0, "server": 1.0, "folder": 1.0}
@@ -37,15 +37,15 @@ def test_words_that_tell_nothing_are_left_out():
 
 def test_at_most_so_many_words():
     text = " ".join(f"w{letter}" for letter in "abcdefghijklmnop")
-    assert len(why(Report(text), Report(text), lambda words: np.ones(len(words))).terms) == MOST_WORDS
+    assert len(why(Report(text), Report(text), lambda words: np.ones(len(words))).terms) == MAX_TERMS
     assert why(Report(text), Report(text), lambda words: np.ones(len(words))).terms[0] == "wa"  # alike: by alphabet
 
 
 def test_fields_that_agree():
     first = Report("a", product="Mail", component="UI ", version="3.0", os="", priority="P1", status="NEW")
     second = Report("b", product="mail", component="ui", version="3.1", os="", priority="P1", status="NEW")
-    assert agreeing(first, second) == {"product": "mail", "component": "ui", "priority": "P1"}
-    assert agreeing(Report("a"), Report("b")) == {}
+    assert equal_fields(first, second) == {"product": "mail", "component": "ui", "priority": "P1"}
+    assert equal_fields(Report("a"), Report("b")) == {}
 
 
 def test_closest_sentences_by_hand():

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from gedbd.sampling.feedback_labels import COLUMNS, FEEDBACK_FILE, feedback_table
-from gedbd.triage.feedback import Feedback, Verdict
+from gedbd.triage.feedback import FeedbackEvent, FeedbackStore
 from gedbd.triage.report import Report
 
 FILED = Report(issue_id="7", title="Mail is lost")
@@ -18,18 +18,18 @@ PASTED = Report(title="Mail is lost", description="Since today.", component="Inb
 WRITER = """
 import sys
 from pathlib import Path
-from gedbd.triage.feedback import Feedback, Verdict
+from gedbd.triage.feedback import FeedbackEvent, FeedbackStore
 from gedbd.triage.report import Report
-feedback = Feedback(Path(sys.argv[1]))
+feedback = FeedbackStore(Path(sys.argv[1]))
 for number in range(10_000):
-    feedback.record(Verdict(Report(issue_id=f"{sys.argv[2]}-{number}"), "1", "accept", "api"))
+    feedback.record(FeedbackEvent(Report(issue_id=f"{sys.argv[2]}-{number}"), "1", "accept", "api"))
     print(number, flush=True)
 """
 
 
 @pytest.fixture
 def feedback(tmp_path):
-    kept = Feedback(tmp_path)
+    kept = FeedbackStore(tmp_path)
     yield kept
     kept.close()
 
@@ -40,7 +40,7 @@ def said(folder: Path) -> list[tuple[str, str, str]]:
 
 
 def test_the_same_again_is_kept_once_and_a_changed_mind_replaces(feedback, tmp_path):
-    accept, reject = (Verdict(FILED, "3", verdict, "web", "ann") for verdict in ("accept", "reject"))
+    accept, reject = (FeedbackEvent(FILED, "3", verdict, "web", "ann") for verdict in ("accept", "reject"))
     assert [feedback.record(verdict) for verdict in (accept, accept, reject, reject, accept)] == [
         *(True, False),
         *(True, False),
@@ -53,17 +53,17 @@ def test_the_same_again_is_kept_once_and_a_changed_mind_replaces(feedback, tmp_p
 
 
 def test_what_is_taken_back_counts_no_more(feedback, tmp_path):
-    assert not feedback.record(Verdict(FILED, "3", "withdraw", "web"))
-    feedback.record(Verdict(FILED, "3", "accept", "web"))
-    assert feedback.record(Verdict(FILED, "3", "withdraw", "web"))
+    assert not feedback.record(FeedbackEvent(FILED, "3", "withdraw", "web"))
+    feedback.record(FeedbackEvent(FILED, "3", "accept", "web"))
+    assert feedback.record(FeedbackEvent(FILED, "3", "withdraw", "web"))
     assert said(tmp_path) == []
 
 
 def test_a_pasted_text_is_known_by_its_title_and_description_alone(feedback, tmp_path):
-    assert feedback.record(Verdict(PASTED, "3", "accept", "web"))
+    assert feedback.record(FeedbackEvent(PASTED, "3", "accept", "web"))
     same = Report(title=PASTED.title, description=PASTED.description, component="Other")
-    assert not feedback.record(Verdict(same, "3", "accept", "api"))
-    assert feedback.record(Verdict(Report(title=PASTED.title), "3", "accept", "web"))
+    assert not feedback.record(FeedbackEvent(same, "3", "accept", "api"))
+    assert feedback.record(FeedbackEvent(Report(title=PASTED.title), "3", "accept", "web"))
     table = feedback_table(tmp_path / FEEDBACK_FILE)
     assert list(table.columns) == list(COLUMNS)
     assert list(table["description"]) == ["Since today.", ""]
@@ -72,7 +72,7 @@ def test_a_pasted_text_is_known_by_its_title_and_description_alone(feedback, tmp
 
 
 def test_events_are_neither_changed_nor_removed(feedback, tmp_path):
-    feedback.record(Verdict(FILED, "3", "accept", "web"))
+    feedback.record(FeedbackEvent(FILED, "3", "accept", "web"))
     for change in ("DELETE FROM events", "UPDATE events SET verdict = 'reject'"):
         with sqlite3.connect(tmp_path / FEEDBACK_FILE) as store, pytest.raises(sqlite3.IntegrityError, match="stay"):
             store.execute(change)
@@ -81,11 +81,11 @@ def test_events_are_neither_changed_nor_removed(feedback, tmp_path):
 @pytest.mark.parametrize(
     ("verdict", "message"),
     [
-        (Verdict(FILED, "3", "maybe", "web"), "verdict 'maybe' is unknown: choose accept"),
-        (Verdict(FILED, "3", "accept", "fax"), "source 'fax' is unknown: choose web"),
-        (Verdict(FILED, "7", "accept", "web"), "report 7 is compared with itself"),
-        (Verdict(FILED, "", "accept", "web"), "names no candidate"),
-        (Verdict(Report(title=" "), "3", "accept", "web"), "names no report"),
+        (FeedbackEvent(FILED, "3", "maybe", "web"), "verdict 'maybe' is unknown: choose accept"),
+        (FeedbackEvent(FILED, "3", "accept", "fax"), "source 'fax' is unknown: choose web"),
+        (FeedbackEvent(FILED, "7", "accept", "web"), "report 7 is compared with itself"),
+        (FeedbackEvent(FILED, "", "accept", "web"), "names no candidate"),
+        (FeedbackEvent(Report(title=" "), "3", "accept", "web"), "names no report"),
     ],
 )
 def test_what_makes_no_sense_is_refused(feedback, tmp_path, verdict, message):
@@ -95,8 +95,8 @@ def test_what_makes_no_sense_is_refused(feedback, tmp_path, verdict, message):
 
 
 def test_many_threads_and_two_connections_lose_nothing(feedback, tmp_path):
-    other = Feedback(tmp_path)
-    verdicts = [Verdict(Report(issue_id=str(100 + number % 20)), "1", "accept", "api") for number in range(40)]
+    other = FeedbackStore(tmp_path)
+    verdicts = [FeedbackEvent(Report(issue_id=str(100 + number % 20)), "1", "accept", "api") for number in range(40)]
     with ThreadPoolExecutor(4) as threads:
         new = list(
             threads.map(lambda pair: pair[0].record(pair[1]), zip([feedback, other] * 20, verdicts, strict=True))

@@ -37,7 +37,7 @@ def test_a_copy_finds_its_original_first(index):
         assert best.best == best.master == some_report(number)
         assert best.members == (str(number),)
         assert 0 <= best.probability <= 1
-        assert f"word{number}" in best.why.terms
+        assert f"word{number}" in best.explanation.terms
 
 
 def test_a_group_is_found_by_its_best_report_and_named_after_its_oldest(index):
@@ -48,7 +48,7 @@ def test_a_group_is_found_by_its_best_report_and_named_after_its_oldest(index):
 
 
 def test_search_says_what_the_replay_said(tmp_path, reader):
-    """A report that comes in is judged as the backtest judged it, whatever is asked to be shown."""
+    """A new report gets the probabilities that the backtest gave it, for any ``top_k``."""
     reports = [some_report(number * 7 % 60, created_at=some_report(number).created_at) for number in range(50)]
     reports[-1] = replace(
         reports[-1], title="crash of words never seen", description="strange strange novelties, crash"
@@ -65,8 +65,8 @@ def test_search_says_what_the_replay_said(tmp_path, reader):
         folder.mkdir()
         fill(folder, as_corpus(reports[:row], group[:row]), reader)
         index = open_folder(folder, reader)
-        said = replay(store, features, group, WEIGHTS, np.array([row]))
-        sure = MATCHING.calibrator(said[list(MATCH_FEATURES)].to_numpy())
+        said = replay(columns, numbers, group, WEIGHTS, np.array([row]))
+        expected = MATCHING.confidence(said[list(SIGNALS)].to_numpy())
         for top_k in (1, 5, 20):
             matches = index.search(reports[row], top_k)
             count = min(len(matches), 5)
@@ -75,7 +75,7 @@ def test_search_says_what_the_replay_said(tmp_path, reader):
                 reports[candidate].issue_id for candidate in said["candidate"][:count]
             ]
             assert [one.score for one in matches[:count]] == pytest.approx(said["score"][:count], abs=1e-5)
-            assert [one.probability for one in matches[:count]] == pytest.approx(sure[:count], abs=1e-6)
+            assert [one.probability for one in matches[:count]] == pytest.approx(expected[:count], abs=1e-6)
         index.close()
 
 
@@ -89,7 +89,7 @@ def test_add_update_leave_and_delete(index):
     assert index.get("40") == changed
     assert len(index) == 21
     assert found(index, Report("zebra stripes"))[0] == "40"
-    assert index.search(Report("zebra stripes"))[0].why.terms == ("stripes", "zebra")
+    assert index.search(Report("zebra stripes"))[0].explanation.terms == ("stripes", "zebra")
     assert [index.delete("40"), index.delete("40"), index.delete("nobody")] == [True, False, False]
     assert index.get("40") is None
     assert "40" not in found(index, Report("zebra stripes"), top_k=50)
@@ -223,7 +223,7 @@ def test_nasty_texts_are_stored_and_found(index, name):
     assert list(index.add([report]).values()) == ["added"]
     assert index.get(issue_id) == report
     assert index.add([report]) == {report.issue_id: "unchanged"}
-    again = open_folder(index.folder, index.reader)
+    again = open_folder(index.folder, index.encode)
     for one in (index, again):
         (best, *_) = one.search(Report(text[:900], text))
         assert best.best == report
@@ -235,7 +235,7 @@ def test_nasty_texts_are_stored_and_found(index, name):
 
 
 def test_two_open_indexes_see_each_other(index):
-    other = open_folder(index.folder, index.reader)
+    other = open_folder(index.folder, index.encode)
     other.add([some_report(40)])
     assert found(index, text_of(40))[0] == "40"
     assert len(index) == len(other) == 21
@@ -249,7 +249,7 @@ def test_two_open_indexes_see_each_other(index):
     for step in range(3):  # in turn, each with words that the other does not know
         for number, one in enumerate((index, other)):
             one.add([Report(f"strangeword{step}{number}", issue_id=f"s{step}{number}")])
-    third = open_folder(index.folder, index.reader)
+    third = open_folder(index.folder, index.encode)
     for one in (index, other, third):
         for step in range(3):
             for number in range(2):
@@ -259,7 +259,7 @@ def test_two_open_indexes_see_each_other(index):
 
 
 def test_two_indexes_in_two_threads_lose_nothing(index):
-    other = open_folder(index.folder, index.reader)
+    other = open_folder(index.folder, index.encode)
 
     def add(one, start):
         for number in range(start, start + 15):
@@ -312,7 +312,7 @@ def test_searches_run_while_reports_come_and_go(index):
         for thread in threads:
             thread.join()
     assert not failed, failed[0]
-    again = open_folder(index.folder, index.reader)
+    again = open_folder(index.folder, index.encode)
     for one in (index, again):
         assert len(one) == 45
         for number in range(100, 125):
@@ -363,29 +363,29 @@ def test_a_reader_that_fails_stores_nothing(index, reader):
 
 
 def test_a_disk_that_fails_stores_nothing(index):
-    run = index.store._connection.run
+    run = index.store._connection.rows
     pages = run("PRAGMA page_count")[0][0]
     run(f"PRAGMA max_page_count={pages}")
-    with pytest.raises(StoreUnavailable, match=r"index\.sqlite cannot be changed, as its disk is full: free"):
+    with pytest.raises(StoreUnavailable, match=r"index\.sqlite cannot be changed because its disk is full: free"):
         index.add([Report("strangeword " * 50, "y" * 100_000, f"f{number}") for number in range(3)])
     run("PRAGMA max_page_count=1000000")
     assert len(index) == 20
     index.add([Report("strangeword", issue_id="s")])
     assert found(index, Report("strangeword"))[0] == "s"
-    assert found(open_folder(index.folder, index.reader), Report("strangeword"))[0] == "s"
+    assert found(open_folder(index.folder, index.encode), Report("strangeword"))[0] == "s"
 
 
 def test_what_is_no_index(tmp_path):
     file = tmp_path / FILE
     file.write_text("id,title\n" * 200)
-    with pytest.raises(ValueError, match=r"index.sqlite is no index \(file is not a database\): build one with"):
+    with pytest.raises(ValueError, match=r"index.sqlite is not an index \(file is not a database\): build one with"):
         Store(file)
-    with pytest.raises(ValueError, match=r"nowhere/index\.sqlite is no index"):
+    with pytest.raises(ValueError, match=r"nowhere/index\.sqlite is not an index"):
         Store(tmp_path / "nowhere" / FILE)
     file.unlink()
     with sqlite3.connect(file) as other:
         other.execute("CREATE TABLE vectors (key BLOB)")
-    with pytest.raises(ValueError, match=r"is no index \(it holds other tables\): build one"):
+    with pytest.raises(ValueError, match=r"is not an index \(it has other tables\): build one"):
         Store(file)
 
 
@@ -394,7 +394,7 @@ def test_a_newer_format_is_told(index):
     with sqlite3.connect(index.folder / FILE) as file:
         file.execute(f"PRAGMA user_version={FORMAT + 1}")
     file.close()
-    with pytest.raises(ValueError, match=f"has format {FORMAT + 1}, this gedbd reads {FORMAT}: build it anew"):
+    with pytest.raises(ValueError, match=f"has format {FORMAT + 1}, this version of gedbd reads {FORMAT}: delete"):
         Store(index.folder / FILE)
 
 

@@ -8,15 +8,14 @@ import pytest
 
 from gedbd.corpora.readers.bug_reports import BUG_FIELDS
 from gedbd.triage.report import (
-    FIELDS,
-    LONGEST_TEXT,
-    LONGEST_TITLE,
+    MAX_DESCRIPTION_LENGTH,
+    MAX_TITLE_LENGTH,
     Report,
     as_table,
     check_report,
     check_top_k,
-    of_row,
     read_moment,
+    report_from_row,
 )
 
 FULL = Report(
@@ -25,7 +24,9 @@ FULL = Report(
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("report", [Report("a"), Report("", "b"), Report("x" * LONGEST_TITLE, "y" * LONGEST_TEXT)])
+@pytest.mark.parametrize(
+    "report", [Report("a"), Report("", "b"), Report("x" * MAX_TITLE_LENGTH, "y" * MAX_DESCRIPTION_LENGTH)]
+)
 def test_good_reports_pass(report):
     check_report(report)
 
@@ -35,8 +36,8 @@ def test_good_reports_pass(report):
     [
         (Report(), "neither title nor description"),
         (Report(" \n", "\t", "12"), "neither title nor description"),
-        (Report("x" * (LONGEST_TITLE + 1)), "the title has 1,001 characters, the most are 1,000: shorten it"),
-        (Report("", "x" * (LONGEST_TEXT + 1)), "the description has 200,001 characters"),
+        (Report("x" * (MAX_TITLE_LENGTH + 1)), "the title has 1,001 characters, more than 1,000: shorten it"),
+        (Report("", "x" * (MAX_DESCRIPTION_LENGTH + 1)), "the description has 200,001 characters"),
         (Report("a", url="javascript:alert(1)"), r"url=javascript:alert\(1\) is not an http or https address"),
     ],
 )
@@ -64,7 +65,7 @@ def test_moments(text, moment):
     "text", ["", "now", "today", "yesterday", "31.01.2024", "2024-02-30", "nan", "1700000000", "-1", True]
 )
 def test_what_is_no_moment(text):
-    with pytest.raises(ValueError, match=rf"created_from={text} is no date: expected is 2024-01-31 or"):
+    with pytest.raises(ValueError, match=rf"created_from={text} is not a date: write 2024-01-31 or"):
         read_moment(text, "created_from")
 
 
@@ -93,7 +94,7 @@ def test_reports_survive_a_table():
     table = as_table(reports)
     assert list(table.columns) == list(BUG_FIELDS)
     assert str(table["created_at"].dt.tz) == "UTC"
-    assert [of_row(row) for row in table.itertuples(index=False)] == reports
+    assert [report_from_row(row) for row in table.itertuples(index=False)] == reports
     assert as_table([Report("a")])["created_at"].isna().all()
     elsewhere = replace(FULL, created_at=FULL.created_at.astimezone(timezone(timedelta(hours=2))))
     naive = replace(FULL, created_at=FULL.created_at.replace(tzinfo=None))

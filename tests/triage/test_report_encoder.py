@@ -10,7 +10,7 @@ from small_tracker import some_report
 from gedbd.encoders.backends.openvino import OpenVino
 from gedbd.encoders.encoder import Encoder
 from gedbd.triage.report import Report, as_table
-from gedbd.triage.report_encoder import MOST_AT_ONCE, Together
+from gedbd.triage.report_encoder import MAX_BATCH, BatchingEncoder, ReportEncoder
 
 
 def test_vectors_are_unit_rows_and_do_not_depend_on_company(reader):
@@ -27,11 +27,11 @@ def test_many_threads_get_their_own_answers(reader, backend, tmp_path):
     read = reader
     if backend == "openvino":
         own = reader.encoder
-        encoder = Encoder(own.model, own.tokenizer, own.max_tokens, OpenVino("float32", tmp_path))
-        read = type(reader)(encoder, reader.text)
+        encoder = Encoder(own.model, own.tokenizer, 32, OpenVino("float32", tmp_path))
+        read = ReportEncoder(encoder, reader.text)
     reports = as_table([some_report(number) for number in range(60)])
     expected = reader(reports)
-    together = Together(read)
+    together = BatchingEncoder(read)
 
     def ask(number):
         one = reports.iloc[[number]]
@@ -55,7 +55,7 @@ def test_all_that_wait_are_read_at_once():
         go.wait(10)
         return reports["title"].to_numpy(dtype=float)[:, None]
 
-    together = Together(read)
+    together = BatchingEncoder(read)
     with ThreadPoolExecutor(40) as pool:
         first = pool.submit(together, titled("0"))
         begun.wait(10)
@@ -64,7 +64,7 @@ def test_all_that_wait_are_read_at_once():
             pass
         go.set()
         assert [future.result().tolist() for future in (first, *others)] == [[float(number)] for number in range(40)]
-    assert sizes == [1, MOST_AT_ONCE, MOST_AT_ONCE, 39 - 2 * MOST_AT_ONCE]
+    assert sizes == [1, MAX_BATCH, MAX_BATCH, 39 - 2 * MAX_BATCH]
 
 
 def test_everybody_hears_of_an_error_and_the_next_is_answered():
@@ -75,7 +75,7 @@ def test_everybody_hears_of_an_error_and_the_next_is_answered():
             raise RuntimeError("out of memory")
         return np.zeros((len(reports), 2))
 
-    together = Together(read)
+    together = BatchingEncoder(read)
     with ThreadPoolExecutor(8) as pool:
         for future in [pool.submit(together, titled("a")) for _ in range(8)]:
             with pytest.raises(RuntimeError, match="out of memory"):

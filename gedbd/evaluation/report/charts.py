@@ -1,4 +1,4 @@
-"""Figures over several settings. Each takes settings or tables and gives a matplotlib figure."""
+"""Figures of a report: each function takes settings or tables and returns a matplotlib figure."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from sklearn.metrics import precision_recall_curve
 
-from gedbd.evaluation.figures import SIZE
+from gedbd.evaluation.figures import SIZE, draw_confusion_matrix
 from gedbd.evaluation.names import metric_name
 from gedbd.evaluation.report.settings import Setting
 from gedbd.retrieval.tasks import EARLIER
@@ -19,7 +19,7 @@ COLOURS = [colormaps["tab10"](place) for place in range(10)]
 
 
 def rank_curves(settings: list[Setting], protocol: str) -> Figure:
-    """RR@k over k of every setting's own method, and of the first setting's baselines."""
+    """RR@k over k of each setting's own method, and of the first setting's other methods."""
     figure = Figure(figsize=(8, 4.6), layout="constrained")
     axis = figure.subplots()
     k = np.arange(1, 101)
@@ -42,7 +42,7 @@ def rank_curves(settings: list[Setting], protocol: str) -> Figure:
 
 
 def precision_recall(settings: list[Setting]) -> Figure:
-    """Precision over recall on pairs, of every setting's own method."""
+    """Precision over recall on pairs, of each setting's own method."""
     figure = Figure(figsize=(8, 4.6), layout="constrained")
     axis = figure.subplots()
     for place, setting in enumerate(settings):
@@ -71,9 +71,9 @@ def training_curves(setting: Setting) -> Figure:
 
 
 def confusion_matrices(settings: list[Setting]) -> Figure:
-    """Counts of the four outcomes, each setting at its own threshold, all seeds together (the paper's Figure 2)."""
+    """Confusion matrix of each setting at its own thresholds, all seeds together (the paper's Figure 2)."""
     columns = min(4, len(settings))
-    rows = -(-len(settings) // columns)
+    rows = -(-len(settings) // columns)  # rounded up
     figure = Figure(figsize=(2.7 * columns, 2.7 * rows), layout="constrained")
     axes = np.atleast_1d(figure.subplots(rows, columns)).flatten()
     for axis in axes[len(settings) :]:
@@ -81,11 +81,7 @@ def confusion_matrices(settings: list[Setting]) -> Figure:
     for axis, setting in zip(axes, settings, strict=False):
         tables = [run.predictions[run.predictions["part"] == run.part] for run in setting.runs]
         every = pd.concat(tables)
-        counts = np.array([[((every["label"] == t) & (every["predicted"] == p)).sum() for p in (0, 1)] for t in (0, 1)])
-        axis.imshow(counts, cmap="Blues", vmin=0, vmax=1.4 * counts.max())
-        for true in (0, 1):
-            for said in (0, 1):
-                axis.text(said, true, f"{counts[true, said]:,}", ha="center", va="center")
+        draw_confusion_matrix(axis, every["label"].to_numpy(), every["predicted"].to_numpy(), fontsize=10)
         axis.set_title("\n".join(setting.label.split(", ")), fontsize=8)
         axis.set(xticks=[0, 1], yticks=[0, 1], xticklabels=["other", "dup."], yticklabels=["other", "dup."])
         axis.set_xlabel("predicted", fontsize=8)
@@ -94,7 +90,7 @@ def confusion_matrices(settings: list[Setting]) -> Figure:
 
 
 def scarcity_curve(table: pd.DataFrame, metric: str) -> Figure:
-    """A metric over the share of known groups, one line a kind; bars are the intervals over test reports.
+    """A metric over the share of known groups, one line a kind; error bars are intervals over test reports.
 
     Args:
         table: ``fraction``, ``kind``, and the metric with ``_low`` and ``_high``.
@@ -104,7 +100,7 @@ def scarcity_curve(table: pd.DataFrame, metric: str) -> Figure:
     axis = figure.subplots()
     for place, (kind, mine) in enumerate(table.groupby("kind", sort=False)):
         mine = mine.sort_values("fraction")
-        shifted = mine["fraction"] * (1 + 0.04 * place)
+        shifted = mine["fraction"] * (1 + 0.04 * place)  # or the error bars would cover each other
         bars = np.stack([mine[metric] - mine[f"{metric}_low"], mine[f"{metric}_high"] - mine[metric]])
         axis.errorbar(shifted, mine[metric], yerr=bars, capsize=3, marker="o", label=kind, color=COLOURS[place % 10])
     shares = sorted(table["fraction"].unique())
@@ -118,11 +114,10 @@ def scarcity_curve(table: pd.DataFrame, metric: str) -> Figure:
 def sensitivity_grid(table: pd.DataFrame, first: str, second: str | None, metric: str) -> Figure:
     """A metric over one option, or over two as a grid of numbers; empty cells were not run.
 
-    Over one option whose values are numbers, a line for each of ``model``; over any other option bars side by side, as
-    there is nothing between two of its values.
+    Over one option with numeric values it draws a line for each ``model``; over any other option bars side by side.
 
     Args:
-        table: The options, the metric and, if there are any, ``model`` and ``<metric>_deviation``: half an error bar.
+        table: The options, the metric and, optionally, ``model`` and ``<metric>_deviation``, half an error bar.
         first: Option on the x axis.
         second: Option on the y axis of a grid, or None.
         metric: Name of the metric.
@@ -131,30 +126,35 @@ def sensitivity_grid(table: pd.DataFrame, first: str, second: str | None, metric
     axis = figure.subplots()
     if second is None:
         table = table.assign(model=table.get("model", metric))
+        # For pandas, bool is numeric.
         if pd.api.types.is_numeric_dtype(table[first]) and not pd.api.types.is_bool_dtype(table[first]):
             _lines(axis, table, first, metric)
         else:
             _bars(axis, table, first, metric)
         axis.set(xlabel=first, ylabel=metric_name(metric))
         return _with_legend(figure) if table["model"].nunique() > 1 else figure
-    grid = table.pivot_table(index=second, columns=first, values=metric, aggfunc="mean")
-    image = axis.imshow(grid.to_numpy(), cmap="viridis", aspect="auto", origin="lower")
-    middle = np.nanmean([np.nanmin(grid), np.nanmax(grid)])
-    for y in range(grid.shape[0]):
-        for x in range(grid.shape[1]):
-            value = float(grid.to_numpy()[y, x])
-            if np.isfinite(value):
-                colour = "white" if value < middle else "black"
-                axis.text(x, y, f"{value:.3f}", ha="center", va="center", color=colour, fontsize=9)
-    axis.set(xlabel=first, ylabel=second)
+    _grid(figure, axis, table.pivot_table(index=second, columns=first, values=metric, aggfunc="mean"), metric)
+    return figure
+
+
+def _grid(figure: Figure, axis: Axes, grid: pd.DataFrame, metric: str) -> None:
+    """A metric over two options, with its value in each cell."""
+    values = grid.to_numpy()
+    image = axis.imshow(values, cmap="viridis", aspect="auto", origin="lower")
+    middle = np.nanmean([np.nanmin(values), np.nanmax(values)])
+    for (y, x), value in np.ndenumerate(values):
+        if np.isfinite(value):
+            colour = "white" if value < middle else "black"  # low values are dark in viridis
+            axis.text(x, y, f"{value:.3f}", ha="center", va="center", color=colour, fontsize=9)
+    axis.set(xlabel=grid.columns.name, ylabel=grid.index.name)
     axis.set_xticks(range(grid.shape[1]), labels=[str(value) for value in grid.columns])
     axis.set_yticks(range(grid.shape[0]), labels=[str(value) for value in grid.index])
     figure.colorbar(image, ax=axis, label=metric_name(metric))
-    return figure
 
 
 def _lines(axis: Axes, table: pd.DataFrame, option: str, metric: str) -> None:
     for place, (model, mine) in enumerate(table.groupby("model", sort=False)):
+        # Settings that differ in an option not shown here have the same x.
         mean = mine.groupby(option)[[name for name in (metric, f"{metric}_deviation") if name in mine]].mean()
         bars = mean.get(f"{metric}_deviation")
         axis.errorbar(mean.index, mean[metric], yerr=bars, capsize=3, marker="o", label=model, **_style(place))
@@ -172,6 +172,7 @@ def _bars(axis: Axes, table: pd.DataFrame, option: str, metric: str) -> None:
     width = 0.8 / len(models)
     for place, (model, mine) in enumerate(models):
         x = np.array([values.index(value) for value in mine[option].astype(str)])
+        # Side by side around x: for three models at -width, 0 and +width.
         shifted = x + width * (place - (len(models) - 1) / 2)
         bars = mine.get(f"{metric}_deviation")
         axis.bar(shifted, mine[metric], width=0.9 * width, yerr=bars, capsize=3, label=model, color=COLOURS[place % 10])
@@ -180,13 +181,13 @@ def _bars(axis: Axes, table: pd.DataFrame, option: str, metric: str) -> None:
 
 
 def tsne_projection(table: pd.DataFrame) -> Figure:
-    """Reports in two dimensions; duplicates share a colour and a mark, other reports are grey."""
+    """t-SNE projection of reports; duplicates share a colour and a marker, other reports are grey."""
     figure = Figure(figsize=(7, 5.4), layout="constrained")
     axis = figure.subplots()
     singletons = table[table["group"] < 0]
     axis.scatter(singletons["x"], singletons["y"], s=8, color="#c8c8c8")
     for place, (_, mine) in enumerate(table[table["group"] >= 0].groupby("group")):
-        marker = "os^DvP"[place // 10 % 6]
+        marker = "os^DvP"[place // 10 % 6]  # the next marker after ten colours
         axis.scatter(
             mine["x"], mine["y"], s=26, color=COLOURS[place % 10], marker=marker, edgecolors="white", linewidths=0.4
         )

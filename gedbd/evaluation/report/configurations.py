@@ -1,4 +1,4 @@
-"""The part of a report about texts of fields, screenshots and training: the table of SupCon SBERT."""
+"""The section of a report about field templates, screenshots and training: the table of SupCon SBERT."""
 
 from typing import Any
 
@@ -8,20 +8,21 @@ from gedbd.evaluation.report.settings import Setting
 from gedbd.retrieval.tasks import EARLIER, TEST_POOL
 
 TEXT = (
-    "Reports as marked text of their fields, with and without descriptions of their screenshots, read by the encoder as"
-    " it came and as it was trained. RR@10 and MRR among all earlier reports; those of the pool, and MAP@10, among the"
-    " test part's reports alone, as the field often publishes."
+    "Reports as text of their fields, with and without captions of their screenshots, encoded without and with"
+    " fine-tuning. RR@10 and MRR are among all earlier reports; those of the pool, and MAP@10, are among the reports of"
+    " the test part only, as in many papers."
 )
 TRAINING = ("frozen", "fine-tuned", "fine-tuned, graph")
 SHOWN = {EARLIER: ("rr@10", "mrr"), TEST_POOL: ("rr@10", "mrr", "map@10")}
 
 
 def configurations(corpus: str, settings: list[Setting]) -> Section | None:
-    """A row for each way to write and to read reports; None where no text has marked fields."""
-    marked = [setting for setting in settings if "text.captions" in setting.options]
-    rows = [_row(setting, setting.methods[0]) for setting in marked if _reads(setting)]
+    """A row for each combination of text and training; None if no setting has a field template."""
+    with_fields = [setting for setting in settings if "text.captions" in setting.options]
+    rows = [_row(setting, setting.methods[0]) for setting in with_fields if _has_encoder(setting)]
+    # The frozen encoder is scored by every training too: one row for each text suffices.
     known = {row["screenshots"] for row in rows if row["training"] == "frozen"}
-    for setting in marked:
+    for setting in with_fields:
         if setting.runs[0].is_baseline or FROZEN not in setting.methods:
             continue
         row = _row(setting, FROZEN)
@@ -34,8 +35,8 @@ def configurations(corpus: str, settings: list[Setting]) -> Section | None:
     return Section(f"Text, screenshots, training: {corpus}", TEXT, [with_models(rows, ("screenshots", "training"))])
 
 
-def _reads(setting: Setting) -> bool:
-    """Whether it is the encoder that scores."""
+def _has_encoder(setting: Setting) -> bool:
+    """Whether an encoder gives the scores."""
     return not setting.runs[0].is_baseline or setting.runs[0].config.name == "frozen"
 
 
@@ -47,7 +48,7 @@ def _row(setting: Setting, method: str) -> dict[str, Any]:
     row: dict[str, Any] = {
         "model": setting.name_of(method),
         "screenshots": "no" if setting.options["text.captions"] is None else "yes",
-        "training": TRAINING[trained + (trained and graph)],
+        "training": TRAINING[trained + (trained and graph)],  # 0 frozen, 1 fine-tuned, 2 fine-tuned with a graph
         "seeds": len(setting.runs) if trained else 1,
     }
     for protocol, names in SHOWN.items():

@@ -1,4 +1,4 @@
-"""The HTML form of a report: one page that needs nothing beside it."""
+"""Renders a report as one self-contained HTML page."""
 
 import base64
 import io
@@ -9,13 +9,13 @@ from typing import Any
 from jinja2 import Environment, PackageLoader
 from matplotlib.figure import Figure
 
-DPI = 150  # of the files, for sharp lines on dense screens
+DPI = 150  # of the PNG files, for sharp lines on dense screens
 SHOWN_DPI = 100  # on the page
 
 
 @dataclass(frozen=True)
 class Picture:
-    """A figure as it is shown: its file's name, its caption and the PNG file."""
+    """A rendered figure: name of its file, caption and PNG data."""
 
     name: str
     caption: str
@@ -28,7 +28,7 @@ class Picture:
 
     @property
     def size(self) -> tuple[int, int]:
-        """Width and height on the page in CSS pixels: known beforehand, they keep it from moving while it loads."""
+        """Width and height on the page in CSS pixels; without them the page would move while it loads."""
         width, height = struct.unpack(">II", self.png[16:24])  # a PNG's header chunk begins with them
         return round(width * SHOWN_DPI / DPI), round(height * SHOWN_DPI / DPI)
 
@@ -41,7 +41,7 @@ def to_png(figure: Figure) -> bytes:
 
 
 def render(**values: Any) -> str:
-    """The page, from ``page.html.j2``; what reports say is escaped."""
+    """The page, from ``page.html.j2``; text of reports is escaped."""
     environment = Environment(
         loader=PackageLoader("gedbd.evaluation", "report"), autoescape=True, trim_blocks=True, lstrip_blocks=True
     )

@@ -1,4 +1,4 @@
-"""Names of settings: what a run is, and the options by which it differs from the others of its kind and corpus."""
+"""Names settings by the options in which they differ from other settings of their kind and corpus."""
 
 from pathlib import Path
 from typing import Any
@@ -12,8 +12,8 @@ CONTENTS_SHOWN = 8  # characters of a fingerprint
 def named_options(runs: list[Run], options: list[dict[str, Any]]) -> list[dict[str, str]]:
     """For every setting, the options that its label names, each with its value as shown.
 
-    An option that differs is left out only where another one implies it: the dimension of an encoder where there is one
-    encoder of each name, the options of a graph where there is one kind of graph.
+    An option that differs is left out only if another one implies it: the dimension of an encoder if there is one
+    encoder of each name, the options of a graph if there is one kind of graph.
 
     Args:
         runs: One run of every setting; all of one corpus, and all trainings or all one baseline.
@@ -21,20 +21,21 @@ def named_options(runs: list[Run], options: list[dict[str, Any]]) -> list[dict[s
     """
     varied = _varied(options)
     implied = {name for name in varied if _is_implied(name, varied, runs, options)}
-    told = set() if runs[0].is_baseline else {"encoder.name"}
-    labels = _shown([name for name in varied if name not in implied | told], options)
+    in_label = set() if runs[0].is_baseline else {"encoder.name"}  # of the run: "minilm, text alone"
+    labels = _shown([name for name in varied if name not in implied | in_label], options)
+    # If two settings would have the same label, it names all options that differ.
     if len({(run.label, *label.items()) for label, run in zip(labels, runs, strict=True)}) < len(labels):
         return _shown(varied, options)
     return labels
 
 
 def option_label(name: str, value: str) -> str:
-    """``graph.rule=knn``, as a label says it."""
+    """An option in a label, such as ``graph.rule=knn``."""
     parts = name.split(".")
     if parts[0] == "baselines":
-        parts = parts[2:]
+        parts = parts[2:]  # baselines.bm25.k1 -> k1
     if parts[-1] in ("_target_", "name") and len(parts) > 1:
-        parts = parts[:-1]
+        parts = parts[:-1]  # text._target_ -> text
     return f"{'.'.join(parts)}={value}"
 
 
@@ -46,6 +47,7 @@ def _varied(options: list[dict[str, Any]]) -> list[str]:
 
 def _is_implied(name: str, varied: list[str], runs: list[Run], options: list[dict[str, Any]]) -> bool:
     values = [comparable(flat.get(name)) for flat in options]
+    # The label of a run says whether it has a graph.
     if name.split(".")[0] in ("graph", "fusion") and _determines([run.method for run in runs], values):
         return True
     for other in varied[: varied.index(name)]:
@@ -59,7 +61,7 @@ def _is_implied(name: str, varied: list[str], runs: list[Run], options: list[dic
 
 
 def _markers(name: str) -> list[str]:
-    """Options that say what the sections around an option are: their names and classes."""
+    """The options ``name`` and ``_target_`` of the sections around an option, which say what each section is."""
     parts = name.split(".")
     sections = [".".join(parts[:length]) for length in range(1, len(parts))]
     markers = [f"{section}.{key}" for section in sections for key in ("name", "_target_")]
@@ -67,6 +69,7 @@ def _markers(name: str) -> list[str]:
 
 
 def _determines(first: list[Any], second: list[Any]) -> bool:
+    """Whether equal values in ``first`` always have equal values in ``second``."""
     return len(set(first)) == len(set(zip(first, second, strict=True)))
 
 
@@ -77,7 +80,7 @@ def _equal_where_both(first: str, second: str, options: list[dict[str, Any]]) ->
 
 
 def _shown(names: list[str], options: list[dict[str, Any]]) -> list[dict[str, str]]:
-    """Values in few characters where these tell all values apart, else in full."""
+    """Values in few characters if all values still differ, else in full."""
     labels: list[dict[str, str]] = [{} for _ in options]
     for name in names:
         values = {comparable(flat[name]): flat[name] for flat in options if name in flat}
@@ -93,7 +96,7 @@ def _shown(names: list[str], options: list[dict[str, Any]]) -> list[dict[str, st
 
 
 def _short(name: str, value: Any) -> str:
-    """Of a class its last name, of a file its name, of a fingerprint its beginning."""
+    """A value in few characters: a class without its module, a path without folders, the start of a fingerprint."""
     text = _text(value)
     if name.endswith("_target_"):
         return text.rsplit(".", 1)[-1]

@@ -1,4 +1,4 @@
-"""Which options of a run can change its numbers. Runs that agree in all of these are runs of one setting."""
+"""Finds the options of a run that can change its numbers. Runs that agree in all of these are runs of one setting."""
 
 import re
 from typing import Any
@@ -8,29 +8,29 @@ from omegaconf import OmegaConf
 from gedbd.evaluation.names import TEXT
 from gedbd.evaluation.run_folders import Run
 
-# Options that cannot change a number, and those below them. Every other option counts, later additions too.
+# Options that cannot change a number, and those below them. Every other option counts, even if it is added later.
 WITHOUT_EFFECT = (
-    "seed",  # tells the runs of a setting apart
+    "seed",  # differs between the runs of a setting
     "seeds",  # how many runs one command trains
     "cache_dir",
     "data_dir",
     "ckpt_path",
     "logger",
     "hydra",
-    "dataset.name",  # the name of the corpus is compared in its place
+    "dataset.name",  # the name of the corpus is compared instead
     "encoder.fine_tuning",  # defaults of other options, which count
-    "graph.title_encoders",  # what graph.titles is chosen from, which counts
+    "graph.title_encoders",  # the choices for graph.titles, which counts
     "trainer.logger",
     "trainer.enable_progress_bar",
     "trainer.enable_model_summary",
     "trainer.log_every_n_steps",
     "trainer.default_root_dir",
 )
-# Likewise, wherever they occur: the last part of an option's name.
+# Likewise in any section: the last part of an option's name.
 WITHOUT_EFFECT_ANYWHERE = ("cache_dir", "data_dir", "num_workers", "url_template")
-# Where no graph is built, these cannot change a number either.
+# Without a graph, these cannot change a number either.
 OF_THE_GRAPH = ("graph", "fusion.lambda_text")
-# A baseline has what it reads of these in its own section, ``baselines.<name>``.
+# A baseline has its own copies of these in its section, ``baselines.<name>``.
 OF_TRAINING = ("encoder", "backend", "text")
 SEED_OPTIONS = ("seed", "fold")
 SEED_FOLDER = re.compile(r"/seed_(\d+)(?=/|$)")
@@ -47,11 +47,11 @@ def changes_numbers(name: str) -> bool:
 
 
 def counted_options(run: Run) -> dict[str, Any]:
-    """A run's options that can change its numbers, and what its corpus holds.
+    """A run's options that can change its numbers, and the fingerprint of its corpus.
 
-    Left out are those of ``WITHOUT_EFFECT``, those of a graph that was not built, and those of other baselines than the
-    run's own. ``dataset.contents``, the fingerprint of the corpus, replaces ``dataset.path`` where it is known: a
-    corpus that was moved is the same, and one that changed in its place is not.
+    Left out are those of ``WITHOUT_EFFECT``, those of a graph that was not built, and those of other baselines.
+    ``dataset.contents``, the fingerprint of the corpus, replaces ``dataset.path`` if it is known: a corpus that was
+    moved is the same, and one that was changed in its place is not.
     """
     flat = flatten(OmegaConf.to_container(run.config))
     counted = {name: _without_seed_folder(value, run) for name, value in flat.items() if changes_numbers(name)}
@@ -69,10 +69,10 @@ def counted_options(run: Run) -> dict[str, Any]:
 
 
 def mark_seeds(options: list[dict[str, Any]], seeds: list[int]) -> list[dict[str, Any]]:
-    """Writes ``seed`` in place of a value that follows the seed of its run, such as that of ``split.seed=${seed}``.
+    """Replaces values that follow the seed of their run, such as that of ``split.seed=${seed}``, by ``seed``.
 
-    A resolved configuration shows a number only, so all runs are looked at together: an option whose value equals the
-    seed follows it, unless each such value occurs beside another seed too. Then it is held.
+    A resolved configuration has only the number, so all runs are compared: an option whose value equals the seed
+    follows it, unless each such value also occurs with another seed. Then it is fixed.
 
     Args:
         options: The counted options of every run.
@@ -83,8 +83,8 @@ def mark_seeds(options: list[dict[str, Any]], seeds: list[int]) -> list[dict[str
     for name in names:
         values = [(flat[name], seed) for flat, seed in zip(options, seeds, strict=True) if name in flat]
         equal = {value for value, seed in values if value == seed}
-        held = {value for value, seed in values if value != seed}
-        if equal <= held:
+        fixed = {value for value, seed in values if value != seed}
+        if equal <= fixed:
             continue
         for flat, seed in zip(marked, seeds, strict=True):
             if name in flat and flat[name] == seed:
@@ -93,7 +93,7 @@ def mark_seeds(options: list[dict[str, Any]], seeds: list[int]) -> list[dict[str
 
 
 def comparable(value: Any) -> Any:
-    """A form in which equal values are equal and others are not: 1 is 1.0, but neither ``True`` nor ``"1"``."""
+    """A hashable form for comparison: 1 equals 1.0, but neither ``True`` nor ``"1"``."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         return ("number", float(value))
     if isinstance(value, list):
@@ -102,7 +102,7 @@ def comparable(value: Any) -> Any:
 
 
 def setting_key(options: dict[str, Any]) -> frozenset[tuple[str, Any]]:
-    """What is equal for runs of one setting; an option that is null is the same as one that is absent."""
+    """A key that is equal for runs of one setting; a null option equals an absent one."""
     return frozenset((name, comparable(value)) for name, value in options.items() if value is not None)
 
 
@@ -121,7 +121,10 @@ def _is_below(name: str, sections: tuple[str, ...]) -> bool:
 
 
 def _without_seed_folder(value: Any, run: Run) -> Any:
-    """A path without the folder that ``seeds=5`` made for the run's seed: encoders of several seeds are one setting."""
+    """A path without the run's own seed folder, so that encoders of several seeds are one setting.
+
+    ``outputs/a/seed_3/checkpoints`` becomes ``outputs/a/checkpoints`` for the run with seed 3.
+    """
     if not isinstance(value, str):
         return value
     return SEED_FOLDER.sub(lambda match: "" if int(match[1]) == run.config.seed else match[0], value)

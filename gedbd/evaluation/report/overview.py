@@ -1,4 +1,4 @@
-"""The parts of a report about its runs: which were read, which were left out, and what can be done next."""
+"""The overview of a report: runs that were read or left out, and next steps."""
 
 import os
 from pathlib import Path
@@ -8,12 +8,12 @@ import pandas as pd
 from gedbd.evaluation.report.section import Section
 from gedbd.evaluation.report.settings import Setting
 
-READ = "Every run folder holds its resolved configuration (config.yaml) and the versions it ran with (versions.json)."
-REPEATED = " The second table names repeated runs, which are left out: of one setting and seed, the newest run counts."
+READ = "Each run folder has the resolved configuration (config.yaml) and the versions of packages (versions.json)."
+REPEATED = " The second table lists repeated runs, which are left out: of one setting and seed, the newest run counts."
 
 
 def runs_section(settings: list[Setting]) -> Section:
-    """Every run that was read, and every repeated one."""
+    """The runs that were read, and the repeated ones."""
     rows = [
         {
             "model": setting.label,
@@ -30,7 +30,7 @@ def runs_section(settings: list[Setting]) -> Section:
 
 
 def repeated_runs(settings: list[Setting]) -> list[dict[str, str]]:
-    """Each repeated run with its setting, its seed and the newer run that counts."""
+    """Each repeated run with its setting, its seed and the newer run that replaces it."""
     rows = []
     for setting in settings:
         newest = {int(run.config.seed): run.folder.as_posix() for run in setting.runs}
@@ -41,13 +41,14 @@ def repeated_runs(settings: list[Setting]) -> list[dict[str, str]]:
     return rows
 
 
-def summarise(settings: list[Setting], unfinished: int, backtests: int) -> str:
-    """How many runs were read and how many were not, in a sentence or two."""
+def summarise(settings: list[Setting], unfinished: int, backtests: int, outdated: int = 0) -> str:
+    """How many runs were read and how many were left out, in one or two sentences."""
     runs = sum(len(setting.runs) for setting in settings)
     repeated = sum(len(setting.repeated) for setting in settings)
     left_out = [
         _count(repeated, "repeated run"),
         _count(unfinished, "unfinished run"),
+        _count(outdated, "run", " of another version of gedbd", " of another version of gedbd"),
         _count(backtests, "backtest", ", which has a page of its own", ", which have pages of their own"),
     ]
     left_out = [text for text in left_out if text]
@@ -56,20 +57,17 @@ def summarise(settings: list[Setting], unfinished: int, backtests: int) -> str:
 
 
 def next_steps(settings: list[Setting], unfinished: list[Path]) -> list[tuple[str, str]]:
-    """What can be done with these runs: a sentence and a command each; a command may be empty."""
+    """What the user can do next: a sentence and a command each; the command may be empty."""
     steps = []
     for folder in unfinished:
         last = folder / "checkpoints" / "last.ckpt"
         if last.is_file():
-            steps.append(
-                ("Go on with a run that was interrupted:", f"python -m gedbd.train ckpt_path={last.as_posix()}")
-            )
+            steps.append(("Resume an interrupted run:", f"python -m gedbd.train ckpt_path={last.as_posix()}"))
     trained = [setting for setting in settings if not setting.runs[0].is_baseline]
     single = [setting for setting in trained if len(setting.runs) == 1]
     if single:
-        steps.append(
-            (f"{_count(len(single), 'setting')} trained with one seed: seeds=3 shows how far seeds differ.", "")
-        )
+        text = f"{_count(len(single), 'setting')} trained with one seed: seeds=3 shows the variation between seeds."
+        steps.append((text, ""))
     pair = _comparable_pair(trained)
     if pair:
         command = f"python -m gedbd.compare run={_folder(pair[1])} against={_folder(pair[0])}"
@@ -78,7 +76,7 @@ def next_steps(settings: list[Setting], unfinished: list[Path]) -> list[tuple[st
 
 
 def _comparable_pair(settings: list[Setting]) -> tuple[Setting, Setting] | None:
-    """The first two settings that were tested on the same pairs and queries and whose folders hold nothing else."""
+    """The first two settings that were tested on the same pairs and queries, each alone in its folder."""
     for place, first in enumerate(settings):
         for second in settings[place + 1 :]:
             if first.same_test(second) and first.seeds == second.seeds and _folder(first) and _folder(second):
@@ -97,7 +95,7 @@ def _folder(setting: Setting) -> str | None:
 
 
 def _count(number: int, noun: str, one: str = "", more: str = "") -> str:
-    """``1 run``, ``2 runs``, and nothing for 0."""
+    """``1 run``, ``2 runs``, and an empty text for 0."""
     if number == 0:
         return ""
     return f"{number} {noun}{one}" if number == 1 else f"{number} {noun}s{more}"

@@ -1,4 +1,4 @@
-"""Writes a report: one HTML page that needs nothing beside it, and Markdown with its figures in a folder."""
+"""Writes a report as a self-contained HTML page, and as Markdown with its figures in a folder."""
 
 import re
 from collections.abc import Sequence
@@ -18,18 +18,15 @@ from gedbd.evaluation.report.section import Section
 from gedbd.io.files import replacing, write_text
 
 BEST = ("f1", "average precision", "rr@1", "rr@5", "rr@10", "rr@20", "rr@100", "mrr", "map", "map@10")
-LONG = 24  # characters of a cell
-# Underscores within a word, brackets and parentheses that make no link are left as they are.
+MIN_LONG_CELL = 24  # characters
+# Underscores inside words, and brackets and parentheses that make no link, need no escape.
 MARKDOWN_SIGNS = re.compile(r"[\\`*~|]|(?<!\w)_|_(?!\w)|(?<=\])[(\[:]")
-URL_CHARACTERS = ":/?#@!$&*+,;=%~[]"  # all that stands in an address but what ends one in Markdown
+URL_CHARACTERS = ":/?#@!$&*+,;=%~[]"  # may stay in an address; others, such as ")", would end the Markdown link
 
 
 @dataclass(frozen=True)
 class Cell:
-    """A cell as it is shown; ``best`` if no value in its column is higher and the column is one to win.
-
-    ``url`` is the address of the page that it links to, empty for none.
-    """
+    """A formatted cell; ``best`` if it has the highest value of a metric, ``url`` if it is a link."""
 
     text: str
     best: bool = False
@@ -38,7 +35,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Shown:
-    """A table as it is shown."""
+    """A formatted table."""
 
     header: list[str]
     numeric: list[bool]
@@ -46,17 +43,17 @@ class Shown:
 
     @property
     def kinds(self) -> list[str]:
-        """How the page sets each column: as numbers, as long text that needs room, or as it comes."""
-        longest = [max((len(row[place].text) for row in self.rows), default=0) for place in range(len(self.header))]
-        return [
-            "number" if number else "long" if length > LONG else ""
-            for number, length in zip(self.numeric, longest, strict=True)
-        ]
+        """The CSS class of each column: ``number``, ``long`` for wide columns of text, or empty."""
+        kinds = []
+        for place, is_number in enumerate(self.numeric):
+            longest = max((len(row[place].text) for row in self.rows), default=0)
+            kinds.append("number" if is_number else "long" if longest > MIN_LONG_CELL else "")
+        return kinds
 
 
 @dataclass(frozen=True)
 class ShownSection:
-    """A section as it is shown, without tables that have no rows."""
+    """A formatted section, without tables that have no rows."""
 
     title: str
     text: str
@@ -65,7 +62,7 @@ class ShownSection:
 
     @property
     def anchor(self) -> str:
-        """Where links to it lead."""
+        """The id of the section in the page."""
         return slug(self.title)
 
 
@@ -79,17 +76,17 @@ def write_report(
     date: datetime | None = None,
     next_steps: Sequence[tuple[str, str]] = (),
 ) -> Path:
-    """Writes ``report.html``, ``report.md`` and ``report_figures/`` into a folder; gives the page's path.
+    """Writes ``report.html``, ``report.md`` and ``report_figures/`` into a folder; returns the path of the page.
 
-    Tables without rows are left out, and with them the sections that have nothing else to show; the page names these.
+    Tables without rows are left out, and so are sections that have nothing else; the page names these sections.
 
     Args:
-        folder: Where to write; it exists.
+        folder: An existing folder.
         title: Heading of the page.
         summary: A few sentences below it.
-        sections: The parts of the page.
-        command: The command that made the page, as one would type it.
-        date: When it was made, with its time zone.
+        sections: The sections of the page.
+        command: The command that made the page, as it is typed.
+        date: When it was made, with a time zone.
         next_steps: What the reader can do next: a sentence and a command each; the command may be empty.
     """
     filled = [section for section in sections if _has_content(section)]
@@ -145,7 +142,7 @@ def fill_tables(text: str, sections: list[Section]) -> str:
     """Puts tables into Markdown, each between ``<!-- report: <section> -->`` and ``<!-- end -->``.
 
     Raises:
-        ValueError: If a section is asked for that the report does not have.
+        ValueError: If the text names a section that the report does not have.
     """
     tables = {section.title: section.tables for section in sections}
 
@@ -159,48 +156,45 @@ def fill_tables(text: str, sections: list[Section]) -> str:
 
 
 def show(table: pd.DataFrame) -> Shown:
-    """Three decimals, intervals behind their value, the best value of a metric marked, ids linked (``with_urls``)."""
+    """Formats a table: three decimals, intervals after values, best metrics marked, ids linked (``with_urls``)."""
     linking = {f"{URL_OF}{name}" for name in table.columns}
     names = [name for name in table.columns if not str(name).endswith(("_low", "_high")) and name not in linking]
-    columns = [[column_name(str(name)), *_cells(table, str(name))] for name in names]
+    header = [column_name(str(name)) for name in names]
     numeric = [bool(pd.api.types.is_numeric_dtype(table[name])) for name in names]
-    header = [str(column[0]) for column in columns]
-    rows = [
-        [cell for cell in row if isinstance(cell, Cell)]
-        for row in zip(*(column[1:] for column in columns), strict=True)
-    ]
+    columns = [_cells(table, str(name)) for name in names]
+    rows = [list(row) for row in zip(*columns, strict=True)]
     return Shown(header, numeric, rows)
 
 
 def _cells(table: pd.DataFrame, name: str) -> list[Cell]:
     values = table[name]
-    to_win = name.replace("_", " ").removeprefix("pool ") in BEST
-    highest = values.max() if to_win and len(values) > 1 else np.nan
+    is_metric = name.replace("_", " ").removeprefix("pool ") in BEST
+    highest = values.max() if is_metric and len(values) > 1 else np.nan  # equal to no value
     cells = []
     for place, value in enumerate(values):
         text = "" if pd.isna(value) else _text(value, "g" if is_option(name) else ".3f")
         if text and f"{name}_low" in table:
             low, high = (_text(table[f"{name}_{end}"].iloc[place], ".3f") for end in ("low", "high"))
             text += f" [{low}, {high}]"
-        cells.append(Cell(text, to_win and bool(value == highest), _url(table, name, place)))
+        cells.append(Cell(text, is_metric and bool(value == highest), _url(table, name, place)))
     return cells
 
 
 def _text(value: object, form: str) -> str:
-    """A number in a form, and never as minus zero; anything else as it is."""
+    """A float in a format, never as minus zero; anything else as it is."""
     if not isinstance(value, float):
         return str(value)
     return f"{value:z{form}}"
 
 
 def _url(table: pd.DataFrame, name: str, place: int) -> str:
-    """The address behind a cell, empty where the table has none."""
+    """The address that a cell links to, empty if the table has none."""
     urls = table.get(f"{URL_OF}{name}")
     return "" if urls is None or pd.isna(urls.iloc[place]) else web_url(str(urls.iloc[place]))
 
 
 def markdown(table: Shown) -> list[str]:
-    """A table in Markdown; what is best is bold."""
+    """A table in Markdown, with the best values in bold."""
     rule = ["---:" if number else "---" for number in table.numeric]
     rows = [[_markdown_cell(cell) for cell in row] for row in table.rows]
     header = [escape_markdown(name) for name in table.header]
@@ -208,7 +202,7 @@ def markdown(table: Shown) -> list[str]:
 
 
 def _markdown_cell(cell: Cell) -> str:
-    """Bold if it is best, a link if it has an address."""
+    """A cell in Markdown: bold if it is best, a link if it has an address."""
     text = escape_markdown(cell.text)
     if cell.best:
         return f"**{text}**"
@@ -219,9 +213,9 @@ def _markdown_cell(cell: Cell) -> str:
 
 
 def escape_markdown(text: str) -> str:
-    """A text of one line that Markdown shows as it stands: no HTML, link, image, heading, emphasis or further cell.
+    """A line that Markdown shows unchanged: no HTML, link, image, heading, emphasis or table cell.
 
-    Titles come from trackers, where anybody may write them.
+    Titles come from trackers, where anyone may write them.
     """
     line = "".join(sign if sign.isprintable() else " " for sign in " ".join(text.split()))
     marked = MARKDOWN_SIGNS.sub(r"\\\g<0>", line)

@@ -1,4 +1,4 @@
-"""The part of a report about label scarcity."""
+"""The section of a report about label scarcity."""
 
 import pandas as pd
 
@@ -10,15 +10,15 @@ from gedbd.evaluation.report.settings import Setting
 
 METRICS = ("rr@10", "mrr")
 TEXT = (
-    "What is found when only a share of the training part's duplicate groups is known; the other reports stay. The"
-    " second table holds differences at the same share, query by query over the same seeds: their intervals are"
-    " narrower than those of the values, and p is of Wilcoxon's test."
+    "Results if only a share of the training part's duplicate groups is known; the other reports stay in the corpus."
+    " The second table has the differences at the same share, query by query over the same seeds: their intervals are"
+    " narrower than those of the values. P values are of Wilcoxon's test."
 )
 SHOWN = {f"{metric}{end}": f"{metric_name(metric)}{end}" for metric in METRICS for end in ("", "_low", "_high")}
 
 
 def scarcity(corpus: str, settings: list[Setting]) -> Section | None:
-    """Values and differences over the share of known groups, of all kinds that were run at two; None without any."""
+    """Values and differences over the share of known groups, for settings that were run at two shares; else None."""
     kinds: dict[str, dict[float, Setting]] = {}
     for setting in settings:
         if not setting.runs[0].is_baseline and setting.rank_metrics(setting.methods[0]) is not None:
@@ -34,13 +34,13 @@ def scarcity(corpus: str, settings: list[Setting]) -> Section | None:
         for metric in METRICS
     ]
     first, *others = kinds
-    differences = [
-        _difference(kind, first, fraction, kinds[kind][fraction], kinds[first][fraction])
-        for kind in others
-        for fraction in sorted(kinds[kind].keys() & kinds[first].keys())
-        if kinds[kind][fraction].seeds == kinds[first][fraction].seeds
-        and kinds[kind][fraction].same_test(kinds[first][fraction])
-    ]
+    differences = []
+    for kind in others:
+        for fraction in sorted(kinds[kind].keys() & kinds[first].keys()):
+            setting = kinds[kind][fraction]
+            base = kinds[first][fraction]
+            if setting.seeds == base.seeds and setting.same_test(base):
+                differences.append(_difference(kind, first, fraction, setting, base))
     shown = table.sort_values(["fraction", "kind"]).rename(columns=SHOWN)
     tables = [shown, pd.DataFrame(differences)] if differences else [shown]
     return Section(f"Label scarcity: {corpus}", TEXT, tables, figures)

@@ -1,4 +1,4 @@
-"""What a report is made of."""
+"""A section of a report: title, text, tables and figures."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -30,22 +30,22 @@ class Section:
 
 
 def pick(values: Mapping[str, float], names: Iterable[str]) -> dict[str, float]:
-    """Those of some values that are there, in the order of the names."""
+    """The values that exist, in the order of the names."""
     return {name: values[name] for name in names if name in values}
 
 
 def with_models(rows: list[dict[str, Any]], columns: tuple[str, ...]) -> pd.DataFrame:
-    """A table of rows that tell their ``model``, a column that is shown only if others do not tell the rows apart.
+    """A table of rows; the column ``model`` is shown only if the other columns do not identify each row.
 
     Args:
-        rows: The rows.
-        columns: The columns that name a row.
+        rows: The rows, each with ``model``.
+        columns: The columns that identify a row.
     """
     table = pd.DataFrame(rows)
     return table if table.duplicated(list(columns)).any() else table.drop(columns="model")
 
 
 def first_of(values: list[T], count: int = MAX_DRAWN) -> tuple[list[T], str]:
-    """The first values, to be drawn, and a sentence that says so where there are more."""
+    """The first values, which are drawn, and a sentence that says so if there are more."""
     notice = f" Figures show the first {count} of {len(values)} settings." if len(values) > count else ""
     return values[:count], notice

@@ -1,4 +1,4 @@
-"""The parts of a report, each made where the runs hold something for it."""
+"""Makes the sections of a report."""
 
 from collections.abc import Callable
 from typing import Any
@@ -22,20 +22,20 @@ MAX_PROJECTIONS = 4
 RANKED = {
     EARLIER: (
         "Ranking",
-        "Each of {count} test reports with an earlier duplicate is ranked against all reports filed before it; ranks"
-        " count duplicate groups. {reachable} of them can be found.",
+        "Each of {count} test reports with an earlier duplicate is a query against all reports created before it; ranks"
+        " count duplicate groups. {reachable} of the queries have a duplicate that can be found.",
     ),
     TEST_POOL: (
         "Ranking in the test pool",
-        "Each of {count} test reports with a duplicate in the test part is ranked against the other reports of that"
-        " part, earlier and later ones; ranks count reports. So there are fewer wrong reports, and more right ones,"
-        " than a triager meets.",
+        "Each of {count} test reports with a duplicate in the test part is a query against the other reports of that"
+        " part, earlier and later ones; ranks count reports. There are fewer wrong candidates, and more right ones,"
+        " than in practice.",
     ),
 }
 
 
 def make_sections(settings: list[Setting]) -> list[Section]:
-    """All parts for which the runs hold something."""
+    """All sections for which the runs have results."""
     by_corpus: dict[str, list[Setting]] = {}
     for setting in settings:
         by_corpus.setdefault(setting.corpus, []).append(setting)
@@ -62,14 +62,15 @@ def _leak(settings: list[Setting]) -> Section:
         known = f"{setting.options['labels.fraction']:g}"
         means = {name: float(np.mean([audit[name] for audit in audits])) for name in shares}
         row = {"corpus": setting.corpus, "split": setting.split, "known": known, **means}
+        # Settings with the same audit share a row.
         if all(row.items() - other.items() for other in rows):
             rows.append(row | {"model": setting.label})
             leaks = any(leak_warning(audit) for audit in audits)
             warnings += [f"split={setting.split} of {setting.corpus} leaks."] if leaks else []
     text = (
-        "What the test part shares with training, where a share of the training groups is known. Transitive closure"
-        " reads no text: it follows chains of training pairs. Where it finds anything, scores on pairs flatter every"
-        " model. " + " ".join(warnings)
+        "What the test part shares with training, by the share of known training groups. Transitive closure reads no"
+        " text: it follows chains of training pairs. If it finds any test duplicate, the results on pairs are too good"
+        " for every model. " + " ".join(warnings)
     )
     return Section("Leak audit", text.strip(), [with_models(rows, ("corpus", "split", "known"))])
 
@@ -104,10 +105,10 @@ def _ranking(corpus: str, settings: list[Setting], protocol: str) -> Section | N
 def _pairs(corpus: str, settings: list[Setting]) -> Section:
     labels = [setting.scores(setting.methods[0])[1] for setting in settings]
     shares = [float((label == 1).mean()) for label in labels]
-    always = [2 * share / (1 + share) for share in shares]
+    always = [2 * share / (1 + share) for share in shares]  # F1 at recall 1 and precision equal to the share
     drawn, notice = first_of(settings)
     text = (
-        f"Sampled pairs, {_range(shares, '{:.1%}')} of them duplicates; always saying so gives F1"
+        f"Sampled pairs, {_range(shares, '{:.1%}')} of them duplicates; always predicting a duplicate gives F1"
         f" {_range(always, '{:.3f}')}. Each model's threshold is the best on validation pairs (the paper's Table 5)."
         f"{notice}"
     )
@@ -121,12 +122,13 @@ def _pairs(corpus: str, settings: list[Setting]) -> Section:
 
 def _range(values: list[float], form: str) -> str:
     """The one value of all settings, or the lowest and the highest."""
-    low, high = form.format(min(values)), form.format(max(values))
+    low = form.format(min(values))
+    high = form.format(max(values))
     return low if low == high else f"{low} to {high}"
 
 
 def _methods(settings: list[Setting], metrics: Callable[[Setting, str], dict[str, float]]) -> pd.DataFrame:
-    """A row for each setting's own method and for its baselines; those that several settings share appear once."""
+    """A row for each method of each setting; methods with equal results in several settings appear once."""
     rows: list[dict[str, Any]] = []
     seen = []
     for setting in settings:
@@ -145,9 +147,7 @@ def _projections(settings: list[Setting]) -> Section | None:
     for number, setting in enumerate(drawn):
         table = setting.runs[0].tsne
         assert table is not None
-        caption = (
-            f"Reports by {setting.label}, {setting.corpus}: duplicates share colour and mark, other reports are grey"
-        )
+        caption = f"{setting.label}, {setting.corpus}: duplicates share colour and marker, other reports are grey"
         figures.append((f"tsne_{number}", caption, charts.tsne_projection(table)))
     text = f"The largest duplicate groups of the test part, and some reports without duplicates.{notice}"
     return Section("t-SNE projection of reports", text, [], figures) if figures else None

@@ -1,4 +1,4 @@
-"""The part of a report about options that were swept: settings that differ in nothing but one or two of them."""
+"""The section of a report about swept options: settings that differ only in one or two of them."""
 
 from itertools import combinations
 from typing import Any
@@ -14,16 +14,16 @@ from gedbd.evaluation.report.section import Section
 from gedbd.evaluation.report.settings import Setting
 
 SWEPT = ("fusion.lambda_text", "loss.margin", "graph.pca_dim", "encoder.dim", "trainer.max_epochs")
-REPEATED_BY = {"encoder.dim": "fusion.dim"}  # options that take their value from a swept one
+REPEATED_BY = {"encoder.dim": "fusion.dim"}  # an option that takes its value from a swept one
 METRICS = ("f1", "rr@10")
 TEXT = (
-    "How much the result depends on options that were swept. Each line, and each grid, is of settings that differ in"
-    " nothing else; a value is the mean over a setting's seeds, a bar one standard deviation to either side of it."
+    "How results depend on swept options. The settings of a line or grid differ in nothing else; values are means over"
+    " seeds, error bars one standard deviation to either side."
 )
 
 
 def sensitivity(corpus: str, settings: list[Setting]) -> Section | None:
-    """A line over each option that varies alone, a grid over two that vary together; None where none does."""
+    """A line over each option that varies alone, a grid over two that vary together; None if no option varies."""
     trained = [setting for setting in settings if not setting.runs[0].is_baseline]
     grids = {pair: _grids(trained, pair) for pair in combinations(SWEPT, 2)}
     in_grids = {name for pair, found in grids.items() if found for name in pair}
@@ -45,7 +45,7 @@ def sensitivity(corpus: str, settings: list[Setting]) -> Section | None:
 
 
 def _groups(settings: list[Setting], names: tuple[str, ...]) -> list[list[Setting]]:
-    """Settings that are equal but for some options; each group has two values or more of each of these."""
+    """Groups of settings that differ only in some options; each group has two values or more of each option."""
     ignored = {*names, *(REPEATED_BY[name] for name in names if name in REPEATED_BY)}
     groups: dict[Any, list[Setting]] = {}
     for setting in settings:
@@ -56,7 +56,8 @@ def _groups(settings: list[Setting], names: tuple[str, ...]) -> list[list[Settin
 
 
 def _grids(settings: list[Setting], pair: tuple[str, str]) -> list[list[Setting]]:
-    """Groups in which two options vary together: more than each of them around one value of the other."""
+    """Groups in which two options vary together, not only one at a time."""
+    # Three and four values, one at a time around a common point, are 3 + 4 - 1 settings; a grid has more.
     groups = _groups(settings, pair)
     return [group for group in groups if len(group) > sum(_count_values(group, name) for name in pair) - 1]
 

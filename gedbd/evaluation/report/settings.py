@@ -1,4 +1,4 @@
-"""Runs that differ by nothing but their seed are one setting."""
+"""Groups runs that differ only by seed into settings."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -24,11 +24,11 @@ class Setting:
     """One setting and its runs, one a seed.
 
     Attributes:
-        base: What its runs are: an encoder and a method, or a baseline.
-        named: The options that tell it from the other settings of its kind and corpus, with their values as shown.
-        options: Its whole configuration, flat, as its first run has it: ``graph.pca_dim`` and the like.
-        counted: Those of its options that can change a number.
-        runs: One of each seed, in the order of the seeds.
+        base: Encoder and method, or the baseline.
+        named: The options in which it differs from other settings of its kind and corpus, with their values as shown.
+        options: All options of its first run by name, such as ``graph.pca_dim``.
+        counted: The options that can change a number.
+        runs: One run of each seed, in the order of the seeds.
         repeated: Older runs of the same seeds, which are left out.
     """
 
@@ -41,7 +41,7 @@ class Setting:
 
     @property
     def label(self) -> str:
-        """Its name: no two settings of one corpus have the same."""
+        """Its name, unique among the settings of one corpus."""
         return self.label_without()
 
     def label_without(self, *names: str) -> str:
@@ -49,7 +49,7 @@ class Setting:
         return ", ".join([self.base, *(option_label(*item) for item in self.named.items() if item[0] not in names)])
 
     def name_of(self, method: str) -> str:
-        """Name of one of the methods that its runs scored: its own has the setting's name."""
+        """Display name of one of its methods; its own method has the name of the setting."""
         return self.label if method == self.methods[0] else f"{display_name(method)} of {self.label}"
 
     @property
@@ -70,13 +70,13 @@ class Setting:
     @property
     def methods(self) -> list[str]:
         """Ids of the methods that were scored, the setting's own first; ``always_duplicate`` is left out."""
-        return list(self.runs[0].results["method"][:-1])
+        return list(self.runs[0].results["method"][:-1])  # the last row is always_duplicate
 
     def pair_metrics(self, method: str) -> dict[str, float]:
         """Means over seeds of the metrics on pairs, and F1's interval over the pairs of all seeds."""
         rows = [run.results[run.results["method"] == method].iloc[0] for run in self.runs]
         values = {name: float(np.mean([row[name] for row in rows])) for name in rows[0].index if name != "method"}
-        low, high = f1_interval(*self._verdicts(method))
+        low, high = f1_interval(*self._predictions(method))
         return values | {"f1_low": low, "f1_high": high}
 
     def rank_metrics(self, method: str, protocol: str = EARLIER) -> dict[str, float] | None:
@@ -118,27 +118,29 @@ class Setting:
         return values
 
     def same_test(self, other: "Setting") -> bool:
-        """Whether another setting is tested on the same pairs and queries, as far as the options tell."""
-        mine, theirs = (
-            {name: value for name, value in counted.items() if name.split(".")[0] in TEST_OPTIONS}
-            for counted in (self.counted, other.counted)
-        )
-        return self.corpus == other.corpus and setting_key(mine) == setting_key(theirs)
+        """Whether another setting is tested on the same pairs and queries, according to its options."""
+        return self.corpus == other.corpus and self._test_key() == other._test_key()
 
-    def _verdicts(self, method: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        called, label, group = [], [], []
+    def _test_key(self) -> frozenset[tuple[str, Any]]:
+        return setting_key({name: value for name, value in self.counted.items() if name.split(".")[0] in TEST_OPTIONS})
+
+    def _predictions(self, method: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Predictions, labels and groups of the reported pairs, all seeds together."""
+        predicted = []
+        label = []
+        group = []
         for run in self.runs:
             table = run.predictions[run.predictions["part"] == run.part]
             threshold = run.results.loc[run.results["method"] == method, "threshold"].iloc[0]
             scores = table[run.column(method)].to_numpy()
-            called.append(scores >= np.asarray(threshold, dtype=scores.dtype))
+            predicted.append(scores >= np.asarray(threshold, dtype=scores.dtype))
             label.append(table["label"].to_numpy())
             group.append(table["group"].to_numpy(dtype=str))
-        return np.concatenate(called), np.concatenate(label), np.concatenate(group)
+        return np.concatenate(predicted), np.concatenate(label), np.concatenate(group)
 
 
 def group_settings(runs: Iterable[Run]) -> list[Setting]:
-    """Groups runs that differ by nothing but their seed, in the order of each setting's first run.
+    """Groups runs that differ only by seed, in the order of each setting's first run.
 
     Of several runs with the same setting and seed the newest counts; the others are in ``Setting.repeated``.
     """
@@ -149,12 +151,13 @@ def group_settings(runs: Iterable[Run]) -> list[Setting]:
     members: dict[Any, list[Run]] = {}
     for key, run in zip(keys, runs, strict=True):
         members.setdefault(key, []).append(run)
-    alike: dict[Any, list[Any]] = {}
+    # Labels name the options that differ among trainings of one corpus, or among runs of one baseline.
+    same_kind: dict[Any, list[Any]] = {}
     for key, mine in members.items():
         kind = (mine[0].corpus, mine[0].label if mine[0].is_baseline else None)
-        alike.setdefault(kind, []).append(key)
+        same_kind.setdefault(kind, []).append(key)
     named: dict[Any, dict[str, str]] = {}
-    for group in alike.values():
+    for group in same_kind.values():
         labels = named_options([members[key][0] for key in group], [counted_of[key] for key in group])
         named |= dict(zip(group, labels, strict=True))
     return [_setting(mine, counted_of[key], named[key]) for key, mine in members.items()]

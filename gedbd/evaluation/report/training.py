@@ -1,4 +1,4 @@
-"""The part of a report about training: the time of an epoch, and loss and F1 by epoch."""
+"""The section of a report about training: the time of an epoch, and loss and F1 by epoch."""
 
 import numpy as np
 import pandas as pd
@@ -10,10 +10,9 @@ from gedbd.evaluation.report.settings import Setting
 
 
 def training(settings: list[Setting]) -> Section | None:
-    """Minutes of an epoch, absolute and relative to one setting of the same corpus; None where nothing was trained.
+    """Minutes of an epoch, absolute and relative to a base setting of the same corpus; None without any training.
 
-    The setting that a corpus' times are relative to is its first one whose text was trained alone, or, without any, its
-    first one.
+    The base setting of a corpus is its first one of text alone, or, without any, its first one.
     """
     if not settings:
         return None
@@ -39,7 +38,7 @@ def training(settings: list[Setting]) -> Section | None:
 
 
 def minutes_per_epoch(setting: Setting) -> float:
-    """Mean over the epochs of all seeds' runs; nan where they noted no time."""
+    """Mean over the epochs of all runs; NaN if they recorded no time."""
     tables = [run.epochs for run in setting.runs]
     seconds = [table["train/seconds"].mean() for table in tables if table is not None]
     return float(np.mean(seconds)) / 60 if seconds else float("nan")

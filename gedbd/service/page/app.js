@@ -1,17 +1,17 @@
-// One report on the left, its candidates on the right: searching while somebody writes, and the keys.
+// The form on the left and the list of matches on the right: searches while the user types, and handles the keys.
 
 import { compare, load } from "./compare.js";
 import { choose, option } from "./list.js";
-import { Problem, ask, keepToken } from "./service.js";
+import { Problem, callService, keepToken } from "./service.js";
 import { $, askToken, comparison, form, list, report, state } from "./state.js";
 import { percent } from "./text.js";
-import { judge, undo } from "./verdicts.js";
+import { giveFeedback, undo } from "./feedback.js";
 
 const WAIT_MS = 250;
-const SHOWN = 10;
+const TOP_K = 10;
 let [timer, running] = [0, null];
 
-function say(text) {
+function showStatus(text) {
   $("status").textContent = text;
 }
 
@@ -30,16 +30,16 @@ async function search() {
   if (!own.title.trim() && !own.description.trim()) return showMatches(null);
   running = new AbortController();
   const { signal } = running;
-  say("Searching …");
+  showStatus("Searching …");
   try {
-    const answer = await ask("POST", "api/search", { ...own, top_k: SHOWN }, signal);
+    const answer = await callService("POST", "api/search", { ...own, top_k: TOP_K }, signal);
     if (!signal.aborted) showMatches(answer);
   } catch (error) {
     if (!(error instanceof Problem)) {
       if (error.name !== "AbortError") throw error;
       return;
     }
-    say("");
+    showStatus("");
     showProblem(error, search);
   }
 }
@@ -56,18 +56,18 @@ function showMatches(answer) {
   if (!answer) {
     $("threshold").hidden = true;
     $("empty").textContent =
-      "Type or paste a report. The reports of the tracker that tell the same appear here, the best match first.";
-    return say("");
+      "Type or paste a report. Similar reports of the tracker appear here, the best match first.";
+    return showStatus("");
   }
   const count = state.matches.length;
   $("tracker").textContent = `${answer.tracker}, ${answer.reports.toLocaleString("en")} reports`;
-  $("empty").textContent = `None of the ${answer.reports.toLocaleString("en")} reports is alike. This one may be new.`;
-  say(count === 1 ? "1 candidate" : `${count} candidates`);
+  $("empty").textContent = `None of the ${answer.reports.toLocaleString("en")} reports is similar. This one may be new.`;
+  showStatus(count === 1 ? "1 candidate" : `${count} candidates`);
   $("threshold").hidden = !count;
   $("threshold").textContent =
     answer.threshold === null
-      ? `${answer.target.statement} Judge each candidate for yourself.`
-      : `Suggested from ${percent(answer.threshold)} on. ${answer.target.statement}`;
+      ? `${answer.target.statement} Check each candidate yourself.`
+      : `Suggested from ${percent(answer.threshold)}. ${answer.target.statement}`;
 }
 
 function moveBy(step) {
@@ -82,7 +82,7 @@ function openInTracker() {
 
 const ACTIONS = {
   ArrowDown: () => moveBy(1), j: () => moveBy(1), ArrowUp: () => moveBy(-1), k: () => moveBy(-1),
-  Enter: compare, a: () => judge("accept"), r: () => judge("reject"), u: undo,
+  Enter: compare, a: () => giveFeedback("accept"), r: () => giveFeedback("reject"), u: undo,
   o: openInTracker,
   "/": () => $("description").focus(), "?": () => $("keys").showModal(),
 };
@@ -109,8 +109,8 @@ list.addEventListener("click", ({ target }) => {
 });
 $("again").addEventListener("click", () => state.retry?.());
 $("member").addEventListener("change", load);
-$("accept").addEventListener("click", () => judge("accept"));
-$("reject").addEventListener("click", () => judge("reject"));
+$("accept").addEventListener("click", () => giveFeedback("accept"));
+$("reject").addEventListener("click", () => giveFeedback("reject"));
 $("undo").addEventListener("click", undo);
 $("show-keys").addEventListener("click", () => $("keys").showModal());
 comparison.addEventListener("close", () => { if (!list.hidden) list.focus({ preventScroll: true }); });
@@ -123,7 +123,7 @@ $("token-form").addEventListener("submit", (event) => {
   $("token-dialog").close();
   state.afterToken?.();
 });
-ask("GET", "api/health").then(
+callService("GET", "api/health").then(
   ({ reports }) => ($("tracker").textContent = `${reports.toLocaleString("en")} reports`),
   (error) => showProblem(error, search),
 );

@@ -1,6 +1,6 @@
 // The dialog that shows the new report and a stored one side by side.
 
-import { Problem, ask } from "./service.js";
+import { Problem, callService } from "./service.js";
 import { $, askToken, comparison, report, side, state } from "./state.js";
 import { fill, idLink, make, percent, shared } from "./text.js";
 
@@ -11,15 +11,15 @@ export function compare() {
   if (!match) return;
   const ids = [...new Set([match.best.issue_id, match.master.issue_id, ...match.members])];
   $("member").replaceChildren(...ids.map((id) => make("option", { value: id }, label(id, match))));
-  const odds = `${percent(match.probability)} probable`;
-  $("comparison-odds").textContent = state.threshold === null ? odds : `${odds}, ${side(match)}`;
+  const probability = `probability ${percent(match.probability)}`;
+  $("comparison-odds").textContent = state.threshold === null ? probability : `${probability}, ${side(match)}`;
   if (!comparison.open) comparison.showModal();
   $("accept").focus();
   load();
 }
 
 function label(id, { best, master }) {
-  const places = [id === best.issue_id && "the closest", id === master.issue_id && "the oldest"];
+  const places = [id === best.issue_id && "most similar", id === master.issue_id && "oldest"];
   return [`#${id}`, ...places].filter(Boolean).join(", ");
 }
 
@@ -28,7 +28,7 @@ export async function load() {
   showSides({ title: "Loading …", description: "" });
   $("comparison-problem").hidden = true;
   try {
-    const stored = await ask("GET", `api/reports/${encodeURIComponent(id)}`);
+    const stored = await callService("GET", `api/reports/${encodeURIComponent(id)}`);
     if ($("member").value !== id) return;
     showSides(stored);
   } catch (error) {

@@ -1,26 +1,26 @@
-// The list of candidates: what each tells, which one is chosen, what people said about it.
+// The list of matches: what each shows, which one is chosen, and the feedback on it.
 
-import { list, side, state, verdictKey } from "./state.js";
+import { feedbackKey, list, side, state } from "./state.js";
 import { fill, idLink, make, percent } from "./text.js";
 
-// The list itself is one stop of the Tab key; its links are reached by mouse, by the key "o" and in the dialog.
+// The Tab key stops at the list as a whole; its links are reached by mouse, by the key "o" and in the dialog.
 const OFF_TAB = { tabindex: "-1" };
 
 export function option(match, number) {
-  const { master, best, members, why } = match;
-  const terms = new Set(why.terms.map((term) => term.toLowerCase()));
+  const { master, best, members, explanation } = match;
+  const terms = new Set(explanation.terms.map((term) => term.toLowerCase()));
   const item = make("li", { role: "option", id: `option-${number}`, "aria-selected": "false" });
-  if (match.sure) item.classList.add("sure");
+  if (match.suggested) item.classList.add("suggested");
   const odds = make("span", { class: "odds" }, percent(match.probability));
-  const word = match.sure ? `Likely the same: ${side(match)}` : side(match);
+  const word = match.suggested ? `Likely a duplicate: ${side(match)}` : side(match);
   const id = idLink(master.issue_id, master.url, { class: "id", ...OFF_TAB });
   item.append(make("div", { class: "line" }, id, bar(match.probability), odds));
   item.append(fill(make("p", { class: "title" }), master.title || "(no title)", terms));
   const facts = [date(master), master.component, master.status].filter(Boolean).join(" · ");
   const inWords = state.threshold === null ? [] : [make("span", { class: "word" }, word), facts && " · "];
   item.append(make("p", { class: "quiet" }, ...inWords, facts));
-  item.append(...others(match, terms), ...reasons(match, terms), make("p", { class: "verdict", hidden: "" }));
-  showVerdict(item, best.issue_id, members);
+  item.append(...others(match, terms), ...explain(match, terms), make("p", { class: "feedback", hidden: "" }));
+  showFeedback(item, best.issue_id, members);
   return item;
 }
 
@@ -30,18 +30,18 @@ function others({ master, best, members, urls }, terms) {
   if (links.length) found.push(make("p", { class: "quiet" }, "Duplicates: ", ...some(links)));
   if (best.issue_id !== master.issue_id) {
     const title = fill(make("span"), ` ${best.title}`, terms);
-    found.push(make("p", { class: "quiet" }, "Closest: ", idLink(best.issue_id, best.url, OFF_TAB), title));
+    found.push(make("p", { class: "quiet" }, "Most similar: ", idLink(best.issue_id, best.url, OFF_TAB), title));
   }
   return found;
 }
 
-function reasons({ best, why }, marked) {
+function explain({ best, explanation }, marked) {
   const found = [];
-  const terms = why.terms.slice(0, 8).map((term) => make("span", { class: "term" }, term));
+  const terms = explanation.terms.slice(0, 8).map((term) => make("span", { class: "term" }, term));
   if (terms.length) found.push(make("p", { class: "terms" }, ...terms));
-  const agreeing = Object.entries(why.fields).map(([name, value]) => `${name}: ${value}`);
-  if (agreeing.length) found.push(make("p", { class: "quiet" }, "Same ", ...some(agreeing)));
-  const sentence = why.sentences.find(({ stored }) => stored !== best.title);
+  const equal = Object.entries(explanation.fields).map(([name, value]) => `${name}: ${value}`);
+  if (equal.length) found.push(make("p", { class: "quiet" }, "Same ", ...some(equal)));
+  const sentence = explanation.sentences.find(({ stored }) => stored !== best.title);
   if (sentence) found.push(fill(make("blockquote"), sentence.stored.slice(0, 300), marked));
   return found;
 }
@@ -71,15 +71,15 @@ export function choose(number, scroll = true) {
   if (scroll) options[state.chosen].scrollIntoView({ block: "nearest" });
 }
 
-export function showVerdicts() {
-  state.matches.forEach((match, number) => showVerdict(list.children[number], match.best.issue_id, match.members));
+export function showAllFeedback() {
+  state.matches.forEach((match, number) => showFeedback(list.children[number], match.best.issue_id, match.members));
 }
 
-function showVerdict(item, best, members) {
-  const judged = [best, ...members].find((id) => state.verdicts.has(verdictKey(id)));
-  const line = item.querySelector(".verdict");
-  line.hidden = judged === undefined;
+function showFeedback(item, best, members) {
+  const rated = [best, ...members].find((id) => state.feedback.has(feedbackKey(id)));
+  const line = item.querySelector(".feedback");
+  line.hidden = rated === undefined;
   if (line.hidden) return;
-  const verdict = state.verdicts.get(verdictKey(judged));
-  line.textContent = `${verdict === "accept" ? "✓ You said: the same fault as" : "✕ You said: not the same as"} #${judged}`;
+  const accepted = state.feedback.get(feedbackKey(rated)) === "accept";
+  line.textContent = `${accepted ? "✓ Your feedback: duplicate" : "✕ Your feedback: not a duplicate"} of #${rated}`;
 }

@@ -1,4 +1,4 @@
-// What the page asks of the service, and what goes wrong in plain words.
+// Calls of the API, and error messages in plain words.
 
 const TOKEN = "gedbd-token";
 
@@ -13,7 +13,7 @@ export function keepToken(token) {
   sessionStorage.setItem(TOKEN, token);
 }
 
-export async function ask(method, path, body, signal) {
+export async function callService(method, path, body, signal) {
   const headers = {};
   const token = sessionStorage.getItem(TOKEN);
   if (token) headers.Authorization = `Bearer ${token}`;
@@ -27,14 +27,14 @@ export async function ask(method, path, body, signal) {
   }
   const content = await answer.json().catch(() => ({}));
   if (answer.ok) return content;
-  throw new Problem(answer.status, inWords(answer.status, content.detail));
+  throw new Problem(answer.status, describe(answer.status, content.detail));
 }
 
-function inWords(status, detail) {
+function describe(status, detail) {
   if (status === 401) return "This service needs a token.";
-  if (status === 404) return "This report is no longer there. Somebody may have deleted it.";
-  if (status === 413) return "This report is too large to be sent. Shorten the description.";
+  if (status === 404) return "This report no longer exists. It may have been deleted.";
+  if (status === 413) return "This report is too large. Shorten the description.";
   if (status === 503) return `The service is busy: ${detail || "try again in a moment"}.`;
-  if (status >= 500) return "The service failed at this. Its log says more.";
-  return `The service does not take this: ${detail || status}.`;
+  if (status >= 500) return "Internal error of the service. Its log has the details.";
+  return `The service refused the request: ${detail || status}.`;
 }

@@ -1,10 +1,10 @@
-// What the parts of the page share: its elements, what is shown and said, the report being written.
+// Shared by the scripts of the page: its elements, the matches shown, the feedback given, the report in the form.
 
 export const $ = (id) => document.getElementById(id);
 export const [form, list, comparison] = [$("report"), $("candidates"), $("comparison")];
 export const state = {
   matches: [], chosen: 0, threshold: null,
-  verdicts: new Map(), last: null,
+  feedback: new Map(), last: null,
   retry: null, afterToken: null,
 };
 
@@ -13,18 +13,18 @@ export function report() {
   return { ...values, issue_id: values.issue_id.trim() };
 }
 
-export function verdictKey(candidate) {
+export function feedbackKey(candidate) {
   const { issue_id: id, title, description } = report();
   return JSON.stringify([id || [title, description], candidate]);
 }
 
 export function side(match) {
-  return match.sure ? "above the threshold" : "below the threshold";
+  return match.suggested ? "above the threshold" : "below the threshold";
 }
 
 export function askToken(then) {
   state.afterToken = then;
-  $("token-problem").textContent = $("token").value ? "This token is not the right one." : "";
+  $("token-problem").textContent = $("token").value ? "This token is wrong." : "";
   $("token").value = "";
   if (comparison.open) comparison.close();
   if (!$("token-dialog").open) $("token-dialog").showModal();

@@ -1,7 +1,7 @@
-// Texts as nodes: what comes from reports is only ever set as text, never as markup.
+// Builds elements from text. Text of reports is only ever set as text, never as markup.
 
 const WORD = /[\p{L}\p{N}_]{2,}/gu;
-const MOST_MARKED = 40000;
+const MAX_MARKED = 40000;
 const COMMON = new Set(
   ("the and for not with but was are that this from when then there have has had its you can does did into after " +
     "before over out off all any will would should could they them one two also just only very than what which is it " +
@@ -10,7 +10,7 @@ const COMMON = new Set(
 );
 
 export function words(text) {
-  const found = text.slice(0, MOST_MARKED).toLowerCase().match(WORD) || [];
+  const found = text.slice(0, MAX_MARKED).toLowerCase().match(WORD) || [];
   return new Set(found.filter((word) => !COMMON.has(word)));
 }
 
@@ -23,7 +23,7 @@ export function shared(first, second) {
 export function fill(element, text, marked) {
   const parts = [];
   let last = 0;
-  for (const match of text.slice(0, MOST_MARKED).matchAll(WORD)) {
+  for (const match of text.slice(0, MAX_MARKED).matchAll(WORD)) {
     if (!marked.has(match[0].toLowerCase())) continue;
     parts.push(text.slice(last, match.index), make("mark", {}, match[0]));
     last = match.index + match[0].length;

@@ -1,1 +1,1 @@
-"""GitHub's webhook: deliveries, their order, and the comments that go out."""
+"""GitHub's webhook: receives deliveries, updates the index, and posts comments."""

@@ -1,4 +1,4 @@
-"""The SQLite file of the webhook: what came in and waits, what was done, and the comments that go out."""
+"""The SQLite file of the webhook: waiting and processed deliveries, known states, and comments to post."""
 
 from pathlib import Path
 
@@ -29,7 +29,7 @@ CREATE TABLE IF NOT EXISTS comment_links (
     duplicate TEXT NOT NULL
 );
 CREATE INDEX IF NOT EXISTS comment_links_of_pair ON comment_links (report, duplicate);
-SELECT delivery, moment FROM deliveries LIMIT 0;  -- these fail where another program has made the tables
+SELECT delivery, moment FROM deliveries LIMIT 0;  -- these fail if another program has created the tables
 SELECT repository, issue_id, body, state, tries, moment FROM comments LIMIT 0;
 SELECT number, delivery, kind, event FROM inbox LIMIT 0;
 SELECT name, updated_at, gone FROM versions LIMIT 0;
@@ -43,17 +43,17 @@ class WebhookFile(Database):
     """The open file.
 
     Args:
-        folder: The index folder; the file in it is made if there is none.
+        folder: The index folder; the file in it is created if there is none.
 
     Raises:
-        ValueError: If the file is damaged or may not be written.
+        ValueError: If the file is damaged or cannot be written.
     """
 
     def __init__(self, folder: Path) -> None:
         loss = "the deliveries that wait, and the comments that wait or were posted"
         super().__init__(folder / WEBHOOK_FILE, SCHEMA, loss)
-        with self.change():
-            columns = {str(row[1]) for row in self.ask("PRAGMA table_info(comments)")}
+        with self.transaction():
+            columns = {str(row[1]) for row in self.query("PRAGMA table_info(comments)")}
             for name, kind in ADDED_COLUMNS:
                 if name not in columns:
-                    self.ask(f"ALTER TABLE comments ADD COLUMN {name} {kind}")
+                    self.query(f"ALTER TABLE comments ADD COLUMN {name} {kind}")

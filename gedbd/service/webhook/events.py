@@ -1,4 +1,4 @@
-"""What GitHub's events do to an index."""
+"""Updates an index by GitHub's events: issues become reports, comments "Duplicate of #12" become links."""
 
 from dataclasses import dataclass, replace
 
@@ -8,8 +8,8 @@ from gedbd.corpora.urls import web_url
 from gedbd.service.index_interface import Index
 from gedbd.service.webhook.comments import MARKER
 from gedbd.service.webhook.history import History
-from gedbd.service.webhook.payloads import Event, Issue, Note, named_duplicate, web_host
-from gedbd.triage.feedback import Feedback, Verdict
+from gedbd.service.webhook.payloads import Event, Issue, IssueComment, named_duplicate, web_host
+from gedbd.triage.feedback import FeedbackEvent, FeedbackStore
 from gedbd.triage.report import Report
 
 ISSUE_ACTIONS = ("opened", "edited", "closed", "reopened", "deleted", "transferred")
@@ -19,92 +19,104 @@ SOURCE = "webhook"
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """What became of an event: a status of HTTP, one word to count it by, and a sentence.
+class EventResult:
+    """The result of an event.
 
-    ``no_comment`` says why a new issue gets no comment; empty if it gets one, and for all other events.
+    Attributes:
+        status: Status of the HTTP response.
+        code: Label in the metrics, such as "added".
+        detail: The same in words.
+        no_comment: Why a new issue gets no comment; empty if it gets one, and for all other events.
     """
 
     status: int
-    word: str
+    code: str
     detail: str
     no_comment: str = ""
 
 
 def read_event(payload: object, kind: str) -> Event:
-    """An event of issues or comments as it came. Raises ValueError if it has another shape."""
+    """An event of issues or comments from its payload. Raises ValueError if a field is missing or invalid."""
     try:
         event = Event.model_validate(payload)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
-        raise ValueError(f"the event has another shape: {'.'.join(map(str, first['loc']))}: {first['msg']}") from error
+        place = ".".join(map(str, first["loc"]))
+        raise ValueError(f"the event is invalid: {place}: {first['msg']}") from error
     if kind == "issue_comment" and event.comment is None:
-        raise ValueError("the event has another shape: comment: Field required")
+        raise ValueError("the event is invalid: comment: Field required")
     return event
 
 
-class Follower:
-    """Keeps an index in the state that a repository's events tell.
+class IndexUpdater:
+    """Keeps an index in the state that a repository's events describe.
 
     Args:
         index: The stored reports.
-        feedback: Where accepted duplicates are recorded.
-        history: What was told before.
-        api_url: Where GitHub's API is; events without an address of their issue are from there.
+        feedback: Where duplicates that members name are recorded.
+        history: The known states of issues and comments.
+        api_url: Address of GitHub's API; it tells the host of events whose issue has no address.
     """
 
-    def __init__(self, index: Index, feedback: Feedback, history: History, api_url: str) -> None:
-        self.index, self.feedback, self.history, self.api_url = index, feedback, history, api_url
+    def __init__(self, index: Index, feedback: FeedbackStore, history: History, api_url: str) -> None:
+        self.index = index
+        self.feedback = feedback
+        self.history = history
+        self.api_url = api_url
 
-    def keep_issue(self, event: Event) -> Outcome:
-        """Stores or forgets the issue of an event, unless a later state of it is known."""
-        issue_id, updated_at = str(event.issue.number), event.issue.updated_at
+    def update_issue(self, event: Event) -> EventResult:
+        """Stores or deletes the issue of an event, unless a later state of it is known."""
+        issue_id = str(event.issue.number)
+        updated_at = event.issue.updated_at
         name = f"issue {issue_id}"
-        # GitHub never restores a deleted issue: however late it is told, it is gone.
+        # GitHub never restores a deleted issue, so a deletion counts however late it arrives.
         if event.action != "deleted" and self.history.is_outdated(name, updated_at):
             return outdated(name)
         if event.action in ("deleted", "transferred"):
             found = self.index.delete(issue_id)
             self.history.remember(name, updated_at, gone=True)
-            return Outcome(200, "deleted" if found else "unchanged", f"#{issue_id} is no longer in the index")
+            return EventResult(200, "deleted" if found else "unchanged", f"#{issue_id} is no longer in the index")
         done = self.index.add([as_report(self.index, event.issue)])[issue_id]
         self.history.remember(name, updated_at)
-        return Outcome(200, done, f"#{issue_id} {done}")
+        return EventResult(200, done, f"#{issue_id} {done}")
 
-    def follow_comment(self, event: Event) -> Outcome:
-        """Links two issues where a member says in a comment that they are duplicates; unlinks them with the comment."""
-        note, number = event.comment, str(event.issue.number)
-        assert note is not None
-        name = f"comment {note.id}"
-        if note.id is not None and event.action != "deleted" and self.history.is_outdated(name, note.updated_at):
+    def update_links(self, event: Event) -> EventResult:
+        """Links two issues if a member's comment calls them duplicates; unlinks them if the comment no longer does."""
+        comment = event.comment
+        assert comment is not None
+        number = str(event.issue.number)
+        name = f"comment {comment.id}"
+        if comment.id is not None and event.action != "deleted" and self.history.is_outdated(name, comment.updated_at):
             return outdated(name)
-        named, reason = self._named(event, note)
-        held = None if note.id is None else self.history.link_of(note.id)
-        if note.id is not None and held is not None and held != (number, named):
-            self._unlink(note.id, *held)
+        named, reason = self._find_duplicate(event, comment)
+        linked = None if comment.id is None else self.history.link_of(comment.id)
+        # An edited comment may name another issue than before: its former link goes first.
+        if comment.id is not None and linked is not None and linked != (number, named):
+            self._unlink(comment.id, *linked)
         if named is not None:
-            outcome = self._link(event, note, named)
-        elif held is not None:
-            outcome = Outcome(200, "unlinked", f"the comment that linked #{held[0]} and #{held[1]} no longer does")
+            result = self._link(event, comment, named)
+        elif linked is not None:
+            result = EventResult(200, "unlinked", f"the comment no longer links #{linked[0]} and #{linked[1]}")
         else:
-            outcome = ignored(reason)
-        if note.id is not None:
-            self.history.remember(name, note.updated_at, gone=event.action == "deleted")
-        return outcome
+            result = ignored(reason)
+        if comment.id is not None:
+            self.history.remember(name, comment.updated_at, gone=event.action == "deleted")
+        return result
 
-    def _named(self, event: Event, note: Note) -> tuple[str | None, str]:
-        """The issue that a comment calls a duplicate of its own; or None, and why."""
-        text, number = note.body or "", str(event.issue.number)
+    def _find_duplicate(self, event: Event, comment: IssueComment) -> tuple[str | None, str]:
+        """The issue that a comment calls a duplicate of its own; or None, and the reason."""
+        text = comment.body or ""
+        number = str(event.issue.number)
         if event.action == "deleted":
             return None, "the deleted comment had linked nothing"
-        if event.action == "edited" and note.id is None:
+        if event.action == "edited" and comment.id is None:
             return None, "the edited comment has no id"
         named = named_duplicate(text, event.repository.full_name, self._host(event))
         if named is None:
             return None, "the comment names no duplicate"
-        if MARKER in text or (note.user and note.user.is_bot):
+        if MARKER in text or (comment.user and comment.user.is_bot):
             return None, "the comment is written by a program"
-        if note.author_association not in MEMBERS:
+        if comment.author_association not in MEMBERS:
             return None, "only owners, members and collaborators of the repository may call an issue a duplicate"
         if named == number:
             return None, f"#{number} cannot be a duplicate of itself"
@@ -115,45 +127,48 @@ class Follower:
         return named, ""
 
     def _host(self, event: Event) -> str:
-        """The host of the repository's pages."""
+        """Host of the repository's pages."""
         return web_host(event.issue.html_url or "") or web_host(self.api_url)
 
-    def _link(self, event: Event, note: Note, named: str) -> Outcome:
-        number, writer = str(event.issue.number), note.user.login if note.user else ""
+    def _link(self, event: Event, comment: IssueComment, named: str) -> EventResult:
+        number = str(event.issue.number)
+        author = comment.user.login if comment.user else ""
         if self.index.get(number) is None:
             self.index.add([as_report(self.index, event.issue)])
             self.history.remember(f"issue {number}", event.issue.updated_at)
-        if note.id is not None:  # before the link: what is known here can be deleted, whatever happens next
-            self.history.remember_link(note.id, number, named)
-        self.index.link(number, named, source_of(note.id))
-        self.feedback.record(Verdict(as_report(self.index, event.issue), named, "accept", SOURCE, writer[:200]))
-        return Outcome(200, "linked", f"#{number} and #{named} are duplicates")
+        if comment.id is not None:  # recorded before the link: after a crash the link can still be deleted
+            self.history.remember_link(comment.id, number, named)
+        self.index.link(number, named, link_source(comment.id))
+        report = as_report(self.index, event.issue)
+        self.feedback.record(FeedbackEvent(report, named, "accept", SOURCE, author[:200]))
+        return EventResult(200, "linked", f"#{number} and #{named} are duplicates")
 
     def _unlink(self, comment_id: int, report: str, duplicate: str) -> None:
-        """Takes back what a comment has done; what others say about the two reports stays."""
-        self.index.unlink(report, duplicate, source_of(comment_id))
+        """Undoes what a comment has done. Links and feedback of others on the two reports stay."""
+        self.index.unlink(report, duplicate, link_source(comment_id))
+        # The feedback is that of all comments on the pair: only the last of them takes it back.
         if self.history.comments_linking(report, duplicate) == 1:
-            self.feedback.withdraw(report, duplicate, SOURCE, said_by=SOURCE)
+            self.feedback.withdraw(report, duplicate, SOURCE, only_source=SOURCE)
         self.history.forget_link(comment_id)
 
 
-def ignored(why: str) -> Outcome:
-    """Nothing was done, and why."""
-    return Outcome(202, "ignored", f"ignored: {why}")
+def ignored(reason: str) -> EventResult:
+    """The result of an event that changes nothing."""
+    return EventResult(202, "ignored", f"ignored: {reason}")
 
 
-def outdated(name: str) -> Outcome:
-    """Nothing was done, as what an event tells is older than what is known."""
-    return Outcome(202, "outdated", f"outdated: a later state of {name} is known")
+def outdated(name: str) -> EventResult:
+    """The result of an event that is older than the known state."""
+    return EventResult(202, "outdated", f"outdated: a later state of {name} is known")
 
 
-def source_of(comment_id: int | None) -> str:
+def link_source(comment_id: int | None) -> str:
     """The source of the links of a comment."""
     return SOURCE if comment_id is None else f"{SOURCE}: comment {comment_id}"
 
 
 def as_report(index: Index, issue: Issue) -> Report:
-    """An issue as a report; what GitHub does not tell stays as it is stored."""
+    """An issue as a report; fields that GitHub does not have stay as they are stored."""
     stored = index.get(str(issue.number)) or Report(issue_id=str(issue.number))
     return replace(
         stored,

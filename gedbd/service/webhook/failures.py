@@ -1,9 +1,9 @@
-"""Which failures of a delivery pass, so that it is worked again, and what is said about the others."""
+"""Tells temporary failures of a delivery, which is then processed again, from permanent ones, which drop it."""
 
 import logging
 import sqlite3
 
-from gedbd.service.webhook.events import Outcome
+from gedbd.service.webhook.events import EventResult
 from gedbd.service.webhook.inbox import Delivery
 from gedbd.triage.storage.connection import StoreUnavailable
 
@@ -11,21 +11,21 @@ log = logging.getLogger("gedbd")
 
 
 def as_unavailable(error: Exception) -> StoreUnavailable | None:
-    """The error, if a locked, replaced or damaged file, a full disk or a lack of memory is behind it; else None."""
+    """The error if it is temporary: a locked, replaced or damaged file, a full disk, too little memory; else None."""
     if isinstance(error, StoreUnavailable):
         return error
-    # The classes below these two, such as IntegrityError, mean that the same would happen again.
-    is_passing = isinstance(error, OSError | MemoryError)
-    if is_passing or type(error) in (sqlite3.OperationalError, sqlite3.DatabaseError):
+    is_temporary = isinstance(error, OSError | MemoryError)
+    # Their subclasses, such as IntegrityError, mean that the same would happen again.
+    if is_temporary or type(error) in (sqlite3.OperationalError, sqlite3.DatabaseError):
         return StoreUnavailable(f"{type(error).__name__}: {error}")
     return None
 
 
-def dropped(delivery: Delivery, error: Exception) -> Outcome:
-    """The outcome of a delivery that would fail again; logs why, with a traceback unless its content is to blame."""
-    words = f"delivery {delivery.delivery or 'without id'} is dropped: {error}"
+def dropped(delivery: Delivery, error: Exception) -> EventResult:
+    """The result of a delivery that would fail again. It is logged, with a traceback unless the content is invalid."""
+    message = f"delivery {delivery.delivery or 'without id'} is dropped: {error}"
     if isinstance(error, ValueError):
-        log.warning(words)
+        log.warning(message)
     else:
-        log.error(words, exc_info=error)
-    return Outcome(422, "dropped", words)
+        log.error(message, exc_info=error)
+    return EventResult(422, "dropped", message)

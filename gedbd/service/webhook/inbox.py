@@ -1,4 +1,4 @@
-"""The deliveries that wait to be worked, in their order."""
+"""The queue of deliveries that wait to be processed, in order of arrival."""
 
 from datetime import UTC, datetime
 from typing import NamedTuple
@@ -18,73 +18,71 @@ class Delivery(NamedTuple):
 
 
 class Inbox:
-    """Keeps deliveries on the disk until they are worked.
+    """Keeps deliveries on disk until they are processed.
 
     Args:
-        file: Where they are kept.
-        max_waiting: More than so many are refused.
+        file: The open file of the webhook.
+        max_waiting: Maximum number of deliveries that wait; more are refused.
 
     Attributes:
         waiting: How many wait, for the metrics.
     """
 
     def __init__(self, file: WebhookFile, max_waiting: int = MAX_WAITING) -> None:
-        self.file, self.max_waiting = file, max_waiting
+        self.file = file
+        self.max_waiting = max_waiting
         self.waiting = self._count()
 
     def put(self, delivery: str, kind: str, event: str) -> str:
         """Stores a delivery.
 
         Args:
-            delivery: Its id, by which it is known again; empty if it has none.
+            delivery: Its id, by which a repeated delivery is recognised; empty if it has none.
             kind: Name of the event.
             event: The event as JSON.
 
         Returns:
-            "accepted" once it is on the disk, "repeated" if one of this id was accepted before, or "full".
+            "accepted" once it is on disk, "repeated" if one with this id was accepted before, or "full".
         """
-        known = "SELECT 1 FROM deliveries WHERE delivery = ?"
-        with self.file.change():
-            if delivery and self.file.ask(known, delivery):
+        accepted_before = "SELECT 1 FROM deliveries WHERE delivery = ?"
+        with self.file.transaction():
+            if delivery and self.file.query(accepted_before, delivery):
                 return "repeated"
             waiting = self._count()
             if waiting >= self.max_waiting:
                 return "full"
             if delivery:
-                self.file.ask("INSERT INTO deliveries VALUES (?, ?)", delivery, _now())
-            self.file.ask("INSERT INTO inbox (delivery, kind, event) VALUES (?, ?, ?)", delivery, kind, event)
+                now = datetime.now(UTC).isoformat(timespec="microseconds")
+                self.file.query("INSERT INTO deliveries VALUES (?, ?)", delivery, now)
+            self.file.query("INSERT INTO inbox (delivery, kind, event) VALUES (?, ?, ?)", delivery, kind, event)
         self.waiting = waiting + 1
         return "accepted"
 
     def first(self) -> Delivery | None:
         """The delivery that has waited longest."""
-        rows = self.file.ask("SELECT number, delivery, kind, event FROM inbox ORDER BY number LIMIT 1")
+        rows = self.file.query("SELECT number, delivery, kind, event FROM inbox ORDER BY number LIMIT 1")
         if not rows:
             return None
         return Delivery(*rows[0])
 
-    def remove(self, delivery: Delivery, known: bool) -> None:
-        """Forgets a delivery that was worked.
+    def remove(self, delivery: Delivery, remember: bool) -> None:
+        """Removes a processed delivery.
 
         Args:
-            delivery: What was worked.
-            known: Whether it is refused when it comes again; one that failed may come again by hand.
+            delivery: What was processed.
+            remember: Whether it is refused when it arrives again. One that failed may be delivered again by hand.
         """
-        with self.file.change():
-            self.file.ask("DELETE FROM inbox WHERE number = ?", delivery.number)
-            if not known:
-                self.file.ask("DELETE FROM deliveries WHERE delivery = ?", delivery.delivery)
+        with self.file.transaction():
+            self.file.query("DELETE FROM inbox WHERE number = ?", delivery.number)
+            if not remember:
+                self.file.query("DELETE FROM deliveries WHERE delivery = ?", delivery.delivery)
 
     def recount(self) -> None:
-        """Counts those that wait; ``waiting`` shows a removal only then."""
+        """Updates ``waiting``. A removal does not: whoever sees it fall may rely on all effects of the delivery."""
         self.waiting = self._count()
 
     def _count(self) -> int:
-        """How many wait: as the first is always worked first, their numbers have no gaps."""
-        ((first,),) = self.file.ask("SELECT min(number) FROM inbox")
-        ((last,),) = self.file.ask("SELECT max(number) FROM inbox")
+        """How many wait: the first is always processed first, so their numbers have no gaps, as 7, 8, 9 for three."""
+        ((first,),) = self.file.query("SELECT min(number) FROM inbox")
+        ((last,),) = self.file.query("SELECT max(number) FROM inbox")
         return 0 if first is None else last - first + 1
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="microseconds")

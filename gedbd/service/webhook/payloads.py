@@ -1,4 +1,4 @@
-"""What GitHub's events look like, and the duplicate that a comment names."""
+"""The parts of GitHub's events that are read, and the duplicate that a comment names."""
 
 import re
 from collections.abc import Iterator
@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 from markdown_it import MarkdownIt
 from pydantic import BaseModel, ConfigDict, Field
 
-from gedbd.service.schemas import Description, Moment, Word
+from gedbd.service.schemas import Date, Description, ShortText
 
 MAX_NUMBER = 10**18
 PHRASE = "duplicate of"
@@ -17,75 +17,75 @@ REFERENCE = (
     rf"(?:(?P<name>{REPOSITORY})?#|https://(?P<host>[\w.-]+(?::\d{{1,5}})?)/(?P<place>{REPOSITORY})/issues/)"
     r"(?P<number>\d{1,18})"
 )
-# It is matched against a line without blanks around it: two runs of optional blanks would take quadratic time.
+# Matched against a stripped line: two runs of optional blanks in the pattern would take quadratic time.
 DUPLICATE = re.compile(rf"{PHRASE}:?[ \t]+{REFERENCE}[.!]?", re.IGNORECASE | re.ASCII)
 BLOCKS = ("blockquote", "code", "fence", "heading", "hr", "html_block", "lheading", "list")
 INLINE = ("backticks", "escape", "newline", "html_inline", "strikethrough", "balance_pairs")
 MARKDOWN = MarkdownIt("zero", {"html": True}).enable([*BLOCKS, *INLINE])
 
 
-class Part(BaseModel):
-    """A part of an event; the many fields that are not read are passed over."""
+class EventPart(BaseModel):
+    """A part of an event; the many fields that are not needed are ignored."""
 
     model_config = ConfigDict(extra="ignore")
 
 
-class User(Part):
-    """Who wrote something."""
+class User(EventPart):
+    """The author of an issue or a comment."""
 
-    login: Word = ""
-    type: Word = ""
+    login: ShortText = ""
+    type: ShortText = ""
 
     @property
     def is_bot(self) -> bool:
-        """Whether a program did."""
+        """Whether the author is a program."""
         return self.type == "Bot" or self.login.endswith("[bot]")
 
 
-class Issue(Part):
-    """An issue; GitHub allows titles of 256 and texts of 65,536 characters."""
+class Issue(EventPart):
+    """An issue. GitHub allows titles of 256 and texts of 65,536 characters."""
 
     number: int = Field(ge=1, lt=MAX_NUMBER)
-    title: Word
+    title: ShortText
     body: Description | None = None
-    created_at: Moment | None = None
-    updated_at: Moment | None = None
-    html_url: Word | None = None
-    state: Word = ""
-    state_reason: Word | None = None
+    created_at: Date | None = None
+    updated_at: Date | None = None
+    html_url: ShortText | None = None
+    state: ShortText = ""
+    state_reason: ShortText | None = None
     pull_request: dict[str, Any] | None = None
     user: User | None = None
 
 
-class Note(Part):
+class IssueComment(EventPart):
     """A comment."""
 
     id: int | None = Field(None, ge=1, lt=MAX_NUMBER)
     body: Description | None = None
-    updated_at: Moment | None = None
-    author_association: Word = ""
+    updated_at: Date | None = None
+    author_association: ShortText = ""
     user: User | None = None
 
 
-class Repository(Part):
-    """Where it happened."""
+class Repository(EventPart):
+    """The repository of an issue."""
 
-    full_name: Word
+    full_name: ShortText
 
 
-class Event(Part):
-    """What GitHub tells; ``comment`` is there for comments only."""
+class Event(EventPart):
+    """An event of an issue or, with ``comment``, of a comment."""
 
-    action: Word
+    action: ShortText
     issue: Issue
     repository: Repository
-    comment: Note | None = None
+    comment: IssueComment | None = None
 
 
 def web_host(address: str) -> str:
-    """Host and port of the pages of a GitHub, from the address of one of them or of its API; empty if it has none.
+    """Host and port of GitHub's pages, from the address of a page or of the API; empty if the address has none.
 
-    The pages of ``https://api.github.com`` are at ``github.com``, those of an Enterprise server at the API's own host.
+    The pages of ``https://api.github.com`` are on ``github.com``; those of an Enterprise server are on the API's host.
     """
     try:
         host = urlsplit(address).netloc.lower()
@@ -97,35 +97,36 @@ def web_host(address: str) -> str:
 def named_duplicate(text: str, repository: str, host: str) -> str | None:
     """The issue of this repository that a line "Duplicate of #12" names; of several lines the last one counts.
 
-    Code, quotes, lists, HTML and text struck out say nothing. An address counts on the repository's own host only.
+    Code, quotes, lists, HTML and struck-out text do not count. An address counts on the repository's own host only.
 
     Args:
         text: A comment in Markdown.
         repository: "owner/name".
-        host: Host of the repository's pages, with the port if it has one, in small letters.
+        host: Host of the repository's pages, with the port if there is one, in lower case.
     """
-    if PHRASE not in text.lower():
+    if PHRASE not in text.lower():  # most comments: parsing Markdown is slow
         return None
     found = None
-    for line in _spoken_lines(text):
+    for line in _paragraph_lines(text):
         match = DUPLICATE.fullmatch(line.strip())
         if match is None or (match["host"] or host).lower() != host:
             continue
         place = match["name"] or match["place"] or repository
         if place.lower() == repository.lower():
-            found = match["number"].lstrip("0") or found
+            found = match["number"].lstrip("0") or found  # "#0" names no issue
     return found
 
 
-def _spoken_lines(text: str) -> Iterator[str]:
-    """The lines of a comment's own paragraphs; code and what is struck out become an ellipsis in their line."""
+def _paragraph_lines(text: str) -> Iterator[str]:
+    """The lines of a comment's top-level paragraphs; code and struck-out text become an ellipsis."""
     inside = False
     for token in MARKDOWN.parse(text):
-        # A line above "---", as mail programs set it before a signature, is a heading to Markdown.
+        # In Markdown a line above "---", as mail programs put it before a signature, is a heading.
         if token.level == 0 and token.type in ("paragraph_open", "heading_open"):
             inside = not token.markup.startswith("#")
         elif token.type == "inline" and token.level == 1 and inside:
-            line, struck = "", 0
+            line = ""
+            struck = 0  # how many ~~ are open
             for child in token.children or ():
                 struck += (child.type == "s_open") - (child.type == "s_close")
                 if child.type in ("softbreak", "hardbreak"):

@@ -1,4 +1,4 @@
-"""The address that GitHub sends events to, and events from a file."""
+"""The endpoint for GitHub's events, and processing of a single event from a file."""
 
 import hashlib
 import hmac
@@ -22,34 +22,35 @@ async def github_event(
     x_github_event: Annotated[str, Header()] = "",
     x_github_delivery: Annotated[str, Header()] = "",
 ) -> Response:
-    """Events of issues and comments, as GitHub sends and signs them; 202 says that one is stored and will be worked."""
+    """Receives events of issues and comments, signed by GitHub. 202: the event is on disk and will be processed."""
     service = request.app.state.service
     webhook: Webhook = service.webhook
     body = await request.body()
-    counted = service.metrics.webhook.labels
+    count = service.metrics.webhook.labels
+    # Before the body is parsed: nothing that anybody else sends reaches the parser.
     if not is_signed(webhook.secret, body, x_hub_signature_256):
-        counted("refused").inc()
+        count("refused").inc()
         raise HTTPException(401, "the signature is missing or wrong: X-Hub-Signature-256")
     try:
         payload: Any = json.loads(body)
     except (ValueError, RecursionError) as error:
-        counted("refused").inc()
-        raise HTTPException(400, "this is not JSON") from error
-    outcome = await webhook.storing.run(webhook.accept, x_github_event, x_github_delivery, payload)
-    if outcome.word != "accepted":  # that one is counted by its outcome once it is worked
-        counted(outcome.word).inc()
-    headers = {"Retry-After": str(FULL_RETRY_S)} if outcome.status == 503 else None
-    return JSONResponse({"detail": outcome.detail}, outcome.status, headers)
+        count("refused").inc()
+        raise HTTPException(400, "the body is not JSON") from error
+    result = await webhook.storing.run(webhook.accept, x_github_event, x_github_delivery, payload)
+    if result.code != "accepted":  # an accepted event is counted by its result, once it is processed
+        count(result.code).inc()
+    headers = {"Retry-After": str(FULL_RETRY_S)} if result.status == 503 else None
+    return JSONResponse({"detail": result.detail}, result.status, headers)
 
 
 def is_signed(secret: str, body: bytes, signature: str) -> bool:
-    """Whether a body comes from who knows the secret; never without a secret."""
+    """Whether the sender of a body knows the secret; always False if the secret is empty."""
     expected = "sha256=" + hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()
     return bool(secret) and hmac.compare_digest(expected.encode(), signature.encode())
 
 
 def run_event(webhook: Webhook, file: Path, kind: str) -> str:
-    """Does once, without a server, what an event in a file asks for; gives a sentence about it.
+    """Processes one event from a file, without a server; returns a line that says what was done.
 
     Raises:
         ValueError: If the file holds no event of this repository.
@@ -57,10 +58,10 @@ def run_event(webhook: Webhook, file: Path, kind: str) -> str:
     try:
         payload = json.loads(file.read_bytes())
     except (OSError, ValueError, RecursionError) as error:
-        raise ValueError(f"{file}: this is no event: {error}") from error
-    outcome = webhook.receive(kind, payload)
-    if outcome.status >= 400:
-        raise ValueError(f"{file}: {outcome.detail}")
-    posted = webhook.post_comments()
-    comments = ", ".join(posted) or "none"
-    return f"{outcome.detail}; comments: {comments}" + (f" ({outcome.no_comment})" if outcome.no_comment else "")
+        raise ValueError(f"{file} is not an event: {error}") from error
+    result = webhook.receive(kind, payload)
+    if result.status >= 400:
+        raise ValueError(f"{file}: {result.detail}")
+    comments = ", ".join(webhook.post_comments()) or "none"
+    reason = f" ({result.no_comment})" if result.no_comment else ""
+    return f"{result.detail}; comments: {comments}{reason}"

@@ -1,1 +1,1 @@
-"""Suggestions measured on a tracker's own history."""
+"""Measures suggestions on a tracker's own history."""

@@ -1,4 +1,4 @@
-"""What suggestions would have been worth: precision, coverage and calibration on the replayed history."""
+"""Measures suggestions on the replayed history: precision, coverage and calibration."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ import pandas as pd
 from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.urls import with_urls
 from gedbd.evaluation.significance import ratio_intervals
-from gedbd.triage.backtesting.targets import NO_THRESHOLD, TargetResult, verdict_of
+from gedbd.triage.backtesting.targets import NO_THRESHOLD, TargetResult, target_status
 from gedbd.triage.backtesting.thresholds import choose_threshold
 from gedbd.triage.calibration import MATCH_FEATURES, NUM_BINS, Calibrator, calibration_error
 from gedbd.triage.training import TriageModel, learn_probability
@@ -25,8 +25,8 @@ class Suggestions:
     """The best match of each replayed report of one part.
 
     Attributes:
-        best: One row a report that has an earlier one: ``query``, ``candidate``, ``right``, ``probability``.
-        duplicates: How many of the replayed reports have an earlier duplicate, whether it was found or not.
+        best: One row a report with a candidate: ``query``, ``candidate``, ``right``, ``probability``.
+        duplicates: Number of replayed reports that have an earlier duplicate, found or not.
         group: ``(N,)`` group of every report.
     """
 
@@ -37,10 +37,10 @@ class Suggestions:
 
 @dataclass(frozen=True)
 class Backtest:
-    """What a backtest has learnt and measured.
+    """The result of a backtest.
 
     Attributes:
-        matching: What an index needs.
+        matching: What was learned, as an index needs it.
         val: Best matches of the validation part.
         test: Best matches of the test part.
         tables: By name: ``targets``, ``thresholds``, ``reliability``, ``hubs``, ``right`` and ``wrong``.
@@ -62,23 +62,25 @@ def measure(
     confidence_level: float,
     seed: int,
 ) -> Backtest:
-    """Learns probabilities and thresholds on the older parts, and measures on test what suggestions are worth.
+    """Learns probabilities and thresholds on the older parts, and measures suggestions on test.
 
     Args:
         replayed: See ``replay_parts``.
         corpus: The reports.
-        weights: Of the scores.
-        target_precision: The precision target that counts; those of ``TARGETS`` are measured beside it.
+        weights: Weights of the scores.
+        target_precision: The precision target of the index; those of ``TARGETS`` are measured too.
         confidence_level: See ``choose_threshold``.
-        seed: Of the regression.
+        seed: Seed of the regression.
     """
     confidence = learn_probability(replayed, seed)
-    val, test = (suggestions(replayed, confidence, corpus.group, part) for part in ("val", "test"))
+    val = suggestions(replayed, confidence, corpus.group, "val")
+    test = suggestions(replayed, confidence, corpus.group, "test")
     others = [target for target in TARGETS if not isclose(target, target_precision)]
     targets = targets_table(val, test, sorted([*others, target_precision]), confidence_level)
     matching = TriageModel(weights, confidence, target_results(targets, period(test, corpus)), target_precision)
     tables = {"targets": targets} | tables_of(test, corpus, matching.target.threshold)
-    return Backtest(matching, val, test, tables, calibration(test))
+    error = calibration_error(test.best["probability"].to_numpy(), test.best["right"].to_numpy())
+    return Backtest(matching, val, test, tables, error)
 
 
 def suggestions(replayed: pd.DataFrame, confidence: Calibrator, group: np.ndarray, part: str) -> Suggestions:
@@ -86,29 +88,31 @@ def suggestions(replayed: pd.DataFrame, confidence: Calibrator, group: np.ndarra
     mine = replayed[(replayed["part"] == part) & (replayed["place"] == 1)]
     probability = confidence(mine[list(MATCH_FEATURES)].to_numpy())
     best = mine[["query", "candidate", "right"]].assign(probability=probability).reset_index(drop=True)
+    # A group is named by its first report: a report of an earlier group has an earlier duplicate.
     return Suggestions(best, int((group[best["query"]] < best["query"]).sum()), group)
 
 
 def at_thresholds(found: Suggestions, thresholds: Sequence[float] | np.ndarray) -> pd.DataFrame:
-    """What comes of suggesting the best match from a probability on.
+    """Precision, coverage and suggestion rate if the best match is suggested from each probability.
 
-    A suggestion is right if the two reports are of one group today. 95% intervals over duplicate groups, see
+    A suggestion is right if the two reports are of one group today. Intervals (95%) are over duplicate groups, see
     ``ratio_intervals``.
 
     Returns:
-        A row a threshold: ``threshold``, ``suggestions``, ``right``, ``precision`` (share of them that is right),
+        A row a threshold: ``threshold``, ``suggestions``, ``right``, ``precision`` (share of right suggestions),
         ``coverage`` (share of all duplicates for which the right group is suggested), each with ``_low`` and ``_high``,
-        and ``suggestion_rate`` (share of all reports that get a suggestion). At a threshold that is not a number there
-        is no suggestion.
+        and ``suggestion_rate`` (share of all reports with a suggestion). A NaN threshold gives no suggestion.
     """
     best = found.best
-    flagged = best["probability"].to_numpy()[:, None] >= np.asarray(thresholds)[None, :]
-    hits = flagged & best["right"].to_numpy()[:, None]
-    duplicate = (found.group[best["query"]] < best["query"].to_numpy())[:, None] & np.ones_like(flagged)
     cluster = found.group[best["query"]]
-    count, right = flagged.sum(axis=0), hits.sum(axis=0)
+    # (reports, thresholds): whether each report gets a suggestion, a right one, and whether it is a duplicate
+    suggested = best["probability"].to_numpy()[:, None] >= np.asarray(thresholds)[None, :]
+    hits = suggested & best["right"].to_numpy()[:, None]
+    duplicate = (cluster < best["query"].to_numpy())[:, None] & np.ones_like(suggested)
+    count = suggested.sum(axis=0)
+    right = hits.sum(axis=0)
     table = pd.DataFrame({"threshold": thresholds, "suggestions": count, "right": right})
-    for name, denominator in (("precision", flagged), ("coverage", duplicate)):
+    for name, denominator in (("precision", suggested), ("coverage", duplicate)):
         table[name] = right / np.where(denominator.any(axis=0), denominator.sum(axis=0), np.nan)
         table[f"{name}_low"], table[f"{name}_high"] = ratio_intervals(hits, denominator, cluster)
     return table.assign(suggestion_rate=count / max(len(best), 1))
@@ -117,21 +121,22 @@ def at_thresholds(found: Suggestions, thresholds: Sequence[float] | np.ndarray) 
 def targets_table(
     val: Suggestions, test: Suggestions, targets: Sequence[float], confidence_level: float
 ) -> pd.DataFrame:
-    """For each precision target: the threshold that validation gives, and what comes of it on test.
+    """For each precision target the threshold chosen on validation, and the results of this threshold on test.
 
     Returns:
-        A row a target: ``target``, ``threshold`` (not a number if there is none), ``validation_suggestions`` and
-        ``validation_precision`` at this threshold, the columns of ``at_thresholds`` for test, and ``verdict``.
+        A row a target: ``target``, ``threshold`` (NaN if there is none), ``validation_suggestions`` and
+        ``validation_precision`` at this threshold, the columns of ``at_thresholds`` for test, and ``status``.
     """
     best = val.best
-    columns = best["probability"].to_numpy(), best["right"].to_numpy(), val.group[best["query"]]
+    columns = (best["probability"].to_numpy(), best["right"].to_numpy(), val.group[best["query"]])
     chosen = [choose_threshold(*columns, target, confidence_level) for target in targets]
     thresholds = np.array([np.nan if threshold is None else threshold for threshold in chosen])
-    on_val, on_test = at_thresholds(val, thresholds), at_thresholds(test, thresholds)
-    told = zip(targets, chosen, on_test["precision_low"], on_test["precision_high"], strict=True)
-    verdicts = [
-        NO_THRESHOLD if threshold is None else verdict_of(target, low, high) for target, threshold, low, high in told
-    ]
+    on_val = at_thresholds(val, thresholds)
+    on_test = at_thresholds(test, thresholds)
+    statuses = []
+    ends = zip(on_test["precision_low"], on_test["precision_high"], strict=True)
+    for target, threshold, (low, high) in zip(targets, chosen, ends, strict=True):
+        statuses.append(NO_THRESHOLD if threshold is None else target_status(target, low, high))
     first = pd.DataFrame(
         {
             "target": targets,
@@ -140,17 +145,17 @@ def targets_table(
             "validation_precision": on_val["precision"],
         }
     )
-    return pd.concat([first, on_test.drop(columns="threshold")], axis=1).assign(verdict=verdicts)
+    return pd.concat([first, on_test.drop(columns="threshold")], axis=1).assign(status=statuses)
 
 
 def target_results(table: pd.DataFrame, days: tuple[str | None, str | None]) -> tuple[TargetResult, ...]:
-    """The rows of ``targets_table`` as an index keeps them; ``days`` are the first and the last of test."""
+    """The rows of ``targets_table`` as an index stores them; ``days`` are the first and the last day of test."""
     first, last = days
     return tuple(
         TargetResult(
             target_precision=row["target"],
             threshold=_number(row["threshold"]),
-            verdict=row["verdict"],
+            status=row["status"],
             suggestions=row["suggestions"],
             right=row["right"],
             precision=_number(row["precision"]),
@@ -164,7 +169,7 @@ def target_results(table: pd.DataFrame, days: tuple[str | None, str | None]) -> 
 
 
 def period(found: Suggestions, corpus: Corpus) -> tuple[str | None, str | None]:
-    """First and last day of the replayed reports of a part; None if the corpus has no dates."""
+    """First and last day of the replayed reports; None if the corpus has no dates."""
     dates = corpus.reports["created_at"].iloc[found.best["query"]].dropna()
     return (None, None) if dates.empty else (f"{dates.min():%Y-%m-%d}", f"{dates.max():%Y-%m-%d}")
 
@@ -174,28 +179,26 @@ def _number(value: float) -> float | None:
 
 
 def reliability(found: Suggestions) -> pd.DataFrame:
-    """Said and true probability in bins of equal width: ``from``, ``to``, ``reports``, ``said``, ``right``."""
-    bins = (found.best["probability"] * NUM_BINS).astype(int).clip(upper=NUM_BINS - 1)
+    """Predicted and observed probability in bins of equal width; bins without reports are left out.
+
+    Returns:
+        A row a bin: ``from``, ``to``, ``reports``, ``predicted`` (mean probability), ``right`` (share of right ones).
+    """
+    bins = (found.best["probability"] * BINS).astype(int).clip(upper=BINS - 1)  # 1.0 belongs to the last bin
     means = found.best.groupby(bins)[["probability", "right"]].mean()
-    counts = bins.value_counts()[means.index]
-    edges = {"from": means.index / NUM_BINS, "to": (means.index + 1) / NUM_BINS, "reports": counts}
-    named = means.rename(columns={"probability": "said"}).assign(
-        **{name: np.asarray(edge) for name, edge in edges.items()}
-    )
-    return named[["from", "to", "reports", "said", "right"]].reset_index(drop=True)
-
-
-def calibration(found: Suggestions) -> float:
-    """Expected calibration error of the best matches."""
-    return calibration_error(found.best["probability"].to_numpy(), found.best["right"].to_numpy())
+    table = pd.DataFrame({"from": means.index / BINS, "to": (means.index + 1) / BINS})
+    table["reports"] = bins.value_counts()[means.index].to_numpy()
+    table["predicted"] = means["probability"].to_numpy()
+    table["right"] = means["right"].to_numpy()
+    return table
 
 
 def hubs(found: Suggestions, corpus: Corpus) -> pd.DataFrame:
-    """Groups that come first for many reports and are hardly ever right, as filled-in templates and vague reports do.
+    """Hubs: groups that are the best match of many reports but rarely the right one, such as empty templates.
 
     Returns:
-        At most ``MAX_ROWS``, the worst first: ``id`` and ``title`` of the group's master, ``first`` (for how
-        many reports it is the best match), ``right`` (of them), ``highest`` (probability among the wrong ones).
+        At most ``MAX_ROWS``, the worst first: ``issue_id`` and ``title`` of the group's master, ``first`` (number of
+        reports whose best match it is), ``right`` (of them), ``highest`` (probability among the wrong ones).
     """
     best = found.best.assign(group=found.group[found.best["candidate"]])
     wrong = best[~best["right"]]
@@ -213,13 +216,13 @@ def hubs(found: Suggestions, corpus: Corpus) -> pd.DataFrame:
 
 
 def examples(found: Suggestions, corpus: Corpus, threshold: float | None, right: bool) -> pd.DataFrame:
-    """The most probable right or wrong suggestions, to be looked at: duplicates that nobody has marked count as wrong.
+    """The most probable right or wrong suggestions, for inspection: duplicates that are not marked count as wrong.
 
     Args:
         found: The best matches.
         corpus: The reports.
-        threshold: Only suggestions from this probability on; None for all best matches.
-        right: Which of them.
+        threshold: Minimum probability of a suggestion; None for all best matches.
+        right: Whether right or wrong suggestions are returned.
 
     Returns:
         At most ``MAX_ROWS``, the most probable first: ``probability``, ``report``, ``title of report``, ``suggested``,
@@ -230,15 +233,15 @@ def examples(found: Suggestions, corpus: Corpus, threshold: float | None, right:
     columns: dict[str, object] = {"probability": chosen["probability"].to_numpy()}
     for name, rows in (("report", chosen["query"]), ("suggested", chosen["candidate"])):
         reports = corpus.reports.iloc[rows]
-        columns |= {name: reports["id"].to_numpy(), f"title of {name}": reports["title"].to_numpy()}
+        columns[name] = reports["issue_id"].to_numpy()
+        columns[f"title of {name}"] = reports["title"].to_numpy()
     return pd.DataFrame(columns)
 
 
 def tables_of(test: Suggestions, corpus: Corpus, threshold: float | None) -> dict[str, pd.DataFrame]:
-    """The tables about test by name; ``threshold`` is the chosen one."""
-    thresholds = GRID if threshold is None else np.union1d(GRID, [threshold])
+    """The tables about test by name; ``threshold`` is the chosen threshold."""
     tables = {
-        "thresholds": at_thresholds(test, thresholds),
+        "thresholds": at_thresholds(test, GRID if threshold is None else np.union1d(GRID, [threshold])),
         "reliability": reliability(test),
         "hubs": hubs(test, corpus),
         "right": examples(test, corpus, threshold, right=True),

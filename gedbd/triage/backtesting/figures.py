@@ -19,7 +19,7 @@ def precision_and_coverage(thresholds: pd.DataFrame, chosen: float | None) -> Fi
     """
     figure = Figure(figsize=SIZE)
     axis = figure.subplots(gridspec_kw=MARGINS)
-    table = thresholds[thresholds["threshold"].isin(GRID)]
+    table = thresholds[thresholds["threshold"].isin(GRID)]  # without the chosen one, which is between two of them
     for name, colour in (("precision", DUPLICATE), ("coverage", OTHER)):
         axis.plot(table["threshold"], table[name], color=colour, label=name)
         axis.fill_between(table["threshold"], table[f"{name}_low"], table[f"{name}_high"], color=colour, alpha=0.15)
@@ -33,16 +33,19 @@ def precision_and_coverage(thresholds: pd.DataFrame, chosen: float | None) -> Fi
 
 
 def reliability_diagram(table: pd.DataFrame) -> Figure:
-    """Said against true probability; points are as large as the logarithm of the reports behind them."""
+    """Predicted against observed probability; the size of a point is the logarithm of its number of reports.
+
+    scikit-learn's ``CalibrationDisplay`` draws points of one size, without the numbers of reports.
+    """
     figure = Figure(figsize=SIZE)
     axis = figure.subplots(gridspec_kw=MARGINS)
     axis.plot([0, 1], [0, 1], color=GREY, linestyle="--", linewidth=1)
-    axis.plot(table["said"], table["right"], color=DUPLICATE, linewidth=1)
-    axis.scatter(table["said"], table["right"], s=20 * (1 + np.log(table["reports"])), color=DUPLICATE)
+    axis.plot(table["predicted"], table["right"], color=DUPLICATE, linewidth=1)
+    axis.scatter(table["predicted"], table["right"], s=20 * (1 + np.log(table["reports"])), color=DUPLICATE)
     for _, row in table.iterrows():
-        axis.annotate(
-            f"{row['reports']:,.0f}", (row["said"], row["right"]), xytext=(7, -11), textcoords="offset points"
-        )
-    axis.set(title="Calibration on test", xlabel="probability said", ylabel="share right", xlim=(0, 1), ylim=(0, 1.02))
+        point = (row["predicted"], row["right"])
+        axis.annotate(f"{row['reports']:,.0f}", point, xytext=(7, -11), textcoords="offset points")
+    axis.set(title="Calibration on test", xlabel="predicted probability", ylabel="share right")
+    axis.set(xlim=(0, 1), ylim=(0, 1.02))
     axis.grid(alpha=0.25)
     return figure

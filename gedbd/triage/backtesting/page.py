@@ -1,4 +1,4 @@
-"""The page of a backtest."""
+"""The report of a backtest: a page, a table on the console, and a table in Markdown."""
 
 import pandas as pd
 from rich.box import SIMPLE_HEAD
@@ -14,30 +14,30 @@ from gedbd.triage.training import TriageModel
 
 FEW_DUPLICATES = 50
 TARGETS_TEXT = (
-    "For each precision target, the share of suggestions that one may want to be right, the validation part gives a"
-    " threshold: the lowest one down to which a lower confidence bound of the precision reaches the target. The other"
-    " columns are measured on the newest reports, which had no part in choosing. Brackets hold 95% intervals. A target"
-    " is met if the whole interval lies at it or above, missed if it lies below, inconclusive otherwise. Only an index"
-    " whose target was met suggests anything unasked."
+    "A precision target is the desired share of right suggestions. For each target the validation part gives a"
+    " threshold: the lowest one at which a lower confidence bound of the precision reaches the target. The other"
+    " columns are measured on the newest reports, which were not used to choose it. Brackets hold 95% intervals. A"
+    " target is met if the whole interval is at or above it, missed if it is below, inconclusive otherwise. An index"
+    " makes suggestions unasked only if its target was met."
 )
 COVERAGE_TEXT = (
-    "What suggesting the best match from each probability on would have given. Coverage is the share of all duplicates"
-    " that get the right suggestion, the suggestion rate the share of all reports that get any. Brackets hold 95%"
-    " intervals."
+    "Results of suggesting the best match from each probability. Coverage is the share of all duplicates that get the"
+    " right suggestion, the suggestion rate the share of all reports that get any. Brackets hold 95% intervals."
 )
 HUBS_TEXT = (
-    "Groups that are the best match of several reports and seldom the right one: templates that were hardly filled in,"
+    "Hubs: groups that are the best match of several reports but rarely the right one, such as empty templates and"
     " vague titles. If their probabilities are high, cleaning (text=fields text.cleaning.boilerplate=mark) may help."
 )
 EXAMPLES_TEXT = (
     "The most probable right and wrong suggestions in one list. Look at the wrong ones before you trust the precision"
-    " above: some may be duplicates that nobody has marked, and then the true precision is higher."
+    " above: some may be duplicates that are not marked as such, and then the true precision is higher."
 )
 
 
 def sections(backtest: Backtest) -> list[Section]:
-    """What the page shows."""
-    tables, chosen = backtest.tables, backtest.matching.target.threshold
+    """The sections of the page."""
+    tables = backtest.tables
+    chosen = backtest.matching.target.threshold
     thresholds = tables["thresholds"]
     steps = thresholds["threshold"].isin(STEPS) | (thresholds["threshold"] == chosen)
     shown = thresholds[steps & (thresholds["suggestions"] > 0)]
@@ -45,9 +45,9 @@ def sections(backtest: Backtest) -> list[Section]:
     diagram = reliability_diagram(tables["reliability"])
     calibration = (
         f"The expected calibration error on test is {backtest.calibration_error:.3f}: the average distance between the"
-        " stated probability and the share that is right."
+        " predicted probability and the share of right matches."
     )
-    looked = f"{EXAMPLES_TEXT} {same_titles(tables['wrong'])}".rstrip()
+    examples = f"{EXAMPLES_TEXT} {same_titles(tables['wrong'])}".rstrip()
     return [
         Section("Which precision targets are met?", TARGETS_TEXT, [readable(tables["targets"])]),
         Section(
@@ -57,55 +57,58 @@ def sections(backtest: Backtest) -> list[Section]:
             [("precision_and_coverage", "Precision and coverage at every threshold", curve)],
         ),
         Section(
-            "Does a probability mean what it says?",
+            "Are the probabilities calibrated?",
             calibration,
             [tables["reliability"]],
-            [("reliability", "Stated and true probability", diagram)],
+            [("reliability", "Predicted and observed probability", diagram)],
         ),
-        Section("Reports that match everything", HUBS_TEXT, [tables["hubs"]]),
-        Section("Right and wrong suggestions", looked, [side_by_side(tables["right"], tables["wrong"])]),
+        Section("Hubs", HUBS_TEXT, [tables["hubs"]]),
+        Section("Right and wrong suggestions", examples, [side_by_side(tables["right"], tables["wrong"])]),
     ]
 
 
 def side_by_side(right: pd.DataFrame, wrong: pd.DataFrame) -> pd.DataFrame:
-    """Right and wrong suggestions in one table, the most probable first; ``verdict`` tells them apart."""
-    both = pd.concat([right.assign(verdict="right"), wrong.assign(verdict="wrong")])
-    both = both.sort_values("probability", ascending=False, kind="stable")
-    return both[["verdict", *(name for name in both.columns if name != "verdict")]].reset_index(drop=True)
+    """Right and wrong suggestions in one table, the most probable first; ``suggestion`` is "right" or "wrong"."""
+    both = pd.concat([right.assign(suggestion="right"), wrong.assign(suggestion="wrong")])
+    both = both.sort_values("probability", ascending=False, kind="stable").reset_index(drop=True)
+    both.insert(0, "suggestion", both.pop("suggestion"))
+    return both
 
 
 def same_titles(wrong: pd.DataFrame) -> str:
-    """How many suggestions that count as wrong may be duplicates that nobody has marked; empty if none is wrong."""
+    """How many wrong suggestions may be unmarked duplicates, in a sentence; empty if none is wrong."""
     if wrong.empty:
         return ""
     same = wrong["title of report"].str.strip().str.lower() == wrong["title of suggested"].str.strip().str.lower()
     return f"Of the {len(wrong)} wrong ones, {same.sum()} have the same title as the report that was suggested."
 
 
-def next_step(matching: TriageModel, folder: str) -> tuple[str, str]:
-    """What to do with the result: a sentence and a command, which reads the run folder."""
+def next_step(matching: Matching, folder: str) -> tuple[str, str]:
+    """The next step for the user: a sentence and a command, which reads the run folder."""
     command = f"python -m gedbd.index run={folder} out=my-index"
-    if matching.target.verdict == MET:
-        return "Store the tracker; the webhook of gedbd.serve then suggests duplicates unasked:", command
-    return f"{met_targets(matching.targets)} Store the tracker for searching; nothing is suggested unasked:", command
+    if matching.target.status == MET:
+        return "Build an index; the webhook of gedbd.serve then suggests duplicates unasked:", command
+    return f"{met_targets(matching.targets)} Build an index to search; nothing is suggested unasked:", command
 
 
 def summary(backtest: Backtest) -> str:
     """The result in a few sentences."""
-    val, test, target = backtest.val, backtest.test, backtest.matching.target
-    said = (
-        ""
-        if val.duplicates >= FEW_DUPLICATES
-        else f"The thresholds rest on {val.duplicates} duplicates only, so all numbers are uncertain. "
-    )
-    said += (
-        f"{len(test.best):,} reports were replayed in the order in which they came, {test.duplicates:,} of them"
-        f" duplicates of an earlier one; the best match was right for {test.best['right'].sum():,} of these."
+    val = backtest.val
+    test = backtest.test
+    target = backtest.matching.target
+    sentences = []
+    if val.duplicates < FEW_DUPLICATES:
+        sentences.append(f"The thresholds are based on only {val.duplicates} duplicates, so all numbers are uncertain.")
+    sentences.append(
+        f"{len(test.best):,} reports were replayed in chronological order, {test.duplicates:,} of them duplicates of an"
+        f" earlier one; the best match was right for {test.best['right'].sum():,} of these."
     )
     if target.threshold is not None:
-        said += f" For a target of {target.target_precision:.0%}, the {len(val.best):,} reports before give the"
-        said += f" threshold {target.threshold:.3f}."
-    return f"{said} {target.statement}"
+        sentences.append(
+            f"For a target of {target.target_precision:.0%}, the {len(val.best):,} reports before them give the"
+            f" threshold {target.threshold:.3f}."
+        )
+    return " ".join([*sentences, target.statement])
 
 
 def readable(targets: pd.DataFrame) -> pd.DataFrame:
@@ -122,13 +125,13 @@ def readable(targets: pd.DataFrame) -> pd.DataFrame:
                 "coverage": f"{row['coverage']:.1%}",
                 "suggestion rate": f"{row['suggestion_rate']:.1%}",
             }
-        rows.append(cells | {"verdict": row["verdict"]})
-    columns = max(rows, key=len).keys()
+        rows.append(cells | {"status": row["status"]})
+    columns = max(rows, key=len).keys()  # a target without a threshold has fewer cells
     return pd.DataFrame(rows, columns=list(columns)).fillna("")
 
 
 def print_targets(console: Console, targets: pd.DataFrame) -> None:
-    """The first table on screen."""
+    """Prints the table of targets."""
     title = "Suggestions on the newest reports"
     printed = Table(title=title, box=SIMPLE_HEAD, title_justify="left", pad_edge=False, collapse_padding=True)
     table = readable(targets)
@@ -140,7 +143,7 @@ def print_targets(console: Console, targets: pd.DataFrame) -> None:
 
 
 def targets_markdown(name: str, backtest: Backtest) -> str:
-    """The first table in Markdown, with the corpus and its numbers at the head of the first column."""
+    """The table of targets in Markdown; the heading of its first column names the corpus and its numbers."""
     test = backtest.test
     what = f"{name}: newest {len(test.best):,} reports, {test.duplicates:,} duplicates"
     table = readable(backtest.tables["targets"]).rename(columns={"target": f"{what}; target"})
@@ -151,7 +154,7 @@ def fill_targets(text: str, name: str, table: str) -> str:
     """Puts a table into Markdown, between ``<!-- backtest: NAME -->`` and ``<!-- end -->``.
 
     Raises:
-        ValueError: If the text has no such place.
+        ValueError: If the text has no such comments.
     """
     start, end = f"<!-- backtest: {name} -->", "<!-- end -->"
     before, found, rest = text.partition(start)

@@ -1,4 +1,4 @@
-"""Precision targets: what the backtest measured for each, and what may be said and done on the strength of it."""
+"""Precision targets: what the backtest measured for each, in numbers and in words."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,25 +17,25 @@ REASONS = {
 
 @dataclass(frozen=True)
 class TargetResult:
-    """What the backtest measured for one precision target, on test reports that had no part in choosing the threshold.
+    """What the backtest measured for one precision target, on test reports that were not used to choose the threshold.
 
     Attributes:
-        target_precision: Share of suggestions that is to be right.
-        threshold: Probability from which on the best match counts as a suggestion, chosen on the validation part; None
-            if there is none.
-        verdict: ``met``, ``missed``, ``inconclusive`` (see ``verdict_of``), or ``no threshold``.
-        suggestions: How many suggestions the test reports got.
-        right: How many of them were right.
-        precision: Their share, with the ends of its 95% interval; None without suggestions.
-        precision_low: Lower end.
+        target_precision: Desired share of right suggestions.
+        threshold: Probability from which the best match is a suggestion, chosen on the validation part; None if there
+            is no such threshold.
+        status: ``met``, ``missed``, ``inconclusive`` (see ``target_status``), or ``no threshold``.
+        suggestions: Number of suggestions on test reports.
+        right: Number of right suggestions.
+        precision: Right suggestions divided by all; None without suggestions.
+        precision_low: Lower end of its 95% interval.
         precision_high: Upper end.
         first: Day of the first test report, as 2024-01-31; None for a corpus without dates.
-        last: Day of the last one.
+        last: Day of the last test report.
     """
 
     target_precision: float
     threshold: float | None
-    verdict: str
+    status: str
     suggestions: int = 0
     right: int = 0
     precision: float | None = None
@@ -46,18 +46,17 @@ class TargetResult:
 
     @property
     def suggest_from(self) -> float | None:
-        """The probability from which on something may be suggested unasked; None unless the target was met."""
-        return self.threshold if self.verdict == MET else None
+        """The probability from which a match may be suggested unasked; None unless the target was met."""
+        return self.threshold if self.status == MET else None
 
     @property
     def evidence(self) -> str:
-        """The test figure in one sentence; empty if there was no threshold to test."""
+        """The measured precision in one sentence; empty without a threshold."""
         if self.threshold is None:
             return ""
-        dated = self.first is not None
-        reports = (
-            f"this tracker's reports from {self.first} to {self.last}" if dated else "this tracker's newest reports"
-        )
+        reports = "this tracker's newest reports"
+        if self.first is not None:
+            reports = f"this tracker's reports from {self.first} to {self.last}"
         if not self.suggestions:
             return f"On {reports} there was no such suggestion."
         interval = f"95% interval {self.precision_low:.0%} to {self.precision_high:.0%}"
@@ -69,17 +68,17 @@ class TargetResult:
 
     @property
     def statement(self) -> str:
-        """The test figure, behind the reason why nothing is suggested unasked where that is so."""
-        if self.verdict == MET:
+        """The measured precision; unless the target was met, preceded by the reason why nothing is suggested."""
+        if self.status == MET:
             return self.evidence
-        reason = REASONS[self.verdict].format(target=self.target_precision)
+        reason = REASONS[self.status].format(target=self.target_precision)
         return f"Nothing is suggested unasked: {reason}. {self.evidence}".rstrip()
 
 
-def verdict_of(target_precision: float, low: float, high: float) -> str:
-    """``met`` if the interval of the measured precision lies at the target or above it, ``missed`` if it lies below.
+def target_status(target_precision: float, low: float, high: float) -> str:
+    """``met`` if the whole interval of the measured precision is at or above the target, ``missed`` if it is below.
 
-    Otherwise, and where there was nothing to measure (the ends are not numbers), ``inconclusive``.
+    Otherwise, and if nothing was measured (the ends are NaN), ``inconclusive``.
     """
     if isnan(low) or isnan(high):
         return INCONCLUSIVE
@@ -92,24 +91,24 @@ def find_target(targets: Sequence[TargetResult], wanted: float, option: str) -> 
     """The result for a target.
 
     Args:
-        targets: What an index has.
+        targets: The results that an index has.
         wanted: The target.
-        option: What the target is called where it was given, for the error message.
+        option: Name of the option that gave the target, for the error message.
 
     Raises:
-        ValueError: If the backtest did not measure this target; names those that it did.
+        ValueError: If the backtest did not measure this target; names those that it measured.
     """
     for target in targets:
         if isclose(target.target_precision, wanted):
             return target
-    there = ", ".join(f"{target.target_precision:g}" for target in targets)
+    measured = ", ".join(f"{target.target_precision:g}" for target in targets)
     raise ValueError(
-        f"{option}={wanted:g}: the backtest of this index measured the targets {there};"
+        f"{option}={wanted:g}: the backtest of this index measured the targets {measured};"
         f" run python -m gedbd.backtest target_precision={wanted:g} and build the index with it"
     )
 
 
 def met_targets(targets: Sequence[TargetResult]) -> str:
     """Which targets were met, in a sentence."""
-    met = [f"{target.target_precision:g}" for target in targets if target.verdict == MET]
+    met = [f"{target.target_precision:g}" for target in targets if target.status == MET]
     return f"Targets that were met: {', '.join(met) or 'none'}."

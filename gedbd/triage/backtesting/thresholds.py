@@ -9,13 +9,13 @@ number: the probability that the true precision at the chosen threshold is below
 
 The order is fixed by counts, never by what is right: the first threshold is the highest one with ``first_size``
 suggestions or more, each further one has at least ``GROWTH`` times as many as the one before. Suggestions for reports
-of one duplicate group are not independent, so what is counted is their effective number, ``effective_size`` of the
-suggestions by group of the new report.
+of one duplicate group are not independent, so their effective number is counted: ``effective_size`` of the suggestions
+by group of the new report.
 
 What the guarantee does not cover: for dependent suggestions the effective number is an approximation, and which
 suggestions are of one group depends on the labels; the test part is later than the validation part, and a tracker
-changes; and the probabilities were calibrated on the same reports, which leaves their order as it is but decides which
-of them are equal.
+changes; the probabilities are calibrated on the same reports, which keeps their order but decides which of them are
+equal.
 """
 
 import numpy as np
@@ -36,8 +36,8 @@ def choose_threshold(
         probability: ``(B,)`` of the best match of each report.
         right: ``(B,)`` bool, whether it is right.
         cluster: ``(B,)`` duplicate group of each report.
-        target_precision: Share of suggestions that is to be right, above 0 and below 1.
-        confidence: Of the lower bound, above 0 and below 1.
+        target_precision: Desired share of right suggestions, above 0 and below 1.
+        confidence: Confidence level of the lower bound, above 0 and below 1.
     """
     steps = _steps(probability, right, cluster)
     chosen = None
@@ -53,17 +53,17 @@ def choose_threshold(
 
 
 def first_size(sizes: np.ndarray, target_precision: float, confidence: float) -> float:
-    """How many suggestions the first threshold is to have, at least.
+    """Minimum number of suggestions of the first threshold.
 
-    Wanted is the smallest number, ``MIN_SUGGESTIONS`` or more, from which a share of right ones halfway between the
-    target and 1 would pass: with fewer, a single wrong suggestion at the top would end the search. At a confidence of
-    0.9 these are 11 for a target of 0.5, 21 for 0.7 and 75 for 0.9. Where equal probabilities leave no threshold with
-    just so many, it is the one below if that could pass with all suggestions right, the one above otherwise.
+    It is the smallest number, ``MIN_SUGGESTIONS`` or more, with which a share of right ones halfway between the target
+    and 1 would pass: with fewer, a single wrong suggestion at the top would end the search. At a confidence of 0.9 it
+    is 11 for a target of 0.5, 21 for 0.7 and 75 for 0.9. If equal probabilities leave no threshold with this number, it
+    is the next lower one if that could pass with all suggestions right, the next higher one otherwise.
 
     Args:
-        sizes: ``(T,)`` effective numbers of suggestions that the thresholds have.
+        sizes: ``(T,)`` effective numbers of suggestions of the thresholds.
         target_precision: See ``choose_threshold``.
-        confidence: Likewise.
+        confidence: See ``choose_threshold``.
     """
     numbers = np.arange(MIN_SUGGESTIONS, max(MIN_SUGGESTIONS, sizes.max(initial=0)) + 1)
     passes = np.asarray(lower_bound((1 + target_precision) / 2, numbers, confidence)) >= target_precision
@@ -74,11 +74,12 @@ def first_size(sizes: np.ndarray, target_precision: float, confidence: float) ->
 
 
 def _steps(probability: np.ndarray, right: np.ndarray, cluster: np.ndarray) -> pd.DataFrame:
-    """Every threshold from the highest down: ``threshold``, ``share`` that is right, effective ``size``."""
+    """Every threshold from the highest down: ``threshold``, ``share`` of right suggestions, effective ``size``."""
     table = pd.DataFrame({"threshold": probability, "right": right, "cluster": cluster})
     table = table.sort_values("threshold", ascending=False, kind="stable")
     count = np.arange(1, len(table) + 1)
     # a cluster that grows from m to m + 1 suggestions adds (m + 1)^2 - m^2 = 2m + 1 to the sum of squares
     squares = (2 * table.groupby("cluster").cumcount() + 1).cumsum()
     table = table.assign(share=table["right"].cumsum() / count, size=count**2 / squares)
+    # Of equal probabilities the last row counts all of them.
     return table.loc[~table["threshold"].duplicated(keep="last"), ["threshold", "share", "size"]]

@@ -1,1 +1,1 @@
-"""The index on disk and in memory."""
+"""Stores an index: an SQLite file, and its content in memory."""

@@ -1,7 +1,7 @@
-"""A connection to an SQLite file which says in one line why the file cannot be used.
+"""A connection to an SQLite file that reports in one line why the file cannot be used.
 
-Whatever SQLite refuses becomes a ``StoreUnavailable``: the file is locked or damaged, its disk is full or read-only. A
-file that may only be read is opened for reading.
+Errors of SQLite become ``StoreUnavailable``: the file is locked or damaged, its disk is full or read-only. A file that
+cannot be written is opened for reading.
 """
 
 import logging
@@ -15,22 +15,22 @@ from typing import Any
 from gedbd.triage.storage.damage import CURE
 
 LOCK_TIMEOUT_S = 5.0
-MAX_REASON = 120  # characters; SQLite quotes what it cannot decode
-PRIMARY_CODE = 0xFF  # SQLite tells kinds of one error apart in the bits above
+MAX_REASON = 120  # characters; SQLite quotes text that it cannot decode
+PRIMARY_CODE = 0xFF  # the bits above tell kinds of one error apart
 LOCKED = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL)
 NO_PERMISSION = (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_AUTH)
 FAILING = (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_NOLFS)
-# What may also be said of a file that can be read: its folder takes no further files, or its disk is full.
+# SQLite also reports these for a file that can be read: its folder takes no further files, or its disk is full.
 STILL_READABLE = (*NO_PERMISSION, *FAILING, sqlite3.SQLITE_FULL)
 
 log = logging.getLogger("gedbd")
 
 
-class StoreUnavailable(Exception):  # noqa: N818 (it names a state of the store, and callers wait for its end)
-    """The index file cannot be used at the moment.
+class StoreUnavailable(Exception):  # noqa: N818 (it names a state of the store, and callers wait until it ends)
+    """The file cannot be used at the moment.
 
     Attributes:
-        retry_after_s: After so many seconds it may be tried again.
+        retry_after_s: Seconds after which another try may succeed.
     """
 
     def __init__(self, message: str, retry_after_s: int = 5) -> None:
@@ -43,11 +43,11 @@ class Connection:
 
     Args:
         path: The file.
-        create: Make it if there is none; it must be writable then.
-        timeout_s: The longest wait for a lock that somebody else has.
+        create: Create it if there is none; it must be writable then.
+        timeout_s: How long to wait for a lock that another process has.
 
     Attributes:
-        refusal: Why it is open for reading only; empty if it may be written to.
+        refusal: Why it is open for reading only; empty if it can be written.
 
     Raises:
         sqlite3.DatabaseError: If it cannot be opened.
@@ -56,7 +56,7 @@ class Connection:
     def __init__(self, path: Path, create: bool, timeout_s: float = LOCK_TIMEOUT_S) -> None:
         self.path = path
         self.refusal = ""
-        self._damage_told = False
+        self._damage_logged = False
         try:
             self._sqlite = self._connect("mode=rwc" if create else "mode=rw", timeout_s)
         except sqlite3.DatabaseError as error:
@@ -66,7 +66,7 @@ class Connection:
             self.refusal = str(error)
 
     def _connect(self, options: str, timeout_s: float) -> sqlite3.Connection:
-        """A connection through which something was read."""
+        """A connection that has read something: SQLite opens a file no earlier."""
         address = f"{self.path.absolute().as_uri()}?{options}"
         connection = sqlite3.connect(
             address, uri=True, timeout=timeout_s, check_same_thread=False, isolation_level=None
@@ -79,74 +79,68 @@ class Connection:
         return connection
 
     def _connect_to_read(self, refused: sqlite3.DatabaseError, timeout_s: float) -> sqlite3.Connection:
-        """A connection to a file that cannot be changed.
-
-        Where no file can be made beside it, it can be read as it stands, unless its last changes are still in the
-        write-ahead log.
-        """
+        """A connection to a file that cannot be changed."""
         try:
             return self._connect("mode=ro", timeout_s)
         except sqlite3.DatabaseError:
-            beside = log_of(self.path)
-            if beside.exists() and beside.stat().st_size:
+            # SQLite cannot create its files in this folder. The file alone can be read all the same, unless its last
+            # changes are still in the write-ahead log.
+            wal = wal_path(self.path)
+            if wal.exists() and wal.stat().st_size:
                 raise refused from None
             try:
                 return self._connect("immutable=1", timeout_s)
             except sqlite3.DatabaseError:
                 raise refused from None
 
-    def keep_log(self) -> None:
-        """Has changes written to a log beside the file, so that readers and a writer do not wait for each other."""
+    def enable_wal(self) -> None:
+        """Writes changes to a write-ahead log, so that readers and a writer do not wait for each other."""
         self.rows("PRAGMA journal_mode=WAL")
         self.rows("PRAGMA synchronous=FULL")
 
     def close(self) -> None:
-        """Ends the connection."""
+        """Closes the connection."""
         self._sqlite.close()
 
-    def run(self, statement: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
-        """What a statement gives, all of it."""
-        return self._sqlite.execute(statement, values).fetchall()
-
     @contextmanager
-    def told(self) -> Iterator[None]:
-        """What SQLite refuses within is told as ``StoreUnavailable``; damage goes to the log, once."""
+    def _translated_errors(self) -> Iterator[None]:
+        """Raises errors of SQLite as ``StoreUnavailable``; damage is logged once."""
         try:
             yield
         except (sqlite3.ProgrammingError, sqlite3.IntegrityError):
-            raise  # a mistake of this package, not the file's state
+            raise  # a bug of this package, not a state of the file
         except sqlite3.DatabaseError as error:
-            message = explain(self.path, error)
-            if is_damage(error) and not self._damage_told:
-                self._damage_told = True
+            message = explain_error(self.path, error)
+            if is_damage(error) and not self._damage_logged:
+                self._damage_logged = True
                 log.error("%s", message)
             raise StoreUnavailable(message) from error
 
     def rows(self, statement: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
-        """What a statement gives, all of it. Raises StoreUnavailable."""
-        with self.told():
-            return self.run(statement, values)
+        """All rows of a statement. Raises StoreUnavailable."""
+        with self._translated_errors():
+            return self._sqlite.execute(statement, values).fetchall()
 
     def write_all(self, statement: str, values: Iterable[Sequence[object]]) -> None:
-        """Runs a statement with each of some values. Raises StoreUnavailable."""
-        with self.told():
+        """Runs a statement with each of several values. Raises StoreUnavailable."""
+        with self._translated_errors():
             self._sqlite.executemany(statement, values)
 
     @contextmanager
-    def change(self) -> Iterator[None]:
-        """All that is written within is there afterwards and on disk, or nothing of it. Raises StoreUnavailable."""
+    def transaction(self) -> Iterator[None]:
+        """A transaction that writes: at its end all changes are on disk, or none. Raises StoreUnavailable."""
         self.rows("BEGIN IMMEDIATE")
         try:
             yield
             self.rows("COMMIT")
         except BaseException:
-            if self._sqlite.in_transaction:  # SQLite has ended it itself where the disk is full
+            if self._sqlite.in_transaction:  # SQLite rolls back by itself if the disk is full
                 self.rows("ROLLBACK")
             raise
 
     @contextmanager
-    def moment(self) -> Iterator[None]:
-        """All that is read within is of one moment, whatever others write meanwhile."""
+    def snapshot(self) -> Iterator[None]:
+        """A transaction that reads: all reads see the same state, whatever other processes write."""
         if self._sqlite.in_transaction:
             yield
             return
@@ -158,31 +152,32 @@ class Connection:
 
 
 def code_of(error: sqlite3.Error) -> int:
-    """SQLite's number of an error; 0 where Python's module gives none."""
+    """SQLite's code of an error; 0 if Python's module gives none."""
     return int(getattr(error, "sqlite_errorcode", 0)) & PRIMARY_CODE
 
 
 def is_damage(error: sqlite3.Error) -> bool:
-    """Whether an error says that the file does not hold what it should."""
+    """Whether an error says that the content of the file is damaged."""
     return code_of(error) not in (*LOCKED, *STILL_READABLE)
 
 
-def explain(path: Path, error: sqlite3.Error) -> str:
+def explain_error(path: Path, error: sqlite3.Error) -> str:
     """Why a file cannot be used, and what to do."""
-    code, said = code_of(error), " ".join(str(error).split())[:MAX_REASON]
+    code = code_of(error)
+    reason = " ".join(str(error).split())[:MAX_REASON]
     if code in LOCKED:
-        return f"{path} is locked by another process: try again when that has ended"
+        return f"{path} is locked by another process: try again when it has finished"
     if code == sqlite3.SQLITE_FULL:
-        return f"{path} cannot be changed, as its disk is full: free some space there"
+        return f"{path} cannot be changed because its disk is full: free some space"
     if code in NO_PERMISSION:
-        return f"{path} cannot be changed ({said}): get permission for it and its folder, on a disk that is writable"
+        return f"{path} cannot be changed ({reason}): check the permissions of the file, its folder and its disk"
     if code in FAILING:
-        return f"{path} cannot be used ({said}): check its disk, and free some space there"
-    return f"{path} is damaged ({said}): {CURE}"
+        return f"{path} cannot be used ({reason}): check its disk, and free some space"
+    return f"{path} is damaged ({reason}): {CURE}"
 
 
-def place_of(path: Path) -> tuple[int, int] | None:
-    """Device and number of a file, which tell it from another one of the same name; None if it is gone."""
+def file_identity(path: Path) -> tuple[int, int] | None:
+    """Device and inode of a file, which differ for another file of the same name; None if there is none."""
     try:
         found = os.stat(path)
     except OSError:
@@ -190,6 +185,6 @@ def place_of(path: Path) -> tuple[int, int] | None:
     return found.st_dev, found.st_ino
 
 
-def log_of(path: Path) -> Path:
-    """The write-ahead log beside a file."""
+def wal_path(path: Path) -> Path:
+    """The write-ahead log of a file."""
     return path.with_name(f"{path.name}-wal")

@@ -1,4 +1,4 @@
-"""Keeps the state of an open index: reads the file again when others have changed it, and changes it under a lock."""
+"""The current state of an open index: read again when another process changes the file, changed under a lock."""
 
 import logging
 import threading
@@ -9,75 +9,77 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
-from gedbd.triage.storage.connection import StoreUnavailable, log_of, place_of
-from gedbd.triage.storage.in_memory import InMemoryIndex
-from gedbd.triage.storage.state import IndexFile, ReadModel, State, read_state
+from gedbd.triage.storage.connection import StoreUnavailable, file_identity, wal_path
+from gedbd.triage.storage.in_memory import Memory
+from gedbd.triage.storage.state import IndexFile, LoadModel, State, read_state
 
-TURN_TIMEOUT_S = 5.0
+EXCLUSIVE_TIMEOUT_S = 5.0
 RETRY_S = 5
 
 log = logging.getLogger("gedbd")
 
 
 class Failure(NamedTuple):
-    """Why a file could not be taken over.
+    """A failed attempt to read a file.
 
     Attributes:
-        of: Which file in which version.
-        until: It is not tried again before, on the monotonic clock.
+        version: Identity and version of the file.
+        until: Time before which it is not tried again, on the monotonic clock.
         message: What is wrong.
     """
 
-    of: tuple[object, ...]
+    version: tuple[object, ...]
     until: float
     message: str
 
 
 @dataclass(frozen=True)
 class Change:
-    """A change of the file that is being made.
+    """A change of the file in progress.
 
     Attributes:
-        state: What the file holds; nobody else can change it meanwhile.
-        others: See ``Store.changes``, of the connection that makes it.
+        state: The state of the file; no other process can change it meanwhile.
+        others: ``Store.changes`` of the connection that writes.
     """
 
     state: State
     others: int
 
 
-class Current:
+class CurrentState:
     """The state that searches see.
 
-    If others have changed the file, or put another one in its place, the first thread that asks reads it, all of it
-    with its model; others go on with the old state until the new one is whole. Only who changes the index waits.
+    After another process has changed or replaced the file, the first thread that needs the state reads the file with
+    its model; other threads use the old state until the new one is complete. Only threads that change the index wait.
 
     Args:
         path: The index file.
-        read_model: See ``read_state``.
+        load_model: See ``read_state``.
 
     Raises:
         StoreUnavailable: If there is no index, or it is damaged.
     """
 
-    def __init__(self, path: Path, read_model: ReadModel) -> None:
-        self._path, self._read_model = path, read_model
+    def __init__(self, path: Path, load_model: LoadModel) -> None:
+        self._path = path
+        self._load_model = load_model
         self._turn = threading.RLock()
         self._failure: Failure | None = None
-        self.state = self._opened()
+        self.state = self._open()
 
-    def look(self) -> State:
-        """The state for a search; waits for nobody.
+    def latest(self) -> State:
+        """The state for a search; never waits.
 
         Raises:
-            StoreUnavailable: If the file was changed to what cannot be read. One that was replaced by what cannot be
-                read is still there for those that have it open, and is searched as it was.
+            StoreUnavailable: If the file has changed and cannot be read any more. If it was replaced by one that cannot
+                be read, searches use the old file, which is still open.
         """
         state = self.state
+        # Another thread that reads the file or changes it holds the lock: this one does not wait for it.
         if not state.is_stale or not self._turn.acquire(blocking=False):
             return self.state
         try:
-            return self._read_again()
+            return self._refresh()
         except StoreUnavailable:
             if state.file.is_replaced:
                 return self.state
@@ -86,39 +88,42 @@ class Current:
             self._turn.release()
 
     @contextmanager
-    def turn(self) -> Iterator[State]:
-        """The right to change the index, and its state; one thread has it at a time.
+    def exclusive(self) -> Iterator[State]:
+        """The right to change the index, for one thread at a time; gives the latest state.
 
         Raises:
-            StoreUnavailable: If the file cannot be changed, or others have the right for too long.
+            StoreUnavailable: If the file cannot be changed, or other threads take too long.
         """
-        if not self._turn.acquire(timeout=TURN_TIMEOUT_S):
-            raise StoreUnavailable(f"{self._path} is being read again or changed: try again in a moment", RETRY_S)
+        if not self._turn.acquire(timeout=EXCLUSIVE_TIMEOUT_S):
+            raise StoreUnavailable(f"{self._path} is being read or changed: try again in a moment", RETRY_S)
         try:
-            yield self._read_again()
+            yield self._refresh()
         finally:
             self._turn.release()
 
     @contextmanager
     def change(self) -> Iterator[Change]:
-        """All that is written within is on disk afterwards, or nothing; then it must be published. Needs the turn.
+        """A transaction of the file, within ``exclusive``; after it the change must be published.
 
         Raises:
-            StoreUnavailable: If it could not be written, or the file was replaced meanwhile.
+            StoreUnavailable: If it cannot be written, or the file was replaced meanwhile.
         """
         state = self.state
-        state.file.check_place()
-        with state.file.writer.change():
+        state.file.check_identity()
+        with state.file.writer.transaction():
+            # Another process may have written between the refresh and the lock of the file.
             if state.file.version() != state.version:
-                state = self.state = read_state(state.file, self._read_model, state)
+                state = self.state = read_state(state.file, self._load_model, state)
             yield Change(state, state.file.writer.changes)
-        state.file.check_place()  # or else it was written where nobody will find it
+        state.file.check_identity()  # a file that was replaced meanwhile does not have the change
 
-    def publish(self, change: Change, memory: InMemoryIndex) -> None:
-        """Shows searches what has been written."""
-        version, file = change.state.version, change.state.file
+    def publish(self, change: Change, memory: Memory) -> None:
+        """Shows a change to searches."""
+        file = change.state.file
+        version = change.state.version
         latest = file.version()
-        if file.writer.changes == change.others:  # nobody else has written since, so that the latest is this change
+        # If no other process has written since, the latest version is this change, and need not be read again.
+        if file.writer.changes == change.others:
             version = latest
         self.state = replace(change.state, memory=memory, version=version)
 
@@ -127,45 +132,48 @@ class Current:
         with self._turn:
             self.state.file.close()
 
-    def _read_again(self) -> State:
-        """The state, read again if the file is another one or was changed by others. Needs the turn."""
+    def _refresh(self) -> State:
+        """The state, read again if another process has changed or replaced the file. The caller holds the lock."""
         state = self.state
-        replaced = state.file.is_replaced
-        version = None if replaced else state.file.version()
+        is_replaced = state.file.is_replaced
+        version = None if is_replaced else state.file.version()
         if version == state.version:
             return state
-        of = (place_of(self._path), version)
+        wanted = (file_identity(self._path), version)
         failure = self._failure
-        if failure is not None and failure.of == of and time.monotonic() < failure.until:
+        # Reading a large file takes seconds: after a failure not every search tries again.
+        if failure is not None and failure.version == wanted and time.monotonic() < failure.until:
             raise StoreUnavailable(failure.message, RETRY_S)
         try:
-            if replaced:
-                self._take_over()
+            if is_replaced:
+                self._open_replacement()
             else:
-                self.state = read_state(state.file, self._read_model, state)
+                self.state = read_state(state.file, self._load_model, state)
         except (OSError, StoreUnavailable) as error:
-            if failure is None or failure.of != of:
+            if failure is None or failure.version != wanted:
                 log.error("%s", error)
-            self._failure = Failure(of, time.monotonic() + RETRY_S, str(error))
+            self._failure = Failure(wanted, time.monotonic() + RETRY_S, str(error))
             raise StoreUnavailable(str(error), RETRY_S) from error
         self._failure = None
         return self.state
 
-    def _opened(self) -> State:
+    def _open(self) -> State:
         file = IndexFile(self._path)
         try:
-            return read_state(file, self._read_model)
+            return read_state(file, self._load_model)
         except BaseException:
             file.close()
             raise
 
-    def _take_over(self) -> None:
-        """Opens the file that lies at the path now, in place of the one that lay there."""
-        if place_of(self._path) is None:
+    def _open_replacement(self) -> None:
+        """Opens the file that has replaced the open one."""
+        if file_identity(self._path) is None:
             raise StoreUnavailable(f"{self._path} is gone: put it back, or build it again with python -m gedbd.index")
-        log_place = self.state.file.log_place
-        if log_place is not None and place_of(log_of(self._path)) == log_place:  # SQLite would mix the two files
+        former = self.state
+        wal_identity = former.file.wal_identity
+        # SQLite would apply the log of the former file to the new one.
+        if wal_identity is not None and file_identity(wal_path(self._path)) == wal_identity:
             raise StoreUnavailable(f"{self._path} was replaced, but its -wal was not: replace the whole folder")
-        former, self.state = self.state, self._opened()
-        former.file.writer.close()  # the other connection ends with the last search that reads texts through it
-        log.warning("%s was replaced: what lies there now is searched", self._path)
+        self.state = self._open()
+        former.file.writer.close()  # the other connection closes with the last search that reads texts through it
+        log.warning("%s was replaced: searches use the new index", self._path)

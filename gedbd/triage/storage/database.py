@@ -1,4 +1,4 @@
-"""The small SQLite files beside an index, which say in one line what is wrong with them."""
+"""The small SQLite files in an index folder, for feedback and webhook; errors are one line."""
 
 import sqlite3
 import threading
@@ -7,36 +7,36 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from gedbd.triage.storage.connection import StoreUnavailable, is_damage, log_of, place_of
+from gedbd.triage.storage.connection import StoreUnavailable, file_identity, is_damage, wal_path
 
 BUSY_TIMEOUT_S = 5.0
 RETRY_AFTER_S = 10
-MAX_CHECKED_BYTES = 1 << 26  # a larger file would delay each start by seconds
+MAX_CHECKED_BYTES = 1 << 26  # checking a larger file would delay each start by seconds
 
 
 class Database:
-    """An open file, which several threads may share; what it has committed is on the disk.
+    """An open file, which several threads may share; committed changes are on disk.
 
-    A file of up to 64 MiB is checked as a whole, so that damage is found before the first use; in a larger one it is
-    found where it is met.
+    A file of up to 64 MiB is checked as a whole when it is opened. Damage in a larger file shows when the damaged part
+    is read.
 
     Args:
-        path: The file, which is made if there is none.
-        schema: Statements that are harmless where their tables exist.
-        loss: What is lost with the file, for the message.
+        path: The file, which is created if there is none.
+        schema: Statements that change nothing if their tables exist.
+        loss: What is lost with the file, for the error message.
 
     Raises:
-        ValueError: If the file is damaged or something else, or may not be written.
+        ValueError: If the file is damaged or of another kind, or cannot be written.
     """
 
     def __init__(self, path: Path, schema: str, loss: str) -> None:
         self.path = path
         self._lock = threading.RLock()
         self._connection = _open(path, schema, loss)
-        self._places = self._find_places()
+        self._identity = self._current_identity()
 
-    def ask(self, query: str, *values: object) -> list[tuple[Any, ...]]:
-        """The rows that a statement gives; outside of ``change`` it is a change of its own.
+    def query(self, query: str, *values: object) -> list[tuple[Any, ...]]:
+        """All rows of a statement; outside of ``transaction`` it is a transaction of its own.
 
         Raises:
             StoreUnavailable: If the file cannot be used at the moment.
@@ -45,8 +45,8 @@ class Database:
             return self._connection.execute(query, values).fetchall()
 
     @contextmanager
-    def change(self) -> Iterator[None]:
-        """All that is asked for within is on the disk afterwards, or nothing of it; other threads wait.
+    def transaction(self) -> Iterator[None]:
+        """A transaction: at its end all changes are on disk, or none; other threads wait.
 
         Raises:
             StoreUnavailable: If the file cannot be used at the moment.
@@ -59,7 +59,7 @@ class Database:
             finally:
                 if self._connection.in_transaction:
                     self._connection.execute("ROLLBACK")
-            self._check_places()  # or else it was written where nobody will find it
+            self._check_identity()  # a file that was replaced meanwhile does not have the changes
 
     def close(self) -> None:
         """Closes the file."""
@@ -68,26 +68,26 @@ class Database:
 
     @contextmanager
     def _available(self) -> Iterator[None]:
-        """Lets one thread at a time use the file. Raises StoreUnavailable where it cannot be used at the moment."""
+        """Lets one thread at a time use the file. Raises StoreUnavailable if it cannot be used at the moment."""
         with self._lock:
             if not self._connection.in_transaction:
-                self._check_places()
+                self._check_identity()
             try:
                 yield
-            except (sqlite3.IntegrityError, sqlite3.ProgrammingError):  # mistakes of ours, which time does not mend
-                raise
+            except (sqlite3.IntegrityError, sqlite3.ProgrammingError):
+                raise  # a bug of this package: trying again does not help
             except sqlite3.DatabaseError as error:
                 cure = "restore it from a backup" if is_damage(error) else "try again"
-                words = f"{self.path} cannot be used at the moment ({error}): {cure}"
-                raise StoreUnavailable(words, RETRY_AFTER_S) from error
+                message = f"{self.path} cannot be used at the moment ({error}): {cure}"
+                raise StoreUnavailable(message, RETRY_AFTER_S) from error
 
-    def _check_places(self) -> None:
-        if self._find_places() != self._places:
-            words = f"{self.path} was moved, replaced or deleted: put it back, or start the service again"
-            raise StoreUnavailable(words, RETRY_AFTER_S)
+    def _check_identity(self) -> None:
+        if self._current_identity() != self._identity:
+            message = f"{self.path} was moved, replaced or deleted: put it back, or restart the service"
+            raise StoreUnavailable(message, RETRY_AFTER_S)
 
-    def _find_places(self) -> tuple[object, object]:
-        return place_of(self.path), place_of(log_of(self.path))
+    def _current_identity(self) -> tuple[object, object]:
+        return file_identity(self.path), file_identity(wal_path(self.path))
 
 
 def _open(path: Path, schema: str, loss: str) -> sqlite3.Connection:
@@ -98,16 +98,16 @@ def _open(path: Path, schema: str, loss: str) -> sqlite3.Connection:
         connection.execute("PRAGMA journal_mode=WAL")
         connection.execute("PRAGMA synchronous=FULL")
         if path.stat().st_size <= MAX_CHECKED_BYTES:
-            (verdict,) = connection.execute("PRAGMA quick_check(1)").fetchone()
-            if verdict != "ok":
-                raise sqlite3.DatabaseError(verdict.splitlines()[-1])
+            (result,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+            if result != "ok":
+                raise sqlite3.DatabaseError(result.splitlines()[-1])
         connection.executescript(schema)
     except sqlite3.DatabaseError as error:
         if connection is not None:
             connection.close()
         if is_damage(error):
-            cure = f"restore it from a backup, or move it and {path.name}-wal away: a new one is made, without {loss}"
-            raise ValueError(f"{path} is damaged or another kind of file ({error}): {cure}") from error
-        cure = "check its permissions, free some space, or end the process that holds it"
+            cure = f"restore it from a backup, or move it and {path.name}-wal away to start without {loss}"
+            raise ValueError(f"{path} is damaged or not a file of gedbd ({error}): {cure}") from error
+        cure = "check its permissions, free some space, or stop the process that has locked it"
         raise ValueError(f"{path} cannot be opened for writing ({error}): {cure}") from error
     return connection

@@ -1,4 +1,4 @@
-"""A report as a row of an index file."""
+"""Conversion of reports to rows of an index file and back."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -12,8 +12,8 @@ from gedbd.retrieval.feature_store import days_of
 from gedbd.triage.report import FIELDS, Report
 
 
-class Stored(NamedTuple):
-    """A report with its numbers, as it is written.
+class StoredReport(NamedTuple):
+    """A report and its features, as they are written.
 
     Attributes:
         report: The report.
@@ -28,17 +28,17 @@ class Stored(NamedTuple):
     heading: np.ndarray
 
 
-class Row(NamedTuple):
-    """What is compared of one stored report.
+class FeatureRow(NamedTuple):
+    """The features of one stored report, as they are read. The fields are columns of the file.
 
     Attributes:
-        issue_id: Its id.
-        created_at: Its date in ISO 8601, if it has one.
-        product: As the tracker gives it.
-        component: Likewise.
-        vector: ``(D,)`` float32.
-        text: Terms of title and description, ``(L,)`` int32.
-        heading: Terms of the title.
+        issue_id: Id of the report.
+        created_at: Date in ISO 8601, if it has one.
+        product: Product as the tracker gives it.
+        component: Component as the tracker gives it.
+        vector: ``(D,)`` float32, as bytes.
+        text: Terms of title and description, ``(L,)`` int32, as bytes.
+        heading: Terms of the title, likewise.
     """
 
     issue_id: str
@@ -50,29 +50,30 @@ class Row(NamedTuple):
     heading: bytes
 
 
-def stored_values(one: Stored) -> list[object]:
-    """The fields of a report in order, dates as text; its content hash; and its numbers."""
-    filed = one.report.created_at
-    fields = {name: getattr(one.report, name) for name in FIELDS}
-    fields["created_at"] = filed.isoformat() if filed else None
-    return [*fields.values(), one.report.content_hash, *(part.tobytes() for part in one[1:])]
+def row_values(one: StoredReport) -> list[object]:
+    """The values of a row: the fields of a report in order, its content hash, and its features."""
+    report = one.report
+    fields = {name: getattr(report, name) for name in FIELDS}
+    fields["created_at"] = report.created_at.isoformat() if report.created_at else None
+    features = [part.tobytes() for part in (one.vector, one.text, one.heading)]
+    return [*fields.values(), report.content_hash, *features]
 
 
-def report_of(row: tuple[Any, ...]) -> Report:
-    """A report, from its fields in order."""
-    values = dict(zip(FIELDS, row, strict=True))
-    return Report(created_at=usable_date(values.pop("created_at")), **values)
+def report_from_values(values: tuple[Any, ...]) -> Report:
+    """A report from its fields in order."""
+    fields = dict(zip(FIELDS, values, strict=True))
+    return Report(created_at=usable_date(fields.pop("created_at")), **fields)
 
 
 def usable_days(dates: Sequence[str | None]) -> np.ndarray:
-    """Days since 1970 of stored dates, ``(B,)``; not a number for those that ``usable_date`` leaves out."""
+    """Days since 1970 of stored dates, ``(B,)``; NaN for dates that ``usable_date`` rejects."""
     texts = pd.Series(list(dates), dtype=object)
     moments = pd.to_datetime(texts, utc=True, format="ISO8601", errors="coerce")
     return days_of(moments.where(moments.dt.year.between(MIN_YEAR, MAX_YEAR)))
 
 
 def usable_date(date: str | None) -> datetime | None:
-    """A stored date; None if there is none, or it is damaged, or of a year before 1970 or after 2200."""
+    """A stored date; None if there is none, it is damaged, or its year is before 1970 or after 2200."""
     if not date:
         return None
     try:

@@ -1,4 +1,4 @@
-"""What an open index has taken from its file: the connections, the model, and the numbers that searches compare."""
+"""One state of an open index: the connections to its file, the model, and the features that searches compare."""
 
 import logging
 import threading
@@ -11,86 +11,85 @@ import numpy as np
 import pandas as pd
 
 from gedbd.triage.report import Report
-from gedbd.triage.report_encoder import Together
-from gedbd.triage.storage.connection import StoreUnavailable, log_of, place_of
-from gedbd.triage.storage.in_memory import InMemoryIndex
+from gedbd.triage.report_encoder import BatchingEncoder
+from gedbd.triage.storage.connection import StoreUnavailable, file_identity, wal_path
+from gedbd.triage.storage.in_memory import Memory
 from gedbd.triage.storage.store import Store
 from gedbd.triage.training import TriageModel
 
-READ_TIMEOUT_S = 1.0  # readers wait for nobody's changes, so that a lock that stops them is rare
-OF_REPORTS = ("url_template",)  # what the index says of its reports, not of its model
+READ_TIMEOUT_S = 1.0  # readers do not wait for writers, so a lock that stops them is rare
+NOT_OF_MODEL = ("url_template",)  # facts about the reports of an index, not about its model
 
-UNDATED = "%s: %d reports have dates that cannot be used: they count as without (first: report %s)"
+UNDATED = "%s: %d reports have an invalid date and count as undated (first: report %s)"
 
-ReadReports = Callable[[pd.DataFrame], np.ndarray]
-ReadModel = Callable[[Store], tuple[ReadReports, TriageModel]]
+EncodeReports = Callable[[pd.DataFrame], np.ndarray]
+LoadModel = Callable[[Store], tuple[EncodeReports, Matching]]
 
 log = logging.getLogger("gedbd")
 
 
 class IndexFile:
-    """The file of an open index: one connection that changes it, and one that reads beside it without waiting.
+    """The file of an open index: one connection that writes, and one that reads without waiting for it.
 
     Args:
         path: The file.
 
     Attributes:
-        log_place: Where its write-ahead log lies, see ``place_of``.
+        wal_identity: Identity of its write-ahead log, see ``file_identity``.
 
     Raises:
-        StoreUnavailable: If it is no index, damaged, or being replaced.
+        StoreUnavailable: If it is not an index, damaged, or being replaced.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._place = place_of(path)
-        with ExitStack() as closing:
+        self._identity = file_identity(path)
+        with ExitStack() as opened:
             try:
                 self.writer = Store(path, create=False)
-                closing.callback(self.writer.close)
+                opened.callback(self.writer.close)
                 self._reader = Store(path, create=False, timeout_s=READ_TIMEOUT_S)
-                closing.callback(self._reader.close)
+                opened.callback(self._reader.close)
             except ValueError as error:
                 raise StoreUnavailable(str(error)) from error
             if self.is_replaced:
                 raise StoreUnavailable(f"{path} is being replaced: try again in a moment")
-            closing.pop_all()  # it stays open
+            opened.pop_all()  # nothing failed: both connections stay open
         if self.writer.refusal:
             log.warning("%s is opened for reading only (%s)", path, self.writer.refusal)
-        self.log_place = place_of(log_of(path))
+        self.wal_identity = file_identity(wal_path(path))
         self._turn = threading.Lock()
 
     @property
     def is_replaced(self) -> bool:
-        """Whether the path leads to another file by now, or to none."""
-        return place_of(self.path) != self._place
+        """Whether there is another file at the path now, or none."""
+        return file_identity(self.path) != self._identity
 
-    def check_place(self) -> None:
-        """Raises StoreUnavailable if what is written now is lost, as the file or its log was replaced or deleted."""
+    def check_identity(self) -> None:
+        """Raises StoreUnavailable if the file or its log was replaced or deleted, so that changes would be lost."""
         if self.is_replaced:
-            raise StoreUnavailable(f"{self.path} was replaced or deleted: put a whole index there, or start again")
-        if place_of(log_of(self.path)) != self.log_place:
-            raise StoreUnavailable(
-                f"{log_of(self.path)} was replaced or deleted: end what uses the index, and start again"
-            )
+            raise StoreUnavailable(f"{self.path} was replaced or deleted: put a complete index there, or restart")
+        wal = wal_path(self.path)
+        if file_identity(wal) != self.wal_identity:
+            raise StoreUnavailable(f"{wal} was replaced or deleted: stop what uses the index, and start it again")
 
     def version(self) -> int:
-        """A number that is another one after each change, whoever made it."""
+        """A number that changes with every change of the file, by this process or another one."""
         with self._turn:
             return self._reader.changes
 
     def reports(self, ids: Sequence[str]) -> dict[str, Report]:
-        """Some reports by id."""
+        """Stored reports by id."""
         with self._turn:
             return self._reader.reports(ids)
 
     def urls(self, ids: Sequence[str]) -> dict[str, str]:
-        """Addresses of some reports by id."""
+        """Addresses of reports by id."""
         with self._turn:
             return self._reader.urls(ids)
 
     def close(self) -> None:
-        """Ends both connections."""
+        """Closes both connections."""
         self.writer.close()
         with self._turn:
             self._reader.close()
@@ -98,69 +97,72 @@ class IndexFile:
 
 @dataclass(frozen=True)
 class State:
-    """A whole state of an index; it is replaced, never changed, but for reports that are added to ``memory``.
+    """One state of an index. It is replaced, never changed, except that reports are added to ``memory``.
 
     Attributes:
-        file: Where it comes from.
-        version: Of the file, see ``IndexFile.version``.
-        about: What the file says of itself.
-        reader: Reads reports as the stored ones were read.
-        together: Likewise, for threads that want one report read each.
-        matching: What was learnt from the tracker's history.
-        memory: The stored reports.
+        file: The file it was read from.
+        version: Version of the file, see ``IndexFile.version``.
+        about: Facts about the index, see ``Store.about``.
+        encode: Encodes reports as the stored ones were encoded.
+        encode_one: Likewise, for several threads with one report each.
+        matching: What was learned from the tracker's history.
+        memory: The features of the stored reports.
     """
 
     file: IndexFile
     version: int
     about: dict[str, str]
-    reader: ReadReports
-    together: Together
-    matching: TriageModel
-    memory: InMemoryIndex
+    encode: EncodeReports
+    encode_one: BatchingEncoder
+    matching: Matching
+    memory: Memory
 
     @property
     def is_stale(self) -> bool:
-        """Whether somebody else has changed or replaced the file."""
+        """Whether another process has changed or replaced the file."""
         return self.file.is_replaced or self.file.version() != self.version
 
 
-def read_state(file: IndexFile, read_model: ReadModel, former: State | None = None) -> State:
-    """Reads all that a file holds, through a connection of its own, so that others go on meanwhile.
+def read_state(file: IndexFile, load_model: LoadModel, former: State | None = None) -> State:
+    """Reads a file completely, through a connection of its own, so that searches go on.
 
     Args:
         file: The file.
-        read_model: Makes the reader and the matching that are stored there.
+        load_model: Loads the encoder and the model that are stored in it.
         former: The state before; its model is kept if the file still has it.
 
     Raises:
-        StoreUnavailable: If it cannot be read, or is damaged.
+        StoreUnavailable: If the file cannot be read, or is damaged.
     """
-    version = file.version()  # first: what is changed after it is read again, at worst in vain
+    # Before reading: a change after this line makes the state stale, and it is read again.
+    version = file.version()
     try:
         store = Store(file.path, create=False, timeout_s=READ_TIMEOUT_S)
         try:
-            with store.moment():
-                read = _read(store, file, version, read_model, former)
+            with store.snapshot():
+                state = _read(store, file, version, load_model, former)
         finally:
             store.close()
     except ValueError as error:
         raise StoreUnavailable(str(error)) from error
     if file.is_replaced:
         raise StoreUnavailable(f"{file.path} is being replaced: try again in a moment")
-    if read.memory.undated:
-        log.warning(UNDATED, file.path, len(read.memory.undated), read.memory.undated[0])
-    return read
+    undated = state.memory.undated
+    if undated:
+        log.warning(UNDATED, file.path, len(undated), undated[0])
+    return state
 
 
-def _read(store: Store, file: IndexFile, version: int, read_model: ReadModel, former: State | None) -> State:
+def _read(store: Store, file: IndexFile, version: int, load_model: LoadModel, former: State | None) -> State:
     if store.is_empty:
-        raise ValueError(f"{file.path}: its building was cut off before anything was in it: build it again")
-    about, memory = store.about(), InMemoryIndex.of(store)
-    if former is not None and _model(former.about) == _model(about):
+        raise ValueError(f"{file.path} is empty, its building was interrupted: build it again")
+    about = store.about()
+    memory = Memory.of(store)
+    if former is not None and _facts_of_model(former.about) == _facts_of_model(about):
         return replace(former, file=file, version=version, about=about, memory=memory)
-    reader, matching = read_model(store)
-    return State(file, version, about, reader, Together(reader), matching, memory)
+    encode, matching = load_model(store)
+    return State(file, version, about, encode, BatchingEncoder(encode), matching, memory)
 
 
-def _model(about: dict[str, str]) -> dict[str, str]:
-    return {name: value for name, value in about.items() if name not in OF_REPORTS}
+def _facts_of_model(about: dict[str, str]) -> dict[str, str]:
+    return {name: value for name, value in about.items() if name not in NOT_OF_MODEL}

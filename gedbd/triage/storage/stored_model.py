@@ -1,4 +1,4 @@
-"""Tells the model in an index file from others, and from what damage has made of it."""
+"""Identifies the model in an index file by a hash, and checks it for damage."""
 
 import hashlib
 import json
@@ -10,40 +10,40 @@ from gedbd.evaluation.run_folders import MATCHING
 from gedbd.triage.storage.damage import damaged
 from gedbd.triage.training import TriageModel
 
-NAMES = ("name", "model", "settings", "matching", "dim")
+REQUIRED = ("name", "model", "settings", "matching", "dim")
 
 
 def model_key(settings: str, matching: str, weights: bytes) -> str:
-    """A hash by which an index tells models apart.
+    """A hash that identifies a model.
 
     Args:
-        settings: Of encoder, texts and backend, as JSON.
-        matching: What a backtest has learnt, as JSON.
-        weights: The encoder's, as ``torch.save`` wrote them.
+        settings: Settings of encoder, text template and backend, as JSON.
+        matching: What a backtest has learned, as JSON.
+        weights: The encoder's weights, as ``torch.save`` wrote them.
     """
     about = {"settings": settings, "matching": matching}
     return hashlib.blake2b(json.dumps(about).encode() + weights, digest_size=16).hexdigest()
 
 
 def check_names(path: Path, about: Mapping[str, str]) -> None:
-    """Raises ValueError if an index does not say what it must say of itself."""
-    for name in NAMES:
+    """Raises ValueError if a required fact about an index is missing."""
+    for name in REQUIRED:
         if name not in about:
-            raise damaged(path, f"it does not say its {name}")
+            raise damaged(path, f"its {name} is missing")
 
 
 def check_model(path: Path, about: Mapping[str, str], weights: bytes) -> None:
-    """Raises ValueError if settings, matching or weights are not those that were written."""
+    """Raises ValueError if settings, matching or weights differ from what was written."""
     if model_key(about["settings"], about["matching"], weights) != about["model"]:
-        raise damaged(path, "its encoder or its settings are not what was written")
+        raise damaged(path, "its encoder or its settings differ from their checksum")
 
 
-def read_matching(text: str, source: str) -> TriageModel:
-    """What a backtest has learnt, from JSON. Raises ValueError, naming the source, if an older version wrote it."""
+def read_matching(text: str, source: str) -> Matching:
+    """What a backtest has learned, from JSON. Raises ValueError, naming the source, if another version wrote it."""
     try:
         return TriageModel.from_json(text)
     except json.JSONDecodeError as error:
-        raise ValueError(f"{source}: {MATCHING} is damaged: it holds no JSON ({error})") from error
+        raise ValueError(f"{source}: {MATCHING} is damaged: it is not JSON ({error})") from error
     except ValueError as error:
         raise ValueError(f"{source} {error}") from error
     except (AttributeError, KeyError, TypeError, RecursionError) as error:
@@ -51,7 +51,7 @@ def read_matching(text: str, source: str) -> TriageModel:
 
 
 def fitted(path: Path, about: Mapping[str, str], name: str) -> Any:
-    """What was fitted to texts, from JSON. Raises ValueError if it cannot be read."""
+    """Texts that were fitted to the corpus, from JSON. Raises ValueError if they cannot be read."""
     try:
         found = json.loads(about[name])
     except (KeyError, ValueError, RecursionError) as error:

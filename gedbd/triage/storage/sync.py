@@ -1,6 +1,6 @@
-"""Brings an index to the state of a corpus, in one change."""
+"""Brings an index to the state of a corpus, in one transaction."""
 
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Sequence, Set
 from typing import NamedTuple
 
 import numpy as np
@@ -8,23 +8,22 @@ import pandas as pd
 
 from gedbd.corpora.corpus import Corpus
 from gedbd.retrieval.feature_store import Vocabulary
-from gedbd.triage.report import Report, as_table, of_row
-from gedbd.triage.storage.rows import Stored
+from gedbd.triage.report import Report, as_table, report_from_row
+from gedbd.triage.storage.rows import StoredReport
+from gedbd.triage.storage.state import EncodeReports
 from gedbd.triage.storage.store import Store
 
-EXPORT = "export: "
+EXPORT = "export: "  # source of the tracker's links begins so
 PLACEHOLDER = Report("any text")
-ROUNDS = 3  # how often what others write is read before they are kept from writing
-
-ReadReports = Callable[[pd.DataFrame], np.ndarray]
+MAX_ROUNDS = 3  # how often new changes of other processes are encoded before the file is locked
 
 
 class Model(NamedTuple):
-    """What an index is made with.
+    """The model of an index.
 
     Attributes:
-        about: What the index says of itself; ``model`` tells this model from others.
-        weights: The encoder's weights as ``torch.save`` writes them, none for an untrained one.
+        about: Facts about the index, see ``Store.about``; ``model`` identifies the model.
+        weights: The encoder's weights as ``torch.save`` writes them, empty for an untrained encoder.
     """
 
     about: dict[str, str]
@@ -32,14 +31,15 @@ class Model(NamedTuple):
 
 
 class Changes(NamedTuple):
-    """What has become of reports.
+    """Numbers of reports.
 
     Attributes:
-        added: They were not there, or were read with another model.
-        updated: They were there with other contents.
-        unchanged: They were there.
-        deleted: They were there, and the corpus does not have them.
-        kept: Others have added, changed or deleted them since this began; that is later than the corpus, and stays.
+        added: New reports, and all that were encoded with another model before.
+        updated: Reports whose content has changed.
+        unchanged: Reports whose content is the same.
+        deleted: Reports that the corpus does not have.
+        kept: Reports that other processes have added, changed or deleted meanwhile: those changes are later than the
+            corpus, and stay.
     """
 
     added: int
@@ -50,10 +50,10 @@ class Changes(NamedTuple):
 
 
 class Contents(NamedTuple):
-    """What an index holds at one moment.
+    """The contents of an index at one time.
 
     Attributes:
-        model: Of which model its vectors are; None if the file does not say, as when nothing was ever written.
+        model: Identifies the model of the vectors; None if the file is empty.
         reports: Content hash and address of each report by id.
     """
 
@@ -62,81 +62,81 @@ class Contents(NamedTuple):
 
     @classmethod
     def of(cls, store: Store) -> "Contents":
-        """Those of a file."""
-        with store.moment():
+        """The contents of a file."""
+        with store.snapshot():
             if store.is_empty:
                 return cls(None, {})
             return cls(store.about().get("model"), store.contents())
 
 
-def synchronise(store: Store, corpus: Corpus, model: Model, read: ReadReports) -> Changes:
-    """Adds, updates and deletes reports until the index holds those of the corpus; links that a triager made stay.
+def synchronise(store: Store, corpus: Corpus, model: Model, encode: EncodeReports) -> Changes:
+    """Adds, updates and deletes reports until the index equals the corpus; links that did not come from it stay.
 
-    All of it is one change: whoever opens the index meanwhile, or after this was killed, finds the old state. Others
-    may write until everything is read; what they write is later than the corpus, and stays.
+    All changes are one transaction: a process that opens the index meanwhile, or after this one was killed, finds the
+    old state. Changes that other processes make meanwhile are later than the corpus, and stay.
 
     Args:
         store: The index file.
         corpus: All reports.
-        model: What to read them with; if the index has another, everything is read again.
-        read: Gives ``(B, D)`` unit rows of B reports.
+        model: The model; if the index has another one, all reports are encoded again.
+        encode: Gives ``(B, D)`` unit rows of B reports.
 
     Raises:
-        ValueError: If somebody else has given the index another model meanwhile.
+        ValueError: If another process has replaced the model meanwhile.
         StoreUnavailable: If the file cannot be used.
     """
-    begun = Contents.of(store)
-    is_new_model = begun.model != model.about["model"]
-    reports = {report.issue_id: report for report in map(of_row, corpus.reports.itertuples(index=False))}
-    known = {} if is_new_model else begun.reports
-    fresh = [one for one, report in reports.items() if known.get(one, ("",))[0] != report.content_hash]
-    vectors = Vectors(read)
-    vectors.add([reports[one] for one in fresh], corpus.reports[corpus.reports["id"].isin(set(fresh))])
+    before = Contents.of(store)
+    is_new_model = before.model != model.about["model"]
+    reports = _reports_by_id(corpus)
+    known = {} if is_new_model else before.reports
+    vectors = Vectors(encode)
+    fresh = _encode_fresh(corpus, reports, known, vectors)  # takes long: before the file is locked
     if is_new_model:
-        if not fresh:  # the size of vectors must be known, for reports that come later
-            vectors.add([PLACEHOLDER], as_table([PLACEHOLDER]))
-        _read_later(store, begun, vectors, ROUNDS)
-    with store.change():
-        now = Contents.of(store)
-        if now.model != begun.model:
-            raise ValueError(f"{store.path} was given another model by somebody else meanwhile: run this again")
-        kept = _changed(begun, now)
-        later = _read_later(store, begun, vectors, 1) if is_new_model else {}
-        written = {one: later.get(one, reports[one]) for one in fresh if one not in kept or one in later} | later
-        gone = begun.reports.keys() - reports.keys() - kept
-        urls = {} if is_new_model else _changed_urls(reports, begun, written.keys() | kept)
+        _encode_later(store, before, vectors, MAX_ROUNDS)
+    with store.transaction():
+        kept = _changed(before, _contents_of_same_model(store, before))
+        later = _encode_later(store, before, vectors, 1) if is_new_model else {}
+        own = [one for one in fresh if one not in kept or one in later]  # in the order of the corpus
+        written = {one: later.get(one, reports[one]) for one in own} | later
+        gone = before.reports.keys() - reports.keys() - kept
+        urls = {} if is_new_model else _changed_urls(reports, before, written.keys() | kept)
         if is_new_model:
             store.write_model(model.about | {"dim": str(vectors.dim)}, model.weights)
         store.delete(gone)
         _write_reports(store, list(written.values()), vectors)
         store.write_urls(urls)
-        store.write_about({"url_template": corpus.url_template or ""})
-        store.clear_links(EXPORT)
-        store.write_links(_links(corpus))
-    added = sum(one not in known for one in written.keys() - later.keys())
-    updated = len(written.keys() - later.keys()) - added + len(urls)
-    unchanged = len(reports.keys() - kept) - added - updated
-    return Changes(added, updated, unchanged, len(gone), len(kept))
+        _write_corpus(store, corpus)
+    own_ids = written.keys() - later.keys()
+    added = len(own_ids - known.keys())
+    updated = len(own_ids & known.keys()) + len(urls)
+    return Changes(added, updated, len(reports.keys() - kept) - added - updated, len(gone), len(kept))
 
 
 class Vectors:
-    """Vectors of reports by what is in them; each is read once.
+    """Vectors of reports by their content hash; each is computed once.
 
     Args:
-        read: See ``synchronise``.
+        encode: See ``synchronise``.
     """
 
-    def __init__(self, read: ReadReports) -> None:
-        self._read = read
+    def __init__(self, encode: EncodeReports) -> None:
+        self._encode = encode
         self._vectors: dict[str, np.ndarray] = {}
-        self.dim = 0
+        self._dim = 0
+
+    @property
+    def dim(self) -> int:
+        """Size of the vectors, which reports that are added later need even if there is none yet."""
+        if not self._dim:
+            self.add([PLACEHOLDER], as_table([PLACEHOLDER]))
+        return self._dim
 
     def add(self, reports: Sequence[Report], table: pd.DataFrame) -> None:
-        """Reads some reports, which are the rows of a table."""
+        """Encodes reports, which are also the rows of a table."""
         if not reports:
             return
-        vectors = self._read(table.reset_index(drop=True))
-        self.dim = vectors.shape[1]
+        vectors = self._encode(table.reset_index(drop=True))
+        self._dim = vectors.shape[1]
         self._vectors |= {report.content_hash: vector for report, vector in zip(reports, vectors, strict=True)}
 
     def __contains__(self, report: Report) -> bool:
@@ -146,17 +146,38 @@ class Vectors:
         return self._vectors[report.content_hash]
 
 
-def _changed(begun: Contents, now: Contents) -> set[str]:
-    """Ids of reports that others have added, changed or deleted."""
-    either = begun.reports.keys() | now.reports.keys()
-    return {one for one in either if begun.reports.get(one) != now.reports.get(one)}
+def _contents_of_same_model(store: Store, before: Contents) -> Contents:
+    now = Contents.of(store)
+    if now.model != before.model:
+        raise ValueError(f"another process has replaced the model of {store.path} meanwhile: run this again")
+    return now
 
 
-def _read_later(store: Store, begun: Contents, vectors: Vectors, rounds: int) -> dict[str, Report]:
-    """Reads what others have written since this began, and once more if they go on; gives it by id."""
-    for _ in range(rounds):
+def _encode_fresh(
+    corpus: Corpus, reports: dict[str, Report], known: dict[str, tuple[str, str]], vectors: Vectors
+) -> list[str]:
+    """Encodes the reports of a corpus whose content is new; returns their ids."""
+    fresh = [one for one, report in reports.items() if known.get(one, ("",))[0] != report.content_hash]
+    vectors.add([reports[one] for one in fresh], corpus.reports[corpus.reports["issue_id"].isin(set(fresh))])
+    return fresh
+
+
+def _reports_by_id(corpus: Corpus) -> dict[str, Report]:
+    reports = map(report_from_row, corpus.reports.itertuples(index=False))
+    return {report.issue_id: report for report in reports}
+
+
+def _changed(before: Contents, now: Contents) -> set[str]:
+    """Ids of reports that other processes have added, changed or deleted."""
+    either = before.reports.keys() | now.reports.keys()
+    return {one for one in either if before.reports.get(one) != now.reports.get(one)}
+
+
+def _encode_later(store: Store, before: Contents, vectors: Vectors, max_rounds: int) -> dict[str, Report]:
+    """Encodes reports that other processes have written meanwhile, until there are no more; returns them by id."""
+    for _ in range(max_rounds):
         now = Contents.of(store)
-        changed = _changed(begun, now)
+        changed = _changed(before, now)
         found = store.reports(list(changed))
         later = {one: found[one] for one in now.reports if one in changed}
         fresh = [report for report in later.values() if report not in vectors]
@@ -166,10 +187,10 @@ def _read_later(store: Store, begun: Contents, vectors: Vectors, rounds: int) ->
     return later
 
 
-def _changed_urls(reports: dict[str, Report], begun: Contents, others: Set[str]) -> dict[str, str]:
-    """The addresses of stored reports that are other ones now; a text that stays the same is not read again."""
-    stored = begun.reports.keys() & reports.keys() - others
-    return {one: reports[one].url for one in stored if begun.reports[one][1] != reports[one].url}
+def _changed_urls(reports: dict[str, Report], before: Contents, others: Set[str]) -> dict[str, str]:
+    """The new addresses of stored reports by id. An address is not encoded, so these reports need no new vector."""
+    stored = before.reports.keys() & reports.keys() - others
+    return {one: reports[one].url for one in stored if before.reports[one][1] != reports[one].url}
 
 
 def _write_reports(store: Store, reports: list[Report], vectors: Vectors) -> None:
@@ -178,11 +199,18 @@ def _write_reports(store: Store, reports: list[Report], vectors: Vectors) -> Non
     texts = pd.DataFrame([[report.title, report.description] for report in reports], columns=["title", "description"])
     text, heading = terms_of(texts, vocabulary, learn=True)
     store.add_terms(known, vocabulary.terms[known:])
-    store.add(map(Stored, reports, [vectors[report] for report in reports], text, heading))
+    store.add(map(StoredReport, reports, [vectors[report] for report in reports], text, heading))
+
+
+def _write_corpus(store: Store, corpus: Corpus) -> None:
+    """Writes the links and the template of addresses of a corpus; links from other sources stay."""
+    store.write_about({"url_template": corpus.url_template or ""})
+    store.clear_links(EXPORT)
+    store.write_links(_links(corpus))
 
 
 def _links(corpus: Corpus) -> list[tuple[str, str, str]]:
-    """The tracker's links with their sources; where it tells none, each report of a group beside its master."""
+    """The tracker's links with their sources; if it gives none, a link from each report of a group to its master."""
     rows = np.arange(len(corpus))
     masters = pd.DataFrame({"query": rows, "document": corpus.group, "source": "group"})
     links = masters[corpus.group != rows] if corpus.links is None else corpus.links.table

@@ -10,6 +10,7 @@ from hydra import compose, initialize_config_dir
 from omegaconf import DictConfig, OmegaConf
 
 from gedbd.configuration.command import CONF_DIR
+from gedbd.configuration.saved_options import SCHEMA
 from gedbd.evaluation.run_folders import Run
 
 GROUPS = ("encoder", "graph", "fusion", "text", "split")
@@ -52,7 +53,7 @@ def leave(tmp_path: Path) -> Callable[..., Run]:
         pd.DataFrame({"label": [1], "score": [0.9], "part": ["test"]}).to_parquet(predictions, index=False)
         os.utime(predictions, (time, time))
         if corpus:
-            (folder / "versions.json").write_text(json.dumps({"corpus": corpus}))
+            (folder / "versions.json").write_text(json.dumps({"schema": SCHEMA, "corpus": corpus}))
         if seconds is not None:
             curves = {"epoch": [0, 1], "train/seconds": [seconds, seconds], "train/loss": 0.5, "val/loss": 0.5}
             epochs = pd.DataFrame(curves | {"train/f1": 0.5, "val/f1": 0.5})

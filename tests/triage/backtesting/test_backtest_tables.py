@@ -13,7 +13,6 @@ from gedbd.triage.backtesting.backtest import (
     Backtest,
     Suggestions,
     at_thresholds,
-    calibration,
     examples,
     hubs,
     period,
@@ -34,8 +33,8 @@ from gedbd.triage.backtesting.page import (
     targets_markdown,
 )
 from gedbd.triage.backtesting.targets import TargetResult
-from gedbd.triage.calibration import MATCH_FEATURES, Calibrator
-from gedbd.triage.training import TriageModel
+from gedbd.triage.calibration import SIGNALS, Confidence, calibration_error
+from gedbd.triage.training import Matching
 
 GROUP = np.array([0, 1, 2, 0, 1, 5, 2, 7, 0])
 ROWS = [  # query, candidate, right, probability
@@ -125,22 +124,22 @@ def test_targets_by_hand():
     assert table["suggestions"].tolist() == [92, 92, 60, 60, 0]
     assert table["precision"].tolist()[:4] == pytest.approx([53 / 92] * 2 + [0.85] * 2)
     # 53 of 92 lie between .47 and .68, 51 of 60 between .73 and .93
-    assert table["verdict"].tolist() == ["inconclusive", "inconclusive", "met", "inconclusive", "no threshold"]
+    assert table["status"].tolist() == ["inconclusive", "inconclusive", "met", "inconclusive", "no threshold"]
     assert readable(table.reset_index()).iloc[4].tolist() == ["95%", "none", "", "", "", "", "no threshold"]
 
 
 def test_a_target_is_met_if_its_whole_interval_reaches_it():
     val, test = many([(0.9, 60, 0)]), many([(0.9, 60, 0)])
-    assert targets_table(val, test, (0.8,), 0.9)["verdict"].tolist() == ["met"]
-    assert targets_table(val, many([(0.9, 10, 0)]), (0.8,), 0.9)["verdict"].tolist() == ["inconclusive"]
-    assert targets_table(val, many([(0.9, 30, 30)]), (0.8,), 0.9)["verdict"].tolist() == ["missed"]
-    assert targets_table(val, many([(0.1, 5, 5)]), (0.8,), 0.9)["verdict"].tolist() == ["inconclusive"]
+    assert targets_table(val, test, (0.8,), 0.9)["status"].tolist() == ["met"]
+    assert targets_table(val, many([(0.9, 10, 0)]), (0.8,), 0.9)["status"].tolist() == ["inconclusive"]
+    assert targets_table(val, many([(0.9, 30, 30)]), (0.8,), 0.9)["status"].tolist() == ["missed"]
+    assert targets_table(val, many([(0.1, 5, 5)]), (0.8,), 0.9)["status"].tolist() == ["inconclusive"]
 
 
 def test_without_a_threshold_there_is_a_verdict_all_the_same():
     table = targets_table(many([(0.9, 1, 40)]), many([(0.9, 5, 5)]), TARGETS, 0.9)
-    assert table["verdict"].tolist() == ["no threshold"] * 5
-    assert list(readable(table).columns) == ["target", "threshold", "verdict"]
+    assert table["status"].tolist() == ["no threshold"] * 5
+    assert list(readable(table).columns) == ["target", "threshold", "status"]
 
 
 def test_results_are_kept_with_the_days_of_the_test_part(make_corpus):
@@ -162,10 +161,12 @@ def test_reliability_by_hand():
     assert table["from"].tolist() == [0.1, 0.3, 0.4, 0.8, 0.9]
     assert table["to"].tolist() == pytest.approx([0.2, 0.4, 0.5, 0.9, 1.0])
     assert table["reports"].tolist() == [1, 1, 1, 2, 2]
-    assert table["said"].tolist() == pytest.approx([0.1, 0.3, 0.4, 0.8, 0.95])
+    assert table["predicted"].tolist() == pytest.approx([0.1, 0.3, 0.4, 0.8, 0.95])
     assert table["right"].tolist() == [1, 0, 1, 0, 1]
-    error = np.average((table["said"] - table["right"]).abs(), weights=table["reports"])
-    assert calibration(found([*ROWS, (7, 1, True, 1.0)])) == pytest.approx(error)
+    error = np.average((table["predicted"] - table["right"]).abs(), weights=table["reports"])
+    best = found([*ROWS, (7, 1, True, 1.0)]).best
+    measured = calibration_error(best["probability"].to_numpy(), best["right"].to_numpy())
+    assert measured == pytest.approx(error)
 
 
 def test_hubs_by_hand(make_corpus):
@@ -199,7 +200,7 @@ def test_examples_by_hand(make_corpus):
     assert right["report"].tolist() == ["1003", "1006", "1008"]
     beside = side_by_side(right, table)
     assert beside["report"].tolist() == ["1003", "1004", "1005", "1006", "1007", "1008"]
-    assert beside["verdict"].tolist() == ["right", "wrong", "wrong", "right", "wrong", "right"]
+    assert beside["suggestion"].tolist() == ["right", "wrong", "wrong", "right", "wrong", "right"]
 
 
 MET = TargetResult(0.5, 0.5, "met", 30, 22, 22 / 30, 0.56, 0.89, "2017-03-01", "2018-02-01")
@@ -217,14 +218,14 @@ def test_all_tables_and_a_page(make_corpus, threshold):
     assert [section.title for section in page] == [
         "Which precision targets are met?",
         "Precision and coverage",
-        "Does a probability mean what it says?",
-        "Reports that match everything",
+        "Are the probabilities calibrated?",
+        "Hubs",
         "Right and wrong suggestions",
     ]
     assert "error on test is 0.250" in page[2].text
     assert set(page[1].tables[0]["threshold"]) == set(np.round(np.arange(1, 10) / 10, 1)) | {threshold} - {None}
     assert next_step(made.matching, "outputs/run") == (
-        "Targets that were met: none. Store the tracker for searching; nothing is suggested unasked:",
+        "Targets that were met: none. Build an index to search; nothing is suggested unasked:",
         "python -m gedbd.index run=outputs/run out=my-index",
     )
 
@@ -234,7 +235,7 @@ def test_sections_without_content_are_left_out(make_corpus, tmp_path):
     made = backtest(test, test, make_corpus(GROUP), MET)
     page = write_report(tmp_path, "T", summary(made), sections(made)).read_text()
     assert "<h2>Right and wrong suggestions</h2>" in page
-    assert "Left out, as there is nothing to show: Reports that match everything." in page
+    assert "Left out, as there is nothing to show: Hubs." in page
     assert same_titles(made.tables["wrong"]) == ""
     assert "then suggests duplicates unasked" in next_step(made.matching, "run")[0]
 
@@ -242,8 +243,8 @@ def test_sections_without_content_are_left_out(make_corpus, tmp_path):
 def test_the_summary_says_what_was_measured(make_corpus):
     test, val = found(ROWS), found(ROWS[:4])
     start = (
-        "The thresholds rest on 3 duplicates only, so all numbers are uncertain."
-        " 6 reports were replayed in the order in which they came, 4 of them duplicates of an earlier one;"
+        "The thresholds are based on only 3 duplicates, so all numbers are uncertain."
+        " 6 reports were replayed in chronological order, 4 of them duplicates of an earlier one;"
         " the best match was right for 3 of these."
     )
     assert summary(backtest(val, test, make_corpus(GROUP), NONE)) == (
@@ -251,8 +252,8 @@ def test_the_summary_says_what_was_measured(make_corpus):
         " right."
     )
     assert summary(backtest(val, test, make_corpus(GROUP), MET)) == (
-        f"{start} For a target of 50%, the 4 reports before give the threshold 0.500. Of 30 such suggestions on this"
-        " tracker's reports from 2017-03-01 to 2018-02-01, 22 (73%, 95% interval 56% to 89%) were right."
+        f"{start} For a target of 50%, the 4 reports before them give the threshold 0.500. Of 30 such suggestions on"
+        " this tracker's reports from 2017-03-01 to 2018-02-01, 22 (73%, 95% interval 56% to 89%) were right."
     )
 
 
@@ -263,7 +264,7 @@ def test_a_file_gets_the_table(make_corpus):
     lines = table.splitlines()
     assert lines[0] == (
         "| mine: newest 60 reports, 48 duplicates; target | threshold | right on validation | right on test"
-        " | coverage | suggestion rate | verdict |"
+        " | coverage | suggestion rate | status |"
     )
     assert lines[2].startswith("| 50% | 0.900 | 97% of 60 | 80% [")
     assert lines[2].endswith("] of 60 | 100.0% | 100.0% | met |")

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from gedbd.triage.backtesting.targets import TargetResult, find_target, met_targets, verdict_of
+from gedbd.triage.backtesting.targets import TargetResult, find_target, met_targets, target_status
 
 MEASURED = TargetResult(0.5, 0.413, "met", 30, 22, 22 / 30, 0.56, 0.89, "2017-03-01", "2018-02-01")
 FIGURE = (
@@ -14,7 +14,7 @@ FIGURE = (
 
 
 @pytest.mark.parametrize(
-    ("low", "high", "verdict"),
+    ("low", "high", "status"),
     [
         (0.7, 0.9, "met"),
         (0.69, 0.9, "inconclusive"),
@@ -23,8 +23,8 @@ FIGURE = (
         (float("nan"), float("nan"), "inconclusive"),
     ],
 )
-def test_verdicts(low, high, verdict):
-    assert verdict_of(0.7, low, high) == verdict
+def test_statuses(low, high, status):
+    assert target_status(0.7, low, high) == status
 
 
 def test_a_target_that_was_met_is_told_by_its_figure_on_test():
@@ -39,14 +39,14 @@ def test_a_target_that_was_met_is_told_by_its_figure_on_test():
 
 
 @pytest.mark.parametrize(
-    ("verdict", "reason"),
+    ("status", "reason"),
     [
         ("missed", "the backtest missed the target that 80% of the suggestions are right"),
         ("inconclusive", "the backtest could not tell whether 80% of the suggestions are right"),
     ],
 )
-def test_otherwise_nothing_is_suggested_and_the_figure_stands_behind_the_reason(verdict, reason):
-    result = replace(MEASURED, target_precision=0.8, verdict=verdict)
+def test_otherwise_nothing_is_suggested_and_the_figure_stands_behind_the_reason(status, reason):
+    result = replace(MEASURED, target_precision=0.8, status=status)
     assert result.suggest_from is None
     assert result.statement == f"Nothing is suggested unasked: {reason}. {FIGURE}"
 
@@ -63,7 +63,7 @@ def test_without_a_threshold_or_a_suggestion_there_is_no_figure():
 
 
 def test_targets_are_looked_up():
-    targets = (MEASURED, replace(MEASURED, target_precision=0.1 + 0.2, verdict="missed"))
+    targets = (MEASURED, replace(MEASURED, target_precision=0.1 + 0.2, status="missed"))
     assert find_target(targets, 0.3, "x") is targets[1]
     with pytest.raises(
         ValueError,

@@ -62,8 +62,8 @@ def build(folder, corpus, key):
 def whole(folder):
     """Ids of a folder's index, once everything in it has been found in order."""
     index = open_folder(folder, numbers_for)
-    assert index.store._connection.run("PRAGMA integrity_check") == [("ok",)]
-    rows = list(index.store.numbers())
+    assert index.store._connection.rows("PRAGMA integrity_check") == [("ok",)]
+    rows = list(index.store.features())
     ids = [row[0] for row in rows]
     assert len(ids) == len(set(ids)) == len(index)
     terms = len(index.store.terms())
@@ -122,7 +122,7 @@ def test_the_first_build_that_is_killed_leaves_nothing_or_all(tmp_path, kills):
 
 @pytest.mark.parametrize("kills", KILLS)
 def test_every_acknowledged_report_is_there_once(tmp_path, kills):
-    generator, promised = random.Random(2), {}
+    generator, acknowledged = random.Random(2), {}
     build(tmp_path, as_corpus([some_report(number) for number in range(OLD)]), "first")
     for kill in range(kills):
 
@@ -136,13 +136,15 @@ def test_every_acknowledged_report_is_there_once(tmp_path, kills):
 
         said = forked(task, generator.uniform(0, 0.06), once_it_speaks=True)
         assert said
-        promised |= {name: str(int(name.split("n")[1]) % OLD) for name in said}
+        acknowledged |= {name: str(int(name.split("n")[1]) % OLD) for name in said}
         ids = whole(tmp_path)
-        assert set(promised) <= set(ids)
-        assert len([one for one in ids if one.startswith("k")]) <= len(promised) + kill + 1  # at most one was cut off
+        assert set(acknowledged) <= set(ids)
+        assert (
+            len([one for one in ids if one.startswith("k")]) <= len(acknowledged) + kill + 1
+        )  # at most one was cut off
         index = open_folder(tmp_path, numbers_for)
         links = {(report, duplicate) for report, duplicate, _ in index.store.links()}
-        assert set(promised.items()) <= links
+        assert set(acknowledged.items()) <= links
         for name in said:
             number = int(name.split("n")[1])
             assert index.get(name).title == f"fresh{name}"
@@ -161,5 +163,5 @@ def test_an_index_is_as_before_after_a_sweep_of_kills(tmp_path, reader):
     for folder in (tmp_path / "killed", tmp_path / "calm"):
         fill(folder, corpus, reader, key="real")
     killed, calm = (open_folder(tmp_path / name, reader) for name in ("killed", "calm"))
-    assert list(killed.store.numbers()) == list(calm.store.numbers())
+    assert list(killed.store.features()) == list(calm.store.features())
     assert killed.search(some_report(40), 50) == calm.search(some_report(40), 50)

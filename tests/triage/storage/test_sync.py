@@ -31,7 +31,7 @@ def test_what_is_stored_is_what_was_read(tmp_path, reader):
     assert store.terms() == vocabulary.terms
     assert store.reports([str(number) for number in range(9)]) == {one.issue_id: one for one in reports}
     assert store.contents() == {one.issue_id: (one.content_hash, one.url) for one in reports}
-    for row, (one, _, _, component, vector, text, heading) in enumerate(store.numbers()):
+    for row, (one, _, _, component, vector, text, heading) in enumerate(store.features()):
         assert (one, component) == (reports[row].issue_id, reports[row].component)
         np.testing.assert_allclose(np.frombuffer(vector, dtype=np.float32), numbers.vectors[row], atol=1e-6)
         assert np.frombuffer(text, dtype=np.int32).tolist() == numbers.text[row].tolist()
@@ -53,7 +53,7 @@ def test_an_updated_report_keeps_its_row(tmp_path, reader):
     fill(tmp_path, as_corpus(reports), reader)
     fill(tmp_path, as_corpus([reports[0], some_report(1, os="linux"), *reports[2:]]), reader)
     store = Store(tmp_path / FILE)
-    assert [row[0] for row in store.numbers()] == ["0", "1", "2", "3"]
+    assert [row[0] for row in store.features()] == ["0", "1", "2", "3"]
     assert store.reports(["1"])["1"].os == "linux"
     store.close()
 
@@ -91,14 +91,14 @@ def test_a_reader_that_fails_leaves_the_old_state(tmp_path, reader):
 
 
 def test_weights_of_any_size_are_kept(tmp_path, monkeypatch):
-    monkeypatch.setattr("gedbd.triage.storage.store.PART_BYTES", 7)
+    monkeypatch.setattr("gedbd.triage.storage.store.CHUNK_BYTES", 7)
     store = Store(tmp_path / FILE)
     for weights in (b"", b"x" * 7, bytes(range(50))):
-        with store.change():
+        with store.transaction():
             store.write_model({"dim": "3"}, weights)
         assert store.weights() == weights
     assert store.about() == {"dim": "3"}
-    with pytest.raises(sqlite3.ProgrammingError), store.change():
+    with pytest.raises(sqlite3.ProgrammingError), store.transaction():
         store.write_links([("a", "b", "c"), ("d",)])
     assert store.links() == []
     store.close()
@@ -108,7 +108,7 @@ def test_what_is_read_in_one_moment_is_of_one_moment(tmp_path, reader):
     fill(tmp_path, as_corpus([some_report(0)]), reader)
     mine, index = Store(tmp_path / FILE), open_folder(tmp_path, reader)
     before = mine.changes
-    with mine.moment():
+    with mine.snapshot():
         terms = mine.terms()
         index.add([some_report(1)])
         assert mine.terms() == terms

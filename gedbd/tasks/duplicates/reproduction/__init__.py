@@ -1,5 +1,6 @@
-"""Tables and figures of the graph-enhanced transformer's paper, our numbers beside the published ones.
+"""Reproduces tables and figures of the graph-enhanced transformer's paper, next to the published numbers.
 
-``published`` reads what the paper prints, ``tables`` and ``figures`` set runs beside it, ``sensitivity`` shows options
-that were varied one at a time, ``callback`` and ``writing`` write all of that at the end of a sweep.
+``published`` reads the paper's numbers, ``paper_tables`` and ``paper_figures`` compare runs with them,
+``sensitivity_table`` shows options that were varied one at a time, ``callback`` and ``writing`` write the files at the
+end of a sweep.
 """

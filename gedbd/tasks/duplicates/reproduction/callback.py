@@ -1,4 +1,4 @@
-"""Writes a table or figure of the paper at the end of a sweep. Hydra loads this module when it starts."""
+"""Writes a table or figure of the paper at the end of a sweep."""
 
 from pathlib import Path
 from typing import Any
@@ -8,7 +8,7 @@ from omegaconf import DictConfig
 
 
 class BesidePublished(Callback):
-    """Sets the finished runs of a sweep beside the paper's numbers: CSV, Markdown and figures in the sweep's folder.
+    """Compares the finished runs of a sweep with the paper's numbers: CSV, Markdown and figures in the sweep's folder.
 
     Args:
         name: ``table4``, ``table5``, ``figures34`` or ``sensitivity``.
@@ -18,7 +18,8 @@ class BesidePublished(Callback):
         self.name = name
 
     def on_multirun_end(self, config: DictConfig, **kwargs: Any) -> None:
-        """Writes them, and says where."""
+        """Writes the files and prints where they are."""
+        # Hydra loads this module with every command that names the callback: heavy imports wait until here.
         from gedbd.experiments.distributed import is_first
         from gedbd.tasks.duplicates.reproduction.writing import write_item
 

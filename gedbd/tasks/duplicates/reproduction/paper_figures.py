@@ -1,4 +1,4 @@
-"""Figures 3 and 4 of the paper with all methods."""
+"""Figures 3 and 4 of the paper, with all methods."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -13,7 +13,7 @@ from gedbd.tasks.duplicates.reproduction.published import read_published
 
 
 def convergence(settings: Sequence[Setting]) -> Figure:
-    """Loss and F1 by epoch of all methods on one corpus, means over seeds; what the paper states of it as crosses.
+    """Loss and F1 by epoch of all methods on one corpus, means over seeds; numbers of the paper as crosses.
 
     Args:
         settings: Settings of one corpus.
@@ -21,7 +21,8 @@ def convergence(settings: Sequence[Setting]) -> Figure:
     figure = Figure(figsize=(10.5, 4.2), layout="constrained")
     axes = figure.subplots(1, 2)
     for number, setting in enumerate(settings):
-        means, colour = mean_epochs(setting), colormaps["tab10"](number % 10)
+        means = mean_epochs(setting)
+        colour = colormaps["tab10"](number % 10)
         for axis, metric in zip(axes, ("loss", "f1"), strict=True):
             for part, line in (("train", "-"), ("val", "--")):
                 label = f"{setting.label}: {part}"
@@ -38,7 +39,7 @@ def convergence(settings: Sequence[Setting]) -> Figure:
 
 
 def _cross(axes: Sequence[Any], published: pd.DataFrame) -> None:
-    """Marks what the paper's text states: its figures show no numbers."""
+    """Marks the numbers in the paper's text; its figures print none."""
     marks = {"train": "x", "val": "+"}
     for graph, colour in ((True, "black"), (False, "grey")):
         mine = published[published["graph"] == graph]

@@ -1,7 +1,7 @@
-"""Tables of runs beside the published numbers.
+"""Tables of runs next to the published numbers.
 
-A row is a model on a corpus. Where the paper has it too, its numbers stand in the same row, in columns that begin with
-``paper``; what it has beyond that follows in rows of its own.
+Each row is a model on a corpus. If the paper has this model and corpus, its numbers are in the same row, in columns
+that begin with ``paper``; the paper's other models follow in rows of their own.
 """
 
 from collections.abc import Callable, Sequence
@@ -21,7 +21,7 @@ Rows = list[dict[str, Any]]
 
 
 def is_published(setting: Setting) -> bool:
-    """Whether the corpus of a setting is the paper's: the reports of a published training file."""
+    """Whether a setting has the paper's corpus: the reports of a published training file."""
     return setting.options.get("dataset.subset") == "train" and setting.corpus in {"eclipse", "thunderbird"}
 
 
@@ -38,13 +38,13 @@ def table5(settings: Sequence[Setting]) -> pd.DataFrame:
 def table4(settings: Sequence[Setting]) -> pd.DataFrame:
     """Minutes of a training epoch, means over epochs and seeds, and their ratio to BERT's text alone on that corpus.
 
-    Without such a run, the ratio is to the corpus' first one of text alone; without any, it is missing.
+    Without such a run, the ratio is to the corpus' first run of text alone; without any, it is missing.
     """
     minutes = {id(setting): minutes_per_epoch(setting) for setting in settings}
 
     def rows(setting: Setting) -> Rows:
         alone = [other for other in settings if other.corpus == setting.corpus and not _has_graph(other)]
-        alone.sort(key=lambda other: _encoder(other) != "bert")
+        alone.sort(key=lambda other: _encoder(other) != "bert")  # stable: BERT first, the others in their order
         relative = minutes[id(setting)] / minutes[id(alone[0])] if alone else np.nan
         return [{"minutes": minutes[id(setting)], "relative": relative}]
 
@@ -64,7 +64,7 @@ def figures34(settings: Sequence[Setting]) -> pd.DataFrame:
 
 
 def mean_epochs(setting: Setting) -> pd.DataFrame:
-    """Means over a setting's seeds of what was logged after each epoch; ``epoch`` counts from 1."""
+    """Means over a setting's seeds of the curves after each epoch; ``epoch`` counts from 1."""
     every = pd.concat([run.epochs for run in setting.runs if run.epochs is not None])
     means = every.groupby("epoch")[list(CURVES)].mean().reset_index()
     return means.assign(epoch=means["epoch"] + 1)
@@ -73,9 +73,10 @@ def mean_epochs(setting: Setting) -> pd.DataFrame:
 def _beside(
     settings: Sequence[Setting], item: str, rows: Callable[[Setting], Rows], metrics: Sequence[str]
 ) -> pd.DataFrame:
-    """The rows of each setting, the paper's numbers beside them, and the paper's other rows after them."""
+    """The rows of each setting with the paper's numbers, followed by the paper's other rows."""
     published = read_published(item)
-    left, found = set(published.index), []
+    left = set(published.index)  # rows of the paper without a run
+    found = []
     for setting in settings:
         first = {"corpus": setting.corpus, "model": setting.label, "seeds": str(len(setting.runs))}
         for row in rows(setting):
@@ -83,7 +84,7 @@ def _beside(
             left -= {match}
             paper = {} if match is None else published.loc[match].to_dict()
             found.append(first | row | {f"paper {name}": paper.get(name, np.nan) for name in metrics})
-    for place in sorted(left):
+    for place in sorted(left):  # in the order of the paper
         paper = published.loc[place].to_dict()
         method = TEXT_GRAPH if paper["graph"] else TEXT
         model = f"{paper['encoder']}, {display_name(method)}"

@@ -1,4 +1,4 @@
-"""How a metric depends on options that a sweep has varied one at a time."""
+"""Table and figure of metrics over options that a sweep has varied one at a time."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ class Job:
     """A finished job of a sweep.
 
     Attributes:
-        overrides: Its options by name, as given.
+        overrides: Its options by name, as they were typed.
         runs: Its runs, one a seed.
     """
 
@@ -47,16 +47,16 @@ def find_jobs(sweep_dir: Path, runs: Sequence[Run]) -> list[Job]:
         folder = path.parent.parent
         mine = [run for run in runs if run.folder == folder or folder in run.folder.parents]
         if mine:
-            options: Any = OmegaConf.to_container(OmegaConf.load(path))  # as they were typed: interpolations stay
+            options: Any = OmegaConf.to_container(OmegaConf.load(path))  # not resolved: interpolations stay
             overrides = dict(str(item).split("=", 1) for item in options)
             jobs.append(Job(overrides, mine))
     return jobs
 
 
 def sensitivity(jobs: Sequence[Job], options: Sequence[str]) -> pd.DataFrame:
-    """Means of the metrics over seeds at each value of each option, all other options at their base value.
+    """Means of the metrics over seeds at each value of each option, with all other options at their base value.
 
-    The base value of an option is the one that most jobs have.
+    The base value of an option is the value of most jobs.
 
     Args:
         jobs: Jobs of one sweep.
@@ -67,13 +67,17 @@ def sensitivity(jobs: Sequence[Job], options: Sequence[str]) -> pd.DataFrame:
         ``base`` (whether it is the base value), ``seeds``, and each metric with the ends of its 95% interval over seeds
         (Student's t; missing for a single seed).
     """
-    varied = {key for key in options if len({job.overrides.get(key) for job in jobs}) > 1}
-    base = {key: Counter(job.overrides.get(key) for job in jobs).most_common(1)[0][0] for key in options}
-    keys = dict.fromkeys(key for job in jobs for key in job.overrides)
-    others = [key for key in keys if key not in options and len({job.overrides.get(key) for job in jobs}) > 1]
+    keys = dict.fromkeys(key for job in jobs for key in job.overrides)  # in order, each once
+    values = {key: Counter(job.overrides.get(key) for job in jobs) for key in (*keys, *options)}
+    varied = {key for key in options if len(values[key]) > 1}
+    base = {key: values[key].most_common(1)[0][0] for key in options}
+    others = [key for key in keys if key not in options and len(values[key]) > 1]
     rows = []
-    for option in (key for key in options if key in varied):
+    for option in options:
+        if option not in varied:
+            continue
         for job in jobs:
+            # Jobs that vary this option only.
             if all(job.overrides.get(key) == base[key] for key in varied - {option}):
                 setting = ", ".join(f"{key}={job.overrides.get(key)}" for key in others)
                 value = job.overrides[option]
@@ -94,14 +98,14 @@ def _metrics(job: Job) -> dict[str, float]:
 def sensitivity_figure(table: pd.DataFrame, title: str) -> Figure:
     """F1 and, where it was measured, RR@10 over the values of each option, one panel an option.
 
-    Bars are 95% intervals over seeds; the base value is filled.
+    Error bars are 95% intervals over seeds; the marker of the base value is filled.
 
     Args:
-        table: What ``sensitivity`` gives, of one setting.
-        title: Of the figure.
+        table: The rows of one setting, see ``sensitivity``.
+        title: Title of the figure.
     """
     options = list(dict.fromkeys(table["option"]))
-    rows = -(-len(options) // COLUMNS)
+    rows = -(-len(options) // COLUMNS)  # rounded up
     figure = Figure(figsize=(3.6 * COLUMNS, 3 * rows), layout="constrained")
     axes = figure.subplots(rows, COLUMNS, squeeze=False).flatten()
     for axis in axes[len(options) :]:
@@ -119,10 +123,11 @@ def sensitivity_figure(table: pd.DataFrame, title: str) -> Figure:
 
 
 def _draw(axis: Any, table: pd.DataFrame, metric: str, colour: Any) -> None:
-    """One metric over the places of the values: numbers such as 1, 3, 10 would lie too close on a true scale."""
-    places, mean = list(range(len(table))), table[metric].to_numpy()
+    """Draws a metric at equal distances: on a true scale, values such as 1, 3, 10, 100 would overlap."""
+    places = list(range(len(table)))
+    mean = table[metric].to_numpy()
     bars = [mean - table[f"{metric}_low"].to_numpy(), table[f"{metric}_high"].to_numpy() - mean]
-    bars = [ends.clip(min=0) for ends in bars]
+    bars = [ends.clip(min=0) for ends in bars]  # rounding may make the end of an empty interval negative
     name = metric.upper()
     axis.errorbar(places, mean, yerr=bars, capsize=3, marker="o", markerfacecolor="white", color=colour, label=name)
     chosen = table["base"].to_numpy()

@@ -1,4 +1,4 @@
-"""Writes what a sweep has measured beside the paper's numbers, and says what may be compared."""
+"""Writes the results of a sweep next to the paper's numbers, with notes on what can be compared."""
 
 import os
 import re
@@ -23,25 +23,25 @@ from gedbd.tasks.duplicates.reproduction.paper_figures import convergence
 from gedbd.tasks.duplicates.reproduction.sensitivity_table import find_jobs, sensitivity, sensitivity_figure
 
 TITLES = {
-    "table4": "Minutes of a training epoch, beside the paper's Table 4",
-    "table5": "Precision, recall and F1 on test pairs, beside the paper's Table 5",
-    "figures34": "Loss and F1 by epoch, beside the paper's Figures 3 and 4",
+    "table4": "Minutes of a training epoch, with the paper's Table 4",
+    "table5": "Precision, recall and F1 on test pairs, with the paper's Table 5",
+    "figures34": "Loss and F1 by epoch, with the paper's Figures 3 and 4",
     "sensitivity": "Sensitivity of the test metrics, one option at a time",
 }
 HEADINGS = {"average_precision": "AP", "precision": "P", "recall": "R", "f1": "F1", "relative": "rel."}
 HEADING = re.compile("|".join(HEADINGS))
 PAPER = (
-    'Columns "paper ..." hold what Bayramoğlu et al. print. They measured on the training files of Eclipse Platform and'
-    " Thunderbird in bughub, with 50,000 pairs each, split as pairs, on an A100 with 80 GB. Empty: not printed there."
+    'Columns "paper ..." are the numbers of Bayramoğlu et al., measured on the training files of Eclipse Platform and'
+    " Thunderbird in bughub, with 50,000 pairs each, split as pairs, on an A100 with 80 GB. Empty: not in the paper."
 )
 NO_PAPER = (
-    "The paper names these options for future study (section 6) and prints no numbers. Intervals (95%) are Student's t"
-    " over seeds; base marks the value that the other options were varied at."
+    "The paper names these options as future work (section 6) and has no numbers. Intervals (95%) are Student's t over"
+    ' seeds; "base" marks the value of an option while others were varied.'
 )
 
 
 def write_item(name: str, sweep_dir: Path, options: Sequence[str]) -> None:
-    """Writes ``<name>.csv``, ``<name>.md`` and figures of all finished runs of a sweep, and shows the table.
+    """Writes ``<name>.csv``, ``<name>.md`` and figures of all finished runs of a sweep, and prints the table.
 
     Args:
         name: ``table4``, ``table5``, ``figures34`` or ``sensitivity``.
@@ -50,9 +50,9 @@ def write_item(name: str, sweep_dir: Path, options: Sequence[str]) -> None:
     """
     console = Console()
     try:
-        runs = [run for run in find_runs([sweep_dir])[0] if not run.is_baseline]
+        runs = [run for run in find_runs([sweep_dir]).finished if not run.is_baseline]
     except ValueError:
-        console.print(f"{name}: no run of {sweep_dir} has finished, so there is no table", markup=False)
+        console.print(f"{name}: no table, because no run of {sweep_dir} has finished", markup=False)
         return
     settings = group_settings(runs)
     if name == "sensitivity":
@@ -66,7 +66,8 @@ def write_item(name: str, sweep_dir: Path, options: Sequence[str]) -> None:
     write_csv(sweep_dir / f"{name}.csv", table)
     for stem, figure in figures.items():
         figure.savefig(sweep_dir / f"{stem}.png", dpi=120)
-    notes = [_corpus_note(mine) for mine in _by_corpus(settings)] + [NO_PAPER if name == "sensitivity" else PAPER]
+    notes = [_corpus_note(mine) for mine in _by_corpus(settings)]
+    notes.append(NO_PAPER if name == "sensitivity" else PAPER)
     shown = show(_readable(table))
     lines = [f"# {TITLES[name]}", "", *(f"- {note}" for note in notes), "", *markdown(shown)]
     lines += [line for stem in figures for line in ("", f"![{TITLES[name]}]({stem}.png)")]
@@ -87,7 +88,7 @@ def _terminal_table(table: pd.DataFrame, title: str) -> Table:
 
 
 def _readable(table: pd.DataFrame) -> pd.DataFrame:
-    """Without columns that are empty throughout, such as intervals of a single seed; P, R, F1 and AP as headings."""
+    """A table to show: short headings (P, R, F1, AP), without empty columns such as intervals of a single seed."""
     shown = table.rename(columns=lambda name: HEADING.sub(lambda match: HEADINGS[match[0]], str(name)))
     for name in shown.select_dtypes("bool").columns:
         shown[name] = shown[name].map({True: "yes", False: ""})
@@ -103,7 +104,7 @@ def _by_corpus(settings: Sequence[Setting]) -> list[list[Setting]]:
 
 
 def _corpus_note(settings: Sequence[Setting]) -> str:
-    """What was measured on a corpus, whether the paper used it, and what its test pairs are worth without any text."""
+    """A note on a corpus: what was measured, whether the paper used it, and the F1 of baselines without text."""
     first = settings[0]
     run = first.runs[0]
     labels = run.predictions.loc[run.predictions["part"] == run.part, "label"]
@@ -113,12 +114,12 @@ def _corpus_note(settings: Sequence[Setting]) -> str:
         f" {labels.mean():.0%} of them duplicates; {_device()}, {date.today():%Y-%m-%d}."
     )
     if "tiny" in encoders.split(", "):
-        note += " Encoder tiny is random and knows no language: its numbers show that everything runs, no more."
+        note += " The encoder tiny is random: its numbers only show that everything runs."
     if not paper_tables.is_published(first):
-        note += f" {first.corpus} is not the paper's data: its rows are not to be compared with the paper's."
+        note += f" {first.corpus} is not the paper's data: do not compare its rows with the paper's."
     return note + (
-        f" Without reading any text, chains of training pairs give F1 {run.leak['closure_f1']:.3f} on these test pairs,"
-        f" and always saying duplicate gives {run.leak['always_duplicate_f1']:.3f}."
+        f" Without any text, chains of training pairs give F1 {run.leak['closure_f1']:.3f} on these test pairs, and"
+        f" always predicting a duplicate gives {run.leak['always_duplicate_f1']:.3f}."
     )
 
 
@@ -138,8 +139,8 @@ def _sensitivity(sweep_dir: Path, runs: list[Run], options: Sequence[str]) -> tu
         return table, {}
     figures = {}
     for setting, mine in table.groupby("setting", sort=False):
-        title = (
-            ", ".join(filter(None, (runs[0].corpus, str(runs[0].config.encoder.name)))) if not setting else str(setting)
-        )
-        figures["sensitivity" if not setting else f"sensitivity_{slug(str(setting))}"] = sensitivity_figure(mine, title)
+        # The setting is empty if the sweep varied no further options.
+        name = f"sensitivity_{slug(str(setting))}" if setting else "sensitivity"
+        title = str(setting) if setting else f"{runs[0].corpus}, {runs[0].config.encoder.name}"
+        figures[name] = sensitivity_figure(mine, title)
     return table, figures

@@ -1,25 +1,25 @@
-// Saying that two reports are the same fault or not, and taking it back.
+// Feedback on a match: duplicate or not, and undo.
 
 import { showComparisonProblem } from "./compare.js";
-import { showVerdicts } from "./list.js";
-import { Problem, ask } from "./service.js";
-import { $, askToken, comparison, report, state, verdictKey } from "./state.js";
+import { showAllFeedback } from "./list.js";
+import { Problem, callService } from "./service.js";
+import { $, askToken, comparison, feedbackKey, report, state } from "./state.js";
 
 const TOAST_MS = 12000;
 let toastTimer = 0;
 
-export async function judge(verdict) {
+export async function giveFeedback(verdict) {
   const match = state.matches[state.chosen];
   if (!match) return;
   const chosen = comparison.open ? $("member").value : match.best.issue_id;
-  const key = verdictKey(chosen);
-  const before = state.verdicts.get(key) ?? "withdraw";
+  const key = feedbackKey(chosen);
+  const before = state.feedback.get(key) ?? "withdraw";
   const sent = { report: report(), candidate: chosen, verdict, source: "web" };
   if (await send(sent)) {
     state.last = { ...sent, verdict: before, key };
     remember(key, verdict);
     if (comparison.open) comparison.close();
-    toast(verdict === "accept" ? `Noted: the same fault as #${chosen}.` : `Noted: not the same as #${chosen}.`, true);
+    toast(verdict === "accept" ? `Saved: duplicate of #${chosen}.` : `Saved: not a duplicate of #${chosen}.`, true);
   }
 }
 
@@ -29,27 +29,27 @@ export async function undo() {
   if (await send(sent)) {
     remember(key, sent.verdict);
     state.last = null;
-    toast(`Taken back: your verdict on #${sent.candidate}.`, false);
+    toast(`Undone: your feedback on #${sent.candidate}.`, false);
   }
 }
 
 async function send(sent) {
   try {
-    await ask("POST", "api/feedback", sent);
+    await callService("POST", "api/feedback", sent);
     return true;
   } catch (error) {
     if (!(error instanceof Problem)) throw error;
     if (error.status === 401) askToken(() => {});
-    else if (comparison.open) showComparisonProblem(`Not kept. ${error.message}`);
-    else toast(`Not kept. ${error.message}`, Boolean(state.last));
+    else if (comparison.open) showComparisonProblem(`Not saved. ${error.message}`);
+    else toast(`Not saved. ${error.message}`, Boolean(state.last));
     return false;
   }
 }
 
 function remember(key, verdict) {
-  if (verdict === "withdraw") state.verdicts.delete(key);
-  else state.verdicts.set(key, verdict);
-  showVerdicts();
+  if (verdict === "withdraw") state.feedback.delete(key);
+  else state.feedback.set(key, verdict);
+  showAllFeedback();
 }
 
 function toast(text, undoable) {
