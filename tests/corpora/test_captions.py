@@ -87,7 +87,7 @@ def test_other_tables_need_two_columns_only(tmp_path):
         ("image,text\na.png,x\n", "row 1: no column 'caption'; the columns are image, text"),
         ("image,caption\na.png,x\n ,y\n", "row 3, column 'image': the cell is empty"),
         ("image,caption\na.png,x\nb.png,y\na.png,z\n", "row 4, column 'image': 'a.png' has another caption above"),
-        ("image,caption\n", "there is a header but no row below it"),
+        ("image,caption\n", "there is a header but no row under it"),
     ],
 )
 def test_mistakes_in_a_table_are_told_with_their_place(tmp_path, content, message):

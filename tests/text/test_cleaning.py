@@ -1,3 +1,5 @@
+import time
+
 import pandas as pd
 import pytest
 
@@ -89,10 +91,11 @@ LINES = [
 @pytest.mark.parametrize(
     "piece", [*HUGE, *LINES, "x;" * 300 + "y\n", " " * 599 + "x\n", '  File "a", line 1\n', "A: " + "(" * 600 + "\n"]
 )
-@pytest.mark.usefixtures("hang_guard")
-def test_a_million_characters_are_cleaned_in_linear_time(piece):
+def test_a_million_characters_take_moments(piece):
     text = piece * (1_000_000 // len(piece)) + "x"
+    start = time.process_time()
     assert clean(SHORTEN, text).endswith("x")
+    assert time.process_time() - start < 5
 
 
 @pytest.mark.parametrize("kind", ["stack_traces", "logs", "code", "urls", "boilerplate"])
