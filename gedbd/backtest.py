@@ -16,9 +16,10 @@ from gedbd.evaluation.report.page import write_report
 from gedbd.evaluation.run_folders import MATCHING
 from gedbd.experiments.checkpoint import check_corpus, save_run, use_run
 from gedbd.io.files import write_text
+from gedbd.io.library_logs import silence_library_logs
 from gedbd.io.spreadsheet import safe_cells
 from gedbd.io.tables import write_csv, write_parquet
-from gedbd.tasks.duplicates.factory import prepare_data, silence_library_logs
+from gedbd.tasks.duplicates.factory import prepare_data
 from gedbd.triage.assembly import check_backtest, read_reports
 from gedbd.triage.backtesting.backtest import Backtest, measure
 from gedbd.triage.backtesting.page import fill_targets, next_step, print_targets, sections, summary, targets_markdown

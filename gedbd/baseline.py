@@ -13,8 +13,9 @@ from gedbd.experiments.evaluation_result import evaluate_baseline
 from gedbd.experiments.results import first_row, report, show_verdict
 from gedbd.experiments.sweeps.jobs import resumable_job
 from gedbd.experiments.tracking.runs import check_login, open_loggers
+from gedbd.io.library_logs import silence_library_logs
 from gedbd.retrieval.tasks import TEST_POOL
-from gedbd.tasks.duplicates.factory import prepare_data, silence_library_logs
+from gedbd.tasks.duplicates.factory import prepare_data
 
 
 @command("baseline")

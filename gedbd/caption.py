@@ -11,7 +11,7 @@ from gedbd.configuration.command import command
 from gedbd.corpora.captions import DESCRIBED, check_writable, images_in, write_captions
 from gedbd.corpora.images import check_images, problem_notices
 from gedbd.encoders.vision.caption_cache import Caption, describe, kept_captions
-from gedbd.tasks.duplicates.factory import silence_library_logs
+from gedbd.io.library_logs import silence_library_logs
 
 
 @command("caption")

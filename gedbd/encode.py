@@ -13,7 +13,7 @@ from gedbd.encoders.encoder import load_weights
 from gedbd.encoders.sinks.qdrant import check_size, open_store, send_vectors
 from gedbd.encoders.sinks.vector_file import check_writable, save_vectors
 from gedbd.experiments.checkpoint import find_run
-from gedbd.tasks.duplicates.factory import silence_library_logs
+from gedbd.io.library_logs import silence_library_logs
 
 
 @command("encode")

@@ -16,7 +16,7 @@ from gedbd.encoders.export.checks import check_free, largest_difference, some_te
 from gedbd.evaluation.model_card import MADE_UP, model_card
 from gedbd.evaluation.run_folders import Run
 from gedbd.experiments.checkpoint import check_corpus, find_run
-from gedbd.tasks.duplicates.factory import silence_library_logs
+from gedbd.io.library_logs import silence_library_logs
 
 
 @command("export")

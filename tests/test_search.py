@@ -24,8 +24,7 @@ NAMES = option_names(Path(CONF_DIR) / "search.yaml")
 
 
 def through(patch, command, *options):
-    words = literal_text(list(options), "query", NAMES) if command is gedbd.search else list(options)
-    patch.setattr(sys, "argv", ["gedbd", *words])
+    patch.setattr(sys, "argv", ["gedbd", *options])
     command.main()
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
-from gedbd.configuration.command import CONF_DIR
+from gedbd.configuration.locations import CONF_DIR
 from gedbd.io.paths import IN_PACKAGE
 
 VARIABLE = "GEDBD_ALLOWED_TARGETS"  # environment variable with further names, separated by commas

@@ -7,6 +7,7 @@ from pathlib import Path
 from omegaconf import OmegaConf
 
 FLAGS = ("-h", "--help")
+COMPLETION_FLAGS = ("-sc", "--shell-completion")
 HYDRA_OPTION = re.compile(r"[~+]{0,2}[A-Za-z_][\w./@-]*=")
 NAME_AND_VALUE = re.compile(r"([A-Za-z_][\w./@-]*)=(.*)", re.DOTALL)
 QUOTED = re.compile(r"'[^'\n]*'|\"[^\"\n]*\"")  # a value that Hydra reads as one, blanks and all
@@ -29,6 +30,8 @@ def literal_text(arguments: Sequence[str], option: str, names: Container[str]) -
         ValueError: If a word could be an option or text, or a flag or text.
     """
     words = list(arguments)
+    if words and words[0] in COMPLETION_FLAGS:
+        return words
     if "--" in words:
         place = words.index("--")
         options = [word for word in words[:place] if HYDRA_OPTION.match(word) or word.startswith("-")]

@@ -8,7 +8,6 @@ from typing import Any
 import pandas as pd
 
 from gedbd.configuration.saved_options import read_config
-from gedbd.evaluation.result_tables import WITH_GRAPH
 from gedbd.io.files import read_list, read_object
 from gedbd.io.paths import corpus_name
 from gedbd.io.tables import read_csv, read_parquet
@@ -117,6 +116,8 @@ class Run:
 
     def column(self, method: str) -> str:
         """The column of ``predictions`` that holds a method's scores."""
+        from gedbd.evaluation.result_tables import WITH_GRAPH  # it imports matplotlib
+
         return "score" if method == self.method else WITH_GRAPH[method]
 
     @property

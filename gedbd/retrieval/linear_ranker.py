@@ -9,8 +9,6 @@ from collections.abc import Mapping
 
 import numpy as np
 import pandas as pd
-from scipy.optimize import minimize
-from scipy.special import log_softmax, logsumexp
 
 from gedbd.corpora.documents import Corpus
 from gedbd.retrieval.ranking import BLOCK
@@ -99,6 +97,9 @@ def standardise(scores: np.ndarray, row: int) -> np.ndarray:
 
 def learn_weights(lists: np.ndarray, relevant: np.ndarray, l2: float) -> np.ndarray:
     """Weights that minimise -log P(relevant), P the softmax over each list, ``(Q, S, F), (Q, S) -> (F,)``."""
+    from scipy.optimize import minimize
+    from scipy.special import log_softmax, logsumexp
+
     absent = np.isnan(lists[:, :, 0])
     features = np.nan_to_num(lists).astype(np.float64)
 

@@ -4,15 +4,16 @@ A text template is called with N rows of a corpus, the encoder's tokenizer and t
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 import pandas as pd
-from transformers import PreTrainedTokenizerBase
 
 from gedbd.corpora.captions import attached_images, read_captions
 from gedbd.corpora.fields import components, products
-from gedbd.text.tokens import cut_to_tokens
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
 
 FORM = ("product", "component", "os", "priority")
 PARTS = (*FORM, "summary", "description", "screenshots")
@@ -23,13 +24,13 @@ LEAST_REST = 8
 class Text(Protocol):
     """A text template."""
 
-    def __call__(self, reports: pd.DataFrame, tokenizer: PreTrainedTokenizerBase, max_tokens: int) -> list[str]:
+    def __call__(self, reports: pd.DataFrame, tokenizer: "PreTrainedTokenizerBase", max_tokens: int) -> list[str]:
         """N texts of N reports."""
         ...
 
 
 def title_description(
-    reports: pd.DataFrame, tokenizer: PreTrainedTokenizerBase | None = None, max_tokens: int | None = None
+    reports: pd.DataFrame, tokenizer: "PreTrainedTokenizerBase | None" = None, max_tokens: int | None = None
 ) -> list[str]:
     """Joins title and description with a line break, as in the graph-enhanced transformer paper.
 
@@ -80,7 +81,7 @@ class FieldTemplate:
         self.cleaning = cleaning
         self.notices_: tuple[str, ...] = ()
 
-    def __call__(self, reports: pd.DataFrame, tokenizer: PreTrainedTokenizerBase, max_tokens: int) -> list[str]:
+    def __call__(self, reports: pd.DataFrame, tokenizer: "PreTrainedTokenizerBase", max_tokens: int) -> list[str]:
         """See ``Text``.
 
         Raises:
@@ -96,10 +97,12 @@ class FieldTemplate:
         self,
         marked: dict[str, list[str]],
         tokens: Mapping[str, int | None],
-        tokenizer: PreTrainedTokenizerBase,
+        tokenizer: "PreTrainedTokenizerBase",
         max_tokens: int,
     ) -> dict[str, list[str]]:
         """The parts, each cut to its tokens; the open one comes last and gets what is left."""
+        from gedbd.text.tokens import cut_to_tokens
+
         if not tokenizer.is_fast:
             raise ValueError(f"text=fields needs a fast tokenizer, and that of {tokenizer.name_or_path} is none")
         overhead = {part: len(tokenizer.tokenize(" " + _marker(part))) for part in self.order}

@@ -7,34 +7,32 @@ from contextlib import closing
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-import torch
 from hydra.utils import instantiate
 from omegaconf import DictConfig, OmegaConf
 from rich.console import Console
-from threadpoolctl import threadpool_limits
-from transformers import PreTrainedTokenizerBase
 
 from gedbd.configuration.allowed_targets import read_settings
 from gedbd.configuration.saved_options import read_saved
 from gedbd.corpora.documents import Corpus
-from gedbd.encoders.embedding_cache import calibration_texts, report_vectors
-from gedbd.encoders.encoder import TextEncoder, load_weights, read_state
 from gedbd.evaluation.run_folders import MATCHING
-from gedbd.experiments.checkpoint import find_run
-from gedbd.tasks.duplicates.factory import silence_library_logs
+from gedbd.io.library_logs import silence_library_logs
 from gedbd.text.cleaning import Cleaning, shared_lines
 from gedbd.text.templates import FieldTemplate, Text
-from gedbd.text.tokens import tokenize
 from gedbd.triage.index import Index
-from gedbd.triage.report_encoder import ReportReader
 from gedbd.triage.storage.store import FILE, Store
 from gedbd.triage.storage.stored_model import check_model, check_names, fitted, model_key, read_matching
 from gedbd.triage.storage.sync import Changes, Model, synchronise
 from gedbd.triage.training import Matching
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
+    from gedbd.encoders.encoder import TextEncoder
+    from gedbd.triage.report_encoder import ReportReader
 
 EXACT = "float32"
 UPDATE_TIMEOUT_S = 60.0  # a command may wait longer for a lock than a service
@@ -69,6 +67,9 @@ def check_backtest(cfg: DictConfig) -> None:
 
 def read_reports(cfg: DictConfig, corpus: Corpus, weights: Path | None) -> Read:
     """Reads all reports with the configured encoder, trained if there are weights."""
+    from gedbd.encoders.embedding_cache import report_vectors
+    from gedbd.encoders.encoder import load_weights
+
     encoder, tokenizer = instantiate(cfg.encoder)
     if weights is not None:
         load_weights(encoder, weights)
@@ -93,7 +94,11 @@ def find_backtest(folder: Path) -> tuple[DictConfig, Matching, Path | None]:
             f" python -m gedbd.backtest run={folder} measures that and leaves a folder to give here"
         )
     cfg = read_saved(folder)
-    weights = find_run(Path(cfg.run), "best")[1] if cfg.run else None
+    weights = None
+    if cfg.run:
+        from gedbd.experiments.checkpoint import find_run
+
+        _, weights = find_run(Path(cfg.run), "best")
     text = (folder / MATCHING).read_text(encoding="utf-8", errors="replace")
     return cfg, read_matching(text, f"run={folder}"), weights
 
@@ -142,6 +147,8 @@ def open_index(folder: str | Path, cache_dir: str, backend: DictConfig | None = 
     folder = Path(folder)
     if not (folder / FILE).is_file():
         raise ValueError(f"index={folder}: there is no {FILE} in it; python -m gedbd.index out={folder} builds one")
+    from threadpoolctl import threadpool_limits
+
     silence_library_logs()
     # Encoders bring threads of their own, and two sets of them on the same cores wait for each other.
     threadpool_limits(1, user_api="blas")
@@ -150,7 +157,7 @@ def open_index(folder: str | Path, cache_dir: str, backend: DictConfig | None = 
 
 def _stored_model(
     store: Store, source: str, cache_dir: str, backend: DictConfig | None
-) -> tuple[ReportReader, Matching]:
+) -> tuple["ReportReader", Matching]:
     """The reader of reports that an index holds, and what was learnt from its tracker; see ``open_index``."""
     about, weights = store.about(), store.weights()
     check_names(store.path, about)
@@ -167,6 +174,10 @@ def _model(settings: str, matching: Matching, weights: Path | None, corpus: Corp
     """The model of an index; as it is stored if it is the same, so that what was fitted to texts stays."""
     state = b""
     if weights is not None:
+        import torch
+
+        from gedbd.encoders.encoder import read_state
+
         whole = read_state(weights)
         stream = io.BytesIO()
         torch.save({"state_dict": {key: value for key, value in whole.items() if key.startswith("encoder.")}}, stream)
@@ -188,9 +199,11 @@ def _model(settings: str, matching: Matching, weights: Path | None, corpus: Corp
 
 def _vectors(settings: DictConfig, model: Model, path: Path) -> Callable[[pd.DataFrame], np.ndarray]:
     """Reads many reports with a model, by way of the cache: one that was read before is not read again."""
+    from gedbd.encoders.embedding_cache import calibration_texts, report_vectors
+    from gedbd.encoders.encoder import load_weights
 
     @cache
-    def load() -> tuple[TextEncoder, PreTrainedTokenizerBase, Text]:
+    def load() -> tuple["TextEncoder", "PreTrainedTokenizerBase", Text]:
         encoder, tokenizer = instantiate(settings.encoder)
         if model.weights:
             load_weights(encoder, io.BytesIO(model.weights))
@@ -208,7 +221,11 @@ def _vectors(settings: DictConfig, model: Model, path: Path) -> Callable[[pd.Dat
     return read
 
 
-def _reader(settings: Any, about: dict[str, str], weights: bytes, cache_dir: str, path: Path) -> ReportReader:
+def _reader(settings: Any, about: dict[str, str], weights: bytes, cache_dir: str, path: Path) -> "ReportReader":
+    from gedbd.encoders.encoder import load_weights
+    from gedbd.text.tokens import tokenize
+    from gedbd.triage.report_encoder import ReportReader
+
     settings.cache_dir = cache_dir
     encoder, tokenizer = instantiate(settings.encoder)
     if weights:

@@ -11,9 +11,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.isotonic import IsotonicRegression
-from sklearn.linear_model import LogisticRegression
-from sklearn.preprocessing import StandardScaler
 
 from gedbd.retrieval.features import FEATURES, Candidates
 
@@ -95,6 +92,9 @@ def learn_confidence(
                 f"no candidate of the {part} part is {which}: there is nothing to tell right from wrong by;"
                 " move split.val_from and split.test_from, or gather more duplicates"
             )
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.preprocessing import StandardScaler
+
     scaler = StandardScaler().fit(train[0])
     model = LogisticRegression(max_iter=1000, random_state=seed).fit(scaler.transform(train[0]), train[1])
     weights = model.coef_[0] / scaler.scale_
@@ -109,6 +109,8 @@ def calibrate(verdicts: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, np.n
     2017), so that of two verdicts the higher one has the higher probability. A level is drawn a little towards the
     share of right ones overall, as if it had one candidate more, so that a few lucky ones make no certainty.
     """
+    from sklearn.isotonic import IsotonicRegression
+
     level = IsotonicRegression().fit_transform(verdicts, right.astype(np.float64))
     _, place, sizes = np.unique(level, return_inverse=True, return_counts=True)
     knots = np.bincount(place, verdicts) / sizes

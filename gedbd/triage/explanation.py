@@ -2,10 +2,11 @@
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from importlib.resources import files
 from itertools import product
 
 import numpy as np
-from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 
 from gedbd.triage.report import Report, Why
 
@@ -29,12 +30,18 @@ def explain(query: Report, found: Sequence[Report], rarity: Callable[[Sequence[s
     texts = [_taken_apart(report) for report in (query, *found)]
     words = sorted({word for text in texts for sentence in text.values() for word in sentence})
     rare = zip(words, rarity(words).tolist(), strict=True)
-    weights = {word: weight for word, weight in rare if weight > 0 and word not in ENGLISH_STOP_WORDS}
+    weights = {word: weight for word, weight in rare if weight > 0 and word not in stop_words()}
     mine = _Sentences(texts[0], weights)
     return [
         Why(mine.shared(theirs), agreeing(query, report), mine.closest(theirs))
         for report, theirs in zip(found, (_Sentences(text, weights) for text in texts[1:]), strict=True)
     ]
+
+
+@cache
+def stop_words() -> frozenset[str]:
+    """The English stop words of scikit-learn, from a copy: its import takes longer than a search."""
+    return frozenset((files("gedbd.triage") / "stop_words.txt").read_text(encoding="utf-8").split())
 
 
 def agreeing(first: Report, second: Report) -> dict[str, str]:

@@ -3,17 +3,17 @@
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
-import torch
-from transformers import PreTrainedTokenizerBase
 
-from gedbd.encoders.backends.pytorch import Reader
-from gedbd.encoders.embedding_cache import unit_rows
-from gedbd.encoders.encoder import TextEncoder
-from gedbd.text.templates import Text
-from gedbd.text.tokens import tokenize
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
+    from gedbd.encoders.backends.pytorch import Reader
+    from gedbd.encoders.encoder import TextEncoder
+    from gedbd.text.templates import Text
 
 MOST_AT_ONCE = 16
 
@@ -32,11 +32,11 @@ class ReportReader:
 
     def __init__(
         self,
-        encoder: TextEncoder,
-        tokenizer: PreTrainedTokenizerBase,
+        encoder: "TextEncoder",
+        tokenizer: "PreTrainedTokenizerBase",
         max_tokens: int,
-        text: Text,
-        reader: Reader,
+        text: "Text",
+        reader: "Reader",
         projected: bool,
     ) -> None:
         self.encoder, self.tokenizer, self.max_tokens = encoder, tokenizer, max_tokens
@@ -49,6 +49,11 @@ class ReportReader:
             return self._read(reports)
 
     def _read(self, reports: pd.DataFrame) -> np.ndarray:
+        import torch
+
+        from gedbd.encoders.embedding_cache import unit_rows
+        from gedbd.text.tokens import tokenize
+
         texts = self.text(reports, self.tokenizer, self.max_tokens)
         tokens = tokenize(texts, self.tokenizer, self.max_tokens)
         (vectors,) = self.reader.read([tokens.batch(np.arange(len(texts)))])

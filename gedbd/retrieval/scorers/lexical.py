@@ -1,15 +1,16 @@
 """Baselines that count words: TF-IDF and BM25."""
 
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-from scipy.sparse import csr_array
-from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 
 from gedbd.corpora.documents import Corpus
 from gedbd.text.templates import title_description
+
+if TYPE_CHECKING:
+    from sklearn.feature_extraction.text import CountVectorizer
 
 MAX_CHARACTERS = 2000
 
@@ -26,6 +27,9 @@ class TfIdf:
 
     def fit(self, corpus: Corpus, train: pd.DataFrame) -> None:
         """Counts words. Document frequencies are those of all reports: they are text without labels."""
+        from scipy.sparse import csr_array
+        from sklearn.feature_extraction.text import TfidfVectorizer
+
         texts = short_texts(corpus.reports, self.max_characters)
         counter = TfidfVectorizer(stop_words="english", sublinear_tf=True, dtype=np.float32)
         self.vectors_ = csr_array((len(corpus), 1), dtype=np.float32)
@@ -72,7 +76,7 @@ class Bm25:
         return np.sqrt(scores) if self.square_root else scores
 
 
-def has_words(counter: CountVectorizer, texts: Iterable[str]) -> bool:
+def has_words(counter: "CountVectorizer", texts: Iterable[str]) -> bool:
     """Whether a counter finds anything to count; scikit-learn refuses to fit where it does not."""
     analyse = counter.build_analyzer()
     return any(analyse(text) for text in texts)

@@ -1,7 +1,5 @@
 """Builds a run's parts from its configuration, for the commands that train and evaluate."""
 
-import logging
-import warnings
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,7 +11,6 @@ from pytorch_lightning import seed_everything
 from rich.console import Console
 from torch import nn
 from transformers import PreTrainedTokenizerBase
-from transformers.utils import logging as hf_logging
 
 from gedbd.corpora.documents import Corpus
 from gedbd.corpora.fields import check_field, field_codes
@@ -21,6 +18,7 @@ from gedbd.corpora.splits import PARTS, TRAIN
 from gedbd.encoders.embedding_cache import frozen_vectors, unit_rows
 from gedbd.encoders.encoder import TextEncoder
 from gedbd.experiments.schedule import check_schedule
+from gedbd.io.library_logs import silence_library_logs
 from gedbd.losses import READ_GROUPS
 from gedbd.retrieval.tasks import PROTOCOLS, TEST_POOL, Queries, find_pool, find_queries
 from gedbd.sampling.batches import Batches, Groups
@@ -215,15 +213,3 @@ def _graph(
         reduced = join_fields(reduced, codes, cfg.graph.field_weight)
     graph: nn.Module = rule(reduced, torch.from_numpy(inside))
     return graph, cosines
-
-
-def silence_library_logs() -> None:
-    """Hides what libraries say about themselves: loading bars, device lists, advice on loader processes."""
-    hf_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
-    hf_logging.set_verbosity_error()  # type: ignore[no-untyped-call]
-    logging.getLogger("pytorch_lightning").setLevel(logging.WARNING)
-    warnings.filterwarnings("ignore", message=".*does not have many workers.*")
-    warnings.filterwarnings("ignore", message=".*smaller than the logging interval.*")
-    warnings.filterwarnings("ignore", message=".*is_leaf.*")
-    warnings.filterwarnings("ignore", message=".*sync_dist=True.*")  # metrics are of all processes' rows already
-    warnings.filterwarnings("ignore", message=".*exists and is not empty.*")
