@@ -1,4 +1,4 @@
-"""Tell whether two runs differ: ``python -m gedbd.compare run=outputs/... against=outputs/...``."""
+"""Test whether two runs differ by more than chance."""
 
 from pathlib import Path
 
@@ -6,18 +6,20 @@ from omegaconf import DictConfig
 from rich.console import Console
 
 from gedbd.configuration.command import command
-from gedbd.evaluation.compare import compare_runs
-from gedbd.evaluation.run_folders import find_runs
-from gedbd.experiments.results import as_table, with_intervals
-from gedbd.io.tables import write_csv
 
 
 @command("compare")
 def main(cfg: DictConfig) -> None:
     """Compares two runs, or two sets of runs with the same seeds, query by query and pair by pair."""
-    (first, halted), (second, also_halted) = find_runs([Path(cfg.run)]), find_runs([Path(cfg.against)])
+    from gedbd.evaluation.compare import compare_runs
+    from gedbd.evaluation.run_folders import find_runs
+    from gedbd.experiments.results import as_table, with_intervals
+    from gedbd.io.tables import write_csv
+
+    first, first_unfinished = find_runs([Path(cfg.run)])
+    second, second_unfinished = find_runs([Path(cfg.against)])
     console = Console()
-    for folder in (*halted, *also_halted):
+    for folder in (*first_unfinished, *second_unfinished):
         console.print(f"left out, not finished: {folder}", markup=False, highlight=False)
     table = compare_runs(first, second, cfg.method, cfg.against_method)
     console.print(as_table(with_intervals(table, decimals=3), f"{cfg.run} less {cfg.against}, {len(first)} seed(s)"))

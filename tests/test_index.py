@@ -34,7 +34,7 @@ def home(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("GEDBD_CACHE", str(folder / "cache"))
         patch.chdir(folder)
-        through(patch, gedbd.backtest, "dataset=demo", "encoder=tiny", "most=60", "hydra.run.dir=tested")
+        through(patch, gedbd.backtest, "dataset=demo", "encoder=tiny", "max_replayed=60", "hydra.run.dir=tested")
         yield folder, partial(through, patch)
 
 
@@ -122,7 +122,7 @@ def test_links_of_triagers_stay_and_those_of_the_tracker_follow_it(home, update)
 def trained(home):
     """A backtest of a trained encoder."""
     home[1](gedbd.train, "encoder=tiny", "trainer=smoke", "graph=none", "ranking.parts=[]", "hydra.run.dir=training")
-    home[1](gedbd.backtest, "dataset=demo", "run=training", "most=60", "hydra.run.dir=tested_trained")
+    home[1](gedbd.backtest, "dataset=demo", "run=training", "max_replayed=60", "hydra.run.dir=tested_trained")
     return "tested_trained"
 
 
@@ -153,7 +153,7 @@ def test_a_trained_encoder_is_not_measured_on_another_corpus(home, trained):
 def test_a_backtest_is_used_from_another_folder(home, trained, tmp_path, monkeypatch, capsys):
     folder, command = home
     tracker = demo(folder, "here.csv")
-    command(gedbd.backtest, "dataset=csv", *tracker, "run=training", "most=60", "hydra.run.dir=tested_here")
+    command(gedbd.backtest, "dataset=csv", *tracker, "run=training", "max_replayed=60", "hydra.run.dir=tested_here")
     monkeypatch.chdir(tmp_path)
     command(gedbd.index, f"run={folder}/tested_here", "out=stored")
     assert "stored: 425 added" in capsys.readouterr().out
@@ -176,7 +176,15 @@ def test_texts_of_fields_are_read_like_the_stored_ones(home, update):
         f"_{one}": ("Description", f"Please fill in the form\nIt is {one} that fails.") for one in ids_of_demo()[:60]
     }
     tracker = demo(folder, "forms.csv", **changes)
-    home[1](gedbd.backtest, "dataset=csv", *tracker, "encoder=tiny", "most=60", *FIELDS, "hydra.run.dir=tested_fields")
+    home[1](
+        gedbd.backtest,
+        "dataset=csv",
+        *tracker,
+        "encoder=tiny",
+        "max_replayed=60",
+        *FIELDS,
+        "hydra.run.dir=tested_fields",
+    )
     assert update("run=tested_fields", "out=fields") == "fields: 425 added, 0 updated, 0 unchanged, 0 deleted"
     index = open_index(folder / "fields", str(folder / "cache"))
     assert index.reader.text.cleaning.shared == {"please fill in the form"}

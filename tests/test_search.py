@@ -35,7 +35,7 @@ def home(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("GEDBD_CACHE", str(folder / "cache"))
         patch.chdir(folder)
-        through(patch, gedbd.backtest, "dataset=demo", "encoder=tiny", "most=60", "hydra.run.dir=tested")
+        through(patch, gedbd.backtest, "dataset=demo", "encoder=tiny", "max_replayed=60", "hydra.run.dir=tested")
         through(patch, gedbd.index, "run=tested", "out=stored")
         yield folder, partial(through, patch)
 

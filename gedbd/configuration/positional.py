@@ -45,6 +45,23 @@ def literal_text(arguments: Sequence[str], option: str, names: Container[str]) -
     return rest + ([f"{option}='{SPECIAL.sub(_escaped, ' '.join(text))}'"] if text else [])
 
 
+def positional_list(arguments: Sequence[str], option: str) -> list[str]:
+    """Arguments for Hydra, in which one option holds a list of the positional arguments.
+
+    ``["a b", "out=x", "c"]`` becomes ``["out=x", "paths=['a b','c']"]`` for the option ``paths``.
+
+    Args:
+        arguments: The command line; what is neither ``name=value`` nor a flag is positional.
+        option: The option that takes the list.
+    """
+    if set(COMPLETION_FLAGS) & set(arguments):
+        return list(arguments)
+    values = [word for word in arguments if "=" not in word and not word.startswith("-")]
+    options = [word for word in arguments if word not in values]
+    quoted = ",".join("'" + value.replace("'", "\\'") + "'" for value in values)
+    return options + ([f"{option}=[{quoted}]"] if values else [])
+
+
 def option_names(config_file: Path) -> set[str]:
     """The names of a command's own options and groups, without Hydra's."""
     content = OmegaConf.load(config_file)

@@ -59,8 +59,8 @@ def check_backtest(cfg: DictConfig) -> None:
     for name in ("target_precision", "confidence_level"):
         if not (isinstance(cfg[name], int | float) and 0 < cfg[name] < 1):
             raise ValueError(f"{name}={cfg[name]} must be a number above 0 and below 1")
-    if not (isinstance(cfg.most, int) and cfg.most >= 1):
-        raise ValueError(f"most={cfg.most} must be a whole number, 1 or more")
+    if not (isinstance(cfg.max_replayed, int) and cfg.max_replayed >= 1):
+        raise ValueError(f"max_replayed={cfg.max_replayed} must be a whole number, 1 or more")
     if cfg.fill and not Path(cfg.fill).is_file():
         raise ValueError(f"fill={cfg.fill}: there is no such file")
 
@@ -128,6 +128,7 @@ def update_index(cfg: DictConfig, out: Path, console: Console) -> Changes:
         settings.backend.cache_dir = "${cache_dir}"
     plain = json.dumps(OmegaConf.to_container(settings), sort_keys=True)
     settings.cache_dir = cfg.cache_dir
+    silence_library_logs()
     with closing(Store(out / FILE, timeout_s=UPDATE_TIMEOUT_S)) as store:
         model = _model(plain, matching, weights, corpus, store)
         return synchronise(store, corpus, model, _vectors(settings, model, store.path))

@@ -274,7 +274,7 @@ def test_an_index_of_such_dates_is_searched_and_built_again(tmp_path, monkeypatc
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("GEDBD_CACHE", str(tmp_path / "cache"))
     Path("reports.csv").write_text("\n".join([header, *rows]) + "\n")
-    tested = ["encoder=tiny", "most=20", "hydra.run.dir=tested", "dataset=csv", "dataset.path=reports.csv"]
+    tested = ["encoder=tiny", "max_replayed=20", "hydra.run.dir=tested", "dataset=csv", "dataset.path=reports.csv"]
     run(monkeypatch, gedbd.backtest, *tested)
     for far in ("0001-01-01", "2300-01-01"):
         Path("reports.csv").write_text("\n".join([header, *rows, f"999,late mail,{far},"]) + "\n")
