@@ -14,6 +14,8 @@ from hydra.errors import InstantiationException, MissingConfigException, Overrid
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import ConfigAttributeError, ConfigKeyError, InterpolationResolutionError, MissingMandatoryValue
 
+from gedbd.configuration.renamed_options import RENAMED_CHOICES, new_name
+
 FULL_BYTES = 1 << 20  # a disk with less space is full
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 RUST = re.compile(r"\(os error (\d+)\)")
@@ -162,6 +164,9 @@ def _full(places: Mapping[str, Path]) -> Iterator[str]:
 
 def _unknown_choice(missing: str, options: Sequence[str]) -> str:
     group, _, choice = missing.rpartition("/")
+    renamed = RENAMED_CHOICES.get(f"{group}={choice}")
+    if renamed:
+        return f"{group}={choice} is now called {renamed}"
     if not options:
         return f"{group}={choice}: there is no {missing}.yaml"
     near = get_close_matches(choice, options, n=1)
@@ -171,6 +176,9 @@ def _unknown_choice(missing: str, options: Sequence[str]) -> str:
 
 def _unknown_option(option: str, names: Sequence[str]) -> str:
     """Says so, with the option of the same last name, or the most similar one."""
+    renamed = new_name(option)
+    if renamed:
+        return f"the option {option} is now called {renamed}"
     last = option.rpartition(".")[2]
     same = [name for name in names if name.rpartition(".")[2] == last]
     near = same or get_close_matches(option, names, n=1)

@@ -5,7 +5,6 @@ somewhere in PyTorch, after the corpus was read. Here a command line is composed
 its options, and with its choices of files alone (``encoder=tiny``), so that values can be compared with defaults.
 """
 
-import re
 import shutil
 import tempfile
 from collections.abc import Container, Iterator, Sequence
@@ -19,6 +18,7 @@ from hydra.types import RunMode
 from omegaconf import MISSING, DictConfig, OmegaConf
 
 from gedbd.configuration.errors import composition_line, os_error_line
+from gedbd.configuration.help import first_example
 from gedbd.configuration.option_types import check_types, check_values, plain_options
 
 PLAIN_FLAGS = {"-m", "--multirun", "-r", "--run"}
@@ -47,14 +47,13 @@ def check_command_line(conf_dir: str, config_name: str, arguments: Sequence[str]
     flags = set(arguments) - set(words)
     if not flags <= PLAIN_FLAGS:
         return []
-    usage_line = (Path(conf_dir) / f"{config_name}.yaml").read_text().partition("\n")[0]
     with initialize_config_dir(conf_dir, version_base="1.3"):
         first = _compose(config_name, next(_jobs(words)))
         multirun = bool(flags & {"-m", "--multirun"}) or first.hydra.mode == RunMode.MULTIRUN  # as some experiments say
         for job in _jobs(words) if multirun else [words]:
             cfg = _compose(config_name, job)
             swept = (cfg.hydra.sweeper.get("params") or {}) if multirun else {}
-            _check_missing(cfg, usage_line, swept)
+            _check_missing(cfg, Path(conf_dir), config_name, swept)
             choices = [word for word in job if _is_choice(word, cfg.hydra.runtime.choices)]
             if choices != job:
                 check_types(cfg, compose(config_name, choices))
@@ -143,13 +142,11 @@ def _names(options: dict[str, Any], above: str = "") -> Iterator[str]:
             yield from _names(value, f"{above}{name}.")
 
 
-def _check_missing(cfg: DictConfig, usage_line: str, swept: Container[str]) -> None:
+def _check_missing(cfg: DictConfig, conf: Path, config_name: str, swept: Container[str]) -> None:
     """Refuses a command line without an option that the command needs, and a checkpoint that does not exist."""
-    usage = re.match(r"# (python -m gedbd\.\w+ .*?)(: |$)", usage_line)
     for name, value in plain_options(cfg).items():
         if value == MISSING and name not in swept:
-            example = f", for example: {usage[1]}" if usage else ""
-            raise ValueError(f"{name}= is missing{example}")
+            raise ValueError(f"{name}= is missing, for example: {first_example(conf, config_name)}")
     path = cfg.get("ckpt_path")
     if path is not None and not Path(path).is_file():
         raise ValueError(f"ckpt_path={path}: there is no such file; a run keeps checkpoints/last.ckpt in its folder")

@@ -6,6 +6,8 @@ from pathlib import Path
 
 from omegaconf import OmegaConf
 
+from gedbd.configuration.renamed_options import new_name
+
 FLAGS = ("-h", "--help")
 COMPLETION_FLAGS = ("-sc", "--shell-completion")
 HYDRA_OPTION = re.compile(r"[~+]{0,2}[A-Za-z_][\w./@-]*=")
@@ -90,6 +92,9 @@ def _is_option(word: str, option: str, names: Container[str]) -> bool:
             f" -- at the end will do, or {name}=\"'{value}'\""
         )
     if not known and not has_blank:
+        renamed = new_name(name)
+        if renamed:
+            raise ValueError(f"the option {name} is now called {renamed}")
         raise ValueError(f"there is no option {name}: --help lists all; to search for {word}, write -- before the text")
     return False
 
