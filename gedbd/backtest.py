@@ -7,11 +7,14 @@ from omegaconf import DictConfig
 from rich.console import Console
 
 from gedbd.configuration.command import command, gc_paused
+from gedbd.configuration.saved_options import check_run_folder
 
 
 @command("backtest")
 def main(cfg: DictConfig) -> float:
     """Learns on the older reports, replays the newer ones, writes tables and a page, and returns test's precision."""
+    if cfg.run:
+        check_run_folder(Path(cfg.run))
     with gc_paused():
         from gedbd.experiments.checkpoint import check_corpus, use_run
         from gedbd.io.library_logs import silence_library_logs

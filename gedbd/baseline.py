@@ -7,6 +7,7 @@ from omegaconf import DictConfig
 from rich.console import Console
 
 from gedbd.configuration.command import command, gc_paused
+from gedbd.configuration.saved_options import check_run_folder
 from gedbd.experiments.sweeps.jobs import resumable_job
 
 
@@ -14,6 +15,8 @@ from gedbd.experiments.sweeps.jobs import resumable_job
 @resumable_job
 def main(cfg: DictConfig) -> float:
     """Fits the baseline on the training pairs, writes a run folder, and returns F1 on the part's pairs."""
+    if cfg.run:
+        check_run_folder(Path(cfg.run))
     with gc_paused():
         from gedbd.experiments.baseline_run import check_baseline, run_baseline
         from gedbd.experiments.checkpoint import check_corpus, use_run

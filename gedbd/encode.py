@@ -6,11 +6,14 @@ from omegaconf import DictConfig, OmegaConf
 from rich.console import Console
 
 from gedbd.configuration.command import command, gc_paused
+from gedbd.configuration.saved_options import check_run_folder
 
 
 @command("encode")
 def main(cfg: DictConfig) -> None:
     """Encodes all reports with a run's trained encoder, or the untrained one, and writes ids and unit vectors."""
+    if cfg.run:
+        check_run_folder(Path(cfg.run))
     with gc_paused():
         from gedbd.encoders.sinks.qdrant import open_store
         from gedbd.encoders.sinks.vector_file import check_writable

@@ -6,11 +6,13 @@ from omegaconf import DictConfig
 from rich.console import Console
 
 from gedbd.configuration.command import command, gc_paused
+from gedbd.configuration.saved_options import check_run_folder
 
 
 @command("evaluate")
 def main(cfg: DictConfig) -> float:
     """Loads a run, scores and ranks one part with the run's threshold, and returns its F1."""
+    check_run_folder(Path(cfg.run))
     with gc_paused():
         import pytorch_lightning as pl
 

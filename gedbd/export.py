@@ -6,11 +6,13 @@ from omegaconf import DictConfig
 from rich.console import Console
 
 from gedbd.configuration.command import command, gc_paused
+from gedbd.configuration.saved_options import check_run_folder
 
 
 @command("export")
 def main(cfg: DictConfig) -> None:
     """Writes a run's text branch, and keeps the folder only if its vectors equal gedbd's."""
+    check_run_folder(Path(cfg.run))
     with gc_paused():
         from gedbd.encoders.export import find_format
         from gedbd.encoders.export.checks import check_free

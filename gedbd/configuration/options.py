@@ -20,6 +20,7 @@ from omegaconf import MISSING, DictConfig, OmegaConf
 from gedbd.configuration.errors import composition_line, os_error_line
 from gedbd.configuration.help import first_example
 from gedbd.configuration.option_types import check_types, check_values, plain_options
+from gedbd.io.paths import IN_PACKAGE
 
 PLAIN_FLAGS = {"-m", "--multirun", "-r", "--run"}
 PROBE = b"\0" * (1 << 16)
@@ -58,6 +59,7 @@ def check_command_line(conf_dir: str, config_name: str, arguments: Sequence[str]
             if choices != job:
                 check_types(cfg, compose(config_name, choices))
             check_values(cfg)
+            _check_files(cfg)
     if cfg.hydra.output_subdir is None:
         return []
     option = "hydra.sweep.dir" if multirun else "hydra.run.dir"
@@ -143,10 +145,17 @@ def _names(options: dict[str, Any], above: str = "") -> Iterator[str]:
 
 
 def _check_missing(cfg: DictConfig, conf: Path, config_name: str, swept: Container[str]) -> None:
-    """Refuses a command line without an option that the command needs, and a checkpoint that does not exist."""
+    """Refuses a command line without an option that the command needs."""
     for name, value in plain_options(cfg).items():
         if value == MISSING and name not in swept:
             raise ValueError(f"{name}= is missing, for example: {first_example(conf, config_name)}")
+
+
+def _check_files(cfg: DictConfig) -> None:
+    """Refuses a checkpoint or a corpus that does not exist."""
+    export = OmegaConf.select(cfg, "dataset.path", throw_on_missing=False)
+    if isinstance(export, str) and not export.startswith(IN_PACKAGE) and not Path(export).expanduser().exists():
+        raise ValueError(f"{export}: no such file or folder; name an existing one with dataset.path=...")
     path = cfg.get("ckpt_path")
     if path is not None and not Path(path).is_file():
         raise ValueError(f"ckpt_path={path}: there is no such file; a run keeps checkpoints/last.ckpt in its folder")

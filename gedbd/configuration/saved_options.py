@@ -66,15 +66,20 @@ def read_saved(folder: Path, also: Set[str] = frozenset()) -> DictConfig:
     return found
 
 
+def check_run_folder(folder: Path) -> None:
+    """Raises ValueError if a folder is not that of a run; commands call it before they import large libraries."""
+    if not (folder / CONFIG).is_file():
+        raise ValueError(f"{folder} is not the folder of a run: it has no {CONFIG}")
+
+
 def read_config(folder: Path) -> DictConfig:
     """The options in a run folder as they are written, without a check of what they name; to show, not to run.
 
     Raises:
         ValueError: If the folder is no run, or the file holds no plain options.
     """
+    check_run_folder(folder)
     file = folder / CONFIG
-    if not file.is_file():
-        raise ValueError(f"{folder} is not the folder of a run: it has no {CONFIG}")
     try:
         text = file.read_text(encoding="utf-8")
         # Aliases can make a short file endless; gedbd writes none.
