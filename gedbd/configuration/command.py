@@ -14,6 +14,7 @@ from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig, OmegaConf
 
 from gedbd.configuration.errors import CommandError, error_line, written_places
+from gedbd.configuration.help import command_help
 from gedbd.configuration.locations import CONF_DIR
 from gedbd.configuration.options import check_command_line, delete_unused
 from gedbd.configuration.run_folder import is_own, own_folders
@@ -21,17 +22,15 @@ from gedbd.configuration.run_folder import is_own, own_folders
 HELP_FLAGS = {"-h", "--help"}
 
 Task = Callable[[DictConfig], Any]
+ReadArguments = Callable[[list[str]], list[str]]
 
 
-def command(
-    config_name: str, read_arguments: Callable[[list[str]], list[str]] = list
-) -> Callable[[Task], Callable[..., Any]]:
+def command(config_name: str, read_arguments: ReadArguments = list) -> Callable[[Task], Callable[..., Any]]:
     """Turns a function of the composed configuration into a command.
 
-    Options are checked before Hydra creates the run folder, and before the function imports anything large. A mistake
-    of the user ends the process with one line and exit status 1, and an empty run folder is deleted;
-    ``HYDRA_FULL_ERROR=1`` shows the traceback. A sweep ends with the first mistake, unless the function is a
-    ``resumable_job``. Hydra's sweeper receives what the function returns. ``--help`` prints ``command_help``.
+    Options are checked before Hydra creates the run folder and before the function imports anything large. A mistake of
+    the user ends the process with one line and exit status 1, and an empty run folder is deleted;
+    ``HYDRA_FULL_ERROR=1`` shows the traceback. Hydra's sweeper receives what the function returns.
 
     Args:
         config_name: File in ``conf/`` to start from, without its suffix.
@@ -50,14 +49,12 @@ def command(
         def start(*cfg: DictConfig) -> Any:
             if cfg:
                 return run(*cfg)
-            with mistakes_in_one_line():
-                sys.argv[1:] = read_arguments(sys.argv[1:])
             if HELP_FLAGS & set(sys.argv[1:]):
-                from gedbd.configuration.help import command_help
-
                 print(command_help(Path(CONF_DIR), config_name))
                 return None
             with mistakes_in_one_line():
+                # Hydra reads ``sys.argv`` itself, and Lightning starts further processes with it.
+                sys.argv[1:] = read_arguments(sys.argv[1:])
                 new_folders = check_command_line(CONF_DIR, config_name, sys.argv[1:])
             with own_folders(), deleted_if_empty(new_folders):
                 return run()

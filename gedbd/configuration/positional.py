@@ -1,4 +1,4 @@
-"""Text on a command line, which is searched for as it is and never read as an option of Hydra."""
+"""Positional arguments: text to search for, which Hydra must not read as options, and lists of paths."""
 
 import re
 from collections.abc import Container, Sequence
@@ -17,15 +17,15 @@ SPECIAL = re.compile(r"(?<!\\)(\\*+)('|\$\{|\Z)")
 
 
 def literal_text(arguments: Sequence[str], option: str, names: Container[str]) -> list[str]:
-    """Arguments for Hydra, in which one option holds the text on the command line as it is.
+    """Arguments for Hydra, in which one option holds the literal text of the command line.
 
-    Words after ``--`` are text, and before it those that look like no option and no flag; programs write ``--`` before
-    a text that they do not know. Without ``--``, a word is an option only if it is ``name=value`` with one of the
-    command's own names, and holds no interpolation. Other words are text; one that could be either is refused.
+    Words after ``--`` are text; before it, words that look like neither options nor flags. Programs write ``--`` before
+    text from elsewhere. Without ``--``, a word is an option only if it is ``name=value`` with a name of the command and
+    without an interpolation. Other words are text. A word that could be either is refused.
 
     Args:
         arguments: The command line.
-        option: The option that takes the text; what is given as ``option=`` is text too.
+        option: The option that takes the text; a value given as ``option=`` is text too.
         names: The first parts of the names of the command's options.
 
     Raises:
@@ -35,9 +35,10 @@ def literal_text(arguments: Sequence[str], option: str, names: Container[str]) -
     if words and words[0] in COMPLETION_FLAGS:
         return words
     if "--" in words:
-        place = words.index("--")
-        options = [word for word in words[:place] if HYDRA_OPTION.match(word) or word.startswith("-")]
-        text = [word for word in words[:place] if word not in options] + words[place + 1 :]
+        separator = words.index("--")
+        before = words[:separator]
+        options = [word for word in before if HYDRA_OPTION.match(word) or word.startswith("-")]
+        text = [word for word in before if word not in options] + words[separator + 1 :]
     else:
         options = [word for word in words if _is_option(word, option, names)]
         text = [word for word in words if word not in options]
@@ -73,7 +74,7 @@ def option_names(config_file: Path) -> set[str]:
 
 
 def _is_option(word: str, option: str, names: Container[str]) -> bool:
-    """Whether a word is an option of the command. Raises ValueError if that is uncertain."""
+    """Whether a word is an option of the command. Raises ValueError if it could be text as well."""
     if word in FLAGS:
         return True
     has_blank = re.search(r"\s", word) is not None
@@ -82,14 +83,14 @@ def _is_option(word: str, option: str, names: Container[str]) -> bool:
     found = NAME_AND_VALUE.fullmatch(word)
     if found is None:
         return False
-    name, value = found[1], found[2]
+    name, value = found.groups()
     known = re.split(r"[./@]", name)[0] in names
     if known and (name == option or ("${" not in value and (not has_blank or QUOTED.fullmatch(value)))):
         return True
     if known and "\n" not in word:
         raise ValueError(
-            f"{word!r} could be an option or the text: write -- after the options and before the text; for an option,"
-            f" -- at the end will do, or {name}=\"'{value}'\""
+            f"{word!r} could be an option or the text: write -- between the options and the text; if it is an option,"
+            f" end the command line with --, or write {name}=\"'{value}'\""
         )
     if not known and not has_blank:
         renamed = new_name(name)
@@ -100,5 +101,5 @@ def _is_option(word: str, option: str, names: Container[str]) -> bool:
 
 
 def _escaped(match: re.Match[str]) -> str:
-    """Quotes (for Hydra) and interpolations (for OmegaConf) lose their meaning, and so do backslashes before them."""
+    """Escapes a quote (for Hydra) or an interpolation (for OmegaConf), and the backslashes before it."""
     return match[1] * 2 + (f"\\{match[2]}" if match[2] else "")

@@ -1,7 +1,7 @@
 """Options and choices that were renamed: a command that is given an old name ends with the new one."""
 
-# Old name to new name, for all commands. An entry also covers the options of a section and of a group: engine covers
-# engine.precision. ``errors`` reads the table when Hydra refuses a name, so an old name may be in use elsewhere.
+# Old name to new name, for all commands. The entry of a section or group covers its options too. The table is read when
+# Hydra refuses a name, so that a command may still have an option of an old name.
 RENAMED_OPTIONS = {
     "dataset.columns.issue_id": "dataset.columns.id",
     "dataset.newest": "dataset.last_n",
@@ -24,5 +24,5 @@ def new_name(option: str) -> str | None:
         if section in RENAMED_OPTIONS:
             return RENAMED_OPTIONS[section] + last
         section, _, name = section.rpartition(".")
-        last = f".{name}{last}"  # engine.precision: section engine, last .precision
+        last = f".{name}{last}"  # a.b.c: section a.b, last .c; then section a, last .b.c
     return None
