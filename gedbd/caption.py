@@ -1,5 +1,6 @@
 """Describe attached screenshots with a vision-language model."""
 
+from functools import partial
 from pathlib import Path
 
 from hydra.utils import instantiate
@@ -23,19 +24,17 @@ def main(cfg: DictConfig) -> None:
             raise ValueError(f"{name}={cfg[name]} must be above 0")
     corpus = instantiate(cfg.dataset)
     console = Console(soft_wrap=True, highlight=False, markup=False)
+    say = partial(console.print, f"{corpus.name}:")
     image_dir, owner, notices = images_in(corpus)
     for notice in (*corpus.notices, *notices):
-        console.print(f"{corpus.name}: {notice}")
+        say(notice)
     images = check_images(owner, image_dir, cfg.max_megapixels, cfg.max_megabytes)
     if all(image.problem for image in images):
         raise ValueError(f"nothing to describe: {'; '.join(problem_notices(images, owner))} under {image_dir}")
     silence_library_logs()
-    captioner = instantiate(cfg.captioner)
-    found = caption_images(
-        images, captioner, cfg.cache_dir, cfg.batch_size, lambda line: console.print(f"{corpus.name}: {line}")
-    )
+    found = caption_images(images, instantiate(cfg.captioner), cfg.cache_dir, cfg.batch_size, say)
     for notice in problem_notices(found.images, owner):
-        console.print(f"{corpus.name}: {notice}")
+        say(notice)
     write_captions(Path(cfg.out), found.rows)
     console.print(f"{cfg.out}: {found.summary(cfg.cache_dir)}")
 

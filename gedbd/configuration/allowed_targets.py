@@ -87,7 +87,7 @@ def read_settings(text: str, source: str, cache_dir: str) -> DictConfig:
     damaged = f"{source}: its settings are damaged; build the index again in another folder"
     try:
         plain = json.loads(text)
-    except (ValueError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:  # nested lists of a damaged file exceed the recursion limit
         raise ValueError(damaged) from error
     if isinstance(plain, dict) and isinstance(plain.get("backend"), dict) and "cache_dir" in plain["backend"]:
         plain["backend"]["cache_dir"] = cache_dir
@@ -128,6 +128,7 @@ def _targets_of(section: str) -> frozenset[str]:
 
 def _walk(value: Any, key: str) -> Iterator[tuple[str, Any]]:
     """Dotted names and values in nested dictionaries and lists; a value under ``_target_`` is also given as a whole."""
+    # A target must be a text. A list or dictionary there is given as a whole, so that it is refused.
     if key.endswith("._target_"):
         yield key, value
     if isinstance(value, dict):

@@ -19,6 +19,7 @@ from gedbd.configuration.locations import CONF_DIR
 from gedbd.configuration.options import check_command_line, delete_unused
 from gedbd.configuration.run_folder import is_own, own_folders
 
+# Hydra's own help lists options without their comments.
 HELP_FLAGS = {"-h", "--help"}
 
 Task = Callable[[DictConfig], Any]

@@ -184,7 +184,7 @@ def _unknown_option(option: str, names: Sequence[str]) -> str:
     renamed = new_name(option)
     if renamed:
         return f"the option {option} is now called {renamed}"
-    last = option.rpartition(".")[2]
+    last = option.rpartition(".")[2]  # max_epochs may be a part of trainer.max_epochs
     same = [name for name in names if name.rpartition(".")[2] == last]
     near = same or get_close_matches(option, names, n=1)
     hint = f": did you mean {near[0]}?" if near else ": --help lists all options"

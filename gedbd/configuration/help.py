@@ -126,7 +126,7 @@ def _options(lines: list[str]) -> list[Option]:
             found[-1].comment += f" {more['comment']}"
         if more or not match:
             continue
-        depth = len(match["indent"]) // 2
+        depth = len(match["indent"]) // 2  # two spaces per level: "    lr: 1" is at depth 2
         above = [*above[:depth], match["name"]]
         value = match["value"].strip()
         comment = match["comment"] or ""

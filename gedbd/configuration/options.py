@@ -61,7 +61,7 @@ def check_command_line(conf_dir: str, config_name: str, arguments: Sequence[str]
                 check_types(cfg, compose(config_name, choices))
             check_values(cfg)
             _check_files(cfg)
-    if cfg.hydra.output_subdir is None:
+    if cfg.hydra.output_subdir is None:  # the command writes no run folder
         return []
     option = "hydra.sweep.dir" if multirun else "hydra.run.dir"
     folder = Path(OmegaConf.select(cfg, option))
@@ -124,6 +124,7 @@ def _jobs(words: list[str]) -> Iterator[list[str]]:
             alternatives.append([f"{override.get_key_element()}={value}" for value in override.sweep_string_iterator()])
         elif not override.is_sweep_override():
             alternatives.append([str(override.input_line)])
+    # A sweep over a range or a glob has no listed values, and its option keeps the default here.
     first = [values[0] for values in alternatives]
     yield first
     for position, values in enumerate(alternatives):
@@ -136,6 +137,7 @@ def _compose(config_name: str, words: list[str]) -> DictConfig:
     try:
         return compose(config_name, words, return_hydra_config=True)
     except (HydraException, ValueError) as error:
+        # The defaults alone compose, and hold the names to suggest.
         known = compose(config_name, return_hydra_config=True)
         names = [*map(str, known.hydra.runtime.choices), *_names(plain_options(known))]
         raise ValueError(composition_line(error, words, names)) from error

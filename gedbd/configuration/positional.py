@@ -32,6 +32,7 @@ def literal_text(arguments: Sequence[str], option: str, names: Container[str]) -
         ValueError: If a word could be an option or text, or a flag or text.
     """
     words = list(arguments)
+    # The shell asks for completions with query=bash, which is not the option query.
     if words and words[0] in COMPLETION_FLAGS:
         return words
     if "--" in words:

@@ -112,6 +112,7 @@ def _with_paths(options: Any, change: Callable[[Path], str]) -> Any:
 
 
 def _is_path(name: str, value: Any) -> bool:
+    # pkg://, a URL and ~ mean the same in every working directory.
     if not isinstance(value, str) or not value or "://" in value or value.startswith("~"):
         return False
     return name in PATHS or (name == "model" and Path(value).is_dir())
