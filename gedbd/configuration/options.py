@@ -33,7 +33,7 @@ def check_command_line(conf_dir: str, config_name: str, arguments: Sequence[str]
 
     Args:
         conf_dir: Folder of the configuration.
-        config_name: File in it to start from, without its ending.
+        config_name: File in it to start from, without its suffix.
         arguments: The command line.
 
     Returns:
@@ -56,11 +56,7 @@ def check_command_line(conf_dir: str, config_name: str, arguments: Sequence[str]
             cfg = _compose(config_name, job)
             swept = (cfg.hydra.sweeper.get("params") or {}) if multirun else {}
             _check_missing(cfg, Path(conf_dir), config_name, swept)
-            choices = [word for word in job if _is_choice(word, cfg.hydra.runtime.choices)]
-            if choices != job:
-                check_types(cfg, compose(config_name, choices))
-            check_values(cfg)
-            _check_files(cfg)
+            _check_job(cfg, config_name, job)
     if cfg.hydra.output_subdir is None:  # the command writes no run folder
         return []
     option = "hydra.sweep.dir" if multirun else "hydra.run.dir"
@@ -149,6 +145,15 @@ def _names(options: dict[str, Any], above: str = "") -> Iterator[str]:
         yield f"{above}{name}"
         if isinstance(value, dict):
             yield from _names(value, f"{above}{name}.")
+
+
+def _check_job(cfg: DictConfig, config_name: str, words: list[str]) -> None:
+    """Raises ValueError if a value of a single run has the wrong type or is too small, or a file does not exist."""
+    choices = [word for word in words if _is_choice(word, cfg.hydra.runtime.choices)]
+    if choices != words:
+        check_types(cfg, compose(config_name, choices))
+    check_values(cfg)
+    _check_files(cfg)
 
 
 def _check_missing(cfg: DictConfig, conf: Path, config_name: str, swept: Container[str]) -> None:
