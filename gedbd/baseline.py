@@ -1,53 +1,39 @@
-"""Score and rank with a baseline: ``python -m gedbd.baseline name=bm25 dataset=...``."""
+"""Score and rank with a baseline, such as BM25 or the untrained encoder."""
 
 from pathlib import Path
 
 from hydra.core.hydra_config import HydraConfig
-from hydra.utils import get_class, instantiate
 from omegaconf import DictConfig
 from rich.console import Console
 
-from gedbd.configuration.command import command
-from gedbd.experiments.checkpoint import check_corpus, save_run, use_run
-from gedbd.experiments.evaluation_result import evaluate_baseline
-from gedbd.experiments.prepare import prepare_data
-from gedbd.experiments.results import first_row, report, show_verdict
+from gedbd.configuration.command import command, gc_paused
+from gedbd.configuration.saved_options import check_run_folder
 from gedbd.experiments.sweeps.jobs import resumable_job
-from gedbd.experiments.tracking.runs import check_login, open_loggers
-from gedbd.retrieval.scorers.scorer import Scorer
-from gedbd.retrieval.tasks import TEST_POOL
 
 
 @command("baseline")
 @resumable_job
 def main(cfg: DictConfig) -> float:
-    """Fits the baseline on the training pairs, leaves a run folder, and returns F1 on the part's pairs."""
-    console, folder = Console(), Path(HydraConfig.get().runtime.output_dir)
-    if cfg.name not in cfg.baselines:
-        raise ValueError(f"name={cfg.name} is no baseline: choose one of {', '.join(map(str, cfg.baselines))}")
-    if cfg.part not in ("val", "test"):
-        raise ValueError(f"part={cfg.part} is unknown: choose val or test")
+    """Fits the baseline on the training pairs, writes a run folder, and returns F1 on the part's pairs."""
+    if cfg.run:
+        check_run_folder(Path(cfg.run))
+    with gc_paused():
+        from gedbd.experiments.baseline_run import check_baseline, run_baseline
+        from gedbd.experiments.checkpoint import check_corpus, use_run
+        from gedbd.experiments.tracking.runs import check_login
+        from gedbd.io.library_logs import silence_library_logs
+        from gedbd.tasks.duplicates.factory import prepare_data
+
+    console = Console()
+    check_baseline(cfg)
     check_login(cfg.logger)
     if cfg.run:
         cfg.baselines.frozen.checkpoint = str(use_run(cfg, Path(cfg.run)))
     silence_library_logs()
-    scorer_class: type[Scorer] = get_class(cfg.baselines[cfg.name]._target_)
-    if scorer_class.earlier_only and TEST_POOL in cfg.ranking.protocols:
-        raise ValueError(f"name={cfg.name} scores earlier reports only, and a pool holds later ones: protocol=earlier")
     prepared = prepare_data(cfg, console)
     if cfg.run:
         check_corpus(Path(cfg.run), prepared.corpus)
-    baseline: Scorer = instantiate(cfg.baselines[cfg.name], _convert_="object")
-    outcome = evaluate_baseline(baseline, cfg.name, prepared, cfg.part)
-    for warning in getattr(baseline, "warnings_", ()):
-        console.print(f"{prepared.corpus.name}: {warning}", markup=False, highlight=False)
-    save_run(folder, cfg, prepared.corpus)
-    with open_loggers(cfg, folder, "baseline") as loggers:
-        tables = report(folder, outcome, console, loggers)
-        for logger in loggers:
-            logger.log_metrics(first_row(tables, cfg.part))
-    show_verdict(console, outcome, tables)
-    return float(tables["results"]["f1"].iloc[0])
+    return run_baseline(cfg, prepared, Path(HydraConfig.get().runtime.output_dir), console)
 
 
 if __name__ == "__main__":

@@ -1,17 +1,18 @@
-"""Make a Weights & Biases dashboard: ``python -m gedbd.dashboard project=gedbd entity=me``."""
+"""Create a Weights & Biases workspace or sweep for the runs of logger=wandb."""
 
 from pathlib import Path
 
 from omegaconf import DictConfig
 
 from gedbd.configuration.command import command
-from gedbd.experiments.tracking.wandb_sweep import write_sweep
 
 
 @command("dashboard")
 def main(cfg: DictConfig) -> None:
-    """Saves a workspace for the runs of ``logger=wandb``, or writes it, or a sweep, to a file."""
+    """Saves a workspace on the server, or writes the workspace or a sweep to a file."""
     if cfg.sweep:
+        from gedbd.experiments.tracking.wandb_sweep import write_sweep
+
         write_sweep(cfg.project, Path(cfg.sweep))
         print(f"written: {cfg.sweep}; start it with: wandb sweep {cfg.sweep}")
         if not cfg.out:

@@ -1,16 +1,17 @@
-"""Fetch a published corpus: ``python -m gedbd.download dataset=eclipse data_dir=data``."""
+"""Download a corpus that bughub publishes."""
 
 from pathlib import Path
 
 from omegaconf import DictConfig
 
 from gedbd.configuration.command import command
-from gedbd.corpora.download import fetch_tables
 
 
 @command("download")
 def main(cfg: DictConfig) -> None:
-    """Fetch the corpus's reports and label files, and say where they are."""
+    """Downloads the reports and label files of a corpus, and prints where they are."""
+    from gedbd.corpora.download import fetch_tables
+
     dataset = cfg.dataset
     if "base_url" not in dataset:
         raise ValueError("this dataset has no public address; choose one that has, such as dataset=eclipse")
@@ -19,8 +20,8 @@ def main(cfg: DictConfig) -> None:
         "train.csv": dataset.rows.train,
         "test.csv": dataset.rows.test,
     }
-    place = Path(dataset.data_dir) / dataset.folder
-    for line in fetch_tables(f"{dataset.base_url}/{dataset.folder}", place, rows):
+    folder = Path(dataset.data_dir) / dataset.folder
+    for line in fetch_tables(f"{dataset.base_url}/{dataset.folder}", folder, rows):
         print(line)
 
 

@@ -1,53 +1,35 @@
-"""Write a trained encoder for others: ``python -m gedbd.export run=outputs/... out=model_folder``."""
+"""Export a trained encoder as a folder that other programs read without gedbd."""
 
 from pathlib import Path
 
-import pandas as pd
-from hydra.utils import instantiate
 from omegaconf import DictConfig
 from rich.console import Console
 
-from gedbd.configuration.command import command
-from gedbd.encoders.encoder import Encoder
-from gedbd.encoders.export import find_format
-from gedbd.encoders.export.checks import check_free, largest_difference, some_texts, whole_folder
-from gedbd.evaluation.model_card import MADE_UP, model_card
-from gedbd.evaluation.run_folders import Run
-from gedbd.experiments.checkpoint import check_corpus, find_run
-from gedbd.io.library_logs import silence_library_logs
+from gedbd.configuration.command import command, gc_paused
+from gedbd.configuration.saved_options import check_run_folder
 
 
 @command("export")
 def main(cfg: DictConfig) -> None:
-    """Writes a run's text branch, holds it to gedbd's own vectors, and leaves the folder only if they agree."""
-    console, folder, out = Console(), Path(cfg.run), Path(cfg.out)
+    """Writes a run's text branch, and keeps the folder only if its vectors equal gedbd's."""
+    check_run_folder(Path(cfg.run))
+    with gc_paused():
+        from gedbd.encoders.export import find_format
+        from gedbd.encoders.export.checks import check_free
+        from gedbd.experiments.exporting import export_run
+        from gedbd.io.library_logs import silence_library_logs
+
+    folder = Path(cfg.run)
+    out = Path(cfg.out)
     form = find_format(cfg.format)
     check_free(out)
-    saved, weights = find_run(folder, cfg.checkpoint)
-    if not (folder / "results.csv").is_file():
-        raise ValueError(f"run={folder} is unfinished: it goes on with ckpt_path={folder}/checkpoints/last.ckpt")
     silence_library_logs()
-    corpus = instantiate(saved.dataset)
-    check_corpus(folder, corpus)
-    encoder: Encoder = instantiate(saved.encoder, cache_dir=cfg.cache_dir)
-    encoder.load_weights(weights)
-    texts = some_texts(_texts(saved, corpus.reports, encoder))
-    expected = encoder.encode(texts)
-    with whole_folder(out) as fresh:
-        form.write(fresh, encoder)
-        (example,) = _texts(saved, MADE_UP, encoder)
-        (fresh / "README.md").write_text(model_card(Run(folder), corpus, cfg.format, cfg.checkpoint, example))
-        largest = largest_difference(form.read(fresh, texts), expected)
-    console.print(
-        f"{out}: {cfg.format}, {len(texts)} texts read with it and with gedbd, largest difference {largest:.1e}",
+    count, difference = export_run(folder, cfg.checkpoint, cfg.format, form, out, cfg.cache_dir)
+    Console().print(
+        f"{out}: {cfg.format}, {count} texts encoded with it and with gedbd, largest difference {difference:.1e}",
         highlight=False,
         soft_wrap=True,
     )
-
-
-def _texts(cfg: DictConfig, reports: pd.DataFrame, tokenizer: PreTrainedTokenizerBase) -> list[str]:
-    texts: list[str] = instantiate(cfg.text)(reports, tokenizer, cfg.encoder.max_tokens).texts
-    return texts
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Fetch a tracker's issues: ``python -m gedbd.fetch tracker=github project=owner/repo out=folder``."""
+"""Fetch a tracker's issues through its REST API."""
 
 from pathlib import Path
 
@@ -6,14 +6,15 @@ from hydra.utils import instantiate
 from omegaconf import DictConfig
 
 from gedbd.configuration.command import command
-from gedbd.corpora.clients.fetch import fetch_tracker
 
 
 @command("fetch")
 def main(cfg: DictConfig) -> None:
-    """Fetches all issues, or goes on, or fetches what has changed since, and says what came."""
-    project, out = str(cfg.project), Path(cfg.out).expanduser()
-    print(fetch_tracker(instantiate(cfg.tracker), project, out, cfg.max_wait_s))
+    """Fetches all issues, continues an interrupted fetch, or fetches what has changed since, and prints counts."""
+    from gedbd.corpora.clients.fetch import fetch_tracker
+
+    out = Path(cfg.out).expanduser()
+    print(fetch_tracker(instantiate(cfg.tracker), str(cfg.project), out, cfg.max_wait_s))
 
 
 if __name__ == "__main__":

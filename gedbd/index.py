@@ -1,4 +1,4 @@
-"""Store a tracker for searching: ``python -m gedbd.index run=<backtest> out=folder``."""
+"""Store a tracker's reports in an index, or update it."""
 
 import time
 from pathlib import Path
@@ -7,15 +7,14 @@ from omegaconf import DictConfig
 from rich.console import Console
 
 from gedbd.configuration.command import command
-from gedbd.io.library_logs import silence_library_logs
-from gedbd.triage.assembly import update_index
 
 
 @command("index")
 def main(cfg: DictConfig) -> None:
-    """Adds, updates and deletes reports until the index holds those of the tracker, and says how many."""
+    """Adds, updates and deletes reports until the index holds those of the tracker, and prints how many."""
+    from gedbd.triage.assembly import update_index
+
     console, started = Console(), time.perf_counter()
-    silence_library_logs()
     changes = update_index(cfg, Path(cfg.out), console)
     counts = changes._asdict()
     kept = counts.pop("kept")

@@ -1,9 +1,8 @@
-"""Train, validate and test: ``python -m gedbd.train``."""
+"""Train, validate and test an encoder, with or without the graph."""
 
 from functools import partial
 from pathlib import Path
 
-import rich
 from hydra import compose
 from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig
@@ -15,38 +14,25 @@ from gedbd.experiments.sweeps.jobs import resumable_job
 @command("train")
 @resumable_job
 def main(cfg: DictConfig) -> float:
-    """Trains, tests the best checkpoint, leaves a run folder, and returns that checkpoint's validation F1.
+    """Trains, tests the best checkpoint, writes a run folder, and returns that checkpoint's validation F1.
 
-    With ``seeds=5`` it does so for five seeds, each in a folder of its own, and returns the mean; given the same
-    ``hydra.run.dir`` again, it goes on where it was interrupted.
+    With ``seeds=5`` it trains five seeds, each in its own folder, and returns the mean. With the ``hydra.run.dir`` of
+    an interrupted run it continues there.
     """
     with gc_paused():
-        import torch
-
-        from gedbd.experiments.distributed import is_first
         from gedbd.experiments.interruption import exit_when_interrupted
         from gedbd.experiments.resume import resumed_options
-        from gedbd.experiments.run import train_once
-        from gedbd.experiments.seeds import summarise_seeds, train_seed
+        from gedbd.experiments.seeds import check_device, first_process_console, train_seeds
         from gedbd.experiments.tracking.runs import check_login
-    folder = Path(HydraConfig.get().runtime.output_dir)
-    rich.reconfigure(quiet=not is_first())  # progress bars too, which share the console
-    console = rich.get_console()
+
+    console = first_process_console()
     check_login(cfg.logger)
     if cfg.ckpt_path:
-        hydra_cfg = HydraConfig.get()
-        given, choices = hydra_cfg.overrides.task, hydra_cfg.runtime.choices
-        cfg = resumed_options(cfg, given, choices, defaults=partial(compose, "train"))
-    if cfg.trainer.accelerator == "gpu" and not torch.accelerator.is_available():
-        raise ValueError("trainer.accelerator=gpu, but torch finds no GPU on this machine: choose trainer=default")
-    if cfg.seeds > 1 and cfg.ckpt_path:
-        raise ValueError(f"seeds={cfg.seeds} with ckpt_path=: continue several seeds by hydra.run.dir= instead")
+        hydra = HydraConfig.get()
+        cfg = resumed_options(cfg, hydra.overrides.task, hydra.runtime.choices, defaults=partial(compose, "train"))
+    check_device(cfg.trainer)
     with exit_when_interrupted(cfg.seeds):
-        if cfg.seeds == 1:
-            return train_once(cfg, folder, console)
-        for seed in range(cfg.seed, cfg.seed + cfg.seeds):
-            train_seed(cfg, seed, folder / f"seed_{seed}", console)
-        return float(summarise_seeds(folder, console)["val_f1"].mean())
+        return train_seeds(cfg, Path(HydraConfig.get().runtime.output_dir), console)
 
 
 if __name__ == "__main__":

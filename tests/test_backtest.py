@@ -59,7 +59,7 @@ def test_a_second_backtest_is_the_first(run):
     names = ("matching.json", "matches.parquet", "thresholds.csv", "targets.csv", "wrong.csv")
     first, second = (
         [(folder / name).read_bytes() for name in names]
-        for folder in (run("dataset=demo", "encoder=tiny", "max_reports=60") for _ in range(2))
+        for folder in (run("dataset=demo", "encoder=tiny", "max_replayed=60") for _ in range(2))
     )
     assert first == second
 
@@ -68,7 +68,7 @@ def test_tables_and_page_link_the_reports_and_a_file_gets_the_table_of_targets(r
     file = tmp_path / "numbers.md"
     file.write_text("Before.\n<!-- backtest: demo -->\nold\n<!-- end -->\nAfter.\n")
     template = "dataset.url_template='https://bugs.example.org/show_bug.cgi?id={issue_id}'"
-    folder = run("dataset=demo", "encoder=tiny", "most=60", "fill=numbers.md", template)
+    folder = run("dataset=demo", "encoder=tiny", "max_replayed=60", template)
     wrong = pd.read_csv(folder / "wrong.csv", dtype=str)
     page, text = (folder / "report.html").read_text(), (folder / "report.md").read_text()
     for name in ("report", "suggested"):
@@ -85,7 +85,7 @@ def test_tables_and_page_link_the_reports_and_a_file_gets_the_table_of_targets(r
 
 @pytest.mark.slow
 def test_fewer_reports_are_replayed_on_request(run):
-    replayed = pd.read_parquet(run("dataset=demo", "encoder=tiny", "max_reports=50") / "matches.parquet")
+    replayed = pd.read_parquet(run("dataset=demo", "encoder=tiny", "max_replayed=50") / "matches.parquet")
     assert replayed.groupby("part")["query"].nunique().max() == 50
 
 
@@ -101,12 +101,12 @@ def test_fewer_reports_are_replayed_on_request(run):
         (["dataset=demo", "confidence_level=90"], "confidence_level=90 must be a number above 0 and below 1"),
         (["dataset=demo", "precision=0.9"], "^error: the option precision is now called target_precision$"),
         (["dataset=demo", "fill=nowhere.md"], "fill=nowhere.md: there is no such file"),
-        (["dataset=demo", "max_reports=0"], "max_reports=0 must be a whole number, 1 or more"),
-        (["dataset=demo", "max_reports=2.5"], "max_reports=2.5 must be a whole number"),
+        (["dataset=demo", "max_replayed=0"], "max_replayed=0 must be a whole number, 1 or more"),
+        (["dataset=demo", "max_replayed=2.5"], "max_replayed=2.5 must be a whole number"),
         (["dataset=demo", "run=nowhere"], "nowhere is not the folder of a run"),
         (["dataset=csv", "dataset.path=nowhere.csv"], "nowhere.csv: no such file"),
         (["dataset=demo", "split.test_from=0.999"], "part test of demo has no duplicate pair"),
-        (["dataset=demo", "max_reports=1"], "no candidate of the training part is right"),
+        (["dataset=demo", "max_replayed=1"], "no candidate of the training part is right"),
     ],
 )
 def test_mistakes_are_told_in_one_line(run, options, message):
@@ -114,7 +114,12 @@ def test_mistakes_are_told_in_one_line(run, options, message):
         run(*options, "encoder=tiny")
 
 
-def test_a_file_without_a_place_for_the_table_is_refused(run, tmp_path):
-    (tmp_path / "numbers.md").write_text("no place")
+def test_a_file_gets_the_table_of_targets(run, tmp_path):
+    file = tmp_path / "numbers.md"
+    file.write_text("Before.\n<!-- backtest: demo -->\nold\n<!-- end -->\nAfter.\n")
+    folder = run("dataset=demo", "encoder=tiny", "max_replayed=50", "fill=numbers.md")
+    table = (folder / "targets.md").read_text()
+    assert file.read_text() == f"Before.\n<!-- backtest: demo -->\n{table}<!-- end -->\nAfter.\n"
+    file.write_text("no place")
     with pytest.raises(SystemExit, match=r"^error: there is no <!-- backtest: demo -->"):
         run("dataset=demo", "encoder=tiny", "fill=numbers.md")

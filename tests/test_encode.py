@@ -88,7 +88,8 @@ def test_mistakes_are_told_in_one_line(run, options, message):
         run(gedbd.encode, *options)
 
 
-def test_a_missing_engine_is_told_before_anything_is_read(run, monkeypatch):
+def test_a_missing_backend_is_refused_before_anything_is_read(run, monkeypatch):
     monkeypatch.setitem(sys.modules, "openvino", None)
+    Path("empty.csv").touch()  # reading it would fail with another message
     with pytest.raises(SystemExit, match=r"pip install 'gedbd\[openvino\]'"):
-        run(gedbd.encode, "dataset=csv", "dataset.path=none.csv", "backend=openvino", "out=vectors.npz")
+        run(gedbd.encode, "dataset=csv", "dataset.path=empty.csv", "backend=openvino", "out=vectors.npz")

@@ -34,7 +34,7 @@ def home(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("GEDBD_CACHE", str(folder / "cache"))
         patch.chdir(folder)
-        through(patch, gedbd.backtest, "dataset=demo", "encoder=tiny", "max_reports=60", "hydra.run.dir=tested")
+        through(patch, gedbd.backtest, "dataset=demo", "encoder=tiny", "max_replayed=60", "hydra.run.dir=tested")
         yield folder, partial(through, patch)
 
 
@@ -123,7 +123,7 @@ def test_links_of_triagers_stay_and_those_of_the_tracker_follow_it(home, update)
 def trained(home):
     """A backtest of a trained encoder."""
     home[1](gedbd.train, "encoder=tiny", "trainer=smoke", "graph=none", "ranking.parts=[]", "hydra.run.dir=training")
-    home[1](gedbd.backtest, "dataset=demo", "run=training", "max_reports=60", "hydra.run.dir=tested_trained")
+    home[1](gedbd.backtest, "dataset=demo", "run=training", "max_replayed=60", "hydra.run.dir=tested_trained")
     return "tested_trained"
 
 
@@ -154,7 +154,7 @@ def test_a_trained_encoder_is_not_measured_on_another_corpus(home, trained):
 def test_a_backtest_is_used_from_another_folder(home, trained, tmp_path, monkeypatch, capsys):
     folder, command = home
     tracker = demo(folder, "here.csv")
-    command(gedbd.backtest, "dataset=csv", *tracker, "run=training", "max_reports=60", "hydra.run.dir=tested_here")
+    command(gedbd.backtest, "dataset=csv", *tracker, "run=training", "max_replayed=60", "hydra.run.dir=tested_here")
     monkeypatch.chdir(tmp_path)
     command(gedbd.index, f"run={folder}/tested_here", "out=stored")
     assert "stored: 425 added" in capsys.readouterr().out
@@ -182,7 +182,7 @@ def test_texts_of_fields_are_read_like_the_stored_ones(home, update):
         "dataset=csv",
         *tracker,
         "encoder=tiny",
-        "max_reports=60",
+        "max_replayed=60",
         *FIELDS,
         "hydra.run.dir=tested_fields",
     )

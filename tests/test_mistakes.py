@@ -56,7 +56,7 @@ def refuse(tmp_path, monkeypatch, capsys):
         (
             "search",
             "query=crash",
-            'index= is missing, for example: python -m gedbd.search index=folder "what happened"',
+            'index= is missing, for example: gedbd search index=folder "what happened"',
         ),
         ("train", "loss.margin=abc", "loss.margin=abc must be a number"),  # its default follows the encoder
         ("train", "experiment=table5 seeds=1,x", "seeds=x must be a whole number"),  # a sweep without -m

@@ -13,17 +13,17 @@ SECTION = re.search(r"## Measure your own tracker\n(.*?)\n## ", (HERE.parent / "
 
 def test_newcomer_gets_from_an_export_to_a_page(tmp_path, monkeypatch, capsys):
     assert SECTION
-    commands = re.findall(r"^(?:gh|python -m gedbd\.\w+) [^#\n]*", SECTION[1], re.MULTILINE)[:3]
-    assert [command.split()[0] for command in commands] == ["gh", "python", "python"]
+    commands = re.findall(r"^(?:gh|gedbd \w+) [^#\n]*", SECTION[1], re.MULTILINE)[:3]
+    assert [command.split()[0] for command in commands] == ["gh", "gedbd", "gedbd"]
     assert commands[0].endswith("> issues.json")
     shutil.copy(HERE / "corpora" / "readers" / "issues.json", tmp_path)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("GEDBD_CACHE", str(tmp_path / "cache"))
     for command in commands[1:]:
-        _, _, module, *options = shlex.split(command)
-        tiny = ["encoder=tiny"] if module == "gedbd.backtest" else []
-        monkeypatch.setattr(sys, "argv", [module, *options, *tiny])
-        import_module(module).main()
+        _, name, *options = shlex.split(command)
+        tiny = ["encoder=tiny"] if name == "backtest" else []
+        monkeypatch.setattr(sys, "argv", ["gedbd", *options, *tiny])
+        import_module(f"gedbd.{name}").main()
     shown = capsys.readouterr().out.replace("\n", "")
     page = re.search(r"page: (\S+report\.html)", shown)
     assert page

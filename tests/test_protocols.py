@@ -82,7 +82,7 @@ def test_metrics_of_the_pool_are_logged_by_epoch_and_can_choose_the_checkpoint(r
 
 
 def test_the_report_shows_the_configurations_and_both_rankings(runs, call):
-    call(gedbd.report, *gedbd.report.bare_paths(["all", "out=page"]))
+    call(gedbd.report, "all", "out=page")
     page = (runs / "page" / "report.html").read_text()
     headings = re.findall(r"<h2>(.*?)</h2>", page)
     assert headings[1:3] == ["Ranking: demo", "Ranking in the test pool: demo"]

@@ -8,30 +8,31 @@ from pathlib import Path
 import pytest
 from hydra import compose, initialize_config_dir
 
-from gedbd.configuration.command import CONF_DIR
-from gedbd.configuration.positional import literal_text, option_names
-from gedbd.report import bare_paths
+from gedbd.cli import command_names
+from gedbd.configuration.locations import CONF_DIR
+from gedbd.configuration.positional import literal_text, option_names, positional_list
 
 ROOT = Path(__file__).parent.parent
 TEXT = (ROOT / "README.md").read_text()
-COMMANDS = sorted(set(re.findall(r"^(python -m gedbd[^#\n]*?)\s*(?:#.*)?$", TEXT, flags=re.MULTILINE)))
+BLOCKS = "\n".join(re.findall(r"^```bash\n(.*?)^```", TEXT, flags=re.DOTALL | re.MULTILINE))
+SHOWN = re.findall(r"^((?:python -m gedbd\.|gedbd )\w[^#\n]*?)\s*(?:#.*)?$", BLOCKS, flags=re.MULTILINE)
+COMMANDS = sorted({command.replace("python -m gedbd.", "gedbd ") for command in SHOWN})
 
 
-def test_readme_shows_every_door():
-    commands = {path.stem for path in Path(CONF_DIR).glob("*.yaml")} - {"shared"}
-    assert commands == {command.split()[2].removeprefix("gedbd.") for command in COMMANDS}
+def test_readme_shows_every_command():
+    assert set(command_names()) == {command.split()[1] for command in COMMANDS}
 
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_command_composes(command):
-    _, _, module, *options = shlex.split(command)
-    assert callable(import_module(module).main)
-    options = bare_paths(options) if module == "gedbd.report" else options
-    if module == "gedbd.search":
+    _, name, *options = shlex.split(command)
+    assert callable(import_module(f"gedbd.{name}").main)
+    options = positional_list(options, "paths") if name == "report" else options
+    if name == "search":
         options = literal_text(options, "query", option_names(Path(CONF_DIR) / "search.yaml"))
     single = [option.split(",")[0] for option in options if option != "-m" and "interval(" not in option]
     with initialize_config_dir(CONF_DIR, version_base="1.3"):
-        compose(module.removeprefix("gedbd."), overrides=single)
+        compose(name, overrides=single)
 
 
 def test_readme_names_every_option():

@@ -12,6 +12,7 @@ import gedbd.baseline
 import gedbd.compare
 import gedbd.report
 import gedbd.train
+from gedbd.configuration.positional import positional_list
 
 pytestmark = pytest.mark.slow  # eight trainings; tests/evaluation/report and tests/test_protocols.py are quick
 
@@ -54,9 +55,7 @@ def call(runs, monkeypatch):
 def page(runs) -> Path:
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(runs)
-        patch.setattr(
-            sys, "argv", ["gedbd", *gedbd.report.bare_paths(["all", "few", "grid", "bm25", "closure", "out=page"])]
-        )
+        patch.setattr(sys, "argv", ["gedbd", "all", "few", "grid", "bm25", "closure", "out=page"])
         gedbd.report.main()
     return runs / "page" / "report.html"
 
@@ -169,9 +168,9 @@ def test_report_refuses(call, options, message):
         call(gedbd.report, *options)
 
 
-def test_bare_paths_become_an_option():
-    assert gedbd.report.bare_paths(["a b", "out=x", "c"]) == ["out=x", "paths=['a b','c']"]
-    assert gedbd.report.bare_paths(["--help"]) == ["--help"]
+def test_positional_paths_become_an_option():
+    assert positional_list(["a b", "out=x", "c"], "paths") == ["out=x", "paths=['a b','c']"]
+    assert positional_list(["--help"], "paths") == ["--help"]
 
 
 def test_compare_matches_seeds(runs, call, capsys):

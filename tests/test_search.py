@@ -24,8 +24,7 @@ NAMES = option_names(Path(CONF_DIR) / "search.yaml")
 
 
 def through(patch, command, *options):
-    words = literal_text(list(options), "query", NAMES) if command is gedbd.search else list(options)
-    patch.setattr(sys, "argv", ["gedbd", *words])
+    patch.setattr(sys, "argv", ["gedbd", *options])
     command.main()
 
 
@@ -36,7 +35,7 @@ def home(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("GEDBD_CACHE", str(folder / "cache"))
         patch.chdir(folder)
-        through(patch, gedbd.backtest, "dataset=demo", "encoder=tiny", "max_reports=60", "hydra.run.dir=tested")
+        through(patch, gedbd.backtest, "dataset=demo", "encoder=tiny", "max_replayed=60", "hydra.run.dir=tested")
         through(patch, gedbd.index, "run=tested", "out=stored")
         yield folder, partial(through, patch)
 

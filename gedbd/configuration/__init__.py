@@ -1,1 +1,1 @@
-"""From a command line to a checked configuration, and from a mistake of the user to one line."""
+"""Command lines, checked configurations, saved configurations, and error messages."""

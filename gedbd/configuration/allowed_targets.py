@@ -1,9 +1,9 @@
-"""What may stand in a configuration that comes from a file: only what this package writes there itself.
+"""Which code a configuration from a file may name: only what this package writes there itself.
 
-A run folder, a backtest or an index may come from somebody else. Hydra calls whatever a configuration names under
-``_target_``, a path such as ``pkg://package/file.csv`` imports that package, and OmegaConf evaluates interpolations
-such as ``${oc.env:SECRET}``. So a configuration from a file holds plain values, and names only factories and packages
-that ``conf/`` names for the same section. Options of the command line are free.
+Run folders, backtests and indexes can come from strangers. Hydra calls what a configuration names under ``_target_``, a
+path such as ``pkg://package/file.csv`` imports that package, and OmegaConf evaluates interpolations such as
+``${oc.env:SECRET}``. A configuration from a file must therefore hold plain values, and may only name the factories and
+packages that ``conf/`` names in the same section. The command line is not restricted.
 """
 
 import json
@@ -16,12 +16,12 @@ from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
-from gedbd.configuration.command import CONF_DIR
+from gedbd.configuration.locations import CONF_DIR
 from gedbd.io.paths import IN_PACKAGE
 
 VARIABLE = "GEDBD_ALLOWED_TARGETS"  # environment variable with further names, separated by commas
 NAMED = re.compile(rf"_target_:\s*['\"]?([\w.]+)|({IN_PACKAGE}\S+)")
-# Where conf/ names the factories of a section, if not in the group of the same name.
+# Files and groups of conf/ that name the factories of a section, if not the group of the same name.
 SOURCES = {
     "baselines": ("baseline.yaml", "encoder", "backend", "text"),
     "batches": ("pairs",),
@@ -31,15 +31,15 @@ SOURCES = {
 
 
 def check_options(options: Any, source: str, also: Set[str] = frozenset()) -> None:
-    """Refuses options from a file that could run other code or read what this package does not write there.
+    """Refuses options from a file that could run other code or read environment variables.
 
     Args:
-        options: The options, not resolved: plain dictionaries, lists and values.
+        options: Unresolved options: plain dictionaries, lists and values.
         source: The file, for messages.
-        also: What to allow beside that: what the command line names itself.
+        also: Further names to allow, such as those of the command line.
 
     Raises:
-        ValueError: If they are no dictionary, hold an interpolation, or name other code; names the option.
+        ValueError: If the options are not a dictionary, hold an interpolation, or name other code; names the option.
     """
     check_plain(options, source)
     named = frozenset(filter(None, os.environ.get(VARIABLE, "").split(",")))
@@ -49,12 +49,12 @@ def check_options(options: Any, source: str, also: Set[str] = frozenset()) -> No
             if _names_code(key, found) and not (isinstance(found, str) and found in allowed):
                 raise ValueError(
                     f"{source}: {key}={found} is not run, as a file may only name what conf/ names for {section};"
-                    f" if you trust it: {VARIABLE}={found}"
+                    f" if you trust it, set {VARIABLE}={found}"
                 )
 
 
 def check_plain(options: Any, source: str) -> None:
-    """Raises ValueError if options from a file are no dictionary, or hold an interpolation; names the option."""
+    """Raises ValueError, naming the option, if options from a file are not a dictionary or hold an interpolation."""
     if not isinstance(options, dict):
         raise ValueError(f"{source} is damaged: it holds no options")
     for key, found in _walk(options, ""):
@@ -63,9 +63,9 @@ def check_plain(options: Any, source: str) -> None:
 
 
 def keep_local(options: DictConfig, source: str) -> None:
-    """Takes the address of a Ray cluster out of options from a file: reports are read on this machine instead.
+    """Removes the address of a Ray cluster from options of a file: reports are encoded on this machine instead.
 
-    Who runs a cluster can run code on the machines that join it.
+    The owner of a cluster can run code on the machines that join it.
     """
     backend = options.get("backend")
     if OmegaConf.is_dict(backend) and backend.get("address") is not None:
@@ -74,20 +74,20 @@ def keep_local(options: DictConfig, source: str) -> None:
 
 
 def read_settings(text: str, source: str, cache_dir: str) -> DictConfig:
-    """The settings that an index was built with, which may be those of somebody else.
+    """The settings that an index was built with; the index may come from a stranger.
 
     Args:
         text: JSON with the sections encoder, text and backend.
-        source: Where they come from, for messages.
-        cache_dir: Where 8-bit models are kept on this machine; what the settings say of it is not used.
+        source: The index, for messages.
+        cache_dir: Folder of 8-bit models on this machine; it replaces the one in the settings.
 
     Raises:
-        ValueError: If they are damaged, or name what a file may not.
+        ValueError: If they are damaged, or name code that a file may not name.
     """
     damaged = f"{source}: its settings are damaged; build the index again in another folder"
     try:
         plain = json.loads(text)
-    except (ValueError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:  # nested lists of a damaged file exceed the recursion limit
         raise ValueError(damaged) from error
     if isinstance(plain, dict) and isinstance(plain.get("backend"), dict) and "cache_dir" in plain["backend"]:
         plain["backend"]["cache_dir"] = cache_dir
@@ -104,18 +104,18 @@ def read_settings(text: str, source: str, cache_dir: str) -> DictConfig:
 
 
 def named_targets(options: Any) -> frozenset[str]:
-    """All targets and packages that options name."""
+    """The targets and packages that options name."""
     return frozenset(str(value) for key, value in _walk(options, "") if _names_code(key, value))
 
 
 def _names_code(key: str, value: Any) -> bool:
-    """Whether an option says what is called or imported."""
+    """Whether an option names code to call or a package to import."""
     return key.endswith("._target_") or (isinstance(value, str) and value.startswith(IN_PACKAGE))
 
 
 @cache
 def _targets_of(section: str) -> frozenset[str]:
-    """What ``conf/`` names for a section; nothing if its name, which may come from a file, could be a path."""
+    """The names in ``conf/`` for a section; none if the section, which may come from a file, could be a path."""
     if not section.isidentifier():
         return frozenset()
     found: set[str] = set()
@@ -127,7 +127,8 @@ def _targets_of(section: str) -> frozenset[str]:
 
 
 def _walk(value: Any, key: str) -> Iterator[tuple[str, Any]]:
-    """Dotted names and values in nested dictionaries and lists; what is named under ``_target_`` comes whole too."""
+    """Dotted names and values in nested dictionaries and lists; a value under ``_target_`` is also given as a whole."""
+    # A target must be a text. A list or dictionary there is given as a whole, so that it is refused.
     if key.endswith("._target_"):
         yield key, value
     if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""What all commands share: where the configuration lies, and how a user's mistake is reported."""
+"""The decorator of all commands: composes the configuration, and reports a user's mistake in one line."""
 
 import functools
 import gc
@@ -15,64 +15,66 @@ from omegaconf import DictConfig, OmegaConf
 
 from gedbd.configuration.errors import CommandError, error_line, written_places
 from gedbd.configuration.help import command_help
+from gedbd.configuration.locations import CONF_DIR
 from gedbd.configuration.options import check_command_line, delete_unused
 from gedbd.configuration.run_folder import is_own, own_folders
 
-PACKAGE_DIR = Path(__file__).resolve().parents[1]
-INSTALLED_CONF = PACKAGE_DIR / "conf"
-CONF_DIR = str(INSTALLED_CONF if INSTALLED_CONF.is_dir() else PACKAGE_DIR.parent / "conf")
+# Hydra's own help lists options without their comments.
+HELP_FLAGS = {"-h", "--help"}
 
 Task = Callable[[DictConfig], Any]
+ReadArguments = Callable[[list[str]], list[str]]
 
 
-def command(config_name: str) -> Callable[[Task], Callable[..., Any]]:
-    """Make a function of the composed configuration a command.
+def command(config_name: str, read_arguments: ReadArguments = list) -> Callable[[Task], Callable[..., Any]]:
+    """Turns a function of the composed configuration into a command.
 
-    Options are checked before Hydra makes the run folder. A mistake of the user ends the process with one line and exit
-    status 1, and a run folder that holds nothing yet is deleted again; ``HYDRA_FULL_ERROR=1`` shows where the mistake
-    came from. A sweep ends with the first one, unless the function is a ``resumable_job``. What the function returns
-    goes to Hydra's sweeper.
-    ``--help`` prints what ``gedbd.configuration.help`` finds in ``conf/``.
+    Options are checked before Hydra creates the run folder and before the function imports anything large. A mistake of
+    the user ends the process with one line and exit status 1, and an empty run folder is deleted;
+    ``HYDRA_FULL_ERROR=1`` shows the traceback. Hydra's sweeper receives what the function returns.
 
     Args:
-        config_name: File in ``conf/`` to start from, without its ending.
+        config_name: File in ``conf/`` to start from, without its suffix.
+        read_arguments: Turns the command line into options, for a command that takes positional arguments.
     """
 
     def decorate(task: Task) -> Any:
         @functools.wraps(task)
         def guarded(cfg: DictConfig) -> Any:
-            with told_in_one_line(cfg):
+            with mistakes_in_one_line(cfg):
                 return task(cfg)
 
         run = hydra.main(version_base="1.3", config_path=CONF_DIR, config_name=config_name)(guarded)
 
         @functools.wraps(task)
-        def started(*cfg: DictConfig) -> Any:
-            if not cfg and {"-h", "--help"} & set(sys.argv[1:]):
-                print(command_help(Path(CONF_DIR), config_name))
-                return None
+        def start(*cfg: DictConfig) -> Any:
             if cfg:
                 return run(*cfg)
-            with told_in_one_line():
-                new = check_command_line(CONF_DIR, config_name, sys.argv[1:])
-            with own_folders(), deleted_if_empty(new):
+            if HELP_FLAGS & set(sys.argv[1:]):
+                print(command_help(Path(CONF_DIR), config_name))
+                return None
+            with mistakes_in_one_line():
+                # Hydra reads ``sys.argv`` itself, and Lightning starts further processes with it.
+                sys.argv[1:] = read_arguments(sys.argv[1:])
+                new_folders = check_command_line(CONF_DIR, config_name, sys.argv[1:])
+            with own_folders(), deleted_if_empty(new_folders):
                 return run()
 
-        return started
+        return start
 
     return decorate
 
 
 @contextmanager
-def told_in_one_line(cfg: DictConfig | None = None) -> Iterator[None]:
-    """Ends the process with one line where the user has made a mistake, and lets other errors pass.
+def mistakes_in_one_line(cfg: DictConfig | None = None) -> Iterator[None]:
+    """Ends the process with one line if the user made a mistake; other errors pass through.
 
     Args:
         cfg: The composed configuration, if there is one.
     """
     try:
         yield
-    except Exception as error:  # those that are no user's mistake go on
+    except Exception as error:  # any type: ``error_line`` decides whether the user can correct it
         if os.environ.get("HYDRA_FULL_ERROR") == "1":
             raise
         line = error_line(error, written_places(cfg or OmegaConf.create(), _run_folder()))
@@ -83,10 +85,11 @@ def told_in_one_line(cfg: DictConfig | None = None) -> Iterator[None]:
 
 @contextmanager
 def deleted_if_empty(new: Sequence[Path]) -> Iterator[None]:
-    """Deletes the folder of a run that has failed before it wrote anything.
+    """Deletes the folder of a run that fails before it writes anything.
 
     Args:
-        new: The folder, and those above it, that did not exist before. Its name may hold another second by now.
+        new: The folder and its parents that did not exist before the command. The folder that was created in the end
+            may be named after a later second than the first of these.
     """
     try:
         yield
@@ -97,7 +100,7 @@ def deleted_if_empty(new: Sequence[Path]) -> Iterator[None]:
 
 
 def _run_folder() -> Path | None:
-    """The folder that Hydra has made for the running command, if it makes one."""
+    """The folder that Hydra created for the running command, if any."""
     if not HydraConfig.initialized() or HydraConfig.get().output_subdir is None:
         return None
     return Path(HydraConfig.get().runtime.output_dir)
@@ -105,10 +108,10 @@ def _run_folder() -> Path | None:
 
 @contextmanager
 def gc_paused() -> Iterator[None]:
-    """Imports large libraries in a fifth less time: what they make stays for good, so it is not searched for garbage.
+    """Pauses the garbage collector while large libraries are imported, which takes a fifth off their import time.
 
-    The collector passes over it later too. Only the first call sets it aside, as after an earlier run of a sweep there
-    is garbage about that must go.
+    What they create lives as long as the process, so it is frozen: later collections skip it. Only the first call
+    freezes. A later job of a sweep would also freeze garbage of the jobs before it.
     """
     gc.disable()
     try:
@@ -120,7 +123,7 @@ def gc_paused() -> Iterator[None]:
 
 
 def auto_precision() -> str:
-    """Bfloat16 on a GPU that has it; CPUs without matrix units are slower in it."""
+    """Bfloat16 on a GPU that supports it, else float32: CPUs without matrix units are slower in bfloat16."""
     import torch
 
     return "bf16-mixed" if torch.cuda.is_available() and torch.cuda.is_bf16_supported() else "32-true"

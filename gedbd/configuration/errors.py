@@ -1,4 +1,4 @@
-"""Says a user's mistake in one line: what is wrong, with which option or file, and what to do."""
+"""Error messages of one line: what is wrong, with which option or file, and what to do."""
 
 import errno
 import os
@@ -14,9 +14,11 @@ from hydra.errors import InstantiationException, MissingConfigException, Overrid
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import ConfigAttributeError, ConfigKeyError, InterpolationResolutionError, MissingMandatoryValue
 
-FULL_BYTES = 1 << 20  # a disk with less space is full
+from gedbd.configuration.renamed_options import RENAMED_CHOICES, new_name
+
+FULL_BYTES = 1 << 20  # a disk with less free space counts as full
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-RUST = re.compile(r"\(os error (\d+)\)")
+RUST_ERROR = re.compile(r"\(os error (\d+)\)")  # safetensors and tokenizers report error numbers in words
 CURES = {
     **dict.fromkeys(FULL, "free some space there"),
     **dict.fromkeys((errno.EACCES, errno.EPERM, errno.EROFS), "get permission for it"),
@@ -26,15 +28,15 @@ CURES = {
 }
 EXAMPLES = {"dataset.path": "bugs.csv", "text.captions": "captions.csv", "tracker.base_url": "https://bugs.example.org"}
 TEMPORARY = "TMPDIR"  # the environment variable
-FILES = ("out", "fill")  # what is being written lies beside them
-PLACES = ("out", "fill", "cache_dir", "data_dir")
+FILE_OPTIONS = ("out", "fill")  # temporary files are written to the same folder
+PLACE_OPTIONS = ("out", "fill", "cache_dir", "data_dir")
 
 
 class CommandError(SystemExit):
     """The end of a command with one line and exit status 1.
 
     Attributes:
-        folder: The run folder that Hydra has made for it, if any.
+        folder: The run folder that Hydra created for the command, if any.
     """
 
     def __init__(self, line: str, folder: Path | None) -> None:
@@ -43,18 +45,18 @@ class CommandError(SystemExit):
 
 
 def composition_line(error: Exception, words: Sequence[str], names: Sequence[str]) -> str:
-    """What is wrong with a command line that Hydra refuses.
+    """The message for a command line that Hydra refuses.
 
     Args:
-        error: What Hydra has raised.
-        words: The options.
-        names: Dotted names of all options, sections and groups that the command has.
+        error: Hydra's error.
+        words: The options on the command line.
+        names: Dotted names of all options, sections and groups of the command.
     """
     if isinstance(error, MissingConfigException) and error.missing_cfg_file:
         return _unknown_choice(error.missing_cfg_file, error.options or ())
     if isinstance(error, OverrideParseException):
         return (
-            f"{error.override} cannot be read as option=value: close its brackets and quotes, and give a value with"
+            f"{error.override} cannot be read as option=value: close its brackets and quotes, and write a value with"
             " special characters as 'option=\"value\"'"
         )
     first = _first_line(error)
@@ -69,10 +71,10 @@ def composition_line(error: Exception, words: Sequence[str], names: Sequence[str
 
 
 def error_line(error: BaseException, places: Mapping[str, Path]) -> str | None:
-    """What is wrong where a command has failed; None if that is no mistake of its user.
+    """The message for an error that the user can correct; None for other errors.
 
     Args:
-        error: What the command has raised.
+        error: What the command raised.
         places: Where the command writes, by the option that says so.
     """
     if isinstance(error, InstantiationException):
@@ -91,7 +93,7 @@ def error_line(error: BaseException, places: Mapping[str, Path]) -> str | None:
     if isinstance(error, sqlite3.OperationalError):
         written = ", ".join(f"{option}={path}" for option, path in places.items())
         return f"{error}, while writing to {written}: free some space there, or get permission for it"
-    # Lightning's class and that of the index are recognised by their names, as importing them takes a second.
+    # Recognised by name, as importing the classes of Lightning and of the index takes a second.
     if isinstance(error, ValueError) or type(error).__name__ in ("MisconfigurationException", "StoreUnavailable"):
         return _first_line(error)
     full = _disk_error(error)
@@ -99,13 +101,13 @@ def error_line(error: BaseException, places: Mapping[str, Path]) -> str | None:
 
 
 def _disk_error(error: BaseException | None) -> OSError | None:
-    """The full disk behind an error of a library: as what it came from, or in words, as libraries in Rust say it."""
+    """The full disk behind a library's error: its cause, or an error number in its message."""
     while error is not None:
         if isinstance(error, OSError) and error.errno in FULL:
             return error
-        told = RUST.search(str(error))
-        if told and int(told[1]) in FULL:
-            return OSError(int(told[1]), os.strerror(int(told[1])))
+        in_words = RUST_ERROR.search(str(error))
+        if in_words and int(in_words[1]) in FULL:
+            return OSError(int(in_words[1]), os.strerror(int(in_words[1])))
         error = error.__cause__ or error.__context__
     return None
 
@@ -114,26 +116,28 @@ def written_places(cfg: DictConfig, run_folder: Path | None) -> dict[str, Path]:
     """Where a command writes, by the option that says so.
 
     Args:
-        cfg: Its configuration.
-        run_folder: Its run folder, if it makes one.
+        cfg: The command's configuration.
+        run_folder: The command's run folder, if it has one.
     """
-    named = {name: cfg.get(name) for name in PLACES if not OmegaConf.is_missing(cfg, name)}
+    named = {name: cfg.get(name) for name in PLACE_OPTIONS if not OmegaConf.is_missing(cfg, name)}
     places = {name: Path(value).expanduser() for name, value in named.items() if isinstance(value, str)}
     folder = {} if run_folder is None else {"hydra.run.dir": run_folder}
     return folder | places | {TEMPORARY: Path(tempfile.gettempdir())}
 
 
 def os_error_line(error: OSError, places: Mapping[str, Path]) -> str:
-    """What the system refuses, where, and what to do.
+    """The message for an error of the operating system: the file, the reason, and what to do.
 
     Args:
-        error: What was raised; it names no file where a disk was full.
+        error: The error; where a disk is full, it names no file.
         places: See ``error_line``.
     """
     file = error.filename2 or error.filename
     if error.errno is None or (file is None and error.errno not in FULL):
         return _first_line(error)
-    options = list(_full(places)) or list(places) if file is None else list(_options_of(Path(str(file)), places))
+    # Without a file the disk is full: the options whose disk it is, or all if none of them is full any more.
+    near = (_full(places) or places) if file is None else _options_of(Path(str(file)), places)
+    options = list(near)
     subject = str(file or " or ".join(f"{option}={places[option]}" for option in options))
     reason = os.strerror(error.errno).lower()
     cure = CURES.get(error.errno, "check the path")
@@ -142,26 +146,32 @@ def os_error_line(error: OSError, places: Mapping[str, Path]) -> str:
 
 
 def _options_of(path: Path, places: Mapping[str, Path]) -> Iterator[str]:
-    """Options under whose path a file lies, or that name a path below it."""
+    """Options that name a folder above a file, or a path below it."""
     for option, place in places.items():
-        above, below = place.absolute(), path.absolute()
-        if option in FILES:
+        above = place.absolute()
+        below = path.absolute()
+        if option in FILE_OPTIONS:
             above = above.parent
         if below.is_relative_to(above) or (option != TEMPORARY and above.is_relative_to(below)):
             yield option
 
 
-def _full(places: Mapping[str, Path]) -> Iterator[str]:
-    """Options whose disk is full."""
+def _full(places: Mapping[str, Path]) -> list[str]:
+    """Options whose path is on a full disk."""
+    found = []
     for option, place in places.items():
         absolute = place.absolute()
         nearest = next(path for path in (absolute, *absolute.parents) if path.exists())
         if shutil.disk_usage(nearest).free < FULL_BYTES:
-            yield option
+            found.append(option)
+    return found
 
 
 def _unknown_choice(missing: str, options: Sequence[str]) -> str:
     group, _, choice = missing.rpartition("/")
+    renamed = RENAMED_CHOICES.get(f"{group}={choice}")
+    if renamed:
+        return f"{group}={choice} is now called {renamed}"
     if not options:
         return f"{group}={choice}: there is no {missing}.yaml"
     near = get_close_matches(choice, options, n=1)
@@ -170,8 +180,11 @@ def _unknown_choice(missing: str, options: Sequence[str]) -> str:
 
 
 def _unknown_option(option: str, names: Sequence[str]) -> str:
-    """Says so, with the option of the same last name, or the most similar one."""
-    last = option.rpartition(".")[2]
+    """The message, with the new name, the option of the same last name, or the most similar one."""
+    renamed = new_name(option)
+    if renamed:
+        return f"the option {option} is now called {renamed}"
+    last = option.rpartition(".")[2]  # max_epochs may be a part of trainer.max_epochs
     same = [name for name in names if name.rpartition(".")[2] == last]
     near = same or get_close_matches(option, names, n=1)
     hint = f": did you mean {near[0]}?" if near else ": --help lists all options"
@@ -179,7 +192,7 @@ def _unknown_option(option: str, names: Sequence[str]) -> str:
 
 
 def _refused_argument(error: InstantiationException) -> str | None:
-    """What is wrong with an added option, by the error of the class that takes it, such as Lightning's Trainer."""
+    """The message for an option that a class refuses, such as one added to Lightning's Trainer."""
     cause = error.__cause__
     named = re.search(r"call to target '(?P<target>.+?)'(?:.*full_key: (?P<key>\S+))?", str(error), re.DOTALL)
     if cause is None or named is None:

@@ -1,7 +1,11 @@
-"""What ``--help`` prints: the options of a command and the groups it composes, read from ``conf/`` and its comments."""
+"""The text of ``--help``: what a command does, examples, and its options with the comments of ``conf/``.
+
+Hydra's own template prints names and values of the composed configuration; it has no access to the comments.
+"""
 
 import re
 import textwrap
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -9,9 +13,13 @@ from omegaconf import DictConfig, OmegaConf
 
 WIDTH = 80
 NAME_WIDTH = 28
+CHOICE_WIDTH = 22
 MAX_DEPTH = 2
-NOT_OPTIONS = {("graph", "titles")}  # shared by the others of its folder
-COMMAND = re.compile(r"python -m gedbd\.(\w+)")
+NOT_CHOICES = {("graph", "titles")}  # the other files of its group include it
+# Groups and sections that a command composes for the functions it shares with training, but does not read.
+UNREAD = {"backtest": {"protocol", "ranking"}}
+EXAMPLE = "gedbd "  # how the comment lines that are examples begin
+COMMAND = re.compile(r"(?:# |: )gedbd (\w+)")
 LINE = re.compile(r"^(?P<indent> *)(?P<name>\w+):(?P<value>.*?)(?:(?:^|\s)\s*# (?P<comment>.*))?$")
 MORE = re.compile(r"^ +# (?P<comment>.*)$")
 FALLBACK = re.compile(r"\$\{oc\.(?:select|env):[\w.]+,'?([^'}]*)'?\}")
@@ -19,7 +27,7 @@ FALLBACK = re.compile(r"\$\{oc\.(?:select|env):[\w.]+,'?([^'}]*)'?\}")
 
 @dataclass
 class Option:
-    """An option of a command or a section of options, which has no value, and what its comment says."""
+    """An option of a command, or a section of options, which has no value, and its comment."""
 
     name: str
     value: str
@@ -27,16 +35,18 @@ class Option:
 
 
 @dataclass
-class Command:
-    """What a command's file in ``conf/`` says.
+class CommandFile:
+    """The content of a command's file in ``conf/``.
 
     Attributes:
-        about: The comment it begins with: an example and what the command does.
-        groups: The option that each group has by default.
-        options: Its own options.
+        about: What the command does, from the comment at the top.
+        examples: Command lines, from the same comment.
+        groups: The default choice of each group.
+        options: The command's own options.
     """
 
     about: str = ""
+    examples: list[str] = field(default_factory=list)
     groups: dict[str, str | None] = field(default_factory=dict)
     options: list[Option] = field(default_factory=list)
 
@@ -49,21 +59,32 @@ def command_help(conf: Path, name: str) -> str:
         name: The command, such as ``train``.
     """
     command = read_command(conf, name)
-    lines = textwrap.wrap(command.about, WIDTH)
-    groups = [line for group, chosen in command.groups.items() for line in _group(conf, name, group, chosen)]
-    if groups:
-        lines += ["", "Groups, chosen as group=option; the one in brackets is the default:", *groups]
-    lines += ["", "Options, given as option=value with these defaults; ??? must be given:"]
+    unread = UNREAD.get(name, set())
+    lines = [command.about, "", *(f"  {example}" for example in command.examples)]
+    lines += ["", "Options, given as option=value, with their defaults; ??? must be given:"]
     for option in command.options:
-        lines += _entry(f"{option.name}={option.value}" if option.value else f"{option.name}.*", option.comment)
-    lines += ["", "--cfg job prints all options of the chosen groups too, --hydra-help what Hydra offers."]
-    return "\n".join(line for long in lines for line in (textwrap.wrap(long, WIDTH) if len(long) > WIDTH else [long]))
+        if option.name.partition(".")[0] not in unread:
+            shown = f"{option.name}={option.value}" if option.value else f"{option.name}.*"
+            lines += _entry(shown, option.comment, NAME_WIDTH)
+    groups = []
+    for group, default in command.groups.items():
+        if group not in unread:
+            groups += _group_lines(conf, name, group, default)
+    if groups:
+        lines += ["", "Groups, given as group=choice; * marks the default:", *groups]
+    lines += ["", "--cfg job prints the options of the chosen groups too, --hydra-help Hydra's own."]
+    return "\n".join(piece for line in lines for piece in _wrap(line))
 
 
-def read_command(conf: Path, name: str) -> Command:
+def first_example(conf: Path, name: str) -> str:
+    """The first example in a command's file; empty if there is none."""
+    return next(iter(read_command(conf, name).examples), "")
+
+
+def read_command(conf: Path, name: str) -> CommandFile:
     """Reads a command's file and the files that its defaults include."""
     path = conf / f"{name}.yaml"
-    command = Command()
+    command = CommandFile()
     content = OmegaConf.load(path)
     assert isinstance(content, DictConfig)
     for entry in content.defaults:
@@ -77,26 +98,38 @@ def read_command(conf: Path, name: str) -> Command:
         group = str(group).removeprefix("override ")
         if not group.startswith("hydra/"):
             command.groups[group] = chosen
-    lines = path.read_text().splitlines()
-    about = [line.removeprefix("# ") for line in lines[: next(n for n, text in enumerate(lines) if text[:1] != "#")]]
-    command.about = " ".join(about)
+    lines = path.read_text(encoding="utf-8").splitlines()
+    comment = list(_top_comment(lines))
+    command.about = " ".join(line for line in comment if not line.startswith(EXAMPLE))
+    command.examples = [line for line in comment if line.startswith(EXAMPLE)]
     command.options += _options(lines)
     return command
 
 
+def _top_comment(lines: list[str]) -> Iterator[str]:
+    """The lines of the comment that a file begins with, without Hydra's ``@package``."""
+    for line in lines:
+        if not line.startswith("#"):
+            return
+        if not line.startswith("# @package"):
+            yield line.removeprefix("#").strip()
+
+
 def _options(lines: list[str]) -> list[Option]:
-    """The options of a file with their comments; sections of sections are named, not listed."""
+    """The options of a file with their comments; sections within sections are named, not listed."""
     found: list[Option] = []
     above: list[str] = []
     for line in lines:
-        more, match = MORE.match(line), LINE.match(line)
+        more = MORE.match(line)
+        match = LINE.match(line)
         if more and found:
             found[-1].comment += f" {more['comment']}"
         if more or not match:
             continue
-        depth = len(match["indent"]) // 2
+        depth = len(match["indent"]) // 2  # two spaces per level: "    lr: 1" is at depth 2
         above = [*above[:depth], match["name"]]
-        value, comment = match["value"].strip(), match["comment"] or ""
+        value = match["value"].strip()
+        comment = match["comment"] or ""
         if above[0] in ("defaults", "hydra") or above[-1].startswith("_") or len(above) > MAX_DEPTH:
             continue
         if value or comment or len(above) == MAX_DEPTH:
@@ -104,23 +137,49 @@ def _options(lines: list[str]) -> list[Option]:
     return found
 
 
-def _group(conf: Path, command: str, group: str, chosen: str | None) -> list[str]:
-    """The options of a group; of experiments those that name the command in their comments, or none."""
-    names = []
+def _group_lines(conf: Path, command: str, group: str, default: str | None) -> list[str]:
+    """The choices of a group with the first sentence of their comments."""
+    lines = []
     for path in sorted((conf / group).glob("*.yaml")):
-        comments = "".join(line for line in path.read_text().splitlines() if line.startswith("#"))
-        commands = set(COMMAND.findall(comments))
-        serves = group != "experiment" or not commands or command in commands
-        if serves and (group, path.stem) not in NOT_OPTIONS:
-            names.append(f"[{path.stem}]" if path.stem == chosen else path.stem)
-    return _entry(group, " ".join(names)) if names else []
+        text = path.read_text(encoding="utf-8")
+        if (group, path.stem) in NOT_CHOICES or not _serves(command, group, text):
+            continue
+        about = _first_sentence(text)
+        mark = " *" if path.stem == default else ""
+        lines += _entry(f"  {path.stem}{mark}", about, CHOICE_WIDTH)
+    return [f"  {group}", *lines] if lines else []
 
 
-def _entry(name: str, text: str) -> list[str]:
-    """``name`` and, beside it or below it, ``text``."""
-    wrapped = textwrap.wrap(text, WIDTH - NAME_WIDTH - 4) or [""]
-    indent = " " * (NAME_WIDTH + 4)
-    if len(name) > NAME_WIDTH:
+def _first_sentence(text: str) -> str:
+    """The comment that a file begins with, up to a full stop or a line that ends with a colon."""
+    words: list[str] = []
+    for line in _top_comment(text.splitlines()):
+        words.append(line)
+        if line.startswith(EXAMPLE) or line.endswith((".", ":")):
+            break
+    return re.split(r"(?<=[^.])\.(?: |$)", " ".join(words))[0].rstrip(":")
+
+
+def _serves(command: str, group: str, text: str) -> bool:
+    """Whether a choice serves a command: experiments name theirs, and only published corpora can be downloaded."""
+    if group == "experiment":
+        commands = set(COMMAND.findall(text))
+        return not commands or command in commands
+    return not (command == "download" and "base_url: http" not in text)
+
+
+def _entry(name: str, text: str, width: int) -> list[str]:
+    """``name`` and, next to it or below it, ``text``."""
+    wrapped = textwrap.wrap(text, WIDTH - width - 4) or [""]
+    indent = " " * (width + 4)
+    if len(name) > width:
         return [f"  {name}", *(indent + line for line in wrapped if line)]
     first, *rest = wrapped
-    return [f"  {name:<{NAME_WIDTH}}  {first}".rstrip(), *(indent + line for line in rest)]
+    return [f"  {name:<{width}}  {first}".rstrip(), *(indent + line for line in rest)]
+
+
+def _wrap(line: str) -> list[str]:
+    """A line in pieces that fit the width; a continued example is indented."""
+    if len(line) <= WIDTH:
+        return [line]
+    return textwrap.wrap(line, WIDTH, subsequent_indent="    " if line.startswith(" ") else "")

@@ -1,8 +1,8 @@
-"""Checks that the values of options are of the right type and no number is too small.
+"""Checks the types of options, and the lower bounds of numbers.
 
-The configuration has no schema: options are declared in ``conf/`` alone. So their types come from there. An option that
-was changed must have a value of the type of its default; a null says nothing about a type, so options that stand for a
-number are named in ``LOWEST``, and those that stand for a path in ``PATHS``.
+The configuration has no schema: ``conf/`` declares the options, and their defaults declare the types. A value on the
+command line must have the type of its default. A default of null has no type, so ``LOWEST`` names the options that are
+numbers, and ``PATHS`` those that are paths.
 """
 
 import math
@@ -35,7 +35,7 @@ LOWEST: dict[str, float] = {  # an integer: whole numbers only
     "pairs.random_negatives": 0,
     "patience": 0,
     "port": 0,
-    "ranking.window_days": -math.inf,  # its sign is checked where it is used
+    "ranking.window_days": -math.inf,  # the functions that use it check its sign
     "seed": 0,
     "seeds": 1,
     "trainer.accumulate_grad_batches": 1,
@@ -44,15 +44,15 @@ LOWEST: dict[str, float] = {  # an integer: whole numbers only
     "trainer.num_nodes": 1,
     "webhook.suggestions": 1,
 }
-ENDLESS = {"trainer.max_epochs": -1}  # to Lightning: until training stops early
+NO_LIMIT = {"trainer.max_epochs": -1}  # Lightning trains until early stopping
 NULLABLE = ("pairs.negatives_in_evaluation", "text.tokens.*", "trainer.gradient_clip_val")
 FRACTIONAL = ("*timeout_s", "max_wait_s", "max_megabytes", "max_megapixels", "trainer.limit_*", "graph.rule.power")
-OF_SEVERAL_TYPES = ("split.*_from", "trainer.devices")
+ANY_TYPE = ("split.*_from", "trainer.devices")
 PATHS = ("ckpt_path", "dataset.path", "file", "fill", "index", "out", "pairs.feedback", "run", "text.captions")
 
 
 def plain_options(cfg: DictConfig) -> dict[str, Any]:
-    """The options of a command as they are written, without Hydra's own."""
+    """The unresolved options of a command, without Hydra's own."""
     plain = OmegaConf.to_container(OmegaConf.masked_copy(cfg, [str(key) for key in cfg if key != "hydra"]))
     assert isinstance(plain, dict)
     return {str(name): value for name, value in plain.items()}
@@ -66,7 +66,7 @@ def check_types(cfg: DictConfig, defaults: DictConfig) -> None:
         defaults: The same without the values of the command line.
 
     Raises:
-        ValueError: If a value is of another type than its default, or refers to an option that does not exist.
+        ValueError: If a value has another type than its default, or refers to an option that does not exist.
     """
     for key, written, default in _changed(plain_options(cfg), plain_options(defaults)):
         value = _resolve(cfg, key, written)
@@ -76,14 +76,14 @@ def check_types(cfg: DictConfig, defaults: DictConfig) -> None:
 
 
 def check_values(cfg: DictConfig) -> None:
-    """Checks the numbers of ``LOWEST`` and the paths of ``PATHS``, as far as the command has them.
+    """Checks the numbers of ``LOWEST`` and the paths of ``PATHS`` that the command has.
 
     Raises:
         ValueError: If a value is not a number or not a path, or a number is too small.
     """
     for key, lowest in LOWEST.items():
         value = _known(cfg, key)
-        if value is None or value == ENDLESS.get(key):
+        if value is None or value == NO_LIMIT.get(key):
             continue
         wanted = "a whole number" if isinstance(lowest, int) else "a number"
         if not _is_number(value, whole=isinstance(lowest, int)):
@@ -104,8 +104,8 @@ def shown(value: Any) -> str:
 
 
 def _problem(key: str, value: Any, default: Any) -> str | None:
-    """What a value must be to take the place of its default; None if it is that, or no type is known."""
-    if default is None or _is_one_of(key, OF_SEVERAL_TYPES) or (value is None and _is_one_of(key, NULLABLE)):
+    """What a value must be to replace its default; None if it fits, or if the default has no type."""
+    if default is None or _is_one_of(key, ANY_TYPE) or (value is None and _is_one_of(key, NULLABLE)):
         return None
     if isinstance(default, bool):
         return None if isinstance(value, bool) else "true or false"
@@ -121,7 +121,7 @@ def _problem(key: str, value: Any, default: Any) -> str | None:
 
 
 def _known(cfg: DictConfig, key: str) -> Any:
-    """An option's value; None if it has none, or one that Hydra gives later, such as the number of a job."""
+    """An option's value; None if it has none yet, such as the number of a job, which Hydra sets later."""
     try:
         return OmegaConf.select(cfg, key, throw_on_missing=False)
     except InterpolationResolutionError:
@@ -142,7 +142,7 @@ def _is_one_of(key: str, patterns: tuple[str, ...]) -> bool:
 
 
 def _changed(values: dict[str, Any], defaults: dict[str, Any], above: str = "") -> Iterator[tuple[str, Any, Any]]:
-    """Dotted name, value and default of the options that have another value than their default."""
+    """Dotted name, value and default of the options whose value is not the default."""
     for name, value in values.items():
         if name not in defaults:
             continue
@@ -154,14 +154,12 @@ def _changed(values: dict[str, Any], defaults: dict[str, Any], above: str = "") 
 
 
 def _resolve(cfg: DictConfig, key: str, written: Any) -> Any:
-    """An option's value; None for what Hydra or a computation gives later.
+    """An option's value; None for a value that Hydra or a resolver sets later.
 
     Raises:
         ValueError: If it refers to an option or variable that does not exist.
     """
-    if written == MISSING:
-        return None
-    if _is_computed(written):
+    if written == MISSING or _is_computed(written):
         return None
     try:
         return OmegaConf.select(cfg, key)

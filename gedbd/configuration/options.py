@@ -1,11 +1,10 @@
-"""Checks the options of a command line before Hydra makes a folder and before anything large is imported.
+"""Checks a command line before Hydra creates a folder and before a command imports anything large.
 
-Hydra reports an unknown option in several lines, and accepts any value: ``optimizer.lr=abc`` fails
-somewhere in PyTorch, after the corpus was read. Here a command line is composed before Hydra does so, twice: with all
-its options, and with its choices of files alone (``encoder=tiny``), so that values can be compared with defaults.
+Hydra reports an unknown option in several lines, and accepts any value: ``optimizer.lr=abc`` fails in PyTorch, after
+the corpus was read. This module composes the configuration twice: with all options, and with the choices of groups
+alone (``encoder=tiny``). The second holds the defaults that values are compared with.
 """
 
-import re
 import shutil
 import tempfile
 from collections.abc import Container, Iterator, Sequence
@@ -19,25 +18,27 @@ from hydra.types import RunMode
 from omegaconf import MISSING, DictConfig, OmegaConf
 
 from gedbd.configuration.errors import composition_line, os_error_line
+from gedbd.configuration.help import first_example
 from gedbd.configuration.option_types import check_types, check_values, plain_options
+from gedbd.io.paths import IN_PACKAGE
 
 PLAIN_FLAGS = {"-m", "--multirun", "-r", "--run"}
 PROBE = b"\0" * (1 << 16)
 
 
 def check_command_line(conf_dir: str, config_name: str, arguments: Sequence[str]) -> list[Path]:
-    """Checks what a command is asked for.
+    """Checks the options of a command.
 
-    A command line with other flags than ``-m``, such as ``--help`` or ``--config-dir``, is left to Hydra.
+    A command line with other flags than ``-m``, such as ``--config-dir``, is not checked: Hydra handles it.
 
     Args:
         conf_dir: Folder of the configuration.
-        config_name: File in it to start from, without its ending.
+        config_name: File in it to start from, without its suffix.
         arguments: The command line.
 
     Returns:
-        The folder that a single run will make, and those above it that do not exist yet; none for a sweep, and for a
-        command that makes no folder or goes on in one.
+        The folder that a single run will create, and its parents that do not exist yet; none for a sweep, and for a
+        command that creates no folder or continues in one.
 
     Raises:
         ValueError: If an option is unknown or missing, or has a value that does not fit, or the folder cannot be
@@ -47,19 +48,16 @@ def check_command_line(conf_dir: str, config_name: str, arguments: Sequence[str]
     flags = set(arguments) - set(words)
     if not flags <= PLAIN_FLAGS:
         return []
-    usage_line = (Path(conf_dir) / f"{config_name}.yaml").read_text().partition("\n")[0]
     with initialize_config_dir(conf_dir, version_base="1.3"):
         first = _compose(config_name, next(_jobs(words)))
-        multirun = bool(flags & {"-m", "--multirun"}) or first.hydra.mode == RunMode.MULTIRUN  # as some experiments say
+        # Some experiments set the mode themselves.
+        multirun = bool(flags & {"-m", "--multirun"}) or first.hydra.mode == RunMode.MULTIRUN
         for job in _jobs(words) if multirun else [words]:
             cfg = _compose(config_name, job)
             swept = (cfg.hydra.sweeper.get("params") or {}) if multirun else {}
-            _check_missing(cfg, usage_line, swept)
-            choices = [word for word in job if _is_choice(word, cfg.hydra.runtime.choices)]
-            if choices != job:
-                check_types(cfg, compose(config_name, choices))
-            check_values(cfg)
-    if cfg.hydra.output_subdir is None:
+            _check_missing(cfg, Path(conf_dir), config_name, swept)
+            _check_job(cfg, config_name, job)
+    if cfg.hydra.output_subdir is None:  # the command writes no run folder
         return []
     option = "hydra.sweep.dir" if multirun else "hydra.run.dir"
     folder = Path(OmegaConf.select(cfg, option))
@@ -68,7 +66,7 @@ def check_command_line(conf_dir: str, config_name: str, arguments: Sequence[str]
 
 
 def check_folder(folder: Path, option: str) -> None:
-    """Writes a little where a folder is to be, or nearest above it, and deletes it again.
+    """Writes and deletes a temporary file in a folder, or in its nearest existing parent.
 
     Args:
         folder: The folder, which need not exist.
@@ -90,7 +88,7 @@ def check_folder(folder: Path, option: str) -> None:
 
 
 def delete_unused(folder: Path, above: Sequence[Path]) -> None:
-    """Deletes a run folder that holds nothing but what Hydra writes first, and empty folders above it.
+    """Deletes a run folder that holds only the files that Hydra writes first, and empty folders above it.
 
     Args:
         folder: The run folder.
@@ -107,7 +105,11 @@ def delete_unused(folder: Path, above: Sequence[Path]) -> None:
 
 
 def _jobs(words: list[str]) -> Iterator[list[str]]:
-    """Options of single runs that have every listed value of a sweep once, not every combination of values."""
+    """Options of single runs in which every value of a sweep occurs once.
+
+    ``a=1,2 b=3,4`` gives ``a=1 b=3``, ``a=2 b=3`` and ``a=1 b=4``: values are checked one by one, so that not every
+    combination has to be composed.
+    """
     try:
         overrides = OverridesParser.create().parse_overrides(words)
     except HydraException as error:
@@ -118,6 +120,7 @@ def _jobs(words: list[str]) -> Iterator[list[str]]:
             alternatives.append([f"{override.get_key_element()}={value}" for value in override.sweep_string_iterator()])
         elif not override.is_sweep_override():
             alternatives.append([str(override.input_line)])
+    # A sweep over a range or a glob has no listed values, and its option keeps the default here.
     first = [values[0] for values in alternatives]
     yield first
     for position, values in enumerate(alternatives):
@@ -126,10 +129,11 @@ def _jobs(words: list[str]) -> Iterator[list[str]]:
 
 
 def _compose(config_name: str, words: list[str]) -> DictConfig:
-    """Composes as Hydra will, and tells what Hydra refuses in one line."""
+    """Composes as Hydra will; raises ValueError with one line if Hydra refuses the options."""
     try:
         return compose(config_name, words, return_hydra_config=True)
     except (HydraException, ValueError) as error:
+        # The defaults alone compose, and hold the names to suggest.
         known = compose(config_name, return_hydra_config=True)
         names = [*map(str, known.hydra.runtime.choices), *_names(plain_options(known))]
         raise ValueError(composition_line(error, words, names)) from error
@@ -143,13 +147,27 @@ def _names(options: dict[str, Any], above: str = "") -> Iterator[str]:
             yield from _names(value, f"{above}{name}.")
 
 
-def _check_missing(cfg: DictConfig, usage_line: str, swept: Container[str]) -> None:
-    """Refuses a command line without an option that the command needs, and a checkpoint that does not exist."""
-    usage = re.match(r"# (python -m gedbd\.\w+ .*?)(: |$)", usage_line)
+def _check_job(cfg: DictConfig, config_name: str, words: list[str]) -> None:
+    """Raises ValueError if a value of a single run has the wrong type or is too small, or a file does not exist."""
+    choices = [word for word in words if _is_choice(word, cfg.hydra.runtime.choices)]
+    if choices != words:
+        check_types(cfg, compose(config_name, choices))
+    check_values(cfg)
+    _check_files(cfg)
+
+
+def _check_missing(cfg: DictConfig, conf: Path, config_name: str, swept: Container[str]) -> None:
+    """Raises ValueError if an option that the command needs is missing."""
     for name, value in plain_options(cfg).items():
         if value == MISSING and name not in swept:
-            example = f", for example: {usage[1]}" if usage else ""
-            raise ValueError(f"{name}= is missing{example}")
+            raise ValueError(f"{name}= is missing, for example: {first_example(conf, config_name)}")
+
+
+def _check_files(cfg: DictConfig) -> None:
+    """Raises ValueError if a checkpoint or a corpus does not exist."""
+    export = OmegaConf.select(cfg, "dataset.path", throw_on_missing=False)
+    if isinstance(export, str) and not export.startswith(IN_PACKAGE) and not Path(export).expanduser().exists():
+        raise ValueError(f"{export}: no such file or folder; name an existing one with dataset.path=...")
     path = cfg.get("ckpt_path")
     if path is not None and not Path(path).is_file():
         raise ValueError(f"ckpt_path={path}: there is no such file; a run keeps checkpoints/last.ckpt in its folder")

@@ -1,4 +1,4 @@
-"""Text on a command line, which is searched for as it is and never read as an option of Hydra."""
+"""Positional arguments: text to search for, which Hydra must not read as options, and lists of paths."""
 
 import re
 from collections.abc import Container, Sequence
@@ -6,7 +6,10 @@ from pathlib import Path
 
 from omegaconf import OmegaConf
 
+from gedbd.configuration.renamed_options import new_name
+
 FLAGS = ("-h", "--help")
+COMPLETION_FLAGS = ("-sc", "--shell-completion")
 HYDRA_OPTION = re.compile(r"[~+]{0,2}[A-Za-z_][\w./@-]*=")
 NAME_AND_VALUE = re.compile(r"([A-Za-z_][\w./@-]*)=(.*)", re.DOTALL)
 QUOTED = re.compile(r"'[^'\n]*'|\"[^\"\n]*\"")  # a value that Hydra reads as one, blanks and all
@@ -14,25 +17,29 @@ SPECIAL = re.compile(r"(?<!\\)(\\*+)('|\$\{|\Z)")
 
 
 def literal_text(arguments: Sequence[str], option: str, names: Container[str]) -> list[str]:
-    """Arguments for Hydra, in which one option holds the text on the command line as it is.
+    """Arguments for Hydra, in which one option holds the literal text of the command line.
 
-    Words after ``--`` are text, and before it those that look like no option and no flag; programs write ``--`` before
-    a text that they do not know. Without ``--``, a word is an option only if it is ``name=value`` with one of the
-    command's own names, and holds no interpolation. Other words are text; one that could be either is refused.
+    Words after ``--`` are text; before it, words that look like neither options nor flags. Programs write ``--`` before
+    text from elsewhere. Without ``--``, a word is an option only if it is ``name=value`` with a name of the command and
+    without an interpolation. Other words are text. A word that could be either is refused.
 
     Args:
         arguments: The command line.
-        option: The option that takes the text; what is given as ``option=`` is text too.
+        option: The option that takes the text; a value given as ``option=`` is text too.
         names: The first parts of the names of the command's options.
 
     Raises:
         ValueError: If a word could be an option or text, or a flag or text.
     """
     words = list(arguments)
+    # The shell asks for completions with query=bash, which is not the option query.
+    if words and words[0] in COMPLETION_FLAGS:
+        return words
     if "--" in words:
-        place = words.index("--")
-        options = [word for word in words[:place] if HYDRA_OPTION.match(word) or word.startswith("-")]
-        text = [word for word in words[:place] if word not in options] + words[place + 1 :]
+        separator = words.index("--")
+        before = words[:separator]
+        options = [word for word in before if HYDRA_OPTION.match(word) or word.startswith("-")]
+        text = [word for word in before if word not in options] + words[separator + 1 :]
     else:
         options = [word for word in words if _is_option(word, option, names)]
         text = [word for word in words if word not in options]
@@ -40,6 +47,23 @@ def literal_text(arguments: Sequence[str], option: str, names: Container[str]) -
     text += [word.removeprefix(f"{option}=") for word in given]
     rest = [word for word in options if word not in given]
     return rest + ([f"{option}='{SPECIAL.sub(_escaped, ' '.join(text))}'"] if text else [])
+
+
+def positional_list(arguments: Sequence[str], option: str) -> list[str]:
+    """Arguments for Hydra, in which one option holds a list of the positional arguments.
+
+    ``["a b", "out=x", "c"]`` becomes ``["out=x", "paths=['a b','c']"]`` for the option ``paths``.
+
+    Args:
+        arguments: The command line; what is neither ``name=value`` nor a flag is positional.
+        option: The option that takes the list.
+    """
+    if set(COMPLETION_FLAGS) & set(arguments):
+        return list(arguments)
+    values = [word for word in arguments if "=" not in word and not word.startswith("-")]
+    options = [word for word in arguments if word not in values]
+    quoted = ",".join("'" + value.replace("'", "\\'") + "'" for value in values)
+    return options + ([f"{option}=[{quoted}]"] if values else [])
 
 
 def option_names(config_file: Path) -> set[str]:
@@ -51,7 +75,7 @@ def option_names(config_file: Path) -> set[str]:
 
 
 def _is_option(word: str, option: str, names: Container[str]) -> bool:
-    """Whether a word is an option of the command. Raises ValueError if that is uncertain."""
+    """Whether a word is an option of the command. Raises ValueError if it could be text as well."""
     if word in FLAGS:
         return True
     has_blank = re.search(r"\s", word) is not None
@@ -60,20 +84,23 @@ def _is_option(word: str, option: str, names: Container[str]) -> bool:
     found = NAME_AND_VALUE.fullmatch(word)
     if found is None:
         return False
-    name, value = found[1], found[2]
+    name, value = found.groups()
     known = re.split(r"[./@]", name)[0] in names
     if known and (name == option or ("${" not in value and (not has_blank or QUOTED.fullmatch(value)))):
         return True
     if known and "\n" not in word:
         raise ValueError(
-            f"{word!r} could be an option or the text: write -- after the options and before the text; for an option,"
-            f" -- at the end will do, or {name}=\"'{value}'\""
+            f"{word!r} could be an option or the text: write -- between the options and the text; if it is an option,"
+            f" end the command line with --, or write {name}=\"'{value}'\""
         )
     if not known and not has_blank:
+        renamed = new_name(name)
+        if renamed:
+            raise ValueError(f"the option {name} is now called {renamed}")
         raise ValueError(f"there is no option {name}: --help lists all; to search for {word}, write -- before the text")
     return False
 
 
 def _escaped(match: re.Match[str]) -> str:
-    """Quotes (for Hydra) and interpolations (for OmegaConf) lose their meaning, and so do backslashes before them."""
+    """Escapes a quote (for Hydra) or an interpolation (for OmegaConf), and the backslashes before it."""
     return match[1] * 2 + (f"\\{match[2]}" if match[2] else "")

@@ -1,4 +1,4 @@
-"""The folder of a new run or sweep: made for one command alone, and shared by all processes of that command."""
+"""The folder of a new run or sweep: one per command, shared by all processes of that command."""
 
 import os
 from collections.abc import Iterator
@@ -15,37 +15,38 @@ from gedbd.io.paths import corpus_name
 
 SWEEPS = "outputs/sweeps"
 
-_made: dict[Path, Path] | None = None  # by what is above it; None: no command is running, and none is made
+# The folder created for the running command, by its parent. None: no command is running, so none is created.
+_created: dict[Path, Path] | None = None
 
 
 @contextmanager
 def own_folders() -> Iterator[None]:
-    """While a command runs, ``run_dir`` and ``sweep_dir`` make the folder that they name; one that stays empty goes."""
-    global _made
-    _made = {}
+    """Lets ``run_dir`` and ``sweep_dir`` create folders while a command runs; one that stays empty is deleted."""
+    global _created
+    _created = {}
     try:
         yield
     finally:
-        made = _made
-        _made = None
-        for folder in made.values():
-            with suppress(OSError):  # it is not empty, or gone
+        created = _created
+        _created = None
+        for folder in created.values():
+            with suppress(OSError):  # not empty, or already deleted
                 folder.rmdir()
 
 
 def is_own(folder: Path) -> bool:
-    """Whether the running command has made a folder of its own there."""
-    return _made is not None and folder.absolute() in {path.absolute() for path in _made.values()}
+    """Whether the running command has created this folder."""
+    return _created is not None and folder.absolute() in {path.absolute() for path in _created.values()}
 
 
 def run_dir(ckpt_path: str | None, dataset: str | None, path: str | None, encoder: str) -> str:
-    """Folder of a new run, or of the run whose checkpoint is taken up."""
+    """Folder of a new run, or of the run that continues from a checkpoint."""
     if ckpt_path:
         return str(Path(ckpt_path).parent.parent)
     name = dataset or corpus_name(Path(str(path)))
     above = Path("outputs") / str(name) / encoder
     in_sweep = HydraConfig.initialized() and HydraConfig.get().mode == RunMode.MULTIRUN
-    # Lightning asks for this folder in each job of a sweep, to name it to its processes, and nothing is put there.
+    # In a sweep, Lightning passes this folder to the processes of a job, which write nothing there.
     return str(above / started() if in_sweep else _own(above))
 
 
@@ -55,11 +56,11 @@ def sweep_dir() -> str:
 
 
 def started() -> str:
-    """When a run began, in UTC, which names its folder: one answer for all of its processes, whose clocks differ.
+    """When a run started, in UTC: the name of its folder, the same in all of its processes.
 
-    Local time would not do: its hour before the end of daylight saving comes twice. Under torchrun, the first process
-    to ask tells the others by torchrun's own store. The tasks of a SLURM job step take the step's name: a job that was
-    queued again finds its folder, where Lightning has left a checkpoint.
+    UTC, since local times repeat for an hour when daylight saving ends. Under torchrun, the first process that asks
+    shares the time through torchrun's store, as the clocks of machines differ. Tasks of a SLURM job step use the name
+    of the step instead, so that a requeued job finds its folder with Lightning's checkpoint.
     """
     now = f"{datetime.now(UTC):%Y-%m-%d_%H-%M-%SZ}"
     store = _torchrun_store()
@@ -69,29 +70,29 @@ def started() -> str:
 
 
 def _own(above: Path) -> Path:
-    """A folder named by the start; while a command runs, one that it has made itself."""
-    if _made is None:
+    """A folder named after the start; while a command runs, one that the command has created."""
+    if _created is None:
         return above / started()
-    if above not in _made:
-        _made[above] = above / _slurm_step() if _slurm_step() else _agreed(above)
-    return _made[above]
+    if above not in _created:
+        _created[above] = above / _slurm_step() if _slurm_step() else _agreed(above)
+    return _created[above]
 
 
 def _agreed(above: Path) -> Path:
-    """A folder that this command has made; under torchrun the first process makes it and tells the others."""
+    """A folder created by this command; under torchrun the first process creates it and shares its name."""
     store = _torchrun_store()
     if store is None:
-        return _make(above, started())
+        return _create(above, started())
     key = f"gedbd/{above}"
     if os.environ["RANK"] == "0":
-        store.set(key, _make(above, started()).name)
+        store.set(key, _create(above, started()).name)
     return above / str(store.get(key).decode())
 
 
-def _make(above: Path, name: str) -> Path:
-    """Makes a folder that did not exist: of this name, or else with -2, -3, ... after it.
+def _create(above: Path, name: str) -> Path:
+    """Creates a folder that did not exist, with this name or with the suffix -2, -3, ...
 
-    The file system decides who is first: of two commands only one can make a folder.
+    The file system decides between two commands: only one of them can create a folder.
     """
     number = 1
     while True:
@@ -99,14 +100,14 @@ def _make(above: Path, name: str) -> Path:
         above.mkdir(parents=True, exist_ok=True)
         try:
             folder.mkdir()
-        except (FileExistsError, FileNotFoundError):  # another command has made it, or removed what is above it
+        except (FileExistsError, FileNotFoundError):  # another command created it, or deleted its parent
             number += 1
         else:
             return folder
 
 
 def _torchrun_store() -> Any | None:
-    """What the processes that torchrun has started share; None outside of it."""
+    """The store that the processes of torchrun share; None outside of torchrun."""
     if "TORCHELASTIC_RUN_ID" not in os.environ:
         return None
     from torch.distributed.rendezvous import rendezvous
@@ -116,7 +117,7 @@ def _torchrun_store() -> Any | None:
 
 
 def _slurm_step() -> str:
-    """Name of the SLURM job step whose task this process is; empty if it is none, or the only one."""
+    """Name of the SLURM job step of this process; empty outside of SLURM and for a step with one task."""
     interactive = os.environ.get("SLURM_JOB_NAME") in ("bash", "interactive")
     if os.environ.get("SLURM_NTASKS", "1") == "1" or "SLURM_STEP_ID" not in os.environ or interactive:
         return ""

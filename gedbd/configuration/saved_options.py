@@ -1,4 +1,4 @@
-"""The configuration that a finished or interrupted run has saved in its folder."""
+"""The configuration in a run folder: what a run saves, and what other commands read back."""
 
 import os
 from collections.abc import Callable, Set
@@ -22,10 +22,10 @@ PATHS = ("cache_dir", "captions", "checkpoint", "ckpt_path", "data_dir", "feedba
 
 
 def saved_options(cfg: DictConfig) -> dict[str, Any]:
-    """Resolved options, with absolute paths: a run can be read from any working directory.
+    """Resolved options with absolute paths, so that a run can be read from any working directory.
 
-    Paths are the options named in ``PATHS``, and ``model`` where it names an existing folder and not a model on a hub.
-    Those that begin with ``~`` or name a resource (``pkg://``) stay as they are.
+    Paths are the options in ``PATHS``, and ``model`` if it names an existing folder instead of a model on a hub.
+    Paths that begin with ``~`` or name a resource (``pkg://``) do not change.
     """
     options: dict[str, Any] = _with_paths(OmegaConf.to_container(cfg, resolve=True), lambda path: str(path.absolute()))
     return options
@@ -34,15 +34,14 @@ def saved_options(cfg: DictConfig) -> dict[str, Any]:
 def read_saved(folder: Path, also: Set[str] = frozenset()) -> DictConfig:
     """The configuration in a run folder.
 
-    A stored path that is gone is looked for where it lay relative to the folder: a project can be moved as a whole.
+    A saved path that does not exist is resolved relative to the folder, so that a project can be moved as a whole.
 
     Args:
-        folder: The run folder, which may come from somebody else: see ``gedbd.configuration.allowed_targets``.
-        also: Targets that it may name beside those of ``conf/``.
+        folder: The run folder, possibly from a stranger: see ``gedbd.configuration.allowed_targets``.
+        also: Targets that it may name in addition to those of ``conf/``.
 
     Raises:
-        ValueError: If the folder is no run or one of another schema, or its configuration is damaged or names what a
-            file may not.
+        ValueError: If the folder holds no run, or its configuration is damaged or names code that a file may not name.
     """
     file = folder / CONFIG
     cfg = read_config(folder)
@@ -69,28 +68,23 @@ def read_saved(folder: Path, also: Set[str] = frozenset()) -> DictConfig:
     return found
 
 
-def check_schema(folder: Path) -> None:
-    """Raises ValueError if a run folder was made by a version of gedbd with another schema."""
-    file = folder / VERSIONS
-    schema = read_object(file).get("schema") if file.is_file() else None
-    if schema != SCHEMA:
-        newer = isinstance(schema, int) and schema > SCHEMA
-        repair = "install that version" if newer else "run its command again in a new folder"
-        raise ValueError(f"{folder} was made by {'a newer' if newer else 'an older'} version of gedbd: {repair}")
+def check_run_folder(folder: Path) -> None:
+    """Raises ValueError if a folder is not that of a run; commands call it before they import large libraries."""
+    if not (folder / CONFIG).is_file():
+        raise ValueError(f"{folder} is not the folder of a run: it has no {CONFIG}")
 
 
 def read_config(folder: Path) -> DictConfig:
-    """The options in a run folder as they are written, without a check of what they name; to show, not to run.
+    """The options in a run folder, to show, not to run: the code that they name is not checked.
 
     Raises:
-        ValueError: If the folder is no run, or the file holds no plain options.
+        ValueError: If the folder holds no run, or the file holds no plain options.
     """
+    check_run_folder(folder)
     file = folder / CONFIG
-    if not file.is_file():
-        raise ValueError(f"{folder} is not the folder of a run: it has no {CONFIG}")
     try:
         text = file.read_text(encoding="utf-8")
-        # Aliases can make a short file endless; gedbd writes none.
+        # Nested aliases can expand a short file without bound; gedbd writes none.
         if any(isinstance(token, yaml.AliasToken) for token in yaml.scan(text, Loader=SCANNER)):
             raise ValueError(f"{file} is damaged: it repeats parts of itself by *alias")
         cfg = OmegaConf.create(text)
@@ -103,14 +97,14 @@ def read_config(folder: Path) -> DictConfig:
 
 
 def _stored_in(folder: Path) -> Path | None:
-    """Path of a run folder when it was written; None if that was not recorded."""
+    """Path of a run folder when it was written; None if it was not recorded."""
     file = folder / VERSIONS
-    told = read_object(file).get("folder") if file.is_file() else None
-    return Path(told) if isinstance(told, str) and told else None
+    recorded = read_object(file).get("folder") if file.is_file() else None
+    return Path(recorded) if isinstance(recorded, str) and recorded else None
 
 
 def _with_paths(options: Any, change: Callable[[Path], str]) -> Any:
-    """Options in which each path is changed."""
+    """Options with every path replaced by ``change(path)``."""
     if not isinstance(options, dict):
         return options
     changed = {}
@@ -120,6 +114,7 @@ def _with_paths(options: Any, change: Callable[[Path], str]) -> Any:
 
 
 def _is_path(name: str, value: Any) -> bool:
+    # pkg://, a URL and ~ mean the same in every working directory.
     if not isinstance(value, str) or not value or "://" in value or value.startswith("~"):
         return False
     return name in PATHS or (name == "model" and Path(value).is_dir())

@@ -117,6 +117,8 @@ class Run:
 
     def column(self, method: str) -> str:
         """The column of ``predictions`` that holds a method's scores."""
+        from gedbd.evaluation.result_tables import WITH_GRAPH  # it imports matplotlib
+
         return "score" if method == self.method else WITH_GRAPH[method]
 
     @property

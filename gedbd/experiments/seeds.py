@@ -4,6 +4,8 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import rich
+import torch
 from omegaconf import DictConfig
 from rich.console import Console
 from scipy.stats import t
@@ -17,6 +19,33 @@ from gedbd.experiments.run import best_f1, train_once
 from gedbd.experiments.sweeps.job_status import FINISHED, JobStatus, read_status, write_status
 from gedbd.experiments.sweeps.sweep_table import SUMMARISED
 from gedbd.io.tables import read_csv, write_csv
+
+
+def first_process_console() -> Console:
+    """The console, which prints only in the first process; progress bars share it."""
+    rich.reconfigure(quiet=not is_first())
+    return rich.get_console()
+
+
+def check_device(trainer: DictConfig) -> None:
+    """Raises ValueError if the trainer asks for a GPU that PyTorch does not find."""
+    if trainer.accelerator == "gpu" and not torch.accelerator.is_available():
+        raise ValueError("trainer.accelerator=gpu, but torch finds no GPU on this machine: choose trainer=default")
+
+
+def train_seeds(cfg: DictConfig, folder: Path, console: Console) -> float:
+    """Trains one seed in the run folder, or each of several in its own folder below it.
+
+    Returns:
+        Validation F1 of the best checkpoint; the mean of several seeds.
+    """
+    if cfg.seeds == 1:
+        return train_once(cfg, folder, console)
+    if cfg.ckpt_path:
+        raise ValueError(f"seeds={cfg.seeds} with ckpt_path=: continue several seeds by hydra.run.dir= instead")
+    for seed in range(cfg.seed, cfg.seed + cfg.seeds):
+        train_seed(cfg, seed, folder / f"seed_{seed}", console)
+    return float(summarise_seeds(folder, console)["val_f1"].mean())
 
 
 def train_seed(cfg: DictConfig, seed: int, folder: Path, console: Console) -> None:

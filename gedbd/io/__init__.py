@@ -1,1 +1,1 @@
-"""Files on disk: written whole or not at all, read with a clear message where they are damaged."""
+"""Files on disk: written as a whole or not at all, and read with a clear message if they are damaged."""

@@ -1,4 +1,4 @@
-"""Checksums of checkpoints, in a file beside them that ``sha256sum --check`` reads too.
+"""Checksums of checkpoints, in a file of their folder that ``sha256sum --check`` also reads.
 
 A checkpoint with flipped bits loads without an error: PyTorch does not compare the checksums in its archives.
 """
@@ -22,16 +22,16 @@ def checksum(path: Path) -> str:
 
 
 def noted_checksums(path: Path) -> list[str]:
-    """The checksums noted for a file: one, or two if a kill came while it was replaced; none for files of old runs."""
+    """The checksums noted for a file: one; two if a process was killed while it replaced the file; none in old runs."""
     return [digest for digest, name in _lines(path.parent) if name == path.name]
 
 
 def note_checksums(path: Path, digests: Sequence[str]) -> None:
-    """Replaces what is noted for a file; other files' lines stay.
+    """Replaces the checksums of a file; the lines of other files stay.
 
     Args:
         path: The file.
-        digests: Its checksum; while it is being replaced, those of the old and the new content; none to forget it.
+        digests: The checksum; those of the old and the new content while the file is replaced; none to delete its line.
     """
     kept = [line for line in _lines(path.parent) if line[1] != path.name]
     lines = [*kept, *((digest, path.name) for digest in digests)]
@@ -41,42 +41,46 @@ def note_checksums(path: Path, digests: Sequence[str]) -> None:
 def check_whole(checkpoint: Path) -> None:
     """Compares a checkpoint with its checksum.
 
-    One without a checksum, which an older gedbd has left, is compared with the CRC-32 of each part in its archive; the
-    first process prints that, once for each file.
+    Checkpoints of old runs have no checksum. For these, the CRC-32 of each part of the archive is compared, and the
+    first process prints a line about it, once per file.
 
     Raises:
-        ValueError: If the checkpoint was cut off or changed since it was written.
-        FileNotFoundError: If there is none.
+        ValueError: If the checkpoint is truncated, or was changed after it was written.
+        FileNotFoundError: If the checkpoint does not exist.
     """
     checkpoint.stat()
     if not is_zipfile(checkpoint):
-        raise ValueError(f"{checkpoint} is damaged: no checkpoint can be read from it")
+        raise ValueError(f"{checkpoint} is damaged: it cannot be read as a checkpoint")
     noted = noted_checksums(checkpoint)
     if noted:
         if checksum(checkpoint) not in noted:
             raise ValueError(
-                f"{checkpoint} is damaged: its SHA-256 is not the one in {checkpoint.parent / CHECKSUMS}; take another"
-                " checkpoint or train again (if you have replaced it yourself, delete its line there)"
+                f"{checkpoint} is damaged: its SHA-256 is not the one in {checkpoint.parent / CHECKSUMS}; use another"
+                " checkpoint or train again (if you replaced it yourself, delete its line there)"
             )
         return
     damaged = _damaged_part(checkpoint)
     if damaged is not None:
         raise ValueError(f"{checkpoint} is damaged: the CRC-32 of {damaged} in it is wrong; train again")
     if is_first_process():
-        say_once(f"{checkpoint}: unchecked, as no SHA-256 lies beside it; its CRC-32 is right")
+        say_once(f"{checkpoint}: its SHA-256 was not recorded; its CRC-32 is right")
 
 
 def _lines(folder: Path) -> list[tuple[str, str]]:
-    """Checksum and file name of each line in a folder's list."""
+    """Checksum and file name of each line in a folder's ``SHA256SUMS``."""
     path = folder / CHECKSUMS
     if not path.is_file():
         return []
-    words = [line.split(maxsplit=1) for line in path.read_text(encoding="utf-8", errors="replace").splitlines()]
-    return [(pair[0], pair[1].lstrip("*")) for pair in words if len(pair) == 2]
+    pairs = []
+    for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
+        words = line.split(maxsplit=1)
+        if len(words) == 2:
+            pairs.append((words[0], words[1].lstrip("*")))  # sha256sum marks binary files with *
+    return pairs
 
 
 def _damaged_part(archive: Path) -> str | None:
-    """The first part of an archive that differs from its CRC-32; None if all are right."""
+    """The first part of an archive that differs from its CRC-32, or why it cannot be read; None if all are right."""
     try:
         with ZipFile(archive) as parts:
             return parts.testzip()

@@ -1,4 +1,4 @@
-"""Files that one command leaves and another reads: written whole or not at all, and reported by name if damaged."""
+"""Files written as a whole or not at all, and JSON files that name themselves when they are damaged."""
 
 import errno
 import hashlib
@@ -17,11 +17,11 @@ UNFINISHED = ".part"
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """Gives the path of a temporary file that takes the place of ``path`` once it is complete.
+    """Gives the path of a temporary file that replaces ``path`` once it is complete.
 
-    It lies in the same folder, so that it is renamed and never copied, and it is flushed to the disk before that. Until
-    then, and wherever something fails, ``path`` keeps what it had. What a killed process of this machine has left
-    behind is removed. A path that is no file, such as a pipe, is written to directly.
+    The temporary file is in the same folder, so that it can be renamed, and is flushed to the disk first. If anything
+    fails, ``path`` keeps its content. Temporary files of killed processes on this machine are deleted. A pipe or a
+    device is written to directly.
 
     Args:
         path: The file to replace; a symbolic link is followed.
@@ -31,7 +31,7 @@ def replacing(path: Path) -> Iterator[Path]:
         yield target
         return
     _remove_abandoned(target)
-    # The last suffix stays: some libraries choose a format by it, others add theirs if it is missing.
+    # The last suffix stays: some libraries choose a format by it, others append theirs if it is missing.
     unfinished = target.with_name(f"{_prefix(target)}{os.getpid()}{UNFINISHED}{target.suffix}")
     try:
         yield unfinished
@@ -55,14 +55,14 @@ def write_text(path: Path, text: str) -> None:
 
 
 def read_object(path: Path, *needed: str) -> dict[str, Any]:
-    """A JSON object.
+    """Reads a JSON object.
 
     Args:
         path: The file.
-        needed: Names that it must have.
+        needed: Names that the object must have.
 
     Raises:
-        ValueError: If the file holds no such object; names it.
+        ValueError: If the file holds no such object; names the file.
     """
     content = _read_json(path)
     if not isinstance(content, dict):
@@ -74,7 +74,7 @@ def read_object(path: Path, *needed: str) -> dict[str, Any]:
 
 
 def read_list(path: Path) -> list[Any]:
-    """A JSON list. Raises ValueError, naming the file, if it holds none."""
+    """Reads a JSON list. Raises ValueError, naming the file, if there is none."""
     content = _read_json(path)
     if not isinstance(content, list):
         raise ValueError(f"{path} is damaged: it holds no JSON list")
@@ -89,25 +89,25 @@ def _read_json(path: Path) -> Any:
 
 
 def _prefix(target: Path) -> str:
-    """How the names of temporary files begin that processes of this machine make for a file.
+    """The prefix of the temporary files that processes of this machine create for a file.
 
-    They hold no part of its name: who looks for ``hpc_ckpt_*``, as Lightning does, must not find them.
+    It holds no part of the file's name: Lightning, for one, loads whatever matches ``hpc_ckpt_*``.
     """
     digest = hashlib.blake2b(target.name.encode("utf-8", "surrogateescape"), digest_size=6)
     return f".{digest.hexdigest()}.{socket.gethostname()}."
 
 
 def _remove_abandoned(target: Path) -> None:
-    """Removes temporary files of a target whose process has ended."""
+    """Deletes temporary files of a target whose process has ended."""
     for other in target.parent.glob(f"{glob_escape(_prefix(target))}*{UNFINISHED}*"):
-        process = other.name.removeprefix(_prefix(target)).partition(".")[0]
+        process = other.name.removeprefix(_prefix(target)).partition(".")[0]  # <prefix>1234.part.csv: 1234
         if process.isdigit() and not _is_alive(int(process)):
             other.unlink(missing_ok=True)
 
 
 def _is_alive(process: int) -> bool:
     try:
-        os.kill(process, 0)
+        os.kill(process, 0)  # signal 0 is not sent, only checked
     except ProcessLookupError:
         return False
     except (PermissionError, OverflowError):
@@ -116,7 +116,7 @@ def _is_alive(process: int) -> bool:
 
 
 def _flush(path: Path) -> None:
-    """Waits until a file, or the names in a folder, are on the disk. Some file systems cannot do so for folders."""
+    """Waits until a file, or the names in a folder, are on the disk. Some file systems cannot flush folders."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -1,4 +1,4 @@
-"""Paths of corpora: files in a Python package, and the name that a corpus takes from its file."""
+"""Paths of corpora: files inside Python packages, and the name of a corpus."""
 
 from importlib import resources
 from pathlib import Path
@@ -8,10 +8,10 @@ IN_PACKAGE = "pkg://"
 
 
 def locate(path: str) -> Path:
-    """The file that ``path`` names.
+    """The file that ``path`` names, such as ``bugs.csv`` or ``pkg://gedbd.corpora/demo.csv``.
 
     Raises:
-        ValueError: There is none.
+        ValueError: If it does not exist.
     """
     package, _, inside = path.removeprefix(IN_PACKAGE).partition("/")
     file = Path(str(resources.files(package) / inside)) if path.startswith(IN_PACKAGE) else Path(path).expanduser()
@@ -21,6 +21,6 @@ def locate(path: str) -> Path:
 
 
 def corpus_name(file: Path) -> str:
-    """The file's name without endings, or its folder's where the name could be any tracker's (``reports.csv``)."""
+    """The file's name without suffixes, or its folder's name if the file's is one of ``GENERIC_STEMS``."""
     stem = file.name.split(".")[0]
     return file.absolute().parent.name if stem.lower() in GENERIC_STEMS else stem

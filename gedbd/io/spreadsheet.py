@@ -1,8 +1,7 @@
-"""CSV files that people open in a spreadsheet program, which runs a cell that begins like a formula.
+"""CSV files that are safe to open in a spreadsheet program, which runs cells that begin like a formula.
 
-Every CSV file that holds text of a tracker is written through ``safe_cells``: an apostrophe in front of such a cell
-makes it text. Files that the package reads back are Parquet or JSON, but for captions, which are read with
-``plain_cell``.
+Every CSV file with text of a tracker is written through ``safe_cells``: an apostrophe in front of such a cell makes it
+text. The package reads back Parquet and JSON files only, except for captions, which it reads with ``plain_cell``.
 """
 
 import pandas as pd
@@ -12,9 +11,9 @@ APOSTROPHE = "'"
 
 
 def safe_cell(value: object) -> object:
-    """A text that would be run, with an apostrophe in front of it; anything else as it is.
+    """Puts an apostrophe in front of a text that would be run; other values do not change.
 
-    Carriage returns become line feeds: pandas writes them without quotes, and so a cell could end and a row begin.
+    Carriage returns become line feeds: pandas does not quote them, so that they could end a row.
     """
     if not isinstance(value, str):
         return value
@@ -23,13 +22,13 @@ def safe_cell(value: object) -> object:
 
 
 def plain_cell(text: str) -> str:
-    """What ``safe_cell`` was given, but for carriage returns."""
+    """The inverse of ``safe_cell``, except for carriage returns."""
     is_safe = text.startswith(APOSTROPHE) and text[1:].startswith(FORMULA_SIGNS)
     return text[1:] if is_safe else text
 
 
 def safe_cells(table: pd.DataFrame) -> pd.DataFrame:
-    """A copy of a table whose texts no spreadsheet program runs; numbers stay numbers."""
+    """A copy of a table whose texts are safe in a spreadsheet program; numbers and dates do not change."""
     safe = table.copy()
     for name in table.columns:
         if not (pd.api.types.is_numeric_dtype(table[name]) or pd.api.types.is_datetime64_any_dtype(table[name])):

@@ -1,4 +1,4 @@
-"""Tables that one command leaves and another reads: written as a whole, and reported by file and row if damaged."""
+"""CSV and Parquet tables: written as a whole, read with errors that name file and row."""
 
 import csv
 import io
@@ -23,15 +23,15 @@ def write_parquet(path: Path, table: pd.DataFrame) -> None:
 
 
 def read_csv(path: Path, *numbers: str) -> pd.DataFrame:
-    """A table that a command has written as CSV.
+    """Reads a CSV table that a command has written.
 
     Args:
         path: The file.
         numbers: Columns that must hold numbers.
 
     Raises:
-        ValueError: If rows are missing or cut off, or a column is missing or holds something else; names file and row,
-            counted as lines of a text editor are.
+        ValueError: If rows are missing or truncated, or a column is missing or holds no numbers; names the file, and
+            the row as the line number of a text editor.
     """
     _check_rows(path)
     try:
@@ -43,13 +43,13 @@ def read_csv(path: Path, *numbers: str) -> pd.DataFrame:
             raise ValueError(f"{path} is damaged: it has no column {name!r}")
         wrong = pd.to_numeric(table[name], errors="coerce").isna() & table[name].notna()
         if wrong.any():
-            row = int(wrong.to_numpy().argmax())
+            row = int(wrong.to_numpy().argmax())  # row 0 is in line 2, below the header
             raise ValueError(f"{path}, row {row + 2}: {name} is {table[name][row]!r}, not a number")
     return table
 
 
 def read_parquet(path: Path) -> pd.DataFrame:
-    """A table that a command has written as Parquet. Raises ValueError, naming the file, if it is damaged."""
+    """Reads a Parquet table that a command has written. Raises ValueError, naming the file, if it is damaged."""
     try:
         return pd.read_parquet(path)
     except (ValueError, OSError) as error:  # pyarrow's ArrowInvalid is a ValueError
@@ -59,17 +59,19 @@ def read_parquet(path: Path) -> pd.DataFrame:
 
 
 def _check_rows(path: Path) -> None:
-    """Raises ValueError if a CSV file has no rows, rows of different lengths or a last row without its line break."""
+    """Raises ValueError if a CSV file has no rows, rows of different lengths, or no line break at its end."""
     text = path.read_text(encoding="utf-8", errors="replace")
     rows = csv.reader(io.StringIO(text, newline=""))
     try:
         width = len(next(rows, []))
         for row in rows:
             if len(row) != width:
-                raise ValueError(f"{path}, row {rows.line_num}: {len(row)} values in place of {width}: it is cut off")
+                raise ValueError(
+                    f"{path}, row {rows.line_num}: {len(row)} values instead of {width}: the file is truncated"
+                )
     except csv.Error as error:
         raise ValueError(f"{path}, row {rows.line_num}: {error}") from error
     if rows.line_num < 2:
         raise ValueError(f"{path} is damaged: it holds no rows")
     if not text.endswith("\n"):
-        raise ValueError(f"{path}, row {rows.line_num}: its line has no end: it is cut off")
+        raise ValueError(f"{path}, row {rows.line_num}: the line has no end: the file is truncated")

@@ -1,7 +1,7 @@
-"""How much a packed file may unpack to.
+"""Limits on the unpacked size of packed files.
 
-A few hundred kilobytes can unpack to gigabytes. Exports of trackers unpack to 5 to 20 times their size, so more than
-``MAX_RATIO`` times is taken for an attack, or for a mistake; so is more than ``MAX_BYTES``, whatever the ratio.
+A few hundred kilobytes can unpack to gigabytes. Exports of trackers unpack to 5 to 20 times their size. More than
+``MAX_RATIO`` times, or more than ``MAX_BYTES``, is refused as an attack or a mistake.
 """
 
 import io
@@ -12,19 +12,19 @@ from typing import IO
 
 MAX_BYTES = 4_000_000_000
 MAX_RATIO = 100
-ALWAYS_BYTES = 1 << 25  # so much may come of any file, however small it is
+ALWAYS_BYTES = 1 << 25  # any file may unpack to this size, however small it is
 GIGABYTE = 1_000_000_000
 MAX_GB_VARIABLE = "GEDBD_MAX_UNPACKED_GB"  # the environment variable
-CURE = f"if you trust it, set {MAX_GB_VARIABLE}= to the gigabytes that it may take"
+CURE = f"if you trust it, set {MAX_GB_VARIABLE} to a number of gigabytes"
 
 
 class UnpackLimit:
-    """What all packed files of one export may unpack to together.
+    """The limit for all packed files of one export together.
 
-    Where the environment variable ``GEDBD_MAX_UNPACKED_GB`` is set, it alone counts, and not the ratio.
+    If the environment variable ``GEDBD_MAX_UNPACKED_GB`` is set, it replaces both limits.
 
     Raises:
-        ValueError: The variable is no number above 0.
+        ValueError: If the variable is not a number above 0.
     """
 
     def __init__(self) -> None:
@@ -33,14 +33,14 @@ class UnpackLimit:
         self._unpacked = 0
 
     def open(self, path: Path) -> None:
-        """Counts a file that is going to be unpacked."""
+        """Counts the packed size of a file."""
         self._packed += path.stat().st_size
 
     def add(self, path: Path, count: int) -> None:
         """Counts unpacked bytes.
 
         Raises:
-            ValueError: They are more than there may be; names the file.
+            ValueError: If they exceed the limit; names the file.
         """
         self._unpacked += count
         max_bytes = MAX_BYTES if self.asked_bytes is None else self.asked_bytes
@@ -53,10 +53,10 @@ class UnpackLimit:
 
 
 def asked_bytes() -> int | None:
-    """The limit that the environment variable sets, null where it is not set.
+    """The limit of the environment variable; None if it is not set.
 
     Raises:
-        ValueError: It is no number above 0.
+        ValueError: If it is not a number above 0.
     """
     value = os.environ.get(MAX_GB_VARIABLE)
     if value is None:
@@ -71,44 +71,46 @@ def asked_bytes() -> int | None:
 
 
 class LimitedStream(io.RawIOBase):
-    """Bytes of an unpacked file, of which no more than a limit allows can be read.
+    """The bytes of an unpacked file, up to a limit.
 
     Args:
         stream: The unpacked file.
         path: The packed file, for messages.
-        limit: Counts what is read; what is read again after ``seek`` counts once.
+        limit: Counts the bytes that are read; bytes read again after ``seek`` count once.
     """
 
     def __init__(self, stream: IO[bytes], path: Path, limit: UnpackLimit) -> None:
         super().__init__()
-        self._stream, self._path, self._limit = stream, path, limit
+        self._stream = stream
+        self._path = path
+        self._limit = limit
         self._position = 0
         self._furthest = 0
 
     def readable(self) -> bool:
-        """It is."""
+        """Always."""
         return True
 
     def seekable(self) -> bool:
-        """It is."""
+        """Always."""
         return True
 
     def readinto(self, buffer: bytearray | memoryview) -> int:  # type: ignore[override]
         """Reads as many bytes as fit.
 
         Raises:
-            ValueError: More have come than there may be.
+            ValueError: If the limit is exceeded.
         """
         found = self._stream.read(len(buffer))
         buffer[: len(found)] = found
         self._position += len(found)
-        fresh = self._position - self._furthest
+        fresh = self._position - self._furthest  # 0 or less: these bytes were counted before a seek back
         if fresh > 0:
             self._furthest = self._position
             self._limit.add(self._path, fresh)
         return len(found)
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        """Goes to a place that was read before, or to the beginning."""
+        """Moves to a position that was read before, or to the beginning."""
         self._position = self._stream.seek(offset, whence)
         return self._position

@@ -7,11 +7,10 @@ from contextlib import closing
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-import torch
 from hydra.utils import instantiate
 from omegaconf import DictConfig, OmegaConf
 from rich.console import Console
@@ -33,6 +32,12 @@ from gedbd.triage.storage.store import FILE, Store
 from gedbd.triage.storage.stored_model import check_model, check_names, fitted, model_key, read_matching
 from gedbd.triage.storage.sync import Changes, Model, synchronise
 from gedbd.triage.training import TriageModel
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
+    from gedbd.encoders.encoder import TextEncoder
+    from gedbd.triage.report_encoder import ReportReader
 
 EXACT = "float32"
 UPDATE_TIMEOUT_S = 60.0  # a command may wait longer for a lock than a service
@@ -89,7 +94,11 @@ def find_backtest(folder: Path) -> tuple[DictConfig, Matching, Path | None]:
             " and give the folder that it leaves"
         )
     cfg = read_saved(folder)
-    weights = find_run(Path(cfg.run), "best")[1] if cfg.run else None
+    weights = None
+    if cfg.run:
+        from gedbd.experiments.checkpoint import find_run
+
+        _, weights = find_run(Path(cfg.run), "best")
     text = (folder / MATCHING).read_text(encoding="utf-8", errors="replace")
     return cfg, read_matching(text, f"run={folder}"), weights
 
@@ -120,6 +129,7 @@ def update_index(cfg: DictConfig, out: Path, console: Console) -> Changes:
         settings.backend.cache_dir = "${cache_dir}"
     plain = json.dumps(OmegaConf.to_container(settings), sort_keys=True)
     settings.cache_dir = cfg.cache_dir
+    silence_library_logs()
     with closing(Store(out / FILE, timeout_s=UPDATE_TIMEOUT_S)) as store:
         model = _build_model(plain, matching, weights, corpus, store)
         return synchronise(store, corpus, model, _corpus_encoder(settings, model, store.path))
@@ -139,6 +149,8 @@ def open_index(folder: str | Path, cache_dir: str, backend: DictConfig | None = 
     folder = Path(folder)
     if not (folder / FILE).is_file():
         raise ValueError(f"index={folder}: there is no {FILE} in it; python -m gedbd.index out={folder} builds one")
+    from threadpoolctl import threadpool_limits
+
     silence_library_logs()
     # Encoders have threads of their own; those of BLAS would compete with them for the same cores.
     threadpool_limits(1, user_api="blas")

@@ -2,10 +2,11 @@
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from importlib.resources import files
 from itertools import product
 
 import numpy as np
-from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 
 from gedbd.triage.report import Explanation, Report
 

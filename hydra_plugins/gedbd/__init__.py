@@ -1,4 +1,4 @@
-"""What Hydra instantiates from packages under ``hydra_plugins`` only."""
+"""Launchers and sweepers: Hydra instantiates these only from packages under ``hydra_plugins``."""
 
 from gedbd.experiments.sweeps import optuna_sweeper, ray_launcher
 

@@ -175,7 +175,7 @@ def test_without_a_checksum_the_archive_is_checked_and_that_is_said_once(saver, 
     (path.parent / CHECKSUMS).unlink()
     for _ in range(2):
         check_whole(path)
-    assert capsys.readouterr().out.count("unchecked, as no SHA-256 lies beside it; its CRC-32 is right") == 1
+    assert capsys.readouterr().out.count("its SHA-256 was not recorded; its CRC-32 is right") == 1
     content = bytearray(path.read_bytes())
     content[content.rindex(b"\x80\x3f")] ^= 1
     path.write_bytes(content)
@@ -192,7 +192,7 @@ def test_half_a_checkpoint_is_reported_in_one_line(saver, tmp_path, content):
     saver.save_checkpoint(weights(1), path)
     path.write_bytes(path.read_bytes()[:-100] if content == "half" else content)
     (path.parent / CHECKSUMS).unlink()
-    with pytest.raises(ValueError, match=r"best.ckpt is damaged: no checkpoint can be read from it$"):
+    with pytest.raises(ValueError, match=r"best.ckpt is damaged: it cannot be read as a checkpoint$"):
         check_whole(path)
 
 

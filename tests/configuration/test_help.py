@@ -7,30 +7,32 @@ from pathlib import Path
 import pytest
 
 import gedbd.search
-from gedbd.configuration.command import CONF_DIR
-from gedbd.configuration.help import command_help
+from gedbd.cli import command_names
+from gedbd.configuration.help import command_help, first_example
+from gedbd.configuration.locations import CONF_DIR
 
 CONF = Path(CONF_DIR)
-COMMANDS = sorted({path.stem for path in CONF.glob("*.yaml")} - {"shared"})
 
 
 def groups_of(text: str) -> dict[str, set[str]]:
-    """The groups and their options that a help text lists."""
-    listed = text.partition("Groups, ")[2].partition("Options, ")[0]
+    """The groups and their choices that a help text lists."""
     found: dict[str, set[str]] = {}
-    for line in listed.splitlines()[1:]:
-        if match := re.match(r"^  (\w+)  ", line):
-            name = match[1]
-        if line:
-            found.setdefault(name, set()).update(re.findall(r"[a-z]\w*", line[32:]))
+    for line in text.partition("Groups, ")[2].splitlines()[1:]:
+        if match := re.fullmatch(r"  (\w+)", line):
+            group = match[1]
+        elif match := re.match(r"    (\w+)", line):
+            found.setdefault(group, set()).add(match[1])
     return found
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-def test_help_has_an_example_and_fits_a_terminal(command):
-    text = command_help(CONF, command)
-    assert text.startswith(f"python -m gedbd.{command}")
-    assert max(map(len, text.splitlines())) <= 80
+@pytest.mark.parametrize("command", command_names())
+def test_help_begins_with_a_purpose_and_an_example_and_fits_a_terminal(command):
+    purpose, blank, example, *_ = re.sub(r"\.\n\n", ".\n\n", command_help(CONF, command)).partition("\n\n")
+    assert purpose.endswith(".")
+    assert blank == "\n\n"
+    assert example.startswith(f"  gedbd {command} ")
+    assert first_example(CONF, command).startswith(f"gedbd {command} ")
+    assert max(map(len, command_help(CONF, command).splitlines())) <= 80
 
 
 def test_help_offers_what_serves_the_command(capsys, monkeypatch):
@@ -42,9 +44,17 @@ def test_help_offers_what_serves_the_command(capsys, monkeypatch):
     assert not groups_of(command_help(CONF, "compare"))
 
 
+def test_help_hides_what_a_command_composes_but_does_not_read():
+    text = command_help(CONF, "backtest")
+    assert "protocol" not in groups_of(text)
+    assert "ranking." not in text
+    assert {"eclipse", "firefox"} <= groups_of(command_help(CONF, "download"))["dataset"]
+    assert not {"csv", "demo", "github"} & groups_of(command_help(CONF, "download"))["dataset"]
+
+
 def test_help_tells_experiments_of_training_from_those_of_baselines():
     train, baseline = (groups_of(command_help(CONF, name)) for name in ("train", "baseline"))
-    assert {"paper_text", "paper_code", "ours", "table5", "sensitivity", "sbert"} <= train["experiment"]
+    assert {"paper_text", "paper_code", "ours", "table5", "sensitivity", "sbert", "supcon_paper"} <= train["experiment"]
     assert baseline["experiment"] == {"leak", "ranking", "sbert_frozen", "sbert_frozen_screenshots"}
     assert "trainer" not in baseline
     assert {"eclipse", "demo", "github"} <= train["dataset"]
@@ -57,4 +67,5 @@ def test_help_shows_comments_sections_and_plain_defaults():
     assert "  optimizer.lr=5.0e-6           of the pretrained encoder\n" in text
     assert "  cache_dir=~/.cache/gedbd\n" in text
     assert "  labels.*  " in text
+    assert "    minilm *              all-MiniLM-L6-v2: small" in text
     assert "  baselines.tfidf.*\n" in command_help(CONF, "baseline")

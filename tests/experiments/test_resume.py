@@ -160,7 +160,7 @@ def test_a_checkpoint_that_was_cut_off_is_named(resume, tmp_path):
     resume(FIRST)
     checkpoint = tmp_path / "run" / "checkpoints" / "last.ckpt"
     checkpoint.write_bytes(checkpoint.read_bytes()[:-10])
-    with pytest.raises(ValueError, match=r"last.ckpt is damaged: no checkpoint can be read from it"):
+    with pytest.raises(ValueError, match=r"last.ckpt is damaged: it cannot be read as a checkpoint"):
         check_resumable(OmegaConf.create({"ckpt_path": str(checkpoint)}))
 
 

@@ -1,0 +1,83 @@
+"""The console script: ``gedbd train encoder=roberta`` runs ``python -m gedbd.train encoder=roberta``."""
+
+import ast
+import os
+import runpy
+import sys
+from difflib import get_close_matches
+from importlib import import_module
+from pathlib import Path
+
+from gedbd import __version__
+from gedbd.configuration.locations import CONF_DIR, PACKAGE_DIR
+
+COMPLETION_FLAGS = ("-sc", "--shell-completion")
+USAGE_STATUS = 2  # exit status of a wrong usage, by the shells' convention
+NAME_WIDTH = 12
+
+
+def main() -> None:
+    """Runs the command that the first argument names."""
+    first, *rest = sys.argv[1:] or ["--help"]
+    if first in ("-h", "--help"):
+        print(overview())
+    elif first == "--version":
+        print(f"gedbd {__version__}")
+    elif first in COMPLETION_FLAGS:
+        complete(rest)
+    elif first not in command_names():
+        near = get_close_matches(first, command_names(), n=3)
+        hint = f"did you mean {' or '.join(near)}?" if near else "gedbd --help lists all commands"
+        print(f"error: there is no command {first}: {hint}", file=sys.stderr)
+        raise SystemExit(USAGE_STATUS)
+    elif set(COMPLETION_FLAGS) & set(rest):
+        run_completion(first, rest)
+    else:
+        sys.argv = ["gedbd", *rest]
+        # As ``python -m`` does: Lightning and sweeps start further processes by the module's name in ``__main__``.
+        runpy.run_module(f"gedbd.{first}", run_name="__main__", alter_sys=True)
+
+
+def command_names() -> list[str]:
+    """The names of all commands, in alphabetical order."""
+    return sorted(path.stem for path in PACKAGE_DIR.glob("*.py") if (Path(CONF_DIR) / f"{path.stem}.yaml").is_file())
+
+
+def overview() -> str:
+    """The text of ``gedbd --help``: every command with the first line of its docstring."""
+    lines = ["Usage: gedbd COMMAND [option=value ...]", ""]
+    for name in command_names():
+        # Parsed, not imported: a command may import large libraries.
+        docstring = ast.get_docstring(ast.parse((PACKAGE_DIR / f"{name}.py").read_text(encoding="utf-8"))) or ""
+        lines.append(f"  {name:<{NAME_WIDTH}}{docstring.splitlines()[0]}")
+    lines += ["", "gedbd COMMAND --help lists the options of a command, gedbd --version prints the version."]
+    lines.append('Tab completion, in Bash: eval "$(gedbd train -sc install=bash)"')
+    return "\n".join(lines)
+
+
+def complete(arguments: list[str]) -> None:
+    """Answers a shell that completes a line, and names the commands where none is complete.
+
+    Hydra's completion knows programs of one command: it calls ``gedbd -sc query=bash`` without the command's name. The
+    name is taken from the line, and Hydra sees the line without it.
+
+    Args:
+        arguments: What Hydra's plugin expects, such as ``query=bash``.
+    """
+    line = os.environ.get("COMP_LINE", "")
+    words = line.split(maxsplit=2)
+    is_query = any(argument.startswith("query=") for argument in arguments)
+    if not is_query:
+        run_completion("train", ["-sc", *arguments])
+    elif len(words) < 2 or (len(words) == 2 and not line.endswith(" ")):
+        begun = words[1] if len(words) == 2 else ""
+        print(" ".join(name for name in command_names() if name.startswith(begun)))
+    elif words[1] in command_names():
+        os.environ["COMP_LINE"] = f"{words[0]} {words[2] if len(words) == 3 else ''}"
+        run_completion(words[1], ["-sc", *arguments])
+
+
+def run_completion(name: str, arguments: list[str]) -> None:
+    """Runs Hydra's completion for a command; it takes the program's name from ``sys.argv``."""
+    sys.argv = ["gedbd", *arguments]
+    import_module(f"gedbd.{name}").main()

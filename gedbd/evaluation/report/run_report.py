@@ -1,0 +1,55 @@
+"""The page about all runs in some folders."""
+
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from gedbd.evaluation.report.overview import next_steps, repeated_runs, summarise
+from gedbd.evaluation.report.page import fill_tables, write_report
+from gedbd.evaluation.report.sections import make_sections
+from gedbd.evaluation.report.settings import group_settings
+from gedbd.evaluation.run_folders import find_backtests, find_runs
+from gedbd.io.files import write_text
+
+PLAIN: dict[str, Any] = {"markup": False, "highlight": False, "soft_wrap": True}
+
+
+def report_runs(paths: list[Path], folder: Path, fill: Path | None, title: str, command: str) -> None:
+    """Writes the page, and prints a summary and the runs it leaves out.
+
+    Args:
+        paths: Folders that hold runs, at any depth.
+        folder: Where ``report.html`` and ``report.md`` go; created if absent.
+        fill: A Markdown file whose marked tables are replaced, see ``fill_tables``.
+        title: The page's title.
+        command: The command line that wrote the page, to show on it.
+    """
+    runs, unfinished = find_runs(paths)
+    backtests = find_backtests(paths)
+    settings = group_settings(runs)
+    sections = make_sections(settings)
+    if fill:
+        write_text(fill, fill_tables(fill.read_text(), sections))
+    folder.mkdir(parents=True, exist_ok=True)
+    summary = summarise(settings, len(unfinished), len(backtests))
+    page = write_report(
+        folder,
+        title,
+        summary,
+        sections,
+        command=command,
+        date=datetime.now().astimezone(),
+        next_steps=next_steps(settings, unfinished),
+    )
+    console = Console()
+    for run in repeated_runs(settings):
+        console.print(
+            f"left out, repeated: {run['left out']} (seed {run['seed']} of {run['model']}; newer: {run['newer']})",
+            **PLAIN,
+        )
+    for place in unfinished:
+        console.print(f"left out, not finished: {place}", **PLAIN)
+    console.print(summary, **PLAIN)
+    console.print(f"report: {page}", **PLAIN)

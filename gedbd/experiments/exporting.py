@@ -1,0 +1,48 @@
+"""Writes the text branch of a finished run in an export format, with a model card."""
+
+from pathlib import Path
+
+from hydra.utils import instantiate
+
+from gedbd.encoders.embedding_cache import report_vectors
+from gedbd.encoders.encoder import load_weights
+from gedbd.encoders.export import Format
+from gedbd.encoders.export.checks import largest_difference, some_texts, whole_folder
+from gedbd.evaluation.model_card import MADE_UP, model_card
+from gedbd.evaluation.run_folders import Run
+from gedbd.experiments.checkpoint import check_corpus, find_run
+
+
+def export_run(folder: Path, checkpoint: str, name: str, form: Format, out: Path, cache_dir: str) -> tuple[int, float]:
+    """Writes the folder; where its vectors differ from gedbd's, nothing is left behind.
+
+    Args:
+        folder: The run folder.
+        checkpoint: ``best`` or ``last``.
+        name: The format's name, for the model card.
+        form: The format.
+        out: A folder that does not exist, or an empty one.
+        cache_dir: Where vectors are kept.
+
+    Returns:
+        How many texts were compared, and the largest difference of their vectors' numbers.
+
+    Raises:
+        ValueError: If the run is unfinished, its corpus has changed, or the vectors differ.
+    """
+    saved, weights = find_run(folder, checkpoint)
+    if not (folder / "results.csv").is_file():
+        raise ValueError(f"run={folder} is unfinished: it goes on with ckpt_path={folder}/checkpoints/last.ckpt")
+    corpus = instantiate(saved.dataset)
+    check_corpus(folder, corpus)
+    encoder, tokenizer = instantiate(saved.encoder)
+    load_weights(encoder, weights)
+    max_tokens = saved.encoder.max_tokens
+    texts = some_texts(list(instantiate(saved.text)(corpus.reports, tokenizer, max_tokens)))
+    expected = report_vectors(texts, encoder, tokenizer, max_tokens, cache_dir, None, projected=True)
+    with whole_folder(out) as fresh:
+        form.write(fresh, encoder, tokenizer, max_tokens)
+        (example,) = instantiate(saved.text)(MADE_UP, tokenizer, max_tokens)
+        (fresh / "README.md").write_text(model_card(Run(folder), corpus, name, checkpoint, example))
+        difference = largest_difference(form.read(fresh, texts), expected)
+    return len(texts), difference

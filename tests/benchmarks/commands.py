@@ -1,0 +1,40 @@
+"""Seconds from the command line to the answer, relative to importing PyTorch and transformers."""
+
+import subprocess
+import sys
+from functools import partial
+from tempfile import TemporaryDirectory
+
+from measure import Row, medians
+
+IMPORTS = "import torch, transformers"
+REPEATS = 5
+CONSOLE_SCRIPT = "from gedbd.cli import main; main()"
+
+
+def main() -> list[Row]:
+    """Builds an index of the demo corpus, then times commands in turns with the imports."""
+    with TemporaryDirectory() as folder:
+        gedbd = partial(_run, folder, CONSOLE_SCRIPT)
+        gedbd("backtest", "dataset=demo", "hydra.run.dir=backtest")
+        gedbd("index", "run=backtest", "out=index")
+        found = medians(
+            {
+                IMPORTS: partial(_run, folder, IMPORTS),
+                "gedbd --help": partial(gedbd, "--help"),
+                "gedbd search, a missing argument": partial(gedbd, "search", status=1),
+                "gedbd search, a missing index": partial(gedbd, "search", "index=none", "crash", status=1),
+                "gedbd describe": partial(gedbd, "describe", "dataset=demo"),
+                "gedbd search": partial(gedbd, "search", "index=index", "crash when pasting"),
+            },
+            REPEATS,
+        )
+    reference = found.pop(IMPORTS)
+    rows = [Row("commands", IMPORTS, reference, "s")]
+    rows += [Row("commands", name, value, "s", IMPORTS, reference / value, "demo") for name, value in found.items()]
+    return rows
+
+
+def _run(folder: str, code: str, *words: str, status: int = 0) -> None:
+    done = subprocess.run([sys.executable, "-c", code, *words], cwd=folder, capture_output=True, text=True)
+    assert done.returncode == status, done.stderr

@@ -1,0 +1,153 @@
+"""The console script, as it is installed: a process of its own."""
+
+import os
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import gedbd
+from gedbd.cli import command_names, main, overview
+from gedbd.configuration.locations import CONF_DIR
+
+ROOT = Path(CONF_DIR).parent
+SCRIPT = "import sys; sys.argv[0] = '/usr/bin/gedbd'; from gedbd.cli import main; main()"
+HEAVY = "torch pytorch_lightning lightning_fabric torch_geometric wandb transformers pandas sklearn scipy matplotlib"
+REPORT_IMPORTS = f"""
+import atexit, sys
+atexit.register(lambda: print("imported:", *(set({HEAVY.split()}) & set(sys.modules))))
+"""
+
+
+def start(*words, before="", **environment):
+    """Runs the console script and gives its exit status, standard output and standard error."""
+    command = [sys.executable, "-c", before + SCRIPT, *words]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, env=os.environ | environment)
+    return done.returncode, done.stdout, done.stderr
+
+
+def imported_by(*words):
+    """The large libraries that a command line imports."""
+    _, out, _ = start(*words, before=REPORT_IMPORTS)
+    return set(out.rpartition("imported:")[2].split())
+
+
+def test_the_console_script_is_declared():
+    scripts = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]
+    assert scripts == {"gedbd": f"{main.__module__}:main"}
+
+
+def test_every_command_has_a_line():
+    lines = overview().splitlines()
+    for name in command_names():
+        (line,) = [line for line in lines if line.startswith(f"  {name} ")]
+        assert line.endswith(".")
+        assert len(line) <= 100
+    assert {"train", "search", "serve"} <= set(command_names())
+    assert "losses" not in command_names()
+
+
+def test_version_and_help():
+    assert start("--version") == (0, f"gedbd {gedbd.__version__}\n", "")
+    assert start("--help") == start() == (0, overview() + "\n", "")
+    assert start("search", "--help")[1].startswith("Finds the stored reports")
+
+
+def test_an_unknown_command_names_the_closest():
+    assert start("serach") == (2, "", "error: there is no command serach: did you mean search?\n")
+    assert start("xyzzy") == (2, "", "error: there is no command xyzzy: gedbd --help lists all commands\n")
+
+
+def test_a_command_runs_as_with_python_m(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    status, out, err = start("describe", "dataset=demo")
+    assert (status, err) == (0, "")
+    assert "425" in out
+    assert list(tmp_path.iterdir()) == []
+    assert start("describe", "dataset=dmo")[0] == 1
+
+
+def test_further_processes_are_started_by_the_name_of_the_module(monkeypatch):
+    seen = {}
+
+    def run_module(name, **options):
+        seen.update(options, name=name, arguments=sys.argv)
+
+    monkeypatch.setattr("gedbd.cli.runpy.run_module", run_module)
+    monkeypatch.setattr(sys, "argv", ["/usr/bin/gedbd", "train", "-m", "seed=1,2"])
+    main()
+    assert seen == {
+        "name": "gedbd.train",
+        "run_name": "__main__",
+        "alter_sys": True,
+        "arguments": ["gedbd", "-m", "seed=1,2"],
+    }
+
+
+def test_a_sweep_is_a_sweep_of_the_module(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    options = ["name=constant", "dataset=demo", "ranking.parts=[]", "seed=0,1", "hydra.sweep.dir=sweep"]
+    status, out, err = start("baseline", "-m", *options, GEDBD_CACHE=str(tmp_path / "cache"))
+    assert status == 0, out + err
+    assert (tmp_path / "sweep" / "summary.csv").is_file()
+    assert (tmp_path / "sweep" / "1" / "results.csv").is_file()
+    assert "name: baseline" in (tmp_path / "sweep" / "1" / ".hydra" / "hydra.yaml").read_text()
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("gedbd tra", {"train"}),
+        ("gedbd ", set(command_names())),
+        ("gedbd search ind", {"index="}),
+        ("gedbd train encoder=rob", {"encoder=roberta"}),
+        ("gedbd serach x", set()),
+    ],
+)
+def test_completion(line, words):
+    status, out, _ = start("-sc", "query=bash", COMP_LINE=line)
+    assert status == 0
+    assert set(out.split()) == words
+
+
+def test_completion_is_installed_for_the_console_script():
+    for words in (["train", "-sc", "install=bash"], ["search", "-sc", "install=bash"], ["-sc", "install=bash"]):
+        assert start(*words)[1].rstrip().endswith("-F hydra_bash_completion gedbd")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--help",),
+        ("--version",),
+        ("train", "--help"),
+        ("search", "--help"),
+        ("search",),
+        ("search", "index=nowhere", "top_k=five", "crash"),
+        ("serve", "index=nowhere", "settings.names=here"),
+        ("index", "run=nowhere"),
+        ("train", "optimizer.lr=abc"),
+        ("train", "encoder=brt"),
+        ("baseline", "name=bm25", "part=3", "x=1"),
+        ("backtest", "precision=0.8"),
+        ("evaluate",),
+        ("export", "run=nowhere", "out=model"),
+        ("evaluate", "run=nowhere"),
+        ("baseline", "name=frozen", "run=nowhere"),
+        ("train", "dataset=csv", "dataset.path=nowhere.csv"),
+        ("encode", "dataset.path=nowhere.csv", "out=vectors.npz"),
+        ("encode", "out=vectors.npz", "checkpoint=[a]"),
+        ("report",),
+        ("compare", "run=a"),
+    ],
+)
+def test_help_and_refusals_import_nothing_large(words):
+    assert imported_by(*words) <= {"pandas"}  # which the table of a sweep imports
+
+
+def test_a_missing_index_is_refused_without_a_model(tmp_path):
+    assert not imported_by("search", f"index={tmp_path}", "crash") - {"pandas", "scipy"}
+    assert not imported_by("index", f"run={tmp_path}", "out=new") - {"pandas", "scipy"}
+    assert not imported_by("describe", "dataset=demo") - {"pandas", "scipy"}
