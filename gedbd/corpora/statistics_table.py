@@ -3,7 +3,7 @@
 import pandas as pd
 from rich.table import Table
 
-from gedbd.corpora.documents import Corpus
+from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.statistics import Statistic, describe_corpus
 
 

@@ -12,7 +12,7 @@ from rich.console import Console
 
 from gedbd.configuration.allowed_targets import keep_local
 from gedbd.configuration.saved_options import CONFIG, SCHEMA, VERSIONS, read_saved, saved_options
-from gedbd.corpora.documents import Corpus
+from gedbd.corpora.corpus import Corpus
 from gedbd.encoders.weights import load_state, read_state
 from gedbd.experiments.task import Task, TrainingSetup
 from gedbd.io.checksums import check_whole

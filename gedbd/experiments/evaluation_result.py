@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pandas as pd
 
-from gedbd.corpora.documents import Corpus
+from gedbd.corpora.corpus import Corpus
 from gedbd.evaluation.threshold import best_threshold, score_grid
 from gedbd.experiments.prepare import PreparedData
 from gedbd.retrieval.ranking import BLOCK, Ranking, Scorer, rank_all

@@ -10,7 +10,7 @@ from omegaconf import DictConfig
 from pytorch_lightning import seed_everything
 from rich.console import Console
 
-from gedbd.corpora.documents import Corpus
+from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.splits import PARTS
 from gedbd.retrieval.tasks import PROTOCOLS, TEST_POOL, Queries, find_pool, find_queries
 

@@ -6,7 +6,7 @@ import pytorch_lightning as pl
 from omegaconf import DictConfig
 from rich.console import Console
 
-from gedbd.corpora.documents import Corpus
+from gedbd.corpora.corpus import Corpus
 from gedbd.experiments.evaluation_result import EvaluationResult
 
 

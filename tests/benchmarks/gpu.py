@@ -13,7 +13,7 @@ from measure import Row, medians, seconds
 from torch.nn.functional import normalize
 from transformers import BertConfig, BertModel
 
-from gedbd.corpora.documents import Corpus
+from gedbd.corpora.corpus import Corpus
 from gedbd.encoders.text_encoder import TextEncoder
 from gedbd.experiments.optimizers import adamw
 from gedbd.experiments.schedulers import constant

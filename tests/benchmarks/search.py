@@ -22,7 +22,7 @@ from measure import Row, seconds
 from omegaconf import OmegaConf
 from prepared_data import configuration
 
-from gedbd.corpora.documents import Corpus
+from gedbd.corpora.corpus import Corpus
 from gedbd.encoders.backends.backend import PreparedBackend
 from gedbd.retrieval.features import FEATURES
 from gedbd.triage.assembly import encode_corpus, open_index

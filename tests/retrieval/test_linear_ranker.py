@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from scipy.optimize import check_grad, minimize
 
-from gedbd.corpora.documents import Corpus
+from gedbd.corpora.corpus import Corpus
 from gedbd.retrieval.linear_ranker import LinearRanker, learn_weights
 from gedbd.retrieval.ranking import rank, ranking_metrics
 from gedbd.retrieval.scorers.fields import FieldAgreement, Recency

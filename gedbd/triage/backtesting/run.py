@@ -11,7 +11,7 @@ import pandas as pd
 from omegaconf import DictConfig
 from rich.console import Console
 
-from gedbd.corpora.documents import Corpus
+from gedbd.corpora.corpus import Corpus
 from gedbd.evaluation.report.page import write_report
 from gedbd.evaluation.run_folders import MATCHING
 from gedbd.experiments.checkpoint import save_run

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from gedbd.corpora.documents import Corpus
+from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.fields import check_field, field_codes
 from gedbd.encoders.encoder import Encoder
 from gedbd.tasks.duplicates.graph.titles import join_fields, reduce_titles, sample_cosines
