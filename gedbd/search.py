@@ -23,8 +23,11 @@ def main(cfg: DictConfig) -> None:
 
         queries = read_queries(cfg.query, cfg.file)
         check_top_k(cfg.top_k)
-        moments = [read_moment(cfg[name], name) for name in ("created_from", "created_before")]
-        filters = Filters(*moments, None if cfg.component is None else str(cfg.component))
+        filters = Filters(
+            created_from=read_moment(cfg.created_from, "created_from"),
+            created_before=read_moment(cfg.created_before, "created_before"),
+            component=None if cfg.component is None else str(cfg.component),
+        )
         index = open_index(cfg.index, cfg.cache_dir, cfg.get("backend"))
     console = Console()
     for report in queries:
