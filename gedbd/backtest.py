@@ -17,8 +17,8 @@ def main(cfg: DictConfig) -> float:
         check_run_folder(Path(cfg.run))
     with gc_paused():
         from gedbd.experiments.checkpoint import check_corpus, use_run
+        from gedbd.experiments.prepare import prepare_data
         from gedbd.io.library_logs import silence_library_logs
-        from gedbd.tasks.duplicates.factory import prepare_data
         from gedbd.triage.assembly import check_backtest
         from gedbd.triage.backtesting.run import run_backtest
 

@@ -20,9 +20,9 @@ def main(cfg: DictConfig) -> float:
     with gc_paused():
         from gedbd.experiments.baseline_run import check_baseline, run_baseline
         from gedbd.experiments.checkpoint import check_corpus, use_run
+        from gedbd.experiments.prepare import prepare_data
         from gedbd.experiments.tracking.runs import check_login
         from gedbd.io.library_logs import silence_library_logs
-        from gedbd.tasks.duplicates.factory import prepare_data
 
     console = Console()
     check_baseline(cfg)

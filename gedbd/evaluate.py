@@ -18,7 +18,6 @@ def main(cfg: DictConfig) -> float:
 
         from gedbd.corpora.splits import PARTS
         from gedbd.experiments.checkpoint import load_run
-        from gedbd.experiments.evaluation_result import evaluate_trained
         from gedbd.experiments.results import report, show_verdict
 
     folder = Path(cfg.run)
@@ -27,8 +26,8 @@ def main(cfg: DictConfig) -> float:
         raise ValueError(f"part={cfg.part} is unknown: choose {', '.join(PARTS)}")
     task, setup = load_run(folder, cfg.checkpoint, cfg.part, cfg.cache_dir, console)
     trainer = pl.Trainer(logger=False, devices=1, enable_checkpointing=False)
-    trainer.test(system, data, verbose=False)
-    result = evaluate_trained(data, system)
+    trainer.test(setup.system, setup.data, verbose=False)
+    result = task.result(setup)
     tables = report(folder / "evaluation" / cfg.part, result, console, [])
     show_verdict(console, result, tables)
     return float(tables["results"]["f1"].iloc[0])

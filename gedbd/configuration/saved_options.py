@@ -31,6 +31,16 @@ def saved_options(cfg: DictConfig) -> dict[str, Any]:
     return options
 
 
+def check_schema(folder: Path) -> None:
+    """Raises ValueError if a run folder was made by a version of gedbd with another schema."""
+    file = folder / VERSIONS
+    schema = read_object(file).get("schema") if file.is_file() else None
+    if schema != SCHEMA:
+        newer = isinstance(schema, int) and schema > SCHEMA
+        repair = "install that version" if newer else "run its command again in a new folder"
+        raise ValueError(f"{folder} was made by {'a newer' if newer else 'an older'} version of gedbd: {repair}")
+
+
 def read_saved(folder: Path, also: Set[str] = frozenset()) -> DictConfig:
     """The configuration in a run folder.
 

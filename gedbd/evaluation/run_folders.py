@@ -9,7 +9,6 @@ import pandas as pd
 
 from gedbd.configuration.saved_options import VERSIONS, check_schema, read_config
 from gedbd.evaluation.names import display_name
-from gedbd.evaluation.result_tables import WITH_GRAPH
 from gedbd.io.files import read_list, read_object
 from gedbd.io.paths import corpus_name
 from gedbd.io.tables import read_csv, read_parquet

@@ -1,7 +1,6 @@
 """One run of a baseline: fit it, score a part's pairs and queries, and write the run folder."""
 
 from pathlib import Path
-from typing import Any
 
 from hydra.utils import get_class, instantiate
 from omegaconf import DictConfig
@@ -9,6 +8,7 @@ from rich.console import Console
 
 from gedbd.experiments.checkpoint import save_run
 from gedbd.experiments.evaluation_result import evaluate_baseline
+from gedbd.experiments.prepare import PreparedData
 from gedbd.experiments.results import first_row, report, show_verdict
 from gedbd.experiments.tracking.runs import open_loggers
 from gedbd.retrieval.tasks import TEST_POOL
@@ -17,15 +17,15 @@ from gedbd.retrieval.tasks import TEST_POOL
 def check_baseline(cfg: DictConfig) -> None:
     """Raises ValueError if there is no such baseline or part, or the baseline cannot rank as configured."""
     if cfg.name not in cfg.baselines:
-        raise ValueError(f"name={cfg.name} is no baseline: choose one of {', '.join(map(str, cfg.baselines))}")
+        raise ValueError(f"name={cfg.name} is not a baseline: choose one of {', '.join(map(str, cfg.baselines))}")
     if cfg.part not in ("val", "test"):
         raise ValueError(f"part={cfg.part} is unknown: choose val or test")
-    looks_back = getattr(get_class(cfg.baselines[cfg.name]._target_), "looks_back", False)
-    if looks_back and TEST_POOL in cfg.ranking.protocols:
+    scorer = get_class(cfg.baselines[cfg.name]._target_)
+    if scorer.earlier_only and TEST_POOL in cfg.ranking.protocols:
         raise ValueError(f"name={cfg.name} scores earlier reports only, and a pool holds later ones: protocol=earlier")
 
 
-def run_baseline(cfg: DictConfig, prepared: Any, folder: Path, console: Console) -> float:
+def run_baseline(cfg: DictConfig, prepared: PreparedData, folder: Path, console: Console) -> float:
     """Fits the configured baseline on prepared data, and writes and prints its results.
 
     Args:
@@ -39,8 +39,8 @@ def run_baseline(cfg: DictConfig, prepared: Any, folder: Path, console: Console)
     """
     baseline = instantiate(cfg.baselines[cfg.name], _convert_="object")
     result = evaluate_baseline(baseline, cfg.name, prepared, cfg.part)
-    for notice in getattr(baseline, "notices_", ()):
-        console.print(f"{prepared.corpus.name}: {notice}", markup=False, highlight=False)
+    for warning in baseline.warnings_:
+        console.print(f"{prepared.corpus.name}: {warning}", markup=False, highlight=False)
     save_run(folder, cfg, prepared.corpus)
     with open_loggers(cfg, folder, "baseline") as loggers:
         tables = report(folder, result, console, loggers)

@@ -8,7 +8,7 @@ from torch import Tensor
 from torch.utils.data import Dataset
 
 from gedbd.losses.loss import StepLabels
-from gedbd.sampling.batches import Step
+from gedbd.sampling.batches import BatchIndices
 from gedbd.text.tokens import TokenTable
 
 
@@ -45,7 +45,7 @@ class BatchDataset(Dataset[Batch]):
         self.tokens = tokens
         self.group = group
 
-    def __getitem__(self, step: Step) -> Batch:
+    def __getitem__(self, step: BatchIndices) -> Batch:
         """The batch of some rows."""
         input_ids, attention_mask = self.tokens.batch(step.rows)
         return Batch(

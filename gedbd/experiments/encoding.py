@@ -7,8 +7,7 @@ from hydra.utils import instantiate
 from omegaconf import DictConfig
 from rich.console import Console
 
-from gedbd.encoders.embedding_cache import report_vectors
-from gedbd.encoders.encoder import load_weights
+from gedbd.encoders.encoder import Encoder
 from gedbd.encoders.sinks.qdrant import Store, check_size, send_vectors
 from gedbd.encoders.sinks.vector_file import save_vectors
 
@@ -22,26 +21,24 @@ def encode_corpus(cfg: DictConfig, weights: Path | None, store: Store | None, co
         store: A collection of a vector database; None for the file ``cfg.out``.
         console: Where counts and warnings go.
     """
-    backend = instantiate(cfg.backend)
-    encoder, tokenizer = instantiate(cfg.encoder)
+    encoder: Encoder = instantiate(cfg.encoder, backend=instantiate(cfg.backend), cache_dir=cfg.cache_dir)
     if weights is not None:
-        load_weights(encoder, weights)
+        encoder.load_weights(weights)
     if store:
-        check_size(store, encoder.projection.in_features if weights is None else encoder.projection.out_features)
+        check_size(store, encoder.dim)
     corpus = instantiate(cfg.dataset)
     text = instantiate(cfg.text)
-    texts = text(corpus.reports, tokenizer, cfg.encoder.max_tokens)
-    for notice in (*corpus.notices, *getattr(text, "notices_", ())):
-        console.print(f"{corpus.name}: {notice}", markup=False, highlight=False)
+    texts, text_warnings = text(corpus.reports, encoder.tokenizer, encoder.max_tokens)
+    for warning in (*corpus.warnings, *text_warnings):
+        console.print(f"{corpus.name}: {warning}", markup=False, highlight=False)
     started = time.perf_counter()
-    reader = encoder, tokenizer, cfg.encoder.max_tokens, cfg.cache_dir, backend
-    vectors = report_vectors(texts, *reader, projected=weights is not None)
+    vectors = encoder.encode(texts)
     seconds = time.perf_counter() - started
     if store:
-        for notice in send_vectors(store, corpus, vectors):
-            console.print(f"{cfg.out}: {notice}", markup=False, highlight=False)
+        for warning in send_vectors(store, corpus, vectors):
+            console.print(f"{cfg.out}: {warning}", markup=False, highlight=False)
     else:
-        save_vectors(Path(cfg.out), corpus.reports["issue_id"], vectors)
+        save_vectors(Path(cfg.out), corpus.reports["id"], vectors)
     console.print(
         f"{cfg.out}: {vectors.shape[0]:,} reports, {vectors.shape[1]} numbers each, in {seconds:.1f} s"
         f" ({vectors.shape[0] / seconds:,.0f} reports/s; vectors of known texts come from {cfg.cache_dir})",

@@ -9,9 +9,9 @@ import pandas as pd
 from gedbd.corpora.corpus import Corpus
 from gedbd.evaluation.threshold import best_threshold, score_grid
 from gedbd.experiments.prepare import PreparedData
-from gedbd.retrieval.ranking import BLOCK, Ranking, Scorer, rank_all
-from gedbd.retrieval.scorers import Baseline
-from gedbd.retrieval.tasks import Queries
+from gedbd.retrieval.ranking import Ranking, rank_all
+from gedbd.retrieval.scorers.scorer import Scorer, ScorerInputs, pair_scores
+from gedbd.retrieval.tasks import RankingTask
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class EvaluationResult:
     title_cosines: tuple[np.ndarray, np.ndarray] | None = None
 
 
-def evaluate_baseline(baseline: Baseline, name: str, prepared: PreparedData, part: str) -> EvaluationResult:
+def evaluate_baseline(baseline: Scorer, name: str, prepared: PreparedData, part: str) -> EvaluationResult:
     """Fits a baseline, scores the pairs of ``val`` and of a part, and ranks the part's queries.
 
     A baseline without a threshold of its own gets the one with the best F1 on the validation pairs.
@@ -59,7 +59,7 @@ def evaluate_baseline(baseline: Baseline, name: str, prepared: PreparedData, par
     """
     corpus = prepared.corpus
     pairs = prepared.pairs
-    baseline.fit(corpus, pairs[pairs["part"] == "train"])
+    baseline.fit(ScorerInputs.of_reports(corpus.reports, pairs[pairs["part"] == "train"]))
     chosen = pairs[pairs["part"].isin(("val", part))]
     scores = pair_scores(baseline, chosen["later"].to_numpy(), chosen["earlier"].to_numpy())
     predictions = name_reports(chosen.assign(score=scores), corpus, "earlier", "later")
@@ -82,33 +82,11 @@ def evaluate_baseline(baseline: Baseline, name: str, prepared: PreparedData, par
     )
 
 
-def score_pairs(scorer: Scorer, pairs: pd.DataFrame) -> np.ndarray:
-    """Scores pairs, the later report as the query and the earlier one as its candidate: ``(P,)`` float32.
-
-    A scorer that has a method ``score_pairs`` computes them itself.
-    """
-    own = getattr(scorer, "score_pairs", None)
-    if own is not None:
-        return np.asarray(own(pairs["earlier"].to_numpy(), pairs["later"].to_numpy()))
-    later, place = np.unique(pairs["later"].to_numpy(), return_inverse=True)
-    # Pairs are sorted by their query, so that those of a block of queries are neighbours.
-    order = np.argsort(place, kind="stable")
-    # Pairs of the queries 0..BLOCK-1 end at ends[1], those of the next block at ends[2], and so on.
-    ends = np.searchsorted(place[order], np.arange(0, len(later) + BLOCK, BLOCK))
-    earlier = pairs["earlier"].to_numpy()
-    scores = np.empty(len(pairs), dtype=np.float32)
-    blocks = range(0, len(later), BLOCK)
-    for number, start in enumerate(track(blocks, "score pairs", transient=True, disable=len(blocks) < 10)):
-        mine = order[ends[number] : ends[number + 1]]
-        scores[mine] = scorer(later[start : start + BLOCK])[place[mine] - start, earlier[mine]]
-    return scores
-
-
 def name_reports(table: pd.DataFrame, corpus: Corpus, first: str, second: str) -> pd.DataFrame:
     """Adds ids and titles of the reports whose row numbers are in the columns ``first`` and ``second``."""
     named = table.reset_index(drop=True)
     for number, column in enumerate((first, second), start=1):
         chosen = corpus.reports.iloc[named[column]]
-        named[f"issue_id_{number}"] = chosen["issue_id"].to_numpy()
+        named[f"id_{number}"] = chosen["id"].to_numpy()
         named[f"title_{number}"] = chosen["title"].to_numpy()
     return named

@@ -4,13 +4,13 @@ from pathlib import Path
 
 from hydra.utils import instantiate
 
-from gedbd.encoders.embedding_cache import report_vectors
-from gedbd.encoders.encoder import load_weights
+from gedbd.encoders.encoder import Encoder
 from gedbd.encoders.export import Format
 from gedbd.encoders.export.checks import largest_difference, some_texts, whole_folder
 from gedbd.evaluation.model_card import MADE_UP, model_card
 from gedbd.evaluation.run_folders import Run
 from gedbd.experiments.checkpoint import check_corpus, find_run
+from gedbd.text.templates import Text
 
 
 def export_run(folder: Path, checkpoint: str, name: str, form: Format, out: Path, cache_dir: str) -> tuple[int, float]:
@@ -35,14 +35,14 @@ def export_run(folder: Path, checkpoint: str, name: str, form: Format, out: Path
         raise ValueError(f"run={folder} is unfinished: it goes on with ckpt_path={folder}/checkpoints/last.ckpt")
     corpus = instantiate(saved.dataset)
     check_corpus(folder, corpus)
-    encoder, tokenizer = instantiate(saved.encoder)
-    load_weights(encoder, weights)
-    max_tokens = saved.encoder.max_tokens
-    texts = some_texts(list(instantiate(saved.text)(corpus.reports, tokenizer, max_tokens)))
-    expected = report_vectors(texts, encoder, tokenizer, max_tokens, cache_dir, None, projected=True)
+    encoder: Encoder = instantiate(saved.encoder, cache_dir=cache_dir)
+    encoder.load_weights(weights)
+    text: Text = instantiate(saved.text)
+    texts = some_texts(text(corpus.reports, encoder.tokenizer, encoder.max_tokens).texts)
+    expected = encoder.encode(texts)
     with whole_folder(out) as fresh:
-        form.write(fresh, encoder, tokenizer, max_tokens)
-        (example,) = instantiate(saved.text)(MADE_UP, tokenizer, max_tokens)
+        form.write(fresh, encoder)
+        (example,) = text(MADE_UP, encoder.tokenizer, encoder.max_tokens).texts
         (fresh / "README.md").write_text(model_card(Run(folder), corpus, name, checkpoint, example))
         difference = largest_difference(form.read(fresh, texts), expected)
     return len(texts), difference

@@ -11,8 +11,8 @@ from pytorch_lightning import seed_everything
 from rich.console import Console
 
 from gedbd.corpora.corpus import Corpus
-from gedbd.corpora.splits import PARTS
-from gedbd.retrieval.tasks import PROTOCOLS, TEST_POOL, Queries, find_pool, find_queries
+from gedbd.corpora.splits import PARTS, split_corpus
+from gedbd.retrieval.tasks import PROTOCOLS, TEST_POOL, EarlierReports, RankingTask, ReportPool
 
 MATMUL_PRECISIONS = ("highest", "high", "medium")
 
@@ -32,7 +32,7 @@ class PreparedData(NamedTuple):
     parts: np.ndarray
     observed_group: np.ndarray
     pairs: pd.DataFrame
-    queries: dict[str, dict[str, Queries]]
+    queries: dict[str, dict[str, RankingTask]]
 
 
 def prepare_data(cfg: DictConfig, console: Console) -> PreparedData:
@@ -46,16 +46,16 @@ def prepare_data(cfg: DictConfig, console: Console) -> PreparedData:
     seed_everything(cfg.seed, verbose=False)
     corpus: Corpus = instantiate(cfg.dataset)
     split = instantiate(cfg.split)
-    parts = split.of_reports(corpus)
+    parts = split_corpus(split, corpus)
     sampler = instantiate(cfg.pairs)
     # Feedback of triagers may join groups, so the sampler has the last word on what training observes.
-    observed = sampler.join(corpus, split, instantiate(cfg.labels).known(corpus, parts))
-    pairs = sampler.sample(corpus, split, observed)
+    observed = sampler.join_accepted(corpus, split, instantiate(cfg.labels).observed(corpus, parts))
+    pairs, pair_warnings = sampler.sample(corpus, split, observed)
     check_ranking(cfg.ranking)
     queries, unranked = ranking_queries(
         corpus, parts, cfg.ranking.parts, cfg.ranking.protocols, cfg.ranking.window_days, tuple(cfg.ranking.top_k)
     )
-    for warning in (*corpus.notices, *pairs.attrs["notices"], *unranked):
+    for warning in (*corpus.warnings, *pair_warnings, *unranked):
         console.print(f"{corpus.name}: {warning}", markup=False, highlight=False)
     return PreparedData(corpus, parts, observed, pairs, queries)
 
@@ -79,7 +79,7 @@ def ranking_queries(
     protocols: list[str],
     window_days: float | None,
     top_k: tuple[int, ...],
-) -> tuple[dict[str, dict[str, Queries]], list[str]]:
+) -> tuple[dict[str, dict[str, RankingTask]], list[str]]:
     """What is ranked in each part by each protocol, and warnings about parts without queries.
 
     Args:
@@ -87,19 +87,20 @@ def ranking_queries(
         report_parts: ``(N,)`` part of each report.
         parts: Names of the parts to rank.
         protocols: Names of the protocols.
-        window_days: See ``find_queries``.
+        window_days: See ``EarlierReports.find``.
         top_k: Ranks K of RR@K and MAP@K.
     """
-    queries: dict[str, dict[str, Queries]] = {}
+    queries: dict[str, dict[str, RankingTask]] = {}
     unranked = []
     for part in parts:
         chosen = report_parts == PARTS.index(part)
         for protocol in protocols:
+            found: RankingTask
             if protocol == TEST_POOL:
-                found = find_pool(corpus, chosen, top_k)
+                found = ReportPool.find(corpus, chosen, top_k)
                 lacks = "a duplicate in it for protocol=test_pool"
             else:
-                found = find_queries(corpus, chosen, window_days, top_k)
+                found = EarlierReports.find(corpus, chosen, window_days, top_k)
                 lacks = "an earlier duplicate"
             if len(found):
                 queries.setdefault(part, {})[protocol] = found

@@ -11,7 +11,7 @@ from gedbd.evaluation.pairwise import pairwise_metrics
 from gedbd.evaluation.threshold import best_threshold
 from gedbd.losses.loss import Loss
 from gedbd.retrieval.ranking import Ranking, rank_all
-from gedbd.retrieval.tasks import Queries
+from gedbd.retrieval.tasks import RankingTask
 from gedbd.retrieval.vectors import Embedded, score_pairs, spread
 
 
@@ -39,7 +39,9 @@ class RetrievalEvaluator:
         queries: What is ranked, by part and protocol.
     """
 
-    def __init__(self, group: np.ndarray, pairs: pd.DataFrame, queries: Mapping[str, Mapping[str, Queries]]) -> None:
+    def __init__(
+        self, group: np.ndarray, pairs: pd.DataFrame, queries: Mapping[str, Mapping[str, RankingTask]]
+    ) -> None:
         self.group = group
         self.pairs = pairs
         self.queries = queries

@@ -7,7 +7,7 @@ import torch
 from rich.progress import track
 from torch.nn.functional import cross_entropy
 
-from gedbd.encoders.encoder import TextEncoder, load_weights
+from gedbd.encoders.encoder import Encoder
 from gedbd.retrieval.cross_encoder import CrossEncoder
 from gedbd.retrieval.linear_ranker import learn_weights, standardise
 from gedbd.retrieval.scorers.lexical import MAX_CHARACTERS
@@ -30,7 +30,7 @@ class Reranker(Scorer):
 
     Args:
         first: The scorer whose top is re-ranked.
-        encoder: Encoder to start from, and its tokenizer.
+        encoder: Encoder to start from.
         text: How reports become texts.
         max_tokens: Length that two texts together are cut to.
         depth: Number of candidates to re-rank.
@@ -47,7 +47,7 @@ class Reranker(Scorer):
     def __init__(
         self,
         first: Scorer,
-        encoder: tuple[TextEncoder, PreTrainedTokenizerBase],
+        encoder: Encoder,
         text: Text,
         max_tokens: int,
         depth: int = 100,
@@ -66,12 +66,12 @@ class Reranker(Scorer):
         self.lr = lr
         self.batch_size = batch_size
         self.seed = seed
-        self.tokenizer = encoder[1]
+        self.tokenizer = encoder.tokenizer
         self.max_tokens = max_tokens
         if checkpoint is not None:
-            load_weights(encoder[0], checkpoint)
+            encoder.load_weights(checkpoint)
         torch.manual_seed(seed)  # the head is initialised at random
-        self.model = CrossEncoder(*encoder, max_tokens)
+        self.model = CrossEncoder(encoder.model, encoder.tokenizer, max_tokens)
 
     def fit(self, inputs: ScorerInputs) -> None:
         """Fits the first scorer, trains the cross-encoder on its mistakes, and learns how to weigh both."""
@@ -79,7 +79,7 @@ class Reranker(Scorer):
         self.first.fit(inputs)
         reports = inputs.documents
         reports = reports.assign(description=reports["description"].str[:MAX_CHARACTERS])
-        self.texts_ = self.text(reports, self.tokenizer, self.max_tokens // 2)
+        self.texts_, _ = self.text(reports, self.tokenizer, self.max_tokens // 2)
         self.warnings_ = self.first.warnings_
         train = inputs.train
         group = linked_groups(train, len(reports))

@@ -7,6 +7,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
+from gedbd.losses.loss import Loss, StepLabels
 from gedbd.retrieval.scorers.cosine import VectorScorer
 
 

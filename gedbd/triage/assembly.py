@@ -14,15 +14,13 @@ import pandas as pd
 from hydra.utils import instantiate
 from omegaconf import DictConfig, OmegaConf
 from rich.console import Console
-from threadpoolctl import threadpool_limits
 
 from gedbd.configuration.allowed_targets import read_settings
 from gedbd.configuration.saved_options import read_saved
 from gedbd.corpora.corpus import Corpus
-from gedbd.encoders.embedding_cache import calibration_texts, report_vectors
-from gedbd.encoders.encoder import TextEncoder, load_weights, read_state
+from gedbd.encoders.embedding_cache import calibration_texts
+from gedbd.encoders.encoder import read_state
 from gedbd.evaluation.run_folders import MATCHING
-from gedbd.experiments.checkpoint import find_run
 from gedbd.io.library_logs import silence_library_logs
 from gedbd.text.cleaning import Cleaning, shared_lines
 from gedbd.text.templates import FieldTemplate, Text
@@ -34,10 +32,7 @@ from gedbd.triage.storage.sync import Changes, Model, synchronise
 from gedbd.triage.training import TriageModel
 
 if TYPE_CHECKING:
-    from transformers import PreTrainedTokenizerBase
-
-    from gedbd.encoders.encoder import TextEncoder
-    from gedbd.triage.report_encoder import ReportReader
+    pass
 
 EXACT = "float32"
 UPDATE_TIMEOUT_S = 60.0  # a command may wait longer for a lock than a service
@@ -80,7 +75,7 @@ def encode_corpus(cfg: DictConfig, corpus: Corpus, weights: Path | None) -> Enco
     return EncodedCorpus(encoder.encode(texts), tuple(getattr(text, "notices_", ())))
 
 
-def find_backtest(folder: Path) -> tuple[DictConfig, Matching, Path | None]:
+def find_backtest(folder: Path) -> tuple[DictConfig, TriageModel, Path | None]:
     """A backtest's configuration, its model, and the checkpoint of its encoder, None for an untrained one.
 
     Raises:
@@ -159,7 +154,7 @@ def open_index(folder: str | Path, cache_dir: str, backend: DictConfig | None = 
 
 def _load_model(
     store: Store, source: str, cache_dir: str, backend: DictConfig | None
-) -> tuple[ReportEncoder, Matching]:
+) -> tuple[ReportEncoder, TriageModel]:
     """The encoder and the model that an index holds; see ``open_index``."""
     about = store.about()
     weights = store.weights()
@@ -173,7 +168,7 @@ def _load_model(
     return _report_encoder(settings, about, weights, cache_dir, store.path), matching
 
 
-def _build_model(settings: str, matching: Matching, weights: Path | None, corpus: Corpus, store: Store) -> Model:
+def _build_model(settings: str, matching: TriageModel, weights: Path | None, corpus: Corpus, store: Store) -> Model:
     """The model for an index: the stored one if it is the same, which keeps what was fitted to its corpus."""
     state = b""
     if weights is not None:

@@ -2,8 +2,6 @@
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
-from importlib.resources import files
 from itertools import product
 
 import numpy as np

@@ -59,7 +59,7 @@ class Index:
         return self._current.state.about.get("name", "")
 
     @property
-    def matching(self) -> Matching:
+    def matching(self) -> TriageModel:
         """What was learned from the tracker's history."""
         return self._current.state.matching
 

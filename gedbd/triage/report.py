@@ -10,7 +10,6 @@ import pandas as pd
 
 from gedbd.corpora.dates import EXPECTED, OutOfRangeError, check_range, parse_date
 from gedbd.corpora.ids import ID_RULE, is_id
-from gedbd.corpora.readers.bug_reports import BUG_FIELDS
 from gedbd.corpora.urls import web_url
 
 MAX_TITLE_LENGTH = 1_000

@@ -3,7 +3,6 @@
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -30,16 +29,8 @@ class ReportEncoder:
     def __call__(self, reports: pd.DataFrame) -> np.ndarray:
         """``(B, D)`` unit rows of B rows of a corpus. B is small: all are encoded in one batch."""
         with self._turn:
-            return self._read(reports)
-
-    def _read(self, reports: pd.DataFrame) -> np.ndarray:
-        texts = self.text(reports, self.tokenizer, self.max_tokens).texts
-        tokens = tokenize(texts, self.tokenizer, self.max_tokens)
-        (vectors,) = self.reader.read([tokens.batch(np.arange(len(texts)))])
-        if self.projected:
-            with torch.no_grad():
-                vectors = self.encoder.projection(torch.from_numpy(vectors)).numpy()
-        return unit_rows(vectors)
+            texts, _ = self.text(reports, self.encoder.tokenizer, self.encoder.max_tokens)
+            return self.encoder.encode(texts, kind="query")
 
 
 class BatchingEncoder:

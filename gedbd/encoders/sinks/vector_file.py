@@ -17,8 +17,8 @@ def check_writable(path: Path) -> None:
         raise ValueError(f"out={path} cannot be written: give a file in an existing folder that you may write to")
 
 
-def save_vectors(path: Path, issue_id: pd.Series, vectors: np.ndarray) -> None:
-    """Writes ``issue_id`` ``(N,)`` as text and ``vectors`` ``(N, D)`` float32; an interrupted call leaves no file.
+def save_vectors(path: Path, ids: pd.Series, vectors: np.ndarray) -> None:
+    """Writes ``id`` ``(N,)`` as text and ``vectors`` ``(N, D)`` float32; an interrupted call leaves no file.
 
     Args:
         path: See ``check_writable``.

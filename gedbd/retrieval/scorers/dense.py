@@ -5,9 +5,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from gedbd.encoders.backends.pytorch import Backend
-from gedbd.encoders.embedding_cache import report_vectors
-from gedbd.encoders.encoder import TextEncoder, load_weights
+from gedbd.encoders.backends.backend import Backend
+from gedbd.encoders.encoder import Encoder
 from gedbd.retrieval.scorers.cosine import cosines
 from gedbd.retrieval.scorers.scorer import Scorer, ScorerInputs
 from gedbd.text.templates import Text
@@ -19,7 +18,6 @@ class DenseScorer(Scorer):
     Args:
         encoder: Encoder, untrained.
         text: How reports become texts.
-        max_tokens: Length that texts are cut to.
         cache_dir: Folder in which vectors are kept.
         checkpoint: Trained weights, ``checkpoints/best.ckpt`` of a run. Its graph branch is not used.
         backend: What runs the encoder, by default PyTorch.
@@ -33,17 +31,16 @@ class DenseScorer(Scorer):
         checkpoint: str | Path | None = None,
         backend: Backend | None = None,
     ) -> None:
-        self.encoder, self.tokenizer = encoder
+        self.encoder = encoder
+        self.encoder.cache_dir = cache_dir
+        self.encoder.backend = backend or encoder.backend
         self.text = text
-        self.max_tokens = max_tokens
-        self.cache_dir = cache_dir
         self.checkpoint = checkpoint
-        self.backend = backend
 
     def fit(self, inputs: ScorerInputs) -> None:
         """Encodes all documents and queries."""
         if self.checkpoint is not None:
-            load_weights(self.encoder, self.checkpoint)
+            self.encoder.load_weights(self.checkpoint)
         self.documents_ = self._encode(inputs.documents)
         self.queries_ = self.documents_ if inputs.one_table else self._encode(inputs.queries)
 
@@ -52,7 +49,5 @@ class DenseScorer(Scorer):
         return cosines(self.documents_, self.queries_[rows])
 
     def _encode(self, table: pd.DataFrame) -> np.ndarray:
-        texts = self.text(table, self.tokenizer, self.max_tokens)
-        self.warnings_ = tuple(getattr(self.text, "notices_", ()))
-        options = self.encoder, self.tokenizer, self.max_tokens, self.cache_dir, self.backend
-        return report_vectors(texts, *options, projected=self.checkpoint is not None)
+        texts, self.warnings_ = self.text(table, self.encoder.tokenizer, self.encoder.max_tokens)
+        return self.encoder.encode(texts)

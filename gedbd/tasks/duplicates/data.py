@@ -16,7 +16,7 @@ from gedbd.corpora.splits import TRAIN
 from gedbd.experiments.batch import Batch, BatchDataset
 from gedbd.experiments.evaluation_result import name_reports
 from gedbd.experiments.retrieval_evaluator import RetrievalEvaluator
-from gedbd.retrieval.tasks import Queries
+from gedbd.retrieval.tasks import RankingTask
 from gedbd.sampling.batches import Batches, BatchIndices, SamplerInputs
 from gedbd.tasks.duplicates.graph.sparse import SparseAdjacency
 from gedbd.text.tokens import TokenTable, split_by_tokens, token_budget
@@ -54,7 +54,7 @@ class DuplicateDataModule(pl.LightningDataModule):
         pairs: pd.DataFrame,
         graph: nn.Module | None,
         batches: Batches,
-        queries: Mapping[str, Mapping[str, Queries]] | None = None,
+        queries: Mapping[str, Mapping[str, RankingTask]] | None = None,
         observed_group: np.ndarray | None = None,
         evaluated: tuple[str, ...] = ("val", "test"),
     ) -> None:
@@ -120,8 +120,9 @@ class DuplicateDataModule(pl.LightningDataModule):
 
     def train_dataloader(self) -> DataLoader[Batch]:
         """Batches of the training pairs; each of several processes gets its share of every step."""
-        labelled = Labelled(self.pairs_of("train"), self.observed_group, self.parts == TRAIN, self.vectors)
-        return self._load(self.batches(labelled, Share(*self._world_and_rank())))
+        inputs = SamplerInputs(self.pairs_of("train"), self.observed_group, self.parts == TRAIN, self.vectors)
+        world_size, rank = self._world_and_rank()
+        return self._load(self.batches(inputs, rank, world_size))
 
     def val_dataloader(self) -> DataLoader[Batch]:
         """Batches of the reports that validation needs."""
@@ -155,11 +156,11 @@ class DuplicateDataModule(pl.LightningDataModule):
         runs = split_by_tokens(longest.tolist(), token_budget(device))
         no_pairs = np.empty((0, 2), dtype=np.int64)
         no_labels = np.empty(0, dtype=np.int64)
-        return self._load([Step(shares[first:last, rank], no_pairs, no_labels) for first, last in runs])
+        return self._load([BatchIndices(shares[first:last, rank], no_pairs, no_labels) for first, last in runs])
 
     def _world_and_rank(self) -> tuple[int, int]:
         return (self.trainer.world_size, self.trainer.global_rank) if self.trainer else (1, 0)
 
-    def _load(self, steps: Iterable[Step]) -> DataLoader[Batch]:
+    def _load(self, steps: Iterable[BatchIndices]) -> DataLoader[Batch]:
         # A key of the data set is a whole batch, so the loader itself must not batch.
         return DataLoader(BatchDataset(self.tokens, self.observed_group), batch_size=None, sampler=steps)

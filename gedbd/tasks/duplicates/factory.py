@@ -128,8 +128,8 @@ def _data(
 ) -> tuple[DuplicateDataModule, list[str]]:
     """The data module, and the texts of all reports."""
     text: Text = instantiate(cfg.text)
-    texts = text(prepared.corpus.reports, encoder.tokenizer, encoder.max_tokens)
-    for warning in getattr(text, "notices_", ()):
+    texts, warnings = text(prepared.corpus.reports, encoder.tokenizer, encoder.max_tokens)
+    for warning in warnings:
         console.print(f"{prepared.corpus.name}: {warning}", markup=False, highlight=False)
     data = DuplicateDataModule(
         prepared.corpus,

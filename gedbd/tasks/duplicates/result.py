@@ -56,4 +56,4 @@ def _tsne(data: DuplicateDataModule, system: DuplicateSystem) -> pd.DataFrame:
         tested = np.isin(np.arange(len(data.parts)), system.embedded[0])
     projection = project_reports(*system.embedded, data.corpus.group, tested, system.seed)
     reports = data.corpus.reports.iloc[projection.pop("row")]
-    return projection.assign(issue_id=reports["issue_id"].to_numpy(), title=reports["title"].to_numpy())
+    return projection.assign(id=reports["id"].to_numpy(), title=reports["title"].to_numpy())

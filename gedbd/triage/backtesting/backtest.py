@@ -12,7 +12,7 @@ from gedbd.corpora.urls import with_urls
 from gedbd.evaluation.significance import ratio_intervals
 from gedbd.triage.backtesting.targets import NO_THRESHOLD, TargetResult, target_status
 from gedbd.triage.backtesting.thresholds import choose_threshold
-from gedbd.triage.calibration import MATCH_FEATURES, NUM_BINS, Calibrator, calibration_error
+from gedbd.triage.calibration import MATCH_FEATURES, Calibrator, calibration_error
 from gedbd.triage.training import TriageModel, learn_probability
 
 GRID = np.round(np.arange(0.01, 1.0, 0.01), 2)

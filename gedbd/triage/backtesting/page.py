@@ -83,7 +83,7 @@ def same_titles(wrong: pd.DataFrame) -> str:
     return f"Of the {len(wrong)} wrong ones, {same.sum()} have the same title as the report that was suggested."
 
 
-def next_step(matching: Matching, folder: str) -> tuple[str, str]:
+def next_step(matching: TriageModel, folder: str) -> tuple[str, str]:
     """The next step for the user: a sentence and a command, which reads the run folder."""
     command = f"python -m gedbd.index run={folder} out=my-index"
     if matching.target.status == MET:

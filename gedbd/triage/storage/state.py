@@ -23,7 +23,7 @@ NOT_OF_MODEL = ("url_template",)  # facts about the reports of an index, not abo
 UNDATED = "%s: %d reports have an invalid date and count as undated (first: report %s)"
 
 EncodeReports = Callable[[pd.DataFrame], np.ndarray]
-LoadModel = Callable[[Store], tuple[EncodeReports, Matching]]
+LoadModel = Callable[[Store], tuple[EncodeReports, TriageModel]]
 
 log = logging.getLogger("gedbd")
 
@@ -114,7 +114,7 @@ class State:
     about: dict[str, str]
     encode: EncodeReports
     encode_one: BatchingEncoder
-    matching: Matching
+    matching: TriageModel
     memory: Memory
 
     @property

@@ -38,7 +38,7 @@ def check_model(path: Path, about: Mapping[str, str], weights: bytes) -> None:
         raise damaged(path, "its encoder or its settings differ from their checksum")
 
 
-def read_matching(text: str, source: str) -> Matching:
+def read_matching(text: str, source: str) -> TriageModel:
     """What a backtest has learned, from JSON. Raises ValueError, naming the source, if another version wrote it."""
     try:
         return TriageModel.from_json(text)
