@@ -75,7 +75,7 @@ def test_an_attempt_ends_at_its_deadline(hub: Hub, drips: bool) -> None:
     with pytest.raises(CommentError, match=r"not done within 0\.2 seconds") as caught:
         GitHub("t0ken", hub.url, 60.0, deadline_s=0.2).comment_once(REPOSITORY, "7", "text")
     assert time.monotonic() - begun < LIMIT_S
-    assert caught.value.again
+    assert caught.value.is_temporary
     until(lambda: not calls())  # nor does its thread go on, or begin another call
     assert len(hub.asked) <= 1
 
