@@ -14,7 +14,7 @@ from gedbd.configuration.command import command
 def main(cfg: DictConfig) -> None:
     """Describes each distinct image that reports attach, once, and writes a table of captions by image name."""
     from gedbd.corpora.captions import check_writable, images_in, write_captions
-    from gedbd.corpora.images import check_images, problem_notices
+    from gedbd.corpora.images import check_images, problem_warnings
     from gedbd.encoders.vision.corpus_captions import caption_images
     from gedbd.io.library_logs import silence_library_logs
 
@@ -26,15 +26,15 @@ def main(cfg: DictConfig) -> None:
     console = Console(soft_wrap=True, highlight=False, markup=False)
     say = partial(console.print, f"{corpus.name}:")
     image_dir, owner, notices = images_in(corpus)
-    for notice in (*corpus.notices, *notices):
-        say(notice)
+    for warning in (*corpus.warnings, *notices):
+        say(warning)
     images = check_images(owner, image_dir, cfg.max_megapixels, cfg.max_megabytes)
     if all(image.problem for image in images):
-        raise ValueError(f"nothing to describe: {'; '.join(problem_notices(images, owner))} under {image_dir}")
+        raise ValueError(f"nothing to describe: {'; '.join(problem_warnings(images, owner))} under {image_dir}")
     silence_library_logs()
     found = caption_images(images, instantiate(cfg.captioner), cfg.cache_dir, cfg.batch_size, say)
-    for notice in problem_notices(found.images, owner):
-        say(notice)
+    for warning in problem_warnings(found.images, owner):
+        say(warning)
     write_captions(Path(cfg.out), found.rows)
     console.print(f"{cfg.out}: {found.summary(cfg.cache_dir)}")
 

@@ -16,10 +16,13 @@ def main(cfg: DictConfig) -> None:
     from gedbd.experiments.results import as_table, with_intervals
     from gedbd.io.tables import write_csv
 
-    first, first_unfinished = find_runs([Path(cfg.run)])
-    second, second_unfinished = find_runs([Path(cfg.against)])
+    first = find_runs([Path(cfg.run)])
+    second = find_runs([Path(cfg.against)])
+    outdated = [*first.outdated, *second.outdated]
+    if outdated:
+        raise ValueError(outdated[0])
     console = Console()
-    for folder in (*first_unfinished, *second_unfinished):
+    for folder in (*first.unfinished, *second.unfinished):
         console.print(f"left out, not finished: {folder}", markup=False, highlight=False)
     table = compare_runs(first.finished, second.finished, cfg.method, cfg.against_method)
     title = f"{cfg.run} less {cfg.against}, {len(first.finished)} seed(s)"

@@ -20,8 +20,6 @@ from gedbd.encoders.encoder import load_weights
 from gedbd.encoders.export import checks, read_onnx, read_sentence_transformers
 from gedbd.experiments.checkpoint import find_run
 from gedbd.retrieval.ranking import rank, ranking_metrics
-from gedbd.retrieval.scorers.cosine import VectorScorer
-from gedbd.retrieval.tasks import EarlierReports
 
 STRANGER = """
 import sys

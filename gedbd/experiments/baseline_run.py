@@ -1,6 +1,7 @@
 """One run of a baseline: fit it, score a part's pairs and queries, and write the run folder."""
 
 from pathlib import Path
+from typing import Any
 
 from hydra.utils import get_class, instantiate
 from omegaconf import DictConfig
@@ -20,7 +21,7 @@ def check_baseline(cfg: DictConfig) -> None:
         raise ValueError(f"name={cfg.name} is not a baseline: choose one of {', '.join(map(str, cfg.baselines))}")
     if cfg.part not in ("val", "test"):
         raise ValueError(f"part={cfg.part} is unknown: choose val or test")
-    scorer = get_class(cfg.baselines[cfg.name]._target_)
+    scorer: Any = get_class(cfg.baselines[cfg.name]._target_)
     if scorer.earlier_only and TEST_POOL in cfg.ranking.protocols:
         raise ValueError(f"name={cfg.name} scores earlier reports only, and a pool holds later ones: protocol=earlier")
 

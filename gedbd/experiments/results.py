@@ -158,8 +158,9 @@ def show_results(console: Console, result: EvaluationResult, derived: ResultTabl
     console.print(as_table(with_intervals(tables["results"]), pairs))
     for protocol, queries in result.queries.items():
         ranking = tables[f"ranking{SUFFIX[protocol]}"]
-        against = "all earlier reports" if queries.pool is None else f"the {len(queries.pool):,} of this part"
-        ceiling = f"{title}: {len(queries)} queries against {against}, {ranking['reachable'][0]:.1%} can be found"
+        ceiling = (
+            f"{title}: {len(queries)} queries against {queries.against}, {ranking['reachable'][0]:.1%} can be found"
+        )
         shown = ranking[[name for name in SHOWN_RANKING if name in ranking]]
         console.print(as_table(with_intervals(shown), ceiling))
     console.print(as_table(tables["examples"], "example pairs"))

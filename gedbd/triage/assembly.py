@@ -18,8 +18,6 @@ from rich.console import Console
 from gedbd.configuration.allowed_targets import read_settings
 from gedbd.configuration.saved_options import read_saved
 from gedbd.corpora.corpus import Corpus
-from gedbd.encoders.embedding_cache import calibration_texts
-from gedbd.encoders.encoder import read_state
 from gedbd.evaluation.run_folders import MATCHING
 from gedbd.io.library_logs import silence_library_logs
 from gedbd.text.cleaning import Cleaning, shared_lines
@@ -32,7 +30,7 @@ from gedbd.triage.storage.sync import Changes, Model, synchronise
 from gedbd.triage.training import TriageModel
 
 if TYPE_CHECKING:
-    pass
+    from gedbd.encoders.encoder import Encoder
 
 EXACT = "float32"
 UPDATE_TIMEOUT_S = 60.0  # a command may wait longer for a lock than a service
@@ -59,8 +57,8 @@ def check_backtest(cfg: DictConfig) -> None:
     for name in ("target_precision", "confidence_level"):
         if not (isinstance(cfg[name], int | float) and 0 < cfg[name] < 1):
             raise ValueError(f"{name}={cfg[name]} must be a number above 0 and below 1")
-    if not (isinstance(cfg.max_reports, int) and cfg.max_reports >= 1):
-        raise ValueError(f"max_reports={cfg.max_reports} must be a whole number, 1 or more")
+    if not (isinstance(cfg.max_replayed, int) and cfg.max_replayed >= 1):
+        raise ValueError(f"max_replayed={cfg.max_replayed} must be a whole number, 1 or more")
     if cfg.fill and not Path(cfg.fill).is_file():
         raise ValueError(f"fill={cfg.fill}: there is no such file")
 
@@ -71,8 +69,8 @@ def encode_corpus(cfg: DictConfig, corpus: Corpus, weights: Path | None) -> Enco
     if weights is not None:
         encoder.load_weights(weights)
     text: Text = instantiate(cfg.text)
-    texts = text(corpus.reports, encoder.tokenizer, encoder.max_tokens)
-    return EncodedCorpus(encoder.encode(texts), tuple(getattr(text, "notices_", ())))
+    texts, warnings = text(corpus.reports, encoder.tokenizer, encoder.max_tokens)
+    return EncodedCorpus(encoder.encode(texts), warnings)
 
 
 def find_backtest(folder: Path) -> tuple[DictConfig, TriageModel, Path | None]:
@@ -91,7 +89,7 @@ def find_backtest(folder: Path) -> tuple[DictConfig, TriageModel, Path | None]:
     cfg = read_saved(folder)
     weights = None
     if cfg.run:
-        from gedbd.experiments.checkpoint import find_run
+        from gedbd.experiments.checkpoint import find_run  # it imports torch
 
         _, weights = find_run(Path(cfg.run), "best")
     text = (folder / MATCHING).read_text(encoding="utf-8", errors="replace")
@@ -114,8 +112,8 @@ def update_index(cfg: DictConfig, out: Path, console: Console) -> Changes:
         dataset.url_template = cfg.dataset.url_template
     backend = cfg.get("backend") or tested.backend
     corpus: Corpus = instantiate(dataset)
-    for warning in corpus.warnings:
-        console.print(f"{corpus.name}: {warning}", markup=False, highlight=False)
+    for notice in corpus.warnings:
+        console.print(f"{corpus.name}: {notice}", markup=False, highlight=False)
     console.print(matching.target.statement, highlight=False)
     out.mkdir(parents=True, exist_ok=True)
     settings = OmegaConf.create({"encoder": tested.encoder, "text": tested.text, "backend": backend})
@@ -124,7 +122,6 @@ def update_index(cfg: DictConfig, out: Path, console: Console) -> Changes:
         settings.backend.cache_dir = "${cache_dir}"
     plain = json.dumps(OmegaConf.to_container(settings), sort_keys=True)
     settings.cache_dir = cfg.cache_dir
-    silence_library_logs()
     with closing(Store(out / FILE, timeout_s=UPDATE_TIMEOUT_S)) as store:
         model = _build_model(plain, matching, weights, corpus, store)
         return synchronise(store, corpus, model, _corpus_encoder(settings, model, store.path))
@@ -172,6 +169,10 @@ def _build_model(settings: str, matching: TriageModel, weights: Path | None, cor
     """The model for an index: the stored one if it is the same, which keeps what was fitted to its corpus."""
     state = b""
     if weights is not None:
+        import torch
+
+        from gedbd.encoders.weights import read_state
+
         encoder_state = {key: value for key, value in read_state(weights).items() if key.startswith("encoder.")}
         stream = io.BytesIO()
         torch.save({"state_dict": encoder_state}, stream)
@@ -193,9 +194,10 @@ def _build_model(settings: str, matching: TriageModel, weights: Path | None, cor
 
 def _corpus_encoder(settings: DictConfig, model: Model, path: Path) -> Callable[[pd.DataFrame], np.ndarray]:
     """Encodes many reports through the embedding cache; the encoder is loaded when the first ones are given."""
+    from gedbd.encoders.encoder import calibration_texts
 
     @cache
-    def load() -> tuple[Encoder, Text]:
+    def load() -> "tuple[Encoder, Text]":
         backend = instantiate(settings.backend)
         encoder: Encoder = instantiate(settings.encoder, backend=backend, cache_dir=settings.cache_dir)
         if model.weights:
@@ -204,7 +206,7 @@ def _corpus_encoder(settings: DictConfig, model: Model, path: Path) -> Callable[
 
     def encode(reports: pd.DataFrame) -> np.ndarray:
         encoder, text = load()
-        texts = text(reports, encoder.tokenizer, encoder.max_tokens)
+        texts, _ = text(reports, encoder.tokenizer, encoder.max_tokens)
         if "calibration" not in model.about:
             model.about["calibration"] = json.dumps(calibration_texts(texts))
         encoder.calibration = fitted(path, model.about, "calibration")

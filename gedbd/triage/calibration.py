@@ -98,9 +98,6 @@ def learn_calibrator(
                 f"no candidate of the {part} part is {which}: matches cannot be calibrated without both;"
                 " move split.val_from and split.test_from, or gather more duplicates"
             )
-    from sklearn.linear_model import LogisticRegression
-    from sklearn.preprocessing import StandardScaler
-
     scaler = StandardScaler().fit(train[0])
     model = LogisticRegression(max_iter=1000, random_state=seed).fit(scaler.transform(train[0]), train[1])
     # w . (x - mean) / scale + c as one dot product: the weights are w / scale, and the bias is c - weights . mean.

@@ -2,6 +2,8 @@
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from importlib.resources import files
 from itertools import product
 
 import numpy as np
@@ -33,7 +35,7 @@ def explain(
     texts = [_split_sentences(report) for report in (query, *candidates)]
     words = sorted({word for text in texts for sentence in text.values() for word in sentence})
     rare = zip(words, rarity(words).tolist(), strict=True)
-    weights = {word: weight for word, weight in rare if weight > 0 and word not in ENGLISH_STOP_WORDS}
+    weights = {word: weight for word, weight in rare if weight > 0 and word not in stop_words()}
     own, *others = [_WeightedSentences(text, weights) for text in texts]
     explanations = []
     for candidate, sentences in zip(candidates, others, strict=True):
@@ -41,6 +43,12 @@ def explain(
         pairs = own.similar_sentences(sentences)
         explanations.append(Explanation(terms, equal_fields(query, candidate), pairs))
     return explanations
+
+
+@cache
+def stop_words() -> frozenset[str]:
+    """The English stop words of scikit-learn, from a copy: importing it takes longer than a search."""
+    return frozenset((files("gedbd.triage") / "stop_words.txt").read_text(encoding="utf-8").split())
 
 
 def equal_fields(first: Report, second: Report) -> dict[str, str]:

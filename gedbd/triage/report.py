@@ -10,8 +10,11 @@ import pandas as pd
 
 from gedbd.corpora.dates import EXPECTED, OutOfRangeError, check_range, parse_date
 from gedbd.corpora.ids import ID_RULE, is_id
+from gedbd.corpora.readers.bug_reports import BUG_FIELDS
 from gedbd.corpora.urls import web_url
 
+# Fields of a report in the service and in the index.
+FIELDS = tuple("issue_id" if name == "id" else name for name in BUG_FIELDS)
 MAX_TITLE_LENGTH = 1_000
 MAX_DESCRIPTION_LENGTH = 200_000
 MAX_QUOTED_LENGTH = 60  # characters of a value in an error message
@@ -177,14 +180,14 @@ def read_moment(text: str | None, name: str) -> datetime | None:
 
 
 def as_table(reports: list[Report]) -> pd.DataFrame:
-    """Reports as rows of a corpus, with the columns of ``FIELDS``; ``created_at`` is UTC, NaT if unknown."""
+    """Reports as a table of documents, with the columns of ``BUG_FIELDS``; ``created_at`` is UTC, NaT if unknown."""
     rows = [[getattr(report, name) for name in FIELDS] for report in reports]
-    table = pd.DataFrame(rows, columns=list(FIELDS))
+    table = pd.DataFrame(rows, columns=list(BUG_FIELDS))
     return table.assign(created_at=pd.to_datetime(table["created_at"], utc=True))
 
 
 def report_from_row(row: Any) -> Report:
     """The report in a row of a corpus, as ``itertuples`` gives it."""
     created_at = row.created_at
-    values = {name: getattr(row, name) for name in FIELDS if name != "created_at"}
-    return Report(created_at=None if pd.isna(created_at) else created_at.to_pydatetime(), **values)
+    values = {name: getattr(row, name) for name in BUG_FIELDS if name not in ("id", "created_at")}
+    return Report(issue_id=row.id, created_at=None if pd.isna(created_at) else created_at.to_pydatetime(), **values)

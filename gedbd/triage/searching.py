@@ -39,7 +39,7 @@ def find_matches(state: State, report: Report, top_k: int, filters: Filters) -> 
 def _query_features(report: Report, state: State, count: int) -> ReportFeatures:
     """The features of a query; one without a date is as recent as the latest of the first ``count`` reports."""
     table = as_table([report])
-    query = state.memory.encoder.encode(table, state.together(table)[None], learn=False)
+    query = state.memory.encoder.encode(table, state.encode_one(table)[None], learn=False)
     if report.created_at:
         return query
     return replace(query, day=state.memory.store.day[:count].max(initial=-np.inf, keepdims=True))

@@ -8,7 +8,6 @@ from raw_http import HEAD, JSON_HEAD, answered, connect, exchange, health, read_
 from small_index import SmallIndex
 
 from gedbd.service.app import Settings, create_app
-from gedbd.service.middleware import UNCOUNTED_BODY_BYTES
 from gedbd.service.webhook.receiver import Webhook
 
 CLOSE = b"Connection: close\r\n"

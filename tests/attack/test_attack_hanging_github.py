@@ -21,7 +21,7 @@ from small_index import SmallIndex
 
 import gedbd.serve
 from gedbd.service.app import create_app
-from gedbd.service.webhook.comments import CommentError, GitHub
+from gedbd.service.webhook.comments import GitHub
 from gedbd.service.webhook.outbox import Comment
 from gedbd.service.webhook.receiver import Webhook
 

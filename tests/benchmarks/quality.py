@@ -13,7 +13,6 @@ from rich.console import Console
 
 from gedbd.evaluation.significance import Comparison, compare_f1, compare_means
 from gedbd.retrieval.ranking import per_query
-from gedbd.sampling.batches import Labelled, Pairs, PairSteps, Share
 from gedbd.tasks.duplicates.factory import DuplicatesTask
 from gedbd.tasks.duplicates.system import DuplicateSystem
 

@@ -9,7 +9,6 @@ import pytest
 
 from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.readers.bug_reports import BUG_FIELDS
-from gedbd.encoders.backends.pytorch import Torch
 from gedbd.encoders.encoder import load_tiny_encoder
 from gedbd.text.templates import title_description
 from gedbd.triage.backtesting.targets import TargetResult

@@ -16,7 +16,6 @@ from gedbd.retrieval.feature_store import FeatureStore
 from gedbd.retrieval.report_features import FeatureEncoder
 from gedbd.retrieval.vocabulary import Vocabulary
 from gedbd.triage.backtesting.replay import replay
-from gedbd.triage.calibration import MATCH_FEATURES
 from gedbd.triage.report import Filters, Report, as_table
 from gedbd.triage.storage.connection import StoreUnavailable
 from gedbd.triage.storage.store import FILE, FORMAT, Store

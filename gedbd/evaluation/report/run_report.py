@@ -26,14 +26,14 @@ def report_runs(paths: list[Path], folder: Path, fill: Path | None, title: str, 
         title: The page's title.
         command: The command line that wrote the page, to show on it.
     """
-    runs, unfinished = find_runs(paths)
+    runs, unfinished, outdated = find_runs(paths)
     backtests = find_backtests(paths)
     settings = group_settings(runs)
     sections = make_sections(settings)
     if fill:
         write_text(fill, fill_tables(fill.read_text(), sections))
     folder.mkdir(parents=True, exist_ok=True)
-    summary = summarise(settings, len(unfinished), len(backtests))
+    summary = summarise(settings, len(unfinished), len(backtests), len(outdated))
     page = write_report(
         folder,
         title,
@@ -51,5 +51,7 @@ def report_runs(paths: list[Path], folder: Path, fill: Path | None, title: str, 
         )
     for place in unfinished:
         console.print(f"left out, not finished: {place}", **PLAIN)
+    for line in outdated:
+        console.print(f"left out: {line}", **PLAIN)
     console.print(summary, **PLAIN)
     console.print(f"report: {page}", **PLAIN)

@@ -96,4 +96,4 @@ def has_words(counter: "CountVectorizer", texts: Iterable[str]) -> bool:
 
 def short_texts(table: pd.DataFrame, max_characters: int) -> list[str]:
     """Title and the beginning of the description of each row."""
-    return title_description(table.assign(description=table["description"].str[:max_characters]))
+    return title_description(table.assign(description=table["description"].str[:max_characters])).texts

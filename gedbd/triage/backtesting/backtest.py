@@ -12,7 +12,7 @@ from gedbd.corpora.urls import with_urls
 from gedbd.evaluation.significance import ratio_intervals
 from gedbd.triage.backtesting.targets import NO_THRESHOLD, TargetResult, target_status
 from gedbd.triage.backtesting.thresholds import choose_threshold
-from gedbd.triage.calibration import MATCH_FEATURES, Calibrator, calibration_error
+from gedbd.triage.calibration import MATCH_FEATURES, NUM_BINS, Calibrator, calibration_error
 from gedbd.triage.training import TriageModel, learn_probability
 
 GRID = np.round(np.arange(0.01, 1.0, 0.01), 2)
@@ -184,9 +184,9 @@ def reliability(found: Suggestions) -> pd.DataFrame:
     Returns:
         A row a bin: ``from``, ``to``, ``reports``, ``predicted`` (mean probability), ``right`` (share of right ones).
     """
-    bins = (found.best["probability"] * BINS).astype(int).clip(upper=BINS - 1)  # 1.0 belongs to the last bin
+    bins = (found.best["probability"] * NUM_BINS).astype(int).clip(upper=NUM_BINS - 1)  # 1.0 belongs to the last bin
     means = found.best.groupby(bins)[["probability", "right"]].mean()
-    table = pd.DataFrame({"from": means.index / BINS, "to": (means.index + 1) / BINS})
+    table = pd.DataFrame({"from": means.index / NUM_BINS, "to": (means.index + 1) / NUM_BINS})
     table["reports"] = bins.value_counts()[means.index].to_numpy()
     table["predicted"] = means["probability"].to_numpy()
     table["right"] = means["right"].to_numpy()

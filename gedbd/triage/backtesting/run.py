@@ -18,7 +18,7 @@ from gedbd.experiments.checkpoint import save_run
 from gedbd.io.files import write_text
 from gedbd.io.spreadsheet import safe_cells
 from gedbd.io.tables import write_csv, write_parquet
-from gedbd.triage.assembly import read_reports
+from gedbd.triage.assembly import encode_corpus
 from gedbd.triage.backtesting.backtest import Backtest, measure
 from gedbd.triage.backtesting.page import fill_targets, next_step, print_targets, sections, summary, targets_markdown
 from gedbd.triage.training import learn_weights, replay_parts
@@ -51,11 +51,11 @@ def run_backtest(
     """
     if cfg.fill:
         fill_targets(Path(cfg.fill).read_text(), corpus.name, "")  # a missing mark fails before the long work
-    read = read_reports(cfg, corpus, weights)
-    for notice in read.notices:
-        console.print(f"{corpus.name}: {notice}", markup=False, highlight=False)
-    learnt = learn_weights(corpus, pairs[pairs["part"] == "train"], read.vectors)
-    replayed = replay_parts(corpus, parts, read.vectors, learnt, cfg.max_replayed)
+    encoded = encode_corpus(cfg, corpus, weights)
+    for warning in encoded.warnings:
+        console.print(f"{corpus.name}: {warning}", markup=False, highlight=False)
+    learnt = learn_weights(corpus, pairs[pairs["part"] == "train"], encoded.vectors)
+    replayed = replay_parts(corpus, parts, encoded.vectors, learnt, cfg.max_replayed)
     backtest = measure(replayed, corpus, learnt, cfg.target_precision, cfg.confidence_level, cfg.seed)
     save_run(folder, cfg, corpus)
     write_parquet(folder / "matches.parquet", replayed)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from gedbd.triage.storage.connection import StoreUnavailable, file_identity, wal_path
-from gedbd.triage.storage.in_memory import Memory
+from gedbd.triage.storage.in_memory import InMemoryIndex
 from gedbd.triage.storage.state import IndexFile, LoadModel, State, read_state
 
 EXCLUSIVE_TIMEOUT_S = 5.0
@@ -117,7 +117,7 @@ class CurrentState:
             yield Change(state, state.file.writer.changes)
         state.file.check_identity()  # a file that was replaced meanwhile does not have the change
 
-    def publish(self, change: Change, memory: Memory) -> None:
+    def publish(self, change: Change, memory: InMemoryIndex) -> None:
         """Shows a change to searches."""
         file = change.state.file
         version = change.state.version

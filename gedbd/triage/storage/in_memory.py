@@ -10,7 +10,7 @@ from gedbd.corpora.relevance import find_groups
 from gedbd.retrieval.feature_store import FeatureStore
 from gedbd.retrieval.report_features import FeatureEncoder, ReportFeatures
 from gedbd.retrieval.vocabulary import Vocabulary
-from gedbd.triage.storage.damage import check_numbers
+from gedbd.triage.storage.damage import check_features
 from gedbd.triage.storage.rows import usable_days
 from gedbd.triage.storage.store import Store
 
@@ -72,13 +72,13 @@ class InMemoryIndex:
         Raises:
             ValueError: If its numbers do not fit together.
         """
-        with file.moment():
+        with file.snapshot():
             index = cls(file.dim(), Vocabulary(file.terms()))
-            rows = file.numbers()
+            rows = file.features()
             links = file.links()
         if not rows:
             return index
-        check_numbers(rows, index.store.vectors.shape[1], len(index.vocabulary.terms), file.path)
+        check_features(rows, index.store.vectors.shape[1], len(index.vocabulary.terms), file.path)
         ids, dates, product, component, vectors, text, title = zip(*rows, strict=True)
         table = pd.DataFrame({"id": ids, "product": product, "component": component}, dtype=str)
         days = usable_days(dates)

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from gedbd.corpora.dates import MAX_YEAR, MIN_YEAR
-from gedbd.retrieval.feature_store import days_of
+from gedbd.retrieval.scorers.fields import days_of
 from gedbd.triage.report import FIELDS, Report
 
 

@@ -13,7 +13,7 @@ import pandas as pd
 from gedbd.triage.report import Report
 from gedbd.triage.report_encoder import BatchingEncoder
 from gedbd.triage.storage.connection import StoreUnavailable, file_identity, wal_path
-from gedbd.triage.storage.in_memory import Memory
+from gedbd.triage.storage.in_memory import InMemoryIndex
 from gedbd.triage.storage.store import Store
 from gedbd.triage.training import TriageModel
 
@@ -115,7 +115,7 @@ class State:
     encode: EncodeReports
     encode_one: BatchingEncoder
     matching: TriageModel
-    memory: Memory
+    memory: InMemoryIndex
 
     @property
     def is_stale(self) -> bool:
@@ -157,7 +157,7 @@ def _read(store: Store, file: IndexFile, version: int, load_model: LoadModel, fo
     if store.is_empty:
         raise ValueError(f"{file.path} is empty, its building was interrupted: build it again")
     about = store.about()
-    memory = Memory.of(store)
+    memory = InMemoryIndex.of(store)
     if former is not None and _facts_of_model(former.about) == _facts_of_model(about):
         return replace(former, file=file, version=version, about=about, memory=memory)
     encode, matching = load_model(store)

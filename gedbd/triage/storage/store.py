@@ -13,8 +13,7 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
-from gedbd.corpora.documents import FIELDS
-from gedbd.triage.report import Report
+from gedbd.triage.report import FIELDS, Report
 from gedbd.triage.storage.connection import LOCK_TIMEOUT_S, Connection, StoreUnavailable, code_of, explain_error
 from gedbd.triage.storage.damage import damaged
 from gedbd.triage.storage.rows import FeatureRow, StoredReport, report_from_values, row_values

@@ -7,7 +7,8 @@ import numpy as np
 import pandas as pd
 
 from gedbd.corpora.corpus import Corpus
-from gedbd.retrieval.feature_store import Vocabulary
+from gedbd.retrieval.report_features import terms_of
+from gedbd.retrieval.vocabulary import Vocabulary
 from gedbd.triage.report import Report, as_table, report_from_row
 from gedbd.triage.storage.rows import StoredReport
 from gedbd.triage.storage.state import EncodeReports
@@ -158,7 +159,7 @@ def _encode_fresh(
 ) -> list[str]:
     """Encodes the reports of a corpus whose content is new; returns their ids."""
     fresh = [one for one, report in reports.items() if known.get(one, ("",))[0] != report.content_hash]
-    vectors.add([reports[one] for one in fresh], corpus.reports[corpus.reports["issue_id"].isin(set(fresh))])
+    vectors.add([reports[one] for one in fresh], corpus.reports[corpus.reports["id"].isin(set(fresh))])
     return fresh
 
 

@@ -8,7 +8,7 @@ from torch import nn
 
 from gedbd.corpora.corpus import Corpus
 from gedbd.encoders.embedding_cache import frozen_vectors
-from gedbd.encoders.encoder import TextEncoder, load_tiny_encoder
+from gedbd.encoders.encoder import load_tiny_encoder
 from gedbd.retrieval.scorers.dense import DenseScorer
 from gedbd.retrieval.scorers.scorer import ScorerInputs
 from gedbd.text.templates import title_description

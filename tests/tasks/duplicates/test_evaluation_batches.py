@@ -8,10 +8,8 @@ import pytest
 import torch
 
 from gedbd.experiments.batch import Batch
-from gedbd.retrieval.tasks import Queries
-from gedbd.sampling.batches import Groups, Pairs
 from gedbd.tasks.duplicates.data import DuplicateDataModule
-from gedbd.text.tokens import CACHE_SIZED, TokenTable, split_by_tokens
+from gedbd.text.tokens import TokenTable, split_by_tokens
 
 COUNT, LONG = 301, 3000
 

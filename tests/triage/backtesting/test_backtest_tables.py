@@ -33,8 +33,7 @@ from gedbd.triage.backtesting.page import (
     targets_markdown,
 )
 from gedbd.triage.backtesting.targets import TargetResult
-from gedbd.triage.calibration import SIGNALS, Confidence, calibration_error
-from gedbd.triage.training import Matching
+from gedbd.triage.calibration import calibration_error
 
 GROUP = np.array([0, 1, 2, 0, 1, 5, 2, 7, 0])
 ROWS = [  # query, candidate, right, probability
