@@ -72,7 +72,7 @@ def _predictions(run: Run, method: str | None) -> pd.DataFrame:
     scores = table[run.column(row["method"])]
     # As the run compared them: a threshold in float64 may be above the float32 score it was taken from.
     predicted = scores >= pd.Series([row["threshold"]]).astype(scores.dtype)[0]
-    return pd.DataFrame(table[["issue_id_1", "issue_id_2", "label", "group"]]).assign(value=predicted)
+    return pd.DataFrame(table[["id_1", "id_2", "label", "group"]]).assign(value=predicted)
 
 
 def _ranks(run: Run, method: str | None, protocol: str) -> pd.DataFrame:
@@ -94,7 +94,7 @@ def _row_of(table: pd.DataFrame, method: str | None, run: Run) -> pd.Series:
 
 def _join(first: Run, second: Run, a: pd.DataFrame, b: pd.DataFrame) -> pd.DataFrame:
     """Both tables side by side; names of values end in ``_a`` and ``_b``."""
-    keys = [name for name in ("issue_id_1", "issue_id_2", "issue_id", "label", "group") if name in a]
+    keys = [name for name in ("id_1", "id_2", "id", "label", "group") if name in a]
     both = a.merge(b, on=keys, suffixes=("_a", "_b"))
     if not len(both) == len(a) == len(b):
         raise ValueError(

@@ -16,29 +16,29 @@ from gedbd.retrieval.ranking import Ranking
 from gedbd.retrieval.tasks import RankingTask
 
 
-def write_run(path: Path, ranking: Ranking, issue_id: pd.Series, tag: str) -> None:
+def write_run(path: Path, ranking: Ranking, ids: pd.Series, tag: str) -> None:
     """Writes a run.
 
     Args:
         path: The file.
         ranking: The ranking.
-        issue_id: ``(N,)`` id of every report; blanks in ids become ``_``.
+        ids: ``(N,)`` id of every report; blanks in ids become ``_``.
         tag: Name of the run; blanks become ``_``.
     """
-    ids = _words(issue_id)
+    words = _words(ids)
     name = "_".join(tag.split())
     top = ranking.top
-    places = zip(ids[top["query"]], ids[top["candidate"]], top["place"], strict=True)
+    places = zip(words[top["query"]], words[top["candidate"]], top["place"], strict=True)
     lines = [f"{query} Q0 {report} {place} {1 / place:.9g} {name}\n" for query, report, place in places]
     write_text(path, "".join(lines))
 
 
-def write_qrels(path: Path, queries: RankingTask, issue_id: pd.Series) -> None:
+def write_qrels(path: Path, queries: RankingTask, ids: pd.Series) -> None:
     """Writes the relevant reports of every query."""
-    ids = _words(issue_id)
+    words = _words(ids)
     lines = []
     for place, row in enumerate(queries.queries):
-        lines += [f"{ids[row]} 0 {ids[other]} 1\n" for other in queries.relevant(place)]
+        lines += [f"{words[row]} 0 {words[other]} 1\n" for other in queries.relevant(place)]
     write_text(path, "".join(lines))
 
 

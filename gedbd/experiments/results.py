@@ -32,8 +32,8 @@ MAX_UNWRAPPED = 26  # characters of the widest cell of a column that is never wr
 SUFFIX = {EARLIER: "", TEST_POOL: f"_{TEST_POOL}"}  # of the names of tables, figures and files
 SHOWN_RANKING = ("method", "rr@1", "rr@10", "rr@10_low", "rr@10_high", "rr@100", "mrr", "mrr_low", "mrr_high")
 PREDICTION_COLUMNS = (
-    "issue_id_1",
-    "issue_id_2",
+    "id_1",
+    "id_2",
     "group",
     "label",
     "score",
@@ -84,7 +84,7 @@ def derive_tables(result: EvaluationResult) -> ResultTables:
     for protocol, rankings in result.rankings.items():
         tables[f"ranking{SUFFIX[protocol]}"] = compare_rankings(rankings, result.corpus.group)
     examples = example_pairs(predictions, result.part)
-    tables["examples"] = with_urls(examples, result.corpus.reports, ("issue_id_1", "issue_id_2"))
+    tables["examples"] = with_urls(examples, result.corpus.reports, ("id_1", "id_2"))
     return ResultTables(predictions, tables, audit_leak(result.pairs, result.parts, result.corpus.group))
 
 
@@ -127,21 +127,21 @@ def write_results(folder: Path, result: EvaluationResult, derived: ResultTables,
 def write_rankings(folder: Path, result: EvaluationResult) -> None:
     """Writes ``queries.parquet`` and TREC files of the rankings."""
     ids = _ids(result.corpus)
-    issue_id = result.corpus.reports["issue_id"]
+    document_ids = result.corpus.reports["id"]
     frames = []
     (folder / "trec").mkdir(exist_ok=True)
     for protocol, rankings in result.rankings.items():
         stem = f"{result.part}{SUFFIX[protocol]}"
-        write_qrels(folder / "trec" / f"{stem}.qrels", result.queries[protocol], issue_id)
+        write_qrels(folder / "trec" / f"{stem}.qrels", result.queries[protocol], document_ids)
         for method, ranking in rankings.items():
-            write_run(folder / "trec" / f"{stem}.{method}.run", ranking, issue_id, method)
+            write_run(folder / "trec" / f"{stem}.{method}.run", ranking, document_ids, method)
             table = ranking.queries
             rows = table["query"].to_numpy()
             named = table.drop(columns=["query", "found"]).assign(
                 protocol=protocol,
                 method=method,
                 part=result.part,
-                issue_id=ids[rows],
+                id=ids[rows],
                 group=ids[result.corpus.group[rows]],
                 found=np.where(table["found"] >= 0, ids[table["found"]], ""),
             )
@@ -239,4 +239,4 @@ def _with_groups(result: EvaluationResult) -> pd.DataFrame:
 
 
 def _ids(corpus: Corpus) -> np.ndarray:
-    return corpus.reports["issue_id"].to_numpy(dtype=object)
+    return corpus.reports["id"].to_numpy(dtype=object)

@@ -6,7 +6,7 @@ from hydra import compose, initialize_config_dir
 from hydra.utils import instantiate
 
 from gedbd.configuration.command import CONF_DIR
-from gedbd.corpora.splits import TEST, TRAIN
+from gedbd.corpora.splits import TEST, TRAIN, split_corpus
 from gedbd.encoders.encoder import load_tiny_encoder
 from gedbd.retrieval.feature_store import FeatureStore
 from gedbd.retrieval.features import FEATURES, best_groups, feature_scorers, feature_scores
@@ -30,7 +30,7 @@ def demo():
     corpus, split = instantiate(cfg.dataset), instantiate(cfg.split)
     parts = split_corpus(split, corpus)
     pairs = instantiate(cfg.pairs).sample(corpus, split, instantiate(cfg.labels).observed(corpus, parts)).table
-    reader = load_tiny_encoder("tiny", "mean", dim=8, max_tokens=32, hidden=16, layers=1, dropout=0.0, seed=0)
+    encoder = load_tiny_encoder("tiny", "mean", dim=8, max_tokens=32, hidden=16, layers=1, dropout=0.0, seed=0)
     texts = list(corpus.reports["title"] + "\n" + corpus.reports["description"])
     vectors = encoder.encode(texts)
     return corpus, parts, pairs[pairs["part"] == "train"], vectors

@@ -14,7 +14,7 @@ from gedbd.text.templates import title_description
 from gedbd.triage.backtesting.targets import TargetResult
 from gedbd.triage.calibration import MATCH_FEATURES, Calibrator
 from gedbd.triage.index import Index
-from gedbd.triage.report import Report
+from gedbd.triage.report import FIELDS, Report
 from gedbd.triage.report_encoder import ReportEncoder
 from gedbd.triage.storage.store import FILE, Store
 from gedbd.triage.storage.sync import Model, synchronise

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 
-from gedbd.triage.explanation import MAX_TERMS, equal_fields, explain
+from gedbd.triage.explanation import MAX_TERMS, equal_fields, explain, stop_words
 from gedbd.triage.report import Report
 
 RARE = {"uidplus": 5.0, "npe": 4.0, "expunge": 3.0, "server": 1.0, "folder": 1.0}

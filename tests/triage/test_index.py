@@ -16,6 +16,7 @@ from gedbd.retrieval.feature_store import FeatureStore
 from gedbd.retrieval.report_features import FeatureEncoder
 from gedbd.retrieval.vocabulary import Vocabulary
 from gedbd.triage.backtesting.replay import replay
+from gedbd.triage.calibration import MATCH_FEATURES
 from gedbd.triage.report import Filters, Report, as_table
 from gedbd.triage.storage.connection import StoreUnavailable
 from gedbd.triage.storage.store import FILE, FORMAT, Store
@@ -64,8 +65,8 @@ def test_search_says_what_the_replay_said(tmp_path, reader):
         folder.mkdir()
         fill(folder, as_corpus(reports[:row], group[:row]), reader)
         index = open_folder(folder, reader)
-        said = replay(columns, numbers, group, WEIGHTS, np.array([row]))
-        expected = MATCHING.confidence(said[list(SIGNALS)].to_numpy())
+        said = replay(store, features, group, WEIGHTS, np.array([row]))
+        expected = MATCHING.calibrator(said[list(MATCH_FEATURES)].to_numpy())
         for top_k in (1, 5, 20):
             matches = index.search(reports[row], top_k)
             count = min(len(matches), 5)

@@ -8,6 +8,7 @@ import pytest
 
 from gedbd.corpora.readers.bug_reports import BUG_FIELDS
 from gedbd.triage.report import (
+    FIELDS,
     MAX_DESCRIPTION_LENGTH,
     MAX_TITLE_LENGTH,
     Report,

@@ -111,10 +111,14 @@ def point_id(issue_id: str) -> UUID:
 
 
 def _payloads(corpus: Corpus, rows: range) -> Iterator[dict[str, str | None]]:
-    ids = corpus.reports["issue_id"].to_numpy(dtype=object)
+    ids = corpus.reports["id"].to_numpy(dtype=object)
     reports = corpus.reports.iloc[rows.start : rows.stop]
     for row, report in zip(rows, reports.to_dict("records"), strict=True):
-        payload: dict[str, str | None] = {name: str(report[name]) for name in ("issue_id", "title", "component")}
+        payload: dict[str, str | None] = {
+            "issue_id": str(report["id"]),
+            "title": str(report["title"]),
+            "component": str(report["component"]),
+        }
         created_at = report["created_at"]
         yield payload | {
             "created_at": None if pd.isna(created_at) else created_at.isoformat(),

@@ -197,7 +197,7 @@ def hubs(found: Suggestions, corpus: Corpus) -> pd.DataFrame:
     """Hubs: groups that are the best match of many reports but rarely the right one, such as empty templates.
 
     Returns:
-        At most ``MAX_ROWS``, the worst first: ``issue_id`` and ``title`` of the group's master, ``first`` (number of
+        At most ``MAX_ROWS``, the worst first: ``id`` and ``title`` of the group's master, ``first`` (number of
         reports whose best match it is), ``right`` (of them), ``highest`` (probability among the wrong ones).
     """
     best = found.best.assign(group=found.group[found.best["candidate"]])
@@ -233,7 +233,7 @@ def examples(found: Suggestions, corpus: Corpus, threshold: float | None, right:
     columns: dict[str, object] = {"probability": chosen["probability"].to_numpy()}
     for name, rows in (("report", chosen["query"]), ("suggested", chosen["candidate"])):
         reports = corpus.reports.iloc[rows]
-        columns[name] = reports["issue_id"].to_numpy()
+        columns[name] = reports["id"].to_numpy()
         columns[f"title of {name}"] = reports["title"].to_numpy()
     return pd.DataFrame(columns)
 

@@ -7,11 +7,10 @@ import torch
 from torch import nn
 
 from gedbd.corpora.corpus import Corpus
-from gedbd.encoders.embedding_cache import frozen_vectors
-from gedbd.encoders.encoder import load_tiny_encoder
+from gedbd.encoders.encoder import Encoder, load_tiny_encoder
 from gedbd.retrieval.scorers.dense import DenseScorer
 from gedbd.retrieval.scorers.scorer import ScorerInputs
-from gedbd.text.templates import title_description
+from gedbd.text.templates import Texts, title_description
 
 NO_PAIRS = pd.DataFrame({"earlier": [], "later": [], "label": []}, dtype=np.int64)
 TITLES = ["crash on start", "", "the editor is slow", "crash", "crash on start", "print"]
@@ -39,6 +38,10 @@ def corpus(make_corpus) -> Corpus:
 
 def fresh(seed: int = 0, dim: int = 8, max_tokens: int = 16) -> Encoder:
     return load_tiny_encoder("tiny", "mean", dim, max_tokens, hidden=16, layers=1, dropout=0.0, seed=seed)
+
+
+def only_titles(reports, tokenizer, max_tokens) -> Texts:
+    return Texts(reports["title"].tolist())
 
 
 def saved(encoder: nn.Module, path: Path) -> Path:
@@ -69,8 +72,9 @@ def plain_vectors(encoder: Encoder, projected: bool) -> np.ndarray:
     return np.stack(found)
 
 
-def test_scores_are_cosines_of_the_untrained_encoders_vectors(tiny, corpus, tmp_path):
-    baseline = DenseScorer(tiny, title_description, 16, str(tmp_path / "cache"))
+def test_scores_are_cosines_of_the_untrained_encoders_vectors(corpus, tmp_path):
+    encoder = fresh()
+    baseline = DenseScorer(encoder, title_description, str(tmp_path / "cache"))
     baseline.fit(inputs_of(corpus))
     found = baseline.scores(np.arange(6))
     assert found.shape == (6, 6)
@@ -82,57 +86,58 @@ def test_scores_are_cosines_of_the_untrained_encoders_vectors(tiny, corpus, tmp_
     np.testing.assert_allclose(baseline.scores(rows), found[rows], atol=1e-6)
 
 
-def test_the_untrained_encoder_is_not_projected(tiny, corpus, tmp_path):
-    nn.init.zeros_(tiny[0].projection.weight)
-    baseline = DenseScorer(tiny, title_description, 16, str(tmp_path))
+def test_the_untrained_encoder_is_not_projected(corpus, tmp_path):
+    encoder = fresh()
+    nn.init.zeros_(encoder.model.projection.weight)
+    baseline = DenseScorer(encoder, title_description, str(tmp_path))
     baseline.fit(inputs_of(corpus))
     np.testing.assert_allclose(np.diag(baseline.scores(np.arange(6))), 1, atol=1e-5)
 
 
-def test_texts_and_their_length_are_as_told(tiny, corpus, tmp_path):
-    titles = DenseScorer(tiny, lambda reports, tokenizer, max_tokens: reports["title"].tolist(), 16, str(tmp_path))
-    short = DenseScorer(tiny, title_description, 4, str(tmp_path))
-    for baseline, texts, length in ((titles, TITLES, 16), (short, TEXTS, 4)):
+def test_texts_and_their_length_are_as_told(corpus, tmp_path):
+    titles = DenseScorer(fresh(), only_titles, str(tmp_path))
+    short = DenseScorer(fresh(max_tokens=4), title_description, str(tmp_path))
+    for baseline, texts in ((titles, TITLES), (short, TEXTS)):
         baseline.fit(inputs_of(corpus))
-        expected = cosines(frozen_vectors(texts, *tiny, length, tmp_path / "afresh"))
+        expected = cosines(pooled(texts, baseline.encoder, tmp_path / "afresh"))
         np.testing.assert_allclose(baseline.scores(np.arange(6)), expected, atol=1e-5)
     assert np.abs(titles.scores(np.arange(6)) - short.scores(np.arange(6))).max() > 1e-3
 
 
-def test_a_checkpoint_scores_by_the_projected_vectors_of_the_trained_encoder(tiny, corpus, tmp_path):
-    trained, tokenizer = fresh(seed=1)
-    nn.init.normal_(trained.projection.weight)
-    nn.init.normal_(trained.projection.bias)
-    untrained = DenseScorer(tiny, title_description, 16, str(tmp_path / "cache"))
+def test_a_checkpoint_scores_by_the_projected_vectors_of_the_trained_encoder(corpus, tmp_path):
+    trained = fresh(seed=1)
+    nn.init.normal_(trained.model.projection.weight)
+    nn.init.normal_(trained.model.projection.bias)
+    untrained = DenseScorer(fresh(), title_description, str(tmp_path / "cache"))
     untrained.fit(inputs_of(corpus))
     before = untrained.scores(np.arange(6))
-    checkpoint = saved(trained, tmp_path / "best.ckpt")
+    checkpoint = saved(trained.model, tmp_path / "best.ckpt")
     # the same cache folder: vectors of the untrained encoder lie in it and must not be taken for the trained one's
-    baseline = DenseScorer(fresh(seed=0), title_description, 16, str(tmp_path / "cache"), str(checkpoint))
+    baseline = DenseScorer(fresh(), title_description, str(tmp_path / "cache"), str(checkpoint))
     baseline.fit(inputs_of(corpus))
     found = baseline.scores(np.arange(6))
-    expected = cosines(plain_vectors(trained, tokenizer, projected=True))
+    expected = cosines(plain_vectors(trained, projected=True))
     np.testing.assert_allclose(found, expected, atol=1e-5)
     assert np.abs(found - before).max() > 1e-2
     assert np.abs(cosines(plain_vectors(trained, projected=False)) - expected).max() > 1e-2
 
 
 def test_a_projection_to_nothing_scores_zero_and_not_nan(corpus, tmp_path):
-    trained, _ = fresh(seed=1)
-    nn.init.zeros_(trained.projection.weight)
-    baseline = DenseScorer(fresh(seed=0), title_description, 16, str(tmp_path), saved(trained, tmp_path / "best.ckpt"))
+    trained = fresh(seed=1)
+    nn.init.zeros_(trained.model.projection.weight)
+    baseline = DenseScorer(fresh(), title_description, str(tmp_path), saved(trained.model, tmp_path / "best.ckpt"))
     baseline.fit(inputs_of(corpus))
     assert (baseline.scores(np.arange(6)) == 0).all()
 
 
 @pytest.mark.parametrize("trained", [False, True])
 def test_a_second_fit_encodes_nothing(corpus, tmp_path, trained):
-    checkpoint = saved(fresh(seed=1)[0], tmp_path / "best.ckpt") if trained else None
-    first = DenseScorer(fresh(seed=0), title_description, 16, str(tmp_path / "cache"), checkpoint)
+    checkpoint = saved(fresh(seed=1).model, tmp_path / "best.ckpt") if trained else None
+    first = DenseScorer(fresh(), title_description, str(tmp_path / "cache"), checkpoint)
     first.fit(inputs_of(corpus))
-    second = DenseScorer(fresh(seed=0), title_description, 16, str(tmp_path / "cache"), checkpoint)
+    second = DenseScorer(fresh(), title_description, str(tmp_path / "cache"), checkpoint)
     calls: list[int] = []
-    second.encoder.backbone.register_forward_hook(lambda *_: calls.append(1))
+    second.encoder.model.backbone.register_forward_hook(lambda *_: calls.append(1))
     second.fit(inputs_of(corpus))
     assert calls == []
     assert (second.scores(np.arange(6)) == first.scores(np.arange(6))).all()
@@ -146,8 +151,8 @@ def test_a_checkpoint_without_an_encoder_or_with_another_one_is_refused(corpus, 
     torch.save({"state_dict": {"branch.weight": torch.ones(3)}}, bare)
     saved(fresh(seed=1, dim=12).model, wider)
     with pytest.raises(ValueError, match=r'bare.ckpt holds .* Missing key\(s\) in state_dict: "backbone'):
-        DenseScorer(fresh(seed=0), title_description, 16, folder, bare).fit(inputs_of(corpus))
+        DenseScorer(fresh(), title_description, folder, bare).fit(inputs_of(corpus))
     with pytest.raises(ValueError, match=r"size mismatch for projection\.weight"):
-        DenseScorer(fresh(seed=0), title_description, 16, folder, wider).fit(inputs_of(corpus))
+        DenseScorer(fresh(), title_description, folder, wider).fit(inputs_of(corpus))
     with pytest.raises(FileNotFoundError, match=r"absent\.ckpt"):
-        DenseScorer(fresh(seed=0), title_description, 16, folder, tmp_path / "absent.ckpt").fit(inputs_of(corpus))
+        DenseScorer(fresh(), title_description, folder, tmp_path / "absent.ckpt").fit(inputs_of(corpus))

@@ -33,7 +33,8 @@ from gedbd.triage.backtesting.page import (
     targets_markdown,
 )
 from gedbd.triage.backtesting.targets import TargetResult
-from gedbd.triage.calibration import calibration_error
+from gedbd.triage.calibration import MATCH_FEATURES, Calibrator, calibration_error
+from gedbd.triage.training import TriageModel
 
 GROUP = np.array([0, 1, 2, 0, 1, 5, 2, 7, 0])
 ROWS = [  # query, candidate, right, probability
