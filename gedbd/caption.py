@@ -25,8 +25,8 @@ def main(cfg: DictConfig) -> None:
     corpus = instantiate(cfg.dataset)
     console = Console(soft_wrap=True, highlight=False, markup=False)
     say = partial(console.print, f"{corpus.name}:")
-    image_dir, owner, notices = images_in(corpus)
-    for warning in (*corpus.warnings, *notices):
+    image_dir, owner, image_warnings = images_in(corpus)
+    for warning in (*corpus.warnings, *image_warnings):
         say(warning)
     images = check_images(owner, image_dir, cfg.max_megapixels, cfg.max_megabytes)
     if all(image.problem for image in images):

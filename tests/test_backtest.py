@@ -68,7 +68,7 @@ def test_tables_and_page_link_the_reports_and_a_file_gets_the_table_of_targets(r
     file = tmp_path / "numbers.md"
     file.write_text("Before.\n<!-- backtest: demo -->\nold\n<!-- end -->\nAfter.\n")
     template = "dataset.url_template='https://bugs.example.org/show_bug.cgi?id={issue_id}'"
-    folder = run("dataset=demo", "encoder=tiny", "max_replayed=60", template)
+    folder = run("dataset=demo", "encoder=tiny", "max_replayed=60", "fill=numbers.md", template)
     wrong = pd.read_csv(folder / "wrong.csv", dtype=str)
     page, text = (folder / "report.html").read_text(), (folder / "report.md").read_text()
     for name in ("report", "suggested"):
@@ -81,6 +81,9 @@ def test_tables_and_page_link_the_reports_and_a_file_gets_the_table_of_targets(r
     assert "url of" not in page
     table = (folder / "targets.md").read_text()
     assert file.read_text() == f"Before.\n<!-- backtest: demo -->\n{table}<!-- end -->\nAfter.\n"
+    file.write_text("no place")
+    with pytest.raises(SystemExit, match=r"^error: there is no <!-- backtest: demo -->"):
+        run("dataset=demo", "encoder=tiny", "fill=numbers.md")
 
 
 @pytest.mark.slow
@@ -112,14 +115,3 @@ def test_fewer_reports_are_replayed_on_request(run):
 def test_mistakes_are_told_in_one_line(run, options, message):
     with pytest.raises(SystemExit, match=message):
         run(*options, "encoder=tiny")
-
-
-def test_a_file_gets_the_table_of_targets(run, tmp_path):
-    file = tmp_path / "numbers.md"
-    file.write_text("Before.\n<!-- backtest: demo -->\nold\n<!-- end -->\nAfter.\n")
-    folder = run("dataset=demo", "encoder=tiny", "max_replayed=50", "fill=numbers.md")
-    table = (folder / "targets.md").read_text()
-    assert file.read_text() == f"Before.\n<!-- backtest: demo -->\n{table}<!-- end -->\nAfter.\n"
-    file.write_text("no place")
-    with pytest.raises(SystemExit, match=r"^error: there is no <!-- backtest: demo -->"):
-        run("dataset=demo", "encoder=tiny", "fill=numbers.md")

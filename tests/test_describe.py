@@ -42,7 +42,7 @@ def test_demo_is_described_from_any_folder_and_nothing_is_written(tmp_path):
 def test_a_users_mistake_is_one_line_and_status_1(tmp_path):
     done = describe(tmp_path, "dataset=csv", "dataset.path=none.csv")
     assert done.returncode == 1
-    assert done.stderr == "error: none.csv: no such file; name an existing one with dataset.path=...\n"
+    assert done.stderr == "error: none.csv: no such file or folder; name an existing one with dataset.path=...\n"
 
 
 def test_labels_alone_are_described_and_said_to_be_alone(tmp_path, capsys):

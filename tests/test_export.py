@@ -14,12 +14,13 @@ from hydra.utils import instantiate
 
 import gedbd.export
 import gedbd.train
+from gedbd.configuration.saved_options import SCHEMA
 from gedbd.corpora.splits import TEST, split_corpus
-from gedbd.encoders.embedding_cache import report_vectors
-from gedbd.encoders.encoder import load_weights
 from gedbd.encoders.export import checks, read_onnx, read_sentence_transformers
 from gedbd.experiments.checkpoint import find_run
 from gedbd.retrieval.ranking import rank, ranking_metrics
+from gedbd.retrieval.scorers.cosine import VectorScorer
+from gedbd.retrieval.tasks import EarlierReports
 
 STRANGER = """
 import sys
@@ -78,11 +79,11 @@ def onnx(home, graph_run):
 def own_vectors(folder: Path):
     """The corpus of a run, its texts, and the vectors of its text branch."""
     cfg, weights = find_run(folder, "best")
-    (encoder, tokenizer), corpus = instantiate(cfg.encoder), instantiate(cfg.dataset)
-    load_weights(encoder, weights)
+    encoder = instantiate(cfg.encoder, cache_dir=folder.parent / "cache")
+    corpus = instantiate(cfg.dataset)
+    encoder.load_weights(weights)
     texts = instantiate(cfg.text)(corpus.reports).texts
-    reader = encoder, tokenizer, cfg.encoder.max_tokens, folder.parent / "cache", None
-    return corpus, texts, report_vectors(texts, *reader, projected=True)
+    return corpus, texts, encoder.encode(texts)
 
 
 def check(folder: Path, vectors: np.ndarray) -> None:
@@ -90,7 +91,7 @@ def check(folder: Path, vectors: np.ndarray) -> None:
     corpus, _, expected = own_vectors(folder)
     np.testing.assert_allclose(vectors, expected, atol=1e-5)
     parts = split_corpus(instantiate(find_run(folder, "best")[0].split), corpus)
-    found = ranking_metrics(rank(find_queries(corpus, parts == TEST), vector_scorer(vectors)).queries)
+    found = ranking_metrics(rank(EarlierReports.find(corpus, parts == TEST), VectorScorer(vectors)).queries)
     text_alone = pd.read_csv(folder / "ranking.csv").set_index("method").loc["text"]
     assert found["rr@10"] == pytest.approx(text_alone["rr@10"], abs=1e-12)
 

@@ -28,7 +28,7 @@ ISSUES = Path(__file__).parent / "corpora" / "readers" / "issues.json"
 TRACKERS = ("bugzilla", "github", "gitlab", "jira")
 GROUPS = (
     *("text", "split", "pairs", "protocol", "encoder", "backend"),
-    *("graph", "fusion", "loss", "trainer", "logger", "dataset"),
+    *("graph", "fusion", "loss", "optimizer", "scheduler", "trainer", "logger", "dataset", "task"),
 )
 ELSEWHERE = {("graph", "titles"), ("backend", "ray"), ("logger", "wandb")}
 ELSEWHERE |= {("trainer", name) for name in ("a100", "a100_80gb", "ddp", "fsdp", "gpu")}

@@ -3,6 +3,7 @@
 import io
 import json
 import random
+import subprocess
 import sys
 from functools import partial
 from pathlib import Path
@@ -19,6 +20,14 @@ from gedbd.configuration.positional import literal_text, option_names
 PIECES = ["'", '"', "\\", "$", "{", "}", "${x}", "${oc.env:HOME}", "\n", "\r", "\t", "=", ",", "[", "]", " ", "a", ":"]
 PIECES += ["(", ")", "é", "#", "%", "\\'", "???", "null", "\\${", "\U0001f600", "@", "*"]
 
+TRAINING_ONLY = {"lightning", "pytorch_lightning", "lightning_fabric", "torchmetrics", "torch_geometric", "wandb"}
+REPORTING_ONLY = {"sklearn", "matplotlib"}
+SEARCH_AND_LIST_MODULES = """
+import runpy, sys
+sys.argv = ["search", "index=stored", "json=true", "crash when I paste"]
+runpy.run_module("gedbd.search", run_name="__main__", alter_sys=True)
+print(*{name.partition(".")[0] for name in sys.modules})
+"""
 
 NAMES = option_names(Path(CONF_DIR) / "search.yaml")
 
@@ -61,6 +70,16 @@ def answers(search):
 def said(monkeypatch):
     """Puts bytes on standard input."""
     return lambda content: monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content), "ascii"))
+
+
+def test_a_search_imports_neither_what_trains_nor_what_reports(home):
+    command = [sys.executable, "-c", SEARCH_AND_LIST_MODULES]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, cwd=home[0], check=True)
+    answer, modules = done.stdout.splitlines()
+    imported = set(modules.split())
+    assert json.loads(answer)["matches"]
+    assert {"torch", "transformers", "gedbd"} <= imported
+    assert not imported & (TRAINING_ONLY | REPORTING_ONLY)
 
 
 def test_words_on_the_command_line(search):

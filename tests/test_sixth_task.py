@@ -29,7 +29,6 @@ scorers:
     encoder: {_target_: gedbd.encoders.encoder.load_tiny_encoder, name: tiny, pooling: mean, dim: 8, max_tokens: 32,
       hidden: 16, layers: 1, dropout: 0.0, seed: 0}
     text: {_target_: hydra.utils.get_method, path: gedbd.text.templates.title_description}
-    max_tokens: 32
     cache_dir: CACHE
   learned_sum:
     _target_: gedbd.retrieval.linear_ranker.LinearRanker

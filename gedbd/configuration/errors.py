@@ -181,7 +181,7 @@ def _unknown_choice(missing: str, options: Sequence[str]) -> str:
 
 def _unknown_option(option: str, names: Sequence[str]) -> str:
     """The message, with the new name, the option of the same last name, or the most similar one."""
-    renamed = new_name(option)
+    renamed = new_name(option, {name.partition(".")[0] for name in names})
     if renamed:
         return f"the option {option} is now called {renamed}"
     last = option.rpartition(".")[2]  # max_epochs may be a part of trainer.max_epochs

@@ -94,7 +94,7 @@ def _is_option(word: str, option: str, names: Container[str]) -> bool:
             f" end the command line with --, or write {name}=\"'{value}'\""
         )
     if not known and not has_blank:
-        renamed = new_name(name)
+        renamed = new_name(name, names)
         if renamed:
             raise ValueError(f"the option {name} is now called {renamed}")
         raise ValueError(f"there is no option {name}: --help lists all; to search for {word}, write -- before the text")

@@ -43,7 +43,8 @@ def audit_leak(pairs: pd.DataFrame, parts: np.ndarray, group: np.ndarray) -> dic
     tested = named[parts[named] == TEST] if (parts == TEST).any() else named
     groups = _positive_groups(test, group)
     # A baseline that reads no text: two reports are duplicates if a chain of training pairs connects them.
-    closure = linked_groups(train, len(group))
+    links = train.rename(columns={"later": "query", "earlier": "document"})
+    closure = linked_groups(links, len(group))
     tied = (closure[test["earlier"]] == closure[test["later"]]).astype(np.float32)
     found = pairwise_metrics(tied, label, 0.5)
     return {

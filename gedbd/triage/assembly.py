@@ -102,7 +102,7 @@ def update_index(cfg: DictConfig, out: Path, console: Console) -> Changes:
     Args:
         cfg: The composed configuration of ``conf/index.yaml``.
         out: The folder of the index.
-        console: Where notices are printed.
+        console: Where warnings are printed.
     """
     tested, matching, weights = find_backtest(Path(cfg.run))
     if out.exists() and not out.is_dir():
@@ -112,8 +112,8 @@ def update_index(cfg: DictConfig, out: Path, console: Console) -> Changes:
         dataset.url_template = cfg.dataset.url_template
     backend = cfg.get("backend") or tested.backend
     corpus: Corpus = instantiate(dataset)
-    for notice in corpus.warnings:
-        console.print(f"{corpus.name}: {notice}", markup=False, highlight=False)
+    for warning in corpus.warnings:
+        console.print(f"{corpus.name}: {warning}", markup=False, highlight=False)
     console.print(matching.target.statement, highlight=False)
     out.mkdir(parents=True, exist_ok=True)
     settings = OmegaConf.create({"encoder": tested.encoder, "text": tested.text, "backend": backend})

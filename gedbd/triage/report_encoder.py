@@ -3,12 +3,15 @@
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
-from gedbd.encoders.encoder import Encoder
 from gedbd.text.templates import Text
+
+if TYPE_CHECKING:  # it imports torch
+    from gedbd.encoders.encoder import Encoder
 
 MAX_BATCH = 16
 
@@ -21,7 +24,7 @@ class ReportEncoder:
         text: Makes texts of reports.
     """
 
-    def __init__(self, encoder: Encoder, text: Text) -> None:
+    def __init__(self, encoder: "Encoder", text: Text) -> None:
         self.encoder = encoder
         self.text = text
         self._turn = threading.Lock()

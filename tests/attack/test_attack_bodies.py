@@ -8,6 +8,7 @@ from raw_http import HEAD, JSON_HEAD, answered, connect, exchange, health, read_
 from small_index import SmallIndex
 
 from gedbd.service.app import Settings, create_app
+from gedbd.service.middleware import UNCOUNTED_BODY_BYTES
 from gedbd.service.webhook.receiver import Webhook
 
 CLOSE = b"Connection: close\r\n"
@@ -151,7 +152,7 @@ def test_rubbish_after_an_answer_leaves_no_traceback(port, caplog):
 
 
 def test_large_bodies_wait_for_memory_and_small_ones_do_not(index, listening, caplog):
-    limit = 4 * SMALL_BYTES
+    limit = 4 * UNCOUNTED_BODY_BYTES
     settings = Settings(max_body_bytes=limit, max_bodies_bytes=limit, body_wait_s=0.1)
     port = listening(create_app(index, settings))
     large = b'{"title": "' + b"x" * (limit - 20)

@@ -158,7 +158,7 @@ def test_a_folder_that_was_replaced_takes_neither_verdicts_nor_deliveries(filled
             (filled / name).rename(filled / f"old {name}")
         for name in (FEEDBACK_FILE, WEBHOOK_FILE):
             (tmp_path / "copy" / name).rename(filled / name)
-        answer = client.post("/api/feedback", json=judgement)
+        answer = client.post("/api/feedback", json=feedback_body)
         delivered = client.post("/webhooks/github", **signed(issue(1000), "issues", "new"))
         assert (answer.status_code, delivered.status_code) == (503, 503)
         assert f"{FEEDBACK_FILE} was moved, replaced or deleted" in answer.json()["detail"]

@@ -23,7 +23,8 @@ from gedbd.service.webhook.events import read_event
 from gedbd.triage.assembly import open_index
 from gedbd.triage.report import Filters, Report, check_report, read_moment
 from gedbd.triage.storage.in_memory import InMemoryIndex
-from gedbd.triage.storage.store import FILE, Store, Stored
+from gedbd.triage.storage.rows import StoredReport
+from gedbd.triage.storage.store import FILE, Store
 
 FAR = [
     "0001-01-01",
@@ -246,7 +247,7 @@ def test_an_index_that_holds_such_dates_can_be_opened(tmp_path):
         store.write_model({"model": "m", "dim": "2"}, b"")
         for number, date in enumerate(dates):
             report = Report("a crash", issue_id=str(number), created_at=datetime.fromisoformat(date))
-            store.add([Stored(report, np.zeros(2, np.float32), np.zeros(0, np.int32), np.zeros(0, np.int32))])
+            store.add([StoredReport(report, np.zeros(2, np.float32), np.zeros(0, np.int32), np.zeros(0, np.int32))])
     days = InMemoryIndex.of(store).store.day
     store.close()
     assert np.isnan(days).tolist() == [True, True, False]
@@ -274,7 +275,7 @@ def test_an_index_of_such_dates_is_searched_and_built_again(tmp_path, monkeypatc
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("GEDBD_CACHE", str(tmp_path / "cache"))
     Path("reports.csv").write_text("\n".join([header, *rows]) + "\n")
-    tested = ["encoder=tiny", "max_reports=20", "hydra.run.dir=tested", "dataset=csv", "dataset.path=reports.csv"]
+    tested = ["encoder=tiny", "max_replayed=20", "hydra.run.dir=tested", "dataset=csv", "dataset.path=reports.csv"]
     run(monkeypatch, gedbd.backtest, *tested)
     for far in ("0001-01-01", "2300-01-01"):
         Path("reports.csv").write_text("\n".join([header, *rows, f"999,late mail,{far},"]) + "\n")

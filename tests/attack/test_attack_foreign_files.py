@@ -212,7 +212,7 @@ def test_an_index_with_other_settings_does_not_open(stored_index, tmp_path):
 
 def test_the_command_line_may_name_own_code_and_a_run_with_it_goes_on(options, run, monkeypatch):
     folder = run(options | {"loss": {"_target_": EVIL}})
-    with pytest.raises(ValueError, match=f"if you trust it: {VARIABLE}={EVIL}"):
+    with pytest.raises(ValueError, match=f"if you trust it, set {VARIABLE}={EVIL}"):
         read_saved(folder)
     assert read_saved(folder, also=named_targets({"loss": {"_target_": EVIL}})).loss._target_ == EVIL
     monkeypatch.setenv(VARIABLE, f"other.name,{EVIL}")

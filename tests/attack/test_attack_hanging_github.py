@@ -21,7 +21,7 @@ from small_index import SmallIndex
 
 import gedbd.serve
 from gedbd.service.app import create_app
-from gedbd.service.webhook.comments import GitHub
+from gedbd.service.webhook.comments import CommentError, GitHub
 from gedbd.service.webhook.outbox import Comment
 from gedbd.service.webhook.receiver import Webhook
 
@@ -72,9 +72,9 @@ def test_other_requests_are_answered_and_the_service_ends(
 @pytest.mark.parametrize("drips", [False, True], ids=["silent", "dripping"])
 def test_an_attempt_ends_at_its_deadline(hub: Hub, drips: bool) -> None:
     hub.drips = drips
-    with pytest.raises(Unposted, match=r"not done within 0\.2 seconds") as caught:
+    with pytest.raises(CommentError, match=r"not done within 0\.2 seconds") as caught:
         GitHub("t0ken", hub.url, NEVER_S, deadline_s=0.2).comment_once(REPOSITORY, "7", "text")
-    assert caught.value.again
+    assert caught.value.is_temporary
     until(lambda: not calls())  # nor does its thread go on, or begin another call
     assert len(hub.asked) <= 1
 
@@ -96,7 +96,7 @@ def test_a_body_that_drips_ends_at_the_deadline() -> None:
         thread = threading.Thread(target=drip)
         thread.start()
         github = GitHub("t0ken", f"http://127.0.0.1:{server.getsockname()[1]}", NEVER_S, deadline_s=0.2)
-        with pytest.raises(Unposted):
+        with pytest.raises(CommentError):
             github.comment_once(REPOSITORY, "7", "text")
         thread.join(LIMIT_S)
         assert not thread.is_alive()

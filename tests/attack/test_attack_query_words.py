@@ -86,6 +86,6 @@ def test_the_command_reads_no_file_that_its_text_names(tmp_path, monkeypatch, ca
     monkeypatch.setattr("sys.argv", ["gedbd.search", "index=none", "+file=secret"])
     monkeypatch.chdir(tmp_path)
     monkeypatch.delitem(sys.modules, "gedbd.search", raising=False)
-    with pytest.raises(SystemExit, match="index=none: there is not an index"):
+    with pytest.raises(SystemExit, match="index=none: there is no index"):
         runpy.run_module("gedbd.search", run_name="__main__")
     assert "password" not in capsys.readouterr().out

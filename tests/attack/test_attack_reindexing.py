@@ -177,7 +177,7 @@ def test_searches_go_on_while_a_changed_file_is_read(opened, reader, monkeypatch
     reading, goes_on = threading.Event(), threading.Event()
     import gedbd.triage.storage.state as state
 
-    whole = state.Memory.of
+    whole = state.InMemoryIndex.of
 
     def slow(store):
         reading.set()
@@ -187,7 +187,7 @@ def test_searches_go_on_while_a_changed_file_is_read(opened, reader, monkeypatch
     other = open_folder(opened.folder, reader)
     other.add([some_report(50)])
     other.close()
-    monkeypatch.setattr(state.Memory, "of", slow)
+    monkeypatch.setattr(state.InMemoryIndex, "of", slow)
     first = threading.Thread(target=opened.search, args=[Report("a crash")])
     first.start()
     assert reading.wait(20)

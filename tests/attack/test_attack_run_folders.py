@@ -63,7 +63,7 @@ def test_the_hour_that_comes_twice_does_not(monkeypatch):
 
 def test_of_processes_that_begin_together_each_makes_a_folder(tmp_path, stopped_clock):
     with ThreadPoolExecutor(8) as pool:
-        made = list(pool.map(lambda _: gedbd.configuration.run_folder._make(tmp_path / "above", "name"), range(24)))
+        made = list(pool.map(lambda _: gedbd.configuration.run_folder._create(tmp_path / "above", "name"), range(24)))
     assert len(set(made)) == 24
 
 

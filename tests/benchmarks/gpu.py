@@ -18,6 +18,7 @@ from gedbd.encoders.text_encoder import TextEncoder
 from gedbd.experiments.optimizers import adamw
 from gedbd.experiments.schedulers import constant
 from gedbd.losses.cosine_embedding import CosineEmbeddingLoss
+from gedbd.sampling.group_batches import GroupBatches
 from gedbd.tasks.duplicates.data import DuplicateDataModule
 from gedbd.tasks.duplicates.fusion import WeightedSum
 from gedbd.tasks.duplicates.gcn import GraphBranch

@@ -140,7 +140,7 @@ def nested_numbers(value: Any, place: str = "", texts: bool = False) -> Numbers:
 
 
 def text_numbers(path: Path) -> Numbers:
-    """The numbers of a page or of what was printed, named by the line they stand in; JSON lines with their texts."""
+    """The numbers of a page or of what was printed, named by the line that they are in; JSON lines with their texts."""
     met: Counter[str] = Counter()
     for row, line in enumerate(path.read_text().splitlines()):
         if line.startswith("{"):
@@ -180,13 +180,13 @@ def run_command(name: str, out: Path, repo: Path, corpus: str, waits: list[Futur
     _ = [other.result() for other in waits]
     started, folder = time.perf_counter(), out / "work" / name
     folder.mkdir(parents=True)
-    door, *options = shlex.split(COMMANDS[name].format(corpus=shlex.quote(corpus), queries=out))
-    if door in ("train", "baseline", "backtest"):
+    command_name, *options = shlex.split(COMMANDS[name].format(corpus=shlex.quote(corpus), queries=out))
+    if command_name in ("train", "baseline", "backtest"):
         options += ["hydra.run.dir=run", "hydra.sweep.dir=sweep"]
-    command = [sys.executable, "-m", f"gedbd.{door}", *options]
+    command = [sys.executable, "-m", f"gedbd.{command_name}", *options]
     own = {"PYTHONPATH": str(repo), "GEDBD_CACHE": str(folder / ".cache"), "OMP_NUM_THREADS": "1", "COLUMNS": "200"}
     done = subprocess.run(command, cwd=folder, env=os.environ | own, capture_output=True, text=True)
-    (folder / ("printed.txt" if door in PRINTED else "log.txt")).write_text(done.stdout)
+    (folder / ("printed.txt" if command_name in PRINTED else "log.txt")).write_text(done.stdout)
     if done.returncode:
         raise RuntimeError(f"{name} failed: {shlex.join(command)}\n{done.stdout[-2000:]}\n{done.stderr[-4000:]}")
     print(f"{name}: {time.perf_counter() - started:.0f} s", flush=True)
@@ -227,8 +227,8 @@ def compare(first: dict[str, Any], second: dict[str, Any]) -> int:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    doors = parser.add_subparsers(dest="door", required=True)
-    recording, comparing = doors.add_parser("record"), doors.add_parser("compare")
+    subcommands = parser.add_subparsers(dest="subcommand", required=True)
+    recording, comparing = subcommands.add_parser("record"), subcommands.add_parser("compare")
     recording.add_argument("out", type=Path, help="a new folder")
     recording.add_argument("--repo", type=Path, default=Path(__file__).parents[2], help="the checkout to run")
     recording.add_argument("--corpus", type=Path, default=Path("hadoop.csv.xz"), help="a file that dataset=csv reads")
@@ -237,7 +237,7 @@ def main() -> int:
     comparing.add_argument("numbers", type=Path, nargs=2)
     comparing.add_argument("--renamed", type=Path)
     given = parser.parse_args()
-    if given.door == "record":
+    if given.subcommand == "record":
         return record(given.out.resolve(), given.repo.resolve(), str(given.corpus.resolve()), given.only, given.jobs)
     read = partial(json.loads, parse_float=str, parse_int="{}.0".format, parse_constant=str)  # 1 is 1.0, NaN is NaN
     first, second = (read(path.read_text()) for path in given.numbers)

@@ -1,6 +1,6 @@
-"""Stands in for screenshots that cannot be had: ``python tests/benchmarks/screenshots.py reports.csv.xz folder``.
+"""Draws screenshots for trackers whose own are not available: ``python tests/benchmarks/screenshots.py reports.csv.xz folder``.
 
-Draws a few dozen dialogs for reports of a tracker, as a program would show them, and writes what is on them into a
+It draws a few dozen dialogs for reports of a tracker, as a program would show them, and writes what is on them into a
 table such as ``gedbd.caption`` makes. A picture shows nothing but its report's component and title, so it tells a model
 nothing that the text does not; what comes of it says that the way works, not what real screenshots are worth.
 """

@@ -57,7 +57,7 @@ def main() -> list[Row]:
         rows = _building(corpus, vectors, cfg, path)
         rows += [row for clients in (1, CLIENTS) for row in _served(path, asked, clients)]
         # Last, for backends keep threads awake that would slow the service down.
-        rows += _engines(path, asked, [f"{report.title} {report.description}" for report in reports])
+        rows += _backends(path, asked, [f"{report.title} {report.description}" for report in reports])
     return rows
 
 
@@ -76,7 +76,7 @@ def _building(corpus: Corpus, vectors: np.ndarray, cfg: object, path: Path) -> l
     ]
 
 
-def _engines(path: Path, asked: Sequence[Report], texts: list[str]) -> list[Row]:
+def _backends(path: Path, asked: Sequence[Report], texts: list[str]) -> list[Row]:
     """The whole search with its reasons, queries one after the other."""
     lexical = bm25s.BM25()
     lexical.index(_words(texts), show_progress=False)

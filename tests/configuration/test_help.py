@@ -64,7 +64,8 @@ def test_help_tells_experiments_of_training_from_those_of_baselines():
 
 def test_help_shows_comments_sections_and_plain_defaults():
     text = command_help(CONF, "train")
-    assert "  optimizer.lr=5.0e-6           of the pretrained encoder\n" in text
+    assert "  compile=false                 torch.compile the encoder\n" in text
+    assert "    adamw *               AdamW with two learning rates: one for pretrained" in text
     assert "  cache_dir=~/.cache/gedbd\n" in text
     assert "  labels.*  " in text
     assert "    minilm *              all-MiniLM-L6-v2: small" in text

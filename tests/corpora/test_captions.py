@@ -24,10 +24,10 @@ def test_images_of_a_corpus_belong_to_the_first_report_that_attaches_them(make_c
     corpus = make_corpus([0, 1, 2])
     corpus.reports["attachments"] = ["", "a.png;a.log", "b.png;a.png;b.log;a.log"]
     corpus = replace(corpus, image_dir=tmp_path)
-    folder, images, notices = images_in(corpus)
+    folder, images, warnings = images_in(corpus)
     assert folder == tmp_path
     assert list(images.items()) == [("a.png", "1001"), ("b.png", "1002")]
-    assert notices == ["attached files that are not images: 2, left out (first: a.log of report 1001)"]
+    assert warnings == ["attached files that are not images: 2, left out (first: a.log of report 1001)"]
     corpus.reports["attachments"] = ["a.png", "", ""]
     assert images_in(corpus)[2] == []
 
@@ -87,7 +87,7 @@ def test_other_tables_need_two_columns_only(tmp_path):
         ("image,text\na.png,x\n", "row 1: no column 'caption'; the columns are image, text"),
         ("image,caption\na.png,x\n ,y\n", "row 3, column 'image': the cell is empty"),
         ("image,caption\na.png,x\nb.png,y\na.png,z\n", "row 4, column 'image': 'a.png' has another caption above"),
-        ("image,caption\n", "there is a header but no row under it"),
+        ("image,caption\n", "there is a header but no row below it"),
     ],
 )
 def test_mistakes_in_a_table_are_told_with_their_place(tmp_path, content, message):

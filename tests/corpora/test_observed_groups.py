@@ -122,6 +122,6 @@ def test_pairs_of_unknown_groups_leave_training_and_evaluation_stays_the_same(co
         pd.testing.assert_frame_equal(pairs[pairs["part"] != "train"].reset_index(drop=True), evaluated)
 
 
-def test_a_split_without_walls_is_refused(make_corpus):
+def test_a_split_without_reports_outside_training_is_refused(make_corpus):
     with pytest.raises(ValueError, match=r"labels\.fraction=0\.5 needs reports outside training"):
         Labels(0.5).observed(make_corpus([0, 0, 2, 2]), np.zeros(4, dtype=np.int8))

@@ -12,13 +12,13 @@ def every_pair(count: int) -> tuple[np.ndarray, np.ndarray]:
     return earlier, later
 
 
-def test_time_cuts_at_shares_of_the_filing_order(make_corpus):
+def test_time_cuts_at_shares_of_the_reports_in_chronological_order(make_corpus):
     parts = split_corpus(TimeSplit(0.6, 0.8), make_corpus(range(10), days=range(10)))
     assert parts.tolist() == [TRAIN] * 6 + [VAL] * 2 + [TEST] * 2
     assert parts.dtype == np.int8
 
 
-def test_time_cuts_at_dates_and_their_first_moment_is_beyond_the_wall(make_corpus):
+def test_time_cuts_at_dates_whose_first_moment_belongs_to_the_next_part(make_corpus):
     corpus = make_corpus(range(10), days=range(10))
     parts = split_corpus(TimeSplit("2024-01-04", "2024-01-08T12:00"), corpus)
     assert parts.tolist() == [TRAIN] * 3 + [VAL] * 5 + [TEST] * 2
@@ -41,7 +41,7 @@ def test_time_never_parts_reports_of_the_same_second(make_corpus):
         assert (np.diff(parts) >= 0).all()
 
 
-def test_time_is_a_wall_no_later_report_is_in_a_training_pair(make_corpus):
+def test_no_report_after_the_training_part_is_in_a_training_pair(make_corpus):
     split, corpus = TimeSplit(0.5, 0.75), make_corpus(range(40), days=np.repeat(np.arange(20), 2))
     parts = split_corpus(split, corpus)
     earlier, later = every_pair(40)
@@ -156,7 +156,7 @@ def test_every_report_is_in_test_once_and_in_validation_once_over_all_folds(make
 
 
 @pytest.mark.parametrize("folds", [3, 5])
-def test_folds_are_walls_between_groups_and_alike_in_size(make_corpus, folds):
+def test_folds_divide_no_group_and_are_alike_in_size(make_corpus, folds):
     group, parts = folded(make_corpus, folds)
     for fold in parts:
         assert pd.Series(fold).groupby(group).nunique().max() == 1

@@ -83,11 +83,11 @@ def test_an_address_of_its_own_goes_before_the_template():
         {"id": ["1", "A B/2?x=é", "3", "4"], "url": ["https://a.org/1", "", "javascript:alert(1)", " "]},
         index=[2, 3, 4, 5],
     )
-    urls, notices = report_urls(reports, "https://b.org/s?id={issue_id}")
+    urls, warnings = report_urls(reports, "https://b.org/s?id={issue_id}")
     expected = ["https://a.org/1", "https://b.org/s?id=A%20B%2F2%3Fx%3D%C3%A9", "https://b.org/s?id=3"]
     assert urls.tolist() == [*expected, "https://b.org/s?id=4"]
-    notice = "addresses of reports that are not http or https: 1, dropped; the reports are kept (first: row 4)"
-    assert notices == [notice]
+    warning = "addresses of reports that are not http or https: 1, dropped; the reports are kept (first: row 4)"
+    assert warnings == [warning]
     assert report_urls(reports, None)[0].tolist() == ["https://a.org/1", "", "", ""]
 
 

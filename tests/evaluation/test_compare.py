@@ -13,10 +13,11 @@ from gedbd.evaluation.compare import compare_runs
 from gedbd.evaluation.result_tables import compare_methods, compare_rankings
 from gedbd.evaluation.run_folders import Run, find_runs
 from gedbd.retrieval.ranking import metric_names, rank
+from gedbd.retrieval.scorers.scorer import PrecomputedScores
 from gedbd.retrieval.tasks import TOP_K, EarlierReports
 
-FUSED, TEXT = "text_graph", "text"
-NAMES = {FUSED: "score", TEXT: "score_text"}
+TEXT_GRAPH, TEXT = "text_graph", "text"
+NAMES = {TEXT_GRAPH: "score", TEXT: "score_text"}
 LABELS = [1, 1, 1, 0, 0, 0]
 
 
@@ -33,7 +34,7 @@ def scored(
     return pd.concat([pairs.assign(part="test"), val.assign(part="val")], ignore_index=True)
 
 
-def ranks(method: str = FUSED, **rank_of: int) -> pd.DataFrame:
+def ranks(method: str = TEXT_GRAPH, **rank_of: int) -> pd.DataFrame:
     """Queries by id with their rank; each is a group of its own."""
     table = pd.DataFrame({"id": list(rank_of), "rank": list(rank_of.values())})
     precision = [0.5 / rank if rank else 0.0 for rank in rank_of.values()]
@@ -55,7 +56,7 @@ def leave(
     OmegaConf.save(OmegaConf.create(config), folder / "config.yaml")
     (folder / "versions.json").write_text(json.dumps({"schema": SCHEMA}))
     predictions.to_parquet(folder / "predictions.parquet", index=False)
-    results = pd.DataFrame({"method": [FUSED, TEXT], "threshold": thresholds})
+    results = pd.DataFrame({"method": [TEXT_GRAPH, TEXT], "threshold": thresholds})
     results.to_csv(folder / "results.csv", index=False)
     (folder / "leak.json").write_text("{}")
     if queries is not None:
@@ -144,7 +145,7 @@ def test_methods_have_their_own_column_threshold_and_ranks(tmp_path):
     table = compare_runs([run], [run], against_method=TEXT).set_index("metric")
     assert table.loc["f1", ["first", "second"]].tolist() == pytest.approx([2 / 3, 1])
     assert table.loc["mrr", ["first", "second"]].tolist() == pytest.approx([0.75, 0.625])
-    swapped = compare_runs([run], [run], TEXT, FUSED).set_index("metric")
+    swapped = compare_runs([run], [run], TEXT, TEXT_GRAPH).set_index("metric")
     assert swapped["difference"].tolist() == pytest.approx((-table["difference"]).tolist())
 
 
@@ -186,14 +187,14 @@ def test_numbers_are_those_that_the_runs_report(make_corpus, tmp_path):
     for name in ("a", "b"):
         predictions = scored((generator.random(80) + 0.2 * labels).astype(np.float32), labels)
         scores = generator.random((120, 120))
-        ranking = rank(queries, lambda rows, scores=scores: scores[rows])
+        ranking = rank(queries, PrecomputedScores(scores))
         ids = corpus.reports["id"].to_numpy()
-        named = {"id": ids[queries.rows], "group": ids[corpus.group[queries.rows]], "method": FUSED}
+        named = {"id": ids[queries.queries], "group": ids[corpus.group[queries.queries]], "method": TEXT_GRAPH}
         named["protocol"] = "earlier"
         runs.append(leave(tmp_path / name, predictions, ranking.queries.assign(**named), thresholds=(0.55, 0.5)))
         pairs = compare_methods(predictions, "test", NAMES, 0.55).loc[0]
         expected.append(
-            {"f1": pairs["f1"], **compare_rankings({FUSED: ranking}, corpus.group).loc[0, list(metric_names())]}
+            {"f1": pairs["f1"], **compare_rankings({TEXT_GRAPH: ranking}, corpus.group).loc[0, list(metric_names())]}
         )
     table = compare_runs([runs[0]], [runs[1]]).set_index("metric")
     assert table["first"].to_dict() == pytest.approx(expected[0])

@@ -5,7 +5,7 @@ import torch
 
 from gedbd.experiments.retrieval_evaluator import RetrievalEvaluator
 from gedbd.losses.cosine_embedding import CosineEmbeddingLoss
-from gedbd.retrieval.tasks import find_queries
+from gedbd.retrieval.tasks import EarlierReports
 from gedbd.retrieval.vectors import Embedded
 
 # Reports 0 and 2 are a group. Cosines: .6 of (0, 1), 1 of (0, 2), .6 of (1, 2).
@@ -29,7 +29,7 @@ def test_pairs_of_a_part_are_scored_by_hand(reports):
 
 def test_queries_are_ranked_where_there_are_any(reports, make_corpus):
     corpus = make_corpus([0, 1, 0])
-    queries = {"test": {"earlier": find_queries(corpus, np.array([False, False, True]))}}
+    queries = {"test": {"earlier": EarlierReports.find(corpus, np.array([False, False, True]))}}
     evaluator = RetrievalEvaluator(corpus.group, PAIRS, queries)
     assert evaluator.rank(reports, "val") == {}
     rankings = evaluator.rank(reports, "test", text_too=True)

@@ -4,7 +4,7 @@ import pytest
 
 from gedbd.corpora.splits import GroupSplit, PairSplit, TimeSplit, split_corpus
 from gedbd.sampling.pairs import PairSampler
-from gedbd.triage.feedback import Feedback, Verdict
+from gedbd.triage.feedback import FeedbackEvent, FeedbackStore
 from gedbd.triage.report import Report
 
 # Rows 0 to 11; training is 0 to 7, validation 8 and 9, test 10 and 11. Groups: {0, 1}, {2, 3}, {6, 8}, {7, 10}.
@@ -20,18 +20,18 @@ def corpus(make_corpus):
 
 
 @pytest.fixture
-def judge(tmp_path):
+def record(tmp_path):
     """Records verdicts on rows of the corpus and gives the index folder."""
 
-    def record(*verdicts: tuple[int | Report, int, str]) -> str:
-        feedback = Feedback(tmp_path)
+    def record_all(*verdicts: tuple[int | Report, int, str]) -> str:
+        feedback = FeedbackStore(tmp_path)
         for report, candidate, verdict in verdicts:
             own = report if isinstance(report, Report) else Report(issue_id=str(1000 + report))
-            feedback.record(Verdict(own, str(1000 + candidate), verdict, "web"))
+            feedback.record(FeedbackEvent(own, str(1000 + candidate), verdict, "web"))
         feedback.close()
         return str(tmp_path)
 
-    return record
+    return record_all
 
 
 def drawn(pairs: pd.DataFrame, kind: str = "feedback") -> set[tuple[int, int, int, str]]:
@@ -40,8 +40,8 @@ def drawn(pairs: pd.DataFrame, kind: str = "feedback") -> set[tuple[int, int, in
     )
 
 
-def test_accepted_and_rejected_pairs_join_the_training_part(corpus, judge):
-    folder = judge((4, 1, "accept"), (5, 2, "reject"), (Report(title="title 5 "), 4, "reject"))
+def test_accepted_and_rejected_pairs_join_the_training_part(corpus, record):
+    folder = record((4, 1, "accept"), (5, 2, "reject"), (Report(title="title 5 "), 4, "reject"))
     pairs, warnings = PairSampler(feedback=folder).sample(corpus, SPLIT)
     assert drawn(pairs) == {(1, 4, 1, "train"), (2, 5, 0, "train"), (4, 5, 0, "train")}
     assert not pairs.duplicated(["earlier", "later"]).any()
@@ -61,43 +61,43 @@ def test_accepted_and_rejected_pairs_join_the_training_part(corpus, judge):
         ((0, 2, "accept"), "contradict the groups of the tracker"),
     ],
 )
-def test_what_training_may_not_use_is_counted(corpus, judge, verdict, reason):
+def test_what_training_may_not_use_is_counted(corpus, record, verdict, reason):
     plain = PairSampler().sample(corpus, SPLIT).table
-    pairs, warnings = PairSampler(feedback=judge(verdict)).sample(corpus, SPLIT)
+    pairs, warnings = PairSampler(feedback=record(verdict)).sample(corpus, SPLIT)
     pd.testing.assert_frame_equal(pairs, plain, check_dtype=False)
     assert f"feedback: 1 pairs {reason}, not used" in warnings
 
 
-def test_a_rejected_pair_that_accepted_ones_join_is_not_used(corpus, judge):
-    folder = judge((4, 1, "accept"), (5, 4, "accept"), (5, 1, "reject"))
+def test_a_rejected_pair_that_accepted_ones_join_is_not_used(corpus, record):
+    folder = record((4, 1, "accept"), (5, 4, "accept"), (5, 1, "reject"))
     pairs, warnings = PairSampler(feedback=folder).sample(corpus, SPLIT)
     assert drawn(pairs) == {(1, 4, 1, "train"), (4, 5, 1, "train")}
     assert any("1 pairs are rejected though accepted ones" in warning for warning in warnings)
 
 
-def test_accepted_pairs_do_not_join_two_groups_of_the_tracker_by_way_of_others(corpus, judge):
-    sampler = PairSampler(feedback=judge((4, 1, "accept"), (5, 4, "accept"), (5, 3, "accept"), (5, 7, "reject")))
+def test_accepted_pairs_do_not_join_two_groups_of_the_tracker_by_way_of_others(corpus, record):
+    sampler = PairSampler(feedback=record((4, 1, "accept"), (5, 4, "accept"), (5, 3, "accept"), (5, 7, "reject")))
     pairs, warnings = sampler.sample(corpus, SPLIT)
     assert drawn(pairs) == {(1, 4, 1, "train"), (4, 5, 1, "train"), (5, 7, 0, "train")}
     assert "feedback: 1 pairs contradict the groups of the tracker, not used" in warnings
     assert sampler.join_accepted(corpus, SPLIT, corpus.group).tolist() == [0, 0, 2, 2, 0, 0, 6, 7, 6, 9, 7, 11]
 
 
-def test_of_two_verdicts_on_a_pair_under_two_names_the_last_counts(corpus, judge):
-    folder = judge((Report(title="title 5"), 4, "reject"), (4, 5, "reject"), (5, 4, "accept"))
+def test_of_two_verdicts_on_a_pair_under_two_names_the_last_counts(corpus, record):
+    folder = record((Report(title="title 5"), 4, "reject"), (4, 5, "reject"), (5, 4, "accept"))
     pairs, warnings = PairSampler(feedback=folder).sample(corpus, SPLIT)
     assert drawn(pairs) == {(4, 5, 1, "train")}
     assert any(warning.startswith("feedback: 2 pairs have a later verdict") for warning in warnings)
 
 
-def test_pairs_that_are_drawn_already_are_not_doubled(corpus, judge):
-    pairs, warnings = PairSampler(feedback=judge((1, 0, "accept"))).sample(corpus, SPLIT)
+def test_pairs_that_are_drawn_already_are_not_doubled(corpus, record):
+    pairs, warnings = PairSampler(feedback=record((1, 0, "accept"))).sample(corpus, SPLIT)
     assert drawn(pairs) == set()
     assert "feedback: 1 pairs are drawn already" in warnings
 
 
-def test_no_drawn_negative_says_otherwise_than_people(corpus, judge):
-    folder = judge((4, 1, "accept"), (5, 4, "accept"), (6, 2, "reject"))
+def test_no_drawn_negative_says_otherwise_than_people(corpus, record):
+    folder = record((4, 1, "accept"), (5, 4, "accept"), (6, 2, "reject"))
     pairs = PairSampler(4.0, random_negatives=20, feedback=folder).sample(corpus, SPLIT).table
     training = pairs[(pairs["part"] == "train") & (pairs["kind"] != "feedback")]
     negatives = set(training.loc[training["label"] == 0, ["earlier", "later"]].itertuples(index=False, name=None))
@@ -105,34 +105,34 @@ def test_no_drawn_negative_says_otherwise_than_people(corpus, judge):
     assert not negatives & {(0, 4), (1, 4), (0, 5), (1, 5), (4, 5), (2, 6)}
 
 
-def test_a_pair_across_the_walls_is_not_used(corpus, judge):
+def test_a_pair_across_the_walls_is_not_used(corpus, record):
     split = GroupSplit(0.3, 0.3)
     parts = split_corpus(split, corpus)
     singletons = [row for row in range(12) if GROUP.count(GROUP[row]) == 1]
     inside, outside = ([row for row in singletons if (parts[row] == 0) == wanted] for wanted in (True, False))
-    pairs, warnings = PairSampler(feedback=judge((inside[0], outside[0], "reject"))).sample(corpus, split)
+    pairs, warnings = PairSampler(feedback=record((inside[0], outside[0], "reject"))).sample(corpus, split)
     assert drawn(pairs) == set()
     assert "feedback: 1 pairs cross the split, not used" in warnings
 
 
-def test_accepted_pairs_join_the_known_groups_of_training(corpus, judge):
-    sampler = PairSampler(feedback=judge((4, 1, "accept"), (5, 4, "accept"), (9, 5, "accept"), (6, 2, "reject")))
+def test_accepted_pairs_join_the_known_groups_of_training(corpus, record):
+    sampler = PairSampler(feedback=record((4, 1, "accept"), (5, 4, "accept"), (9, 5, "accept"), (6, 2, "reject")))
     assert sampler.join_accepted(corpus, SPLIT, corpus.group).tolist() == [0, 0, 2, 2, 0, 0, 6, 7, 6, 9, 7, 11]
     hidden = np.array([0, 1, 2, 3, 4, 5, 6, 7, 6, 9, 7, 11])
     assert sampler.join_accepted(corpus, SPLIT, hidden).tolist() == [0, 1, 2, 3, 1, 1, 6, 7, 6, 9, 7, 11]
 
 
-def test_split_by_pairs_keeps_feedback_out_of_validation_and_test(make_corpus, judge):
+def test_split_by_pairs_keeps_feedback_out_of_validation_and_test(make_corpus, record):
     corpus = make_corpus(np.repeat(np.arange(0, 40, 2), 2), days=range(40))
     singletons = make_corpus([*corpus.group, 40, 41], days=range(42))
-    folder = judge((40, 3, "accept"), (41, 5, "reject"))
+    folder = record((40, 3, "accept"), (41, 5, "reject"))
     pairs = PairSampler(2.0, feedback=folder).sample(singletons, PairSplit()).table
     assert drawn(pairs) == {(3, 40, 1, "train"), (5, 41, 0, "train")}
     assert not pairs.duplicated(["earlier", "later"]).any()
 
 
 def test_without_feedback_nothing_is_drawn_otherwise(corpus, tmp_path):
-    Feedback(tmp_path).close()
+    FeedbackStore(tmp_path).close()
     plain = PairSampler(2.0, random_negatives=9).sample(corpus, SPLIT).table
     empty = PairSampler(2.0, random_negatives=9, feedback=str(tmp_path)).sample(corpus, SPLIT).table
     pd.testing.assert_frame_equal(plain, empty, check_dtype=False)

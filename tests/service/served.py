@@ -60,7 +60,7 @@ def stored_index(tmp_path_factory) -> Iterator[Index]:
         patch.setenv("GEDBD_CACHE", str(folder / "cache"))
         patch.chdir(folder)
         for command, options in (
-            (gedbd.backtest, ["dataset=demo", "encoder=tiny", "max_reports=60", "hydra.run.dir=tested"]),
+            (gedbd.backtest, ["dataset=demo", "encoder=tiny", "max_replayed=60", "hydra.run.dir=tested"]),
             (gedbd.index, ["run=tested", "out=index"]),
         ):
             patch.setattr(sys, "argv", ["gedbd", *options])

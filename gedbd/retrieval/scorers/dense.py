@@ -41,6 +41,7 @@ class DenseScorer(Scorer):
         """Encodes all documents and queries."""
         if self.checkpoint is not None:
             self.encoder.load_weights(self.checkpoint)
+        self.warnings_ = ()
         self.documents_ = self._encode(inputs.documents)
         self.queries_ = self.documents_ if inputs.one_table else self._encode(inputs.queries)
 
@@ -49,5 +50,6 @@ class DenseScorer(Scorer):
         return cosines(self.documents_, self.queries_[rows])
 
     def _encode(self, table: pd.DataFrame) -> np.ndarray:
-        texts, self.warnings_ = self.text(table, self.encoder.tokenizer, self.encoder.max_tokens)
+        texts, warnings = self.text(table, self.encoder.tokenizer, self.encoder.max_tokens)
+        self.warnings_ += warnings
         return self.encoder.encode(texts)

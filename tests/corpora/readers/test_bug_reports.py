@@ -27,7 +27,7 @@ def ids(corpus: Corpus) -> list[str]:
     return corpus.reports["id"].tolist()
 
 
-def test_rows_are_in_filing_order_and_groups_carry_their_master():
+def test_rows_are_in_chronological_order_and_groups_have_the_number_of_their_first_report():
     corpus = build(("4", "2024-01-04", "2"), ("1", "2024-01-01", ""), ("3", "2024-01-03", "4"), ("2", "2024-01-02", ""))
     assert ids(corpus) == ["1", "2", "3", "4"]
     assert corpus.group.tolist() == [0, 1, 1, 1]

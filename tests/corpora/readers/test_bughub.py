@@ -46,7 +46,7 @@ def test_without_label_files_the_reports_own_links_count(tmp_path):
 def test_links_of_label_files_are_added(tmp_path):
     corpus = read(lay_out(tmp_path, small_bugs=REPORTS, train=TRAIN, test=TEST))
     assert corpus.group.tolist() == [0, 0, 2, 2, 2, 5]
-    assert not any("circles" in notice for notice in corpus.warnings)
+    assert not any("circles" in warning for warning in corpus.warnings)
 
 
 def test_a_subset_keeps_the_reports_its_label_file_lists(tmp_path):
@@ -91,7 +91,7 @@ def test_another_number_of_reports_is_remarked_on(tmp_path):
     assert read(data_dir, rows={"reports": 1_000}).warnings[0] == (
         "reports in small_bugs.csv: 6, published are 1,000; numbers will differ"
     )
-    assert not any("published" in notice for notice in read(data_dir, rows={"reports": 6}).warnings)
+    assert not any("published" in warning for warning in read(data_dir, rows={"reports": 6}).warnings)
 
 
 def test_labels_alone_make_groups(tmp_path):

@@ -113,13 +113,13 @@ def test_addresses_of_a_column_and_of_a_template(tmp_path):
     columns = {"id": "Key", "title": "Summary", "url": "Link"}
     corpus = read_csv(None, path, columns)
     assert corpus.reports["url"].tolist() == ["https://b.org/1", "", ""]
-    notice = "addresses of reports that are not http or https: 1, dropped; the reports are kept (first: row 3)"
-    assert notice in corpus.warnings
+    warning = "addresses of reports that are not http or https: 1, dropped; the reports are kept (first: row 3)"
+    assert warning in corpus.warnings
     filled = read_csv(None, path, columns, url_template="https://c.org/{issue_id}").reports["url"]
     assert filled.tolist() == ["https://b.org/1", "https://c.org/2", "https://c.org/3"]
     without = read_csv(None, path, columns | {"url": "Url"})
     assert without.reports["url"].tolist() == ["", "", ""]
-    assert any(notice.startswith("columns not in tracker.csv: 'Url'") for notice in without.warnings)
+    assert any(warning.startswith("columns not in tracker.csv: 'Url'") for warning in without.warnings)
 
 
 def test_a_bad_template_is_refused_before_the_file_is_read(tmp_path):
@@ -158,7 +158,7 @@ def test_a_description_of_a_megabyte_is_kept_whole_and_remarked_on(tmp_path):
     assert corpus.warnings == ("reports with a description of more than 100,000 characters: 1, kept (first: row 3)",)
 
 
-def test_bytes_that_are_not_utf8_reach_the_notices(tmp_path):
+def test_bytes_that_are_not_utf8_reach_the_warnings(tmp_path):
     rows = b"1,caf\xe9,text,2024-01-01,2\n2,b,c,2024-01-02,\n"
     corpus = read_csv(None, write(tmp_path, b"\xef\xbb\xbfKey,Summary,Body,Filed,Dup\n" + rows), COLUMNS)
     assert corpus.reports["title"].tolist() == ["caf\ufffd", "b"]

@@ -25,9 +25,9 @@ def pack_zip(folder: Path, *names: str) -> Path:
 
 
 def test_records_are_rows_from_2_on_whatever_lines_they_span(tmp_path):
-    table, notices = read_table(write(tmp_path, TEXT))
+    table, warnings = read_table(write(tmp_path, TEXT))
     assert table["text"].to_dict() == {2: 'a "b", c\nd', 3: ""}
-    assert notices == ()
+    assert warnings == ()
 
 
 def test_values_that_look_like_numbers_or_nothing_stay_text(tmp_path):
@@ -64,24 +64,24 @@ def test_an_archive_of_several_tables_is_refused(tmp_path):
 
 
 def test_a_byte_order_mark_is_dropped(tmp_path):
-    table, notices = read_table(write(tmp_path, b"\xef\xbb\xbfid,text\n1,a\n"))
+    table, warnings = read_table(write(tmp_path, b"\xef\xbb\xbfid,text\n1,a\n"))
     assert table.columns.tolist() == ["id", "text"]
-    assert notices == ()
+    assert warnings == ()
 
 
 def test_bytes_that_are_not_utf8_are_replaced_counted_and_placed(tmp_path):
     content = b"id,text\n1,caf\xc3\xa9 \xef\xbf\xbd\n2,caf\xe9\n3,\xff\xfe\n"
-    table, notices = read_table(write(tmp_path, content))
+    table, warnings = read_table(write(tmp_path, content))
     assert table["text"].tolist() == ["café \ufffd", "caf\ufffd", "\ufffd\ufffd"]
-    assert notices == (
+    assert warnings == (
         "rows of bugs.csv with bytes that are not UTF-8: 2, each byte replaced by U+FFFD (first: row 3, column 'text')",
     )
 
 
 def test_a_header_that_is_not_utf8_is_replaced_too(tmp_path):
-    table, notices = read_table(write(tmp_path, b"id,r\xe9sum\xe9\n1,a\n"))
+    table, warnings = read_table(write(tmp_path, b"id,r\xe9sum\xe9\n1,a\n"))
     assert table.columns.tolist() == ["id", "r\ufffdsum\ufffd"]
-    assert notices[0].endswith("(first: row 1, column 'r\ufffdsum\ufffd')")
+    assert warnings[0].endswith("(first: row 1, column 'r\ufffdsum\ufffd')")
 
 
 def test_a_megabyte_of_description_is_read_whole(tmp_path):

@@ -118,7 +118,7 @@ def test_every_link_keeps_its_source_and_groups_follow(tmp_path):
     assert tied(corpus) == {("2", "1", "comment"), ("4", "2", "state reason"), ("8", "7", "comment")}
     assert corpus.group.tolist() == [0, 0, 2, 0, 4, 5, 6, 6, 8, 9]
     assert "issues closed as duplicates that name no other issue: 1 (first: 7)" in corpus.warnings
-    assert any("not in the file: 1, dropped" in notice for notice in corpus.warnings)
+    assert any("not in the file: 1, dropped" in warning for warning in corpus.warnings)
 
 
 def test_a_mark_that_was_taken_back_is_none(tmp_path):
@@ -132,7 +132,7 @@ def test_a_mark_of_another_repository_is_dropped_and_counted(tmp_path):
     far = {"number": 1, "html_url": "https://github.com/owner/other/issues/1"}
     corpus = read(tmp_path, [issue(1), issue(2, duplicate_of=far), issue(3, duplicate_of={"number": 1})])
     assert tied(corpus) == {("3", "1", "state reason")}
-    assert any(notice.endswith("which is dropped: 1 (first: 2)") for notice in corpus.warnings)
+    assert any(warning.endswith("which is dropped: 1 (first: 2)") for warning in corpus.warnings)
 
 
 def test_titles_components_and_states_are_those_at_creation(tmp_path):
@@ -157,7 +157,7 @@ def test_titles_components_and_states_are_those_at_creation(tmp_path):
     assert tied(created) == {("1", "2", "comment")}
     assert "issues whose title or fields are reset to those at creation: 1" in created.warnings
     assert "issues without a history: 1, as in the export" in created.warnings
-    assert not any("history" in notice for notice in present.warnings)
+    assert not any("history" in warning for warning in present.warnings)
 
 
 def test_a_folder_of_pages_that_overlap(tmp_path):
@@ -184,8 +184,10 @@ def test_concatenated_lists_utf16_and_halves_of_characters(tmp_path):
 
 
 def test_comments_that_are_only_counted_are_remarked_on(tmp_path):
-    notices = read(tmp_path, [issue(1, comments=4), issue(2, comments=0)]).warnings
-    assert any(notice.startswith("issues with comments that the export counts but does not hold") for notice in notices)
+    warnings = read(tmp_path, [issue(1, comments=4), issue(2, comments=0)]).warnings
+    assert any(
+        warning.startswith("issues with comments that the export counts but does not hold") for warning in warnings
+    )
 
 
 def test_the_newest_keep_their_links(tmp_path):
@@ -296,6 +298,6 @@ def test_the_page_of_an_issue_is_its_link(tmp_path):
     ]
     corpus = read(tmp_path, issues)
     assert corpus.reports["url"].tolist() == [page.format(1), page.format(2), "", "", ""]
-    assert any(notice.startswith("addresses of reports that are not http or https: 1,") for notice in corpus.warnings)
+    assert any(warning.startswith("addresses of reports that are not http or https: 1,") for warning in corpus.warnings)
     filled = read(tmp_path, issues, url_template="https://mirror.example.org/{issue_id}")
     assert filled.reports["url"].iloc[[0, 2]].tolist() == [page.format(1), "https://mirror.example.org/3"]

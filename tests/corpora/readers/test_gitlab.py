@@ -54,7 +54,9 @@ def test_links_notes_and_comments(tmp_path):
         ("10", "1", "system note"),
     }
     assert corpus.reports["component"].iloc[0] == "map"
-    assert any("another repository or project, which is dropped: 2 (first: 4)" in notice for notice in corpus.warnings)
+    assert any(
+        "another repository or project, which is dropped: 2 (first: 4)" in warning for warning in corpus.warnings
+    )
 
 
 def test_titles_and_states_at_creation(tmp_path):

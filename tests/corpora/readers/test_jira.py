@@ -60,7 +60,7 @@ def test_fields_and_links_in_both_directions(tmp_path):
     assert corpus.reports["created_at"].iloc[0] == pd.Timestamp("2024-01-01 09:00", tz="UTC")
     assert corpus.reports["attachments"].iloc[3] == "ABC-4/a.png"
     remarks = ("closed as duplicates that name no other", "comments are cut off", "name holds a semicolon")
-    assert all(any(remark in notice for notice in corpus.warnings) for remark in remarks)
+    assert all(any(remark in warning for warning in corpus.warnings) for remark in remarks)
 
 
 def test_documents_become_text(tmp_path):
@@ -207,7 +207,7 @@ def test_the_page_of_an_issue_is_found_from_the_address_of_its_record(tmp_path):
     ]
     corpus = read(tmp_path, *records)
     assert corpus.reports["url"].tolist() == [f"{host}/browse/ABC-1", "", "", ""]
-    assert any(notice.startswith("addresses of reports that are not http or https: 1,") for notice in corpus.warnings)
+    assert any(warning.startswith("addresses of reports that are not http or https: 1,") for warning in corpus.warnings)
     filled = read(tmp_path, *records, url_template="https://b.org/{issue_id}").reports["url"]
     assert filled.tolist()[:2] == [f"{host}/browse/ABC-1", "https://b.org/ABC-2"]
 

@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from gedbd.corpora.corpus import Corpus
+from gedbd.retrieval.tasks import EarlierReports, ReportPool
 from gedbd.sampling.pair_batches import PairBatches
 from gedbd.tasks.duplicates.data import DuplicateDataModule
 from gedbd.tasks.duplicates.graph.sparse import SparseAdjacency
@@ -50,7 +51,7 @@ def test_a_report_is_in_a_batch_once(data):
 def test_batches_hold_observed_groups_only(data):
     observed = np.array([0, 1, 2, 2])
     part = data.parts, PAIRS.drop(index=0), None
-    some = DuplicateDataModule(data.corpus, data.tokens, *part, Pairs(3, seed=0), observed_group=observed)
+    some = DuplicateDataModule(data.corpus, data.tokens, *part, PairBatches(3, seed=0), observed_group=observed)
     assert next(iter(some.train_dataloader())).group.tolist() == [0, 1, 2]
 
 

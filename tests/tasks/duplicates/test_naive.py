@@ -19,6 +19,9 @@ from gedbd.experiments.optimizers import adamw
 from gedbd.experiments.schedulers import constant
 from gedbd.losses.cosine_embedding import CosineEmbeddingLoss
 from gedbd.losses.supervised_contrastive import SupervisedContrastiveLoss
+from gedbd.sampling.batches import BatchIndices
+from gedbd.sampling.group_batches import GroupBatches
+from gedbd.sampling.pair_batches import PairBatches
 from gedbd.sampling.pairs import PairSampler
 from gedbd.sampling.pk_batches import PKBatches
 from gedbd.tasks.duplicates.data import DuplicateDataModule

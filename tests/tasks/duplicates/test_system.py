@@ -14,6 +14,7 @@ from gedbd.encoders.encoder import load_tiny_encoder
 from gedbd.experiments.optimizers import adamw
 from gedbd.experiments.schedulers import constant
 from gedbd.losses.cosine_embedding import CosineEmbeddingLoss
+from gedbd.sampling.pair_batches import PairBatches
 from gedbd.sampling.pairs import PairSampler
 from gedbd.tasks.duplicates.data import DuplicateDataModule
 from gedbd.tasks.duplicates.fusion import TextOnly, WeightedSum
