@@ -91,7 +91,7 @@ def test_a_trained_encoder_takes_the_place_of_the_untrained_one(kept, run, train
 
 
 @pytest.mark.slow  # the backend itself is tested in tests/encoders/backends/test_backends.py
-def test_another_engine_ranks_alike(run, tmp_path):
+def test_another_backend_ranks_alike(run, tmp_path):
     plain, other = (run(gedbd.baseline, "name=frozen", *SMALL, f"backend={e}", folder=e) for e in ("torch", "openvino"))
     mine, theirs = (pd.read_parquet(folder / "predictions.parquet") for folder in (plain, other))
     assert mine["score"].to_numpy() == pytest.approx(theirs["score"].to_numpy(), abs=1e-5)

@@ -205,7 +205,7 @@ def ids_of_demo():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("backend", ["openvino", "openvino_int8"])
-def test_another_engine_reads_queries_like_the_stored_reports(home, update, backend):
+def test_another_backend_reads_queries_like_the_stored_reports(home, update, backend):
     folder = home[0]
     out = f"by_{backend}"
     assert (
@@ -229,17 +229,20 @@ def test_another_engine_reads_queries_like_the_stored_reports(home, update, back
     [
         (["out=new"], "run= is missing, "),
         (["run=tested"], "out= is missing, "),
-        (["run=nowhere", "out=new"], "run=nowhere: there is no such folder; python -m gedbd.backtest leaves one"),
+        (
+            ["run=nowhere", "out=new"],
+            "run=nowhere: there is no such folder; give the folder that python -m",
+        ),
         (
             ["run=cache", "out=new"],
-            "run=cache has no matching.json, .* python -m gedbd.backtest run=cache measures that",
+            "run=cache is not a finished backtest, it has no matching.json: run python -m gedbd.backtest run=cache",
         ),
         (
             ["run=older", "out=new"],
             "^error: run=older was made by an older version of gedbd: run python -m gedbd.backtest again",
         ),
         (["run=gone", "out=new"], "nowhere is not the folder of a run"),
-        (["run=tested", "out=file.txt"], "out=file.txt is a file: give a folder, which need not be there yet"),
+        (["run=tested", "out=file.txt"], "out=file.txt is a file: give a folder, which need not exist yet"),
         (["run=tested", "out=strange"], "index.sqlite is not an index .file is not a database."),
         (["run=tested", "out=new", "dataset.path=nowhere.csv"], "nowhere.csv: no such file"),
     ],

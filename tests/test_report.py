@@ -159,7 +159,7 @@ def test_tables_of_a_text_are_filled(runs, call):
     ("options", "message"),
     [
         (["paths=[nowhere]"], "nowhere: there is no such folder"),
-        (["paths=[cache]"], "cache holds no run with predictions"),
+        (["paths=[cache]"], "cache has no run with predictions"),
         ([], "paths= is missing, "),
     ],
 )
@@ -197,10 +197,10 @@ def test_compare_takes_other_methods(runs, call):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["run=all/1", "against=grid/0"], "the runs have other seeds"),
+        (["run=all/1", "against=grid/0"], "the runs have different seeds"),
         (["run=bm25", "against=closure"], "were tested on other pairs or queries"),
-        (["run=bm25", "against=grid/0", "method=rep"], "has no method rep: choose one of bm25"),
-        (["run=grid", "against=grid/0"], "holds several runs of one seed"),
+        (["run=bm25", "against=grid/0", "method=rep"], "has no method 'rep': choose one of bm25"),
+        (["run=grid", "against=grid/0"], "has several runs of one seed"),
         (["run=bm25"], "against= is missing, "),
     ],
 )

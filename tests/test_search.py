@@ -160,7 +160,7 @@ def test_filters(answers, search):
 
 
 @pytest.mark.slow  # tests/triage/test_report_encoder.py compares the backends
-def test_another_engine_on_request(answers):
+def test_another_backend_on_request(answers):
     pytest.importorskip("openvino")
     by_torch, by_openvino = (answers("paste a picture", *more)[0]["matches"] for more in ([], ["backend=openvino"]))
     assert [one["members"] for one in by_torch] == [one["members"] for one in by_openvino]
@@ -246,7 +246,7 @@ def test_nothing_to_look_for_is_told(home, said, content):
 
 
 @pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow), pytest.param(2, marks=pytest.mark.slow)])
-def test_any_text_reaches_the_door_as_it_is(seed):
+def test_any_text_reaches_the_command_unchanged(seed):
     generator = random.Random(seed)
     with initialize_config_dir(CONF_DIR, version_base="1.3"):
         for _ in range(12):

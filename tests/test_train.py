@@ -89,7 +89,7 @@ def weights(folder: Path, name: str = "last") -> dict[str, torch.Tensor]:
     return state
 
 
-def test_run_folder_holds_what_it_promises(whole):
+def test_run_folder_holds_what_is_documented(whole):
     folder = whole
     epochs = pd.read_csv(folder / "metrics.csv")
     assert list(epochs["epoch"]) == [0, 1]

@@ -54,7 +54,7 @@ def model_card(run: Run, corpus: Corpus, form: str, checkpoint: str, example: st
 
     Args:
         run: The finished run whose text branch was exported.
-        corpus: Its corpus; the card tells only counts and dates of it.
+        corpus: Its corpus; the card gives only counts and dates of it.
         form: ``sentence_transformers`` or ``onnx``.
         checkpoint: ``best``, which gave the run's numbers, or ``last``.
         example: The text of ``MADE_UP``.

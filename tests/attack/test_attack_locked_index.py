@@ -40,7 +40,7 @@ def test_a_locked_index_keeps_nothing_waiting_but_changes(listening, stored_inde
         changing = [connect(port) for _ in range(6)]
         for line in changing:
             line.sendall(post(b"/api/reports", ADD))
-        until(lambda: app.state.service.changes.taken == len(changing))
+        until(lambda: app.state.service.changes.slots_in_use == len(changing))
         # The lock is held until all of these are answered.
         assert health(port) == 200
         assert exchange(port, get(b"/")).startswith(b"HTTP/1.1 200 ")

@@ -105,7 +105,7 @@ def test_a_command_that_fails_leaves_the_folder_of_another_alone(stopped_clock, 
 @pytest.mark.no_cover
 def test_commands_that_start_together_leave_a_run_each(tmp_path):
     (tmp_path / "sitecustomize.py").write_text(
-        "import gedbd.configuration.run_folder\ngedbd.run_folder.started = lambda: '2026-10-25_00-30-05Z'\n"
+        "from gedbd.configuration import run_folder\nrun_folder.started = lambda: '2026-10-25_00-30-05Z'\n"
     )
     environment = os.environ | {"PYTHONPATH": f"{tmp_path}:{ROOT}", "GEDBD_CACHE": str(tmp_path / "cache")}
     words = [["name=constant", "dataset=demo"], ["name=closure", "dataset=demo"], ["name=constant", "--config-dir=."]]

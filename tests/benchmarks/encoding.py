@@ -32,7 +32,7 @@ def prepared() -> tuple[list[str], PreTrainedTokenizerBase, int, dict[str, Prepa
     cfg = configuration()
     encoder: Encoder = instantiate(cfg.encoder)
     tokenizer, length = encoder.tokenizer, encoder.max_tokens
-    texts = instantiate(cfg.text)(instantiate(cfg.dataset).reports, tokenizer, length)
+    texts = instantiate(cfg.text)(instantiate(cfg.dataset).reports, tokenizer, length).texts
     sample = encoder.tokenize(calibration_texts(texts))
     backends: dict[str, PreparedBackend] = {"torch": Torch().prepare(encoder.model)}
     folder = tempfile.mkdtemp()

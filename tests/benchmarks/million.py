@@ -13,7 +13,7 @@ from search import MATCHING
 
 from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.readers.bug_reports import BUG_FIELDS
-from gedbd.encoders.embedding_cache import unit_rows
+from gedbd.encoders.encoder import unit_rows
 from gedbd.triage.assembly import open_index
 from gedbd.triage.report import Report
 from gedbd.triage.storage.store import FILE, Store

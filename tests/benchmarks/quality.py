@@ -48,7 +48,7 @@ def main() -> list[Row]:
     ours, paper = runs["grouped"], runs["paper"]
     rr, rr_paper = (np.mean([run["rr@10"] for run in some], axis=0) for some in (ours, paper))
     f1 = compare_f1(
-        *(np.concatenate([run["said"] for run in some]) for some in (ours, paper)),
+        *(np.concatenate([run["predicted"] for run in some]) for some in (ours, paper)),
         np.concatenate([run["label"] for run in ours]),
         np.concatenate([run["pair_group"] for run in ours]),
     )
@@ -93,7 +93,7 @@ def _epoch(name: str, seed: int) -> dict[str, np.ndarray]:
     return {
         "rr@10": per_query(queries)["rr@10"].to_numpy(),
         "query_group": group[queries["query"]],
-        "said": pairs["score"].to_numpy() >= float(system.threshold),
+        "predicted": pairs["score"].to_numpy() >= float(system.threshold),
         "label": pairs["label"].to_numpy(),
         "pair_group": group[pairs["later"]],
     }

@@ -54,9 +54,10 @@ def main() -> list[Row]:
     texts = instantiate(cfg.text)(data.corpus.reports).texts
     train = data.pairs_of("train")
     pairs, label = train[["earlier", "later"]].to_numpy(), train["label"].to_numpy()
-    encoder, tokenizer = instantiate(cfg.encoder)
-    encoder.backbone.set_attn_implementation("sdpa")
-    paper = PaperLoop(encoder.backbone, tokenizer, texts, pairs, label, data.graph, cfg.encoder.max_tokens)
+    encoder = instantiate(cfg.encoder)
+    backbone = encoder.model.backbone
+    backbone.set_attn_implementation("sdpa")
+    paper = PaperLoop(backbone, encoder.tokenizer, texts, pairs, label, data.graph, cfg.encoder.max_tokens)
     peer = SentenceLoop(texts, pairs, label, cfg.encoder.max_tokens, PAIRS)
     calls: dict[str, Callable[[], object]] = {"paper": paper.step, "peer": peer.step}
     taken = medians(calls | {name: loop.step for name, loop in ours.items()}, REPEATS)

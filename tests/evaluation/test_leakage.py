@@ -10,7 +10,7 @@ from gedbd.corpora.splits import TEST, TRAIN, VAL, FoldSplit, GroupSplit, PairSp
 from gedbd.evaluation.leakage import audit_leak, leak_warning
 from gedbd.sampling.pairs import PairSampler
 
-WALLS = [TimeSplit(0.5, 0.75), GroupSplit(0.25, 0.25), FoldSplit(4, fold=1)]
+LEAK_FREE = [TimeSplit(0.5, 0.75), GroupSplit(0.25, 0.25), FoldSplit(4, fold=1)]
 
 
 def table(**parts: list[tuple[int, int, int]]) -> pd.DataFrame:
@@ -79,9 +79,9 @@ def test_reports_that_only_negatives_name_are_learnt_from_too():
     assert leak_warning(audit) is not None
 
 
-@pytest.mark.parametrize("split", WALLS, ids=lambda split: type(split).__name__)
+@pytest.mark.parametrize("split", LEAK_FREE, ids=lambda split: type(split).__name__)
 @pytest.mark.parametrize("seed", range(3))
-def test_nothing_crosses_a_wall(corpus, split, seed):
+def test_these_splits_do_not_leak(corpus, split, seed):
     pairs = PairSampler(2.0, random_negatives=100, seed=seed).sample(corpus, split).table
     audit = audit_leak(pairs, split_corpus(split, corpus), corpus.group)
     assert audit["test_positives"] == ((pairs["part"] == "test") & (pairs["label"] == 1)).sum() > 0

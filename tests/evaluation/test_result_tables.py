@@ -34,7 +34,7 @@ def predictions() -> pd.DataFrame:
     return pd.concat([val, test], ignore_index=True)
 
 
-def test_rivals_get_their_threshold_on_validation_pairs(predictions):
+def test_baselines_get_their_threshold_on_validation_pairs(predictions):
     methods = compare_methods(predictions, "test", WITH_GRAPH, 0.5).set_index("method")
     assert list(methods.index) == [TEXT_GRAPH, TEXT, FROZEN, ALWAYS_DUPLICATE]
     assert list(methods.columns) == ["threshold", *METRICS, "f1_low", "f1_high"]

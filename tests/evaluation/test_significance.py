@@ -68,7 +68,7 @@ def test_intervals_are_those_of_a_plain_loop():
     assert f1_interval(predicted, labels, cluster) == pytest.approx(plain, abs=0.03)
 
 
-def test_a_mean_is_in_its_interval_about_as_often_as_promised():
+def test_a_mean_is_in_its_interval_about_as_often_as_its_level_says():
     generator = np.random.default_rng(0)
     cluster = np.repeat(np.arange(40), 5)
     inside, inside_alone, repeats = 0, 0, 80
@@ -82,7 +82,7 @@ def test_a_mean_is_in_its_interval_about_as_often_as_promised():
     assert inside_alone / repeats < 0.8
 
 
-def test_f1_is_in_its_interval_about_as_often_as_promised():
+def test_f1_is_in_its_interval_about_as_often_as_its_level_says():
     generator = np.random.default_rng(0)
     inside, repeats = 0, 80
     for _ in range(repeats):

@@ -68,7 +68,7 @@ def test_a_score_worked_out_by_hand():
 
 
 @pytest.mark.parametrize("before", [0, 1, 2, 100, TAIL, TAIL + 1, TAIL + 88])
-def test_before_is_a_lexicon_of_the_first_texts_only(before):
+def test_before_gives_the_index_of_the_first_texts_only(before):
     texts = random_texts(7, TAIL + 90)
     vocabulary, whole = build(texts, step=TAIL - 3)
     first = InvertedIndex()

@@ -164,7 +164,7 @@ def test_infinite_scores_have_their_place(small, scores):
     assert last["average_precision"] == pytest.approx((1 / 3 + 2 / 5) / 2)
 
 
-def test_equal_scores_leave_the_order_of_filing(make_corpus):
+def test_equal_scores_leave_the_chronological_order(make_corpus):
     corpus = make_corpus([0, 1, 2, 3, 2, 0], days=range(6))
     ranking = rank(all_of(corpus), PrecomputedScores(np.zeros((6, 6))))
     assert ranking.queries["rank"].tolist() == [3, 1]

@@ -105,7 +105,7 @@ def test_no_drawn_negative_says_otherwise_than_people(corpus, record):
     assert not negatives & {(0, 4), (1, 4), (0, 5), (1, 5), (4, 5), (2, 6)}
 
 
-def test_a_pair_across_the_walls_is_not_used(corpus, record):
+def test_a_pair_of_two_parts_is_not_used(corpus, record):
     split = GroupSplit(0.3, 0.3)
     parts = split_corpus(split, corpus)
     singletons = [row for row in range(12) if GROUP.count(GROUP[row]) == 1]

@@ -50,7 +50,7 @@ def check_pairs(step: BatchIndices, inputs: SamplerInputs, ratio: float) -> None
 
 @pytest.mark.parametrize("world_size", [1, 2])
 @pytest.mark.parametrize("ratio", [1.0, 2.5])
-def test_every_report_of_a_group_is_dealt_once_an_epoch(world_size, ratio):
+def test_every_report_of_a_group_is_in_one_batch_an_epoch(world_size, ratio):
     inputs = corpus_of([5, 3, 2, 2, 4, 2, 7, 3, 2, 2, 6, 2], singles=30, outside=30)
     groups, singles = observed(inputs)
     batches = GroupBatches(batch_size=12, seed=0, **SETTINGS | {"negatives_per_positive": ratio})
@@ -140,7 +140,7 @@ def test_hard_single_reports_come_from_the_nearest():
     assert len(met) > 50  # none preferred: of 60 singles, 4 are drawn 60 times
 
 
-def test_a_group_too_large_for_a_step_is_cut_anew_each_epoch():
+def test_a_group_too_large_for_a_step_is_cut_differently_each_epoch():
     inputs = corpus_of([20, 2], singles=5)
     large = max(observed(inputs)[0].values(), key=len)
     cuts = set()
@@ -193,7 +193,7 @@ def test_the_seed_and_the_epoch_fix_the_draws_of_groups():
         ({"batch_size": 4, "singletons": 0.9}, "batches.singletons=0.9 leaves 0 of batches.batch_size=4 reports"),
     ],
 )
-def test_settings_that_deal_nothing_are_refused(setting, message):
+def test_settings_that_allow_no_batch_are_refused(setting, message):
     with pytest.raises(ValueError, match=message):
         GroupBatches(**{"batch_size": 16, "seed": 0} | SETTINGS | setting)
 

@@ -47,7 +47,7 @@ def test_no_pair_twice_no_negative_inside_a_group_and_all_ordered(corpus, split)
 
 
 @pytest.mark.parametrize("split", SPLITS)
-def test_negatives_stand_inside_the_walls_as_positives_do(corpus, split):
+def test_negatives_respect_the_split_as_positives_do(corpus, split):
     pairs = PairSampler(2.0, random_negatives=150).sample(corpus, split).table
     parts = np.array(PARTS)[split_corpus(split, corpus)]
     earlier, later = parts[pairs["earlier"]], parts[pairs["later"]]

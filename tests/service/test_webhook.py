@@ -87,7 +87,7 @@ def test_a_comment_that_is_there_is_not_posted_again(send, hub):
     assert hub.asked == ["GET", "GET"]
 
 
-def test_several_sure_suggestions_are_named_up_to_the_most(index, hub):
+def test_a_comment_names_several_suggestions_up_to_the_limit(index, hub):
     index.target = replace(index.target, threshold=0.1)
     hook = Webhook(index, REPOSITORY, GitHub("t0ken", hub.url), SECRET, suggestions=2)
     assert hook.receive("issues", issue(title="attachment preview week calendar")).code == "added"

@@ -13,7 +13,7 @@ from gedbd.sampling.feedback_labels import COLUMNS, FEEDBACK_FILE, feedback_tabl
 from gedbd.triage.feedback import FeedbackEvent, FeedbackStore
 from gedbd.triage.report import Report
 
-FILED = Report(issue_id="7", title="Mail is lost")
+STORED = Report(issue_id="7", title="Mail is lost")
 PASTED = Report(title="Mail is lost", description="Since today.", component="Inbox")
 WRITER = """
 import sys
@@ -40,7 +40,7 @@ def said(folder: Path) -> list[tuple[str, str, str]]:
 
 
 def test_the_same_again_is_kept_once_and_a_changed_mind_replaces(feedback, tmp_path):
-    accept, reject = (FeedbackEvent(FILED, "3", verdict, "web", "ann") for verdict in ("accept", "reject"))
+    accept, reject = (FeedbackEvent(STORED, "3", verdict, "web", "ann") for verdict in ("accept", "reject"))
     assert [feedback.record(verdict) for verdict in (accept, accept, reject, reject, accept)] == [
         *(True, False),
         *(True, False),
@@ -53,9 +53,9 @@ def test_the_same_again_is_kept_once_and_a_changed_mind_replaces(feedback, tmp_p
 
 
 def test_what_is_taken_back_counts_no_more(feedback, tmp_path):
-    assert not feedback.record(FeedbackEvent(FILED, "3", "withdraw", "web"))
-    feedback.record(FeedbackEvent(FILED, "3", "accept", "web"))
-    assert feedback.record(FeedbackEvent(FILED, "3", "withdraw", "web"))
+    assert not feedback.record(FeedbackEvent(STORED, "3", "withdraw", "web"))
+    feedback.record(FeedbackEvent(STORED, "3", "accept", "web"))
+    assert feedback.record(FeedbackEvent(STORED, "3", "withdraw", "web"))
     assert said(tmp_path) == []
 
 
@@ -72,7 +72,7 @@ def test_a_pasted_text_is_known_by_its_title_and_description_alone(feedback, tmp
 
 
 def test_events_are_neither_changed_nor_removed(feedback, tmp_path):
-    feedback.record(FeedbackEvent(FILED, "3", "accept", "web"))
+    feedback.record(FeedbackEvent(STORED, "3", "accept", "web"))
     for change in ("DELETE FROM events", "UPDATE events SET verdict = 'reject'"):
         with sqlite3.connect(tmp_path / FEEDBACK_FILE) as store, pytest.raises(sqlite3.IntegrityError, match="stay"):
             store.execute(change)
@@ -81,10 +81,10 @@ def test_events_are_neither_changed_nor_removed(feedback, tmp_path):
 @pytest.mark.parametrize(
     ("verdict", "message"),
     [
-        (FeedbackEvent(FILED, "3", "maybe", "web"), "verdict 'maybe' is unknown: choose accept"),
-        (FeedbackEvent(FILED, "3", "accept", "fax"), "source 'fax' is unknown: choose web"),
-        (FeedbackEvent(FILED, "7", "accept", "web"), "report 7 is compared with itself"),
-        (FeedbackEvent(FILED, "", "accept", "web"), "names no candidate"),
+        (FeedbackEvent(STORED, "3", "maybe", "web"), "verdict 'maybe' is unknown: choose accept"),
+        (FeedbackEvent(STORED, "3", "accept", "fax"), "source 'fax' is unknown: choose web"),
+        (FeedbackEvent(STORED, "7", "accept", "web"), "report 7 is compared with itself"),
+        (FeedbackEvent(STORED, "", "accept", "web"), "names no candidate"),
         (FeedbackEvent(Report(title=" "), "3", "accept", "web"), "names no report"),
     ],
 )

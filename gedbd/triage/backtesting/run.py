@@ -40,7 +40,7 @@ def run_backtest(
         cfg: The composed configuration of ``conf/backtest.yaml``.
         corpus: N reports.
         parts: ``(N,)`` the part of each report.
-        pairs: Labelled pairs of reports with their part.
+        pairs: Pairs of reports with their labels and parts.
         weights: The checkpoint of a trained encoder; None for the encoder as it was downloaded.
         folder: The run folder.
         options: The command line, for the page.

@@ -170,8 +170,9 @@ def test_without_the_client_the_package_is_named(monkeypatch):
 
 
 def test_a_silent_server_is_told_before_anything_is_read(encode):
+    Path("empty.csv").touch()  # reading it would fail with another message
     with pytest.raises(SystemExit, match=r"out=qdrant://127.0.0.1:1/bugs: no Qdrant server answers there \(.*refused"):
-        encode("dataset=csv", "dataset.path=none.csv", "out=qdrant://127.0.0.1:1/bugs")
+        encode("dataset=csv", "dataset.path=empty.csv", "out=qdrant://127.0.0.1:1/bugs")
 
 
 @pytest.mark.slow
@@ -197,8 +198,9 @@ def test_the_examples_of_the_readme(server, encode, monkeypatch, capsys):
         cosines = found["vectors"] @ found["vectors"][row]
         best = np.sort(np.delete(cosines, row))[::-1][:5]
     assert [float(score) for score, _, _ in near] == pytest.approx(best.tolist(), abs=6e-4)
+    Path("empty.csv").touch()  # reading it would fail with another message
     with pytest.raises(SystemExit, match="the collection holds Cosine of 32 numbers, not Cosine of 64"):
-        encode(out, "encoder.hidden=64", "dataset=csv", "dataset.path=none.csv")
+        encode(out, "encoder.hidden=64", "dataset=csv", "dataset.path=empty.csv")
 
 
 def test_the_key_is_sent_and_a_wrong_one_is_told(server, encode, monkeypatch):

@@ -89,7 +89,7 @@ def test_page_escapes_what_reports_say(tmp_path):
     assert '![a "figure" <x>](report_figures/one.png)' in (tmp_path / "report.md").read_text()
 
 
-def test_tables_in_markdown_are_made_anew():
+def test_tables_in_markdown_are_replaced():
     text = "before\n<!-- report: A -->\nstale\n<!-- end -->\nbetween\n<!-- report: B --><!-- end -->\nafter\n"
     sections = [Section("A", "", [TABLE]), Section("B", "", [TABLE.head(1)])]
     filled = fill_tables(text, sections)
@@ -114,7 +114,7 @@ def test_values_of_options_are_shown_as_typed_and_zero_without_a_sign():
     assert [[cell.text for cell in row] for row in shown.rows] == [["5", "0.000"], ["", "0.250"]]
 
 
-def test_long_texts_get_room():
+def test_long_texts_get_wide_columns():
     assert show(pd.DataFrame({"a": ["x"], "b": ["x" * 40], "c": [1]})).kinds == ["", "long", "number"]
 
 

@@ -151,7 +151,8 @@ def test_a_missing_key_is_told_before_the_corpus_is_read(run, monkeypatch, tmp_p
     monkeypatch.delenv("WANDB_MODE")
     monkeypatch.delenv("WANDB_API_KEY", raising=False)
     monkeypatch.setenv("NETRC", str(tmp_path / "none"))
-    options = ["logger=wandb", "dataset=csv", "dataset.path=nowhere.csv"]
+    Path("empty.csv").touch()  # reading it would fail with another message
+    options = ["logger=wandb", "dataset=csv", "dataset.path=empty.csv"]
     options += ["name=constant"] if command is gedbd.baseline else []
     with pytest.raises(SystemExit, match=r"^error: logger=wandb needs an API key: run `wandb login`"):
         run(command, *options)
