@@ -177,7 +177,7 @@ def test_a_silent_server_is_told_before_anything_is_read(encode):
 
 @pytest.mark.slow
 def test_the_examples_of_the_readme(server, encode, monkeypatch, capsys):
-    out = re.search(r"^python -m gedbd.encode .*(out=qdrant://\S*)", README, flags=re.MULTILINE)[1]
+    out = re.search(r"^gedbd encode .*(out=qdrant://\S*)", README, flags=re.MULTILINE)[1]
     out = out.replace(":6333", f":{server.server_port}")
     for _ in range(2):
         encode(out)
