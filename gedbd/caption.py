@@ -15,13 +15,11 @@ def main(cfg: DictConfig) -> None:
     """Describes each distinct image that reports attach, once, and writes a table of captions by image name."""
     from gedbd.corpora.captions import check_writable, images_in, write_captions
     from gedbd.corpora.images import check_images, problem_warnings
-    from gedbd.encoders.vision.corpus_captions import caption_images
+    from gedbd.encoders.vision.corpus_captions import caption_images, check_limits
     from gedbd.io.library_logs import silence_library_logs
 
     check_writable(Path(cfg.out))
-    for name in ("batch_size", "max_megapixels", "max_megabytes"):
-        if not cfg[name] > 0:
-            raise ValueError(f"{name}={cfg[name]} must be above 0")
+    check_limits(cfg.batch_size, cfg.max_megapixels, cfg.max_megabytes)
     corpus = instantiate(cfg.dataset)
     console = Console(soft_wrap=True, highlight=False, markup=False)
     say = partial(console.print, f"{corpus.name}:")

@@ -19,15 +19,11 @@ def main(cfg: DictConfig) -> None:
     with gc_paused():
         from gedbd.triage.answer import as_json, print_matches, read_queries
         from gedbd.triage.assembly import open_index
-        from gedbd.triage.report import Filters, check_top_k, read_moment
+        from gedbd.triage.report import Filters, check_top_k
 
         queries = read_queries(cfg.query, cfg.file)
         check_top_k(cfg.top_k)
-        filters = Filters(
-            created_from=read_moment(cfg.created_from, "created_from"),
-            created_before=read_moment(cfg.created_before, "created_before"),
-            component=None if cfg.component is None else str(cfg.component),
-        )
+        filters = Filters.of_texts(cfg.created_from, cfg.created_before, cfg.component)
         index = open_index(cfg.index, cfg.cache_dir, cfg.get("backend"))
     console = Console()
     for report in queries:

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 import gedbd.backtest
-from gedbd.triage.training import TriageModel
+from gedbd.triage.triage_model import TriageModel
 
 
 @pytest.fixture

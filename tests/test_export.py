@@ -19,8 +19,8 @@ from gedbd.corpora.splits import TEST, split_corpus
 from gedbd.encoders.export import checks, read_onnx, read_sentence_transformers
 from gedbd.experiments.checkpoint import find_run
 from gedbd.retrieval.ranking import rank, ranking_metrics
+from gedbd.retrieval.ranking_tasks import EarlierReports
 from gedbd.retrieval.scorers.cosine import VectorScorer
-from gedbd.retrieval.tasks import EarlierReports
 
 STRANGER = """
 import sys

@@ -5,11 +5,11 @@ from dataclasses import asdict
 
 import pandas as pd
 
-from gedbd.evaluation.names import ALWAYS_DUPLICATE
+from gedbd.evaluation.display_names import ALWAYS_DUPLICATE
 from gedbd.evaluation.run_folders import Run
 from gedbd.evaluation.significance import Comparison, compare_f1, compare_means
 from gedbd.retrieval.ranking import PREFIX, per_query
-from gedbd.retrieval.tasks import PROTOCOLS
+from gedbd.retrieval.ranking_tasks import PROTOCOLS
 
 
 def compare_runs(

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from gedbd.evaluation.names import ALWAYS_DUPLICATE, FROZEN, display_name
+from gedbd.evaluation.display_names import ALWAYS_DUPLICATE, FROZEN, display_name
 from gedbd.evaluation.significance import Comparison, compare_f1, compare_means
 from gedbd.retrieval.ranking import Ranking, per_query
 

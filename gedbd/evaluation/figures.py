@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from sklearn.metrics import ConfusionMatrixDisplay, precision_recall_curve
 from sklearn.metrics import confusion_matrix as sklearn_confusion_matrix
 
-from gedbd.evaluation.names import ALWAYS_DUPLICATE, display_name
+from gedbd.evaluation.display_names import ALWAYS_DUPLICATE, display_name
 
 DUPLICATE = "#0b6e99"  # colours
 OTHER = "#d1662a"

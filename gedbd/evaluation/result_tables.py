@@ -7,7 +7,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from gedbd.evaluation import figures
-from gedbd.evaluation.names import ALWAYS_DUPLICATE, FROZEN, TEXT, TEXT_GRAPH
+from gedbd.evaluation.display_names import ALWAYS_DUPLICATE, FROZEN, TEXT, TEXT_GRAPH
 from gedbd.evaluation.pairwise import pairwise_metrics
 from gedbd.evaluation.significance import f1_interval, mean_interval
 from gedbd.evaluation.threshold import best_threshold

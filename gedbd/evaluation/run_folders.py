@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from gedbd.configuration.saved_options import VERSIONS, check_schema, read_config
-from gedbd.evaluation.names import display_name
+from gedbd.evaluation.display_names import display_name
 from gedbd.io.files import read_list, read_object
 from gedbd.io.paths import corpus_name
 from gedbd.io.tables import read_csv, read_parquet

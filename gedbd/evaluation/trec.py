@@ -13,7 +13,7 @@ import pandas as pd
 
 from gedbd.io.files import write_text
 from gedbd.retrieval.ranking import Ranking
-from gedbd.retrieval.tasks import RankingTask
+from gedbd.retrieval.ranking_tasks import RankingTask
 
 
 def write_run(path: Path, ranking: Ranking, ids: pd.Series, tag: str) -> None:

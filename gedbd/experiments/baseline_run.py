@@ -12,7 +12,7 @@ from gedbd.experiments.evaluation_result import evaluate_baseline
 from gedbd.experiments.prepare import PreparedData
 from gedbd.experiments.results import first_row, report, show_verdict
 from gedbd.experiments.tracking.runs import open_loggers
-from gedbd.retrieval.tasks import TEST_POOL
+from gedbd.retrieval.ranking_tasks import TEST_POOL
 
 
 def check_baseline(cfg: DictConfig) -> None:

@@ -14,7 +14,7 @@ from gedbd.configuration.allowed_targets import keep_local
 from gedbd.configuration.saved_options import CONFIG, SCHEMA, VERSIONS, read_saved, saved_options
 from gedbd.corpora.corpus import Corpus
 from gedbd.encoders.weights import load_state, read_state
-from gedbd.experiments.task import Task, TrainingSetup
+from gedbd.experiments.training_task import Task, TrainingSetup
 from gedbd.io.checksums import check_whole
 from gedbd.io.files import read_object, write_text
 

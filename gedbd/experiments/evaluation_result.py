@@ -10,8 +10,8 @@ from gedbd.corpora.corpus import Corpus
 from gedbd.evaluation.threshold import best_threshold, score_grid
 from gedbd.experiments.prepare import PreparedData
 from gedbd.retrieval.ranking import Ranking, rank_all
+from gedbd.retrieval.ranking_tasks import RankingTask
 from gedbd.retrieval.scorers.scorer import Scorer, ScorerInputs, pair_scores
-from gedbd.retrieval.tasks import RankingTask
 
 
 @dataclass(frozen=True)
@@ -24,8 +24,8 @@ class EvaluationResult:
         pairs: All pairs of the run.
         predictions: Scored pairs of ``val`` and of the reported part, with ids and titles.
         part: The part to report.
-        methods: Column of scores of each method, by method id (see ``gedbd.evaluation.names``); the first method is
-            the run's own.
+        methods: Column of scores of each method, by method id, see ``gedbd.evaluation.display_names``; the first method
+            is the run's own.
         threshold: Score from which on the run calls a pair a duplicate.
         queries: The queries of the part, by protocol.
         rankings: Rankings of the queries, by protocol and method id.

@@ -12,7 +12,7 @@ from rich.console import Console
 
 from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.splits import PARTS, split_corpus
-from gedbd.retrieval.tasks import PROTOCOLS, TEST_POOL, EarlierReports, RankingTask, ReportPool
+from gedbd.retrieval.ranking_tasks import PROTOCOLS, TEST_POOL, EarlierReports, RankingTask, ReportPool
 
 MATMUL_PRECISIONS = ("highest", "high", "medium")
 

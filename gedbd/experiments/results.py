@@ -16,9 +16,9 @@ from rich.table import Table
 from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.urls import with_urls
 from gedbd.evaluation.conclusions import verdict_on_pairs, verdict_on_queries
+from gedbd.evaluation.display_names import with_display_names
 from gedbd.evaluation.figures import rank_curves, title_cosines, training_curves
 from gedbd.evaluation.leakage import audit_leak, leak_warning
-from gedbd.evaluation.names import with_display_names
 from gedbd.evaluation.result_tables import compare_methods, compare_rankings, draw_figures, example_pairs
 from gedbd.evaluation.run_folders import PREDICTIONS, TSNE
 from gedbd.evaluation.trec import write_qrels, write_run
@@ -26,7 +26,7 @@ from gedbd.experiments.evaluation_result import EvaluationResult
 from gedbd.io.files import replacing, write_text
 from gedbd.io.spreadsheet import safe_cells
 from gedbd.io.tables import read_csv, write_csv, write_parquet
-from gedbd.retrieval.tasks import EARLIER, TEST_POOL
+from gedbd.retrieval.ranking_tasks import EARLIER, TEST_POOL
 
 MAX_UNWRAPPED = 26  # characters of the widest cell of a column that is never wrapped
 SUFFIX = {EARLIER: "", TEST_POOL: f"_{TEST_POOL}"}  # of the names of tables, figures and files

@@ -11,7 +11,7 @@ from gedbd.evaluation.pairwise import pairwise_metrics
 from gedbd.evaluation.threshold import best_threshold
 from gedbd.losses.loss import Loss
 from gedbd.retrieval.ranking import Ranking, rank_all
-from gedbd.retrieval.tasks import RankingTask
+from gedbd.retrieval.ranking_tasks import RankingTask
 from gedbd.retrieval.vectors import Embedded, score_pairs, spread
 
 

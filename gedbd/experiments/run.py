@@ -9,12 +9,12 @@ from rich.console import Console
 
 from gedbd.experiments.callbacks import check_monitor, direction, training_callbacks
 from gedbd.experiments.checkpoint import save_run
-from gedbd.experiments.checkpoint_files import save_whole
+from gedbd.experiments.checkpoint_io import save_whole
 from gedbd.experiments.interruption import keyboard_interrupts
 from gedbd.experiments.prepare import check_ranking
 from gedbd.experiments.results import report, show_verdict
-from gedbd.experiments.task import Task
 from gedbd.experiments.tracking.runs import open_loggers
+from gedbd.experiments.training_task import Task
 from gedbd.io.tables import read_csv
 from gedbd.retrieval.ranking import metric_names
 

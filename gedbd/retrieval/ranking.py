@@ -15,8 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from gedbd.retrieval.ranking_tasks import EARLIER, TEST_POOL, TOP_K, RankingTask
 from gedbd.retrieval.scorers.scorer import BLOCK, Scorer
-from gedbd.retrieval.tasks import EARLIER, TEST_POOL, TOP_K, RankingTask
 
 PREFIX = {EARLIER: "", TEST_POOL: "pool_"}
 PRECISION_AT = "average_precision@"

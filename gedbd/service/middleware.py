@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from gedbd.service.body_budget import BodyBudget, BodyReservation, RequestRefused
+from gedbd.service.request_memory import BodyBudget, BodyReservation, RequestRefused
 
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 PUBLIC_PATHS = ("/", "/api/health", "/webhooks/github")  # the page asks for the token itself, GitHub signs instead

@@ -27,7 +27,7 @@ from gedbd.triage.report_encoder import ReportEncoder
 from gedbd.triage.storage.store import FILE, Store
 from gedbd.triage.storage.stored_model import check_model, check_names, fitted, model_key, read_matching
 from gedbd.triage.storage.sync import Changes, Model, synchronise
-from gedbd.triage.training import TriageModel
+from gedbd.triage.triage_model import TriageModel
 
 if TYPE_CHECKING:
     from gedbd.encoders.encoder import Encoder

@@ -18,7 +18,7 @@ from gedbd.triage.storage.current_state import CurrentState
 from gedbd.triage.storage.rows import StoredReport
 from gedbd.triage.storage.state import EncodeReports, LoadModel
 from gedbd.triage.storage.store import FILE, Store
-from gedbd.triage.training import TriageModel
+from gedbd.triage.triage_model import TriageModel
 
 BATCH_SIZE = 64
 NO_FILTERS = Filters()

@@ -81,6 +81,15 @@ class Filters:
     created_before: datetime | None = None
     component: str | None = None
 
+    @classmethod
+    def of_texts(cls, created_from: str | None, created_before: str | None, component: object) -> "Filters":
+        """The filters that the options of a command name."""
+        return cls(
+            created_from=read_moment(created_from, "created_from"),
+            created_before=read_moment(created_before, "created_before"),
+            component=None if component is None else str(component),
+        )
+
     def __post_init__(self) -> None:
         for name in ("created_from", "created_before"):
             check_moment(getattr(self, name), name)

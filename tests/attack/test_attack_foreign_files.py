@@ -18,7 +18,7 @@ from gedbd.configuration.saved_options import CONFIG, SCHEMA, VERSIONS, read_sav
 from gedbd.encoders.encoder import load_encoder
 from gedbd.evaluation.run_folders import Run
 from gedbd.experiments.checkpoint import find_run, save_run
-from gedbd.experiments.checkpoint_files import WholeCheckpointIO
+from gedbd.experiments.checkpoint_io import WholeCheckpointIO
 from gedbd.experiments.resume import resumed_options
 from gedbd.experiments.tracking.runs import read_stored
 from gedbd.tasks.duplicates.reproduction.sensitivity_table import find_jobs

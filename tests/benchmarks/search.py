@@ -33,7 +33,7 @@ from gedbd.triage.report import Report, report_from_row
 from gedbd.triage.storage.store import FILE, Store
 from gedbd.triage.storage.stored_model import model_key
 from gedbd.triage.storage.sync import Model, synchronise
-from gedbd.triage.training import TriageModel
+from gedbd.triage.triage_model import TriageModel
 
 QUERIES, WARM, CLIENTS, LASTING_S = 300, 20, 8, 60
 MATCHING = TriageModel(

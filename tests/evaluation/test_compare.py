@@ -13,8 +13,8 @@ from gedbd.evaluation.compare import compare_runs
 from gedbd.evaluation.result_tables import compare_methods, compare_rankings
 from gedbd.evaluation.run_folders import Run, find_runs
 from gedbd.retrieval.ranking import metric_names, rank
+from gedbd.retrieval.ranking_tasks import TOP_K, EarlierReports
 from gedbd.retrieval.scorers.scorer import PrecomputedScores
-from gedbd.retrieval.tasks import TOP_K, EarlierReports
 
 TEXT_GRAPH, TEXT = "text_graph", "text"
 NAMES = {TEXT_GRAPH: "score", TEXT: "score_text"}

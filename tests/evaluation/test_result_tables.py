@@ -2,7 +2,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from gedbd.evaluation.names import ALWAYS_DUPLICATE, FROZEN, TEXT, TEXT_GRAPH
+from gedbd.evaluation.display_names import ALWAYS_DUPLICATE, FROZEN, TEXT, TEXT_GRAPH
 from gedbd.evaluation.pairwise import METRICS
 from gedbd.evaluation.result_tables import (
     WITH_GRAPH,
@@ -13,8 +13,8 @@ from gedbd.evaluation.result_tables import (
     example_pairs,
 )
 from gedbd.retrieval.ranking import rank
+from gedbd.retrieval.ranking_tasks import EarlierReports
 from gedbd.retrieval.scorers.scorer import PrecomputedScores
-from gedbd.retrieval.tasks import EarlierReports
 
 
 def table(part: str, score: list[float], text: list[float], frozen: list[float], label: list[int]) -> pd.DataFrame:

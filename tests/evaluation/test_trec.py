@@ -8,8 +8,8 @@ import pytest
 from gedbd.corpora.corpus import Corpus
 from gedbd.evaluation.trec import write_qrels, write_run
 from gedbd.retrieval.ranking import Ranking, rank, ranking_metrics
+from gedbd.retrieval.ranking_tasks import EarlierReports
 from gedbd.retrieval.scorers.scorer import PrecomputedScores
-from gedbd.retrieval.tasks import EarlierReports
 
 
 def ranked(corpus: Corpus, scores: np.ndarray, window_days: float | None = None) -> tuple[EarlierReports, Ranking]:

@@ -5,7 +5,7 @@ import torch
 
 from gedbd.experiments.retrieval_evaluator import RetrievalEvaluator
 from gedbd.losses.cosine_embedding import CosineEmbeddingLoss
-from gedbd.retrieval.tasks import EarlierReports
+from gedbd.retrieval.ranking_tasks import EarlierReports
 from gedbd.retrieval.vectors import Embedded
 
 # Reports 0 and 2 are a group. Cosines: .6 of (0, 1), 1 of (0, 2), .6 of (1, 2).

@@ -12,12 +12,12 @@ from gedbd.retrieval.feature_store import FeatureStore
 from gedbd.retrieval.features import FEATURES, best_groups, feature_scorers, feature_scores
 from gedbd.retrieval.linear_ranker import LinearRanker
 from gedbd.retrieval.ranking import rank
+from gedbd.retrieval.ranking_tasks import EarlierReports
 from gedbd.retrieval.report_features import FeatureEncoder, ReportFeatures
 from gedbd.retrieval.scorers.fields import EMPTY, UNKNOWN, CategoryEncoder
 from gedbd.retrieval.scorers.scorer import ScorerInputs
-from gedbd.retrieval.tasks import EarlierReports
 from gedbd.retrieval.vocabulary import Vocabulary
-from gedbd.triage.training import learn_weights
+from gedbd.triage.triage_model import learn_weights
 
 EVEN = dict.fromkeys(FEATURES, 1.0)
 

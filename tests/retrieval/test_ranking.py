@@ -15,9 +15,9 @@ from gedbd.retrieval.ranking import (
     rank,
     ranking_metrics,
 )
+from gedbd.retrieval.ranking_tasks import TOP_K, EarlierReports, ReportPool
 from gedbd.retrieval.scorers.cosine import VectorScorer
 from gedbd.retrieval.scorers.scorer import BLOCK, PrecomputedScores
-from gedbd.retrieval.tasks import TOP_K, EarlierReports, ReportPool
 
 WINDOWS = [None, 3, 12]
 

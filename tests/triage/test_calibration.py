@@ -20,7 +20,7 @@ from gedbd.triage.calibration import (
     learn_calibrator,
     match_features,
 )
-from gedbd.triage.training import TriageModel, evenly_spaced
+from gedbd.triage.triage_model import TriageModel, evenly_spaced
 
 
 def test_calibration_by_hand():

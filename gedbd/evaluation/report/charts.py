@@ -9,10 +9,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from sklearn.metrics import precision_recall_curve
 
+from gedbd.evaluation.display_names import metric_name
 from gedbd.evaluation.figures import SIZE, draw_confusion_matrix
-from gedbd.evaluation.names import metric_name
 from gedbd.evaluation.report.settings import Setting
-from gedbd.retrieval.tasks import EARLIER
+from gedbd.retrieval.ranking_tasks import EARLIER
 
 LONGEST_IN_TWO_COLUMNS = 45  # characters of a legend's entry
 COLOURS = [colormaps["tab10"](place) for place in range(10)]

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from gedbd.corpora.urls import URL_OF, web_url
-from gedbd.evaluation.names import column_name, is_option
+from gedbd.evaluation.display_names import column_name, is_option
 from gedbd.evaluation.report.html import Picture, render, to_png
 from gedbd.evaluation.report.section import Section
 from gedbd.io.files import replacing, write_text

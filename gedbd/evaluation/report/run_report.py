@@ -6,9 +6,9 @@ from typing import Any
 
 from rich.console import Console
 
+from gedbd.evaluation.report.all_sections import make_sections
 from gedbd.evaluation.report.overview import next_steps, repeated_runs, summarise
 from gedbd.evaluation.report.page import fill_tables, write_report
-from gedbd.evaluation.report.sections import make_sections
 from gedbd.evaluation.report.settings import group_settings
 from gedbd.evaluation.run_folders import find_backtests, find_runs
 from gedbd.io.files import write_text

@@ -3,7 +3,7 @@
 import pandas as pd
 
 from gedbd.evaluation.compare import compare_runs
-from gedbd.evaluation.names import metric_name
+from gedbd.evaluation.display_names import metric_name
 from gedbd.evaluation.report import charts
 from gedbd.evaluation.report.section import Section, pick
 from gedbd.evaluation.report.settings import Setting

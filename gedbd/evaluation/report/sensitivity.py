@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from gedbd.evaluation.names import metric_name
+from gedbd.evaluation.display_names import metric_name
 from gedbd.evaluation.report import charts
 from gedbd.evaluation.report.options import setting_key
 from gedbd.evaluation.report.section import Section

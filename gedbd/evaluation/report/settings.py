@@ -8,13 +8,13 @@ import numpy as np
 import pandas as pd
 from omegaconf import OmegaConf
 
-from gedbd.evaluation.names import display_name
+from gedbd.evaluation.display_names import display_name
 from gedbd.evaluation.report.labels import named_options, option_label
 from gedbd.evaluation.report.options import counted_options, flatten, mark_seeds, setting_key
 from gedbd.evaluation.run_folders import Run
 from gedbd.evaluation.significance import f1_interval, mean_interval
 from gedbd.retrieval.ranking import per_query
-from gedbd.retrieval.tasks import EARLIER
+from gedbd.retrieval.ranking_tasks import EARLIER
 
 TEST_OPTIONS = ("dataset", "split", "labels", "pairs", "ranking", "part")
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 
-from gedbd.evaluation.names import TEXT
+from gedbd.evaluation.display_names import TEXT
 from gedbd.evaluation.report import charts
 from gedbd.evaluation.report.section import Section, first_of
 from gedbd.evaluation.report.settings import Setting

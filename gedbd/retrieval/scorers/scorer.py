@@ -8,7 +8,7 @@ import pandas as pd
 from rich.progress import track
 
 from gedbd.corpora.relevance import Groups, Links, Relevance, find_groups
-from gedbd.retrieval.document_tasks import count_earlier
+from gedbd.retrieval.two_table_tasks import count_earlier
 
 BLOCK = 64
 MIN_PROGRESS_BLOCKS = 10

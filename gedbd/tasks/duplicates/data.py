@@ -16,7 +16,7 @@ from gedbd.corpora.splits import TRAIN
 from gedbd.experiments.batch import Batch, BatchDataset
 from gedbd.experiments.evaluation_result import name_reports
 from gedbd.experiments.retrieval_evaluator import RetrievalEvaluator
-from gedbd.retrieval.tasks import RankingTask
+from gedbd.retrieval.ranking_tasks import RankingTask
 from gedbd.sampling.batches import Batches, BatchIndices, SamplerInputs
 from gedbd.tasks.duplicates.graph.sparse import SparseAdjacency
 from gedbd.text.tokens import TokenTable, split_by_tokens, token_budget

@@ -11,14 +11,14 @@ from gedbd.corpora.splits import TRAIN
 from gedbd.encoders.encoder import Encoder, unit_rows
 from gedbd.experiments.evaluation_result import EvaluationResult
 from gedbd.experiments.prepare import PreparedData, prepare_data, set_matmul_precision
-from gedbd.experiments.task import TrainingSetup
+from gedbd.experiments.training_task import TrainingSetup
 from gedbd.io.library_logs import silence_library_logs
 from gedbd.losses.loss import Loss, check_labels
 from gedbd.sampling.batches import Batches
 from gedbd.tasks.duplicates.data import DuplicateDataModule
 from gedbd.tasks.duplicates.fusion import TextOnly
 from gedbd.tasks.duplicates.gcn import GraphBranch
-from gedbd.tasks.duplicates.graph.from_titles import TitleGraph, build_graph
+from gedbd.tasks.duplicates.graph.build_graph import TitleGraph, build_graph
 from gedbd.tasks.duplicates.result import evaluate_trained
 from gedbd.tasks.duplicates.system import DuplicateSystem
 from gedbd.text.templates import Text
@@ -26,7 +26,7 @@ from gedbd.text.token_cache import cached_tokens
 
 
 class DuplicatesTask:
-    """Duplicate detection, see ``gedbd.experiments.task.Task``."""
+    """Duplicate detection, see ``gedbd.experiments.training_task.Task``."""
 
     def build(self, cfg: DictConfig, console: Console, parts: tuple[str, ...] = ("val", "test")) -> TrainingSetup:
         """See ``Task.build``."""

@@ -13,7 +13,7 @@ from gedbd.evaluation.significance import ratio_intervals
 from gedbd.triage.backtesting.targets import NO_THRESHOLD, TargetResult, target_status
 from gedbd.triage.backtesting.thresholds import choose_threshold
 from gedbd.triage.calibration import MATCH_FEATURES, NUM_BINS, Calibrator, calibration_error
-from gedbd.triage.training import TriageModel, learn_probability
+from gedbd.triage.triage_model import TriageModel, learn_probability
 
 GRID = np.round(np.arange(0.01, 1.0, 0.01), 2)
 TARGETS = (0.5, 0.6, 0.7, 0.8, 0.9)

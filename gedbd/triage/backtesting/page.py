@@ -10,7 +10,7 @@ from gedbd.evaluation.report.section import Section
 from gedbd.triage.backtesting.backtest import Backtest
 from gedbd.triage.backtesting.figures import STEPS, precision_and_coverage, reliability_diagram
 from gedbd.triage.backtesting.targets import MET, met_targets
-from gedbd.triage.training import TriageModel
+from gedbd.triage.triage_model import TriageModel
 
 FEW_DUPLICATES = 50
 TARGETS_TEXT = (

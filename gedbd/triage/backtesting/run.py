@@ -21,7 +21,7 @@ from gedbd.io.tables import write_csv, write_parquet
 from gedbd.triage.assembly import encode_corpus
 from gedbd.triage.backtesting.backtest import Backtest, measure
 from gedbd.triage.backtesting.page import fill_targets, next_step, print_targets, sections, summary, targets_markdown
-from gedbd.triage.training import learn_weights, replay_parts
+from gedbd.triage.triage_model import learn_weights, replay_parts
 
 
 def run_backtest(

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from gedbd.triage.storage.damage import CURE
+from gedbd.triage.storage.damage_checks import CURE
 
 LOCK_TIMEOUT_S = 5.0
 MAX_REASON = 120  # characters; SQLite quotes text that it cannot decode

@@ -10,7 +10,7 @@ from gedbd.corpora.relevance import find_groups
 from gedbd.retrieval.feature_store import FeatureStore
 from gedbd.retrieval.report_features import FeatureEncoder, ReportFeatures
 from gedbd.retrieval.vocabulary import Vocabulary
-from gedbd.triage.storage.damage import check_features
+from gedbd.triage.storage.damage_checks import check_features
 from gedbd.triage.storage.rows import usable_days
 from gedbd.triage.storage.store import Store
 

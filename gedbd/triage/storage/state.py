@@ -15,7 +15,7 @@ from gedbd.triage.report_encoder import BatchingEncoder
 from gedbd.triage.storage.connection import StoreUnavailable, file_identity, wal_path
 from gedbd.triage.storage.in_memory import InMemoryIndex
 from gedbd.triage.storage.store import Store
-from gedbd.triage.training import TriageModel
+from gedbd.triage.triage_model import TriageModel
 
 READ_TIMEOUT_S = 1.0  # readers do not wait for writers, so a lock that stops them is rare
 NOT_OF_MODEL = ("url_template",)  # facts about the reports of an index, not about its model

@@ -15,7 +15,7 @@ from typing import Any
 
 from gedbd.triage.report import FIELDS, Report
 from gedbd.triage.storage.connection import LOCK_TIMEOUT_S, Connection, StoreUnavailable, code_of, explain_error
-from gedbd.triage.storage.damage import damaged
+from gedbd.triage.storage.damage_checks import damaged
 from gedbd.triage.storage.rows import FeatureRow, StoredReport, report_from_values, row_values
 
 FILE = "index.sqlite"

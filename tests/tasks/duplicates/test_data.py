@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from gedbd.corpora.corpus import Corpus
-from gedbd.retrieval.tasks import EarlierReports, ReportPool
+from gedbd.retrieval.ranking_tasks import EarlierReports, ReportPool
 from gedbd.sampling.pair_batches import PairBatches
 from gedbd.tasks.duplicates.data import DuplicateDataModule
 from gedbd.tasks.duplicates.graph.sparse import SparseAdjacency

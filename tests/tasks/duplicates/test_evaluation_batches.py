@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from gedbd.experiments.batch import Batch
-from gedbd.retrieval.tasks import EarlierReports
+from gedbd.retrieval.ranking_tasks import EarlierReports
 from gedbd.sampling.group_batches import GroupBatches
 from gedbd.sampling.pair_batches import PairBatches
 from gedbd.tasks.duplicates.data import DuplicateDataModule

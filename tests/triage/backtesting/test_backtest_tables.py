@@ -34,7 +34,7 @@ from gedbd.triage.backtesting.page import (
 )
 from gedbd.triage.backtesting.targets import TargetResult
 from gedbd.triage.calibration import MATCH_FEATURES, Calibrator, calibration_error
-from gedbd.triage.training import TriageModel
+from gedbd.triage.triage_model import TriageModel
 
 GROUP = np.array([0, 1, 2, 0, 1, 5, 2, 7, 0])
 ROWS = [  # query, candidate, right, probability

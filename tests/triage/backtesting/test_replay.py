@@ -13,7 +13,7 @@ from gedbd.retrieval.report_features import FeatureEncoder
 from gedbd.retrieval.vocabulary import Vocabulary
 from gedbd.triage.backtesting.replay import replay
 from gedbd.triage.calibration import MATCH_FEATURES, NUM_COMPARED
-from gedbd.triage.training import learn_probability, replay_parts
+from gedbd.triage.triage_model import learn_probability, replay_parts
 
 WEIGHTS = dict(zip(FEATURES, (1.0, 1.0, 0.5, 0.3, 0.2, 0.1), strict=True))
 WORDS = np.array(

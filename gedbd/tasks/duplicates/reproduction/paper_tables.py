@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from gedbd.evaluation.names import TEXT, TEXT_GRAPH, display_name
+from gedbd.evaluation.display_names import TEXT, TEXT_GRAPH, display_name
 from gedbd.evaluation.report.settings import Setting
 from gedbd.evaluation.report.training import minutes_per_epoch
 from gedbd.tasks.duplicates.reproduction.published import read_published

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from omegaconf import OmegaConf
 
-from gedbd.evaluation.names import TEXT, TEXT_GRAPH
+from gedbd.evaluation.display_names import TEXT, TEXT_GRAPH
 from gedbd.evaluation.report.settings import Setting, group_settings
 from gedbd.evaluation.run_folders import Run
 from gedbd.tasks.duplicates.reproduction.paper_figures import convergence

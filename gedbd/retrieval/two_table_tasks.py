@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from gedbd.corpora.relevance import Relevance
-from gedbd.retrieval.tasks import TOP_K
+from gedbd.retrieval.ranking_tasks import TOP_K
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from gedbd.evaluation.report.section import Section, first_of, pick, with_models
 from gedbd.evaluation.report.sensitivity import sensitivity
 from gedbd.evaluation.report.settings import Setting
 from gedbd.evaluation.report.training import training
-from gedbd.retrieval.tasks import EARLIER, PROTOCOLS, TEST_POOL
+from gedbd.retrieval.ranking_tasks import EARLIER, PROTOCOLS, TEST_POOL
 
 ON_PAIRS = ("threshold", "precision", "recall", "f1", "f1_low", "f1_high", "accuracy", "average_precision")
 MAX_PROJECTIONS = 4

@@ -3,9 +3,9 @@ import pandas as pd
 import pytest
 
 from gedbd.retrieval.ranking import rank
+from gedbd.retrieval.ranking_tasks import EarlierReports
+from gedbd.retrieval.scorers.constant_and_closure import Closure, Constant
 from gedbd.retrieval.scorers.scorer import ScorerInputs, linked_groups
-from gedbd.retrieval.scorers.textless import Closure, Constant
-from gedbd.retrieval.tasks import EarlierReports
 
 
 def pairs_of(*rows: tuple[int, int, int]) -> pd.DataFrame:

@@ -1,6 +1,6 @@
 import pytest
 
-from gedbd.evaluation.names import column_name
+from gedbd.evaluation.display_names import column_name
 
 
 @pytest.mark.parametrize(

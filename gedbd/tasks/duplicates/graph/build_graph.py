@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.fields import check_field, field_codes
 from gedbd.encoders.encoder import Encoder
-from gedbd.tasks.duplicates.graph.titles import join_fields, reduce_titles, sample_cosines
+from gedbd.tasks.duplicates.graph.title_vectors import join_fields, reduce_titles, sample_cosines
 
 SCOPES = ("all", "train")
 
