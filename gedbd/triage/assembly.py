@@ -122,6 +122,7 @@ def update_index(cfg: DictConfig, out: Path, console: Console) -> Changes:
         settings.backend.cache_dir = "${cache_dir}"
     plain = json.dumps(OmegaConf.to_container(settings), sort_keys=True)
     settings.cache_dir = cfg.cache_dir
+    silence_library_logs()
     with closing(Store(out / FILE, timeout_s=UPDATE_TIMEOUT_S)) as store:
         model = _build_model(plain, matching, weights, corpus, store)
         return synchronise(store, corpus, model, _corpus_encoder(settings, model, store.path))
