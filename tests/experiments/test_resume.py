@@ -93,10 +93,10 @@ def test_the_same_options_may_be_given_again(resume):
         ("dataset.name=other", "its run had dataset.name=demo, this one has other"),
         ("encoder=minilm", "its run had encoder.name=tiny, this one has minilm"),
         ("encoder=tiny", "its run had encoder.dim=8, this one has 16"),
-        ("pairs=sampled", "its run had batches._target_=.*Clusters, this one has .*Pairs"),
+        ("pairs=sampled", "its run had batches._target_=.*PKBatches, this one has .*PairBatches"),
         ("protocol=test_pool", r"its run had ranking.protocols=.'earlier'., this one has .'earlier', 'test_pool'."),
         ("+encoder@graph.titles=tiny", "its run had graph.titles=null, this one has"),
-        ("experiment=demo", "its run had batches._target_=.*Clusters, this one has .*Pairs"),
+        ("experiment=demo", "its run had batches._target_=.*PKBatches, this one has .*PairBatches"),
     ],
 )
 def test_an_option_that_must_not_differ_is_refused_with_both_values(resume, given, message):
