@@ -1,5 +1,3 @@
-import time
-
 import pandas as pd
 import pytest
 
@@ -88,14 +86,13 @@ LINES = [
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("hang_guard")  # backtracking would take hours
 @pytest.mark.parametrize(
     "piece", [*HUGE, *LINES, "x;" * 300 + "y\n", " " * 599 + "x\n", '  File "a", line 1\n', "A: " + "(" * 600 + "\n"]
 )
-def test_a_million_characters_take_moments(piece):
+def test_a_million_characters_do_not_hang(piece):
     text = piece * (1_000_000 // len(piece)) + "x"
-    start = time.process_time()
     assert clean(SHORTEN, text).endswith("x")
-    assert time.process_time() - start < 5
 
 
 @pytest.mark.parametrize("kind", ["stack_traces", "logs", "code", "urls", "boilerplate"])
