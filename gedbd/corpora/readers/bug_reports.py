@@ -27,6 +27,8 @@ BUG_FIELDS = (
     "attachments",
     "url",
 )
+# What further tasks read: ``labels`` holds names, separated by ``;``.
+DOCUMENT_FIELDS = (*BUG_FIELDS, "labels")
 LONG_DESCRIPTION = 100_000
 
 
@@ -45,7 +47,7 @@ def build_corpus(
 
     Args:
         name: Short name of the tracker.
-        reports: Text columns of ``BUG_FIELDS``, indexed by row in the source file.
+        reports: Text columns of ``BUG_FIELDS`` and, where there are any, ``labels``, indexed by row in the source file.
         links: ``id``, ``duplicate_id``, ``source`` and ``made_at`` of each link, see ``split_links``.
         source: The file, for messages.
         columns: Name in the file of each field, for messages; null for what the tracker does not have.
@@ -69,23 +71,30 @@ def build_corpus(
     resolved, link_warnings = resolve_links(reports["id"], links)
     circles = [] if mutual else circle_warnings(resolved.pairs, reports["id"])
     found += [*date_warnings, *link_warnings, *circles, *size_warnings(len(reports), len(resolved))]
-    documents = Documents(name, reports[list(BUG_FIELDS)].reset_index(drop=True), tuple(found))
+    table = reports.reindex(columns=list(DOCUMENT_FIELDS), fill_value="").reset_index(drop=True)
+    documents = Documents(name, table, tuple(found))
     return Corpus(documents, Groups.from_links(resolved), resolved, url_template=url_template)
 
 
-def split_links(ids: pd.Series, duplicates: pd.Series) -> pd.DataFrame:
+def split_links(ids: pd.Series, duplicates: pd.Series, resolved_at: pd.Series | None = None) -> pd.DataFrame:
     """The links of a column that names the duplicates of each report, separated by ``;``.
 
+    Args:
+        ids: ``(N,)`` ids.
+        duplicates: ``(N,)`` ids of the duplicates of each.
+        resolved_at: ``(N,)`` when each report was resolved, UTC, which is when its links were made; None if unknown.
+
     Returns:
-        One row a link: ``id``, ``duplicate_id``, ``source`` (``column``) and ``made_at`` (``NaT``).
+        One row a link: ``id``, ``duplicate_id``, ``source`` (``column``) and ``made_at`` (``NaT`` where unknown).
     """
     named = duplicates.str.split(";").explode().str.strip()
     named = named[named != ""]
     links = pd.DataFrame(
         {"id": ids.str.strip().loc[named.index].to_numpy(), "duplicate_id": named.to_numpy()}, dtype=str
     )
-    unknown = pd.Series(pd.NaT, index=links.index, dtype="datetime64[ns, UTC]")
-    return links.assign(source="column", made_at=unknown)
+    if resolved_at is None:
+        resolved_at = pd.Series(pd.NaT, index=ids.index, dtype="datetime64[ns, UTC]")
+    return links.assign(source="column", made_at=resolved_at.loc[named.index].array)
 
 
 def text_warnings(reports: pd.DataFrame, columns: Mapping[str, str | None]) -> list[str]:

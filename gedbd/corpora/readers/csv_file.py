@@ -20,7 +20,7 @@ from typing import IO, Any
 
 import pandas as pd
 
-from gedbd.corpora.readers.bug_reports import BUG_FIELDS
+from gedbd.corpora.readers.bug_reports import DOCUMENT_FIELDS
 from gedbd.corpora.readers.csv_dialect import DEFAULT_ENCODING, HEAD_BYTES, Dialect, find_dialect, is_bytewise
 from gedbd.io.unpacking import LimitedStream, UnpackLimit
 
@@ -33,6 +33,7 @@ CHUNK_BYTES = 1 << 18
 NOT_UNPACKED = {".7z", ".br", ".bz2", ".lz4", ".lzma", ".rar", ".tar", ".tbz2", ".tgz", ".txz", ".z", ".zst"}
 FIRST_RECORD = 2
 PART_ROWS = 10_000
+RARELY_READ = ("labels", "resolved_at")  # the tasks that read them say so where they are empty
 
 Place = tuple[int, str]  # row and column
 
@@ -211,7 +212,7 @@ def replaced_warnings(places: list[Place], path: Path, encoding: str) -> tuple[s
 def take_columns(
     table: pd.DataFrame, columns: Mapping[str, str | None], path: Path
 ) -> tuple[pd.DataFrame, tuple[str, ...]]:
-    """Pick the columns of ``BUG_FIELDS`` and ``duplicate``, under these names.
+    """Pick the columns of ``DOCUMENT_FIELDS``, ``resolved_at`` and ``duplicate``, under these names.
 
     Args:
         table: Text, indexed by row.
@@ -224,7 +225,7 @@ def take_columns(
     Raises:
         ValueError: A field is unknown; ``id``, ``title`` or a named ``duplicate`` column is not in the file.
     """
-    fields = (*BUG_FIELDS, "duplicate")
+    fields = (*DOCUMENT_FIELDS, "resolved_at", "duplicate")
     unknown = [field for field in columns if field not in fields]
     if unknown:
         raise ValueError(f"dataset.columns.{unknown[0]}: no such field; the fields are {', '.join(fields)}")
@@ -235,9 +236,10 @@ def take_columns(
         raise ValueError(missing_column(needed[0], columns.get(needed[0]), table, path))
     present = [field for field in fields if columns.get(field) and field not in absent]
     taken = dict.fromkeys(fields, "") | {field: table[columns[field]] for field in present}
-    names = ", ".join(repr(columns[field]) for field in absent)
-    warning = f"columns not in {path.name}: {names}; left empty: {', '.join(absent)}"
-    return pd.DataFrame(taken, index=table.index, dtype=str), (warning,) if absent else ()
+    told = [field for field in absent if field not in RARELY_READ]
+    names = ", ".join(repr(columns[field]) for field in told)
+    warning = f"columns not in {path.name}: {names}; left empty: {', '.join(told)}"
+    return pd.DataFrame(taken, index=table.index, dtype=str), (warning,) if told else ()
 
 
 def missing_column(field: str, column: str | None, table: pd.DataFrame, path: Path) -> str:

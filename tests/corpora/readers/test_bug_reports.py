@@ -3,7 +3,7 @@ import pandas as pd
 import pytest
 
 from gedbd.corpora.corpus import Corpus, keep_last
-from gedbd.corpora.readers.bug_reports import BUG_FIELDS, build_corpus, split_links
+from gedbd.corpora.readers.bug_reports import BUG_FIELDS, DOCUMENT_FIELDS, build_corpus, split_links
 from gedbd.corpora.relevance import Links
 
 COLUMNS = {field: field.capitalize() for field in (*BUG_FIELDS, "duplicate")}
@@ -33,7 +33,7 @@ def test_rows_are_in_chronological_order_and_groups_have_the_number_of_their_fir
     assert corpus.group.tolist() == [0, 1, 1, 1]
     assert corpus.relevance.in_group.tolist() == [False, True, True, True]
     assert corpus.reports.index.tolist() == [0, 1, 2, 3]
-    assert tuple(corpus.reports.columns) == BUG_FIELDS
+    assert tuple(corpus.reports.columns) == DOCUMENT_FIELDS
     assert corpus.group.dtype == np.int64
     assert corpus.warnings == ()
 

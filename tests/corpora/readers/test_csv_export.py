@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from gedbd.corpora.readers.bug_reports import BUG_FIELDS
+from gedbd.corpora.readers.bug_reports import DOCUMENT_FIELDS
 from gedbd.corpora.readers.csv_export import read_csv
 
 DEMO_COLUMNS = {
@@ -54,7 +54,7 @@ def test_a_column_map_reads_any_export(tmp_path):
     assert corpus.name == "tracker"
     assert corpus.reports["title"].tolist() == ["early", "late"]
     assert corpus.group.tolist() == [0, 0]
-    assert tuple(corpus.reports.columns) == BUG_FIELDS
+    assert tuple(corpus.reports.columns) == DOCUMENT_FIELDS
     assert corpus.reports["version"].tolist() == ["", ""]
     assert corpus.warnings == ()
 
