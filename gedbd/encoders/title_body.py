@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 
+from gedbd.encoders.backends.backend import Backend
 from gedbd.encoders.encoder import Encoder, unit_rows
 from gedbd.text.stop_words import without_stop_words
 
@@ -16,10 +17,20 @@ class TitleBody:
     Args:
         encoder: The encoder, used as it stands; its cache keeps the vectors.
         clean: Remove URLs and stop words.
+        cache_dir: Folder in which vectors are kept; None for that of the encoder.
+        backend: What runs the encoder; None for its own.
     """
 
-    def __init__(self, encoder: Encoder, clean: bool = True) -> None:
+    def __init__(
+        self,
+        encoder: Encoder,
+        clean: bool = True,
+        cache_dir: str | None = None,
+        backend: Backend | None = None,
+    ) -> None:
         self.encoder = encoder
+        self.encoder.cache_dir = cache_dir or encoder.cache_dir
+        self.encoder.backend = backend or encoder.backend
         self.clean = clean
 
     @property
