@@ -50,11 +50,19 @@ def check_sections(
     for name in unread:
         # An experiment, or a group such as pairs, sets further sections.
         if options[name] != defaults.get(name):
-            setters = [word for word in given if word.partition("=")[0] in choices and not word.startswith("task=")]
             raise ValueError(
-                f"task={choices['task']} does not read the section {name}, which is set here: leave out"
-                f" {' or '.join(setters)}"
+                f"task={choices['task']} does not read the section {name}: leave {_setter(name, given, compose)} out"
             )
+
+
+def _setter(section: str, given: Sequence[str], compose: Callable[[list[str]], DictConfig]) -> str:
+    """The word of the command line without which a section would be another."""
+    options = plain_options(compose(list(given)))[section]
+    for word in given:
+        others = [other for other in given if other != word]
+        if plain_options(compose(others)).get(section) != options:
+            return word
+    return f"what sets {section}"
 
 
 def _section(word: str) -> str:
