@@ -9,6 +9,7 @@ from matplotlib.patheffects import withStroke
 from gedbd.encoders.tags.tag_network import TagNetwork
 from gedbd.evaluation.figures import DUPLICATE, GREY, OTHER
 
+CAPTION = "Tags of the training documents: areas by documents, lines between tags that share many, colours by community"
 EDGES_PER_TAG = 3
 LARGEST_NODE = 900  # square points
 MAX_BARS = 30
