@@ -1,6 +1,7 @@
 """Fields of a report besides its text: products, components, and their values as numbers."""
 
 import re
+from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
@@ -10,10 +11,10 @@ AROUND_SLASH = re.compile(r"^\s*([^/\s][^/]*)/\s*(.*)$")  # the texts before and
 PROJECT = re.compile(r"^([A-Za-z][A-Za-z0-9_]*)-\d+$")
 
 
-def check_field(field: str) -> None:
+def check_field(field: str, choices: Sequence[str] = FIELDS) -> None:
     """Raises ValueError if there is no such field to compare."""
-    if field not in FIELDS:
-        raise ValueError(f"field={field} is unknown: choose {', '.join(FIELDS)}")
+    if field not in choices:
+        raise ValueError(f"field={field} is unknown: choose {', '.join(choices)}")
 
 
 def field_codes(reports: pd.DataFrame, field: str) -> np.ndarray:

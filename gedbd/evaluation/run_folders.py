@@ -15,6 +15,7 @@ from gedbd.io.tables import read_csv, read_parquet
 
 PREDICTIONS = "predictions.parquet"  # the last file that a finished run needs
 TSNE = "tsne.parquet"
+CAPTIONS = "figures/captions.json"  # of the figures that only the run's task has
 MATCHING = "matching.json"  # the last file that a finished backtest needs
 
 
@@ -75,6 +76,21 @@ class Run:
     def tsne(self) -> pd.DataFrame | None:
         """The t-SNE projection of reports, if there is one."""
         return self._parquet(TSNE)
+
+    @cached_property
+    def captions(self) -> dict[str, str]:
+        """Captions of the figures that only the run's task has, by name; ``figure_file`` is the file of each."""
+        path = self.folder / CAPTIONS
+        found = read_object(path) if path.is_file() else {}
+        for name in found:
+            # The folder may come from a stranger: a name with slashes would be a file elsewhere.
+            if not name.isidentifier():
+                raise ValueError(f"{path} is damaged: {name!r} is no name of a figure")
+        return {name: str(caption) for name, caption in found.items()}
+
+    def figure_file(self, name: str) -> Path:
+        """The PNG file of a figure."""
+        return self.folder / "figures" / f"{name}.png"
 
     @cached_property
     def leak(self) -> dict[str, float]:

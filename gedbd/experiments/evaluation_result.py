@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import pandas as pd
+from matplotlib.figure import Figure
 
 from gedbd.corpora.corpus import Corpus
 from gedbd.evaluation.threshold import best_threshold, score_grid
@@ -31,6 +32,7 @@ class EvaluationResult:
         rankings: Rankings of the queries, by protocol and method id.
         tsne: A t-SNE projection of reports with ids and titles, if there are vectors.
         title_cosines: Cosines of some pairs of titles, raw and reduced, if there is a graph.
+        figures: Captions and figures, by name, that only this task has, such as ``tag_network``.
     """
 
     corpus: Corpus
@@ -44,6 +46,7 @@ class EvaluationResult:
     rankings: Mapping[str, Mapping[str, Ranking]] = field(default_factory=dict)
     tsne: pd.DataFrame | None = None
     title_cosines: tuple[np.ndarray, np.ndarray] | None = None
+    figures: Mapping[str, tuple[str, Figure]] = field(default_factory=dict)
 
 
 def evaluate_baseline(baseline: Scorer, name: str, prepared: PreparedData, part: str) -> EvaluationResult:

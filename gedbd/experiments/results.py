@@ -20,7 +20,7 @@ from gedbd.evaluation.display_names import with_display_names
 from gedbd.evaluation.figures import rank_curves, title_cosines, training_curves
 from gedbd.evaluation.leakage import audit_leak, leak_warning
 from gedbd.evaluation.result_tables import compare_methods, compare_rankings, draw_figures, example_pairs
-from gedbd.evaluation.run_folders import PREDICTIONS, TSNE
+from gedbd.evaluation.run_folders import CAPTIONS, PREDICTIONS, TSNE
 from gedbd.evaluation.trec import write_qrels, write_run
 from gedbd.experiments.evaluation_result import EvaluationResult
 from gedbd.io.files import replacing, write_text
@@ -99,7 +99,7 @@ def result_figures(result: EvaluationResult, predictions: pd.DataFrame, metrics:
         figures["training_curves"] = training_curves(read_csv(metrics))
     if result.title_cosines is not None:
         figures["title_cosines"] = title_cosines(*result.title_cosines)
-    return figures
+    return figures | {name: figure for name, (_, figure) in result.figures.items()}
 
 
 def write_results(folder: Path, result: EvaluationResult, derived: ResultTables, figures: dict[str, Figure]) -> None:
@@ -115,6 +115,9 @@ def write_results(folder: Path, result: EvaluationResult, derived: ResultTables,
         # evaluate writes into the folder of a finished run: a figure is replaced as a whole.
         with replacing(folder / "figures" / f"{name}.png") as unfinished:
             figure.savefig(unfinished, dpi=120)
+    if result.figures:
+        captions = {name: caption for name, (caption, _) in result.figures.items()}
+        write_text(folder / CAPTIONS, json.dumps(captions, indent=2) + "\n")
     if result.queries:
         write_rankings(folder, result)
     if result.tsne is not None:

@@ -14,6 +14,7 @@ from gedbd.evaluation.report.scarcity import scarcity
 from gedbd.evaluation.report.section import Section, first_of, pick, with_models
 from gedbd.evaluation.report.sensitivity import sensitivity
 from gedbd.evaluation.report.settings import Setting
+from gedbd.evaluation.report.task_figures import task_figures
 from gedbd.evaluation.report.training import training
 from gedbd.retrieval.ranking_tasks import EARLIER, PROTOCOLS, TEST_POOL
 
@@ -48,6 +49,7 @@ def make_sections(settings: list[Setting]) -> list[Section]:
         *(sensitivity(corpus, mine) for corpus, mine in by_corpus.items()),
         training([setting for setting in settings if not setting.runs[0].is_baseline]),
         _projections(settings),
+        *task_figures(settings),
         runs_section(settings),
     ]
     return [section for section in made if section is not None]

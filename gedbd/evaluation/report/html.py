@@ -4,6 +4,7 @@ import base64
 import io
 import struct
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, PackageLoader
@@ -11,6 +12,8 @@ from matplotlib.figure import Figure
 
 DPI = 150  # of the PNG files, for sharp lines on dense screens
 SHOWN_DPI = 100  # on the page
+SIGNATURE = b"\x89PNG\r\n\x1a\n"  # a PNG file begins with it
+HEADER_BYTES = 24  # up to and with width and height
 
 
 @dataclass(frozen=True)
@@ -33,8 +36,17 @@ class Picture:
         return round(width * SHOWN_DPI / DPI), round(height * SHOWN_DPI / DPI)
 
 
-def to_png(figure: Figure) -> bytes:
-    """The figure as a PNG file."""
+def to_png(figure: Figure | Path) -> bytes:
+    """The figure as a PNG file; a path is that of a finished one.
+
+    Raises:
+        ValueError: If the path is not that of a PNG file.
+    """
+    if isinstance(figure, Path):
+        png = figure.read_bytes()
+        if len(png) < HEADER_BYTES or not png.startswith(SIGNATURE):
+            raise ValueError(f"{figure} is damaged: it is no PNG file")
+        return png
     stream = io.BytesIO()
     figure.savefig(stream, format="png", dpi=DPI)
     return stream.getvalue()

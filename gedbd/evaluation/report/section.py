@@ -1,7 +1,8 @@
 """A section of a report: title, text, tables and figures."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, TypeVar
 
 import pandas as pd
@@ -20,13 +21,13 @@ class Section:
         title: Heading.
         text: One paragraph.
         tables: Tables.
-        figures: Names, captions (also the alternative text) and figures.
+        figures: Names, captions (also the alternative text) and figures, drawn or as PNG files.
     """
 
     title: str
     text: str
     tables: list[pd.DataFrame] = field(default_factory=list)
-    figures: list[tuple[str, str, Figure]] = field(default_factory=list)
+    figures: Sequence[tuple[str, str, Figure | Path]] = field(default_factory=list)
 
 
 def pick(values: Mapping[str, float], names: Iterable[str]) -> dict[str, float]:

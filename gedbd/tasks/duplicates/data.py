@@ -18,6 +18,7 @@ from gedbd.experiments.evaluation_result import name_reports
 from gedbd.experiments.retrieval_evaluator import RetrievalEvaluator
 from gedbd.retrieval.ranking_tasks import RankingTask
 from gedbd.sampling.batches import Batches, BatchIndices, SamplerInputs
+from gedbd.tasks.duplicates.graph.build_graph import TitleGraph
 from gedbd.tasks.duplicates.graph.sparse import SparseAdjacency
 from gedbd.text.tokens import TokenTable, split_by_tokens, token_budget
 
@@ -42,7 +43,7 @@ class DuplicateDataModule(pl.LightningDataModule):
 
     Attributes:
         frozen: Rows and unit vectors of the reports that the untrained encoder has encoded, if any.
-        title_cosines: Cosines of some pairs of titles, raw and reduced, if there is a graph.
+        title_graph: What figures show of the graph, if it is made of titles.
         vectors: ``(N, D)`` unit text vectors as last encoded, if ``batches`` draws hard negatives.
     """
 
@@ -69,7 +70,7 @@ class DuplicateDataModule(pl.LightningDataModule):
         self.observed_group = corpus.group if observed_group is None else observed_group
         self.evaluated = evaluated
         self.frozen: tuple[np.ndarray, np.ndarray] | None = None
-        self.title_cosines: tuple[np.ndarray, np.ndarray] | None = None
+        self.title_graph: TitleGraph | None = None
         self.vectors: np.ndarray | None = None
 
     @property

@@ -11,6 +11,7 @@ from rich.console import Console
 
 from gedbd.corpora.splits import TRAIN
 from gedbd.encoders.encoder import Encoder, unit_rows
+from gedbd.encoders.tags.tag_encoder import TagEncoder
 from gedbd.experiments.evaluation_result import EvaluationResult
 from gedbd.experiments.prepare import PreparedData, prepare_data, set_matmul_precision
 from gedbd.experiments.run import train_system
@@ -21,7 +22,7 @@ from gedbd.sampling.batches import Batches
 from gedbd.tasks.duplicates.data import DuplicateDataModule
 from gedbd.tasks.duplicates.fusion import TextOnly
 from gedbd.tasks.duplicates.gcn import GraphBranch
-from gedbd.tasks.duplicates.graph.build_graph import TitleGraph, build_graph
+from gedbd.tasks.duplicates.graph.build_graph import TAGS, TitleGraph, build_graph
 from gedbd.tasks.duplicates.result import evaluate_trained
 from gedbd.tasks.duplicates.system import DuplicateSystem
 from gedbd.text.templates import Text
@@ -49,7 +50,7 @@ class DuplicatesTask:
         graph: TitleGraph | None = None
         branch: GraphBranch | None = None
         if cfg.graph.rule is not None and fusion.uses_graph:
-            graph = _graph(cfg.graph, prepared, encoder)
+            graph = _graph(cfg, prepared, encoder, console)
             branch = GraphBranch(
                 graph.adjacency,
                 len(prepared.corpus),
@@ -59,7 +60,7 @@ class DuplicatesTask:
                 cfg.graph.bias,
             )
         data, texts = _data(cfg, prepared, encoder, branch, batches, parts, console)
-        data.title_cosines = graph.title_cosines if graph else None
+        data.title_graph = graph
         encode_untrained(data, texts, encoder, branch)
         encoder.model.chunk_tokens = cfg.chunk_tokens
         if cfg.compile:
@@ -109,10 +110,12 @@ def check_training(cfg: DictConfig, batches: Batches, loss: Loss, parts: np.ndar
         raise ValueError(f"chunk_tokens={cfg.chunk_tokens} must be 1 or more")
 
 
-def _graph(options: DictConfig, prepared: PreparedData, encoder: Encoder) -> TitleGraph:
+def _graph(cfg: DictConfig, prepared: PreparedData, encoder: Encoder, console: Console) -> TitleGraph:
     """The graph of the section graph; titles are encoded by the given encoder or by one of their own."""
+    options = cfg.graph
     titles: Encoder = encoder if options.titles is None else instantiate(options.titles)
-    return build_graph(
+    tag_encoder: TagEncoder | None = instantiate(cfg.tags) if TAGS in options.fields else None
+    graph = build_graph(
         prepared.corpus,
         prepared.parts == TRAIN,
         Encoder(titles.model, titles.tokenizer, options.max_title_tokens, encoder.backend, encoder.cache_dir),
@@ -121,7 +124,11 @@ def _graph(options: DictConfig, prepared: PreparedData, encoder: Encoder) -> Tit
         options.pca_dim,
         options.fields,
         options.field_weight,
+        tag_encoder,
     )
+    for warning in tag_encoder.warnings_ if tag_encoder else ():
+        console.print(f"{prepared.corpus.name}: {warning}", markup=False, highlight=False)
+    return graph
 
 
 def _data(

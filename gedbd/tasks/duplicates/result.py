@@ -5,6 +5,7 @@ import pandas as pd
 
 from gedbd.corpora.splits import PARTS
 from gedbd.evaluation.result_tables import WITH_GRAPH, WITHOUT_GRAPH
+from gedbd.evaluation.tag_figure import CAPTION, tag_network
 from gedbd.evaluation.tsne import project_reports
 from gedbd.experiments.evaluation_result import EvaluationResult, name_reports
 from gedbd.retrieval.ranking import Ranking, rank_all
@@ -16,6 +17,10 @@ from gedbd.tasks.duplicates.system import DuplicateSystem
 def evaluate_trained(data: DuplicateDataModule, system: DuplicateSystem) -> EvaluationResult:
     """The result of the system's last test; without a graph its only text branch is the model itself."""
     part = data.evaluated[-1]
+    graph = data.title_graph
+    figures = {}
+    if graph is not None and graph.tag_network is not None:
+        figures["tag_network"] = (CAPTION, tag_network(graph.tag_network))
     methods = WITHOUT_GRAPH if system.branch is None else WITH_GRAPH
     return EvaluationResult(
         corpus=data.corpus,
@@ -28,7 +33,8 @@ def evaluate_trained(data: DuplicateDataModule, system: DuplicateSystem) -> Eval
         queries=data.queries.get(part, {}),
         rankings=_rankings(data, system, methods),
         tsne=_tsne(data, system),
-        title_cosines=data.title_cosines,
+        title_cosines=graph.title_cosines if graph else None,
+        figures=figures,
     )
 
 

@@ -8,18 +8,29 @@ import torch
 from torch import Tensor, nn
 
 from gedbd.corpora.corpus import Corpus
-from gedbd.corpora.fields import check_field, field_codes
+from gedbd.corpora.fields import FIELDS, check_field, field_codes
+from gedbd.corpora.tags import tags_of
 from gedbd.encoders.encoder import Encoder
+from gedbd.encoders.tags.tag_encoder import TagEncoder
+from gedbd.encoders.tags.tag_network import TagNetwork
 from gedbd.tasks.duplicates.graph.title_vectors import join_fields, reduce_titles, sample_cosines
 
 SCOPES = ("all", "train")
+TAGS = "tags"
 
 
 class TitleGraph(NamedTuple):
-    """The graph, and cosines of some pairs of titles, raw and reduced, for a figure."""
+    """The graph, and what figures show of it.
+
+    Attributes:
+        adjacency: The graph.
+        title_cosines: Cosines of some pairs of titles, raw and reduced.
+        tag_network: The network of the training reports' tags, if edges depend on it.
+    """
 
     adjacency: nn.Module
     title_cosines: tuple[np.ndarray, np.ndarray]
+    tag_network: TagNetwork | None = None
 
 
 def build_graph(
@@ -31,8 +42,11 @@ def build_graph(
     pca_dim: int,
     fields: Sequence[str] = (),
     field_weight: float = 1.0,
+    tag_encoder: TagEncoder | None = None,
 ) -> TitleGraph:
     """Encodes titles, reduces their vectors and applies an edge rule.
+
+    The field ``tags`` compares the vectors of the reports' most frequent tags, learnt on training rows.
 
     Args:
         corpus: N reports.
@@ -43,19 +57,33 @@ def build_graph(
         pca_dim: Dimensions of the reduced vectors.
         fields: See ``join_fields``.
         field_weight: See ``join_fields``.
+        tag_encoder: Not yet fitted; None without the field ``tags``.
 
     Raises:
-        ValueError: If the scope or a field is unknown.
+        ValueError: If the scope or a field is unknown, or no training report has a tag for the field ``tags``.
     """
-    for field in fields:
-        check_field(field)
-    if scope not in SCOPES:
-        raise ValueError(f"graph.scope={scope} is unknown: choose {' or '.join(SCOPES)}")
+    check_graph(scope, fields)
+    tag_vectors = [fit_tags(tag_encoder, corpus, training)] if tag_encoder else []
     vectors = encoder.pool(list(corpus.reports["title"]), label="encode titles")
     reduced = reduce_titles(vectors, training, pca_dim)
     cosines = sample_cosines(vectors, reduced)
     if fields:
-        codes = [field_codes(corpus.reports, field) for field in fields]
-        reduced = join_fields(reduced, codes, field_weight)
+        codes = [field_codes(corpus.reports, field) for field in fields if field != TAGS]
+        reduced = join_fields(reduced, codes, field_weight, tag_vectors)
     inside = training if scope == "train" else np.ones(len(corpus), dtype=bool)
-    return TitleGraph(rule(reduced, torch.from_numpy(inside)), cosines)
+    return TitleGraph(rule(reduced, torch.from_numpy(inside)), cosines, tag_encoder.network_ if tag_encoder else None)
+
+
+def check_graph(scope: str, fields: Sequence[str]) -> None:
+    """Raises ValueError if the scope or a field is unknown."""
+    for field in fields:
+        check_field(field, (*FIELDS, TAGS))
+    if scope not in SCOPES:
+        raise ValueError(f"graph.scope={scope} is unknown: choose {' or '.join(SCOPES)}")
+
+
+def fit_tags(tag_encoder: TagEncoder, corpus: Corpus, training: np.ndarray) -> np.ndarray:
+    """Fits a tag encoder on training reports and encodes all: ``(N, dim)``."""
+    tags = tags_of(corpus.reports)
+    tag_encoder.fit([own for own, learnt in zip(tags, training, strict=True) if learnt])
+    return tag_encoder.encode(tags)

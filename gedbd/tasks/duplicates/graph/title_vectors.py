@@ -64,19 +64,23 @@ def sample_cosines(raw: np.ndarray, reduced: Tensor) -> tuple[np.ndarray, np.nda
     return of_raw.astype(np.float32), of_reduced.astype(np.float32)
 
 
-def join_fields(vectors: Tensor, fields: Sequence[np.ndarray], weight: float) -> Tensor:
+def join_fields(
+    vectors: Tensor, fields: Sequence[np.ndarray], weight: float, field_vectors: Sequence[np.ndarray] = ()
+) -> Tensor:
     """Adds agreement in fields of the tracker's form to the similarity of titles.
 
     The cosine of two reports becomes (cos + weight * number of fields they agree in) / (1 + weight * number of fields)
     where both have all fields. Empty fields, and values beyond the ``MAX_FIELD_VALUES`` most frequent, agree with none.
+    Two reports agree in a field of vectors by their cosine there, between -1 and 1, instead of by 0 or 1.
 
     Args:
         vectors: ``(N, d)`` unit title vectors.
         fields: Codes of each field, ``(N,)``, -1 where it is empty.
         weight: Weight of a field; the titles have weight 1.
+        field_vectors: Vectors of each further field, ``(N, D)``, zero where it is empty.
 
     Returns:
-        ``(N, d + V)`` unit rows, V the number of values.
+        ``(N, d + V)`` unit rows, V the number of values and of the further fields' dimensions.
 
     Raises:
         ValueError: If the weight is not above 0.
@@ -90,4 +94,5 @@ def join_fields(vectors: Tensor, fields: Sequence[np.ndarray], weight: float) ->
         values, counts = np.unique(codes[codes >= 0], return_counts=True)
         common = values[np.argsort(-counts, kind="stable")[:MAX_FIELD_VALUES]]
         parts.append(torch.from_numpy((codes[:, None] == common) * np.sqrt(weight)).float())
+    parts += [normalize(torch.from_numpy(rows), dim=1) * weight**0.5 for rows in field_vectors]
     return normalize(torch.cat(parts, dim=1), dim=1)

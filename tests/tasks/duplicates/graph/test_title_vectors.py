@@ -86,3 +86,16 @@ def test_sampled_cosines_are_those_of_random_pairs_and_always_the_same():
     many = np.random.default_rng(1).normal(size=(50, 4))
     first, again = (sample_cosines(many, torch.from_numpy(many)) for _ in range(2))
     np.testing.assert_array_equal(first, again)
+
+
+def test_vectors_of_a_field_draw_reports_together_by_their_cosine():
+    titles = torch.nn.functional.normalize(torch.randn(4, 3), dim=1)
+    # Cosines of the field: .6 between 0 and 1, -1 between 0 and 2; the fourth report has none.
+    field = np.array([[2, 0], [3, 4], [-1, 0], [0, 0]], dtype=np.float32)
+    joined = join_fields(titles, [], 0.5, [field])
+    cosine, before = joined @ joined.T, titles @ titles.T
+    assert torch.diagonal(cosine).tolist() == pytest.approx([1] * 4, abs=1e-6)
+    assert float(cosine[0, 1]) == pytest.approx((float(before[0, 1]) + 0.5 * 0.6) / 1.5, abs=1e-6)
+    assert float(cosine[0, 2]) == pytest.approx((float(before[0, 2]) - 0.5) / 1.5, abs=1e-6)
+    # The vector of a report without the field has the length 1 before it is scaled, the others sqrt(1.5).
+    assert float(cosine[0, 3]) == pytest.approx(float(before[0, 3]) / 1.5**0.5, abs=1e-6)

@@ -1,0 +1,55 @@
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+
+from gedbd.encoders.tags.tag_network import build_tag_network
+from gedbd.evaluation.tag_figure import label_box, overlap, strongest_edges, tag_network
+
+# Two triangles, of which b and e also occur together, and a tag of its own.
+TAGS = [("a", "b", "c")] * 4 + [("d", "e", "f")] * 3 + [("b", "e"), ("alone",)]
+
+
+def drawn_labels(figure: Figure) -> list[str]:
+    return [text.get_text() for text in figure.axes[0].texts]
+
+
+def test_labels_begin_with_the_most_frequent_tags_and_communities_have_a_colour_each():
+    figure = tag_network(build_tag_network(TAGS))
+    axis = figure.axes[0]
+    assert drawn_labels(figure) == ["b", "a", "c", "e", "d", "f"]
+    colours = {text.get_text(): text.get_color() for text in axis.texts}
+    assert colours["a"] == colours["b"] == colours["c"] != colours["d"] == colours["e"] == colours["f"]
+    assert len(axis.lines) == 7
+    areas = axis.collections[0].get_sizes()
+    assert areas.max() / areas.min() == pytest.approx(5 / 3)  # b has five documents, d three
+    assert axis.get_title() == "Tags that occur together: the 7 most frequent of 7"
+    assert figure.texts[0].get_text() == "not shown, without an edge to the others: alone"
+
+
+def test_only_the_most_frequent_tags_are_drawn():
+    assert drawn_labels(tag_network(build_tag_network(TAGS), max_tags=4)) == ["b", "a", "c", "e"]
+
+
+def test_a_tag_has_edges_to_its_strongest_neighbours():
+    # Of equal weights the first count: each of five tags has edges to the first three others, so 3 - 4 is missing.
+    graph = strongest_edges(build_tag_network([("a", "b", "c", "d", "e")]), np.arange(5))
+    assert len(graph.edges) == 9
+    assert (3, 4) not in graph.edges
+    # b and c are the stronger pair; without b, c keeps its edge to a.
+    network = build_tag_network([("b", "c")] * 3 + [("a", "c")])
+    assert sorted(strongest_edges(network, np.array([0, 2])).edges(data="weight")) == [(0, 2, 0.25)]
+
+
+def test_without_edges_the_counts_are_drawn():
+    axis = tag_network(build_tag_network([("a",), ("b",), ("b",)])).axes[0]
+    assert [bar.get_width() for bar in axis.patches] == [2, 1]
+    assert [label.get_text() for label in axis.get_yticklabels()] == ["b", "a"]
+    assert axis.get_title() == "No edge among 2 tags; the most frequent"
+
+
+def test_labels_overlap_where_their_boxes_do():
+    first = label_box("four", size=10, x=0, y=0)  # 4 letters of 5.6 points
+    assert first == pytest.approx((-11.2, 11.2, -6, 6))
+    assert overlap(first, label_box("four", 10, 22, 11))
+    assert not overlap(first, label_box("four", 10, 23, 0))
+    assert not overlap(first, label_box("four", 10, 0, 12.5))
