@@ -65,6 +65,9 @@ def load_run(folder: Path, checkpoint: str, part: str, cache_dir: str, console: 
     """
     cfg, path = find_run(folder, checkpoint)
     cfg.cache_dir = cache_dir
+    for finder in cfg.ranking.protocols.values():
+        if "cache_dir" in finder:
+            finder.cache_dir = cache_dir
     cfg.ranking.parts = [part]  # validation is scored for the thresholds of the other methods, not ranked
     task: Task = instantiate(cfg.task)
     setup = task.build(cfg, console, ("val", part))

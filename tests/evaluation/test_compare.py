@@ -75,7 +75,16 @@ def pair_of_runs(tmp_path) -> tuple[Run, Run]:
 
 def test_one_run_against_another_worked_out_by_hand(pair_of_runs):
     table = compare_runs([pair_of_runs[0]], [pair_of_runs[1]])
-    columns = ["first", "second", "difference", "p_value", "difference_low", "difference_high", "by_seed"]
+    columns = [
+        "first",
+        "second",
+        "difference",
+        "p_value",
+        "difference_low",
+        "difference_high",
+        "by_seed",
+        "p_mann_whitney",
+    ]
     assert list(table) == ["metric", *columns]
     assert table["metric"].tolist() == ["f1", *metric_names()]
     table = table.set_index("metric")
