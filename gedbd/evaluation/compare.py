@@ -74,11 +74,12 @@ def describe_matches(runs: list[Run]) -> str:
 
 
 def readable(table: pd.DataFrame) -> pd.DataFrame:
-    """The table of ``compare_runs`` for the terminal: no p value where a test does not apply."""
-    if "p_mann_whitney" not in table:
-        return table
-    values = ["" if pd.isna(value) else f"{value:.3f}" for value in table["p_mann_whitney"]]
-    return table.drop(columns="p_mann_whitney").assign(**{"p Mann-Whitney": values})
+    """The table of ``compare_runs`` for the terminal: without empty columns, and no p value where there is no test."""
+    shown = table if (table["by_seed"] != "").any() else table.drop(columns="by_seed")
+    if "p_mann_whitney" not in shown:
+        return shown
+    values = ["" if pd.isna(value) else f"{value:.3f}" for value in shown["p_mann_whitney"]]
+    return shown.drop(columns="p_mann_whitney").assign(**{"p Mann-Whitney": values})
 
 
 def _match(first: list[Run], second: list[Run]) -> dict[Key, tuple[Run, Run]]:

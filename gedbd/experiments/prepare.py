@@ -106,16 +106,18 @@ def ranking_queries(
     """
     queries: dict[str, dict[str, RankingTask]] = {}
     warnings = []
+    told: dict[str, list[str]] = {}  # warnings of the ranking tasks, with the parts that they hold for
     for part in parts:
         chosen = report_parts == PARTS.index(part)
         for protocol, find in finders.items():
             found = find(corpus, chosen, top_k=top_k)
             if len(found):
                 queries.setdefault(part, {})[protocol] = found
-                warnings += [f"part {part}, {warning}" for warning in found.warnings]
+                for warning in found.warnings:
+                    told.setdefault(warning, []).append(part)
             else:
                 warnings.append(f"no report of part {part} has {found.words.lacks}: there is no ranking")
-    return queries, warnings
+    return queries, [*warnings, *(f"{' and '.join(named)}: {warning}" for warning, named in told.items())]
 
 
 def set_matmul_precision(precision: str) -> None:

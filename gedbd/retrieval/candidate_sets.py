@@ -198,7 +198,7 @@ def _cost(found: CandidateSets) -> str:
     return (
         f"candidate sets: {found.mean_candidates:,.0f} candidates a query on average, of {found.queries.mean():,.0f}"
         f" earlier documents; {np.mean(reachable):.1%} of {len(found):,} queries have a duplicate among them, the upper"
-        f" bound of RR@k: {len(found) - sum(reachable):,} queries lose theirs"
+        f" bound of RR@k; duplicates that the candidates miss: {len(found) - sum(reachable):,}"
     )
 
 

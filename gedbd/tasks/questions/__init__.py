@@ -1,0 +1,1 @@
+"""Duplicate questions: retrieval with tags, in communities and trackers."""
