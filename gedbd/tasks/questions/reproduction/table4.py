@@ -52,15 +52,10 @@ def write_table4(sweep_dir: Path) -> None:
     notes = [*(_corpus_note(mine) for mine in _by_corpus(settings)), PAPER]
     if any(uses_known_data(setting) for setting in settings):
         notes.append(MINILM)
-    lines = [
-        f"# {TITLE}",
-        "",
-        "In percent.",
-        "",
-        *markdown(show(readable(table))),
-        "",
-        *(f"- {note}" for note in notes),
-    ]
+    lines = [f"# {TITLE}", "", "In percent.", ""]
+    for _, mine in table.groupby("ranked", sort=False):
+        lines += [*markdown(show(readable(mine))), ""]
+    lines += [f"- {note}" for note in notes]
     write_text(sweep_dir / "table4.md", "\n".join(lines) + "\n")
     print_table(console, table[[name for name in TERMINAL if name in table]], f"{TITLE} (percent)")
     for note in notes:
@@ -81,9 +76,9 @@ def table4(settings: Sequence[Setting]) -> pd.DataFrame:
     among_all = [row for setting in settings for row in _row(setting, EARLIER)]
     have_run = {setting.methods[0] for setting in settings if "candidate_sets" in setting.runs[0].protocols}
     only_paper: Rows = []
-    for method in published.index.difference(have_run, sort=False):
+    for method in [name for name in map(str, published.index) if name not in have_run]:
         row = {"corpus": "askubuntu", "model": published.loc[method, "name"], "seeds": "", "ranked": "candidate sets"}
-        only_paper.append(row | _paper(published, str(method)))
+        only_paper.append(row | _paper(published, method))
     table = pd.DataFrame([*in_sets, *only_paper, *among_all])
     first = ["corpus", "model", "seeds", "ranked", "queries", "reachable"]
     ours = [name for metric in METRICS for name in (metric, *ENDS.get(metric, ()))]
@@ -112,8 +107,8 @@ def _row(setting: Setting, protocol: str, published: pd.DataFrame | None = None)
 
 
 def _paper(published: pd.DataFrame, method: str) -> dict[str, float]:
-    known = method in published.index
-    return {f"paper {metric}": float(published.loc[method, metric]) if known else np.nan for metric in METRICS}
+    known = published.loc[method] if method in published.index else pd.Series(dtype=float)
+    return {f"paper {metric}": known.get(metric, np.nan) for metric in METRICS}
 
 
 def _by_corpus(settings: Sequence[Setting]) -> list[list[Setting]]:
