@@ -43,10 +43,11 @@ def write_table4(sweep_dir: Path) -> None:
     """
     console = Console()
     try:
-        settings = group_settings(find_runs([sweep_dir]).finished)
+        runs = find_runs([sweep_dir]).finished
     except ValueError:
         console.print(f"table4: no table, because no run of {sweep_dir} has finished", markup=False)
         return
+    settings = group_settings(runs)
     table = table4(settings)
     write_csv(sweep_dir / "table4.csv", table)
     notes = [*(_corpus_note(mine) for mine in _by_corpus(settings)), PAPER]
@@ -107,7 +108,7 @@ def _row(setting: Setting, protocol: str, published: pd.DataFrame | None = None)
 
 
 def _paper(published: pd.DataFrame, method: str) -> dict[str, float]:
-    known = published.loc[method] if method in published.index else pd.Series(dtype=float)
+    known: dict[Any, Any] = published.to_dict("index").get(method, {})
     return {f"paper {metric}": known.get(metric, np.nan) for metric in METRICS}
 
 
