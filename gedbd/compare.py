@@ -11,7 +11,7 @@ from gedbd.configuration.command import command
 @command("compare")
 def main(cfg: DictConfig) -> None:
     """Compares two runs, or two sets of runs with the same seeds, query by query and pair by pair."""
-    from gedbd.evaluation.compare import compare_runs
+    from gedbd.evaluation.compare import TESTS, compare_runs, describe_matches, readable
     from gedbd.evaluation.run_folders import find_runs
     from gedbd.experiments.results import as_table, with_intervals
     from gedbd.io.tables import write_csv
@@ -25,9 +25,9 @@ def main(cfg: DictConfig) -> None:
     for folder in (*first.unfinished, *second.unfinished):
         console.print(f"left out, not finished: {folder}", markup=False, highlight=False)
     table = compare_runs(first.finished, second.finished, cfg.method, cfg.against_method)
-    title = f"{cfg.run} less {cfg.against}, {len(first.finished)} seed(s)"
-    console.print(as_table(with_intervals(table, decimals=3), title))
-    console.print("95%: paired bootstrap over duplicate groups; p: Wilcoxon's signed-rank test, two-sided")
+    title = f"{cfg.run} less {cfg.against}, {describe_matches(first.finished)}"
+    console.print(as_table(with_intervals(readable(table), decimals=3), title))
+    console.print(TESTS)
     if cfg.out:
         write_csv(Path(cfg.out), table)
 

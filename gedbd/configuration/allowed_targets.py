@@ -27,6 +27,7 @@ SOURCES = {
     "batches": ("pairs",),
     "graph": ("graph", "encoder"),
     "labels": ("shared.yaml",),
+    "ranking": ("protocol", "encoder"),
 }
 
 

@@ -10,6 +10,7 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from gedbd.configuration.allowed_targets import check_options, check_plain
+from gedbd.configuration.older_options import with_finders
 from gedbd.configuration.option_types import check_values
 from gedbd.io.files import read_object
 
@@ -102,8 +103,9 @@ def read_config(folder: Path) -> DictConfig:
         raise ValueError(f"{file} is damaged: {type(error).__name__}") from error
     if not isinstance(cfg, DictConfig) or not cfg:
         raise ValueError(f"{file} is damaged: it holds no options")
-    check_plain(OmegaConf.to_container(cfg), str(file))
-    return cfg
+    options: Any = OmegaConf.to_container(cfg)
+    check_plain(options, str(file))
+    return OmegaConf.create(with_finders(options, str(file)))
 
 
 def _stored_in(folder: Path) -> Path | None:

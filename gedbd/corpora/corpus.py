@@ -81,3 +81,12 @@ def keep_last(corpus: Corpus, count: int) -> Corpus:
     documents = Documents(corpus.name, table, (*corpus.warnings, warning))
     links = None if corpus.links is None else corpus.links.since(first)
     return replace(corpus, documents=documents, relevance=corpus.relevance.last(count), links=links)
+
+
+def keep_first(corpus: Corpus, count: int) -> Corpus:
+    """The reports created first; a group that loses members keeps the others and its number."""
+    warning = f"the last {len(corpus) - count:,} of {len(corpus):,} reports come after the test part and are left out"
+    table = corpus.reports.iloc[:count].reset_index(drop=True)
+    documents = Documents(corpus.name, table, (*corpus.warnings, warning))
+    links = None if corpus.links is None else corpus.links.until(count)
+    return replace(corpus, documents=documents, relevance=Groups(corpus.group[:count]), links=links)

@@ -51,6 +51,11 @@ class Links:
         kept = kept.assign(query=kept["query"] - first, document=kept["document"] - first)
         return Links(kept, self.num_queries - first, self.num_documents - first)
 
+    def until(self, count: int) -> "Links":
+        """The links within one table between its first ``count`` rows."""
+        kept = self.table[(self.table[["query", "document"]] < count).all(axis=1)].reset_index(drop=True)
+        return Links(kept, count, count)
+
     @cached_property
     def _by_query(self) -> csr_array:
         ones = np.ones(len(self), dtype=bool)

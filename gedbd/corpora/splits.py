@@ -10,7 +10,7 @@ from typing import Protocol
 import numpy as np
 import pandas as pd
 
-from gedbd.corpora.corpus import Corpus
+from gedbd.corpora.corpus import Corpus, keep_first
 from gedbd.corpora.dates import OutOfRangeError, parse_date
 from gedbd.corpora.documents import Documents
 from gedbd.corpora.relevance import Groups
@@ -27,7 +27,7 @@ class Split(Protocol):
     """Assigns documents and pairs to the parts."""
 
     def of_documents(self, documents: Documents, groups: Groups) -> np.ndarray:
-        """The part of every document, ``(N,)`` int8 of 0 train, 1 val, 2 test."""
+        """The part of every document, ``(N,)`` int8 of 0 train, 1 val, 2 test; ``OUTSIDE`` if it belongs to none."""
         ...
 
     def of_pairs(self, parts: np.ndarray, earlier: np.ndarray, later: np.ndarray) -> np.ndarray:
@@ -190,8 +190,17 @@ class PairSplit:
 
 
 def split_corpus(split: Split, corpus: Corpus) -> np.ndarray:
-    """The part of every report of a corpus, ``(N,)`` int8 of 0 train, 1 val, 2 test."""
+    """The part of every report of a corpus, ``(N,)`` int8 of 0 train, 1 val, 2 test; ``OUTSIDE`` for none."""
     return split.of_documents(corpus.documents, corpus.relevance)
+
+
+def keep_assigned(corpus: Corpus, parts: np.ndarray) -> tuple[Corpus, np.ndarray]:
+    """A corpus without the documents that come after all parts, and the parts of the others.
+
+    No model and no word count may read them, as they do not exist yet when the last part is tested.
+    """
+    count = int(np.flatnonzero(parts != OUTSIDE).max(initial=-1)) + 1
+    return (corpus, parts) if count == len(corpus) else (keep_first(corpus, count), parts[:count])
 
 
 def _shared_part(parts: np.ndarray, earlier: np.ndarray, later: np.ndarray) -> np.ndarray:

@@ -1,15 +1,28 @@
-"""Compares two runs on the same pairs and queries, or two sets of runs with the same seeds."""
+"""Compares two runs on the same pairs and queries, or two sets of runs with the same seeds or test years."""
 
 from collections.abc import Callable
 from dataclasses import asdict
+from typing import NamedTuple
 
 import pandas as pd
 
 from gedbd.evaluation.display_names import ALWAYS_DUPLICATE
 from gedbd.evaluation.run_folders import Run
-from gedbd.evaluation.significance import Comparison, compare_f1, compare_means
-from gedbd.retrieval.ranking import PREFIX, per_query
-from gedbd.retrieval.ranking_tasks import PROTOCOLS
+from gedbd.evaluation.significance import Comparison, compare_f1, compare_means, mann_whitney
+from gedbd.retrieval.protocol_words import metric_prefix
+from gedbd.retrieval.ranking import per_query
+
+TESTS = (
+    "95%: paired bootstrap over duplicate groups; p: Wilcoxon's signed-rank test, two-sided; p Mann-Whitney: U test,"
+    " which takes the two rankings for independent samples, as some papers do"
+)
+
+
+class Key(NamedTuple):
+    """By what runs are matched: their seed and the year they test, 0 without ``split=year``."""
+
+    seed: int
+    year: int
 
 
 def compare_runs(
@@ -17,8 +30,9 @@ def compare_runs(
 ) -> pd.DataFrame:
     """The differences of F1 and of the ranking metrics, with intervals and p values.
 
-    Runs are matched by their seed. The pairs of all seeds are pooled; the value of a query is its mean over the seeds.
-    So the interval is over test reports, while ``by_seed`` shows the variation between seeds.
+    Runs are matched by their seed and, with ``split=year``, by the year they test. The pairs of all runs are pooled;
+    the value of a query is its mean over the seeds. So the interval is over test reports, while ``by_seed`` shows the
+    variation between seeds and ``by_year`` that between years.
 
     Args:
         first: Runs of one setting.
@@ -27,42 +41,64 @@ def compare_runs(
         against_method: Id of a method of the second runs, by default their own.
 
     Returns:
-        One row a metric: ``metric``, the fields of ``Comparison``, ``by_seed`` (the difference of each seed).
+        One row a metric: ``metric``, the fields of ``Comparison``, ``by_seed`` (the difference of each seed), with
+        several years ``by_year``, and with rankings ``p_mann_whitney``, see ``mann_whitney``; missing for F1.
 
     Raises:
-        ValueError: If seeds, pairs or queries differ, or a method is unknown.
+        ValueError: If seeds, years, pairs or queries differ, or a method is unknown.
     """
     matched = _match(first, second)
-    pairs = []
-    for a, b in matched:
-        pairs.append(_join(a, b, _predictions(a, method), _predictions(b, against_method)))
+    pairs = {}
+    for key, (a, b) in matched.items():
+        pairs[key] = _join(a, b, _predictions(a, method), _predictions(b, against_method))
     rows = [_row("f1", pairs, _compare_pairs)]
-    for protocol in PROTOCOLS:
+    for protocol in first[0].protocols:
         if any(run.queries_of(protocol) is None for run in (*first, *second)):
             continue
-        ranks = []
-        for a, b in matched:
-            ranks.append(_join(a, b, _ranks(a, method, protocol), _ranks(b, against_method, protocol)))
+        ranks = {}
+        for key, (a, b) in matched.items():
+            ranks[key] = _join(a, b, _ranks(a, method, protocol), _ranks(b, against_method, protocol))
         # the joined columns are rr@10_a, rr@10_b and so on
-        names = [name.removesuffix("_a") for name in map(str, ranks[0]) if name.endswith("_a")]
-        rows += [_row(PREFIX[protocol] + name, ranks, _compare_queries(name)) for name in names]
+        columns = next(iter(ranks.values()))
+        for name in [name.removesuffix("_a") for name in map(str, columns) if name.endswith("_a")]:
+            row = _row(metric_prefix(protocol) + name, ranks, _compare_queries(name))
+            rows.append(row | {"p_mann_whitney": _rank_sum(pd.concat(ranks.values()), name)})
     return pd.DataFrame(rows)
 
 
-def _match(first: list[Run], second: list[Run]) -> list[tuple[Run, Run]]:
-    """Runs with the same seed, in the order of their seeds."""
-    first_of = _by_seed(first)
-    second_of = _by_seed(second)
+def describe_matches(runs: list[Run]) -> str:
+    """How many seeds, and years if any, the runs of one side have: ``1 seed(s), 2012 to 2015``."""
+    years = sorted({run.year for run in runs if run.year is not None})
+    seeds = len({int(run.config.seed) for run in runs})
+    return f"{seeds} seed(s)" + (f", {years[0]} to {years[-1]}" if years else "")
+
+
+def readable(table: pd.DataFrame) -> pd.DataFrame:
+    """The table of ``compare_runs`` for the terminal: without empty columns, and no p value where there is no test."""
+    shown = table if (table["by_seed"] != "").any() else table.drop(columns="by_seed")
+    if "p_mann_whitney" not in shown:
+        return shown
+    values = ["" if pd.isna(value) else f"{value:.3f}" for value in shown["p_mann_whitney"]]
+    return shown.drop(columns="p_mann_whitney").assign(**{"p Mann-Whitney": values})
+
+
+def _match(first: list[Run], second: list[Run]) -> dict[Key, tuple[Run, Run]]:
+    """Runs with the same seed and year, in the order of their seeds and years."""
+    first_of = _by_key(first)
+    second_of = _by_key(second)
     if first_of.keys() != second_of.keys():
-        raise ValueError(f"the runs have different seeds: {sorted(first_of)} and {sorted(second_of)}")
-    return [(first_of[seed], second_of[seed]) for seed in sorted(first_of)]
+        what = "seeds" if {key.seed for key in first_of} != {key.seed for key in second_of} else "years"
+        place = Key._fields.index(what.removesuffix("s"))
+        shown = [sorted({key[place] for key in found}) for found in (first_of, second_of)]
+        raise ValueError(f"the runs have different {what}: {shown[0]} and {shown[1]}")
+    return {key: (first_of[key], second_of[key]) for key in sorted(first_of)}
 
 
-def _by_seed(runs: list[Run]) -> dict[int, Run]:
-    by_seed = {int(run.config.seed): run for run in runs}
-    if len(by_seed) != len(runs):
+def _by_key(runs: list[Run]) -> dict[Key, Run]:
+    by_key = {Key(int(run.config.seed), run.year or 0): run for run in runs}
+    if len(by_key) != len(runs):
         raise ValueError(f"{runs[0].folder.parent} has several runs of one seed: give the folder of one setting")
-    return by_seed
+    return by_key
 
 
 def _predictions(run: Run, method: str | None) -> pd.DataFrame:
@@ -104,11 +140,20 @@ def _join(first: Run, second: Run, a: pd.DataFrame, b: pd.DataFrame) -> pd.DataF
     return pd.DataFrame(both)
 
 
-def _row(metric: str, tables: list[pd.DataFrame], compare: Callable[[pd.DataFrame], Comparison]) -> dict[str, object]:
-    single = [compare(table).difference for table in tables] if len(tables) > 1 else []
-    whole = asdict(compare(pd.concat(tables, ignore_index=True)))
+def _row(
+    metric: str, tables: dict[Key, pd.DataFrame], compare: Callable[[pd.DataFrame], Comparison]
+) -> dict[str, object]:
+    whole = asdict(compare(pd.concat(tables.values(), ignore_index=True)))
     ends = {"difference_low": whole.pop("low"), "difference_high": whole.pop("high")}
-    return {"metric": metric, **whole, **ends, "by_seed": " ".join(f"{value:+.3f}" for value in single)}
+    row = {"metric": metric, **whole, **ends, "by_seed": ""}
+    for column, place in (("by_seed", 0), ("by_year", 1)):
+        shared: dict[int, list[pd.DataFrame]] = {}
+        for key, table in tables.items():
+            shared.setdefault(key[place], []).append(table)
+        if len(shared) > 1:
+            single = [compare(pd.concat(mine, ignore_index=True)).difference for mine in shared.values()]
+            row[column] = " ".join(f"{value:+.3f}" for value in single)
+    return row
 
 
 def _compare_pairs(table: pd.DataFrame) -> Comparison:
@@ -118,7 +163,17 @@ def _compare_pairs(table: pd.DataFrame) -> Comparison:
 
 def _compare_queries(metric: str) -> Callable[[pd.DataFrame], Comparison]:
     def compare(table: pd.DataFrame) -> Comparison:
-        means = table.groupby(["id", "group"])[[f"{metric}_a", f"{metric}_b"]].mean().reset_index()
+        means = _over_seeds(table, metric)
         return compare_means(*(means[name].to_numpy() for name in (f"{metric}_a", f"{metric}_b", "group")))
 
     return compare
+
+
+def _rank_sum(table: pd.DataFrame, metric: str) -> float:
+    means = _over_seeds(table, metric)
+    return mann_whitney(means[f"{metric}_a"].to_numpy(), means[f"{metric}_b"].to_numpy())
+
+
+def _over_seeds(table: pd.DataFrame, metric: str) -> pd.DataFrame:
+    """Means of both runs' metric over the seeds, one row a query."""
+    return table.groupby(["id", "group"])[[f"{metric}_a", f"{metric}_b"]].mean().reset_index()

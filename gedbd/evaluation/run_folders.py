@@ -12,10 +12,12 @@ from gedbd.evaluation.display_names import display_name
 from gedbd.io.files import read_list, read_object
 from gedbd.io.paths import corpus_name
 from gedbd.io.tables import read_csv, read_parquet
+from gedbd.retrieval.protocol_words import ProtocolWords, words_of
 
 PREDICTIONS = "predictions.parquet"  # the last file that a finished run needs
 TSNE = "tsne.parquet"
 CAPTIONS = "figures/captions.json"  # of the figures that only the run's task has
+PROTOCOLS = "protocols.json"
 MATCHING = "matching.json"  # the last file that a finished backtest needs
 
 
@@ -68,6 +70,16 @@ class Run:
         return self.queries[self.queries["protocol"] == protocol]
 
     @cached_property
+    def protocols(self) -> dict[str, ProtocolWords]:
+        """The protocols that it ranked by, in its order, with the words about each; empty if it did not rank."""
+        if self.queries is None:
+            return {}
+        path = self.folder / PROTOCOLS
+        stored = read_object(path) if path.is_file() else {}
+        words = {name: values for name, values in stored.items() if isinstance(values, dict)}
+        return {str(name): words_of(str(name), words) for name in self.queries["protocol"].unique()}
+
+    @cached_property
     def epochs(self) -> pd.DataFrame | None:
         """One row an epoch; None for a baseline."""
         return self._table("metrics.csv")
@@ -102,6 +114,12 @@ class Run:
         """A hash of the corpus' contents, if the run has recorded one."""
         path = self.folder / VERSIONS
         return str(read_object(path, "corpus")["corpus"]) if path.is_file() else None
+
+    @property
+    def year(self) -> int | None:
+        """The year that was tested with ``split=year``; None with another split."""
+        split = self.config.get("split") or {}
+        return int(split["year"]) if str(split.get("_target_", "")).endswith(".YearSplit") else None
 
     @property
     def finished_at(self) -> float:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.special import betaincinv
-from scipy.stats import bootstrap, wilcoxon
+from scipy.stats import bootstrap, mannwhitneyu, wilcoxon
 
 RESAMPLES = 2000
 CONFIDENCE = 0.95
@@ -143,6 +143,17 @@ def signed_rank(first: np.ndarray, second: np.ndarray) -> float:
     if np.array_equal(first, second):
         return 1.0  # scipy's result is NaN
     return float(wilcoxon(first, second, zero_method="pratt", method="asymptotic").pvalue)
+
+
+def mann_whitney(first: np.ndarray, second: np.ndarray) -> float:
+    """Two-sided p value of the Mann-Whitney U test, ``(Q,), (R,) -> float``; 1 if all values are equal.
+
+    It takes the two samples for independent ones, as some papers do with rankings of the same queries. Since the two
+    values of a query depend on each other, the paired test (``signed_rank``) finds smaller differences.
+    """
+    if np.ptp(np.concatenate([first, second])) == 0:
+        return 1.0  # scipy's result is NaN
+    return float(mannwhitneyu(first, second, method="asymptotic").pvalue)
 
 
 def _pair_counts(predicted: np.ndarray, labels: np.ndarray, cluster: np.ndarray) -> list[np.ndarray]:

@@ -9,10 +9,9 @@ from rich.console import Console
 
 from gedbd.experiments.checkpoint import save_run
 from gedbd.experiments.evaluation_result import evaluate_baseline
-from gedbd.experiments.prepare import PreparedData
+from gedbd.experiments.prepare import PreparedData, check_ranking, ranks_later
 from gedbd.experiments.results import first_row, report, show_verdict
 from gedbd.experiments.tracking.runs import open_loggers
-from gedbd.retrieval.ranking_tasks import TEST_POOL
 
 
 def check_baseline(cfg: DictConfig) -> None:
@@ -22,7 +21,8 @@ def check_baseline(cfg: DictConfig) -> None:
     if cfg.part not in ("val", "test"):
         raise ValueError(f"part={cfg.part} is unknown: choose val or test")
     scorer: Any = get_class(cfg.baselines[cfg.name]._target_)
-    if scorer.earlier_only and TEST_POOL in cfg.ranking.protocols:
+    check_ranking(cfg.ranking)
+    if scorer.earlier_only and any(ranks_later(finder) for finder in cfg.ranking.protocols.values()):
         raise ValueError(f"name={cfg.name} scores earlier reports only, and a pool holds later ones: protocol=earlier")
 
 

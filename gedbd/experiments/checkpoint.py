@@ -67,6 +67,9 @@ def load_run(
     """
     cfg, path = find_run(folder, checkpoint)
     cfg.cache_dir = cache_dir
+    for finder in cfg.ranking.protocols.values():
+        if "cache_dir" in finder:
+            finder.cache_dir = cache_dir
     cfg.ranking.parts = [part]  # validation is scored for the thresholds of the other methods, not ranked
     task: SystemTask = instantiate(cfg.task)
     setup = task.build(cfg, console, ("val", part))

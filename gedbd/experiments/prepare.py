@@ -1,18 +1,19 @@
 """What training, baselines and backtests start from: reports, split, observed groups, pairs and queries."""
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 import torch
-from hydra.utils import instantiate
-from omegaconf import DictConfig
+from hydra.utils import get_method, instantiate
+from omegaconf import DictConfig, OmegaConf
 from pytorch_lightning import seed_everything
 from rich.console import Console
 
 from gedbd.corpora.corpus import Corpus
-from gedbd.corpora.splits import PARTS, split_corpus
-from gedbd.retrieval.ranking_tasks import PROTOCOLS, TEST_POOL, EarlierReports, RankingTask, ReportPool
+from gedbd.corpora.splits import PARTS, keep_assigned, split_corpus
+from gedbd.retrieval.ranking_tasks import RankingTask, TaskFinder
 
 MATMUL_PRECISIONS = ("highest", "high", "medium")
 
@@ -21,7 +22,7 @@ class PreparedData(NamedTuple):
     """A corpus ready for training and evaluation.
 
     Attributes:
-        corpus: N reports.
+        corpus: N reports; those that come after all parts are left out.
         parts: ``(N,)`` part of each report: 0 train, 1 val, 2 test.
         observed_group: ``(N,)`` groups as far as training may see them.
         pairs: The table of ``PairSampler.sample``.
@@ -46,67 +47,77 @@ def prepare_data(cfg: DictConfig, console: Console) -> PreparedData:
     seed_everything(cfg.seed, verbose=False)
     corpus: Corpus = instantiate(cfg.dataset)
     split = instantiate(cfg.split)
-    parts = split_corpus(split, corpus)
+    corpus, parts = keep_assigned(corpus, split_corpus(split, corpus))
     sampler = instantiate(cfg.pairs)
     # Feedback of triagers may join groups, so the sampler has the last word on what training observes.
     observed = sampler.join_accepted(corpus, split, instantiate(cfg.labels).observed(corpus, parts))
     pairs, pair_warnings = sampler.sample(corpus, split, observed)
     check_ranking(cfg.ranking)
-    queries, unranked = ranking_queries(
-        corpus, parts, cfg.ranking.parts, cfg.ranking.protocols, cfg.ranking.window_days, tuple(cfg.ranking.top_k)
-    )
-    for warning in (*corpus.warnings, *pair_warnings, *unranked):
+    finders = {str(name): instantiate(finder) for name, finder in cfg.ranking.protocols.items()}
+    queries, ranking_warnings = ranking_queries(corpus, parts, cfg.ranking.parts, finders, tuple(cfg.ranking.top_k))
+    for warning in (*corpus.warnings, *pair_warnings, *ranking_warnings):
         console.print(f"{corpus.name}: {warning}", markup=False, highlight=False)
     return PreparedData(corpus, parts, observed, pairs, queries)
 
 
 def check_ranking(ranking: DictConfig) -> None:
     """Raises ValueError if a part, a protocol or a rank of the section ranking is invalid."""
-    for option, choices in (("parts", PARTS), ("protocols", PROTOCOLS)):
-        unknown = [name for name in ranking[option] if name not in choices]
-        if unknown:
-            asked = f"ranking.{option}={list(ranking[option])}"
-            raise ValueError(f"{asked}: {unknown[0]} is unknown: choose {', '.join(choices)}")
+    unknown = [name for name in ranking.parts if name not in PARTS]
+    if unknown:
+        raise ValueError(f"ranking.parts={list(ranking.parts)}: {unknown[0]} is unknown: choose {', '.join(PARTS)}")
+    protocols = ranking.protocols
+    if not OmegaConf.is_dict(protocols) or not all(_is_finder(finder) for finder in protocols.values()):
+        raise ValueError(f"ranking.protocols={protocols} must name a _target_ for each protocol: choose protocol=...")
     top_k = list(ranking.top_k)
     if not top_k or top_k != sorted({k for k in top_k if isinstance(k, int) and k > 0}):
         raise ValueError(f"ranking.top_k={top_k} must be one or more whole numbers above 0, in ascending order")
+
+
+def ranks_later(finder: DictConfig) -> bool:
+    """Whether a protocol ranks documents that are created after the query; see ``RankingTask``.
+
+    Args:
+        finder: Its entry in ``ranking.protocols``.
+    """
+    found = get_method(finder["_target_"])
+    # A finder is a class method of its ranking task, or a function.
+    return bool(getattr(getattr(found, "__self__", found), "ranks_later", False))
+
+
+def _is_finder(finder: object) -> bool:
+    return isinstance(finder, DictConfig) and "_target_" in finder
 
 
 def ranking_queries(
     corpus: Corpus,
     report_parts: np.ndarray,
     parts: list[str],
-    protocols: list[str],
-    window_days: float | None,
+    finders: Mapping[str, TaskFinder],
     top_k: tuple[int, ...],
 ) -> tuple[dict[str, dict[str, RankingTask]], list[str]]:
-    """What is ranked in each part by each protocol, and warnings about parts without queries.
+    """What is ranked in each part by each protocol, and warnings, such as about parts without queries.
 
     Args:
         corpus: The reports.
         report_parts: ``(N,)`` part of each report.
         parts: Names of the parts to rank.
-        protocols: Names of the protocols.
-        window_days: See ``EarlierReports.find``.
+        finders: Finds the queries of a part, by protocol.
         top_k: Ranks K of RR@K and MAP@K.
     """
     queries: dict[str, dict[str, RankingTask]] = {}
-    unranked = []
+    warnings = []
+    told: dict[str, list[str]] = {}  # warnings of the ranking tasks, with the parts that they hold for
     for part in parts:
         chosen = report_parts == PARTS.index(part)
-        for protocol in protocols:
-            found: RankingTask
-            if protocol == TEST_POOL:
-                found = ReportPool.find(corpus, chosen, top_k)
-                lacks = "a duplicate in it for protocol=test_pool"
-            else:
-                found = EarlierReports.find(corpus, chosen, window_days, top_k)
-                lacks = "an earlier duplicate"
+        for protocol, find in finders.items():
+            found = find(corpus, chosen, top_k=top_k)
             if len(found):
                 queries.setdefault(part, {})[protocol] = found
+                for warning in found.warnings:
+                    told.setdefault(warning, []).append(part)
             else:
-                unranked.append(f"no report of part {part} has {lacks}: there is no ranking")
-    return queries, unranked
+                warnings.append(f"no report of part {part} has {found.words.lacks}: there is no ranking")
+    return queries, [*warnings, *(f"{' and '.join(named)}: {warning}" for warning, named in told.items())]
 
 
 def set_matmul_precision(precision: str) -> None:

@@ -21,15 +21,14 @@ from gedbd.evaluation.figures import rank_curves, title_cosines, training_curves
 from gedbd.evaluation.leakage import audit_leak, leak_warning
 from gedbd.evaluation.result_tables import compare_methods, compare_rankings, draw_figures, example_pairs
 from gedbd.evaluation.run_folders import CAPTIONS, PREDICTIONS, TSNE
-from gedbd.evaluation.trec import write_qrels, write_run
 from gedbd.experiments.evaluation_result import EvaluationResult
+from gedbd.experiments.ranking_files import write_rankings
 from gedbd.io.files import replacing, write_text
 from gedbd.io.spreadsheet import safe_cells
 from gedbd.io.tables import read_csv, write_csv, write_parquet
-from gedbd.retrieval.ranking_tasks import EARLIER, TEST_POOL
+from gedbd.retrieval.protocol_words import EARLIER, file_suffix
 
 MAX_UNWRAPPED = 26  # characters of the widest cell of a column that is never wrapped
-SUFFIX = {EARLIER: "", TEST_POOL: f"_{TEST_POOL}"}  # of the names of tables, figures and files
 SHOWN_RANKING = ("method", "rr@1", "rr@10", "rr@10_low", "rr@10_high", "rr@100", "mrr", "mrr_low", "mrr_high")
 PREDICTION_COLUMNS = (
     "id_1",
@@ -82,7 +81,7 @@ def derive_tables(result: EvaluationResult) -> ResultTables:
     predictions = _with_groups(result)
     tables = {"results": compare_methods(predictions, result.part, result.methods, result.threshold)}
     for protocol, rankings in result.rankings.items():
-        tables[f"ranking{SUFFIX[protocol]}"] = compare_rankings(rankings, result.corpus.group)
+        tables[f"ranking{file_suffix(protocol)}"] = compare_rankings(rankings, result.corpus.group)
     examples = example_pairs(predictions, result.part)
     tables["examples"] = with_urls(examples, result.corpus.reports, ("id_1", "id_2"))
     return ResultTables(predictions, tables, audit_leak(result.pairs, result.parts, result.corpus.group))
@@ -92,9 +91,9 @@ def result_figures(result: EvaluationResult, predictions: pd.DataFrame, metrics:
     """Draws the figures of a result, by name; ``metrics`` is the file of the training curves, if there is one."""
     figures = draw_figures(predictions, result.part, result.methods, result.threshold)
     for protocol, rankings in result.rankings.items():
-        unit = "groups" if protocol == EARLIER else "reports of the pool"
+        unit = result.queries[protocol].words.unit
         queries = {method: ranking.queries for method, ranking in rankings.items()}
-        figures[f"rank_curves{SUFFIX[protocol]}"] = rank_curves(queries, unit)
+        figures[f"rank_curves{file_suffix(protocol)}"] = rank_curves(queries, unit)
     if metrics.exists():
         figures["training_curves"] = training_curves(read_csv(metrics))
     if result.title_cosines is not None:
@@ -127,31 +126,6 @@ def write_results(folder: Path, result: EvaluationResult, derived: ResultTables,
     write_parquet(folder / PREDICTIONS, derived.predictions[columns])
 
 
-def write_rankings(folder: Path, result: EvaluationResult) -> None:
-    """Writes ``queries.parquet`` and TREC files of the rankings."""
-    ids = _ids(result.corpus)
-    document_ids = result.corpus.reports["id"]
-    frames = []
-    (folder / "trec").mkdir(exist_ok=True)
-    for protocol, rankings in result.rankings.items():
-        stem = f"{result.part}{SUFFIX[protocol]}"
-        write_qrels(folder / "trec" / f"{stem}.qrels", result.queries[protocol], document_ids)
-        for method, ranking in rankings.items():
-            write_run(folder / "trec" / f"{stem}.{method}.run", ranking, document_ids, method)
-            table = ranking.queries
-            rows = table["query"].to_numpy()
-            named = table.drop(columns=["query", "found"]).assign(
-                protocol=protocol,
-                method=method,
-                part=result.part,
-                id=ids[rows],
-                group=ids[result.corpus.group[rows]],
-                found=np.where(table["found"] >= 0, ids[table["found"]], ""),
-            )
-            frames.append(named)
-    write_parquet(folder / "queries.parquet", pd.concat(frames, ignore_index=True))
-
-
 def show_results(console: Console, result: EvaluationResult, derived: ResultTables) -> None:
     """Prints the tables of a result and its leak audit."""
     tables = derived.tables
@@ -160,7 +134,7 @@ def show_results(console: Console, result: EvaluationResult, derived: ResultTabl
     pairs = f"{title}: {labels.sum()} duplicate and {(labels == 0).sum()} other pairs"
     console.print(as_table(with_intervals(tables["results"]), pairs))
     for protocol, queries in result.queries.items():
-        ranking = tables[f"ranking{SUFFIX[protocol]}"]
+        ranking = tables[f"ranking{file_suffix(protocol)}"]
         ceiling = (
             f"{title}: {len(queries)} queries against {queries.against}, {ranking['reachable'][0]:.1%} can be found"
         )

@@ -14,6 +14,7 @@ from gedbd.io.checksums import check_whole
 MAY_DIFFER = ("ckpt_path", "seeds", "trainer", "logger", "patience", "cache_dir", "data_dir")
 MACHINE_OPTIONS = ("cache_dir", "data_dir")  # other sections repeat them
 SECTIONS = {"pairs": ["pairs", "batches", "batch_size"], "protocol": ["ranking"]}
+CHOSEN_NAMES = ("ranking.protocols",)  # sections whose names the user chooses, so that a further one is a difference
 
 
 def check_resumable(cfg: DictConfig) -> None:
@@ -127,6 +128,9 @@ def _differences(name: str, asked: Any, used: Any) -> Iterator[tuple[str, Any, A
     if not (OmegaConf.is_dict(asked) and OmegaConf.is_dict(used)):
         if asked != used:
             yield name, asked, used
+        return
+    if name in CHOSEN_NAMES and list(asked) != list(used):
+        yield name, list(asked), list(used)
         return
     for key in sorted(used, key=lambda key: key != "name"):
         yield from _differences(f"{name}.{key}", asked.get(key), used[key])

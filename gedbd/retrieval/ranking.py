@@ -15,10 +15,10 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from gedbd.retrieval.ranking_tasks import EARLIER, TEST_POOL, TOP_K, RankingTask
+from gedbd.retrieval.protocol_words import EARLIER, metric_prefix
+from gedbd.retrieval.ranking_tasks import TOP_K, RankingTask
 from gedbd.retrieval.scorers.scorer import BLOCK, Scorer
 
-PREFIX = {EARLIER: "", TEST_POOL: "pool_"}
 PRECISION_AT = "average_precision@"
 MAX_DEPTH = 100
 
@@ -95,11 +95,6 @@ def protocol_metrics(rankings: Mapping[str, Mapping[str, Ranking]], name: str) -
         for metric, value in ranking_metrics(by_name[name].queries).items():
             metrics[metric_prefix(protocol) + metric] = value
     return metrics
-
-
-def metric_prefix(protocol: str) -> str:
-    """What the names of a protocol's metrics begin with; nothing for ``earlier``."""
-    return PREFIX.get(protocol, f"{protocol}_")
 
 
 def per_query(queries: pd.DataFrame) -> pd.DataFrame:

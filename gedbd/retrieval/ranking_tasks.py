@@ -1,25 +1,37 @@
 """Ranking tasks: the protocol that all of them follow, and those over the reports of one tracker."""
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 import pandas as pd
 
 from gedbd.corpora.corpus import Corpus
+from gedbd.retrieval.protocol_words import EARLIER, EARLIER_WORDS, TEST_POOL, TEST_POOL_WORDS, ProtocolWords
 
 MAX_WINDOW_DAYS = 36_500
 TOP_K = (1, 5, 10, 20, 100)
-EARLIER, TEST_POOL = "earlier", "test_pool"
-PROTOCOLS = (EARLIER, TEST_POOL)
 
 
 class RankingTask(Protocol):
-    """Queries with their candidates and relevant documents. Queries and documents are rows of one table or of two."""
+    """Queries with their candidates and relevant documents. Queries and documents are rows of one table or of two.
+
+    A class that has ``ranks_later = True`` ranks documents that are created after the query too.
+    """
 
     @property
     def name(self) -> str:
         """Id of the protocol, such as ``earlier``."""
+        ...
+
+    @property
+    def words(self) -> ProtocolWords:
+        """What reports and figures call the protocol."""
+        ...
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What was found while the queries and candidates were collected, in sentences for the user."""
         ...
 
     @property
@@ -59,6 +71,20 @@ class RankingTask(Protocol):
         ...
 
 
+class TaskFinder(Protocol):
+    """Finds the queries of a part; ``conf/protocol`` names one for each protocol."""
+
+    def __call__(self, corpus: Corpus, wanted: np.ndarray, *, top_k: tuple[int, ...]) -> RankingTask:
+        """Finds the queries and their candidates.
+
+        Args:
+            corpus: N documents.
+            wanted: ``(N,)`` bool, where to look for queries: the documents of one part.
+            top_k: Ranks at which metrics are computed.
+        """
+        ...
+
+
 @dataclass(frozen=True)
 class EarlierReports:
     """Every report with an earlier duplicate, ranked against the reports created before it; ranks count groups.
@@ -78,6 +104,8 @@ class EarlierReports:
     group: np.ndarray
     top_k: tuple[int, ...] = TOP_K
     name: str = EARLIER
+    words: ProtocolWords = EARLIER_WORDS
+    warnings: tuple[str, ...] = ()
 
     @classmethod
     def find(
@@ -173,6 +201,9 @@ class ReportPool:
     group: np.ndarray
     top_k: tuple[int, ...] = TOP_K
     name: str = TEST_POOL
+    words: ProtocolWords = TEST_POOL_WORDS
+    warnings: tuple[str, ...] = ()
+    ranks_later: ClassVar[bool] = True
 
     @classmethod
     def find(cls, corpus: Corpus, wanted: np.ndarray, top_k: tuple[int, ...] = TOP_K) -> "ReportPool":

@@ -1,4 +1,4 @@
-"""Ranking tasks over any two tables: published candidate sets, and documents created before the query."""
+"""Ranking tasks over any two tables, or one: given candidate sets, and documents created before the query."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,12 +7,16 @@ import numpy as np
 import pandas as pd
 
 from gedbd.corpora.relevance import Relevance
+from gedbd.retrieval.protocol_words import ProtocolWords, generic_words
 from gedbd.retrieval.ranking_tasks import TOP_K
+
+CANDIDATE_SETS_WORDS = generic_words("candidate_sets")
+EARLIER_DOCUMENTS_WORDS = generic_words("earlier_documents")
 
 
 @dataclass(frozen=True)
 class CandidateSets:
-    """A published set of candidates for every query; ranks count documents.
+    """A set of candidates for every query; ranks count documents, or groups where these are given.
 
     Attributes:
         queries: ``(Q,)`` rows of the query table.
@@ -20,6 +24,10 @@ class CandidateSets:
         relevance: Which documents are relevant.
         top_k: Ranks K at which metrics are computed.
         name: Id of the protocol.
+        group: ``(N,)`` group of every document. Then queries and documents are rows of one table, only earlier
+            documents are relevant, and ranks count groups.
+        words: See ``RankingTask``.
+        warnings: See ``RankingTask``.
     """
 
     queries: np.ndarray
@@ -27,31 +35,42 @@ class CandidateSets:
     relevance: Relevance
     top_k: tuple[int, ...] = TOP_K
     name: str = "candidate_sets"
+    group: np.ndarray | None = None
+    words: ProtocolWords = CANDIDATE_SETS_WORDS
+    warnings: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.queries)
 
     @property
+    def mean_candidates(self) -> float:
+        """Mean size of the candidate sets; 0 without queries."""
+        return float(np.mean([len(rows) for rows in self.candidate_sets])) if len(self) else 0.0
+
+    @property
     def against(self) -> str:
         """What queries are ranked against, in words."""
-        return "the candidates of each"
+        return f"the candidates of each, {self.mean_candidates:,.0f} on average"
 
     @property
     def needed(self) -> np.ndarray:
-        """The candidates of all queries."""
-        return np.unique(np.concatenate([np.empty(0, dtype=np.int64), *self.candidate_sets]))
+        """The candidates of all queries, and the queries where they are documents of the same table."""
+        queries = np.empty(0, dtype=np.int64) if self.group is None else self.queries
+        return np.unique(np.concatenate([queries, *self.candidate_sets]))
 
     def candidates(self, index: int) -> np.ndarray:
-        """The published set."""
+        """The set of the query."""
         return self.candidate_sets[index]
 
     def relevant(self, index: int) -> np.ndarray:
-        """All relevant documents, in the set or not."""
-        return self.relevance.relevant(int(self.queries[index]))
+        """All relevant documents, in the set or not; in one table only those before the query."""
+        query = int(self.queries[index])
+        rows = self.relevance.relevant(query)
+        return rows if self.group is None else np.asarray(rows[rows < query])
 
     def unit(self, rows: np.ndarray) -> np.ndarray:
-        """Documents."""
-        return rows
+        """Documents or groups."""
+        return rows if self.group is None else np.asarray(self.group[rows])
 
 
 @dataclass(frozen=True)
@@ -71,6 +90,8 @@ class EarlierDocuments:
     relevance: Relevance
     top_k: tuple[int, ...] = TOP_K
     name: str = "earlier_documents"
+    words: ProtocolWords = EARLIER_DOCUMENTS_WORDS
+    warnings: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.queries)

@@ -6,10 +6,11 @@ import numpy as np
 import pandas as pd
 import pytest
 from omegaconf import OmegaConf
+from scipy.stats import mannwhitneyu
 from sklearn.metrics import f1_score
 
 from gedbd.configuration.saved_options import SCHEMA
-from gedbd.evaluation.compare import compare_runs
+from gedbd.evaluation.compare import compare_runs, describe_matches, readable
 from gedbd.evaluation.result_tables import compare_methods, compare_rankings
 from gedbd.evaluation.run_folders import Run, find_runs
 from gedbd.retrieval.ranking import metric_names, rank
@@ -75,7 +76,16 @@ def pair_of_runs(tmp_path) -> tuple[Run, Run]:
 
 def test_one_run_against_another_worked_out_by_hand(pair_of_runs):
     table = compare_runs([pair_of_runs[0]], [pair_of_runs[1]])
-    columns = ["first", "second", "difference", "p_value", "difference_low", "difference_high", "by_seed"]
+    columns = [
+        "first",
+        "second",
+        "difference",
+        "p_value",
+        "difference_low",
+        "difference_high",
+        "by_seed",
+        "p_mann_whitney",
+    ]
     assert list(table) == ["metric", *columns]
     assert table["metric"].tolist() == ["f1", *metric_names()]
     table = table.set_index("metric")
@@ -243,3 +253,36 @@ def test_an_unknown_method_is_refused_with_those_that_there_are(pair_of_runs):
         compare_runs([first], [second], against_method="bm25")
     with pytest.raises(ValueError, match=rf"{second.folder} has no method 'text': choose one of text_graph"):
         compare_runs([first], [second], against_method=TEXT)  # it has pairs, but no ranking
+
+
+def year(number: int) -> dict[str, object]:
+    """The section split of a run that tests one year."""
+    return {"_target_": "gedbd.corpora.year_split.YearSplit", "year": number, "val_days": 92}
+
+
+def test_walk_forward_runs_are_matched_by_year_and_their_queries_pooled(tmp_path):
+    pairs = scored([0.9, 0.8, 0.2, 0.7, 0.1, 0.1])
+    sides = []
+    for side, later in (("a", 2), ("b", 4)):
+        early = leave(tmp_path / side / "x", pairs, ranks(q1=1, q2=2), split=year(2013))
+        late = leave(tmp_path / side / "y", pairs, ranks(q3=later, q4=later, q5=0), split=year(2014))
+        sides.append([late, early])
+    table = compare_runs(*sides).set_index("metric")
+    assert table.loc["mrr", ["first", "second"]].tolist() == pytest.approx([2.5 / 5, 2 / 5])
+    assert table.loc["mrr", "by_year"] == "+0.000 +0.167"  # (1/2 + 1/2 - 1/4 - 1/4) / 3
+    assert table["by_seed"].tolist() == [""] * len(table)
+    assert describe_matches(sides[0]) == "1 seed(s), 2013 to 2014"
+    shown = readable(table.reset_index())
+    assert "by_seed" not in shown
+    assert shown["p Mann-Whitney"][0] == ""
+    with pytest.raises(ValueError, match=r"the runs have different years: \[2013, 2014\] and \[2014\]"):
+        compare_runs(sides[0], sides[1][:1])
+
+
+def test_mann_whitney_takes_the_values_of_the_queries_for_independent(pair_of_runs):
+    table = compare_runs([pair_of_runs[0]], [pair_of_runs[1]]).set_index("metric")
+    # reciprocal ranks 1, .5, 0, .2 and .5, .5, 0, 1
+    expected = mannwhitneyu([1, 0.5, 0, 0.2], [0.5, 0.5, 0, 1], method="asymptotic").pvalue
+    assert table.loc["mrr", "p_mann_whitney"] == pytest.approx(expected)
+    assert np.isnan(table.loc["f1", "p_mann_whitney"])
+    assert table.loc["rr@20", "p_mann_whitney"] == 1  # the same share of hits

@@ -13,26 +13,14 @@ from gedbd.evaluation.report.overview import runs_section
 from gedbd.evaluation.report.scarcity import scarcity
 from gedbd.evaluation.report.section import Section, first_of, pick, with_models
 from gedbd.evaluation.report.sensitivity import sensitivity
-from gedbd.evaluation.report.settings import Setting
+from gedbd.evaluation.report.settings import Setting, ranked_protocols
 from gedbd.evaluation.report.task_figures import task_figures
 from gedbd.evaluation.report.training import training
-from gedbd.retrieval.ranking_tasks import EARLIER, PROTOCOLS, TEST_POOL
+from gedbd.evaluation.report.walk_forward import walk_forward
+from gedbd.retrieval.protocol_words import metric_prefix
 
 ON_PAIRS = ("threshold", "precision", "recall", "f1", "f1_low", "f1_high", "accuracy", "average_precision")
 MAX_PROJECTIONS = 4
-RANKED = {
-    EARLIER: (
-        "Ranking",
-        "Each of {count} test reports with an earlier duplicate is a query against all reports created before it; ranks"
-        " count duplicate groups. {reachable} of the queries have a duplicate that can be found.",
-    ),
-    TEST_POOL: (
-        "Ranking in the test pool",
-        "Each of {count} test reports with a duplicate in the test part is a query against the other reports of that"
-        " part, earlier and later ones; ranks count reports. There are fewer wrong candidates, and more right ones,"
-        " than in practice.",
-    ),
-}
 
 
 def make_sections(settings: list[Setting]) -> list[Section]:
@@ -42,7 +30,12 @@ def make_sections(settings: list[Setting]) -> list[Section]:
         by_corpus.setdefault(setting.corpus, []).append(setting)
     made = [
         _leak(settings),
-        *(_ranking(corpus, mine, protocol) for corpus, mine in by_corpus.items() for protocol in PROTOCOLS),
+        *(
+            _ranking(corpus, mine, protocol)
+            for corpus, mine in by_corpus.items()
+            for protocol in ranked_protocols(mine)
+        ),
+        *(walk_forward(corpus, mine) for corpus, mine in by_corpus.items()),
         *(configurations(corpus, mine) for corpus, mine in by_corpus.items()),
         *(_pairs(corpus, mine) for corpus, mine in by_corpus.items()),
         *(scarcity(corpus, mine) for corpus, mine in by_corpus.items()),
@@ -84,8 +77,8 @@ def _ranking(corpus: str, settings: list[Setting], protocol: str) -> Section | N
     queries = [table for setting in ranked if (table := setting.ranks(setting.methods[0], protocol)) is not None]
     counts = [float(table["id"].nunique()) for table in queries]
     reachable = [float(table["reachable"].mean()) for table in queries]
-    title, text = RANKED[protocol]
-    text = text.format(count=_range(counts, "{:.0f}"), reachable=_range(reachable, "{:.1%}"))
+    words = ranked[0].words_of(protocol)
+    text = words.paragraph(_range(counts, "{:.0f}"), _range(reachable, "{:.1%}"))
     drawn, notice = first_of(ranked)
     text += f" Intervals (95%) are bootstrapped over duplicate groups.{notice}"
 
@@ -96,12 +89,8 @@ def _ranking(corpus: str, settings: list[Setting], protocol: str) -> Section | N
 
     table = _methods(ranked, metrics)
     curves = charts.rank_curves(drawn, protocol)
-    return Section(
-        f"{title}: {corpus}",
-        text,
-        [table],
-        [(f"rank_curves{'_pool' if protocol == TEST_POOL else ''}_{corpus}", "RR@k over k", curves)],
-    )
+    name = "_".join(filter(None, ("rank_curves", metric_prefix(protocol).removesuffix("_"), corpus)))
+    return Section(f"{words.heading}: {corpus}", text, [table], [(name, "RR@k over k", curves)])
 
 
 def _pairs(corpus: str, settings: list[Setting]) -> Section:

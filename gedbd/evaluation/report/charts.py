@@ -12,7 +12,6 @@ from sklearn.metrics import precision_recall_curve
 from gedbd.evaluation.display_names import metric_name
 from gedbd.evaluation.figures import SIZE, draw_confusion_matrix
 from gedbd.evaluation.report.settings import Setting
-from gedbd.retrieval.ranking_tasks import EARLIER
 
 LONGEST_IN_TWO_COLUMNS = 45  # characters of a legend's entry
 COLOURS = [colormaps["tab10"](place) for place in range(10)]
@@ -33,7 +32,7 @@ def rank_curves(settings: list[Setting], protocol: str) -> Figure:
             axis.step(k, share, where="post", label=label, **_style(place))
     ceiling = np.mean([table["reachable"].mean() for _, table in lines if table is not None and len(table)])
     axis.axhline(float(ceiling), color="black", linestyle=":", linewidth=1)
-    counted = "groups" if protocol == EARLIER else "reports of the pool"
+    counted = first.words_of(protocol).unit
     axis.set(
         title=f"Duplicates found among the first k {counted}", xlabel="k", ylabel="RR@k", xscale="log", ylim=(0, 1.02)
     )
@@ -108,6 +107,25 @@ def scarcity_curve(table: pd.DataFrame, metric: str) -> Figure:
     axis.set(ylabel=metric_name(metric))
     axis.set_xticks(shares, labels=[f"{share:g}" for share in shares])
     axis.minorticks_off()
+    return _with_legend(figure)
+
+
+def year_curve(table: pd.DataFrame, metric: str) -> Figure:
+    """A metric over the test years, one line a method; error bars are intervals over test reports.
+
+    Args:
+        table: ``year``, ``model``, and the metric with ``_low`` and ``_high``.
+        metric: Name of the metric.
+    """
+    figure = Figure(figsize=(8, 4.6), layout="constrained")
+    axis = figure.subplots()
+    years = sorted(table["year"].unique())
+    for place, (model, mine) in enumerate(table.groupby("model", sort=False)):
+        x = [years.index(year) + 0.02 * place for year in mine["year"]]  # or the error bars would cover each other
+        bars = np.stack([mine[metric] - mine[f"{metric}_low"], mine[f"{metric}_high"] - mine[metric]])
+        axis.errorbar(x, mine[metric], yerr=bars, capsize=3, marker="o", label=model, **_style(place))
+    axis.set(title="Trained on the years before", xlabel="test year", ylabel=metric_name(metric))
+    axis.set_xticks(range(len(years)), labels=years)
     return _with_legend(figure)
 
 

@@ -5,7 +5,7 @@ from typing import Any
 from gedbd.evaluation.display_names import FROZEN, TEXT_GRAPH
 from gedbd.evaluation.report.section import Section, pick, with_models
 from gedbd.evaluation.report.settings import Setting
-from gedbd.retrieval.ranking_tasks import EARLIER, TEST_POOL
+from gedbd.retrieval.protocol_words import EARLIER, TEST_POOL
 
 TEXT = (
     "Reports as text of their fields, with and without captions of their screenshots, encoded without and with"

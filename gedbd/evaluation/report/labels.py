@@ -50,6 +50,10 @@ def _is_implied(name: str, varied: list[str], runs: list[Run], options: list[dic
     # The label of a run says whether it has a graph.
     if name.split(".")[0] in ("graph", "fusion") and _determines([run.method for run in runs], values):
         return True
+    # With split=year the corpus ends with the test year, so that the year says what the corpus holds.
+    years = [comparable(flat.get("split.year")) for flat in options]
+    if name == "dataset.contents" and "split.year" in varied and _determines(years, values):
+        return True
     for other in varied[: varied.index(name)]:
         if other.rsplit(".", 1)[-1] == name.rsplit(".", 1)[-1] and _equal_where_both(other, name, options):
             return True

@@ -33,6 +33,7 @@ OF_THE_GRAPH = ("graph", "fusion.lambda_text")
 # A baseline has its own copies of these in its section, ``baselines.<name>``.
 OF_TRAINING = ("encoder", "backend", "text", "tags")
 SEED_OPTIONS = ("seed", "fold")
+PROTOCOLS = "ranking.protocols"
 SEED_FOLDER = re.compile(r"/seed_(\d+)(?=/|$)")
 FOLLOWS_SEED = "seed"
 
@@ -62,10 +63,34 @@ def counted_options(run: Run) -> dict[str, Any]:
     else:
         unread = [name for name in counted if run.method == TEXT and _is_below(name, OF_THE_GRAPH)]
     counted = {name: value for name, value in counted.items() if name not in unread}
+    counted = _with_protocols(counted)
     if run.fingerprint is not None:
         counted.pop("dataset.path", None)
         counted["dataset.contents"] = run.fingerprint
     return counted
+
+
+def _with_protocols(counted: dict[str, Any]) -> dict[str, Any]:
+    """Options with a list of the protocols of ranking, and without what only repeats it or another option.
+
+    A protocol's name stands for the code that finds its queries. Its options count, except for those that take their
+    value from an option of the same name: ``ranking.protocols.earlier.window_days`` from ``ranking.window_days``.
+    """
+    of_protocols = [name for name in counted if _is_below(name, (PROTOCOLS,)) and name != PROTOCOLS]
+    if not of_protocols:
+        return counted
+    protocols = dict.fromkeys(name.split(".")[2] for name in of_protocols)
+    kept: dict[str, Any] = {}
+    for name, value in counted.items():
+        if name not in of_protocols:
+            kept[name] = value
+            continue
+        kept[PROTOCOLS] = list(protocols)
+        own = name.split(".", 3)[3]  # ranking.protocols.earlier.window_days -> window_days
+        repeated = [other for other in (own, f"ranking.{own}") if other in counted]
+        if own not in ("_target_", "_partial_", "_recursive_") and all(counted[other] != value for other in repeated):
+            kept[name] = value
+    return kept
 
 
 def mark_seeds(options: list[dict[str, Any]], seeds: list[int]) -> list[dict[str, Any]]:

@@ -13,8 +13,8 @@ from gedbd.evaluation.report.labels import named_options, option_label
 from gedbd.evaluation.report.options import counted_options, flatten, mark_seeds, setting_key
 from gedbd.evaluation.run_folders import Run
 from gedbd.evaluation.significance import f1_interval, mean_interval
+from gedbd.retrieval.protocol_words import EARLIER, ProtocolWords
 from gedbd.retrieval.ranking import per_query
-from gedbd.retrieval.ranking_tasks import EARLIER
 
 TEST_OPTIONS = ("dataset", "split", "labels", "pairs", "ranking", "part")
 
@@ -82,14 +82,7 @@ class Setting:
     def rank_metrics(self, method: str, protocol: str = EARLIER) -> dict[str, float] | None:
         """Means over seeds of the metrics on queries, and intervals over queries; None if nothing was ranked."""
         table = self.ranks(method, protocol)
-        if table is None:
-            return None
-        values = {name: float(table[name].mean()) for name in table.columns if name not in ("id", "group")}
-        for name in (name for name in ("rr@10", "mrr", "map@10") if name in table):
-            mean = table.groupby(["id", "group"])[name].mean().reset_index()
-            ends = mean_interval(mean[name].to_numpy(), mean["group"].to_numpy())
-            values |= dict(zip((f"{name}_low", f"{name}_high"), ends, strict=True))
-        return values
+        return None if table is None else query_metrics(table)
 
     def ranks(self, method: str, protocol: str = EARLIER) -> pd.DataFrame | None:
         """Rank, reachability and metrics of every query and seed."""
@@ -99,6 +92,10 @@ class Setting:
         every = pd.concat([table for table in tables if table is not None])
         every = every[every["method"] == method].reset_index(drop=True)
         return pd.concat([every[["id", "group", "reachable", "rank"]], per_query(every)], axis=1)
+
+    def words_of(self, protocol: str) -> ProtocolWords:
+        """The words about a protocol that its runs have ranked by."""
+        return self.runs[0].protocols[protocol]
 
     def scores(self, method: str) -> tuple[np.ndarray, np.ndarray]:
         """Scores and labels of the reported pairs, all seeds together."""
@@ -137,6 +134,25 @@ class Setting:
             label.append(table["label"].to_numpy())
             group.append(table["group"].to_numpy(dtype=str))
         return np.concatenate(predicted), np.concatenate(label), np.concatenate(group)
+
+
+def ranked_protocols(settings: Iterable[Setting]) -> list[str]:
+    """The protocols by which some runs have ranked, each once, in the order of the runs."""
+    return list(dict.fromkeys(name for setting in settings for run in setting.runs for name in run.protocols))
+
+
+def query_metrics(table: pd.DataFrame) -> dict[str, float]:
+    """Means of the metrics of queries, and the intervals of RR@10, MRR and MAP@10 over queries.
+
+    Args:
+        table: The table of ``Setting.ranks``.
+    """
+    values = {name: float(table[name].mean()) for name in table.columns if name not in ("id", "group")}
+    for name in (name for name in ("rr@10", "mrr", "map@10") if name in table):
+        mean = table.groupby(["id", "group"])[name].mean().reset_index()
+        ends = mean_interval(mean[name].to_numpy(), mean["group"].to_numpy())
+        values |= dict(zip((f"{name}_low", f"{name}_high"), ends, strict=True))
+    return values
 
 
 def group_settings(runs: Iterable[Run]) -> list[Setting]:

@@ -1,1 +1,1 @@
-"""Duplicate questions with a tag network."""
+"""Duplicate questions: retrieval with tags, in communities and trackers."""

@@ -1,21 +1,17 @@
 """Writes the results of a sweep next to the paper's numbers, with notes on what can be compared."""
 
-import os
-import re
 from collections.abc import Sequence
 from datetime import date
 from pathlib import Path
 
 import pandas as pd
-import torch
 from matplotlib.figure import Figure
 from rich.console import Console
-from rich.table import Table
 
 from gedbd.evaluation.report.page import markdown, show, slug
 from gedbd.evaluation.report.settings import Setting, group_settings
 from gedbd.evaluation.run_folders import Run, find_runs
-from gedbd.experiments.results import as_table
+from gedbd.experiments.sweeps.paper_table import device, print_table, readable
 from gedbd.io.files import write_text
 from gedbd.io.tables import write_csv
 from gedbd.tasks.duplicates.reproduction import paper_tables
@@ -29,7 +25,6 @@ TITLES = {
     "sensitivity": "Sensitivity of the test metrics, one option at a time",
 }
 HEADINGS = {"average_precision": "AP", "precision": "P", "recall": "R", "f1": "F1", "relative": "rel."}
-HEADING = re.compile("|".join(HEADINGS))
 PAPER = (
     'Columns "paper ..." are the numbers of Bayramoğlu et al., measured on the training files of Eclipse Platform and'
     " Thunderbird in bughub, with 50,000 pairs each, split as pairs, on an A100 with 80 GB. Empty: not in the paper."
@@ -68,32 +63,15 @@ def write_item(name: str, sweep_dir: Path, options: Sequence[str]) -> None:
         figure.savefig(sweep_dir / f"{stem}.png", dpi=120)
     notes = [_corpus_note(mine) for mine in _by_corpus(settings)]
     notes.append(NO_PAPER if name == "sensitivity" else PAPER)
-    shown = show(_readable(table))
+    shown = show(readable(table, HEADINGS))
     lines = [f"# {TITLES[name]}", "", *(f"- {note}" for note in notes), "", *markdown(shown)]
     lines += [line for stem in figures for line in ("", f"![{TITLES[name]}]({stem}.png)")]
     write_text(sweep_dir / f"{name}.md", "\n".join(lines) + "\n")
     if name != "figures34":  # too wide for a terminal
-        console.print(_terminal_table(table, TITLES[name]))
+        print_table(console, table, TITLES[name], HEADINGS)
     for note in notes:
         console.print(note, markup=False, highlight=False)
     console.print(f"table and figures: {sweep_dir / name}.md", markup=False, highlight=False)
-
-
-def _terminal_table(table: pd.DataFrame, title: str) -> Table:
-    """The table without its intervals, to fit 80 columns."""
-    narrow = table[[column for column in table.columns if not str(column).endswith(("_low", "_high"))]]
-    shown = show(_readable(narrow))
-    cells = [[cell.text for cell in row] for row in shown.rows]
-    return as_table(pd.DataFrame(cells, columns=shown.header), title)
-
-
-def _readable(table: pd.DataFrame) -> pd.DataFrame:
-    """A table to show: short headings (P, R, F1, AP), without empty columns such as intervals of a single seed."""
-    shown = table.rename(columns=lambda name: HEADING.sub(lambda match: HEADINGS[match[0]], str(name)))
-    for name in shown.select_dtypes("bool").columns:
-        shown[name] = shown[name].map({True: "yes", False: ""})
-    empty = [name for name in shown.columns if (shown[name].isna() | (shown[name].astype(str) == "")).all()]
-    return shown.drop(columns=empty)
 
 
 def _by_corpus(settings: Sequence[Setting]) -> list[list[Setting]]:
@@ -111,7 +89,7 @@ def _corpus_note(settings: Sequence[Setting]) -> str:
     encoders = ", ".join(dict.fromkeys(str(setting.runs[0].config.encoder.name) for setting in settings))
     note = (
         f"Ours: corpus {first.corpus}, encoder {encoders}, split={first.split}, {len(labels):,} test pairs,"
-        f" {labels.mean():.0%} of them duplicates; {_device()}, {date.today():%Y-%m-%d}."
+        f" {labels.mean():.0%} of them duplicates; {device()}, {date.today():%Y-%m-%d}."
     )
     if "tiny" in encoders.split(", "):
         note += " The encoder tiny is random: its numbers only show that everything runs."
@@ -121,12 +99,6 @@ def _corpus_note(settings: Sequence[Setting]) -> str:
         f" Without any text, chains of training pairs give F1 {run.leak['closure_f1']:.3f} on these test pairs, and"
         f" always predicting a duplicate gives {run.leak['always_duplicate_f1']:.3f}."
     )
-
-
-def _device() -> str:
-    if torch.cuda.is_available():
-        return torch.cuda.get_device_name()
-    return f"{os.cpu_count()} CPU cores"
 
 
 def _convergence(settings: Sequence[Setting]) -> dict[str, Figure]:

@@ -1,0 +1,217 @@
+"""Candidate sets by tags, answers and titles: the heuristic of community question answering.
+
+Hazra et al., "Duplicate Question Retrieval and Confirmation Time Prediction in Software Communities" (2023): the
+candidates of a question are the earlier ones that share a tag with it and whose tags have a Jaccard overlap above 0.15,
+that are answered, and whose title has a cosine of at least 0.27. Unlike in the paper, ranks count duplicate groups, as
+with ``EarlierReports``.
+"""
+
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+import torch
+from hydra.utils import instantiate
+from omegaconf import DictConfig
+from rich.progress import track
+from scipy.sparse import csr_array
+
+from gedbd.corpora.corpus import Corpus
+from gedbd.corpora.tags import tags_of
+from gedbd.encoders.encoder import Encoder
+from gedbd.retrieval.protocol_words import ProtocolWords
+from gedbd.retrieval.ranking_tasks import TOP_K
+from gedbd.retrieval.two_table_tasks import CandidateSets
+
+BLOCK = 64  # queries whose scores against all documents are held at once
+MIN_PROGRESS_BLOCKS = 5
+WORDS = ProtocolWords(
+    "Ranking in candidate sets",
+    "Each of {count} test documents with an earlier duplicate is a query against the earlier documents that share tags"
+    " with it, are answered, and have a similar title; ranks count duplicate groups. {reachable} of the queries have"
+    " their duplicate among these candidates, which bounds RR@k; among all earlier documents every one has.",
+    "groups",
+    "an earlier duplicate",
+)
+
+
+class Thresholds(NamedTuple):
+    """What candidates must have in common with a query.
+
+    Attributes:
+        min_jaccard: The Jaccard overlap of their tags must be above it.
+        min_cosine: The cosine of their titles must be at least this.
+    """
+
+    min_jaccard: float
+    min_cosine: float
+
+
+@dataclass(frozen=True)
+class Answers:
+    """Which documents are answered, and since when.
+
+    Attributes:
+        answered: ``(N,)`` bool.
+        since: ``(N,)`` time of the first answer, ``NaT`` where it is unknown: then the document counts as answered from
+            the beginning.
+    """
+
+    answered: np.ndarray
+    since: np.ndarray
+
+    def before(self, moment: np.datetime64) -> np.ndarray:
+        """Which documents are answered before a moment, ``(N,)`` bool."""
+        return np.asarray(self.answered & (np.isnat(self.since) | (self.since < moment)))
+
+
+def find_candidate_sets(
+    corpus: Corpus,
+    wanted: np.ndarray,
+    *,
+    top_k: tuple[int, ...] = TOP_K,
+    min_jaccard: float = 0.15,
+    min_cosine: float = 0.27,
+    encoder: DictConfig | Encoder,
+    cache_dir: str | None = None,
+) -> CandidateSets:
+    """The queries among some documents, each with its candidates.
+
+    Args:
+        corpus: N documents, with tags (see ``tags_of``) and, where they are known, ``answered`` and ``answered_at``.
+        wanted: ``(N,)`` bool, where to look for queries.
+        top_k: Ranks at which metrics are computed.
+        min_jaccard: See ``Thresholds``. A corpus without any tag leaves this condition out.
+        min_cosine: See ``Thresholds``.
+        encoder: The encoder of titles, untrained, or its configuration. It is only built if there are queries.
+        cache_dir: Folder that keeps the vectors of titles, for an encoder that is built here.
+
+    Raises:
+        ValueError: If a threshold is out of range.
+    """
+    _check(min_jaccard, min_cosine)
+    queries = np.flatnonzero(wanted & (corpus.group < np.arange(len(corpus))))
+    if not len(queries):
+        return CandidateSets(queries, [], corpus.relevance, top_k, group=corpus.group, words=WORDS)
+    seen = corpus.reports.iloc[: queries.max() + 1]  # no query looks at later documents
+    tags = tags_of(seen)
+    answers, warnings = answers_of(seen)
+    warnings += _tag_warnings(tags, queries)
+    built = encoder if isinstance(encoder, Encoder) else _build(encoder, cache_dir)
+    titles = built.encode(seen["title"].tolist(), label="encode titles")
+    created = _times(seen["created_at"])
+    thresholds = Thresholds(min_jaccard, min_cosine)
+    sets = candidate_sets(queries, incidence(tags), titles, answers, created, thresholds)
+    found = CandidateSets(queries, sets, corpus.relevance, top_k, group=corpus.group, words=WORDS)
+    return replace(found, warnings=(*warnings, _cost(found)))
+
+
+def candidate_sets(
+    queries: np.ndarray,
+    tags: csr_array,
+    titles: np.ndarray,
+    answers: Answers,
+    created: np.ndarray,
+    thresholds: Thresholds,
+) -> list[np.ndarray]:
+    """The rows of each query's candidates, ascending.
+
+    Args:
+        queries: ``(Q,)`` rows.
+        tags: ``(N, T)`` whether a document has a tag; without any tag the condition on tags is left out.
+        titles: ``(N, D)`` unit vectors of titles.
+        answers: Which documents are answered.
+        created: ``(N,)`` creation times, ascending; ``NaT`` where there are none.
+        thresholds: What candidates must have in common with a query.
+    """
+    sets: list[np.ndarray] = []
+    starts = range(0, len(queries), BLOCK)
+    for start in track(starts, "collect candidates", transient=True, disable=len(starts) < MIN_PROGRESS_BLOCKS):
+        block = queries[start : start + BLOCK]
+        similar = titles[block] @ titles.T >= thresholds.min_cosine
+        if tags.nnz:
+            similar &= tag_overlap(tags, block) > thresholds.min_jaccard
+        for row, mine in zip(block, similar, strict=True):
+            answered = answers.answered if np.isnat(created[row]) else answers.before(created[row])
+            sets.append(np.flatnonzero(mine[:row] & answered[:row]))
+    return sets
+
+
+def tag_overlap(tags: csr_array, rows: np.ndarray) -> np.ndarray:
+    """Jaccard overlap of the tags of some rows with those of all documents, ``(N, T), (B,) -> (B, N)`` float32.
+
+    It is 0 where neither has a tag.
+    """
+    sizes = tags.sum(axis=1)
+    shared = (tags[rows] @ tags.T).tocoo()  # only the pairs that share a tag
+    overlap = np.zeros(shared.shape, dtype=np.float32)
+    either = sizes[rows][shared.row] + sizes[shared.col] - shared.data
+    overlap[shared.row, shared.col] = shared.data / either
+    return overlap
+
+
+def incidence(tags: list[tuple[str, ...]]) -> csr_array:
+    """Which document has which tag, ``(N, T)`` of 0 and 1."""
+    number: dict[str, int] = {}
+    columns = [number.setdefault(tag, len(number)) for mine in tags for tag in mine]
+    ends = np.cumsum([0, *map(len, tags)])
+    return csr_array((np.ones(len(columns), dtype=np.float32), columns, ends), shape=(len(tags), len(number)))
+
+
+def answers_of(documents: pd.DataFrame) -> tuple[Answers, list[str]]:
+    """Which documents are answered, and what the user should know about that.
+
+    Args:
+        documents: N documents, with ``answered`` and ``answered_at`` where these are known.
+    """
+    unknown = np.full(len(documents), np.datetime64("NaT"), dtype="datetime64[ns]")
+    if "answered" not in documents:
+        warning = "the corpus does not say which documents are answered: all of them count as answered"
+        return Answers(np.ones(len(documents), dtype=bool), unknown), [warning]
+    answered = documents["answered"].to_numpy(dtype=bool)
+    since = _times(documents["answered_at"]) if "answered_at" in documents else unknown
+    undated = int((answered & np.isnat(since)).sum())
+    warnings = []
+    if undated:
+        warnings.append(
+            f"{undated:,} answered documents have no date of an answer: they count as answered from the start"
+        )
+    return Answers(answered, since), warnings
+
+
+def _times(values: pd.Series) -> np.ndarray:
+    """Times in UTC without a zone, ``(N,)`` datetime64."""
+    return pd.to_datetime(values, utc=True).dt.tz_localize(None).to_numpy(dtype="datetime64[ns]")
+
+
+def _tag_warnings(tags: list[tuple[str, ...]], queries: np.ndarray) -> list[str]:
+    if not any(tags):
+        return ["the corpus has no tags: candidates are chosen without them"]
+    without = sum(not tags[query] for query in queries)
+    return [f"{without:,} of {len(queries):,} queries have no tag, and so no candidate"] if without else []
+
+
+def _cost(found: CandidateSets) -> str:
+    """What the candidate sets save and lose against all earlier documents."""
+    reachable = [len(np.intersect1d(found.candidates(i), found.relevant(i), True)) > 0 for i in range(len(found))]
+    return (
+        f"candidate sets: {found.mean_candidates:,.0f} candidates a query on average, of {found.queries.mean():,.0f}"
+        f" earlier documents; {np.mean(reachable):.1%} of {len(found):,} queries have a duplicate among them, the upper"
+        f" bound of RR@k; duplicates that the candidates miss: {len(found) - sum(reachable):,}"
+    )
+
+
+def _build(options: DictConfig, cache_dir: str | None) -> Encoder:
+    # Building an encoder draws the weights of its projection, which is not used here: the random numbers of the
+    # training that follows must not depend on the protocol.
+    with torch.random.fork_rng(devices=[]):
+        built: Encoder = instantiate(options, cache_dir=cache_dir)
+    return built
+
+
+def _check(min_jaccard: float, min_cosine: float) -> None:
+    if not 0 <= min_jaccard < 1:
+        raise ValueError(f"ranking.protocols.candidate_sets.min_jaccard={min_jaccard} must be 0 or more and below 1")
+    if not -1 <= min_cosine <= 1:
+        raise ValueError(f"ranking.protocols.candidate_sets.min_cosine={min_cosine} must be from -1 to 1")

@@ -1,0 +1,59 @@
+import numpy as np
+import pytest
+from omegaconf import OmegaConf
+
+from gedbd.experiments.prepare import check_ranking, ranking_queries, ranks_later
+from gedbd.retrieval.ranking_tasks import EarlierReports, ReportPool
+from gedbd.retrieval.two_table_tasks import CandidateSets
+
+EARLIER = {"_target_": "gedbd.retrieval.ranking_tasks.EarlierReports.find", "_partial_": True}
+POOL = {"_target_": "gedbd.retrieval.ranking_tasks.ReportPool.find", "_partial_": True}
+VALID = {"parts": ["test"], "protocols": {"earlier": EARLIER}, "top_k": [1, 5]}
+
+
+def warned(corpus, wanted, *, top_k):
+    """A finder that has the same to say about each part, and counts its queries."""
+    queries = np.flatnonzero(wanted)
+    warnings = ("no dates", f"{len(queries)} queries")
+    return CandidateSets(queries, [queries] * len(queries), corpus.relevance, top_k, warnings=warnings)
+
+
+def test_each_protocol_finds_the_queries_of_each_part(make_corpus):
+    corpus = make_corpus([0, 0, 0, 3, 3, 5])
+    parts = np.array([0, 0, 1, 2, 2, 2])
+    finders = {"earlier": EarlierReports.find, "pool": ReportPool.find}
+    queries, warnings = ranking_queries(corpus, parts, ["val", "test"], finders, (1, 5))
+    assert {part: list(by_protocol) for part, by_protocol in queries.items()} == {
+        "val": ["earlier"],
+        "test": ["earlier", "pool"],
+    }
+    assert queries["test"]["pool"].queries.tolist() == [3, 4]
+    assert queries["test"]["earlier"].top_k == (1, 5)
+    assert warnings == ["no report of part val has a duplicate in it for protocol=test_pool: there is no ranking"]
+
+
+def test_a_warning_that_holds_for_several_parts_is_told_once(make_corpus):
+    parts = np.array([0, 1, 2, 2])
+    _, warnings = ranking_queries(make_corpus([0, 1, 2, 3]), parts, ["val", "test"], {"own": warned}, (1,))
+    assert warnings == ["val and test: no dates", "val: 1 queries", "test: 2 queries"]
+
+
+def test_a_pool_ranks_later_reports_and_other_protocols_do_not():
+    assert ranks_later(OmegaConf.create(POOL))
+    assert not ranks_later(OmegaConf.create(EARLIER))
+    assert not ranks_later(OmegaConf.create({"_target_": "gedbd.retrieval.candidate_sets.find_candidate_sets"}))
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"parts": ["dev"]}, r"ranking.parts=\['dev'\]: dev is unknown: choose train, val, test"),
+        ({"protocols": ["earlier"]}, "must name a _target_ for each protocol: choose protocol=..."),
+        ({"protocols": {"earlier": {"window_days": 3}}}, "must name a _target_ for each protocol"),
+        ({"top_k": [5, 1]}, r"ranking.top_k=\[5, 1\] must be one or more whole numbers"),
+    ],
+)
+def test_an_invalid_section_is_refused(changed, message):
+    check_ranking(OmegaConf.create(VALID))
+    with pytest.raises(ValueError, match=message):
+        check_ranking(OmegaConf.create(VALID | changed))
