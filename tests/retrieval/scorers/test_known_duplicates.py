@@ -5,20 +5,24 @@ import pytest
 from gedbd.retrieval.scorers.known_duplicates import KnownDuplicates
 from gedbd.retrieval.scorers.scorer import ScorerInputs
 
+TABLE = pd.DataFrame({"title": list("abcdef")})
+# Groups 0 0 2 0 4 4: documents 0, 1 and 3 are duplicates, and so are 4 and 5.
+TRAIN = pd.DataFrame({"query": [1, 3, 5, 5], "document": [0, 1, 4, 2], "label": [1, 1, 1, 0]})
 
-def test_only_earlier_members_of_training_groups_count():
-    """Training pairs 0-2, 2-4 and the negative 1-3: at query 4 the group has two earlier members."""
-    train = pd.DataFrame({"earlier": [0, 2, 1], "later": [2, 4, 3], "label": [1, 1, 0]})
+
+def fitted() -> KnownDuplicates:
     scorer = KnownDuplicates()
-    scorer.fit(ScorerInputs.of_reports(pd.DataFrame({"title": [""] * 6}), train))
-    scores = scorer.scores(np.array([2, 4, 5]))
-    assert scores[0, :2].tolist() == [0, 0]
-    np.testing.assert_allclose(scores[1, :4], [np.log(2), 0, np.log(2), 0], atol=1e-6)
-    np.testing.assert_allclose(scores[2, :5], [np.log(3), 0, np.log(3), 0, np.log(3)], atol=1e-6)
+    scorer.fit(ScorerInputs(TABLE, TABLE, TRAIN))
+    return scorer
+
+
+def test_the_size_of_a_group_counts_documents_before_the_query_only():
+    scores = np.exp(fitted().scores(np.array([0, 2, 3, 5])))
+    np.testing.assert_allclose(scores[:, :2], [[1, 1], [2, 2], [2, 2], [3, 3]], rtol=1e-6)
+    np.testing.assert_allclose(scores[:, 2], 1)
+    np.testing.assert_allclose(scores[:, 4], 1, rtol=1e-6)  # 5 is the query itself, and 4 the only one before it
 
 
 def test_two_tables_are_refused():
-    table = pd.DataFrame({"title": [""]})
-    train = pd.DataFrame({"query": [0], "document": [0], "label": [1]})
-    with pytest.raises(ValueError, match="one table"):
-        KnownDuplicates().fit(ScorerInputs(table, table.copy(), train))
+    with pytest.raises(ValueError, match="known_duplicates compares documents of one table"):
+        KnownDuplicates().fit(ScorerInputs(TABLE, TABLE.copy(), TRAIN))
