@@ -1,6 +1,6 @@
 """Refuses options of sections that the chosen task does not read, instead of ignoring them."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol, runtime_checkable
 
 from hydra.utils import get_class
@@ -23,7 +23,7 @@ class DeclaresSections(Protocol):
 
 
 def check_sections(
-    cfg: DictConfig, given: Sequence[str], choices: DictConfig, compose: Callable[[list[str]], DictConfig]
+    cfg: DictConfig, given: Sequence[str], choices: Mapping[str, str], compose: Callable[[list[str]], DictConfig]
 ) -> None:
     """Checks that the command line sets nothing which the task would ignore.
 
@@ -45,6 +45,8 @@ def check_sections(
     for word in given:
         if _section(word) in unread:
             raise ValueError(f"task={choices['task']} does not read the section {_section(word)}: leave {word} out")
+    if not unread:
+        return
     options = plain_options(cfg)
     defaults = plain_options(compose([f"task={choices['task']}"]))
     for name in unread:

@@ -24,8 +24,8 @@ class Loss(Protocol):
 
     Attributes:
         reads: The labels that it reads: ``pairs`` (``edge_label_index`` and ``edge_label``), ``groups`` (``group``) or
-            ``triplets``. A loss that reads groups compares all reports of a step, so a larger step has more negatives; of several
-            devices, each has its own step.
+            ``triplets``. A loss that reads groups compares all reports of a step, so a larger step has more negatives;
+            of several devices, each has its own step.
     """
 
     reads: frozenset[str]

@@ -34,5 +34,5 @@ class TripletLoss(nn.Module):
         """See ``Loss``; the rows of ``z`` may have any length."""
         assert step.triplets is not None
         anchor, positive, negative = z[step.triplets.T]
-        losses = (self.distance(anchor, positive) - self.distance(anchor, negative) + self.margin).clamp(min=0)
-        return losses.sum() / max(len(losses), 1)
+        losses: Tensor = self.distance(anchor, positive) - self.distance(anchor, negative) + self.margin
+        return losses.clamp(min=0).sum() / max(len(losses), 1)

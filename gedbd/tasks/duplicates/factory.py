@@ -1,6 +1,7 @@
 """Assembles duplicate detection from the configuration: data module, system, and the result of a test."""
 
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -31,6 +32,11 @@ from gedbd.text.token_cache import cached_tokens
 
 class DuplicatesTask:
     """Duplicate detection, see ``gedbd.experiments.training_task.SystemTask``."""
+
+    reads: ClassVar[frozenset[str]] = frozenset(
+        {"text", "split", "labels", "pairs", "batches", "batch_size", "ranking", "encoder", "backend", "tags"}
+        | {"graph", "fusion", "loss", "optimizer", "scheduler", "chunk_tokens", "compile", "matmul_precision"}
+    )
 
     def train(self, cfg: DictConfig, folder: Path, console: Console) -> float:
         """See ``Task.train``."""

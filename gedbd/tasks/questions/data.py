@@ -9,6 +9,7 @@ import torch
 from torch.utils.data import DataLoader
 
 from gedbd.corpora.splits import TRAIN
+from gedbd.encoders.tags.tag_encoder import TagEncoder
 from gedbd.experiments.retrieval_evaluator import RetrievalEvaluator
 from gedbd.retrieval.ranking_tasks import RankingTask
 from gedbd.retrieval.scorers.scorer import linked_groups
@@ -31,6 +32,7 @@ class QuestionsDataModule(pl.LightningDataModule):
         seed: Of the order and of drawn non-duplicates.
         queries: What is ranked in each part, by protocol.
         evaluated: Parts that a test scores; the last one is reported.
+        tag_vectors: The fitted encoder of the questions' tags, if they are read; its network is drawn in the result.
 
     Attributes:
         frozen: ``(N, 2H)`` unit rows: the text vectors before training.
@@ -48,6 +50,7 @@ class QuestionsDataModule(pl.LightningDataModule):
         seed: int,
         queries: Mapping[str, Mapping[str, RankingTask]] | None = None,
         evaluated: tuple[str, ...] = ("val", "test"),
+        tag_vectors: TagEncoder | None = None,
     ) -> None:
         super().__init__()
         self.questions = questions
@@ -61,6 +64,7 @@ class QuestionsDataModule(pl.LightningDataModule):
         self.seed = seed
         self.queries = {part: dict(by_protocol) for part, by_protocol in (queries or {}).items()}
         self.evaluated = evaluated
+        self.tag_vectors = tag_vectors
         train = pairs[pairs["part"] == "train"].rename(columns={"later": "query", "earlier": "document"})
         # Groups of the training pairs alone: those of the corpus show duplicates of the other parts.
         self.train_group = linked_groups(train, len(group))

@@ -9,6 +9,7 @@ from omegaconf import DictConfig
 from rich.console import Console
 
 from gedbd.corpora.splits import TRAIN
+from gedbd.encoders.tags.tag_encoder import TagEncoder
 from gedbd.encoders.title_body import TitleBody
 from gedbd.experiments.evaluation_result import EvaluationResult
 from gedbd.experiments.prepare import PreparedData, prepare_data, set_matmul_precision
@@ -75,7 +76,8 @@ class QuestionsTask:
         loss = instantiate(cfg.loss)
         check_labels(loss, self.negatives.provides)
         prepared = prepare_data(cfg, console)
-        questions = self._read(cfg, prepared)
+        tags: TagEncoder | None = instantiate(cfg.tags) if self.network else None
+        questions = self._read(cfg, prepared, tags)
         data = QuestionsDataModule(
             questions,
             prepared.pairs,
@@ -86,6 +88,7 @@ class QuestionsTask:
             cfg.seed,
             prepared.queries,
             tuple(dict.fromkeys(("val", *parts))),  # without repeats: evaluating val itself scores it once
+            tags,
         )
         for warning in data.warnings:
             console.print(f"{prepared.corpus.name}: {warning}", markup=False, highlight=False)
@@ -100,13 +103,11 @@ class QuestionsTask:
         assert isinstance(setup.data, QuestionsDataModule)
         assert isinstance(setup.system, QuestionsSystem)
         method = method_id(self.head, self.network)
-        return evaluate_trained(setup.corpus, setup.data, setup.system, method)
+        network = None if setup.data.tag_vectors is None else setup.data.tag_vectors.network_
+        return evaluate_trained(setup.corpus, setup.data, setup.system, method, network)
 
-    def _read(self, cfg: DictConfig, prepared: PreparedData) -> Questions:
+    def _read(self, cfg: DictConfig, prepared: PreparedData, tags: TagEncoder | None) -> Questions:
         """Encodes the questions."""
         encoder = instantiate(cfg.encoder, backend=instantiate(cfg.backend), cache_dir=cfg.cache_dir)
-        tags = instantiate(cfg.tags) if self.network else None
         vectors = TitleBody(encoder, self.clean)
-        return read_questions(
-            prepared.corpus.reports, vectors, tags, prepared.parts == TRAIN, prepared.corpus.name
-        )
+        return read_questions(prepared.corpus.reports, vectors, tags, prepared.parts == TRAIN, prepared.corpus.name)

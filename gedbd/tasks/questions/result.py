@@ -5,7 +5,9 @@ import pandas as pd
 
 from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.splits import PARTS
+from gedbd.encoders.tags.tag_network import TagNetwork
 from gedbd.evaluation.display_names import FROZEN
+from gedbd.evaluation.tag_figure import CAPTION, tag_network
 from gedbd.evaluation.tsne import project_reports
 from gedbd.experiments.evaluation_result import EvaluationResult, name_reports
 from gedbd.retrieval.ranking import rank_all
@@ -15,7 +17,7 @@ from gedbd.tasks.questions.system import QuestionsSystem
 
 
 def evaluate_trained(
-    corpus: Corpus, data: QuestionsDataModule, system: QuestionsSystem, method: str
+    corpus: Corpus, data: QuestionsDataModule, system: QuestionsSystem, method: str, network: TagNetwork | None
 ) -> EvaluationResult:
     """The result of the system's last test.
 
@@ -24,6 +26,7 @@ def evaluate_trained(
         data: Their data.
         system: The tested system.
         method: Id of the trained method.
+        network: The tag network that it reads, if it does, to be drawn.
     """
     part = data.evaluated[-1]
     scored = pd.concat(system.scores.values())
@@ -47,6 +50,7 @@ def evaluate_trained(
         queries=queries,
         rankings=rankings,
         tsne=_tsne(corpus, data, system),
+        figures={} if network is None else {"tag_network": (CAPTION, tag_network(network))},
     )
 
 

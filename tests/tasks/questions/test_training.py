@@ -117,8 +117,9 @@ def test_the_tag_is_read_and_its_warnings_are_told(inputs, vectors):
 
 
 def test_what_cannot_be_trained_is_refused(inputs, vectors):
-    untagged = ScorerInputs.of_reports(inputs.documents.assign(labels=""), inputs.train.rename(
-        columns={"query": "later", "document": "earlier"}))
+    untagged = ScorerInputs.of_reports(
+        inputs.documents.assign(labels=""), inputs.train.rename(columns={"query": "later", "document": "earlier"})
+    )
     with pytest.raises(ValueError, match="no training document of the corpus has a label or component"):
         TripletScorer(GivenVectors(vectors), TripletLoss(), FirstTag()).fit(untagged)
     no_pairs = ScorerInputs.of_reports(inputs.documents, pd.DataFrame({"earlier": [0], "later": [1], "label": [0]}))

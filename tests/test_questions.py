@@ -1,0 +1,129 @@
+"""Trainings of duplicate questions through the commands, and what they refuse."""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from hydra import compose, initialize_config_dir
+from rich.console import Console
+
+import gedbd.evaluate
+import gedbd.train
+from gedbd.configuration.command import CONF_DIR
+from gedbd.experiments.run import train_once
+from gedbd.experiments.sections import check_sections
+
+TINY = ["task=questions", "encoder=tiny", "trainer.accelerator=cpu", "trainer.enable_progress_bar=false"]
+TIMES = ["train/seconds", "train/reports_per_second"]
+WORDS = ["mail", "folder", "crash", "sync", "theme", "search", "print", "import"]
+
+
+@pytest.fixture(scope="module")
+def export(tmp_path_factory) -> Path:
+    """60 questions in pairs of duplicates, with two tags each."""
+    rng = np.random.default_rng(0)
+    words = [" ".join(rng.choice(WORDS, 4)) for _ in range(30)]
+    rows = {
+        "Issue_id": range(1, 61),
+        "Title": [f"{words[row // 2]} {WORDS[row % 8]}" for row in range(60)],
+        "Description": ["" if row % 3 else words[row // 2] for row in range(60)],
+        "Labels": [f"{WORDS[row // 2 % 8]};{WORDS[row % 5]}" for row in range(60)],
+        "Created_time": [f"2024-01-01T00:{row:02}:00Z" for row in range(60)],
+        "Duplicated_issue": [str(row) if row % 2 else "" for row in range(60)],
+    }
+    path = tmp_path_factory.mktemp("export") / "questions.csv"
+    pd.DataFrame(rows).to_csv(path, index=False)
+    return path
+
+
+def options(export: Path, folder: Path) -> list[str]:
+    fields = ("product", "component", "version", "os", "priority", "status", "resolution", "attachments", "url")
+    absent = [f"dataset.columns.{name}=null" for name in (*fields, "resolved_at")]
+    return [*TINY, "dataset=csv", f"dataset.path={export}", *absent, f"cache_dir={folder}", "trainer.max_epochs=2"]
+
+
+def run_once(words: list[str], folder: Path) -> str:
+    with initialize_config_dir(CONF_DIR, version_base="1.3"):
+        cfg = compose("train", words)
+    with (folder / "printed.txt").open("w+") as file:
+        train_once(cfg, folder / "run", Console(file=file, width=120))
+        file.seek(0)
+        return file.read()
+
+
+def test_a_run_of_te_has_results_rankings_and_curves(export, tmp_path):
+    printed = run_once([*options(export, tmp_path), "task.alpha=1"], tmp_path)
+    assert "training pairs have no answered question in a bucket more similar than task.alpha=1" in printed
+    epochs = pd.read_csv(tmp_path / "run" / "metrics.csv")
+    assert {"train/loss", "val/loss", "val/f1", "val/rr@10", "val/mrr"} <= set(epochs)
+    results = pd.read_csv(tmp_path / "run" / "results.csv")
+    assert results["method"].tolist() == ["te", "frozen", "always_duplicate"]
+    ranking = pd.read_csv(tmp_path / "run" / "ranking.csv")
+    assert ranking["method"].tolist() == ["te", "frozen"]
+    assert ranking["queries"].tolist() == [6, 6]
+
+
+@pytest.mark.slow
+def test_the_tag_network_is_read_and_drawn(export, tmp_path):
+    run_once([*options(export, tmp_path), "task=questions_modern", "task.network=true", "tags.dim=8"], tmp_path)
+    assert pd.read_csv(tmp_path / "run" / "results.csv")["method"][0] == "te_network_modern"
+    assert (tmp_path / "run" / "figures" / "tag_network.png").is_file()
+
+
+def command(monkeypatch, module, *words: str) -> None:
+    monkeypatch.setattr(sys, "argv", ["gedbd", *words])
+    module.main()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("negatives", ["buckets", "mined"])
+def test_a_resumed_run_equals_an_uninterrupted_one(export, tmp_path, monkeypatch, negatives):
+    monkeypatch.chdir(tmp_path)
+    words = [*options(export, tmp_path)[:-1], f"task.negatives={negatives}"]
+    command(monkeypatch, gedbd.train, *words, "trainer.max_epochs=4", "hydra.run.dir=whole")
+    command(monkeypatch, gedbd.train, *words, "trainer.max_epochs=2", "hydra.run.dir=half")
+    command(monkeypatch, gedbd.train, "ckpt_path=half/checkpoints/last.ckpt", "trainer.max_epochs=4")
+    whole, half = (pd.read_csv(f"{name}/metrics.csv").drop(columns=TIMES) for name in ("whole", "half"))
+    pd.testing.assert_frame_equal(whole, half)
+    first, second = (torch.load(f"{name}/checkpoints/last.ckpt", weights_only=True) for name in ("whole", "half"))
+    for name, value in first["state_dict"].items():
+        assert torch.equal(value, second["state_dict"][name])
+
+
+@pytest.mark.slow
+def test_a_run_is_evaluated_again_with_the_same_numbers(export, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    command(monkeypatch, gedbd.train, *options(export, tmp_path), "hydra.run.dir=run")
+    command(monkeypatch, gedbd.evaluate, "run=run", f"cache_dir={tmp_path}")
+    before = pd.read_csv("run/ranking.csv")
+    pd.testing.assert_frame_equal(before, pd.read_csv("run/evaluation/test/ranking.csv"))
+
+
+@pytest.mark.parametrize(
+    ("word", "message"),
+    [
+        ("graph.pca_dim=5", "task=questions does not read the section graph: leave graph.pca_dim=5 out"),
+        ("text=fields", "task=questions does not read the section text: leave text=fields out"),
+        pytest.param("pairs=pk", "does not read the section batches: leave pairs=pk out", marks=pytest.mark.slow),
+        pytest.param(
+            "experiment=sbert_graph", "the section text: leave experiment=sbert_graph out", marks=pytest.mark.slow
+        ),
+    ],
+)
+def test_options_that_the_task_would_ignore_are_refused(word, message):
+    with pytest.raises(ValueError, match=message):
+        check("task=questions", "encoder=tiny", word)
+
+
+def test_options_that_the_task_reads_are_taken():
+    check("task=questions", "encoder=tiny", "loss.margin=0.5", "tags.dim=8", "batch_size=8", "split=group")
+    check("graph=knn", "text=fields", "pairs=pk")  # duplicate detection reads all of them
+
+
+def check(*words: str) -> None:
+    with initialize_config_dir(CONF_DIR, version_base="1.3"):
+        cfg = compose("train", list(words), return_hydra_config=True)
+        check_sections(cfg, words, cfg.hydra.runtime.choices, lambda given: compose("train", given))
