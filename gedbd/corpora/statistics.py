@@ -5,6 +5,7 @@ import pandas as pd
 
 from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.relevance import Links
+from gedbd.corpora.tags import tags_of
 
 Statistic = int | float | pd.Timestamp | None
 
@@ -16,7 +17,7 @@ def describe_corpus(corpus: Corpus) -> dict[str, Statistic]:
         Metric to value, null where the tracker has no date or no text. ``pairs`` is the sum of n (n - 1) / 2 over
         groups of n reports. Words are separated by white space; medians are over the reports that have such a text.
         ``with a web address`` counts the reports whose page is known, ``links: <source>`` the pairs of reports that
-        this source links.
+        this source links. ``labels`` and ``with a label`` are there only if a report has one.
     """
     sizes = np.unique(corpus.group, return_counts=True)[1].astype(np.int64)
     sizes = sizes[sizes > 1]
@@ -33,8 +34,18 @@ def describe_corpus(corpus: Corpus) -> dict[str, Statistic]:
         "median words of a title": median_words(corpus.reports["title"]),
         "median words of a description": median_words(corpus.reports["description"]),
         "with a web address": int((corpus.reports["url"] != "").sum()),
+        **count_labels(corpus.reports),
         **count_links(corpus.links),
     }
+
+
+def count_labels(reports: pd.DataFrame) -> dict[str, Statistic]:
+    """Number of different labels, and of reports with one; nothing if no report has a label."""
+    if "labels" not in reports:
+        return {}
+    labels = tags_of(reports.assign(component=""))
+    named = {label for own in labels for label in own}
+    return {"labels": len(named), "with a label": sum(map(bool, labels))} if named else {}
 
 
 def count_links(links: Links | None) -> dict[str, Statistic]:

@@ -58,3 +58,12 @@ def test_reports_with_an_address_are_counted():
     corpus = small_corpus()
     corpus.reports.loc[[1, 4], "url"] = "https://b.org/1"
     assert describe_corpus(corpus)["with a web address"] == 2
+
+
+def test_labels_are_counted_where_there_are_any():
+    corpus = small_corpus()
+    assert "labels" not in describe_corpus(corpus)
+    labelled = corpus.reports.assign(component="gui", labels=["a;b", "B", "", "", "a", ""])
+    numbers = describe_corpus(replace(corpus, documents=replace(corpus.documents, table=labelled)))
+    assert numbers["labels"] == 2
+    assert numbers["with a label"] == 3
