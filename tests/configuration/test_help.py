@@ -55,7 +55,7 @@ def test_help_hides_what_a_command_composes_but_does_not_read():
 def test_help_tells_experiments_of_training_from_those_of_baselines():
     train, baseline = (groups_of(command_help(CONF, name)) for name in ("train", "baseline"))
     assert {"paper_text", "paper_code", "ours", "table5", "sensitivity", "sbert", "supcon_paper"} <= train["experiment"]
-    assert baseline["experiment"] == {"leak", "ranking", "sbert_frozen", "sbert_frozen_screenshots"}
+    assert baseline["experiment"] == {"cqa_retrieval", "leak", "ranking", "sbert_frozen", "sbert_frozen_screenshots"}
     assert "trainer" not in baseline
     assert {"eclipse", "demo", "github"} <= train["dataset"]
     assert "titles" not in train["graph"]

@@ -13,7 +13,7 @@ from gedbd.configuration.command import CONF_DIR
 from gedbd.configuration.saved_options import SCHEMA
 from gedbd.evaluation.run_folders import Run
 
-GROUPS = ("encoder", "graph", "fusion", "text", "split")
+GROUPS = ("encoder", "graph", "fusion", "text", "split", "protocol")
 
 
 @cache

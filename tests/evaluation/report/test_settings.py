@@ -1,5 +1,6 @@
 """Which runs are one setting, how settings are named, and what becomes of repeated runs."""
 
+import json
 from typing import Any
 
 import pytest
@@ -214,3 +215,30 @@ def test_a_label_without_some_options(leave):
     first, _ = group_settings([leave("a", "patience=1", "compile=true"), leave("b", "patience=2")])
     assert first.label == "tiny, text + graph, compile=true, patience=1"
     assert first.label_without("patience") == "tiny, text + graph, compile=true"
+
+
+def test_protocols_are_named_as_a_list_and_older_runs_of_them_are_the_same_setting(leave):
+    both = leave("both", "graph=none", "protocol=test_pool", "ranking.window_days=30")
+    older = leave("older", "graph=none", "protocol=test_pool", "ranking.window_days=30", time=1)
+    saved = json.loads((older.folder / "config.yaml").read_text())
+    saved["ranking"]["protocols"] = ["earlier", "test_pool"]
+    (older.folder / "config.yaml").write_text(json.dumps(saved))
+    assert labels(group_settings([both, older])) == ["tiny, text alone"]
+    one = leave("one", "graph=none", "ranking.window_days=30")
+    found = labels(group_settings([both, one]))
+    assert found[0] == "tiny, text alone, ranking.protocols=[earlier,test_pool]"
+    assert labels(group_settings([one, leave("none", "graph=none")]))[0] == "tiny, text alone, ranking.window_days=30"
+
+
+def test_an_option_of_one_protocol_counts_and_its_encoder_is_named_once(leave):
+    strict = "ranking.protocols.candidate_sets.min_jaccard=0.5"
+    first = leave("a", "graph=none", "protocol=candidate_sets")
+    second = leave("b", "graph=none", "protocol=candidate_sets", strict)
+    assert labels(group_settings([first, second]))[1] == f"tiny, text alone, {strict}"
+    other = leave("c", "graph=none", "protocol=candidate_sets", "encoder=minilm")
+    assert labels(group_settings([first, other])) == ["tiny, text alone", "minilm, text alone"]
+    both = [
+        leave(name, "name=bm25", "protocol=candidate_sets", f"encoder={name}", command="baseline")
+        for name in ("tiny", "minilm")
+    ]
+    assert labels(group_settings(both))[1] == "bm25, ranking.protocols.candidate_sets.encoder=minilm"
