@@ -1,0 +1,1 @@
+"""Duplicate questions with a tag network."""
