@@ -49,7 +49,7 @@ class Doc2Vec:
 
     def __init__(
         self,
-        dim: int = 300,
+        dim: int = 100,
         window: int = 5,
         min_count: int = 3,
         distributed_memory: bool = False,

@@ -46,10 +46,10 @@ class Word2Vec:
         dim: int = 300,
         window: int = 5,
         min_count: int = 3,
-        skip_gram: bool = False,
+        skip_gram: bool = True,
         negative: int = 5,
         epochs: int = 10,
-        idf: bool = False,
+        idf: bool = True,
         max_characters: int = MAX_CHARACTERS,
         seed: int = 0,
     ) -> None:
@@ -127,7 +127,7 @@ class Word2Vec:
         if not self.idf:
             return np.ones(num_words, dtype=np.float32)
         with_word = np.bincount(counts.indices, minlength=num_words)
-        return np.log(num_texts / np.maximum(with_word, 1)).astype(np.float32)
+        return np.asarray(np.log(num_texts / np.maximum(with_word, 1)), dtype=np.float32)
 
     def _warn(self, warning: str) -> None:
         if warning not in self.warnings_:
