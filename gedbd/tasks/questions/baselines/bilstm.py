@@ -33,7 +33,8 @@ class BiLstm(nn.Module):
         super().__init__()
         # Row 0 pads: word 3 is row 4.
         padded = np.concatenate([np.zeros((1, word_vectors.shape[1]), dtype=np.float32), word_vectors])
-        self.words = nn.Embedding(*padded.shape, padding_idx=0, _weight=torch.from_numpy(padded), _freeze=True)
+        self.words: Tensor
+        self.register_buffer("words", torch.from_numpy(padded))
         self.lstm = nn.LSTM(padded.shape[1], hidden, batch_first=True, bidirectional=True)
         self.projection = nn.Linear(2 * hidden, dim)
 
@@ -44,7 +45,7 @@ class BiLstm(nn.Module):
         for row, text in enumerate(texts):
             numbers[row, : len(text)] = text + 1
         packed = pack_padded_sequence(
-            self.words(torch.from_numpy(numbers)), lengths, batch_first=True, enforce_sorted=False
+            self.words[torch.from_numpy(numbers)], lengths, batch_first=True, enforce_sorted=False
         )
         _, (states, _) = self.lstm(packed)
         # The states (2, U, H) of both directions side by side, (U, 2H).
@@ -158,7 +159,7 @@ class BiLstmScorer(Scorer):
                 optimizer.zero_grad()
                 torch.autograd.backward(loss)
                 optimizer.step()
-                losses.append(float(loss))
+                losses.append(float(loss.detach()))
             self.losses_.append(float(np.mean(losses)) if losses else 0.0)
 
     def _loss(self, triplets: list[tuple[np.ndarray, np.ndarray, np.ndarray]]) -> Tensor:
