@@ -22,13 +22,15 @@ def main(cfg: DictConfig) -> float:
     with gc_paused():
         from gedbd.experiments.interruption import exit_when_interrupted
         from gedbd.experiments.resume import resumed_options
+        from gedbd.experiments.sections import check_sections
         from gedbd.experiments.seeds import check_device, first_process_console, train_seeds
         from gedbd.experiments.tracking.runs import check_login
 
     console = first_process_console()
     check_login(cfg.logger)
+    hydra = HydraConfig.get()
+    check_sections(cfg, hydra.overrides.task, hydra.runtime.choices, partial(compose, "train"))
     if cfg.ckpt_path:
-        hydra = HydraConfig.get()
         cfg = resumed_options(cfg, hydra.overrides.task, hydra.runtime.choices, defaults=partial(compose, "train"))
     check_device(cfg.trainer)
     with exit_when_interrupted(cfg.seeds):

@@ -15,12 +15,17 @@ def encoder_state(checkpoint: str | Path | BinaryIO) -> dict[str, Any]:
     """The weights of the text encoder in a run's checkpoint, by their names in ``TextEncoder``.
 
     Raises:
-        ValueError: If the checkpoint is damaged or holds no weights.
+        ValueError: If the checkpoint is damaged, or holds no weights of a text encoder.
     """
     if isinstance(checkpoint, str | Path):
         check_whole(Path(checkpoint))
     state = read_state(checkpoint)
-    return {key.removeprefix("encoder."): value for key, value in state.items() if key.startswith("encoder.")}
+    encoder = {key.removeprefix("encoder."): value for key, value in state.items() if key.startswith("encoder.")}
+    if not encoder:
+        raise ValueError(
+            f"{source_name(checkpoint)} holds no trained text encoder: its task uses the encoder as it was downloaded"
+        )
+    return encoder
 
 
 def read_state(checkpoint: str | Path | BinaryIO) -> dict[str, Any]:

@@ -13,6 +13,10 @@ DISPLAY_NAMES = {
     TEXT: "text alone",
     FROZEN: "frozen encoder",
     ALWAYS_DUPLICATE: "always duplicate",
+    "te": "TE",
+    "te_network": "TE + network",
+    "te_modern": "TE modern",
+    "te_network_modern": "TE + network modern",
 }
 ABBREVIATIONS = re.compile(r"\b(f1|rr|mrr|map)\b")
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from pickle import UnpicklingError
 
 import torch
-from hydra.utils import instantiate
+from hydra.utils import get_class, instantiate
 from omegaconf import DictConfig, OmegaConf
 from rich.console import Console
 
@@ -14,7 +14,7 @@ from gedbd.configuration.allowed_targets import keep_local
 from gedbd.configuration.saved_options import CONFIG, SCHEMA, VERSIONS, read_saved, saved_options
 from gedbd.corpora.corpus import Corpus
 from gedbd.encoders.weights import load_state, read_state
-from gedbd.experiments.training_task import Task, TrainingSetup
+from gedbd.experiments.training_task import SystemTask, TrainingSetup
 from gedbd.io.checksums import check_whole
 from gedbd.io.files import read_object, write_text
 
@@ -50,7 +50,9 @@ def readable_checkpoint(folder: Path) -> str | None:
     return str(path)
 
 
-def load_run(folder: Path, checkpoint: str, part: str, cache_dir: str, console: Console) -> tuple[Task, TrainingSetup]:
+def load_run(
+    folder: Path, checkpoint: str, part: str, cache_dir: str, console: Console
+) -> tuple[SystemTask, TrainingSetup]:
     """Restores a trained run from its folder.
 
     Args:
@@ -66,7 +68,7 @@ def load_run(folder: Path, checkpoint: str, part: str, cache_dir: str, console: 
     cfg, path = find_run(folder, checkpoint)
     cfg.cache_dir = cache_dir
     cfg.ranking.parts = [part]  # validation is scored for the thresholds of the other methods, not ranked
-    task: Task = instantiate(cfg.task)
+    task: SystemTask = instantiate(cfg.task)
     setup = task.build(cfg, console, ("val", part))
     check_corpus(folder, setup.corpus)
     load_state(setup.system, read_state(path), str(path))
@@ -82,10 +84,18 @@ def find_run(folder: Path, checkpoint: str) -> tuple[DictConfig, Path]:
     cfg = read_saved(folder)
     path = folder / "checkpoints" / f"{checkpoint}.ckpt"
     if not path.is_file():
+        _check_trains_system(cfg, folder)
         raise ValueError(f"run={folder}: there is no {path.name} in its checkpoints")
     check_whole(path)
     keep_local(cfg, str(folder / CONFIG))
     return cfg, path
+
+
+def _check_trains_system(cfg: DictConfig, folder: Path) -> None:
+    """Raises ValueError if a run's task trains no system, so that there cannot be a checkpoint."""
+    target = OmegaConf.select(cfg, "task._target_")
+    if target is not None and not issubclass(get_class(target), SystemTask):
+        raise ValueError(f"run={folder}: its task, {target}, trains no encoder: name a run of another task")
 
 
 def check_corpus(folder: Path, corpus: Corpus) -> None:

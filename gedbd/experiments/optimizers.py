@@ -1,9 +1,9 @@
-"""Optimizers with separate learning rates for pretrained and untrained weights."""
+"""Optimizers, with separate learning rates for pretrained and untrained weights or with one for all."""
 
 from collections.abc import Callable
 
 from torch import nn
-from torch.optim import AdamW, Optimizer
+from torch.optim import Adam, AdamW, Optimizer
 
 MakeOptimizer = Callable[[list[nn.Parameter], list[nn.Parameter]], Optimizer]
 """Builds an optimizer of pretrained and untrained parameters; ``conf/optimizer`` sets everything else."""
@@ -30,3 +30,18 @@ def adamw(
     # AdamW's own lr is not used: each group has its own.
     groups = [{"params": pretrained, "lr": lr}, {"params": untrained, "lr": head_lr}]
     return AdamW(groups, weight_decay=weight_decay, fused=fused)
+
+
+def adam(
+    pretrained: list[nn.Parameter], untrained: list[nn.Parameter], lr: float, eps: float, weight_decay: float
+) -> Adam:
+    """Adam with one learning rate.
+
+    Args:
+        pretrained: Parameters of the pretrained encoder, if it is trained.
+        untrained: All other parameters.
+        lr: Learning rate.
+        eps: Added to the denominator of a step.
+        weight_decay: Weight of the penalty on squared weights.
+    """
+    return Adam([*pretrained, *untrained], lr=lr, eps=eps, weight_decay=weight_decay)

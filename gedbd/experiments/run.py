@@ -14,13 +14,19 @@ from gedbd.experiments.interruption import keyboard_interrupts
 from gedbd.experiments.prepare import check_ranking
 from gedbd.experiments.results import report, show_verdict
 from gedbd.experiments.tracking.runs import open_loggers
-from gedbd.experiments.training_task import Task
+from gedbd.experiments.training_task import SystemTask, Task
 from gedbd.io.tables import read_csv
 from gedbd.retrieval.ranking import metric_names
 
 
 def train_once(cfg: DictConfig, folder: Path, console: Console) -> float:
-    """Trains as configured, writes the run folder, and returns the best checkpoint's validation F1.
+    """Trains the configured task, see ``Task.train``."""
+    task: Task = instantiate(cfg.task)
+    return task.train(cfg, folder, console)
+
+
+def train_system(task: SystemTask, cfg: DictConfig, folder: Path, console: Console) -> float:
+    """Trains a task's system, writes the run folder, and returns the best checkpoint's validation F1.
 
     Raises:
         KeyboardInterrupt: If Ctrl-C was pressed; the last finished epoch is saved in ``checkpoints/last.ckpt``.
@@ -29,7 +35,6 @@ def train_once(cfg: DictConfig, folder: Path, console: Console) -> float:
     # Once before the data is read, and again when it is known what there is to rank.
     check_monitor(cfg.monitor, metric_names(cfg.ranking.top_k, cfg.ranking.protocols))
     callbacks = training_callbacks(folder, cfg.monitor, cfg.patience, console)
-    task: Task = instantiate(cfg.task)
     setup = task.build(cfg, console)
     check_monitor(cfg.monitor, metric_names(cfg.ranking.top_k, setup.ranked_protocols))
     with open_loggers(cfg, folder, "train") as loggers, keyboard_interrupts():

@@ -1,6 +1,7 @@
 """The contract of training tasks. ``conf/task`` names the class of each."""
 
-from typing import NamedTuple, Protocol
+from pathlib import Path
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import pytorch_lightning as pl
 from omegaconf import DictConfig
@@ -28,6 +29,28 @@ class TrainingSetup(NamedTuple):
 
 class Task(Protocol):
     """A training task. It reads its own sections of the configuration, so that no other code knows them."""
+
+    def train(self, cfg: DictConfig, folder: Path, console: Console) -> float:
+        """Trains, tests, and leaves a run folder with ``results.csv``: one row a method, the run's own first.
+
+        Args:
+            cfg: The composed configuration of ``conf/train.yaml``.
+            folder: The run folder.
+            console: Where results and warnings go.
+
+        Returns:
+            The value on validation that sweeps compare: the higher, the better.
+
+        Raises:
+            ValueError: If options are invalid or contradict each other.
+            KeyboardInterrupt: If Ctrl-C was pressed.
+        """
+        ...
+
+
+@runtime_checkable
+class SystemTask(Task, Protocol):
+    """A task whose system Lightning trains, see ``gedbd.experiments.run.train_system``."""
 
     def build(self, cfg: DictConfig, console: Console, parts: tuple[str, ...] = ("val", "test")) -> TrainingSetup:
         """Assembles data and system, and refuses invalid options before the long work.

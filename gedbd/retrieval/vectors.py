@@ -46,7 +46,27 @@ def score_pairs(reports: Embedded, pairs: pd.DataFrame, group: np.ndarray, loss:
     # The loss wants one batch: only the reports of the pairs, renumbered 0, 1, 2, ...
     named, step_index = torch.unique(index, return_inverse=True)
     groups = torch.from_numpy(group[reports.n_id[named].cpu().numpy()]).to(index.device)
-    return scored, loss(reports.z[named], StepLabels(groups, step_index, label))
+    triplets = pair_triplets(step_index, label) if "triplets" in loss.reads else None
+    return scored, loss(reports.z[named], StepLabels(groups, step_index, label, triplets))
+
+
+def pair_triplets(index: Tensor, label: Tensor) -> Tensor:
+    """All triplets that a duplicate pair and another pair with a report in common form.
+
+    Args:
+        index: ``(2, P)`` pairs.
+        label: ``(P,)`` 1 for a duplicate pair, 0 for another.
+
+    Returns:
+        ``(T, 3)``: the common report, the other one of the duplicate pair, and that of the other pair. The pairs (0, 1)
+        with label 1 and (1, 2) with label 0 give (1, 0, 2).
+    """
+    both_ways = torch.cat([index, index.flip(0)], dim=1).T.cpu().numpy()
+    is_positive = label.repeat(2).cpu().numpy() == 1
+    positives = pd.DataFrame(both_ways[is_positive], columns=["anchor", "positive"])
+    negatives = pd.DataFrame(both_ways[~is_positive], columns=["anchor", "negative"])
+    triplets = positives.merge(negatives, on="anchor")[["anchor", "positive", "negative"]]
+    return torch.from_numpy(triplets.to_numpy(dtype=np.int64)).to(index.device)
 
 
 def distinct(n_id: Tensor, z: Tensor) -> tuple[Tensor, Tensor]:

@@ -14,11 +14,13 @@ class BatchIndices(NamedTuple):
         rows: ``(U,)`` distinct reports, ascending.
         pairs: ``(P, 2)`` rows of the corpus, all of them among ``rows``.
         label: ``(P,)`` 1 for duplicates, else 0.
+        negatives: ``(P,)`` a non-duplicate of the first report of each pair, for losses of triplets, or None.
     """
 
     rows: np.ndarray
     pairs: np.ndarray
     label: np.ndarray
+    negatives: np.ndarray | None = None
 
 
 class SamplerInputs(NamedTuple):
@@ -42,7 +44,7 @@ class Batches(Protocol):
 
     Attributes:
         hard: Fraction of the negatives that are chosen by the vectors of the last epoch.
-        provides: Labels of a batch that losses may read: ``pairs``, ``groups``.
+        provides: Labels of a batch that losses may read: ``pairs``, ``groups``, ``triplets``.
         reads_groups: Whether batches are built from whole duplicate groups.
     """
 

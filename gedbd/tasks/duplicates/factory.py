@@ -1,5 +1,7 @@
 """Assembles duplicate detection from the configuration: data module, system, and the result of a test."""
 
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import torch
@@ -11,6 +13,7 @@ from gedbd.corpora.splits import TRAIN
 from gedbd.encoders.encoder import Encoder, unit_rows
 from gedbd.experiments.evaluation_result import EvaluationResult
 from gedbd.experiments.prepare import PreparedData, prepare_data, set_matmul_precision
+from gedbd.experiments.run import train_system
 from gedbd.experiments.training_task import TrainingSetup
 from gedbd.io.library_logs import silence_library_logs
 from gedbd.losses.loss import Loss, check_labels
@@ -26,10 +29,14 @@ from gedbd.text.token_cache import cached_tokens
 
 
 class DuplicatesTask:
-    """Duplicate detection, see ``gedbd.experiments.training_task.Task``."""
+    """Duplicate detection, see ``gedbd.experiments.training_task.SystemTask``."""
+
+    def train(self, cfg: DictConfig, folder: Path, console: Console) -> float:
+        """See ``Task.train``."""
+        return train_system(self, cfg, folder, console)
 
     def build(self, cfg: DictConfig, console: Console, parts: tuple[str, ...] = ("val", "test")) -> TrainingSetup:
-        """See ``Task.build``."""
+        """See ``SystemTask.build``."""
         silence_library_logs()
         set_matmul_precision(cfg.matmul_precision)
         prepared = prepare_data(cfg, console)
@@ -70,7 +77,7 @@ class DuplicatesTask:
         return TrainingSetup(data, system, prepared.corpus, tuple(data.queries.get("val", {})))
 
     def result(self, setup: TrainingSetup) -> EvaluationResult:
-        """See ``Task.result``."""
+        """See ``SystemTask.result``."""
         assert isinstance(setup.data, DuplicateDataModule)
         assert isinstance(setup.system, DuplicateSystem)
         return evaluate_trained(setup.data, setup.system)

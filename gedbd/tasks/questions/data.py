@@ -1,0 +1,145 @@
+"""Data of duplicate questions: pairs with a non-duplicate each for training, all needed questions for evaluation."""
+
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+import pandas as pd
+import pytorch_lightning as pl
+import torch
+from torch.utils.data import DataLoader
+
+from gedbd.corpora.splits import TRAIN
+from gedbd.experiments.retrieval_evaluator import RetrievalEvaluator
+from gedbd.retrieval.ranking_tasks import RankingTask
+from gedbd.retrieval.scorers.scorer import linked_groups
+from gedbd.sampling.batches import BatchIndices
+from gedbd.tasks.questions.batches import QuestionBatch, QuestionDataset, TripletBatchSampler
+from gedbd.tasks.questions.inputs import Questions
+from gedbd.tasks.questions.negatives import Negatives, bucket_negatives, mined_negatives
+
+
+class QuestionsDataModule(pl.LightningDataModule):
+    """Pairs of questions for training, and the questions that evaluation needs in one batch.
+
+    Args:
+        questions: N questions.
+        pairs: Pairs with ``earlier``, ``later``, ``label`` and ``part``; the later question is the anchor.
+        group: ``(N,)`` duplicate group of every question, for evaluation.
+        parts: ``(N,)`` part of each question: 0 train, 1 val, 2 test.
+        negatives: Which non-duplicates training compares with.
+        batch_size: Pairs of a step.
+        seed: Of the order and of drawn non-duplicates.
+        queries: What is ranked in each part, by protocol.
+        evaluated: Parts that a test scores; the last one is reported.
+
+    Attributes:
+        frozen: ``(N, 2H)`` unit rows: the text vectors before training.
+        warnings: What was found, in sentences for the user.
+    """
+
+    def __init__(
+        self,
+        questions: Questions,
+        pairs: pd.DataFrame,
+        group: np.ndarray,
+        parts: np.ndarray,
+        negatives: Negatives,
+        batch_size: int,
+        seed: int,
+        queries: Mapping[str, Mapping[str, RankingTask]] | None = None,
+        evaluated: tuple[str, ...] = ("val", "test"),
+    ) -> None:
+        super().__init__()
+        self.questions = questions
+        self.features = torch.from_numpy(questions.features)
+        self.frozen = questions.frozen
+        self.pairs = pairs
+        self.group = group
+        self.parts = parts
+        self.negatives = negatives
+        self.batch_size = batch_size
+        self.seed = seed
+        self.queries = {part: dict(by_protocol) for part, by_protocol in (queries or {}).items()}
+        self.evaluated = evaluated
+        train = pairs[pairs["part"] == "train"].rename(columns={"later": "query", "earlier": "document"})
+        # Groups of the training pairs alone: those of the corpus show duplicates of the other parts.
+        self.train_group = linked_groups(train, len(group))
+        self.train_pairs = train.loc[train["label"] == 1, ["query", "document"]].to_numpy(dtype=np.int64)
+        self.warnings = questions.warnings
+        self._bucket_rows: np.ndarray | None = None
+        if negatives.kind == "buckets":
+            self._bucket_rows = self._find_buckets()
+
+    @property
+    def evaluator(self) -> RetrievalEvaluator:
+        """Scores the pairs and ranks the queries of this data."""
+        return RetrievalEvaluator(self.group, self.pairs, self.queries)
+
+    def train_dataloader(self) -> DataLoader[QuestionBatch]:
+        """Batches of the training pairs."""
+        world_size, rank = self._world_and_rank()
+        return self._load(
+            TripletBatchSampler(self.train_pairs, self._draw, self.batch_size, self.seed, rank, world_size)
+        )
+
+    def val_dataloader(self) -> DataLoader[QuestionBatch]:
+        """The questions that validation needs."""
+        return self._rows_of("val")
+
+    def test_dataloader(self) -> DataLoader[QuestionBatch]:
+        """The questions that the parts ``evaluated`` need."""
+        return self._rows_of(*self.evaluated)
+
+    def needed_by_pairs(self, *parts: str) -> np.ndarray:
+        """Rows of the questions of some parts' pairs."""
+        paired = self.pairs.loc[self.pairs["part"].isin(parts), ["earlier", "later"]].to_numpy()
+        return np.unique(paired)
+
+    def needed(self, *parts: str) -> np.ndarray:
+        """Rows that the evaluation of some parts reads: questions of their pairs, their queries and candidates."""
+        needed = [self.needed_by_pairs(*parts)]
+        for part in parts:
+            needed += [queries.needed for queries in self.queries.get(part, {}).values()]
+        return np.unique(np.concatenate(needed))
+
+    def _find_buckets(self) -> np.ndarray:
+        """The published non-duplicates of the training pairs; a warning counts the fallbacks."""
+        found = bucket_negatives(
+            self.train_pairs[:, 0],
+            self.train_group,
+            self.questions.features,
+            self.questions.tags,
+            self.questions.answered,
+            self.parts == TRAIN,
+            self.negatives.alpha,
+        )
+        if found.num_fallbacks:
+            self.warnings += (
+                f"{found.num_fallbacks:,} of {len(found.rows):,} training pairs have no answered question in a bucket"
+                f" more similar than task.alpha={self.negatives.alpha}: theirs is the nearest non-duplicate",
+            )
+        return found.rows
+
+    def _draw(self, rng: np.random.Generator) -> np.ndarray | None:
+        if self.negatives.kind != "mined":
+            return self._bucket_rows
+        assert self.trainer is not None
+        vectors = self.trainer.lightning_module.project(self.features)  # type: ignore[operator]
+        return mined_negatives(
+            self.train_pairs[:, 0], self.train_group, vectors, self.parts == TRAIN, self.negatives.neighbours, rng
+        )
+
+    def _rows_of(self, *parts: str) -> DataLoader[QuestionBatch]:
+        rows = self.needed(*parts)
+        world_size, rank = self._world_and_rank()
+        # Column r is the share of process r. Of 5 rows, 2 processes get [[a, b], [c, d], [e, e]].
+        shares = np.pad(rows, (0, -len(rows) % world_size), mode="edge").reshape(-1, world_size)
+        no_pairs = np.empty((0, 2), dtype=np.int64)
+        return self._load([BatchIndices(shares[:, rank], no_pairs, no_pairs[:, 0])])
+
+    def _world_and_rank(self) -> tuple[int, int]:
+        return (self.trainer.world_size, self.trainer.global_rank) if self.trainer else (1, 0)
+
+    def _load(self, steps: Iterable[BatchIndices]) -> DataLoader[QuestionBatch]:
+        # A key of the data set is a whole batch, so the loader itself must not batch.
+        return DataLoader(QuestionDataset(self.features, self.train_group), batch_size=None, sampler=steps)

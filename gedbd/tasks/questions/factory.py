@@ -1,0 +1,112 @@
+"""Assembles the task of duplicate questions from the configuration."""
+
+from pathlib import Path
+from typing import ClassVar
+
+import torch
+from hydra.utils import instantiate
+from omegaconf import DictConfig
+from rich.console import Console
+
+from gedbd.corpora.splits import TRAIN
+from gedbd.encoders.title_body import TitleBody
+from gedbd.experiments.evaluation_result import EvaluationResult
+from gedbd.experiments.prepare import PreparedData, prepare_data, set_matmul_precision
+from gedbd.experiments.run import train_system
+from gedbd.experiments.training_task import TrainingSetup
+from gedbd.io.library_logs import silence_library_logs
+from gedbd.losses.loss import check_labels
+from gedbd.tasks.questions.data import QuestionsDataModule
+from gedbd.tasks.questions.inputs import Questions, read_questions
+from gedbd.tasks.questions.model import check_head, make_head, method_id
+from gedbd.tasks.questions.negatives import Negatives
+from gedbd.tasks.questions.result import evaluate_trained
+from gedbd.tasks.questions.system import QuestionsSystem
+
+
+class QuestionsTask:
+    """Duplicate questions by frozen vectors of title, body and tag, see ``SystemTask``.
+
+    The methods TE and TE+network of Hazra et al., "Duplicate Question Retrieval and Confirmation Time Prediction in
+    Software Communities", 2023 (arXiv 2309.05035), and variants that start from the frozen encoder's own similarities.
+
+    Args:
+        network: Read the vector of the tag too.
+        clean: Remove URLs and stop words before encoding.
+        head: The projection, see ``make_head``.
+        dim: Size of the projected vectors of ``head=sigmoid``.
+        negatives: See ``Negatives``, as for the next two.
+        alpha: The least similarity of buckets.
+        neighbours: How many nearest non-duplicates are drawn from.
+        epochs: Unused here. The configuration takes the default of ``trainer.max_epochs`` from it.
+    """
+
+    reads: ClassVar[frozenset[str]] = frozenset(
+        {"split", "labels", "pairs", "batch_size", "ranking", "encoder", "backend", "tags"}
+        | {"loss", "optimizer", "scheduler", "matmul_precision"}
+    )
+
+    def __init__(
+        self,
+        network: bool = False,
+        clean: bool = True,
+        head: str = "sigmoid",
+        dim: int = 512,
+        negatives: str = "buckets",
+        alpha: float = 0.3,
+        neighbours: int = 10,
+        epochs: int = 40,
+    ) -> None:
+        check_head(head, dim)
+        self.network = network
+        self.clean = clean
+        self.head = head
+        self.dim = dim
+        self.negatives = Negatives(negatives, alpha, neighbours)
+
+    def train(self, cfg: DictConfig, folder: Path, console: Console) -> float:
+        """See ``Task.train``."""
+        return train_system(self, cfg, folder, console)
+
+    def build(self, cfg: DictConfig, console: Console, parts: tuple[str, ...] = ("val", "test")) -> TrainingSetup:
+        """See ``SystemTask.build``."""
+        silence_library_logs()
+        set_matmul_precision(cfg.matmul_precision)
+        loss = instantiate(cfg.loss)
+        check_labels(loss, self.negatives.provides)
+        prepared = prepare_data(cfg, console)
+        questions = self._read(cfg, prepared)
+        data = QuestionsDataModule(
+            questions,
+            prepared.pairs,
+            prepared.corpus.group,
+            prepared.parts,
+            self.negatives,
+            cfg.batch_size,
+            cfg.seed,
+            prepared.queries,
+            tuple(dict.fromkeys(("val", *parts))),  # without repeats: evaluating val itself scores it once
+        )
+        for warning in data.warnings:
+            console.print(f"{prepared.corpus.name}: {warning}", markup=False, highlight=False)
+        # Other modules have drawn random numbers: the projection's weights depend on the seed alone.
+        torch.manual_seed(cfg.seed)
+        head = make_head(self.head, questions.features.shape[1], questions.num_text, self.dim)
+        system = QuestionsSystem(head, loss, instantiate(cfg.optimizer), instantiate(cfg.scheduler))
+        return TrainingSetup(data, system, prepared.corpus, tuple(data.queries.get("val", {})))
+
+    def result(self, setup: TrainingSetup) -> EvaluationResult:
+        """See ``SystemTask.result``."""
+        assert isinstance(setup.data, QuestionsDataModule)
+        assert isinstance(setup.system, QuestionsSystem)
+        method = method_id(self.head, self.network)
+        return evaluate_trained(setup.corpus, setup.data, setup.system, method)
+
+    def _read(self, cfg: DictConfig, prepared: PreparedData) -> Questions:
+        """Encodes the questions."""
+        encoder = instantiate(cfg.encoder, backend=instantiate(cfg.backend), cache_dir=cfg.cache_dir)
+        tags = instantiate(cfg.tags) if self.network else None
+        vectors = TitleBody(encoder, self.clean)
+        return read_questions(
+            prepared.corpus.reports, vectors, tags, prepared.parts == TRAIN, prepared.corpus.name
+        )

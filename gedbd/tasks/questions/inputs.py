@@ -1,0 +1,85 @@
+"""What the model of questions reads: frozen vectors of title and body, and of the tag."""
+
+from typing import NamedTuple, Protocol
+
+import numpy as np
+import pandas as pd
+
+from gedbd.corpora.tags import tags_of
+from gedbd.encoders.encoder import unit_rows
+
+
+class TextVectors(Protocol):
+    """Turns documents into vectors of title and body."""
+
+    def encode(self, table: pd.DataFrame) -> np.ndarray:
+        """``(N, 2H)`` float32 of N documents."""
+        ...
+
+
+class TagVectors(Protocol):
+    """Learns vectors of tags, see ``gedbd.encoders.tags.tag_encoder``."""
+
+    warnings_: tuple[str, ...]
+
+    def fit(self, tags: list[tuple[str, ...]]) -> object:
+        """Learns from the tags of each training document."""
+        ...
+
+    def encode(self, tags: list[tuple[str, ...]]) -> np.ndarray:
+        """``(N, T)`` float32."""
+        ...
+
+
+class Questions(NamedTuple):
+    """What training and evaluation read of N questions.
+
+    Attributes:
+        features: ``(N, D)`` float32: the vectors of title and body, then that of the tag, if it is read.
+        num_text: Size of the text vectors, which come first.
+        tags: The tags of each question.
+        answered: ``(N,)`` bool; all of them where the corpus does not tell.
+        warnings: What was found, in sentences for the user.
+    """
+
+    features: np.ndarray
+    num_text: int
+    tags: list[tuple[str, ...]]
+    answered: np.ndarray
+    warnings: tuple[str, ...]
+
+    @property
+    def frozen(self) -> np.ndarray:
+        """``(N, num_text)`` text vectors of length 1: their cosines are the mean of those of title and of body."""
+        return unit_rows(self.features[:, : self.num_text])
+
+
+def read_questions(
+    table: pd.DataFrame, vectors: TextVectors, tag_vectors: TagVectors | None, fitted: np.ndarray, name: str
+) -> Questions:
+    """Encodes questions.
+
+    Args:
+        table: N documents; the column ``answered`` may be absent.
+        vectors: Of title and body.
+        tag_vectors: Of tags, fitted here; None to read the text alone.
+        fitted: ``(N,)`` bool, the questions whose tags the tag vectors may see: those of the training part.
+        name: What messages call the corpus.
+
+    Raises:
+        ValueError: If tag vectors are wanted and no training question has a tag.
+    """
+    tags = tags_of(table)
+    tags_seen = [own for own, is_fitted in zip(tags, fitted, strict=True) if is_fitted]
+    if tag_vectors is not None and not any(tags_seen):
+        raise ValueError(
+            f"the tag network needs tags, and no training document of {name} has a label or component:"
+            " leave the network out (task.network=false), or name their column (dataset.columns.labels=)"
+        )
+    text = vectors.encode(table)
+    answered = table["answered"].to_numpy(dtype=bool) if "answered" in table else np.ones(len(table), dtype=bool)
+    if tag_vectors is None:
+        return Questions(text, text.shape[1], tags, answered, ())
+    tag_vectors.fit(tags_seen)
+    features = np.hstack([text, tag_vectors.encode(tags)])
+    return Questions(features, text.shape[1], tags, answered, tag_vectors.warnings_)

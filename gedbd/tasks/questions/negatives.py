@@ -1,0 +1,173 @@
+"""Non-duplicates to train with: from the buckets nearest to the anchor's, or the nearest by the current vectors."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from gedbd.encoders.encoder import unit_rows
+from gedbd.sampling.hard_negatives import nearest_rows
+
+BLOCK = 256
+CHOICES = ("buckets", "mined", "in_batch")
+
+
+@dataclass(frozen=True)
+class Negatives:
+    """Which non-duplicates training compares with.
+
+    Args:
+        kind: ``buckets`` as published, the same in every epoch; ``mined`` nearest non-duplicates by the current
+            vectors, chosen in each epoch; ``in_batch`` those of the other pairs of the batch alone.
+        alpha: The least similarity of buckets, see ``bucket_negatives``.
+        neighbours: How many nearest non-duplicates ``mined`` draws from.
+
+    Raises:
+        ValueError: If an option is invalid.
+    """
+
+    kind: str = "buckets"
+    alpha: float = 0.3
+    neighbours: int = 10
+
+    def __post_init__(self) -> None:
+        if self.kind not in CHOICES:
+            raise ValueError(f"task.negatives={self.kind} is unknown: choose {', '.join(CHOICES)}")
+        if not -1 <= self.alpha <= 1:
+            raise ValueError(f"task.alpha={self.alpha} must be between -1 and 1")
+        if self.neighbours < 1:
+            raise ValueError(f"task.neighbours={self.neighbours} must be 1 or more")
+
+    @property
+    def provides(self) -> frozenset[str]:
+        """Labels of a batch that losses may read."""
+        return frozenset({"groups"} if self.kind == "in_batch" else {"groups", "triplets"})
+
+
+class BucketNegatives(NamedTuple):
+    """A non-duplicate of each anchor.
+
+    Attributes:
+        rows: ``(P,)`` rows of the questions.
+        num_fallbacks: How many anchors have no qualifying question, so that theirs is the nearest other question.
+    """
+
+    rows: np.ndarray
+    num_fallbacks: int
+
+
+def bucket_negatives(
+    anchors: np.ndarray,
+    group: np.ndarray,
+    vectors: np.ndarray,
+    tags: Sequence[tuple[str, ...]],
+    answered: np.ndarray,
+    training: np.ndarray,
+    alpha: float,
+) -> BucketNegatives:
+    """The negatives of Algorithm 1 of Hazra et al., 2023 (arXiv 2309.05035).
+
+    A bucket is a group of duplicates, its vector the mean of its questions' vectors. For each anchor: among the
+    answered questions in other buckets whose cosine to the anchor's bucket is above ``alpha``, the one whose tags have
+    the largest Jaccard overlap with the anchor's. Of equal overlaps the nearest bucket comes first, then the older
+    question. An anchor without any such question gets the nearest training question that is no duplicate of it.
+
+    Args:
+        anchors: ``(P,)`` rows of questions in buckets.
+        group: ``(N,)`` groups that the training pairs form.
+        vectors: ``(N, D)`` frozen vectors of the questions.
+        tags: The tags of each question.
+        answered: ``(N,)`` bool.
+        training: ``(N,)`` bool, questions of the training part.
+        alpha: The least similarity of buckets, -1 to 1. The paper does not publish it.
+    """
+    members = np.flatnonzero(np.bincount(group, minlength=len(group))[group] > 1)
+    bucket = np.full(len(group), -1)
+    bucket[members] = np.unique(group[members], return_inverse=True)[1]
+    means = _bucket_vectors(vectors, members, bucket[members])
+    candidates = members[answered[members]]
+    chosen = np.full(len(anchors), -1)
+    tag_table = _tag_table(tags)
+    for start in range(0, len(anchors) if len(candidates) else 0, BLOCK):
+        block = anchors[start : start + BLOCK]
+        similarity = means[bucket[block]] @ means[bucket[candidates]].T
+        allowed = (similarity > alpha) & (group[block][:, None] != group[candidates])
+        overlap = np.where(allowed, _jaccard(tag_table[block], tag_table[candidates]), -1.0)
+        # Candidates are in the order of their age, and argmax takes the first of equals: the older question.
+        tied = allowed & (overlap == overlap.max(axis=1, keepdims=True))
+        best = np.where(tied, similarity, -np.inf).argmax(axis=1)
+        chosen[start : start + BLOCK] = np.where(allowed.any(axis=1), candidates[best], -1)
+    missing = np.flatnonzero(chosen < 0)
+    if len(missing):
+        chosen[missing] = _nearest_others(anchors[missing], group, unit_rows(vectors), training, 1)[:, 0]
+    return BucketNegatives(chosen, len(missing))
+
+
+def mined_negatives(
+    anchors: np.ndarray,
+    group: np.ndarray,
+    vectors: np.ndarray,
+    training: np.ndarray,
+    neighbours: int,
+    rng: np.random.Generator,
+) -> np.ndarray:
+    """One of the nearest non-duplicates of each anchor, at random.
+
+    Args:
+        anchors: ``(P,)`` rows.
+        group: ``(N,)`` groups that the training pairs form.
+        vectors: ``(N, D)`` unit rows, as the model projects them now.
+        training: ``(N,)`` bool, questions of the training part.
+        neighbours: How many of the nearest ones are drawn from.
+        rng: Draws.
+
+    Returns:
+        ``(P,)`` rows.
+    """
+    unique, place = np.unique(anchors, return_inverse=True)
+    nearest = _nearest_others(unique, group, vectors, training, neighbours)
+    drawn = rng.integers(0, nearest.shape[1], len(anchors))
+    return np.asarray(nearest[place, drawn])
+
+
+def _nearest_others(
+    anchors: np.ndarray, group: np.ndarray, vectors: np.ndarray, training: np.ndarray, count: int
+) -> np.ndarray:
+    """The nearest training questions outside each anchor's group, ``(P, count)``, repeated where there are fewer."""
+    pool = np.flatnonzero(training)
+    largest = int(np.bincount(group[pool]).max(initial=1))
+    # Of the count + largest nearest ones at most ``largest`` are of the anchor's own group.
+    nearest = nearest_rows(vectors, np.unique(anchors), pool, count + largest)
+    rows = np.empty((len(anchors), count), dtype=np.int64)
+    for place, anchor in enumerate(anchors.tolist()):
+        others = nearest[anchor][group[nearest[anchor]] != group[anchor]]
+        if not len(others):
+            raise ValueError("all training questions are duplicates of each other: no non-duplicate can be drawn")
+        rows[place] = np.resize(others[:count], count)
+    return rows
+
+
+def _bucket_vectors(vectors: np.ndarray, members: np.ndarray, bucket: np.ndarray) -> np.ndarray:
+    """Unit mean vectors of buckets, ``(N, D), (M,), (M,) -> (B, D)``."""
+    sums = np.zeros((int(bucket.max(initial=-1)) + 1, vectors.shape[1]), dtype=np.float64)
+    np.add.at(sums, bucket, vectors[members])
+    # Of unit length, sum and mean are the same vector.
+    return unit_rows(sums)
+
+
+def _tag_table(tags: Sequence[tuple[str, ...]]) -> csr_array:
+    """Which question has which tag, ``(N, T)`` of 0 and 1."""
+    number: dict[str, int] = {}
+    columns = [number.setdefault(tag, len(number)) for own in tags for tag in own]
+    rows = np.repeat(np.arange(len(tags)), [len(own) for own in tags])
+    ones = np.ones(len(rows))
+    return csr_array((ones, (rows, np.array(columns, dtype=np.int64))), shape=(len(tags), max(1, len(number))))
+
+
+def _jaccard(first: csr_array, second: csr_array) -> np.ndarray:
+    """Shared tags over all tags of each two questions, ``(A, T), (B, T) -> (A, B)``; 0 where neither has any."""
+    shared = (first @ second.T).toarray()
+    total = first.sum(axis=1)[:, None] + second.sum(axis=1) - shared
+    return np.asarray(shared / np.maximum(total, 1))
