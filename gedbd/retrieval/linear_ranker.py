@@ -6,6 +6,7 @@ learns to separate duplicates from reports that are obviously different, and fai
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 
@@ -22,6 +23,9 @@ class LinearRanker(Scorer):
         features: Scorers to sum, by name.
         l2: Weight of the penalty on squared weights.
         rounds: How often the shortlist is chosen with the weights learned so far; the first one has equal weights.
+        held_out: Share of the training queries, the latest ones, that the weights are learnt on; features are fitted to
+            the pairs of the older ones. Features that are trained on pairs score their own training pairs too high, so
+            that their weight would be too large. 0: weights and features share all training queries.
 
     Attributes:
         weights_: Learned weight of each feature, by name.
@@ -29,10 +33,15 @@ class LinearRanker(Scorer):
 
     earlier_only = True
 
-    def __init__(self, features: Mapping[str, Scorer], l2: float = 0.001, rounds: int = 2) -> None:
+    def __init__(
+        self, features: Mapping[str, Scorer], l2: float = 0.001, rounds: int = 2, held_out: float = 0.0
+    ) -> None:
+        if not 0 <= held_out < 1:
+            raise ValueError(f"held_out={held_out} must be at least 0 and below 1")
         self.features = dict(features)
         self.l2 = l2
         self.rounds = rounds
+        self.held_out = held_out
 
     def fit(self, inputs: ScorerInputs) -> None:
         """Fits the features, then learns their weights.
@@ -45,12 +54,18 @@ class LinearRanker(Scorer):
             raise ValueError(
                 "fusion needs at least one feature, and a duplicate pair in the training part to learn from"
             )
+        rows = np.unique(positive)
+        feature_inputs = inputs
+        if self.held_out:
+            # Rows are in the order of time: of queries 2, 5, 7, 9 and held_out=0.5, the weights are learnt on 7 and 9.
+            first = rows[round(len(rows) * (1 - self.held_out)) :][:1]
+            feature_inputs = _before(inputs, first)
+            rows = rows[rows >= first]
         for feature in self.features.values():
-            feature.fit(inputs)
+            feature.fit(feature_inputs)
         self.warnings_ = tuple(warning for feature in self.features.values() for warning in feature.warnings_)
         self.num_earlier_ = inputs.num_earlier
         relevance = inputs.relevance()
-        rows = np.unique(positive)
         weights = np.ones(len(self.features))
         # Which candidates are hard depends on the weights: they are chosen again with better weights.
         for _ in range(self.rounds):
@@ -100,6 +115,18 @@ class LinearRanker(Scorer):
         if not lists:
             raise ValueError("fusion needs a training query with a relevant candidate to learn from")
         return np.stack(lists), np.stack(is_relevant)
+
+
+def _before(inputs: ScorerInputs, first: np.ndarray) -> ScorerInputs:
+    """The inputs with the training pairs of the queries before a row alone.
+
+    Raises:
+        ValueError: If no duplicate pair is before it, or it is none.
+    """
+    older = inputs.train[inputs.train["query"] < first.max(initial=-1)]
+    if not (older["label"] == 1).any():
+        raise ValueError("held_out leaves no training query to fit the features, or none to learn their weights: lower it")
+    return replace(inputs, train=older)
 
 
 def standardise(scores: np.ndarray, count: int) -> np.ndarray:

@@ -36,7 +36,8 @@ class Questions(NamedTuple):
     """What training and evaluation read of N questions.
 
     Attributes:
-        features: ``(N, D)`` float32: the vectors of title and body, then that of the tag, if it is read.
+        features: ``(N, D)`` float32: the vectors of title and body, then that of the tag, if it is read;
+            each has length 1, or is zero where there is nothing to encode.
         num_text: Size of the text vectors, which come first.
         tags: The tags of each question.
         answered: ``(N,)`` bool; all of them where the corpus does not tell.
@@ -85,5 +86,6 @@ def read_questions(
     if tag_vectors is None:
         return Questions(text, text.shape[1], tags, answered, warnings)
     tag_vectors.fit(tags_seen)
-    features = np.hstack([text, tag_vectors.encode(tags)])
+    # As long as the vector of a title: node2vec's vectors are several times as long, and would outweigh the text.
+    features = np.hstack([text, unit_rows(tag_vectors.encode(tags))])
     return Questions(features, text.shape[1], tags, answered, (*warnings, *tag_vectors.warnings_))

@@ -1,0 +1,37 @@
+import numpy as np
+import pandas as pd
+import pytest
+
+from gedbd.encoders.encoder import Encoder, unit_rows
+from gedbd.encoders.title_body import TitleBody
+
+TABLE = pd.DataFrame(
+    {"title": ["How to mount a disk", "", "The mail is slow"], "description": ["see https://x.org/a", "crash", ""]}
+)
+
+
+@pytest.fixture
+def encoder(tiny):
+    return Encoder(*tiny, max_tokens=32)
+
+
+def test_title_and_body_are_encoded_apart(encoder):
+    vectors = TitleBody(encoder, clean=False).encode(TABLE)
+    assert vectors.shape == (3, 32)
+    assert vectors.dtype == np.float32
+    np.testing.assert_allclose(vectors[[0, 2], :16], unit_rows(encoder.pool(list(TABLE["title"][[0, 2]]))), atol=1e-6)
+    np.testing.assert_allclose(vectors[:2, 16:], unit_rows(encoder.pool(list(TABLE["description"][:2]))), atol=1e-6)
+    assert not vectors[1, :16].any()
+    assert not vectors[2, 16:].any()
+
+
+def test_cleaning_removes_urls_and_stop_words(encoder):
+    cleaned = TitleBody(encoder).encode(TABLE)
+    expected = TitleBody(encoder, clean=False).encode(
+        pd.DataFrame({"title": ["mount disk", "", "mail slow"], "description": ["see", "crash", ""]})
+    )
+    np.testing.assert_allclose(cleaned, expected, atol=1e-6)
+
+
+def test_empty_texts_get_zeros(encoder):
+    assert not TitleBody(encoder).encode(pd.DataFrame({"title": [""], "description": [" "]})).any()
