@@ -1,6 +1,9 @@
 """Archives of a site (``askubuntu.com.7z``) or of one file of a site (``stackoverflow.com-Posts.7z``)."""
 
+import lzma
 import shutil
+import struct
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
@@ -11,6 +14,8 @@ from gedbd.io.unpacking import UnpackLimit
 
 SUFFIX = ".7z"
 RESERVE_BYTES = 100_000_000  # to be left free on the disk
+# What py7zr lets through besides its own errors when bytes of an archive are wrong.
+CODEC_ERRORS = (lzma.LZMAError, zlib.error, struct.error, EOFError, MemoryError, LookupError, TypeError, AssertionError)
 FETCH_AGAIN = "fetch it again"
 
 
@@ -57,8 +62,7 @@ def _opened(path: Path) -> Iterator[Any]:
         import py7zr
     except ImportError as error:
         raise ValueError(f"{path}: py7zr is not installed: pip install 'gedbd[questions]', or unpack it") from error
-    # A damaged archive also fails in py7zr's codecs and in its reading of numbers.
-    damaged = (py7zr.exceptions.ArchiveError, EOFError, MemoryError, IndexError, KeyError, TypeError, AssertionError)
+    damaged: tuple[type[Exception], ...] = (py7zr.exceptions.ArchiveError, *CODEC_ERRORS)
     try:
         with py7zr.SevenZipFile(path) as archive:
             yield archive
@@ -68,16 +72,8 @@ def _opened(path: Path) -> Iterator[Any]:
         if error.errno is not None:  # of the disk
             raise
         raise ValueError(f"{path}: the archive is damaged ({error}); {FETCH_AGAIN}") from error
-    except (*damaged, *_codec_errors()) as error:
+    except damaged as error:
         raise ValueError(f"{path}: the archive is damaged ({type(error).__name__}); {FETCH_AGAIN}") from error
-
-
-def _codec_errors() -> tuple[type[Exception], ...]:
-    import lzma
-    import struct
-    import zlib
-
-    return (lzma.LZMAError, zlib.error, struct.error)
 
 
 def _base_name(name: str) -> str:
@@ -97,7 +93,7 @@ def _writer_factory(out: IO[bytes], advance: Callable[[int], None]) -> Any:
     """A factory of py7zr that writes to ``out`` and tells ``advance`` the number of bytes."""
     from py7zr.io import Py7zIO, WriterFactory
 
-    class Writer(Py7zIO):  # type: ignore[misc]
+    class Writer(Py7zIO):
         def write(self, s: bytes | bytearray) -> int:
             advance(len(s))
             return out.write(s)
@@ -114,7 +110,7 @@ def _writer_factory(out: IO[bytes], advance: Callable[[int], None]) -> Any:
         def size(self) -> int:
             return out.tell()
 
-    class Factory(WriterFactory):  # type: ignore[misc]
+    class Factory(WriterFactory):
         def create(self, filename: str) -> Py7zIO:
             return Writer()
 

@@ -15,7 +15,7 @@ SOURCE = "post link"
 # When the site introduced the table of links, it made those of all questions closed before, within seconds.
 BULK_DATE = "2013-02-18T03:03:3"
 CLOSED = "10"  # PostHistoryTypeId
-COLUMNS = ("id", "duplicate_id", "made_at")
+ENDS = ("id", "duplicate_id")
 
 History = Callable[[], Iterable[Attributes] | None]
 
@@ -43,22 +43,25 @@ def read_links(rows: Iterable[Attributes], path: Path, questions: pd.DataFrame) 
         if kind == DUPLICATE:
             ends = (attributes.get("PostId", ""), attributes.get("RelatedPostId", ""))
             found[number] = (*ends, attributes.get("CreationDate", ""))
-    links = pd.DataFrame.from_dict(found, orient="index", columns=list(COLUMNS), dtype=str)
+    links = pd.DataFrame.from_dict(found, orient="index", columns=[*ENDS, "made_at"], dtype=str)
     both, end_warnings = _with_both_ends(links, path, questions["id"])
     return both, (*_kind_warnings(kinds), *end_warnings)
 
 
 def _with_both_ends(links: pd.DataFrame, path: Path, ids: pd.Series) -> tuple[pd.DataFrame, list[str]]:
     """The links between two questions of the file, each once."""
-    is_question = links[["id", "duplicate_id"]].isin(set(ids))
+    known = frozenset(ids)
+    is_question = pd.DataFrame(
+        {end: [id_ in known for id_ in links[end]] for end in ENDS}, index=links.index, dtype=bool
+    )
     if len(links) and not is_question.to_numpy().any():
         raise ValueError(
-            f"{path}: none of its {len(links):,} duplicate links names a question of Posts.xml; it is the links file of "
-            "another site"
+            f"{path}: none of its {len(links):,} duplicate links names a question of Posts.xml; it is the links file "
+            "of another site"
         )
     both = links[is_question.all(axis=1)]
     dropped = len(links) - len(both)
-    once = both.drop_duplicates(["id", "duplicate_id"])
+    once = both.drop_duplicates(list(ENDS))
     again = len(both) - len(once)
     warnings = []
     if dropped:

@@ -123,8 +123,8 @@ def _answers(ids: pd.Series, found: _Collected) -> tuple[dict[str, pd.Series], l
         answered = pd.Series(found.counted, index=ids.index)
         unknown = pd.Series(pd.NaT, index=ids.index, dtype="datetime64[us, UTC]")
         warning = (
-            "no answers in the file: whether a question was answered is that of the day of the dump, by AnswerCount and "
-            "AcceptedAnswerId, and when is unknown"
+            "no answers in the file: whether a question was answered by the day of the dump follows from AnswerCount "
+            "and AcceptedAnswerId, and when is unknown"
         )
         return {"answered": answered, "answered_at": unknown}, [warning]
     first = ids.map(found.first_answers)

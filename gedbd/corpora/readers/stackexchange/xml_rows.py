@@ -4,7 +4,7 @@ The file is not trusted: a document type, which could define entities, is refuse
 rows.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from pathlib import Path
 from typing import IO
 from xml.parsers import expat
@@ -22,7 +22,7 @@ FETCH_AGAIN = "fetch the dump again"
 Attributes = Mapping[str, str]
 
 
-def read_rows(path: Path, root: str, limit: UnpackLimit) -> Iterator[Attributes]:
+def read_rows(path: Path, root: str, limit: UnpackLimit) -> Generator[Attributes]:
     """Yield the attributes of each row, while a bar shows the progress.
 
     Args:
