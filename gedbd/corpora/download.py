@@ -1,10 +1,10 @@
-"""Download published tables: resume interrupted downloads, count the rows, and only then keep the files."""
+"""Download published files: resume interrupted downloads, check what they hold, and only then keep them."""
 
 import os
 import re
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import requests
@@ -52,6 +52,36 @@ def fetch_tables(base_url: str, folder: Path, rows: Mapping[str, int]) -> list[s
             discard(part)
     lines = [f"already there: {table}" for table in there.values()]
     return lines + [f"fetched: {folder / target_name(file)}, {rows[file]:,} rows" for file in wanted]
+
+
+def fetch_file(url: str, target: Path, check: Callable[[Path], object]) -> str:
+    """Download a file that is kept as it is, unless it is there.
+
+    Args:
+        url: Its public address.
+        target: Where to put it; ``<target>.part`` stays beside it while it is incomplete.
+        check: Raises ValueError if a complete download is not what it should be.
+
+    Returns:
+        One line about it.
+
+    Raises:
+        ValueError: The download fails, or ``check`` refuses it, in which case nothing stays.
+    """
+    if target.exists():
+        return f"already there: {target}"
+    target.parent.mkdir(parents=True, exist_ok=True)
+    part = target.with_name(f"{target.name}.part")
+    with naming(url):
+        download(url, part)
+        try:
+            check(part)
+        except ValueError:
+            discard(part)
+            raise
+    os.replace(part, target)
+    discard(part)
+    return f"fetched: {target}, {target.stat().st_size:,} bytes"
 
 
 def target_name(file: str) -> str:

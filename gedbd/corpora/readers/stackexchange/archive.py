@@ -13,6 +13,7 @@ from gedbd.io.progress import byte_progress
 from gedbd.io.unpacking import UnpackLimit
 
 SUFFIX = ".7z"
+NEEDED = ("posts.xml", "postlinks.xml")
 RESERVE_BYTES = 100_000_000  # to be left free on the disk
 # What py7zr lets through besides its own errors when bytes of an archive are wrong.
 CODEC_ERRORS = (lzma.LZMAError, zlib.error, struct.error, EOFError, MemoryError, LookupError, TypeError, AssertionError)
@@ -27,6 +28,14 @@ def files_of(path: Path) -> dict[str, int]:
     """
     with _opened(path) as archive:
         return {_base_name(file.filename): file.uncompressed for file in archive.list() if file.is_file}
+
+
+def check_archive(path: Path) -> None:
+    """Raises ValueError unless a file is an archive that holds the posts and links of a site."""
+    held = files_of(path)
+    missing = [name for name in NEEDED if name not in held]
+    if missing:
+        raise ValueError(f"{path}: the archive holds no {missing[0]}, but {', '.join(sorted(held)[:5]) or 'no file'}")
 
 
 def unpack_file(path: Path, name: str, folder: Path, limit: UnpackLimit) -> Path:

@@ -14,7 +14,7 @@ from gedbd.corpora.readers.stackexchange.links import date_links, read_links
 from gedbd.corpora.readers.stackexchange.posts import Posts, read_posts
 from gedbd.corpora.readers.stackexchange.xml_rows import Attributes, read_rows
 from gedbd.corpora.tags import SEPARATOR
-from gedbd.corpora.urls import PLACEHOLDER, check_template
+from gedbd.corpora.urls import PLACEHOLDER, check_template, shown_url
 
 # What a question has besides the fields of a report: the text of its code blocks, whether it was answered, and when.
 QUESTION_FIELDS = ("code", "answered", "answered_at")
@@ -26,7 +26,6 @@ def read_stackexchange(
     last_n: int | None = None,
     url_template: str | None = None,
     post_history: bool = True,
-    archive_url: str | None = None,
 ) -> Corpus:
     """Read the questions of a site and the links from duplicates to their originals.
 
@@ -38,7 +37,6 @@ def read_stackexchange(
         url_template: Address of a question, in which ``{issue_id}`` stands for its id; ``None`` takes the site's, if
             the archive or folder is named by it, such as ``askubuntu.com.7z``.
         post_history: Read ``PostHistory.xml`` where the date of a link is known only from there.
-        archive_url: Where the archive is published, for the message about a missing one.
 
     Returns:
         A corpus whose table has ``QUESTION_FIELDS`` besides ``DOCUMENT_FIELDS``: ``code``, the text of the code blocks,
@@ -51,8 +49,6 @@ def read_stackexchange(
     """
     check_template(url_template)
     place = Path(path).expanduser()
-    if archive_url and not place.exists():
-        raise ValueError(f"{place}: no such file; fetch {archive_url} with: gedbd download dataset={name}")
     with Dump(place) as dump:
         posts, warnings = _read_questions(dump)
         links, link_warnings = _read_links(dump, posts, post_history)
@@ -71,6 +67,42 @@ def read_stackexchange(
     )
     corpus = _with_question_fields(corpus, posts.questions)
     return corpus if last_n is None else keep_last(corpus, last_n)
+
+
+def read_published(
+    name: str,
+    data_dir: str,
+    folder: str,
+    file: str,
+    base_url: str,
+    last_n: int | None = None,
+    url_template: str | None = None,
+    post_history: bool = True,
+) -> Corpus:
+    """Read the archive of a site that ``gedbd download`` has fetched, or the files of it in the same folder.
+
+    Args:
+        name: Short name of the corpus, as in ``dataset=``.
+        data_dir: Folder of all corpora.
+        folder: Folder of this corpus.
+        file: Name of the published archive.
+        base_url: Public address of the folder with the archive.
+        last_n: See ``read_stackexchange``.
+        url_template: See ``read_stackexchange``.
+        post_history: See ``read_stackexchange``.
+
+    Raises:
+        ValueError: A file is missing or malformed.
+    """
+    place = Path(data_dir) / folder
+    if (place / file).is_file():
+        place = place / file
+    elif not any(place.glob("[Pp]osts.xml*")):
+        raise ValueError(
+            f"{place / file}: no such file; fetch {shown_url(base_url)}/{file} with: "
+            f"python -m gedbd.download dataset={name} data_dir={data_dir}"
+        )
+    return read_stackexchange(name, str(place), last_n, url_template, post_history)
 
 
 def _read_questions(dump: Dump) -> tuple[Posts, tuple[str, ...]]:
