@@ -52,7 +52,9 @@ class TitleBody:
         vectors = np.zeros((len(texts), self.dim // 2), dtype=np.float32)
         if present:
             # One call for both: a calibrated backend is fitted once, and there is one progress bar.
-            vectors[present] = unit_rows(self.encoder.pool([texts[place] for place in present], "encode title and body"))
+            vectors[present] = unit_rows(
+                self.encoder.pool([texts[place] for place in present], "encode title and body")
+            )
         # Of 3 documents: rows 0, 1, 2 are titles and 3, 4, 5 bodies.
         return np.hstack([vectors[: len(table)], vectors[len(table) :]])
 

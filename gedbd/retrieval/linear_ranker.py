@@ -125,7 +125,9 @@ def _before(inputs: ScorerInputs, first: np.ndarray) -> ScorerInputs:
     """
     older = inputs.train[inputs.train["query"] < first.max(initial=-1)]
     if not (older["label"] == 1).any():
-        raise ValueError("held_out leaves no training query to fit the features, or none to learn their weights: lower it")
+        raise ValueError(
+            "held_out leaves no training query to fit the features, or none to learn their weights: lower it"
+        )
     return replace(inputs, train=older)
 
 

@@ -37,6 +37,7 @@ class Doc2Vec:
         distributed_memory: Predict a word from its neighbours and the document (PV-DM) instead of from the document
             alone (PV-DBOW).
         negative: Words drawn as negatives for each word.
+        sample: Words that are a larger share of all words are read less often; 0 reads all.
         epochs: Passes over the corpus, and steps of each inference.
         max_characters: Length that descriptions are cut to. Of longer ones, gensim infers from 10,000 words at most.
         seed: Seed of the training and of each inference.
@@ -54,6 +55,7 @@ class Doc2Vec:
         min_count: int = 3,
         distributed_memory: bool = False,
         negative: int = 5,
+        sample: float = 0.001,
         epochs: int = 20,
         max_characters: int = MAX_CHARACTERS,
         seed: int = 0,
@@ -64,6 +66,7 @@ class Doc2Vec:
         self.min_count = min_count
         self.distributed_memory = distributed_memory
         self.negative = negative
+        self.sample = sample
         self.epochs = epochs
         self.max_characters = max_characters
         self.seed = seed
@@ -152,6 +155,7 @@ class Doc2Vec:
                 min_count=self.min_count,
                 dm=int(self.distributed_memory),
                 negative=self.negative,
+                sample=self.sample,
                 epochs=self.epochs,
                 seed=self.seed,
                 workers=1,

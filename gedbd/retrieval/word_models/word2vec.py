@@ -29,6 +29,7 @@ class Word2Vec:
         min_count: Words that are rarer in the whole corpus get no vector.
         skip_gram: Skip-gram instead of the continuous bag of words (CBOW).
         negative: Words drawn as negatives for each word.
+        sample: Words that are a larger share of all words are read less often; 0 reads all.
         epochs: Passes over the corpus.
         idf: Weigh a word in the mean by log(texts / texts with the word).
         max_characters: Length that descriptions are cut to.
@@ -48,6 +49,7 @@ class Word2Vec:
         min_count: int = 3,
         skip_gram: bool = True,
         negative: int = 5,
+        sample: float = 0.001,
         epochs: int = 10,
         idf: bool = True,
         max_characters: int = MAX_CHARACTERS,
@@ -59,6 +61,7 @@ class Word2Vec:
         self.min_count = min_count
         self.skip_gram = skip_gram
         self.negative = negative
+        self.sample = sample
         self.epochs = epochs
         self.idf = idf
         self.max_characters = max_characters
@@ -114,6 +117,7 @@ class Word2Vec:
                 min_count=self.min_count,
                 sg=int(self.skip_gram),
                 negative=self.negative,
+                sample=self.sample,
                 epochs=self.epochs,
                 seed=self.seed,
                 workers=1,

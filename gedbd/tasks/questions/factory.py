@@ -107,6 +107,4 @@ class QuestionsTask:
         encoder = instantiate(cfg.encoder, backend=instantiate(cfg.backend), cache_dir=cfg.cache_dir)
         tags = instantiate(cfg.tags) if self.network else None
         vectors = TitleBody(encoder, self.clean)
-        return read_questions(
-            prepared.corpus.reports, vectors, tags, prepared.parts == TRAIN, prepared.corpus.name
-        )
+        return read_questions(prepared.corpus.reports, vectors, tags, prepared.parts == TRAIN, prepared.corpus.name)
