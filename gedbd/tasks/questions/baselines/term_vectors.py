@@ -69,6 +69,6 @@ def _unit_sets(sets: list[tuple[str, ...]], numbers: dict[str, int]) -> csr_arra
         known = [numbers[tag] for tag in tags if tag in numbers]
         rows += [row] * len(known)
         columns += known
-        values += [len(tags) ** -0.5] * len(known)
+        values += [max(1, len(tags)) ** -0.5] * len(known)
     shape = (len(sets), max(1, len(numbers)))
     return csr_array((np.array(values, dtype=np.float32), (rows, columns)), shape=shape)
