@@ -78,11 +78,11 @@ class BiLstmScorer(Scorer):
     def __init__(
         self,
         words: Word2Vec,
-        hidden: int = 128,
+        hidden: int = 64,
         dim: int = 128,
         max_words: int = 100,
         margin: float = 0.5,
-        epochs: int = 20,
+        epochs: int = 10,
         lr: float = 0.001,
         batch_size: int = 32,
         seed: int = 0,
