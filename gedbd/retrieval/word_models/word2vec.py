@@ -21,7 +21,9 @@ class Word2Vec:
     """Means of word vectors (Mikolov et al., "Efficient Estimation of Word Representations in Vector Space", 2013).
 
     gensim trains on titles and descriptions, each a text of its own, with one worker thread: with several, the order of
-    updates and with it the vectors would differ from run to run. That costs speed in proportion to the cores.
+    updates and with it the vectors would differ from run to run. That costs speed in proportion to the cores: with 300
+    dimensions, a core of a small server reads 140,000 words a second for skip-gram and 400,000 for CBOW, so that ten
+    epochs over 366,000 questions of 80 words take about 36 or 12 minutes.
 
     Args:
         dim: Size D of a word vector.
