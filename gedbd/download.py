@@ -1,4 +1,4 @@
-"""Download a corpus that bughub publishes."""
+"""Download a corpus that is published: tables of bughub, or an archive of Stack Exchange."""
 
 from pathlib import Path
 
@@ -9,20 +9,36 @@ from gedbd.configuration.command import command
 
 @command("download")
 def main(cfg: DictConfig) -> None:
-    """Downloads the reports and label files of a corpus, and prints where they are."""
+    """Downloads the files of a corpus, and prints where they are."""
+    dataset = cfg.dataset
+    if "rows" in dataset:
+        lines = _tables(dataset)
+    elif "file" in dataset:
+        lines = _archive(dataset)
+    else:
+        raise ValueError("this dataset has no public address; choose one that has, such as dataset=eclipse")
+    for line in lines:
+        print(line)
+
+
+def _archive(dataset: DictConfig) -> list[str]:
+    from gedbd.corpora.download import fetch_file
+    from gedbd.corpora.readers.stackexchange.archive import check_archive
+
+    target = Path(dataset.data_dir) / dataset.folder / dataset.file
+    return [fetch_file(f"{dataset.base_url}/{dataset.file}", target, check_archive)]
+
+
+def _tables(dataset: DictConfig) -> list[str]:
     from gedbd.corpora.download import fetch_tables
 
-    dataset = cfg.dataset
-    if "base_url" not in dataset:
-        raise ValueError("this dataset has no public address; choose one that has, such as dataset=eclipse")
     rows = {
         dataset.file: dataset.rows.reports,
         "train.csv": dataset.rows.train,
         "test.csv": dataset.rows.test,
     }
     folder = Path(dataset.data_dir) / dataset.folder
-    for line in fetch_tables(f"{dataset.base_url}/{dataset.folder}", folder, rows):
-        print(line)
+    return fetch_tables(f"{dataset.base_url}/{dataset.folder}", folder, rows)
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from xml.sax.saxutils import quoteattr
 
 import pandas as pd
 import pytest
@@ -159,6 +160,24 @@ def export(name: str, folder: Path) -> list[str]:
     return [f"dataset.path={path}"]
 
 
+def dump(name: str, folder: Path) -> list[str]:
+    """Lays the bundled reports as a dump of Stack Exchange."""
+    place = folder / "askubuntu"
+    place.mkdir()
+    posts = []
+    links = []
+    for row in pd.read_csv(DEMO, dtype=str, keep_default_na=False).to_dict("records"):
+        values = {"Id": row["Issue_id"], "PostTypeId": "1", "CreationDate": row["Created_time"], "Title": row["Title"]}
+        posts.append(values | {"Body": f"<p>{row['Description']}</p>", "Tags": f"<{row['Component']}>"})
+        for original in filter(None, row["Duplicated_issue"].split(";")):
+            links.append({"PostId": row["Issue_id"], "RelatedPostId": original, "LinkTypeId": "3"})
+    for root, rows in (("posts", posts), ("postlinks", links)):
+        elements = [f"<row {' '.join(f'{key}={quoteattr(text)}' for key, text in row.items())}/>" for row in rows]
+        file = {"posts": "Posts.xml", "postlinks": "PostLinks.xml"}[root]
+        (place / file).write_text(f"<{root}>{''.join(elements)}</{root}>")
+    return [f"dataset.path={place}"] if name == "stackexchange" else [f"data_dir={folder}"]
+
+
 def targets(node: Any) -> Iterator[dict[str, Any]]:
     """The sections of a file that name a ``_target_``."""
     if isinstance(node, dict):
@@ -198,6 +217,8 @@ def test_option_takes_a_step(step, taken, tmp_path, group, option):
         more = export(option, tmp_path)
     elif group == "dataset" and option.endswith("_labels"):
         more = label_file(option, tmp_path)
+    elif option in ("stackexchange", "askubuntu"):
+        more = dump(option, tmp_path)
     elif group == "dataset" and option != "demo":
         more = bughub(option, tmp_path)
     if option == "openvino_bf16" and not has_bfloat16():

@@ -26,6 +26,11 @@ DAY = r"(?P<year>\d{4})(?:(?P<separator>[-/.])(?P<month>\d\d?)(?:(?P=separator)(
 TIME = r"(?P<hour>\d\d?)(?::?(?P<minute>\d\d)(?::?(?P<second>\d\d)(?:[.,](?P<fraction>\d{1,9}))?)?)?"
 ZONE = r"(?:[Zz]|(?P<sign>[+-])(?P<offset_hours>\d\d)(?::?(?P<offset_minutes>\d\d))?)"
 ISO = re.compile(rf"{DAY}(?:[Tt ]\s?{TIME}\s?{ZONE}?)?", re.ASCII)
+# 2024-01-31T09:30:00 with or without a fraction of a second, in a year that is in range; no leap second.
+PLAIN = re.compile(
+    r"(?:19[7-9]|20\d|21\d)\d-\d\d-\d\d[T ](?:[01]\d|2[0-3]):\d\d:[0-5]\d(?:\.(?:\d{3}|\d{6}))?",
+    re.ASCII,
+)
 # A day whose year may be out of range and whose other parts need not be valid: 0000-00-00, +275760-09-13.
 ANY_YEAR = re.compile(r"(?P<year>[+-]?\d{4,9})-\d\d-\d\d(?:[Tt ][\d:.,+\-Zz ]*)?", re.ASCII)
 FULL_YEAR = re.compile(r" ([0-9]{4,9}) ")
@@ -115,21 +120,39 @@ def parse_dates(texts: pd.Series, date_format: str = ISO_FORMAT) -> tuple[pd.Ser
     """
     if date_format == "mixed":
         raise ValueError("dataset.date_format=mixed guesses, and reads words as dates: name the format of the dates")
+    dates, outside = _parse_each(texts, date_format)
+    column = pd.to_datetime(pd.Series(dates, index=texts.index, dtype=object), utc=True)
+    return column, pd.Series(outside, index=texts.index, dtype=bool)
+
+
+def _parse_each(texts: pd.Series, date_format: str) -> tuple[list[datetime | None], list[bool]]:
+    """The date of each text, None where there is none, and whether it is out of range."""
     dates: list[datetime | None] = []
     outside: list[bool] = []
     for text in texts:
         date = None
         is_outside = False
         try:
-            date = parse_date(text, date_format)
+            date = _plain_moment(text) if date_format == ISO_FORMAT else None
+            date = date or parse_date(text, date_format)
         except OutOfRangeError:
             is_outside = True
         except ValueError:
             pass  # callers distinguish empty texts from unreadable ones
         dates.append(date)
         outside.append(is_outside)
-    column = pd.to_datetime(pd.Series(dates, index=texts.index, dtype=object), utc=True)
-    return column, pd.Series(outside, index=texts.index, dtype=bool)
+    return dates, outside
+
+
+def _plain_moment(text: str) -> datetime | None:
+    """What ``parse_date`` gives for the format of most exports, several times faster; None for any other text.
+
+    Raises:
+        ValueError: There is no such day or time.
+    """
+    if PLAIN.fullmatch(text) is None:
+        return None
+    return datetime.fromisoformat(text).replace(tzinfo=UTC)
 
 
 def _moment(match: re.Match[str]) -> datetime:

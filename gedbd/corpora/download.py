@@ -1,18 +1,18 @@
-"""Download published tables: resume interrupted downloads, count the rows, and only then keep the files."""
+"""Download published files: resume interrupted downloads, check what they hold, and only then keep them."""
 
 import os
 import re
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import requests
-from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 
 from gedbd.corpora.readers.bughub import find_table
 from gedbd.corpora.readers.csv_file import open_packed, read_table
 from gedbd.corpora.urls import naming, shown_url
+from gedbd.io.progress import byte_progress
 from gedbd.io.unpacking import CURE, GIGABYTE, MAX_BYTES, asked_bytes
 
 CHUNK_BYTES = 1 << 16
@@ -52,6 +52,36 @@ def fetch_tables(base_url: str, folder: Path, rows: Mapping[str, int]) -> list[s
             discard(part)
     lines = [f"already there: {table}" for table in there.values()]
     return lines + [f"fetched: {folder / target_name(file)}, {rows[file]:,} rows" for file in wanted]
+
+
+def fetch_file(url: str, target: Path, check: Callable[[Path], object]) -> str:
+    """Download a file that is kept as it is, unless it is there.
+
+    Args:
+        url: Its public address.
+        target: Where to put it; ``<target>.part`` stays beside it while it is incomplete.
+        check: Raises ValueError if a complete download is not what it should be.
+
+    Returns:
+        One line about it.
+
+    Raises:
+        ValueError: The download fails, or ``check`` refuses it, in which case nothing stays.
+    """
+    if target.exists():
+        return f"already there: {target}"
+    target.parent.mkdir(parents=True, exist_ok=True)
+    part = target.with_name(f"{target.name}.part")
+    with naming(url):
+        download(url, part)
+        try:
+            check(part)
+        except ValueError:
+            discard(part)
+            raise
+    os.replace(part, target)
+    discard(part)
+    return f"fetched: {target}, {target.stat().st_size:,} bytes"
 
 
 def target_name(file: str) -> str:
@@ -169,7 +199,7 @@ def write_chunks(response: requests.Response, part: Path, start: int, total: int
     check_size(response, total or 0)
     check_space(part.parent, (total or start) - start)
     size = start
-    with part.open("ab" if start else "wb") as out, progress_bar() as progress:
+    with part.open("ab" if start else "wb") as out, byte_progress() as progress:
         validator_file(part).write_text(validator_of(response))
         task = progress.add_task(part.stem, total=total, completed=start)
         for chunk in response.iter_content(CHUNK_BYTES):
@@ -186,12 +216,6 @@ def check_size(response: requests.Response, size: int) -> None:
     max_bytes = asked_bytes() or MAX_BYTES
     if size > max_bytes:
         raise ValueError(f"{shown_url(response.url)}: more than {max_bytes / GIGABYTE:g} GB; {CURE}")
-
-
-def progress_bar() -> Progress:
-    """A bar with the received bytes, their rate and the remaining time."""
-    columns = (BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
-    return Progress(TextColumn("{task.description}"), *columns)
 
 
 def validator_of(response: requests.Response) -> str:

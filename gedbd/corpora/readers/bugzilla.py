@@ -6,7 +6,7 @@ from typing import Unpack
 
 from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.readers.comments import Comment, References, comment_links
-from gedbd.corpora.readers.issue import Change, Issue, Link
+from gedbd.corpora.readers.issue import Change, Issue, Link, list_changes
 from gedbd.corpora.readers.json_values import Record, dates_outside, moment, names, needed_text, number_of, parts, text
 from gedbd.corpora.readers.tracker_export import ELSEWHERE, NAMED_NOWHERE, ExportOptions, read_tracker
 from gedbd.corpora.urls import PLACEHOLDER, web_url
@@ -36,6 +36,7 @@ REFERENCES = References(
     r"(?:https?://(?P<place1>[^\s?()]{1,200})/show_bug\.cgi\?id=(?P<id1>\d+)(?:#c\d+)?|\bbugs?\s+#?(?P<id2>\d+)\b|#(?P<id3>\d+)\b)"
 )
 BUG_PAGE = f"/show_bug.cgi?id={PLACEHOLDER}"
+KEYWORD = re.compile(r"[^,\s]+")  # of "crash, regression"
 MARKED = re.compile(r"\*\*\* (this bug|bug \d+) has been marked as a duplicate of", re.IGNORECASE)
 
 
@@ -78,6 +79,7 @@ def parse_bug(record: Record) -> Issue:
     links = (*formal, *in_comments)
     remarks = [ELSEWHERE] * elsewhere + [NAMED_NOWHERE] * (closed and not links)
     values = {field: names(record, COLUMNS[field]) for field in FIELD_KEYS}
+    values["labels"] = names(record, "keywords")
     values |= {"title": (title,), "description": (described,), "url": (text(record, "web_url"),)}
     changes = None if record.get("history") is None else tuple(changes_of(record))
     created = moment(record, "creation_time")
@@ -120,6 +122,10 @@ def changes_of(record: Record) -> Iterator[Change]:
     for entry in parts(record, "history"):
         when = moment(entry, "when")
         for change in parts(entry, "changes"):
-            field = HISTORY.get(text(change, "field_name"))
-            if field:
+            name = text(change, "field_name")
+            field = HISTORY.get(name)
+            if name == "keywords":
+                removed = KEYWORD.findall(text(change, "removed"))
+                yield from list_changes(when, "labels", removed, KEYWORD.findall(text(change, "added")))
+            elif field:
                 yield Change(when, field, text(change, "removed"), text(change, "added"))

@@ -8,7 +8,7 @@ from typing import Any, Unpack
 
 from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.readers.comments import Comment, References, comment_links, is_here
-from gedbd.corpora.readers.issue import Change, Issue, Link
+from gedbd.corpora.readers.issue import Change, Issue, Link, list_changes
 from gedbd.corpora.readers.json_values import (
     Record,
     dates_outside,
@@ -83,6 +83,7 @@ def parse_issue(raw: Record, prefixes: tuple[str, ...]) -> Issue | None:
         "title": (title,),
         "description": (text(record, "body"),),
         "component": components_of(labels, prefixes),
+        "labels": tuple(label for label in labels if not DUPLICATE_LABEL.match(label)),
         "status": (state,),
         "resolution": (state_reason,) if state_reason else (),
         "url": (page_url(record),),
@@ -184,7 +185,7 @@ def other_end(issue: Record, here: str) -> tuple[str, bool]:
 
 
 def changes_of(timeline: list[Record], prefixes: tuple[str, ...]) -> Iterator[Change]:
-    """Yield the changes of title, components and state."""
+    """Yield the changes of title, labels, components and state."""
     state = "open"
     for event in sorted(timeline, key=lambda event: moment(event, "created_at") or datetime.max.astimezone()):
         when = moment(event, "created_at")
@@ -194,14 +195,16 @@ def changes_of(timeline: list[Record], prefixes: tuple[str, ...]) -> Iterator[Ch
             before = text(rename, "from") or text(event, "previous_title")
             yield Change(when, "title", before, text(rename, "to") or text(event, "current_title"))
         elif what in {"labeled", "unlabeled"}:
-            component = component_of(text(part(event, "label"), "name"), prefixes)
-            if component:
-                added = what == "labeled"
-                yield Change(when, "component", "" if added else component, component if added else "", whole=False)
+            label = text(part(event, "label"), "name")
+            lost = [label] if what == "unlabeled" else []
+            given = [label] if what == "labeled" else []
+            yield from list_changes(when, "labels", lost, given)
+            yield from list_changes(when, "component", components_of(lost, prefixes), components_of(given, prefixes))
         elif what in {"closed", "reopened"}:
             new = "closed" if what == "closed" else "open"
             yield Change(when, "status", state, new)
-            yield Change(when, "resolution", "", "")  # an open issue has none
+            reason = text(event, "state_reason").lower() if what == "closed" else ""
+            yield Change(when, "resolution", "", reason)  # an open issue has none
             state = new
 
 

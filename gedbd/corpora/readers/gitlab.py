@@ -8,7 +8,7 @@ from typing import Unpack
 from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.readers.comments import Comment, References, comment_links, is_here
 from gedbd.corpora.readers.github import components_of
-from gedbd.corpora.readers.issue import Change, Issue, Link
+from gedbd.corpora.readers.issue import DUPLICATE, Change, Issue, Link
 from gedbd.corpora.readers.json_values import (
     Record,
     dates_outside,
@@ -48,7 +48,7 @@ def read_gitlab(
         name: Short name of the corpus; ``None`` takes it from the path.
         path: See ``read_github``.
         component_labels: See ``read_github``.
-        options: See ``ExportOptions``. The history of an issue is in its system notes.
+        options: See ``ExportOptions``. The history of an issue is in its system notes; that of its labels is not.
 
     Raises:
         ValueError: The export is malformed. The message names file and record.
@@ -78,6 +78,7 @@ def parse_issue(record: Record, prefixes: tuple[str, ...]) -> Issue:
         "title": (title,),
         "description": (text(record, "description"),),
         "component": components_of(names(record, "labels"), prefixes),
+        "labels": names(record, "labels"),
         "status": (state,),
         "resolution": ("duplicate",) if closed else (),
         "url": (text(record, "web_url"),),
@@ -136,3 +137,5 @@ def changes_of(notes: list[Record]) -> Iterator[Change]:
             states = ("opened", "closed") if body.startswith("closed") else ("closed", "opened")
             yield Change(when, "status", *states)
             yield Change(when, "resolution", "", "")
+        elif MARKED.match(body):
+            yield Change(when, "resolution", "", DUPLICATE)

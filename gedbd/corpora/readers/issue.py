@@ -1,6 +1,6 @@
 """The issue of any tracker, and its fields at the time it was created."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
@@ -8,6 +8,7 @@ Values = Mapping[str, tuple[str, ...]]
 
 # Trackers log what the reporter or a form sets on creation as changes at the same time.
 CREATION = timedelta(seconds=10)
+DUPLICATE = "duplicate"  # part of such a resolution in every tracker
 
 
 class Link(NamedTuple):
@@ -86,6 +87,24 @@ def later_changes(issue: Issue) -> Iterable[Change]:
         # A change without a date cannot be placed after the creation.
         if change.when and not (issue.created_at and change.when - issue.created_at <= CREATION):
             yield change
+
+
+def list_changes(when: datetime | None, field: str, before: Iterable[str], after: Iterable[str]) -> Iterator[Change]:
+    """Yield the single changes behind a change from one list of values to another."""
+    old = set(before)
+    new = set(after)
+    for value in sorted(old - new):
+        yield Change(when, field, value, "", whole=False)
+    for value in sorted(new - old):
+        yield Change(when, field, "", value, whole=False)
+
+
+def marked_at(issue: Issue) -> datetime | None:
+    """When the issue was resolved as a duplicate, as its history tells; ``None`` if it is not, or unknown."""
+    resolutions = [change for change in issue.changes or () if change.field == "resolution" and change.when]
+    # Of changes at one time, the last one counts.
+    last = max(enumerate(resolutions), key=lambda item: (item[1].when, item[0]), default=None)
+    return last[1].when if last and DUPLICATE in last[1].after.lower() else None
 
 
 def undo(values: tuple[str, ...], change: Change) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from typing import Any, Unpack
 from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.readers.comments import Comment, References, comment_links
 from gedbd.corpora.readers.export_pages import JSON_KINDS, ExportRecord, Page, read_records
-from gedbd.corpora.readers.issue import Change, Issue, Link
+from gedbd.corpora.readers.issue import Change, Issue, Link, list_changes
 from gedbd.corpora.readers.jira_xml import read_items
 from gedbd.corpora.readers.json_values import Record, dates_outside, moment, names, needed_text, part, parts, text
 from gedbd.corpora.readers.rich_text import document_text
@@ -95,6 +95,7 @@ def parse_issue(record: Record) -> Issue:
         "status": names(fields, "status"),
         "resolution": (resolution,) if resolution else (),
         "attachments": files,
+        "labels": names(fields, "labels"),
         "url": (page_url(record),),
     }
     changes = None if record.get("changelog") is None else tuple(changes_of(record))
@@ -173,3 +174,5 @@ def changes_of(record: Record) -> Iterator[Change]:
                 yield Change(when, HISTORY[name], before, after)
             elif name in SEVERAL:
                 yield Change(when, SEVERAL[name], before, after, whole=False)
+            elif name == "labels":  # which have no blanks
+                yield from list_changes(when, "labels", before.split(), after.split())

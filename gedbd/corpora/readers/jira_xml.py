@@ -88,6 +88,7 @@ def record_of(item: Element) -> Record:
         "status": said(item, "status"),
         "resolution": "" if resolution == "Unresolved" else resolution,
         "comment": {"comments": [{"body": html_text(part.text or "")} for part in item.findall("comments/comment")]},
+        "labels": [part.text or "" for part in item.findall("labels/label")],
         "attachment": [{"filename": part.get("name", "")} for part in item.findall("attachments/attachment")],
         "issuelinks": [link for kind in item.findall("issuelinks/issuelinktype") for link in links_of(kind)],
     }

@@ -13,8 +13,9 @@ from gedbd.corpora.chronology import outside_warning
 from gedbd.corpora.corpus import Corpus, keep_last
 from gedbd.corpora.readers.bug_reports import BUG_FIELDS, build_corpus
 from gedbd.corpora.readers.export_pages import JSON_KINDS, ExportRecord, Page, read_pages, read_records, recognise
-from gedbd.corpora.readers.issue import Issue, distinct, reset_to_creation
+from gedbd.corpora.readers.issue import Issue, distinct, marked_at, reset_to_creation
 from gedbd.corpora.readers.json_values import Record
+from gedbd.corpora.tags import SEPARATOR
 from gedbd.corpora.urls import check_template
 from gedbd.io.paths import corpus_name
 
@@ -191,6 +192,7 @@ def table_of(issues: Mapping[int, Issue]) -> pd.DataFrame:
             "id": issue.issue_id,
             "created_at": issue.created_at.isoformat() if issue.created_at else "",
             "attachments": ";".join(issue.values.get("attachments", ())),
+            "labels": SEPARATOR.join(label.replace(SEPARATOR, ",") for label in issue.values.get("labels", ())),
         }
         for issue in issues.values()
     ]
@@ -198,9 +200,12 @@ def table_of(issues: Mapping[int, Issue]) -> pd.DataFrame:
 
 
 def links_of(issues: Iterable[Issue]) -> pd.DataFrame:
-    """The links of all issues as ``build_corpus`` takes them, one row a link."""
+    """The links of all issues as ``build_corpus`` takes them, one row a link.
+
+    A link without a date of its own was made when its issue was resolved as a duplicate, see ``marked_at``.
+    """
     rows = [
-        (issue.issue_id, link.named.strip(), link.source, link.made_at)
+        (issue.issue_id, link.named.strip(), link.source, link.made_at or marked_at(issue))
         for issue in issues
         for link in distinct(issue.links)
         if link.named.strip()

@@ -7,6 +7,7 @@ import pandas as pd
 
 from gedbd.corpora.tags import tags_of
 from gedbd.encoders.encoder import unit_rows
+from gedbd.retrieval.scorers.table_vectors import FittedTableVectors
 
 
 class TextVectors(Protocol):
@@ -77,11 +78,14 @@ def read_questions(
             f"the tag network needs tags, and no training document of {name} has a label or component:"
             " leave the network out (task.network=false), or name their column (dataset.columns.labels=)"
         )
+    if isinstance(vectors, FittedTableVectors):
+        vectors.fit(table)  # contents of all documents, no labels
     text = vectors.encode(table)
+    warnings = vectors.warnings_ if isinstance(vectors, FittedTableVectors) else ()
     answered = table["answered"].to_numpy(dtype=bool) if "answered" in table else np.ones(len(table), dtype=bool)
     if tag_vectors is None:
-        return Questions(text, text.shape[1], tags, answered, ())
+        return Questions(text, text.shape[1], tags, answered, warnings)
     tag_vectors.fit(tags_seen)
     # As long as the vector of a title: node2vec's vectors are several times as long, and would outweigh the text.
     features = np.hstack([text, unit_rows(tag_vectors.encode(tags))])
-    return Questions(features, text.shape[1], tags, answered, tag_vectors.warnings_)
+    return Questions(features, text.shape[1], tags, answered, (*warnings, *tag_vectors.warnings_))

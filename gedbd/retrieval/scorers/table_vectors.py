@@ -1,0 +1,95 @@
+"""Scores by the cosine of vectors of whole documents, and of their tags."""
+
+from collections.abc import Sequence
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+import pandas as pd
+
+from gedbd.corpora.tags import tags_of
+from gedbd.encoders.encoder import unit_rows
+from gedbd.retrieval.scorers.cosine import cosines
+from gedbd.retrieval.scorers.scorer import Scorer, ScorerInputs
+
+
+class TableVectors(Protocol):
+    """Turns documents into vectors."""
+
+    def encode(self, table: pd.DataFrame) -> np.ndarray:
+        """The vectors of N documents, ``(N, D)`` float32: in [title; body] each half has length 1, or 0 if empty."""
+        ...
+
+
+@runtime_checkable
+class FittedTableVectors(TableVectors, Protocol):
+    """Vectors that are learned from the corpus.
+
+    Attributes:
+        warnings_: What was found while fitting and encoding.
+    """
+
+    warnings_: tuple[str, ...]
+
+    def fit(self, documents: pd.DataFrame) -> None:
+        """Learns from the contents of all documents, without labels."""
+        ...
+
+
+class TagVectors(Protocol):
+    """Turns the tags of documents into vectors.
+
+    Attributes:
+        warnings_: What was found while fitting and encoding.
+    """
+
+    warnings_: tuple[str, ...]
+
+    def fit(self, tags: list[tuple[str, ...]]) -> object:
+        """Learns from the tags of all documents."""
+        ...
+
+    def encode(self, tags: list[tuple[str, ...]]) -> np.ndarray:
+        """The vectors of the tags of N documents, ``(N, T)`` float32; zeros without a known tag."""
+        ...
+
+
+class TableVectorScorer(Scorer):
+    """Cosine of [title; body], or of [title; body; tag].
+
+    Title, body and tag have length 1 each before the tag is weighted. With both texts and a weight of 1, a score is
+    the mean of the three cosines.
+
+    Args:
+        vectors: Turns documents into vectors.
+        tags: Turns tags into vectors, which are joined to those; null leaves them out.
+        tag_weight: Length of the tag's vector beside title and body.
+    """
+
+    def __init__(self, vectors: TableVectors, tags: TagVectors | None = None, tag_weight: float = 1.0) -> None:
+        if tag_weight < 0:
+            raise ValueError(f"tag_weight={tag_weight} must be 0 or more")
+        self.vectors = vectors
+        self.tags = tags
+        self.tag_weight = tag_weight
+
+    def fit(self, inputs: ScorerInputs) -> None:
+        """Learns vectors from all documents, where they are learned, and encodes documents and queries."""
+        if isinstance(self.vectors, FittedTableVectors):
+            self.vectors.fit(inputs.documents)
+        if self.tags is not None:
+            self.tags.fit(tags_of(inputs.documents))
+        self.documents_ = self._encode(inputs.documents)
+        self.queries_ = self.documents_ if inputs.one_table else self._encode(inputs.queries)
+        self.warnings_ = self.vectors.warnings_ if isinstance(self.vectors, FittedTableVectors) else ()
+        if self.tags is not None:
+            self.warnings_ += self.tags.warnings_
+
+    def scores(self, rows: np.ndarray) -> np.ndarray:
+        """``(B,) -> (B, N)`` cosines; 0 for a document without any vector."""
+        return cosines(self.documents_, self.queries_[rows])
+
+    def _encode(self, table: pd.DataFrame) -> np.ndarray:
+        parts: Sequence[np.ndarray] = [self.vectors.encode(table)]
+        if self.tags is not None:
+            parts = [*parts, self.tag_weight * unit_rows(self.tags.encode(tags_of(table)))]
+        return unit_rows(np.concatenate(parts, axis=1)).astype(np.float32)

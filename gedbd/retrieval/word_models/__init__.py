@@ -1,0 +1,1 @@
+"""Vectors of words and of documents that are learned from the corpus itself."""

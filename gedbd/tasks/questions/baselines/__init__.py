@@ -1,0 +1,1 @@
+"""Baselines that other papers proposed for duplicate questions."""

@@ -1,0 +1,183 @@
+"""A bidirectional LSTM over word vectors, trained with triplets."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+import torch
+from rich.progress import track
+from torch import Tensor, nn
+from torch.nn.functional import triplet_margin_loss
+from torch.nn.utils.rnn import pack_padded_sequence
+
+from gedbd.encoders.encoder import unit_rows
+from gedbd.retrieval.scorers.cosine import cosines
+from gedbd.retrieval.scorers.lexical import short_texts
+from gedbd.retrieval.scorers.scorer import Scorer, ScorerInputs
+from gedbd.retrieval.word_models.word2vec import Word2Vec
+from gedbd.tasks.questions.baselines.triplet_draws import Triplets, draw_triplets
+
+ENCODED_AT_ONCE = 256
+
+
+class BiLstm(nn.Module):
+    """The last states of both directions of an LSTM, projected.
+
+    Args:
+        word_vectors: ``(V, D)`` vectors of words; they are not trained.
+        hidden: Size H of a state.
+        dim: Size of the result.
+    """
+
+    def __init__(self, word_vectors: np.ndarray, hidden: int, dim: int) -> None:
+        super().__init__()
+        # Row 0 pads: word 3 is row 4.
+        padded = np.concatenate([np.zeros((1, word_vectors.shape[1]), dtype=np.float32), word_vectors])
+        self.words: Tensor
+        self.register_buffer("words", torch.from_numpy(padded))
+        self.lstm = nn.LSTM(padded.shape[1], hidden, batch_first=True, bidirectional=True)
+        self.projection = nn.Linear(2 * hidden, dim)
+
+    def forward(self, texts: Sequence[np.ndarray]) -> Tensor:
+        """Vectors of U texts of word numbers, each with a word or more, ``(U, dim)``."""
+        lengths = torch.tensor([len(text) for text in texts])
+        numbers = np.zeros((len(texts), int(lengths.max())), dtype=np.int64)
+        for row, text in enumerate(texts):
+            numbers[row, : len(text)] = text + 1
+        packed = pack_padded_sequence(
+            self.words[torch.from_numpy(numbers)], lengths, batch_first=True, enforce_sorted=False
+        )
+        _, (states, _) = self.lstm(packed)
+        # The states (2, U, H) of both directions side by side, (U, 2H).
+        projected: Tensor = self.projection(torch.cat([states[0], states[1]], dim=1))
+        return projected
+
+
+class BiLstmScorer(Scorer):
+    """Cosine of the vectors of an LSTM that is trained with the triplet loss.
+
+    The baseline "word2vec + BiLSTM" of Hazra et al. (2023) reads the Google News vectors, and "GloVe + BiLSTM" those of
+    GloVe; neither can be shipped. Here word2vec learns word vectors from the corpus. A triplet is a training query, its
+    duplicate, and a random earlier document, drawn again in each epoch.
+
+    Args:
+        words: Learns the word vectors.
+        hidden: Size of a state of the LSTM in each direction.
+        dim: Size of a document's vector.
+        max_words: Number of words that are read of a document's title and description.
+        margin: Distance by which the duplicate should be nearer, in [0, 2] for vectors of length 1.
+        epochs: Passes over the training pairs.
+        lr: Learning rate of Adam.
+        batch_size: Triplets of a step.
+        seed: Seed of the initial weights, the triplets and their order.
+
+    Attributes:
+        losses_: Mean loss of each epoch.
+    """
+
+    def __init__(
+        self,
+        words: Word2Vec,
+        hidden: int = 64,
+        dim: int = 128,
+        max_words: int = 100,
+        margin: float = 0.5,
+        epochs: int = 10,
+        lr: float = 0.001,
+        batch_size: int = 32,
+        seed: int = 0,
+    ) -> None:
+        for name, size in (("hidden", hidden), ("dim", dim), ("max_words", max_words), ("batch_size", batch_size)):
+            if size < 1:
+                raise ValueError(f"bilstm: {name}={size} must be 1 or more")
+        self.words = words
+        self.hidden = hidden
+        self.dim = dim
+        self.max_words = max_words
+        self.margin = margin
+        self.epochs = epochs
+        self.lr = lr
+        self.batch_size = batch_size
+        self.seed = seed
+
+    def fit(self, inputs: ScorerInputs) -> None:
+        """Learns word vectors from all documents, and the LSTM from training pairs.
+
+        Raises:
+            ValueError: If there is no training pair to learn from.
+        """
+        rng = np.random.default_rng(self.seed)
+        first = draw_triplets(inputs, rng)  # before the word vectors, which take long: it finds what is missing
+        self.words.fit(inputs.documents)
+        documents = self._numbers(inputs.documents)
+        queries = documents if inputs.one_table else self._numbers(inputs.queries)
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(self.seed)
+            self.model_ = BiLstm(self.words.word_vectors_, self.hidden, self.dim)
+        self._train(first, queries, documents, inputs, rng)
+        self.documents_ = self._encode(documents)
+        self.queries_ = self.documents_ if inputs.one_table else self._encode(queries)
+        empty = sum(len(text) == 0 for text in documents)
+        self.warnings_ = self.words.warnings_
+        if empty:
+            self.warnings_ += (f"bilstm: documents without a known word: {empty:,} of {len(documents):,}, score 0",)
+
+    def scores(self, rows: np.ndarray) -> np.ndarray:
+        """``(B,) -> (B, N)`` cosines; 0 for a document without a known word."""
+        return cosines(self.documents_, self.queries_[rows])
+
+    def _numbers(self, table: pd.DataFrame) -> list[np.ndarray]:
+        """The first known words of title and description of each document."""
+        has_vector = np.asarray(self.words.word_vectors_.any(axis=1))
+        known = []
+        for text in self.words.number_texts(short_texts(table, self.words.max_characters)):
+            found = text[text >= 0]
+            known.append(found[has_vector[found]][: self.max_words])
+        return known
+
+    def _train(
+        self,
+        triplets: Triplets,
+        queries: list[np.ndarray],
+        documents: list[np.ndarray],
+        inputs: ScorerInputs,
+        rng: np.random.Generator,
+    ) -> None:
+        optimizer = torch.optim.Adam(self.model_.parameters(), lr=self.lr)
+        self.losses_ = []
+        for epoch in track(range(self.epochs), "train bilstm", transient=True):
+            drawn = triplets if epoch == 0 else draw_triplets(inputs, rng)
+            texts = [
+                (queries[query], documents[positive], documents[negative])
+                for query, positive, negative in zip(*drawn, strict=True)
+            ]
+            texts = [triplet for triplet in texts if all(map(len, triplet))]
+            order = rng.permutation(len(texts))
+            losses = []
+            for start in range(0, len(order), self.batch_size):
+                loss = self._loss([texts[place] for place in order[start : start + self.batch_size]])
+                optimizer.zero_grad()
+                torch.autograd.backward(loss)
+                optimizer.step()
+                losses.append(float(loss.detach()))
+            self.losses_.append(float(np.mean(losses)) if losses else 0.0)
+
+    def _loss(self, triplets: list[tuple[np.ndarray, np.ndarray, np.ndarray]]) -> Tensor:
+        """max(|a - p| - |a - n| + margin, 0) of unit vectors, the mean over triplets."""
+        columns = [self.model_(texts) for texts in zip(*triplets, strict=True)]
+        query, positive, negative = (nn.functional.normalize(column, dim=1) for column in columns)
+        return triplet_margin_loss(query, positive, negative, margin=self.margin)
+
+    @torch.no_grad()
+    def _encode(self, texts: list[np.ndarray]) -> np.ndarray:
+        """Unit vectors of N texts, ``(N, dim)`` float32; zeros for an empty one."""
+        vectors = np.zeros((len(texts), self.dim), dtype=np.float32)
+        lengths = np.array([len(text) for text in texts])
+        # Texts of similar length together need little padding; empty ones come first and are left out.
+        order = np.argsort(lengths, kind="stable")
+        order = order[lengths[order] > 0]
+        starts = range(0, len(order), ENCODED_AT_ONCE)
+        for start in track(starts, "encode with bilstm", transient=True, disable=len(starts) < 10):
+            rows = order[start : start + ENCODED_AT_ONCE]
+            vectors[rows] = self.model_([texts[row] for row in rows]).numpy()
+        return unit_rows(vectors)
