@@ -101,7 +101,7 @@ def test_words_about_duplicates_stay(html, text):
     assert body_text(html) == (text, "", False)
 
 
-@pytest.mark.quick_cases(4)
+@pytest.mark.quick_cases(2)
 @pytest.mark.parametrize("piece", HOSTILE)
 def test_hostile_bodies_take_time_in_proportion_to_their_length(piece, hang_guard):
     body_text(f"possible {piece}" * 50_000)
