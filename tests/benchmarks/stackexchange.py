@@ -56,7 +56,7 @@ def write_dump(folder: Path, questions: int = QUESTIONS, answers: int = ANSWERS,
     _write(folder / "Posts.xml", "posts", _posts(is_question, ids, tags, rng))
     later = rng.choice(np.arange(1, questions), size=questions // LINKED_EVERY, replace=False)
     links = (
-        f'Id="{number}" CreationDate="{_date(int(ids[row]))}" PostId="{ids[row]}" '
+        f'Id="{number}" CreationDate="{_date(int(ids[row]) + 240)}" PostId="{ids[row]}" '
         f'RelatedPostId="{ids[rng.integers(row)]}" LinkTypeId="{3 if number % 4 == 0 else 1}"'
         for number, row in enumerate(np.repeat(np.sort(later), 4))
     )
