@@ -1,7 +1,8 @@
 """Rankings of two real dumps with nothing trained, against values that another program measured.
 
 A query is every question with an earlier one in its group, its candidates are all earlier questions, and ranks count
-groups. BM25 reads title, body and code; MiniLM reads title and body, of which it sees the first 128 tokens.
+groups. BM25 reads title, body and code; MiniLM reads title and body. With code at its place in
+the body, its values for cs come out exactly; without it they differ by one or two queries of 212.
 """
 
 from pathlib import Path
