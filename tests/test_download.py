@@ -6,11 +6,13 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
 
+import py7zr
 import pytest
 from hydra import compose, initialize_config_dir
 
 from gedbd.configuration.command import CONF_DIR
-from gedbd.corpora.download import CHUNK_BYTES, download, fetch_tables
+from gedbd.corpora.download import CHUNK_BYTES, download, fetch_file, fetch_tables
+from gedbd.corpora.readers.stackexchange.archive import check_archive
 from gedbd.download import main
 
 TABLE = ("id,text\n" + "".join(f"{number},line {number}\n" for number in range(20_000))).encode()
@@ -204,3 +206,51 @@ def test_a_dataset_without_an_address_is_refused():
         cfg = compose("download", ["dataset=demo"])
     with pytest.raises(SystemExit, match="error: this dataset has no public address"):
         main(cfg)
+
+
+def archived(*names: str) -> bytes:
+    packed = io.BytesIO()
+    with py7zr.SevenZipFile(packed, "w") as archive:
+        for name in names:
+            archive.writestr("<x/>", name)
+    return packed.getvalue()
+
+
+def test_the_command_keeps_a_published_archive_as_it_is(server, tmp_path, capsys):
+    content = archived("Posts.xml", "PostLinks.xml", "Tags.xml")
+    server.put("/askubuntu.com.7z", content)
+    with initialize_config_dir(CONF_DIR, version_base="1.3"):
+        overrides = ["dataset=askubuntu", f"data_dir={tmp_path}", f"dataset.base_url={server.url}"]
+        cfg = compose("download", overrides)
+    main(cfg)
+    place = tmp_path / "askubuntu"
+    assert names(place) == ["askubuntu.com.7z"]
+    assert (place / "askubuntu.com.7z").read_bytes() == content
+    assert f"fetched: {place}/askubuntu.com.7z, {len(content):,} bytes" in capsys.readouterr().out
+    main(cfg)
+    assert len(server.asked) == 1
+    assert "already there: " in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"no archive", r"the archive is damaged \(Bad7zFile\); fetch it again"),
+        (archived("Posts.xml", "Badges.xml"), r"the archive holds no postlinks\.xml, but badges\.xml, posts\.xml"),
+    ],
+)
+def test_another_file_than_an_archive_of_a_site_is_not_kept(server, tmp_path, content, message):
+    server.put("/askubuntu.com.7z", content)
+    with pytest.raises(ValueError, match=message):
+        fetch_file(f"{server.url}/askubuntu.com.7z", tmp_path / "a.7z", check_archive)
+    assert names(tmp_path) == []
+
+
+def test_an_interrupted_archive_is_resumed(server, tmp_path):
+    server.put("/a.7z", TABLE)
+    server.cut_after = 2 * CHUNK_BYTES
+    with pytest.raises(ValueError, match="run the same command to continue"):
+        fetch_file(f"{server.url}/a.7z", tmp_path / "a.7z", Path.stat)
+    fetch_file(f"{server.url}/a.7z", tmp_path / "a.7z", Path.stat)
+    assert server.asked == [("/a.7z", None), ("/a.7z", "bytes=131072-")]
+    assert (tmp_path / "a.7z").read_bytes() == TABLE

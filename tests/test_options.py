@@ -169,8 +169,8 @@ def dump(name: str, folder: Path) -> list[str]:
     for row in pd.read_csv(DEMO, dtype=str, keep_default_na=False).to_dict("records"):
         values = {"Id": row["Issue_id"], "PostTypeId": "1", "CreationDate": row["Created_time"], "Title": row["Title"]}
         posts.append(values | {"Body": f"<p>{row['Description']}</p>", "Tags": f"<{row['Component']}>"})
-        for original in filter(None, row["Duplicated_issue"].split(";")):
-            links.append({"PostId": row["Issue_id"], "RelatedPostId": original, "LinkTypeId": "3"})
+        originals = [original for original in row["Duplicated_issue"].split(";") if original]
+        links += [{"PostId": row["Issue_id"], "RelatedPostId": name, "LinkTypeId": "3"} for name in originals]
     for root, rows in (("posts", posts), ("postlinks", links)):
         elements = [f"<row {' '.join(f'{key}={quoteattr(text)}' for key, text in row.items())}/>" for row in rows]
         file = {"posts": "Posts.xml", "postlinks": "PostLinks.xml"}[root]

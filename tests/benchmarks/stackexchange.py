@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 import numpy as np
@@ -25,11 +26,11 @@ def main() -> list[Row]:
         command = [sys.executable, "-c", code, folder]
         done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parent)
     found = json.loads(done.stdout.strip().splitlines()[-1])
-    rate = QUESTIONS / found["seconds"]
+    rate = QUESTIONS / found["cpu_seconds"]
     note = f"{size_mb:,.0f} MB of Posts.xml, {ANSWERS:,} answers among them; written in {spent:.0f} s"
     return [
         Row(SECTION, f"reading {QUESTIONS:,} questions", found["seconds"], "s", note=note),
-        Row(SECTION, "reading", rate, "questions/s", note=f"{size_mb / found['seconds']:.0f} MB/s of XML"),
+        Row(SECTION, "processor time of it", found["cpu_seconds"], "s", note=f"{rate:,.0f} questions/s"),
         Row(SECTION, "peak memory", found["peak_mb"], "MB", note=f"{found['links']:,} links"),
     ]
 
@@ -39,9 +40,13 @@ def measured() -> None:
     from gedbd.corpora.readers.stackexchange.reader import read_stackexchange
 
     found = []
+    before = time.process_time()
     spent = seconds(lambda: found.append(read_stackexchange("made up", sys.argv[1])))
+    cpu_seconds = time.process_time() - before
     assert len(found[0]) == QUESTIONS
-    print(json.dumps({"seconds": spent, "peak_mb": peak_mb(), "links": len(found[0].links)}))
+    print(
+        json.dumps({"seconds": spent, "cpu_seconds": cpu_seconds, "peak_mb": peak_mb(), "links": len(found[0].links)})
+    )
 
 
 def write_dump(folder: Path, questions: int = QUESTIONS, answers: int = ANSWERS, seed: int = 0) -> None:
@@ -56,7 +61,7 @@ def write_dump(folder: Path, questions: int = QUESTIONS, answers: int = ANSWERS,
     _write(folder / "Posts.xml", "posts", _posts(is_question, ids, tags, rng))
     later = rng.choice(np.arange(1, questions), size=questions // LINKED_EVERY, replace=False)
     links = (
-        f'Id="{number}" CreationDate="{_date(int(ids[row]))}" PostId="{ids[row]}" '
+        f'Id="{number}" CreationDate="{_date(int(ids[row]) + 240)}" PostId="{ids[row]}" '
         f'RelatedPostId="{ids[rng.integers(row)]}" LinkTypeId="{3 if number % 4 == 0 else 1}"'
         for number, row in enumerate(np.repeat(np.sort(later), 4))
     )

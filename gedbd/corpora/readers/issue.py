@@ -100,11 +100,16 @@ def list_changes(when: datetime | None, field: str, before: Iterable[str], after
 
 
 def marked_at(issue: Issue) -> datetime | None:
-    """When the issue was resolved as a duplicate, as its history tells; ``None`` if it is not, or unknown."""
-    resolutions = [change for change in issue.changes or () if change.field == "resolution" and change.when]
-    # Of changes at one time, the last one counts.
-    last = max(enumerate(resolutions), key=lambda item: (item[1].when, item[0]), default=None)
-    return last[1].when if last and DUPLICATE in last[1].after.lower() else None
+    """When the issue was last resolved as a duplicate, as its history tells; ``None`` if it is none, or unknown.
+
+    Args:
+        issue: With its values in the export, not those at creation.
+    """
+    if not any(DUPLICATE in value.lower() for value in issue.values.get("resolution", ())):
+        return None
+    resolved = [change for change in issue.changes or () if change.field == "resolution"]
+    dates = [change.when for change in resolved if change.when and DUPLICATE in change.after.lower()]
+    return max(dates, default=None)
 
 
 def undo(values: tuple[str, ...], change: Change) -> tuple[str, ...]:

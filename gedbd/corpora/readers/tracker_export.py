@@ -72,12 +72,12 @@ def read_tracker(
     pages, warnings = read_pages(place, kinds)
     issues, dropped = gather(tracker, (record for page in pages for record in split(page)), parse, place)
     warnings += (*dropped, *date_warnings(issues), *remark_warnings(issues))
+    links = links_of(issues.values())
     if options.get("as_created", True):
         warnings += tuple(history_warnings(issues))
         issues = {row: reset_to_creation(issue) for row, issue in issues.items()}
     title = name or corpus_name(place)
     reports = table_of(issues)
-    links = links_of(issues.values())
     corpus = build_corpus(title, reports, links, str(place), columns, warnings, mutual=True, url_template=url_template)
     return _with_options(corpus, place, options)
 

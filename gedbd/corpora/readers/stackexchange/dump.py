@@ -90,7 +90,7 @@ class Dump:
 
     def _temporary_folder(self) -> Path:
         if self._temporary is None:
-            # The archive's own disk has room for large files more often than the one of /tmp.
+            # The disk of /tmp is often too small for gigabytes.
             place = self._folder if os.access(self._folder, os.W_OK) else None
             self._temporary = tempfile.TemporaryDirectory(dir=place, prefix=".unpacked-")
         return Path(self._temporary.name)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from gedbd.corpora.chronology import check_ids
 from gedbd.corpora.dates import parse_dates
 from gedbd.corpora.readers.stackexchange.body_text import body_text
 from gedbd.corpora.readers.stackexchange.xml_rows import Attributes
@@ -66,7 +67,7 @@ def read_posts(rows: Iterable[Attributes], path: Path) -> Posts:
         path: The file, for messages.
 
     Raises:
-        ValueError: There is no question.
+        ValueError: There is no question, or one without an id of its own.
     """
     found = _Collected()
     for number, attributes in enumerate(rows, start=1):
@@ -82,6 +83,7 @@ def read_posts(rows: Iterable[Attributes], path: Path) -> Posts:
         raise ValueError(f"{path}: no question, which is a row with PostTypeId 1, among its {others:,} rows")
     fields = frozenset(name for name in FIELDS if found.counts[name])
     questions = pd.DataFrame(found.texts, index=found.rows, dtype=str)
+    check_ids(questions["id"], str(path), "Id")
     found.texts.clear()  # the table has copied the texts, which fill gigabytes
     answers, answer_warnings = _answers(questions["id"], found)
     warnings = (*_post_warnings(found, fields), *answer_warnings)
@@ -91,7 +93,7 @@ def read_posts(rows: Iterable[Attributes], path: Path) -> Posts:
 def _add_question(found: _Collected, number: int, attributes: Attributes) -> None:
     text, code, had_mark = body_text(attributes.get("Body", ""))
     values = (
-        attributes.get("Id", ""),
+        attributes.get("Id", "").strip(),
         attributes.get("Title", ""),
         text,
         code,

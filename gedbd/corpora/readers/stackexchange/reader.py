@@ -60,7 +60,7 @@ def read_stackexchange(
         name or _name(place, dump.site),
         posts.questions.reindex(columns=list(DOCUMENT_FIELDS), fill_value=""),
         links,
-        str(place),
+        str(place / "Posts.xml"),
         present,
         warnings,
         url_template=url_template or site_url,
@@ -149,7 +149,7 @@ def _newer_originals(links: pd.DataFrame, questions: pd.DataFrame) -> list[str]:
 
 def _with_question_fields(corpus: Corpus, questions: pd.DataFrame) -> Corpus:
     """Add ``QUESTION_FIELDS`` in the order of the corpus."""
-    added = questions.set_index(questions["id"].str.strip())[list(QUESTION_FIELDS)].loc[corpus.reports["id"]]
+    added = questions.set_index("id")[list(QUESTION_FIELDS)].loc[corpus.reports["id"]]
     table = corpus.reports.assign(**{name: added[name].array for name in QUESTION_FIELDS})
     return replace(corpus, documents=replace(corpus.documents, table=table))
 

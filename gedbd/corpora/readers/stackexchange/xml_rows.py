@@ -86,6 +86,7 @@ class _Rows:
 
     def check_end(self) -> None:
         """Raises ValueError if the file ends before its last element does."""
+        self._found = []  # those of the last chunk are counted
         self._parse(b"", is_last=True)
 
     def _parse(self, chunk: bytes, is_last: bool) -> None:
