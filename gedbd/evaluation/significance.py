@@ -3,6 +3,7 @@
 Queries and pairs of one duplicate group are not independent, so whole groups are resampled (a cluster bootstrap).
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -136,6 +137,37 @@ def compare_f1(first: np.ndarray, second: np.ndarray, labels: np.ndarray, cluste
     second_right = (second == (labels == 1)).astype(float)
     p_value = signed_rank(first_right, second_right)
     return Comparison(first_f1, second_f1, first_f1 - second_f1, low, high, p_value)
+
+
+def metric_interval(
+    metric: Callable[..., float], columns: tuple[np.ndarray, ...], cluster: np.ndarray
+) -> tuple[float, float]:
+    """Percentile interval of any metric of rows, such as a rank correlation; groups are resampled whole.
+
+    Args:
+        metric: Takes the columns of a sample, ``(n,)`` each. Samples in which it is NaN do not count.
+        columns: ``(Q,)`` each.
+        cluster: ``(Q,)`` group of each row.
+
+    Returns:
+        The ends; NaN if there is one group only, or if the metric is NaN in all samples.
+    """
+    _, place = np.unique(cluster, return_inverse=True)
+    order = np.argsort(place, kind="stable")
+    sizes = np.bincount(place)
+    if len(sizes) < 2:
+        return float("nan"), float("nan")
+    # Rows by cluster: cluster 2 of the sizes 3, 1, 2 is at the places 4 and 5 of the order.
+    members = np.split(order, np.cumsum(sizes)[:-1])
+    rng = np.random.default_rng(0)
+    values = []
+    for _ in range(RESAMPLES):
+        rows = np.concatenate([members[chosen] for chosen in rng.integers(len(sizes), size=len(sizes))])
+        values.append(metric(*(column[rows] for column in columns)))
+    if np.isnan(values).all():
+        return float("nan"), float("nan")
+    low, high = np.nanquantile(values, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
+    return float(low), float(high)
 
 
 def signed_rank(first: np.ndarray, second: np.ndarray) -> float:
