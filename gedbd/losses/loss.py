@@ -9,27 +9,29 @@ class StepLabels(NamedTuple):
     """Labels of the U distinct reports of a step.
 
     ``group (U,)`` the groups that training observes, ``edge_label_index (2, P)`` pairs of rows in 0..U-1, and
-    ``edge_label (P,)``, 1 for a duplicate pair, 0 for another.
+    ``edge_label (P,)``, 1 for a duplicate pair, 0 for another. ``triplets (T, 3)`` rows of an anchor, of a duplicate of
+    it and of a non-duplicate; None where a sampler provides none.
     """
 
     group: Tensor
     edge_label_index: Tensor
     edge_label: Tensor
+    triplets: Tensor | None = None
 
 
 class Loss(Protocol):
     """A loss of the vectors of a step.
 
     Attributes:
-        reads: The labels that it reads: ``pairs`` (``edge_label_index`` and ``edge_label``) or ``groups`` (``group``).
-            A loss that reads groups compares all reports of a step, so a larger step has more negatives; of several
+        reads: The labels that it reads: ``pairs`` (``edge_label_index`` and ``edge_label``), ``groups`` (``group``) or
+            ``triplets``. A loss that reads groups compares all reports of a step, so a larger step has more negatives; of several
             devices, each has its own step.
     """
 
     reads: frozenset[str]
 
     def __call__(self, z: Tensor, step: StepLabels) -> Tensor:
-        """The loss of unit rows ``z (U, D)``, a scalar."""
+        """The loss of rows ``z (U, D)``, a scalar. They have length 1, except for losses of distances (triplets)."""
         ...
 
 

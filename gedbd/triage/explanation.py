@@ -2,12 +2,11 @@
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
-from importlib.resources import files
 from itertools import product
 
 import numpy as np
 
+from gedbd.text.stop_words import stop_words
 from gedbd.triage.report import Explanation, Report
 
 FIELDS = ("product", "component", "version", "os", "priority")
@@ -43,12 +42,6 @@ def explain(
         pairs = own.similar_sentences(sentences)
         explanations.append(Explanation(terms, equal_fields(query, candidate), pairs))
     return explanations
-
-
-@cache
-def stop_words() -> frozenset[str]:
-    """The English stop words of scikit-learn, from a copy: importing it takes longer than a search."""
-    return frozenset((files("gedbd.triage") / "stop_words.txt").read_text(encoding="utf-8").split())
 
 
 def equal_fields(first: Report, second: Report) -> dict[str, str]:

@@ -2,9 +2,8 @@
 
 import numpy as np
 import pytest
-from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 
-from gedbd.triage.explanation import MAX_TERMS, equal_fields, explain, stop_words
+from gedbd.triage.explanation import MAX_TERMS, equal_fields, explain
 from gedbd.triage.report import Report
 
 RARE = {"uidplus": 5.0, "npe": 4.0, "expunge": 3.0, "server": 1.0, "folder": 1.0}
@@ -85,7 +84,3 @@ def test_reports_without_words(empty):
 def test_of_long_descriptions_only_the_beginning_is_read(text):
     found = explain(Report("server", text), [Report("server", text)] * 50, rarity)
     assert all(len(one.sentences) <= 3 for one in found)
-
-
-def test_stop_words_are_those_of_scikit_learn():
-    assert stop_words() == ENGLISH_STOP_WORDS
