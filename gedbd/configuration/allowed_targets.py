@@ -23,7 +23,7 @@ VARIABLE = "GEDBD_ALLOWED_TARGETS"  # environment variable with further names, s
 NAMED = re.compile(rf"_target_:\s*['\"]?([\w.]+)|({IN_PACKAGE}\S+)")
 # Files and groups of conf/ that name the factories of a section, if not the group of the same name.
 SOURCES = {
-    "baselines": ("baseline.yaml", "encoder", "backend", "text"),
+    "baselines": ("baseline.yaml", "encoder", "backend", "text", "tags"),
     "batches": ("pairs",),
     "graph": ("graph", "encoder"),
     "labels": ("shared.yaml",),

@@ -31,7 +31,7 @@ WITHOUT_EFFECT_ANYWHERE = ("cache_dir", "data_dir", "num_workers", "url_template
 # Without a graph, these cannot change a number either.
 OF_THE_GRAPH = ("graph", "fusion.lambda_text")
 # A baseline has its own copies of these in its section, ``baselines.<name>``.
-OF_TRAINING = ("encoder", "backend", "text")
+OF_TRAINING = ("encoder", "backend", "text", "tags")
 SEED_OPTIONS = ("seed", "fold")
 SEED_FOLDER = re.compile(r"/seed_(\d+)(?=/|$)")
 FOLLOWS_SEED = "seed"
