@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import requests
-from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 
 from gedbd.corpora.readers.bughub import find_table
 from gedbd.corpora.readers.csv_file import open_packed, read_table
 from gedbd.corpora.urls import naming, shown_url
+from gedbd.io.progress import byte_progress
 from gedbd.io.unpacking import CURE, GIGABYTE, MAX_BYTES, asked_bytes
 
 CHUNK_BYTES = 1 << 16
@@ -169,7 +169,7 @@ def write_chunks(response: requests.Response, part: Path, start: int, total: int
     check_size(response, total or 0)
     check_space(part.parent, (total or start) - start)
     size = start
-    with part.open("ab" if start else "wb") as out, progress_bar() as progress:
+    with part.open("ab" if start else "wb") as out, byte_progress() as progress:
         validator_file(part).write_text(validator_of(response))
         task = progress.add_task(part.stem, total=total, completed=start)
         for chunk in response.iter_content(CHUNK_BYTES):
@@ -186,12 +186,6 @@ def check_size(response: requests.Response, size: int) -> None:
     max_bytes = asked_bytes() or MAX_BYTES
     if size > max_bytes:
         raise ValueError(f"{shown_url(response.url)}: more than {max_bytes / GIGABYTE:g} GB; {CURE}")
-
-
-def progress_bar() -> Progress:
-    """A bar with the received bytes, their rate and the remaining time."""
-    columns = (BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
-    return Progress(TextColumn("{task.description}"), *columns)
 
 
 def validator_of(response: requests.Response) -> str:

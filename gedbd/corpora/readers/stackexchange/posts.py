@@ -1,0 +1,149 @@
+"""Read the questions and answers of ``Posts.xml``."""
+
+import re
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pandas as pd
+
+from gedbd.corpora.dates import parse_dates
+from gedbd.corpora.readers.stackexchange.body_text import body_text
+from gedbd.corpora.readers.stackexchange.xml_rows import Attributes
+from gedbd.corpora.tags import SEPARATOR
+
+QUESTION = "1"
+ANSWER = "2"
+TEXTS = ("id", "title", "description", "code", "created_at", "labels", "closed_at")
+TAG_NAME = re.compile(r"[^<>|;\s]+")  # of "<data-structures><c++>", or of "|data-structures|c++|" since 2023
+FIELDS = {"Body": "descriptions are empty", "Tags": "they have no labels", "CreationDate": "their order is by id"}
+
+
+@dataclass(frozen=True)
+class Posts:
+    """The questions of a site.
+
+    Attributes:
+        questions: Texts ``id``, ``title``, ``description`` and ``code`` (see ``BodyText``), ``created_at``, ``labels``
+            (tags separated by ``;``) and ``closed_at``; ``answered`` (bool) and ``answered_at`` (of the first answer,
+            UTC, ``NaT`` if unknown). Indexed by row of the file, counted from 1.
+        fields: Which of ``FIELDS`` any question has.
+        warnings: What was dropped or is missing, with counts.
+    """
+
+    questions: pd.DataFrame
+    fields: frozenset[str]
+    warnings: tuple[str, ...]
+
+
+@dataclass
+class _Collected:
+    """What the rows have given so far.
+
+    Attributes:
+        texts: One list for each of ``TEXTS``.
+        rows: Row of each question.
+        counted: Whether the dump counts or accepts an answer to each question.
+        num_answers: Id of a question to its number of answer rows.
+        first_answers: Id of a question to the date of its first answer.
+        counts: Numbers of things to be told, and of questions with each of ``FIELDS``.
+    """
+
+    texts: dict[str, list[str]] = field(default_factory=lambda: {name: [] for name in TEXTS})
+    rows: list[int] = field(default_factory=list)
+    counted: list[bool] = field(default_factory=list)
+    num_answers: Counter[str] = field(default_factory=Counter)
+    first_answers: dict[str, str] = field(default_factory=dict)
+    counts: Counter[str] = field(default_factory=Counter)
+
+
+def read_posts(rows: Iterable[Attributes], path: Path) -> Posts:
+    """Collect the rows of ``Posts.xml``.
+
+    Args:
+        rows: The attributes of each row.
+        path: The file, for messages.
+
+    Raises:
+        ValueError: There is no question.
+    """
+    found = _Collected()
+    for number, attributes in enumerate(rows, start=1):
+        kind = attributes.get("PostTypeId")
+        if kind == QUESTION:
+            _add_question(found, number, attributes)
+        elif kind == ANSWER:
+            _add_answer(found, attributes)
+        else:
+            found.counts["others"] += 1
+    if not found.rows:
+        others = found.counts["others"] + found.num_answers.total()
+        raise ValueError(f"{path}: no question, which is a row with PostTypeId 1, among its {others:,} rows")
+    fields = frozenset(name for name in FIELDS if found.counts[name])
+    questions = pd.DataFrame(found.texts, index=found.rows, dtype=str)
+    found.texts.clear()  # the table has copied the texts, which fill gigabytes
+    answers, answer_warnings = _answers(questions["id"], found)
+    warnings = (*_post_warnings(found, fields), *answer_warnings)
+    return Posts(questions.assign(**answers), fields, warnings)
+
+
+def _add_question(found: _Collected, number: int, attributes: Attributes) -> None:
+    text, code, had_mark = body_text(attributes.get("Body", ""))
+    values = (
+        attributes.get("Id", ""),
+        attributes.get("Title", ""),
+        text,
+        code,
+        attributes.get("CreationDate", ""),
+        SEPARATOR.join(TAG_NAME.findall(attributes.get("Tags", ""))),
+        attributes.get("ClosedDate", ""),
+    )
+    for name, value in zip(TEXTS, values, strict=True):
+        found.texts[name].append(value)
+    found.rows.append(number)
+    found.counted.append("AcceptedAnswerId" in attributes or attributes.get("AnswerCount", "0") != "0")
+    found.counts["marks"] += had_mark
+    for name in FIELDS:
+        found.counts[name] += name in attributes
+
+
+def _add_answer(found: _Collected, attributes: Attributes) -> None:
+    parent = attributes.get("ParentId", "")
+    date = attributes.get("CreationDate", "")
+    known = found.first_answers.get(parent, "")
+    found.num_answers[parent] += 1
+    # Dates of one format sort as text.
+    found.first_answers[parent] = min(known, date) if known and date else known or date
+
+
+def _answers(ids: pd.Series, found: _Collected) -> tuple[dict[str, pd.Series], list[str]]:
+    """The columns ``answered`` and ``answered_at``, and warnings about them."""
+    if not found.num_answers:
+        answered = pd.Series(found.counted, index=ids.index)
+        unknown = pd.Series(pd.NaT, index=ids.index, dtype="datetime64[us, UTC]")
+        warning = (
+            "no answers in the file: whether a question was answered is that of the day of the dump, by AnswerCount and "
+            "AcceptedAnswerId, and when is unknown"
+        )
+        return {"answered": answered, "answered_at": unknown}, [warning]
+    first = ids.map(found.first_answers)
+    answered_at, _ = parse_dates(first.fillna("").astype(str).str.strip())
+    undated = int((first.notna() & answered_at.isna()).sum())
+    orphans = found.num_answers.total() - sum(found.num_answers[id_] for id_ in ids)
+    warnings = [f"answered questions without a readable date of an answer: {undated:,}"] if undated else []
+    warnings += [f"answers to a question that is not in the file: {orphans:,}, left out"] if orphans else []
+    return {"answered": first.notna(), "answered_at": answered_at}, warnings
+
+
+def _post_warnings(found: _Collected, fields: frozenset[str]) -> list[str]:
+    warnings = []
+    if others := found.counts["others"]:
+        warnings.append(f"posts that are neither questions nor answers: {others:,}, left out")
+    if marks := found.counts["marks"]:
+        warnings.append(f'bodies that name the original as "Possible Duplicate": {marks:,}, this mark is removed')
+    warnings += [f"no question has {name}: {FIELDS[name]}" for name in FIELDS if name not in fields]
+    untagged = len(found.rows) - found.counts["Tags"]
+    if "Tags" in fields and untagged:
+        warnings.append(f"questions without Tags: {untagged:,}, kept")
+    return warnings

@@ -1,0 +1,128 @@
+"""Read the data dump of a Stack Exchange site as a corpus of questions."""
+
+from collections.abc import Iterable
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+
+import pandas as pd
+
+from gedbd.corpora.corpus import Corpus, keep_last
+from gedbd.corpora.readers.bug_reports import DOCUMENT_FIELDS, build_corpus
+from gedbd.corpora.readers.stackexchange.dump import Dump
+from gedbd.corpora.readers.stackexchange.links import date_links, read_links
+from gedbd.corpora.readers.stackexchange.posts import Posts, read_posts
+from gedbd.corpora.readers.stackexchange.xml_rows import Attributes, read_rows
+from gedbd.corpora.tags import SEPARATOR
+from gedbd.corpora.urls import PLACEHOLDER, check_template
+
+# What a question has besides the fields of a report: the text of its code blocks, whether it was answered, and when.
+QUESTION_FIELDS = ("code", "answered", "answered_at")
+
+
+def read_stackexchange(
+    name: str | None,
+    path: str,
+    last_n: int | None = None,
+    url_template: str | None = None,
+    post_history: bool = True,
+    archive_url: str | None = None,
+) -> Corpus:
+    """Read the questions of a site and the links from duplicates to their originals.
+
+    Args:
+        name: Short name of the corpus; ``None`` takes it from the path.
+        path: A folder with ``Posts.xml``, ``PostLinks.xml`` and, if it is there, ``Tags.xml``, each plain or packed as
+            ``.xz`` or ``.gz``; or a ``.7z`` archive of the site as it is published, or a folder with it.
+        last_n: Keep only this many questions, the latest ones; ``None`` keeps all.
+        url_template: Address of a question, in which ``{issue_id}`` stands for its id; ``None`` takes the site's, if
+            the archive or folder is named by it, such as ``askubuntu.com.7z``.
+        post_history: Read ``PostHistory.xml`` where the date of a link is known only from there.
+        archive_url: Where the archive is published, for the message about a missing one.
+
+    Returns:
+        A corpus whose table has ``QUESTION_FIELDS`` besides ``DOCUMENT_FIELDS``: ``code``, the text of the code blocks,
+        which ``description`` does not hold; ``answered`` (bool); and ``answered_at``, the date of the first answer
+        (UTC, ``NaT`` if unknown). Scores, views and dates of the last activity are those of the day of the dump, and
+        left out.
+
+    Raises:
+        ValueError: A file is missing or malformed. The message names it, and the line or row.
+    """
+    check_template(url_template)
+    place = Path(path).expanduser()
+    if archive_url and not place.exists():
+        raise ValueError(f"{place}: no such file; fetch {archive_url} with: gedbd download dataset={name}")
+    with Dump(place) as dump:
+        posts, warnings = _read_questions(dump)
+        links, link_warnings = _read_links(dump, posts, post_history)
+        site_url = f"https://{dump.site}/questions/{PLACEHOLDER}" if dump.site else None
+    columns = {"id": "Id", "title": "Title", "description": "Body", "created_at": "CreationDate"}
+    present = {field: column for field, column in columns.items() if column != "Body" or column in posts.fields}
+    warnings += (*link_warnings, *_newer_originals(links, posts.questions))
+    corpus = build_corpus(
+        name or _name(place, dump.site),
+        posts.questions.reindex(columns=list(DOCUMENT_FIELDS), fill_value=""),
+        links,
+        str(place),
+        present,
+        warnings,
+        url_template=url_template or site_url,
+    )
+    corpus = _with_question_fields(corpus, posts.questions)
+    return corpus if last_n is None else keep_last(corpus, last_n)
+
+
+def _read_questions(dump: Dump) -> tuple[Posts, tuple[str, ...]]:
+    """The questions, and warnings about them and their tags."""
+    path = dump.needed("Posts")
+    with closing(read_rows(path, "posts", dump.limit)) as rows:
+        posts = read_posts(rows, path)
+    tags = dump.find("Tags")
+    if tags is None:
+        return posts, (*posts.warnings, "no Tags.xml: the tags of the questions are not checked")
+    with closing(read_rows(tags, "tags", dump.limit)) as rows:
+        known = {attributes.get("TagName", "") for attributes in rows}
+    return posts, (*posts.warnings, *_unknown_tags(posts.questions["labels"], known))
+
+
+def _unknown_tags(labels: pd.Series, known: set[str]) -> list[str]:
+    """Count the tags that ``Tags.xml`` lacks."""
+    used = {tag for names in labels.unique() for tag in names.split(SEPARATOR) if tag}
+    unknown = sorted(used - known)
+    return [f"tags that are not in Tags.xml: {len(unknown):,}, kept (first: {unknown[0]})"] if unknown else []
+
+
+def _read_links(dump: Dump, posts: Posts, post_history: bool) -> tuple[pd.DataFrame, tuple[str, ...]]:
+    """The dated duplicate links, and warnings about them."""
+
+    def history() -> Iterable[Attributes] | None:
+        found = dump.find("PostHistory") if post_history else None
+        return None if found is None else read_rows(found, "posthistory", dump.limit)
+
+    path = dump.needed("PostLinks")
+    with closing(read_rows(path, "postlinks", dump.limit)) as rows:
+        links, warnings = read_links(rows, path, posts.questions)
+    dated, date_warnings = date_links(links, path, posts.questions, history)
+    return dated, (*warnings, *date_warnings)
+
+
+def _newer_originals(links: pd.DataFrame, questions: pd.DataFrame) -> list[str]:
+    """Count the originals that were asked after their duplicate."""
+    # Dates of one format sort as text.
+    asked = questions.set_index("id")["created_at"]
+    newer = int((links["duplicate_id"].map(asked) > links["id"].map(asked)).sum())
+    return [f"originals that are newer than their duplicate: {newer:,}, kept"] if newer else []
+
+
+def _with_question_fields(corpus: Corpus, questions: pd.DataFrame) -> Corpus:
+    """Add ``QUESTION_FIELDS`` in the order of the corpus."""
+    added = questions.set_index(questions["id"].str.strip())[list(QUESTION_FIELDS)].loc[corpus.reports["id"]]
+    table = corpus.reports.assign(**{name: added[name].array for name in QUESTION_FIELDS})
+    return replace(corpus, documents=replace(corpus.documents, table=table))
+
+
+def _name(place: Path, site: str) -> str:
+    """``askubuntu`` of ``askubuntu.com``, or else the name of the folder or archive."""
+    known = site.removesuffix(".com").removesuffix(".net").removesuffix(".stackexchange")
+    return known or place.resolve().name.removesuffix(".7z")
