@@ -156,8 +156,8 @@ def find_runs(paths: list[Path]) -> FoundRuns:
     """All runs in some folders and below. Those with a page of their own are left out, see ``find_own_pages``.
 
     Raises:
-        ValueError: If a path does not exist, or has neither a run with predictions nor one with its own page, or if there
-            is no run with predictions that this version of gedbd can read.
+        ValueError: If a path does not exist, or has neither a run with predictions nor one with its own page, or
+            if there is no run with predictions that this version of gedbd can read.
     """
     # By resolved path: a run that is found by two of the paths counts once.
     finished: dict[Path, Run] = {}
@@ -193,7 +193,7 @@ def find_runs(paths: list[Path]) -> FoundRuns:
 
 
 def find_own_pages(paths: list[Path]) -> list[Path]:
-    """The folders of finished runs with a page of their own, such as backtests, each once, in the order of the paths."""
+    """The folders of runs with a page of their own, such as backtests, each once, in the order of the paths."""
     folders = [folder for path in paths for folder in _configured_folders(path)]
     return list({folder.resolve(): folder for folder in folders if _has_own_page(folder)}.values())
 

@@ -93,7 +93,7 @@ def _on_validation(run: Path) -> dict[str, float]:
     if (run / "metrics.csv").is_file():
         return {"val_f1": best_f1(run, read_config(run).monitor)}
     status = read_status(run)
-    return {"val_value": float("nan") if status is None else status.value}
+    return {"val_value": float("nan") if status is None or status.value is None else status.value}
 
 
 def mean_and_half(values: pd.Series) -> str:

@@ -47,7 +47,7 @@ def find_anchors(corpus: Corpus, min_minutes: float) -> tuple[pd.DataFrame, tupl
     }
     warnings = [f"{what}: {count:,}, left out" for what, count in counts.items() if count]
     if short.any():
-        warnings.append(f"links made within {min_minutes:g} minutes: {short.sum():,}, counted as {min_minutes:g} minutes")
+        warnings.append(f"links made within {min_minutes:g} min: {short.sum():,}, counted as {min_minutes:g} min")
     return first.assign(target=np.log10(first["hours"]), group=corpus.group[first["anchor"]]), tuple(warnings)
 
 

@@ -104,9 +104,9 @@ def _calendar(moment: np.datetime64) -> dict[str, float]:
 
 def _texts(table: pd.DataFrame, row: int) -> dict[str, float]:
     """Lengths of title, description and code, and what the description holds."""
-    title = table["title"].iat[row]
-    description = table["description"].iat[row]
-    code = table["code"].iat[row] if "code" in table else ""
+    title = str(table["title"].iat[row])
+    description = str(table["description"].iat[row])
+    code = str(table["code"].iat[row]) if "code" in table else ""
     return {
         "title_words": float(len(WORD.findall(title))),
         "description_characters": float(len(description)),

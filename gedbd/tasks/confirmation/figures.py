@@ -26,7 +26,7 @@ def predicted_against_true(predicted: np.ndarray, true: np.ndarray) -> Figure:
 
 
 def decile_table(predicted: np.ndarray, true: np.ndarray) -> pd.DataFrame:
-    """Anchors in ten parts by predicted time: their number, mean prediction, and mean and median truth (log10 hours)."""
+    """Anchors in ten parts by predicted time: their number, and means and the median of log10 hours."""
     order = np.argsort(predicted, kind="stable")
     rows = []
     for number, chosen in enumerate(np.array_split(order, min(DECILES, len(order))), start=1):

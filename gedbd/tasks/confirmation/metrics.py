@@ -102,9 +102,7 @@ def interval_of(residuals: np.ndarray) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def _with_ends(
-    name: str, metric: Any, columns: tuple[np.ndarray, ...], group: np.ndarray
-) -> dict[str, float]:
+def _with_ends(name: str, metric: Any, columns: tuple[np.ndarray, ...], group: np.ndarray) -> dict[str, float]:
     low, high = metric_interval(metric, columns, group)
     return {name: metric(*columns), f"{name}_low": low, f"{name}_high": high}
 

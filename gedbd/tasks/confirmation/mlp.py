@@ -1,6 +1,7 @@
 """The paper's network: the same layers over both questions of a pair, and a tanhshrink over their joint vector."""
 
 import copy
+import itertools
 
 import numpy as np
 import torch
@@ -24,7 +25,7 @@ class PairNetwork(nn.Module):
         super().__init__()
         sizes = [dim, *hidden]
         layers: list[nn.Module] = []
-        for before, after in zip(sizes[:-1], sizes[1:], strict=True):
+        for before, after in itertools.pairwise(sizes):
             layers += [nn.Linear(before, after), nn.ReLU()]
         self.shared = nn.Sequential(*layers)
         self.last = nn.Linear(2 * sizes[-1], 1)
@@ -79,13 +80,14 @@ class Mlp:
         weights = copy.deepcopy(self.network_.state_dict())
         self.best_epoch_ = 0
         for epoch in track(range(1, self.max_epochs + 1), "train MLP", transient=True):
-            for rows in torch.randperm(len(x)).split(self.batch_size):
+            for rows in torch.randperm(len(x)).split(self.batch_size):  # type: ignore[no-untyped-call]
                 optimizer.zero_grad()
-                nn.functional.l1_loss(self.network_(x[rows]), y[rows]).backward()
+                loss = nn.functional.l1_loss(self.network_(x[rows]), y[rows])
+                loss.backward()  # type: ignore[no-untyped-call]
                 optimizer.step()
-            loss = float(np.abs(self.predict(val.x) - val.y).mean())
-            if loss < best:
-                best = loss
+            error = float(np.abs(self.predict(val.x) - val.y).mean())
+            if error < best:
+                best = error
                 weights = copy.deepcopy(self.network_.state_dict())
                 self.best_epoch_ = epoch
             if epoch - self.best_epoch_ >= self.patience:

@@ -1,13 +1,8 @@
 """Regressors of log10 hours: the median, and trees on vectors or features."""
 
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import numpy as np
-
-if TYPE_CHECKING:
-    from sklearn.ensemble import HistGradientBoostingRegressor
-    from sklearn.tree import DecisionTreeRegressor
-    from xgboost import XGBRegressor
 
 
 class Examples(Protocol):

@@ -65,7 +65,7 @@ def sections(outcome: Outcome, drawn: dict[str, Figure], table7: pd.DataFrame | 
             "Importance of features",
             "How much rho on validation falls when the values of a feature are shuffled.",
             [],
-            [_figure(drawn, name, name.replace("_", " ").replace("importance", "importance:", 1)) for name in important],
+            [_figure(drawn, name, name.replace("_", " ")) for name in important],
         ),
         Section("Longest waits first", PENDING_TEXT, [shown]),
     ]

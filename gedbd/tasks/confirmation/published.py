@@ -3,8 +3,8 @@
 import pandas as pd
 
 from gedbd.evaluation.report.page import markdown, show
-from gedbd.io.tables import read_csv
 from gedbd.io.paths import locate
+from gedbd.io.tables import read_csv
 
 METRICS = ("rmse", "spearman")
 

@@ -72,7 +72,7 @@ class ConfirmationTask:
         encoder: Encoder = instantiate(cfg.encoder, backend=instantiate(cfg.backend), cache_dir=cfg.cache_dir)
         wanted = {name for method in self.methods.values() for name in method.features}
         tag_encoder: TagVectors | None = None
-        if "network" in wanted and cfg.get("tags") is not None:
+        if "network" in wanted and cfg.tags is not None:
             tag_encoder = instantiate(cfg.tags)
         parts = split_corpus(instantiate(cfg.split), corpus)
         return assemble(corpus, parts, wanted, encoder, tag_encoder, self.only_known, self.min_minutes)
