@@ -1,6 +1,6 @@
 """Assembles anchors, parts and features from a corpus."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -39,6 +39,7 @@ def assemble(
     tag_encoder: TagVectors | None,
     only_known: bool,
     min_minutes: float,
+    fields: Sequence[str] = (),
 ) -> tuple[AnchorData, tuple[str, ...]]:
     """Anchors with their parts and features, and warnings.
 
@@ -51,6 +52,7 @@ def assemble(
         only_known: Leave out training anchors whose link was made after the first document of the next part: their
             times were not known then.
         min_minutes: See ``find_anchors``.
+        fields: See ``question_features``.
 
     Raises:
         ValueError: If a part has fewer than ``MIN_ANCHORS`` anchors; see also ``find_anchors``.
@@ -63,7 +65,7 @@ def assemble(
                 f"{corpus.name}: part {name} has {chosen.sum()} anchors with a dated link, at least {MIN_ANCHORS} are"
                 " needed: change split=time split.val_from= or split.test_from="
             )
-    features, more = _features(corpus, parts, anchors, set(wanted), encoder, tag_encoder)
+    features, more = _features(corpus, parts, anchors, set(wanted), encoder, tag_encoder, fields)
     data = AnchorData(anchors, train, val, refit, test, features)
     return data, (*warnings, *dropped, *more)
 
@@ -95,6 +97,7 @@ def _features(
     wanted: set[str],
     encoder: Encoder,
     tag_encoder: TagVectors | None,
+    fields: Sequence[str],
 ) -> tuple[dict[str, pd.DataFrame], list[str]]:
     """The wanted feature sets, and warnings. Without tags there is no ``network``."""
     table = corpus.reports
@@ -109,7 +112,7 @@ def _features(
         titles = encoder.pool(table["title"].tolist(), "encode titles")
         documents = Documents(table, tags, titles)
         if "question" in wanted:
-            features["question"] = question_features(documents, anchors)
+            features["question"] = question_features(documents, anchors, fields)
         if "pair" in wanted:
             features["pair"] = pair_features(documents, anchors, *texts)
     if "network" in wanted and tag_encoder is not None and any(tags):

@@ -2,7 +2,8 @@
 
 The paper gives its models the pair, which nobody knows when the question is asked; the set ``pair`` does the same. The
 set ``question`` reads the anchor, the documents before it and the links made before it, nothing else. Columns of an
-export, such as component and priority, hold the values of the day of the export: a later edit is not recognised.
+export hold the values of the day of the export. Only those that the reporter fills in should be read (``fields``): a
+priority that is set while a report waits tells how long it has waited.
 """
 
 import re
@@ -14,11 +15,9 @@ import pandas as pd
 from rich.progress import track
 
 from gedbd.encoders.encoder import unit_rows
-from gedbd.tasks.confirmation.history import LinkHistory, Titles, arrivals, naive
+from gedbd.tasks.confirmation.history import LinkHistory, TagIndex, Titles, arrivals, naive
 
 HOUR = np.timedelta64(1, "h")
-EPOCH = np.datetime64("2000-01-01")
-CATEGORIES = ("component", "priority", "version")
 WORD = re.compile(r"\w+")
 TRACE = re.compile(r"^\s*at [\w.$<>]+\(|Exception|Traceback", re.MULTILINE)
 
@@ -37,24 +36,28 @@ class Documents(NamedTuple):
     titles: np.ndarray
 
 
-def question_features(documents: Documents, anchors: pd.DataFrame) -> pd.DataFrame:
+def question_features(documents: Documents, anchors: pd.DataFrame, fields: Sequence[str] = ()) -> pd.DataFrame:
     """Features that are known when a question is asked, ``(A, F)`` float64; NaN where there is nothing yet.
 
     Args:
         documents: All documents.
         anchors: The table of ``find_anchors``. Only the links made before an anchor enter its features.
+        fields: Columns of categories that the asker filled in.
     """
     created_at = naive(documents.table["created_at"])
     history = LinkHistory(anchors, documents.tags)
     titles = Titles(documents.titles, history)
+    tagged = TagIndex(documents.tags)
     # Numbered by first appearance: a document's code depends on no later document.
-    codes = {name: pd.factorize(documents.table[name])[0] for name in CATEGORIES}
+    codes = {name: pd.factorize(documents.table[name])[0] for name in fields}
     rows = []
     for row in track(anchors["anchor"].tolist(), "features", transient=True):
         moment = created_at[row]
         found = {name: float(values[row]) for name, values in codes.items()}
-        found |= _calendar(moment) | _texts(documents.table, row) | arrivals(created_at, row)
+        found |= _calendar(moment) | _texts(documents.table, row) | arrivals(created_at, range(row), moment)
         found |= history.recent(moment) | history.of_tags(documents.tags[row], moment)
+        alike = tagged.before(documents.tags[row], row)
+        found |= {f"same_tag_{name}": count for name, count in arrivals(created_at, alike, moment).items()}
         found |= titles.neighbours(row, moment) | {"tags": float(len(documents.tags[row]))}
         rows.append(found | _nearest(titles, history, created_at, row))
     return pd.DataFrame(rows, dtype=np.float64)
@@ -91,14 +94,16 @@ def pair_features(documents: Documents, anchors: pd.DataFrame, text: np.ndarray,
 
 
 def _calendar(moment: np.datetime64) -> dict[str, float]:
-    """Hour and weekday (0 is Monday) in UTC, day of the year, and days since 2000."""
+    """Hour and weekday (0 is Monday) in UTC, and day of the year.
+
+    The date itself is left out: no training question is as new as a test question, and of the newest training questions
+    only those that were confirmed soon are known.
+    """
     stamp = pd.Timestamp(moment)
-    days = float((moment - EPOCH) / np.timedelta64(1, "D"))
     return {
         "hour": stamp.hour + stamp.minute / 60,
         "weekday": float(stamp.weekday()),
-        "day_of_year": float(stamp.dayofyear),
-        "date": days,
+        "day_of_year": float(stamp.day_of_year),
     }
 
 

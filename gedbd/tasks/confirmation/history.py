@@ -1,5 +1,6 @@
 """What had happened before a question was asked: links made, questions asked, similar questions."""
 
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Sequence
 
@@ -49,11 +50,15 @@ class LinkHistory:
         return found | {"days_since_last_link": float((moment - last) / DAY)}
 
     def of_tags(self, tags: tuple[str, ...], moment: np.datetime64) -> dict[str, float]:
-        """Number of links of questions with one of the tags, and the median of the last ones."""
+        """Number of links of questions with one of the tags, the median of the last ones, and days since the last."""
         before = self.count(moment)
-        places = {place for tag in tags for place in self.by_tag.get(tag, ()) if place < before}
-        last = self.target[sorted(places)[-TAG_LINKS:]]
-        return {"links_of_tags": len(places), "median_of_tags": median(last)}
+        places = sorted({place for tag in tags for place in self.by_tag.get(tag, ()) if place < before})
+        last = self.made_at[places[-1]] if places else np.datetime64("NaT")
+        return {
+            "links_of_tags": float(len(places)),
+            "median_of_tags": median(self.target[places[-TAG_LINKS:]]),
+            "days_since_link_of_tags": float((moment - last) / DAY),
+        }
 
     def of_document(self, row: int, moment: np.datetime64) -> int:
         """Number of links to or from a document that were made before a moment."""
@@ -61,12 +66,37 @@ class LinkHistory:
         return int(((self.anchor[:before] == row) | (self.master[:before] == row)).sum())
 
 
-def arrivals(created_at: np.ndarray, row: int) -> dict[str, float]:
-    """Numbers of documents before a row that were created within some days of it, ``(N,) datetime64``."""
+class TagIndex:
+    """Which documents have a tag.
+
+    Args:
+        tags: Tags of all N documents.
+    """
+
+    def __init__(self, tags: Sequence[tuple[str, ...]]) -> None:
+        self.rows: dict[str, list[int]] = defaultdict(list)
+        for row, names in enumerate(tags):
+            for name in names:
+                self.rows[name].append(row)
+
+    def before(self, tags: tuple[str, ...], row: int) -> list[int]:
+        """Documents before a row that have one of the tags, ascending."""
+        found = {other for tag in tags for other in self.rows[tag][: bisect_left(self.rows[tag], row)]}
+        return sorted(found)
+
+
+def arrivals(created_at: np.ndarray, rows: Sequence[int], moment: np.datetime64) -> dict[str, float]:
+    """How many of some documents, in chronological order, were created within some days before a moment.
+
+    Args:
+        created_at: ``(N,)`` datetime64 of all documents.
+        rows: The documents to count, none of them later than the moment.
+        moment: The moment.
+    """
     found = {}
     for days in WINDOW_DAYS:
-        first = int(np.searchsorted(created_at, created_at[row] - days * DAY, side="left"))
-        found[f"documents_in_{days}_days"] = float(row - min(first, row))
+        first = bisect_left(rows, moment - days * DAY, key=created_at.__getitem__)
+        found[f"documents_in_{days}_days"] = float(len(rows) - first)
     return found
 
 

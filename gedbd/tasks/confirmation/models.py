@@ -136,9 +136,9 @@ class GradientBoosting:
 
     def __init__(
         self,
-        trees: int = 150,
+        trees: int = 250,
         lr: float = 0.04,
-        max_leaves: int = 8,
+        max_leaves: int = 4,
         min_samples_leaf: int = 20,
         max_features: float = 0.5,
         l2: float = 1.0,

@@ -1,6 +1,6 @@
 """When a duplicate will be confirmed: fits all methods on the same anchors and compares them."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from hydra.utils import instantiate
@@ -31,6 +31,7 @@ class ConfirmationTask:
         methods: Methods by id; one of them is ``median``, with which the others are compared.
         only_known: See ``assemble``.
         min_minutes: Shorter times count as this long.
+        fields: Columns of categories that the asker fills in, see ``question_features``.
         published: Write the paper's table beside the measured numbers.
 
     Raises:
@@ -42,6 +43,7 @@ class ConfirmationTask:
         methods: Mapping[str, Method],
         only_known: bool = True,
         min_minutes: float = 1.0,
+        fields: Sequence[str] = (),
         published: bool = False,
     ) -> None:
         if MEDIAN not in methods:
@@ -49,6 +51,7 @@ class ConfirmationTask:
         self.methods = dict(methods)
         self.only_known = only_known
         self.min_minutes = min_minutes
+        self.fields = tuple(fields)
         self.published = published
 
     def train(self, cfg: DictConfig, folder: Path, console: Console) -> float:
@@ -75,7 +78,8 @@ class ConfirmationTask:
         if "network" in wanted and cfg.tags is not None:
             tag_encoder = instantiate(cfg.tags)
         parts = split_corpus(instantiate(cfg.split), corpus)
-        return assemble(corpus, parts, wanted, encoder, tag_encoder, self.only_known, self.min_minutes)
+        rules = (self.only_known, self.min_minutes, self.fields)
+        return assemble(corpus, parts, wanted, encoder, tag_encoder, *rules)
 
     def _fit(self, corpus: Corpus, data: AnchorData, console: Console) -> Outcome:
         """Fits all methods for which there are features, and compares them."""
