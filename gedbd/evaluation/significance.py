@@ -11,6 +11,7 @@ from scipy.special import betaincinv
 from scipy.stats import bootstrap, wilcoxon
 
 RESAMPLES = 2000
+BATCH = 100  # resamples at a time
 CONFIDENCE = 0.95
 MIN_BOOTSTRAP_CLUSTERS = 30
 
@@ -139,34 +140,30 @@ def compare_f1(first: np.ndarray, second: np.ndarray, labels: np.ndarray, cluste
     return Comparison(first_f1, second_f1, first_f1 - second_f1, low, high, p_value)
 
 
-def metric_interval(
-    metric: Callable[..., float], columns: tuple[np.ndarray, ...], cluster: np.ndarray
-) -> tuple[float, float]:
+def metric_interval(metric: Callable[[np.ndarray], np.ndarray], cluster: np.ndarray) -> tuple[float, float]:
     """Percentile interval of any metric of rows, such as a rank correlation; groups are resampled whole.
 
     Args:
-        metric: Takes the columns of a sample, ``(n,)`` each. Samples in which it is NaN do not count.
-        columns: ``(Q,)`` each.
+        metric: ``(R, Q) -> (R,)``: its value in each of R samples, given how often each row is in the sample. Samples
+            in which it is NaN do not count.
         cluster: ``(Q,)`` group of each row.
 
     Returns:
         The ends; NaN if there is one group only, or if the metric is NaN in all samples.
     """
     _, place = np.unique(cluster, return_inverse=True)
-    order = np.argsort(place, kind="stable")
-    sizes = np.bincount(place)
-    if len(sizes) < 2:
+    groups = int(place.max()) + 1
+    if groups < 2:
         return float("nan"), float("nan")
-    # Rows by cluster: cluster 2 of the sizes 3, 1, 2 is at the places 4 and 5 of the order.
-    members = np.split(order, np.cumsum(sizes)[:-1])
     rng = np.random.default_rng(0)
     values = []
-    for _ in range(RESAMPLES):
-        rows = np.concatenate([members[chosen] for chosen in rng.integers(len(sizes), size=len(sizes))])
-        values.append(metric(*(column[rows] for column in columns)))
-    if np.isnan(values).all():
+    for _ in range(RESAMPLES // BATCH):
+        counts = rng.multinomial(groups, np.full(groups, 1 / groups), size=BATCH)
+        values.append(metric(counts[:, place].astype(float)))
+    found = np.concatenate(values)
+    if np.isnan(found).all():
         return float("nan"), float("nan")
-    low, high = np.nanquantile(values, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
+    low, high = np.nanquantile(found, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
     return float(low), float(high)
 
 
@@ -203,7 +200,7 @@ def _interval(samples: tuple[np.ndarray, ...], statistic: object) -> tuple[float
         paired=True,
         vectorized=True,
         n_resamples=RESAMPLES,
-        batch=100,
+        batch=BATCH,
         confidence_level=CONFIDENCE,
         method="percentile",
         rng=np.random.default_rng(0),

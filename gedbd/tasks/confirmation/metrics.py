@@ -1,11 +1,12 @@
 """Spearman's rho and RMSE of predicted times, with intervals, and comparisons of methods."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.stats import mannwhitneyu, rankdata
+from scipy.stats import mannwhitneyu
 
 from gedbd.evaluation.significance import metric_interval
 from gedbd.tasks.confirmation.methods import AnchorData, Method, Prediction, Rows
@@ -13,20 +14,45 @@ from gedbd.tasks.confirmation.models import Regressor
 
 MEDIAN = "median"
 REPEATS = 5  # permutations of each feature
+Metric = Callable[[np.ndarray], np.ndarray]
 INTERVAL = 0.8  # coverage of the interval of a predicted time
 
 
 def spearman(predicted: np.ndarray, true: np.ndarray) -> float:
     """Spearman's rho: Pearson's correlation of the ranks, ties sharing their mean rank; NaN for a constant."""
-    first = rankdata(predicted) - (len(predicted) + 1) / 2
-    second = rankdata(true) - (len(true) + 1) / 2
-    scale = np.sqrt((first**2).sum() * (second**2).sum())
-    return float((first * second).sum() / scale) if scale > 0 else float("nan")
+    return float(weighted_spearman(predicted, true, np.ones((1, len(true))))[0])
 
 
 def rmse(predicted: np.ndarray, true: np.ndarray) -> float:
     """Root of the mean squared error."""
-    return float(np.sqrt(np.mean((predicted - true) ** 2)))
+    return float(weighted_rmse(predicted, true, np.ones((1, len(true))))[0])
+
+
+def weighted_spearman(predicted: np.ndarray, true: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """Spearman's rho in R samples, ``(A,), (A,), (R, A) -> (R,)``; a weight is how often a row is in the sample."""
+    total = weight.sum(axis=1, keepdims=True)
+    # The mean of the ranks 1 to n is (n + 1) / 2.
+    first = _ranks(predicted, weight) - (total + 1) / 2
+    second = _ranks(true, weight) - (total + 1) / 2
+    scale = np.sqrt((weight * first**2).sum(axis=1) * (weight * second**2).sum(axis=1))
+    covariance = (weight * first * second).sum(axis=1)
+    return np.where(scale > 0, covariance / np.where(scale > 0, scale, 1), np.nan)
+
+
+def weighted_rmse(predicted: np.ndarray, true: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """RMSE in R samples, see ``weighted_spearman``."""
+    return np.asarray(np.sqrt((weight * (predicted - true) ** 2).sum(axis=1) / weight.sum(axis=1)))
+
+
+def _ranks(values: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """Mean ranks of the rows in R samples, ``(A,), (R, A) -> (R, A)``."""
+    distinct, place = np.unique(values, return_inverse=True)
+    order = np.argsort(place, kind="stable")
+    starts = np.searchsorted(place[order], np.arange(len(distinct)))
+    count = np.add.reduceat(weight[:, order], starts, axis=1)
+    # A value that occurs 3 times after 4 lower ones has the ranks 5, 6 and 7: on average 4 + (3 + 1) / 2.
+    mean_rank = np.cumsum(count, axis=1) - count + (count + 1) / 2
+    return np.asarray(mean_rank[:, place])
 
 
 def compare_methods(
@@ -45,9 +71,11 @@ def compare_methods(
     rows = []
     for name, predicted in predictions.items():
         row: dict[str, Any] = {"method": name, "features": " + ".join(methods[name].features) or "none"}
-        row |= _with_ends("spearman", spearman, (predicted.test, true), group)
-        row |= _with_ends("rmse", rmse, (predicted.test, true), group)
-        row |= _with_ends("rmse_difference", _rmse_difference, (predicted.test, median, true), group)
+        rho = partial(weighted_spearman, predicted.test, true)
+        error = partial(weighted_rmse, predicted.test, true)
+        row |= _with_ends("spearman", rho, group)
+        row |= _with_ends("rmse", error, group)
+        row |= _with_ends("rmse_difference", _difference(error, partial(weighted_rmse, median, true)), group)
         row["val_spearman"] = spearman(predicted.val, data.y[data.val])
         row["val_rmse"] = rmse(predicted.val, data.y[data.val])
         rows.append(row)
@@ -72,7 +100,8 @@ def compare_network(predictions: Mapping[str, Prediction], data: AnchorData) -> 
         first = predictions[with_network].test
         second = predictions[name].test
         row: dict[str, Any] = {"method": with_network, "against": name}
-        row |= _with_ends("spearman_difference", _spearman_difference, (first, second, true), group)
+        difference = _difference(partial(weighted_spearman, first, true), partial(weighted_spearman, second, true))
+        row |= _with_ends("spearman_difference", difference, group)
         rows.append(row | {"mann_whitney_p": float(mannwhitneyu(first, second).pvalue)})
     return pd.DataFrame(rows)
 
@@ -102,14 +131,11 @@ def interval_of(residuals: np.ndarray) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def _with_ends(name: str, metric: Any, columns: tuple[np.ndarray, ...], group: np.ndarray) -> dict[str, float]:
-    low, high = metric_interval(metric, columns, group)
-    return {name: metric(*columns), f"{name}_low": low, f"{name}_high": high}
+def _with_ends(name: str, metric: Metric, group: np.ndarray) -> dict[str, float]:
+    """A metric of all anchors and the ends of its interval."""
+    low, high = metric_interval(metric, group)
+    return {name: float(metric(np.ones((1, len(group))))[0]), f"{name}_low": low, f"{name}_high": high}
 
 
-def _rmse_difference(first: np.ndarray, second: np.ndarray, true: np.ndarray) -> float:
-    return rmse(first, true) - rmse(second, true)
-
-
-def _spearman_difference(first: np.ndarray, second: np.ndarray, true: np.ndarray) -> float:
-    return spearman(first, true) - spearman(second, true)
+def _difference(first: Metric, second: Metric) -> Metric:
+    return lambda weight: first(weight) - second(weight)

@@ -56,8 +56,6 @@ class ConfirmationTask:
 
     def train(self, cfg: DictConfig, folder: Path, console: Console) -> float:
         """See ``Task.train``; returns Spearman's rho on validation of the method that has the best one."""
-        if cfg.ckpt_path:
-            raise ValueError(f"ckpt_path={cfg.ckpt_path}: task=confirmation keeps no checkpoints: start the run again")
         silence_library_logs()
         seed_everything(cfg.seed, verbose=False)
         corpus: Corpus = instantiate(cfg.dataset)

@@ -7,7 +7,15 @@ from scipy.stats import mannwhitneyu, spearmanr
 
 from gedbd.tasks.confirmation.figures import decile_table
 from gedbd.tasks.confirmation.methods import AnchorData, Method, Prediction
-from gedbd.tasks.confirmation.metrics import compare_methods, compare_network, interval_of, rmse, spearman
+from gedbd.tasks.confirmation.metrics import (
+    compare_methods,
+    compare_network,
+    interval_of,
+    rmse,
+    spearman,
+    weighted_rmse,
+    weighted_spearman,
+)
 from gedbd.tasks.confirmation.models import Median
 from gedbd.tasks.confirmation.published import beside_published, table7_markdown
 
@@ -36,6 +44,18 @@ def test_rho_and_rmse_are_those_of_scipy(data, predictions):
     assert rmse(np.array([1.0, 5]), np.array([1.0, 2])) == pytest.approx(np.sqrt(4.5))
 
 
+def test_a_weighted_sample_is_one_with_repeated_rows():
+    rng = np.random.default_rng(2)
+    predicted, true = rng.integers(0, 5, (2, 20)).astype(float)
+    weight = rng.integers(0, 3, (4, 20))
+    for drawn, rho, error in zip(
+        weight, weighted_spearman(predicted, true, weight), weighted_rmse(predicted, true, weight), strict=True
+    ):
+        rows = np.repeat(np.arange(20), drawn)
+        assert rho == pytest.approx(spearmanr(predicted[rows], true[rows]).statistic)
+        assert error == pytest.approx(np.sqrt(np.mean((predicted[rows] - true[rows]) ** 2)))
+
+
 def test_the_best_method_on_validation_comes_first(data, predictions):
     methods = {name: Method(Median()) for name in predictions}
     table = compare_methods(predictions, methods, data)
@@ -58,7 +78,7 @@ def test_the_network_is_compared_on_the_same_anchors(data, predictions):
 
 
 def test_intervals_and_deciles_by_hand():
-    assert interval_of(np.arange(11.0)) == (1, 9)
+    assert interval_of(np.arange(11.0)) == pytest.approx((1, 9))
     table = decile_table(np.arange(20.0)[::-1], np.arange(20.0))
     assert table["anchors"].tolist() == [2] * 10
     assert table["predicted"].tolist() == [0.5 + 2 * number for number in range(10)]
