@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
+from gedbd.tasks.confirmation.metrics import permutation_importance
 from gedbd.tasks.confirmation.models import Regressor
 
 FEATURE_SETS = ("question", "pair", "text", "network")
@@ -97,8 +98,6 @@ class Method:
 
     def _importance(self, data: AnchorData, val: Rows, predicted: np.ndarray) -> pd.DataFrame | None:
         """Permutation importance on validation, of named features only."""
-        from gedbd.tasks.confirmation.metrics import permutation_importance
-
         if not self.features or set(self.features) & {"text", "network"}:
             return None
         names = [str(column) for name in self.features for column in data.features[name].columns]

@@ -6,7 +6,7 @@ from matplotlib.figure import Figure
 from gedbd.corpora.urls import with_urls
 from gedbd.evaluation.report.section import Section
 from gedbd.tasks.confirmation.figures import decile_table
-from gedbd.tasks.confirmation.outcome import Outcome
+from gedbd.tasks.confirmation.result import ConfirmationResult
 
 MAX_PENDING = 50
 METHODS_TEXT = (
@@ -33,24 +33,24 @@ PUBLISHED_TEXT = (
 )
 
 
-def sections(outcome: Outcome, drawn: dict[str, Figure], table7: pd.DataFrame | None) -> list[Section]:
+def sections(result: ConfirmationResult, drawn: dict[str, Figure], table7: pd.DataFrame | None) -> list[Section]:
     """The sections of the page.
 
     Args:
-        outcome: What the run has measured.
+        result: What the run has measured.
         drawn: The figures, by name.
         table7: See ``beside_published``; None to leave it out.
     """
-    pending = outcome.pending.head(MAX_PENDING).drop(columns="url")
-    shown = with_urls(pending, outcome.corpus.reports, ("id",))
-    best = outcome.best.replace("_", " ")
-    deciles = decile_table(outcome.predictions[outcome.best].test, outcome.data.y[outcome.data.test])
+    pending = result.pending.head(MAX_PENDING).drop(columns="url")
+    shown = with_urls(pending, result.corpus.reports, ("id",))
+    best = result.best.replace("_", " ")
+    deciles = decile_table(result.predictions[result.best].test, result.data.y[result.data.test])
     important = [name for name in drawn if name.startswith("importance_")]
     made = [
         Section(
-            "Methods", METHODS_TEXT, [outcome.table], [_figure(drawn, "rho_by_method", "Spearman's rho of each method")]
+            "Methods", METHODS_TEXT, [result.table], [_figure(drawn, "rho_by_method", "Spearman's rho of each method")]
         ),
-        Section("Text and tag network", NETWORK_TEXT, [outcome.network]),
+        Section("Text and tag network", NETWORK_TEXT, [result.network]),
         Section("Beside the paper", PUBLISHED_TEXT, [table7 if table7 is not None else pd.DataFrame()]),
         Section(
             "Predicted and true times",

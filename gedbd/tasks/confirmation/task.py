@@ -15,10 +15,10 @@ from gedbd.experiments.checkpoint import save_run
 from gedbd.experiments.tracking.runs import open_loggers
 from gedbd.io.library_logs import silence_library_logs
 from gedbd.tasks.confirmation.assemble import TagVectors, assemble
+from gedbd.tasks.confirmation.comparison import MEDIAN
 from gedbd.tasks.confirmation.methods import AnchorData, Method, Prediction
-from gedbd.tasks.confirmation.metrics import MEDIAN
-from gedbd.tasks.confirmation.outcome import Outcome, measure
-from gedbd.tasks.confirmation.writing import write_outcome
+from gedbd.tasks.confirmation.result import ConfirmationResult, measure
+from gedbd.tasks.confirmation.writing import write_result
 
 
 class ConfirmationTask:
@@ -64,9 +64,9 @@ class ConfirmationTask:
             console.print(f"{corpus.name}: {warning}", markup=False, highlight=False, soft_wrap=True)
         save_run(folder, cfg, corpus)
         with open_loggers(cfg, folder, "train") as loggers:
-            outcome = self._fit(corpus, data, console)
-            write_outcome(folder, outcome, self.published, loggers, console)
-        return outcome.validation
+            result = self._fit(corpus, data, console)
+            write_result(folder, result, self.published, loggers, console)
+        return result.validation
 
     def _data(self, cfg: DictConfig, corpus: Corpus) -> tuple[AnchorData, tuple[str, ...]]:
         """The anchors with the features that the methods read, and warnings."""
@@ -79,7 +79,7 @@ class ConfirmationTask:
         rules = (self.only_known, self.min_minutes, self.fields)
         return assemble(corpus, parts, wanted, encoder, tag_encoder, *rules)
 
-    def _fit(self, corpus: Corpus, data: AnchorData, console: Console) -> Outcome:
+    def _fit(self, corpus: Corpus, data: AnchorData, console: Console) -> ConfirmationResult:
         """Fits all methods for which there are features, and compares them."""
         usable = {name: method for name, method in self.methods.items() if set(method.features) <= set(data.features)}
         left_out = [name for name in self.methods if name not in usable]

@@ -18,82 +18,84 @@ from gedbd.io.files import replacing, write_text
 from gedbd.io.spreadsheet import safe_cells
 from gedbd.io.tables import write_csv, write_parquet
 from gedbd.tasks.confirmation import figures
-from gedbd.tasks.confirmation.outcome import Outcome
 from gedbd.tasks.confirmation.page import sections
 from gedbd.tasks.confirmation.published import beside_published, table7_markdown
+from gedbd.tasks.confirmation.result import ConfirmationResult
 
 RESULTS = ("method", "spearman", "spearman_low", "spearman_high", "rmse", "rmse_low", "rmse_high")
 
 
-def write_outcome(folder: Path, outcome: Outcome, published: bool, loggers: list[Logger], console: Console) -> None:
+def write_result(
+    folder: Path, result: ConfirmationResult, published: bool, loggers: list[Logger], console: Console
+) -> None:
     """Writes, shows and logs a run.
 
     Args:
         folder: The run folder.
-        outcome: What the run has measured.
+        result: What the run has measured.
         published: Write the paper's Table 7 beside the measured numbers, ``table7.csv`` and ``table7.md``.
         loggers: Loggers of the run.
         console: Where tables are shown.
     """
-    tables = _tables(outcome)
+    tables = _tables(result)
     if published:
-        tables["table7"] = beside_published(outcome.table)
-        write_text(folder / "table7.md", table7_markdown(outcome.corpus.name, tables["table7"]))
+        tables["table7"] = beside_published(result.table)
+        write_text(folder / "table7.md", table7_markdown(result.corpus.name, tables["table7"]))
     for name, table in tables.items():
         write_csv(folder / f"{name}.csv", safe_cells(table))
-    write_parquet(folder / "confirmation.parquet", _predicted(outcome))
-    drawn = draw(outcome)
+    write_parquet(folder / "confirmation.parquet", _predicted(result))
+    drawn = draw(result)
     _save_figures(folder, drawn)
     page = write_report(
         folder,
-        f"Confirmation time: {outcome.corpus.name}",
-        outcome.summary,
-        sections(outcome, drawn, tables.get("table7")),
+        f"Confirmation time: {result.corpus.name}",
+        result.summary,
+        sections(result, drawn, tables.get("table7")),
         command=_command(),
         date=datetime.now().astimezone(),
     )
-    _show(console, outcome, tables, page)
-    _log(loggers, folder, outcome, tables, list(drawn))
+    _show(console, result, tables, page)
+    _log(loggers, folder, result, tables, list(drawn))
     # Last: with it the run counts as finished.
-    write_text(folder / OWN_PAGE, json.dumps({"summary": outcome.summary}) + "\n")
+    write_text(folder / OWN_PAGE, json.dumps({"summary": result.summary}) + "\n")
 
 
-def draw(outcome: Outcome) -> dict[str, Figure]:
+def draw(result: ConfirmationResult) -> dict[str, Figure]:
     """The figures, by name."""
-    predicted = outcome.predictions[outcome.best].test
-    true = outcome.data.y[outcome.data.test]
+    predicted = result.predictions[result.best].test
+    true = result.data.y[result.data.test]
     drawn = {
-        "rho_by_method": figures.rho_by_method(outcome.table),
+        "rho_by_method": figures.rho_by_method(result.table),
         "predicted_against_true": figures.predicted_against_true(predicted, true),
         "calibration": figures.calibration(figures.decile_table(predicted, true)),
     }
-    for name, prediction in outcome.predictions.items():
+    for name, prediction in result.predictions.items():
         if prediction.importance is not None:
             drawn[f"importance_{name}"] = figures.importance(prediction.importance)
     return drawn
 
 
-def _tables(outcome: Outcome) -> dict[str, pd.DataFrame]:
+def _tables(result: ConfirmationResult) -> dict[str, pd.DataFrame]:
     """The tables that hold rows, by name."""
-    predicted = outcome.predictions[outcome.best].test
+    predicted = result.predictions[result.best].test
     tables = {
-        "results": outcome.table[list(RESULTS)],
-        "confirmation": outcome.table,
-        "network": outcome.network,
-        "pending": outcome.pending,
-        "calibration": figures.decile_table(predicted, outcome.data.y[outcome.data.test]),
+        "results": result.table[list(RESULTS)],
+        "confirmation": result.table,
+        "network": result.network,
+        "pending": result.pending,
+        "calibration": figures.decile_table(predicted, result.data.y[result.data.test]),
     }
-    for name, prediction in outcome.predictions.items():
+    for name, prediction in result.predictions.items():
         if prediction.importance is not None:
             tables[f"importance_{name}"] = prediction.importance
     return {name: table for name, table in tables.items() if len(table)}
 
 
-def _predicted(outcome: Outcome) -> pd.DataFrame:
+def _predicted(result: ConfirmationResult) -> pd.DataFrame:
     """Predicted log10 hours of all methods on the test anchors."""
-    anchors = outcome.data.anchors[outcome.data.test]
-    ids = outcome.corpus.reports["id"].iloc[anchors["anchor"]].to_numpy()
-    columns = {name: prediction.test for name, prediction in outcome.predictions.items()}
+    anchors = result.data.anchors[result.data.test]
+    ids = result.corpus.reports["id"].iloc[anchors["anchor"]].to_numpy()
+    columns = {name: prediction.test for name, prediction in result.predictions.items()}
     return pd.DataFrame({"id": ids, "target": anchors["target"].to_numpy()} | columns)
 
 
@@ -111,24 +113,24 @@ def _command() -> str | None:
     return shlex.join(["python", "-m", "gedbd.train", *HydraConfig.get().overrides.task])
 
 
-def _show(console: Console, outcome: Outcome, tables: dict[str, pd.DataFrame], page: Path) -> None:
+def _show(console: Console, result: ConfirmationResult, tables: dict[str, pd.DataFrame], page: Path) -> None:
     """Prints the comparison of methods and where the page is."""
-    shown = outcome.table.drop(columns=["features", "val_rmse"])
-    title = f"{outcome.corpus.name}, {outcome.data.test.sum():,} test anchors: log10 hours until confirmation"
+    shown = result.table.drop(columns=["features", "val_rmse"])
+    title = f"{result.corpus.name}, {result.data.test.sum():,} test anchors: log10 hours until confirmation"
     console.print(as_table(with_intervals(shown), title))
-    if len(outcome.network):
-        console.print(as_table(with_intervals(outcome.network), "with the tag network and without"))
+    if len(result.network):
+        console.print(as_table(with_intervals(result.network), "with the tag network and without"))
     if "table7" in tables:
         console.print(as_table(tables["table7"], "beside the paper's Table 7"))
-    console.print(outcome.summary, markup=False, highlight=False, soft_wrap=True)
+    console.print(result.summary, markup=False, highlight=False, soft_wrap=True)
     console.print(f"page: {page}", markup=False, highlight=False, soft_wrap=True)
 
 
 def _log(
-    loggers: list[Logger], folder: Path, outcome: Outcome, tables: dict[str, pd.DataFrame], names: list[str]
+    loggers: list[Logger], folder: Path, result: ConfirmationResult, tables: dict[str, pd.DataFrame], names: list[str]
 ) -> None:
     """Logs the best method's metrics and, to Weights & Biases, tables and figures."""
-    first = outcome.table.iloc[0].drop(["method", "features"])
+    first = result.table.iloc[0].drop(["method", "features"])
     for logger in loggers:
         logger.log_metrics({f"test/{name}": float(value) for name, value in first.items()})
         if isinstance(logger, WandbLogger):

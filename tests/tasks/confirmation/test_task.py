@@ -82,7 +82,6 @@ def test_report_names_the_page_and_other_commands_refuse(run, call):
     for command, options, line in (
         (gedbd.report, (str(run),), "run has a page of its own"),
         (gedbd.evaluate, (f"run={run}",), "ConfirmationTask, trains no encoder"),
-        (gedbd.train, (*SMALL, "ckpt_path=small.csv"), "small.csv"),
         (gedbd.train, (*SMALL, "~task.methods.median"), "task.methods has no median"),
         (gedbd.train, (*SMALL, "split.test_from=0.99"), "part test has 1 anchors"),
     ):

@@ -7,12 +7,13 @@ import numpy as np
 import pandas as pd
 
 from gedbd.corpora.corpus import Corpus
+from gedbd.tasks.confirmation.comparison import compare_methods, compare_network
 from gedbd.tasks.confirmation.methods import AnchorData, Method, Prediction
-from gedbd.tasks.confirmation.metrics import compare_methods, compare_network, interval_of
+from gedbd.tasks.confirmation.metrics import interval_of
 
 
 @dataclass(frozen=True)
-class Outcome:
+class ConfirmationResult:
     """What a run has measured.
 
     Attributes:
@@ -55,12 +56,12 @@ class Outcome:
 
 def measure(
     corpus: Corpus, data: AnchorData, methods: Mapping[str, Method], predictions: Mapping[str, Prediction]
-) -> Outcome:
+) -> ConfirmationResult:
     """Compares the methods on the test anchors."""
     table = compare_methods(predictions, methods, data)
     best = predictions[str(table["method"][0])]
     pending = pending_list(corpus, data, best)
-    return Outcome(corpus, data, predictions, table, compare_network(predictions, data), pending)
+    return ConfirmationResult(corpus, data, predictions, table, compare_network(predictions, data), pending)
 
 
 def pending_list(corpus: Corpus, data: AnchorData, predicted: Prediction) -> pd.DataFrame:
