@@ -146,7 +146,5 @@ def test_a_finished_backtest_is_no_unfinished_run(tmp_path):
 
 def test_a_backtest_alone_is_refused(tmp_path):
     backtest = leave_backtest(tmp_path / "tested")
-    with pytest.raises(
-        ValueError, match=r"tested has a page of its own, .*: its page is .*report\.html"
-    ):
+    with pytest.raises(ValueError, match=r"tested has a page of its own, .*: its page is .*report\.html"):
         find_runs([backtest])
