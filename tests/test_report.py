@@ -132,7 +132,7 @@ def test_repeats_and_backtests_are_left_out_and_said(runs, call, capsys):
     shutil.copy(runs / "grid" / "0" / "config.yaml", runs / "repeats" / "tested")
     (runs / "repeats" / "tested" / "matching.json").write_text("{}")
     call(gedbd.report, "paths=[repeats]")
-    summary = "1 run in 1 setting. Left out: 1 repeated run; 1 backtest, which has a page of its own."
+    summary = "1 run in 1 setting. Left out: 1 repeated run; 1 run with a page of its own."
     printed = capsys.readouterr().out
     assert "left out, repeated: repeats/first (seed 0 of tiny, text + graph; newer: repeats/second)" in printed
     assert summary in printed

@@ -19,6 +19,7 @@ TSNE = "tsne.parquet"
 CAPTIONS = "figures/captions.json"  # of the figures that only the run's task has
 PROTOCOLS = "protocols.json"
 MATCHING = "matching.json"  # the last file that a finished backtest needs
+OWN_PAGE = "own_page.json"  # the last file of a run that makes its own report.html instead of scoring pairs
 
 
 @dataclass(frozen=True)
@@ -186,49 +187,49 @@ class FoundRuns(NamedTuple):
 
 
 def find_runs(paths: list[Path]) -> FoundRuns:
-    """All runs in some folders and below. Folders of backtests are left out, see ``find_backtests``.
+    """All runs in some folders and below. Those with a page of their own are left out, see ``find_own_pages``.
 
     Raises:
-        ValueError: If a path does not exist, or has neither a run with predictions nor a backtest, or if there is no
-            run with predictions that this version of gedbd can read.
+        ValueError: If a path does not exist, or has neither a run with predictions nor one with its own page, or
+            if there is no run with predictions that this version of gedbd can read.
     """
     # By resolved path: a run that is found by two of the paths counts once.
     finished: dict[Path, Run] = {}
     unfinished: dict[Path, Path] = {}
     outdated: dict[Path, str] = {}
-    backtests: list[Path] = []
+    with_page: list[Path] = []
     for path in paths:
         folders = _configured_folders(path)
-        tested = [folder for folder in folders if _is_backtest(folder)]
+        own = [folder for folder in folders if _has_own_page(folder)]
         scored = [folder for folder in folders if (folder / PREDICTIONS).is_file()]
-        if not scored and not tested:
+        if not scored and not own:
             raise ValueError(
                 f"{path} has no run with predictions: resume an interrupted run with"
                 " ckpt_path=<run>/checkpoints/last.ckpt"
             )
-        backtests += tested
+        with_page += own
         for folder in scored:
             try:
                 check_schema(folder)
                 finished[folder.resolve()] = Run(folder)
             except ValueError as error:
                 outdated[folder.resolve()] = str(error)
-        others = [folder for folder in folders if folder not in scored and folder not in tested]
+        others = [folder for folder in folders if folder not in scored and folder not in own]
         unfinished |= {folder.resolve(): folder for folder in others}
     if outdated and not finished:
         raise ValueError(next(iter(outdated.values())))
     if not finished:
         raise ValueError(
-            f"{backtests[0]} is the folder of a backtest, and there is no run to report: the page of this backtest is"
-            f" {backtests[0] / 'report.html'}"
+            f"{with_page[0]} has a page of its own, and there is no run to report beside it: its page is"
+            f" {with_page[0] / 'report.html'}"
         )
     return FoundRuns(list(finished.values()), list(unfinished.values()), list(outdated.values()))
 
 
-def find_backtests(paths: list[Path]) -> list[Path]:
-    """The folders of finished backtests in some folders and below, each once, in the order of their paths."""
+def find_own_pages(paths: list[Path]) -> list[Path]:
+    """The folders of runs with a page of their own, such as backtests, each once, in the order of the paths."""
     folders = [folder for path in paths for folder in _configured_folders(path)]
-    return list({folder.resolve(): folder for folder in folders if _is_backtest(folder)}.values())
+    return list({folder.resolve(): folder for folder in folders if _has_own_page(folder)}.values())
 
 
 def _configured_folders(path: Path) -> list[Path]:
@@ -238,5 +239,6 @@ def _configured_folders(path: Path) -> list[Path]:
     return sorted({file.parent for file in path.rglob("config.yaml") if file.parent.name != ".hydra"})
 
 
-def _is_backtest(folder: Path) -> bool:
-    return (folder / MATCHING).is_file() and not (folder / PREDICTIONS).is_file()
+def _has_own_page(folder: Path) -> bool:
+    finished = (folder / MATCHING).is_file() or (folder / OWN_PAGE).is_file()
+    return finished and not (folder / PREDICTIONS).is_file()

@@ -3,6 +3,7 @@
 Queries and pairs of one duplicate group are not independent, so whole groups are resampled (a cluster bootstrap).
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,6 +11,7 @@ from scipy.special import betaincinv
 from scipy.stats import bootstrap, mannwhitneyu, wilcoxon
 
 RESAMPLES = 2000
+BATCH = 100  # resamples at a time
 CONFIDENCE = 0.95
 MIN_BOOTSTRAP_CLUSTERS = 30
 
@@ -138,6 +140,33 @@ def compare_f1(first: np.ndarray, second: np.ndarray, labels: np.ndarray, cluste
     return Comparison(first_f1, second_f1, first_f1 - second_f1, low, high, p_value)
 
 
+def metric_interval(metric: Callable[[np.ndarray], np.ndarray], cluster: np.ndarray) -> tuple[float, float]:
+    """Percentile interval of any metric of rows, such as a rank correlation; groups are resampled whole.
+
+    Args:
+        metric: ``(R, Q) -> (R,)``: its value in each of R samples, given how often each row is in the sample. Samples
+            in which it is NaN do not count.
+        cluster: ``(Q,)`` group of each row.
+
+    Returns:
+        The ends; NaN if there is one group only, or if the metric is NaN in all samples.
+    """
+    _, place = np.unique(cluster, return_inverse=True)
+    groups = int(place.max()) + 1
+    if groups < 2:
+        return float("nan"), float("nan")
+    rng = np.random.default_rng(0)
+    values = []
+    for _ in range(RESAMPLES // BATCH):
+        counts = rng.multinomial(groups, np.full(groups, 1 / groups), size=BATCH)
+        values.append(metric(counts[:, place].astype(float)))
+    found = np.concatenate(values)
+    if np.isnan(found).all():
+        return float("nan"), float("nan")
+    low, high = np.nanquantile(found, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
+    return float(low), float(high)
+
+
 def signed_rank(first: np.ndarray, second: np.ndarray) -> float:
     """Two-sided p value of Wilcoxon's signed-rank test on paired values; 1 if all are equal."""
     if np.array_equal(first, second):
@@ -182,7 +211,7 @@ def _interval(samples: tuple[np.ndarray, ...], statistic: object) -> tuple[float
         paired=True,
         vectorized=True,
         n_resamples=RESAMPLES,
-        batch=100,
+        batch=BATCH,
         confidence_level=CONFIDENCE,
         method="percentile",
         rng=np.random.default_rng(0),

@@ -37,7 +37,7 @@ def train_seeds(cfg: DictConfig, folder: Path, console: Console) -> float:
     """Trains one seed in the run folder, or each of several in its own folder below it.
 
     Returns:
-        Validation F1 of the best checkpoint; the mean of several seeds.
+        The value on validation, see ``Task.train``; the mean of several seeds.
     """
     if cfg.seeds == 1:
         return train_once(cfg, folder, console)
@@ -45,7 +45,8 @@ def train_seeds(cfg: DictConfig, folder: Path, console: Console) -> float:
         raise ValueError(f"seeds={cfg.seeds} with ckpt_path=: continue several seeds by hydra.run.dir= instead")
     for seed in range(cfg.seed, cfg.seed + cfg.seeds):
         train_seed(cfg, seed, folder / f"seed_{seed}", console)
-    return float(summarise_seeds(folder, console)["val_f1"].mean())
+    seeds = summarise_seeds(folder, console)
+    return float(seeds["val_f1" if "val_f1" in seeds else "val_value"].mean())
 
 
 def train_seed(cfg: DictConfig, seed: int, folder: Path, console: Console) -> None:
@@ -69,15 +70,15 @@ def summarise_seeds(folder: Path, console: Console) -> pd.DataFrame:
     The interval is Student's t over seeds: it covers the choice of the seed, not of the test reports.
 
     Returns:
-        The table of ``seeds.csv``; ``val_f1`` is the value of the best checkpoint.
+        The table of ``seeds.csv``; ``val_f1`` is that of the best checkpoint, and ``val_value`` what a task without
+        checkpoints has returned.
     """
     frames = []
     for run in sorted(folder.glob("seed_*"), key=lambda path: int(path.name.removeprefix("seed_"))):
-        table = read_csv(run / "results.csv", "f1")
+        table = read_csv(run / "results.csv")
         if (run / "ranking.csv").is_file():
             table = table.merge(read_csv(run / "ranking.csv", "mrr"), on="method", how="left")
-        monitor = read_config(run).monitor
-        frames.append(table.assign(seed=int(run.name.removeprefix("seed_")), val_f1=best_f1(run, monitor)))
+        frames.append(table.assign(seed=int(run.name.removeprefix("seed_")), **_on_validation(run)))
     seeds = pd.concat(frames, ignore_index=True)
     if is_first():
         write_csv(folder / "seeds.csv", seeds)
@@ -85,6 +86,14 @@ def summarise_seeds(folder: Path, console: Console) -> pd.DataFrame:
     means = seeds.groupby("method", sort=False)[shown].agg(mean_and_half).reset_index()
     console.print(as_table(means, f"mean ± 95% over {seeds['seed'].nunique()} seeds: {folder}"))
     return seeds
+
+
+def _on_validation(run: Path) -> dict[str, float]:
+    """F1 of the best checkpoint; of a run without epochs, the value that its training returned."""
+    if (run / "metrics.csv").is_file():
+        return {"val_f1": best_f1(run, read_config(run).monitor)}
+    status = read_status(run)
+    return {"val_value": float("nan") if status is None or status.value is None else status.value}
 
 
 def mean_and_half(values: pd.Series) -> str:

@@ -6,7 +6,7 @@ import pytest
 from omegaconf import OmegaConf
 
 from gedbd.configuration.saved_options import SCHEMA
-from gedbd.evaluation.run_folders import Run, find_backtests, find_runs
+from gedbd.evaluation.run_folders import Run, find_own_pages, find_runs
 
 
 def settings(**changed: object) -> dict:
@@ -140,13 +140,11 @@ def test_a_finished_backtest_is_no_unfinished_run(tmp_path):
     finished, unfinished, _ = find_runs([tmp_path, backtest])
     assert [run.folder.name for run in finished] == ["done"]
     assert unfinished == [tmp_path / "open"]
-    assert find_backtests([tmp_path, backtest]) == [backtest]
-    assert find_backtests([tmp_path / "done"]) == []
+    assert find_own_pages([tmp_path, backtest]) == [backtest]
+    assert find_own_pages([tmp_path / "done"]) == []
 
 
 def test_a_backtest_alone_is_refused(tmp_path):
     backtest = leave_backtest(tmp_path / "tested")
-    with pytest.raises(
-        ValueError, match=r"tested is the folder of a backtest, .*: the page of this backtest is .*report\.html"
-    ):
+    with pytest.raises(ValueError, match=r"tested has a page of its own, .*: its page is .*report\.html"):
         find_runs([backtest])

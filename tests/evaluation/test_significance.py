@@ -12,6 +12,7 @@ from gedbd.evaluation.significance import (
     f1_interval,
     lower_bound,
     mean_interval,
+    metric_interval,
     ratio_intervals,
     signed_rank,
 )
@@ -268,3 +269,13 @@ def test_units_of_one_cluster_count_less():
     assert effective_size(np.array([3, 1])) == pytest.approx(16 / 10)
     together = ratio_intervals(np.ones((20, 1)), np.ones((20, 1)), np.arange(20) // 4)
     assert together[0][0] == pytest.approx(0.025 ** (1 / 5))
+
+
+def test_the_interval_of_any_metric_is_that_of_a_mean_for_a_mean():
+    rng = np.random.default_rng(0)
+    values = rng.normal(size=120)
+    cluster = np.arange(120) // 2
+    found = metric_interval(lambda weight: (weight * values).sum(axis=1) / weight.sum(axis=1), cluster)
+    assert found == pytest.approx(mean_interval(values, cluster), abs=0.01)
+    assert np.isnan(metric_interval(lambda weight: weight.sum(axis=1), np.zeros(5))).all()
+    assert np.isnan(metric_interval(lambda weight: np.full(len(weight), np.nan), np.arange(5))).all()

@@ -41,7 +41,7 @@ def repeated_runs(settings: list[Setting]) -> list[dict[str, str]]:
     return rows
 
 
-def summarise(settings: list[Setting], unfinished: int, backtests: int, outdated: int = 0) -> str:
+def summarise(settings: list[Setting], unfinished: int, own_pages: int, outdated: int = 0) -> str:
     """How many runs were read and how many were left out, in one or two sentences."""
     runs = sum(len(setting.runs) for setting in settings)
     repeated = sum(len(setting.repeated) for setting in settings)
@@ -49,7 +49,7 @@ def summarise(settings: list[Setting], unfinished: int, backtests: int, outdated
         _count(repeated, "repeated run"),
         _count(unfinished, "unfinished run"),
         _count(outdated, "run", " of another version of gedbd", " of another version of gedbd"),
-        _count(backtests, "backtest", ", which has a page of its own", ", which have pages of their own"),
+        _count(own_pages, "run", " with a page of its own", " with pages of their own"),
     ]
     left_out = [text for text in left_out if text]
     summary = f"{_count(runs, 'run')} in {_count(len(settings), 'setting')}."

@@ -10,7 +10,7 @@ from gedbd.evaluation.report.all_sections import make_sections
 from gedbd.evaluation.report.overview import next_steps, repeated_runs, summarise
 from gedbd.evaluation.report.page import fill_tables, write_report
 from gedbd.evaluation.report.settings import group_settings
-from gedbd.evaluation.run_folders import find_backtests, find_runs
+from gedbd.evaluation.run_folders import find_own_pages, find_runs
 from gedbd.io.files import write_text
 
 PLAIN: dict[str, Any] = {"markup": False, "highlight": False, "soft_wrap": True}
@@ -27,13 +27,13 @@ def report_runs(paths: list[Path], folder: Path, fill: Path | None, title: str, 
         command: The command line that wrote the page, to show on it.
     """
     runs, unfinished, outdated = find_runs(paths)
-    backtests = find_backtests(paths)
+    own_pages = find_own_pages(paths)
     settings = group_settings(runs)
     sections = make_sections(settings)
     if fill:
         write_text(fill, fill_tables(fill.read_text(), sections))
     folder.mkdir(parents=True, exist_ok=True)
-    summary = summarise(settings, len(unfinished), len(backtests), len(outdated))
+    summary = summarise(settings, len(unfinished), len(own_pages), len(outdated))
     page = write_report(
         folder,
         title,
@@ -51,6 +51,8 @@ def report_runs(paths: list[Path], folder: Path, fill: Path | None, title: str, 
         )
     for place in unfinished:
         console.print(f"left out, not finished: {place}", **PLAIN)
+    for place in own_pages:
+        console.print(f"left out, has a page of its own: {place / 'report.html'}", **PLAIN)
     for line in outdated:
         console.print(f"left out: {line}", **PLAIN)
     console.print(summary, **PLAIN)

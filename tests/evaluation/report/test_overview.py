@@ -26,7 +26,7 @@ def test_the_summary_counts_what_is_left_out(leave):
     settings = group_settings([leave("a", time=1), leave("b", time=2), leave("c", "seed=1"), leave("d", "graph=none")])
     assert summarise(settings, 0, 0) == "3 runs in 2 settings. Left out: 1 repeated run."
     assert summarise(settings, 2, 1) == (
-        "3 runs in 2 settings. Left out: 1 repeated run; 2 unfinished runs; 1 backtest, which has a page of its own."
+        "3 runs in 2 settings. Left out: 1 repeated run; 2 unfinished runs; 1 run with a page of its own."
     )
 
 

@@ -1,0 +1,131 @@
+"""Assembles anchors, parts and features from a corpus."""
+
+from collections.abc import Iterable, Sequence
+from typing import Protocol
+
+import numpy as np
+import pandas as pd
+
+from gedbd.corpora.corpus import Corpus
+from gedbd.corpora.splits import TEST, TRAIN, VAL
+from gedbd.corpora.tags import tags_of
+from gedbd.encoders.encoder import Encoder
+from gedbd.tasks.confirmation.anchors import find_anchors, known_before
+from gedbd.tasks.confirmation.features import Documents, pair_features, question_features
+from gedbd.tasks.confirmation.methods import AnchorData
+
+MIN_ANCHORS = 5  # of each part
+
+
+class TagVectors(Protocol):
+    """Learns vectors of tags, see ``conf/tags``."""
+
+    warnings_: tuple[str, ...]
+
+    def fit(self, tags: list[tuple[str, ...]]) -> object:
+        """Learns from the tags of documents."""
+        ...
+
+    def encode(self, tags: list[tuple[str, ...]]) -> np.ndarray:
+        """``(N, T)`` vectors of the tags of documents; zeros where none is known."""
+        ...
+
+
+def assemble(
+    corpus: Corpus,
+    parts: np.ndarray,
+    wanted: Iterable[str],
+    encoder: Encoder,
+    tag_encoder: TagVectors | None,
+    only_known: bool,
+    min_minutes: float,
+    fields: Sequence[str] = (),
+) -> tuple[AnchorData, tuple[str, ...]]:
+    """Anchors with their parts and features, and warnings.
+
+    Args:
+        corpus: N documents and their links.
+        parts: ``(N,)`` part of each document; an anchor belongs to the part of its document.
+        wanted: Feature sets to compute.
+        encoder: The frozen encoder.
+        tag_encoder: Learns vectors of tags on the training documents; None for none.
+        only_known: Leave out training anchors whose link was made after the first document of the next part: their
+            times were not known then.
+        min_minutes: See ``find_anchors``.
+        fields: See ``question_features``.
+
+    Raises:
+        ValueError: If a part has fewer than ``MIN_ANCHORS`` anchors; see also ``find_anchors``.
+    """
+    anchors, warnings = find_anchors(corpus, min_minutes)
+    train, val, refit, test, dropped = _parts(corpus, parts, anchors, only_known)
+    for name, chosen in (("train", train), ("val", val), ("test", test)):
+        if chosen.sum() < MIN_ANCHORS:
+            raise ValueError(
+                f"{corpus.name}: part {name} has {chosen.sum()} anchors with a dated link, at least {MIN_ANCHORS} are"
+                " needed: change split=time split.val_from= or split.test_from="
+            )
+    features, more = _features(corpus, parts, anchors, set(wanted), encoder, tag_encoder, fields)
+    data = AnchorData(anchors, train, val, refit, test, features)
+    return data, (*warnings, *dropped, *more)
+
+
+def _parts(
+    corpus: Corpus, parts: np.ndarray, anchors: pd.DataFrame, only_known: bool
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, list[str]]:
+    """Masks of the anchors to train, validate, refit and test on, and warnings."""
+    part = parts[anchors["anchor"]]
+    train = part == TRAIN
+    refit = train | (part == VAL)
+    if not only_known:
+        return train, part == VAL, refit, part == TEST, []
+    created_at = corpus.reports["created_at"]
+    if not (parts == VAL).any() or created_at[parts == TRAIN].max() > created_at[parts == VAL].min():
+        return train, part == VAL, refit, part == TEST, ["the split is not by time: task.only_known has no effect"]
+    known = train & known_before(anchors, created_at[parts == VAL].min())
+    dropped = int((train & ~known).sum())
+    if (parts == TEST).any():
+        refit = refit & known_before(anchors, created_at[parts == TEST].min())
+    warning = f"training anchors that were confirmed after validation begins: {dropped:,} of {train.sum():,}, left out"
+    return known, part == VAL, refit, part == TEST, [warning] if dropped else []
+
+
+def _features(
+    corpus: Corpus,
+    parts: np.ndarray,
+    anchors: pd.DataFrame,
+    wanted: set[str],
+    encoder: Encoder,
+    tag_encoder: TagVectors | None,
+    fields: Sequence[str],
+) -> tuple[dict[str, pd.DataFrame], list[str]]:
+    """The wanted feature sets, and warnings. Without tags there is no ``network``."""
+    table = corpus.reports
+    tags = tags_of(table)
+    ends = [anchors["anchor"].to_numpy(), anchors["master"].to_numpy()]
+    features: dict[str, pd.DataFrame] = {}
+    warnings: list[str] = []
+    if wanted & {"text", "pair"}:
+        texts = [_title_body(encoder, table, rows) for rows in ends]
+        features["text"] = pd.DataFrame(np.hstack(texts))
+    if wanted & {"question", "pair"}:
+        titles = encoder.pool(table["title"].tolist(), "encode titles")
+        documents = Documents(table, tags, titles)
+        if "question" in wanted:
+            features["question"] = question_features(documents, anchors, fields)
+        if "pair" in wanted:
+            features["pair"] = pair_features(documents, anchors, *texts)
+    if "network" in wanted and tag_encoder is not None and any(tags):
+        tag_encoder.fit([tags[row] for row in np.flatnonzero(parts == TRAIN)])
+        vectors = [tag_encoder.encode([tags[row] for row in rows]) for rows in ends]
+        features["network"] = pd.DataFrame(np.hstack(vectors))
+        warnings += tag_encoder.warnings_
+    return features, warnings
+
+
+def _title_body(encoder: Encoder, table: pd.DataFrame, rows: np.ndarray) -> np.ndarray:
+    """``(A, 2H)`` vectors of the titles and bodies of some documents; a document of several pairs is encoded once."""
+    from gedbd.encoders.title_body import TitleBody
+
+    distinct, place = np.unique(rows, return_inverse=True)
+    return np.asarray(TitleBody(encoder).encode(table.iloc[distinct])[place])

@@ -1,0 +1,171 @@
+"""Regressors of log10 hours: the median, and trees on vectors or features."""
+
+from typing import Protocol
+
+import numpy as np
+
+
+class Examples(Protocol):
+    """Inputs and targets that a model learns from.
+
+    Attributes:
+        x: ``(A, F)`` inputs.
+        y: ``(A,)`` log10 of the hours.
+    """
+
+    @property
+    def x(self) -> np.ndarray:
+        """See the class."""
+        ...
+
+    @property
+    def y(self) -> np.ndarray:
+        """See the class."""
+        ...
+
+
+class Regressor(Protocol):
+    """A model that predicts log10 of the hours."""
+
+    def fit(self, train: Examples, val: Examples) -> None:
+        """Learns from ``train``; ``val`` only decides when to stop, in models that stop early."""
+        ...
+
+    def predict(self, x: np.ndarray) -> np.ndarray:
+        """``(A, F) -> (A,)`` log10 of the hours."""
+        ...
+
+
+class Median:
+    """Predicts the median of the training targets, whatever the inputs."""
+
+    def fit(self, train: Examples, val: Examples) -> None:
+        """See ``Regressor``."""
+        self.median_ = float(np.median(train.y))
+
+    def predict(self, x: np.ndarray) -> np.ndarray:
+        """See ``Regressor``."""
+        return np.full(len(x), self.median_)
+
+
+class DecisionTree:
+    """scikit-learn's regression tree with squared error.
+
+    Args:
+        max_depth: The paper: 7.
+        min_samples_split: The paper: 2.
+        seed: Breaks ties between equally good splits.
+    """
+
+    def __init__(self, max_depth: int = 7, min_samples_split: int = 2, seed: int = 0) -> None:
+        self.max_depth = max_depth
+        self.min_samples_split = min_samples_split
+        self.seed = seed
+
+    def fit(self, train: Examples, val: Examples) -> None:
+        """See ``Regressor``."""
+        from sklearn.tree import DecisionTreeRegressor
+
+        self.tree_: DecisionTreeRegressor = DecisionTreeRegressor(
+            max_depth=self.max_depth, min_samples_split=self.min_samples_split, random_state=self.seed
+        )
+        self.tree_.fit(train.x, train.y)
+
+    def predict(self, x: np.ndarray) -> np.ndarray:
+        """See ``Regressor``."""
+        return np.asarray(self.tree_.predict(x))
+
+
+class XGBoost:
+    """XGBoost (Chen and Guestrin, 2016) with squared error.
+
+    Args:
+        trees: The paper: 1000.
+        max_depth: The paper: 7.
+        eta: The paper: 0.1.
+        subsample: Share of the rows of each tree; the paper: 0.7.
+        colsample: Share of the columns of each tree; the paper: 0.8.
+        seed: Draws rows and columns.
+    """
+
+    def __init__(
+        self,
+        trees: int = 1000,
+        max_depth: int = 7,
+        eta: float = 0.1,
+        subsample: float = 0.7,
+        colsample: float = 0.8,
+        seed: int = 0,
+    ) -> None:
+        self.options = {
+            "n_estimators": trees,
+            "max_depth": max_depth,
+            "learning_rate": eta,
+            "subsample": subsample,
+            "colsample_bytree": colsample,
+            "random_state": seed,
+        }
+
+    def fit(self, train: Examples, val: Examples) -> None:
+        """See ``Regressor``. Raises ValueError if XGBoost is not installed."""
+        try:
+            from xgboost import XGBRegressor
+        except ImportError as error:
+            raise ValueError("xgboost is not installed: pip install 'gedbd[questions]'") from error
+        self.trees_: XGBRegressor = XGBRegressor(**self.options, n_jobs=1)
+        self.trees_.fit(train.x, train.y)
+
+    def predict(self, x: np.ndarray) -> np.ndarray:
+        """See ``Regressor``."""
+        return np.asarray(self.trees_.predict(x), dtype=np.float64)
+
+
+class GradientBoosting:
+    """The mean of several of scikit-learn's histogram gradient boostings with small trees, one a seed.
+
+    Args:
+        trees: Trees of each.
+        lr: Learning rate.
+        max_leaves: Leaves of a tree.
+        min_samples_leaf: Training rows of a leaf at least.
+        max_features: Share of the features that a split may choose from.
+        l2: Regularisation of the leaves' values.
+        repeats: Number of boostings, which differ in the features drawn.
+        seed: Seed of the first.
+    """
+
+    def __init__(
+        self,
+        trees: int = 250,
+        lr: float = 0.04,
+        max_leaves: int = 4,
+        min_samples_leaf: int = 20,
+        max_features: float = 0.5,
+        l2: float = 1.0,
+        repeats: int = 5,
+        seed: int = 0,
+    ) -> None:
+        self.options = {
+            "max_iter": trees,
+            "learning_rate": lr,
+            "max_leaf_nodes": max_leaves,
+            "min_samples_leaf": min_samples_leaf,
+            "max_features": max_features,
+            "l2_regularization": l2,
+            "early_stopping": False,
+        }
+        self.repeats = repeats
+        self.seed = seed
+
+    def fit(self, train: Examples, val: Examples) -> None:
+        """See ``Regressor``."""
+        from sklearn.ensemble import HistGradientBoostingRegressor
+
+        seeds = range(self.seed, self.seed + self.repeats)
+        self.boostings_: list[HistGradientBoostingRegressor] = [
+            HistGradientBoostingRegressor(**self.options, random_state=seed).fit(train.x, train.y) for seed in seeds
+        ]
+
+    def predict(self, x: np.ndarray) -> np.ndarray:
+        """See ``Regressor``."""
+        return np.asarray(np.mean([one.predict(x) for one in self.boostings_], axis=0))

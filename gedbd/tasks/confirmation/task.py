@@ -1,0 +1,93 @@
+"""When a duplicate will be confirmed: fits all methods on the same anchors and compares them."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from hydra.utils import instantiate
+from omegaconf import DictConfig
+from pytorch_lightning import seed_everything
+from rich.console import Console
+
+from gedbd.corpora.corpus import Corpus
+from gedbd.corpora.splits import split_corpus
+from gedbd.encoders.encoder import Encoder
+from gedbd.experiments.checkpoint import save_run
+from gedbd.experiments.tracking.runs import open_loggers
+from gedbd.io.library_logs import silence_library_logs
+from gedbd.tasks.confirmation.assemble import TagVectors, assemble
+from gedbd.tasks.confirmation.comparison import MEDIAN
+from gedbd.tasks.confirmation.methods import AnchorData, Method, Prediction
+from gedbd.tasks.confirmation.result import ConfirmationResult, measure
+from gedbd.tasks.confirmation.writing import write_result
+
+
+class ConfirmationTask:
+    """Regression of the time until a duplicate is confirmed, see ``gedbd.experiments.training_task.Task``.
+
+    It trains no encoder and keeps no checkpoint: an interrupted run is started again, and finds the vectors of its
+    texts in the cache.
+
+    Args:
+        methods: Methods by id; one of them is ``median``, with which the others are compared.
+        only_known: See ``assemble``.
+        min_minutes: Shorter times count as this long.
+        fields: Columns of categories that the asker fills in, see ``question_features``.
+        published: Write the paper's table beside the measured numbers.
+
+    Raises:
+        ValueError: If there is no method ``median``.
+    """
+
+    def __init__(
+        self,
+        methods: Mapping[str, Method],
+        only_known: bool = True,
+        min_minutes: float = 1.0,
+        fields: Sequence[str] = (),
+        published: bool = False,
+    ) -> None:
+        if MEDIAN not in methods:
+            raise ValueError(f"task.methods has no {MEDIAN}, with which the others are compared: leave it in")
+        self.methods = dict(methods)
+        self.only_known = only_known
+        self.min_minutes = min_minutes
+        self.fields = tuple(fields)
+        self.published = published
+
+    def train(self, cfg: DictConfig, folder: Path, console: Console) -> float:
+        """See ``Task.train``; returns Spearman's rho on validation of the method that has the best one."""
+        silence_library_logs()
+        seed_everything(cfg.seed, verbose=False)
+        corpus: Corpus = instantiate(cfg.dataset)
+        data, warnings = self._data(cfg, corpus)
+        for warning in (*corpus.warnings, *warnings):
+            console.print(f"{corpus.name}: {warning}", markup=False, highlight=False, soft_wrap=True)
+        save_run(folder, cfg, corpus)
+        with open_loggers(cfg, folder, "train") as loggers:
+            result = self._fit(corpus, data, console)
+            write_result(folder, result, self.published, loggers, console)
+        return result.validation
+
+    def _data(self, cfg: DictConfig, corpus: Corpus) -> tuple[AnchorData, tuple[str, ...]]:
+        """The anchors with the features that the methods read, and warnings."""
+        encoder: Encoder = instantiate(cfg.encoder, backend=instantiate(cfg.backend), cache_dir=cfg.cache_dir)
+        wanted = {name for method in self.methods.values() for name in method.features}
+        tag_encoder: TagVectors | None = None
+        if "network" in wanted and cfg.tags is not None:
+            tag_encoder = instantiate(cfg.tags)
+        parts = split_corpus(instantiate(cfg.split), corpus)
+        rules = (self.only_known, self.min_minutes, self.fields)
+        return assemble(corpus, parts, wanted, encoder, tag_encoder, *rules)
+
+    def _fit(self, corpus: Corpus, data: AnchorData, console: Console) -> ConfirmationResult:
+        """Fits all methods for which there are features, and compares them."""
+        usable = {name: method for name, method in self.methods.items() if set(method.features) <= set(data.features)}
+        left_out = [name for name in self.methods if name not in usable]
+        if left_out:
+            line = f"{corpus.name}: there are no tags, so these methods are left out: {', '.join(left_out)}"
+            console.print(line, markup=False, highlight=False, soft_wrap=True)
+        predictions: dict[str, Prediction] = {}
+        for name, method in usable.items():
+            console.print(f"fit {name} on {data.train.sum():,} anchors", markup=False, highlight=False)
+            predictions[name] = method.predict(data)
+        return measure(corpus, data, usable, predictions)

@@ -1,0 +1,73 @@
+"""Each model learns a simple relation from few rows."""
+
+import numpy as np
+import pytest
+import torch
+
+from gedbd.tasks.confirmation.methods import Method, Rows
+from gedbd.tasks.confirmation.metrics import permutation_importance, rmse
+from gedbd.tasks.confirmation.mlp import Mlp, PairNetwork
+from gedbd.tasks.confirmation.models import DecisionTree, GradientBoosting, Median, XGBoost
+
+
+@pytest.fixture(scope="module")
+def rows():
+    """120 rows; y is 3 where the first of four columns is above 0, else 1."""
+    x = np.random.default_rng(0).normal(size=(120, 4))
+    return Rows(x[:80], np.where(x[:80, 0] > 0, 3.0, 1.0)), Rows(x[80:], np.where(x[80:, 0] > 0, 3.0, 1.0))
+
+
+def test_the_median_reads_nothing():
+    model = Median()
+    model.fit(Rows(np.zeros((3, 0)), np.array([1.0, 7, 2])), Rows(np.zeros((0, 0)), np.zeros(0)))
+    assert model.predict(np.zeros((2, 0))).tolist() == [2, 2]
+
+
+@pytest.mark.parametrize(
+    "model",
+    [DecisionTree(), XGBoost(trees=30), GradientBoosting(trees=40, repeats=2), Mlp([16, 8], lr=0.01, max_epochs=60)],
+    ids=lambda model: type(model).__name__,
+)
+def test_a_model_learns_and_repeats_itself(rows, model):
+    train, val = rows
+    model.fit(train, val)
+    predicted = model.predict(val.x)
+    assert rmse(predicted, val.y) < 0.5 * val.y.std()
+    model.fit(train, val)
+    np.testing.assert_array_equal(model.predict(val.x), predicted)
+
+
+def test_both_questions_share_their_layers_and_the_output_is_shrunk():
+    network = PairNetwork(2, [2])
+    with torch.no_grad():
+        network.shared[0].weight.copy_(torch.eye(2))
+        network.shared[0].bias.zero_()
+        network.last.weight.copy_(torch.tensor([[1.0, 1, 2, 1]]))
+        network.last.bias.fill_(0.5)
+    # relu(1, -2) = (1, 0) and relu(3, 1) = (3, 1): 1 + 0 + 6 + 1 + 0.5 = 8.5
+    value = network(torch.tensor([[1.0, -2, 3, 1]]))
+    assert value.item() == pytest.approx(8.5 - np.tanh(8.5))
+
+
+def test_the_mlp_keeps_the_best_epoch(rows):
+    train, val = rows
+    model = Mlp([16, 8], lr=0.05, max_epochs=30, patience=3)
+    model.fit(train, val)
+    best = np.abs(model.predict(val.x) - val.y).mean()
+    other = Mlp([16, 8], lr=0.05, max_epochs=model.best_epoch_, patience=30)
+    other.fit(train, val)
+    assert np.abs(other.predict(val.x) - val.y).mean() == best
+
+
+def test_only_the_feature_that_matters_is_important(rows):
+    model = DecisionTree(max_depth=1)
+    model.fit(*rows)
+    table = permutation_importance(model, rows[1], ["a", "b", "c", "d"])
+    assert table["feature"][0] == "a"
+    assert table["importance"][0] > 0.3
+    assert (table["importance"][1:] == 0).all()
+
+
+def test_an_unknown_feature_set_is_refused():
+    with pytest.raises(ValueError, match=r"features=views is unknown: choose question, pair, text, network"):
+        Method(Median(), ("views",))
