@@ -1,4 +1,4 @@
-"""Download a corpus that is published: tables of bughub, or an archive of Stack Exchange."""
+"""Download a published corpus: tables of bughub, or an archive of Stack Exchange."""
 
 from pathlib import Path
 

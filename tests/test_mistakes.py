@@ -46,7 +46,7 @@ def refuse(tmp_path, monkeypatch, capsys):
         ("train", "seed=${sed}", "seed=${sed}: Interpolation key 'sed' not found"),
         ("train", "ckpt_path=no.ckpt", "ckpt_path=no.ckpt: there is no such file"),
         ("train", "trainer.max_epoch=1", "there is no option trainer.max_epoch: did you mean trainer.max_epochs?"),
-        ("train", "dataset=githb", "dataset=githb is unknown: did you mean github? Choose one of bugzilla, csv, demo"),
+        ("train", "dataset=githb", "dataset=githb is unknown: did you mean github? Choose one of askubuntu, bugzilla"),
         ("train", "ranking.parts=[val", "ranking.parts=[val cannot be read as option=value: close its brackets"),
         ("train", "optimizer.lr=1,2", "optimizer.lr=1,2 gives several values: add -m for a run with each"),
         ("train", "+seed=1", "Could not append to config. An item is already at 'seed'."),

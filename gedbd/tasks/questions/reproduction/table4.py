@@ -61,7 +61,7 @@ def write_table4(sweep_dir: Path) -> None:
     print_table(console, table[[name for name in TERMINAL if name in table]], f"{TITLE} (percent)")
     for note in notes:
         console.print(note, markup=False, highlight=False)
-    console.print(f"table: {sweep_dir / 'table4.md'}", markup=False, highlight=False)
+    console.print(f"table: {sweep_dir / 'table4.md'}", markup=False, highlight=False, soft_wrap=True)
 
 
 def table4(settings: Sequence[Setting]) -> pd.DataFrame:
