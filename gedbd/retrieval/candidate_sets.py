@@ -18,7 +18,7 @@ from rich.progress import track
 from scipy.sparse import csr_array
 
 from gedbd.corpora.corpus import Corpus
-from gedbd.corpora.tags import tags_of
+from gedbd.corpora.tags import number_tags, occurrence_matrix, tag_overlap, tags_of
 from gedbd.encoders.encoder import Encoder
 from gedbd.retrieval.protocol_words import ProtocolWords
 from gedbd.retrieval.ranking_tasks import TOP_K
@@ -102,7 +102,8 @@ def find_candidate_sets(
     titles = built.encode(seen["title"].tolist(), label="encode titles")
     created = _times(seen["created_at"])
     thresholds = Thresholds(min_jaccard, min_cosine)
-    sets = candidate_sets(queries, incidence(tags), titles, answers, created, thresholds)
+    occurrences = occurrence_matrix(tags, number_tags(tags))
+    sets = candidate_sets(queries, occurrences, titles, answers, created, thresholds)
     found = CandidateSets(queries, sets, corpus.relevance, top_k, group=corpus.group, words=WORDS)
     return replace(found, warnings=(*warnings, _cost(found)))
 
@@ -119,7 +120,7 @@ def candidate_sets(
 
     Args:
         queries: ``(Q,)`` rows.
-        tags: ``(N, T)`` whether a document has a tag; without any tag the condition on tags is left out.
+        tags: ``(N, T)``, see ``occurrence_matrix``; without any tag the condition on tags is left out.
         titles: ``(N, D)`` unit vectors of titles.
         answers: Which documents are answered.
         created: ``(N,)`` creation times, ascending; ``NaT`` where there are none.
@@ -131,32 +132,11 @@ def candidate_sets(
         block = queries[start : start + BLOCK]
         similar = titles[block] @ titles.T >= thresholds.min_cosine
         if tags.nnz:
-            similar &= tag_overlap(tags, block) > thresholds.min_jaccard
+            similar &= tag_overlap(tags[block], tags) > thresholds.min_jaccard
         for row, mine in zip(block, similar, strict=True):
             answered = answers.answered if np.isnat(created[row]) else answers.before(created[row])
             sets.append(np.flatnonzero(mine[:row] & answered[:row]))
     return sets
-
-
-def tag_overlap(tags: csr_array, rows: np.ndarray) -> np.ndarray:
-    """Jaccard overlap of the tags of some rows with those of all documents, ``(N, T), (B,) -> (B, N)`` float32.
-
-    It is 0 where neither has a tag.
-    """
-    sizes = tags.sum(axis=1)
-    shared = (tags[rows] @ tags.T).tocoo()  # only the pairs that share a tag
-    overlap = np.zeros(shared.shape, dtype=np.float32)
-    either = sizes[rows][shared.row] + sizes[shared.col] - shared.data
-    overlap[shared.row, shared.col] = shared.data / either
-    return overlap
-
-
-def incidence(tags: list[tuple[str, ...]]) -> csr_array:
-    """Which document has which tag, ``(N, T)`` of 0 and 1."""
-    number: dict[str, int] = {}
-    columns = [number.setdefault(tag, len(number)) for mine in tags for tag in mine]
-    ends = np.cumsum([0, *map(len, tags)])
-    return csr_array((np.ones(len(columns), dtype=np.float32), columns, ends), shape=(len(tags), len(number)))
 
 
 def answers_of(documents: pd.DataFrame) -> tuple[Answers, list[str]]:

@@ -8,7 +8,7 @@ from omegaconf import OmegaConf
 from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.tags import tags_of
 from gedbd.encoders.encoder import Encoder, load_tiny_encoder
-from gedbd.retrieval.candidate_sets import find_candidate_sets, incidence, tag_overlap
+from gedbd.retrieval.candidate_sets import find_candidate_sets
 from gedbd.retrieval.ranking import rank
 from gedbd.retrieval.scorers.scorer import PrecomputedScores
 
@@ -102,14 +102,6 @@ def test_what_a_corpus_lacks_is_left_out_and_said(make_corpus, encoder):
     assert [rows.tolist() for rows in task.candidate_sets] == [[], [0]]
     assert "2 answered documents have no date of an answer" in task.warnings[0]
     assert task.warnings[1].startswith("1 of 2 queries have no tag")
-
-
-def test_overlap_of_tags_worked_out_by_hand():
-    tags = incidence([("a", "b"), ("b", "c"), (), ("a", "b")])
-    assert tag_overlap(tags, np.array([0, 2])).tolist() == [
-        pytest.approx([1, 1 / 3, 0, 1]),
-        [0, 0, 0, 0],
-    ]
 
 
 def test_an_overlap_that_equals_the_threshold_is_too_small(make_corpus, encoder):

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.sparse import coo_array, csr_array, vstack
 
+from gedbd.corpora.tags import occurrence_matrix
+
 BLOCK_TAGS = 256
 
 
@@ -55,23 +57,6 @@ def build_tag_network(tags: Sequence[tuple[str, ...]], min_jaccard: float = 0.00
     occurrences = occurrence_matrix(tags, {tag: place for place, tag in enumerate(names)})
     counts = np.bincount(occurrences.indices, minlength=len(names))
     return TagNetwork(names, counts, _jaccard_edges(occurrences, counts, min_jaccard))
-
-
-def occurrence_matrix(tags: Sequence[tuple[str, ...]], places: dict[str, int]) -> csr_array:
-    """Which of N documents has which of T tags, ``(N, T)`` with ones; tags without a place are left out.
-
-    Args:
-        tags: The tags of each document; a tag that is repeated counts once.
-        places: The column of each tag, 0..T-1.
-    """
-    rows = []
-    columns = []
-    for row, own in enumerate(tags):
-        known = {places[tag] for tag in own if tag in places}
-        columns += sorted(known)
-        rows += [row] * len(known)
-    ones = np.ones(len(rows), dtype=np.int32)
-    return csr_array((ones, (rows, columns)), shape=(len(tags), len(places)))
 
 
 def _jaccard_edges(occurrences: csr_array, counts: np.ndarray, min_jaccard: float) -> csr_array:

@@ -51,6 +51,17 @@ class ScorerInputs:
             return np.arange(len(self.documents))
         return count_earlier(self.documents["created_at"], self.queries["created_at"])
 
+    @property
+    def training_end(self) -> int:
+        """The number of documents that exist when the last training query is made; all without training pairs.
+
+        In one table that query, which is a document too, is one of them.
+        """
+        if self.train.empty:
+            return len(self.documents)
+        last = self.num_earlier[self.train["query"].to_numpy()].max()
+        return int(last) + self.one_table
+
     def relevance(self) -> Relevance:
         """Relevance as far as training pairs show it: groups within one table, links between two."""
         if self.one_table:

@@ -45,7 +45,7 @@ class TagVectors(Protocol):
     warnings_: tuple[str, ...]
 
     def fit(self, tags: list[tuple[str, ...]]) -> object:
-        """Learns from the tags of all documents."""
+        """Learns from the tags of each training document."""
         ...
 
     def encode(self, tags: list[tuple[str, ...]]) -> np.ndarray:
@@ -73,11 +73,18 @@ class TableVectorScorer(Scorer):
         self.tag_weight = tag_weight
 
     def fit(self, inputs: ScorerInputs) -> None:
-        """Learns vectors from all documents, where they are learned, and encodes documents and queries."""
+        """Learns vectors, where they are learned, and encodes documents and queries.
+
+        Vectors of words are learned from the texts of all documents; those of tags from the documents that exist when
+        the last training query is made.
+
+        Raises:
+            ValueError: If tags are wanted, and none of the documents to learn from has one.
+        """
+        if self.tags is not None:  # first, as it takes the least time to find out what is missing
+            self.tags.fit(tags_of(inputs.documents)[: inputs.training_end])
         if isinstance(self.vectors, FittedTableVectors):
             self.vectors.fit(inputs.documents)
-        if self.tags is not None:
-            self.tags.fit(tags_of(inputs.documents))
         self.documents_ = self._encode(inputs.documents)
         self.queries_ = self.documents_ if inputs.one_table else self._encode(inputs.queries)
         self.warnings_ = self.vectors.warnings_ if isinstance(self.vectors, FittedTableVectors) else ()

@@ -1,7 +1,6 @@
 """Assembles anchors, parts and features from a corpus."""
 
 from collections.abc import Iterable, Sequence
-from typing import Protocol
 
 import numpy as np
 import pandas as pd
@@ -10,25 +9,12 @@ from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.splits import TEST, TRAIN, VAL
 from gedbd.corpora.tags import tags_of
 from gedbd.encoders.encoder import Encoder
+from gedbd.retrieval.scorers.table_vectors import TagVectors
 from gedbd.tasks.confirmation.anchors import find_anchors, known_before
 from gedbd.tasks.confirmation.features import Documents, pair_features, question_features
 from gedbd.tasks.confirmation.methods import AnchorData
 
 MIN_ANCHORS = 5  # of each part
-
-
-class TagVectors(Protocol):
-    """Learns vectors of tags, see ``conf/tags``."""
-
-    warnings_: tuple[str, ...]
-
-    def fit(self, tags: list[tuple[str, ...]]) -> object:
-        """Learns from the tags of documents."""
-        ...
-
-    def encode(self, tags: list[tuple[str, ...]]) -> np.ndarray:
-        """``(N, T)`` vectors of the tags of documents; zeros where none is known."""
-        ...
 
 
 def assemble(

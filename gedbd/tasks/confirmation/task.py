@@ -14,7 +14,8 @@ from gedbd.encoders.encoder import Encoder
 from gedbd.experiments.checkpoint import save_run
 from gedbd.experiments.tracking.runs import open_loggers
 from gedbd.io.library_logs import silence_library_logs
-from gedbd.tasks.confirmation.assemble import TagVectors, assemble
+from gedbd.retrieval.scorers.table_vectors import TagVectors
+from gedbd.tasks.confirmation.assemble import assemble
 from gedbd.tasks.confirmation.comparison import MEDIAN
 from gedbd.tasks.confirmation.methods import AnchorData, Method, Prediction
 from gedbd.tasks.confirmation.result import ConfirmationResult, measure

@@ -1,35 +1,13 @@
 """What the model of questions reads: frozen vectors of title and body, and of the tag."""
 
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from gedbd.corpora.tags import tags_of
 from gedbd.encoders.encoder import unit_rows
-from gedbd.retrieval.scorers.table_vectors import FittedTableVectors
-
-
-class TextVectors(Protocol):
-    """Turns documents into vectors of title and body."""
-
-    def encode(self, table: pd.DataFrame) -> np.ndarray:
-        """``(N, 2H)`` float32 of N documents."""
-        ...
-
-
-class TagVectors(Protocol):
-    """Learns vectors of tags, see ``gedbd.encoders.tags.tag_encoder``."""
-
-    warnings_: tuple[str, ...]
-
-    def fit(self, tags: list[tuple[str, ...]]) -> object:
-        """Learns from the tags of each training document."""
-        ...
-
-    def encode(self, tags: list[tuple[str, ...]]) -> np.ndarray:
-        """``(N, T)`` float32."""
-        ...
+from gedbd.retrieval.scorers.table_vectors import FittedTableVectors, TableVectors, TagVectors
 
 
 class Questions(NamedTuple):
@@ -57,7 +35,7 @@ class Questions(NamedTuple):
 
 
 def read_questions(
-    table: pd.DataFrame, vectors: TextVectors, tag_vectors: TagVectors | None, fitted: np.ndarray, name: str
+    table: pd.DataFrame, vectors: TableVectors, tag_vectors: TagVectors | None, fitted: np.ndarray, name: str
 ) -> Questions:
     """Encodes questions.
 
@@ -78,6 +56,8 @@ def read_questions(
             f"the tag network needs tags, and no training document of {name} has a label or component:"
             " leave the network out (task.network=false), or name their column (dataset.columns.labels=)"
         )
+    if tag_vectors is not None:  # before the texts, which take long
+        tag_vectors.fit(tags_seen)
     if isinstance(vectors, FittedTableVectors):
         vectors.fit(table)  # contents of all documents, no labels
     text = vectors.encode(table)
@@ -85,7 +65,6 @@ def read_questions(
     answered = table["answered"].to_numpy(dtype=bool) if "answered" in table else np.ones(len(table), dtype=bool)
     if tag_vectors is None:
         return Questions(text, text.shape[1], tags, answered, warnings)
-    tag_vectors.fit(tags_seen)
     # As long as the vector of a title: node2vec's vectors are several times as long, and would outweigh the text.
     features = np.hstack([text, unit_rows(tag_vectors.encode(tags))])
     return Questions(features, text.shape[1], tags, answered, (*warnings, *tag_vectors.warnings_))

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from scipy.sparse import csr_array
 
+from gedbd.corpora.tags import number_tags, occurrence_matrix, tag_overlap
 from gedbd.encoders.encoder import unit_rows
 from gedbd.sampling.hard_negatives import nearest_rows
 
@@ -89,12 +89,12 @@ def bucket_negatives(
     means = _bucket_vectors(vectors, members, bucket[members])
     candidates = members[answered[members]]
     chosen = np.full(len(anchors), -1)
-    tag_table = _tag_table(tags)
+    occurrences = occurrence_matrix(tags, number_tags(tags))
     for start in range(0, len(anchors) if len(candidates) else 0, BLOCK):
         block = anchors[start : start + BLOCK]
         similarity = means[bucket[block]] @ means[bucket[candidates]].T
         allowed = (similarity > alpha) & (group[block][:, None] != group[candidates])
-        overlap = np.where(allowed, _jaccard(tag_table[block], tag_table[candidates]), -1.0)
+        overlap = np.where(allowed, tag_overlap(occurrences[block], occurrences[candidates]), -1.0)
         # Candidates are in the order of their age, and argmax takes the first of equals: the older question.
         tied = allowed & (overlap == overlap.max(axis=1, keepdims=True))
         best = np.where(tied, similarity, -np.inf).argmax(axis=1)
@@ -155,19 +155,3 @@ def _bucket_vectors(vectors: np.ndarray, members: np.ndarray, bucket: np.ndarray
     np.add.at(sums, bucket, vectors[members])
     # Of unit length, sum and mean are the same vector.
     return unit_rows(sums)
-
-
-def _tag_table(tags: Sequence[tuple[str, ...]]) -> csr_array:
-    """Which question has which tag, ``(N, T)`` of 0 and 1."""
-    number: dict[str, int] = {}
-    columns = [number.setdefault(tag, len(number)) for own in tags for tag in own]
-    rows = np.repeat(np.arange(len(tags)), [len(own) for own in tags])
-    ones = np.ones(len(rows))
-    return csr_array((ones, (rows, np.array(columns, dtype=np.int64))), shape=(len(tags), max(1, len(number))))
-
-
-def _jaccard(first: csr_array, second: csr_array) -> np.ndarray:
-    """Shared tags over all tags of each two questions, ``(A, T), (B, T) -> (A, B)``; 0 where neither has any."""
-    shared = (first @ second.T).toarray()
-    total = first.sum(axis=1)[:, None] + second.sum(axis=1) - shared
-    return np.asarray(shared / np.maximum(total, 1))

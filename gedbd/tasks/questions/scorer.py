@@ -12,8 +12,9 @@ from gedbd.experiments.schedulers import constant
 from gedbd.losses.loss import Loss, check_labels
 from gedbd.retrieval.scorers.cosine import cosines
 from gedbd.retrieval.scorers.scorer import Scorer, ScorerInputs
+from gedbd.retrieval.scorers.table_vectors import TableVectors, TagVectors
 from gedbd.tasks.questions.data import QuestionsDataModule
-from gedbd.tasks.questions.inputs import TagVectors, TextVectors, read_questions
+from gedbd.tasks.questions.inputs import read_questions
 from gedbd.tasks.questions.model import check_head, make_head
 from gedbd.tasks.questions.negatives import Negatives
 from gedbd.tasks.questions.system import QuestionsSystem
@@ -39,7 +40,7 @@ class TripletScorer(Scorer):
 
     def __init__(
         self,
-        vectors: TextVectors,
+        vectors: TableVectors,
         loss: Loss,
         tags: TagVectors | None = None,
         head: str = "sigmoid",
@@ -78,7 +79,7 @@ class TripletScorer(Scorer):
             raise ValueError("a duplicate pair in the training part is needed to learn from")
         num_documents = len(inputs.documents)
         # Questions after the last training pair may be of another part.
-        training = np.arange(num_documents) <= pairs[["earlier", "later"]].to_numpy().max()
+        training = np.arange(num_documents) < inputs.training_end
         questions = read_questions(inputs.documents, self.vectors, self.tags, training, "the corpus")
         data = QuestionsDataModule(
             questions,

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from gedbd.encoders.tags import tag_network
-from gedbd.encoders.tags.tag_network import build_tag_network, occurrence_matrix
+from gedbd.encoders.tags.tag_network import build_tag_network
 
 
 def naive_jaccard(tags, min_jaccard):
@@ -43,11 +43,6 @@ def test_agrees_with_sets_in_blocks_of_any_size(block, monkeypatch):
     weights = network.weights.toarray()
     np.testing.assert_array_equal(weights, naive_jaccard(tags, 0.05))
     assert 0 < network.num_edges == (weights > 0).sum() // 2
-
-
-def test_occurrences_leave_unknown_and_repeated_tags_out():
-    occurrences = occurrence_matrix([("x", "b", "b"), (), ("a", "b")], {"a": 0, "b": 1})
-    assert occurrences.toarray().tolist() == [[0, 1], [0, 0], [1, 1]]
 
 
 def test_bad_input_is_refused():

@@ -95,3 +95,11 @@ def test_frozen_title_and_body_score_by_the_mean_of_both_cosines():
     body = encoder.encode(["editor", "window"])
     expected = (title[0] @ title[1] + body[0] @ body[1]) / 2
     assert scorer.scores(np.array([0]))[0, 1] == pytest.approx(expected, abs=1e-5)
+
+
+def test_tags_are_learnt_from_the_documents_until_the_last_training_query():
+    dated = DOCUMENTS.assign(labels=["a;b", "b", "a", "late"])
+    tags = TagEncoder(dim=4, epochs=1)
+    train = pd.DataFrame({"query": [1, 2], "document": [0, 0], "label": [1, 0]})
+    TableVectorScorer(Lengths(), tags).fit(ScorerInputs(dated, dated, train))
+    assert tags.network_.tags == ("a", "b")

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 from scipy.sparse import csr_array
 
-from gedbd.corpora.tags import tags_of
+from gedbd.corpora.tags import number_tags, occurrence_matrix, tags_of
 from gedbd.retrieval.scorers.lexical import has_words
 
 MAX_CHARACTERS = 2000
@@ -53,22 +53,14 @@ def field_texts(table: pd.DataFrame, field: str, max_characters: int) -> list[st
 
 def tag_vectors(documents: pd.DataFrame, queries: pd.DataFrame) -> tuple[csr_array, csr_array]:
     """Unit vectors of tag sets, ``(N, T)`` and ``(Q, T)``: the product of two is shared / sqrt(count * count)."""
-    numbers: dict[str, int] = {}
-    for tags in tags_of(documents):
-        for tag in tags:
-            numbers.setdefault(tag, len(numbers))
-    return _unit_sets(tags_of(documents), numbers), _unit_sets(tags_of(queries), numbers)
+    of_documents = tags_of(documents)
+    places = number_tags(of_documents)
+    return _unit_sets(of_documents, places), _unit_sets(tags_of(queries), places)
 
 
-def _unit_sets(sets: list[tuple[str, ...]], numbers: dict[str, int]) -> csr_array:
+def _unit_sets(sets: list[tuple[str, ...]], places: dict[str, int]) -> csr_array:
     """One row for each set, 1 / sqrt(its size) at each known member; unknown ones count in the size alone."""
-    rows: list[int] = []
-    columns: list[int] = []
-    values: list[float] = []
-    for row, tags in enumerate(sets):
-        known = [numbers[tag] for tag in tags if tag in numbers]
-        rows += [row] * len(known)
-        columns += known
-        values += [max(1, len(tags)) ** -0.5] * len(known)
-    shape = (len(sets), max(1, len(numbers)))
-    return csr_array((np.array(values, dtype=np.float32), (rows, columns)), shape=shape)
+    matrix = occurrence_matrix(sets, places).astype(np.float32)
+    values = [max(1, len(tags)) ** -0.5 for tags in sets]
+    matrix.data = np.repeat(np.array(values, dtype=np.float32), np.diff(matrix.indptr))
+    return matrix
