@@ -53,7 +53,10 @@ def build_tag_network(tags: Sequence[tuple[str, ...]], min_jaccard: float = 0.00
         raise ValueError(f"tags.min_jaccard={min_jaccard} must be 0 or more, and below 1")
     names = tuple(sorted({tag for own in tags for tag in own}))
     if not names:
-        raise ValueError("tag network: no document has a tag, that is a component or a label: leave the tags out")
+        raise ValueError(
+            "tag network: no document has a tag, that is a component or a label, to learn from: choose a method that"
+            " reads no tags, or name their column (dataset.columns.labels=)"
+        )
     occurrences = occurrence_matrix(tags, {tag: place for place, tag in enumerate(names)})
     counts = np.bincount(occurrences.indices, minlength=len(names))
     return TagNetwork(names, counts, _jaccard_edges(occurrences, counts, min_jaccard))

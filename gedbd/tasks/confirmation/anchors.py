@@ -22,14 +22,16 @@ def find_anchors(corpus: Corpus, min_minutes: float) -> tuple[pd.DataFrame, tupl
         (UTC), ``hours``, ``target`` (log10 of the hours) and ``group``; and warnings that count what is left out.
 
     Raises:
-        ValueError: If no link or no document is dated, or no link was made after its anchor.
+        ValueError: If there is no link, no link or no document is dated, or no link was made after its anchor.
     """
     if not corpus.documents.has_dates:
         raise ValueError(f"{corpus.name} has no dates of creation: name their column with dataset.columns.created_at=")
-    if corpus.links is None or corpus.links.table["made_at"].isna().all():
+    if corpus.links is None or corpus.links.table.empty:
+        raise ValueError(f"{corpus.name} has no duplicate links: there is no time of a confirmation to learn from")
+    if corpus.links.table["made_at"].isna().all():
         raise ValueError(
-            f"{corpus.name}: no duplicate link says when it was made: name the column of the time of resolution with"
-            " dataset.columns.resolved_at="
+            f"{corpus.name}: none of its {len(corpus.links):,} duplicate links says when it was made: with dataset=csv"
+            " name the column of the time of resolution by dataset.columns.resolved_at="
         )
     dated = corpus.links.table[corpus.links.table["made_at"].notna()]
     table = _with_hours(corpus, dated)

@@ -41,15 +41,20 @@ def assemble(
         fields: See ``question_features``.
 
     Raises:
-        ValueError: If a part has fewer than ``MIN_ANCHORS`` anchors; see also ``find_anchors``.
+        ValueError: If a field is unknown, or a part has fewer than ``MIN_ANCHORS`` anchors; see also
+            ``find_anchors``.
     """
+    unknown = [name for name in fields if name not in corpus.reports]
+    if unknown:
+        raise ValueError(f"task.fields={list(fields)}: {corpus.name} has no column {unknown[0]}: leave it out")
     anchors, warnings = find_anchors(corpus, min_minutes)
     train, val, refit, test, dropped = _parts(corpus, parts, anchors, only_known)
     for name, chosen in (("train", train), ("val", val), ("test", test)):
         if chosen.sum() < MIN_ANCHORS:
+            why = f" ({dropped[0]})" if dropped and name == "train" else ""
             raise ValueError(
-                f"{corpus.name}: part {name} has {chosen.sum()} anchors with a dated link, at least {MIN_ANCHORS} are"
-                " needed: change split=time split.val_from= or split.test_from="
+                f"{corpus.name}: part {name} has {chosen.sum()} anchors with a dated link{why}, at least {MIN_ANCHORS}"
+                " are needed: change split=time split.val_from= or split.test_from="
             )
     features, more = _features(corpus, parts, anchors, set(wanted), encoder, tag_encoder, fields)
     data = AnchorData(anchors, train, val, refit, test, features)
@@ -91,6 +96,12 @@ def _features(
     ends = [anchors["anchor"].to_numpy(), anchors["master"].to_numpy()]
     features: dict[str, pd.DataFrame] = {}
     warnings: list[str] = []
+    if "network" in wanted and tag_encoder is not None and any(tags):
+        # Before the texts, which take long.
+        tag_encoder.fit([tags[row] for row in np.flatnonzero(parts == TRAIN)])
+        vectors = [tag_encoder.encode([tags[row] for row in rows]) for rows in ends]
+        features["network"] = pd.DataFrame(np.hstack(vectors))
+        warnings += tag_encoder.warnings_
     if wanted & {"text", "pair"}:
         texts = [_title_body(encoder, table, rows) for rows in ends]
         features["text"] = pd.DataFrame(np.hstack(texts))
@@ -101,11 +112,6 @@ def _features(
             features["question"] = question_features(documents, anchors, fields)
         if "pair" in wanted:
             features["pair"] = pair_features(documents, anchors, *texts)
-    if "network" in wanted and tag_encoder is not None and any(tags):
-        tag_encoder.fit([tags[row] for row in np.flatnonzero(parts == TRAIN)])
-        vectors = [tag_encoder.encode([tags[row] for row in rows]) for rows in ends]
-        features["network"] = pd.DataFrame(np.hstack(vectors))
-        warnings += tag_encoder.warnings_
     return features, warnings
 
 

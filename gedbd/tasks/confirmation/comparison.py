@@ -6,9 +6,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.stats import mannwhitneyu
 
-from gedbd.evaluation.significance import metric_interval
+from gedbd.evaluation.significance import mann_whitney, metric_interval
 from gedbd.tasks.confirmation.methods import AnchorData, Method, Prediction
 from gedbd.tasks.confirmation.metrics import rmse, spearman, weighted_rmse, weighted_spearman
 
@@ -63,7 +62,7 @@ def compare_network(predictions: Mapping[str, Prediction], data: AnchorData) -> 
         row: dict[str, Any] = {"method": with_network, "against": name}
         difference = _difference(partial(weighted_spearman, first, true), partial(weighted_spearman, second, true))
         row |= _with_ends("spearman_difference", difference, group)
-        rows.append(row | {"mann_whitney_p": float(mannwhitneyu(first, second).pvalue)})
+        rows.append(row | {"mann_whitney_p": mann_whitney(first, second)})
     return pd.DataFrame(rows)
 
 

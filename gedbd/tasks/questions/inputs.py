@@ -54,7 +54,7 @@ def read_questions(
     if tag_vectors is not None and not any(tags_seen):
         raise ValueError(
             f"the tag network needs tags, and no training document of {name} has a label or component:"
-            " leave the network out (task.network=false), or name their column (dataset.columns.labels=)"
+            " choose a method without it (task.network=false, name=te), or name their column (dataset.columns.labels=)"
         )
     if tag_vectors is not None:  # before the texts, which take long
         tag_vectors.fit(tags_seen)

@@ -61,10 +61,13 @@ def test_what_was_known_at_a_moment(corpus):
 
 def test_input_without_dates_is_refused(corpus):
     undated = corpus.links.table.assign(made_at=pd.Series(pd.NaT, index=range(6), dtype="datetime64[ns, UTC]"))
-    with pytest.raises(ValueError, match=r"hand: no duplicate link says when .* dataset\.columns\.resolved_at="):
+    with pytest.raises(
+        ValueError, match=r"hand: none of its 6 duplicate links says when .* dataset\.columns\.resolved_at="
+    ):
         find_anchors(replace(corpus, links=Links(undated, 8, 8)), 1)
-    with pytest.raises(ValueError, match=r"dataset\.columns\.resolved_at="):
-        find_anchors(replace(corpus, links=None), 1)
+    for nothing in (None, Links(undated[:0], 8, 8)):
+        with pytest.raises(ValueError, match="hand has no duplicate links"):
+            find_anchors(replace(corpus, links=nothing), 1)
     table = corpus.reports.assign(created_at=pd.Series(pd.NaT, index=range(8), dtype="datetime64[ns, UTC]"))
     with pytest.raises(ValueError, match=r"hand has no dates of creation: .* dataset\.columns\.created_at="):
         find_anchors(replace(corpus, documents=Documents("hand", table)), 1)
