@@ -121,6 +121,7 @@ def test_options_that_the_task_would_ignore_are_refused(word, message):
 def test_options_that_the_task_reads_are_taken():
     check("task=questions", "encoder=tiny", "loss.margin=0.5", "tags.dim=8", "batch_size=8", "split=group")
     check("graph=knn", "text=fields", "pairs=pk")  # duplicate detection reads all of them
+    check("experiment=paper", "encoder=tiny")  # which chooses a part of its corpora
 
 
 def check(*words: str) -> None:

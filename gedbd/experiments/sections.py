@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol, runtime_checkable
 
+from hydra.errors import HydraException
 from hydra.utils import get_class
 from omegaconf import DictConfig
 
@@ -11,7 +12,7 @@ from gedbd.configuration.option_types import plain_options
 # What every run reads, or what belongs to the command.
 READ_BY_ALL = frozenset(
     {"task", "dataset", "data_dir", "cache_dir", "seed", "seeds", "logger", "trainer", "ckpt_path", "monitor"}
-    | {"patience", "hydra"}
+    | {"patience", "hydra", "bughub_subset"}  # the last one is of the datasets of bughub
 )
 
 
@@ -62,7 +63,11 @@ def _setter(section: str, given: Sequence[str], compose: Callable[[list[str]], D
     options = plain_options(compose(list(given)))[section]
     for word in given:
         others = [other for other in given if other != word]
-        if plain_options(compose(others)).get(section) != options:
+        try:
+            composed = compose(others)
+        except HydraException:  # another word changes or deletes what this one adds
+            continue
+        if plain_options(composed).get(section) != options:
             return word
     return f"what sets {section}"
 
