@@ -10,6 +10,8 @@ from torch import Tensor
 from gedbd.losses.loss import Loss, StepLabels
 from gedbd.retrieval.scorers.cosine import VectorScorer
 
+MAX_PER_ANCHOR = 5  # duplicates, and as many other reports: a report of a large group would give thousands of triplets
+
 
 class Embedded(NamedTuple):
     """Distinct reports that were encoded.
@@ -51,7 +53,9 @@ def score_pairs(reports: Embedded, pairs: pd.DataFrame, group: np.ndarray, loss:
 
 
 def pair_triplets(index: Tensor, label: Tensor) -> Tensor:
-    """All triplets that a duplicate pair and another pair with a report in common form.
+    """Triplets that a duplicate pair and another pair with a report in common form.
+
+    Of each common report the first ``MAX_PER_ANCHOR`` pairs of either kind are taken.
 
     Args:
         index: ``(2, P)`` pairs.
@@ -65,6 +69,8 @@ def pair_triplets(index: Tensor, label: Tensor) -> Tensor:
     is_positive = label.repeat(2).cpu().numpy() == 1
     positives = pd.DataFrame(both_ways[is_positive], columns=["anchor", "positive"])
     negatives = pd.DataFrame(both_ways[~is_positive], columns=["anchor", "negative"])
+    positives = positives.groupby("anchor").head(MAX_PER_ANCHOR)
+    negatives = negatives.groupby("anchor").head(MAX_PER_ANCHOR)
     triplets = positives.merge(negatives, on="anchor")[["anchor", "positive", "negative"]]
     return torch.from_numpy(triplets.to_numpy(dtype=np.int64)).to(index.device)
 

@@ -4,7 +4,7 @@ from torch import nn
 
 from gedbd.losses.loss import StepLabels, check_labels
 from gedbd.losses.triplet import TripletLoss
-from gedbd.retrieval.vectors import pair_triplets
+from gedbd.retrieval.vectors import MAX_PER_ANCHOR, pair_triplets
 
 NONE = torch.empty(0, dtype=torch.int64)
 NO_PAIRS = (NONE, torch.empty((2, 0), dtype=torch.int64), NONE)
@@ -52,3 +52,10 @@ def test_pairs_with_a_report_in_common_form_triplets():
     # Duplicates 0-1 and 0-4, others 1-2 and 3-0: report 1 has duplicate 0, report 0 has duplicates 1 and 4.
     assert sorted(pair_triplets(index, label).tolist()) == [[0, 1, 3], [0, 4, 3], [1, 0, 2]]
     assert pair_triplets(index, torch.ones(4, dtype=torch.int64)).shape == (0, 3)
+
+
+def test_a_report_of_a_large_group_gives_a_bounded_number_of_triplets():
+    # Report 0 is a duplicate of 1 to 8, and not one of 9 to 18.
+    index = torch.stack([torch.zeros(18, dtype=torch.int64), torch.arange(1, 19)])
+    label = (torch.arange(18) < 8).long()
+    assert len(pair_triplets(index, label)) == MAX_PER_ANCHOR**2
