@@ -118,6 +118,13 @@ def test_options_that_the_task_would_ignore_are_refused(word, message):
         check("task=questions", "encoder=tiny", word)
 
 
+def test_the_task_of_times_refuses_what_it_would_ignore():
+    check("task=confirmation", "encoder=tiny", "split=year", "tags.dim=8", "backend=torch")
+    check("experiment=cqa_confirmation")
+    with pytest.raises(ValueError, match="task=confirmation does not read the section fusion: leave fusion=concat out"):
+        check("task=confirmation", "fusion=concat")
+
+
 def test_options_that_the_task_reads_are_taken():
     check("task=questions", "encoder=tiny", "loss.margin=0.5", "tags.dim=8", "batch_size=8", "split=group")
     check("graph=knn", "text=fields", "pairs=pk")  # duplicate detection reads all of them

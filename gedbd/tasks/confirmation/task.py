@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import ClassVar
 
 from hydra.utils import instantiate
 from omegaconf import DictConfig
@@ -38,6 +39,8 @@ class ConfirmationTask:
     Raises:
         ValueError: If there is no method ``median``.
     """
+
+    reads: ClassVar[frozenset[str]] = frozenset({"split", "encoder", "backend", "tags"})
 
     def __init__(
         self,
