@@ -236,7 +236,13 @@ def _configured_folders(path: Path) -> list[Path]:
     """The folders with a configuration in a folder and below, without Hydra's own."""
     if not path.is_dir():
         raise ValueError(f"{path}: there is no such folder; give a run folder, a sweep, or a folder above them")
-    return sorted({file.parent for file in path.rglob("config.yaml") if file.parent.name != ".hydra"})
+    folders = {file.parent for file in path.rglob("config.yaml") if file.parent.name != ".hydra"}
+    return sorted(folders, key=_numbers_in_order)
+
+
+def _numbers_in_order(folder: Path) -> list[tuple[int, str]]:
+    """Sorts the jobs of a sweep by their numbers: 2 comes before 10."""
+    return [(int(part) if part.isdecimal() else -1, part) for part in folder.parts]
 
 
 def _has_own_page(folder: Path) -> bool:
