@@ -41,7 +41,7 @@ class Resolutions:
         """
         done = self.resolved_at[rows] < moment
         age = moment - self.created_at[rows]
-        day_old = (age >= DAY) & (age <= 2 * MONTH)
+        day_old = (age > DAY) & (age <= 2 * MONTH)
         within_day = self.resolved_at[rows] - self.created_at[rows] <= DAY
         return {
             "same_tag_open": 1 - _mean(done),
