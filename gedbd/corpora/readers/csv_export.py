@@ -38,6 +38,10 @@ def read_csv(
         separator: One character, or comma, semicolon, tab or pipe; ``None`` detects it from the header.
         encoding: A codec of Python, such as cp1252; ``None`` takes that of the byte order mark, or UTF-8.
 
+    Returns:
+        The corpus; if any report has a date of resolution, its table has the column ``resolved_at`` (UTC, ``NaT`` where
+        unknown) besides ``DOCUMENT_FIELDS``.
+
     Raises:
         ValueError: The file is missing or malformed. The message names file, row and column.
     """
@@ -53,8 +57,17 @@ def read_csv(
     warnings += date_warnings
     links = split_links(reports["id"], reports["duplicate"], resolved_at)
     corpus = build_corpus(title, reports, links, str(file), columns, warnings, date_format, url_template=url_template)
+    corpus = _with_resolution(corpus, resolved_at.set_axis(reports["id"].str.strip()))
     corpus = replace(corpus, image_dir=Path(image_dir).expanduser() if image_dir else file.parent)
     return corpus if last_n is None else keep_last(corpus, last_n)
+
+
+def _with_resolution(corpus: Corpus, resolved_at: pd.Series) -> Corpus:
+    """Add the dates of resolution, which are indexed by id, if there are any."""
+    if resolved_at.isna().all():
+        return corpus
+    table = corpus.reports.assign(resolved_at=resolved_at.loc[corpus.reports["id"]].array)
+    return replace(corpus, documents=replace(corpus.documents, table=table))
 
 
 def _resolution_dates(texts: pd.Series, date_format: str) -> tuple[pd.Series, tuple[str, ...]]:

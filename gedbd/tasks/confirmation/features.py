@@ -1,9 +1,9 @@
 """Features of anchors. ``question``: known when the question was asked. ``pair``: if its master is given as well.
 
 The paper gives its models the pair, which nobody knows when the question is asked; the set ``pair`` does the same. The
-set ``question`` reads the anchor, the documents before it and the links made before it, nothing else. Columns of an
-export hold the values of the day of the export. Only those that the reporter fills in should be read (``fields``): a
-priority that is set while a report waits tells how long it has waited.
+set ``question`` reads the anchor, the documents before it, and the links and resolutions made before it, nothing else.
+Columns of an export hold the values of the day of the export. Only those that the reporter fills in should be read
+(``fields``): a priority that is set while a report waits tells how long it has waited.
 """
 
 import re
@@ -16,8 +16,8 @@ from rich.progress import track
 
 from gedbd.encoders.encoder import unit_rows
 from gedbd.tasks.confirmation.history import LinkHistory, TagIndex, Titles, arrivals, naive
+from gedbd.tasks.confirmation.resolutions import Resolutions, log_hours
 
-HOUR = np.timedelta64(1, "h")
 WORD = re.compile(r"\w+")
 TRACE = re.compile(r"^\s*at [\w.$<>]+\(|Exception|Traceback", re.MULTILINE)
 
@@ -46,6 +46,7 @@ def question_features(documents: Documents, anchors: pd.DataFrame, fields: Seque
     """
     created_at = naive(documents.table["created_at"])
     history = LinkHistory(anchors, documents.tags)
+    resolutions = Resolutions(documents.table)
     titles = Titles(documents.titles, history)
     tagged = TagIndex(documents.tags)
     # Numbered by first appearance: a document's code depends on no later document.
@@ -58,6 +59,8 @@ def question_features(documents: Documents, anchors: pd.DataFrame, fields: Seque
         found |= history.recent(moment) | history.of_tags(documents.tags[row], moment)
         alike = tagged.before(documents.tags[row], row)
         found |= {f"same_tag_{name}": count for name, count in arrivals(created_at, alike, moment).items()}
+        found |= resolutions.of_tags(np.array(alike, dtype=np.int64), moment)
+        found |= resolutions.of_similar(titles.cosines(row), moment)
         found |= titles.neighbours(row, moment) | {"tags": float(len(documents.tags[row]))}
         rows.append(found | _nearest(titles, history, created_at, row))
     return pd.DataFrame(rows, dtype=np.float64)
@@ -74,6 +77,8 @@ def pair_features(documents: Documents, anchors: pd.DataFrame, text: np.ndarray,
     """
     created_at = naive(documents.table["created_at"])
     history = LinkHistory(anchors, documents.tags)
+    titles = Titles(documents.titles, history)
+    resolutions = Resolutions(documents.table)
     half = text.shape[1] // 2
     rows = []
     ends = anchors[["anchor", "master"]].to_numpy()
@@ -87,8 +92,11 @@ def pair_features(documents: Documents, anchors: pd.DataFrame, text: np.ndarray,
                 "tag_overlap": len(shared) / len(either) if either else float("nan"),
                 "title_cosine": float(_unit(text[place, :half]) @ _unit(master[place, :half])),
                 "body_cosine": float(_unit(text[place, half:]) @ _unit(master[place, half:])),
+                "documents_since_master": float(row - other),
+                "rank_of_master": float(titles.rank(row, other)),
             }
-            | {f"master_{name}": value for name, value in _texts(documents.table, other).items()}
+            | _of_master(_texts(documents.table, other))
+            | _of_master(resolutions.of_document(other, created_at[row]))
         )
     return pd.DataFrame(rows, dtype=np.float64)
 
@@ -136,8 +144,11 @@ def _nearest(titles: Titles, history: LinkHistory, created_at: np.ndarray, row: 
 
 
 def _log_hours(gap: np.timedelta64) -> float:
-    """log10 of a time in hours, at least a minute."""
-    return float(np.log10(max(float(gap / HOUR), 1 / 60)))
+    return float(log_hours(np.array([gap]))[0])
+
+
+def _of_master(found: dict[str, float]) -> dict[str, float]:
+    return {f"master_{name}": value for name, value in found.items()}
 
 
 def _unit(vector: np.ndarray) -> np.ndarray:

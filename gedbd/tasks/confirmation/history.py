@@ -112,13 +112,22 @@ class Titles:
         self.vectors = unit_rows(vectors)
         self.history = history
 
+    def cosines(self, row: int) -> np.ndarray:
+        """``(row,)`` cosines with all earlier documents."""
+        return np.asarray(self.vectors[:row] @ self.vectors[row])
+
     def nearest(self, row: int) -> tuple[int, float]:
         """The most similar earlier document and its cosine; -1 and NaN for the first document."""
         if row == 0:
             return -1, float("nan")
-        cosines = self.vectors[:row] @ self.vectors[row]
+        cosines = self.cosines(row)
         best = int(cosines.argmax())
         return best, float(cosines[best])
+
+    def rank(self, row: int, other: int) -> int:
+        """Number of documents before a row that are more similar to it than an earlier one is."""
+        cosines = self.cosines(row)
+        return int((cosines > cosines[other]).sum())
 
     def neighbours(self, row: int, moment: np.datetime64) -> dict[str, float]:
         """Mean log10 hours of the most similar questions that had been confirmed, weighted by cosine."""

@@ -123,7 +123,9 @@ def test_columns_of_labels_and_resolution_of_a_table(tmp_path):
     corpus = read_csv(None, str(tmp_path / "a.csv"), COLUMNS)
     assert corpus.reports["labels"].tolist() == ["x;Y", "", "z", ""]
     fourth = pd.Timestamp("2024-01-04", tz="UTC")
-    assert made_at(corpus) == [pd.Timestamp("2024-01-03 10:00", tz="UTC"), fourth, fourth]
+    third = pd.Timestamp("2024-01-03 10:00", tz="UTC")
+    assert made_at(corpus) == [third, fourth, fourth]
+    assert corpus.reports["resolved_at"].tolist() == [pd.NaT, third, fourth, pd.NaT]
 
 
 def test_a_table_without_them_says_nothing_and_an_unreadable_date_is_counted(tmp_path):
@@ -131,6 +133,7 @@ def test_a_table_without_them_says_nothing_and_an_unreadable_date_is_counted(tmp
     corpus = read_csv(None, str(tmp_path / "a.csv"), COLUMNS)
     assert corpus.reports["labels"].tolist() == ["", ""]
     assert made_at(corpus)[0] is pd.NaT
+    assert "resolved_at" not in corpus.reports
     assert not any("labels" in warning or "resol" in warning for warning in corpus.warnings)
     (tmp_path / "a.csv").write_text("Key,Summary,Dup,Done\n1,a,,\n2,b,1,soon\n")
     corpus = read_csv(None, str(tmp_path / "a.csv"), COLUMNS)

@@ -28,6 +28,10 @@ def waiting_corpus() -> Corpus:
     query = np.arange(4, count, 4)
     waits = np.where(created_at[query].day_of_week >= 5, 300, 2) * rng.uniform(0.8, 1.2, len(query))
     made_at = created_at[query] + pd.to_timedelta(waits, unit="h")
+    # Every third report stays open; a duplicate is resolved when its link is made.
+    resolved_at = pd.Series(created_at + pd.to_timedelta(rng.uniform(1, 900, count), unit="h"))
+    table["resolved_at"] = resolved_at.mask(np.arange(count) % 3 == 0)
+    table.loc[query, "resolved_at"] = made_at
     links = Links(
         pd.DataFrame({"query": query, "document": query - 3, "source": "column", "made_at": made_at}), count, count
     )

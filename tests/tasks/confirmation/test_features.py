@@ -19,15 +19,26 @@ def data(waiting_corpus):
     return Documents(waiting_corpus.reports, tags_of(waiting_corpus.reports), titles), anchors
 
 
+def both_sets(documents, anchors):
+    """Both sets beside each other; the text vectors of pair are those of the titles."""
+    ends = [np.tile(documents.titles[anchors[name]], 2) for name in ("anchor", "master")]
+    question = question_features(documents, anchors, ("component",))
+    return pd.concat([question, pair_features(documents, anchors, *ends)], axis=1)
+
+
 def test_nothing_after_the_question_changes_its_features(data):
     documents, anchors = data
-    before = question_features(documents, anchors, ("component",))
+    before = both_sets(documents, anchors)
     table = documents.table.copy()
     later = np.arange(len(documents.table)) > 200
     for name, value in (("title", "changed"), ("description", "longer than before " * 9), ("component", "new")):
         table.loc[later, name] = value
     table["status"] = "RESOLVED"
     table["resolution"] = "DUPLICATE"
+    unresolved = ~(table["resolved_at"] < MOMENT)
+    assert 0 < unresolved[:200].sum() < 200
+    moved = table["created_at"] + pd.Timedelta(days=400)
+    table["resolved_at"] = table["resolved_at"].mask(unresolved, moved.where(table.index % 2 == 0))
     # A link that was not made when report 200 was created may be made at any later time, or never; so may its own.
     future = anchors["made_at"] >= MOMENT
     assert 0 < future[:PLACE].sum() < PLACE
@@ -38,7 +49,7 @@ def test_nothing_after_the_question_changes_its_features(data):
     titles = np.where(later[:, None], 7, documents.titles)
     kept = ~(future & (anchors["anchor"] > 300))
     changed = changed[kept].reset_index(drop=True)
-    after = question_features(Documents(table, tags_of(table), titles), changed, ("component",))
+    after = both_sets(Documents(table, tags_of(table), titles), changed)
     assert anchors["anchor"][PLACE] == 200
     np.testing.assert_array_equal(after.loc[:PLACE].to_numpy()[-1], before.loc[PLACE].to_numpy())
     assert not np.array_equal(after.loc[PLACE + 9].to_numpy(), before.loc[PLACE + 9].to_numpy())
@@ -70,6 +81,10 @@ def test_pairs_by_hand(data):
     assert row["age_of_master"] == pytest.approx(np.log10(24))
     component = documents.table["component"]
     assert row["tag_overlap"] == (component[200] == component[197])
+    unit = documents.titles / np.linalg.norm(documents.titles, axis=1, keepdims=True)
+    cosines = unit[:200] @ unit[200]
+    assert (row["documents_since_master"], row["rank_of_master"]) == (3, (cosines > cosines[197]).sum())
+    assert row["master_resolved"] == (documents.table["resolved_at"][197] < MOMENT)
 
 
 def test_the_first_document_has_no_history(data):

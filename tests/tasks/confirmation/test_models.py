@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 
+from gedbd.tasks.confirmation.blend import Blend, ExtraTrees, RankRidge
 from gedbd.tasks.confirmation.methods import Method, Rows
 from gedbd.tasks.confirmation.metrics import permutation_importance, rmse
 from gedbd.tasks.confirmation.mlp import Mlp, PairNetwork
@@ -25,7 +26,13 @@ def test_the_median_reads_nothing():
 
 @pytest.mark.parametrize(
     "model",
-    [DecisionTree(), XGBoost(trees=30), GradientBoosting(trees=40, repeats=2), Mlp([16, 8], lr=0.01, max_epochs=60)],
+    [
+        DecisionTree(),
+        XGBoost(trees=30),
+        GradientBoosting(trees=40, repeats=2),
+        Mlp([16, 8], lr=0.01, max_epochs=60),
+        ExtraTrees(trees=20, min_samples_leaf=2, max_features=1.0),
+    ],
     ids=lambda model: type(model).__name__,
 )
 def test_a_model_learns_and_repeats_itself(rows, model):
@@ -35,6 +42,25 @@ def test_a_model_learns_and_repeats_itself(rows, model):
     assert rmse(predicted, val.y) < 0.5 * val.y.std()
     model.fit(train, val)
     np.testing.assert_array_equal(model.predict(val.x), predicted)
+
+
+def test_ridge_reads_ranks_and_fills_in_what_is_missing():
+    x = np.array([[1.0, np.nan], [10, np.nan], [100, np.nan], [1000, np.nan], [10000, np.nan]])
+    model = RankRidge(l2=0)
+    model.fit(Rows(x, np.arange(5.0)), Rows(x, np.arange(5.0)))
+    # Quantiles 0, 1/4, ... 1; beyond the training rows they stay there. A missing value is the median, 100.
+    asked = np.array([[10, 0], [10**9, 0], [np.nan, 0]])
+    np.testing.assert_allclose(model.predict(asked), [1, 4, 2], atol=1e-6)
+
+
+def test_a_blend_is_the_mean_of_its_models(rows):
+    models = {"median": Median(), "trees": ExtraTrees(trees=5)}
+    blend = Blend(models)
+    blend.fit(*rows)
+    parts = [model.predict(rows[1].x) for model in models.values()]
+    np.testing.assert_allclose(blend.predict(rows[1].x), (parts[0] + parts[1]) / 2)
+    with pytest.raises(ValueError, match="a blend has no models"):
+        Blend({})
 
 
 def test_both_questions_share_their_layers_and_the_output_is_shrunk():

@@ -20,6 +20,11 @@ SMALL = (
         for name in ("question", "pair")
         for option in ("trees=10", "repeats=1")
     ),
+    *(
+        f"task.methods.blend_{name}.model.models.{option}"
+        for name in ("question", "pair")
+        for option in ("boosting.trees=10", "boosting.repeats=1", "trees.trees=10")
+    ),
 )
 
 
@@ -37,7 +42,7 @@ def call(waiting_corpus, tmp_path_factory):
             "Component": table["component"],
             "Created_time": table["created_at"],
             "Duplicated_issue": links["document"].reindex(table.index).astype("Int64"),
-            "Resolved_time": links["made_at"].reindex(table.index),
+            "Resolved_time": table["resolved_at"],
         }
     ).to_csv(folder / "small.csv", index=False)
 
@@ -59,7 +64,7 @@ def run(call):
 
 def test_a_run_leaves_tables_and_a_page(run):
     table = pd.read_csv(run / "confirmation.csv")
-    assert len(table) == 5
+    assert len(table) == 7
     assert table["val_spearman"].dropna().is_monotonic_decreasing
     # Waits depend on the weekday alone, which the features hold.
     row = table.set_index("method").loc["gradient_boosting_question"]
