@@ -35,7 +35,9 @@ class RankRidge:
 
         self.pipeline_: Pipeline = make_pipeline(
             SimpleImputer(strategy="median", keep_empty_features=True),
-            QuantileTransformer(n_quantiles=min(QUANTILES, len(train.y))),
+            QuantileTransformer(
+                n_quantiles=min(QUANTILES, len(train.y)), subsample=None
+            ),  # of all, not of a random part
             StandardScaler(),
             Ridge(self.l2),
         )

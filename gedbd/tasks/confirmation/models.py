@@ -161,11 +161,15 @@ class GradientBoosting:
         """See ``Regressor``."""
         from sklearn.ensemble import HistGradientBoostingRegressor
 
+        # scikit-learn finds no bins for a feature that no training anchor has, such as tags where there are none.
+        self.has_values_ = ~np.isnan(train.x).all(axis=0)
+        known = train.x[:, self.has_values_]
         seeds = range(self.seed, self.seed + self.repeats)
         self.boostings_: list[HistGradientBoostingRegressor] = [
-            HistGradientBoostingRegressor(**self.options, random_state=seed).fit(train.x, train.y) for seed in seeds
+            HistGradientBoostingRegressor(**self.options, random_state=seed).fit(known, train.y) for seed in seeds
         ]
 
     def predict(self, x: np.ndarray) -> np.ndarray:
         """See ``Regressor``."""
-        return np.asarray(np.mean([one.predict(x) for one in self.boostings_], axis=0))
+        known = x[:, self.has_values_]
+        return np.asarray(np.mean([one.predict(known) for one in self.boostings_], axis=0))

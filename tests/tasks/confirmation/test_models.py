@@ -97,3 +97,14 @@ def test_only_the_feature_that_matters_is_important(rows):
 def test_an_unknown_feature_set_is_refused():
     with pytest.raises(ValueError, match=r"features=views is unknown: choose question, pair, text, network"):
         Method(Median(), ("views",))
+
+
+def test_boosting_leaves_out_a_feature_that_no_training_anchor_has(rows):
+    train, val = rows
+    empty = np.full((len(train.y), 1), np.nan)
+    model = GradientBoosting(trees=40, repeats=2)
+    model.fit(Rows(np.hstack([train.x, empty]), train.y), val)
+    asked = np.hstack([val.x, np.ones((len(val.y), 1))])  # a value that training never showed changes nothing
+    without = GradientBoosting(trees=40, repeats=2)
+    without.fit(train, val)
+    np.testing.assert_allclose(model.predict(asked), without.predict(val.x))
