@@ -115,7 +115,9 @@ def _command() -> str | None:
 
 def _show(console: Console, result: ConfirmationResult, tables: dict[str, pd.DataFrame], page: Path) -> None:
     """Prints the comparison of methods and where the page is."""
-    shown = result.table.drop(columns=["features", "val_rmse"])
+    # To fit 80 columns; the page and confirmation.csv have all.
+    shown = result.table.drop(columns=["features", "rmse_low", "rmse_high", "val_spearman", "val_rmse"])
+    shown = shown.rename(columns=lambda name: name.replace("rmse_difference", "rmse_less_median"))
     title = f"{result.corpus.name}, {result.data.test.sum():,} test anchors: log10 hours until confirmation"
     console.print(as_table(with_intervals(shown), title))
     if len(result.network):
