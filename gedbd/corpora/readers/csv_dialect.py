@@ -6,6 +6,8 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import NamedTuple
 
+import pandas as pd
+
 HEAD_BYTES = 1 << 16
 SEPARATORS = {"comma": ",", "semicolon": ";", "tab": "\t", "pipe": "|"}
 MARKS = (  # byte order marks; UTF-32 comes before UTF-16, whose mark is a prefix of its mark
@@ -119,3 +121,13 @@ def _columns(header: str, separator: str) -> list[str]:
         return next(csv.reader([header], delimiter=separator))
     except csv.Error:
         return []
+
+
+def missing_column(field: str, column: str | None, table: pd.DataFrame, path: Path) -> str:
+    """The message that names a missing column, the existing ones, and the option that selects one."""
+    what = "no column is named" if column is None else f"no column {column!r}"
+    none = ", or null if the tracker records no duplicates" if field == "duplicate" else ""
+    return (
+        f"{path}, row 1: {what} for {field}; the columns are {', '.join(table.columns)}. "
+        f"Set dataset.columns.{field} to one of them{none}"
+    )

@@ -21,7 +21,14 @@ from typing import IO, Any
 import pandas as pd
 
 from gedbd.corpora.readers.bug_reports import DOCUMENT_FIELDS
-from gedbd.corpora.readers.csv_dialect import DEFAULT_ENCODING, HEAD_BYTES, Dialect, find_dialect, is_bytewise
+from gedbd.corpora.readers.csv_dialect import (
+    DEFAULT_ENCODING,
+    HEAD_BYTES,
+    Dialect,
+    find_dialect,
+    is_bytewise,
+    missing_column,
+)
 from gedbd.io.unpacking import LimitedStream, UnpackLimit
 
 DAMAGED = (EOFError, gzip.BadGzipFile, lzma.LZMAError, zipfile.BadZipFile, zlib.error)
@@ -240,13 +247,3 @@ def take_columns(
     names = ", ".join(repr(columns[field]) for field in told)
     warning = f"columns not in {path.name}: {names}; left empty: {', '.join(told)}"
     return pd.DataFrame(taken, index=table.index, dtype=str), (warning,) if told else ()
-
-
-def missing_column(field: str, column: str | None, table: pd.DataFrame, path: Path) -> str:
-    """The message that names a missing column, the existing ones, and the option that selects one."""
-    what = "no column is named" if column is None else f"no column {column!r}"
-    none = ", or null if the tracker records no duplicates" if field == "duplicate" else ""
-    return (
-        f"{path}, row 1: {what} for {field}; the columns are {', '.join(table.columns)}. "
-        f"Set dataset.columns.{field} to one of them{none}"
-    )

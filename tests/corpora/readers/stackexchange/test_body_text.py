@@ -7,7 +7,7 @@ from gedbd.corpora.readers.stackexchange.body_text import body_text
 from gedbd.corpora.readers.stackexchange.xml_rows import read_rows
 from gedbd.io.unpacking import UnpackLimit
 
-DUMPS = Path("/work/shared/data/stackexchange")
+DUMPS = Path(__file__).parents[5] / "shared" / "data" / "stackexchange"  # beside the repository
 BLOCKS = {
     "p",
     "br",

@@ -11,7 +11,7 @@ from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.readers.stackexchange.reader import read_published, read_stackexchange
 from gedbd.io.unpacking import MAX_GB_VARIABLE
 
-DUMPS = Path("/work/shared/data/stackexchange")
+DUMPS = Path(__file__).parents[5] / "shared" / "data" / "stackexchange"  # beside the repository
 BULK = "2013-02-18T03:03:31.110"
 ROOTS = {"Posts": "posts", "PostLinks": "postlinks", "Tags": "tags", "PostHistory": "posthistory"}
 Rows = list[dict[str, str]]

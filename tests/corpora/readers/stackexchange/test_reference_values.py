@@ -22,7 +22,7 @@ from gedbd.retrieval.scorers.lexical import Bm25
 from gedbd.retrieval.scorers.scorer import Scorer, ScorerInputs
 from gedbd.text.templates import title_description
 
-DUMPS = Path("/work/shared/data/stackexchange")
+DUMPS = Path(__file__).parents[5] / "shared" / "data" / "stackexchange"  # beside the repository
 NO_PAIRS = pd.DataFrame({"earlier": [], "later": [], "label": []}, dtype=np.int64)
 WHOLE = 10**9  # characters
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(not DUMPS.is_dir(), reason=f"{DUMPS} is not here")]
