@@ -11,7 +11,7 @@ import gedbd
 PACKAGE = Path(gedbd.__file__).parent
 # A folder imports only from itself and from those before it.
 LAYERS = (
-    *("io", "configuration", "corpora", "text", "encoders", "sampling", "losses", "retrieval"),
+    *("io", "configuration", "code", "corpora", "text", "encoders", "sampling", "losses", "retrieval"),
     *("evaluation", "experiments", "tasks", "triage", "service", "commands"),
 )
 MAY_NAME_TASKS = {"gedbd", "gedbd.configuration.allowed_targets"}  # the latter lists what configuration may build

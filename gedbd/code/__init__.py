@@ -1,0 +1,1 @@
+"""Source code: Java methods and their semantic flow graphs."""

@@ -1,0 +1,33 @@
+"""The semantic flow graph of a method: a node for every occurrence of a variable and every part of a control instruction."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+NO_ROLE = -1
+
+
+@dataclass(frozen=True)
+class FlowGraph:
+    """A semantic flow graph <N, E, T, R>.
+
+    Nodes are in the order of their places in the source; of two at one place, the one that is evaluated first.
+
+    Attributes:
+        names: N names of variables; empty for control nodes.
+        spans: ``(N, 2)`` int32, first and last (exclusive) character of each node in the source.
+        types: ``(N,)`` int8 ``NodeType`` of each node.
+        roles: ``(N,)`` int8 ``Role`` of each variable; ``NO_ROLE`` for control nodes.
+        edges: ``(2, E)`` int32 nodes that each edge leads from and to, sorted by both and by kind, each once.
+        kinds: ``(E,)`` int8 ``EdgeKind`` of each edge.
+    """
+
+    names: tuple[str, ...]
+    spans: np.ndarray
+    types: np.ndarray
+    roles: np.ndarray
+    edges: np.ndarray
+    kinds: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.names)

@@ -1,0 +1,144 @@
+"""The 55 node types of a semantic flow graph, as published, and its three kinds of edges.
+
+Source: the talk "Pre-training Code Representation with Semantic Flow Graph for Effective Bug Localization" (2023). It
+names the types; when a node of a type exists, and where in the flow, is decided here as in control flow graphs of the
+compilers literature, so that the talk's example gives its 13 variables and 4 control nodes.
+"""
+
+from enum import IntEnum
+
+
+class NodeType(IntEnum):
+    """What kind of program element a node is: 20 types of variables, then 35 of control instructions.
+
+    A variable has the type that it is declared with, an array that of its elements, a boxed number that of its
+    primitive. The place of a control node is the token or character that is named with it.
+    """
+
+    INTEGER = 0
+    """``int`` or ``Integer``."""
+    FLOAT = 1
+    """``float`` or ``Float``."""
+    LONG = 2
+    """``long`` or ``Long``."""
+    DOUBLE = 3
+    """``double`` or ``Double``."""
+    VOID = 4
+    """``Void``."""
+    BOOLEAN = 5
+    """``boolean`` or ``Boolean``."""
+    BYTE = 6
+    """``byte`` or ``Byte``."""
+    CHARACTER = 7
+    """``char`` or ``Character``."""
+    SHORT = 8
+    """``short`` or ``Short``."""
+    OTHER_PRIMITIVE = 9
+    """A primitive type besides these; Java has none, so that no node has it."""
+    DATE = 10
+    """A date or time of ``java.util`` or ``java.time``."""
+    ITERABLE = 11
+    """``Iterable``, ``Iterator`` and their kin, without the collections below."""
+    COLLECTION = 12
+    """``Collection``, queues, stacks and others that are no list, set or map."""
+    LIST = 13
+    """``List`` and its implementations."""
+    SET = 14
+    """``Set`` and its implementations."""
+    MAP = 15
+    """``Map`` and its implementations."""
+    STRING = 16
+    """``String``, ``CharSequence`` and their builders."""
+    OTHER_JDK = 17
+    """Another class of the JDK."""
+    USER_DEFINED = 18
+    """A class that is not of the JDK, or a type parameter."""
+    NULL = 19
+    """Unknown: the fragment does not declare the variable, or declares no type."""
+
+    TRY = 20
+    """Beginning of a ``try`` block or of its resources; at ``try``."""
+    CATCH = 21
+    """Beginning of a ``catch`` clause, before its parameter; at ``catch``."""
+    FINALLY = 22
+    """Beginning of a ``finally`` block; at ``finally``."""
+    CONDITIONAL_CONVERGENCE = 23
+    """Where both branches of ``?:`` meet; at its last character."""
+    DO_CONVERGENCE_INSIDE = 24
+    """Where a do-while loop begins, and begins again; at ``do``."""
+    DO_CONVERGENCE_OUTSIDE = 25
+    """Where a do-while loop ends; at its last character."""
+    FOR_CONVERGENCE = 26
+    """Where a for loop ends; at its last character."""
+    FOREACH_CONVERGENCE = 27
+    """Where an enhanced for loop ends; at its last character."""
+    IF_CONVERGENCE = 28
+    """Where the branches of an ``if`` meet; at its last character."""
+    SWITCH_CONVERGENCE = 29
+    """Where a switch ends; at its last character."""
+    WHILE_CONVERGENCE = 30
+    """Where a while loop ends; at its last character."""
+    TRY_CONVERGENCE = 31
+    """Where a ``try`` statement ends; at its last character."""
+    EXIT = 32
+    """End of a method's body with more than one way out; at the body's last character."""
+    BEGIN = 33
+    """Beginning of a method's body that has an ``EXIT``; at the body's first character."""
+    BREAK = 34
+    """``break``."""
+    CONTINUE = 35
+    """``continue``."""
+    SWITCH_SELECTOR = 36
+    """The choice of a switch, after its selector is evaluated; at ``switch``."""
+    CASE_EXPRESSION = 37
+    """A label of a switch, before its values; at ``case`` or ``default``."""
+    CONDITIONAL_CONDITION = 38
+    """The choice of ``?:``, after its condition; at ``?``."""
+    CONDITIONAL_THEN = 39
+    """Beginning of the second operand of ``?:``; at its first character."""
+    CONDITIONAL_ELSE = 40
+    """Beginning of the third operand of ``?:``; at ``:``."""
+    DO_WHILE_CONDITION = 41
+    """The choice of a do-while loop, after its condition; at its ``while``."""
+    FOR_CONDITION = 42
+    """The choice of a for loop, after its condition if it has one; at ``for``."""
+    FOREACH_CONDITION = 43
+    """Whether an enhanced for loop has another element; at ``for``."""
+    IF_CONDITION = 44
+    """The choice of an ``if``, after its condition; at ``if``."""
+    IF_THEN = 45
+    """Beginning of the branch that an ``if`` takes; at its first character."""
+    IF_ELSE = 46
+    """Beginning of the other branch, if there is one; at ``else``."""
+    LAMBDA_ENTRY = 47
+    """Beginning of a lambda, before its parameters; at ``->``."""
+    LAMBDA_EXIT = 48
+    """End of a lambda; at its last character."""
+    NEW_CLASS_ENTRY = 49
+    """Beginning of the body of an anonymous or local class; at ``{``."""
+    NEW_CLASS_EXIT = 50
+    """End of the body of an anonymous or local class; at ``}``."""
+    RETURN_EXIT = 51
+    """A ``return`` that is not the last statement of its body, after its value; at ``return``."""
+    SYNCHRONIZED_ENTRY = 52
+    """Beginning of a ``synchronized`` block, after its lock is evaluated; at ``synchronized``."""
+    WHILE_CONTINUE = 53
+    """The choice of a while loop, after its condition; at ``while``."""
+    EXCEPTION_THROW = 54
+    """``throw``, after its exception is evaluated."""
+
+    @property
+    def is_variable(self) -> bool:
+        """Whether it is the type of a variable."""
+        return self <= NodeType.NULL
+
+
+class EdgeKind(IntEnum):
+    """Why an edge leads from one node to another."""
+
+    DATA = 0
+    """A value flows from one variable into another: from a definition to a use that it reaches, or in a statement."""
+    CONTROL = 1
+    """From a control node to the next one."""
+    SEQUENTIAL = 2
+    """Between a variable and a control node that are evaluated one directly after the other."""
