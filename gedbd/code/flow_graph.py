@@ -1,4 +1,4 @@
-"""The semantic flow graph of a method: a node for every occurrence of a variable and every part of a control instruction."""
+"""Semantic flow graphs: a node for every occurrence of a variable and every part of a control instruction."""
 
 from dataclasses import dataclass
 
