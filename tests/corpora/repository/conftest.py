@@ -5,9 +5,8 @@ import subprocess
 
 import pytest
 
-DAY = 86_400
 START = 1_000_000_000  # 2001-09-09T01:46:40Z
-SUBMODULE = "1234567890123456789012345678901234567890"
+DAY = 86_400
 
 
 class FastImport:
@@ -44,21 +43,17 @@ class FastImport:
 
     def write(self, folder):
         """Makes a bare repository of the commits and returns their ids: ids[0] is that of the first."""
+        # Those of a Git process that runs the tests name its own repository.
+        variables = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
         run = ["git", "init", "-q", "--bare", "--initial-branch=main", str(folder)]
-        subprocess.run(run, check=True)
+        subprocess.run(run, check=True, env=variables)
         run = ["git", "-C", str(folder), "fast-import", "--quiet", "--force", "--date-format=raw-permissive"]
-        subprocess.run([*run, f"--export-marks={folder}/marks"], input=bytes(self.stream), check=True)
+        subprocess.run([*run, f"--export-marks={folder}/marks"], input=bytes(self.stream), check=True, env=variables)
         marks = dict(line.split() for line in (folder / "marks").read_text().splitlines())
         return [marks[f":{number}"] for number in range(1, self.count + 1)]
 
 
-@pytest.fixture(autouse=True)
-def _no_outer_git(monkeypatch):
-    """No variables of a Git process that runs the tests."""
-    for name in [name for name in os.environ if name.startswith("GIT_")]:
-        monkeypatch.delenv(name)
-
-
-@pytest.fixture
+@pytest.fixture(scope="session")
 def fast_import():
-    return FastImport()
+    """The class of streams: ``fast_import()`` begins one."""
+    return FastImport
