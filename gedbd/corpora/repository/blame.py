@@ -56,8 +56,8 @@ def _ranges(lines: Iterable[int]) -> Iterator[tuple[int, int]]:
 
 def _blame(git: Git, revision: str, path: str, ranges: Sequence[tuple[int, int]]) -> dict[int, BlamedLine]:
     """The origin of each line of some ranges."""
-    # Without the empty name, a file of commits to ignore that the repository's configuration names would be read.
-    arguments = ["blame", "--no-textconv", "--ignore-revs-file=", "-w", "-M", "--porcelain"]
+    # The repository's configuration may name a file of commits that blame looks through; it does not count here.
+    arguments = ["blame", "--no-textconv", "--no-ignore-revs-file", "-w", "-M", "--porcelain"]
     arguments += [f"-L{first},{last}" for first, last in ranges]
     origins: dict[int, BlamedLine] = {}
     paths: dict[str, str] = {}  # told again for each group only if a commit had lines in several files
