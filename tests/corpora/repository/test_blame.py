@@ -3,11 +3,12 @@ import pytest
 from gedbd.corpora.repository.blame import BlamedLine, blame_lines
 from gedbd.corpora.repository.git import Git
 
-# 40 characters: git takes a shorter block for a coincidence and not for a move.
+# Git takes fewer than 20 letters and digits for a coincidence and not for a move.
+END = "  int the_line_that_moves_up;"
 BLOCK = [f"    total += compute_the_value(number, {name});" for name in ("alpha", "beta", "gamma")]
-OLD = ["class A {", *BLOCK, "  int end;", "}"]
-MOVED = ["class A {", "  int end;", *BLOCK, "}"]
-WIDE = [line.replace("  int end;", "\tint  end ;  ") for line in MOVED]
+OLD = ["class A {", *BLOCK, END, "}"]
+MOVED = ["class A {", END, *BLOCK, "}"]
+WIDE = [line.replace(END, "\tint  the_line_that_moves_up ;  ") for line in MOVED]
 LAST = [*WIDE[:-1], "  int added;", "}"]
 
 
@@ -29,7 +30,7 @@ def text(lines):
 
 def test_moves_renames_and_white_space_are_looked_through(repository):
     git, ids = repository
-    assert LAST[1] == "\tint  end ;  "
+    assert LAST[1] == "\tint  the_line_that_moves_up ;  "
     assert blame_lines(git, ids[4], "new\nname", range(1, 8)) == [
         BlamedLine(ids[1], "old name", 1),
         BlamedLine(ids[1], "old name", 5),
