@@ -15,7 +15,7 @@ LAST = [*WIDE[:-1], "  int added;", "}"]
 @pytest.fixture(scope="module")
 def repository(tmp_path_factory, fast_import):
     made = fast_import()
-    made.commit(b"root", [("old name", text(OLD)), ("zero", b"0\n")], parents=[])
+    made.commit(b"root", [("old name", text(OLD)), ("zero", b"0\n"), (b"latin-\xe9", b"1\n")], parents=[])
     made.commit(b"moved and renamed", [("old name", None), ("new\nname", text(MOVED))])
     made.commit(b"white space", [("new\nname", text(WIDE))])
     made.commit(b"one line", [("new\nname", text(LAST))])
@@ -47,6 +47,11 @@ def test_lines_come_in_the_order_asked_for_each_as_often(repository):
     found = blame_lines(git, "HEAD", "new\nname", [7, 6, 1, 6])
     assert [(line.commit_id, line.line) for line in found] == [(ids[1], 6), (ids[4], 6), (ids[1], 1), (ids[4], 6)]
     assert blame_lines(git, "HEAD", "new\nname", []) == []
+
+
+def test_a_name_that_is_not_utf_8(repository):
+    git, ids = repository
+    assert blame_lines(git, "HEAD", "latin-é", [1]) == [BlamedLine(ids[1], "latin-é", 1)]
 
 
 def test_more_ranges_than_a_command_takes(repository, monkeypatch):

@@ -37,6 +37,19 @@ def test_a_work_tree_a_folder_in_it_and_a_bare_repository_are_the_same(repositor
         assert [commit.id for commit in read_history(path)] == ids
 
 
+def test_a_repository_of_sha_256_names(repository, tmp_path):
+    if run("init", "-q", "--object-format=sha256", tmp_path, check=False).returncode != 0:
+        pytest.skip("this git has no SHA-256 repositories")
+    (tmp_path / "a.txt").write_text("first\n")
+    run("-C", tmp_path, "add", "a.txt")
+    author = ("-c", "user.name=A", "-c", "user.email=a@example.org")
+    run("-C", tmp_path, *author, "commit", "-q", "-m", "one")
+    (commit,) = read_history(tmp_path)
+    assert len(commit.id) == 64
+    assert [file.path for file in commit.files] == ["a.txt"]
+    assert blame_lines(Git(tmp_path), "HEAD", "a.txt", [1])[0].commit_id == commit.id
+
+
 def test_paths_that_are_no_repository(tmp_path):
     with pytest.raises(ValueError, match="no such folder") as error:
         Git(tmp_path / "missing")
