@@ -159,7 +159,7 @@ def hostile(repository, tmp_path, monkeypatch):
     keys += ("filter.evil.clean", "filter.evil.smudge", "filter.evil.process", "credential.helper", "pager.blame")
     settings = dict.fromkeys(keys, program) | {"log.showSignature": "true", "core.hooksPath": str(tmp_path / "hooks")}
     settings |= {"alias.rev-list": f"!{program}", "blame.ignoreRevsFile": "missing", "core.worktree": str(tmp_path)}
-    settings |= {"remote.evil.url": f"ext::{program}", "remote.evil.promisor": "true", "protocol.ext.allow": "always"}
+    settings |= {"remote.evil.url": f"ext::{program}", "protocol.ext.allow": "always"}
     settings |= {"extensions.partialClone": "evil", "core.repositoryFormatVersion": "1"}
     for key, value in settings.items():
         run("config", "--file", folder / ".git" / "config", key, value)
