@@ -118,23 +118,17 @@ def test_git_is_missing_or_old(repository, tmp_path, monkeypatch):
     one_line(error)
 
 
-def test_a_damaged_object(repository, tmp_path, fast_import):
+def test_a_damaged_object(tmp_path, fast_import):
     made = fast_import()
     made.commit(b"one", [("a.txt", b"first\n")], parents=[])
     made.commit(b"two", [("a.txt", b"second\n")])
     made.write(tmp_path / "x.git")
-    pack = next((tmp_path / "x.git" / "objects" / "pack").glob("*.pack"), None)
-    if pack is not None:  # unpacked, each object is a file of its own
-        moved = shutil.move(pack, tmp_path / "pack")
-        with open(moved, "rb") as stream:
-            subprocess.run(["git", "-C", tmp_path / "x.git", "unpack-objects", "-q"], stdin=stream, check=True)
     blob = run("-C", tmp_path / "x.git", "rev-parse", "HEAD:a.txt").stdout.strip()
     file = tmp_path / "x.git" / "objects" / blob[:2] / blob[2:]
     file.chmod(0o644)
     file.write_bytes(b"damaged")
-    read = []
     with pytest.raises(ValueError, match="git diff-tree failed") as error:
-        read.extend(read_history(tmp_path / "x.git", cache_dir=tmp_path / "cache"))
+        list(read_history(tmp_path / "x.git", cache_dir=tmp_path / "cache"))
     assert "git fsck" in one_line(error)
     file.unlink()
     with pytest.raises(ValueError, match="git diff-tree failed"):
@@ -186,11 +180,6 @@ def test_objects_missing_from_a_partial_clone_are_not_fetched(repository, hostil
     folder, trace = hostile
     blob = run("-C", repository[0], "rev-parse", "HEAD:a.txt").stdout.strip()
     objects = folder / ".git" / "objects"
-    packs = list((objects / "pack").glob("*.pack"))
-    for pack in packs:
-        with open(shutil.move(pack, folder / "pack"), "rb") as stream:
-            run_in = {"GIT_DIR": str(folder / ".git"), "PATH": os.environ["PATH"]}
-            subprocess.run(["git", "unpack-objects", "-q"], stdin=stream, check=True, env=run_in)
     (objects / blob[:2] / blob[2:]).unlink()
     trace.unlink(missing_ok=True)
     with pytest.raises(ValueError, match="git diff-tree failed") as error:

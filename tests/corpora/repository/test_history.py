@@ -1,5 +1,4 @@
 import os
-import sqlite3
 import subprocess
 import tracemalloc
 from collections import Counter
@@ -8,54 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from gedbd.corpora.repository.commit_cache import CommitCache
 from gedbd.corpora.repository.commits import NO_LIMITS, Limits
 from gedbd.corpora.repository.history import read_history
 
 BUNDLE = Path(__file__).parents[4] / "shared" / "data" / "repositories" / "commons-csv.bundle"
 START = 1_000_000_000  # 2001-09-09T01:46:40Z; commit n is dated n days later
 SUBMODULE = "1234567890123456789012345678901234567890"
-TEN = b"".join(b"line %d\n" % number for number in range(10))
 LIMITS = Limits(max_files=30, max_file_chars=2_000, max_line_chars=100)
-
-
-def add_commits(made):
-    """Commits 1 to 21; the comments are what each is about."""
-    odd = [(name, b"x\n") for name in ("two words", 'quote"', "line\nend", "tab\tname", "ümlaut", b"latin-\xe9")]
-    plain = [("crlf", b"x\r\ny\r\n"), ("no end", b"one\ntwo"), ("empty", b""), ("run.sh", b"#!\n"), ("spot", b"s\n")]
-    made.commit(b"root\n\nwith files", [("a", TEN), ("link", ("120000", b"a")), *plain, *odd], parents=[])  # 1
-    made.commit(b"rename", [("a", None), ("b", TEN.replace(b"line 4", b"changed"))])  # 2
-    made.commit(b"binary and submodule", [("bin", b"\0\1\2"), ("module", ("160000", SUBMODULE))])  # 3
-    made.commit(b"")  # 4: neither a message nor a change
-    made.commit(b"branch", [("b", TEN.replace(b"line 4", b"theirs"))], parents=[2], date=START)  # 5: before its parent
-    made.commit(b"ours", [("b", TEN.replace(b"line 4", b"ours"))], parents=[4])  # 6
-    made.commit(b"merge", [("b", TEN.replace(b"line 4", b"both"))], parents=[6, 5])  # 7: of a conflict
-    made.commit(
-        b"crossed", [("b", TEN.replace(b"line 4", b"both"))], parents=[5, 6]
-    )  # 8: the merge the other way round
-    made.commit(b"criss-cross", [("b", TEN)], parents=[7, 8])  # 9
-    made.commit(b"left", [("left", b"l\n")], parents=[9])  # 10
-    made.commit(b"right", [("right", b"r\n")], parents=[9])  # 11
-    made.commit(b"octopus", [("left", b"l\n"), ("right", b"r\n")], parents=[9, 10, 11])  # 12
-    made.commit(b"modes", [("run.sh", ("100755", b"#!\n")), ("link", b"a\n")])  # 13
-    made.commit(b"folder", [("spot", None), ("spot/inner", b"s\n"), ("module", None)])  # 14
-    made.commit("Größe".encode("latin-1"), [("latin", b"caf\xe9\n")], encoding=b"iso-8859-1")  # 15
-    made.commit("Привет".encode("koi8-r"), [("crlf", b"x\ny\r\n")], encoding=b"KOI8-R")  # 16
-    made.commit(b"\xe9t\xe9", [("no end", b"one\ntwo\n")], encoding=b"zlib")  # 17: no encoding of texts
-    long = b"x" * 2_000_000 + b"\n"
-    made.commit(b"huge", [("long", long), ("many", b"some words\n" * 10_000), ("z", b"z\n")])  # 18
-    made.commit(b"files", [(f"f/{number:02d}", b"%d\n" % number) for number in range(40)])  # 19
-    made.commit(b"no date", [("left", None)], date=0)  # 20
-    made.commit(b"far future", [("right", b"--- a/x\n+++ b/x\n@@ -1 +1 @@\n")], date=8_000_000_000)  # 21
-    made.commit(b"headers", [("right", b"diff --git a/x b/x\n")])  # 22
-
-
-@pytest.fixture(scope="module")
-def repository(tmp_path_factory, fast_import):
-    made = fast_import()
-    add_commits(made)
-    folder = tmp_path_factory.mktemp("odd") / "odd.git"
-    return folder, made.write(folder)
 
 
 @pytest.fixture(scope="module")
@@ -199,63 +157,6 @@ def test_memory_stays_below_the_size_of_the_largest_commit(repository):
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 1_000_000  # commit 18 has a line of 2 MB
-
-
-def test_a_second_reading_comes_from_the_cache_and_is_equal(repository, tmp_path):
-    folder, ids = repository
-    plain = list(read_history(folder, limits=LIMITS))
-    first = read_history(folder, cache_dir=tmp_path, limits=LIMITS)
-    assert list(first) == plain
-    second = read_history(folder, cache_dir=tmp_path, limits=LIMITS)
-    second.git.stream = None  # a process for an object would fail
-    assert list(second) == plain
-    assert second.warnings == first.warnings
-    # With other limits, and for another end of the history, nothing of it is taken wrongly.
-    assert list(read_history(folder, cache_dir=tmp_path)) == list(read_history(folder))
-    dates = {commit.id: commit.created_at for commit in read_history(folder, ids[4], tmp_path, LIMITS)}
-    assert list(dates) == [ids[0], ids[1], ids[4]]
-
-
-def test_what_was_read_before_an_interruption_is_in_the_cache(repository, tmp_path, monkeypatch):
-    folder, ids = repository
-    monkeypatch.setattr("gedbd.corpora.repository.commit_cache.MAX_UNSTORED", 3)
-    with pytest.raises(KeyboardInterrupt):
-        interrupt(read_history(folder, cache_dir=tmp_path), 8)
-    with CommitCache(tmp_path, Limits()) as cache:
-        assert len(cache.known(ids)) == 8
-    assert list(read_history(folder, cache_dir=tmp_path)) == list(read_history(folder))
-
-
-def interrupt(history, after):
-    for number, _ in enumerate(history, start=1):
-        if number == after:
-            raise KeyboardInterrupt
-
-
-def test_damaged_rows_and_files_are_read_again(repository, tmp_path):
-    folder, _ = repository
-    plain = list(read_history(folder, cache_dir=tmp_path))
-    with sqlite3.connect(tmp_path / "commits.sqlite") as rows:
-        rows.execute("UPDATE commits SET content = substr(content, 1, 40) WHERE rowid IN (2, 3)")
-    history = read_history(folder, cache_dir=tmp_path)
-    assert list(history) == plain
-    assert history.warnings[-1].endswith("2 damaged commits are read again")
-    assert not any("damaged" in line for line in read_again(folder, tmp_path, plain))
-    (tmp_path / "commits.sqlite").write_bytes(b"no database, " * 100)
-    assert any("was damaged" in line for line in read_again(folder, tmp_path, plain))
-
-
-def read_again(folder, cache_dir, expected):
-    history = read_history(folder, cache_dir=cache_dir)
-    assert list(history) == expected
-    return history.warnings
-
-
-def test_a_cache_that_cannot_be_written_is_a_one_line_error(repository, tmp_path):
-    file = tmp_path / "file"
-    file.write_text("")
-    with pytest.raises(ValueError, match="cache_dir"):
-        list(read_history(repository[0], cache_dir=file))
 
 
 def test_an_abandoned_history_leaves_no_process(repository):
