@@ -111,7 +111,7 @@ def update_index(cfg: DictConfig, out: Path, console: Console) -> Changes:
     if cfg.dataset.get("url_template") is not None:
         dataset.url_template = cfg.dataset.url_template
     backend = cfg.get("backend") or tested.backend
-    corpus: Corpus = instantiate(dataset)
+    corpus = read_corpus(dataset)
     for warning in corpus.warnings:
         console.print(f"{corpus.name}: {warning}", markup=False, highlight=False)
     console.print(matching.target.statement, highlight=False)
