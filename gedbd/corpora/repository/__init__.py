@@ -1,0 +1,1 @@
+"""Git histories as commits, files and hunks."""

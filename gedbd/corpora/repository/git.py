@@ -1,0 +1,192 @@
+"""Run the installed ``git`` on a repository that may come from a stranger.
+
+The program itself instead of a binding (pygit2): libgit2's blame cannot ignore white space (``-w``) or follow moved
+lines (``-M``), and the program's output is read line by line, so that memory stays bounded.
+
+Configuration and attributes of a repository may name programs. None is run: only commands that read objects are used,
+with textual conversions, external diffs, hooks, file monitors, signatures and all transports off. Objects that are
+missing from a partial clone are not fetched.
+"""
+
+import os
+import re
+import subprocess
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+MIN_VERSION = (2, 31)
+SETTINGS = (
+    *("core.fsmonitor=false", "core.hooksPath=/dev/null", "core.attributesFile=/dev/null", "core.quotePath=false"),
+    *("core.sshCommand=false", "core.askPass=false", "log.showSignature=false", "gpg.program=false"),
+    *("log.mailmap=false", "safe.bareRepository=all"),
+    "core.bigFileThreshold=16m",  # larger files count as binary, so that Git does not hold them in memory either
+)
+# Programs of a repository can also be named by variables, and an outer Git process sets some that name its own files.
+VARIABLES = {
+    "GIT_ALLOW_PROTOCOL": "none",
+    "GIT_NO_LAZY_FETCH": "1",
+    "GIT_NO_REPLACE_OBJECTS": "1",
+    "GIT_OPTIONAL_LOCKS": "0",
+    "GIT_TERMINAL_PROMPT": "0",
+    "LC_ALL": "C",
+}
+MISSING = "git is not installed: a history is read with the program git, 2.31 or later"
+DAMAGED = re.compile("unable to read|could not|corrupt|missing|bad object|inflate|loose object|not allowed")
+VERSION = re.compile(r"git version (\d+)\.(\d+)")
+
+
+class Git:
+    """A repository.
+
+    Args:
+        path: A work tree, a folder in one, or a bare repository.
+
+    Attributes:
+        path: As given.
+        folder: The folder of the objects, such as ``.git``.
+
+    Raises:
+        ValueError: Git is missing or too old; the path is no repository, belongs to another user, or is a shallow
+            clone, whose oldest commits seem to add every file.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path).expanduser()
+        _check_version()
+        self.folder = _find(self.path)
+        if self.run("rev-parse", "--is-shallow-repository").strip() == b"true":
+            raise ValueError(
+                f"{self.path}: a shallow clone, whose oldest commits seem to add every file; complete it with "
+                "git fetch --unshallow"
+            )
+
+    def resolve(self, revision: str) -> str:
+        """The id of the commit that a branch, a tag or an expression such as ``HEAD~3`` names.
+
+        Raises:
+            ValueError: It names none, or there are no commits.
+        """
+        done = self._process("rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
+        if done.returncode == 0:
+            return done.stdout.split()[-1].decode("ascii")
+        if (
+            not self.run("for-each-ref", "--count=1")
+            and not self._process("rev-parse", "-q", "--verify", "HEAD").stdout
+        ):
+            raise ValueError(f"{self.path}: the repository has no commits")
+        branches = self.run("for-each-ref", "--count=5", "--format=%(refname:short)", "--sort=-creatordate")
+        named = ", ".join(branches.decode("utf-8", "replace").split("\n")[:-1])
+        raise ValueError(f"{self.path}: revision {revision} names no commit; the newest references are {named}")
+
+    def run(self, *arguments: str | bytes) -> bytes:
+        """The output of a command, whole.
+
+        Raises:
+            ValueError: The command failed.
+        """
+        done = self._process(*arguments)
+        if done.returncode != 0:
+            raise self._failure(arguments, done.stderr)
+        return done.stdout
+
+    @contextmanager
+    def stream(self, *arguments: str | bytes, asked: Iterable[str] = ()) -> Iterator[IO[bytes]]:
+        """The output of a command while it runs; the process ends with the context.
+
+        Args:
+            *arguments: The command and its options.
+            asked: Lines for its standard input.
+
+        Raises:
+            ValueError: The command failed; raised at the end of the context, where all output must have been read.
+        """
+        # In files, neither the questions nor the messages can fill a pipe that nobody reads.
+        with tempfile.TemporaryFile() as questions, tempfile.TemporaryFile() as messages:
+            questions.writelines(f"{line}\n".encode() for line in asked)
+            questions.seek(0)
+            with subprocess.Popen(
+                _command(arguments),
+                stdin=questions,
+                stdout=subprocess.PIPE,
+                stderr=messages,
+                cwd=self.folder,
+                env=self._variables(),
+            ) as process:
+                assert process.stdout is not None
+                try:
+                    yield process.stdout
+                    failed = process.wait() != 0
+                finally:
+                    process.kill()
+            if failed:
+                messages.seek(0)
+                raise self._failure(arguments, messages.read())
+
+    def _process(self, *arguments: str | bytes) -> subprocess.CompletedProcess[bytes]:
+        return subprocess.run(
+            _command(arguments),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            check=False,
+            cwd=self.folder,
+            env=self._variables(),
+        )
+
+    def _variables(self) -> dict[str, str]:
+        # The folder of the objects as the work tree: no .gitattributes of a checkout changes a diff.
+        places = {"GIT_DIR": str(self.folder), "GIT_WORK_TREE": str(self.folder)}
+        return _variables() | places | {"GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": os.devnull}
+
+    def _failure(self, arguments: tuple[str | bytes, ...], messages: bytes) -> ValueError:
+        lines = messages.decode("utf-8", "replace").strip().splitlines() or ["it was ended"]
+        told = next((line for line in lines if line.startswith(("fatal: ", "error: "))), lines[-1])
+        advice = "; git fsck tells which objects are damaged or missing" if DAMAGED.search(told) else ""
+        return ValueError(f"{self.path}: git {arguments[0]!s} failed: {told}{advice}")
+
+
+def _command(arguments: tuple[str | bytes, ...]) -> list[str | bytes]:
+    settings = [part for setting in SETTINGS for part in ("-c", setting)]
+    return ["git", "--no-pager", "--literal-pathspecs", *settings, *arguments]
+
+
+def _variables() -> dict[str, str]:
+    """The variables of the process without those of Git, and the ones that keep it from running programs."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    return kept | VARIABLES
+
+
+def _check_version() -> None:
+    try:
+        told = subprocess.run(["git", "--version"], capture_output=True, text=True, check=True, env=_variables()).stdout
+    except FileNotFoundError as error:
+        raise ValueError(MISSING) from error
+    version = VERSION.match(told)
+    if version is not None and (int(version[1]), int(version[2])) < MIN_VERSION:
+        raise ValueError(f"{told.strip()} is too old: install git {'.'.join(map(str, MIN_VERSION))} or later")
+
+
+def _find(path: Path) -> Path:
+    """The folder of a repository's objects.
+
+    Raises:
+        ValueError: There is none, or Git does not trust its owner.
+    """
+    if not path.exists():
+        raise ValueError(f"{path}: no such folder; name a repository")
+    if not path.is_dir():
+        raise ValueError(f"{path}: a file; name the folder of a repository (a bundle becomes one by git clone)")
+    done = subprocess.run(
+        _command(("rev-parse", "--absolute-git-dir")), capture_output=True, check=False, cwd=path, env=_variables()
+    )
+    if done.returncode == 0:
+        return Path(os.fsdecode(done.stdout.removesuffix(b"\n")))
+    told = done.stderr.decode("utf-8", "replace")
+    if "dubious ownership" in told or "unsafe repository" in told:
+        raise ValueError(
+            f"{path}: it belongs to another user; if you trust it: git config --global --add safe.directory "
+            f"{path.resolve()}"
+        )
+    raise ValueError(f"{path}: no git repository, nor a folder in one ({told.strip().splitlines()[0]})")
