@@ -70,6 +70,8 @@ class Changesets:
 
     def _all_files(self, shown: list[FileChange], named: list[str], is_cut: bool) -> tuple[FileChange, ...]:
         """The files that the diff shows, and those that the record only names; a cut diff lacks the last ones."""
+        if is_cut and shown and shown[-1].path not in named:
+            shown = shown[:-1]  # its path was cut off too
         paths = {change.path for change in shown} | {change.old_path for change in shown}
         absent = [path for path in dict.fromkeys(named) if path not in paths]
         if not is_cut:

@@ -10,6 +10,7 @@ from gedbd.corpora.readers.localization import read_localization
 
 SHARED = Path(__file__).parents[4] / "shared" / "data" / "localization"
 DIFF = "\ndiff --git a/A.java b/A.java\n+++ b/A.java\n@@ -1 +1 @@\n-old\n+new\ndiff --git a/B.java b/B.java\n+++ b/B.j"
+WHOLE = DIFF[: DIFF.index("diff --git a/B")]
 BUGS = """\
 bug_id,summary,description,report_time,status,fix_commit,fix_commit_full
 7,Later,,2020-03-01 10:00:00,resolved fixed,cccc3333,cccc33330000
@@ -33,7 +34,7 @@ def changeset(id_, date, diff=DIFF, **more):
 
 
 CHANGESETS = [
-    changeset("dddd44440000", "2020-03-03T00:00:00+01:00", truncated=False),
+    changeset("dddd44440000", "2020-03-03T00:00:00+01:00", WHOLE, truncated=False),
     changeset("cccc33330000", "2020-03-02T00:00:00+00:00"),
     changeset("bbbb22220000", "2019-01-01T00:00:00+00:00", parents=["aaaa11110000"]),
     changeset("aaaa11110000", "2019-01-02T00:00:00+00:00", files=["A.java", "B.java"]),
@@ -86,7 +87,7 @@ def test_links_are_rows_of_commits_and_files(corpus):
 def test_what_is_dropped_is_counted(corpus):
     assert corpus.warnings[1:] == (
         "commits dated before their parent, given the parent's date: 1",
-        "files that a whole diff does not show, kept without hunks: 1",
+        "files that a whole diff does not show, kept without hunks: 2",
         "commits with files or lines left out: 3",
         "files without a diff, as the commit was cut before them: 2",
         "reports whose fix commit is not among the changesets: 1",
