@@ -1,7 +1,18 @@
-"""A progress bar of bytes."""
+"""Progress bars of bytes and of items, with their rates."""
 
 from rich.console import Console
-from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
+from rich.progress import (
+    BarColumn,
+    DownloadColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    Task,
+    TextColumn,
+    TimeRemainingColumn,
+    TransferSpeedColumn,
+)
+from rich.text import Text
 
 
 def byte_progress(transient: bool = False) -> Progress:
@@ -14,3 +25,28 @@ def byte_progress(transient: bool = False) -> Progress:
     console = Console()
     disable = transient and not console.is_terminal
     return Progress(TextColumn("{task.description}"), *columns, console=console, transient=transient, disable=disable)
+
+
+def item_progress(unit: str) -> Progress:
+    """A bar with the items done, their rate and the remaining time, which vanishes at the end.
+
+    Args:
+        unit: What is counted, such as ``commits``.
+    """
+    columns = (BarColumn(), MofNCompleteColumn(), _RateColumn(unit), TimeRemainingColumn())
+    console = Console()
+    return Progress(
+        TextColumn("{task.description}"), *columns, console=console, transient=True, disable=not console.is_terminal
+    )
+
+
+class _RateColumn(ProgressColumn):
+    """``1,234 commits/s``."""
+
+    def __init__(self, unit: str) -> None:
+        super().__init__()
+        self._unit = unit
+
+    def render(self, task: Task) -> Text:
+        """The rate of a task; empty before its first item."""
+        return Text("" if task.speed is None else f"{task.speed:,.0f} {self._unit}/s")

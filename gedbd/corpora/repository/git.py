@@ -27,6 +27,7 @@ SETTINGS = (
 # Programs of a repository can also be named by variables, and an outer Git process sets some that name its own files.
 VARIABLES = {
     "GIT_ALLOW_PROTOCOL": "none",
+    "GIT_GRAFT_FILE": os.devnull,
     "GIT_NO_LAZY_FETCH": "1",
     "GIT_NO_REPLACE_OBJECTS": "1",
     "GIT_OPTIONAL_LOCKS": "0",

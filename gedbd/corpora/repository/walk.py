@@ -1,0 +1,81 @@
+"""The commits of a history in chronological order, with the dates that they are given."""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from gedbd.corpora.repository.git import Git
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+MAX_SECONDS = int((datetime(2200, 1, 1, tzinfo=UTC) - EPOCH).total_seconds())
+
+
+@dataclass(frozen=True, slots=True)
+class WalkedCommit:
+    """A commit that is still to be read: its id, that of its first parent (empty for a root), and its date."""
+
+    id: str
+    first_parent: str
+    created_at: datetime
+
+
+@dataclass(frozen=True)
+class Walk:
+    """The commits of a history; parents before their children, otherwise by date.
+
+    Attributes:
+        commits: N commits.
+        warnings: How many dates were replaced.
+    """
+
+    commits: list[WalkedCommit]
+    warnings: tuple[str, ...]
+
+
+def walk_history(git: Git, revision: str) -> Walk:
+    """The commits that can be reached from a revision, the revision itself among them.
+
+    A commit that is dated before one of its parents takes the latest date of these, as rewritten histories and wrong
+    clocks leave them. A date outside 1970 to 2200 does not count: the commit takes the latest date of its parents, a
+    root commit the oldest date of the history.
+
+    Raises:
+        ValueError: There is no such revision, or an object is missing.
+    """
+    dates: dict[str, int | None] = {}
+    parents: dict[str, list[str]] = {}
+    start = git.resolve(revision)
+    with git.stream("rev-list", "--topo-order", "--reverse", "--timestamp", "--parents", start) as lines:
+        for line in lines:
+            date, commit, *ids = line.decode("ascii").split()
+            dates[commit] = _valid(date)
+            parents[commit] = ids
+    oldest = min((seconds for seconds in dates.values() if seconds is not None), default=1)
+    given: dict[str, int] = {}
+    early = 0
+    invalid = 0
+    for commit, own in dates.items():
+        latest = max((given[parent] for parent in parents[commit]), default=oldest)
+        invalid += own is None
+        early += own is not None and own < latest
+        given[commit] = latest if own is None else max(latest, own)
+    # The sort is stable, so of equal dates parents stay before children.
+    order = sorted(given, key=lambda commit: given[commit])
+    commits = [
+        WalkedCommit(commit, (parents[commit] or [""])[0], EPOCH + timedelta(seconds=given[commit])) for commit in order
+    ]
+    return Walk(commits, _warnings(git, early, invalid))
+
+
+def _valid(seconds: str) -> int | None:
+    """A date in seconds since 1970, or None if it is outside 1970 to 2200. Git shows damaged ones as 0."""
+    number = int(seconds)
+    return number if 0 < number < MAX_SECONDS else None
+
+
+def _warnings(git: Git, early: int, invalid: int) -> tuple[str, ...]:
+    warnings = []
+    if early:
+        warnings.append(f"{git.path}: {early:,} commits are dated before a parent and take its date")
+    if invalid:
+        warnings.append(f"{git.path}: {invalid:,} commits are dated outside 1970 to 2200 and take a parent's date")
+    return tuple(warnings)
