@@ -12,8 +12,7 @@ from gedbd.corpora.relevance import Links
 from gedbd.corpora.repository.commits import Commit, Limits
 from gedbd.corpora.repository.documents import ChangeTables, TableBuilder
 from gedbd.corpora.repository.fixes import DEFAULT_PATTERNS, Fix, Fixes, MessageFixes, TableFixes
-from gedbd.corpora.repository.git import Git
-from gedbd.corpora.repository.history import read_history
+from gedbd.corpora.repository.history import History, read_history
 from gedbd.corpora.repository.inducing import find_inducing
 from gedbd.corpora.repository.report_links import LinkBuilder
 from gedbd.io.paths import corpus_name
@@ -57,14 +56,8 @@ def read_git(
     title = name or corpus_name(place.resolve())
     finder = None if reports is None else _finder(reports, fix_patterns, fixes, merges)
     limits = Limits(max_files=max_files)
-    history = read_history(place, revision, cache_dir=cache_dir, limits=limits)
-    builder = TableBuilder(title, max_diff_chars)
-    named: dict[str, Commit] = {}  # those that may be fixes, with all their lines
-    for commit in history:
-        builder.add(commit)
-        if finder is not None and finder.add(commit):
-            named[commit.id] = commit
-    tables = builder.tables()
+    history = read_history(place, revision, cache_dir, limits)
+    tables, named = _read_tables(history, TableBuilder(title, max_diff_chars), finder)
     warnings = (*history.warnings, *tables.warnings)
     documents = (tables.commits, tables.files, tables.hunks)
     if reports is None or finder is None:
@@ -76,9 +69,21 @@ def read_git(
     chosen = [Fix(named[id_], rows) for id_, rows in found.reports.items()]
     created_at = reports.reports["created_at"]
     folder = None if cache_dir is None else Path(cache_dir).expanduser()
-    inducing = find_inducing(Git(place), chosen, created_at, tables, suffixes, folder, list(limits))
+    inducing = find_inducing(history.git, chosen, created_at, tables, suffixes, folder, list(limits))
     warnings = (*reports.warnings, *warnings, *found.warnings, *inducing.warnings)
     return ChangeCorpus(title, reports, *documents, fixing, inducing.links, warnings)
+
+
+def _read_tables(
+    history: History, builder: TableBuilder, finder: FixFinder | None
+) -> tuple[ChangeTables, dict[str, Commit]]:
+    """The tables, and the whole commits that may be fixes."""
+    named: dict[str, Commit] = {}
+    for commit in history:
+        builder.add(commit)
+        if finder is not None and finder.add(commit):
+            named[commit.id] = commit
+    return builder.tables(), named
 
 
 def _finder(reports: Corpus, patterns: Sequence[str] | None, table: str | None, merges: bool) -> FixFinder:

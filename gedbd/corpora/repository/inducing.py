@@ -57,9 +57,10 @@ def find_inducing(
         options: What else the hunks of the fixes depend on, such as limits: part of the cache's key.
     """
     collector = _Collector(tables, created_at, fixes)
-    cache = TraceCache(cache_dir, [suffixes, options])
+    endings = None if suffixes is None else sorted(suffix.lower() for suffix in suffixes)
+    cache = TraceCache(cache_dir, [endings, options])
     for fix in track(fixes, "origins of fixed code", transient=True):
-        collector.add(fix, cache.trace(git, fix.commit, suffixes))
+        collector.add(fix, cache.trace(git, fix.commit, endings))
     return Inducing(collector.links(), collector.warnings)
 
 

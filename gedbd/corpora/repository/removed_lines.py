@@ -26,12 +26,12 @@ def is_source(change: FileChange, suffixes: Sequence[str] | None) -> bool:
 
     Args:
         change: The file.
-        suffixes: Such as ``.java``; None for all.
+        suffixes: In small letters, such as ``.java``; None for all.
     """
     if change.is_binary or change.is_submodule:
         return False
     suffix = PurePosixPath(change.old_path or change.path).suffix
-    return suffixes is None or suffix.lower() in {wanted.lower() for wanted in suffixes}
+    return suffixes is None or suffix.lower() in suffixes
 
 
 def removed_code(change: FileChange, old_text: str) -> list[int]:

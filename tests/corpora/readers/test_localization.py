@@ -89,7 +89,7 @@ def test_what_is_dropped_is_counted(corpus):
         "commits dated before their parent, given the parent's date: 1",
         "files that a whole diff does not show, kept without hunks: 2",
         "commits with files or lines left out: 3",
-        "files without a diff, as the commit was cut before them: 2",
+        "files without a diff, as the commit was cut before them: 5",
         "reports whose fix commit is not among the changesets: 1",
         "files of inducing commits that are not among the changed files, dropped: 1",
         "inducing commits of an unknown changeset, dropped: 1",
