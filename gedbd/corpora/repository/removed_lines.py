@@ -38,24 +38,26 @@ def removed_code(change: FileChange, old_text: str) -> list[int]:
     """The numbers of the removed lines that held code, ascending.
 
     Comments and blank lines do not count, nor does formatting: a block of changed lines that is the same before and
-    after but for white space, and a removed line that is among the added ones of the file but for white space.
+    after but for white space, and a removed line that is among the added ones of its hunk but for white space, such as
+    one that is indented.
 
     Args:
         change: What happened to the file.
         old_text: The whole file before the change.
     """
-    blocks = [block for hunk in change.hunks for block in changed_blocks(hunk)]
-    blocks = [block for block in blocks if not _is_formatting(block)]
-    added = Counter(_squeezed(text) for block in blocks for text in block.added)
     code = code_lines(old_text, change.old_path)
-    kept = []
+    return [number for hunk in change.hunks for number in _changed_for_good(hunk) if number in code]
+
+
+def _changed_for_good(hunk: Hunk) -> Iterator[int]:
+    """The numbers of the removed lines of a hunk that are no formatting."""
+    blocks = [block for block in changed_blocks(hunk) if not _is_formatting(block)]
+    added = Counter(_squeezed(text) for block in blocks for text in block.added)
     for number, text in (line for block in blocks for line in block.removed):
-        squeezed = _squeezed(text)
-        if added[squeezed]:
-            added[squeezed] -= 1  # one added line accounts for one removed line
-        elif number in code:
-            kept.append(number)
-    return kept
+        if added[_squeezed(text)]:
+            added[_squeezed(text)] -= 1  # one added line accounts for one removed line
+        else:
+            yield number
 
 
 def changed_blocks(hunk: Hunk) -> Iterator[Block]:
