@@ -153,5 +153,9 @@ def _decoded(content: bytes, walked: WalkedCommit) -> ReadCommit:
 
 
 def _file(status: str, path: str, old_path: str, binary: bool, submodule: bool, hunks: Any, cut: bool) -> FileChange:
-    parts = tuple(Hunk(*hunk[:5], tuple(hunk[5])) for hunk in hunks)
+    parts = tuple(_hunk(*values) for values in hunks)
     return FileChange(status, path, old_path, binary, submodule, parts, cut)
+
+
+def _hunk(old_start: int, old_count: int, new_start: int, new_count: int, section: str, lines: list[str]) -> Hunk:
+    return Hunk(old_start, old_count, new_start, new_count, section, tuple(lines))

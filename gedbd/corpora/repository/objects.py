@@ -53,6 +53,8 @@ def read_commits(git: Git, wanted: Sequence[WalkedCommit], limits: Limits) -> Ge
     Raises:
         ValueError: An object is missing or damaged.
     """
+    if not wanted:
+        return
     # "ID PARENT" compares a commit with this parent only.
     pairs = (f"{commit.id} {commit.first_parent}".rstrip() for commit in wanted)
     ids = (commit.id for commit in wanted)
