@@ -50,7 +50,18 @@ NO_LIMIT = {"trainer.max_epochs": -1}  # Lightning trains until early stopping
 NULLABLE = ("dataset.suffixes", "pairs.negatives_in_evaluation", "text.tokens.*", "trainer.gradient_clip_val")
 FRACTIONAL = ("*timeout_s", "max_wait_s", "max_megabytes", "max_megapixels", "trainer.limit_*", "graph.rule.power")
 ANY_TYPE = ("split.*_from", "trainer.devices")
-PATHS = ("ckpt_path", "dataset.fixes", "dataset.path", "file", "fill", "index", "out", "pairs.feedback", "run", "text.captions")
+PATHS = (
+    "ckpt_path",
+    "dataset.fixes",
+    "dataset.path",
+    "file",
+    "fill",
+    "index",
+    "out",
+    "pairs.feedback",
+    "run",
+    "text.captions",
+)
 
 
 def plain_options(cfg: DictConfig) -> dict[str, Any]:

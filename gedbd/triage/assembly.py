@@ -19,6 +19,7 @@ from gedbd.configuration.allowed_targets import read_settings
 from gedbd.configuration.saved_options import read_saved
 from gedbd.corpora.corpus import Corpus
 from gedbd.evaluation.run_folders import MATCHING
+from gedbd.experiments.reading import read_corpus
 from gedbd.io.library_logs import silence_library_logs
 from gedbd.text.cleaning import Cleaning, shared_lines
 from gedbd.text.templates import FieldTemplate, Text

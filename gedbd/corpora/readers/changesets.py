@@ -60,7 +60,9 @@ class Changesets:
         try:
             created_at = parse_date(record["commit_date"])
         except ValueError as error:
-            raise ValueError(f"{place}: unreadable commit_date {record['commit_date']!r}; expected: {EXPECTED}") from error
+            raise ValueError(
+                f"{place}: unreadable commit_date {record['commit_date']!r}; expected: {EXPECTED}"
+            ) from error
         latest = max([created_at, *(dates[parent] for parent in record["parents"] if parent in dates)])
         self._counts["commits dated before their parent, given the parent's date"] += latest > created_at
         is_cut = bool(record.get("truncated", False))

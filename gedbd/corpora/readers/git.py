@@ -1,6 +1,7 @@
 """Read the history of a git repository, the commits that fixed reports, and those that induced the bugs."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -24,7 +25,7 @@ def read_git(
     path: str,
     name: str | None = None,
     revision: str = "HEAD",
-    reports: Corpus | None = None,
+    reports: Corpus | ChangeCorpus | None = None,
     fix_patterns: Sequence[str] | None = None,
     fixes: str | None = None,
     merges: bool = False,
@@ -49,29 +50,32 @@ def read_git(
         cache_dir: Where parsed commits and blamed lines are kept; ``None`` for nowhere.
 
     Raises:
-        ValueError: The path is no repository, the revision has no commits, a pattern or the table is wrong, or there
-            are reports and no fix of any of them.
+        ValueError: The path is no repository, the revision has no commits, a pattern or the table is wrong, they are
+            given without reports, or no commit fixes a report.
     """
     place = Path(path).expanduser()
     title = name or corpus_name(place.resolve())
+    if isinstance(reports, ChangeCorpus):
+        raise ValueError(f"dataset.reports: {reports.name} is a history of changes; choose reports of a tracker")
+    if reports is None and (fix_patterns is not None or fixes is not None):
+        raise ValueError("there are fixes but no reports: name them, such as dataset@dataset.reports=csv")
     finder = None if reports is None else _finder(reports, fix_patterns, fixes, merges)
     limits = Limits(max_files=max_files)
     history = read_history(place, revision, cache_dir, limits)
     tables, named = _read_tables(history, TableBuilder(title, max_diff_chars), finder)
-    warnings = (*history.warnings, *tables.warnings)
-    documents = (tables.commits, tables.files, tables.hunks)
+    alone = ChangeCorpus(title, None, *tables[:3], warnings=(*history.warnings, *tables.warnings))
     if reports is None or finder is None:
-        return ChangeCorpus(title, None, *documents, warnings=warnings)
+        return alone
     found = finder.found()
     if not found.reports:
         raise ValueError(_no_fix(place, reports, fixes, found))
     fixing = _fixing_links(found, tables, len(reports), "message" if fixes is None else "table")
     chosen = [Fix(named[id_], rows) for id_, rows in found.reports.items()]
-    created_at = reports.reports["created_at"]
     folder = None if cache_dir is None else Path(cache_dir).expanduser()
+    created_at = reports.reports["created_at"]
     inducing = find_inducing(history.git, chosen, created_at, tables, suffixes, folder, list(limits))
-    warnings = (*reports.warnings, *warnings, *found.warnings, *inducing.warnings)
-    return ChangeCorpus(title, reports, *documents, fixing, inducing.links, warnings)
+    warnings = (*reports.warnings, *alone.warnings, *found.warnings, *inducing.warnings)
+    return replace(alone, reports=reports, fixing=fixing, inducing=inducing.links, warnings=warnings)
 
 
 def _read_tables(
@@ -90,7 +94,9 @@ def _finder(reports: Corpus, patterns: Sequence[str] | None, table: str | None, 
     """What finds the fixes of reports, in a table if there is one."""
     ids = reports.documents.ids
     if table is None:
-        return MessageFixes(ids, reports.reports["created_at"], DEFAULT_PATTERNS if patterns is None else patterns, merges)
+        return MessageFixes(
+            ids, reports.reports["created_at"], DEFAULT_PATTERNS if patterns is None else patterns, merges
+        )
     fixes, _ = read_table(Path(table).expanduser(), None, wanted=("bug_id", "fix_commit"))
     missing = [column for column in ("bug_id", "fix_commit") if column not in fixes]
     if missing:
@@ -102,8 +108,10 @@ def _no_fix(place: Path, reports: Corpus, table: str | None, found: Fixes) -> st
     """Why no fix was found, in one line."""
     told = f" ({'; '.join(found.warnings)})" if found.warnings else ""
     if table is None:
-        example = reports.documents.ids.iloc[0]
-        return f"{place}: no commit message names one of the {len(reports):,} reports, such as {example}; set dataset.fix_patterns or dataset.fixes{told}"
+        return (
+            f"{place}: no commit message names one of the {len(reports):,} reports, such as "
+            f"{reports.documents.ids.iloc[0]}; set dataset.fix_patterns or dataset.fixes{told}"
+        )
     return f"dataset.fixes={table}: none of its rows names a report and a commit of {place}{told}"
 
 

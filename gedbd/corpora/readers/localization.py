@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from pandas.api.typing import NaTType
 
 from gedbd.corpora.changes import ChangeCorpus
 from gedbd.corpora.chronology import check_ids, in_chronological_order
@@ -79,7 +80,7 @@ def _read(path: Path, needed: tuple[str, ...]) -> pd.DataFrame:
     missing = [column for column in needed if column not in table]
     if missing:
         raise ValueError(f"{path}, row 1: there is no column {missing[0]!r}; it has {', '.join(table.columns)}")
-    return table.apply(lambda column: column.str.strip())
+    return pd.DataFrame({column: table[column].str.strip() for column in table})
 
 
 def read_reports(name: str, bugs: pd.DataFrame, path: Path) -> Corpus:
@@ -145,7 +146,7 @@ class _Resolver:
         found = {"commit": to_commits.links()}
         return found | {"file": to_files.links()} if "files" in named else found
 
-    def _fixed_at(self, fix: str) -> pd.Timestamp:
+    def _fixed_at(self, fix: str) -> pd.Timestamp | NaTType:
         """When a fix was made, ``NaT`` if it is not among the changesets."""
         commit = self._commits.row(fix)
         return pd.NaT if commit is None else self._dates[commit]

@@ -98,7 +98,8 @@ class TableBuilder:
         files, file_row = _renumbered(files, "commit", new_row)
         hunks, _ = _renumbered(hunks.assign(commit=new_row[hunks["commit"]]), "file", file_row)
         warnings = tuple(f"{what}: {count:,}" for what, count in self._counts.items() if count)
-        return ChangeTables(*(Documents(self.name, table) for table in (commits, files, hunks)), warnings)
+        documents = [Documents(self.name, table) for table in (commits, files, hunks)]
+        return ChangeTables(documents[0], documents[1], documents[2], warnings)
 
 
 class _Parts:

@@ -22,9 +22,10 @@ REVERT = re.compile(r'Revert "|[\s\S]*\bThis reverts commit [0-9a-f]{7}')
 MAX_EARLY = timedelta(days=1)
 
 NUMBER = r"\d+(?![\w%]|[-.:/]\d)"
+NUMBERS = rf"{NUMBER}(?:(?:, *| and | *& *)#?{NUMBER})*"
 DEFAULT_PATTERNS = (
     r"(?<![\w-])(?P<ids>[A-Z][A-Z0-9_]*-\d+)(?!\w|[-.]\d)",
-    rf"\b(?:(?:bug|pr|issue)[ :#]*|(?:bugs|prs|issues|bugzilla|bz)[ :#]+)(?P<ids>{NUMBER}(?:(?:, *| and | *& *)#?{NUMBER})*)",
+    rf"\b(?:(?:bug|pr|issue)[ :#]*|(?:bugs|prs|issues|bugzilla|bz)[ :#]+)(?P<ids>{NUMBERS})",
     rf"(?<![\w&/#])#(?P<ids>{NUMBER})",
     rf"\bshow_bug\.cgi\?(?:\w+=\w+&)*id=(?P<ids>{NUMBER})",
     rf"https?://[^\s/]+/[^\s?#]*?(?:issues|pull|bugs?|merge_requests)/(?P<ids>{NUMBER})",
@@ -165,5 +166,7 @@ class TableFixes:
                 fixed.setdefault(ids[0], set()).update(self._reports[text])
             else:
                 counts["several commits" if ids else "a commit that the history lacks"] += len(self._reports[text])
-        warnings = [f"fixes of the table that name {what}: {count:,}, dropped" for what, count in counts.items() if count]
+        warnings = [
+            f"fixes of the table that name {what}: {count:,}, dropped" for what, count in counts.items() if count
+        ]
         return Fixes({id_: sorted(rows) for id_, rows in fixed.items()}, tuple(warnings))

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pandas as pd
-from rich.progress import track
 
 from gedbd.corpora.relevance import Links
 from gedbd.corpora.repository.blame import BlamedLine
@@ -23,6 +22,7 @@ from gedbd.corpora.repository.fixes import Fix
 from gedbd.corpora.repository.git import Git
 from gedbd.corpora.repository.report_links import LinkBuilder
 from gedbd.corpora.repository.traces import Trace, TraceCache
+from gedbd.io.progress import item_progress
 
 SOURCE = "blame"
 AFTER_REPORT = "all of the removed code newer than the report, or part of another fix of it"
@@ -59,8 +59,9 @@ def find_inducing(
     collector = _Collector(tables, created_at, fixes)
     endings = None if suffixes is None else sorted(suffix.lower() for suffix in suffixes)
     cache = TraceCache(cache_dir, [endings, options])
-    for fix in track(fixes, "origins of fixed code", transient=True):
-        collector.add(fix, cache.trace(git, fix.commit, endings))
+    with item_progress("fixes") as progress:
+        for fix in progress.track(fixes, description="blaming fixed code"):
+            collector.add(fix, cache.trace(git, fix.commit, endings))
     return Inducing(collector.links(), collector.warnings)
 
 

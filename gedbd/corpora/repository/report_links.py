@@ -1,6 +1,7 @@
 """Links from reports to changes, collected one by one."""
 
 import pandas as pd
+from pandas.api.typing import NaTType
 
 from gedbd.corpora.relevance import Links
 
@@ -20,9 +21,9 @@ class LinkBuilder:
         self.num_reports = num_reports
         self.num_documents = num_documents
         self.source = source
-        self._rows: list[tuple[int, int, pd.Timestamp]] = []
+        self._rows: list[tuple[int, int, pd.Timestamp | NaTType]] = []
 
-    def add(self, report: int, document: int, made_at: pd.Timestamp) -> None:
+    def add(self, report: int, document: int, made_at: pd.Timestamp | NaTType) -> None:
         """Adds a link between two rows; ``made_at`` is UTC, or ``NaT`` if unknown."""
         self._rows.append((report, document, made_at))
 

@@ -146,6 +146,7 @@ def test_a_table_replaces_the_messages(repository, reports, corpus, tmp_path):
     )
 
 
+@pytest.mark.quick_cases(1)
 @pytest.mark.parametrize("content", [None, b"no database", b""])
 def test_a_second_reading_finds_the_same_whatever_the_cache_holds(repository, reports, corpus, tmp_path, content):
     options = {"reports": reports, "suffixes": [".java"], "cache_dir": str(tmp_path)}
@@ -159,6 +160,11 @@ def test_a_second_reading_finds_the_same_whatever_the_cache_holds(repository, re
     with pytest.warns(UserWarning, match="is damaged") if content else np.errstate():
         again = read_git(repository, **options)
     assert again.fingerprint == corpus.fingerprint
+
+
+def test_a_history_is_no_table_of_reports(repository, corpus):
+    with pytest.raises(ValueError, match=r"dataset\.reports: sums is a history of changes"):
+        read_git(repository, reports=corpus)
 
 
 def test_without_reports_there_are_changes_alone(repository):
@@ -178,6 +184,7 @@ def test_without_reports_there_are_changes_alone(repository):
         ({"fixes": "wrong.csv"}, "row 1: there is no column 'fix_commit'"),
         ({"fixes": "absent.csv"}, "absent.csv: no such file"),
         ({"revision": "other"}, "revision other names no commit"),
+        ({"reports": None, "fixes": "only.csv"}, "there are fixes but no reports"),
     ],
 )
 def test_mistakes_are_one_line(repository, reports, tmp_path, monkeypatch, options, message):
@@ -185,5 +192,5 @@ def test_mistakes_are_one_line(repository, reports, tmp_path, monkeypatch, optio
     (tmp_path / "only.csv").write_text("bug_id,fix_commit\n7,ffffffff\n")
     (tmp_path / "wrong.csv").write_text("bug_id,commit\n7,ffffffff\n")
     with pytest.raises(ValueError, match=message) as raised:
-        read_git(repository, reports=reports, **options)
+        read_git(repository, **{"reports": reports} | options)
     assert "\n" not in str(raised.value)

@@ -120,7 +120,7 @@ def test_a_malformed_row_is_named(tmp_path, damage, message):
 
 
 def test_a_missing_file_is_named(tmp_path):
-    with pytest.raises(ValueError, match="it holds no bugs.csv, plain or packed"):
+    with pytest.raises(ValueError, match=r"it holds no bugs\.csv, plain or packed"):
         read_localization(str(tmp_path))
 
 
