@@ -33,6 +33,7 @@ GROUPS = (
 )
 ELSEWHERE = {("task", "confirmation"), ("graph", "titles"), ("backend", "ray"), ("logger", "wandb")}
 ELSEWHERE |= {("trainer", name) for name in ("a100", "a100_80gb", "ddp", "fsdp", "gpu")}
+ELSEWHERE |= {("dataset", name) for name in ("git", "localization")}  # histories of changes: training refuses them
 ELSEWHERE |= {
     ("graph", "dense_bert"),
     ("graph", "dense_unweighted"),
