@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from gedbd.corpora.repository.decoding import decode, unquote
+from gedbd.corpora.repository.decoding import decode, encoded_paths, unquote
 from gedbd.corpora.repository.git import Git
 
 RECORD = re.compile(rb"([0-9a-f]{40,64}) (\d+) (\d+)")
@@ -34,10 +34,11 @@ def blame_lines(git: Git, commit: str, path: str, lines: Sequence[int]) -> list[
     if lines and min(lines) < 1:
         raise ValueError(f"{git.path}: line {min(lines)} of {path}: lines are numbered from 1")
     revision = git.resolve(commit)
+    name = _stored_name(git, revision, path)
     ranges = list(_ranges(lines))
     origins: dict[int, BlamedLine] = {}
     for start in range(0, len(ranges), MAX_RANGES):
-        origins |= _blame(git, revision, path, ranges[start : start + MAX_RANGES])
+        origins |= _blame(git, revision, name, ranges[start : start + MAX_RANGES])
     return [origins[line] for line in lines]
 
 
@@ -54,10 +55,19 @@ def _ranges(lines: Iterable[int]) -> Iterator[tuple[int, int]]:
         yield first, last
 
 
-def _blame(git: Git, revision: str, path: str, ranges: Sequence[tuple[int, int]]) -> dict[int, BlamedLine]:
+def _stored_name(git: Git, revision: str, path: str) -> bytes:
+    """The path as the repository spells it: names that are not UTF-8 were decoded."""
+    names = encoded_paths(path)
+    for name in names[1:]:  # there is one only for a path outside of ASCII
+        if git.run("ls-tree", "-z", revision, "--", name):
+            return name
+    return names[0]
+
+
+def _blame(git: Git, revision: str, path: bytes, ranges: Sequence[tuple[int, int]]) -> dict[int, BlamedLine]:
     """The origin of each line of some ranges."""
-    # Without the empty name, a file of commits to ignore that the repository's configuration names would be read.
-    arguments = ["blame", "--no-textconv", "--ignore-revs-file=", "-w", "-M", "--porcelain"]
+    # The repository's configuration may name a file of commits that blame looks through; it does not count here.
+    arguments = ["blame", "--no-textconv", "--no-ignore-revs-file", "-w", "-M", "--porcelain"]
     arguments += [f"-L{first},{last}" for first, last in ranges]
     origins: dict[int, BlamedLine] = {}
     paths: dict[str, str] = {}  # told again for each group only if a commit had lines in several files

@@ -39,8 +39,19 @@ def decode_message(content: bytes, encoding: str) -> tuple[str, bool]:
     return decode(content)[0], False
 
 
+def encoded_paths(path: str) -> list[bytes]:
+    """The bytes that may have been decoded to this path, most likely first."""
+    names = [path.encode("utf-8")]
+    for encoding in ("cp1252", "latin-1"):
+        try:
+            names.append(path.encode(encoding))
+        except UnicodeEncodeError:
+            continue
+    return list(dict.fromkeys(names))
+
+
 def cut_line(line: bytes) -> bytes:
-    """The start of a line without the bytes of a UTF-8 character that was cut in the middle."""
+    """The start of a UTF-8 text that was cut between any two bytes, without a last character that may be incomplete."""
     for length in range(1, min(4, len(line)) + 1):
         byte = line[-length]
         if byte & 0xC0 != 0x80:  # no continuation byte
