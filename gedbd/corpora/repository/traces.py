@@ -9,7 +9,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
 
-from gedbd.corpora.repository.blame import BlamedLine, blame_lines
+from gedbd.corpora.repository.blame import BlamedLine, blame_lines, stored_name
 from gedbd.corpora.repository.commits import Commit, FileChange
 from gedbd.corpora.repository.decoding import decode
 from gedbd.corpora.repository.git import Git
@@ -52,15 +52,22 @@ def trace_fix(git: Git, fix: Commit, suffixes: Sequence[str] | None) -> Trace:
         return Trace([], ONLY_ADDED if sources else NO_SOURCE)
     origins: list[BlamedLine] = []
     for change in changed:
-        old_text, _ = decode(git.run("cat-file", "blob", f"{fix.parents[0]}:{change.old_path}"))
-        lines = removed_code(change, old_text)
+        lines = removed_code(change, file_text(git, fix.parents[0], change.old_path))
         if lines:
             origins += blame_lines(git, fix.parents[0], change.old_path, lines)
     return Trace(origins, "" if origins else NO_CODE)
 
 
+def file_text(git: Git, commit: str, path: str) -> str:
+    """The content of a file in a commit. Raises ValueError if there is no such file."""
+    name = stored_name(git, commit, path)
+    text, _ = decode(git.run("cat-file", "blob", commit.encode("ascii") + b":" + name))
+    return text
+
+
 def _removes(change: FileChange) -> bool:
-    return any(line.startswith("-") for hunk in change.hunks for line in hunk.lines)
+    """Whether lines are gone; those that a copy lacks are still in the file that it was copied from."""
+    return change.status != "C" and any(line.startswith("-") for hunk in change.hunks for line in hunk.lines)
 
 
 class TraceCache:

@@ -68,6 +68,21 @@ def test_source_files_are_known_by_their_suffix_before_the_change():
     assert not is_source(change(is_binary=True), None)
 
 
+def test_a_file_whose_name_is_not_utf_8_is_read(tmp_path):
+    name = b"\xe9.java"
+    commits = [b"int a;", b"int b;"]
+    stream = b""
+    for number, content in enumerate(commits, start=1):
+        stream += b"commit refs/heads/main\nmark :%d\ncommitter A <a@example.org> %d +0000\ndata 0\n" % (number, number)
+        stream += b"M 100644 inline " + name + b"\ndata %d\n%s\n" % (len(content), content)
+    subprocess.run(["git", "init", "-q", "--bare", "-b", "main", tmp_path], check=True)
+    subprocess.run(["git", "-C", tmp_path, "fast-import", "--quiet"], input=stream, check=True)
+    history = read_history(tmp_path)
+    first, second = history
+    trace = trace_fix(history.git, second, [".java"])
+    assert [(line.commit_id, line.path, line.line) for line in trace.origins] == [(first.id, "é.java", 1)]
+
+
 def blame_one(repository, fix, path, line):
     """Commit, path and line that the command line names for one line before a fix."""
     command = ["git", "-C", repository, "blame", "-w", "-M", "-s", "-l", "-f", "-n", f"-L{line},{line}", f"{fix}^1"]
