@@ -16,11 +16,12 @@ def main(cfg: DictConfig) -> None:
     from gedbd.corpora.captions import check_writable, images_in, write_captions
     from gedbd.corpora.images import check_images, problem_warnings
     from gedbd.encoders.vision.corpus_captions import caption_images, check_limits
+    from gedbd.experiments.reading import read_corpus
     from gedbd.io.library_logs import silence_library_logs
 
     check_writable(Path(cfg.out))
     check_limits(cfg.batch_size, cfg.max_megapixels, cfg.max_megabytes)
-    corpus = instantiate(cfg.dataset)
+    corpus = read_corpus(cfg.dataset)
     console = Console(soft_wrap=True, highlight=False, markup=False)
     say = partial(console.print, f"{corpus.name}:")
     image_dir, owner, image_warnings = images_in(corpus)

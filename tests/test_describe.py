@@ -65,6 +65,20 @@ def test_an_export_of_a_tracker_shows_where_links_come_from(capsys):
     assert "hedgerow: the export has no history: titles and fields are those of the export" in printed
 
 
+def test_a_history_of_changes_is_described_with_its_reports(tmp_path, capsys):
+    git = ["git", "-C", str(tmp_path), "-c", "user.name=A", "-c", "user.email=a@example.org"]
+    subprocess.run([*git, "init", "-q"], check=True)
+    subprocess.run([*git, "commit", "-q", "--allow-empty", "-m", "Fix bug 7"], check=True)
+    (tmp_path / "bugs.csv").write_text("Issue_id,Title\n7,It fails\n")
+    reports = ["dataset@dataset.reports=csv", f"dataset.reports.path={tmp_path}/bugs.csv"]
+    reports.append("dataset.reports.columns.duplicate=null")
+    main(config("dataset=git", f"dataset.path={tmp_path}", "dataset.name=mine", "dataset.cache_dir=null", *reports))
+    printed = capsys.readouterr().out
+    assert ["commits", "1"] in lines_of(printed)
+    assert ["reports", "with", "a", "fix", "1"] in lines_of(printed)
+    assert "mine: fixes without inducing commits, no parent: 1" in printed
+
+
 def test_notices_are_printed_as_they_stand(tmp_path, capsys):
     (tmp_path / "bugs.csv").write_text("Issue_id,Title,Duplicated_issue\n1,[b]ugs,[x]\n")
     main(config("dataset=csv", f"dataset.path={tmp_path}/bugs.csv", "dataset.name=mine"))

@@ -68,6 +68,24 @@ def test_an_option_that_does_not_fit_is_told_before_the_command_begins(refuse, c
     assert refuse(command, *options.split(" ")).startswith(message)
 
 
+@pytest.mark.quick_cases(2)
+@pytest.mark.parametrize(
+    ("command", "options"),
+    [
+        ("caption", "dataset=git out=captions.csv captioner=tiny"),
+        ("encode", "dataset=localization out=vectors.npz encoder=tiny"),
+        ("train", "dataset=localization"),
+        ("backtest", "dataset=git encoder=tiny"),
+        ("baseline", "dataset=git name=bm25"),
+        ("train", "dataset=git task=confirmation encoder=tiny"),
+        ("train", "dataset=git task=questions"),
+    ],
+)
+def test_a_history_of_changes_is_refused_before_it_is_read(refuse, command, options):
+    told = refuse(command, "dataset.path=/", *options.split(" "))
+    assert told.startswith("/: a history of changes, where this command needs one table of reports")
+
+
 DEFAULTS = OmegaConf.create(
     {
         "seed": 0,

@@ -20,6 +20,8 @@ LOWEST: dict[str, float] = {  # an integer: whole numbers only
     "batch_size": 1,
     "chunk_tokens": 1,
     "dataset.last_n": 1,
+    "dataset.max_diff_chars": 1,
+    "dataset.max_files": 1,
     "encoder.dim": 1,
     "encoder.hidden": 1,
     "encoder.layers": 1,
@@ -45,10 +47,21 @@ LOWEST: dict[str, float] = {  # an integer: whole numbers only
     "webhook.suggestions": 1,
 }
 NO_LIMIT = {"trainer.max_epochs": -1}  # Lightning trains until early stopping
-NULLABLE = ("pairs.negatives_in_evaluation", "text.tokens.*", "trainer.gradient_clip_val")
+NULLABLE = ("dataset.suffixes", "pairs.negatives_in_evaluation", "text.tokens.*", "trainer.gradient_clip_val")
 FRACTIONAL = ("*timeout_s", "max_wait_s", "max_megabytes", "max_megapixels", "trainer.limit_*", "graph.rule.power")
 ANY_TYPE = ("split.*_from", "trainer.devices")
-PATHS = ("ckpt_path", "dataset.path", "file", "fill", "index", "out", "pairs.feedback", "run", "text.captions")
+PATHS = (
+    "ckpt_path",
+    "dataset.fixes",
+    "dataset.path",
+    "file",
+    "fill",
+    "index",
+    "out",
+    "pairs.feedback",
+    "run",
+    "text.captions",
+)
 
 
 def plain_options(cfg: DictConfig) -> dict[str, Any]:

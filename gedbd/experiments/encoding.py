@@ -10,6 +10,7 @@ from rich.console import Console
 from gedbd.encoders.encoder import Encoder
 from gedbd.encoders.sinks.qdrant import Store, check_size, send_vectors
 from gedbd.encoders.sinks.vector_file import save_vectors
+from gedbd.experiments.reading import read_corpus
 
 
 def encode_corpus(cfg: DictConfig, weights: Path | None, store: Store | None, console: Console) -> None:
@@ -26,7 +27,7 @@ def encode_corpus(cfg: DictConfig, weights: Path | None, store: Store | None, co
         encoder.load_weights(weights)
     if store:
         check_size(store, encoder.dim)
-    corpus = instantiate(cfg.dataset)
+    corpus = read_corpus(cfg.dataset)
     text = instantiate(cfg.text)
     texts, text_warnings = text(corpus.reports, encoder.tokenizer, encoder.max_tokens)
     for warning in (*corpus.warnings, *text_warnings):

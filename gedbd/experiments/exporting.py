@@ -10,6 +10,7 @@ from gedbd.encoders.export.checks import largest_difference, some_texts, whole_f
 from gedbd.evaluation.model_card import MADE_UP, model_card
 from gedbd.evaluation.run_folders import Run
 from gedbd.experiments.checkpoint import check_corpus, find_run
+from gedbd.experiments.reading import read_corpus
 from gedbd.text.templates import Text
 
 
@@ -33,7 +34,7 @@ def export_run(folder: Path, checkpoint: str, name: str, form: Format, out: Path
     saved, weights = find_run(folder, checkpoint)
     if not (folder / "results.csv").is_file():
         raise ValueError(f"run={folder} is unfinished: it goes on with ckpt_path={folder}/checkpoints/last.ckpt")
-    corpus = instantiate(saved.dataset)
+    corpus = read_corpus(saved.dataset)
     check_corpus(folder, corpus)
     encoder: Encoder = instantiate(saved.encoder, cache_dir=cache_dir)
     encoder.load_weights(weights)

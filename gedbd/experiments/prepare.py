@@ -13,6 +13,7 @@ from rich.console import Console
 
 from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.splits import PARTS, keep_assigned, split_corpus
+from gedbd.experiments.reading import read_corpus
 from gedbd.retrieval.ranking_tasks import RankingTask, TaskFinder
 
 MATMUL_PRECISIONS = ("highest", "high", "medium")
@@ -45,7 +46,7 @@ def prepare_data(cfg: DictConfig, console: Console) -> PreparedData:
     """
     # Before anything is instantiated: modules draw their initial weights when they are made.
     seed_everything(cfg.seed, verbose=False)
-    corpus: Corpus = instantiate(cfg.dataset)
+    corpus = read_corpus(cfg.dataset)
     split = instantiate(cfg.split)
     corpus, parts = keep_assigned(corpus, split_corpus(split, corpus))
     sampler = instantiate(cfg.pairs)

@@ -19,6 +19,7 @@ from gedbd.configuration.allowed_targets import read_settings
 from gedbd.configuration.saved_options import read_saved
 from gedbd.corpora.corpus import Corpus
 from gedbd.evaluation.run_folders import MATCHING
+from gedbd.experiments.reading import read_corpus
 from gedbd.io.library_logs import silence_library_logs
 from gedbd.text.cleaning import Cleaning, shared_lines
 from gedbd.text.templates import FieldTemplate, Text
@@ -111,7 +112,7 @@ def update_index(cfg: DictConfig, out: Path, console: Console) -> Changes:
     if cfg.dataset.get("url_template") is not None:
         dataset.url_template = cfg.dataset.url_template
     backend = cfg.get("backend") or tested.backend
-    corpus: Corpus = instantiate(dataset)
+    corpus = read_corpus(dataset)
     for warning in corpus.warnings:
         console.print(f"{corpus.name}: {warning}", markup=False, highlight=False)
     console.print(matching.target.statement, highlight=False)

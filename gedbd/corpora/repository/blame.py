@@ -34,7 +34,7 @@ def blame_lines(git: Git, commit: str, path: str, lines: Sequence[int]) -> list[
     if lines and min(lines) < 1:
         raise ValueError(f"{git.path}: line {min(lines)} of {path}: lines are numbered from 1")
     revision = git.resolve(commit)
-    name = _stored_name(git, revision, path)
+    name = stored_name(git, revision, path)
     ranges = list(_ranges(lines))
     origins: dict[int, BlamedLine] = {}
     for start in range(0, len(ranges), MAX_RANGES):
@@ -55,7 +55,7 @@ def _ranges(lines: Iterable[int]) -> Iterator[tuple[int, int]]:
         yield first, last
 
 
-def _stored_name(git: Git, revision: str, path: str) -> bytes:
+def stored_name(git: Git, revision: str, path: str) -> bytes:
     """The path as the repository spells it: names that are not UTF-8 were decoded."""
     names = encoded_paths(path)
     for name in names[1:]:  # there is one only for a path outside of ASCII

@@ -13,6 +13,7 @@ from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.splits import split_corpus
 from gedbd.encoders.encoder import Encoder
 from gedbd.experiments.checkpoint import save_run
+from gedbd.experiments.reading import read_corpus
 from gedbd.experiments.tracking.runs import open_loggers
 from gedbd.io.library_logs import silence_library_logs
 from gedbd.retrieval.scorers.table_vectors import TagVectors
@@ -62,7 +63,7 @@ class ConfirmationTask:
         """See ``Task.train``; returns Spearman's rho on validation of the method that has the best one."""
         silence_library_logs()
         seed_everything(cfg.seed, verbose=False)
-        corpus: Corpus = instantiate(cfg.dataset)
+        corpus = read_corpus(cfg.dataset)
         data, warnings = self._data(cfg, corpus)
         for warning in (*corpus.warnings, *warnings):
             console.print(f"{corpus.name}: {warning}", markup=False, highlight=False, soft_wrap=True)

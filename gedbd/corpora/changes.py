@@ -1,0 +1,66 @@
+"""A history of changes, and which of its commits fixed and which induced the bugs of reports."""
+
+import hashlib
+from dataclasses import dataclass, field
+from typing import Literal
+
+import pandas as pd
+
+from gedbd.corpora.corpus import Corpus
+from gedbd.corpora.documents import Documents
+from gedbd.corpora.relevance import Links
+
+Granularity = Literal["commit", "file", "hunk"]
+
+GRANULARITIES: tuple[Granularity, ...] = ("commit", "file", "hunk")
+# Columns of the tables of commits, files and hunks.
+CHANGE_COLUMNS = ("id", "created_at", "title", "description", "paths", "diff", "commit")
+COMMIT_COLUMNS = ("parents", "is_merge", "num_files", "added_lines", "removed_lines", "is_cut")
+HUNK_COLUMNS = ("file", "old_start", "old_count", "new_start", "new_count")
+
+
+@dataclass(frozen=True)
+class ChangeCorpus:
+    """Commits, their files and their hunks as three tables of documents, and the reports that they concern.
+
+    Each table has the columns of ``CHANGE_COLUMNS``: ``title`` and ``description`` are the first line and the rest of
+    the commit's message, ``paths`` the changed paths separated by line breaks, ``diff`` the change as a unified diff,
+    and ``commit`` the row of the commit. Ids are ``COMMIT``, ``COMMIT:path`` and ``COMMIT:path:n`` with n from 1.
+
+    Attributes:
+        name: Short name of the repository.
+        reports: The bug reports; None for a history alone.
+        commits: Also has ``COMMIT_COLUMNS``; ``parents`` are ids separated by blanks.
+        files: One row a file of a commit.
+        hunks: One row a hunk of a file; also has ``HUNK_COLUMNS``, of which ``file`` is the row of the file.
+        fixing: Links from report rows to the rows of the commits that fixed them; None without reports.
+        inducing: Links from report rows to the rows of the changes that induced the bugs, by granularity. One that the
+            data does not tell is absent. ``made_at`` is the date of the fix, which reveals the link.
+        warnings: What was dropped, cut or found unusual, with counts, one sentence each.
+    """
+
+    name: str
+    reports: Corpus | None
+    commits: Documents
+    files: Documents
+    hunks: Documents
+    fixing: Links | None = None
+    inducing: dict[str, Links] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+
+    def changes(self, granularity: Granularity) -> Documents:
+        """The table of a granularity."""
+        return {"commit": self.commits, "file": self.files, "hunk": self.hunks}[granularity]
+
+    @property
+    def fingerprint(self) -> str:
+        """A hash of reports, changes and links, by which a run recognizes its corpus."""
+        digest = hashlib.blake2b(digest_size=16)
+        if self.reports is not None:
+            digest.update(self.reports.fingerprint.encode())
+        for table in (self.commits.table, self.files.table, self.hunks.table):
+            digest.update(pd.util.hash_pandas_object(table[["id", "title", "diff"]]).to_numpy().tobytes())
+        for links in (self.fixing, *(self.inducing[name] for name in sorted(self.inducing))):
+            if links is not None:
+                digest.update(links.pairs.tobytes())
+        return digest.hexdigest()

@@ -1,0 +1,157 @@
+"""Read a data set of bug localization: reports, changesets, and the commits that induced the bugs."""
+
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from pandas.api.typing import NaTType
+
+from gedbd.corpora.changes import ChangeCorpus
+from gedbd.corpora.chronology import check_ids, in_chronological_order
+from gedbd.corpora.corpus import Corpus
+from gedbd.corpora.documents import Documents
+from gedbd.corpora.readers.bug_reports import DOCUMENT_FIELDS, text_warnings
+from gedbd.corpora.readers.changesets import Changesets
+from gedbd.corpora.readers.csv_file import read_table
+from gedbd.corpora.relevance import Groups, Links
+from gedbd.corpora.repository.commit_ids import CommitIds
+from gedbd.corpora.repository.documents import ChangeTables, change_tables
+from gedbd.corpora.repository.report_links import LinkBuilder
+from gedbd.io.paths import corpus_name
+
+ENDINGS = ("", ".xz", ".gz")
+REPORTS = "bugs.csv"
+CHANGESETS = "changesets.jsonl"
+INDUCING = "inducing.csv"
+COLUMNS = {"id": "bug_id", "title": "summary", "description": "description", "created_at": "report_time"}
+FULL_ID = "fix_commit_full"
+FILE_SEPARATOR = ";"
+
+
+def read_localization(path: str, name: str | None = None, max_diff_chars: int = 100_000) -> ChangeCorpus:
+    """Read a folder with ``bugs.csv``, ``changesets.jsonl`` and ``inducing.csv``, each plain, ``.xz`` or ``.gz``.
+
+    ``bugs.csv`` has the columns bug_id, summary, report_time, fix_commit (``fix_commit_full`` is preferred), and may
+    have description and status; ``inducing.csv`` has bug_id, inducing_commit, and may have fix_commit and files, the
+    paths separated by ``;``. Dates without a time zone are in UTC.
+
+    Args:
+        path: The folder.
+        name: Short name; ``None`` takes it from the path.
+        max_diff_chars: The longest diff of a commit, file or hunk, in characters.
+
+    Returns:
+        The corpus; ``inducing`` has links to commits and files.
+
+    Raises:
+        ValueError: A file is missing or damaged, or a row is malformed; names file and row.
+    """
+    folder = Path(path).expanduser()
+    title = name or corpus_name(folder)
+    reports_file = find_file(folder, REPORTS)
+    bugs = _read(reports_file, ("bug_id", "summary", "report_time", "fix_commit"))
+    named = _read(find_file(folder, INDUCING), ("bug_id", "inducing_commit"))
+    changesets = Changesets(find_file(folder, CHANGESETS))
+    reports = read_reports(title, bugs, reports_file)
+    tables = change_tables(title, changesets, max_diff_chars)
+    resolver = _Resolver(reports, tables)
+    fixing = resolver.fixing(bugs)
+    inducing = resolver.inducing(named)
+    warnings = (*reports.warnings, *changesets.warnings, *tables.warnings, *resolver.warnings)
+    return ChangeCorpus(title, reports, tables.commits, tables.files, tables.hunks, fixing, inducing, warnings)
+
+
+def find_file(folder: Path, name: str) -> Path:
+    """The file of a folder, plain or packed.
+
+    Raises:
+        ValueError: There is none.
+    """
+    for ending in ENDINGS:
+        if (folder / f"{name}{ending}").is_file():
+            return folder / f"{name}{ending}"
+    raise ValueError(f"{folder}: it holds no {name}, plain or packed as .xz or .gz; name a folder with dataset.path=")
+
+
+def _read(path: Path, needed: tuple[str, ...]) -> pd.DataFrame:
+    """A table of text, stripped. Raises ValueError if a column is missing."""
+    table, _ = read_table(path)
+    missing = [column for column in needed if column not in table]
+    if missing:
+        raise ValueError(f"{path}, row 1: there is no column {missing[0]!r}; it has {', '.join(table.columns)}")
+    return pd.DataFrame({column: table[column].str.strip() for column in table})
+
+
+def read_reports(name: str, bugs: pd.DataFrame, path: Path) -> Corpus:
+    """The reports in chronological order, each a group of its own.
+
+    ``status`` such as ``resolved fixed`` becomes status and resolution.
+    """
+    check_ids(bugs["bug_id"], str(path), COLUMNS["id"])
+    present = {field: bugs[column] for field, column in COLUMNS.items() if column in bugs}
+    reports = pd.DataFrame(present, index=bugs.index, dtype=str)
+    if "status" in bugs:
+        words = bugs["status"].str.partition(" ")
+        reports = reports.assign(status=words[0], resolution=words[2])
+    warnings = text_warnings(reports.reindex(columns=list(COLUMNS), fill_value=""), COLUMNS)
+    reports, date_warnings = in_chronological_order(reports, str(path), COLUMNS["created_at"], "ISO8601")
+    table = reports.reindex(columns=list(DOCUMENT_FIELDS), fill_value="").reset_index(drop=True)
+    documents = Documents(name, table, (*warnings, *date_warnings))
+    return Corpus(documents, Groups(np.arange(len(table), dtype=np.int64)))
+
+
+class _Resolver:
+    """Turns ids of reports and commits into rows, and counts what it drops."""
+
+    def __init__(self, reports: Corpus, tables: ChangeTables) -> None:
+        self._reports = {id_: row for row, id_ in enumerate(reports.documents.ids)}
+        self._commits = CommitIds(tables.commits.ids.tolist())
+        self._dates = tables.commits.table["created_at"]
+        self._tables = tables
+        self._counts: Counter[str] = Counter()
+
+    def fixing(self, bugs: pd.DataFrame) -> Links:
+        """Links from the reports to the commits that fixed them."""
+        builder = LinkBuilder(len(self._reports), len(self._tables.commits), "table")
+        ids = bugs[FULL_ID].where(bugs[FULL_ID] != "", bugs["fix_commit"]) if FULL_ID in bugs else bugs["fix_commit"]
+        for report, id_ in zip(bugs["bug_id"], ids, strict=True):
+            commit = self._commits.row(id_)
+            if commit is None:
+                self._counts["reports whose fix commit is not among the changesets"] += 1
+            else:
+                builder.add(self._reports[report], commit, self._dates[commit])
+        return builder.links()
+
+    def inducing(self, named: pd.DataFrame) -> dict[str, Links]:
+        """Links to the inducing commits and, where the files are named, to their files."""
+        files = {id_: row for row, id_ in enumerate(self._tables.files.ids)}
+        to_commits = LinkBuilder(len(self._reports), len(self._tables.commits), "table")
+        to_files = LinkBuilder(len(self._reports), len(self._tables.files), "table")
+        for row in named.to_dict("records"):
+            report = self._reports.get(row["bug_id"])
+            commit = self._commits.row(row["inducing_commit"])
+            if report is None or commit is None:
+                what = "report" if report is None else "changeset"
+                self._counts[f"inducing commits of an unknown {what}, dropped"] += 1
+                continue
+            made_at = self._fixed_at(row.get("fix_commit", ""))
+            to_commits.add(report, commit, made_at)
+            for path in filter(None, row.get("files", "").split(FILE_SEPARATOR)):
+                file = files.get(f"{self._tables.commits.ids[commit]}:{path.strip()}")
+                if file is None:
+                    self._counts["files of inducing commits that are not among the changed files, dropped"] += 1
+                else:
+                    to_files.add(report, file, made_at)
+        found = {"commit": to_commits.links()}
+        return found | {"file": to_files.links()} if "files" in named else found
+
+    def _fixed_at(self, fix: str) -> pd.Timestamp | NaTType:
+        """When a fix was made, ``NaT`` if it is not among the changesets."""
+        commit = self._commits.row(fix)
+        return pd.NaT if commit is None else self._dates[commit]
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What was dropped, with counts."""
+        return tuple(f"{what}: {count:,}" for what, count in self._counts.items())

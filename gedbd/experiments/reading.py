@@ -1,0 +1,24 @@
+"""Reads the corpus of a command that needs one table of reports."""
+
+import inspect
+
+from hydra.utils import get_method, instantiate
+from omegaconf import DictConfig
+
+from gedbd.corpora.changes import ChangeCorpus
+from gedbd.corpora.corpus import Corpus
+
+
+def read_corpus(dataset: DictConfig) -> Corpus:
+    """The corpus of the section ``dataset``.
+
+    Raises:
+        ValueError: The section names a history of changes; raised before anything is read.
+    """
+    if inspect.signature(get_method(dataset["_target_"])).return_annotation is ChangeCorpus:
+        raise ValueError(
+            f"{dataset.path}: a history of changes, where this command needs one table of reports: "
+            "gedbd describe shows it; choose another dataset="
+        )
+    corpus: Corpus = instantiate(dataset)
+    return corpus
