@@ -138,17 +138,18 @@ def test_a_surrogate_without_its_pair_is_a_question_mark(tmp_path) -> None:
 
 def test_paths_without_methods_are_refused(folder, tmp_path) -> None:
     (tmp_path / "empty").mkdir()
-    with pytest.raises(ValueError, match=r"empty: it holds no Java method with a body: set dataset.path"):
+    (tmp_path / "large").mkdir()
+    (tmp_path / "large" / "A.java").write_text(" " * 2000)
+    (tmp_path / "m.csv").touch()
+    with pytest.raises(ValueError, match="empty: it holds no Java method with a body: set dataset"):
         read(tmp_path / "empty")
     with pytest.raises(ValueError, match=r"holds no Java method .*\(Java files of more than 1 kB .*: 1, left out"):
-        (tmp_path / "empty" / "A.java").write_text(" " * 2000)
-        read(tmp_path / "empty", max_file_kb=1)
+        read(tmp_path / "large", max_file_kb=1)
     with pytest.raises(ValueError, match="no such file or folder; name an existing one"):
         read(tmp_path / "absent")
-    with pytest.raises(ValueError, match=r"neither a folder, a .java file nor a file of methods"):
-        (tmp_path / "m.csv").touch()
+    with pytest.raises(ValueError, match=r"neither a folder, a \.java file nor a file of methods"):
         read(tmp_path / "m.csv")
-    with pytest.raises(ValueError, match=r"dataset.max_method_lines=0 must be 1 or more"):
+    with pytest.raises(ValueError, match="max_method_lines=0 must be 1 or more"):
         read(folder, max_method_lines=0)
 
 
