@@ -10,7 +10,7 @@ from gedbd.code.assemble import make_builder, to_graph
 from gedbd.code.bodies import METHODS, loose_members, member_nodes, method
 from gedbd.code.builder import Builder
 from gedbd.code.flow_graph import FlowGraph
-from gedbd.code.fragments import Fragment, complete
+from gedbd.code.fragments import Fragment, completions
 from gedbd.code.syntax import parse
 
 if TYPE_CHECKING:
@@ -52,7 +52,8 @@ def _first_method(root: "Node") -> "Node | None":
 def fragment_graph(code: str) -> FlowGraph | None:
     """The semantic flow graph of the statements, members or files of a piece of code, as a hunk of a diff has it.
 
-    Brackets and comments that the piece cuts are completed outside of it. Several methods make one graph without edges
+    Brackets that the piece cuts are completed outside of it; if it does not parse even so, its first or last statement
+    is left out, of which it may have a part only. Several methods make one graph without edges
     from one to the next. Statements have no BEGIN and EXIT, and each ``return`` among them has its RETURN_EXIT, because
     the method's end is not known.
 
@@ -60,20 +61,19 @@ def fragment_graph(code: str) -> FlowGraph | None:
         code: The piece; places in the graph refer to it.
 
     Returns:
-        The graph; None if the piece parses neither as statements, nor as members of a class, nor as a file.
+        The graph; None if the piece parses neither as statements, nor as members of a class, nor as a file, or holds
+        nothing but comments.
     """
-    fragment = complete(code)
-    if fragment.is_empty:
-        return None
-    for make_graph in (_statements_graph, _members_graph, _file_graph):
-        graph = make_graph(code, fragment)
-        if graph is not None:
-            return graph
+    for fragment in completions(code):
+        for make_graph in (_statements_graph, _members_graph, _file_graph):
+            graph = make_graph(code, fragment)
+            if graph is not None:
+                return graph
     return None
 
 
 def _statements_graph(code: str, fragment: Fragment) -> FlowGraph | None:
-    prefix = _CLASS + _METHOD + b"".join(fragment.openers)
+    prefix = _CLASS + _METHOD + b"".join(fragment.openers) + fragment.lead
     builder, root = _parse_completed(prefix, fragment, b"}}")
     found = _first_method(root) if root else None
     body = found.child_by_field_name("body") if found else None
