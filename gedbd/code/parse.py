@@ -4,6 +4,7 @@ Code of a method that does not parse gives a graph of what does; its other names
 that is nested more than ``MAX_DEPTH`` deep.
 """
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gedbd.code.assemble import make_builder, to_graph
@@ -30,13 +31,21 @@ def method_graph(code: str) -> FlowGraph:
     Raises:
         ValueError: The text holds no method.
     """
-    source = _CLASS + code.encode(errors="replace") + b"\n}"
-    builder = make_builder(source)
-    found = _first_method(parse(source).root_node)
-    if found is None:
-        raise ValueError(f"no Java method in the text {code.strip()[:60]!r}: give one method or constructor")
-    method(builder, found)
-    return to_graph(builder, code, len(_CLASS))
+    for source in _method_sources(code):
+        found = _first_method(parse(source).root_node)
+        if found is not None:
+            builder = make_builder(source)
+            method(builder, found)
+            return _cut_graph(builder, code, len(_CLASS))
+    raise ValueError(f"no Java method in the text {code.strip()[:60]!r}: give one method or constructor")
+
+
+def _method_sources(code: str) -> Iterator[bytes]:
+    """A class with the method as it is, then with an end of each bracket that it leaves open."""
+    text = _CLASS + code.encode(errors="replace") + b"\n"
+    yield text + b"}"
+    for fragment in completions(code):
+        yield text + fragment.closer + b"}"
 
 
 def _first_method(root: "Node") -> "Node | None":
