@@ -23,7 +23,7 @@ from measure import Row
 from rich.console import Console
 from rich.table import Table
 
-SECTIONS = ("commands", "graph", "encoding", "search", "start", "tag_network", "training")
+SECTIONS = ("commands", "code_encoder", "graph", "encoding", "search", "start", "tag_network", "training")
 ON_REQUEST = ("quality", "gpu", "million", "repository", "stackexchange")
 HEADER = ("section", "what", "value", "unit", "times better", "than", "")
 
