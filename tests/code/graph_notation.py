@@ -8,6 +8,7 @@ that of the last variable of the name), ``IF_CONDITION`` a control node. Elsewhe
 """
 
 from collections import Counter
+from itertools import pairwise
 from typing import NamedTuple
 
 from gedbd.code.node_types import EdgeKind, NodeType
@@ -81,7 +82,7 @@ def expected_edges(case):
     following = {node.label: set() for node in nodes}
     for chain in case.flow.split(";"):
         labels = [full_label(word, following) for word in chain.split()]
-        for before, after in zip(labels, labels[1:], strict=False):
+        for before, after in pairwise(labels):
             following[before].add(after)
     controls = {node.label for node in nodes if not node.role}
     data = [[full_label(word, following) for word in edge.split(">")] for edge in case.data.split()]
@@ -101,7 +102,8 @@ def full_label(word, labels):
     """The label that a word means: itself, or the only one of its name."""
     if word in labels:
         return word
-    assert f"{word}1" in labels and f"{word}2" not in labels, f"{word} is no node, or not the only one"
+    assert f"{word}1" in labels, f"{word} is no node"
+    assert f"{word}2" not in labels, f"{word} is several nodes"
     return f"{word}1"
 
 

@@ -56,7 +56,8 @@ CASES = {
     ),
     "method reference": Case(
         "void f(List<String> list, Mine m) { list.forEach(m::use); list.forEach(String::trim); }",
-        "list:PARAMETER:LIST m:PARAMETER:USER_DEFINED list:INVOCATION_TARGET m:INVOCATION_TARGET list:INVOCATION_TARGET",
+        "list:PARAMETER:LIST m:PARAMETER:USER_DEFINED list:INVOCATION_TARGET m:INVOCATION_TARGET"
+        " list:INVOCATION_TARGET",
         "list1 m1 list2 m2 list3",
         "list1>list2 list1>list3 m1>m2",
     ),

@@ -38,15 +38,18 @@ CASES = {
         "a1>a2 a1>a3 a1>a4 a4>a2 a4>a3",
     ),
     "arrows": Case(
-        "void f(int a) { switch (a) { case 1, 2 -> a = 3; case 4 -> { a = 5; } default -> throw new Error(); } use(a); }",
+        "void f(int a) { switch (a) { case 1, 2 -> a = 3; case 4 -> { a = 5; } default -> throw new Error(); }"
+        " use(a); }",
         "a:PARAMETER:INTEGER BEGIN SWITCH_SELECTOR a:SWITCH_SELECTOR CASE_EXPRESSION a:ASSIGNED CASE_EXPRESSION"
         " a:ASSIGNED CASE_EXPRESSION EXCEPTION_THROW SWITCH_CONVERGENCE a:INVOCATION_ARGUMENT EXIT",
         "a1 BEGIN a2 SWITCH_SELECTOR CASE_EXPRESSION1 a3 SWITCH_CONVERGENCE a5 EXIT;"
-        " SWITCH_SELECTOR CASE_EXPRESSION2 a4 SWITCH_CONVERGENCE; SWITCH_SELECTOR CASE_EXPRESSION3 EXCEPTION_THROW EXIT",
+        " SWITCH_SELECTOR CASE_EXPRESSION2 a4 SWITCH_CONVERGENCE;"
+        " SWITCH_SELECTOR CASE_EXPRESSION3 EXCEPTION_THROW EXIT",
         "a1>a2 a3>a5 a4>a5",
     ),
     "switch expression": Case(
-        "int f(int a, int b) { int c = switch (a) { case 1 -> b; case 2 -> { yield a; } default -> b + 1; }; return c; }",
+        "int f(int a, int b) { int c = switch (a) { case 1 -> b; case 2 -> { yield a; } default -> b + 1; };"
+        " return c; }",
         "a:PARAMETER:INTEGER b:PARAMETER:INTEGER c:ASSIGNED:INTEGER SWITCH_SELECTOR a:SWITCH_SELECTOR CASE_EXPRESSION"
         " b:YIELD_EXPRESSION CASE_EXPRESSION a:YIELD_EXPRESSION CASE_EXPRESSION b:MATH_OPERATOR_LEFT SWITCH_CONVERGENCE"
         " c:RETURN",
