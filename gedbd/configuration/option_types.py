@@ -25,6 +25,7 @@ LOWEST: dict[str, float] = {  # an integer: whole numbers only
     "encoder.layers": 1,
     "encoder.max_tokens": 1,
     "graph.max_title_tokens": 1,
+    "line": 1,
     "optimizer.head_lr": 0.0,
     "optimizer.lr": 0.0,
     "scheduler.warmup_steps": 0,
@@ -48,7 +49,7 @@ NO_LIMIT = {"trainer.max_epochs": -1}  # Lightning trains until early stopping
 NULLABLE = ("pairs.negatives_in_evaluation", "text.tokens.*", "trainer.gradient_clip_val")
 FRACTIONAL = ("*timeout_s", "max_wait_s", "max_megabytes", "max_megapixels", "trainer.limit_*", "graph.rule.power")
 ANY_TYPE = ("split.*_from", "trainer.devices")
-PATHS = ("ckpt_path", "dataset.path", "file", "fill", "index", "out", "pairs.feedback", "run", "text.captions")
+PATHS = ("ckpt_path", "dataset.path", "file", "fill", "index", "out", "pairs.feedback", "path", "run", "text.captions")
 
 
 def plain_options(cfg: DictConfig) -> dict[str, Any]:

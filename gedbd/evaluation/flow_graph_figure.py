@@ -1,6 +1,7 @@
 """A figure of a method's flow graph beside its source."""
 
 from dataclasses import dataclass
+from typing import Any, Literal
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -28,13 +29,16 @@ FAMILIES = {  # tints of the palette of Okabe and Ito, which colour-blind reader
 FILLS = {name: colour for colour, names in FAMILIES.values() for name in names.split()}
 
 
+LineStyle = Literal["-"] | tuple[float, tuple[float, float]]
+
+
 @dataclass(frozen=True)
 class Style:
     """How edges of a kind are drawn."""
 
     label: str
     colour: str
-    line: str
+    line: LineStyle
     width: float
 
 
@@ -107,13 +111,16 @@ def _draw_box(axis: Axes, box: Box, node_type: NodeType) -> None:
     """A node: a rounded box for a variable, a rectangle for a control node."""
     corner = (box.x - box.width / 2, box.y - HALF_HEIGHT)
     style = "round,pad=0,rounding_size=0.08" if box.note else "square,pad=0"
-    colours = {"facecolor": FILLS.get(node_type.name, CONTROL_FILL), "edgecolor": "#707070" if box.note else "black"}
+    colours: dict[str, Any] = {
+        "facecolor": FILLS.get(node_type.name, CONTROL_FILL),
+        "edgecolor": "#707070" if box.note else "black",
+    }
     axis.add_patch(
         FancyBboxPatch(corner, box.width, 2 * HALF_HEIGHT, boxstyle=style, linewidth=0.8, zorder=4, **colours)
     )
     shift = 0.045 if box.note else 0.0
     size = 8 if box.note else 6.5
-    options = {"family": FONT, "ha": "center", "va": "center", "zorder": 5, "parse_math": False}
+    options: dict[str, Any] = {"family": FONT, "ha": "center", "va": "center", "zorder": 5, "parse_math": False}
     axis.text(box.x, box.y - shift, box.label, fontsize=size, **options)
     axis.text(box.x, box.y + 0.085, box.note, fontsize=5.2, color="#333333", **options)
 

@@ -152,9 +152,9 @@ def _rows(nodes: list[int], graph: FlowGraph, labels: list[tuple[str, str]]) -> 
 
 
 def _pieces(source: str, first_line: int) -> Iterator[Piece]:
-    """The lines of a source without blank ones, long ones in parts; the indentation common to all but the first goes.
+    r"""The lines of a source without blank ones, long ones in parts; the indentation common to all but the first goes.
 
-    ``"a();\\n\\n    b();\\n      c();"`` becomes ``a();``, ``b();`` and ``  c();``, of lines 1, 3 and 4.
+    ``"a();\n\n    b();\n      c();"`` becomes ``a();``, ``b();`` and ``  c();``, of lines 1, 3 and 4.
     """
     lines = source.splitlines(keepends=True)
     indents = [_indent(line) for line in lines[1:] if line.strip()]
