@@ -26,6 +26,7 @@ FAMILIES = {  # tints of the palette of Okabe and Ito, which colour-blind reader
     "own class": ("#f2bd94", "USER_DEFINED"),
     "unknown": ("#e6e6e6", "NULL"),
 }
+DATA_COLOURS = ("#0072b2", "#00805e", "#8a3ffc", "#1a1a80")  # of the variables in turn, to tell their edges apart
 FILLS = {name: colour for colour, names in FAMILIES.values() for name in names.split()}
 
 
@@ -52,7 +53,8 @@ STYLES = {
 def draw_flow_graph(graph: FlowGraph, source: str, title: str, first_line: int = 1) -> Figure:
     """Draws a flow graph: the source at the left, control nodes in one column, variables in the order of their lines.
 
-    Colours of variables follow their types; the small text is the role. The figure grows with the graph.
+    Colours of variables follow their types, and those of data edges the name of their variable; the small text is the
+    role. The figure grows with the graph.
 
     Args:
         graph: The graph.
@@ -68,9 +70,12 @@ def draw_flow_graph(graph: FlowGraph, source: str, title: str, first_line: int =
     axis.text(MARGIN, 0.3, title, fontsize=12, va="center", parse_math=False)
     _draw_legend(axis, graph, layout.height)
     _draw_code(axis, layout)
-    router = Router(layout)
+    router = Router(layout, len(graph.kinds))
+    colours = {name: DATA_COLOURS[place % len(DATA_COLOURS)] for place, name in enumerate(dict.fromkeys(graph.names))}
     for first, second, kind in zip(*graph.edges.tolist(), graph.kinds.tolist(), strict=True):
-        axis.add_patch(_arrow(router.path(first, second, EdgeKind(kind)), STYLES[EdgeKind(kind)]))
+        style = STYLES[EdgeKind(kind)]
+        colour = colours[graph.names[first]] if kind == EdgeKind.DATA else style.colour
+        axis.add_patch(_arrow(router.path(first, second, EdgeKind(kind)), style, colour))
     for box, node_type in zip(layout.boxes, graph.types.tolist(), strict=True):
         _draw_box(axis, box, NodeType(node_type))
     return figure
@@ -80,10 +85,10 @@ def _draw_legend(axis: Axes, graph: FlowGraph, height: float) -> None:
     """The kinds of edges, and the families of types that occur."""
     present = {NodeType(node_type).name for node_type in graph.types.tolist()}
     handles: list[Line2D | Patch] = [
-        Line2D([], [], color=style.colour, linestyle=style.line, linewidth=style.width, label=style.label)
+        Line2D([], [], color=style.colour, linestyle=style.line, linewidth=style.width, label=f"{style.label} edge")
         for style in STYLES.values()
     ]
-    handles.append(Patch(facecolor=CONTROL_FILL, edgecolor="black", label="control"))
+    handles.append(Patch(facecolor=CONTROL_FILL, edgecolor="black", label="control node"))
     for family, (colour, names) in FAMILIES.items():
         if present & set(names.split()):
             handles.append(Patch(facecolor=colour, edgecolor=GREY, label=family))
@@ -93,7 +98,7 @@ def _draw_legend(axis: Axes, graph: FlowGraph, height: float) -> None:
         loc="upper left",
         bbox_to_anchor=anchor,
         bbox_transform=axis.transData,
-        ncols=6,
+        ncols=11,
         frameon=False,
         fontsize=8,
         borderaxespad=0,
@@ -125,12 +130,12 @@ def _draw_box(axis: Axes, box: Box, node_type: NodeType) -> None:
     axis.text(box.x, box.y + 0.085, box.note, fontsize=5.2, color="#333333", **options)
 
 
-def _arrow(path: Path, style: Style) -> FancyArrowPatch:
+def _arrow(path: Path, style: Style, colour: str) -> FancyArrowPatch:
     """An edge along a path, behind the boxes."""
     return FancyArrowPatch(
         path=path,
         arrowstyle="-|>,head_length=3.6,head_width=1.9",
-        color=style.colour,
+        color=colour,
         linestyle=style.line,
         linewidth=style.width,
         mutation_scale=1,

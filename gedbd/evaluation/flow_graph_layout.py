@@ -9,23 +9,23 @@ from gedbd.code.flow_graph import FlowGraph
 from gedbd.code.node_types import NodeType
 from gedbd.code.roles import Role
 
-MAX_CHARACTERS = 68  # of a printed line of code; longer ones are broken
+MAX_CHARACTERS = 80  # of a printed line of code; longer ones are broken
 MAX_NAME = 28  # characters; longer names are cut
 MAX_VARIABLES_WIDTH = 5.2  # inches of variables in one row
 INDENT = 4  # characters, of the rest of a broken line
 NAME_WIDTH = 0.072  # inches of a character, of the font sizes in the figure
 ROLE_WIDTH = 0.05
 CODE_WIDTH = 0.0605
-ROW_HEIGHT = 0.56
+ROW_HEIGHT = 0.53
 HALF_HEIGHT = 0.145  # of a box
 TEXT_HEIGHT = 0.19  # of a line of code without nodes
 CONTROL_GUTTER = 1.25  # left of the control nodes, for their edges
 VARIABLE_GUTTER = 0.62  # right of them, for the edges to variables
 GAP = 0.2  # between two variables
 MARGIN = 0.25
-HEADER = 1.12  # title and legend
+HEADER = 0.95  # title and legend
 
-STATEMENT_END = re.compile(r"[;{}](?= )")
+BREAKS = (re.compile(r"[;{}](?= )"), re.compile(r"(?<=\S)(?= )"), re.compile(r"[(,.]"))  # the best first
 
 
 @dataclass(frozen=True)
@@ -177,15 +177,21 @@ def _parts(line: str, offset: int, indent: int, number: int) -> Iterator[Piece]:
         limit = start + MAX_CHARACTERS - indent
         cut = end
         if limit < end:
-            blanks = [match.end() for match in STATEMENT_END.finditer(line, start, limit)] or [
-                line.rfind(" ", start + 1, limit)
-            ]
-            cut = blanks[-1] if blanks[-1] > start else limit
+            cut = _break_place(line, start, limit)
         text = re.sub(r"\s", " ", line[start:cut])
         yield Piece(shown, offset + start, offset + cut, " " * indent + text)
         indent += INDENT if shown else 0
         shown = ""
         start = cut + (len(line[cut:end]) - len(line[cut:end].lstrip()))
+
+
+def _break_place(line: str, start: int, limit: int) -> int:
+    """Where to break a line so that its first part ends before ``limit``."""
+    for pattern in BREAKS:
+        ends = [match.end() for match in pattern.finditer(line, start, limit)]
+        if ends and ends[-1] > start:
+            return ends[-1]
+    return limit
 
 
 def _indent(line: str) -> int:

@@ -1,5 +1,8 @@
 """Routes of a flow graph's edges in a figure: between the boxes where possible, with rounded corners."""
 
+from bisect import bisect_right
+from math import ceil, floor
+
 from matplotlib.path import Path
 
 from gedbd.code.node_types import EdgeKind
@@ -11,6 +14,7 @@ CORNER = 0.09  # inches, radius
 LANE = 0.055  # between parallel edges
 CLEARANCE = 0.07  # between an edge and a box that it passes
 GAP_HEIGHT = ROW_HEIGHT - 2 * HALF_HEIGHT  # between the boxes of two rows
+MAX_EDGES = 3_000  # the time to keep edges apart grows with the square of their number
 TRACKS = 5  # parallel edges in a gap
 
 
@@ -19,17 +23,28 @@ class Router:
 
     Args:
         layout: The places of the boxes.
+        num_edges: The number of edges to come; among more than ``MAX_EDGES``, edges may lie on each other.
     """
 
-    def __init__(self, layout: Layout) -> None:
+    def __init__(self, layout: Layout, num_edges: int) -> None:
         self.layout = layout
-        self.rows: dict[int, list[Box]] = {}
-        for box in layout.boxes:
-            self.rows.setdefault(box.row, []).append(box)
+        self.is_crowd_avoided = num_edges <= MAX_EDGES
         controls = [box.width / 2 for box in layout.boxes if not box.note]
-        self.gutter = layout.control_x + max(controls, default=0.0)
-        self.used: list[tuple[float, int, int, int]] = []  # lane, first and last row, node that the edge starts from
-        self.right = layout.width
+        self.gutter = layout.control_x + max(controls, default=0.0)  # its left end
+        count = int((layout.width - self.gutter) / LANE)
+        self.lanes = [self.gutter + LANE * number for number in range(count)]
+        self.blocked: list[list[int]] = [[] for _ in self.lanes]  # rows in which a lane meets a box
+        self.used: list[list[tuple[int, int, int]]] = [[] for _ in self.lanes]  # first and last row, and node of edges
+        for box in layout.boxes:
+            if box.note:
+                self._block(box)
+
+    def _block(self, box: Box) -> None:
+        """Marks the lanes that meet a box; boxes come in the order of their rows."""
+        first = (box.x - box.width / 2 - CLEARANCE - self.gutter) / LANE
+        last = (box.x + box.width / 2 + CLEARANCE - self.gutter) / LANE
+        for number in range(max(ceil(first), 0), min(floor(last) + 1, len(self.lanes))):
+            self.blocked[number].append(box.row)
 
     def path(self, first: int, second: int, kind: EdgeKind) -> Path:
         """The route of an edge between two nodes."""
@@ -69,24 +84,25 @@ class Router:
             return curve(first, (first[0], middle), (last[0], middle), last)
         arrive = last[1] - sign * GAP_HEIGHT * share
         rows = sorted((start.row, end.row))
-        lane = self._free_lane(self.gutter + VARIABLE_GUTTER - 0.1, self.right, rows, source, first[0], last[0])
+        lane = self._free_lane(self.gutter + VARIABLE_GUTTER - 0.1, self.layout.width, rows, source, first[0], last[0])
         return rounded([first, (first[0], leave), (lane, leave), (lane, arrive), (last[0], arrive), last])
 
     def _free_lane(self, left: float, right: float, rows: list[int], source: int, *near: float) -> float:
         """The x of a vertical line that meets no box between two rows, nearest to some places."""
-        between = [box for row in range(rows[0] + 1, rows[1]) for box in self.rows.get(row, []) if box.note]
-        blocked = [(box.x - box.width / 2 - CLEARANCE, box.x + box.width / 2 + CLEARANCE) for box in between]
-        taken = [x for x, top, bottom, other in self.used if other != source and top < rows[1] and rows[0] < bottom]
-        places = [left + LANE * number for number in range(int((right - left) / LANE) + 1)]
+        first = max(ceil((left - self.gutter) / LANE), 0)
+        last = min(floor((right - self.gutter) / LANE), len(self.lanes) - 1)
+        best = min(range(first, last + 1), key=lambda number: self._cost(number, rows, source, near))
+        if self.is_crowd_avoided:
+            self.used[best].append((rows[0], rows[1], source))
+        return next((x for x in near if abs(x - self.lanes[best]) < LANE), self.lanes[best])
 
-        def cost(x: float) -> float:
-            is_blocked = any(low < x < high for low, high in blocked)
-            crowd = sum(abs(x - other) < 0.8 * LANE for other in taken)
-            return 100.0 * is_blocked + 2.0 * crowd + sum(abs(x - place) for place in near)
-
-        best = min([*places, *(x for x in near if left <= x <= right)], key=cost)
-        self.used.append((best, rows[0], rows[1], source))
-        return best
+    def _cost(self, number: int, rows: list[int], source: int, near: tuple[float, ...]) -> float:
+        """Inches of a detour, more where other edges are, and much more where boxes are."""
+        blocked = self.blocked[number]
+        place = bisect_right(blocked, rows[0])
+        is_blocked = place < len(blocked) and blocked[place] < rows[1]
+        crowd = sum(other != source and top < rows[1] and rows[0] < bottom for top, bottom, other in self.used[number])
+        return 100.0 * is_blocked + 2.0 * crowd + sum(abs(self.lanes[number] - x) for x in near)
 
 
 def control_path(start: Box, end: Box) -> Path:
