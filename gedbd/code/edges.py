@@ -1,5 +1,7 @@
 """The edges of a semantic flow graph, derived from the event graph alone."""
 
+import re
+
 from gedbd.code.events import FULL_DEFINITION, NO_DEFINITION, NO_KEY, Events
 from gedbd.code.node_types import EdgeKind
 
@@ -97,7 +99,8 @@ def data_edges(keys: list[int], reads: list[bool], definitions: list[int], befor
     """DATA edges from each definition of a variable to the readings that it reaches.
 
     Reaching definitions as in the compilers literature: a full definition ends those of the same variable. Sets of
-    definitions are the bits of integers, of which variables that are never read, or never defined, need none.
+    definitions are the bits of integers, those of one variable side by side; a variable that is never read, or never
+    defined, needs none.
 
     Args:
         keys: Variable of each event; ``NO_KEY`` for control nodes.
@@ -106,24 +109,28 @@ def data_edges(keys: list[int], reads: list[bool], definitions: list[int], befor
         before: Events that each may directly follow.
     """
     read = {key for key, is_read in zip(keys, reads, strict=True) if is_read}
-    bits: list[int] = []
-    of_key: dict[int, int] = {}
-    generated: dict[int, int] = {}
+    defining: dict[int, list[int]] = {}
     for event, definition in enumerate(definitions):
         if definition != NO_DEFINITION and keys[event] in read:
-            generated[event] = 1 << len(bits)
-            bits.append(event)
-            of_key[keys[event]] = of_key.get(keys[event], 0) | generated[event]
-    if not bits:
+            defining.setdefault(keys[event], []).append(event)
+    if not defining:
         return set()
-    killed = {event: of_key[keys[event]] for event in generated if definitions[event] == FULL_DEFINITION}
+    first_bit: dict[int, int] = {}
+    generated: dict[int, int] = {}
+    killed: dict[int, int] = {}
+    for key, events in defining.items():
+        first_bit[key] = len(generated)
+        mask = ((1 << len(events)) - 1) << len(generated)
+        for event in events:
+            generated[event] = 1 << len(generated)
+            killed[event] = mask if definitions[event] == FULL_DEFINITION else 0
     reaching = _reaching(before, generated, killed)
     edges: Edges = set()
     for event, is_read in enumerate(reads):
-        mask = of_key.get(keys[event], 0) if is_read else 0
-        if mask:
-            found = _union(reaching, before[event]) & mask
-            edges.update((source, event, EdgeKind.DATA) for source in _members(found, bits) if source != event)
+        if is_read and keys[event] in defining:
+            found = _union(reaching, before[event]) >> first_bit[keys[event]]
+            sources = _members(found, defining[keys[event]])
+            edges.update((source, event, EdgeKind.DATA) for source in sources if source != event)
     return edges
 
 
@@ -137,7 +144,7 @@ def _reaching(before: list[list[int]], generated: dict[int, int], killed: dict[i
         for event, sources in enumerate(before):
             found = _union(reaching, sources)
             if event in generated:
-                found = found & ~killed.get(event, 0) | generated[event]
+                found = found & ~killed[event] | generated[event]
             if found != reaching[event]:
                 reaching[event] = found
                 changed = has_loops
@@ -151,11 +158,10 @@ def _union(reaching: list[int], events: list[int]) -> int:
     return found
 
 
-def _members(found: int, bits: list[int]) -> list[int]:
-    """The definitions in a set: of 0b101 the first and the third."""
-    members = []
-    while found:
-        lowest = found & -found
-        members.append(bits[lowest.bit_length() - 1])
-        found ^= lowest
-    return members
+def _members(found: int, definitions: list[int]) -> list[int]:
+    """The definitions in a set: of 0b101 the first and the third. Bits behind theirs belong to other variables."""
+    digits = bin(found & ((1 << len(definitions)) - 1))[:1:-1]
+    return [definitions[match.start()] for match in _ONE.finditer(digits)]
+
+
+_ONE = re.compile("1")

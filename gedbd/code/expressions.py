@@ -53,7 +53,7 @@ def _assignment(b: Builder, node: "Node", role: Role) -> list[int]:
     left = unwrap(left)
     reads = operator is not None and operator.type != "="
     if left.type == "array_access":
-        target, _ = visit_array(b, left, reads, PARTIAL_DEFINITION)
+        target, _ = visit_array(b, left, PARTIAL_DEFINITION)
         values = b.expression(right, Role.ASSIGNMENT)
         if target < 0:
             return values
@@ -75,7 +75,7 @@ def _update(b: Builder, node: "Node", role: Role) -> list[int]:
         return []
     operand = unwrap(operand)
     if operand.type == "array_access":
-        return visit_array(b, operand, True, PARTIAL_DEFINITION)[1]
+        return visit_array(b, operand, PARTIAL_DEFINITION)[1]
     if operand.type not in ("identifier", "field_access"):
         return b.expression(operand, Role.ASSIGN_UNARY)
     place = find_place(b, operand)

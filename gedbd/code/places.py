@@ -113,8 +113,11 @@ def occur_at(b: Builder, place: Place, role: Role, reads: bool = True, definitio
     return event
 
 
-def visit_array(b: Builder, node: "Node", reads: bool = True, definition: int = NO_DEFINITION) -> tuple[int, list[int]]:
-    """Add the events of ``a[i][j]``; returns the event of a, or -1 if it is none, and the value variables."""
+def visit_array(b: Builder, node: "Node", definition: int = NO_DEFINITION) -> tuple[int, list[int]]:
+    """Add the events of ``a[i][j]``; returns the event of a, or -1 if it is none, and the value variables.
+
+    The array is read even if only an element is assigned.
+    """
     indices: list[Node | None] = []
     while node.type == "array_access":
         indices.append(node.child_by_field_name("index"))
@@ -125,7 +128,7 @@ def visit_array(b: Builder, node: "Node", reads: bool = True, definition: int = 
     target = -1
     if node.type in ("identifier", "field_access"):
         place = find_place(b, node)
-        target = occur_at(b, place, Role.ARRAY_TARGET, reads, definition) if place else -1
+        target = occur_at(b, place, Role.ARRAY_TARGET, True, definition) if place else -1
         values = [target] if target >= 0 else []
     else:
         values = b.expression(node, Role.ARRAY_TARGET)
