@@ -19,12 +19,16 @@ def read_source(path: Path, max_megabytes: float) -> tuple[str, tuple[str, ...]]
 
     Raises:
         OSError: If the file cannot be read.
-        ValueError: If the file is too large.
+        ValueError: If there is no such file, or it is too large.
     """
+    if not path.exists():
+        raise ValueError(f"{path}: there is no such file")
+    if path.is_dir():
+        raise ValueError(f"{path} is a folder: name a Java file")
     size = path.stat().st_size
-    if path.is_file() and size > max_megabytes * BYTES:
+    if size > max_megabytes * BYTES:
         raise ValueError(
-            f"{path} has {size / BYTES:,.1f} MB, more than max_megabytes={max_megabytes:g}: cut it, or raise that"
+            f"{path} has {size / BYTES:.3g} MB, more than max_megabytes={max_megabytes:g}: cut it, or raise that"
         )
     content = path.read_bytes()
     text = content.decode("utf-8-sig", errors="replace")

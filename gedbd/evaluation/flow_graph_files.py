@@ -29,6 +29,8 @@ def write_figures(
         stem: The files without their suffixes.
         first_line: Line number of the first line of the source.
     """
+    from matplotlib import rc_context
+
     from gedbd.evaluation.flow_graph_figure import draw_flow_graph
 
     stem.parent.mkdir(parents=True, exist_ok=True)
@@ -39,7 +41,8 @@ def write_figures(
         found.append(f"the figure is large: {len(graph):,} nodes on {width:.0f} by {height:.0f} inches")
     resolution = min(RESOLUTION, MAX_PIXELS / max(width, height))
     files = [stem.with_name(f"{stem.name}{suffix}") for suffix in (".svg", ".png")]
-    with warnings.catch_warnings(record=True) as raised:
+    # The salt gives the parts of an SVG the same names each time.
+    with rc_context({"svg.hashsalt": stem.name}), warnings.catch_warnings(record=True) as raised:
         warnings.filterwarnings("always", MISSING_GLYPH)
         for file in files:
             figure.savefig(file, dpi=resolution, metadata={"Date": None} if file.suffix == ".svg" else None)
