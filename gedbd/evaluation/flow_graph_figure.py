@@ -1,21 +1,26 @@
 """A figure of a method's flow graph beside its source."""
 
 from dataclasses import dataclass
+from math import hypot
 from typing import Any, Literal
 
+import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.collections import PathCollection, PolyCollection
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.patches import FancyArrowPatch, FancyBboxPatch, Patch
+from matplotlib.patches import FancyBboxPatch, Patch
 from matplotlib.path import Path
 
 from gedbd.code.flow_graph import FlowGraph
 from gedbd.code.node_types import EdgeKind, NodeType
-from gedbd.evaluation.figures import GREY
 from gedbd.evaluation.flow_graph_layout import HALF_HEIGHT, MARGIN, Box, Layout, place_nodes
-from gedbd.evaluation.flow_graph_routes import Router
+from gedbd.evaluation.flow_graph_routes import Point, Router
 
 FONT = "monospace"
+HEAD_LENGTH = 0.055  # inches
+HEAD_WIDTH = 0.06
+GREY = "#8a8a8a"
 CONTROL_FILL = "#ffffff"
 FAMILIES = {  # tints of the palette of Okabe and Ito, which colour-blind readers can tell apart
     "number": ("#bfe0f5", "INTEGER FLOAT LONG DOUBLE BYTE SHORT OTHER_PRIMITIVE"),
@@ -70,12 +75,7 @@ def draw_flow_graph(graph: FlowGraph, source: str, title: str, first_line: int =
     axis.text(MARGIN, 0.3, title, fontsize=12, va="center", parse_math=False)
     _draw_legend(axis, graph, layout.height)
     _draw_code(axis, layout)
-    router = Router(layout, len(graph.kinds))
-    colours = {name: DATA_COLOURS[place % len(DATA_COLOURS)] for place, name in enumerate(dict.fromkeys(graph.names))}
-    for first, second, kind in zip(*graph.edges.tolist(), graph.kinds.tolist(), strict=True):
-        style = STYLES[EdgeKind(kind)]
-        colour = colours[graph.names[first]] if kind == EdgeKind.DATA else style.colour
-        axis.add_patch(_arrow(router.path(first, second, EdgeKind(kind)), style, colour))
+    _draw_edges(axis, graph, layout)
     for box, node_type in zip(layout.boxes, graph.types.tolist(), strict=True):
         _draw_box(axis, box, NodeType(node_type))
     return figure
@@ -130,14 +130,34 @@ def _draw_box(axis: Axes, box: Box, node_type: NodeType) -> None:
     axis.text(box.x, box.y + 0.085, box.note, fontsize=5.2, color="#333333", **options)
 
 
-def _arrow(path: Path, style: Style, colour: str) -> FancyArrowPatch:
-    """An edge along a path, behind the boxes."""
-    return FancyArrowPatch(
-        path=path,
-        arrowstyle="-|>,head_length=3.6,head_width=1.9",
-        color=colour,
-        linestyle=style.line,
-        linewidth=style.width,
-        mutation_scale=1,
-        zorder=2,
-    )
+def _draw_edges(axis: Axes, graph: FlowGraph, layout: Layout) -> None:
+    """The edges, behind the boxes; one collection for each kind, as single arrows take much longer."""
+    router = Router(layout, len(graph.kinds))
+    colours = {name: DATA_COLOURS[place % len(DATA_COLOURS)] for place, name in enumerate(dict.fromkeys(graph.names))}
+    for kind, style in STYLES.items():
+        pairs = graph.edges[:, graph.kinds == kind].T.tolist()
+        paths = [router.path(first, second, kind) for first, second in pairs]
+        shown = [colours[graph.names[first]] if kind == EdgeKind.DATA else style.colour for first, _ in pairs]
+        heads = [arrow_head(path) for path in paths]
+        lines = [Path([*_points(path)[:-1], head[0]], path.codes) for path, head in zip(paths, heads, strict=True)]
+        options: dict[str, Any] = {"linestyles": [style.line], "linewidths": style.width}
+        axis.add_collection(PathCollection(lines, facecolors="none", edgecolors=shown, zorder=2, **options))
+        axis.add_collection(PolyCollection([head[1:] for head in heads], facecolors=shown, linewidths=0, zorder=3))
+
+
+def arrow_head(path: Path) -> list[Point]:
+    """The middle of the base of an edge's arrow head, and its three corners, of which the second is the tip.
+
+    An edge that ends at (0, 1), coming from (0, 0), has its tip there and its base ``HEAD_LENGTH`` before it.
+    """
+    (x, y), tip = _points(path)[-2:]
+    length = max(hypot(tip[0] - x, tip[1] - y), 1e-9)
+    along = ((tip[0] - x) / length, (tip[1] - y) / length)
+    base = (tip[0] - HEAD_LENGTH * along[0], tip[1] - HEAD_LENGTH * along[1])
+    across = (HEAD_WIDTH / 2 * along[1], -HEAD_WIDTH / 2 * along[0])
+    corners = [(base[0] + across[0], base[1] + across[1]), tip, (base[0] - across[0], base[1] - across[1])]
+    return [base, *corners]
+
+
+def _points(path: Path) -> list[Point]:
+    return [(float(x), float(y)) for x, y in np.asarray(path.vertices)]
