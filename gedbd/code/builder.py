@@ -12,7 +12,7 @@ from gedbd.code.scopes import Scopes, Variable, is_type_name
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-MAX_DEPTH = 150
+MAX_DEPTH = 100
 """Code that is nested deeper is not understood; its names have the role UNKNOWN."""
 
 _NOT_VARIABLES = {"field", "key", "name", "type"}

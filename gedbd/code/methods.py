@@ -9,7 +9,7 @@ from gedbd.code.syntax import parse
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-_MARGIN = re.compile(r"^[ \t]*\*+(?!/)[ \t]?|[ \t]+$", re.MULTILINE)
+_MARGIN = re.compile(r"^[ \t]*\*+(?!/)[ \t]?|[ \t\r]+$", re.MULTILINE)
 
 
 class Method(NamedTuple):

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gedbd.code.assemble import make_builder, to_graph
-from gedbd.code.bodies import METHODS, loose_members, member_nodes, method
+from gedbd.code.bodies import CLASSES, METHODS, loose_members, member_nodes, method
 from gedbd.code.builder import Builder
 from gedbd.code.flow_graph import FlowGraph
 from gedbd.code.fragments import Fragment, completions
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 _CLASS = b"class C {"
 _METHOD = b"void m() {"
+_FILE_PARTS = {*CLASSES, *METHODS, "import_declaration", "module_declaration", "package_declaration"}
 _MEMBER_MODIFIERS = {"public", "protected", "private", "static", "transient", "volatile"}
 
 
@@ -74,7 +75,7 @@ def fragment_graph(code: str) -> FlowGraph | None:
         nothing but comments.
     """
     for fragment in completions(code):
-        for make_graph in (_statements_graph, _members_graph, _file_graph):
+        for make_graph in (_statements_graph, _members_graph, _file_graph, _mixed_graph):
             graph = make_graph(code, fragment)
             if graph is not None:
                 return graph
@@ -82,20 +83,30 @@ def fragment_graph(code: str) -> FlowGraph | None:
 
 
 def _statements_graph(code: str, fragment: Fragment) -> FlowGraph | None:
+    """The graph of statements of a method; None if one is rather a member of a class or a part of a file."""
+    return _mixed_graph(code, fragment, is_mixed=False)
+
+
+def _mixed_graph(code: str, fragment: Fragment, is_mixed: bool = True) -> FlowGraph | None:
     prefix = _CLASS + _METHOD + b"".join(fragment.openers) + fragment.lead
     builder, root = _parse_completed(prefix, fragment, b"}}")
     found = _first_method(root) if root else None
     body = found.child_by_field_name("body") if found else None
-    if body is None or any(_is_member(statement) for statement in body.named_children):
+    if body is None or (not is_mixed and any(_is_member(statement) for statement in body.named_children)):
         return None
     builder.statements(body)
     return _cut_graph(builder, code, len(prefix))
 
 
 def _is_member(statement: "Node") -> bool:
-    """Whether a statement is a field with a modifier that local variables do not have."""
-    modifiers = statement.named_children[0] if statement.type == "local_variable_declaration" else statement
-    return modifiers.type == "modifiers" and any(part.type in _MEMBER_MODIFIERS for part in modifiers.children)
+    """Whether a statement is a class, an import, or a field with a modifier that local variables do not have.
+
+    Java allows local classes, but a piece that begins with one is more often a part of a file.
+    """
+    if statement.type in _FILE_PARTS:
+        return True
+    first = statement.named_children[:1] if statement.type == "local_variable_declaration" else []
+    return any(part.type in _MEMBER_MODIFIERS for modifiers in first for part in modifiers.children)
 
 
 def _members_graph(code: str, fragment: Fragment) -> FlowGraph | None:
@@ -111,7 +122,7 @@ def _members_graph(code: str, fragment: Fragment) -> FlowGraph | None:
 def _file_graph(code: str, fragment: Fragment) -> FlowGraph | None:
     prefix = _open(fragment.openers, [_CLASS, _METHOD])
     builder, root = _parse_completed(prefix, fragment, b"")
-    if root is None:
+    if root is None or any(part.type not in _FILE_PARTS for part in root.named_children):
         return None
     loose_members(builder, root.named_children)
     return _cut_graph(builder, code, len(prefix))
