@@ -18,8 +18,8 @@ from gedbd.evaluation.flow_graph_layout import HALF_HEIGHT, MARGIN, Box, Layout,
 from gedbd.evaluation.flow_graph_routes import Point, Router
 
 FONT = "monospace"
-HEAD_LENGTH = 0.055  # inches
-HEAD_WIDTH = 0.06
+HEAD_LENGTH = 0.075  # inches
+HEAD_WIDTH = 0.08
 GREY = "#8a8a8a"
 CONTROL_FILL = "#ffffff"
 FAMILIES = {  # tints of the palette of Okabe and Ito, which colour-blind readers can tell apart
@@ -49,9 +49,9 @@ class Style:
 
 
 STYLES = {
-    EdgeKind.DATA: Style("data", "#0072b2", "-", 1.0),
-    EdgeKind.CONTROL: Style("control", "#a63a00", "-", 1.8),
-    EdgeKind.SEQUENTIAL: Style("sequential", "#4d4d4d", (0, (3, 2)), 0.9),
+    EdgeKind.DATA: Style("data edge, by variable", "#0072b2", "-", 1.0),
+    EdgeKind.CONTROL: Style("control edge", "#a63a00", "-", 1.8),
+    EdgeKind.SEQUENTIAL: Style("sequential edge", "#4d4d4d", (0, (3, 2)), 0.9),
 }
 
 
@@ -85,7 +85,7 @@ def _draw_legend(axis: Axes, graph: FlowGraph, height: float) -> None:
     """The kinds of edges, and the families of types that occur."""
     present = {NodeType(node_type).name for node_type in graph.types.tolist()}
     handles: list[Line2D | Patch] = [
-        Line2D([], [], color=style.colour, linestyle=style.line, linewidth=style.width, label=f"{style.label} edge")
+        Line2D([], [], color=style.colour, linestyle=style.line, linewidth=style.width, label=style.label)
         for style in STYLES.values()
     ]
     handles.append(Patch(facecolor=CONTROL_FILL, edgecolor="black", label="control node"))
