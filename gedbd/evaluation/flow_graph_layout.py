@@ -119,7 +119,7 @@ def _texts(piece: Piece, starts: list[int]) -> list[str]:
 
 
 def _label(graph: FlowGraph, node: int) -> tuple[str, str]:
-    """What stands in a node's box: the name and the role of a variable, or the type of a control node."""
+    """The text of a node: the name and the role of a variable, or the type of a control node."""
     name = graph.names[node]
     if not name:
         return NodeType(int(graph.types[node])).name, ""
