@@ -141,7 +141,10 @@ def local_class(b: Builder, node: "Node") -> None:
 
 
 def members(b: Builder, body: "Node") -> None:
-    """Add the members of a class in their order; its fields are in view in all of them."""
+    """Add the members of a class in their order; its fields are in view in all of them.
+
+    Initialisers have no EXIT: what a ``throw`` in one leads to is not known.
+    """
     outer = b.body
     b.body = Body()
     parts = list(member_nodes(body))

@@ -9,7 +9,10 @@ Edges = set[tuple[int, int, int]]
 
 
 def drop_events(events: Events) -> list[list[int]]:
-    """Leave out convergences that no path reaches, and other events to be dropped; paths lead through them.
+    """Leave out convergences that no path from a beginning reaches, and other dropped events; paths lead through them.
+
+    A beginning is the first event, that of a method, or one behind a lambda or a nested class: also in
+    ``try { return a; } finally { b(); }`` no path reaches the TRY_CONVERGENCE, whereas FINALLY and b stay as code.
 
     Returns:
         The events that each remaining one may directly follow, each once; of dropped ones nothing.

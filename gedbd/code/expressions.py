@@ -140,7 +140,7 @@ def _method_reference(b: Builder, node: "Node", role: Role) -> list[int]:
 
 
 def _creation(b: Builder, node: "Node", role: Role) -> list[int]:
-    """``new T(a) { ... }`` or ``o.new T(a)``."""
+    """``new T(a) { ... }`` or ``o.new T(a)``, of which o is a target as that of a call."""
     values: list[int] = []
     for child in node.named_children:
         if child.type == "argument_list":
@@ -153,6 +153,7 @@ def _creation(b: Builder, node: "Node", role: Role) -> list[int]:
 
 
 def _array_creation(b: Builder, node: "Node", role: Role) -> list[int]:
+    """``new int[n] {x, y}``; sizes count as arguments of ``new``, so that the value comes from n, x and y."""
     values: list[int] = []
     for child in node.named_children:
         if child.type == "dimensions_expr":

@@ -63,9 +63,9 @@ def fragment_graph(code: str) -> FlowGraph | None:
     """The semantic flow graph of the statements, members or files of a piece of code, as a hunk of a diff has it.
 
     Brackets that the piece cuts are completed outside of it; if it does not parse even so, its first or last statement
-    is left out, of which it may have a part only. Several methods make one graph without edges
-    from one to the next. Statements have no BEGIN and EXIT, and each ``return`` among them has its RETURN_EXIT, because
-    the method's end is not known.
+    is left out, of which it may have a part only. Several methods make one graph without edges from one to the next.
+    Statements have no BEGIN and EXIT, and each ``return`` among them has its RETURN_EXIT, because the method's end is
+    not known. Classes that no method holds have no NEW_CLASS_ENTRY and NEW_CLASS_EXIT.
 
     Args:
         code: The piece; places in the graph refer to it.

@@ -101,6 +101,7 @@ def _label(b: Builder, label: "Node", selector: list[int]) -> bool:
         if value.type == "pattern":
             pattern(b, value, selector, Role.CASE_VALUE)
         elif value.type == "guard":
+            # A guard is a condition, no value of its case, and has no role of its own.
             b.expressions(value, Role.BLOCK_DEFAULT)
         elif value.type == "identifier" and b.text(value) == "default":
             is_default = True

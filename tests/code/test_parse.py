@@ -75,6 +75,15 @@ def test_deep_nesting_is_flattened(begin, end):
     assert [name for name in graph.names if name][-1] == "a"
 
 
+@pytest.mark.parametrize(
+    ("begin", "end"),
+    [("new A() { void f() { ", "} };"), ("class A { ", "}"), ("try { x = () -> { ", "}; } finally { }")],
+)
+def test_deep_classes_are_flattened(begin, end):
+    graph = method_graph("void f() { " + begin * 300 + "int y = b;" + end * 300 + "}")
+    assert role(graph, "b") == Role.UNKNOWN
+
+
 def test_deep_blocks_are_flattened():
     graph = method_graph("void f(int a) { " + "while (a) {" * 1000 + "g(b);" + "}" * 1000 + " }")
     assert "b" in graph.names
