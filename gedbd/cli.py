@@ -35,12 +35,18 @@ def main() -> None:
     else:
         sys.argv = ["gedbd", *rest]
         # As ``python -m`` does: Lightning and sweeps start further processes by the module's name in ``__main__``.
-        runpy.run_module(f"gedbd.{first}", run_name="__main__", alter_sys=True)
+        runpy.run_module(f"gedbd.{module_name(first)}", run_name="__main__", alter_sys=True)
 
 
 def command_names() -> list[str]:
     """The names of all commands, in alphabetical order."""
-    return sorted(path.stem for path in PACKAGE_DIR.glob("*.py") if (Path(CONF_DIR) / f"{path.stem}.yaml").is_file())
+    modules = [path.stem for path in PACKAGE_DIR.glob("*.py") if (Path(CONF_DIR) / f"{path.stem}.yaml").is_file()]
+    return sorted(module.replace("_", "-") for module in modules)
+
+
+def module_name(command: str) -> str:
+    """The module of a command, and its file in ``conf/``: ``flow_graph`` of ``flow-graph``."""
+    return command.replace("-", "_")
 
 
 def overview() -> str:
@@ -48,7 +54,9 @@ def overview() -> str:
     lines = ["Usage: gedbd COMMAND [option=value ...]", ""]
     for name in command_names():
         # Parsed, not imported: a command may import large libraries.
-        docstring = ast.get_docstring(ast.parse((PACKAGE_DIR / f"{name}.py").read_text(encoding="utf-8"))) or ""
+        docstring = (
+            ast.get_docstring(ast.parse((PACKAGE_DIR / f"{module_name(name)}.py").read_text(encoding="utf-8"))) or ""
+        )
         lines.append(f"  {name:<{NAME_WIDTH}}{docstring.splitlines()[0]}")
     lines += ["", "gedbd COMMAND --help lists the options of a command, gedbd --version prints the version."]
     lines.append('Tab completion, in Bash: eval "$(gedbd train -sc install=bash)"')
@@ -80,4 +88,4 @@ def complete(arguments: list[str]) -> None:
 def run_completion(name: str, arguments: list[str]) -> None:
     """Runs Hydra's completion for a command; it takes the program's name from ``sys.argv``."""
     sys.argv = ["gedbd", *arguments]
-    import_module(f"gedbd.{name}").main()
+    import_module(f"gedbd.{module_name(name)}").main()

@@ -49,6 +49,12 @@ def test_every_command_has_a_line():
     assert "losses" not in command_names()
 
 
+def test_a_command_of_two_words_is_written_with_a_hyphen():
+    assert "flow-graph" in command_names()
+    assert start("flow_graph")[2] == "error: there is no command flow_graph: did you mean flow-graph?\n"
+    assert start("flow-graph", "--help")[1].startswith("Draws the semantic flow graph of a Java method")
+
+
 def test_version_and_help():
     assert start("--version") == (0, f"gedbd {gedbd.__version__}\n", "")
     assert start("--help") == start() == (0, overview() + "\n", "")
@@ -140,6 +146,7 @@ def test_completion_is_installed_for_the_console_script():
         ("encode", "dataset.path=nowhere.csv", "out=vectors.npz"),
         ("encode", "out=vectors.npz", "checkpoint=[a]"),
         ("report",),
+        ("flow-graph", "nowhere.java"),
         ("compare", "run=a"),
     ],
 )

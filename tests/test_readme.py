@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from hydra import compose, initialize_config_dir
 
-from gedbd.cli import command_names
+from gedbd.cli import command_names, module_name
 from gedbd.configuration.locations import CONF_DIR
-from gedbd.configuration.positional import literal_text, option_names, positional_list
+from gedbd.configuration.positional import literal_text, option_names, path_and_flags, positional_list
 
 ROOT = Path(__file__).parent.parent
 TEXT = (ROOT / "README.md").read_text()
@@ -26,13 +26,14 @@ def test_readme_shows_every_command():
 @pytest.mark.parametrize("command", COMMANDS)
 def test_command_composes(command):
     _, name, *options = shlex.split(command)
-    assert callable(import_module(f"gedbd.{name}").main)
+    assert callable(import_module(f"gedbd.{module_name(name)}").main)
     options = positional_list(options, "paths") if name == "report" else options
+    options = path_and_flags(options, "path", ("method", "line", "out")) if name == "flow-graph" else options
     if name == "search":
         options = literal_text(options, "query", option_names(Path(CONF_DIR) / "search.yaml"))
     single = [option.split(",")[0] for option in options if option != "-m" and "interval(" not in option]
     with initialize_config_dir(CONF_DIR, version_base="1.3"):
-        compose(name, overrides=single)
+        compose(module_name(name), overrides=single)
 
 
 def test_readme_names_every_option():

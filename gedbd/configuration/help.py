@@ -19,7 +19,7 @@ NOT_CHOICES = {("graph", "titles")}  # the other files of its group include it
 # Groups and sections that a command composes for the functions it shares with training, but does not read.
 UNREAD = {"backtest": {"protocol", "ranking"}}
 EXAMPLE = "gedbd "  # how the comment lines that are examples begin
-COMMAND = re.compile(r"(?:# |: )gedbd (\w+)")
+COMMAND = re.compile(r"(?:# |: )gedbd ([\w-]+)")
 LINE = re.compile(r"^(?P<indent> *)(?P<name>\w+):(?P<value>.*?)(?:(?:^|\s)\s*# (?P<comment>.*))?$")
 MORE = re.compile(r"^ +# (?P<comment>.*)$")
 FALLBACK = re.compile(r"\$\{oc\.(?:select|env):[\w.]+,'?([^'}]*)'?\}")

@@ -27,6 +27,7 @@ LOWEST: dict[str, float] = {  # an integer: whole numbers only
     "encoder.layers": 1,
     "encoder.max_tokens": 1,
     "graph.max_title_tokens": 1,
+    "line": 1,
     "optimizer.head_lr": 0.0,
     "optimizer.lr": 0.0,
     "scheduler.warmup_steps": 0,
@@ -59,6 +60,7 @@ PATHS = (
     "index",
     "out",
     "pairs.feedback",
+    "path",
     "run",
     "text.captions",
 )

@@ -46,7 +46,7 @@ def literal_text(arguments: Sequence[str], option: str, names: Container[str]) -
     given = [word for word in options if word.startswith(f"{option}=")]
     text += [word.removeprefix(f"{option}=") for word in given]
     rest = [word for word in options if word not in given]
-    return rest + ([f"{option}='{SPECIAL.sub(_escaped, ' '.join(text))}'"] if text else [])
+    return rest + ([f"{option}={_quoted(' '.join(text))}"] if text else [])
 
 
 def positional_list(arguments: Sequence[str], option: str) -> list[str]:
@@ -64,6 +64,41 @@ def positional_list(arguments: Sequence[str], option: str) -> list[str]:
     options = [word for word in arguments if word not in values]
     quoted = ",".join("'" + value.replace("'", "\\'") + "'" for value in values)
     return options + ([f"{option}=[{quoted}]"] if values else [])
+
+
+def path_and_flags(arguments: Sequence[str], option: str, flags: Container[str]) -> list[str]:
+    """Arguments for Hydra, in which one option holds the positional argument, and flags with values are options.
+
+    ``["a b", "--line", "3", "--out=x"]`` becomes ``["path='a b'", "line=3", "out='x'"]`` for the option ``path`` and
+    the flags ``line`` and ``out``.
+
+    Args:
+        arguments: The command line; what is neither ``name=value`` nor a flag is positional.
+        option: The option that takes the positional argument.
+        flags: Options that may be written as ``--name value`` or ``--name=value``.
+
+    Raises:
+        ValueError: If a flag has no value, or there are several positional arguments.
+    """
+    if set(COMPLETION_FLAGS) & set(arguments):
+        return list(arguments)
+    found = []
+    positional = []
+    words = iter(arguments)
+    for word in words:
+        name, equals, value = word.removeprefix("--").partition("=")
+        if word.startswith("--") and name in flags:
+            value = value if equals else next(words, "")
+            if not value:
+                raise ValueError(f"{word} needs a value: {word.rstrip('=')} VALUE")
+            found.append(f"{name}={value}" if value.isdecimal() else f"{name}={_quoted(value)}")
+        elif equals or word.startswith("-"):
+            found.append(word)
+        else:
+            positional.append(word)
+    if len(positional) > 1:
+        raise ValueError(f"give one {option} at a time: {' '.join(positional)}")
+    return found + [f"{option}={_quoted(word)}" for word in positional]
 
 
 def option_names(config_file: Path) -> set[str]:
@@ -99,6 +134,11 @@ def _is_option(word: str, option: str, names: Container[str]) -> bool:
             raise ValueError(f"the option {name} is now called {renamed}")
         raise ValueError(f"there is no option {name}: --help lists all; to search for {word}, write -- before the text")
     return False
+
+
+def _quoted(text: str) -> str:
+    """A text in quotes, of which Hydra and OmegaConf read no sign."""
+    return f"'{SPECIAL.sub(_escaped, text)}'"
 
 
 def _escaped(match: re.Match[str]) -> str:

@@ -1,0 +1,163 @@
+"""A figure of a method's flow graph beside its source."""
+
+from dataclasses import dataclass
+from math import hypot
+from typing import Any, Literal
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.collections import PathCollection, PolyCollection
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import FancyBboxPatch, Patch
+from matplotlib.path import Path
+
+from gedbd.code.flow_graph import FlowGraph
+from gedbd.code.node_types import EdgeKind, NodeType
+from gedbd.evaluation.flow_graph_layout import HALF_HEIGHT, MARGIN, Box, Layout, place_nodes
+from gedbd.evaluation.flow_graph_routes import Point, Router
+
+FONT = "monospace"
+HEAD_LENGTH = 0.075  # inches
+HEAD_WIDTH = 0.08
+GREY = "#8a8a8a"
+CONTROL_FILL = "#ffffff"
+FAMILIES = {  # tints of the palette of Okabe and Ito, which colour-blind readers can tell apart
+    "number": ("#bfe0f5", "INTEGER FLOAT LONG DOUBLE BYTE SHORT OTHER_PRIMITIVE"),
+    "boolean": ("#f4cfe2", "BOOLEAN"),
+    "text": ("#fbf3a6", "STRING CHARACTER"),
+    "collection": ("#b5e3d3", "ITERABLE COLLECTION LIST SET MAP"),
+    "other class of the JDK": ("#fbdba3", "DATE OTHER_JDK VOID"),
+    "own class": ("#f2bd94", "USER_DEFINED"),
+    "unknown": ("#e6e6e6", "NULL"),
+}
+DATA_COLOURS = ("#0072b2", "#00805e", "#8a3ffc", "#1a1a80")  # of the variables in turn, to tell their edges apart
+FILLS = {name: colour for colour, names in FAMILIES.values() for name in names.split()}
+
+
+LineStyle = Literal["-"] | tuple[float, tuple[float, float]]
+
+
+@dataclass(frozen=True)
+class Style:
+    """How edges of a kind are drawn."""
+
+    label: str
+    colour: str
+    line: LineStyle
+    width: float
+
+
+STYLES = {
+    EdgeKind.DATA: Style("data edge, by variable", "#0072b2", "-", 1.0),
+    EdgeKind.CONTROL: Style("control edge", "#a63a00", "-", 1.8),
+    EdgeKind.SEQUENTIAL: Style("sequential edge", "#4d4d4d", (0, (3, 2)), 0.9),
+}
+
+
+def draw_flow_graph(graph: FlowGraph, source: str, title: str, first_line: int = 1) -> Figure:
+    """Draws a flow graph: the source at the left, control nodes in one column, variables in the order of their lines.
+
+    Colours of variables follow their types, and those of data edges the name of their variable; the small text is the
+    role. The figure grows with the graph.
+
+    Args:
+        graph: The graph.
+        source: The text that its spans refer to.
+        title: Of the figure.
+        first_line: Line number of the first line of the source.
+    """
+    layout = place_nodes(graph, source, first_line)
+    width = max(layout.width, 9.0)
+    figure = Figure(figsize=(width, layout.height))
+    axis = figure.add_axes((0, 0, 1, 1), xlim=(0, width), ylim=(layout.height, 0))
+    axis.set_axis_off()
+    axis.text(MARGIN, 0.3, title, fontsize=12, va="center", parse_math=False)
+    _draw_legend(axis, graph, layout.height)
+    _draw_code(axis, layout)
+    _draw_edges(axis, graph, layout)
+    for box, node_type in zip(layout.boxes, graph.types.tolist(), strict=True):
+        _draw_box(axis, box, NodeType(node_type))
+    return figure
+
+
+def _draw_legend(axis: Axes, graph: FlowGraph, height: float) -> None:
+    """The kinds of edges, and the families of types that occur."""
+    present = {NodeType(node_type).name for node_type in graph.types.tolist()}
+    handles: list[Line2D | Patch] = [
+        Line2D([], [], color=style.colour, linestyle=style.line, linewidth=style.width, label=style.label)
+        for style in STYLES.values()
+    ]
+    handles.append(Patch(facecolor=CONTROL_FILL, edgecolor="black", label="control node"))
+    for family, (colour, names) in FAMILIES.items():
+        if present & set(names.split()):
+            handles.append(Patch(facecolor=colour, edgecolor=GREY, label=family))
+    anchor = (MARGIN, 0.42)
+    axis.legend(
+        handles=handles,
+        loc="upper left",
+        bbox_to_anchor=anchor,
+        bbox_transform=axis.transData,
+        ncols=11,
+        frameon=False,
+        fontsize=8,
+        borderaxespad=0,
+    )
+
+
+def _draw_code(axis: Axes, layout: Layout) -> None:
+    """The lines of the source with their numbers, and a thin line above each."""
+    for y, number, text in layout.lines:
+        axis.text(MARGIN + 0.26, y, number, fontsize=7, family=FONT, color=GREY, ha="right", va="center")
+        axis.text(MARGIN + 0.34, y, text, fontsize=7.2, family=FONT, va="center", parse_math=False)
+
+
+def _draw_box(axis: Axes, box: Box, node_type: NodeType) -> None:
+    """A node: a rounded box for a variable, a rectangle for a control node."""
+    corner = (box.x - box.width / 2, box.y - HALF_HEIGHT)
+    style = "round,pad=0,rounding_size=0.08" if box.note else "square,pad=0"
+    colours: dict[str, Any] = {
+        "facecolor": FILLS.get(node_type.name, CONTROL_FILL),
+        "edgecolor": "#707070" if box.note else "black",
+    }
+    axis.add_patch(
+        FancyBboxPatch(corner, box.width, 2 * HALF_HEIGHT, boxstyle=style, linewidth=0.8, zorder=4, **colours)
+    )
+    shift = 0.045 if box.note else 0.0
+    size = 8 if box.note else 6.5
+    options: dict[str, Any] = {"family": FONT, "ha": "center", "va": "center", "zorder": 5, "parse_math": False}
+    axis.text(box.x, box.y - shift, box.label, fontsize=size, **options)
+    axis.text(box.x, box.y + 0.085, box.note, fontsize=5.2, color="#333333", **options)
+
+
+def _draw_edges(axis: Axes, graph: FlowGraph, layout: Layout) -> None:
+    """The edges, behind the boxes; one collection for each kind, as single arrows take much longer."""
+    router = Router(layout, len(graph.kinds))
+    colours = {name: DATA_COLOURS[place % len(DATA_COLOURS)] for place, name in enumerate(dict.fromkeys(graph.names))}
+    for kind, style in STYLES.items():
+        pairs = graph.edges[:, graph.kinds == kind].T.tolist()
+        paths = [router.path(first, second, kind) for first, second in pairs]
+        shown = [colours[graph.names[first]] if kind == EdgeKind.DATA else style.colour for first, _ in pairs]
+        heads = [arrow_head(path) for path in paths]
+        lines = [Path([*_points(path)[:-1], head[0]], path.codes) for path, head in zip(paths, heads, strict=True)]
+        options: dict[str, Any] = {"linestyles": [style.line], "linewidths": style.width}
+        axis.add_collection(PathCollection(lines, facecolors="none", edgecolors=shown, zorder=2, **options))
+        axis.add_collection(PolyCollection([head[1:] for head in heads], facecolors=shown, linewidths=0, zorder=3))
+
+
+def arrow_head(path: Path) -> list[Point]:
+    """The middle of the base of an edge's arrow head, and its three corners, of which the second is the tip.
+
+    An edge that ends at (0, 1), coming from (0, 0), has its tip there and its base ``HEAD_LENGTH`` before it.
+    """
+    (x, y), tip = _points(path)[-2:]
+    length = max(hypot(tip[0] - x, tip[1] - y), 1e-9)
+    along = ((tip[0] - x) / length, (tip[1] - y) / length)
+    base = (tip[0] - HEAD_LENGTH * along[0], tip[1] - HEAD_LENGTH * along[1])
+    across = (HEAD_WIDTH / 2 * along[1], -HEAD_WIDTH / 2 * along[0])
+    corners = [(base[0] + across[0], base[1] + across[1]), tip, (base[0] - across[0], base[1] - across[1])]
+    return [base, *corners]
+
+
+def _points(path: Path) -> list[Point]:
+    return [(float(x), float(y)) for x, y in np.asarray(path.vertices)]

@@ -1,0 +1,81 @@
+"""The command flow-graph: what it writes and prints, and how it is called."""
+
+import re
+import sys
+
+import pytest
+
+import gedbd.flow_graph
+from gedbd.configuration.positional import path_and_flags
+
+SOURCE = """class Sorter {
+    void sort() { }
+
+    int least(int a, int b) {
+        if (a < b) {
+            return a;
+        }
+        return b;
+    }
+
+    void sort(int a) { use("$a$"); }
+}
+"""
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch, capsys):
+    """Runs the command in a folder with Sorter.java; gives what it prints, or its error."""
+    (tmp_path / "Sorter.java").write_text(SOURCE)
+    monkeypatch.chdir(tmp_path)
+
+    def through(*words):
+        monkeypatch.setattr(sys, "argv", ["gedbd", *words])
+        try:
+            gedbd.flow_graph.main()
+        except SystemExit as error:
+            return str(error.code)
+        return capsys.readouterr().out
+
+    return through
+
+
+def test_figures_and_tables(run, tmp_path):
+    told = run("Sorter.java", "--method", "least", "--out=figures")
+    assert sorted(file.name for file in (tmp_path / "figures").iterdir()) == ["least.png", "least.svg"]
+    assert (tmp_path / "figures" / "least.png").read_bytes().startswith(b"\x89PNG")
+    assert re.search(r"1 +4 +a +INTEGER +PARAMETER", told)
+    assert re.search(r"4 +5 +IF_CONDITION", told)
+    # the parameters 1 and 2, the condition 5 and 6, the returned 9 and 11
+    assert re.search(r"DATA +4 +1>5 1>9 2>6 2>11", told)
+    assert told.endswith("written: figures/least.svg\nwritten: figures/least.png\n")
+
+
+def test_overloaded_methods_write_their_lines(run, tmp_path):
+    run("path=Sorter.java", "method=sort", "line=11")
+    first = (tmp_path / "sort-11.svg").read_bytes()
+    run("Sorter.java", "--line", "11")
+    assert (tmp_path / "sort-11.svg").read_bytes() == first
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["Sorter.java", "--line", "x"], "line=x must be a whole number"),
+        (["Sorter.java", "--method"], "--method needs a value: --method VALUE"),
+        ([], "path= is missing, for example: gedbd flow-graph Sorter.java --method sort"),
+        (["Sorter.java", "--method=short"], "Sorter.java has no method short: did you mean sort?"),
+    ],
+)
+def test_mistakes(run, tmp_path, words, message):
+    assert run(*words) == f"error: {message}"
+    assert [file.name for file in tmp_path.iterdir()] == ["Sorter.java"]
+
+
+def test_path_and_flags():
+    flags = ("line", "method")
+    assert path_and_flags(["a b", "--line", "3", "out=x"], "path", flags) == ["line=3", "out=x", "path='a b'"]
+    assert path_and_flags(["it's.java", "--method=a$b"], "path", flags) == ["method='a$b'", r"path='it\'s.java'"]
+    assert path_and_flags(["-sc", "query=bash"], "path", flags) == ["-sc", "query=bash"]
+    with pytest.raises(ValueError, match=r"give one path at a time: A.java B.java"):
+        path_and_flags(["A.java", "B.java"], "path", flags)
