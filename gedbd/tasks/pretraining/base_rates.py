@@ -81,4 +81,5 @@ def _places_apart(method: CodeInput, ends: np.ndarray) -> np.ndarray:
     first_token, num_tokens = method.blocks[CODE_BLOCK]
     first_node, num_nodes = method.blocks[NODE_BLOCK]
     expected = (ends[0] - first_token) / max(num_tokens, 1) * num_nodes
-    return np.floor(expected - (ends[1] - first_node)).clip(-MAX_DISTANCE, MAX_DISTANCE)
+    apart: np.ndarray = np.floor(expected - (ends[1] - first_node))
+    return apart.clip(-MAX_DISTANCE, MAX_DISTANCE)

@@ -4,7 +4,8 @@ from collections.abc import Collection, Iterable, Iterator
 
 import numpy as np
 import pytorch_lightning as pl
-from torch.utils.data import DataLoader, Sampler as KeySampler
+from torch.utils.data import DataLoader
+from torch.utils.data import Sampler as KeySampler
 
 from gedbd.corpora.splits import PARTS
 from gedbd.encoders.code.inputs import CodeInput

@@ -11,8 +11,8 @@ class Outcome(NamedTuple):
     """Predictions of one objective: their summed loss, the number of right ones, and their number; ``()`` each."""
 
     loss: Tensor
-    correct: Tensor
-    count: Tensor
+    num_right: Tensor
+    number: Tensor
 
 
 def edge_logits(hidden: Tensor, row: Tensor, ends: Tensor) -> Tensor:
@@ -28,7 +28,8 @@ def edge_logits(hidden: Tensor, row: Tensor, ends: Tensor) -> Tensor:
     """
     first = hidden[row, ends[0]].float()
     second = hidden[row, ends[1]].float()
-    return (first * second).sum(dim=1) / hidden.shape[2] ** 0.5
+    logits: Tensor = (first * second).sum(dim=1) / hidden.shape[2] ** 0.5
+    return logits
 
 
 def edge_outcome(logits: Tensor, label: Tensor) -> Outcome:

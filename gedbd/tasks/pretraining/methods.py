@@ -27,7 +27,9 @@ class MethodInputs(NamedTuple):
 def check_methods(corpus: Corpus) -> None:
     """Raises ValueError if a corpus holds no methods with comments."""
     if "comment" not in corpus.reports or "path" not in corpus.reports:
-        raise ValueError(f"{corpus.name} holds no methods: choose dataset=java_sources dataset.path=<folder of sources>")
+        raise ValueError(
+            f"{corpus.name} holds no methods: choose dataset=java_sources dataset.path=<folder of sources>"
+        )
 
 
 def texts_of(table: pd.DataFrame) -> list[str]:
@@ -65,9 +67,10 @@ def find_vocabulary(tokenizer: PreTrainedTokenizerBase) -> Vocabulary:
     """
     if tokenizer.mask_token_id is None:
         raise ValueError("the encoder's tokenizer has no mask token, which a masked language model needs")
-    special = {*tokenizer.all_special_ids, *tokenizer.convert_tokens_to_ids(list(CODE_TOKENS))}
+    numbers = tokenizer.get_vocab()
+    special = {*tokenizer.all_special_ids, *(numbers[token] for token in CODE_TOKENS)}
     ordinary = [number for number in range(len(tokenizer)) if number not in special]
-    return Vocabulary(int(tokenizer.mask_token_id), np.array(ordinary))  # type: ignore[arg-type]
+    return Vocabulary(int(tokenizer.mask_token_id), np.array(ordinary))
 
 
 def _graph(code: str) -> FlowGraph | None:

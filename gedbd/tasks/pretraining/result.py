@@ -57,9 +57,7 @@ class PretrainingResult(NamedTuple):
         )
 
 
-def measure(
-    corpus: Corpus, data: PretrainingDataModule, system: PretrainingSystem, folder: Path
-) -> PretrainingResult:
+def measure(corpus: Corpus, data: PretrainingDataModule, system: PretrainingSystem, folder: Path) -> PretrainingResult:
     """What the last test has measured, beside the base rates.
 
     Args:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gedbd.encoders.code.inputs import CodeInput
+from gedbd.encoders.code.inputs import CodeEdges, CodeInput
 from gedbd.tasks.pretraining.blocks import CODE_BLOCK, COMMENT_BLOCK, NODE_BLOCK, ROLE_BLOCK, TYPE_BLOCK
 from gedbd.tasks.pretraining.negatives import NONE, Priors, other_nodes, other_tokens, others_by_share
 from gedbd.tasks.pretraining.objectives import ALIGNMENT, EDGE, EDGES_OF, MLM, ROLE, TYPE
@@ -102,7 +102,7 @@ class Sampler:
                 hidden = self._hidden(edges[field], name, rng)
                 pairs[name] = self._pairs(method, name, edges[field], hidden, rng)
                 edges[field] = edges[field][:, ~hidden]
-        visible = method._replace(input_ids=input_ids, edges=type(method.edges)(**edges))
+        visible = CodeInput(input_ids, method.blocks, CodeEdges(**edges), method.pad_id, method.num_cut)
         return Sample(visible, places, targets, pairs)
 
     def _places(self, method: CodeInput, rng: np.random.Generator) -> np.ndarray:

@@ -42,8 +42,7 @@ class PretrainingSystem(pl.LightningModule):
     ) -> None:
         super().__init__()
         self.encoder = CodeEncoder(backbone)
-        embeddings = backbone.get_input_embeddings().weight  # type: ignore[union-attr]
-        assert isinstance(embeddings, Tensor)
+        embeddings = embeddings_of(backbone)
         # Without the objective its weights would have no gradient.
         self.token_head = TokenHead(embeddings.shape[1], embeddings.shape[0]) if MLM in weights else None
         self.weights = dict(weights)
@@ -61,8 +60,7 @@ class PretrainingSystem(pl.LightningModule):
         if self.token_head is None:
             return found
         row, place, target = batch.tokens
-        embeddings = self.encoder.backbone.get_input_embeddings().weight  # type: ignore[operator, union-attr]
-        logits = self.token_head(hidden[row, place], embeddings)
+        logits = self.token_head(hidden[row, place], embeddings_of(self.encoder.backbone))
         return {MLM: token_outcome(logits, target)} | found
 
     def on_train_epoch_start(self) -> None:
@@ -73,7 +71,7 @@ class PretrainingSystem(pl.LightningModule):
         """The weighted sum of the mean losses."""
         torch.manual_seed(hash((self.seed, self.current_epoch, batch_idx, self.global_rank)) % 2**63)
         outcomes = self.outcomes(batch)
-        counts = self._summed(torch.stack([outcome.count for outcome in outcomes.values()]))
+        counts = self._summed(torch.stack([outcome.number for outcome in outcomes.values()]))
         losses = torch.stack([self.weights[name] * outcome.loss for name, outcome in outcomes.items()])
         # Gradients are averaged over processes, and a mean is over the predictions of all of them.
         loss = self.trainer.world_size * (losses / counts.clip(1)).sum()
@@ -141,6 +139,13 @@ class PretrainingSystem(pl.LightningModule):
         mean = sum(numbers["accuracy"] for numbers in found.values()) / len(found)
         self.log(f"{part}/mean_accuracy", mean, prog_bar=part == "val")
         return found
+
+
+def embeddings_of(backbone: PreTrainedModel) -> Tensor:
+    """The embeddings ``(V, H)`` of a model's tokens."""
+    weight = backbone.get_input_embeddings().weight
+    assert isinstance(weight, Tensor)
+    return weight
 
 
 def _numbers(outcomes: Mapping[str, Outcome]) -> Tensor:

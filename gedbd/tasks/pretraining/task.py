@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import torch
@@ -55,9 +55,9 @@ class PretrainingTask:
 
     Args:
         weights: Weight of each objective, see ``active_weights``; 0 leaves one out.
-        parts: See ``InputParts``; without nodes there are neither types nor roles.
-        limits: See ``InputLimits``.
-        shares: See ``Shares``.
+        parts: Options of ``InputParts``; without nodes there are neither types nor roles.
+        limits: Options of ``InputLimits``.
+        shares: Options of ``Shares``.
         epochs: Unused here. The configuration takes the default of ``trainer.max_epochs`` from it.
 
     Raises:
@@ -71,14 +71,14 @@ class PretrainingTask:
     def __init__(
         self,
         weights: Mapping[str, float],
-        parts: InputParts,
-        limits: InputLimits,
-        shares: Shares,
+        parts: Mapping[str, Any],
+        limits: Mapping[str, int],
+        shares: Mapping[str, float],
         epochs: int = 10,
     ) -> None:
-        self.parts = parts
-        self.limits = limits
-        self.shares = shares
+        self.parts = input_parts(**parts)
+        self.limits = InputLimits(**limits)
+        self.shares = Shares(**shares)
         self.weights = active_weights(weights, self.parts)
 
     def train(self, cfg: DictConfig, folder: Path, console: Console) -> float:
@@ -110,9 +110,7 @@ class PretrainingTask:
         for warning in (*corpus.warnings, *warnings):
             console.print(f"{corpus.name}: {warning}", markup=False, highlight=False, soft_wrap=True)
         vocabulary = find_vocabulary(tokenizer)
-        data = PretrainingDataModule(
-            inputs, parts, self.weights, self.shares, vocabulary, cfg.batch_size, cfg.seed
-        )
+        data = PretrainingDataModule(inputs, parts, self.weights, self.shares, vocabulary, cfg.batch_size, cfg.seed)
         # Other modules have drawn random numbers: the weights of the head depend on the seed alone.
         torch.manual_seed(cfg.seed)
         schedule = instantiate(cfg.optimizer), instantiate(cfg.scheduler)
@@ -125,6 +123,11 @@ class PretrainingTask:
         names = [f"val/{name}" for name in ("loss", "mean_accuracy", *measured)]
         if monitor not in names:
             raise ValueError(f"monitor={monitor} is not logged: choose one of {', '.join(names)}")
+
+
+def input_parts(nodes: bool, types: bool, roles: bool, edges: str) -> InputParts:
+    """Parts of an input, where ``nodes=false`` leaves types and roles out whatever they say."""
+    return InputParts(nodes, types and nodes, roles and nodes, edges)
 
 
 def starting_point(
