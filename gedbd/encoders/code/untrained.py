@@ -25,6 +25,7 @@ class UntrainedEncoder:
         vocab_size: The largest number of tokens, special ones included.
         max_tokens: Number of positions.
         dropout: Share of units that training leaves out.
+        attention_dropout: Share of the weights of attention that training leaves out.
         seed: Determines the weights.
         fine_tuning: Unused here. The configuration takes defaults of training options from it.
         backend: Refused: there is nothing to encode with.
@@ -44,6 +45,7 @@ class UntrainedEncoder:
         vocab_size: int,
         max_tokens: int,
         dropout: float,
+        attention_dropout: float,
         seed: int,
         fine_tuning: Mapping[str, float] | None = None,
         backend: Backend | None = None,
@@ -67,7 +69,7 @@ class UntrainedEncoder:
             "intermediate_size": intermediate,
             "max_position_embeddings": max_tokens,
             "hidden_dropout_prob": dropout,
-            "attention_probs_dropout_prob": dropout,
+            "attention_probs_dropout_prob": attention_dropout,
         }
 
     def fit(self, texts: Iterable[str]) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
