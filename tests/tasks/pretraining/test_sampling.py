@@ -8,7 +8,7 @@ from gedbd.encoders.code.inputs import CodeEdges
 from gedbd.encoders.code.mask import attention_mask
 from gedbd.tasks.pretraining.batches import MethodDataset, Rows
 from gedbd.tasks.pretraining.blocks import CODE_BLOCK, COMMENT_BLOCK, NODE_BLOCK, ROLE_BLOCK, TYPE_BLOCK
-from gedbd.tasks.pretraining.methods import find_vocabulary
+from gedbd.tasks.pretraining.methods import check_methods, find_vocabulary
 from gedbd.tasks.pretraining.negatives import NONE, other_nodes, other_tokens, others_by_share
 from gedbd.tasks.pretraining.objectives import ALIGNMENT, EDGE, EDGES_OF, MLM, OBJECTIVES, ROLE, TYPE
 from gedbd.tasks.pretraining.sampling import Sampler, Shares
@@ -149,6 +149,11 @@ def test_draws_depend_on_seed_epoch_and_row_alone(inputs, sampler):
     assert not later.tokens.equal(alone.tokens)
     other_seed = MethodDataset(inputs, sampler, seed=2)
     assert other_seed[Rows(np.array([3]), None)].tokens.equal(dataset[Rows(np.array([3]), None)].tokens)
+
+
+def test_a_corpus_of_reports_is_refused(make_corpus):
+    with pytest.raises(ValueError, match="small holds no methods: choose dataset=java_sources"):
+        check_methods(make_corpus([0, 1]))
 
 
 @pytest.mark.parametrize("name", ["tokens", "nodes"])
