@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy, gelu, linear
 
 
-class Outcome(NamedTuple):
+class ObjectiveSums(NamedTuple):
     """Predictions of one objective: their summed loss, the number of right ones, and their number; ``()`` each."""
 
     loss: Tensor
@@ -32,17 +32,17 @@ def edge_logits(hidden: Tensor, row: Tensor, ends: Tensor) -> Tensor:
     return logits
 
 
-def edge_outcome(logits: Tensor, label: Tensor) -> Outcome:
+def edge_sums(logits: Tensor, label: Tensor) -> ObjectiveSums:
     """Binary cross-entropy of edges ``(P,)``; a prediction is right if the probability of the truth is above 0.5."""
     loss = binary_cross_entropy_with_logits(logits, label.float(), reduction="sum")
-    return Outcome(loss, ((logits > 0) == label.bool()).sum(), torch.tensor(len(label), device=logits.device))
+    return ObjectiveSums(loss, ((logits > 0) == label.bool()).sum(), torch.tensor(len(label), device=logits.device))
 
 
-def token_outcome(logits: Tensor, target: Tensor) -> Outcome:
+def token_sums(logits: Tensor, target: Tensor) -> ObjectiveSums:
     """Cross-entropy of tokens: logits ``(M, V)``, true numbers ``(M,)``; a prediction is the most probable token."""
     loss = cross_entropy(logits.float(), target, reduction="sum")
     right = (logits.argmax(dim=1) == target).sum()
-    return Outcome(loss, right, torch.tensor(len(target), device=logits.device))
+    return ObjectiveSums(loss, right, torch.tensor(len(target), device=logits.device))
 
 
 class TokenHead(nn.Module):

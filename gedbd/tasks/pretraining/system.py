@@ -12,7 +12,7 @@ from gedbd.encoders.code.encoder import CodeEncoder
 from gedbd.experiments.optimizers import MakeOptimizer
 from gedbd.experiments.schedulers import MakeScheduler
 from gedbd.tasks.pretraining.batches import PretrainingBatch
-from gedbd.tasks.pretraining.losses import Outcome, TokenHead, edge_logits, edge_outcome, token_outcome
+from gedbd.tasks.pretraining.losses import ObjectiveSums, TokenHead, edge_logits, edge_sums, token_sums
 from gedbd.tasks.pretraining.objectives import MLM
 
 
@@ -53,7 +53,7 @@ class PretrainingSystem(pl.LightningModule):
         self._trained: list[Tensor] = []  # of each batch, see _numbers
         self._evaluated: list[Tensor] = []
 
-    def outcomes(self, batch: PretrainingBatch) -> dict[str, Outcome]:
+    def sums(self, batch: PretrainingBatch) -> dict[str, ObjectiveSums]:
         """The predictions of each objective on a batch."""
         hidden = self.encoder(batch.code)
         found = {name: self._edges(hidden, batch.pairs[name]) for name in self.weights if name != MLM}
@@ -61,7 +61,7 @@ class PretrainingSystem(pl.LightningModule):
             return found
         row, place, target = batch.tokens
         logits = self.token_head(hidden[row, place], embeddings_of(self.encoder.backbone))
-        return {MLM: token_outcome(logits, target)} | found
+        return {MLM: token_sums(logits, target)} | found
 
     def on_train_epoch_start(self) -> None:
         """Clears what the last epoch collected."""
@@ -70,13 +70,13 @@ class PretrainingSystem(pl.LightningModule):
     def training_step(self, batch: PretrainingBatch, batch_idx: int) -> Tensor:
         """The weighted sum of the mean losses."""
         torch.manual_seed(hash((self.seed, self.current_epoch, batch_idx, self.global_rank)) % 2**63)
-        outcomes = self.outcomes(batch)
-        counts = self._summed(torch.stack([outcome.number for outcome in outcomes.values()]))
-        losses = torch.stack([self.weights[name] * outcome.loss for name, outcome in outcomes.items()])
+        sums = self.sums(batch)
+        counts = self._summed(torch.stack([one.number for one in sums.values()]))
+        losses = torch.stack([self.weights[name] * one.loss for name, one in sums.items()])
         # Gradients are averaged over processes, and a mean is over the predictions of all of them.
         loss = self.trainer.world_size * (losses / counts.clip(1)).sum()
         self.log("loss", loss, on_step=True, on_epoch=False, prog_bar=True, logger=False, batch_size=len(batch.n_id))
-        self._trained.append(_numbers(outcomes))
+        self._trained.append(_numbers(sums))
         return loss
 
     def on_train_epoch_end(self) -> None:
@@ -89,7 +89,7 @@ class PretrainingSystem(pl.LightningModule):
 
     def validation_step(self, batch: PretrainingBatch, batch_idx: int) -> None:
         """Predicts a batch."""
-        self._evaluated.append(_numbers(self.outcomes(batch)))
+        self._evaluated.append(_numbers(self.sums(batch)))
 
     def on_validation_epoch_end(self) -> None:
         """Logs losses and accuracies of validation."""
@@ -114,9 +114,9 @@ class PretrainingSystem(pl.LightningModule):
         scheduler = self.make_scheduler(optimizer, lambda: int(self.trainer.estimated_stepping_batches))
         return {"optimizer": optimizer, "lr_scheduler": {"scheduler": scheduler, "interval": "step"}}
 
-    def _edges(self, hidden: Tensor, pairs: Tensor) -> Outcome:
+    def _edges(self, hidden: Tensor, pairs: Tensor) -> ObjectiveSums:
         """The predictions of pairs ``(4, P)`` of ``PretrainingBatch``."""
-        return edge_outcome(edge_logits(hidden, pairs[0], pairs[1:3]), pairs[3])
+        return edge_sums(edge_logits(hidden, pairs[0], pairs[1:3]), pairs[3])
 
     def _summed(self, values: Tensor) -> Tensor:
         """The sum of a tensor over all processes; every process calls this."""
@@ -148,6 +148,6 @@ def embeddings_of(backbone: PreTrainedModel) -> Tensor:
     return weight
 
 
-def _numbers(outcomes: Mapping[str, Outcome]) -> Tensor:
+def _numbers(sums: Mapping[str, ObjectiveSums]) -> Tensor:
     """``(O, 3)`` summed loss, right predictions and predictions of each of O objectives, without gradients."""
-    return torch.stack([torch.stack([value.detach().double() for value in outcome]) for outcome in outcomes.values()])
+    return torch.stack([torch.stack([value.detach().double() for value in one]) for one in sums.values()])

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from gedbd.encoders.code.inputs import InputParts
-from gedbd.tasks.pretraining.losses import TokenHead, edge_logits, edge_outcome, token_outcome
+from gedbd.tasks.pretraining.losses import TokenHead, edge_logits, edge_sums, token_sums
 from gedbd.tasks.pretraining.objectives import OBJECTIVES, active_weights
 
 
@@ -22,7 +22,7 @@ def test_edge_loss_is_that_of_a_loop():
         probability = 1 / (1 + math.exp(-float(first @ second) / 2))  # sqrt(4)
         loss -= math.log(probability if label[pair] else 1 - probability)
         right += (probability > 0.5) == bool(label[pair])
-    found = edge_outcome(edge_logits(hidden, row, ends), label)
+    found = edge_sums(edge_logits(hidden, row, ends), label)
     assert float(found.loss) == pytest.approx(loss, rel=1e-5)
     assert int(found.num_right) == right
     assert int(found.number) == 3
@@ -36,7 +36,7 @@ def test_token_loss_is_that_of_a_loop():
         exponentials = logits[place].exp()
         loss -= math.log(exponentials[target[place]] / exponentials.sum())
         right += int(logits[place].argmax()) == int(target[place])
-    found = token_outcome(logits, target)
+    found = token_sums(logits, target)
     assert float(found.loss) == pytest.approx(loss, rel=1e-5)
     assert int(found.num_right) == right
 
@@ -44,7 +44,7 @@ def test_token_loss_is_that_of_a_loop():
 def test_nothing_to_predict_gives_zero_with_a_gradient():
     hidden = torch.randn(1, 3, 4, requires_grad=True)
     none = torch.zeros((4, 0), dtype=torch.long)
-    found = edge_outcome(edge_logits(hidden, none[0], none[1:3]), none[3])
+    found = edge_sums(edge_logits(hidden, none[0], none[1:3]), none[3])
     found.loss.backward()
     assert found.loss.item() == 0
     assert int(found.number) == 0
