@@ -115,7 +115,7 @@ class Sampler:
         return np.sort(rng.choice(positions, count, replace=False))
 
     def _replaced(self, targets: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """What stands in the place of tokens to predict."""
+        """The tokens to predict as they are shown."""
         draw = rng.random(len(targets))
         other = rng.choice(self.vocabulary.ordinary, len(targets))
         kept_or_random = np.where(draw < MASKED + RANDOM, other, targets)

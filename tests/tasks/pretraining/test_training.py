@@ -92,6 +92,7 @@ def test_the_encoder_is_a_plain_folder_with_the_best_weights(whole):
     assert settings["parts"] == {"nodes": True, "types": True, "roles": True, "edges": "flow"}
 
 
+@pytest.mark.slow  # two more trainings
 def test_a_halted_run_goes_on_as_if_it_had_not_stopped(train, whole):
     halted = train("trainer.max_epochs=1")
     train("trainer.max_epochs=2", "ckpt_path=run/checkpoints/last.ckpt", folder=halted.parent)
@@ -101,6 +102,7 @@ def test_a_halted_run_goes_on_as_if_it_had_not_stopped(train, whole):
         assert torch.equal(weights(halted)[name], value), name
 
 
+@pytest.mark.quick_cases(1)
 @pytest.mark.parametrize("command", [gedbd.evaluate, gedbd.export])
 def test_commands_for_reports_refuse_the_run(whole, monkeypatch, command):
     out = () if command is gedbd.evaluate else ("out=exported",)
@@ -109,11 +111,12 @@ def test_commands_for_reports_refuse_the_run(whole, monkeypatch, command):
         command.main()
 
 
+@pytest.mark.quick_cases(1)
 @pytest.mark.parametrize(
     ("option", "message"),
     [
-        ("monitor=val/f1", "monitor=val/f1 is not logged: choose one of val/loss"),
         ("task.limits.code_tokens=600", "but the encoder has 512 positions"),
+        ("monitor=val/f1", "monitor=val/f1 is not logged: choose one of val/loss"),
         ("ranking.top_k=[1]", "does not read the section ranking"),
         ("task.weights.mlm=-1", "task.weights.mlm=-1"),
     ],
@@ -123,8 +126,8 @@ def test_mistakes_are_told_in_one_line(train, tmp_path, option, message):
         train(option, folder=tmp_path)
 
 
-@pytest.mark.slow  # two trainings; the parts are tested above
-def test_an_ablation_leaves_a_summary_and_seeds_a_table(train, tmp_path):
+@pytest.mark.slow  # two trainings
+def test_two_seeds_without_a_graph(train, tmp_path):
     run = train("trainer.max_epochs=1", "seeds=2", "task.parts.nodes=false", folder=tmp_path)
     seeds = pd.read_csv(run / "seeds.csv")
     assert len(seeds) == 2
@@ -135,7 +138,8 @@ def test_an_ablation_leaves_a_summary_and_seeds_a_table(train, tmp_path):
 @pytest.mark.slow  # two processes
 @pytest.mark.no_cover
 def test_two_processes_agree_with_one(train, methods_file, tmp_path):
-    same = ["encoder.dropout=0", "trainer.max_epochs=2", "split.val=0.125", "split.test=0.2"]
+    # Four of eight files train: 20 methods, which two processes share without a rest.
+    same = ["encoder.dropout=0", "trainer.max_epochs=2", "split.val=0.25", "split.test=0.25"]
     one = train(*same)
     environment = os.environ | {"PYTHONPATH": str(Path(gedbd.train.__file__).parents[1]), "OMP_NUM_THREADS": "1"}
     words = [*TINY, f"dataset.path={methods_file}", *same, "batch_size=4", "trainer=ddp", "trainer.devices=2"]
