@@ -27,13 +27,13 @@ def load_pretrained(
         ) from error
     if hasattr(backbone, "pooler"):
         backbone.pooler = None
-    limit = _max_positions(backbone)
+    limit = max_positions(backbone)
     if limit is not None and max_tokens > limit:
         raise ValueError(f"encoder.max_tokens={max_tokens} is more than the {limit} that {source} was built for")
     return backbone, tokenizer
 
 
-def _max_positions(backbone: PreTrainedModel) -> int | None:
+def max_positions(backbone: PreTrainedModel) -> int | None:
     """The number of tokens that a backbone has positions for; None if it has no limit."""
     limit: int | None = getattr(backbone.config, "max_position_embeddings", None)
     positions = getattr(getattr(backbone, "embeddings", None), "position_embeddings", None)

@@ -1,0 +1,226 @@
+"""One method with its comment and flow graph as the tokens of an encoder."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from transformers import PreTrainedTokenizerBase
+
+from gedbd.code.flow_graph import FlowGraph
+from gedbd.code.node_types import NodeType
+from gedbd.code.roles import Role
+from gedbd.encoders.code import vocabulary
+from gedbd.encoders.code.kept_graph import NOTHING, KeptGraph, keep_graph, tokens_of_nodes
+
+BLOCKS = ("comment", "code", "nodes", "types", "roles")
+EDGE_CHOICES = ("flow", "data")
+
+
+@dataclass(frozen=True)
+class InputLimits:
+    """The largest number of tokens of a comment, tokens of code and nodes; what comes after them is cut off."""
+
+    comment_tokens: int = 64
+    code_tokens: int = 256
+    nodes: int = 80
+
+    def __post_init__(self) -> None:
+        for name, lowest in (("comment_tokens", 0), ("code_tokens", 1), ("nodes", 0)):
+            if getattr(self, name) < lowest:
+                raise ValueError(f"{name}={getattr(self, name)} must be {lowest} or more")
+
+
+@dataclass(frozen=True)
+class InputParts:
+    """The parts of an input besides comment and code.
+
+    Args:
+        nodes: Whether the nodes of the flow graph are part of it.
+        types: Whether the 55 types are.
+        roles: Whether the 43 roles are.
+        edges: ``flow`` for the nodes and edges of the semantic flow graph; ``data`` for variables and the flow of data
+            between them alone, as in GraphCodeBERT (Guo et al., 2021).
+    """
+
+    nodes: bool = True
+    types: bool = True
+    roles: bool = True
+    edges: str = "flow"
+
+    def __post_init__(self) -> None:
+        if self.edges not in EDGE_CHOICES:
+            raise ValueError(f"edges={self.edges} is unknown: choose {' or '.join(EDGE_CHOICES)}")
+        if not self.nodes and (self.types or self.roles):
+            raise ValueError("types and roles belong to nodes: with nodes=false, set types=false and roles=false")
+
+
+class CodeEdges(NamedTuple):
+    """The edges of an input, ``(2, E)`` positions of tokens each, in the order of the nodes.
+
+    ``code_node`` is E1 of the talk, ``node_node`` E2, ``node_type`` E3 and ``node_role`` E4; each leads from the first
+    of its two names to the second.
+    """
+
+    code_node: np.ndarray
+    node_node: np.ndarray
+    node_type: np.ndarray
+    node_role: np.ndarray
+
+
+class CodeInput(NamedTuple):
+    """The tokens of one method.
+
+    Attributes:
+        input_ids: ``(L,)`` int32 token numbers.
+        blocks: ``(5, 2)`` int32: first position and length of each of ``BLOCKS``, 0 and 0 of one that is left out.
+        edges: Edges in positions.
+        pad_id: Token number of padding.
+        num_cut: How many tokens of the comment, tokens of the code and nodes were cut off.
+    """
+
+    input_ids: np.ndarray
+    blocks: np.ndarray
+    edges: CodeEdges
+    pad_id: int
+    num_cut: tuple[int, int, int] = (0, 0, 0)
+
+    def __len__(self) -> int:
+        return len(self.input_ids)
+
+
+def max_length(limits: InputLimits, parts: InputParts) -> int:
+    """The length of the longest input: ``[CLS] comment [C] code [SEP] [N] nodes [T] types [R] roles [SEP]``."""
+    length = 3 + limits.comment_tokens + limits.code_tokens
+    length += 1 + limits.nodes if parts.nodes else 0
+    length += 1 + len(NodeType) if parts.types else 0
+    length += 1 + len(Role) if parts.roles else 0
+    # Without nodes there is nothing between the two [SEP], and the second one is left out.
+    return length + 1 if parts.nodes else length
+
+
+def check_length(limits: InputLimits, parts: InputParts, positions: int | None) -> None:
+    """Checks that a model has enough positions for the longest input; ``positions`` is None if it has no limit.
+
+    Raises:
+        ValueError: If it has not.
+    """
+    longest = max_length(limits, parts)
+    if positions is not None and longest > positions:
+        raise ValueError(
+            f"comment_tokens={limits.comment_tokens}, code_tokens={limits.code_tokens} and nodes={limits.nodes} make"
+            f" inputs of up to {longest} tokens, but the encoder has {positions} positions: lower them, or leave out"
+            " types and roles (types=false, roles=false)"
+        )
+
+
+def make_input(
+    tokenizer: PreTrainedTokenizerBase,
+    code: str,
+    comment: str,
+    graph: FlowGraph | None,
+    limits: InputLimits,
+    parts: InputParts,
+) -> CodeInput:
+    """The input ``[CLS] comment [C] code [SEP] [N] nodes [T] types [R] roles [SEP]`` of the talk.
+
+    All nodes have the token ``[NODE]`` (ours; the talk does not say how a node is written): what a node is follows
+    from its edges to code, nodes, types and roles, which it has to be learnt from. Blocks that ``parts`` leaves out
+    are absent with their markers; without nodes the input ends after the code's ``[SEP]``.
+
+    If the code is cut, so are the nodes that begin after its last token, with their edges.
+
+    Args:
+        tokenizer: A fast tokenizer that has the tokens of ``add_code_tokens``.
+        code: The method.
+        comment: What its Javadoc says, or nothing.
+        graph: The flow graph of ``code``, None if it has none.
+        limits: The largest size of each block.
+        parts: Which blocks and edges there are.
+
+    Raises:
+        ValueError: If the tokenizer does not say where in a text its tokens are.
+    """
+    comment_ids, _ = _tokenize(tokenizer, comment)
+    all_code_ids, all_offsets = _tokenize(tokenizer, code)
+    code_ids = all_code_ids[: limits.code_tokens]
+    offsets = all_offsets[: limits.code_tokens]
+    graph_part = NOTHING
+    if parts.nodes and graph is not None:
+        end = offsets[-1, 1] if len(code_ids) < len(all_code_ids) else len(code)
+        graph_part = keep_graph(graph, end, limits.nodes, parts.edges)
+    pieces = _pieces(tokenizer, comment_ids[: limits.comment_tokens], code_ids, len(graph_part.types), parts)
+    input_ids, blocks = _joined(pieces)
+    num_cut = (len(comment_ids) - len(pieces[1].ids), len(all_code_ids) - len(code_ids), graph_part.num_cut)
+    edges = _edges(graph_part, offsets, blocks, parts)
+    return CodeInput(input_ids, blocks, edges, int(tokenizer.pad_token_id), num_cut)
+
+
+class _Piece(NamedTuple):
+    """Tokens of an input, and the block that they are; markers are of no block."""
+
+    ids: list[int]
+    block: str = ""
+
+
+def _tokenize(tokenizer: PreTrainedTokenizerBase, text: str) -> tuple[list[int], np.ndarray]:
+    """Token numbers of a text, and their first and last (exclusive) characters ``(S, 2)``."""
+    if not tokenizer.is_fast:
+        raise ValueError(
+            f"{type(tokenizer).__name__} does not say where its tokens are in a text: use an encoder with a fast"
+            " tokenizer (tokenizer.json)"
+        )
+    # Words of the text that look like special tokens are text: see add_code_tokens. verbose=False spares the warning
+    # about texts that are longer than the model reads, as they are cut afterwards.
+    found = tokenizer(
+        text, add_special_tokens=False, return_offsets_mapping=True, split_special_tokens=True, verbose=False
+    )
+    return found["input_ids"], np.array(found["offset_mapping"], dtype=np.int64).reshape(-1, 2)
+
+
+def _pieces(
+    tokenizer: PreTrainedTokenizerBase, comment: list[int], code: list[int], num_nodes: int, parts: InputParts
+) -> list[_Piece]:
+    """The tokens of an input, in order."""
+
+    def marker(token: str) -> _Piece:
+        return _Piece([number[token]])
+
+    numbers = vocabulary.token_numbers(tokenizer, vocabulary.CODE_TOKENS)
+    number = dict(zip(vocabulary.CODE_TOKENS, numbers, strict=True))
+    end = _Piece([int(tokenizer.sep_token_id)])
+    pieces = [_Piece([int(tokenizer.cls_token_id)]), _Piece(comment, "comment")]
+    pieces += [marker(vocabulary.CODE), _Piece(code, "code"), end]
+    if parts.nodes:
+        pieces += [marker(vocabulary.NODES), _Piece([number[vocabulary.NODE]] * num_nodes, "nodes")]
+    if parts.types:
+        pieces += [marker(vocabulary.TYPES), _Piece([number[token] for token in vocabulary.TYPE_TOKENS], "types")]
+    if parts.roles:
+        pieces += [marker(vocabulary.ROLES), _Piece([number[token] for token in vocabulary.ROLE_TOKENS], "roles")]
+    return [*pieces, end] if parts.nodes else pieces
+
+
+def _joined(pieces: list[_Piece]) -> tuple[np.ndarray, np.ndarray]:
+    """All tokens ``(L,)``, and the first position and length of each of ``BLOCKS``."""
+    blocks = np.zeros((len(BLOCKS), 2), dtype=np.int32)
+    ids: list[int] = []
+    for piece in pieces:
+        if piece.block:
+            blocks[BLOCKS.index(piece.block)] = len(ids), len(piece.ids)
+        ids += piece.ids
+    return np.array(ids, dtype=np.int32), blocks
+
+
+def _edges(graph: KeptGraph, offsets: np.ndarray, blocks: np.ndarray, parts: InputParts) -> CodeEdges:
+    """The edges of a graph in positions of tokens."""
+    start = dict(zip(BLOCKS, blocks[:, 0], strict=True))
+    tokens, owners = tokens_of_nodes(offsets, graph.spans)
+    nodes = np.arange(len(graph.types))
+    typed = nodes if parts.types else nodes[:0]
+    with_role = np.flatnonzero(graph.roles >= 0) if parts.roles else nodes[:0]
+    pairs = (
+        (start["code"] + tokens, start["nodes"] + owners),
+        (start["nodes"] + graph.edges[0], start["nodes"] + graph.edges[1]),
+        (start["nodes"] + typed, start["types"] + graph.types[typed]),
+        (start["nodes"] + with_role, start["roles"] + graph.roles[with_role]),
+    )
+    return CodeEdges(*(np.stack(pair).astype(np.int32) for pair in pairs))
