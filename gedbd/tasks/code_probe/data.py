@@ -59,6 +59,11 @@ class ProbeData(NamedTuple):
     search: SearchSample | None
     warnings: tuple[str, ...]
 
+    @property
+    def parts(self) -> tuple[Variables, Variables, Variables]:
+        """Variables to learn from, to choose penalties by, and to test on."""
+        return self.train, self.val, self.test
+
 
 def read_data(
     corpus: Corpus,

@@ -7,13 +7,16 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from rich.progress import track
+from torch import Tensor
 from torch.nn.functional import normalize
 
 from gedbd.code.flow_graph import FlowGraph
 from gedbd.encoders.code.batches import collate
+from gedbd.encoders.code.inputs import CodeInput
 from gedbd.losses.loss import StepLabels
 from gedbd.losses.multiple_negatives import MultipleNegativesLoss
 from gedbd.tasks.code_probe.encoding import ProbedEncoder
+from gedbd.text.tokens import split_by_tokens, token_budget
 
 
 @dataclass(frozen=True)
@@ -55,7 +58,7 @@ def fine_tune(
     settings: FineTuning,
     seed: int,
 ) -> ProbedEncoder:
-    """A copy of the encoder, trained so that the vectors of queries and their methods are near.
+    """A copy of the encoder, trained so that the vectors of queries and their methods are near; without dropout.
 
     Args:
         encoder: Stays as it is.
@@ -63,7 +66,7 @@ def fine_tune(
         codes: Q methods that answer them.
         graphs: Their flow graphs; None to read the code alone.
         settings: See ``FineTuning``.
-        seed: Determines order and dropout: the same pairs in the same steps for every encoder.
+        seed: Determines the order: the same pairs in the same steps for every encoder.
     """
     tuned = ProbedEncoder(
         encoder.saved._replace(encoder=copy.deepcopy(encoder.saved.encoder)), encoder.bf16, encoder.device
@@ -74,12 +77,9 @@ def fine_tune(
     optimizer = torch.optim.AdamW(model.parameters(), settings.lr, weight_decay=0.0)
     schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, settings.lr_factor)
     loss = MultipleNegativesLoss(settings.temperature)
-    model.train()
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        for rows in track(batches(len(queries), settings, seed), "fine-tune for search", transient=True):
-            first = tuned.pooled(collate([query_inputs[row] for row in rows]), "comment")
-            second = tuned.pooled(collate([code_inputs[row] for row in rows]), "code")
+    for rows in track(step_rows(len(queries), settings, seed), "fine-tune for search", transient=True):
+            first = _vectors(tuned, [query_inputs[row] for row in rows], "comment")
+            second = _vectors(tuned, [code_inputs[row] for row in rows], "code")
             group = torch.arange(len(rows), device=first.device).repeat(2)
             no_pairs = group.new_empty((2, 0))
             labels = StepLabels(group, no_pairs, no_pairs[0])
@@ -89,11 +89,20 @@ def fine_tune(
             torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
             optimizer.step()
             schedule.step()
-    model.eval()
     return tuned
 
 
-def batches(count: int, settings: FineTuning, seed: int) -> list[np.ndarray]:
+def _vectors(encoder: ProbedEncoder, inputs: Sequence[CodeInput], block: str) -> Tensor:
+    """The mean vector of a block of each input, ``(B, H)``; inputs of similar length are padded together."""
+    lengths, order = torch.tensor([len(one) for one in inputs]).sort(stable=True)
+    runs = split_by_tokens(lengths.tolist(), token_budget(encoder.device))
+    batches = [collate([inputs[row] for row in order[first:last].tolist()]) for first, last in runs]
+    vectors = [encoder.pooled(batch, block) for batch in batches]
+    # argsort of the order restores the order of the inputs.
+    return torch.cat(vectors)[order.argsort()]
+
+
+def step_rows(count: int, settings: FineTuning, seed: int) -> list[np.ndarray]:
     """The rows of each step: shuffled, again and again, a query at most once in a step."""
     rng = np.random.default_rng(seed)
     size = min(settings.batch_size, count)

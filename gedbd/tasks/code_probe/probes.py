@@ -53,10 +53,10 @@ def probe_encoder(
     """
     parts = [
         encoder.variable_vectors(part.codes, part.method, part.spans, f"{method}: encode variables")
-        for part in (data.train, data.val, data.test)
+        for part in data.parts
     ]
     found = _labels(method, parts, data)
-    features = [_pair_features(part, vectors) for part, vectors in zip(data[:3], parts, strict=True)]
+    features = [_pair_features(part, vectors) for part, vectors in zip(data.parts, parts, strict=True)]
     found += _flows(method, features, data, sizes, seed)
     if data.search is None or data.tuning is None:
         return found
@@ -79,16 +79,16 @@ def probe_baselines(data: ProbeData, sizes: SampleSizes, seed: int) -> list[Meas
 
     found: list[Measured] = []
     for name in LABELS:
-        train, val, test = (_classes(part, name) for part in data[:3])
+        train, val, test = (_classes(part, name) for part in data.parts)
         values, counts = np.unique(train, return_counts=True)
         constant = values[counts.argmax()]
         share = float((val == constant).mean())
         found += _classified("majority", name, np.full(len(test), constant), data.test, share)
     counter = CountVectorizer(analyzer="char_wb", ngram_range=(1, 3), lowercase=False, max_features=5000, binary=True)
     train_names = counter.fit_transform(data.train.names).astype(np.float32)
-    names = [train_names, *(counter.transform(part.names).astype(np.float32) for part in data[1:3])]
+    names = [train_names, *(counter.transform(part.names).astype(np.float32) for part in data.parts[1:])]
     found += _labels("identifier", names, data)
-    surface = [part.pairs.surface for part in data[:3]]
+    surface = [part.pairs.surface for part in data.parts]
     found += _flows("name_and_distance", surface, data, sizes, seed)
     if data.search is not None:
         for suffix, codes in (("", data.search.codes), ("_hidden_name", data.search.hidden)):
@@ -101,7 +101,7 @@ def _labels(method: str, features: Sequence[Any], data: ProbeData) -> list[Measu
     """Probes of types and of roles, of features ``(V, F)`` of each part."""
     found: list[Measured] = []
     for name in LABELS:
-        train, val = (Examples(features[place], _classes(data[place], name)) for place in (0, 1))
+        train, val = (Examples(features[place], _classes(data.parts[place], name)) for place in (0, 1))
         probe = fit_probe(train, val)
         found += _classified(method, name, probe.predict(features[2]), data.test, probe.accuracy)
     return found
@@ -130,8 +130,8 @@ def _flows(
 ) -> list[Measured]:
     """The probe of the flow of data, of features ``(P, F)`` of the pairs of each part."""
     limits = (sizes.train_pairs, max(sizes.train_pairs // 4, 1), sizes.test_pairs)
-    rows = [_drawn(len(part.pairs.label), limit, seed) for part, limit in zip(data[:3], limits, strict=True)]
-    train, val = (Examples(features[part][rows[part]], data[part].pairs.label[rows[part]]) for part in (0, 1))
+    rows = [_drawn(len(part.pairs.label), limit, seed) for part, limit in zip(data.parts, limits, strict=True)]
+    train, val = (Examples(features[part][rows[part]], data.parts[part].pairs.label[rows[part]]) for part in (0, 1))
     probe = fit_probe(train, val)
     x = features[2][rows[2]]
     label = data.test.pairs.label[rows[2]]
@@ -184,4 +184,4 @@ def _ranked(method: str, measure: str, ranks: np.ndarray) -> Measured:
 
 
 def _unit(vectors: np.ndarray) -> np.ndarray:
-    return vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
+    return np.asarray(vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12))

@@ -129,7 +129,7 @@ def _flows(graph: FlowGraph, nodes: np.ndarray) -> np.ndarray:
     source, target = graph.edges[:, graph.kinds == EdgeKind.DATA]
     flows[source, target] = True
     flows[target, source] = True
-    return flows[np.ix_(nodes, nodes)]
+    return np.asarray(flows[np.ix_(nodes, nodes)])
 
 
 def _joined(kept: list[tuple[str, FlowGraph, np.ndarray]], drawn: list[Pairs]) -> Variables:

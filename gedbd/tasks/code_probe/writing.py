@@ -89,7 +89,8 @@ def _show(console: Console, result: ProbeResult, page: Path) -> None:
 
 def _log(loggers: list[Logger], folder: Path, tables: dict[str, pd.DataFrame], names: list[str]) -> None:
     """Logs all values and, to Weights & Biases, tables and figures."""
-    values = {f"test/{row.method}/{row.measure}": float(row.value) for row in tables["results"].itertuples()}
+    rows = tables["results"].to_dict("records")
+    values = {f"test/{row['method']}/{row['measure']}": float(row["value"]) for row in rows}
     for logger in loggers:
         logger.log_metrics(values)
         if isinstance(logger, WandbLogger):
