@@ -61,7 +61,7 @@ class Corpus:
     def fingerprint(self) -> str:
         """A hash of ids, texts and groups, by which a run recognizes its corpus."""
         # Other columns do not count: a template of addresses may change without making it another corpus.
-        texts = self.reports[["id", "title", "description"]].assign(group=self.group)
+        texts = self.reports[["id", "title", "description", *self.documents.more_texts]].assign(group=self.group)
         return hashlib.blake2b(pd.util.hash_pandas_object(texts).to_numpy().tobytes(), digest_size=16).hexdigest()
 
 
@@ -78,7 +78,7 @@ def keep_last(corpus: Corpus, count: int) -> Corpus:
     first = len(corpus) - count
     warning = f"the newest {count:,} of {len(corpus):,} reports are kept, as dataset.last_n says"
     table = corpus.reports.iloc[first:].reset_index(drop=True)
-    documents = Documents(corpus.name, table, (*corpus.warnings, warning))
+    documents = replace(corpus.documents, table=table, warnings=(*corpus.warnings, warning))
     links = None if corpus.links is None else corpus.links.since(first)
     return replace(corpus, documents=documents, relevance=corpus.relevance.last(count), links=links)
 
@@ -87,6 +87,6 @@ def keep_first(corpus: Corpus, count: int) -> Corpus:
     """The reports created first; a group that loses members keeps the others and its number."""
     warning = f"the last {len(corpus) - count:,} of {len(corpus):,} reports come after the test part and are left out"
     table = corpus.reports.iloc[:count].reset_index(drop=True)
-    documents = Documents(corpus.name, table, (*corpus.warnings, warning))
+    documents = replace(corpus.documents, table=table, warnings=(*corpus.warnings, warning))
     links = None if corpus.links is None else corpus.links.until(count)
     return replace(corpus, documents=documents, relevance=Groups(corpus.group[:count]), links=links)

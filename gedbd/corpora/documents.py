@@ -14,11 +14,13 @@ class Documents:
         table: N rows, indexed 0..N-1, with the columns ``id`` (text, unique), ``created_at`` (UTC, ``NaT`` throughout
             where there are no dates), text columns and attributes. Which ones, the reader of the collection declares.
         warnings: What the reader dropped, filled in or found unusual, with counts, one sentence each.
+        more_texts: Text columns besides title and description that belong to the contents of a document.
     """
 
     name: str
     table: pd.DataFrame
     warnings: tuple[str, ...] = ()
+    more_texts: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.table)

@@ -114,7 +114,7 @@ class GroupSplit:
 
     def of_documents(self, documents: Documents, groups: Groups) -> np.ndarray:
         """Parts by group."""
-        _check_fractions(self.val, self.test)
+        check_fractions(self.val, self.test)
         rng = np.random.default_rng(self.seed)
         masters, inverse, sizes = np.unique(groups.group, return_inverse=True, return_counts=True)
         part = np.zeros(len(masters), dtype=np.int8)
@@ -124,7 +124,7 @@ class GroupSplit:
 
     def of_pairs(self, parts: np.ndarray, earlier: np.ndarray, later: np.ndarray) -> np.ndarray:
         """The part that contains both documents."""
-        return _shared_part(parts, earlier, later)
+        return shared_part(parts, earlier, later)
 
 
 @dataclass(frozen=True)
@@ -156,7 +156,7 @@ class FoldSplit:
 
     def of_pairs(self, parts: np.ndarray, earlier: np.ndarray, later: np.ndarray) -> np.ndarray:
         """The part that contains both documents."""
-        return _shared_part(parts, earlier, later)
+        return shared_part(parts, earlier, later)
 
 
 @dataclass(frozen=True)
@@ -177,7 +177,7 @@ class PairSplit:
 
     def of_documents(self, documents: Documents, groups: Groups | None = None) -> np.ndarray:
         """Training may see every document."""
-        _check_fractions(self.val, self.test)
+        check_fractions(self.val, self.test)
         return np.zeros(len(documents), dtype=np.int8)
 
     def of_pairs(self, parts: np.ndarray, earlier: np.ndarray, later: np.ndarray) -> np.ndarray:
@@ -203,11 +203,13 @@ def keep_assigned(corpus: Corpus, parts: np.ndarray) -> tuple[Corpus, np.ndarray
     return (corpus, parts) if count == len(corpus) else (keep_first(corpus, count), parts[:count])
 
 
-def _shared_part(parts: np.ndarray, earlier: np.ndarray, later: np.ndarray) -> np.ndarray:
+def shared_part(parts: np.ndarray, earlier: np.ndarray, later: np.ndarray) -> np.ndarray:
+    """The part that contains both documents of each pair ``(P,)``, ``OUTSIDE`` if none does."""
     return np.where(parts[earlier] == parts[later], parts[earlier], OUTSIDE).astype(np.int8)
 
 
-def _check_fractions(val: float, test: float) -> None:
+def check_fractions(val: float, test: float) -> None:
+    """Raises ValueError unless both fractions are above 0 and leave something to train on."""
     if not (0 < val < 1 and 0 < test < 1 and val + test < 1):
         raise ValueError(f"split.val={val} and split.test={test} must be above 0 and leave something to train on")
 

@@ -42,18 +42,19 @@ def attention_mask(batch: CodeBatch, without: BatchEdges | None = None) -> Tenso
 
 def _text(batch: CodeBatch) -> Tensor:
     """Whether each position is of the comment, ``[C]`` or the code, ``(B, L)`` bool."""
-    start, length = batch.blocks[:, BLOCKS.index("code")].T[:, :, None]
+    code = batch.blocks[:, BLOCKS.index("code")]
+    end = code.sum(1, keepdim=True)
     place = torch.arange(batch.input_ids.shape[1], device=batch.input_ids.device)
-    # [CLS] w w [C] s s [SEP]: position 0 is [CLS]; the code begins at 4, is 2 long, and ends before 6.
-    return (place >= 1) & (place < start + length)
+    # [CLS] w w [C] s s [SEP]: position 0 is [CLS]; the code begins at 4 and is 2 long, so that it ends before 6.
+    return (place >= 1) & (place < end)
 
 
 def _attends_to_all(batch: CodeBatch) -> Tensor:
     """Whether each position is ``[CLS]`` or a ``[SEP]``, ``(B, L)`` bool."""
-    start, length = batch.blocks[:, BLOCKS.index("code")].T
-    attends: Tensor = torch.zeros_like(batch.input_ids, dtype=torch.bool)
+    code = batch.blocks[:, BLOCKS.index("code")]
+    attends = torch.zeros_like(batch.input_ids, dtype=torch.bool)
     attends[:, 0] = True
-    attends.scatter_(1, (start + length)[:, None], True)
+    attends.scatter_(1, code.sum(1, keepdim=True), True)
     attends.scatter_(1, batch.lengths[:, None] - 1, True)
     return attends
 

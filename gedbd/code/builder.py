@@ -1,0 +1,176 @@
+"""What the visitors of expressions, statements and bodies share while they build an event graph."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from gedbd.code.events import NO_DEFINITION, Events
+from gedbd.code.node_types import NodeType
+from gedbd.code.roles import Role
+from gedbd.code.scopes import Scopes, Variable, is_type_name
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+MAX_DEPTH = 150
+"""Code that is nested deeper is not understood; its names have the role UNKNOWN."""
+
+_NOT_VARIABLES = {"field", "key", "name", "type"}
+"""Fields of tree nodes whose identifiers name no variable, or one that code that does not parse cannot resolve."""
+
+
+@dataclass
+class Target:
+    """Where ``break`` and ``continue`` of one statement lead.
+
+    Attributes:
+        labels: Its labels.
+        is_plain: Whether only a ``break`` with its label leads there.
+        is_loop: Whether ``continue`` may lead there.
+        breaks: Events that leave the statement.
+        continues: Events that begin its next turn.
+    """
+
+    labels: tuple[str, ...]
+    is_plain: bool = False
+    is_loop: bool = False
+    breaks: list[int] = field(default_factory=list)
+    continues: list[int] = field(default_factory=list)
+
+
+@dataclass
+class Body:
+    """The body of a method or lambda.
+
+    Attributes:
+        last_return: First byte of the ``return`` that is its last statement; -1 if there is none.
+        exits: Events that leave the body.
+        needs_exit: Whether one of them is a ``return`` before the end or a ``throw``.
+        catching: For each ``try`` around the present place that catches, the events that throw in it.
+        targets: Statements around the present place.
+        labels: Labels of the next statement.
+        yields: For each switch expression around the present place, events that leave it and variables of its value.
+    """
+
+    last_return: int = -1
+    exits: list[int] = field(default_factory=list)
+    needs_exit: bool = False
+    catching: list[list[int]] = field(default_factory=list)
+    targets: list[Target] = field(default_factory=list)
+    labels: tuple[str, ...] = ()
+    yields: list[tuple[list[int], list[int]]] = field(default_factory=list)
+
+
+class Builder:
+    """Builds the event graph of one source text.
+
+    Args:
+        source: The text that the tree is of, UTF-8.
+        expressions: For each kind of tree node, what adds an expression's events and returns its value variables.
+        statements: For each kind of tree node, what adds a statement's events.
+    """
+
+    def __init__(
+        self,
+        source: bytes,
+        expressions: "Mapping[str, Callable[[Builder, Node, Role], list[int]]]",
+        statements: "Mapping[str, Callable[[Builder, Node], None]]",
+    ) -> None:
+        self.source = source
+        self.events = Events()
+        self.scopes = Scopes()
+        self.body = Body()
+        self._expressions = expressions
+        self._statements = statements
+        self._depth = 0
+
+    def text(self, node: "Node") -> str:
+        """The source of a tree node."""
+        return self.source[node.start_byte : node.end_byte].decode(errors="replace")
+
+    def expression(self, node: "Node | None", role: Role) -> list[int]:
+        """Add an expression's events.
+
+        Args:
+            node: Its tree.
+            role: Role of the variable if the expression is nothing else.
+
+        Returns:
+            Its value variables, in a list that the caller may change.
+        """
+        visit = self._expressions.get(node.type) if node else None
+        if visit is None or node is None:
+            return []
+        if self._depth >= MAX_DEPTH:
+            return self.unknown(node)
+        self._depth += 1
+        values = visit(self, node, role)
+        self._depth -= 1
+        return values
+
+    def statement(self, node: "Node | None") -> None:
+        """Add a statement's events."""
+        if node is None:
+            return
+        visit = self._statements.get(node.type)
+        if visit is None:
+            self.expression(node, Role.BLOCK_DEFAULT)
+        elif self._depth >= MAX_DEPTH:
+            self.unknown(node)
+        else:
+            self._depth += 1
+            visit(self, node)
+            self._depth -= 1
+
+    def statements(self, node: "Node") -> None:
+        """Add the statements that a tree node consists of."""
+        for child in node.named_children:
+            self.statement(child)
+
+    def expressions(self, node: "Node | None", role: Role) -> list[int]:
+        """Add the expressions that a tree node consists of."""
+        values: list[int] = []
+        for child in node.named_children if node else ():
+            values += self.expression(child, role)
+        return values
+
+    def unknown(self, node: "Node") -> list[int]:
+        """Add every name in code that does not parse, or is nested too deeply, as a variable that is read."""
+        values = []
+        stack = [node]
+        while stack:
+            part = stack.pop()
+            if part.type == "identifier":
+                values += self.identifier(part, Role.UNKNOWN)
+            for index in reversed(range(part.child_count)):
+                child = part.child(index)
+                if child is not None and part.field_name_for_child(index) not in _NOT_VARIABLES:
+                    stack.append(child)
+        return values
+
+    def identifier(self, node: "Node", role: Role) -> list[int]:
+        """Add a variable that is read, unless the name is one of a type."""
+        variable = self.resolve(node)
+        if variable is None:
+            return []
+        return [self.occur(node, variable, role)]
+
+    def resolve(self, node: "Node") -> Variable | None:
+        """The variable that a bare name means; None if it is one of a type or missing from the source."""
+        name = self.text(node)
+        variable = self.scopes.find(name)
+        if variable is None and name and not is_type_name(name):
+            variable = self.scopes.field(None, name)
+        return variable
+
+    def declare(self, node: "Node", kind: NodeType, is_array: bool, role: Role, definition: int = NO_DEFINITION) -> int:
+        """Add the declaration of a variable."""
+        variable = self.scopes.declare(self.text(node), kind, is_array)
+        return self.occur(node, variable, role, reads=False, definition=definition)
+
+    def occur(
+        self, node: "Node", variable: Variable, role: Role, reads: bool = True, definition: int = NO_DEFINITION
+    ) -> int:
+        """Add an occurrence of a variable at a name."""
+        span = (node.start_byte, node.end_byte)
+        return self.events.variable(variable.type, role, span, variable.key, reads, definition)

@@ -1,0 +1,94 @@
+"""The event graph of a method: what is evaluated directly after what."""
+
+from collections.abc import Iterable
+
+from gedbd.code.flow_graph import NO_ROLE
+from gedbd.code.node_types import NodeType
+from gedbd.code.roles import Role
+
+NO_KEY = -1
+NO_DEFINITION = 0
+FULL_DEFINITION = 1
+PARTIAL_DEFINITION = 2
+
+
+class Events:
+    """Occurrences of variables and control nodes in the order of evaluation, and the edges between them.
+
+    Attributes:
+        types: NodeType of each event.
+        roles: Role of each variable; ``NO_ROLE`` for control nodes.
+        starts: First byte of each event in the source.
+        ends: Byte after the last one.
+        keys: Number of the variable that occurs; ``NO_KEY`` for control nodes.
+        reads: Whether the occurrence reads the variable.
+        definitions: Whether it defines the variable: not, in full (earlier values are lost), or in part.
+        before: Events that each event may directly follow.
+        frontier: Events that the next event directly follows; never changed in place.
+        values: Pairs of events: a value flows from the first into the second within one statement.
+        entries: Numbers of events that a path begins at.
+        convergences: Control nodes that exist only if a path reaches them.
+        dropped: Events that are left out; paths lead through them.
+    """
+
+    def __init__(self) -> None:
+        self.types: list[int] = []
+        self.roles: list[int] = []
+        self.starts: list[int] = []
+        self.ends: list[int] = []
+        self.keys: list[int] = []
+        self.reads: list[bool] = []
+        self.definitions: list[int] = []
+        self.before: list[list[int]] = []
+        self.frontier: list[int] = []
+        self.values: list[tuple[int, int]] = []
+        self.entries: list[int] = [0]
+        self.convergences: list[int] = []
+        self.dropped: set[int] = set()
+
+    def __len__(self) -> int:
+        return len(self.types)
+
+    def variable(
+        self,
+        kind: int,
+        role: Role,
+        span: tuple[int, int],
+        key: int,
+        reads: bool = True,
+        definition: int = NO_DEFINITION,
+    ) -> int:
+        """Add an occurrence of a variable; returns its number."""
+        return self._add(kind, int(role), span, key, reads, definition)
+
+    def control(self, kind: NodeType, start: int, end: int) -> int:
+        """Add a control node; returns its number."""
+        return self._add(kind, NO_ROLE, (start, end), NO_KEY, False, NO_DEFINITION)
+
+    def convergence(self, kind: NodeType, end: int) -> int:
+        """Add a convergence at the last byte of a construct that ends before ``end``."""
+        event = self.control(kind, end - 1, end)
+        self.convergences.append(event)
+        return event
+
+    def link(self, event: int) -> None:
+        """Let the frontier flow back to an event that exists."""
+        self.before[event] = self.before[event] + self.frontier
+
+    def flow(self, sources: Iterable[int], target: int) -> None:
+        """Note that values flow from variables into another."""
+        for source in sources:
+            self.values.append((source, target))
+
+    def _add(self, kind: int, role: int, span: tuple[int, int], key: int, reads: bool, definition: int) -> int:
+        event = len(self.types)
+        self.types.append(kind)
+        self.roles.append(role)
+        self.starts.append(span[0])
+        self.ends.append(span[1])
+        self.keys.append(key)
+        self.reads.append(reads)
+        self.definitions.append(definition)
+        self.before.append(self.frontier)
+        self.frontier = [event]
+        return event

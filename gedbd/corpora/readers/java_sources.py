@@ -1,0 +1,156 @@
+"""Methods of Java sources as a corpus, from a folder of sources or a file of methods."""
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from rich.progress import track
+
+from gedbd.code.methods import Method, find_methods
+from gedbd.code.plain_code import plain_code
+from gedbd.corpora.corpus import Corpus
+from gedbd.corpora.documents import Documents
+from gedbd.corpora.readers.bug_reports import BUG_FIELDS
+from gedbd.corpora.readers.csv_file import open_packed
+from gedbd.corpora.readers.source_files import FALLBACK_ENCODING, find_sources, read_source
+from gedbd.corpora.relevance import Groups
+from gedbd.io.paths import corpus_name
+
+FILE_ENDINGS = (".jsonl", ".jsonl.gz", ".jsonl.xz", ".jsonl.zip")
+Found = tuple[list[Method], list[str]]
+"""Methods, and warnings about what was left out."""
+
+
+def read_java_sources(
+    name: str | None,
+    path: str,
+    skip_folders: Sequence[str] = (),
+    max_file_kb: int = 1000,
+    max_method_lines: int = 1000,
+) -> Corpus:
+    """Reads methods and constructors with their bodies, in the order of files and lines.
+
+    A document is a method: ``id`` is ``path:line:name``, ``title`` the name, ``description`` the code; ``comment`` is
+    what its Javadoc says and ``path`` the file. Methods have no dates and no duplicates: of those that differ in white
+    space and comments alone, the first is kept.
+
+    Args:
+        name: Short name of the corpus; null takes it from the path.
+        path: A folder of Java sources, one ``.java`` file, or a file with a JSON object a line that has the texts
+            ``path``, ``name``, ``code`` and, where there are any, ``comment`` and the number ``line``.
+        skip_folders: See ``find_sources``.
+        max_file_kb: See ``find_sources``.
+        max_method_lines: Methods of more lines are left out.
+
+    Raises:
+        ValueError: If a limit is below 1, the path is none of these, a line is wrong, or there is no method.
+    """
+    for option, limit in (("max_file_kb", max_file_kb), ("max_method_lines", max_method_lines)):
+        if limit < 1:
+            raise ValueError(f"dataset.{option}={limit} must be 1 or more")
+    place = Path(path)
+    if not place.exists():
+        raise ValueError(f"{path}: no such file or folder; name an existing one with dataset.path=...")
+    if place.is_dir() or place.suffix == ".java":
+        methods, warnings = _read_sources(place, skip_folders, max_file_kb)
+    elif place.name.endswith(FILE_ENDINGS):
+        methods, warnings = list(track(_read_lines(place), "read methods", transient=True)), []
+    else:
+        raise ValueError(f"{path}: neither a folder, a .java file nor a file of methods ({', '.join(FILE_ENDINGS)})")
+    kept, more = _without_long_and_repeated(methods, max_method_lines)
+    if not kept:
+        reasons = "".join(f" ({warning})" for warning in (*warnings, *more))
+        raise ValueError(f"{path}: it holds no Java method with a body{reasons}: set dataset.path to other sources")
+    table = _table(kept)
+    documents = Documents(name or corpus_name(place), table, (*warnings, *more), more_texts=("comment",))
+    return Corpus(documents, Groups(np.arange(len(table))))
+
+
+def _read_sources(place: Path, skip_folders: Sequence[str], max_file_kb: int) -> Found:
+    """The methods of a file, or of all files of a folder."""
+    root = place if place.is_dir() else place.parent
+    files, warnings = [place], tuple[str, ...]()
+    if place.is_dir():
+        files, warnings = find_sources(place, skip_folders, max_file_kb)
+    methods: list[Method] = []
+    others: list[str] = []
+    for file in track(files, "read Java files", transient=True):
+        relative = file.relative_to(root).as_posix()
+        text, is_other = read_source(file)
+        others += [relative] * is_other
+        methods += find_methods(text, relative)
+    told = f"Java files that are not UTF-8: {len(others):,}, read as {FALLBACK_ENCODING}"
+    return methods, [*warnings, *([f"{told} (first: {others[0]})"] if others else [])]
+
+
+def _read_lines(file: Path) -> Iterator[Method]:
+    """The methods of a file with a JSON object a line."""
+    with open_packed(file, file.suffix, kinds=("jsonl",)) as stream:
+        for number, line in enumerate(stream, start=1):
+            if line.strip():
+                yield _parse_line(line, f"{file}, line {number}")
+
+
+def _parse_line(line: bytes, place: str) -> Method:
+    """Parses one JSON object; raises ValueError if it is none, or lacks a value."""
+    try:
+        record: Any = json.loads(line)
+    except ValueError as error:
+        raise ValueError(f"{place}: not readable as JSON ({error}); write one object a line") from error
+    if not isinstance(record, dict):
+        raise ValueError(f"{place}: {str(record)[:40]!r} is not an object with path, name and code")
+    number = record.get("line", 0)
+    if not isinstance(number, int):
+        raise ValueError(f"{place}: 'line' must be a whole number, not {str(number)[:40]!r}")
+    path, name, code = (_text(record, key, place) for key in ("path", "name", "code"))
+    comment = _text(record, "comment", place) if record.get("comment") else ""
+    return Method(path, name, number, comment, code)
+
+
+def _text(record: dict[str, Any], key: str, place: str) -> str:
+    """A text of a record. Unpaired surrogates, which JSON can hold and no file can, become question marks."""
+    value = record.get(key)
+    if not isinstance(value, str) or not value.strip():
+        raise ValueError(f"{place}: {key!r} must be a text that is not empty")
+    return value.encode("utf-8", "replace").decode()
+
+
+def _without_long_and_repeated(methods: Iterable[Method], max_lines: int) -> Found:
+    """The methods that are short enough and repeat no earlier one."""
+    kept: list[Method] = []
+    long: list[str] = []
+    repeated: list[str] = []
+    seen: set[str] = set()
+    for method in methods:
+        plain = plain_code(method.code)
+        if method.code.count("\n") >= max_lines:
+            long.append(_id(method))
+        elif plain in seen:
+            repeated.append(_id(method))
+        else:
+            seen.add(plain)
+            kept.append(method)
+    told = {
+        f"methods of more than {max_lines:,} lines (dataset.max_method_lines)": long,
+        "methods that differ from an earlier one in white space and comments alone": repeated,
+    }
+    return kept, [f"{what}: {len(ids):,}, left out (first: {ids[0]})" for what, ids in told.items() if ids]
+
+
+def _table(methods: list[Method]) -> pd.DataFrame:
+    """Methods as documents, see ``read_java_sources``."""
+    table = pd.DataFrame(methods, columns=list(Method._fields)).rename(columns={"name": "title", "code": "description"})
+    ids = pd.Series([_id(method) for method in methods])
+    # Several methods of one name may begin in one line: the second of them gets "#2".
+    number = ids.groupby(ids).cumcount() + 1
+    table["id"] = ids.where(number == 1, ids + "#" + number.astype(str))
+    table = table.reindex(columns=[*BUG_FIELDS, "comment", "path"], fill_value="")
+    no_dates = pd.to_datetime(pd.Series([pd.NaT] * len(table)), utc=True)
+    return table.assign(created_at=no_dates)
+
+
+def _id(method: Method) -> str:
+    return f"{method.path}:{method.line}:{method.name}"
