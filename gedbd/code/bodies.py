@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from gedbd.code.builder import Body, Builder
+from gedbd.code.builder import MAX_DEPTH, Body, Builder
 from gedbd.code.events import FULL_DEFINITION
 from gedbd.code.java_types import declared_type
 from gedbd.code.node_types import NodeType
@@ -149,6 +149,31 @@ def members(b: Builder, body: "Node") -> None:
     for part in parts:
         member(b, part)
     b.body = outer
+
+
+def loose_members(b: Builder, parts: "list[Node]", depth: int = 0) -> None:
+    """Add members of a class, or classes of a file, that no method holds: without edges from one to the next.
+
+    Args:
+        b: The builder.
+        parts: The members.
+        depth: Number of classes around them.
+    """
+    declare_fields(b, parts)
+    for part in parts:
+        b.events.frontier = []
+        b.events.entries.append(len(b.events))
+        body = part.child_by_field_name("body") if part.type in CLASSES else None
+        if body is None:
+            member(b, part)
+        elif depth < MAX_DEPTH:
+            annotations(b, part)
+            b.scopes.push_class()
+            _parameters(b, part.child_by_field_name("parameters"), Role.RECORD_COMPONENT)
+            loose_members(b, member_nodes(body), depth + 1)
+            b.scopes.pop_class()
+        else:
+            b.unknown(part)
 
 
 def member_nodes(body: "Node") -> "list[Node]":

@@ -84,7 +84,8 @@ _OTHER_JDK = """
     CancelledKeyException Channel Channels ClosedChannelException CompletionHandler DatagramChannel FileChannel
     FileLock GatheringByteChannel NetworkChannel Pipe ReadableByteChannel ScatteringByteChannel SeekableByteChannel
     SelectableChannel SelectionKey Selector ServerSocketChannel SocketChannel WritableByteChannel
-    CharacterCodingException Charset CharsetDecoder CharsetEncoder CoderResult CodingErrorAction MalformedInputException StandardCharsets
+    CharacterCodingException
+    Charset CharsetDecoder CharsetEncoder CoderResult CodingErrorAction MalformedInputException StandardCharsets
     UnsupportedCharsetException CopyOption DirectoryStream FileAlreadyExistsException FileStore FileSystem
     FileSystemException FileSystems FileVisitResult FileVisitor Files InvalidPathException LinkOption
     NoSuchFileException OpenOption Path PathMatcher Paths SimpleFileVisitor StandardCopyOption StandardOpenOption

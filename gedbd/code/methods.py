@@ -4,7 +4,7 @@ import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from gedbd.code.bodies import METHODS
-from gedbd.code.parse import parse
+from gedbd.code.syntax import parse
 
 if TYPE_CHECKING:
     from tree_sitter import Node

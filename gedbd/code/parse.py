@@ -1,27 +1,24 @@
-"""Semantic flow graphs of Java code.
+"""Semantic flow graphs of Java code: of a method, and of a fragment as a hunk of a diff has it.
 
-``method_graph`` takes a method. Code that does not parse gives a graph of what does; its other names have the role
-UNKNOWN, as has all code that is nested more than ``MAX_DEPTH`` deep.
+Code of a method that does not parse gives a graph of what does; its other names have the role UNKNOWN, as has all code
+that is nested more than ``MAX_DEPTH`` deep.
 """
 
-from functools import cache
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from gedbd.code.bodies import METHODS, method
+from gedbd.code.assemble import make_builder, to_graph
+from gedbd.code.bodies import METHODS, loose_members, member_nodes, method
 from gedbd.code.builder import Builder
-from gedbd.code.edges import Edges, data_edges, drop_events, flow_edges
-from gedbd.code.events import NO_KEY
-from gedbd.code.expressions import EXPRESSIONS
 from gedbd.code.flow_graph import FlowGraph
-from gedbd.code.node_types import EdgeKind
-from gedbd.code.statements import STATEMENTS
+from gedbd.code.fragments import Fragment, completions
+from gedbd.code.syntax import parse
 
 if TYPE_CHECKING:
-    from tree_sitter import Node, Parser, Tree
+    from tree_sitter import Node
 
 _CLASS = b"class C {"
+_METHOD = b"void m() {"
+_MEMBER_MODIFIERS = {"public", "protected", "private", "static", "transient", "volatile"}
 
 
 def method_graph(code: str) -> FlowGraph:
@@ -52,80 +49,83 @@ def _first_method(root: "Node") -> "Node | None":
     return None
 
 
-def parse(source: bytes) -> "Tree":
-    """The syntax tree of Java code.
+def fragment_graph(code: str) -> FlowGraph | None:
+    """The semantic flow graph of the statements, members or files of a piece of code, as a hunk of a diff has it.
 
-    Raises:
-        ValueError: tree-sitter is not installed.
-    """
-    return java_parser().parse(source)
-
-
-@cache
-def java_parser() -> "Parser":
-    """The parser of Java, which is made once.
-
-    Raises:
-        ValueError: tree-sitter is not installed.
-    """
-    try:
-        import tree_sitter
-        import tree_sitter_java
-    except ImportError as error:
-        raise ValueError("tree-sitter is not installed: pip install 'gedbd[code]'") from error
-    return tree_sitter.Parser(tree_sitter.Language(tree_sitter_java.language()))
-
-
-def make_builder(source: bytes) -> Builder:
-    """A builder of the event graph of Java code."""
-    return Builder(source, EXPRESSIONS, STATEMENTS)
-
-
-def to_graph(builder: Builder, code: str, offset: int) -> FlowGraph:
-    """The semantic flow graph of the events that a builder has.
+    Brackets that the piece cuts are completed outside of it; if it does not parse even so, its first or last statement
+    is left out, of which it may have a part only. Several methods make one graph without edges
+    from one to the next. Statements have no BEGIN and EXIT, and each ``return`` among them has its RETURN_EXIT, because
+    the method's end is not known.
 
     Args:
-        builder: It, after the code was visited.
-        code: The text that the graph's spans refer to.
-        offset: Bytes before this text in the builder's source.
+        code: The piece; places in the graph refer to it.
+
+    Returns:
+        The graph; None if the piece parses neither as statements, nor as members of a class, nor as a file, or holds
+        nothing but comments.
     """
+    for fragment in completions(code):
+        for make_graph in (_statements_graph, _members_graph, _file_graph):
+            graph = make_graph(code, fragment)
+            if graph is not None:
+                return graph
+    return None
+
+
+def _statements_graph(code: str, fragment: Fragment) -> FlowGraph | None:
+    prefix = _CLASS + _METHOD + b"".join(fragment.openers) + fragment.lead
+    builder, root = _parse_completed(prefix, fragment, b"}}")
+    found = _first_method(root) if root else None
+    body = found.child_by_field_name("body") if found else None
+    if body is None or any(_is_member(statement) for statement in body.named_children):
+        return None
+    builder.statements(body)
+    return _cut_graph(builder, code, len(prefix))
+
+
+def _is_member(statement: "Node") -> bool:
+    """Whether a statement is a field with a modifier that local variables do not have."""
+    modifiers = statement.named_children[0] if statement.type == "local_variable_declaration" else statement
+    return modifiers.type == "modifiers" and any(part.type in _MEMBER_MODIFIERS for part in modifiers.children)
+
+
+def _members_graph(code: str, fragment: Fragment) -> FlowGraph | None:
+    prefix = _CLASS + _open(fragment.openers, [_METHOD])
+    builder, root = _parse_completed(prefix, fragment, b"}")
+    body = root.named_children[0].child_by_field_name("body") if root else None
+    if body is None:
+        return None
+    loose_members(builder, member_nodes(body))
+    return _cut_graph(builder, code, len(prefix))
+
+
+def _file_graph(code: str, fragment: Fragment) -> FlowGraph | None:
+    prefix = _open(fragment.openers, [_CLASS, _METHOD])
+    builder, root = _parse_completed(prefix, fragment, b"")
+    if root is None:
+        return None
+    loose_members(builder, root.named_children)
+    return _cut_graph(builder, code, len(prefix))
+
+
+def _open(openers: tuple[bytes, ...], outermost: list[bytes]) -> bytes:
+    """What opens the blocks that a piece closes, the outermost as a class or a method."""
+    opened = [new if old == b"{" else old for old, new in zip(openers, outermost, strict=False)]
+    return b"".join([*opened, *openers[len(opened) :]])
+
+
+def _parse_completed(prefix: bytes, fragment: Fragment, suffix: bytes) -> "tuple[Builder, Node | None]":
+    """A builder of the completed text, and its tree if it has no errors."""
+    source = prefix + fragment.text + b"\n" + fragment.closer + suffix
+    root = parse(source).root_node
+    return make_builder(source), None if root.has_error else root
+
+
+def _cut_graph(builder: Builder, code: str, offset: int) -> FlowGraph:
+    """The graph of a completed piece without the nodes of what completes it."""
     events = builder.events
-    before = drop_events(events)
-    edges = flow_edges(events.keys, before)
-    edges |= data_edges(events.keys, events.reads, events.definitions, before)
-    edges.update((source, to, EdgeKind.DATA) for source, to in events.values if source != to)
-    order = [event for event in range(len(events)) if event not in events.dropped]
-    order.sort(key=events.starts.__getitem__)
-    spans = [(events.starts[event], events.ends[event]) for event in order]
-    names = [
-        "" if events.keys[event] == NO_KEY else builder.source[start:end].decode(errors="replace")
-        for event, (start, end) in zip(order, spans, strict=True)
-    ]
-    sorted_edges = _renumber(edges, order)
-    return FlowGraph(
-        tuple(names),
-        _characters(np.array(spans, np.int64).reshape(-1, 2) - offset, code),
-        np.array([events.types[event] for event in order], np.int8),
-        np.array([events.roles[event] for event in order], np.int8),
-        np.ascontiguousarray(sorted_edges[:, :2].T),
-        sorted_edges[:, 2].astype(np.int8),
+    end = offset + len(code.encode(errors="replace"))
+    events.dropped.update(
+        event for event in range(len(events)) if events.starts[event] < offset or events.ends[event] > end
     )
-
-
-def _renumber(edges: Edges, order: list[int]) -> np.ndarray:
-    """``(E, 3)`` edges between nodes instead of events, sorted: event ``order[2]`` is node 2."""
-    node = {event: number for number, event in enumerate(order)}
-    rows = sorted((node[source], node[to], int(kind)) for source, to, kind in edges)
-    return np.array(rows, np.int32).reshape(-1, 3)
-
-
-def _characters(spans: np.ndarray, code: str) -> np.ndarray:
-    """Positions of characters from positions of bytes: in ``"äb"``, bytes 0, 2 and 3 are characters 0, 1 and 2."""
-    if code.isascii():
-        return spans.astype(np.int32)
-    bytes_ = np.frombuffer(code.encode(errors="replace"), np.uint8)
-    begins = (bytes_ & 0xC0) != 0x80
-    # Characters that begin before each byte, and before the end.
-    number = np.concatenate(([0], np.cumsum(begins)))
-    characters: np.ndarray = number[np.clip(spans, 0, len(bytes_))].astype(np.int32)
-    return characters
+    return to_graph(builder, code, offset)
