@@ -32,8 +32,10 @@ def results_table(found: BySeed) -> pd.DataFrame:
     """
     rows = []
     for (method, measure), seeds in found.items():
-        values = [value_of(one.metric, one.size) for one in seeds]
-        rows.append({"method": method, "measure": measure, **_row("value", mean_of(seeds), seeds[0].size, values)})
+        tested = rows_of(seeds)
+        values = [value_of(one) for one in seeds]
+        row = _row("value", mean_of(seeds, tested), len(tested), values)
+        rows.append({"method": method, "measure": measure, **row})
     return pd.DataFrame(rows)
 
 
@@ -54,10 +56,11 @@ def differences_table(found: BySeed, pairs: Sequence[tuple[str, str]]) -> pd.Dat
                 continue
             count = min(len(first), len(second))
             paired = list(zip(first[:count], second[:count], strict=True))
-            values = [value_of(one.metric, one.size) - value_of(other.metric, other.size) for one, other in paired]
-            metric = difference(mean_of(first[:count]), mean_of(second[:count]))
+            values = [value_of(one) - value_of(other) for one, other in paired]
+            tested = rows_of(first[:count])
+            metric = difference(mean_of(first[:count], tested), mean_of(second[:count], tested))
             names = {"method": method, "against": against, "measure": measure}
-            rows.append(names | _row("difference", metric, first[0].size, values))
+            rows.append(names | _row("difference", metric, len(tested), values))
     return pd.DataFrame(rows)
 
 
@@ -79,14 +82,20 @@ def compared_pairs(methods: Sequence[str], against: str, untrained: bool) -> lis
     return list(dict.fromkeys([*pairs, *((f"{method}{WITH_GRAPH}", method) for method in methods)]))
 
 
-def value_of(metric: Metric, size: int) -> float:
-    """A metric of all methods."""
-    return float(metric(np.ones((1, size)))[0])
+def value_of(one: Measured) -> float:
+    """The value of a measure on all methods."""
+    return float(one.metric(np.ones((1, len(one.rows))))[0])
 
 
-def mean_of(seeds: Sequence[Measured]) -> Metric:
-    """The mean of a measure over seeds."""
-    return lambda weight: np.mean([one.metric(weight) for one in seeds], axis=0)
+def mean_of(seeds: Sequence[Measured], rows: np.ndarray) -> Metric:
+    """The mean of a measure over seeds, in samples of the methods in ``rows``, ascending, of the corpus.
+
+    Seeds may have been tested on other methods each: every one counts those of its own that are in the sample.
+    """
+    places = [np.searchsorted(rows, one.rows) for one in seeds]
+    return lambda weight: np.mean(
+        [one.metric(weight[:, place]) for one, place in zip(seeds, places, strict=True)], axis=0
+    )
 
 
 def difference(first: Metric, second: Metric) -> Metric:
@@ -94,9 +103,14 @@ def difference(first: Metric, second: Metric) -> Metric:
     return lambda weight: first(weight) - second(weight)
 
 
-def _row(name: str, metric: Metric, size: int, values: Sequence[float]) -> dict[str, float]:
+def rows_of(seeds: Sequence[Measured]) -> np.ndarray:
+    """The methods that any seed was tested on, ascending."""
+    return np.unique(np.concatenate([one.rows for one in seeds]))
+
+
+def _row(name: str, metric: Metric, num_methods: int, values: Sequence[float]) -> dict[str, float]:
     """A value with both intervals."""
-    low, high = metric_interval(metric, np.arange(size))
+    low, high = metric_interval(metric, np.arange(num_methods))
     mean, seed_low, seed_high = seed_interval(np.array(values))
     ends = {f"{name}_low": low, f"{name}_high": high}
     return {name: mean, **ends, "seeds": len(values), "seeds_low": seed_low, "seeds_high": seed_high}

@@ -140,7 +140,7 @@ def _variables(
     # No more methods are tokenized than are read: nearly all have a variable or more.
     codes = codes[: 2 * limit]
     visible = np.min([encoder.visible_characters(codes) for encoder in encoders], axis=0)
-    variables = read_variables(codes, visible, limit, rng, title)
+    variables = read_variables(rows[: len(codes)], codes, visible, limit, rng, title)
     if not len(variables.pairs.label):
         raise ValueError(f"{title} has no pairs of variables to probe: give more methods, or another split")
     return variables

@@ -78,17 +78,17 @@ def fine_tune(
     schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, settings.lr_factor)
     loss = MultipleNegativesLoss(settings.temperature)
     for rows in track(step_rows(len(queries), settings, seed), "fine-tune for search", transient=True):
-            first = _vectors(tuned, [query_inputs[row] for row in rows], "comment")
-            second = _vectors(tuned, [code_inputs[row] for row in rows], "code")
-            group = torch.arange(len(rows), device=first.device).repeat(2)
-            no_pairs = group.new_empty((2, 0))
-            labels = StepLabels(group, no_pairs, no_pairs[0])
-            value = loss(normalize(torch.cat([first, second]), dim=1), labels)
-            optimizer.zero_grad()
-            value.backward()
-            torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-            optimizer.step()
-            schedule.step()
+        first = _vectors(tuned, [query_inputs[row] for row in rows], "comment")
+        second = _vectors(tuned, [code_inputs[row] for row in rows], "code")
+        group = torch.arange(len(rows), device=first.device).repeat(2)
+        no_pairs = group.new_empty((2, 0))
+        labels = StepLabels(group, no_pairs, no_pairs[0])
+        value = loss(normalize(torch.cat([first, second]), dim=1), labels)
+        optimizer.zero_grad()
+        value.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        schedule.step()
     return tuned
 
 

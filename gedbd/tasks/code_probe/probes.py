@@ -26,15 +26,15 @@ class Measured(NamedTuple):
     Attributes:
         method: Whose: a method of ``task.runs``, or a baseline.
         measure: Such as ``role_accuracy``.
-        metric: Its value in samples of the ``size`` methods of the test part.
-        size: See above.
+        metric: Its value in samples of the methods of the test part.
+        rows: ``(M,)`` rows of these methods in the corpus.
         validation: The accuracy on validation of the probe; NaN for measures of search.
     """
 
     method: str
     measure: str
     metric: Metric
-    size: int
+    rows: np.ndarray
     validation: float = float("nan")
 
 
@@ -93,7 +93,7 @@ def probe_baselines(data: ProbeData, sizes: SampleSizes, seed: int) -> list[Meas
     if data.search is not None:
         for suffix, codes in (("", data.search.codes), ("_hidden_name", data.search.hidden)):
             ranks = reciprocal_ranks(bm25_scores(data.search.queries, codes))
-            found += [_ranked("bm25", f"{kind}_mrr{suffix}", ranks) for kind in ("zero_shot", "search")]
+            found += [_ranked("bm25", f"{kind}_mrr{suffix}", ranks, data.search) for kind in ("zero_shot", "search")]
     return found
 
 
@@ -110,8 +110,8 @@ def _labels(method: str, features: Sequence[Any], data: ProbeData) -> list[Measu
 def _classified(method: str, name: str, predicted: np.ndarray, test: Variables, validation: float) -> list[Measured]:
     rows = (predicted, _classes(test, name), test.method, len(test.codes))
     return [
-        Measured(method, f"{name}_accuracy", accuracy(*rows), len(test.codes), validation),
-        Measured(method, f"{name}_macro_f1", macro_f1(*rows), len(test.codes)),
+        Measured(method, f"{name}_accuracy", accuracy(*rows), test.rows, validation),
+        Measured(method, f"{name}_macro_f1", macro_f1(*rows), test.rows),
     ]
 
 
@@ -136,12 +136,11 @@ def _flows(
     x = features[2][rows[2]]
     label = data.test.pairs.label[rows[2]]
     of_method = data.test.method[data.test.pairs.ends[0, rows[2]]]
-    size = len(data.test.codes)
-    right = accuracy(probe.predict(x), label, of_method, size)
+    right = accuracy(probe.predict(x), label, of_method, len(data.test.codes))
     precision = average_precision(probe.scores(x), label, of_method)
     return [
-        Measured(method, "flow_accuracy", right, size, probe.accuracy),
-        Measured(method, "flow_average_precision", precision, size),
+        Measured(method, "flow_accuracy", right, data.test.rows, probe.accuracy),
+        Measured(method, "flow_average_precision", precision, data.test.rows),
     ]
 
 
@@ -159,7 +158,7 @@ def _search(method: str, kind: str, encoder: ProbedEncoder, sample: SearchSample
         graphs = read_graphs(codes, with_graph)
         inputs = [encoder.code_input(code, graph) for code, graph in zip(codes, graphs, strict=True)]
         methods = _unit(encoder.vectors(inputs, "code", f"{method}: encode methods"))
-        found.append(_ranked(method, f"{kind}_mrr{suffix}", reciprocal_ranks(queries @ methods.T)))
+        found.append(_ranked(method, f"{kind}_mrr{suffix}", reciprocal_ranks(queries @ methods.T), sample))
     return found
 
 
@@ -179,8 +178,8 @@ def read_graphs(codes: Sequence[str], wanted: bool) -> list[FlowGraph | None]:
     return [method_graph(code) for code in track(codes, "parse methods", transient=True)]
 
 
-def _ranked(method: str, measure: str, ranks: np.ndarray) -> Measured:
-    return Measured(method, measure, mean(ranks, np.arange(len(ranks)), len(ranks)), len(ranks))
+def _ranked(method: str, measure: str, ranks: np.ndarray, sample: SearchSample) -> Measured:
+    return Measured(method, measure, mean(ranks, np.arange(len(ranks)), len(ranks)), sample.rows)
 
 
 def _unit(vectors: np.ndarray) -> np.ndarray:

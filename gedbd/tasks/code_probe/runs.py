@@ -2,11 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
-from omegaconf import OmegaConf
+from omegaconf import DictConfig
 
-from gedbd.configuration.saved_options import VERSIONS, read_config
+from gedbd.configuration.saved_options import VERSIONS, read_saved
 from gedbd.io.files import read_object
 
 ENCODER = "encoder"
@@ -31,25 +30,45 @@ def find_encoders(runs: Mapping[str, Sequence[str]]) -> dict[str, list[Path]]:
     return found
 
 
-def check_same_corpus(folder: Path, fingerprint: str, split: Mapping[str, Any]) -> None:
-    """Checks that a run has not been trained on methods that are tested here.
+def check_same_corpus(folder: Path, fingerprint: str) -> None:
+    """Checks that a run was trained on a corpus, since of another one it may know methods that are tested here.
 
     Raises:
-        ValueError: If its corpus or split differs, or is not known.
+        ValueError: If its corpus differs, or is not known.
     """
     if not (folder / VERSIONS).is_file():
         raise ValueError(f"{folder} has no {VERSIONS}, so that its corpus is unknown: name a run of task=pretraining")
     if read_object(folder / VERSIONS, "corpus")["corpus"] != fingerprint:
         raise ValueError(
-            f"{folder} was trained on another corpus and may know methods that are tested here: give its dataset"
+            f"{folder} was trained on another corpus, and may know methods that are tested here: give its dataset"
         )
-    saved = read_config(folder).get("split")
-    theirs = OmegaConf.to_container(saved) if OmegaConf.is_config(saved) else saved
-    if theirs != dict(split):
-        raise ValueError(
-            f"{folder} was trained with split={theirs}, here it is {dict(split)}, so that it may know methods that are"
-            " tested here: give the same"
-        )
+
+
+def group_by_split(runs: Mapping[str, Sequence[Path]]) -> list[tuple[DictConfig, list[int]]]:
+    """The splits that the runs were trained with, and the numbers of the runs that share each.
+
+    Run i of one method is compared with run i of another, so both need the same split. With ``seeds=3`` each seed has
+    a split of its own.
+
+    Raises:
+        ValueError: If two runs that are compared were trained with different splits.
+    """
+    groups: list[tuple[DictConfig, list[int]]] = []
+    for number in range(max(map(len, runs.values()))):
+        folders = [several[number] for several in runs.values() if number < len(several)]
+        splits = [read_saved(folder).split for folder in folders]
+        for folder, split in zip(folders, splits, strict=True):
+            if split != splits[0]:
+                raise ValueError(
+                    f"{folder} was trained with split={split} and {folders[0]} with split={splits[0]}: methods that"
+                    " test one may have trained the other; compare runs of the same split and seed"
+                )
+        known = [numbers for split, numbers in groups if split == splits[0]]
+        if known:
+            known[0].append(number)
+        else:
+            groups.append((splits[0], [number]))
+    return groups
 
 
 def _seeds(path: Path) -> list[Path]:

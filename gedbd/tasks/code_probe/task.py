@@ -2,18 +2,18 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar, NamedTuple
 
 import pandas as pd
 import torch
 from hydra.utils import instantiate
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig
 from pytorch_lightning import seed_everything
 from rich.console import Console
 
 from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.splits import split_corpus
-from gedbd.encoders.code.encoder import load_code_encoder
+from gedbd.encoders.code.encoder import SavedEncoder, load_code_encoder
 from gedbd.experiments.checkpoint import save_run
 from gedbd.experiments.tracking.runs import open_loggers
 from gedbd.io.library_logs import silence_library_logs
@@ -23,17 +23,26 @@ from gedbd.tasks.code_probe.encoding import ProbedEncoder, untrained_copy
 from gedbd.tasks.code_probe.fine_tuning import FineTuning
 from gedbd.tasks.code_probe.probes import Measured, probe_baselines, probe_encoder
 from gedbd.tasks.code_probe.result import ProbeResult, validation_of
-from gedbd.tasks.code_probe.runs import ENCODER, check_same_corpus, find_encoders
+from gedbd.tasks.code_probe.runs import ENCODER, check_same_corpus, find_encoders, group_by_split
 from gedbd.tasks.code_probe.writing import write_result
 
 UNTRAINED = "untrained"
+
+
+class EncoderRun(NamedTuple):
+    """An encoder, the method of ``task.runs`` that it is of, and the folder of its run."""
+
+    method: str
+    run: str
+    encoder: ProbedEncoder
 
 
 class CodeProbeTask:
     """Probes of the encoders of ``task=pretraining``, see ``gedbd.experiments.training_task.Task``.
 
     Args:
-        runs: By method, run folders, see ``find_encoders``; run i of one method is compared with run i of another.
+        runs: By method, run folders, see ``find_encoders``; run i of one method is compared with run i of another,
+            and both are tested on the methods that the split of these runs holds out.
         against: The method that the others are compared with, where it is among ``runs``.
         untrained: Probe an encoder with random weights for each run of the method with the most runs.
         sizes: How much the probes read.
@@ -43,7 +52,7 @@ class CodeProbeTask:
         ValueError: If a method has the name of a baseline.
     """
 
-    reads: ClassVar[frozenset[str]] = frozenset({"split"})
+    reads: ClassVar[frozenset[str]] = frozenset()
 
     def __init__(
         self,
@@ -68,70 +77,80 @@ class CodeProbeTask:
         seed_everything(cfg.seed, verbose=False)
         runs = find_encoders(self.runs)
         corpus: Corpus = instantiate(cfg.dataset)
-        split = OmegaConf.to_container(cfg.split, resolve=True)
-        assert isinstance(split, dict)
         for run in dict.fromkeys(run for several in runs.values() for run in several):
-            check_same_corpus(run, corpus.fingerprint, {str(name): value for name, value in split.items()})
-        encoders = self._encoders(runs, cfg)
-        parts = split_corpus(instantiate(cfg.split), corpus)
-        num_tuning = self.fine_tuning.steps * self.fine_tuning.batch_size
-        data = read_data(corpus, parts, _one_of_each(encoders), self.sizes, num_tuning, cfg.seed)
-        for warning in (*corpus.warnings, *data.warnings, *_size_warnings(encoders)):
+            check_same_corpus(run, corpus.fingerprint)
+        groups = group_by_split(runs)
+        read = []
+        for split, numbers in groups:
+            encoders = self._encoders(runs, numbers, cfg)
+            read.append((encoders, self._read(corpus, split, encoders, cfg.seed)))
+        found = [warning for encoders, data in read for warning in (*data.warnings, *_size_warnings(encoders))]
+        for warning in dict.fromkeys([*corpus.warnings, *found]):
             console.print(f"{corpus.name}: {warning}", markup=False, highlight=False, soft_wrap=True)
         save_run(folder, cfg, corpus)
         with open_loggers(cfg, folder, "train") as loggers:
-            result = self._probe(corpus.name, tuple(runs), encoders, data, cfg.seed)
+            result = self._probe(corpus.name, tuple(runs), read, cfg.seed)
             write_result(folder, result, loggers, console)
         return result.validation
 
-    def _encoders(self, runs: Mapping[str, Sequence[Path]], cfg: DictConfig) -> list[tuple[str, str, ProbedEncoder]]:
-        """Method, run and encoder of each run, then the untrained ones."""
+    def _encoders(
+        self, runs: Mapping[str, Sequence[Path]], numbers: Sequence[int], cfg: DictConfig
+    ) -> list[EncoderRun]:
+        """The runs with some numbers, then an untrained encoder for each number."""
         found = []
         for method, folders in runs.items():
-            found += [(method, str(run), _load(run, cfg)) for run in folders]
-        if not self.untrained:
-            return found
-        longest = max(runs.values(), key=len)
-        for number, run in enumerate(longest):
-            saved = untrained_copy(load_code_encoder(run / ENCODER), cfg.seed + number)
-            found.append((UNTRAINED, f"random weights {number}", _probed(saved, cfg)))
+            chosen = [folders[number] for number in numbers if number < len(folders)]
+            found += [EncoderRun(method, str(run), _load(run, cfg)) for run in chosen]
+        if self.untrained:
+            longest = max(runs.values(), key=len)
+            for number in numbers:
+                saved = untrained_copy(load_code_encoder(longest[number] / ENCODER), cfg.seed + number)
+                found.append(EncoderRun(UNTRAINED, f"random weights {number}", _probed(saved, cfg)))
         return found
+
+    def _read(self, corpus: Corpus, split: DictConfig, encoders: Sequence[EncoderRun], seed: int) -> ProbeData:
+        """What the encoders of one split are probed with."""
+        parts = split_corpus(instantiate(split), corpus)
+        num_tuning = self.fine_tuning.steps * self.fine_tuning.batch_size
+        return read_data(corpus, parts, _one_of_each(encoders), self.sizes, num_tuning, seed)
 
     def _probe(
         self,
         name: str,
         methods: tuple[str, ...],
-        encoders: Sequence[tuple[str, str, ProbedEncoder]],
-        data: ProbeData,
+        read: Sequence[tuple[list[EncoderRun], ProbeData]],
         seed: int,
     ) -> ProbeResult:
         """Measures baselines and encoders, and compares them."""
-        measured = probe_baselines(data, self.sizes, seed)
-        rows = [_run_row("", one) for one in measured]
-        for method, run, encoder in encoders:
-            found = probe_encoder(method, encoder, data, self.sizes, self.fine_tuning, seed)
-            rows += [_run_row(run, one) for one in found]
-            measured += found
+        measured: list[Measured] = []
+        rows = []
+        for encoders, data in read:
+            baselines = probe_baselines(data, self.sizes, seed)
+            measured += baselines
+            rows += [_run_row("", one) for one in baselines]
+            for method, run, encoder in encoders:
+                found = probe_encoder(method, encoder, data, self.sizes, self.fine_tuning, seed)
+                measured += found
+                rows += [_run_row(run, one) for one in found]
         grouped = by_seed(measured)
-        pairs = compared_pairs(methods, self.against, self.untrained)
-        differences = differences_table(grouped, pairs)
+        differences = differences_table(grouped, compared_pairs(methods, self.against, self.untrained))
         validation = validation_of(measured, methods[0])
-        return ProbeResult(name, methods, data, results_table(grouped), differences, pd.DataFrame(rows), validation)
+        first = read[0][1]
+        return ProbeResult(name, methods, first, results_table(grouped), differences, pd.DataFrame(rows), validation)
 
 
 def _load(run: Path, cfg: DictConfig) -> ProbedEncoder:
     return _probed(load_code_encoder(run / ENCODER), cfg)
 
 
-def _probed(saved: Any, cfg: DictConfig) -> ProbedEncoder:
+def _probed(saved: SavedEncoder, cfg: DictConfig) -> ProbedEncoder:
     """An encoder on the device and with the precision that the trainer's options say."""
     on_gpu = cfg.trainer.accelerator in ("gpu", "auto") and torch.cuda.is_available()
-    return ProbedEncoder(
-        saved, str(cfg.trainer.precision).startswith("bf16"), torch.device("cuda" if on_gpu else "cpu")
-    )
+    bf16 = str(cfg.trainer.precision).startswith("bf16")
+    return ProbedEncoder(saved, bf16, torch.device("cuda" if on_gpu else "cpu"))
 
 
-def _one_of_each(encoders: Sequence[tuple[str, str, ProbedEncoder]]) -> list[ProbedEncoder]:
+def _one_of_each(encoders: Sequence[EncoderRun]) -> list[ProbedEncoder]:
     """One encoder of each tokenizer and limit of the code's length: the others cut methods at the same place."""
     distinct: dict[tuple[str, int], ProbedEncoder] = {}
     for _, _, encoder in encoders:
@@ -140,7 +159,7 @@ def _one_of_each(encoders: Sequence[tuple[str, str, ProbedEncoder]]) -> list[Pro
     return list(distinct.values())
 
 
-def _size_warnings(encoders: Sequence[tuple[str, str, ProbedEncoder]]) -> list[str]:
+def _size_warnings(encoders: Sequence[EncoderRun]) -> list[str]:
     """A warning if the encoders are not of one size."""
     sizes = {method: encoder.size for method, _, encoder in encoders}
     if len(set(sizes.values())) == 1:
@@ -151,5 +170,4 @@ def _size_warnings(encoders: Sequence[tuple[str, str, ProbedEncoder]]) -> list[s
 
 def _run_row(run: str, one: Measured) -> dict[str, object]:
     """A row of ``ProbeResult.runs``."""
-    value = value_of(one.metric, one.size)
-    return {"method": one.method, "run": run, "measure": one.measure, "value": value}
+    return {"method": one.method, "run": run, "measure": one.measure, "value": value_of(one)}

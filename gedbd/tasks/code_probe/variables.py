@@ -39,7 +39,8 @@ class Variables(NamedTuple):
     """V variables of M methods.
 
     Attributes:
-        codes: M methods.
+        rows: ``(M,)`` rows of M methods in the corpus.
+        codes: The methods.
         method: ``(V,)`` method of each variable, 0..M-1, ascending.
         spans: ``(V, 2)`` first and last (exclusive) character.
         names: V identifiers.
@@ -48,6 +49,7 @@ class Variables(NamedTuple):
         pairs: Pairs of them.
     """
 
+    rows: np.ndarray
     codes: list[str]
     method: np.ndarray
     spans: np.ndarray
@@ -61,28 +63,34 @@ class Variables(NamedTuple):
 
 
 def read_variables(
-    codes: Sequence[str], visible: np.ndarray, max_variables: int, rng: np.random.Generator, title: str
+    rows: np.ndarray,
+    codes: Sequence[str],
+    visible: np.ndarray,
+    max_variables: int,
+    rng: np.random.Generator,
+    title: str,
 ) -> Variables:
     """The variables of the first methods, until there are ``max_variables`` of them; a method is read whole.
 
     Args:
-        codes: Methods in random order.
+        rows: ``(N,)`` rows of methods in the corpus, in random order.
+        codes: These methods.
         visible: ``(N,)`` characters of each method that every encoder reads; variables that end behind are left out.
         max_variables: See above.
         rng: Draws the pairs.
         title: What the progress bar says.
     """
-    kept: list[tuple[str, FlowGraph, np.ndarray]] = []
+    kept: list[tuple[int, str, FlowGraph, np.ndarray]] = []
     drawn: list[Pairs] = []
     count = 0
-    for code, end in track(list(zip(codes, visible, strict=True)), title, transient=True):
+    for row, code, end in track(list(zip(rows.tolist(), codes, visible, strict=True)), title, transient=True):
         if count >= max_variables:
             break
         graph = method_graph(code)
         nodes = np.flatnonzero((graph.types <= NodeType.NULL) & (graph.spans[:, 1] <= end))
         if not len(nodes):
             continue
-        kept.append((code, graph, nodes))
+        kept.append((row, code, graph, nodes))
         pairs = draw_pairs(graph, nodes, rng)
         drawn.append(pairs._replace(ends=pairs.ends + count))
         count += len(nodes)
@@ -132,9 +140,9 @@ def _flows(graph: FlowGraph, nodes: np.ndarray) -> np.ndarray:
     return np.asarray(flows[np.ix_(nodes, nodes)])
 
 
-def _joined(kept: list[tuple[str, FlowGraph, np.ndarray]], drawn: list[Pairs]) -> Variables:
+def _joined(kept: list[tuple[int, str, FlowGraph, np.ndarray]], drawn: list[Pairs]) -> Variables:
     """The variables of several methods; the ends of ``drawn`` are rows of the joined table."""
-    counts = [len(nodes) for _, _, nodes in kept]
+    counts = [len(nodes) for _, _, _, nodes in kept]
     none = np.empty(0, dtype=np.int64)
     pairs = Pairs(
         np.concatenate([none.reshape(2, 0), *(one.ends for one in drawn)], axis=1),
@@ -144,11 +152,12 @@ def _joined(kept: list[tuple[str, FlowGraph, np.ndarray]], drawn: list[Pairs]) -
         sum(one.num_unmatched for one in drawn),
     )
     return Variables(
-        [code for code, _, _ in kept],
+        np.array([row for row, _, _, _ in kept], dtype=np.int64),
+        [code for _, code, _, _ in kept],
         np.repeat(np.arange(len(kept)), counts),
-        np.concatenate([none.reshape(0, 2), *(graph.spans[nodes] for _, graph, nodes in kept)]).astype(np.int64),
-        [graph.names[node] for _, graph, nodes in kept for node in nodes],
-        np.concatenate([none, *(graph.types[nodes] for _, graph, nodes in kept)]).astype(np.int64),
-        np.concatenate([none, *(graph.roles[nodes] for _, graph, nodes in kept)]).astype(np.int64),
+        np.concatenate([none.reshape(0, 2), *(graph.spans[nodes] for _, _, graph, nodes in kept)]).astype(np.int64),
+        [graph.names[node] for _, _, graph, nodes in kept for node in nodes],
+        np.concatenate([none, *(graph.types[nodes] for _, _, graph, nodes in kept)]).astype(np.int64),
+        np.concatenate([none, *(graph.roles[nodes] for _, _, graph, nodes in kept)]).astype(np.int64),
         pairs,
     )
