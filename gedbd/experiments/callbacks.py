@@ -16,7 +16,12 @@ from gedbd.experiments.batch import Batch
 from gedbd.experiments.early_stopping import ResumableEarlyStopping, pruning_callbacks
 from gedbd.io.tables import write_csv
 
-SHOWN_METRICS = {"train/loss": "train loss", "val/f1": "val F1", "val/rr@10": "RR@10"}
+SHOWN_METRICS = {
+    "train/loss": "train loss",
+    "val/f1": "val F1",
+    "val/rr@10": "RR@10",
+    "val/mean_accuracy": "val mean accuracy",
+}
 
 
 class EpochTable(Checkpoint):
@@ -104,8 +109,18 @@ class EpochLine(Checkpoint):
         self.console.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
-def training_callbacks(folder: Path, monitor: str, patience: int, console: Console) -> list[Callback]:
-    """Early stopping, the epoch table, the best and the last checkpoint, and the epoch's line, in this order."""
+def training_callbacks(
+    folder: Path, monitor: str, patience: int, console: Console, compared: str = "val/f1"
+) -> list[Callback]:
+    """Early stopping, the epoch table, the best and the last checkpoint, and the epoch's line, in this order.
+
+    Args:
+        folder: The run folder.
+        monitor: The metric that chooses the best epoch.
+        patience: Epochs without a better value before training stops.
+        console: Where the epochs' lines go.
+        compared: The metric by which Optuna prunes a trial: the higher, the better.
+    """
     mode = direction(monitor)
     checkpoint = partial(
         ModelCheckpoint, folder / "checkpoints", save_on_train_epoch_end=True, enable_version_counter=False
@@ -115,7 +130,7 @@ def training_callbacks(folder: Path, monitor: str, patience: int, console: Conso
     return [
         ResumableEarlyStopping(monitor, patience=patience, mode=mode, check_on_train_epoch_end=True),
         table,
-        *pruning_callbacks(),
+        *pruning_callbacks(compared),
         checkpoint("best", monitor=monitor, mode=mode, save_weights_only=True),
         checkpoint("last"),
         EpochLine(table, monitor, console),
@@ -123,8 +138,8 @@ def training_callbacks(folder: Path, monitor: str, patience: int, console: Conso
 
 
 def direction(monitor: str) -> str:
-    """Whether the best value of a logged metric is the smallest (``min``) or the largest (``max``)."""
-    return "min" if monitor == "val/loss" else "max"
+    """Whether the best value of a logged metric is the smallest (``min``), as of losses, or the largest (``max``)."""
+    return "min" if monitor.endswith("loss") else "max"
 
 
 def check_monitor(monitor: str, ranked: Sequence[str]) -> None:

@@ -85,9 +85,9 @@ def find_run(folder: Path, checkpoint: str) -> tuple[DictConfig, Path]:
         ValueError: If the folder is no run, or has no such checkpoint, or a damaged one.
     """
     cfg = read_saved(folder)
+    _check_trains_system(cfg, folder)
     path = folder / "checkpoints" / f"{checkpoint}.ckpt"
     if not path.is_file():
-        _check_trains_system(cfg, folder)
         raise ValueError(f"run={folder}: there is no {path.name} in its checkpoints")
     check_whole(path)
     keep_local(cfg, str(folder / CONFIG))
@@ -95,10 +95,13 @@ def find_run(folder: Path, checkpoint: str) -> tuple[DictConfig, Path]:
 
 
 def _check_trains_system(cfg: DictConfig, folder: Path) -> None:
-    """Raises ValueError if a run's task trains no system, so that there cannot be a checkpoint."""
+    """Raises ValueError if a run's task trains no system whose checkpoint encodes reports."""
     target = OmegaConf.select(cfg, "task._target_")
-    if target is not None and not issubclass(get_class(target), SystemTask):
-        raise ValueError(f"run={folder}: its task, {target}, trains no encoder: name a run of another task")
+    if target is None or issubclass(get_class(target), SystemTask):
+        return
+    own = folder / "encoder"
+    use = f"take its weights by encoder=codebert encoder.model={own}" if own.is_dir() else "name a run of another task"
+    raise ValueError(f"run={folder}: its task, {target}, trains no encoder of reports: {use}")
 
 
 def check_corpus(folder: Path, corpus: Corpus) -> None:

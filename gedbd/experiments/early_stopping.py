@@ -21,7 +21,7 @@ class ResumableEarlyStopping(EarlyStopping):
 
 
 class EpochPruning(Checkpoint):
-    """Reports ``val/f1`` of each epoch to the trial's study and raises ``Pruned`` if its pruner decides so.
+    """Reports a metric of each epoch to the trial's study and raises ``Pruned`` if its pruner decides so.
 
     A subclass of ``Checkpoint`` because Lightning runs their hooks last in an epoch. An epoch is reported once: of
     several seeds, the first decides. The last epoch is not pruned.
@@ -29,15 +29,17 @@ class EpochPruning(Checkpoint):
     Args:
         trial_id: The trial's id in the storage.
         storage: URL of the study's database.
+        metric: What is reported: the higher, the better.
     """
 
-    def __init__(self, trial_id: int, storage: str) -> None:
+    def __init__(self, trial_id: int, storage: str, metric: str = "val/f1") -> None:
         self.trial_id = trial_id
         self.storage = storage
+        self.metric = metric
 
     def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Reports the epoch. The first process decides for all processes of the job."""
-        value = float(trainer.callback_metrics["val/f1"])
+        value = float(trainer.callback_metrics[self.metric])
         pruned = trainer.is_global_zero and self._should_prune(trainer.current_epoch, value)
         is_last = trainer.current_epoch + 1 == trainer.max_epochs
         if trainer.strategy.broadcast(pruned) and not is_last:
@@ -62,7 +64,7 @@ class EpochPruning(Checkpoint):
         return trial.should_prune()
 
 
-def pruning_callbacks() -> list[EpochPruning]:
-    """The pruning callback of a job that is a trial; an empty list for other jobs."""
+def pruning_callbacks(metric: str) -> list[EpochPruning]:
+    """The pruning callback of a job that is a trial, by a metric of validation; an empty list for other jobs."""
     trial_id, _, storage = os.environ.get(TRIAL, "").partition("@")
-    return [EpochPruning(int(trial_id), storage)] if storage else []
+    return [EpochPruning(int(trial_id), storage, metric)] if storage else []

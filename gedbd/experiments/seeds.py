@@ -71,7 +71,7 @@ def summarise_seeds(folder: Path, console: Console) -> pd.DataFrame:
 
     Returns:
         The table of ``seeds.csv``; ``val_f1`` is that of the best checkpoint, and ``val_value`` what a task without
-        checkpoints has returned.
+        F1 has returned.
     """
     frames = []
     for run in sorted(folder.glob("seed_*"), key=lambda path: int(path.name.removeprefix("seed_"))):
@@ -89,8 +89,9 @@ def summarise_seeds(folder: Path, console: Console) -> pd.DataFrame:
 
 
 def _on_validation(run: Path) -> dict[str, float]:
-    """F1 of the best checkpoint; of a run without epochs, the value that its training returned."""
-    if (run / "metrics.csv").is_file():
+    """F1 of the best checkpoint; of a run that measures no F1, the value that its training returned."""
+    epochs = run / "metrics.csv"
+    if epochs.is_file() and "val/f1" in read_csv(epochs):
         return {"val_f1": best_f1(run, read_config(run).monitor)}
     status = read_status(run)
     return {"val_value": float("nan") if status is None or status.value is None else status.value}

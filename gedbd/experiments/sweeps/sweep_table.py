@@ -19,7 +19,7 @@ from gedbd.io.printing import is_first_process, say_once
 from gedbd.io.tables import read_csv, write_csv
 from hydra_plugins.gedbd import OptunaSweeper, RayLauncher
 
-SUMMARISED = ("f1", "average_precision", "rr@10", "mrr", "spearman", "rmse")
+SUMMARISED = ("f1", "average_precision", "rr@10", "mrr", "spearman", "rmse", "mean_accuracy")
 
 
 class SweepTable(Callback):
@@ -153,7 +153,7 @@ def _ending(folder: Path, status: JobStatus, skipped: bool) -> list[str]:
     if status.state == PRUNED:
         return [*time, f"pruned at {status.value:.3f}"]
     results = _results(folder)
-    named = [("F1", "f1"), ("RR@10", "rr@10"), ("rho", "spearman")]
+    named = [("F1", "f1"), ("RR@10", "rr@10"), ("rho", "spearman"), ("mean accuracy", "mean_accuracy")]
     return [*time, *(f"{name} {results[key]:.3f}" for name, key in named if key in results)]
 
 

@@ -1,0 +1,107 @@
+"""An encoder without pretrained weights: a BERT of any size, and a tokenizer made from the texts that it trains on."""
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import torch
+from tokenizers import Tokenizer, models, pre_tokenizers, processors, trainers
+from transformers import BertConfig, BertModel, PreTrainedModel, PreTrainedTokenizerBase, PreTrainedTokenizerFast
+
+from gedbd.encoders.backends.backend import Backend
+
+SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+MIN_VOCABULARY = 300  # 256 bytes and the special tokens
+
+
+class UntrainedEncoder:
+    """A BERT with random weights, for tasks that train an encoder from the beginning.
+
+    Args:
+        name: Short name, for messages.
+        layers: Number of layers.
+        hidden: Size H of the hidden states.
+        heads: Attention heads of a layer; they divide ``hidden``.
+        intermediate: Size of the layer inside each layer.
+        vocab_size: The largest number of tokens, special ones included.
+        max_tokens: Number of positions.
+        dropout: Share of units that training leaves out.
+        attention_dropout: Share of the weights of attention that training leaves out.
+        seed: Determines the weights.
+        fine_tuning: Unused here. The configuration takes defaults of training options from it.
+        backend: Refused: there is nothing to encode with.
+        cache_dir: Refused likewise.
+
+    Raises:
+        ValueError: If the sizes do not fit, or the encoder is to encode texts as it is.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        layers: int,
+        hidden: int,
+        heads: int,
+        intermediate: int,
+        vocab_size: int,
+        max_tokens: int,
+        dropout: float,
+        attention_dropout: float,
+        seed: int,
+        fine_tuning: Mapping[str, float] | None = None,
+        backend: Backend | None = None,
+        cache_dir: str | Path | None = None,
+    ) -> None:
+        if backend is not None or cache_dir is not None:
+            raise ValueError(
+                f"encoder={name} has neither weights nor a tokenizer before it is pre-trained: choose another encoder,"
+                " or encoder=codebert with encoder.model=<folder encoder/ of a pre-training>"
+            )
+        if hidden % heads:
+            raise ValueError(f"encoder.heads={heads} must divide encoder.hidden={hidden}")
+        if vocab_size < MIN_VOCABULARY:
+            raise ValueError(f"encoder.vocab_size={vocab_size} must be {MIN_VOCABULARY} or more")
+        self.vocab_size = vocab_size
+        self.seed = seed
+        self.sizes = {
+            "hidden_size": hidden,
+            "num_hidden_layers": layers,
+            "num_attention_heads": heads,
+            "intermediate_size": intermediate,
+            "max_position_embeddings": max_tokens,
+            "hidden_dropout_prob": dropout,
+            "attention_probs_dropout_prob": attention_dropout,
+        }
+
+    def fit(self, texts: Iterable[str]) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+        """Makes the tokenizer from training texts, and a model for it."""
+        tokenizer = byte_pair_tokenizer(texts, self.vocab_size)
+        config = BertConfig(vocab_size=len(tokenizer), **self.sizes)  # type: ignore[arg-type]
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(self.seed)
+            return BertModel(config, add_pooling_layer=False), tokenizer
+
+
+def byte_pair_tokenizer(texts: Iterable[str], vocab_size: int) -> PreTrainedTokenizerBase:
+    """A tokenizer by byte pair encoding of bytes, as RoBERTa's; the same texts give the same one.
+
+    Capital letters inside words divide nothing: ``getValue`` is one token if it is frequent.
+
+    Args:
+        texts: What pairs are counted in.
+        vocab_size: The largest number of tokens.
+    """
+    tokenizer = Tokenizer(models.BPE(unk_token="[UNK]"))
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    trainer = trainers.BpeTrainer(
+        vocab_size=vocab_size,
+        special_tokens=SPECIAL,
+        initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
+        show_progress=False,
+    )
+    tokenizer.train_from_iterator(texts, trainer)
+    ends = [(token, tokenizer.token_to_id(token)) for token in ("[CLS]", "[SEP]")]
+    template = processors.TemplateProcessing(single="[CLS] $A [SEP]", special_tokens=ends)
+    # A token's place in the text begins after the space that is part of it.
+    tokenizer.post_processor = processors.Sequence([processors.ByteLevel(trim_offsets=True), template])
+    names = dict(zip(("pad_token", "unk_token", "cls_token", "sep_token", "mask_token"), SPECIAL, strict=True))
+    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, **names)  # type: ignore[no-untyped-call]

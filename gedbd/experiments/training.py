@@ -1,0 +1,88 @@
+"""Training of any system by Lightning: its trainer, loggers and checkpoints, and the end of an interrupted run."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+import pytorch_lightning as pl
+from hydra.utils import instantiate
+from omegaconf import DictConfig
+from pytorch_lightning.callbacks import Callback
+from pytorch_lightning.loggers import Logger
+from rich.console import Console
+
+from gedbd.corpora.corpus import Corpus
+from gedbd.experiments.callbacks import direction
+from gedbd.experiments.checkpoint import save_run
+from gedbd.experiments.checkpoint_io import save_whole
+from gedbd.experiments.interruption import keyboard_interrupts
+from gedbd.experiments.tracking.runs import open_loggers
+from gedbd.io.tables import read_csv
+
+
+class Trained(NamedTuple):
+    """A training that has ended, while its loggers are open.
+
+    Attributes:
+        is_first: Whether this process is the one that writes results.
+        loggers: Loggers of the run.
+    """
+
+    is_first: bool
+    loggers: list[Logger]
+
+
+@contextmanager
+def trained(
+    system: pl.LightningModule,
+    data: pl.LightningDataModule,
+    corpus: Corpus,
+    cfg: DictConfig,
+    folder: Path,
+    callbacks: list[Callback],
+    console: Console,
+) -> Iterator[Trained]:
+    """Trains a system and tests its best checkpoint; the block writes the results.
+
+    Afterwards the processes of a distributed run wait for the one that writes.
+
+    Args:
+        system: The model; it holds the weights of the best checkpoint in the block.
+        data: Serves the batches.
+        corpus: Its fingerprint is stored with the run.
+        cfg: The composed configuration of ``conf/train.yaml``.
+        folder: The run folder.
+        callbacks: See ``training_callbacks``.
+        console: Where the run folder is said.
+
+    Raises:
+        KeyboardInterrupt: If Ctrl-C was pressed; the last finished epoch is saved in ``checkpoints/last.ckpt``.
+    """
+    with open_loggers(cfg, folder, "train") as loggers, keyboard_interrupts():
+        trainer: pl.Trainer = instantiate(
+            cfg.trainer,
+            logger=loggers,
+            callbacks=callbacks,
+            default_root_dir=folder,
+            num_sanity_val_steps=0,  # the threshold would be chosen on a part of the pairs
+            use_distributed_sampler=False,  # the batch samplers share out batches themselves
+            enable_progress_bar=cfg.trainer.get("enable_progress_bar", True) and not console.quiet,
+        )
+        save_whole(trainer)
+        if trainer.is_global_zero:
+            save_run(folder, cfg, corpus)
+            console.print(f"run folder: {folder}", markup=False, highlight=False, soft_wrap=True)
+            best = "lowest" if direction(cfg.monitor) == "min" else "highest"
+            console.print(f"the best epoch has the {best} {cfg.monitor}", markup=False, highlight=False)
+        trainer.fit(system, data, ckpt_path=cfg.ckpt_path)
+        trainer.test(system, data, ckpt_path=folder / "checkpoints" / "best.ckpt", verbose=False)
+        yield Trained(trainer.is_global_zero, loggers)
+        trainer.strategy.barrier()  # the other processes read the files that the first one has written
+
+
+def value_of_best(folder: Path, monitor: str, metric: str) -> float:
+    """A metric of a run's best checkpoint, which is the epoch with the best value of ``monitor``."""
+    epochs = read_csv(folder / "metrics.csv", metric, monitor)
+    best = epochs[monitor].argmin() if direction(monitor) == "min" else epochs[monitor].argmax()
+    return float(epochs[metric][best])

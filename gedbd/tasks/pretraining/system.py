@@ -1,0 +1,153 @@
+"""Training of an encoder of code: losses, accuracies on validation and test."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytorch_lightning as pl
+import torch
+from torch import Tensor
+from transformers import PreTrainedModel
+
+from gedbd.encoders.code.encoder import CodeEncoder
+from gedbd.experiments.optimizers import MakeOptimizer
+from gedbd.experiments.schedulers import MakeScheduler
+from gedbd.tasks.pretraining.batches import PretrainingBatch
+from gedbd.tasks.pretraining.losses import Outcome, TokenHead, edge_logits, edge_outcome, token_outcome
+from gedbd.tasks.pretraining.objectives import MLM
+
+
+class PretrainingSystem(pl.LightningModule):
+    """Trains an encoder of code by the weighted sum of the mean losses of its objectives.
+
+    A mean is taken over all predictions of a step: with several processes, over those of all of them.
+
+    Args:
+        backbone: The encoder.
+        weights: Weight of each objective, all above 0.
+        make_optimizer: See ``gedbd.experiments.optimizers``.
+        make_scheduler: See ``gedbd.experiments.schedulers``.
+        seed: With epoch and step, fixes dropout, so that a resumed run repeats an uninterrupted one.
+
+    Attributes:
+        tested: Loss, accuracy and number of predictions of each objective in the last test.
+    """
+
+    def __init__(
+        self,
+        backbone: PreTrainedModel,
+        weights: Mapping[str, float],
+        make_optimizer: MakeOptimizer,
+        make_scheduler: MakeScheduler,
+        seed: int,
+    ) -> None:
+        super().__init__()
+        self.encoder = CodeEncoder(backbone)
+        embeddings = embeddings_of(backbone)
+        # Without the objective its weights would have no gradient.
+        self.token_head = TokenHead(embeddings.shape[1], embeddings.shape[0]) if MLM in weights else None
+        self.weights = dict(weights)
+        self.make_optimizer = make_optimizer
+        self.make_scheduler = make_scheduler
+        self.seed = seed
+        self.tested: dict[str, dict[str, float]] = {}
+        self._trained: list[Tensor] = []  # of each batch, see _numbers
+        self._evaluated: list[Tensor] = []
+
+    def outcomes(self, batch: PretrainingBatch) -> dict[str, Outcome]:
+        """The predictions of each objective on a batch."""
+        hidden = self.encoder(batch.code)
+        found = {name: self._edges(hidden, batch.pairs[name]) for name in self.weights if name != MLM}
+        if self.token_head is None:
+            return found
+        row, place, target = batch.tokens
+        logits = self.token_head(hidden[row, place], embeddings_of(self.encoder.backbone))
+        return {MLM: token_outcome(logits, target)} | found
+
+    def on_train_epoch_start(self) -> None:
+        """Clears what the last epoch collected."""
+        self._trained = []
+
+    def training_step(self, batch: PretrainingBatch, batch_idx: int) -> Tensor:
+        """The weighted sum of the mean losses."""
+        torch.manual_seed(hash((self.seed, self.current_epoch, batch_idx, self.global_rank)) % 2**63)
+        outcomes = self.outcomes(batch)
+        counts = self._summed(torch.stack([outcome.number for outcome in outcomes.values()]))
+        losses = torch.stack([self.weights[name] * outcome.loss for name, outcome in outcomes.items()])
+        # Gradients are averaged over processes, and a mean is over the predictions of all of them.
+        loss = self.trainer.world_size * (losses / counts.clip(1)).sum()
+        self.log("loss", loss, on_step=True, on_epoch=False, prog_bar=True, logger=False, batch_size=len(batch.n_id))
+        self._trained.append(_numbers(outcomes))
+        return loss
+
+    def on_train_epoch_end(self) -> None:
+        """Logs losses and accuracies of the epoch, as each batch was predicted before its step."""
+        self._log_part("train", self._trained)
+
+    def on_validation_epoch_start(self) -> None:
+        """Clears what the last evaluation collected."""
+        self._evaluated = []
+
+    def validation_step(self, batch: PretrainingBatch, batch_idx: int) -> None:
+        """Predicts a batch."""
+        self._evaluated.append(_numbers(self.outcomes(batch)))
+
+    def on_validation_epoch_end(self) -> None:
+        """Logs losses and accuracies of validation."""
+        self._log_part("val", self._evaluated)
+
+    def on_test_epoch_start(self) -> None:
+        """Clears what the last evaluation collected."""
+        self._evaluated = []
+
+    def test_step(self, batch: PretrainingBatch, batch_idx: int) -> None:
+        """Predicts a batch."""
+        self.validation_step(batch, batch_idx)
+
+    def on_test_epoch_end(self) -> None:
+        """Logs and keeps losses and accuracies of the test."""
+        self.tested = self._log_part("test", self._evaluated)
+
+    def configure_optimizers(self) -> Any:
+        """The optimizer, and its scheduler, which is advanced after every step."""
+        head = [] if self.token_head is None else list(self.token_head.parameters())
+        optimizer = self.make_optimizer(list(self.encoder.parameters()), head)
+        scheduler = self.make_scheduler(optimizer, lambda: int(self.trainer.estimated_stepping_batches))
+        return {"optimizer": optimizer, "lr_scheduler": {"scheduler": scheduler, "interval": "step"}}
+
+    def _edges(self, hidden: Tensor, pairs: Tensor) -> Outcome:
+        """The predictions of pairs ``(4, P)`` of ``PretrainingBatch``."""
+        return edge_outcome(edge_logits(hidden, pairs[0], pairs[1:3]), pairs[3])
+
+    def _summed(self, values: Tensor) -> Tensor:
+        """The sum of a tensor over all processes; every process calls this."""
+        if self.trainer.world_size == 1:
+            return values
+        gathered = self.all_gather(values)
+        assert isinstance(gathered, Tensor)
+        return gathered.sum(dim=0)
+
+    def _log_part(self, part: str, batches: list[Tensor]) -> dict[str, dict[str, float]]:
+        """Logs and returns loss, accuracy and count of each objective, the total loss and the mean accuracy."""
+        empty = torch.zeros((len(self.weights), 3), dtype=torch.float64, device=self.device)
+        totals = self._summed(torch.stack([empty, *batches]).sum(dim=0)).cpu().numpy()
+        found = {}
+        for name, (loss, correct, count) in zip(self.weights, totals, strict=True):
+            found[name] = {"loss": loss / max(count, 1), "accuracy": correct / max(count, 1), "count": count}
+            self.log(f"{part}/{name}_loss", found[name]["loss"])
+            self.log(f"{part}/{name}_accuracy", found[name]["accuracy"])
+        self.log(f"{part}/loss", sum(self.weights[name] * found[name]["loss"] for name in found))
+        mean = sum(numbers["accuracy"] for numbers in found.values()) / len(found)
+        self.log(f"{part}/mean_accuracy", mean, prog_bar=part == "val")
+        return found
+
+
+def embeddings_of(backbone: PreTrainedModel) -> Tensor:
+    """The embeddings ``(V, H)`` of a model's tokens."""
+    weight = backbone.get_input_embeddings().weight
+    assert isinstance(weight, Tensor)
+    return weight
+
+
+def _numbers(outcomes: Mapping[str, Outcome]) -> Tensor:
+    """``(O, 3)`` summed loss, right predictions and predictions of each of O objectives, without gradients."""
+    return torch.stack([torch.stack([value.detach().double() for value in outcome]) for outcome in outcomes.values()])

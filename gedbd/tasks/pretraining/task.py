@@ -1,0 +1,141 @@
+"""Pre-training of an encoder of code by the task's section of the configuration."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+import torch
+from hydra.utils import instantiate
+from omegaconf import DictConfig
+from pytorch_lightning import seed_everything
+from rich.console import Console
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from gedbd.corpora.corpus import Corpus
+from gedbd.corpora.splits import TRAIN, keep_assigned, split_corpus
+from gedbd.encoders.code.encoder import save_encoder
+from gedbd.encoders.code.inputs import InputLimits, InputParts, check_length
+from gedbd.encoders.code.untrained import UntrainedEncoder
+from gedbd.encoders.code.vocabulary import add_code_tokens
+from gedbd.encoders.encoder import Encoder
+from gedbd.encoders.pretrained import max_positions
+from gedbd.experiments.callbacks import training_callbacks
+from gedbd.experiments.prepare import set_matmul_precision
+from gedbd.experiments.training import trained, value_of_best
+from gedbd.io.library_logs import silence_library_logs
+from gedbd.tasks.pretraining.data import PretrainingDataModule
+from gedbd.tasks.pretraining.methods import check_methods, find_vocabulary, read_inputs, texts_of
+from gedbd.tasks.pretraining.objectives import active_weights
+from gedbd.tasks.pretraining.result import measure
+from gedbd.tasks.pretraining.sampling import Shares
+from gedbd.tasks.pretraining.system import PretrainingSystem
+from gedbd.tasks.pretraining.writing import write_result
+
+COMPARED = "val/mean_accuracy"
+
+
+class Pretraining(NamedTuple):
+    """What is trained, and its tokenizer."""
+
+    data: PretrainingDataModule
+    system: PretrainingSystem
+    tokenizer: PreTrainedTokenizerBase
+    corpus: Corpus
+
+
+class PretrainingTask:
+    """SemanticCodeBERT's pre-training, see ``gedbd.experiments.training_task.Task``.
+
+    A masked language model of code and comment, and predictions of the edges between code and the nodes of its
+    semantic flow graph, between nodes, and from nodes to types and roles. Source: the talk "Pre-training Code
+    Representation with Semantic Flow Graph for Effective Bug Localization" (2023).
+
+    The run folder's ``encoder`` is a folder of Hugging Face with the weights of the best checkpoint.
+
+    Args:
+        weights: Weight of each objective, see ``active_weights``; 0 leaves one out.
+        parts: Options of ``InputParts``; without nodes there are neither types nor roles.
+        limits: Options of ``InputLimits``.
+        shares: Options of ``Shares``.
+        epochs: Unused here. The configuration takes the default of ``trainer.max_epochs`` from it.
+
+    Raises:
+        ValueError: If an option is invalid.
+    """
+
+    reads: ClassVar[frozenset[str]] = frozenset(
+        {"split", "encoder", "batch_size", "optimizer", "scheduler", "matmul_precision"}
+    )
+
+    def __init__(
+        self,
+        weights: Mapping[str, float],
+        parts: Mapping[str, Any],
+        limits: Mapping[str, int],
+        shares: Mapping[str, float],
+        epochs: int = 10,
+    ) -> None:
+        self.parts = input_parts(**parts)
+        self.limits = InputLimits(**limits)
+        self.shares = Shares(**shares)
+        self.weights = active_weights(weights, self.parts)
+
+    def train(self, cfg: DictConfig, folder: Path, console: Console) -> float:
+        """See ``Task.train``; returns the mean accuracy on validation of the best checkpoint."""
+        silence_library_logs()
+        set_matmul_precision(cfg.matmul_precision)
+        self._check_monitor(cfg.monitor)
+        callbacks = training_callbacks(folder, cfg.monitor, cfg.patience, console, COMPARED)
+        built = self._build(cfg, console)
+        with trained(built.system, built.data, built.corpus, cfg, folder, callbacks, console) as training:
+            if training.is_first:
+                backbone = built.system.encoder.backbone
+                save_encoder(folder / "encoder", backbone, built.tokenizer, self.limits, self.parts)
+                result = measure(built.corpus, built.data, built.system, folder)
+                write_result(folder, result, training.loggers, console)
+        return value_of_best(folder, cfg.monitor, COMPARED)
+
+    def _build(self, cfg: DictConfig, console: Console) -> Pretraining:
+        """Reads methods, and makes the data and the system."""
+        seed_everything(cfg.seed, verbose=False)
+        encoder = instantiate(cfg.encoder)
+        corpus: Corpus = instantiate(cfg.dataset)
+        check_methods(corpus)
+        corpus, parts = keep_assigned(corpus, split_corpus(instantiate(cfg.split), corpus))
+        backbone, tokenizer = starting_point(encoder, corpus, parts)
+        check_length(self.limits, self.parts, max_positions(backbone))
+        add_code_tokens(tokenizer, backbone)
+        inputs, warnings = read_inputs(corpus.reports, tokenizer, self.limits, self.parts)
+        for warning in (*corpus.warnings, *warnings):
+            console.print(f"{corpus.name}: {warning}", markup=False, highlight=False, soft_wrap=True)
+        vocabulary = find_vocabulary(tokenizer)
+        data = PretrainingDataModule(inputs, parts, self.weights, self.shares, vocabulary, cfg.batch_size, cfg.seed)
+        # Other modules have drawn random numbers: the weights of the head depend on the seed alone.
+        torch.manual_seed(cfg.seed)
+        schedule = instantiate(cfg.optimizer), instantiate(cfg.scheduler)
+        system = PretrainingSystem(backbone, self.weights, *schedule, cfg.seed)
+        return Pretraining(data, system, tokenizer, corpus)
+
+    def _check_monitor(self, monitor: str) -> None:
+        """Raises ValueError if a metric is not logged."""
+        measured = [f"{name}_{what}" for name in self.weights for what in ("loss", "accuracy")]
+        names = [f"val/{name}" for name in ("loss", "mean_accuracy", *measured)]
+        if monitor not in names:
+            raise ValueError(f"monitor={monitor} is not logged: choose one of {', '.join(names)}")
+
+
+def input_parts(nodes: bool, types: bool, roles: bool, edges: str) -> InputParts:
+    """Parts of an input, where ``nodes=false`` leaves types and roles out whatever they say."""
+    return InputParts(nodes, types and nodes, roles and nodes, edges)
+
+
+def starting_point(
+    encoder: Encoder | UntrainedEncoder, corpus: Corpus, parts: np.ndarray
+) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    """Weights and tokenizer that the training begins with; a tokenizer is made from the training part alone."""
+    if isinstance(encoder, UntrainedEncoder):
+        return encoder.fit(texts_of(corpus.reports[parts == TRAIN]))
+    backbone = encoder.model.backbone
+    assert isinstance(backbone, PreTrainedModel)
+    return backbone, encoder.tokenizer

@@ -1,0 +1,149 @@
+"""Real small trainings through the command."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pytest
+import torch
+from transformers import AutoModel, AutoTokenizer
+
+import gedbd.evaluate
+import gedbd.export
+import gedbd.train
+
+TINY = [
+    "task=pretraining",
+    "encoder.layers=1",
+    "encoder.hidden=16",
+    "encoder.heads=2",
+    "encoder.intermediate=16",
+    "encoder.vocab_size=400",
+    "split.val=0.2",
+    "batch_size=8",
+    "optimizer.lr=3e-3",
+    "scheduler=constant",  # cosine ends with the last epoch, so that a shorter run has other rates
+    "scheduler.warmup_steps=2",
+    "trainer.accelerator=cpu",
+    "trainer.enable_progress_bar=false",
+]
+TIMES = ["train/seconds", "train/reports_per_second"]
+
+
+@pytest.fixture(scope="module")
+def train(methods_file, tmp_path_factory):
+    """Trains in a folder of its own, or in a given one."""
+
+    def through(*options: str, folder: Path | None = None) -> Path:
+        folder = folder or tmp_path_factory.mktemp("pretraining")
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("GEDBD_CACHE", str(folder / "cache"))
+            patch.chdir(folder)
+            words = [*TINY, f"dataset.path={methods_file}", "hydra.run.dir=run", *options]
+            patch.setattr(sys, "argv", ["gedbd", *words])
+            gedbd.train.main()
+        return folder / "run"
+
+    return through
+
+
+@pytest.fixture(scope="module")
+def whole(train) -> Path:
+    """Two epochs, uninterrupted; not to be changed."""
+    return train("trainer.max_epochs=2")
+
+
+def weights(folder: Path) -> dict[str, torch.Tensor]:
+    state = torch.load(folder / "checkpoints" / "last.ckpt", weights_only=True)["state_dict"]
+    assert isinstance(state, dict)
+    return state
+
+
+def test_run_folder_holds_what_is_documented(whole):
+    names = ("config.yaml", "versions.json", "metrics.csv", "results.csv", "objectives.csv", "report.html")
+    assert all((whole / name).is_file() for name in (*names, "report.md", "figures/objectives.png"))
+    assert "objectives are predicted better" in json.loads((whole / "own_page.json").read_text())["summary"]
+    results = pd.read_csv(whole / "results.csv")
+    assert results["method"].tolist() == ["semantic_codebert"]
+    for name in ("mlm", "alignment", "edge", "type", "role"):
+        assert 0 <= results[f"{name}_accuracy"][0] <= 1
+        assert 0 <= results[f"{name}_base_rate"][0] <= 1
+    epochs = pd.read_csv(whole / "metrics.csv")
+    assert len(epochs) == 2
+    assert epochs["val/loss"][1] < epochs["val/loss"][0]
+    means = epochs[[f"val/{name}_accuracy" for name in ("mlm", "alignment", "edge", "type", "role")]].mean(axis=1)
+    pd.testing.assert_series_equal(epochs["val/mean_accuracy"], means, check_names=False, rtol=1e-5)
+
+
+def test_the_encoder_is_a_plain_folder_with_the_best_weights(whole):
+    tokenizer = AutoTokenizer.from_pretrained(whole / "encoder")
+    backbone = AutoModel.from_pretrained(whole / "encoder")
+    assert len(tokenizer) == backbone.get_input_embeddings().weight.shape[0]
+    assert "[TYPE:INTEGER]" in tokenizer.get_vocab()
+    best = torch.load(whole / "checkpoints" / "best.ckpt", weights_only=True)["state_dict"]
+    for name, value in backbone.state_dict().items():
+        if not name.startswith("pooler"):
+            assert torch.equal(best[f"encoder.backbone.{name}"], value), name
+    settings = json.loads((whole / "encoder" / "code_inputs.json").read_text())
+    assert settings["limits"] == {"comment_tokens": 64, "code_tokens": 256, "nodes": 80}
+    assert settings["parts"] == {"nodes": True, "types": True, "roles": True, "edges": "flow"}
+
+
+def test_a_halted_run_goes_on_as_if_it_had_not_stopped(train, whole):
+    halted = train("trainer.max_epochs=1")
+    train("trainer.max_epochs=2", "ckpt_path=run/checkpoints/last.ckpt", folder=halted.parent)
+    expected, found = (pd.read_csv(run / "metrics.csv").drop(columns=TIMES) for run in (whole, halted))
+    pd.testing.assert_frame_equal(found, expected, check_exact=True)
+    for name, value in weights(whole).items():
+        assert torch.equal(weights(halted)[name], value), name
+
+
+@pytest.mark.parametrize("command", [gedbd.evaluate, gedbd.export])
+def test_commands_for_reports_refuse_the_run(whole, monkeypatch, command):
+    out = () if command is gedbd.evaluate else ("out=exported",)
+    monkeypatch.setattr(sys, "argv", ["gedbd", f"run={whole}", *out])
+    with pytest.raises(SystemExit, match=f"take its weights by encoder=codebert encoder.model={whole}/encoder"):
+        command.main()
+
+
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        ("monitor=val/f1", "monitor=val/f1 is not logged: choose one of val/loss"),
+        ("task.limits.code_tokens=600", "but the encoder has 512 positions"),
+        ("ranking.top_k=[1]", "does not read the section ranking"),
+        ("task.weights.mlm=-1", "task.weights.mlm=-1"),
+    ],
+)
+def test_mistakes_are_told_in_one_line(train, tmp_path, option, message):
+    with pytest.raises(SystemExit, match=message):
+        train(option, folder=tmp_path)
+
+
+@pytest.mark.slow  # two trainings; the parts are tested above
+def test_an_ablation_leaves_a_summary_and_seeds_a_table(train, tmp_path):
+    run = train("trainer.max_epochs=1", "seeds=2", "task.parts.nodes=false", folder=tmp_path)
+    seeds = pd.read_csv(run / "seeds.csv")
+    assert len(seeds) == 2
+    assert seeds["val_value"].between(0, 1).all()
+    assert "alignment_accuracy" not in seeds
+
+
+@pytest.mark.slow  # two processes
+@pytest.mark.no_cover
+def test_two_processes_agree_with_one(train, methods_file, tmp_path):
+    same = ["encoder.dropout=0", "trainer.max_epochs=2", "split.val=0.125", "split.test=0.2"]
+    one = train(*same)
+    environment = os.environ | {"PYTHONPATH": str(Path(gedbd.train.__file__).parents[1]), "OMP_NUM_THREADS": "1"}
+    words = [*TINY, f"dataset.path={methods_file}", *same, "batch_size=4", "trainer=ddp", "trainer.devices=2"]
+    words += ["trainer.accelerator=cpu", "trainer.enable_progress_bar=false", "hydra.run.dir=two"]
+    command = [sys.executable, "-m", "gedbd.train", *words]
+    subprocess.run(command, cwd=tmp_path, env=environment, check=True, capture_output=True, timeout=300)
+    expected, found = (pd.read_csv(run / "metrics.csv").drop(columns=TIMES) for run in (one, tmp_path / "two"))
+    losses = [name for name in expected if "loss" in name]
+    pd.testing.assert_frame_equal(found[losses], expected[losses], check_exact=False, rtol=0, atol=1e-4)
+    for name, value in weights(one).items():
+        torch.testing.assert_close(weights(tmp_path / "two")[name], value, rtol=0, atol=1e-4, msg=name)
