@@ -12,6 +12,7 @@ from gedbd.retrieval.scorers.scorer import ScorerInputs
 
 MIN_WORDS = 3  # of a query
 SENTENCES = 2
+MAX_CHARACTERS = 10_000_000  # nothing is cut off
 HIDDEN_NAME = "hidden"
 BLOCK_TAG = re.compile(r"^\s*@\w+", re.MULTILINE)
 INLINE_TAG = re.compile(r"\{@\w+\s*([^{}]*)\}")
@@ -82,20 +83,20 @@ def draw_queries(table: pd.DataFrame, rows: np.ndarray, count: int) -> SearchSam
 def bm25_scores(queries: Sequence[str], codes: Sequence[str]) -> np.ndarray:
     """BM25 of every method for every query, ``(Q, N)``.
 
-    The words of an identifier count too: ``getId`` is read as ``getId get Id``.
+    The words of an identifier count too, in queries and methods: ``getId`` is read as ``getId get Id``.
     """
     none = pd.DataFrame({"query": [], "document": [], "label": []})
-    inputs = ScorerInputs(_documents([_with_words(code) for code in codes]), _documents(queries), none)
-    scorer = Bm25(max_characters=max((2 * len(code) for code in codes), default=1))
+    inputs = ScorerInputs(_documents(codes), _documents(queries), none)
+    scorer = Bm25(max_characters=MAX_CHARACTERS)
     scorer.fit(inputs)
     return scorer.scores(np.arange(len(queries)))
 
 
-def _with_words(code: str) -> str:
-    identifiers = re.findall(r"\w+", code)
+def _with_words(text: str) -> str:
+    identifiers = re.findall(r"\w+", text)
     compound = [WORD_START.sub(" ", name) for name in identifiers if WORD_START.search(name)]
     return " ".join([*identifiers, *compound])
 
 
 def _documents(texts: Sequence[str]) -> pd.DataFrame:
-    return pd.DataFrame({"title": "", "description": list(texts), "created_at": pd.NaT})
+    return pd.DataFrame({"title": "", "description": [_with_words(text) for text in texts], "created_at": pd.NaT})

@@ -2,8 +2,6 @@
 
 import json
 
-import numpy as np
-import pandas as pd
 import pytest
 import torch
 from omegaconf import OmegaConf
@@ -19,7 +17,6 @@ from gedbd.encoders.tiny import tiny_tokenizer
 
 NOUNS = ("window", "folder", "index", "parser", "button", "reply", "theme", "report", "search", "field", "mail", "view")
 LIMITS = InputLimits(comment_tokens=24, code_tokens=120, nodes=40)
-NO_GRAPH = InputParts(nodes=False, types=False, roles=False)
 
 
 def java_method(noun: str, number: int) -> dict[str, object]:
@@ -29,7 +26,13 @@ def java_method(noun: str, number: int) -> dict[str, object]:
         f" {{ total = total + {noun}.length() * i; }} if (total > limit) {{ return limit; }} return total; }}"
     )
     comment = f"Counts the {noun} number {number} of all. It never fails. Nor does it wait.\n\n@param limit the end"
-    return {"path": f"src/{noun}.java", "name": f"count{noun}{number}", "line": number, "comment": comment, "code": code}
+    return {
+        "path": f"src/{noun}.java",
+        "name": f"count{noun}{number}",
+        "line": number,
+        "comment": comment,
+        "code": code,
+    }
 
 
 @pytest.fixture(scope="session")
@@ -67,14 +70,3 @@ def make_run(java_corpus):
         return folder
 
     return make
-
-
-@pytest.fixture(scope="session")
-def random_weights() -> np.ndarray:
-    """How often each of 20 methods is in 30 samples."""
-    return np.random.default_rng(0).integers(0, 4, (30, 20)).astype(float)
-
-
-def repeated(values: np.ndarray, times: np.ndarray) -> pd.Series:
-    """Each value as often as it counts."""
-    return pd.Series(np.repeat(values, times.astype(int)))

@@ -11,6 +11,8 @@ import pytest
 import gedbd.train
 from gedbd.encoders.code.inputs import InputParts
 
+pytestmark = pytest.mark.slow  # trainings
+
 SMALL = (
     *("task=code_probe", "task.sizes.train_variables=200", "task.sizes.test_variables=100", "trainer.precision=32"),
     *("task.sizes.train_pairs=200", "task.sizes.test_pairs=100", "task.sizes.queries=20"),
@@ -48,13 +50,16 @@ def test_a_run_leaves_tables_figures_and_a_page(run):
     methods = {"majority", "identifier", "name_and_distance", "bm25", "graph", "graph_with_graph", "mlm", "untrained"}
     assert set(table.index.get_level_values("method")) == methods
     assert table.loc[("graph", "role_accuracy"), "seeds"] == 2
-    assert (table["value"].between(0, 1)).all()
+    assert table["value"].between(0, 1).all()
     assert (table["value_low"] <= table["value"] + 1e-9).all()
-    assert table.loc[("bm25", "search_mrr"), "value"] == 1  # the noun and the number are in the name
+    # The noun is a word of the method's name, the number is none: of five equal methods the right one has rank 3.
+    assert table.loc[("bm25", "search_mrr"), "value"] == pytest.approx(1 / 3)
     assert ("graph_with_graph", "type_accuracy") not in table.index
     assert "Flow of data" in (run / "report.html").read_text()
     assert (run / "own_page.json").is_file()
-    assert {"types_and_roles.png", "search.png", "differences.png"} <= {path.name for path in (run / "figures").iterdir()}
+    assert {"types_and_roles.png", "search.png", "differences.png"} <= {
+        path.name for path in (run / "figures").iterdir()
+    }
     assert (run / "results.md").read_text().startswith("methods: ")
 
 
