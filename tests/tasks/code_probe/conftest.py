@@ -16,6 +16,7 @@ from gedbd.encoders.code.vocabulary import add_code_tokens
 from gedbd.encoders.tiny import tiny_tokenizer
 
 NOUNS = ("window", "folder", "index", "parser", "button", "reply", "theme", "report", "search", "field", "mail", "view")
+ALL_PARTS = InputParts()
 LIMITS = InputLimits(comment_tokens=24, code_tokens=120, nodes=40)
 
 
@@ -52,9 +53,9 @@ def java_corpus(methods_file) -> Corpus:
 def make_run(java_corpus):
     """Writes the folder of a finished pre-training with a tiny encoder."""
 
-    def make(folder, parts=InputParts(), seed=0, split_seed=0, hidden=16):
+    def make(folder, parts=ALL_PARTS, seed=0, split_seed=0):
         tokenizer = tiny_tokenizer()
-        sizes = {"hidden_size": hidden, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
+        sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
         torch.manual_seed(seed)
         backbone = BertModel(BertConfig(vocab_size=len(tokenizer), **sizes), add_pooling_layer=False)
         add_code_tokens(tokenizer, backbone)

@@ -63,7 +63,8 @@ def test_a_method_read_with_its_graph_has_another_vector(encoder, data):
     plain, with_graph = (
         encoder.vectors([encoder.code_input(code, graph)], "code", "encode") for graph in (None, method_graph(code))
     )
-    assert np.abs(plain - with_graph).max() > 1e-4
+    # Small, as the weights are, but above the rounding of 1e-6.
+    assert np.abs(plain - with_graph).max() > 1e-5
 
 
 def test_no_tested_method_is_learnt_from(data, parts):
@@ -87,11 +88,9 @@ def test_a_corpus_without_comments_is_refused(java_corpus, parts, encoder):
 
 def test_fine_tuning_learns_and_leaves_the_encoder_alone(encoder, data):
     before = {name: value.clone() for name, value in encoder.saved.encoder.state_dict().items()}
-    settings = FineTuning(steps=12, batch_size=8, lr=3e-3)
     sample = data.tuning
-    tuned = [
-        fine_tune(encoder, sample.queries, sample.codes, [None] * len(sample), settings, seed) for seed in (0, 0, 1)
-    ]
+    inputs = (sample.queries, sample.codes, [None] * len(sample))
+    tuned = [fine_tune(encoder, *inputs, FineTuning(steps=2, batch_size=4), seed) for seed in (0, 0, 1)]
     states = [one.saved.encoder.state_dict() for one in tuned]
     assert all(torch.equal(value, before[name]) for name, value in encoder.saved.encoder.state_dict().items())
     assert all(torch.equal(value, states[0][name]) for name, value in states[1].items())
@@ -103,7 +102,8 @@ def test_fine_tuning_learns_and_leaves_the_encoder_alone(encoder, data):
         scores = torch.cosine_similarity(torch.tensor(queries)[:, None], torch.tensor(methods), dim=2)
         return float(scores.diagonal().mean() - scores.mean())
 
-    assert own_cosine(tuned[0]) > own_cosine(encoder) + 0.05
+    settings = FineTuning(steps=50, batch_size=8, lr=3e-3)
+    assert own_cosine(fine_tune(encoder, *inputs, settings, 0)) > own_cosine(encoder) + 0.05
 
 
 def test_each_step_has_distinct_queries_and_the_rate_rises_and_falls():
