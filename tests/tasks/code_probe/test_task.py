@@ -106,7 +106,7 @@ def test_runs_that_cannot_be_compared_are_refused(call, make_run):
         (("+task.runs.bm25=[graph/seed_0]",), "is the name of a baseline"),
         (("task.runs.graph=[graph/seed_0]", "task.fine_tuning.steps=-1"), "task.fine_tuning.steps=-1 must be"),
         (("task.runs.graph=[graph/seed_0]", "task.sizes.test_pairs=0"), "task.sizes.test_pairs=0 must be"),
-        (("task.runs.graph=[graph/seed_0]", "split.test=0.5"), "does not read the section split"),
+        (("task.runs.graph=[graph/seed_0]", "split.test_from=0.5"), "does not read the section split"),
     ):
         with pytest.raises(SystemExit, match=re.escape(line)):
             call(*options)
