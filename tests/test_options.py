@@ -31,7 +31,13 @@ GROUPS = (
     *("text", "split", "pairs", "protocol", "encoder", "backend"),
     *("graph", "fusion", "loss", "optimizer", "scheduler", "trainer", "logger", "dataset", "task"),
 )
-ELSEWHERE = {("task", "confirmation"), ("graph", "titles"), ("backend", "ray"), ("logger", "wandb")}
+ELSEWHERE = {
+    ("task", "confirmation"),
+    ("task", "code_probe"),
+    ("graph", "titles"),
+    ("backend", "ray"),
+    ("logger", "wandb"),
+}
 ELSEWHERE |= {("trainer", name) for name in ("a100", "a100_80gb", "ddp", "fsdp", "gpu")}
 ELSEWHERE |= {("dataset", name) for name in ("git", "localization")}  # histories of changes: training refuses them
 ELSEWHERE |= {
