@@ -60,7 +60,8 @@ class ChangeCorpus:
             digest.update(self.reports.fingerprint.encode())
         for table in (self.commits.table, self.files.table, self.hunks.table):
             digest.update(pd.util.hash_pandas_object(table[["id", "title", "diff"]]).to_numpy().tobytes())
-        for links in (self.fixing, *(self.inducing[name] for name in sorted(self.inducing))):
+        for name, links in [("fixing", self.fixing), *sorted(self.inducing.items())]:
             if links is not None:
+                digest.update(name.encode())
                 digest.update(links.pairs.tobytes())
         return digest.hexdigest()

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 import pandas as pd
+from rich.markup import escape
 from rich.table import Table
 
 from gedbd.corpora.change_statistics import describe_changes
@@ -15,7 +16,7 @@ def statistics_table(corpora: Sequence[Corpus | ChangeCorpus]) -> Table:
     """A row for each statistic, a column for each corpus."""
     table = Table("metric")
     for corpus in corpora:
-        table.add_column(corpus.name, justify="right")
+        table.add_column(escape(corpus.name), justify="right")
     columns = [_describe(corpus) for corpus in corpora]
     metrics = dict.fromkeys(metric for column in columns for metric in column)  # unlike a set, keeps the order
     for metric in metrics:

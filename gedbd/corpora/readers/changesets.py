@@ -1,19 +1,15 @@
 """Read a file of changesets: one JSON object a line with commit, parents, date, message, files and diff."""
 
-import json
 from collections import Counter
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 from gedbd.corpora.dates import EXPECTED, parse_date
-from gedbd.corpora.readers.csv_file import open_packed
+from gedbd.corpora.readers.json_lines import Record, read_json_lines
 from gedbd.corpora.repository.commits import Commit, FileChange
 from gedbd.corpora.repository.documents import joined_by_path
 from gedbd.corpora.repository.patch import parse_patch
-
-Record = dict[str, Any]
 
 # What a record must have, with the type of each; ``truncated`` may be absent.
 FIELDS = {"commit": str, "parents": list, "commit_date": str, "message": str, "files": list, "diff": str}
@@ -91,23 +87,3 @@ def check_record(place: str, record: Record) -> None:
             raise ValueError(f"{place}: {name!r} must be a list of texts")
     if not record["commit"].isalnum():
         raise ValueError(f"{place}: 'commit' must be the id of a commit")
-
-
-def read_json_lines(path: Path) -> Iterator[tuple[int, Record]]:
-    """Yields row, from 1, and object of each line of a file; empty lines are skipped.
-
-    Raises:
-        ValueError: A line holds no JSON object, or the file is damaged; names file and row.
-    """
-    with open_packed(path, path.suffix) as stream:
-        for row, line in enumerate(stream, start=1):
-            if not line.strip():
-                continue
-            try:
-                record = json.loads(line)
-            except (ValueError, RecursionError) as error:
-                reason = str(error).partition("\n")[0]
-                raise ValueError(f"{path}, row {row}: not readable as JSON ({reason}); fetch the file again") from error
-            if not isinstance(record, dict):
-                raise ValueError(f"{path}, row {row}: expected is a JSON object, not {str(record)[:40]!r}")
-            yield row, record

@@ -60,7 +60,7 @@ def read_git(
     if reports is None and (fix_patterns is not None or fixes is not None):
         raise ValueError("there are fixes but no reports: name them, such as dataset@dataset.reports=csv")
     finder = None if reports is None else _finder(reports, fix_patterns, fixes, merges)
-    limits = Limits(max_files=max_files)
+    limits = _limits(max_files, max_diff_chars)
     history = read_history(place, revision, cache_dir, limits)
     tables, named = _read_tables(history, TableBuilder(title, max_diff_chars), finder)
     alone = ChangeCorpus(title, None, *tables[:3], warnings=(*history.warnings, *tables.warnings))
@@ -76,6 +76,13 @@ def read_git(
     inducing = find_inducing(history.git, chosen, created_at, tables, suffixes, folder, list(limits))
     warnings = (*reports.warnings, *alone.warnings, *found.warnings, *inducing.warnings)
     return replace(alone, reports=reports, fixing=fixing, inducing=inducing.links, warnings=warnings)
+
+
+def _limits(max_files: int, max_diff_chars: int) -> Limits:
+    """Limits under which no diff is cut before the tables cut it; blame needs hunks also where these are short."""
+    usual = Limits()
+    max_file_chars = max(usual.max_file_chars, max_diff_chars)
+    return Limits(max_files, max_file_chars, max(usual.max_commit_chars, max_diff_chars))
 
 
 def _read_tables(
@@ -97,11 +104,11 @@ def _finder(reports: Corpus, patterns: Sequence[str] | None, table: str | None, 
         return MessageFixes(
             ids, reports.reports["created_at"], DEFAULT_PATTERNS if patterns is None else patterns, merges
         )
-    fixes, _ = read_table(Path(table).expanduser(), None, wanted=("bug_id", "fix_commit"))
+    fixes, warnings = read_table(Path(table).expanduser(), None, wanted=("bug_id", "fix_commit"))
     missing = [column for column in ("bug_id", "fix_commit") if column not in fixes]
     if missing:
         raise ValueError(f"dataset.fixes={table}, row 1: there is no column {missing[0]!r}")
-    return TableFixes(fixes, ids)
+    return TableFixes(fixes, ids, warnings)
 
 
 def _no_fix(place: Path, reports: Corpus, table: str | None, found: Fixes) -> str:

@@ -1,9 +1,7 @@
 """Methods of Java sources as a corpus, from a folder of sources or a file of methods."""
 
-import json
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -14,7 +12,7 @@ from gedbd.code.plain_code import plain_code
 from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.documents import Documents
 from gedbd.corpora.readers.bug_reports import BUG_FIELDS
-from gedbd.corpora.readers.csv_file import open_packed
+from gedbd.corpora.readers.json_lines import Record, read_json_lines
 from gedbd.corpora.readers.source_files import FALLBACK_ENCODING, find_sources, read_source
 from gedbd.corpora.relevance import Groups
 from gedbd.io.paths import corpus_name
@@ -88,20 +86,12 @@ def _read_sources(place: Path, skip_folders: Sequence[str], max_file_kb: int) ->
 
 def _read_lines(file: Path) -> Iterator[Method]:
     """The methods of a file with a JSON object a line."""
-    with open_packed(file, file.suffix, kinds=("jsonl",)) as stream:
-        for number, line in enumerate(stream, start=1):
-            if line.strip():
-                yield _parse_line(line, f"{file}, line {number}")
+    for row, record in read_json_lines(file):
+        yield _method(record, f"{file}, row {row}")
 
 
-def _parse_line(line: bytes, place: str) -> Method:
-    """Parses one JSON object; raises ValueError if it is none, or lacks a value."""
-    try:
-        record: Any = json.loads(line)
-    except ValueError as error:
-        raise ValueError(f"{place}: not readable as JSON ({error}); write one object a line") from error
-    if not isinstance(record, dict):
-        raise ValueError(f"{place}: {str(record)[:40]!r} is not an object with path, name and code")
+def _method(record: Record, place: str) -> Method:
+    """The method of a record; raises ValueError if a value is missing."""
     number = record.get("line", 0)
     if not isinstance(number, int):
         raise ValueError(f"{place}: 'line' must be a whole number, not {str(number)[:40]!r}")
@@ -110,12 +100,12 @@ def _parse_line(line: bytes, place: str) -> Method:
     return Method(path, name, number, comment, code)
 
 
-def _text(record: dict[str, Any], key: str, place: str) -> str:
-    """A text of a record. Unpaired surrogates, which JSON can hold and no file can, become question marks."""
+def _text(record: Record, key: str, place: str) -> str:
+    """A text of a record."""
     value = record.get(key)
     if not isinstance(value, str) or not value.strip():
         raise ValueError(f"{place}: {key!r} must be a text that is not empty")
-    return value.encode("utf-8", "replace").decode()
+    return value
 
 
 def _without_long_and_repeated(methods: Iterable[Method], max_lines: int) -> Found:

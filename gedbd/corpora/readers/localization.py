@@ -48,17 +48,17 @@ def read_localization(path: str, name: str | None = None, max_diff_chars: int = 
         ValueError: A file is missing or damaged, or a row is malformed; names file and row.
     """
     folder = Path(path).expanduser()
-    title = name or corpus_name(folder)
+    title = name or corpus_name(folder.resolve())
     reports_file = find_file(folder, REPORTS)
-    bugs = _read(reports_file, ("bug_id", "summary", "report_time", "fix_commit"))
-    named = _read(find_file(folder, INDUCING), ("bug_id", "inducing_commit"))
+    bugs, told = _read(reports_file, ("bug_id", "summary", "report_time", "fix_commit"))
+    named, also_told = _read(find_file(folder, INDUCING), ("bug_id", "inducing_commit"))
     changesets = Changesets(find_file(folder, CHANGESETS))
     reports = read_reports(title, bugs, reports_file)
     tables = change_tables(title, changesets, max_diff_chars)
     resolver = _Resolver(reports, tables)
     fixing = resolver.fixing(bugs)
     inducing = resolver.inducing(named)
-    warnings = (*reports.warnings, *changesets.warnings, *tables.warnings, *resolver.warnings)
+    warnings = (*told, *also_told, *reports.warnings, *changesets.warnings, *tables.warnings, *resolver.warnings)
     return ChangeCorpus(title, reports, tables.commits, tables.files, tables.hunks, fixing, inducing, warnings)
 
 
@@ -74,13 +74,13 @@ def find_file(folder: Path, name: str) -> Path:
     raise ValueError(f"{folder}: it holds no {name}, plain or packed as .xz or .gz; name a folder with dataset.path=")
 
 
-def _read(path: Path, needed: tuple[str, ...]) -> pd.DataFrame:
-    """A table of text, stripped. Raises ValueError if a column is missing."""
-    table, _ = read_table(path)
+def _read(path: Path, needed: tuple[str, ...]) -> tuple[pd.DataFrame, tuple[str, ...]]:
+    """A table of text, stripped, and warnings. Raises ValueError if a column is missing."""
+    table, warnings = read_table(path)
     missing = [column for column in needed if column not in table]
     if missing:
         raise ValueError(f"{path}, row 1: there is no column {missing[0]!r}; it has {', '.join(table.columns)}")
-    return pd.DataFrame({column: table[column].str.strip() for column in table})
+    return pd.DataFrame({column: table[column].str.strip() for column in table}), warnings
 
 
 def read_reports(name: str, bugs: pd.DataFrame, path: Path) -> Corpus:

@@ -10,12 +10,12 @@ class CommitIds:
     """Finds commits by the beginning of their ids.
 
     Args:
-        ids: N ids, one a row.
+        ids: N ids, one a row; capital and small letters are the same.
     """
 
     def __init__(self, ids: Sequence[str]) -> None:
         # Sorted with their rows: the ids that begin with "ab" follow the place where "ab" itself would be.
-        self._sorted = sorted((id_, row) for row, id_ in enumerate(ids))
+        self._sorted = sorted((id_.lower(), row) for row, id_ in enumerate(ids))
 
     def row(self, text: str) -> int | None:
         """The row of the only commit whose id begins with a text; None if there is none, or more than one."""

@@ -21,6 +21,7 @@ REVERT = re.compile(r'Revert "|[\s\S]*\bThis reverts commit [0-9a-f]{7}')
 # Trackers' dates may lack a time or a zone, so a commit of the day before may still be a fix.
 MAX_EARLY = timedelta(days=1)
 
+MAX_PATH = 200  # characters of an address before the number; without a limit, long messages take quadratic time
 NUMBER = r"\d+(?![\w%]|[-.:/]\d)"
 NUMBERS = rf"{NUMBER}(?:(?:, *| and | *& *)#?{NUMBER})*"
 DEFAULT_PATTERNS = (
@@ -28,7 +29,7 @@ DEFAULT_PATTERNS = (
     rf"\b(?:(?:bug|pr|issue)[ :#]*|(?:bugs|prs|issues|bugzilla|bz)[ :#]+)(?P<ids>{NUMBERS})",
     rf"(?<![\w&/#])#(?P<ids>{NUMBER})",
     rf"\bshow_bug\.cgi\?(?:\w+=\w+&)*id=(?P<ids>{NUMBER})",
-    rf"https?://[^\s/]+/[^\s?#]*?(?:issues|pull|bugs?|merge_requests)/(?P<ids>{NUMBER})",
+    rf"https?://[^\s/]{{1,{MAX_PATH}}}/[^\s?#]{{0,{MAX_PATH}}}?(?:issues|pull|bugs?|merge_requests)/(?P<ids>{NUMBER})",
 )
 
 
@@ -137,9 +138,11 @@ class TableFixes:
     Args:
         table: ``bug_id`` and ``fix_commit``, a whole id or the beginning of one; text.
         report_ids: N ids.
+        warnings: What reading the table found unusual.
     """
 
-    def __init__(self, table: pd.DataFrame, report_ids: Iterable[str]) -> None:
+    def __init__(self, table: pd.DataFrame, report_ids: Iterable[str], warnings: tuple[str, ...] = ()) -> None:
+        self._warnings = warnings
         rows = {id_: row for row, id_ in enumerate(report_ids)}
         reports = table["bug_id"].str.strip().map(rows)
         self._num_unknown = int(reports.isna().sum())
@@ -169,4 +172,4 @@ class TableFixes:
         warnings = [
             f"fixes of the table that name {what}: {count:,}, dropped" for what, count in counts.items() if count
         ]
-        return Fixes({id_: sorted(rows) for id_, rows in fixed.items()}, tuple(warnings))
+        return Fixes({id_: sorted(rows) for id_, rows in fixed.items()}, (*self._warnings, *warnings))

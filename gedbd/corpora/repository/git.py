@@ -22,6 +22,7 @@ SETTINGS = (
     *("core.fsmonitor=false", "core.hooksPath=/dev/null", "core.attributesFile=/dev/null", "core.quotePath=false"),
     *("core.sshCommand=false", "core.askPass=false", "log.showSignature=false", "gpg.program=false"),
     *("log.mailmap=false", "safe.bareRepository=all"),
+    *("diff.algorithm=myers", "diff.indentHeuristic=true"),  # blame has no options for all of them
     "core.bigFileThreshold=16m",  # larger files count as binary, so that Git does not hold them in memory either
 )
 # Programs of a repository can also be named by variables, and an outer Git process sets some that name its own files.

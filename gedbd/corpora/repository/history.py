@@ -84,7 +84,7 @@ class History:
             "messages are not in the encoding that they name": self._losses.guessed_messages,
             f"messages are cut at {limits.max_message_bytes:,} bytes": self._losses.cut_messages,
         }
-        losses = tuple(f"{self.git.path}: {count:,} {what}" for what, count in told.items() if count)
+        losses = tuple(f"{count:,} {what}" for what, count in told.items() if count)
         return self._walk.warnings + losses + self._cache_warnings
 
     def _read(self) -> Generator[ReadCommit, None, None]:

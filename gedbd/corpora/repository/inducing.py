@@ -10,6 +10,7 @@ commits made before the report count. A fix that only adds lines names no induci
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,7 +22,7 @@ from gedbd.corpora.repository.documents import ChangeTables
 from gedbd.corpora.repository.fixes import Fix
 from gedbd.corpora.repository.git import Git
 from gedbd.corpora.repository.report_links import LinkBuilder
-from gedbd.corpora.repository.traces import Trace, TraceCache
+from gedbd.corpora.repository.traces import Trace, TraceCache, trace_fix
 from gedbd.io.progress import item_progress
 
 SOURCE = "blame"
@@ -53,16 +54,20 @@ def find_inducing(
             before its fix.
         tables: The history.
         suffixes: Of source files, such as ``.java``; None for all text files.
-        cache_dir: Existing folder of the cache; None for none.
+        cache_dir: Folder of the cache; None for none.
         options: What else the hunks of the fixes depend on, such as limits: part of the cache's key.
     """
     collector = _Collector(tables, created_at, fixes)
     endings = None if suffixes is None else sorted(suffix.lower() for suffix in suffixes)
-    cache = TraceCache(cache_dir, [endings, options])
-    with item_progress("fixes") as progress:
+    opened = nullcontext() if cache_dir is None else TraceCache(cache_dir, endings, options)
+    with opened as cache, item_progress("fixes") as progress:
         for fix in progress.track(fixes, description="blaming fixed code"):
-            collector.add(fix, cache.trace(git, fix.commit, endings))
-    return Inducing(collector.links(), collector.warnings)
+            trace = trace_fix(git, fix.commit, endings) if cache is None else cache.trace(git, fix.commit)
+            collector.add(fix, trace)
+    warnings = collector.warnings
+    if cache is not None and cache.was_damaged:
+        warnings = (f"{cache.file} was damaged: the fixes are traced again", *warnings)
+    return Inducing(collector.links(), warnings)
 
 
 class _Collector:

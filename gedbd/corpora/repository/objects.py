@@ -19,6 +19,7 @@ DIFF = (
 MIN_LINE_BYTES = 65_536  # long enough for the paths of a header
 MAX_LINE_CHARS = 2**28
 COMMIT_LINE = re.compile(rb"(?:[0-9a-f]{40}|[0-9a-f]{64})")
+PARENT_LINE = re.compile(rb"parent ([0-9a-f]{40}|[0-9a-f]{64})\n")
 COMMIT_LINE_LENGTHS = {40, 64}  # of SHA-1 and SHA-256
 
 
@@ -122,11 +123,10 @@ def _read_commit(git: Git, walked: WalkedCommit, objects: IO[bytes], diff: _Diff
     encoding = ""
     while line := objects.readline(min(num_left, MIN_LINE_BYTES)):
         num_left -= len(line)
-        key, _, value = line[:-1].partition(b" ")
-        if key == b"parent":
-            parents.append(value.decode("ascii"))
-        elif key == b"encoding":
-            encoding = value.decode("latin-1")
+        if match := PARENT_LINE.fullmatch(line):
+            parents.append(match[1].decode("ascii"))
+        elif line.startswith(b"encoding "):
+            encoding = line[len(b"encoding ") : -1].decode("latin-1")
         elif line == b"\n":
             break
     content = objects.read(min(num_left, limits.max_message_bytes))

@@ -1,11 +1,6 @@
 """Where the code that a fix removed comes from, by ``git blame``, and a cache of this."""
 
-import hashlib
-import json
-import sqlite3
-import warnings
 from collections.abc import Sequence
-from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,9 +9,9 @@ from gedbd.corpora.repository.commits import Commit, FileChange
 from gedbd.corpora.repository.decoding import decode
 from gedbd.corpora.repository.git import Git
 from gedbd.corpora.repository.removed_lines import is_source, removed_code
+from gedbd.corpora.repository.row_cache import RowCache
 
 FORMAT = 1  # to be raised whenever other lines are found
-FILE_NAME = "blame.sqlite"
 
 ROOT = "no parent"
 NO_SOURCE = "no source file"
@@ -70,59 +65,28 @@ def _removes(change: FileChange) -> bool:
     return change.status != "C" and any(line.startswith("-") for hunk in change.hunks for line in hunk.lines)
 
 
-class TraceCache:
-    """Traces by fix and options in an SQLite file, which is made if absent; a damaged file is deleted.
+class TraceCache(RowCache):
+    """Traces by fix.
 
     Args:
-        folder: Folder of the file; None keeps nothing.
-        options: What the traces depend on beside the commit.
+        folder: The folder of the file, made if absent.
+        suffixes: Of source files; None for all text files.
+        options: What the traces depend on beside the commit and the suffixes; a JSON value.
+
+    Raises:
+        ValueError: The folder or file cannot be used.
     """
 
-    def __init__(self, folder: Path | None, options: object) -> None:
-        self._file = None if folder is None else folder / FILE_NAME
-        self._options = json.dumps([FORMAT, options])
+    def __init__(self, folder: str | Path, suffixes: Sequence[str] | None, options: object) -> None:
+        super().__init__(folder, "blame", [FORMAT, suffixes, options])
+        self._suffixes = suffixes
 
-    def trace(self, git: Git, fix: Commit, suffixes: Sequence[str] | None) -> Trace:
+    def trace(self, git: Git, fix: Commit) -> Trace:
         """The trace of a fix, see ``trace_fix``, stored or found now."""
-        if self._file is None:
-            return trace_fix(git, fix, suffixes)
-        stored = self._read(fix.id)
+        stored = self.value(fix.id)
         if stored is not None:
-            return stored
-        found = trace_fix(git, fix, suffixes)
-        content = json.dumps(found)
-        with closing(self._open(self._file)) as database, database:
-            row = (self._key(fix.id), content, _checksum(content))
-            database.execute("INSERT OR REPLACE INTO traces VALUES (?, ?, ?)", row)
+            origins, reason = stored
+            return Trace([BlamedLine(*origin) for origin in origins], reason)
+        found = trace_fix(git, fix, self._suffixes)
+        self.store(fix.id, found)
         return found
-
-    def _read(self, commit: str) -> Trace | None:
-        """The stored trace; None if there is none, or it is damaged."""
-        assert self._file is not None
-        try:
-            with closing(self._open(self._file)) as database:
-                query = "SELECT content, checksum FROM traces WHERE key = ?"
-                row = database.execute(query, (self._key(commit),)).fetchone()
-        except sqlite3.OperationalError:
-            raise
-        except sqlite3.DatabaseError as error:
-            warnings.warn(f"{self._file} is damaged ({error}): it is deleted, and fixes are traced again", stacklevel=2)
-            self._file.unlink(missing_ok=True)
-            return None
-        if row is None or _checksum(row[0]) != row[1]:
-            return None
-        origins, reason = json.loads(row[0])
-        return Trace([BlamedLine(*origin) for origin in origins], reason)
-
-    def _key(self, commit: str) -> str:
-        return hashlib.blake2b(f"{commit} {self._options}".encode(), digest_size=16).hexdigest()
-
-    @staticmethod
-    def _open(file: Path) -> sqlite3.Connection:
-        database = sqlite3.connect(file, timeout=60)
-        database.execute("CREATE TABLE IF NOT EXISTS traces (key TEXT PRIMARY KEY, content TEXT, checksum TEXT)")
-        return database
-
-
-def _checksum(content: str) -> str:
-    return hashlib.blake2b(str(content).encode("utf-8", "replace"), digest_size=16).hexdigest()

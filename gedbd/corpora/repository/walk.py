@@ -63,7 +63,7 @@ def walk_history(git: Git, revision: str) -> Walk:
     commits = [
         WalkedCommit(commit, (parents[commit] or [""])[0], EPOCH + timedelta(seconds=given[commit])) for commit in order
     ]
-    return Walk(commits, _warnings(git, early, invalid))
+    return Walk(commits, _warnings(early, invalid))
 
 
 def _valid(seconds: str) -> int | None:
@@ -72,10 +72,10 @@ def _valid(seconds: str) -> int | None:
     return number if 0 < number < MAX_SECONDS else None
 
 
-def _warnings(git: Git, early: int, invalid: int) -> tuple[str, ...]:
+def _warnings(early: int, invalid: int) -> tuple[str, ...]:
     warnings = []
     if early:
-        warnings.append(f"{git.path}: {early:,} commits are dated before a parent and take its date")
+        warnings.append(f"{early:,} commits are dated before a parent and take its date")
     if invalid:
-        warnings.append(f"{git.path}: {invalid:,} commits are dated outside 1970 to 2200 and take a parent's date")
+        warnings.append(f"{invalid:,} commits are dated outside 1970 to 2200 and take a parent's date")
     return tuple(warnings)

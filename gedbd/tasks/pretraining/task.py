@@ -22,6 +22,7 @@ from gedbd.encoders.encoder import Encoder
 from gedbd.encoders.pretrained import max_positions
 from gedbd.experiments.callbacks import training_callbacks
 from gedbd.experiments.prepare import set_matmul_precision
+from gedbd.experiments.reading import read_corpus
 from gedbd.experiments.training import trained, value_of_best
 from gedbd.io.library_logs import silence_library_logs
 from gedbd.tasks.pretraining.data import PretrainingDataModule
@@ -100,7 +101,7 @@ class PretrainingTask:
         """Reads methods, and makes the data and the system."""
         seed_everything(cfg.seed, verbose=False)
         encoder = instantiate(cfg.encoder)
-        corpus: Corpus = instantiate(cfg.dataset)
+        corpus = read_corpus(cfg.dataset)
         check_methods(corpus)
         corpus, parts = keep_assigned(corpus, split_corpus(instantiate(cfg.split), corpus))
         backbone, tokenizer = starting_point(encoder, corpus, parts)

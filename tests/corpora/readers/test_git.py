@@ -1,5 +1,6 @@
 """A small repository with a bug, a rename of its file, and fixes; the expectations are made by hand."""
 
+import shutil
 import sqlite3
 import subprocess
 from datetime import UTC, datetime
@@ -83,8 +84,13 @@ def reports():
 
 
 @pytest.fixture(scope="module")
-def corpus(repository, reports, tmp_path_factory):
-    return read_git(repository, reports=reports, suffixes=[".java"], cache_dir=str(tmp_path_factory.mktemp("cache")))
+def cache_dir(tmp_path_factory):
+    return tmp_path_factory.mktemp("cache")
+
+
+@pytest.fixture(scope="module")
+def corpus(repository, reports, cache_dir):
+    return read_git(repository, reports=reports, suffixes=[".java"], cache_dir=str(cache_dir))
 
 
 def linked_ids(links, documents):
@@ -148,18 +154,33 @@ def test_a_table_replaces_the_messages(repository, reports, corpus, tmp_path):
 
 @pytest.mark.quick_cases(1)
 @pytest.mark.parametrize("content", [None, b"no database", b""])
-def test_a_second_reading_finds_the_same_whatever_the_cache_holds(repository, reports, corpus, tmp_path, content):
+def test_a_second_reading_finds_the_same_whatever_the_cache_holds(
+    repository, reports, corpus, cache_dir, tmp_path, content
+):
     options = {"reports": reports, "suffixes": [".java"], "cache_dir": str(tmp_path)}
-    read_git(repository, **options)
+    shutil.copytree(cache_dir, tmp_path, dirs_exist_ok=True)
     cache = tmp_path / "blame.sqlite"
     if content is None:
         with sqlite3.connect(cache) as database:
-            database.execute("UPDATE traces SET checksum = 'x'")
+            database.execute("UPDATE blame SET content = substr(content, 1, 9)")
     else:
         cache.write_bytes(content)
-    with pytest.warns(UserWarning, match="is damaged") if content else np.errstate():
-        again = read_git(repository, **options)
+    again = read_git(repository, **options)
     assert again.fingerprint == corpus.fingerprint
+    assert (f"{cache} was damaged: the fixes are traced again" in again.warnings) == bool(content)
+
+
+def test_blamed_lines_come_from_the_cache(repository, reports, corpus, cache_dir, monkeypatch):
+    options = {"reports": reports, "suffixes": [".java"], "cache_dir": str(cache_dir)}
+    monkeypatch.setattr("gedbd.corpora.repository.traces.trace_fix", None)  # a call would fail
+    assert read_git(repository, **options).fingerprint == corpus.fingerprint
+
+
+def test_a_cache_that_cannot_be_used_is_one_line(repository, reports, tmp_path):
+    (tmp_path / "blame.sqlite").mkdir()
+    with pytest.raises(ValueError, match=r"blame\.sqlite cannot be used") as raised:
+        read_git(repository, reports=reports, cache_dir=str(tmp_path))
+    assert "\n" not in str(raised.value)
 
 
 def test_a_history_is_no_table_of_reports(repository, corpus):

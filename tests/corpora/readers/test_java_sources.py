@@ -117,12 +117,12 @@ def test_the_fingerprint_covers_code_and_comments(folder) -> None:
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("{", r"m\.jsonl, line 2: not readable as JSON"),
-        ("[]", r"line 2: '\[\]' is not an object with path, name and code"),
-        ('{"path": "a", "name": "b", "code": " "}', "line 2: 'code' must be a text that is not empty"),
-        ('{"name": "b", "code": "c"}', "line 2: 'path' must be a text"),
-        ('{"path": "a", "name": "b", "code": "c", "comment": 3}', "line 2: 'comment' must be a text"),
-        ('{"path": "a", "name": "b", "code": "c", "line": "x"}', "line 2: 'line' must be a whole number, not 'x'"),
+        ("{", r"m\.jsonl, row 2: not readable as JSON"),
+        ("[]", r"row 2: expected is a JSON object, not '\[\]'"),
+        ('{"path": "a", "name": "b", "code": " "}', "row 2: 'code' must be a text that is not empty"),
+        ('{"name": "b", "code": "c"}', "row 2: 'path' must be a text"),
+        ('{"path": "a", "name": "b", "code": "c", "comment": 3}', "row 2: 'comment' must be a text"),
+        ('{"path": "a", "name": "b", "code": "c", "line": "x"}', "row 2: 'line' must be a whole number, not 'x'"),
     ],
 )
 def test_a_wrong_line_is_named(tmp_path, line, message) -> None:

@@ -9,9 +9,13 @@ from gedbd.corpora.repository.history import read_history
 LIMITS = Limits(max_files=30, max_file_chars=2_000, max_line_chars=100)
 
 
-def test_a_second_reading_comes_from_the_cache_and_is_equal(repository, tmp_path):
+@pytest.fixture(scope="module")
+def plain(repository):
+    return list(read_history(repository[0], limits=LIMITS))
+
+
+def test_a_second_reading_comes_from_the_cache_and_is_equal(repository, plain, tmp_path):
     folder, ids = repository
-    plain = list(read_history(folder, limits=LIMITS))
     first = read_history(folder, cache_dir=tmp_path, limits=LIMITS)
     assert list(first) == plain
     second = read_history(folder, cache_dir=tmp_path, limits=LIMITS)
@@ -24,14 +28,14 @@ def test_a_second_reading_comes_from_the_cache_and_is_equal(repository, tmp_path
     assert list(dates) == [ids[0], ids[1], ids[4]]
 
 
-def test_what_was_read_before_an_interruption_is_in_the_cache(repository, tmp_path, monkeypatch):
+def test_what_was_read_before_an_interruption_is_in_the_cache(repository, plain, tmp_path, monkeypatch):
     folder, ids = repository
-    monkeypatch.setattr("gedbd.corpora.repository.commit_cache.MAX_UNSTORED", 3)
+    monkeypatch.setattr("gedbd.corpora.repository.row_cache.MAX_UNSTORED", 3)
     with pytest.raises(KeyboardInterrupt):
-        interrupt(read_history(folder, cache_dir=tmp_path), 8)
-    with CommitCache(tmp_path, Limits()) as cache:
+        interrupt(read_history(folder, cache_dir=tmp_path, limits=LIMITS), 8)
+    with CommitCache(tmp_path, LIMITS) as cache:
         assert len(cache.known(ids)) == 8
-    assert list(read_history(folder, cache_dir=tmp_path)) == list(read_history(folder))
+    assert list(read_history(folder, cache_dir=tmp_path, limits=LIMITS)) == plain
 
 
 def interrupt(history, after):
@@ -40,12 +44,12 @@ def interrupt(history, after):
             raise KeyboardInterrupt
 
 
-def test_damaged_rows_and_files_are_read_again(repository, tmp_path):
+def test_damaged_rows_and_files_are_read_again(repository, plain, tmp_path):
     folder, _ = repository
-    plain = list(read_history(folder, cache_dir=tmp_path))
+    list(read_history(folder, cache_dir=tmp_path, limits=LIMITS))
     with sqlite3.connect(tmp_path / "commits.sqlite") as rows:
         rows.execute("UPDATE commits SET content = substr(content, 1, 40) WHERE rowid IN (2, 3)")
-    history = read_history(folder, cache_dir=tmp_path)
+    history = read_history(folder, cache_dir=tmp_path, limits=LIMITS)
     assert list(history) == plain
     assert history.warnings[-1].endswith("2 damaged commits are read again")
     assert not any("damaged" in line for line in read_again(folder, tmp_path, plain))
@@ -54,7 +58,7 @@ def test_damaged_rows_and_files_are_read_again(repository, tmp_path):
 
 
 def read_again(folder, cache_dir, expected):
-    history = read_history(folder, cache_dir=cache_dir)
+    history = read_history(folder, cache_dir=cache_dir, limits=LIMITS)
     assert list(history) == expected
     return history.warnings
 

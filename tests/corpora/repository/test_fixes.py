@@ -65,6 +65,13 @@ def test_reverts_merges_and_commits_before_the_report_are_counted_and_do_not_cou
     )
 
 
+def test_many_addresses_in_a_message_take_linear_time():
+    message = "http://a/" * 10_000 + " https://github.com/a/b/issues/12"  # a minute where the time is quadratic
+    fixes = finder()
+    assert fixes.add(commit(message))
+    assert fixes.found().reports == {"a" * 40: [0]}
+
+
 def test_merges_count_if_wanted():
     assert finder(merges=True).add(commit("Merge bug 12", parents=("b", "c")))
 

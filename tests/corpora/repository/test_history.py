@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from gedbd.corpora.readers.git import read_git
 from gedbd.corpora.repository.commits import NO_LIMITS, Limits
 from gedbd.corpora.repository.history import read_history
 
@@ -129,6 +130,26 @@ def test_what_is_too_large_is_cut_flagged_and_counted(commits, history):
     assert commits[19].is_cut
     assert any("10 files beyond the first 30" in line for line in history.warnings)
     assert any("2 changed files are cut" in line for line in history.warnings)
+
+
+def test_a_larger_limit_of_a_diff_also_holds_for_files(repository):
+    folder, ids = repository
+    for limit, length in [(100_000, 100_000), (200_000, 120_000)]:
+        files = read_git(str(folder), max_diff_chars=limit).files.table.set_index("id")
+        assert len(files["diff"][f"{ids[17]}:many"]) // 1_000 * 1_000 == length
+
+
+def test_headers_that_git_does_not_know_are_no_parents(tmp_path):
+    git = ["git", "-C", tmp_path]
+    subprocess.run(["git", "init", "-q", "--bare", "-b", "main", tmp_path], check=True)
+    run = [*git, "hash-object", "-t", "tree", "-w", "--stdin"]
+    tree = subprocess.run(run, input=b"", capture_output=True, check=True).stdout
+    content = b"tree %sauthor A <a> 1000 +0000\ncommitter A <a> 1000 +0000\nparent \xe9\n\nbegin\n" % tree
+    run = [*git, "hash-object", "-t", "commit", "-w", "--stdin", "--literally"]
+    commit = subprocess.run(run, input=content, capture_output=True, check=True).stdout.strip()
+    subprocess.run([*git, "update-ref", "refs/heads/main", commit], check=True)
+    (read,) = read_history(tmp_path)
+    assert (read.parents, read.message) == ((), "begin")
 
 
 def test_content_that_looks_like_a_diff(commits):
