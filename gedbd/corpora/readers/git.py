@@ -36,6 +36,9 @@ def read_git(
 ) -> ChangeCorpus:
     """Read all commits that a revision reaches and, if there are reports, their fixing and inducing commits.
 
+    The tables are in memory: about four times the characters of all diffs, each cut to ``max_diff_chars``, three times.
+    The whole changes of the commits that fix reports are there too until they are blamed.
+
     Args:
         path: The repository: a work tree, or a bare one.
         name: Short name; ``None`` takes it from the path.

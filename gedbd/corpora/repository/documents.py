@@ -12,6 +12,7 @@ from gedbd.corpora.changes import CHANGE_COLUMNS, COMMIT_COLUMNS, HUNK_COLUMNS
 from gedbd.corpora.documents import Documents
 from gedbd.corpora.repository.commits import Commit, FileChange, Hunk
 
+MAX_REPEATED_CHARS = 10_000  # of a message, which every file and hunk of its commit repeats
 NO_FILE = "/dev/null"  # how a unified diff writes the missing side of an added or deleted file
 
 
@@ -27,7 +28,8 @@ class ChangeTables(NamedTuple):
 class TableBuilder:
     """Collects the rows of the three tables from commits given one by one.
 
-    Only texts cut to ``max_diff_chars`` are kept, so that the memory is bounded by what the tables hold.
+    A changed line is in memory up to three times: in its commit, file and hunk. Only texts cut to ``max_diff_chars``
+    are kept; files and hunks repeat the first ``MAX_REPEATED_CHARS`` characters of their commit's message.
 
     Args:
         name: Short name of the repository.
@@ -52,7 +54,10 @@ class TableBuilder:
         title, _, description = commit.message.strip().partition("\n")
         files = joined_by_path(commit.files)
         row = len(self._commits)
-        texts = (commit.created_at, title.strip(), description.strip())
+        texts = (title.strip(), description.strip())
+        repeated = (commit.created_at, *(text[:MAX_REPEATED_CHARS] for text in texts))
+        if max(map(len, texts)) > MAX_REPEATED_CHARS:
+            self._counts[f"commits whose files repeat only {MAX_REPEATED_CHARS:,} characters of a long message"] += 1
         added = 0
         removed = 0
         parts = _Parts(self.max_diff_chars)
@@ -60,11 +65,13 @@ class TableBuilder:
             counts = sum((line_counts(hunk) for hunk in change.hunks), Counter())
             added += counts["+"]
             removed += counts["-"]
-            parts.add(self._add_file(f"{commit.id}:{change.path}", texts, change, row))
+            parts.add(self._add_file(f"{commit.id}:{change.path}", repeated, change, row))
         diff = self._cut("commits", parts.text)
         paths = "\n".join(change.path for change in files)
         numbers = (len(commit.parents) > 1, len(files), added, removed, commit.is_cut)
-        self._commits.append((commit.id, *texts, paths, diff, row, " ".join(commit.parents), *numbers))
+        self._commits.append(
+            (commit.id, commit.created_at, *texts, paths, diff, row, " ".join(commit.parents), *numbers)
+        )
         self._counts["commits with files or lines left out"] += commit.is_cut
         self._counts["files without a diff, as the commit was cut before them"] += sum(map(_has_no_diff, files))
 

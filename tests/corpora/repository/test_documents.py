@@ -74,6 +74,12 @@ def test_long_diffs_are_cut_and_counted():
     )
 
 
+def test_files_and_hunks_repeat_the_beginning_of_a_long_message():
+    long = change_tables("demo", [commit("v", 1, f"Title\n{'x' * 20_000}", [change("A", "M", [FIRST])])], 1000)
+    assert [len(table.table["description"][0]) for table in long[:3]] == [20_000, 10_000, 10_000]
+    assert long.warnings == ("commits whose files repeat only 10,000 characters of a long message: 1",)
+
+
 def test_a_path_that_occurs_twice_is_one_file():
     twice = commit("v", 1, "", [change("A", "D", [SECOND]), change("A", "A", [FIRST])])
     joined = change_tables("demo", [twice], 1000)
