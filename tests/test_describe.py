@@ -72,11 +72,13 @@ def test_a_history_of_changes_is_described_with_its_reports(tmp_path, capsys):
     (tmp_path / "bugs.csv").write_text("Issue_id,Title\n7,It fails\n")
     reports = ["dataset@dataset.reports=csv", f"dataset.reports.path={tmp_path}/bugs.csv"]
     reports.append("dataset.reports.columns.duplicate=null")
-    main(config("dataset=git", f"dataset.path={tmp_path}", "dataset.name=mine", "dataset.cache_dir=null", *reports))
+    main(
+        config("dataset=git", f"dataset.path={tmp_path}", "dataset.name='mine[/b]'", "dataset.cache_dir=null", *reports)
+    )
     printed = capsys.readouterr().out
     assert ["commits", "1"] in lines_of(printed)
     assert ["reports", "with", "a", "fix", "1"] in lines_of(printed)
-    assert "mine: fixes without inducing commits, no parent: 1" in printed
+    assert "mine[/b]: fixes without inducing commits, no parent: 1" in printed
 
 
 def test_notices_are_printed_as_they_stand(tmp_path, capsys):

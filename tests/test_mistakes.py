@@ -79,6 +79,7 @@ def test_an_option_that_does_not_fit_is_told_before_the_command_begins(refuse, c
         ("baseline", "dataset=git name=bm25"),
         ("train", "dataset=git task=confirmation encoder=tiny"),
         ("train", "dataset=git task=questions"),
+        ("train", "dataset=git task=pretraining"),
     ],
 )
 def test_a_history_of_changes_is_refused_before_it_is_read(refuse, command, options):

@@ -13,12 +13,20 @@ def read_corpus(dataset: DictConfig) -> Corpus:
     """The corpus of the section ``dataset``.
 
     Raises:
-        ValueError: The section names a history of changes; raised before anything is read.
+        ValueError: The section names a history of changes; raised before anything is read if the function that reads it
+            says what it returns.
     """
     if inspect.signature(get_method(dataset["_target_"])).return_annotation is ChangeCorpus:
-        raise ValueError(
-            f"{dataset.path}: a history of changes, where this command needs one table of reports: "
-            "gedbd describe shows it; choose another dataset="
-        )
-    corpus: Corpus = instantiate(dataset)
+        raise _is_history(dataset)
+    corpus: Corpus | ChangeCorpus = instantiate(dataset)
+    if isinstance(corpus, ChangeCorpus):
+        raise _is_history(dataset)
     return corpus
+
+
+def _is_history(dataset: DictConfig) -> ValueError:
+    place = dataset.get("path") or dataset["_target_"]
+    return ValueError(
+        f"{place}: a history of changes, where this command needs one table of reports: "
+        "gedbd describe shows it; choose another dataset="
+    )

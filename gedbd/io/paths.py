@@ -21,6 +21,6 @@ def locate(path: str) -> Path:
 
 
 def corpus_name(file: Path) -> str:
-    """The file's name without suffixes, or its folder's name if the file's is one of ``GENERIC_STEMS``."""
+    """The file's name without suffixes; its folder's if that is one of ``GENERIC_STEMS`` or empty, as of ``.git``."""
     stem = file.name.split(".")[0]
-    return file.absolute().parent.name if stem.lower() in GENERIC_STEMS else stem
+    return file.absolute().parent.name if stem.lower() in {"", *GENERIC_STEMS} else stem

@@ -8,7 +8,6 @@ from pathlib import Path
 from gedbd.corpora.dates import EXPECTED, parse_date
 from gedbd.corpora.readers.json_lines import Record, read_json_lines
 from gedbd.corpora.repository.commits import Commit, FileChange
-from gedbd.corpora.repository.documents import joined_by_path
 from gedbd.corpora.repository.patch import parse_patch
 
 # What a record must have, with the type of each; ``truncated`` may be absent.
@@ -62,7 +61,7 @@ class Changesets:
         latest = max([created_at, *(dates[parent] for parent in record["parents"] if parent in dates)])
         self._counts["commits dated before their parent, given the parent's date"] += latest > created_at
         is_cut = bool(record.get("truncated", False))
-        shown = joined_by_path(parse_patch(record["diff"].strip("\n").split("\n")))
+        shown = parse_patch(record["diff"].strip("\n").split("\n"))
         files = self._all_files(shown, record["files"], is_cut)
         return Commit(record["commit"], tuple(record["parents"]), latest, record["message"], files, is_cut)
 
