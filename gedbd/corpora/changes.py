@@ -24,8 +24,9 @@ class ChangeCorpus:
     """Commits, their files and their hunks as three tables of documents, and the reports that they concern.
 
     Each table has the columns of ``CHANGE_COLUMNS``: ``title`` and ``description`` are the first line and the rest of
-    the commit's message, ``paths`` the changed paths separated by line breaks, ``diff`` the change as a unified diff,
-    and ``commit`` the row of the commit. Ids are ``COMMIT``, ``COMMIT:path`` and ``COMMIT:path:n`` with n from 1.
+    the commit's message (files and hunks repeat only the first 10,000 characters of each), ``paths`` the changed paths
+    separated by line breaks, ``diff`` the change as a unified diff, and ``commit`` the row of the commit. Ids are
+    ``COMMIT``, ``COMMIT:path`` and ``COMMIT:path:n`` with n from 1.
 
     Attributes:
         name: Short name of the repository.
