@@ -13,6 +13,8 @@ from gedbd.encoders.code import vocabulary
 from gedbd.encoders.code.kept_graph import NOTHING, KeptGraph, keep_graph, tokens_of_nodes
 
 BLOCKS = ("comment", "code", "nodes", "types", "roles")
+COMMENT_BLOCK, CODE_BLOCK, NODE_BLOCK, TYPE_BLOCK, ROLE_BLOCK = range(len(BLOCKS))
+"""The rows of ``CodeInput.blocks``."""
 EDGE_CHOICES = ("flow", "data")
 
 
@@ -140,8 +142,8 @@ def make_input(
     Raises:
         ValueError: If the tokenizer does not say where in a text its tokens are.
     """
-    comment_ids, _ = _tokenize(tokenizer, comment)
-    all_code_ids, all_offsets = _tokenize(tokenizer, code)
+    comment_ids, _ = tokenize(tokenizer, comment)
+    all_code_ids, all_offsets = tokenize(tokenizer, code)
     code_ids = all_code_ids[: limits.code_tokens]
     offsets = all_offsets[: limits.code_tokens]
     graph_part = NOTHING
@@ -162,7 +164,7 @@ class _Piece(NamedTuple):
     block: str = ""
 
 
-def _tokenize(tokenizer: PreTrainedTokenizerBase, text: str) -> tuple[list[int], np.ndarray]:
+def tokenize(tokenizer: PreTrainedTokenizerBase, text: str) -> tuple[list[int], np.ndarray]:
     """Token numbers of a text, and their first and last (exclusive) characters ``(S, 2)``."""
     if not tokenizer.is_fast:
         raise ValueError(

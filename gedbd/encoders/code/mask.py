@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from gedbd.encoders.code.batches import BatchEdges, CodeBatch
-from gedbd.encoders.code.inputs import BLOCKS
+from gedbd.encoders.code.inputs import CODE_BLOCK
 
 
 def attention_mask(batch: CodeBatch, without: BatchEdges | None = None) -> Tensor:
@@ -42,7 +42,7 @@ def attention_mask(batch: CodeBatch, without: BatchEdges | None = None) -> Tenso
 
 def _text(batch: CodeBatch) -> Tensor:
     """Whether each position is of the comment, ``[C]`` or the code, ``(B, L)`` bool."""
-    code = batch.blocks[:, BLOCKS.index("code")]
+    code = batch.blocks[:, CODE_BLOCK]
     end = code.sum(1, keepdim=True)
     place = torch.arange(batch.input_ids.shape[1], device=batch.input_ids.device)
     # [CLS] w w [C] s s [SEP]: position 0 is [CLS]; the code begins at 4 and is 2 long, so that it ends before 6.
@@ -51,7 +51,7 @@ def _text(batch: CodeBatch) -> Tensor:
 
 def _attends_to_all(batch: CodeBatch) -> Tensor:
     """Whether each position is ``[CLS]`` or a ``[SEP]``, ``(B, L)`` bool."""
-    code = batch.blocks[:, BLOCKS.index("code")]
+    code = batch.blocks[:, CODE_BLOCK]
     attends = torch.zeros_like(batch.input_ids, dtype=torch.bool)
     attends[:, 0] = True
     attends.scatter_(1, code.sum(1, keepdim=True), True)

@@ -98,6 +98,9 @@ def read_data(
         _variables(table, chosen, encoders, limit, rng, f"{corpus.name}: part {name}")
         for chosen, limit, name in zip(rows, limits, ("train", "val", "test"), strict=True)
     ]
+    num_without_graph = sum(variables.num_without_graph for variables in read)
+    if num_without_graph:
+        warnings.append(f"texts that hold no method: {num_without_graph:,} have no variables and are left out")
     unmatched = sum(variables.pairs.num_unmatched for variables in read)
     pairs = sum(int(variables.pairs.label.sum()) for variables in read)
     if unmatched:

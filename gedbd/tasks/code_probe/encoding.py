@@ -11,7 +11,7 @@ from transformers import AutoModel
 from gedbd.code.flow_graph import FlowGraph
 from gedbd.encoders.code.batches import CodeBatch, collate
 from gedbd.encoders.code.encoder import CodeEncoder, SavedEncoder
-from gedbd.encoders.code.inputs import CodeInput, InputParts, make_input
+from gedbd.encoders.code.inputs import CODE_BLOCK, CodeInput, InputParts, make_input, tokenize
 from gedbd.encoders.code.kept_graph import tokens_of_nodes
 from gedbd.text.tokens import split_by_tokens, token_budget
 
@@ -92,7 +92,7 @@ class ProbedEncoder:
                 # Variables are sorted by method: those of method 1 in 0 0 1 1 2 are rows 2 and 3.
                 first, last = np.searchsorted(method, [row, row + 1])
                 token, variable = tokens_of_nodes(self._offsets(codes[row]), spans[first:last])
-                of_tokens = hidden[place, torch.from_numpy(token + inputs[row].blocks[1, 0])].numpy()
+                of_tokens = hidden[place, torch.from_numpy(token + inputs[row].blocks[CODE_BLOCK, 0])].numpy()
                 np.add.at(found, first + variable, of_tokens)
                 found[first:last] /= np.maximum(np.bincount(variable, minlength=last - first), 1)[:, None]
         return found
@@ -104,10 +104,7 @@ class ProbedEncoder:
 
     def _offsets(self, code: str) -> np.ndarray:
         """First and last (exclusive) character of each token that is read, ``(S, 2)``."""
-        found = self.saved.tokenizer(
-            code, add_special_tokens=False, return_offsets_mapping=True, split_special_tokens=True, verbose=False
-        )
-        offsets = np.array(found["offset_mapping"], dtype=np.int64).reshape(-1, 2)
+        _, offsets = tokenize(self.saved.tokenizer, code)
         return offsets[: self.saved.limits.code_tokens]
 
     def _batches(self, inputs: Sequence[CodeInput], title: str) -> Iterator[tuple[np.ndarray, CodeBatch]]:

@@ -7,7 +7,7 @@ import numpy as np
 from rich.progress import track
 
 from gedbd.code.flow_graph import FlowGraph
-from gedbd.code.parse import method_graph
+from gedbd.code.parse import find_method_graph
 from gedbd.tasks.code_probe.data import ProbeData, SampleSizes
 from gedbd.tasks.code_probe.encoding import ProbedEncoder
 from gedbd.tasks.code_probe.fine_tuning import FineTuning, fine_tune
@@ -172,10 +172,10 @@ def _fine_tuned(
 
 
 def read_graphs(codes: Sequence[str], wanted: bool) -> list[FlowGraph | None]:
-    """The flow graphs of methods; None for each if they are not wanted."""
+    """The flow graphs of methods; None for those that have none, and for each if they are not wanted."""
     if not wanted:
         return [None] * len(codes)
-    return [method_graph(code) for code in track(codes, "parse methods", transient=True)]
+    return [find_method_graph(code) for code in track(codes, "parse methods", transient=True)]
 
 
 def _ranked(method: str, measure: str, ranks: np.ndarray, sample: SearchSample) -> Measured:

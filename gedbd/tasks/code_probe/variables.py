@@ -8,7 +8,7 @@ from rich.progress import track
 
 from gedbd.code.flow_graph import FlowGraph
 from gedbd.code.node_types import EdgeKind, NodeType
-from gedbd.code.parse import method_graph
+from gedbd.code.parse import find_method_graph
 
 
 class Pairs(NamedTuple):
@@ -47,6 +47,7 @@ class Variables(NamedTuple):
         types: ``(V,)`` ``NodeType``.
         roles: ``(V,)`` ``Role``.
         pairs: Pairs of them.
+        num_without_graph: How many texts were left out because they hold no method.
     """
 
     rows: np.ndarray
@@ -57,6 +58,7 @@ class Variables(NamedTuple):
     types: np.ndarray
     roles: np.ndarray
     pairs: Pairs
+    num_without_graph: int
 
     def __len__(self) -> int:
         return len(self.method)
@@ -82,11 +84,14 @@ def read_variables(
     """
     kept: list[tuple[int, str, FlowGraph, np.ndarray]] = []
     drawn: list[Pairs] = []
-    count = 0
+    count = num_without_graph = 0
     for row, code, end in track(list(zip(rows.tolist(), codes, visible, strict=True)), title, transient=True):
         if count >= max_variables:
             break
-        graph = method_graph(code)
+        graph = find_method_graph(code)
+        if graph is None:
+            num_without_graph += 1
+            continue
         nodes = np.flatnonzero((graph.types <= NodeType.NULL) & (graph.spans[:, 1] <= end))
         if not len(nodes):
             continue
@@ -94,7 +99,7 @@ def read_variables(
         pairs = draw_pairs(graph, nodes, rng)
         drawn.append(pairs._replace(ends=pairs.ends + count))
         count += len(nodes)
-    return _joined(kept, drawn)
+    return _joined(kept, drawn, num_without_graph)
 
 
 def draw_pairs(graph: FlowGraph, nodes: np.ndarray, rng: np.random.Generator) -> Pairs:
@@ -140,7 +145,9 @@ def _flows(graph: FlowGraph, nodes: np.ndarray) -> np.ndarray:
     return np.asarray(flows[np.ix_(nodes, nodes)])
 
 
-def _joined(kept: list[tuple[int, str, FlowGraph, np.ndarray]], drawn: list[Pairs]) -> Variables:
+def _joined(
+    kept: list[tuple[int, str, FlowGraph, np.ndarray]], drawn: list[Pairs], num_without_graph: int
+) -> Variables:
     """The variables of several methods; the ends of ``drawn`` are rows of the joined table."""
     counts = [len(nodes) for _, _, _, nodes in kept]
     none = np.empty(0, dtype=np.int64)
@@ -160,4 +167,5 @@ def _joined(kept: list[tuple[int, str, FlowGraph, np.ndarray]], drawn: list[Pair
         np.concatenate([none, *(graph.types[nodes] for _, _, graph, nodes in kept)]).astype(np.int64),
         np.concatenate([none, *(graph.roles[nodes] for _, _, graph, nodes in kept)]).astype(np.int64),
         pairs,
+        num_without_graph,
     )

@@ -1,22 +1,18 @@
 """Writes a run: tables, figures and page in the run folder, tables on the console, metrics on the dashboard."""
 
-import json
-import shlex
 from datetime import datetime
 from pathlib import Path
 
 import pandas as pd
-from hydra.core.hydra_config import HydraConfig
-from matplotlib.figure import Figure
-from pytorch_lightning.loggers import Logger, WandbLogger
+from pytorch_lightning.loggers import Logger
 from rich.console import Console
 
 from gedbd.evaluation.report.page import markdown, show, write_report
-from gedbd.evaluation.run_folders import OWN_PAGE
+from gedbd.experiments.own_page import log_files, mark_finished, save_figures, training_command
 from gedbd.experiments.results import as_table, with_intervals
-from gedbd.io.files import replacing, write_text
+from gedbd.io.files import write_text
 from gedbd.io.tables import write_csv
-from gedbd.tasks.code_probe.figures import draw
+from gedbd.tasks.code_probe.figures import FAMILIES, draw
 from gedbd.tasks.code_probe.page import sections
 from gedbd.tasks.code_probe.result import ProbeResult
 
@@ -36,19 +32,18 @@ def write_result(folder: Path, result: ProbeResult, loggers: list[Logger], conso
         write_csv(folder / f"{name}.csv", table)
     write_text(folder / "results.md", _markdown(result, tables))
     drawn = draw(result.table, result.differences)
-    _save_figures(folder, drawn)
+    save_figures(folder, drawn)
     page = write_report(
         folder,
         f"Code probes: {result.name}",
         result.summary,
         sections(result, drawn),
-        command=_command(),
+        command=training_command(),
         date=datetime.now().astimezone(),
     )
     _show(console, result, page)
     _log(loggers, folder, tables, list(drawn))
-    # Last: with it the run counts as finished.
-    write_text(folder / OWN_PAGE, json.dumps({"summary": result.summary}) + "\n")
+    mark_finished(folder, result.summary)
 
 
 def _markdown(result: ProbeResult, tables: dict[str, pd.DataFrame]) -> str:
@@ -59,27 +54,15 @@ def _markdown(result: ProbeResult, tables: dict[str, pd.DataFrame]) -> str:
     return "\n".join(lines)
 
 
-def _save_figures(folder: Path, drawn: dict[str, Figure]) -> None:
-    (folder / "figures").mkdir(exist_ok=True)
-    for name, figure in drawn.items():
-        with replacing(folder / "figures" / f"{name}.png") as unfinished:
-            figure.savefig(unfinished, dpi=120)
-
-
-def _command() -> str | None:
-    """The command line of the running job; None outside of Hydra."""
-    if not HydraConfig.initialized():
-        return None
-    return shlex.join(["python", "-m", "gedbd.train", *HydraConfig.get().overrides.task])
-
-
 def _show(console: Console, result: ProbeResult, page: Path) -> None:
-    """Prints a table of values, one of differences, and where the page is."""
+    """Prints a table of values for each family of measures, one of differences, and where the page is."""
     values = result.table.pivot(index="method", columns="measure", values="value")
-    order = [list(dict.fromkeys(result.table[name])) for name in ("method", "measure")]
-    # Measures are rows: there are more of them than methods, and their names are long.
-    shown = values.loc[order[0], order[1]].T.reset_index()
-    console.print(as_table(shown, f"{result.name}, test part"))
+    values = values.loc[list(dict.fromkeys(result.table["method"]))]
+    for name, measures in FAMILIES.items():
+        # Each family is measured of other methods: a table of all would be wider than a terminal.
+        shown = values[[measure for measure in measures if measure in values]].dropna(how="all").reset_index()
+        if len(shown):
+            console.print(as_table(shown, f"{result.name}, test part: {name.replace('_', ' ')}"))
     if len(result.differences):
         columns = [name for name in result.differences if not str(name).startswith("seeds")]
         console.print(as_table(with_intervals(result.differences[columns], 3), "paired differences"))
@@ -93,8 +76,4 @@ def _log(loggers: list[Logger], folder: Path, tables: dict[str, pd.DataFrame], n
     values = {f"test/{row['method']}/{row['measure']}": float(row["value"]) for row in rows}
     for logger in loggers:
         logger.log_metrics(values)
-        if isinstance(logger, WandbLogger):
-            for name in names:
-                logger.log_image(f"figures/{name}", [str(folder / "figures" / f"{name}.png")])
-            for name, table in tables.items():
-                logger.log_table(name, dataframe=table)
+    log_files(loggers, folder, tables, names)

@@ -1,20 +1,17 @@
 """Writes a run: tables, figures and page in the run folder, a table on the console, metrics on the dashboard."""
 
-import json
-import shlex
 from datetime import datetime
 from pathlib import Path
 
 import pandas as pd
-from hydra.core.hydra_config import HydraConfig
 from matplotlib.figure import Figure
-from pytorch_lightning.loggers import Logger, WandbLogger
+from pytorch_lightning.loggers import Logger
 from rich.console import Console
 
 from gedbd.evaluation.report.page import write_report
-from gedbd.evaluation.run_folders import OWN_PAGE
+from gedbd.experiments.own_page import log_files, mark_finished, save_figures, training_command
 from gedbd.experiments.results import as_table, with_intervals
-from gedbd.io.files import replacing, write_text
+from gedbd.io.files import write_text
 from gedbd.io.spreadsheet import safe_cells
 from gedbd.io.tables import write_csv, write_parquet
 from gedbd.tasks.confirmation import figures
@@ -45,19 +42,18 @@ def write_result(
         write_csv(folder / f"{name}.csv", safe_cells(table))
     write_parquet(folder / "confirmation.parquet", _predicted(result))
     drawn = draw(result)
-    _save_figures(folder, drawn)
+    save_figures(folder, drawn)
     page = write_report(
         folder,
         f"Confirmation time: {result.corpus.name}",
         result.summary,
         sections(result, drawn, tables.get("table7")),
-        command=_command(),
+        command=training_command(),
         date=datetime.now().astimezone(),
     )
     _show(console, result, tables, page)
     _log(loggers, folder, result, tables, list(drawn))
-    # Last: with it the run counts as finished.
-    write_text(folder / OWN_PAGE, json.dumps({"summary": result.summary}) + "\n")
+    mark_finished(folder, result.summary)
 
 
 def draw(result: ConfirmationResult) -> dict[str, Figure]:
@@ -99,20 +95,6 @@ def _predicted(result: ConfirmationResult) -> pd.DataFrame:
     return pd.DataFrame({"id": ids, "target": anchors["target"].to_numpy()} | columns)
 
 
-def _save_figures(folder: Path, drawn: dict[str, Figure]) -> None:
-    (folder / "figures").mkdir(exist_ok=True)
-    for name, figure in drawn.items():
-        with replacing(folder / "figures" / f"{name}.png") as unfinished:
-            figure.savefig(unfinished, dpi=120)
-
-
-def _command() -> str | None:
-    """The command line of the running job; None outside of Hydra."""
-    if not HydraConfig.initialized():
-        return None
-    return shlex.join(["python", "-m", "gedbd.train", *HydraConfig.get().overrides.task])
-
-
 def _show(console: Console, result: ConfirmationResult, tables: dict[str, pd.DataFrame], page: Path) -> None:
     """Prints the comparison of methods and where the page is."""
     # To fit 80 columns; the page and confirmation.csv have all.
@@ -135,8 +117,4 @@ def _log(
     first = result.table.iloc[0].drop(["method", "features"])
     for logger in loggers:
         logger.log_metrics({f"test/{name}": float(value) for name, value in first.items()})
-        if isinstance(logger, WandbLogger):
-            for name in names:
-                logger.log_image(f"figures/{name}", [str(folder / "figures" / f"{name}.png")])
-            for name, table in tables.items():
-                logger.log_table(name, dataframe=table)
+    log_files(loggers, folder, tables, names)

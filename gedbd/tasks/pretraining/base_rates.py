@@ -5,8 +5,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from gedbd.encoders.code.inputs import CodeInput
-from gedbd.tasks.pretraining.blocks import CODE_BLOCK, NODE_BLOCK
+from gedbd.encoders.code.inputs import CODE_BLOCK, NODE_BLOCK, CodeInput
 from gedbd.tasks.pretraining.objectives import ALIGNMENT, EDGE, MLM
 from gedbd.tasks.pretraining.sampling import Sample
 

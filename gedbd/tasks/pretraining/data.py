@@ -1,6 +1,6 @@
 """Data of pre-training: methods in batches of similar length, with what is to be predicted of each."""
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 import numpy as np
 import pytorch_lightning as pl
@@ -10,7 +10,7 @@ from torch.utils.data import Sampler as KeySampler
 from gedbd.corpora.splits import PARTS
 from gedbd.encoders.code.inputs import CodeInput
 from gedbd.sampling.length_batches import LengthBatchSampler
-from gedbd.tasks.pretraining.batches import MethodDataset, PretrainingBatch, Rows
+from gedbd.tasks.pretraining.batches import NO_ROWS, MethodDataset, PretrainingBatch, Rows
 from gedbd.tasks.pretraining.negatives import find_priors
 from gedbd.tasks.pretraining.sampling import Sampler, Shares, Vocabulary
 
@@ -19,22 +19,26 @@ class TrainingKeys(KeySampler[Rows]):
     """The keys of a data set of methods for an epoch of training.
 
     Args:
-        batches: Draws the rows.
+        batches: Draw the rows; one batch of each makes a step together with those of the others.
     """
 
-    def __init__(self, batches: LengthBatchSampler) -> None:
+    def __init__(self, batches: Sequence[LengthBatchSampler]) -> None:
         self.batches = batches
 
     def set_epoch(self, epoch: int) -> None:
         """Called by Lightning at the start of each epoch."""
-        self.batches.set_epoch(epoch)
+        for batches in self.batches:
+            batches.set_epoch(epoch)
 
     def __len__(self) -> int:
-        return len(self.batches)
+        return sum(map(len, self.batches))
 
     def __iter__(self) -> Iterator[Rows]:
-        for indices in self.batches:
-            yield Rows(indices.rows, self.batches.epoch)
+        for step in zip(*self.batches, strict=True):
+            rows = [indices.rows for indices in step]
+            for number, own in enumerate(rows):
+                others = np.concatenate([NO_ROWS, *rows[:number], *rows[number + 1 :]])
+                yield Rows(own, self.batches[0].epoch, others)
 
 
 class PretrainingDataModule(pl.LightningDataModule):
@@ -46,7 +50,7 @@ class PretrainingDataModule(pl.LightningDataModule):
         objectives: Which objectives there are.
         shares: How much of a method is predicted.
         vocabulary: Token numbers.
-        batch_size: Methods of a step of one process.
+        batch_size: Methods of a batch of one process.
         seed: Of order and draws.
 
     Raises:
@@ -75,10 +79,18 @@ class PretrainingDataModule(pl.LightningDataModule):
         self.seed = seed
 
     def train_dataloader(self) -> DataLoader[PretrainingBatch]:
-        """Batches of the training methods."""
+        """Batches of the training methods.
+
+        Batches whose gradients are accumulated are shared out like those of processes: 2 processes that accumulate 3
+        batches each draw as 6 processes.
+        """
         world_size, rank = self._world_and_rank()
         rows = self.rows["train"]
-        batches = LengthBatchSampler(rows, self.lengths[rows], self.batch_size, self.seed, rank, world_size)
+        count = self.trainer.accumulate_grad_batches if self.trainer else 1
+        batches = [
+            LengthBatchSampler(rows, self.lengths[rows], self.batch_size, self.seed, number, world_size * count)
+            for number in range(rank * count, (rank + 1) * count)
+        ]
         return self._load(TrainingKeys(batches))
 
     def val_dataloader(self) -> DataLoader[PretrainingBatch]:

@@ -7,8 +7,7 @@ import pandas as pd
 from rich.progress import track
 from transformers import PreTrainedTokenizerBase
 
-from gedbd.code.flow_graph import FlowGraph
-from gedbd.code.parse import method_graph
+from gedbd.code.parse import find_method_graph
 from gedbd.corpora.corpus import Corpus
 from gedbd.encoders.code.inputs import CodeInput, InputLimits, InputParts, make_input
 from gedbd.encoders.code.vocabulary import CODE_TOKENS
@@ -53,7 +52,7 @@ def read_inputs(
     pairs = zip(table["description"], table["comment"], strict=True)
     quiet = len(table) < MIN_PROGRESS_METHODS
     for code, comment in track(pairs, "parse methods", total=len(table), transient=True, disable=quiet):
-        graph = _graph(code) if parts.nodes else None
+        graph = find_method_graph(code) if parts.nodes else None
         num_without_graph += parts.nodes and graph is None
         inputs.append(make_input(tokenizer, code, comment, graph, limits, parts))
     return MethodInputs(inputs, _warnings(inputs, num_without_graph, limits))
@@ -71,14 +70,6 @@ def find_vocabulary(tokenizer: PreTrainedTokenizerBase) -> Vocabulary:
     special = {*tokenizer.all_special_ids, *(numbers[token] for token in CODE_TOKENS)}
     ordinary = [number for number in range(len(tokenizer)) if number not in special]
     return Vocabulary(int(tokenizer.mask_token_id), np.array(ordinary))
-
-
-def _graph(code: str) -> FlowGraph | None:
-    """The flow graph of a method; None if the text holds none."""
-    try:
-        return method_graph(code)
-    except ValueError:
-        return None
 
 
 def _warnings(inputs: list[CodeInput], num_without_graph: int, limits: InputLimits) -> tuple[str, ...]:

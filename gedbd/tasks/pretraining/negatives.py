@@ -10,8 +10,7 @@ import numpy as np
 
 from gedbd.code.node_types import NodeType
 from gedbd.code.roles import Role
-from gedbd.encoders.code.inputs import CodeInput
-from gedbd.tasks.pretraining.blocks import ROLE_BLOCK, TYPE_BLOCK
+from gedbd.encoders.code.inputs import ROLE_BLOCK, TYPE_BLOCK, CodeInput
 
 NONE = -1  # no non-edge exists
 TRIED_DISTANCES = 8

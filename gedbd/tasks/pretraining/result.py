@@ -11,7 +11,7 @@ from gedbd.corpora.corpus import Corpus
 from gedbd.io.tables import read_csv
 from gedbd.tasks.pretraining.base_rates import BaseRates
 from gedbd.tasks.pretraining.data import PretrainingDataModule
-from gedbd.tasks.pretraining.sampling import Sample
+from gedbd.tasks.pretraining.sampling import Sample, Shares
 from gedbd.tasks.pretraining.system import PretrainingSystem
 
 METHOD = "semantic_codebert"
@@ -24,12 +24,14 @@ class PretrainingResult(NamedTuple):
     Attributes:
         corpus: The methods.
         num_tested: Number of test methods.
+        shares: How much of a method is predicted.
         objectives: ``objective``, ``weight``, ``loss``, ``accuracy``, ``base_rate`` and ``predictions`` on test.
         epochs: One row an epoch, as in ``metrics.csv``.
     """
 
     corpus: Corpus
     num_tested: int
+    shares: Shares
     objectives: pd.DataFrame
     epochs: pd.DataFrame
 
@@ -81,7 +83,9 @@ def measure(corpus: Corpus, data: PretrainingDataModule, system: PretrainingSyst
         }
         for name, weight in system.weights.items()
     ]
-    return PretrainingResult(corpus, len(data.rows["test"]), pd.DataFrame(rows), read_csv(folder / "metrics.csv"))
+    epochs = read_csv(folder / "metrics.csv")
+    shares = data.dataset.sampler.shares
+    return PretrainingResult(corpus, len(data.rows["test"]), shares, pd.DataFrame(rows), epochs)
 
 
 def _samples(data: PretrainingDataModule, rows: np.ndarray) -> Iterator[Sample]:

@@ -6,8 +6,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gedbd.encoders.code.inputs import CodeEdges, CodeInput
-from gedbd.tasks.pretraining.blocks import CODE_BLOCK, COMMENT_BLOCK, NODE_BLOCK, ROLE_BLOCK, TYPE_BLOCK
+from gedbd.encoders.code.inputs import (
+    CODE_BLOCK,
+    COMMENT_BLOCK,
+    NODE_BLOCK,
+    ROLE_BLOCK,
+    TYPE_BLOCK,
+    CodeEdges,
+    CodeInput,
+)
 from gedbd.tasks.pretraining.negatives import NONE, Priors, other_nodes, other_tokens, others_by_share
 from gedbd.tasks.pretraining.objectives import ALIGNMENT, EDGE, EDGES_OF, MLM, ROLE, TYPE
 

@@ -19,7 +19,8 @@ from gedbd.tasks.pretraining.objectives import MLM
 class PretrainingSystem(pl.LightningModule):
     """Trains an encoder of code by the weighted sum of the mean losses of its objectives.
 
-    A mean is taken over all predictions of a step: with several processes, over those of all of them.
+    A mean is taken over all predictions of a step: with several processes, over those of all of them, and with
+    accumulated gradients, over those of all batches that make the step.
 
     Args:
         backbone: The encoder.
@@ -42,6 +43,7 @@ class PretrainingSystem(pl.LightningModule):
     ) -> None:
         super().__init__()
         self.encoder = CodeEncoder(backbone)
+        self.encoder.train()  # pretrained encoders come in evaluation mode, and Lightning does not change modes
         embeddings = embeddings_of(backbone)
         # Without the objective its weights would have no gradient.
         self.token_head = TokenHead(embeddings.shape[1], embeddings.shape[0]) if MLM in weights else None
@@ -71,10 +73,11 @@ class PretrainingSystem(pl.LightningModule):
         """The weighted sum of the mean losses."""
         torch.manual_seed(hash((self.seed, self.current_epoch, batch_idx, self.global_rank)) % 2**63)
         sums = self.sums(batch)
-        counts = self._summed(torch.stack([one.number for one in sums.values()]))
+        counts = self._summed(torch.stack([batch.totals[name] for name in sums]))
         losses = torch.stack([self.weights[name] * one.loss for name, one in sums.items()])
-        # Gradients are averaged over processes, and a mean is over the predictions of all of them.
-        loss = self.trainer.world_size * (losses / counts.clip(1)).sum()
+        # Gradients are averaged over processes and accumulated batches; a mean is over the predictions of all of them.
+        averaged = self.trainer.world_size * self.trainer.accumulate_grad_batches
+        loss = averaged * (losses / counts.clip(1)).sum()
         self.log("loss", loss, on_step=True, on_epoch=False, prog_bar=True, logger=False, batch_size=len(batch.n_id))
         self._trained.append(_numbers(sums))
         return loss

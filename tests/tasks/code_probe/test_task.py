@@ -1,5 +1,6 @@
 """The task from the command line on tiny encoders: a run folder, its tables, and refusals."""
 
+import json
 import re
 import shutil
 import sys
@@ -9,6 +10,7 @@ import pandas as pd
 import pytest
 
 import gedbd.train
+from gedbd.corpora.readers.java_sources import read_java_sources
 from gedbd.encoders.code.inputs import InputParts
 
 pytestmark = pytest.mark.slow  # trainings
@@ -110,3 +112,17 @@ def test_runs_that_cannot_be_compared_are_refused(call, make_run):
     ):
         with pytest.raises(SystemExit, match=re.escape(line)):
             call(*options)
+
+
+def test_a_text_without_a_method_is_left_out_and_counted(call, make_run, methods_file, tmp_path, capsys):
+    lines = methods_file.read_text().splitlines()
+    odd = {"path": "src/window.java", "name": "odd", "line": 90, "comment": "No method at all is here.", "code": "}"}
+    file = tmp_path / "methods.jsonl"
+    file.write_text("\n".join([*lines, json.dumps(odd)]))
+    folder = make_run(tmp_path / "graph")
+    corpus = read_java_sources("java", str(file))
+    (folder / "versions.json").write_text(json.dumps({"schema": 2, "corpus": corpus.fingerprint}))
+    options = (f"task.runs.graph=[{folder}]", "task.untrained=false", "hydra.run.dir=odd", f"dataset.path={file}")
+    sizes = ("task.sizes.train_variables=2000", "task.sizes.test_variables=2000")
+    call(*options, *sizes)
+    assert "texts that hold no method: 1 have no variables" in capsys.readouterr().out

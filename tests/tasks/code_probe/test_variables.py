@@ -48,9 +48,10 @@ def test_pairs_without_a_partner_are_counted(chain):
 
 def test_variables_of_methods_are_read_whole_and_cut_where_encoders_stop():
     rng = np.random.default_rng(0)
-    codes = [CODE, "void nothing() { }", CODE, CODE]
-    visible = np.array([len(CODE), 100, 30, len(CODE)])
-    read = read_variables(np.array([7, 8, 9, 10]), codes, visible, 15, rng, "read")
+    codes = [CODE, "void nothing() { }", "no method", CODE, CODE]
+    visible = np.array([len(CODE), 100, 9, 30, len(CODE)])
+    read = read_variables(np.array([7, 8, 3, 9, 10]), codes, visible, 15, rng, "read")
+    assert read.num_without_graph == 1
     names = [CODE[first:last] for first, last in read.spans]
     assert names == read.names
     # 14 occurrences in the first method; of the third, those before character 30: a, b and no more.

@@ -4,16 +4,31 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import pandas as pd
 import pytest
 import torch
-from transformers import AutoModel, AutoTokenizer
+from tokenizers import ByteLevelBPETokenizer
+from transformers import (
+    AutoModel,
+    AutoTokenizer,
+    BertConfig,
+    BertModel,
+    RobertaConfig,
+    RobertaModel,
+    RobertaTokenizerFast,
+)
 
 import gedbd.evaluate
 import gedbd.export
 import gedbd.train
+from gedbd.encoders.code.vocabulary import CODE_TOKENS
+from gedbd.experiments.optimizers import adamw
+from gedbd.experiments.schedulers import constant
+from gedbd.tasks.pretraining.system import PretrainingSystem
 
 TINY = [
     "task=pretraining",
@@ -37,12 +52,12 @@ TIMES = ["train/seconds", "train/reports_per_second"]
 def train(methods_file, tmp_path_factory):
     """Trains in a folder of its own, or in a given one."""
 
-    def through(*options: str, folder: Path | None = None) -> Path:
+    def through(*options: str, folder: Path | None = None, first: Sequence[str] = TINY) -> Path:
         folder = folder or tmp_path_factory.mktemp("pretraining")
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("GEDBD_CACHE", str(folder / "cache"))
             patch.chdir(folder)
-            words = [*TINY, f"dataset.path={methods_file}", "hydra.run.dir=run", *options]
+            words = [*first, f"dataset.path={methods_file}", "hydra.run.dir=run", *options]
             patch.setattr(sys, "argv", ["gedbd", *words])
             gedbd.train.main()
         return folder / "run"
@@ -133,6 +148,66 @@ def test_two_seeds_without_a_graph(train, tmp_path):
     assert len(seeds) == 2
     assert seeds["val_value"].between(0, 1).all()
     assert "alignment_accuracy" not in seeds
+
+
+@pytest.mark.slow  # two trainings
+def test_accumulated_batches_agree_with_one_of_their_size(train, tmp_path):
+    # Four of eight files train: 20 methods, which two batches share without a rest.
+    same = ["encoder.dropout=0", "trainer.max_epochs=2", "split.val=0.25", "split.test=0.25"]
+    one = train(*same)
+    two = train(*same, "batch_size=4", "trainer.accumulate_grad_batches=2", folder=tmp_path)
+    expected, found = (pd.read_csv(run / "metrics.csv").drop(columns=TIMES) for run in (one, two))
+    pd.testing.assert_frame_equal(found, expected, check_exact=False, rtol=0, atol=1e-4)
+    for name, value in weights(one).items():
+        torch.testing.assert_close(weights(two)[name], value, rtol=0, atol=1e-4, msg=name)
+
+
+@pytest.fixture(scope="module")
+def roberta(methods_file, tmp_path_factory) -> Path:
+    """The folder of a tiny RoBERTa with a tokenizer of its own."""
+    folder = tmp_path_factory.mktemp("roberta")
+    pairs = ByteLevelBPETokenizer()
+    special = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
+    pairs.train_from_iterator([methods_file.read_text()], 400, special_tokens=special, show_progress=False)
+    pairs.save_model(str(folder))
+    tokenizer = RobertaTokenizerFast.from_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
+    RobertaModel(RobertaConfig(vocab_size=len(tokenizer), max_position_embeddings=514, **sizes)).save_pretrained(folder)
+    return folder
+
+
+@pytest.mark.slow  # a training each, and one that goes on from its encoder
+@pytest.mark.parametrize("start", ["bert", "roberta"])
+def test_training_starts_from_given_weights(train, roberta, tmp_path, start):
+    words = ["encoder=tiny"] if start == "bert" else ["encoder=codebert", f"encoder.model={roberta}"]
+    others = [word for word in TINY if not word.startswith("encoder.")]
+    run = train(*words, "trainer.max_epochs=1", "optimizer.lr=1e-9", folder=tmp_path, first=others)
+    settings = json.loads((run / "encoder" / "config.json").read_text())
+    assert settings["model_type"] == start
+    if start == "roberta":
+        # With a rate of nearly 0 the weights stay, below the rows of the new tokens.
+        before = AutoModel.from_pretrained(roberta).get_input_embeddings().weight
+        after = AutoModel.from_pretrained(run / "encoder").get_input_embeddings().weight
+        assert len(after) == len(before) + len(CODE_TOKENS)
+        torch.testing.assert_close(after[: len(before)], before, rtol=0, atol=1e-5)
+    again = train(
+        "encoder=codebert",
+        f"encoder.model={run / 'encoder'}",
+        "trainer.max_epochs=1",
+        "hydra.run.dir=again",
+        folder=tmp_path,
+        first=others,
+    )
+    tokenizers = [AutoTokenizer.from_pretrained(folder / "encoder") for folder in (run, again.parent / "again")]
+    assert tokenizers[0].get_vocab() == tokenizers[1].get_vocab()  # no token is added twice
+
+
+def test_pretrained_weights_are_trained_with_dropout():
+    backbone = BertModel(BertConfig(hidden_size=8, num_hidden_layers=1, num_attention_heads=1, intermediate_size=8))
+    make_optimizer = partial(adamw, lr=1.0, head_lr=1.0, weight_decay=0.0, fused=False)
+    system = PretrainingSystem(backbone.eval(), {"type": 1.0}, make_optimizer, partial(constant, warmup_steps=1), 0)
+    assert all(module.training for module in system.modules())
 
 
 @pytest.mark.slow  # two processes
