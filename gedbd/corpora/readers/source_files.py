@@ -1,11 +1,10 @@
-"""The Java files of a folder: which there are, and their texts."""
+"""The Java files of a folder."""
 
 import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-FALLBACK_ENCODING = "cp1252"
 # A folder with one of these is the root of a module: a "target" beside it is output, one inside a package is code.
 ROOT_MARKS = frozenset(
     (".git", ".project", "build.gradle", "build.gradle.kts", "build.xml", "pom.xml", "settings.gradle", "src")
@@ -50,15 +49,6 @@ def find_sources(folder: Path, skip_folders: Sequence[str], max_file_kb: int) ->
     files.sort(key=lambda path: path.relative_to(folder).as_posix())
     counts = [f"{reason}: {len(found):,}, left out (first: {min(found)})" for reason, found in left_out.items()]
     return SourceFiles(files, tuple(sorted(counts)))
-
-
-def read_source(path: Path) -> tuple[str, bool]:
-    """The text of a source file in UTF-8, and whether it was another encoding and read as cp1252."""
-    content = path.read_bytes()
-    try:
-        return content.decode("utf-8-sig"), False
-    except UnicodeDecodeError:
-        return content.decode(FALLBACK_ENCODING, errors="replace"), True
 
 
 def _reason_folder(path: Path, skipped: Sequence[str]) -> str:

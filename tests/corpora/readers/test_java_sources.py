@@ -118,6 +118,7 @@ def test_the_fingerprint_covers_code_and_comments(folder) -> None:
     ("line", "message"),
     [
         ("{", r"m\.jsonl, line 2: not readable as JSON"),
+        pytest.param("[" * 100_000, r"line 2: not readable as JSON", id="nested"),
         ("[]", r"line 2: '\[\]' is not an object with path, name and code"),
         ('{"path": "a", "name": "b", "code": " "}', "line 2: 'code' must be a text that is not empty"),
         ('{"name": "b", "code": "c"}', "line 2: 'path' must be a text"),
