@@ -21,7 +21,8 @@ class SourceFiles(NamedTuple):
 def find_sources(folder: Path, skip_folders: Sequence[str], max_file_kb: int) -> SourceFiles:
     """The ``.java`` files below a folder.
 
-    Left out, each with a count: hidden files and folders, symbolic links, build output, files that are too large.
+    Left out, each with a count: hidden files and folders, symbolic links, pipes, build output, and files that are too
+    large.
 
     Args:
         folder: The folder.
@@ -60,9 +61,12 @@ def _reason_folder(path: Path, skipped: Sequence[str]) -> str:
 
 def _reason_file(path: Path, max_file_kb: int) -> str:
     """Why a Java file is left out, empty if it is not."""
-    if not _reason_any(path) and path.stat().st_size > 1000 * max_file_kb:
+    reason = _reason_any(path)
+    if not reason and not path.is_file():
+        return "pipes and other special files"  # to read one may take forever
+    if not reason and path.stat().st_size > 1000 * max_file_kb:
         return f"Java files of more than {max_file_kb:,} kB (dataset.max_file_kb)"
-    return _reason_any(path)
+    return reason
 
 
 def _reason_any(path: Path) -> str:
