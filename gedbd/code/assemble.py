@@ -27,7 +27,8 @@ def to_graph(builder: Builder, code: str, offset: int) -> FlowGraph:
     events = builder.events
     before = drop_events(events)
     edges = flow_edges(events.keys, before)
-    edges |= data_edges(events.keys, events.reads, events.definitions, before)
+    data, is_approximate = data_edges(events.keys, events.reads, events.definitions, before)
+    edges |= data
     edges.update((source, to, EdgeKind.DATA) for source, to in events.values if source != to)
     order = [event for event in range(len(events)) if event not in events.dropped]
     order.sort(key=events.starts.__getitem__)
@@ -44,6 +45,7 @@ def to_graph(builder: Builder, code: str, offset: int) -> FlowGraph:
         np.array([events.roles[event] for event in order], np.int8),
         np.ascontiguousarray(sorted_edges[:, :2].T),
         sorted_edges[:, 2].astype(np.int8),
+        is_approximate or events.is_approximate,
     )
 
 

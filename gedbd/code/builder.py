@@ -142,10 +142,7 @@ class Builder:
             part = stack.pop()
             if part.type == "identifier":
                 values += self.identifier(part, Role.UNKNOWN)
-            for index in reversed(range(part.child_count)):
-                child = part.child(index)
-                if child is not None and part.field_name_for_child(index) not in _NOT_VARIABLES:
-                    stack.append(child)
+            stack += reversed(_parts(part))
         return values
 
     def identifier(self, node: "Node", role: Role) -> list[int]:
@@ -174,3 +171,15 @@ class Builder:
         """Add an occurrence of a variable at a name."""
         span = (node.start_byte, node.end_byte)
         return self.events.variable(variable.type, role, span, variable.key, reads, definition)
+
+
+def _parts(node: "Node") -> "list[Node]":
+    """The children of a tree node that may hold variables; with a cursor, as a child's number costs a search."""
+    parts = []
+    cursor = node.walk()
+    has_more = cursor.goto_first_child()
+    while has_more:
+        if cursor.field_name not in _NOT_VARIABLES and cursor.node is not None:
+            parts.append(cursor.node)
+        has_more = cursor.goto_next_sibling()
+    return parts

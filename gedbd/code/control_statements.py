@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from gedbd.code.bodies import annotations, has_dimensions
 from gedbd.code.builder import Builder, Target
-from gedbd.code.events import FULL_DEFINITION
+from gedbd.code.events import FULL_DEFINITION, MAX_EDGES
 from gedbd.code.java_types import declared_type
 from gedbd.code.node_types import NodeType
 from gedbd.code.roles import Role
@@ -134,6 +134,9 @@ def _try(b: Builder, node: "Node") -> None:
         b.body.catching.pop()
     b.scopes.pop()
     ends = b.events.frontier
+    if len(throws) * len(catches) > MAX_EDGES:
+        b.events.is_approximate = True
+        throws = []
     for clause in catches:
         b.events.frontier = [begin, *throws]
         _catch(b, clause)

@@ -1,11 +1,15 @@
 """The edges of a semantic flow graph, derived from the event graph alone."""
 
 import re
+from bisect import bisect_left
 
-from gedbd.code.events import FULL_DEFINITION, NO_DEFINITION, NO_KEY, Events
+from gedbd.code.events import FULL_DEFINITION, MAX_EDGES, NO_DEFINITION, NO_KEY, Events
 from gedbd.code.node_types import EdgeKind
 
 Edges = set[tuple[int, int, int]]
+
+MAX_BITS = 400_000_000
+"""Events times definitions: 50 MB of sets; a method of 40,000 events with 10,000 definitions has as many."""
 
 
 def drop_events(events: Events) -> list[list[int]]:
@@ -76,21 +80,35 @@ def flow_edges(keys: list[int], before: list[list[int]]) -> Edges:
     """
     edges: Edges = set()
     after = successors(before)
+    ends = _chain_ends(keys, after)
     for event, targets in enumerate(after):
         if keys[event] != NO_KEY:
             edges.update((event, to, EdgeKind.SEQUENTIAL) for to in targets if keys[to] == NO_KEY)
             continue
         edges.update((event, to, EdgeKind.SEQUENTIAL) for to in targets if keys[to] != NO_KEY)
-        edges.update((event, to, EdgeKind.CONTROL) for to in _next_controls(keys, after, targets) if to != event)
+        edges.update((event, to, EdgeKind.CONTROL) for to in _next_controls(keys, after, ends, targets) if to != event)
     return edges
 
 
-def _next_controls(keys: list[int], after: list[list[int]], targets: list[int]) -> set[int]:
+def _chain_ends(keys: list[int], after: list[list[int]]) -> list[int]:
+    """The first event on the path from each, itself included, that is a control node, or that no single one follows.
+
+    Of the variables 0 -> 1 -> 2 and the control node 3 behind them, it is 3 for each.
+    """
+    ends = list(range(len(after)))
+    for event in reversed(range(len(after))):
+        # What leads back is left alone, so that there is no circle.
+        if keys[event] != NO_KEY and len(after[event]) == 1 and after[event][0] > event:
+            ends[event] = ends[after[event][0]]
+    return ends
+
+
+def _next_controls(keys: list[int], after: list[list[int]], ends: list[int], targets: list[int]) -> set[int]:
     """The control nodes that paths reach first."""
     seen: set[int] = set()
     stack = list(targets)
     while stack:
-        event = stack.pop()
+        event = ends[stack.pop()]
         if event not in seen:
             seen.add(event)
             if keys[event] != NO_KEY:
@@ -98,12 +116,18 @@ def _next_controls(keys: list[int], after: list[list[int]], targets: list[int]) 
     return {event for event in seen if keys[event] == NO_KEY}
 
 
-def data_edges(keys: list[int], reads: list[bool], definitions: list[int], before: list[list[int]]) -> Edges:
-    """DATA edges from each definition of a variable to the readings that it reaches.
+def data_edges(
+    keys: list[int], reads: list[bool], definitions: list[int], before: list[list[int]]
+) -> tuple[Edges, bool]:
+    """DATA edges from each definition of a variable to the readings that it reaches, and whether they are approximate.
 
     Reaching definitions as in the compilers literature: a full definition ends those of the same variable. Sets of
     definitions are the bits of integers, those of one variable side by side; a variable that is never read, or never
     defined, needs none.
+
+    The sets and the edges of a method with thousands of branches grow with the square of its length. Beyond
+    ``MAX_BITS`` or ``MAX_EDGES``, each reading has one edge, from the last definition before it in the order of the
+    events: without branches and partial definitions that is the one that reaches it.
 
     Args:
         keys: Variable of each event; ``NO_KEY`` for control nodes.
@@ -116,8 +140,42 @@ def data_edges(keys: list[int], reads: list[bool], definitions: list[int], befor
     for event, definition in enumerate(definitions):
         if definition != NO_DEFINITION and keys[event] in read:
             defining.setdefault(keys[event], []).append(event)
-    if not defining:
-        return set()
+    readings = [event for event, is_read in enumerate(reads) if is_read and keys[event] in defining]
+    edges = _reaching_edges(keys, definitions, before, defining, readings)
+    if edges is None:
+        return _last_definitions(keys, defining, readings), True
+    return edges, False
+
+
+def _last_definitions(keys: list[int], defining: dict[int, list[int]], readings: list[int]) -> Edges:
+    """An edge from the last definition before each reading, if there is one."""
+    edges: Edges = set()
+    for event in readings:
+        events = defining[keys[event]]
+        place = bisect_left(events, event)
+        if place:
+            edges.add((events[place - 1], event, EdgeKind.DATA))
+    return edges
+
+
+def _reaching_edges(
+    keys: list[int],
+    definitions: list[int],
+    before: list[list[int]],
+    defining: dict[int, list[int]],
+    readings: list[int],
+) -> Edges | None:
+    """An edge from each definition that reaches a reading; None if that is too much.
+
+    Args:
+        keys: See ``data_edges``.
+        definitions: See ``data_edges``.
+        before: See ``data_edges``.
+        defining: Events that define each variable, in their order.
+        readings: Events that read one of these variables.
+    """
+    if len(before) * sum(map(len, defining.values())) > MAX_BITS:
+        return None
     first_bit: dict[int, int] = {}
     generated: dict[int, int] = {}
     killed: dict[int, int] = {}
@@ -129,11 +187,12 @@ def data_edges(keys: list[int], reads: list[bool], definitions: list[int], befor
             killed[event] = mask if definitions[event] == FULL_DEFINITION else 0
     reaching = _reaching(before, generated, killed)
     edges: Edges = set()
-    for event, is_read in enumerate(reads):
-        if is_read and keys[event] in defining:
-            found = _union(reaching, before[event]) >> first_bit[keys[event]]
-            sources = _members(found, defining[keys[event]])
-            edges.update((source, event, EdgeKind.DATA) for source in sources if source != event)
+    for event in readings:
+        found = _union(reaching, before[event]) >> first_bit[keys[event]]
+        sources = _members(found, defining[keys[event]])
+        edges.update((source, event, EdgeKind.DATA) for source in sources if source != event)
+        if len(edges) > MAX_EDGES:
+            return None
     return edges
 
 

@@ -11,6 +11,9 @@ NO_DEFINITION = 0
 FULL_DEFINITION = 1
 PARTIAL_DEFINITION = 2
 
+MAX_EDGES = 200_000
+"""Of one kind in one method, where their number grows with the square of its length; Tomcat's have 600 or fewer."""
+
 
 class Events:
     """Occurrences of variables and control nodes in the order of evaluation, and the edges between them.
@@ -29,6 +32,7 @@ class Events:
         entries: Numbers of events that a path begins at.
         convergences: Control nodes that exist only if a path reaches them.
         dropped: Events that are left out; paths lead through them.
+        is_approximate: Whether edges were left out because there are more than ``MAX_EDGES``.
     """
 
     def __init__(self) -> None:
@@ -45,6 +49,7 @@ class Events:
         self.entries: list[int] = [0]
         self.convergences: list[int] = []
         self.dropped: set[int] = set()
+        self.is_approximate = False
 
     def __len__(self) -> int:
         return len(self.types)
@@ -77,8 +82,12 @@ class Events:
 
     def flow(self, sources: Iterable[int], target: int) -> None:
         """Note that values flow from variables into another."""
-        for source in sources:
-            self.values.append((source, target))
+        found = [(source, target) for source in sources]
+        # Of many variables into one is common; of many into many, as the patterns of a switch, is not.
+        if len(self.values) + len(found) > len(self) + MAX_EDGES:
+            self.is_approximate = True
+        else:
+            self.values += found
 
     def _add(self, kind: int, role: int, span: tuple[int, int], key: int, reads: bool, definition: int) -> int:
         event = len(self.types)

@@ -20,6 +20,8 @@ class FlowGraph:
         roles: ``(N,)`` int8 ``Role`` of each variable; ``NO_ROLE`` for control nodes.
         edges: ``(2, E)`` int32 nodes that each edge leads from and to, sorted by both and by kind, each once.
         kinds: ``(E,)`` int8 ``EdgeKind`` of each edge.
+        is_approximate: Whether edges are left out because the code is so large that there are too many: those from all
+            definitions but the last (see ``data_edges``), from ``throw`` to ``catch``, or between values.
     """
 
     names: tuple[str, ...]
@@ -28,6 +30,7 @@ class FlowGraph:
     roles: np.ndarray
     edges: np.ndarray
     kinds: np.ndarray
+    is_approximate: bool = False
 
     def __len__(self) -> int:
         return len(self.names)

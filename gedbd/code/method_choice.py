@@ -5,13 +5,14 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from gedbd.code.methods import Method, find_methods
+from gedbd.code.source_text import FALLBACK_ENCODING, decode_source
 
 BYTES = 1_000_000  # of a megabyte
 MAX_NAMED = 8  # methods that an error lists
 
 
 def read_source(path: Path, max_megabytes: float) -> tuple[str, tuple[str, ...]]:
-    """The text of a source file, and warnings: bytes that are not UTF-8 are replaced.
+    """The text of a source file, and a warning if it is not UTF-8.
 
     Args:
         path: The file.
@@ -30,14 +31,8 @@ def read_source(path: Path, max_megabytes: float) -> tuple[str, tuple[str, ...]]
         raise ValueError(
             f"{path} has {size / BYTES:.3g} MB, more than max_megabytes={max_megabytes:g}: cut it, or raise that"
         )
-    content = path.read_bytes()
-    text = content.decode("utf-8-sig", errors="replace")
-    try:
-        content.decode()
-    except UnicodeDecodeError as error:
-        line = content[: error.start].count(b"\n") + 1
-        return text, (f"{path} is not UTF-8, first in line {line}: such bytes are replaced",)
-    return text, ()
+    text, is_other = decode_source(path.read_bytes())
+    return text, (f"{path} is not UTF-8, so that it is read as {FALLBACK_ENCODING}",) if is_other else ()
 
 
 def choose_method(source: str, path: str, name: str | None = None, line: int | None = None) -> tuple[Method, bool]:

@@ -81,7 +81,7 @@ class NodeType(IntEnum):
     TRY_CONVERGENCE = 31
     """Where a ``try`` statement ends; at its last character."""
     EXIT = 32
-    """End of a method's body with more than one way out; at the body's last character."""
+    """End of a method's body that a ``return`` before its end, or a ``throw``, leaves; at the body's last character."""
     BEGIN = 33
     """Beginning of a method's body that has an ``EXIT``; at the body's first character."""
     BREAK = 34
@@ -115,9 +115,9 @@ class NodeType(IntEnum):
     LAMBDA_EXIT = 48
     """End of a lambda; at its last character."""
     NEW_CLASS_ENTRY = 49
-    """Beginning of the body of an anonymous or local class; at ``{``."""
+    """Beginning of the body of a class inside a method; at ``{``."""
     NEW_CLASS_EXIT = 50
-    """End of the body of an anonymous or local class; at ``}``."""
+    """End of the body of a class inside a method; at ``}``."""
     RETURN_EXIT = 51
     """A ``return`` that is not the last statement of its body, after its value; at ``return``."""
     SYNCHRONIZED_ENTRY = 52

@@ -9,7 +9,7 @@ class Role(IntEnum):
     BLOCK_DEFAULT = 0
     """No operation that has a role of its own: thrown, the condition of a for loop, or a statement by itself."""
     FIELD = 1
-    """Declared as a field of a nested class, without a value."""
+    """Declared as a field of a class, without a value."""
     PARAMETER = 2
     """Declared as a parameter of a method or a lambda."""
     LOCAL = 3
@@ -19,7 +19,7 @@ class Role(IntEnum):
     RESOURCE = 5
     """Declared as, or named as, a resource of ``try``."""
     RECORD_COMPONENT = 6
-    """Declared as a component of a local record."""
+    """Declared as a component of a record."""
     ANNOTATION_VALUE = 7
     """Argument of an annotation."""
     ASSIGNED = 8
@@ -29,9 +29,9 @@ class Role(IntEnum):
     ARRAY_TARGET = 10
     """The array of ``a[i]``."""
     ARRAY_EXPRESSION = 11
-    """The index of ``a[i]``, a size of ``new int[n]``, or an element of ``{x, y}``."""
+    """The index of ``a[i]``, a size of ``new int[n]``, or an element of ``{x, y}``, of an annotation's too."""
     INVOCATION_TARGET = 12
-    """The object whose method is called, or referred to by ``::``."""
+    """The object whose method is called or referred to by ``::``, or the ``o`` of ``o.new T()``."""
     INVOCATION_ARGUMENT = 13
     """Argument of a method."""
     RELATION_OPERATOR_LEFT = 14
@@ -91,4 +91,4 @@ class Role(IntEnum):
     FIELD_READ_TARGET = 41
     """The object whose field is read or written."""
     UNKNOWN = 42
-    """In code that does not parse."""
+    """In code that does not parse, or is nested more than ``builder.MAX_DEPTH`` deep."""

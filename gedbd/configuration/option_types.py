@@ -28,6 +28,7 @@ LOWEST: dict[str, float] = {  # an integer: whole numbers only
     "encoder.max_tokens": 1,
     "graph.max_title_tokens": 1,
     "line": 1,
+    "max_nodes": 1,
     "optimizer.head_lr": 0.0,
     "optimizer.lr": 0.0,
     "scheduler.warmup_steps": 0,

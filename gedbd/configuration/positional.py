@@ -66,7 +66,7 @@ def positional_list(arguments: Sequence[str], option: str) -> list[str]:
     return options + ([f"{option}=[{quoted}]"] if values else [])
 
 
-def path_and_flags(arguments: Sequence[str], option: str, flags: Container[str]) -> list[str]:
+def path_and_flags(arguments: Sequence[str], option: str, flags: Sequence[str]) -> list[str]:
     """Arguments for Hydra, in which one option holds the positional argument, and flags with values are options.
 
     ``["a b", "--line", "3", "--out=x"]`` becomes ``["path='a b'", "line=3", "out='x'"]`` for the option ``path`` and
@@ -97,7 +97,9 @@ def path_and_flags(arguments: Sequence[str], option: str, flags: Container[str])
         else:
             positional.append(word)
     if len(positional) > 1:
-        raise ValueError(f"give one {option} at a time: {' '.join(positional)}")
+        others = [word for word in found if word.startswith("-")]
+        hint = f"; {others[0]} takes no value, only {', '.join(f'--{flag}' for flag in flags)} do" if others else ""
+        raise ValueError(f"give one {option} at a time: {' '.join(positional)}{hint}")
     return found + [f"{option}={_quoted(word)}" for word in positional]
 
 

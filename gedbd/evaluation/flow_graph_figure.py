@@ -120,7 +120,8 @@ def _draw_box(axis: Axes, box: Box, node_type: NodeType) -> None:
         "facecolor": FILLS.get(node_type.name, CONTROL_FILL),
         "edgecolor": "#707070" if box.note else "black",
     }
-    axis.add_patch(
+    # add_artist, as add_patch would look for limits of the axis, which are known.
+    axis.add_artist(
         FancyBboxPatch(corner, box.width, 2 * HALF_HEIGHT, boxstyle=style, linewidth=0.8, zorder=4, **colours)
     )
     shift = 0.045 if box.note else 0.0
@@ -141,8 +142,10 @@ def _draw_edges(axis: Axes, graph: FlowGraph, layout: Layout) -> None:
         heads = [arrow_head(path) for path in paths]
         lines = [Path([*_points(path)[:-1], head[0]], path.codes) for path, head in zip(paths, heads, strict=True)]
         options: dict[str, Any] = {"linestyles": [style.line], "linewidths": style.width}
-        axis.add_collection(PathCollection(lines, facecolors="none", edgecolors=shown, zorder=2, **options))
-        axis.add_collection(PolyCollection([head[1:] for head in heads], facecolors=shown, linewidths=0, zorder=3))
+        axis.add_collection(PathCollection(lines, facecolors="none", edgecolors=shown, zorder=2, **options), False)
+        axis.add_collection(
+            PolyCollection([head[1:] for head in heads], facecolors=shown, linewidths=0, zorder=3), False
+        )
 
 
 def arrow_head(path: Path) -> list[Point]:

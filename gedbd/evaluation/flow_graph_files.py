@@ -17,6 +17,19 @@ LARGE = 150  # nodes
 MISSING_GLYPH = "Glyph .* missing from font"
 
 
+def check_size(graph: FlowGraph, max_nodes: int) -> None:
+    """Checks that a graph can be drawn in about a minute.
+
+    Raises:
+        ValueError: If it has too many nodes.
+    """
+    if len(graph) > max_nodes:
+        raise ValueError(
+            f"the graph has {len(graph):,} nodes, more than max_nodes={max_nodes}: a figure of as many takes minutes;"
+            f" for it, set max_nodes={len(graph)}"
+        )
+
+
 def write_figures(
     graph: FlowGraph, source: str, title: str, stem: Path, first_line: int = 1
 ) -> tuple[list[Path], tuple[str, ...]]:

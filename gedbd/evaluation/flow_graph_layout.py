@@ -25,6 +25,8 @@ GAP = 0.2  # between two variables
 MARGIN = 0.25
 HEADER = 0.95  # title and legend
 
+LINES = re.compile(r"[^\n]*\n|[^\n]+")
+UNPRINTABLE = re.compile(r"[\s\x00-\x1f\x7f-\x9f]")  # XML, and so an SVG, must not hold most control characters
 BREAKS = (re.compile(r"[;{}](?= )"), re.compile(r"(?<=\S)(?= )"), re.compile(r"[(,.]"))  # the best first
 
 
@@ -156,7 +158,8 @@ def _pieces(source: str, first_line: int) -> Iterator[Piece]:
 
     ``"a();\n\n    b();\n      c();"`` becomes ``a();``, ``b();`` and ``  c();``, of lines 1, 3 and 4.
     """
-    lines = source.splitlines(keepends=True)
+    # Not splitlines, to which a form feed ends a line: it does not for the nodes, nor for editors.
+    lines = LINES.findall(source)
     indents = [_indent(line) for line in lines[1:] if line.strip()]
     common = min(indents, default=0)
     offset = 0
@@ -178,7 +181,7 @@ def _parts(line: str, offset: int, indent: int, number: int) -> Iterator[Piece]:
         cut = end
         if limit < end:
             cut = _break_place(line, start, limit)
-        text = re.sub(r"\s", " ", line[start:cut])
+        text = UNPRINTABLE.sub(" ", line[start:cut])
         yield Piece(shown, offset + start, offset + cut, " " * indent + text)
         indent += INDENT if shown else 0
         shown = ""

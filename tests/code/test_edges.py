@@ -44,7 +44,7 @@ def test_definitions_reach_what_a_path_without_another_definition_reaches(seed):
         ends = [event for event in between if keys[event] == keys[first] and definitions[event] == FULL_DEFINITION]
         if same and definitions[first] != NO_DEFINITION and reads[last] and not ends:
             expected.add((first, last, EdgeKind.DATA))
-    assert data_edges(keys, reads, definitions, before) == expected
+    assert data_edges(keys, reads, definitions, before) == (expected, False)
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -81,3 +81,19 @@ def test_convergences_that_no_path_reaches_are_dropped():
     events.control(NodeType.BREAK, 6, 7)
     assert drop_events(events) == [[], [], [], [1]]
     assert events.dropped == {2}
+
+
+@pytest.mark.parametrize("limit", ["MAX_BITS", "MAX_EDGES"])
+def test_beyond_a_limit_each_reading_has_the_last_definition_before_it(limit, monkeypatch):
+    # events: a = 1; a reads and defines; b reads and is never defined; a reads, reads and defines, reads
+    keys = [1, 1, 2, 1, 1, 1]
+    reads = [False, True, True, True, True, True]
+    definitions = [FULL_DEFINITION, PARTIAL_DEFINITION, NO_DEFINITION, NO_DEFINITION, FULL_DEFINITION, NO_DEFINITION]
+    before = [[], [0], [1], [2], [3], [4]]
+    exact = {(0, 1), (0, 3), (0, 4), (1, 3), (1, 4), (4, 5)}
+    assert data_edges(keys, reads, definitions, before) == ({(*pair, EdgeKind.DATA) for pair in exact}, False)
+    monkeypatch.setattr(f"gedbd.code.edges.{limit}", 5)
+    assert data_edges(keys, reads, definitions, before) == (
+        {(*pair, EdgeKind.DATA) for pair in [(0, 1), (1, 3), (1, 4), (4, 5)]},
+        True,
+    )

@@ -71,12 +71,12 @@ def test_files_that_are_refused(tmp_path):
         read_source(Path("Nowhere.java"), 2)
 
 
-def test_bytes_that_are_not_utf_8_are_replaced(tmp_path):
+def test_another_encoding_is_read_as_cp1252(tmp_path):
     file = tmp_path / "Latin.java"
     file.write_bytes("class T {\n  int größe() { }\n}".encode("latin-1"))
     text, warnings = read_source(file, 1)
-    assert text == "class T {\n  int gr\ufffd\ufffde() { }\n}"
-    assert warnings == (f"{file} is not UTF-8, first in line 2: such bytes are replaced",)
+    assert text == "class T {\n  int größe() { }\n}"
+    assert warnings == (f"{file} is not UTF-8, so that it is read as cp1252",)
 
 
 def test_a_byte_order_mark_is_no_text(tmp_path):

@@ -140,3 +140,20 @@ def test_a_generated_method_of_three_thousand_lines_has_a_graph():
     ]
     graph = method_graph("void f(int a) {\n" + "".join(lines) + "}")
     assert types(graph).count("IF_CONDITION") == 600
+
+
+@pytest.mark.parametrize(
+    ("begin", "repeated", "end"),
+    [
+        ("", "if (a > i) a = i; ", ""),
+        ("try { ", "if (i) throw a; ", "}" + " catch (E e) { }" * 20),
+        ("switch (i" + " + i" * 15 + ") { ", "case T t: g(t); ", "}"),
+    ],
+)
+def test_edges_of_very_large_methods_grow_with_their_length(begin, repeated, end, monkeypatch):
+    for module in ("control_statements", "edges", "events"):
+        monkeypatch.setattr(f"gedbd.code.{module}.MAX_EDGES", 1000)
+    small, large = (method_graph(f"void f(int a, int i) {{ {begin}{repeated * number}{end} }}") for number in (5, 100))
+    assert not small.is_approximate
+    assert large.is_approximate
+    assert large.edges.shape[1] < 3 * len(large) + 1000

@@ -67,6 +67,12 @@ def test_long_lines_are_broken_and_nothing_is_lost():
     assert [number for _, number, _ in layout.lines if number] == ["1"]
 
 
+def test_only_line_feeds_end_lines_and_control_characters_are_blanks():
+    source = 'void f() {\f\n  g("\x01\u2028");\r\n}'
+    printed = place_nodes(method_graph(source), source).lines
+    assert [(number, text) for _, number, text in printed] == [("1", "void f() {"), ("2", '  g("  ");'), ("3", "}")]
+
+
 def test_vertical_lines_of_data_edges_pass_no_box():
     graph = method_graph(LOOP)
     layout = place_nodes(graph, LOOP)

@@ -9,11 +9,12 @@ from rich.progress import track
 
 from gedbd.code.methods import Method, find_methods
 from gedbd.code.plain_code import plain_code
+from gedbd.code.source_text import FALLBACK_ENCODING, decode_source
 from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.documents import Documents
 from gedbd.corpora.readers.bug_reports import BUG_FIELDS
 from gedbd.corpora.readers.json_lines import Record, read_json_lines
-from gedbd.corpora.readers.source_files import FALLBACK_ENCODING, find_sources, read_source
+from gedbd.corpora.readers.source_files import find_sources
 from gedbd.corpora.relevance import Groups
 from gedbd.io.paths import corpus_name
 
@@ -77,7 +78,7 @@ def _read_sources(place: Path, skip_folders: Sequence[str], max_file_kb: int) ->
     others: list[str] = []
     for file in track(files, "read Java files", transient=True):
         relative = file.relative_to(root).as_posix()
-        text, is_other = read_source(file)
+        text, is_other = decode_source(file.read_bytes())
         others += [relative] * is_other
         methods += find_methods(text, relative)
     told = f"Java files that are not UTF-8: {len(others):,}, read as {FALLBACK_ENCODING}"

@@ -1,11 +1,10 @@
-"""The Java files of a folder: which there are, and their texts."""
+"""The Java files of a folder."""
 
 import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-FALLBACK_ENCODING = "cp1252"
 # A folder with one of these is the root of a module: a "target" beside it is output, one inside a package is code.
 ROOT_MARKS = frozenset(
     (".git", ".project", "build.gradle", "build.gradle.kts", "build.xml", "pom.xml", "settings.gradle", "src")
@@ -22,7 +21,8 @@ class SourceFiles(NamedTuple):
 def find_sources(folder: Path, skip_folders: Sequence[str], max_file_kb: int) -> SourceFiles:
     """The ``.java`` files below a folder.
 
-    Left out, each with a count: hidden files and folders, symbolic links, build output, files that are too large.
+    Left out, each with a count: hidden files and folders, symbolic links, pipes, build output, and files that are too
+    large.
 
     Args:
         folder: The folder.
@@ -52,15 +52,6 @@ def find_sources(folder: Path, skip_folders: Sequence[str], max_file_kb: int) ->
     return SourceFiles(files, tuple(sorted(counts)))
 
 
-def read_source(path: Path) -> tuple[str, bool]:
-    """The text of a source file in UTF-8, and whether it was another encoding and read as cp1252."""
-    content = path.read_bytes()
-    try:
-        return content.decode("utf-8-sig"), False
-    except UnicodeDecodeError:
-        return content.decode(FALLBACK_ENCODING, errors="replace"), True
-
-
 def _reason_folder(path: Path, skipped: Sequence[str]) -> str:
     """Why a folder is left out, empty if it is not."""
     if path.name in skipped:
@@ -70,9 +61,12 @@ def _reason_folder(path: Path, skipped: Sequence[str]) -> str:
 
 def _reason_file(path: Path, max_file_kb: int) -> str:
     """Why a Java file is left out, empty if it is not."""
-    if not _reason_any(path) and path.stat().st_size > 1000 * max_file_kb:
+    reason = _reason_any(path)
+    if not reason and not path.is_file():
+        return "pipes and other special files"  # to read one may take forever
+    if not reason and path.stat().st_size > 1000 * max_file_kb:
         return f"Java files of more than {max_file_kb:,} kB (dataset.max_file_kb)"
-    return _reason_any(path)
+    return reason
 
 
 def _reason_any(path: Path) -> str:

@@ -5,6 +5,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import NamedTuple
 
+from safetensors import SafetensorError
 from torch import Tensor, nn
 from transformers import AutoModel, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 
@@ -73,7 +74,7 @@ def load_code_encoder(folder: str | Path) -> SavedEncoder:
     try:
         backbone = AutoModel.from_pretrained(folder, trust_remote_code=False, local_files_only=True)
         tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False, local_files_only=True)
-    except (OSError, ValueError) as error:
+    except (OSError, SafetensorError, ValueError) as error:
         raise ValueError(f"{folder}: cannot load the encoder: {str(error).splitlines()[0]}") from error
     if hasattr(backbone, "pooler"):
         backbone.pooler = None

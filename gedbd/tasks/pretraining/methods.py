@@ -49,13 +49,18 @@ def read_inputs(
     """
     inputs = []
     num_without_graph = 0
+    num_approximate = 0
     pairs = zip(table["description"], table["comment"], strict=True)
     quiet = len(table) < MIN_PROGRESS_METHODS
     for code, comment in track(pairs, "parse methods", total=len(table), transient=True, disable=quiet):
         graph = find_method_graph(code) if parts.nodes else None
         num_without_graph += parts.nodes and graph is None
+        num_approximate += graph is not None and graph.is_approximate
         inputs.append(make_input(tokenizer, code, comment, graph, limits, parts))
-    return MethodInputs(inputs, _warnings(inputs, num_without_graph, limits))
+    warnings = _warnings(inputs, num_without_graph, limits)
+    if num_approximate:
+        warnings += (f"{num_approximate:,} of {len(inputs):,} methods are so large that edges are left out",)
+    return MethodInputs(inputs, warnings)
 
 
 def find_vocabulary(tokenizer: PreTrainedTokenizerBase) -> Vocabulary:

@@ -63,6 +63,7 @@ def test_what_is_left_out_is_counted(folder, tmp_path) -> None:
     os.symlink(tmp_path / "elsewhere", folder / "linked")
     os.symlink(folder / "A.java", folder / "C.java")
     os.symlink(folder, folder / "b" / "circle")
+    os.mkfifo(folder / "Pipe.java")
     (folder / "pom.xml").touch()
     write(folder / "target" / "T.java", "t", 6)
     write(folder / "b" / "build" / "Package.java", "p", 7)
@@ -75,6 +76,7 @@ def test_what_is_left_out_is_counted(folder, tmp_path) -> None:
         "Java files of more than 2 kB (dataset.max_file_kb): 1, left out (first: Large.java)",
         "folders of build output (dataset.skip_folders): 1, left out (first: target)",
         "hidden folders and Java files: 2, left out (first: ._A.java)",
+        "pipes and other special files: 1, left out (first: Pipe.java)",
         "symbolic links to folders and Java files: 3, left out (first: C.java)",
         "Java files that are not UTF-8: 1, read as cp1252 (first: c/Old.java)",
     )
@@ -118,6 +120,7 @@ def test_the_fingerprint_covers_code_and_comments(folder) -> None:
     ("line", "message"),
     [
         ("{", r"m\.jsonl, row 2: not readable as JSON"),
+        pytest.param("[" * 100_000, r"row 2: not readable as JSON", id="nested"),
         ("[]", r"row 2: expected is a JSON object, not '\[\]'"),
         ('{"path": "a", "name": "b", "code": " "}', "row 2: 'code' must be a text that is not empty"),
         ('{"name": "b", "code": "c"}', "row 2: 'path' must be a text"),

@@ -57,7 +57,10 @@ def test_other_folders_are_refused_in_one_line(folder, tmp_path) -> None:
     (folder / SETTINGS_FILE).write_text("{")
     with pytest.raises(ValueError, match="is damaged"):
         load_code_encoder(folder)
-    (folder / "model.safetensors").unlink()
     (folder / SETTINGS_FILE).write_text(json.dumps({"limits": {}, "parts": {}}))
+    (folder / "model.safetensors").write_bytes((folder / "model.safetensors").read_bytes()[:1000])
+    with pytest.raises(ValueError, match="cannot load the encoder"):
+        load_code_encoder(folder)
+    (folder / "model.safetensors").unlink()
     with pytest.raises(ValueError, match="cannot load the encoder"):
         load_code_encoder(folder)
