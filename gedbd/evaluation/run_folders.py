@@ -219,10 +219,10 @@ def find_runs(paths: list[Path]) -> FoundRuns:
     if outdated and not finished:
         raise ValueError(next(iter(outdated.values())))
     if not finished:
-        others = f"; so have {len(with_page) - 1:,} more runs" if len(with_page) > 1 else ""
+        more = f"; so have {len(with_page) - 1:,} more runs" if len(with_page) > 1 else ""
         raise ValueError(
             f"{with_page[0]} has a page of its own, and there is no run to report beside it: its page is"
-            f" {with_page[0] / 'report.html'}{others}"
+            f" {with_page[0] / 'report.html'}{more}"
         )
     return FoundRuns(list(finished.values()), list(unfinished.values()), list(outdated.values()))
 
