@@ -98,6 +98,13 @@ def read_data(
         _variables(table, chosen, encoders, limit, rng, f"{corpus.name}: part {name}")
         for chosen, limit, name in zip(rows, limits, ("train", "val", "test"), strict=True)
     ]
+    warnings += _left_out(read)
+    return ProbeData(read[0], read[1], read[2], tuning, search, tuple(warnings))
+
+
+def _left_out(read: Sequence[Variables]) -> list[str]:
+    """Warnings about texts and pairs that are not probed."""
+    warnings = []
     num_without_graph = sum(variables.num_without_graph for variables in read)
     if num_without_graph:
         warnings.append(f"texts that hold no method: {num_without_graph:,} have no variables and are left out")
@@ -108,7 +115,7 @@ def read_data(
             f"pairs with a flow of data: {pairs:,} have a pair without one in their method with the same distance and"
             f" the same or another name; {unmatched:,} have none and are left out"
         )
-    return ProbeData(read[0], read[1], read[2], tuning, search, tuple(warnings))
+    return warnings
 
 
 def _queries(
