@@ -80,7 +80,7 @@ def error_line(error: BaseException, places: Mapping[str, Path]) -> str | None:
     if isinstance(error, InstantiationException):
         if error.__cause__ is None:
             return _first_line(error)
-        return _refused_argument(error) or error_line(error.__cause__, places)
+        return _refused_argument(error) or _with_place(error, error_line(error.__cause__, places))
     if isinstance(error, MissingMandatoryValue):
         key = _first_line(error).rpartition(" ")[2]
         return f"{key}= is missing, such as {key}={EXAMPLES.get(key, '...')}"
@@ -207,6 +207,12 @@ def _refused_argument(error: InstantiationException) -> str | None:
     if named["target"].startswith("pytorch_lightning") and not isinstance(cause, OSError):
         return f"{named['key'] or 'trainer'}: {_first_line(cause)}"
     return None
+
+
+def _with_place(error: InstantiationException, line: str | None) -> str | None:
+    """A message of a reader that names its options, for one that is nested: ``dataset.reports.path`` in a history."""
+    nested = re.search(r"full_key: (dataset\.\w+)$", str(error))
+    return re.sub(r"(?<![\w/.])dataset\.(?=\w)", f"{nested[1]}.", line) if nested and line else line
 
 
 def _first_line(error: BaseException | None) -> str:

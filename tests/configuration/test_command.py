@@ -35,6 +35,13 @@ def test_a_value_error_inside_instantiate_does_too():
         command("describe")(lambda cfg: instantiate(call))(EMPTY)
 
 
+def test_options_of_a_nested_dataset_are_named_with_their_place():
+    call = {"_target_": f"{read_csv.__module__}.read_csv", "name": None, "path": "none.csv", "columns": {}}
+    history = OmegaConf.create({"dataset": {"_target_": "builtins.dict", "reports": call}})
+    with pytest.raises(SystemExit, match=r"name an existing one with dataset\.reports\.path="):
+        command("describe")(lambda cfg: instantiate(history.dataset))(EMPTY)
+
+
 def test_a_missing_value_is_named():
     with pytest.raises(SystemExit, match=r"^error: path= is missing, such as path="):
         command("describe")(lambda cfg: cfg.path)(EMPTY)

@@ -69,7 +69,7 @@ class PretrainingDataModule(pl.LightningDataModule):
         if empty:
             raise ValueError(f"the part {empty[0]} has no method: change the shares of split=, or give more sources")
         self.lengths = np.array([len(one) for one in inputs])
-        priors = find_priors((inputs[row] for row in self.rows["train"]), seed)
+        priors = find_priors(inputs[row] for row in self.rows["train"])
         self.dataset = MethodDataset(inputs, Sampler(objectives, shares, priors, vocabulary), seed)
         self.batch_size = batch_size
         self.seed = seed

@@ -33,8 +33,8 @@ class Priors(NamedTuple):
     distances: np.ndarray
 
 
-def find_priors(inputs: Iterable[CodeInput], seed: int) -> Priors:
-    """Counts types, roles and distances of training methods; ``seed`` draws the sample of distances."""
+def find_priors(inputs: Iterable[CodeInput]) -> Priors:
+    """Counts types, roles and distances of training methods; the sample of distances is the same in every run."""
     types = np.zeros(len(NodeType))
     roles = np.zeros(len(Role))
     distances = [np.array([1])]  # so that there is one
@@ -45,18 +45,19 @@ def find_priors(inputs: Iterable[CodeInput], seed: int) -> Priors:
     found = np.concatenate(distances)
     found = found[found != 0]
     if len(found) > MAX_DISTANCES:
-        found = np.random.default_rng(seed).choice(found, MAX_DISTANCES, replace=False)
+        found = np.random.default_rng(0).choice(found, MAX_DISTANCES, replace=False)
     return Priors(_shares(types), _shares(roles), found)
 
 
 def other_tokens(edges: np.ndarray, chosen: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """For edges (code token, node), another code token of some node, which does not belong to this one.
+    """For hidden edges (code token, node), the code token of another hidden edge, which does not belong to this node.
 
-    Such a token is an identifier or a keyword, never a bracket between nodes. All of them are equally likely.
+    A token whose edges are visible would tell by its attention that it belongs to another node. All tokens of hidden
+    edges are equally likely.
 
     Args:
         edges: ``(2, E)`` positions of code tokens and nodes: all edges of a method.
-        chosen: ``(P,)`` the edges to find a non-edge for.
+        chosen: ``(P,)`` the hidden edges, for each of which a non-edge is drawn.
         rng: Draws.
 
     Returns:
@@ -66,7 +67,8 @@ def other_tokens(edges: np.ndarray, chosen: np.ndarray, rng: np.random.Generator
     nodes, node = np.unique(edges[1], return_inverse=True)
     is_edge = np.zeros((len(nodes), len(tokens)), dtype=bool)
     is_edge[node, token] = True
-    return _drawn(tokens, ~is_edge[node[chosen]], rng)
+    is_hidden = np.isin(np.arange(len(tokens)), token[chosen])
+    return _drawn(tokens, ~is_edge[node[chosen]] & is_hidden, rng)
 
 
 def others_by_share(true: np.ndarray, shares: np.ndarray, rng: np.random.Generator) -> np.ndarray:

@@ -72,9 +72,11 @@ class Sampler:
     Edges: for each kind of edge its own sample of ``shares.nodes`` of the nodes that have such edges, at least one.
     Their edges of this kind are hidden, so that the attention mask lacks them in both directions. To be predicted
     are these edges, and a non-edge of the same node for each. The talk leaves open how a non-edge is drawn; here such
-    that a frequency does not answer: another type or role by its share in training; another code token that belongs
-    to some node; another node at a distance drawn from those of true edges. An edge whose node has no non-edge is
-    hidden, but not predicted.
+    that neither a frequency nor the mask answers: another type or role by its share in training; a code token of
+    another drawn node, which has lost its edges as well (two nodes are drawn where there are any); another node at a
+    distance drawn from those of true edges. An edge whose node has no non-edge is hidden, but not predicted.
+
+    What is drawn for one objective does not depend on which others there are.
 
     Args:
         objectives: Which objectives there are; of the others nothing is hidden.
@@ -97,10 +99,10 @@ class Sampler:
         input_ids[places] = self._replaced(targets, rng)
         edges = method.edges._asdict()
         pairs = {}
-        for name, field in EDGES_OF.items():
+        for (name, field), own in zip(EDGES_OF.items(), rng.spawn(len(EDGES_OF)), strict=True):
             if name in self.objectives:
-                hidden = self._hidden(edges[field], name, rng)
-                pairs[name] = self._pairs(method, name, edges[field], hidden, rng)
+                hidden = self._hidden(edges[field], name, own)
+                pairs[name] = self._pairs(method, name, edges[field], hidden, own)
                 edges[field] = edges[field][:, ~hidden]
         visible = CodeInput(input_ids, method.blocks, CodeEdges(**edges), method.pad_id, method.num_cut)
         return Sample(visible, places, targets, pairs)
@@ -127,7 +129,8 @@ class Sampler:
             return np.zeros(0, dtype=bool)
         ends = _node_ends(edges, name)
         nodes = np.unique(ends)
-        count = max(1, round(self.shares.nodes * len(nodes)))
+        lowest = 2 if name == ALIGNMENT else 1  # a token of one drawn node makes a non-edge of another
+        count = min(max(lowest, round(self.shares.nodes * len(nodes))), len(nodes))
         drawn = rng.choice(nodes, count, replace=False)
         return np.asarray(np.isin(ends, drawn).any(axis=0))
 

@@ -64,4 +64,4 @@ def inputs(table, tokenizer):
 
 @pytest.fixture(scope="session")
 def priors(inputs):
-    return find_priors(inputs, seed=0)
+    return find_priors(inputs)

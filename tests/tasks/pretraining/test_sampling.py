@@ -63,8 +63,23 @@ def test_non_edges_lead_to_the_right_blocks(samples):
             for end, block in zip(sample.pairs[name].ends, ends_in, strict=True):
                 first, length = method.blocks[block]
                 assert ((end >= first) & (end < first + length)).all()
-        tokens = set(method.edges.code_node[0].tolist())
-        assert set(sample.pairs[ALIGNMENT].ends[0].tolist()) <= tokens  # of some node
+
+
+def test_the_mask_does_not_tell_which_token_belongs_to_a_node(samples):
+    for method, sample in samples:
+        tokens, nodes = method.edges.code_node
+        ends, label = sample.pairs[ALIGNMENT]
+        hidden = set(tokens[np.isin(nodes, ends[1])].tolist())
+        assert set(ends[0, label == 0].tolist()) <= hidden
+    visible = [np.isin(one.pairs[ALIGNMENT].ends[0], one.visible.edges.code_node[0]) for _, one in samples]
+    label = np.concatenate([one.pairs[ALIGNMENT].label for _, one in samples])
+    assert (np.concatenate(visible) != label).mean() == pytest.approx(0.5, abs=0.05)
+
+
+def test_pairs_do_not_depend_on_the_other_objectives(inputs, priors, tokenizer, samples):
+    sampler = Sampler([ROLE], Shares(), priors, find_vocabulary(tokenizer))
+    alone = sampler.sample(inputs[3], np.random.default_rng(3)).pairs[ROLE]
+    np.testing.assert_array_equal(alone.ends, samples[3][1].pairs[ROLE].ends)
 
 
 def test_a_fifth_of_the_nodes_is_drawn_for_each_kind(samples):
