@@ -34,6 +34,8 @@ GROUPS = (
 ELSEWHERE = {
     ("task", "confirmation"),
     ("task", "code_probe"),
+    ("task", "pretraining"),
+    ("encoder", "untrained"),  # for that task alone
     ("graph", "titles"),
     ("backend", "ray"),
     ("logger", "wandb"),

@@ -2,7 +2,6 @@
 
 import json
 import re
-import shutil
 import sys
 
 import numpy as np
@@ -12,8 +11,6 @@ import pytest
 import gedbd.train
 from gedbd.corpora.readers.java_sources import read_java_sources
 from gedbd.encoders.code.inputs import InputParts
-
-pytestmark = pytest.mark.slow  # trainings
 
 SMALL = (
     *("task=code_probe", "task.sizes.train_variables=200", "task.sizes.test_variables=100", "trainer.precision=32"),
@@ -80,6 +77,7 @@ def test_differences_are_those_of_the_runs(run):
     assert ("mlm", "mlm", "role_accuracy") not in differences.index
 
 
+@pytest.mark.slow  # two more runs
 def test_one_seed_is_reproducible_to_the_bit(call):
     options = ("task.runs.graph=[graph/seed_0]", "task.untrained=false", "task.sizes.queries=8")
     tables = [
@@ -89,25 +87,22 @@ def test_one_seed_is_reproducible_to_the_bit(call):
     pd.testing.assert_frame_equal(*tables, check_exact=True)
 
 
-def test_runs_that_cannot_be_compared_are_refused(call, make_run):
-    folder = call("task.runs.graph=[graph/seed_0]", "task.untrained=false", "task.sizes.queries=0")
-    empty = folder / "empty"
-    empty.mkdir()
-    other = make_run(folder / "other")
+@pytest.mark.slow  # another run
+def test_without_queries_there_is_no_search(call):
+    options = ("task.runs.graph=[graph/seed_0]", "task.untrained=false", "task.sizes.queries=0")
+    run = call(*options, "hydra.run.dir=no_search") / "no_search"
+    found = pd.read_csv(run / "results.csv")
+    assert set(found["method"]) == {"majority", "identifier", "name_and_distance", "graph"}
+    assert not found["measure"].str.contains("mrr").any()
+    assert not (run / "figures" / "search.png").exists()
+
+
+def test_mistakes_are_told_in_one_line(call, make_run, tmp_path):
+    other = make_run(tmp_path / "other")
     (other / "versions.json").write_text('{"schema": 2, "corpus": "0"}')
-    unknown = folder / "unknown"
-    shutil.copytree(folder / "graph" / "seed_0", unknown)
-    (unknown / "versions.json").unlink()
     for options, line in (
-        ((), "task.runs names no run"),
-        (("task.runs.graph=[nowhere]",), "there is no such folder"),
-        (("task.runs.graph=[empty]",), "has no encoder/"),
-        (("task.runs.graph=[other]",), "was trained on another corpus"),
-        (("task.runs.graph=[unknown]",), "has no versions.json"),
-        (("task.runs.graph=[graph/seed_0]", "task.runs.mlm=[mlm/seed_1]"), "compare runs of the same split"),
-        (("+task.runs.bm25=[graph/seed_0]",), "is the name of a baseline"),
-        (("task.runs.graph=[graph/seed_0]", "task.fine_tuning.steps=-1"), "task.fine_tuning.steps=-1 must be"),
-        (("task.runs.graph=[graph/seed_0]", "task.sizes.test_pairs=0"), "task.sizes.test_pairs=0 must be"),
+        (("task.runs.graph=[nowhere]",), "nowhere in task.runs: there is no such folder"),
+        ((f"task.runs.graph=[{other}]",), "was trained on another corpus"),
         (("task.runs.graph=[graph/seed_0]", "split.test_from=0.5"), "does not read the section split"),
     ):
         with pytest.raises(SystemExit, match=re.escape(line)):
