@@ -3,7 +3,9 @@
 from collections.abc import Sequence
 
 import pandas as pd
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 MARGINS = {"left": 0.075, "right": 0.985, "bottom": 0.14, "top": 0.9, "wspace": 0.2}
 
@@ -20,9 +22,7 @@ def objective_curves(epochs: pd.DataFrame, objectives: Sequence[str]) -> Figure:
     for axis, measure in zip(axes, ("loss", "accuracy"), strict=True):
         for name in objectives:
             axis.plot(epochs["epoch"] + 1, epochs[f"val/{name}_{measure}"], marker="o", markersize=3, label=name)
-        axis.set(title=f"{measure} on validation", xlabel="epoch")
-        axis.grid(alpha=0.25)
-        axis.legend(frameon=False)
+        _finish(axis, f"{measure} on validation")
     return figure
 
 
@@ -32,7 +32,13 @@ def loss_curve(epochs: pd.DataFrame) -> Figure:
     axis = figure.subplots(gridspec_kw={**MARGINS, "left": 0.12})
     for part in ("train", "val"):
         axis.plot(epochs["epoch"] + 1, epochs[f"{part}/loss"], marker="o", markersize=3, label=part)
-    axis.set(title="total loss", xlabel="epoch")
+    _finish(axis, "total loss")
+    return figure
+
+
+def _finish(axis: Axes, title: str) -> None:
+    """Titles of a curve by epoch, whose number is whole."""
+    axis.set(title=title, xlabel="epoch")
+    axis.xaxis.set_major_locator(MaxNLocator(integer=True))
     axis.grid(alpha=0.25)
     axis.legend(frameon=False)
-    return figure
