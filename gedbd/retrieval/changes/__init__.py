@@ -1,0 +1,1 @@
+"""Ranking of changes for a report: which commits induced its bug."""
