@@ -1,0 +1,1 @@
+"""Suspect commits of a repository for a report."""
