@@ -8,7 +8,7 @@ from gedbd.text.stop_words import stop_words
 
 IDENTIFIER = re.compile(r"[^\W\d]\w*")
 # HTTPServer2 -> HTTP, Server, 2
-PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_A-Za-z]+")
+PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 MIN_LENGTH = 3
 MAX_LENGTH = 100  # a longer one is no name
 
@@ -30,15 +30,10 @@ def placed_words(text: str) -> Iterator[PlacedWord]:
         if found.end() - found.start() > MAX_LENGTH:
             continue
         places = [(found.start(), found.end())]
-        parts = [(part.start(), part.end()) for part in PART.finditer(text, found.start(), found.end())]
-        places += parts if len(parts) > 1 else []
+        if found[0].isascii():  # other alphabets do not tell capital letters in the same way
+            parts = [(part.start(), part.end()) for part in PART.finditer(text, found.start(), found.end())]
+            places += parts if len(parts) > 1 else []
         for start, end in places:
             word = text[start:end].lower()
             if end - start >= MIN_LENGTH and word not in stop_words():
                 yield PlacedWord(word, start, end)
-
-
-def is_name(word: str) -> bool:
-    """Whether a word as written looks like the name of a class, method or field: ``CSVParser``, ``next_line``."""
-    parts = PART.findall(word)
-    return len(parts) > 1 and not word.isupper()

@@ -211,7 +211,9 @@ def test_each_repository_and_revision_has_its_folder(repository, make_repository
     git = Git(repository.folder)
     link = tmp_path / "link"
     link.symlink_to(repository.folder)
-    folders = {default_folder(tmp_path, Git(made.folder), name) for made in (repository, other) for name in ("HEAD", "v")}
+    folders = {
+        default_folder(tmp_path, Git(made.folder), name) for made in (repository, other) for name in ("HEAD", "v")
+    }
     assert len(folders) == 4
     assert default_folder(tmp_path, Git(link), "HEAD") == default_folder(tmp_path, git, "HEAD")
 
