@@ -3,6 +3,7 @@
 import pytest
 
 from gedbd.corpora.repository.commits import Commit, FileChange, Hunk
+from gedbd.text.code_words import CodeWords
 from gedbd.triage.locating.hunks import match_hunks
 from gedbd.triage.locating.words import placed_words
 
@@ -46,6 +47,13 @@ def test_scores_lines_and_spans():
 
 
 def test_many_lines_are_cut_to_the_best():
-    lines = tuple("+line" for _ in range(50)) + ("+quote",)
+    lines = ("+line",) * 50 + ("+quote",)
     (hunk,) = match_hunks(commit(Hunk(0, 0, 1, 51, "", lines)), WEIGHTS, 5)
     assert [line.number for line in hunk.lines] == [1, 2, 3, 4, 51]
+
+
+def test_words_are_those_of_the_ranking():
+    text = "if (HTTPServer2.__init__(my_value) && größe != 10) { return parseURLs(x1, 'can''t'); }"
+    expected = [word for word in CodeWords().of_text(text) if len(word) >= 3]
+    assert [word.word for word in placed_words(text)] == expected
+    assert all(text[start:end].lower() == word for word, start, end in placed_words(text))
