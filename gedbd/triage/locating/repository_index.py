@@ -3,30 +3,20 @@
 import hashlib
 import os
 import threading
-from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from filelock import FileLock, Timeout
+from filelock import Timeout
 
 from gedbd.corpora.repository.git import Git
-from gedbd.io.files import UNFINISHED
 from gedbd.retrieval.changes.history import ChangeHistory, ChangeQuery
 from gedbd.retrieval.changes.ranker import ChangeRanker, default_ranker
+from gedbd.triage.locating.index_folder import IndexFolder
 from gedbd.triage.locating.indexing import CommitEncoder, IndexLimits, bring_up_to
 from gedbd.triage.locating.located import LocatedChange, read_changes
-from gedbd.triage.locating.snapshot import (
-    DamagedSnapshotError,
-    Header,
-    Snapshot,
-    read_header,
-    read_snapshot,
-    write_snapshot,
-)
+from gedbd.triage.locating.snapshot import Snapshot
 
-SNAPSHOT = "index.npz"
-CHECKPOINT = "unfinished.npz"
-LOCK = "index.lock"
 NO_ENCODER = ""
 MAX_HUNKS = 2
 
@@ -116,6 +106,8 @@ class RepositoryIndex:
         self.limits = limits
         self._state: Snapshot | None = None
         self._turn = threading.Lock()
+        key = NO_ENCODER if encoder is None else encoder.key
+        self._store = IndexFolder(folder, {**limits._asdict(), "encoder": key})
 
     def __len__(self) -> int:
         return 0 if self._state is None else len(self._state.history)
@@ -149,10 +141,8 @@ class RepositoryIndex:
             warnings = self._load()
             if self.commit == commit:
                 return Update(warnings=warnings)
-            self.folder.mkdir(parents=True, exist_ok=True)
-            lock = FileLock(self.folder / LOCK)
             try:
-                with lock.acquire(timeout=-1 if wait or self._state is None else 0):
+                with self._store.lock().acquire(timeout=-1 if wait or self._state is None else 0):
                     return self._update_locked(commit, warnings)
             except Timeout:
                 told = f"another process updates the index: this answer is as of commit {self.commit[:12]}"
@@ -189,61 +179,19 @@ class RepositoryIndex:
         numbers = {"num_commits": len(history), "num_ranked": history.num_before(query.created_at)}
         return {"repository": self.git.path.resolve().name, "commit": self.commit, **numbers}
 
-    @property
-    def _settings(self) -> dict[str, Any]:
-        key = NO_ENCODER if self.encoder is None else self.encoder.key
-        return {**self.limits._asdict(), "encoder": key}
-
     def _load(self) -> tuple[str, ...]:
         """Takes the stored state, if it is another one; gives warnings."""
-        file = self.folder / SNAPSHOT
-        try:
-            header = read_header(file)
-            if header is None or (self._state is not None and header == self._state.header):
-                return ()
-            if not header.serves(self._settings):
-                return ("the index was made with other options, or by another version: all commits are read again",)
-            self._state = read_snapshot(file)
-        except DamagedSnapshotError as error:
-            return (f"{error}: all commits are read again",)
-        return ()
+        stored, warnings = self._store.read(None if self._state is None else self._state.header)
+        self._state = stored or self._state
+        return warnings
 
     def _update_locked(self, commit: str, warnings: tuple[str, ...]) -> Update:
         """Updates the stored index, which no other process does meanwhile."""
         self._load()  # another process may have updated it before this one got the lock
         if self.commit == commit:
             return Update(warnings=warnings)
-        start = self._best_start()
-        checkpoint = self.folder / CHECKPOINT
-        found = bring_up_to(
-            self.git,
-            commit,
-            start,
-            self.limits,
-            self.encoder,
-            lambda history: write_snapshot(checkpoint, self._snapshot(commit, history, is_complete=False)),
-        )
-        self._state = self._snapshot(commit, found.history, is_complete=True)
-        write_snapshot(self.folder / SNAPSHOT, self._state)
-        self._remove_unfinished()
+        start = self._store.best_start(self.history)
+        checkpoint = partial(self._store.checkpoint, commit)
+        found = bring_up_to(self.git, commit, start, self.limits, self.encoder, checkpoint)
+        self._state = self._store.store(commit, found.history)
         return Update(found.num_added, found.num_removed, (*warnings, *found.warnings))
-
-    def _remove_unfinished(self) -> None:
-        """Deletes the checkpoint and what killed processes left; under the lock, nobody else writes."""
-        (self.folder / CHECKPOINT).unlink(missing_ok=True)
-        for file in self.folder.glob(f".*{UNFINISHED}*"):
-            file.unlink(missing_ok=True)
-
-    def _best_start(self) -> ChangeHistory:
-        """The present state, or that of an update that was cut off if it holds more commits."""
-        try:
-            unfinished = read_snapshot(self.folder / CHECKPOINT)
-        except DamagedSnapshotError:
-            unfinished = None  # as if it had been cut off earlier
-        if unfinished is None or not unfinished.header.serves(self._settings):
-            return self.history
-        return max(self.history, unfinished.history, key=len)
-
-    def _snapshot(self, commit: str, history: ChangeHistory, is_complete: bool) -> Snapshot:
-        settings: Mapping[str, Any] = self._settings
-        return Snapshot(Header(commit, dict(settings), is_complete, len(history)), history)
