@@ -1,6 +1,6 @@
 """Read the history of a repository, commit by commit."""
 
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Set
 from contextlib import closing
 from pathlib import Path
 
@@ -43,19 +43,21 @@ class History:
 
     Attributes:
         git: The repository.
+        walked: The ids and dates of the commits.
         warnings: What was replaced, left out or guessed: dates from the start, the others up to the commit reached.
     """
 
     def __init__(self, git: Git, revision: str, cache_dir: str | Path | None, limits: Limits) -> None:
         self.git = git
         self._walk = walk_history(git, revision)
+        self.walked = self._walk.commits
         self._cache_dir = cache_dir
         self._limits = limits
         self._losses = Losses()
         self._cache_warnings: tuple[str, ...] = ()
 
     def __len__(self) -> int:
-        return len(self._walk.commits)
+        return len(self.walked)
 
     def __iter__(self) -> Iterator[Commit]:
         """The commits.
@@ -71,6 +73,10 @@ class History:
                 self._losses = Losses(*map(sum, zip(self._losses, read.losses, strict=True)))
                 yield read.commit
                 progress.advance(bar)
+
+    def leave_out(self, ids: Set[str]) -> None:
+        """Leaves out commits, such as those that were read before; dates and warnings about them stay."""
+        self.walked = [walked for walked in self.walked if walked.id not in ids]
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -89,7 +95,7 @@ class History:
 
     def _read(self) -> Generator[ReadCommit, None, None]:
         if self._cache_dir is None:
-            yield from read_commits(self.git, self._walk.commits, self._limits)
+            yield from read_commits(self.git, self.walked, self._limits)
             return
         with CommitCache(self._cache_dir, self._limits) as cache:
             if cache.was_damaged:
@@ -98,11 +104,11 @@ class History:
 
     def _read_with(self, cache: CommitCache) -> Generator[ReadCommit, None, None]:
         """Commits from the cache, or else from the repository."""
-        known = cache.known([walked.id for walked in self._walk.commits])
-        missing = [walked for walked in self._walk.commits if walked.id not in known]
+        known = cache.known([walked.id for walked in self.walked])
+        missing = [walked for walked in self.walked if walked.id not in known]
         num_damaged = 0
         with closing(read_commits(self.git, missing, self._limits)) as fresh:
-            for walked in self._walk.commits:
+            for walked in self.walked:
                 read = cache.get(walked) if walked.id in known else next(fresh)
                 if read is None:
                     num_damaged += 1

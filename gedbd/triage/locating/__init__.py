@@ -1,1 +1,1 @@
-"""Finds the commits that may have induced the bug of a report."""
+"""Suspect commits of a repository for a report."""

@@ -1,0 +1,123 @@
+"""Which hunks of a commit match a report, and which of their lines and words."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from gedbd.corpora.repository.commits import Commit, FileChange, Hunk
+from gedbd.triage.locating.words import placed_words
+
+CONTEXT_WEIGHT = 0.5  # of a word that only unchanged lines have
+MAX_LINES = 5
+MAX_TERMS = 8
+
+
+@dataclass(frozen=True)
+class MatchedLine:
+    """A line of a hunk.
+
+    Attributes:
+        sign: ``+``, ``-`` or a blank.
+        number: Its number in the file after the change, of a removed line before it.
+        text: The line.
+        spans: Where the words of the report are, as (first character, character behind the last one).
+    """
+
+    sign: str
+    number: int
+    text: str
+    spans: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True)
+class MatchedHunk:
+    """A hunk that shares words with a report.
+
+    Attributes:
+        path: The file.
+        old_start: See ``gedbd.corpora.repository.commits.Hunk``; likewise the following.
+        old_count: Number of lines before the change.
+        new_start: First line after the change.
+        new_count: Number of lines after the change.
+        section: The class or function around it.
+        score: The sum of the weights of the shared words; of those that only unchanged lines have, half.
+        terms: The shared words, those with the largest weight first.
+        lines: The lines that match best, in order.
+    """
+
+    path: str
+    old_start: int
+    old_count: int
+    new_start: int
+    new_count: int
+    section: str
+    score: float
+    terms: tuple[str, ...]
+    lines: tuple[MatchedLine, ...]
+
+
+def match_hunks(commit: Commit, weights: Mapping[str, float], max_hunks: int) -> tuple[MatchedHunk, ...]:
+    """The hunks of a commit that match a report best, the best first; those that share no word are left out.
+
+    Args:
+        commit: The commit.
+        weights: The words of the report, lower case, with their weights.
+        max_hunks: How many hunks.
+    """
+    found = [_match(change, hunk, weights) for change in commit.files for hunk in change.hunks]
+    matched = [hunk for hunk in found if hunk is not None]
+    return tuple(sorted(matched, key=lambda hunk: -hunk.score)[:max_hunks])
+
+
+def _match(change: FileChange, hunk: Hunk, weights: Mapping[str, float]) -> MatchedHunk | None:
+    changed: set[str] = set()
+    unchanged: set[str] = set()
+    lines: list[tuple[float, MatchedLine]] = []
+    for line in _numbered(hunk):
+        shared = [word for word in placed_words(line.text) if word.word in weights]
+        if not shared:
+            continue
+        terms = {word.word for word in shared}
+        is_changed = line.sign != " "
+        (changed if is_changed else unchanged).update(terms)
+        value = sum(weights[term] for term in terms) * (1.0 if is_changed else CONTEXT_WEIGHT)
+        spans = _joined([(word.start, word.end) for word in shared])
+        lines.append((value, MatchedLine(line.sign, line.number, line.text, spans)))
+    if not lines:
+        return None
+    score = sum(weights[term] for term in changed)
+    score += CONTEXT_WEIGHT * sum(weights[term] for term in unchanged - changed)
+    best = sorted(range(len(lines)), key=lambda place: -lines[place][0])[:MAX_LINES]
+    terms_in_order = sorted(changed | unchanged, key=lambda term: (-weights[term], term))[:MAX_TERMS]
+    return MatchedHunk(
+        change.path,
+        hunk.old_start,
+        hunk.old_count,
+        hunk.new_start,
+        hunk.new_count,
+        hunk.section,
+        score,
+        tuple(terms_in_order),
+        tuple(lines[place][1] for place in sorted(best)),
+    )
+
+
+def _numbered(hunk: Hunk) -> Iterator[MatchedLine]:
+    """The lines with their numbers, without places of words."""
+    old = hunk.old_start
+    new = hunk.new_start
+    for line in hunk.lines:
+        sign = line[:1]
+        yield MatchedLine(sign, old if sign == "-" else new, line[1:].removesuffix("\r"), ())
+        old += sign != "+"
+        new += sign != "-"
+
+
+def _joined(spans: list[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
+    """Spans in order, those that overlap as one: (0, 9), (0, 3), (12, 15) become (0, 9), (12, 15)."""
+    joined: list[tuple[int, int]] = []
+    for start, end in sorted(spans):
+        if joined and start <= joined[-1][1]:
+            joined[-1] = (joined[-1][0], max(joined[-1][1], end))
+        else:
+            joined.append((start, end))
+    return tuple(joined)

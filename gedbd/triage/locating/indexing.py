@@ -1,0 +1,129 @@
+"""Brings the history of a repository that is ranked up to a commit."""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple, Protocol
+
+import numpy as np
+import pandas as pd
+
+from gedbd.corpora.repository.commits import Commit, Limits
+from gedbd.corpora.repository.documents import TableBuilder
+from gedbd.corpora.repository.git import Git
+from gedbd.corpora.repository.history import History
+from gedbd.retrieval.changes.history import ChangeHistory
+
+MAX_BATCH_COMMITS = 1_000
+MAX_BATCH_CHARS = 20_000_000  # of the changed lines that are in memory at a time
+CHECKPOINT_S = 60.0
+
+
+class CommitEncoder(Protocol):
+    """Turns commits and reports into vectors."""
+
+    @property
+    def key(self) -> str:
+        """Tells encoders apart whose vectors cannot be compared."""
+
+    def commits(self, table: pd.DataFrame) -> np.ndarray:
+        """``(N, D)`` unit vectors of a table of commits."""
+
+    def query(self, text: str) -> tuple[np.ndarray, tuple[str, ...]]:
+        """``(D,)`` unit vector of a report, and warnings for the user."""
+
+
+class IndexLimits(NamedTuple):
+    """How much of a commit is indexed.
+
+    Attributes:
+        max_files: Files of a commit.
+        max_diff_chars: Characters of the diff of a commit, and of that of a file.
+    """
+
+    max_files: int = 1_000
+    max_diff_chars: int = 20_000
+
+    def reading(self) -> Limits:
+        """The limits under which commits are read."""
+        return Limits(max_files=self.max_files, max_file_chars=max(self.max_diff_chars, 1))
+
+
+class Indexed(NamedTuple):
+    """A history that was brought up to a commit.
+
+    Attributes:
+        history: The commits.
+        num_added: Commits that were read.
+        num_removed: Commits that the revision no longer reaches, or that were read again with another date.
+        warnings: What reading left out or guessed, with counts.
+    """
+
+    history: ChangeHistory
+    num_added: int
+    num_removed: int
+    warnings: tuple[str, ...]
+
+
+def bring_up_to(
+    git: Git,
+    commit: str,
+    start: ChangeHistory,
+    limits: IndexLimits,
+    encoder: CommitEncoder | None = None,
+    checkpoint: Callable[[ChangeHistory], None] | None = None,
+) -> Indexed:
+    """The history that ends at a commit, from an earlier or another state of it.
+
+    Commits that are there already are not read again. The date of a commit depends on the history around it, so a
+    commit whose date differs is.
+
+    Args:
+        git: The repository.
+        commit: The id of the last commit.
+        start: The state to begin with, which stays as it is.
+        limits: How much of a commit is indexed.
+        encoder: Adds vectors of the commits; None for none.
+        checkpoint: Receives the history so far, about once a minute.
+
+    Raises:
+        ValueError: An object of the repository is missing or damaged.
+    """
+    history = History(git, commit, None, limits.reading())
+    dates = dict(zip(start.ids, pd.DatetimeIndex(start.created_at).tz_localize("UTC"), strict=True))
+    stays = {walked.id for walked in history.walked if dates.get(walked.id) == walked.created_at}
+    removed = set(dates) - stays
+    # A copy: other threads may rank with the state to begin with.
+    reached = ChangeHistory.of_arrays(start.arrays()).without(removed) if len(start) else ChangeHistory()
+    history.leave_out(stays)
+    num_added = len(history)
+    last_checkpoint = time.monotonic()
+    for batch in _batches(history, limits.max_diff_chars):
+        builder = TableBuilder(git.path.name, limits.max_diff_chars)
+        for read in batch:
+            builder.add(read)
+        tables = builder.tables()
+        vectors = None if encoder is None else encoder.commits(tables.commits.table)
+        reached.add(tables.commits.table, tables.files.table, vectors)
+        if checkpoint is not None and time.monotonic() - last_checkpoint >= CHECKPOINT_S:
+            checkpoint(reached)
+            last_checkpoint = time.monotonic()
+    return Indexed(reached, num_added, len(removed), history.warnings)
+
+
+def _batches(history: History, max_diff_chars: int) -> Iterator[Sequence[Commit]]:
+    """Commits in groups that fit into memory."""
+    batch: list[Commit] = []
+    num_chars = 0
+    for commit in history:
+        batch.append(commit)
+        num_chars += _num_chars(commit)
+        if len(batch) >= MAX_BATCH_COMMITS or num_chars >= MAX_BATCH_CHARS:
+            yield batch
+            batch = []
+            num_chars = 0
+    if batch:
+        yield batch
+
+
+def _num_chars(commit: Commit) -> int:
+    return sum(len(line) for change in commit.files for hunk in change.hunks for line in hunk.lines)

@@ -1,0 +1,242 @@
+"""The index of a repository: which of its commits may have induced the bug of a report."""
+
+import hashlib
+import os
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from filelock import FileLock, Timeout
+
+from gedbd.corpora.repository.git import Git
+from gedbd.retrieval.changes.history import ChangeHistory, ChangeQuery
+from gedbd.retrieval.changes.ranker import ChangeRanker, default_ranker
+from gedbd.triage.locating.indexing import CommitEncoder, IndexLimits, bring_up_to
+from gedbd.triage.locating.located import LocatedChange, read_changes
+from gedbd.triage.locating.snapshot import (
+    DamagedSnapshotError,
+    Header,
+    Snapshot,
+    read_header,
+    read_snapshot,
+    write_snapshot,
+)
+
+SNAPSHOT = "index.npz"
+CHECKPOINT = "unfinished.npz"
+LOCK = "index.lock"
+NO_ENCODER = ""
+MAX_HUNKS = 2
+
+
+class Update(NamedTuple):
+    """What bringing an index up to date changed.
+
+    Attributes:
+        num_added: Commits that were read.
+        num_removed: Commits that the revision no longer reaches.
+        warnings: What the user should know, one sentence each.
+    """
+
+    num_added: int = 0
+    num_removed: int = 0
+    warnings: tuple[str, ...] = ()
+
+
+def open_repository(
+    path: str | Path,
+    cache_dir: str | Path,
+    index: str | Path | None = None,
+    revision: str = "HEAD",
+    ranker: ChangeRanker | None = None,
+    encoder: CommitEncoder | None = None,
+    limits: IndexLimits | None = None,
+) -> "RepositoryIndex":
+    """Opens the index of a repository, which may be empty until ``update``.
+
+    Args:
+        path: A work tree, a folder in one, or a bare repository.
+        cache_dir: Where indexes are kept by the path of their repository and the revision.
+        index: Another folder for this index.
+        revision: The branch, tag or commit whose history is indexed.
+        ranker: Scores the commits; None for the default ranker.
+        encoder: Adds vectors of commits and reports; None for none.
+        limits: How much of a commit is indexed; None for the defaults.
+
+    Raises:
+        ValueError: Git is missing, the path is no repository or a shallow clone, or the limits are below 1.
+    """
+    git = Git(path)
+    limits = IndexLimits() if limits is None else limits
+    for name, value in limits._asdict().items():
+        if not isinstance(value, int) or value < 1:
+            raise ValueError(f"{name}={value} must be a whole number, 1 or more")
+    folder = default_folder(cache_dir, git, revision) if index is None else Path(index).expanduser()
+    return RepositoryIndex(git, folder, revision, default_ranker() if ranker is None else ranker, encoder, limits)
+
+
+def default_folder(cache_dir: str | Path, git: Git, revision: str) -> Path:
+    """The folder of a repository's index, by the real path of its objects and the name of the revision."""
+    place = os.path.realpath(git.folder)
+    digest = hashlib.blake2b(f"{place}\n{revision}".encode("utf-8", "surrogateescape"), digest_size=8).hexdigest()
+    return Path(cache_dir).expanduser() / "locate" / digest
+
+
+class RepositoryIndex:
+    """The commits that a revision reaches, in the form in which they are ranked.
+
+    Threads may ask while one updates: each answer is of one state. Processes may share the folder: one of them updates
+    at a time, and the others read the last complete state meanwhile.
+
+    Args:
+        git: The repository.
+        folder: Where the index is stored, made if absent.
+        revision: See ``open_repository``; likewise the following.
+        ranker: Scores the commits.
+        encoder: Adds vectors of commits and reports.
+        limits: How much of a commit is indexed.
+    """
+
+    def __init__(
+        self,
+        git: Git,
+        folder: Path,
+        revision: str,
+        ranker: ChangeRanker,
+        encoder: CommitEncoder | None,
+        limits: IndexLimits,
+    ) -> None:
+        self.git = git
+        self.folder = folder
+        self.revision = revision
+        self.ranker = ranker
+        self.encoder = encoder
+        self.limits = limits
+        self._state: Snapshot | None = None
+        self._turn = threading.Lock()
+
+    def __len__(self) -> int:
+        return 0 if self._state is None else len(self._state.history)
+
+    @property
+    def commit(self) -> str:
+        """The id of the last commit of the indexed history; empty before the first update."""
+        return "" if self._state is None else self._state.header.commit
+
+    @property
+    def history(self) -> ChangeHistory:
+        """The commits of the present state."""
+        return ChangeHistory() if self._state is None else self._state.history
+
+    def update(self, wait: bool = False) -> Update:
+        """Adds the commits since the last time, and removes those that the revision no longer reaches.
+
+        The revision is resolved once, at the start: what happens to the repository meanwhile is left to the next time.
+
+        Args:
+            wait: Whether to wait for another process that updates the index. Otherwise the last complete state is
+                used, if there is one.
+
+        Raises:
+            ValueError: The revision names no commit, the repository has none, or lacks an object.
+        """
+        commit = self.git.resolve(self.revision)
+        if self.commit == commit:
+            return Update()
+        with self._turn:
+            warnings = self._load()
+            if self.commit == commit:
+                return Update(warnings=warnings)
+            self.folder.mkdir(parents=True, exist_ok=True)
+            lock = FileLock(self.folder / LOCK)
+            try:
+                with lock.acquire(timeout=-1 if wait or self._state is None else 0):
+                    return self._update_locked(commit, warnings)
+            except Timeout:
+                told = f"another process updates the index: this answer is as of commit {self.commit[:12]}"
+                return Update(warnings=(*warnings, told))
+
+    def locate(self, query: ChangeQuery, top_k: int = 10, max_hunks: int = MAX_HUNKS) -> list[LocatedChange]:
+        """The commits before a report that are most suspect, the first one first.
+
+        Args:
+            query: The report. Without a vector it is encoded, if there is an encoder.
+            top_k: How many.
+            max_hunks: How many matching hunks of each are given.
+
+        Raises:
+            ValueError: A commit can no longer be read from the repository.
+        """
+        state = self._state
+        if state is None:
+            return []
+        query, _ = self.encoded(query)
+        suspects = self.ranker.find(state.history, query, top_k)
+        return read_changes(self.git, state.history, query, suspects, self.limits.reading(), max_hunks)
+
+    def encoded(self, query: ChangeQuery) -> tuple[ChangeQuery, tuple[str, ...]]:
+        """A report with the vector of its text, if there is an encoder, and warnings about it."""
+        if self.encoder is None or query.vector is not None:
+            return query, ()
+        vector, warnings = self.encoder.query(f"{query.title}\n{query.description}")
+        return query._replace(vector=vector), warnings
+
+    def facts(self, query: ChangeQuery) -> dict[str, Any]:
+        """The state that answers: ``repository``, ``commit``, ``num_commits`` and how many are ranked for a report."""
+        history = self.history
+        numbers = {"num_commits": len(history), "num_ranked": history.num_before(query.created_at)}
+        return {"repository": self.git.path.resolve().name, "commit": self.commit, **numbers}
+
+    @property
+    def _settings(self) -> dict[str, Any]:
+        key = NO_ENCODER if self.encoder is None else self.encoder.key
+        return {**self.limits._asdict(), "encoder": key}
+
+    def _load(self) -> tuple[str, ...]:
+        """Takes the stored state, if it is another one; gives warnings."""
+        file = self.folder / SNAPSHOT
+        try:
+            header = read_header(file)
+            if header is None or (self._state is not None and header == self._state.header):
+                return ()
+            if not header.serves(self._settings):
+                return ("the index was made with other options, or by another version: all commits are read again",)
+            self._state = read_snapshot(file)
+        except DamagedSnapshotError as error:
+            return (f"{error}: all commits are read again",)
+        return ()
+
+    def _update_locked(self, commit: str, warnings: tuple[str, ...]) -> Update:
+        """Updates the stored index, which no other process does meanwhile."""
+        self._load()  # another process may have updated it before this one got the lock
+        if self.commit == commit:
+            return Update(warnings=warnings)
+        start = self._best_start()
+        checkpoint = self.folder / CHECKPOINT
+        found = bring_up_to(
+            self.git,
+            commit,
+            start,
+            self.limits,
+            self.encoder,
+            lambda history: write_snapshot(checkpoint, self._snapshot(commit, history, is_complete=False)),
+        )
+        self._state = self._snapshot(commit, found.history, is_complete=True)
+        write_snapshot(self.folder / SNAPSHOT, self._state)
+        checkpoint.unlink(missing_ok=True)
+        return Update(found.num_added, found.num_removed, (*warnings, *found.warnings))
+
+    def _best_start(self) -> ChangeHistory:
+        """The present state, or that of an update that was cut off if it holds more commits."""
+        try:
+            unfinished = read_snapshot(self.folder / CHECKPOINT)
+        except DamagedSnapshotError:
+            unfinished = None  # as if it had been cut off earlier
+        if unfinished is None or not unfinished.header.serves(self._settings):
+            return self.history
+        return max(self.history, unfinished.history, key=len)
+
+    def _snapshot(self, commit: str, history: ChangeHistory, is_complete: bool) -> Snapshot:
+        settings: Mapping[str, Any] = self._settings
+        return Snapshot(Header(commit, dict(settings), is_complete, len(history)), history)

@@ -1,0 +1,100 @@
+"""The stored index of a repository: one file, replaced as a whole."""
+
+import json
+import zipfile
+import zlib
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gedbd.io.files import replacing
+from gedbd.retrieval.changes.history import ChangeHistory
+
+SCHEMA = 1  # to be raised when the arrays or what they are made from change
+HEADER = "header"
+DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, ValueError, KeyError, IndexError, TypeError, NotImplementedError)
+
+
+@dataclass(frozen=True)
+class Header:
+    """What an index was made from.
+
+    Attributes:
+        commit: The id of the last commit of the history.
+        settings: Options that the content depends on, as plain values.
+        is_complete: Whether all commits up to the last one are there; otherwise the file is a checkpoint.
+        num_commits: How many commits are there.
+        schema: The version of the file's layout.
+    """
+
+    commit: str
+    settings: dict[str, Any]
+    is_complete: bool
+    num_commits: int
+    schema: int = SCHEMA
+
+    def serves(self, settings: Mapping[str, Any]) -> bool:
+        """Whether the index was made by this version with these options."""
+        return self.schema == SCHEMA and self.settings == dict(settings)
+
+
+class Snapshot(NamedTuple):
+    """A stored index."""
+
+    header: Header
+    history: ChangeHistory
+
+
+class DamagedSnapshotError(ValueError):
+    """A file that holds no index, or only a part of one."""
+
+
+def write_snapshot(file: Path, snapshot: Snapshot) -> None:
+    """Replaces the file as a whole: a process that is killed leaves the old content."""
+    header = json.dumps(asdict(snapshot.header)).encode()
+    arrays = {HEADER: np.frombuffer(header, dtype=np.uint8)} | snapshot.history.arrays()
+    with replacing(file) as unfinished, unfinished.open("wb") as stream:
+        np.savez(stream, allow_pickle=False, **arrays)
+
+
+def read_header(file: Path) -> Header | None:
+    """What the stored index was made from; None if there is none.
+
+    Raises:
+        DamagedSnapshotError: The file is damaged.
+    """
+    try:
+        with np.load(file, allow_pickle=False) as stored:
+            return _header(stored)
+    except FileNotFoundError:
+        return None
+    except DAMAGE as error:
+        raise DamagedSnapshotError(f"{file} is damaged ({error})") from error
+
+
+def read_snapshot(file: Path) -> Snapshot | None:
+    """The stored index; None if there is none.
+
+    Raises:
+        DamagedSnapshotError: The file is damaged.
+    """
+    try:
+        with np.load(file, allow_pickle=False) as stored:
+            header = _header(stored)
+            arrays = {name: stored[name] for name in stored.files if name != HEADER}
+        history = ChangeHistory.of_arrays(arrays)
+    except FileNotFoundError:
+        return None
+    except DAMAGE as error:
+        raise DamagedSnapshotError(f"{file} is damaged ({error})") from error
+    if len(history) != header.num_commits:
+        raise DamagedSnapshotError(f"{file} is damaged ({len(history):,} commits of {header.num_commits:,})")
+    return Snapshot(header, history)
+
+
+def _header(stored: Mapping[str, np.ndarray]) -> Header:
+    values = json.loads(stored[HEADER].tobytes())
+    return Header(**values)

@@ -1,0 +1,38 @@
+"""The ranker that a backtest on a tracker's own history leaves."""
+
+from pathlib import Path
+from typing import NamedTuple
+
+from gedbd.retrieval.changes.ranker import ChangeRanker
+
+RANKER = "ranker.json"
+
+
+class TrainedRanker(NamedTuple):
+    """A ranker and what it is worth.
+
+    Attributes:
+        ranker: Scores commits.
+        statement: What the backtest measured, in words.
+    """
+
+    ranker: ChangeRanker
+    statement: str
+
+
+def read_trained(folder: Path) -> TrainedRanker:
+    """The ranker in the folder of a backtest.
+
+    Raises:
+        ValueError: If it is no finished backtest, or the ranker is damaged.
+    """
+    file = folder / RANKER
+    if not file.is_file():
+        raise ValueError(
+            f"run={folder} has no {RANKER}: give the folder that gedbd locate-backtest repo=... dataset=... leaves"
+        )
+    try:
+        ranker = ChangeRanker.from_text(file.read_text(encoding="utf-8"))
+    except ValueError as error:  # a UnicodeDecodeError is one too
+        raise ValueError(f"{file} is damaged ({error}): run gedbd locate-backtest again") from error
+    return TrainedRanker(ranker, "")
