@@ -12,7 +12,6 @@ from gedbd.corpora.urls import MAX_URL_LENGTH, web_url
 from gedbd.triage.report import MAX_DESCRIPTION_LENGTH, MAX_TITLE_LENGTH, MAX_TOP_K, Filters, Match, Report
 
 NOT_STORABLE = re.compile("[\x00\ud800-\udfff]")  # NUL and unpaired surrogates
-OPTIONAL = f"{ID_PATTERN}|^$"
 EXCERPT_LENGTH = 400
 MAX_REPORTS = 100
 
@@ -47,7 +46,9 @@ PersonName = Annotated[str, StringConstraints(max_length=200), CLEANED]
 Url = Annotated[str, StringConstraints(max_length=MAX_URL_LENGTH), AfterValidator(web_address), CLEANED]
 Date = Annotated[datetime, BeforeValidator(utc_date)]
 IssueId = Annotated[str, StringConstraints(strip_whitespace=True, max_length=MAX_ID_LENGTH, pattern=ID_PATTERN)]
-OptionalId = Annotated[str, StringConstraints(strip_whitespace=True, max_length=MAX_ID_LENGTH, pattern=OPTIONAL)]
+OptionalId = Annotated[
+    str, StringConstraints(strip_whitespace=True, max_length=MAX_ID_LENGTH, pattern=f"{ID_PATTERN}|^$")
+]
 
 
 class RequestBody(BaseModel):
@@ -186,10 +187,11 @@ class SearchResponse(BaseModel):
 
 
 class HealthResponse(BaseModel):
-    """Whether the service answers, and how many reports it searches."""
+    """Whether the service answers, how many reports it searches, and whether it finds suspect commits."""
 
     ready: bool
     reports: int
+    locates: bool
 
 
 class AddResponse(BaseModel):

@@ -9,9 +9,6 @@ from gedbd.triage.backtesting.targets import INCONCLUSIVE, MET, MISSED
 
 HIT_RATE = "hit_rate.json"
 TOP = 10
-NOT_MEASURED = (
-    "Not measured on this tracker: gedbd locate-backtest says how often an inducing commit is among the first suspects."
-)
 STATUS_WORDS = {
     MET: "the target of {target:.0%} was met",
     MISSED: "the target of {target:.0%} was missed",

@@ -14,8 +14,8 @@ STYLES = {LEARNT: (DUPLICATE, "-"), DEFAULT: (OTHER, "-"), BM25: (GREY, "--"), N
 METRICS_TEXT = (
     "Hit@k is the share of the tested reports with an inducing commit among the first k suspects; MRR is the mean of"
     " 1 / rank of the first inducing commit. Brackets hold 95% intervals. Candidates are the commits before the report."
-    " BM25 over diffs compares words; the number of changed files reads nothing of the report, and shows what the"
-    " sizes of commits alone tell, since large commits are blamed for much."
+    " BM25 over diffs compares words and the parts of identifiers; the number of changed files reads nothing of the"
+    " report, and shows what the sizes of commits alone tell, since large commits are blamed for much."
 )
 LEARNT_TEXT = (
     " The learnt ranker that is measured here has seen the older half of the reports only. The one in ranker.json has"

@@ -20,8 +20,7 @@ from gedbd.triage.locating.backtesting.backtest import LocatingBacktest, run_rep
 from gedbd.triage.locating.backtesting.hit_rate import HIT_RATE
 from gedbd.triage.locating.backtesting.page import next_step, print_metrics, sections, summary
 from gedbd.triage.locating.backtesting.reading import read_changes
-
-RANKER = "ranker.json"
+from gedbd.triage.locating.trained import RANKER
 
 
 def run_locate_backtest(cfg: DictConfig, folder: Path, options: Sequence[str], console: Console) -> float:

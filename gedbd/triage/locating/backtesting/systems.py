@@ -1,6 +1,5 @@
 """The systems that a backtest compares: rankers, and two baselines."""
 
-from collections.abc import Sequence
 from typing import Protocol
 
 import numpy as np
@@ -8,7 +7,8 @@ import pandas as pd
 
 from gedbd.retrieval.changes.history import ChangeHistory, ChangeQuery
 from gedbd.retrieval.inverted_index import InvertedIndex
-from gedbd.retrieval.vocabulary import Vocabulary, words
+from gedbd.retrieval.vocabulary import Vocabulary
+from gedbd.text.code_words import CodeWords
 
 LEARNT = "learnt ranker"
 DEFAULT = "default ranker"
@@ -25,20 +25,21 @@ class System(Protocol):
 
 
 class Bm25Diffs:
-    """BM25 of the report's words over the diffs of commits.
+    """BM25 of the report's words, and of the parts of its identifiers, over the diffs of commits.
 
     Args:
         commits: The table of the commits of the history, in its order.
     """
 
     def __init__(self, commits: pd.DataFrame) -> None:
+        self._words = CodeWords()
         self._vocabulary = Vocabulary()
         self._index = InvertedIndex()
-        self._index.add(self._vocabulary(code_words(commits["diff"].tolist()), learn=True))
+        self._index.add(self._vocabulary(self._words(commits["diff"]), learn=True))
 
     def scores(self, history: ChangeHistory, query: ChangeQuery) -> np.ndarray:
         """See ``System``."""
-        text = self._vocabulary(code_words([f"{query.title}\n{query.description}"]), learn=False)[0]
+        text = self._vocabulary(self._words([f"{query.title}\n{query.description}"]), learn=False)[0]
         return self._index.scores(text, history.num_before(query.created_at))
 
 
@@ -55,8 +56,3 @@ class NumFiles:
     def scores(self, history: ChangeHistory, query: ChangeQuery) -> np.ndarray:
         """See ``System``."""
         return self._num_files[: history.num_before(query.created_at)]
-
-
-def code_words(texts: Sequence[str]) -> list[list[str]]:
-    """The words of each text."""
-    return words(texts)
