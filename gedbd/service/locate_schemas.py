@@ -4,7 +4,8 @@ from datetime import datetime
 
 from pydantic import BaseModel, Field
 
-from gedbd.service.schemas import ReportDraft, storable
+from gedbd.service.schemas import ReportDraft
+from gedbd.service.storable import storable
 from gedbd.service.suspects import Suspects
 from gedbd.triage.locating.hunks import MatchedHunk, MatchedLine
 from gedbd.triage.locating.located import LocatedChange

@@ -101,7 +101,7 @@ class Service:
         return withdrawn
 
     def start(self) -> None:
-        """Starts what runs in the background: updates of the repository and the webhook's workers, if they are there."""
+        """Starts what there is of repository and webhook, and counts the webhook's results."""
         if self.suspects is not None:
             self.suspects.start()
         if self.webhook is None:

@@ -1,6 +1,5 @@
 """Request and response bodies of the API, with their limits."""
 
-import re
 from datetime import datetime
 from typing import Annotated, Literal
 
@@ -9,16 +8,12 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from gedbd.corpora.dates import check_range, parse_date
 from gedbd.corpora.ids import ID_PATTERN, MAX_ID_LENGTH
 from gedbd.corpora.urls import MAX_URL_LENGTH, web_url
+from gedbd.service.storable import storable
 from gedbd.triage.report import MAX_DESCRIPTION_LENGTH, MAX_TITLE_LENGTH, MAX_TOP_K, Filters, Match, Report
 
-NOT_STORABLE = re.compile("[\x00\ud800-\udfff]")  # NUL and unpaired surrogates
+OPTIONAL = f"{ID_PATTERN}|^$"
 EXCERPT_LENGTH = 400
 MAX_REPORTS = 100
-
-
-def storable(value: object) -> object:
-    """A text with U+FFFD in place of NUL and unpaired surrogates, which no file takes."""
-    return NOT_STORABLE.sub("\ufffd", value) if isinstance(value, str) else value
 
 
 def utc_date(moment: object) -> datetime:
@@ -46,9 +41,7 @@ PersonName = Annotated[str, StringConstraints(max_length=200), CLEANED]
 Url = Annotated[str, StringConstraints(max_length=MAX_URL_LENGTH), AfterValidator(web_address), CLEANED]
 Date = Annotated[datetime, BeforeValidator(utc_date)]
 IssueId = Annotated[str, StringConstraints(strip_whitespace=True, max_length=MAX_ID_LENGTH, pattern=ID_PATTERN)]
-OptionalId = Annotated[
-    str, StringConstraints(strip_whitespace=True, max_length=MAX_ID_LENGTH, pattern=f"{ID_PATTERN}|^$")
-]
+OptionalId = Annotated[str, StringConstraints(strip_whitespace=True, max_length=MAX_ID_LENGTH, pattern=OPTIONAL)]
 
 
 class RequestBody(BaseModel):
