@@ -19,11 +19,12 @@ def main(cfg: DictConfig) -> None:
     with gc_paused():
         from gedbd.triage.locating.assembly import open_configured
         from gedbd.triage.locating.printing import as_json, print_changes, print_notices
-        from gedbd.triage.locating.reports import query_of, read_reports
+        from gedbd.triage.locating.reports import check_max_hunks, query_of, read_reports
         from gedbd.triage.report import check_top_k, read_moment
 
         reports = read_reports(cfg.query, cfg.file)
         check_top_k(cfg.top_k)
+        check_max_hunks(cfg.max_hunks)
         before = read_moment(cfg.before, "before")
         index, statement = open_configured(cfg)
     console = Console(highlight=False)

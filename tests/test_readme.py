@@ -29,8 +29,8 @@ def test_command_composes(command):
     assert callable(import_module(f"gedbd.{module_name(name)}").main)
     options = positional_list(options, "paths") if name == "report" else options
     options = path_and_flags(options, "path", ("method", "line", "out")) if name == "flow-graph" else options
-    if name == "search":
-        options = literal_text(options, "query", option_names(Path(CONF_DIR) / "search.yaml"))
+    if name in ("locate", "search"):
+        options = literal_text(options, "query", option_names(Path(CONF_DIR) / f"{name}.yaml"))
     single = [option.split(",")[0] for option in options if option != "-m" and "interval(" not in option]
     with initialize_config_dir(CONF_DIR, version_base="1.3"):
         compose(module_name(name), overrides=single)

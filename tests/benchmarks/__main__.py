@@ -24,7 +24,7 @@ from rich.console import Console
 from rich.table import Table
 
 SECTIONS = ("commands", "code_encoder", "graph", "encoding", "search", "start", "tag_network", "training")
-ON_REQUEST = ("quality", "flow_graph", "gpu", "million", "repository", "stackexchange")
+ON_REQUEST = ("quality", "flow_graph", "gpu", "locate", "million", "repository", "stackexchange")
 HEADER = ("section", "what", "value", "unit", "times better", "than", "")
 
 

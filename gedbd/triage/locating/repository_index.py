@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from filelock import FileLock, Timeout
 
 from gedbd.corpora.repository.git import Git
+from gedbd.io.files import UNFINISHED
 from gedbd.retrieval.changes.history import ChangeHistory, ChangeQuery
 from gedbd.retrieval.changes.ranker import ChangeRanker, default_ranker
 from gedbd.triage.locating.indexing import CommitEncoder, IndexLimits, bring_up_to
@@ -224,8 +225,14 @@ class RepositoryIndex:
         )
         self._state = self._snapshot(commit, found.history, is_complete=True)
         write_snapshot(self.folder / SNAPSHOT, self._state)
-        checkpoint.unlink(missing_ok=True)
+        self._remove_unfinished()
         return Update(found.num_added, found.num_removed, (*warnings, *found.warnings))
+
+    def _remove_unfinished(self) -> None:
+        """Deletes the checkpoint and what killed processes left; under the lock, nobody else writes."""
+        (self.folder / CHECKPOINT).unlink(missing_ok=True)
+        for file in self.folder.glob(f".*{UNFINISHED}*"):
+            file.unlink(missing_ok=True)
 
     def _best_start(self) -> ChangeHistory:
         """The present state, or that of an update that was cut off if it holds more commits."""

@@ -1,16 +1,12 @@
 """Words of code and of reports with their places, to show what the two share."""
 
-import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from gedbd.text.code_words import MAX_WORD_CHARS, PART, WORD
 from gedbd.text.stop_words import stop_words
 
-IDENTIFIER = re.compile(r"[^\W\d]\w*")
-# HTTPServer2 -> HTTP, Server, 2
-PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_A-Za-z]+")
 MIN_LENGTH = 3
-MAX_LENGTH = 100  # a longer one is no name
 
 
 class PlacedWord(NamedTuple):
@@ -22,23 +18,19 @@ class PlacedWord(NamedTuple):
 
 
 def placed_words(text: str) -> Iterator[PlacedWord]:
-    """The identifiers and words of a text, and the parts of those that have several, without English stop words.
+    """The words that ``gedbd.text.code_words`` finds, with their places; those below three characters are left out.
 
     ``new HTTPServer`` gives ``new``, ``httpserver``, ``http`` and ``server``.
     """
-    for found in IDENTIFIER.finditer(text):
-        if found.end() - found.start() > MAX_LENGTH:
+    for found in WORD.finditer(text):
+        start, end = found.span()
+        if end - start > MAX_WORD_CHARS:
             continue
-        places = [(found.start(), found.end())]
-        parts = [(part.start(), part.end()) for part in PART.finditer(text, found.start(), found.end())]
-        places += parts if len(parts) > 1 else []
-        for start, end in places:
-            word = text[start:end].lower()
-            if end - start >= MIN_LENGTH and word not in stop_words():
-                yield PlacedWord(word, start, end)
-
-
-def is_name(word: str) -> bool:
-    """Whether a word as written looks like the name of a class, method or field: ``CSVParser``, ``next_line``."""
-    parts = PART.findall(word)
-    return len(parts) > 1 and not word.isupper()
+        places = [(start, end)]
+        if found[0].isascii():
+            parts = [part.span() for part in PART.finditer(text, start, end)]
+            places = parts if len(parts) < 2 else [*places, *parts]
+        for first, last in places:
+            word = text[first:last].lower()
+            if last - first >= MIN_LENGTH and word not in stop_words():
+                yield PlacedWord(word, first, last)

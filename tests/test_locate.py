@@ -1,0 +1,214 @@
+"""The command that locates, as a person and as a program uses it, on repositories made by ``git fast-import``."""
+
+import io
+import json
+import os
+import re
+import subprocess
+import sys
+from datetime import UTC, datetime
+
+import pandas as pd
+import pytest
+from rich.console import Console
+from rich.text import Text
+
+import gedbd.locate
+from gedbd.triage.locating.reports import query_of, read_reports
+from gedbd.triage.locating.trained import read_trained
+
+START = 1_700_000_000  # 2023-11-14T22:13:20Z
+PARSER = b"class QuotedParser {\n    void parseQuoted() { delimiter(); }\n}\n"
+REPORT = "Quoted values are cut: parseQuoted of QuotedParser drops the delimiter"
+HOSTILE = b"\x1b[31m[bold]QuotedParser[/bold] \x1b]0;title\x07"
+COMMITS = (
+    (b"Begin the project", "README", b"a project\n"),
+    (b"Parse quoted values", "src/QuotedParser.java", PARSER),
+    (HOSTILE, "src/[red]x.java", HOSTILE + b"\n" + b"x" * 3000 + b" QuotedParser\n"),
+    (b"Print tables", "src/TablePrinter.java", b"class TablePrinter { }\n"),
+)
+
+
+def git(*words, stream=None):
+    variables = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    subprocess.run(["git", *map(str, words)], input=stream, check=True, capture_output=True, env=variables)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """A work tree's bare repository of four commits, one of them with hostile texts, and an empty one."""
+    folder = tmp_path_factory.mktemp("locate")
+    git("init", "-q", "--bare", "--initial-branch=main", folder / "project.git")
+    git("init", "-q", "--bare", "--initial-branch=main", folder / "empty.git")
+    stream = bytearray()
+    for number, (message, path, content) in enumerate(COMMITS, start=1):
+        stream += b"commit refs/heads/main\nmark :%d\ncommitter A U Thor <author@example.org> " % number
+        stream += b"%d +0000\ndata %d\n%s\n" % (START + number * 86_400, len(message), message)
+        stream += b'M 100644 inline "%s"\ndata %d\n%s\n' % (path.encode(), len(content), content)
+    git("-C", folder / "project.git", "fast-import", "--quiet", stream=bytes(stream))
+    git("clone", "-q", "--depth=1", f"file://{folder}/project.git", folder / "shallow")
+    return folder
+
+
+@pytest.fixture
+def run(made, tmp_path, monkeypatch, capsys):
+    """Runs the command on the repository and gives what it prints, or its error."""
+    monkeypatch.chdir(made)
+    monkeypatch.setenv("GEDBD_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("COLUMNS", "80")
+
+    def through(*words, repo="project.git"):
+        monkeypatch.setattr(sys, "argv", ["gedbd", f"repo={repo}", *words])
+        capsys.readouterr()
+        try:
+            gedbd.locate.main()
+        except SystemExit as error:
+            return str(error.code)
+        return capsys.readouterr().out
+
+    return through
+
+
+def test_people_read_blocks_of_commits(run):
+    told = run(REPORT)
+    assert "  1 " in told
+    assert told.index("Parse quoted values") < told.index("Begin the project")
+    assert "    src/QuotedParser.java:1-3\n" in told
+    assert "         2 +     void parseQuoted() { delimiter(); }\n" in told
+    assert "changes QuotedParser, which the report names" in told
+    assert "4 of the 4 commits up to" in told
+    assert "not measured on this tracker" in " ".join(told.split())
+    assert "Thor" not in told
+
+
+def test_texts_of_a_repository_steer_neither_terminal_nor_markup(run):
+    told = run(REPORT)
+    assert "\x1b" not in told
+    assert "\x07" not in told
+    assert "[bold]QuotedParser[/bold]" in told
+    assert "src/[red]x.java:1-2" in told
+
+
+def test_lines_fit_a_terminal_and_shared_words_stand_out(run, monkeypatch):
+    console = Console(width=80, force_terminal=True, file=io.StringIO(), highlight=False, color_system="standard")
+    notices = Console(file=io.StringIO())
+    monkeypatch.setattr("gedbd.locate.Console", lambda stderr=False, **_: notices if stderr else console)
+    run(REPORT)
+    told = console.file.getvalue()
+    assert "\x1b[1;7;32mQuotedParser" in told  # bold, reversed, green
+    assert max(Text.from_ansi(line).cell_len for line in told.splitlines()) == 80
+    assert "a line has 1,000 characters at most" in notices.file.getvalue()
+
+
+def test_programs_read_json(run):
+    (line,) = run(REPORT, "json=true", "top_k=2").splitlines()
+    answer = json.loads(line)
+    assert set(answer) == {"query", "repository", "commit", "num_commits", "num_ranked", "statement", "changes"}
+    assert (answer["repository"], answer["num_commits"], answer["num_ranked"]) == ("project.git", 4, 4)
+    assert len(answer["changes"]) == 2
+    names = {"id", "rank", "score", "created_at", "title", "message", "num_files", "explanation"}
+    assert set(answer["changes"][0]) == names | {"contributions", "hunks"}
+    by_title = {change["title"]: change for change in answer["changes"]}
+    change = by_title["Parse quoted values"]
+    assert change["created_at"] == "2023-11-16T22:13:20+00:00"
+    (hunk,) = change["hunks"]
+    assert (hunk["path"], hunk["new_start"], hunk["new_count"]) == ("src/QuotedParser.java", 1, 3)
+    places = [(line["number"], *line["text"][slice(*line["spans"][0])].split()) for line in hunk["lines"]]
+    assert places == [(1, "QuotedParser"), (2, "parseQuoted")]
+
+
+def test_only_earlier_commits_are_ranked(run):
+    answers = [json.loads(run(REPORT, "json=true", f"before={day}")) for day in ("2023-11-16", "2023-11-17")]
+    assert [answer["num_ranked"] for answer in answers] == [1, 2]
+    assert answers[1]["changes"][0]["title"] == "Parse quoted values"
+    assert "no commit is before the report" in run(REPORT, "before=2001-01-01")
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("gh.json", {"title": "Quoted values", "body": "QuotedParser", "createdAt": "2023-11-17T00:00:00Z"}),
+        ("rest.json", [{"number": 3, "title": "x", "body": "QuotedParser", "created_at": "2023-11-17T00:00:00Z"}]),
+        ("gitlab.json", {"iid": 3, "title": "x", "description": "QuotedParser", "created_at": "2023-11-17T00:00:00Z"}),
+        ("jira.json", {"key": "A-1", "fields": {"summary": "QuotedParser", "created": "2023-11-17T00:00:00.000+0000"}}),
+        ("bugzilla.json", {"bugs": [{"id": 1, "summary": "QuotedParser", "creation_time": "2023-11-17T00:00:00Z"}]}),
+        ("lines.jsonl", {"title": "x", "description": "QuotedParser", "created_at": "2023-11-17"}),
+        ("plain.txt", "Quoted values\nQuotedParser"),
+    ],
+)
+def test_a_report_from_a_file(tmp_path, name, content):
+    file = tmp_path / name
+    file.write_text(content if isinstance(content, str) else json.dumps(content))
+    (report,) = read_reports(None, str(file))
+    query = query_of(report)
+    assert "QuotedParser" in f"{query.title} {query.description}"
+    assert query.created_at == (None if name == "plain.txt" else pd.Timestamp("2023-11-17", tz="UTC"))
+    assert query_of(report, datetime(2024, 1, 1, tzinfo=UTC)).created_at == pd.Timestamp("2024-01-01", tz="UTC")
+
+
+@pytest.mark.quick_cases(5)
+@pytest.mark.parametrize(
+    ("words", "repo", "told"),
+    [
+        ([], "project.git", "error: which report? Give its text in quotes"),
+        (["  "], "project.git", "error: the report has neither title nor description"),
+        (["x", "file=y"], "project.git", "error: what to search for? Give one of"),
+        (["file=nowhere.json"], "project.git", "error: file=nowhere.json: there is no such file"),
+        (["crash"], "empty.git", "error: empty.git: the repository has no commits"),
+        (["crash"], "nowhere", "error: nowhere: no such folder"),
+        (["crash"], "/", "error: /: no git repository"),
+        (["crash"], "shallow", "error: shallow: a shallow clone"),
+        (["crash", "revision=nowhere"], "project.git", "error: project.git: revision nowhere names no commit"),
+        (["crash", "before=tomorrow"], "project.git", "error: before=tomorrow is not a date"),
+        (["crash", "top_k=0"], "project.git", "error: top_k=0 must be a whole number between 1 and 50"),
+        (["crash", "max_hunks=-1"], "project.git", "error: max_hunks=-1 must be a whole number, 0 or more"),
+        (["crash", "max_files=0"], "project.git", "error: max_files=0 must be a whole number, 1 or more"),
+        (["crash", "run=nowhere"], "project.git", "error: run=nowhere has no ranker.json"),
+        (["crash", "encoder=nowhere"], "project.git", "error: "),
+    ],
+)
+def test_a_mistake_is_told_in_one_line(run, words, repo, told):
+    line = run(*words, repo=repo)
+    assert line.startswith(told)
+    assert len(line.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        ('[{"number": 1, "title": "x", "pull_request": {"url": ""}}]', "issue.json, record 1: a pull request"),
+        ('[{"number": 1, "title": ""}]', "issue.json, record 1: the report has neither title nor description"),
+        (
+            '[{"name": "x"}]',
+            "issue.json, record 1: not an issue of GitHub, GitLab, Jira or Bugzilla; its keys are name",
+        ),
+        ('[{"number": 1, "title": 5}]', "issue.json, record 1: 'title' is 5 where text is expected"),
+        ('{"name": "x"}', "issue.json: an object without issues; its keys are name"),
+        ('{"title": ', "issue.json, line 1, column 11: the file ends in the middle of a record"),
+    ],
+)
+def test_an_issue_that_is_none_is_told_with_its_place(tmp_path, content, told):
+    file = tmp_path / "issue.json"
+    file.write_text(content)
+    with pytest.raises(ValueError, match=re.escape(told)):
+        list(read_reports(None, str(file)))
+
+
+def test_a_ranker_that_is_damaged(tmp_path):
+    (tmp_path / "ranker.json").write_bytes(b"\xff")
+    with pytest.raises(ValueError, match=r"ranker\.json is damaged"):
+        read_trained(tmp_path)
+
+
+def test_answering_imports_nothing_that_trains(made, tmp_path):
+    words = ["gedbd", f"repo={made}/project.git", f"cache_dir={tmp_path}", "crash"]
+    code = f"""
+import runpy, sys
+sys.argv = {words!r}
+runpy.run_module("gedbd.locate", run_name="__main__", alter_sys=True)
+runpy.run_module("gedbd.locate", run_name="__main__", alter_sys=True)
+print(*{{name.partition(".")[0] for name in sys.modules}})
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path)
+    imported = set(done.stdout.splitlines()[-1].split())
+    assert not imported & {"torch", "transformers", "lightgbm", "faiss", "sklearn", "lightning", "matplotlib"}
