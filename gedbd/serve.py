@@ -28,10 +28,11 @@ def main(cfg: DictConfig) -> None:
 
     secret = os.environ.get(cfg.webhook.secret_env)
     webhook = build_webhook(cfg.webhook, index, secret) if secret else None
-    app = create_app(index, instantiate(cfg.settings, token=token), webhook)
+    app = create_app(index, instantiate(cfg.settings, token=token), webhook, instantiate(cfg.suspects))
     hooked = f"with a webhook for {cfg.webhook.repository}" if webhook else "without a webhook"
     console.print(f"{index.name}: {len(index):,} reports; http://{cfg.host}:{cfg.port}, {hooked}", markup=False)
-    console.print(index.target.statement, markup=False)
+    for statement in app.state.service.statements:
+        console.print(statement, markup=False)
     listen(app, cfg.host, cfg.port, limits)
 
 

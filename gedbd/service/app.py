@@ -13,10 +13,12 @@ from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
 
 from gedbd.service.index_interface import Index
+from gedbd.service.locate_route import locate_router
 from gedbd.service.metrics import Metrics, MetricsMiddleware
 from gedbd.service.middleware import RequestGuard, RequestLimits
 from gedbd.service.routes import Service, router
 from gedbd.service.static_pages import pages_router
+from gedbd.service.suspects import SuspectFinder
 from gedbd.service.thread_pool import BoundedThreadPool
 from gedbd.service.webhook.failures import as_unavailable
 from gedbd.service.webhook.receiver import Webhook
@@ -54,13 +56,19 @@ class Settings:
     changes_waiting: int = 32
 
 
-def create_app(index: Index, settings: Settings = Settings(), webhook: Webhook | None = None) -> FastAPI:
+def create_app(
+    index: Index,
+    settings: Settings = Settings(),
+    webhook: Webhook | None = None,
+    suspects: SuspectFinder | None = None,
+) -> FastAPI:
     """The service over an open index, which it closes at shutdown.
 
     Args:
         index: The stored reports.
         settings: See ``Settings``.
         webhook: The receiver of GitHub's events; None for a service without one.
+        suspects: Finds suspect commits; None for a service without a repository.
 
     Raises:
         ValueError: If a setting is out of range.
@@ -76,12 +84,14 @@ def create_app(index: Index, settings: Settings = Settings(), webhook: Webhook |
     searches = BoundedThreadPool(settings.searches_at_once, settings.searches_waiting, settings.timeout_s)
     # One thread of their own: changes exclude each other anyway, and searches go on while a file is locked.
     changes = BoundedThreadPool(1, settings.changes_waiting, settings.timeout_s, "changes")
-    service = Service(index, FeedbackStore(index.folder), searches, changes, Metrics(index), webhook)
+    service = Service(index, FeedbackStore(index.folder), searches, changes, Metrics(index), webhook, suspects)
     app = FastAPI(title="gedbd", version="1", docs_url=None, redoc_url=None, lifespan=_lifespan)
     app.state.service = service
     # RequestGuard checks the token; the dependency only documents it in /openapi.json.
     documented = [] if settings.token is None else [Depends(HTTPBearer(auto_error=False))]
     app.include_router(router, dependencies=documented)
+    if suspects is not None:
+        app.include_router(locate_router, dependencies=documented)
     app.include_router(pages_router)
     if webhook is not None:
         app.include_router(webhook_router)

@@ -28,6 +28,7 @@ from gedbd.service.schemas import (
     WithdrawResponse,
     match_response,
 )
+from gedbd.service.suspects import SuspectFinder
 from gedbd.service.thread_pool import BoundedThreadPool
 from gedbd.service.webhook.receiver import Webhook
 from gedbd.triage.feedback import FeedbackEvent, FeedbackStore
@@ -63,12 +64,19 @@ class Service:
     changes: BoundedThreadPool
     metrics: Metrics
     webhook: Webhook | None
+    suspects: SuspectFinder | None = None
 
     @property
     def pools(self) -> tuple[BoundedThreadPool, ...]:
         """All thread pools that serve requests."""
         own = (self.searches, self.changes)
         return own if self.webhook is None else (*own, self.webhook.storing)
+
+    @property
+    def statements(self) -> list[str]:
+        """How often suggestions, and suspect commits, were right on the tracker's history, in words."""
+        suspects = [] if self.suspects is None else [f"Suspect commits: {self.suspects.statement}"]
+        return [self.index.target.statement, *suspects]
 
     def search(self, report: Report, top_k: int, filters: Filters) -> list[Match]:
         """Searches, and records how long that takes."""
@@ -93,7 +101,9 @@ class Service:
         return withdrawn
 
     def start(self) -> None:
-        """Starts the webhook's workers, if there is a webhook, and counts their results."""
+        """Starts what there is of repository and webhook, and counts the webhook's results."""
+        if self.suspects is not None:
+            self.suspects.start()
         if self.webhook is None:
             return
         events = self.metrics.webhook.labels
@@ -103,6 +113,8 @@ class Service:
 
     def close(self) -> None:
         """Stops the workers, waits a moment for work in flight, and closes all files."""
+        if self.suspects is not None:
+            self.suspects.close()
         # A list, not ``and``: each of them must be closed, even if the one before has not finished.
         finished = [self.webhook is None or self.webhook.close(), self.searches.close(), self.changes.close()]
         if not all(finished):
@@ -190,7 +202,7 @@ async def unlink(report: IssueId, duplicate: IssueId, service: ServiceDependency
 @router.get("/api/health")
 async def health(service: ServiceDependency) -> HealthResponse:
     """Answers if the service is up; needs no token."""
-    return HealthResponse(ready=True, reports=len(service.index))
+    return HealthResponse(ready=True, reports=len(service.index), locates=service.suspects is not None)
 
 
 @router.get("/metrics", response_class=PlainResponse)

@@ -1,6 +1,5 @@
 """Request and response bodies of the API, with their limits."""
 
-import re
 from datetime import datetime
 from typing import Annotated, Literal
 
@@ -9,17 +8,12 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from gedbd.corpora.dates import check_range, parse_date
 from gedbd.corpora.ids import ID_PATTERN, MAX_ID_LENGTH
 from gedbd.corpora.urls import MAX_URL_LENGTH, web_url
+from gedbd.service.storable import storable
 from gedbd.triage.report import MAX_DESCRIPTION_LENGTH, MAX_TITLE_LENGTH, MAX_TOP_K, Filters, Match, Report
 
-NOT_STORABLE = re.compile("[\x00\ud800-\udfff]")  # NUL and unpaired surrogates
 OPTIONAL = f"{ID_PATTERN}|^$"
 EXCERPT_LENGTH = 400
 MAX_REPORTS = 100
-
-
-def storable(value: object) -> object:
-    """A text with U+FFFD in place of NUL and unpaired surrogates, which no file takes."""
-    return NOT_STORABLE.sub("\ufffd", value) if isinstance(value, str) else value
 
 
 def utc_date(moment: object) -> datetime:
@@ -186,10 +180,11 @@ class SearchResponse(BaseModel):
 
 
 class HealthResponse(BaseModel):
-    """Whether the service answers, and how many reports it searches."""
+    """Whether the service answers, how many reports it searches, and whether it finds suspect commits."""
 
     ready: bool
     reports: int
+    locates: bool
 
 
 class AddResponse(BaseModel):

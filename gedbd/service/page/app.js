@@ -4,6 +4,7 @@ import { compare, load } from "./compare.js";
 import { choose, option } from "./list.js";
 import { Problem, callService, keepToken } from "./service.js";
 import { $, askToken, comparison, form, list, report, state } from "./state.js";
+import { findSuspects } from "./suspects.js";
 import { percent } from "./text.js";
 import { giveFeedback, undo } from "./feedback.js";
 
@@ -27,10 +28,14 @@ function showProblem(error, retry) {
 async function search() {
   running?.abort();
   const own = report();
-  if (!own.title.trim() && !own.description.trim()) return showMatches(null);
+  if (!own.title.trim() && !own.description.trim()) {
+    findSuspects(null);
+    return showMatches(null);
+  }
   running = new AbortController();
   const { signal } = running;
   showStatus("Searching …");
+  findSuspects(own, signal);
   try {
     const answer = await callService("POST", "api/search", { ...own, top_k: TOP_K }, signal);
     if (!signal.aborted) showMatches(answer);
@@ -124,7 +129,11 @@ $("token-form").addEventListener("submit", (event) => {
   state.afterToken?.();
 });
 callService("GET", "api/health").then(
-  ({ reports }) => ($("tracker").textContent = `${reports.toLocaleString("en")} reports`),
+  ({ reports, locates }) => {
+    $("tracker").textContent = `${reports.toLocaleString("en")} reports`;
+    state.locates = locates;
+    if (locates && (form.elements.title.value || form.elements.description.value)) search();
+  },
   (error) => showProblem(error, search),
 );
 if (form.elements.title.value || form.elements.description.value) search();

@@ -3,7 +3,7 @@
 export const $ = (id) => document.getElementById(id);
 export const [form, list, comparison] = [$("report"), $("candidates"), $("comparison")];
 export const state = {
-  matches: [], chosen: 0, threshold: null,
+  matches: [], chosen: 0, threshold: null, locates: false,
   feedback: new Map(), last: null,
   retry: null, afterToken: null,
 };

@@ -9,9 +9,7 @@ from omegaconf import DictConfig, OmegaConf
 from gedbd.triage.locating.encoding import LazyEncoder
 from gedbd.triage.locating.indexing import IndexLimits
 from gedbd.triage.locating.repository_index import RepositoryIndex, open_repository
-from gedbd.triage.locating.trained import read_trained
-
-NOT_MEASURED = "How often it is right was not measured on this tracker: gedbd locate-backtest tells."
+from gedbd.triage.locating.trained import NOT_MEASURED, read_trained
 
 
 def open_configured(cfg: DictConfig) -> tuple[RepositoryIndex, str]:

@@ -4,7 +4,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from gedbd.retrieval.changes.ranker import ChangeRanker
+from gedbd.triage.locating.backtesting.hit_rate import HIT_RATE, read_hit_rate
 
+NOT_MEASURED = "How often it is right was not measured on this tracker: gedbd locate-backtest tells."
 RANKER = "ranker.json"
 
 
@@ -24,7 +26,7 @@ def read_trained(folder: Path) -> TrainedRanker:
     """The ranker in the folder of a backtest.
 
     Raises:
-        ValueError: If it is no finished backtest, or the ranker is damaged.
+        ValueError: If it is no finished backtest, or the ranker or its figure is damaged.
     """
     file = folder / RANKER
     if not file.is_file():
@@ -35,4 +37,5 @@ def read_trained(folder: Path) -> TrainedRanker:
         ranker = ChangeRanker.from_text(file.read_text(encoding="utf-8"))
     except ValueError as error:  # a UnicodeDecodeError is one too
         raise ValueError(f"{file} is damaged ({error}): run gedbd locate-backtest again") from error
-    return TrainedRanker(ranker, "")
+    measured = (folder / HIT_RATE).is_file()
+    return TrainedRanker(ranker, read_hit_rate(folder).statement if measured else NOT_MEASURED)

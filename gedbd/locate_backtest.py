@@ -1,0 +1,28 @@
+"""Measure on a tracker's own history how often a bug's inducing commit is found."""
+
+from pathlib import Path
+
+from hydra.core.hydra_config import HydraConfig
+from omegaconf import DictConfig
+from rich.console import Console
+
+from gedbd.configuration.command import command, gc_paused
+
+
+@command("locate_backtest")
+def main(cfg: DictConfig) -> float:
+    """Learns on the older reports, replays the newer ones, and leaves a ranker, tables and a page in a run folder."""
+    from gedbd.triage.locating.backtesting.reading import check_options
+
+    check_options(cfg)
+    with gc_paused():
+        from gedbd.io.library_logs import silence_library_logs
+        from gedbd.triage.locating.backtesting.run import run_locate_backtest
+
+    silence_library_logs()
+    hydra = HydraConfig.get()
+    return run_locate_backtest(cfg, Path(hydra.runtime.output_dir), hydra.overrides.task, Console())
+
+
+if __name__ == "__main__":
+    main()

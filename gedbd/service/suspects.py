@@ -1,0 +1,156 @@
+"""Suspect commits beside the duplicates, from the index of a repository that is kept up to date in the background."""
+
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+from gedbd.retrieval.changes.history import ChangeQuery
+from gedbd.service.background_worker import Worker
+from gedbd.triage.locating.indexing import IndexLimits
+from gedbd.triage.locating.located import LocatedChange
+from gedbd.triage.locating.reports import query_of
+from gedbd.triage.locating.repository_index import Update, open_repository
+from gedbd.triage.locating.trained import NOT_MEASURED, read_trained
+from gedbd.triage.report import Report, check_report
+
+log = logging.getLogger("gedbd")
+JOIN_S = 1.0  # how long shutdown waits for an update
+
+
+class Repository(Protocol):
+    """The index of a repository, as the service uses it; every method may be called from many threads at once."""
+
+    @property
+    def commit(self) -> str:
+        """The id of the last indexed commit; empty before the first update."""
+        ...
+
+    def update(self, wait: bool = True) -> Update:
+        """Adds the commits since the last time. Raises ValueError or OSError if the repository cannot be read."""
+        ...
+
+    def locate(self, query: ChangeQuery, top_k: int = 10) -> Sequence[LocatedChange]:
+        """The most suspect commits before a report. Raises ValueError or OSError likewise."""
+        ...
+
+    def facts(self, query: ChangeQuery) -> dict[str, Any]:
+        """``repository``, ``commit``, ``num_commits`` and ``num_ranked``."""
+        ...
+
+
+class RepositoryError(Exception):
+    """The repository cannot be read at the moment."""
+
+
+class Suspects(NamedTuple):
+    """The answer for one report.
+
+    Attributes:
+        changes: The most suspect commits, the first one first.
+        facts: See ``Repository.facts``.
+        problem: Why the index may be out of date; empty if it is not.
+    """
+
+    changes: Sequence[LocatedChange]
+    facts: dict[str, Any]
+    problem: str
+
+
+class SuspectFinder:
+    """Finds the suspect commits of reports while a thread adds new commits to the index.
+
+    An error of the repository is logged and told with each answer; the last state of the index answers meanwhile.
+
+    Args:
+        repository: The index.
+        statement: How often its ranker is right, in words.
+        update_s: Seconds between two looks for new commits.
+
+    Raises:
+        ValueError: If ``update_s`` is not above 0.
+    """
+
+    def __init__(self, repository: Repository, statement: str, update_s: float = 60.0) -> None:
+        if not (isinstance(update_s, int | float) and update_s > 0):
+            raise ValueError(f"suspects.update_s={update_s} must be a number above 0")
+        self.statement = statement
+        self.problem = "the repository is being indexed for the first time"
+        self._repository = repository
+        self._update_s = float(update_s)
+        self.worker = Worker("gedbd-repository", self._update)
+
+    def find(self, report: Report, top_k: int) -> Suspects:
+        """The most suspect commits of a report; none before the first update is done.
+
+        Raises:
+            ValueError: If the report has no text.
+            RepositoryError: If a commit cannot be read.
+        """
+        check_report(report)
+        query = query_of(report)
+        try:
+            changes = self._repository.locate(query, top_k)
+            return Suspects(changes, self._repository.facts(query), self.problem)
+        except (ValueError, OSError) as error:
+            raise RepositoryError(f"the repository cannot be read at the moment: {error}") from error
+
+    def start(self) -> None:
+        """Starts the thread that keeps the index up to date."""
+        self.worker.start()
+
+    def close(self) -> None:
+        """Stops the thread; an update that still runs is cut off at the end of the process, and loses little."""
+        self.worker.stop()
+        self.worker.join(JOIN_S)
+
+    def _update(self) -> float:
+        """Brings the index up to date; returns the seconds until the next time."""
+        try:
+            update = self._repository.update(wait=False)
+        except (ValueError, OSError) as error:
+            self.problem = f"the repository could not be read: {error}"
+            log.warning("suspect commits: %s", self.problem)
+            return self._update_s
+        self.problem = ""
+        for warning in update.warnings:
+            log.warning("suspect commits: %s", warning)
+        if update.num_added or update.num_removed:
+            log.info("suspect commits: %d added, %d removed", update.num_added, update.num_removed)
+        return self._update_s
+
+
+def open_suspects(
+    repo: str | None,
+    run: str | None,
+    cache_dir: str,
+    revision: str = "HEAD",
+    index: str | None = None,
+    max_files: int = 1_000,
+    max_diff_chars: int = 20_000,
+    update_s: float = 60.0,
+) -> SuspectFinder | None:
+    """Opens the index of a repository for the service; None without a repository.
+
+    Args:
+        repo: A work tree or a bare repository.
+        run: Folder of a ``gedbd locate-backtest``; None for the default ranker, which was not measured on the tracker.
+        cache_dir: Where the index is kept.
+        revision: The branch, tag or commit whose history is indexed.
+        index: Another folder for the index.
+        max_files: Files of a commit that are indexed.
+        max_diff_chars: Characters of the diff of a commit that are indexed.
+        update_s: Seconds between two looks for new commits.
+
+    Raises:
+        ValueError: If there is a run without a repository, or one of them cannot be used.
+    """
+    if repo is None:
+        if run is not None:
+            raise ValueError(f"locate_run={run} needs the repository: add repo=PATH")
+        return None
+    trained = None if run is None else read_trained(Path(run).expanduser())
+    limits = IndexLimits(max_files, max_diff_chars)
+    ranker = None if trained is None else trained.ranker
+    opened = open_repository(repo, cache_dir, index, str(revision), ranker, limits=limits)
+    return SuspectFinder(opened, NOT_MEASURED if trained is None else trained.statement, update_s)

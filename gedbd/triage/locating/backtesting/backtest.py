@@ -1,0 +1,165 @@
+"""One backtest of the ranking of commits: learn on the older reports, replay the newer ones, measure."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from gedbd.corpora.changes import ChangeCorpus
+from gedbd.retrieval.changes.history import ChangeHistory
+from gedbd.retrieval.changes.ranker import ChangeRanker, default_ranker
+from gedbd.triage.backtesting.targets import target_status
+from gedbd.triage.locating.backtesting.hit_rate import TOP, HitRate
+from gedbd.triage.locating.backtesting.labelled import LabelledReports, labelled_reports
+from gedbd.triage.locating.backtesting.learning import learn_ranker
+from gedbd.triage.locating.backtesting.replay import replay
+from gedbd.triage.locating.backtesting.systems import BM25, DEFAULT, LEARNT, NUM_FILES, Bm25Diffs, NumFiles, System
+from gedbd.triage.locating.backtesting.tables import by_year, counts_table, differences, examples, hit_curve, metrics
+
+
+@dataclass(frozen=True)
+class Parts:
+    """Which of the labelled reports a ranker learns from, and which are replayed.
+
+    Attributes:
+        train: Places of the older half whose links were known when the first replayed report was created; empty if
+            they are too few.
+        test: Places of the newer half; of all reports if nothing is learnt.
+        num_unknown: Number of reports of the older half that are left out, as their fix came later.
+    """
+
+    train: np.ndarray
+    test: np.ndarray
+    num_unknown: int
+
+
+@dataclass(frozen=True)
+class LocatingBacktest:
+    """The result of a backtest.
+
+    Attributes:
+        hit_rate: The share of reports with an inducing commit among the first ``TOP``.
+        ranker: The ranker for use: it has learnt from all labelled reports, or is the default one.
+        labelled: The reports with inducing commits.
+        parts: What was learnt from and what was replayed.
+        replayed: See ``replay``.
+        tables: By name: ``metrics``, ``differences``, ``curve``, ``years``, ``counts``, ``right`` and ``wrong``.
+    """
+
+    hit_rate: HitRate
+    ranker: ChangeRanker
+    labelled: LabelledReports
+    parts: Parts
+    replayed: pd.DataFrame
+    tables: dict[str, pd.DataFrame]
+
+    @property
+    def system(self) -> str:
+        """The system that ``hit_rate`` is about."""
+        return LEARNT if self.hit_rate.learnt else DEFAULT
+
+
+def run_replay(corpus: ChangeCorpus, target: float, min_reports: int, max_replayed: int, seed: int) -> LocatingBacktest:
+    """Learns on the older half of the labelled reports, replays the newer half, and measures.
+
+    Args:
+        corpus: Commits and reports, with inducing commits.
+        target: Desired share of reports with an inducing commit among the first ``TOP``.
+        min_reports: Number of labelled reports below which nothing is learnt.
+        max_replayed: Number of reports that are replayed at most, evenly spaced in time.
+        seed: Seed of the learning.
+
+    Raises:
+        ValueError: If no report can be tested.
+    """
+    labelled = labelled_reports(corpus)
+    if not len(labelled):
+        raise ValueError(_nothing_to_test(corpus, labelled))
+    history = ChangeHistory()
+    history.add(corpus.commits.table, corpus.files.table)
+    parts = split(corpus, labelled, min_reports, max_replayed)
+    systems: dict[str, System] = {
+        DEFAULT: default_ranker(),
+        BM25: Bm25Diffs(corpus.commits.table),
+        NUM_FILES: NumFiles(corpus.commits.table),
+    }
+    chosen = default_ranker()
+    if len(parts.train):
+        systems = {LEARNT: learn_ranker(corpus, history, labelled, parts.train, seed), **systems}
+        chosen = learn_ranker(corpus, history, labelled, np.arange(len(labelled)), seed)
+    replayed = replay(corpus, history, labelled, parts.test, systems)
+    return LocatingBacktest(
+        find_hit_rate(corpus, replayed, target, next(iter(systems)), len(parts.train) > 0),
+        chosen,
+        labelled,
+        parts,
+        replayed,
+        _tables(corpus, labelled, parts, replayed, next(iter(systems))),
+    )
+
+
+def split(corpus: ChangeCorpus, labelled: LabelledReports, min_reports: int, max_replayed: int) -> Parts:
+    """The older half of the labelled reports to learn from, and the newer half to replay; all, if there are too few.
+
+    Only links that were known when the first replayed report was created are learnt from. If less than half of
+    ``min_reports`` remain, nothing is learnt.
+    """
+    assert corpus.reports is not None
+    half = len(labelled) // 2
+    start = corpus.reports.reports["created_at"].iloc[int(labelled.rows[half])]
+    known = np.flatnonzero((labelled.made_at[:half] < start).to_numpy())
+    if len(labelled) < min_reports or len(known) < max(min_reports // 2, 1):
+        return Parts(np.empty(0, dtype=np.int64), _spaced(0, len(labelled), max_replayed), 0)
+    return Parts(known, _spaced(half, len(labelled), max_replayed), half - len(known))
+
+
+def find_hit_rate(corpus: ChangeCorpus, replayed: pd.DataFrame, target: float, system: str, learnt: bool) -> HitRate:
+    """The share of one system's reports with an inducing commit among the first ``TOP``."""
+    assert corpus.reports is not None
+    mine = replayed[replayed["system"] == system]
+    measured = metrics(mine, corpus.reports.group).iloc[0]
+    low, high = float(measured[f"hit@{TOP}_low"]), float(measured[f"hit@{TOP}_high"])
+    created_at = corpus.reports.reports["created_at"].iloc[mine["report"]]
+    return HitRate(
+        corpus.reports.name,
+        target,
+        target_status(target, low, high),
+        len(mine),
+        int((mine["rank"] <= TOP).sum()),
+        float(measured[f"hit@{TOP}"]),
+        low,
+        high,
+        f"{created_at.min():%Y-%m-%d}",
+        f"{created_at.max():%Y-%m-%d}",
+        learnt,
+    )
+
+
+def _tables(
+    corpus: ChangeCorpus, labelled: LabelledReports, parts: Parts, replayed: pd.DataFrame, system: str
+) -> dict[str, pd.DataFrame]:
+    """The tables of the page, about all systems or about the one that is used."""
+    assert corpus.reports is not None
+    mine = replayed[replayed["system"] == system]
+    return {
+        "metrics": metrics(replayed, corpus.reports.group),
+        "differences": differences(replayed, system, corpus.reports.group),
+        "curve": hit_curve(replayed, corpus.reports.group),
+        "years": by_year(mine, corpus.reports),
+        "counts": counts_table(labelled, len(parts.train), parts.num_unknown, len(parts.test)),
+        "right": examples(mine, corpus, right=True),
+        "wrong": examples(mine, corpus, right=False),
+    }
+
+
+def _spaced(first: int, end: int, max_count: int) -> np.ndarray:
+    """At most ``max_count`` of the numbers from ``first`` to before ``end``, evenly spaced."""
+    count = min(end - first, max_count)
+    return np.unique(np.linspace(first, end - 1, count).round().astype(np.int64))
+
+
+def _nothing_to_test(corpus: ChangeCorpus, labelled: LabelledReports) -> str:
+    return (
+        f"{corpus.name}: none of the {labelled.num_reports:,} reports has an inducing commit before it"
+        f" ({labelled.num_fixed:,} are fixed by a commit): check fix_patterns and suffixes"
+    )

@@ -1,0 +1,78 @@
+"""One backtest of the ranking of commits: reads, measures, and writes the run folder."""
+
+import os
+import shlex
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+
+from omegaconf import DictConfig
+from rich.console import Console
+
+from gedbd.corpora.changes import ChangeCorpus
+from gedbd.evaluation.report.page import write_report
+from gedbd.experiments.checkpoint import save_run
+from gedbd.experiments.own_page import mark_finished
+from gedbd.io.files import write_text
+from gedbd.io.spreadsheet import safe_cells
+from gedbd.io.tables import write_csv, write_parquet
+from gedbd.triage.locating.backtesting.backtest import LocatingBacktest, run_replay
+from gedbd.triage.locating.backtesting.hit_rate import HIT_RATE
+from gedbd.triage.locating.backtesting.page import next_step, print_metrics, sections, summary
+from gedbd.triage.locating.backtesting.reading import read_changes
+from gedbd.triage.locating.trained import RANKER
+
+
+def run_locate_backtest(cfg: DictConfig, folder: Path, options: Sequence[str], console: Console) -> float:
+    """Reads commits and reports, measures, writes the run folder, and prints the results.
+
+    Args:
+        cfg: The composed configuration of ``conf/locate_backtest.yaml``.
+        folder: The run folder.
+        options: The command line, for the page.
+        console: Where results and warnings go.
+
+    Returns:
+        The share of reports with an inducing commit among the first 10.
+    """
+    corpus = read_changes(cfg)
+    for warning in corpus.warnings:
+        console.print(f"{corpus.name}: {warning}", markup=False, highlight=False, soft_wrap=True)
+    backtest = run_replay(corpus, cfg.target, cfg.min_reports, cfg.max_replayed, cfg.seed)
+    save_run(folder, cfg, corpus)
+    step = next_step(os.path.relpath(folder), cfg.repo)
+    page = write_backtest(folder, corpus, backtest, step, options)
+    print_metrics(console, backtest.tables["metrics"])
+    for line in (summary(backtest), f"Next: {step[0]}", f"  {step[1]}", f"page: {page}"):
+        console.print(line, markup=False, highlight=False, soft_wrap=True)
+    return backtest.hit_rate.share or 0.0
+
+
+def write_backtest(
+    folder: Path, corpus: ChangeCorpus, backtest: LocatingBacktest, step: tuple[str, str], options: Sequence[str]
+) -> Path:
+    """Writes ranker, figures, tables and page into the run folder; returns the page's path.
+
+    Args:
+        folder: The run folder.
+        corpus: Commits and reports.
+        backtest: What was learnt and measured.
+        step: What the reader can do next, see ``next_step``.
+        options: The command line, for the page.
+    """
+    for name, table in backtest.tables.items():
+        write_csv(folder / f"{name}.csv", safe_cells(table))
+    write_parquet(folder / "replayed.parquet", backtest.replayed)
+    write_text(folder / RANKER, backtest.ranker.to_text())
+    write_text(folder / HIT_RATE, backtest.hit_rate.as_json())
+    page = write_report(
+        folder,
+        f"Backtest of locating: {corpus.name}",
+        summary(backtest),
+        sections(backtest),
+        command=shlex.join(["gedbd", "locate-backtest", *options]),
+        date=datetime.now().astimezone(),
+        next_steps=[step],
+    )
+    mark_finished(folder, backtest.hit_rate.statement)
+    return page

@@ -1,0 +1,103 @@
+"""The command that measures on a tracker's own history how often the inducing commit is found."""
+
+import json
+import sys
+
+import pandas as pd
+import pytest
+from small_repository import make_repository, write_reports
+
+import gedbd.locate_backtest
+from gedbd.retrieval.changes.ranker import ChangeRanker
+from gedbd.triage.locating.backtesting.hit_rate import read_hit_rate
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """A folder with a repository, ``repo``, and the reports of its tracker, ``issues.csv``."""
+    folder = tmp_path_factory.mktemp("tracker")
+    make_repository(folder / "repo")
+    write_reports(folder / "issues.csv")
+    return folder
+
+
+@pytest.fixture
+def run(place, tmp_path, monkeypatch):
+    """Runs the command in the folder, and gives the run folder."""
+    monkeypatch.setenv("GEDBD_CACHE", str(place / "cache"))
+    monkeypatch.chdir(place)
+
+    def through(*options):
+        monkeypatch.setattr(sys, "argv", ["gedbd", *options, f"hydra.run.dir={tmp_path}/out"])
+        gedbd.locate_backtest.main()
+        return tmp_path / "out"
+
+    return through
+
+
+def test_a_backtest_leaves_a_ranker_its_figure_and_a_page(run, capsys):
+    folder = run("repo=repo", "dataset=csv", "dataset.path=issues.csv")
+    told = capsys.readouterr().out
+    found = read_hit_rate(folder)
+    # 24 bugs, of which the newer 12 are replayed; each report names a class that three commits concern
+    assert (found.reports, found.hits, found.share, found.learnt) == (12, 12, 1.0, True)
+    assert (found.first, found.last) == ("2021-12-30", "2022-11-25")
+    assert found.status == "met"
+    assert found.statement in told
+    assert "3 of 27 reports have no such commit and cannot be tested" in told
+    ChangeRanker.from_text((folder / "ranker.json").read_text())
+    metrics = pd.read_csv(folder / "metrics.csv").set_index("system")
+    assert metrics.index.tolist() == ["learnt ranker", "default ranker", "BM25 over diffs", "number of changed files"]
+    # All commits change one file, and of equal scores the newer commit comes first: the inducing one is the newest.
+    assert metrics.loc["number of changed files", "hit@1"] == 1.0
+    counts = pd.read_csv(folder / "counts.csv").set_index("what")["number"]
+    assert counts["reports"] == 27
+    assert counts["fixed by a commit"] == counts["with an inducing commit before them"] == 24
+    assert (counts["learnt from to measure"], counts["tested"]) == (12, 12)
+    page = (folder / "report.html").read_text()
+    assert "gedbd locate-backtest repo=repo dataset=csv" in page
+    assert 'href="https://bugs.example.org/24"' in page
+    assert json.loads((folder / "own_page.json").read_text())["summary"] == found.statement
+
+
+def test_few_reports_teach_nothing(run, capsys):
+    folder = run("repo=repo", "dataset.path=issues.csv", "min_reports=25")
+    found = read_hit_rate(folder)
+    assert (found.reports, found.learnt) == (24, False)
+    told = capsys.readouterr().out
+    assert "Only 24 reports have an inducing commit before them, too few to learn from" in told
+    assert pd.read_csv(folder / "metrics.csv")["system"][0] == "default ranker"
+
+
+def test_a_history_with_its_reports_needs_no_repo(run):
+    reports = ("dataset@dataset.reports=csv", "dataset.reports.path=issues.csv")
+    folder = run("dataset=git", "dataset.path=repo", *reports, "max_replayed=3", "target=0.9")
+    found = read_hit_rate(folder)
+    assert (found.reports, found.target, found.status) == (3, 0.9, "inconclusive")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ("dataset=csv", "which tracker? repo=. dataset=csv dataset.path=issues.csv"),
+        ("dataset.path=issues.csv", "reports without a repository: add repo=. or repo=PATH"),
+        ("repo=repo dataset.path=none.csv", "none.csv"),
+        ("repo=issues.csv dataset.path=issues.csv", "issues.csv"),
+        ("repo=repo dataset=git dataset.path=repo", "dataset= must be the reports of a tracker"),
+        ("dataset=git dataset.path=repo", "there are no reports with inducing commits"),
+        ("repo=repo dataset.path=issues.csv target=1.5", "target=1.5 must be a number above 0 and below 1"),
+        ("repo=repo dataset.path=issues.csv min_reports=1", "min_reports=1 must be a whole number, 2 or more"),
+        ("repo=repo dataset.path=issues.csv max_replayed=x", "max_replayed"),
+        ("dataset.path=issues.csv fixes=fixes.csv", "fixes= is of a repository: add repo=."),
+        ("repo=repo dataset.path=issues.csv suffixes=[.c]", "none of the 27 reports has an inducing commit before it"),
+        ("repo=repo dataset.path=issues.csv fix_patterns=[xyz]", "fix_patterns"),
+        ("repo=repo dataset.path=issues.csv dataset.columns.created_at=null", "reports without a date cannot be"),
+    ],
+)
+def test_a_mistake_gives_one_line(run, place, options, message):
+    with pytest.raises(SystemExit) as stopped:
+        run(*options.split())
+    told = str(stopped.value)
+    assert told.startswith("error: ")
+    assert message in told
+    assert "\n" not in told
