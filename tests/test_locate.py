@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.text import Text
 
 import gedbd.locate
+from gedbd.triage.locating import indexing
 from gedbd.triage.locating.reports import query_of, read_reports
 from gedbd.triage.locating.trained import read_trained
 
@@ -92,7 +93,9 @@ def test_texts_of_a_repository_steer_neither_terminal_nor_markup(run):
 def test_lines_fit_a_terminal_and_shared_words_stand_out(run, monkeypatch):
     console = Console(width=80, force_terminal=True, file=io.StringIO(), highlight=False, color_system="standard")
     notices = Console(file=io.StringIO())
-    monkeypatch.setattr("gedbd.locate.Console", lambda stderr=False, **_: notices if stderr else console)
+    monkeypatch.setattr(
+        "gedbd.triage.locating.answering.Console", lambda stderr=False, **_: notices if stderr else console
+    )
     run(REPORT)
     told = console.file.getvalue()
     assert "\x1b[1;7;32mQuotedParser" in told  # bold, reversed, green
@@ -171,6 +174,15 @@ def test_a_mistake_is_told_in_one_line(run, words, repo, told):
     line = run(*words, repo=repo)
     assert line.startswith(told)
     assert len(line.splitlines()) == 1
+
+
+def test_ctrl_c_ends_in_one_line(run, monkeypatch, capsys):
+    def pressed(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(indexing, "_batches", pressed)
+    assert run("crash") == "130"
+    assert capsys.readouterr().out.splitlines()[-1].startswith("interrupted; what was indexed is kept")
 
 
 @pytest.mark.parametrize(

@@ -83,7 +83,7 @@ def bring_up_to(
         start: The state to begin with, which stays as it is.
         limits: How much of a commit is indexed.
         encoder: Adds vectors of the commits; None for none.
-        checkpoint: Receives the history so far, about once a minute.
+        checkpoint: Receives the history so far, about once a minute. What came after is lost if the process is killed.
 
     Raises:
         ValueError: An object of the repository is missing or damaged.
@@ -97,20 +97,25 @@ def bring_up_to(
     history.leave_out(stays)
     num_added = len(history)
     last_checkpoint = time.monotonic()
-    for batch in _batches(history, limits.max_diff_chars):
-        builder = TableBuilder(git.path.name, limits.max_diff_chars)
-        for read in batch:
-            builder.add(read)
-        tables = builder.tables()
-        vectors = None if encoder is None else encoder.commits(tables.commits.table)
-        reached.add(tables.commits.table, tables.files.table, vectors)
+    for batch in _batches(history):
+        _add(reached, batch, limits, encoder)
         if checkpoint is not None and time.monotonic() - last_checkpoint >= CHECKPOINT_S:
             checkpoint(reached)
             last_checkpoint = time.monotonic()
     return Indexed(reached, num_added, len(removed), history.warnings)
 
 
-def _batches(history: History, max_diff_chars: int) -> Iterator[Sequence[Commit]]:
+def _add(history: ChangeHistory, batch: Sequence[Commit], limits: IndexLimits, encoder: CommitEncoder | None) -> None:
+    """Adds commits to a history."""
+    builder = TableBuilder("", limits.max_diff_chars)
+    for commit in batch:
+        builder.add(commit)
+    tables = builder.tables()
+    vectors = None if encoder is None else encoder.commits(tables.commits.table)
+    history.add(tables.commits.table, tables.files.table, vectors)
+
+
+def _batches(history: History) -> Iterator[Sequence[Commit]]:
     """Commits in groups that fit into memory."""
     batch: list[Commit] = []
     num_chars = 0

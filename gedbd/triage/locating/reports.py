@@ -53,12 +53,6 @@ def query_of(report: Report, before: datetime | None = None) -> ChangeQuery:
     return ChangeQuery(report.title, report.description, created_at)
 
 
-def check_max_hunks(max_hunks: object) -> None:
-    """Raises ValueError if so many hunks cannot be shown."""
-    if not isinstance(max_hunks, int) or max_hunks < 0:
-        raise ValueError(f"max_hunks={max_hunks} must be a whole number, 0 or more")
-
-
 def _report(record: ExportRecord) -> Report:
     """The report of a tracker's issue, as it was created where the export holds its history."""
     try:
