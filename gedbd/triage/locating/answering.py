@@ -1,6 +1,8 @@
 """Answers the reports of ``gedbd locate``, one after the other."""
 
+import sys
 from collections.abc import Iterable
+from contextlib import redirect_stdout
 from datetime import datetime
 from typing import NamedTuple
 
@@ -57,7 +59,9 @@ def answer(index: RepositoryIndex, statement: str, reports: Iterable[Report], sh
 def _answer(index: RepositoryIndex, statement: str, reports: Iterable[Report], shown: Shown) -> None:
     console = Console(highlight=False)
     notices = Console(stderr=True, highlight=False)
-    print_notices(notices, index.update().warnings)
+    with redirect_stdout(sys.stderr):  # progress bars
+        update = index.update()
+    print_notices(notices, update.warnings)
     for report in reports:
         query, warnings = index.encoded(query_of(report, shown.before))
         changes = index.locate(query, shown.top_k, shown.max_hunks)

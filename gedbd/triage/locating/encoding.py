@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from gedbd.io.library_logs import silence_library_logs
+
 if TYPE_CHECKING:  # it imports torch
     from gedbd.encoders.encoder import Encoder
 
@@ -46,4 +48,5 @@ class LazyEncoder:
 
     @cached_property
     def _encoder(self) -> "Encoder":
+        silence_library_logs()
         return self._load()

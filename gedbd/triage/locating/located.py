@@ -132,7 +132,7 @@ def _reasons(commit: Commit, query: ChangeQuery, weights: dict[str, float]) -> t
         reasons.append(f"the message has {_listed(rarest)}")
     if query.created_at is not None:
         days = (query.created_at.to_pydatetime() - commit.created_at).days
-        reasons.append(f"{days:,} days before the report")
+        reasons.append(f"{days:,} days earlier")
     return tuple(reasons)
 
 

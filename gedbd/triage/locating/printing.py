@@ -4,10 +4,10 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import datetime
+from textwrap import wrap
 from typing import Any
 
 from rich.console import Console
-from rich.padding import Padding
 from rich.text import Text
 
 from gedbd.triage.locating.hunks import MatchedHunk, MatchedLine
@@ -56,8 +56,9 @@ def print_changes(
         head.append(f"  {change.created_at:%Y-%m-%d}  ")
         head.append_text(printable(change.title or "(no message)"))
         _print_line(console, head)
-        if change.explanation:
-            console.print(Padding(printable("; ".join(change.explanation)), (0, 0, 0, len(INDENT)), expand=False))
+        reasons = printable("; ".join(change.explanation)).plain
+        for line in wrap(reasons, console.width, initial_indent=INDENT, subsequent_indent=INDENT):
+            _print_line(console, Text(line))
         for hunk in change.hunks:
             _print_hunk(console, hunk)
     if not changes:
