@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from gedbd.corpora.repository.commits import Commit, FileChange, Hunk
-from gedbd.triage.locating.words import placed_words
+from gedbd.triage.locating.words import SharedWords
 
 CONTEXT_WEIGHT = 0.5  # of a word that only unchanged lines have
 MAX_LINES = 5
@@ -63,17 +63,20 @@ def match_hunks(commit: Commit, weights: Mapping[str, float], max_hunks: int) ->
         weights: The words of the report, lower case, with their weights.
         max_hunks: How many hunks.
     """
-    found = [_match(change, hunk, weights) for change in commit.files for hunk in change.hunks]
+    shared_words = SharedWords(weights)
+    found = [_match(change, hunk, weights, shared_words) for change in commit.files for hunk in change.hunks]
     matched = [hunk for hunk in found if hunk is not None]
     return tuple(sorted(matched, key=lambda hunk: -hunk.score)[:max_hunks])
 
 
-def _match(change: FileChange, hunk: Hunk, weights: Mapping[str, float]) -> MatchedHunk | None:
+def _match(
+    change: FileChange, hunk: Hunk, weights: Mapping[str, float], shared_words: SharedWords
+) -> MatchedHunk | None:
     changed: set[str] = set()
     unchanged: set[str] = set()
     lines: list[tuple[float, MatchedLine]] = []
     for line in _numbered(hunk):
-        shared = [word for word in placed_words(line.text) if word.word in weights]
+        shared = shared_words(line.text)
         if not shared:
             continue
         terms = {word.word for word in shared}

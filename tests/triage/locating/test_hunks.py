@@ -5,7 +5,7 @@ import pytest
 from gedbd.corpora.repository.commits import Commit, FileChange, Hunk
 from gedbd.text.code_words import CodeWords
 from gedbd.triage.locating.hunks import match_hunks
-from gedbd.triage.locating.words import placed_words
+from gedbd.triage.locating.words import SharedWords, placed_words
 
 WEIGHTS = {"parser": 2.0, "quote": 4.0, "line": 1.0}
 
@@ -56,4 +56,6 @@ def test_words_are_those_of_the_ranking():
     text = "if (HTTPServer2.__init__(my_value) && größe != 10) { return parseURLs(x1, 'can''t'); }"
     expected = [word for word in CodeWords().of_text(text) if len(word) >= 3]
     assert [word.word for word in placed_words(text)] == expected
+    assert SharedWords(set(expected))(text) == list(placed_words(text))
+    assert [word.word for word in SharedWords({"http", "value"})(f"{text} {text}")] == ["http", "value"] * 2
     assert all(text[start:end].lower() == word for word, start, end in placed_words(text))
