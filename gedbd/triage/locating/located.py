@@ -3,21 +3,19 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import PurePosixPath
 
 import numpy as np
 import pandas as pd
 
-from gedbd.corpora.repository.commits import Commit, Limits
+from gedbd.corpora.repository.commits import Limits
 from gedbd.corpora.repository.git import Git
 from gedbd.corpora.repository.objects import read_commits
 from gedbd.corpora.repository.walk import WalkedCommit
 from gedbd.retrieval.changes.history import ChangeHistory, ChangeQuery
 from gedbd.retrieval.changes.ranker import Suspect
 from gedbd.triage.locating.hunks import MatchedHunk, match_hunks
+from gedbd.triage.locating.reasons import reasons
 from gedbd.triage.locating.words import placed_words
-
-MAX_NAMED = 5  # words or files that a reason names
 
 
 @dataclass(frozen=True)
@@ -73,8 +71,6 @@ def read_changes(
     weights = word_weights(history, query)
     located = []
     for rank, (suspect, commit) in enumerate(zip(suspects, commits, strict=True), start=1):
-        hunks = match_hunks(commit, weights, max_hunks)
-        reasons = _reasons(commit, query, weights)
         located.append(
             LocatedChange(
                 id=commit.id,
@@ -83,9 +79,9 @@ def read_changes(
                 created_at=commit.created_at,
                 message=commit.message,
                 num_files=len(commit.files),
-                explanation=reasons,
+                explanation=reasons(commit, query, weights, suspect.contributions),
                 contributions=dict(suspect.contributions),
-                hunks=hunks,
+                hunks=match_hunks(commit, weights, max_hunks),
             )
         )
     return located
@@ -118,31 +114,3 @@ def _first_parents(git: Git, ids: Sequence[str]) -> dict[str, str]:
             commit, *parents = line.decode("ascii").split()
             found[commit] = parents[0] if parents else ""
     return found
-
-
-def _reasons(commit: Commit, query: ChangeQuery, weights: dict[str, float]) -> tuple[str, ...]:
-    """Why a commit is suspect, in words."""
-    reasons = []
-    names = _named_files(commit, weights)
-    if names:
-        reasons.append(f"changes {_listed(names)}, which the report names")
-    in_message = {word.word for word in placed_words(commit.message)} & set(weights)
-    if in_message:
-        rarest = sorted(in_message, key=lambda word: (-weights[word], word))
-        reasons.append(f"the message has {_listed(rarest)}")
-    if query.created_at is not None:
-        days = (query.created_at.to_pydatetime() - commit.created_at).days
-        reasons.append(f"{days:,} days earlier")
-    return tuple(reasons)
-
-
-def _named_files(commit: Commit, weights: dict[str, float]) -> list[str]:
-    """The changed files whose name without the ending is a word of the report, those with the rarest name first."""
-    stems = {PurePosixPath(change.path).stem for change in commit.files}
-    named = [stem for stem in stems if stem.lower() in weights]
-    return sorted(named, key=lambda stem: (-weights[stem.lower()], stem))
-
-
-def _listed(words: Sequence[str]) -> str:
-    more = f" and {len(words) - MAX_NAMED:,} more" if len(words) > MAX_NAMED else ""
-    return ", ".join(words[:MAX_NAMED]) + more

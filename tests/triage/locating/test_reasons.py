@@ -1,0 +1,46 @@
+"""Reasons in words, by hand."""
+
+from datetime import UTC, datetime
+
+import pandas as pd
+import pytest
+
+from gedbd.corpora.repository.commits import Commit, FileChange
+from gedbd.retrieval.changes.history import ChangeQuery
+from gedbd.triage.locating.reasons import family, largest_families, reasons
+
+WEIGHTS = {f"word{number}": float(number) for number in range(7)} | {"parser": 3.0, "lexer": 5.0}
+
+
+def test_names_words_and_dates():
+    paths = ("src/Parser.java", "src/Lexer.java", "src/Other.java")
+    files = tuple(FileChange("M", path, path, False, False, (), False) for path in paths)
+    message = " ".join(WEIGHTS)
+    commit = Commit("c", (), datetime(2024, 1, 1, 12, tzinfo=UTC), message, files, False)
+    query = ChangeQuery("", "", pd.Timestamp("2024-01-11T13:00:00Z"))
+    assert reasons(commit, query, WEIGHTS, {}) == (
+        "changes Lexer, Parser, which the report names",
+        "the message has word6, lexer, word5, word4, parser and 4 more",
+        "10 days earlier",
+    )
+    alone = Commit("c", (), commit.created_at, "", (), False)
+    assert reasons(alone, query._replace(created_at=None), WEIGHTS, {}) == ()
+
+
+def test_the_largest_families_of_features():
+    contributions = {"diff": 1.0, "diff_title": 0.5, "message": -3.0, "num_files": 0.75, "age_days": 0.01}
+    assert largest_families(contributions) == ["its changed lines have words of the report (+1.50)", "its size (+0.75)"]
+    assert largest_families({}) == []
+    assert largest_families({"other": 1.0}) == ["other (+1.00)"]
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("added", "its changed lines have words of the report"),
+        ("added_lines", "its size"),
+        ("lines_top_3", "lines of files that the report may concern come from it"),
+    ],
+)
+def test_families_by_name(name, said):
+    assert family(name) == said
