@@ -13,7 +13,7 @@ from gedbd.configuration.locations import CONF_DIR, PACKAGE_DIR
 
 COMPLETION_FLAGS = ("-sc", "--shell-completion")
 USAGE_STATUS = 2  # exit status of a wrong usage, by the shells' convention
-NAME_WIDTH = 12
+NAME_WIDTH = 16
 
 
 def main() -> None:

@@ -78,7 +78,7 @@ class SuspectFinder:
         self.problem = "the repository is being indexed for the first time"
         self._repository = repository
         self._update_s = float(update_s)
-        self.worker = Worker("gedbd-repository", self._update)
+        self.worker = Worker("gedbd-repository", self.update)
 
     def find(self, report: Report, top_k: int) -> Suspects:
         """The most suspect commits of a report; none before the first update is done.
@@ -104,7 +104,7 @@ class SuspectFinder:
         self.worker.stop()
         self.worker.join(JOIN_S)
 
-    def _update(self) -> float:
+    def update(self) -> float:
         """Brings the index up to date; returns the seconds until the next time."""
         try:
             update = self._repository.update(wait=False)

@@ -1,0 +1,177 @@
+"""Suspect commits in the API, over a small repository whose bugs are known."""
+
+import shutil
+import threading
+
+import pytest
+from fastapi.testclient import TestClient
+from small_repository import NAMES, make_repository
+
+from gedbd.service.app import create_app
+from gedbd.service.suspects import SuspectFinder, open_suspects
+from gedbd.triage.locating.backtesting.hit_rate import HIT_RATE, HitRate
+from gedbd.triage.locating.repository_index import Update
+from gedbd.triage.locating.trained import NOT_MEASURED
+
+NUM_BUGS = 4
+REPORT = {
+    "title": f"{NAMES[1]}: the last line is lost",
+    "description": f"count{NAMES[1]} of {NAMES[1]}Reader is wrong.",
+}
+
+
+@pytest.fixture
+def repo(tmp_path):
+    """The folder of the repository and the ids of its commits."""
+    folder = tmp_path / "project.git"
+    return folder, make_repository(folder, NUM_BUGS)
+
+
+@pytest.fixture
+def finder(repo, tmp_path):
+    """Finds suspect commits; its index is up to date."""
+    opened = open_suspects(str(repo[0]), None, str(tmp_path / "cache"))
+    opened.update()
+    return opened
+
+
+@pytest.fixture
+def client(index, finder):
+    """The service over the small index and the repository."""
+    with TestClient(create_app(index, suspects=finder), base_url="http://localhost") as started:
+        yield started
+
+
+def test_the_inducing_commit_is_found_with_its_lines(client, repo):
+    answer = client.post("/api/locate", json={**REPORT, "top_k": 3})
+    assert answer.status_code == 200
+    found = answer.json()
+    assert found["repository"] == "project.git"
+    assert (found["commit"], found["num_commits"], found["num_ranked"]) == (repo[1][-1], 12, 12)
+    assert (found["statement"], found["problem"]) == (NOT_MEASURED, "")
+    first_three = [change["id"] for change in found["changes"]]
+    assert set(first_three) == set(repo[1][3:6])  # the commits of the module that the report names
+    inducing = next(change for change in found["changes"] if change["id"] == repo[1][4])
+    assert (inducing["title"], inducing["created_at"][:10]) == (f"Simplify {NAMES[1]}Reader", "2021-02-01")
+    assert inducing["hunks"][0]["path"] == f"src/{NAMES[1]}Reader.java"
+    lines = inducing["hunks"][0]["lines"]
+    assert all(line["text"][start:end].isidentifier() for line in lines for start, end in line["spans"])
+    assert "Ada" not in answer.text
+    assert "ada@example.org" not in answer.text
+
+
+def test_only_commits_before_the_report_are_ranked(client, repo):
+    found = client.post("/api/locate", json={**REPORT, "created_at": "2021-02-02T00:00:00Z"}).json()
+    assert found["num_ranked"] == 5
+    assert {change["id"] for change in found["changes"]} <= set(repo[1][:5])
+
+
+def test_health_tells_whether_there_is_a_repository(client, client_of):
+    assert client.get("/api/health").json()["locates"] is True
+    without = client_of()
+    assert without.get("/api/health").json()["locates"] is False
+    assert without.post("/api/locate", json=REPORT).status_code == 404
+    assert "/api/locate" in client.get("/openapi.json").json()["paths"]
+    assert "/api/locate" not in without.get("/openapi.json").json()["paths"]
+
+
+@pytest.mark.parametrize("body", [{}, {"title": " "}, {**REPORT, "top_k": 0}, {**REPORT, "author": "Ada"}])
+def test_what_is_no_report_is_refused(client, body):
+    answer = client.post("/api/locate", json=body)
+    assert answer.status_code == 422
+    assert set(answer.json()) == {"detail"}
+
+
+def test_a_repository_that_vanishes_leaves_the_service_up(client, finder, repo):
+    shutil.rmtree(repo[0])
+    finder.update()
+    assert "could not be read" in finder.problem
+    answer = client.post("/api/locate", json=REPORT)
+    assert answer.status_code == 503
+    assert "the repository cannot be read at the moment" in answer.json()["detail"]
+    assert client.post("/api/search", json={"title": "attachment"}).status_code == 200
+    make_repository(repo[0], NUM_BUGS)
+    finder.update()
+    assert client.post("/api/locate", json=REPORT).json()["problem"] == ""
+
+
+def test_commits_that_arrive_are_found_after_the_next_update(client, finder, repo):
+    shutil.rmtree(repo[0])
+    ids = make_repository(repo[0], NUM_BUGS + 1)
+    finder.update()
+    named = {"title": f"{NAMES[NUM_BUGS]}Reader loses a line"}
+    found = client.post("/api/locate", json={**named, "top_k": 3}).json()
+    assert found["num_commits"] == 15
+    assert {change["id"] for change in found["changes"]} == set(ids[-3:])
+
+
+def test_before_the_first_update_it_says_so(index, repo, tmp_path):
+    opened = open_suspects(str(repo[0]), None, str(tmp_path / "other"))
+    found = opened.find(index.get("12"), 5)
+    assert (list(found.changes), found.problem) == ([], "the repository is being indexed for the first time")
+
+
+class Failing:
+    """A repository whose updates fail, and that counts them."""
+
+    commit = ""
+
+    def __init__(self):
+        self.twice = threading.Semaphore(0)
+
+    def update(self, wait=True):
+        self.twice.release()
+        raise ValueError("the disk is on fire")
+
+    def locate(self, query, top_k=10):
+        return []
+
+    def facts(self, query):
+        return {"repository": "r", "commit": "", "num_commits": 0, "num_ranked": 0}
+
+
+def test_the_thread_goes_on_after_an_error(index, caplog):
+    repository = Failing()
+    finder = SuspectFinder(repository, "x", update_s=0.001)
+    with TestClient(create_app(index, suspects=finder), base_url="http://localhost") as client:
+        assert all(repository.twice.acquire(timeout=10) for _ in range(2))
+        assert client.post("/api/locate", json=REPORT).json()["problem"].endswith("the disk is on fire")
+    assert finder.worker.join(0)
+    assert "the disk is on fire" in caplog.text
+
+
+def test_texts_of_commits_are_cut_and_storable(index):
+    repository = Failing()
+    repository.update = lambda wait=True: Update(warnings=("odd",))
+    assert SuspectFinder(repository, "bad \ud800 text").update() == 60.0
+    with TestClient(create_app(index, suspects=SuspectFinder(repository, "bad \ud800 text"))) as client:
+        found = client.post("http://localhost/api/locate", json=REPORT).json()
+    assert found["statement"] == "bad \ufffd text"
+
+
+def test_the_figure_of_a_backtest_is_shown(repo, tmp_path, finder):
+    run = tmp_path / "run"
+    run.mkdir()
+    (run / "ranker.json").write_text(finder._repository.ranker.to_text())
+    figure = HitRate("shop", 0.5, "met", 120, 73, 73 / 120, 0.52, 0.7, "2020-01-02", "2021-03-04", True)
+    (run / HIT_RATE).write_text(figure.as_json())
+    assert open_suspects(str(repo[0]), str(run), str(tmp_path)).statement == figure.statement
+
+
+@pytest.mark.parametrize(
+    ("repo_name", "run", "update_s", "message"),
+    [
+        (None, "run", 60, "locate_run=run needs the repository: add repo=PATH"),
+        ("project.git", "nowhere", 60, "nowhere"),
+        ("project.git", None, 0, "suspects.update_s=0 must be a number above 0"),
+        ("elsewhere", None, 60, "elsewhere"),
+    ],
+)
+def test_wrong_options_are_refused(repo, tmp_path, monkeypatch, repo_name, run, update_s, message):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises((ValueError, OSError), match=message):
+        open_suspects(repo_name, run, str(tmp_path / "cache"), update_s=update_s)
+
+
+def test_a_service_without_a_repository_has_no_finder(tmp_path):
+    assert open_suspects(None, None, str(tmp_path)) is None
