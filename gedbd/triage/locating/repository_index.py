@@ -105,7 +105,8 @@ class RepositoryIndex:
         self.encoder = encoder
         self.limits = limits
         self._state: Snapshot | None = None
-        self._turn = threading.Lock()
+        self._updating = threading.Lock()
+        self._ranking = threading.Lock()  # queries fill look-up tables of the history as they need them
         key = NO_ENCODER if encoder is None else encoder.key
         self._store = IndexFolder(folder, {**limits._asdict(), "encoder": key})
 
@@ -137,7 +138,7 @@ class RepositoryIndex:
         commit = self.git.resolve(self.revision)
         if self.commit == commit:
             return Update()
-        with self._turn:
+        with self._updating:
             warnings = self._load()
             if self.commit == commit:
                 return Update(warnings=warnings)
@@ -163,7 +164,8 @@ class RepositoryIndex:
         if state is None:
             return []
         query, _ = self.encoded(query)
-        suspects = self.ranker.find(state.history, query, top_k)
+        with self._ranking:
+            suspects = self.ranker.find(state.history, query, top_k)
         return read_changes(self.git, state.history, query, suspects, self.limits.reading(), max_hunks)
 
     def encoded(self, query: ChangeQuery) -> tuple[ChangeQuery, tuple[str, ...]]:
