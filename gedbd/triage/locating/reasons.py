@@ -45,7 +45,7 @@ def reasons(
         contributions: What the features add to its score, by name.
     """
     found = []
-    names = _named_files(commit, weights)
+    names = _named_files(commit, query, weights)
     if names:
         found.append(f"changes {_listed(names)}, which the report names")
     in_message = {word.word for word in placed_words(commit.message)} & set(weights)
@@ -78,10 +78,18 @@ def family(name: str) -> str:
     return exact or next((said for start, said in FAMILIES if name.startswith(start)), name)
 
 
-def _named_files(commit: Commit, weights: Mapping[str, float]) -> list[str]:
-    """The changed files whose name without the ending is a word of the report, those with the rarest name first."""
-    stems = {PurePosixPath(change.path).stem for change in commit.files}
-    named = [stem for stem in stems if stem.lower() in weights]
+def _named_files(commit: Commit, query: ChangeQuery, weights: Mapping[str, float]) -> list[str]:
+    """The names, without endings, of the changed files that the report names, those with the rarest name first.
+
+    ``QuotedParser`` is a name wherever it stands; ``git``, which may be a word of prose, only as ``git.py``.
+    """
+    text = f"{query.title}\n{query.description}".lower()
+    named = set()
+    for change in commit.files:
+        path = PurePosixPath(change.path)
+        looks_like_code = path.stem != path.stem.lower() or "_" in path.stem
+        if path.stem.lower() in weights and (looks_like_code or path.name.lower() in text):
+            named.add(path.stem)
     return sorted(named, key=lambda stem: (-weights[stem.lower()], stem))
 
 

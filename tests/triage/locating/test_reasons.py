@@ -13,13 +13,13 @@ WEIGHTS = {f"word{number}": float(number) for number in range(7)} | {"parser": 3
 
 
 def test_names_words_and_dates():
-    paths = ("src/Parser.java", "src/Lexer.java", "src/Other.java")
+    paths = ("src/Parser.java", "src/Lexer.java", "src/Other.java", "word1.py", "word2.py")
     files = tuple(FileChange("M", path, path, False, False, (), False) for path in paths)
     message = " ".join(WEIGHTS)
     commit = Commit("c", (), datetime(2024, 1, 1, 12, tzinfo=UTC), message, files, False)
-    query = ChangeQuery("", "", pd.Timestamp("2024-01-11T13:00:00Z"))
+    query = ChangeQuery("", "word1 in WORD2.py", pd.Timestamp("2024-01-11T13:00:00Z"))
     assert reasons(commit, query, WEIGHTS, {}) == (
-        "changes Lexer, Parser, which the report names",
+        "changes Lexer, Parser, word2, which the report names",
         "the message has word6, lexer, word5, word4, parser and 4 more",
         "10 days earlier",
     )
