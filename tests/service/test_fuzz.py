@@ -4,21 +4,29 @@ import pytest
 import schemathesis
 from fastapi import FastAPI
 from hypothesis import HealthCheck, settings
+from small_repository import make_repository
 
 from gedbd.service.app import create_app
+from gedbd.service.locate_route import locate_router
 from gedbd.service.routes import router
+from gedbd.service.suspects import open_suspects
 from gedbd.service.webhook.receiver import Webhook
 from gedbd.service.webhook.route import webhook_router
 
 BARE = FastAPI()
 BARE.include_router(router)
+BARE.include_router(locate_router)
 BARE.include_router(webhook_router)
 SCHEMA = schemathesis.openapi.from_dict(BARE.openapi())
 
 
 @pytest.fixture(scope="module")
-def home(listening, stored_index) -> str:
-    port = listening(create_app(stored_index, webhook=Webhook(stored_index, "ann/mail", None, "a secret")))
+def home(listening, stored_index, tmp_path_factory) -> str:
+    folder = tmp_path_factory.mktemp("repository")
+    make_repository(folder / "project.git", 2)
+    suspects = open_suspects(str(folder / "project.git"), None, str(folder / "cache"))
+    webhook = Webhook(stored_index, "ann/mail", None, "a secret")
+    port = listening(create_app(stored_index, webhook=webhook, suspects=suspects))
     return f"http://127.0.0.1:{port}"
 
 

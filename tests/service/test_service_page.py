@@ -7,9 +7,11 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 from small_index import EVIL, FIGURE, TARGETS
+from small_repository import NAMES, make_repository
 
 from gedbd.sampling.feedback_labels import feedback_table
 from gedbd.service.app import Settings, create_app
+from gedbd.service.suspects import SuspectFinder, open_suspects
 
 pytestmark = pytest.mark.browser
 TITLE = "Sending a large attachment stops at half"
@@ -32,8 +34,10 @@ def opened(browser: Browser, index, listening):
     """Opens the page and keeps what it asks for and what the console says."""
     contexts = []
 
-    def open_page(width: int = 1200, scheme: str = "light", over=index, **settings) -> Page:
-        port = listening(create_app(over, Settings(**settings)))
+    def open_page(
+        width: int = 1200, scheme: str = "light", over=index, suspects: SuspectFinder | None = None, **settings
+    ) -> Page:
+        port = listening(create_app(over, Settings(**settings), suspects=suspects))
         context = browser.new_context(
             viewport={"width": width, "height": 900}, color_scheme=scheme, reduced_motion="reduce"
         )
@@ -287,3 +291,35 @@ def test_what_is_no_web_address_is_no_link(opened):
     expect(page.locator("#stored-head")).to_have_text("Stored report #31")
     assert page.locator("#stored-head a").count() == 0
     assert "javascript" not in page.content()
+
+
+@pytest.mark.parametrize("width", [360, 1200])
+def test_suspect_commits_stand_below_the_candidates(opened, tmp_path: Path, width):
+    make_repository(tmp_path / "project.git", 4)
+    finder = open_suspects(str(tmp_path / "project.git"), None, str(tmp_path / "cache"))
+    finder.update()
+    page = opened(width, suspects=finder)
+    suspects = page.locator("#suspects")
+    expect(suspects).to_be_hidden()
+    page.fill("#title", f"Large attachment: {NAMES[1]}Reader loses a line in count{NAMES[1]}")
+    expect(page.get_by_role("option").first).to_be_visible()
+    expect(page.locator("#suspects-note")).to_contain_text("12 commits of project.git were ranked.")
+    expect(page.locator("#suspects-note")).to_contain_text("was not measured on this tracker")
+    first = page.locator("#suspect-list li").first
+    expect(first).to_contain_text(f"{NAMES[1]}Reader")
+    first.locator("summary").first.click()
+    expect(first.locator("pre").first).to_be_visible()
+    expect(first.locator("pre mark").first).to_be_visible()
+    assert overflow(page) == 0
+    page.screenshot(path=tmp_path / f"suspects-{width}.png", full_page=True)
+    page.fill("#title", "")
+    expect(suspects).to_be_hidden()
+    assert not page.said
+
+
+def test_a_page_without_a_repository_asks_for_no_commits(opened):
+    page = opened()
+    page.fill("#title", TITLE)
+    expect(page.get_by_role("option").first).to_be_visible()
+    expect(page.locator("#suspects")).to_be_hidden()
+    assert not any(address.endswith("api/locate") for address in page.asked)
