@@ -14,11 +14,12 @@ from gedbd.retrieval.changes.history import ChangeHistory, ChangeQuery
 from gedbd.retrieval.changes.ranker import ChangeRanker, default_ranker
 from gedbd.triage.locating.index_folder import IndexFolder
 from gedbd.triage.locating.indexing import CommitEncoder, IndexLimits, bring_up_to
-from gedbd.triage.locating.located import LocatedChange, read_changes
+from gedbd.triage.locating.located import LocatedChange, read_changes, word_weights
 from gedbd.triage.locating.snapshot import Snapshot
 
 NO_ENCODER = ""
 MAX_HUNKS = 2
+NO_SHARED_WORD = "no commit has a word of the report: the order says little about it"
 
 
 class Update(NamedTuple):
@@ -163,17 +164,21 @@ class RepositoryIndex:
         state = self._state
         if state is None:
             return []
-        query, _ = self.encoded(query)
+        if query.vector is None:
+            query, _ = self.encoded(query)
         with self._ranking:
             suspects = self.ranker.find(state.history, query, top_k)
         return read_changes(self.git, state.history, query, suspects, self.limits.reading(), max_hunks)
 
     def encoded(self, query: ChangeQuery) -> tuple[ChangeQuery, tuple[str, ...]]:
-        """A report with the vector of its text, if there is an encoder, and warnings about it."""
+        """A report with the vector of its text, if there is an encoder, and warnings about the report."""
+        history = self.history
+        is_empty = history.num_before(query.created_at) > 0 and not word_weights(history, query)
+        warnings = (NO_SHARED_WORD,) if is_empty else ()
         if self.encoder is None or query.vector is not None:
-            return query, ()
-        vector, warnings = self.encoder.query(f"{query.title}\n{query.description}")
-        return query._replace(vector=vector), warnings
+            return query, warnings
+        vector, told = self.encoder.query(f"{query.title}\n{query.description}")
+        return query._replace(vector=vector), (*warnings, *told)
 
     def facts(self, query: ChangeQuery) -> dict[str, Any]:
         """The state that answers: ``repository``, ``commit``, ``num_commits`` and how many are ranked for a report."""

@@ -21,11 +21,11 @@ def encoder():
 def test_a_report_is_encoded_and_a_long_one_is_told(repository, open_index, encoder):
     index = open_index(repository, encoder=encoder)
     index.update()
-    query, warnings = index.encoded(ChangeQuery("Crash", "when pasting"))
+    query, warnings = index.encoded(ChangeQuery("Quoted values", "when pasting"))
     assert warnings == ()
     assert np.linalg.norm(query.vector) == pytest.approx(1)
     assert index.encoded(query) == (query, ())
-    long, warnings = index.encoded(ChangeQuery("Crash", "when pasting " * 100))
+    long, warnings = index.encoded(ChangeQuery("Quoted values", "when pasting " * 100))
     assert "the encoder reads the first 32 of the report's" in warnings[0]
     assert index.locate(long, top_k=1)[0].rank == 1
 

@@ -55,6 +55,15 @@ def test_only_commits_before_the_report_are_ranked(repository, open_index):
     assert index.facts(QUOTED._replace(created_at=moment))["num_ranked"] == 1
 
 
+def test_a_report_that_shares_no_word_is_told(repository, open_index):
+    index = open_index(repository)
+    assert index.encoded(QUOTED)[1] == ()
+    index.update()
+    assert index.encoded(QUOTED)[1] == ()
+    (told,) = index.encoded(ChangeQuery("Zebra", "of the"))[1]
+    assert told.startswith("no commit has a word of the report")
+
+
 def test_new_commits_are_added_to_the_stored_ones(repository, open_index):
     open_index(repository).update()
     (new,) = repository.add(ONE_MORE)
