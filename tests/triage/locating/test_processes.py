@@ -1,4 +1,4 @@
-"""Killing a process while it indexes loses at most what came after its last checkpoint, and doubles nothing."""
+"""Processes that index one repository at once, or are killed while they do: no commit is lost or doubled."""
 
 import random
 import subprocess
@@ -47,3 +47,15 @@ def test_twenty_kills_neither_lose_nor_double_a_commit(make_repository, open_ind
     fresh = open_index(made, index=tmp_path / "fresh")
     fresh.update()
     assert index.history.ids == fresh.history.ids
+
+
+@pytest.mark.slow
+def test_several_processes_index_at_once(make_repository, open_index, tmp_path):
+    made = make_repository()
+    made.add(*[(f"change {number}", {f"f{number % 20}": b"word%d\n" % number}) for number in range(COMMITS)])
+    command = [sys.executable, "-c", UPDATE, str(made.folder), str(tmp_path / "cache")]
+    processes = [subprocess.Popen(command, stdout=subprocess.DEVNULL) for _ in range(4)]
+    assert [process.wait() for process in processes] == [0] * 4
+    index = open_index(made)
+    assert index.update().num_added == 0
+    assert sorted(index.history.ids) == sorted(made.ids())
