@@ -6,6 +6,7 @@ module imports neither; ``write_light_encoder`` in ``gedbd.encoders.light_folder
 
 import hashlib
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -17,7 +18,8 @@ FORMAT = 1
 WEIGHTS = "model.safetensors"
 TOKENIZER = "tokenizer.json"
 SETTINGS = "settings.json"
-NEEDED = ("fingerprint", "tokenizer_hash", "pooling", "epsilon", "num_heads", "num_layers", "max_tokens")
+COUNTS = ("num_heads", "num_layers", "max_tokens")
+NEEDED = ("fingerprint", "tokenizer_hash", "pooling", "epsilon", *COUNTS)
 
 
 class LightEncoder:
@@ -45,16 +47,16 @@ class LightEncoder:
         self._settings = read_object(folder / SETTINGS, "format", *NEEDED)
         tokenizer = (folder / TOKENIZER).read_text(encoding="utf-8", errors="replace")
         # The tokenizers library raises bare exceptions for damaged files.
-        if self._settings["format"] != FORMAT or self._settings["tokenizer_hash"] != text_hash(tokenizer):
+        if not _is_valid(self._settings) or self._settings["tokenizer_hash"] != text_hash(tokenizer):
             raise ValueError(f"{folder} is damaged or of another version: delete it, and it is written again")
         self._num_threads = num_threads
         self._threads = ThreadpoolController()
         self.fingerprint = str(self._settings["fingerprint"])
-        self._max_tokens = int(self._settings["max_tokens"])
+        self._max_tokens = self._settings["max_tokens"]
         self._tokenizer = Tokenizer.from_str(tokenizer)
         self._tokenizer.no_padding()
         self._tokenizer.enable_truncation(self._max_tokens)
-        self._weights = _read_weights(folder / WEIGHTS, int(self._settings["num_layers"]))
+        self._weights = _read_weights(folder / WEIGHTS, self._settings["num_layers"])
         last = self._weights.get("projection.weight", self._weights["embeddings.norm.weight"])
         self.dim = len(last)
 
@@ -88,6 +90,13 @@ class LightEncoder:
 def text_hash(text: str) -> str:
     """A hash of a text."""
     return hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=16).hexdigest()
+
+
+def _is_valid(settings: dict[str, Any]) -> bool:
+    """Whether settings are of this version, and of the right types."""
+    counts = [settings[name] for name in COUNTS]
+    are_counts = all(type(count) is int and count > 0 for count in counts)
+    return settings["format"] == FORMAT and are_counts and type(settings["epsilon"]) is float
 
 
 def _read_weights(path: Path, num_layers: int) -> dict[str, np.ndarray]:

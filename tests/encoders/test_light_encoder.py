@@ -120,7 +120,7 @@ def test_settings_of_another_version_or_model_are_refused(tmp_path, folder):
     for other in (SETTINGS, TOKENIZER, WEIGHTS):
         (tmp_path / other).write_bytes((folder / other).read_bytes())
     settings = json.loads((folder / SETTINGS).read_text())
-    for change in ({"format": 0}, {"num_layers": 3}):
+    for change in ({"format": 0}, {"num_layers": 3}, {"num_heads": "2"}, {"max_tokens": 0}, {"epsilon": None}):
         (tmp_path / SETTINGS).write_text(json.dumps(settings | change))
         with pytest.raises(ValueError, match="damaged"):
             LightEncoder(tmp_path)
