@@ -65,13 +65,13 @@ def test_few_reports_teach_nothing(run, capsys):
     found = read_hit_rate(folder)
     assert (found.reports, found.learnt) == (24, False)
     told = capsys.readouterr().out
-    assert "Only 24 reports have an inducing commit before them, too few to learn from" in told
+    assert "The 24 reports with an inducing commit before them are too few to learn from" in told
     assert pd.read_csv(folder / "metrics.csv")["system"][0] == "default ranker"
 
 
 def test_a_history_with_its_reports_needs_no_repo(run):
     reports = ("dataset@dataset.reports=csv", "dataset.reports.path=issues.csv")
-    folder = run("dataset=git", "dataset.path=repo", *reports, "max_replayed=3", "target=0.9")
+    folder = run("dataset=git", "dataset.path=repo", *reports, "min_reports=25", "max_replayed=3", "target=0.9")
     found = read_hit_rate(folder)
     assert (found.reports, found.target, found.status) == (3, 0.9, "inconclusive")
 

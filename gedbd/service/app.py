@@ -87,23 +87,32 @@ def create_app(
     service = Service(index, FeedbackStore(index.folder), searches, changes, Metrics(index), webhook, suspects)
     app = FastAPI(title="gedbd", version="1", docs_url=None, redoc_url=None, lifespan=_lifespan)
     app.state.service = service
+    _include_routes(app, service, with_token=settings.token is not None)
+    _add_exception_handlers(app)
+    # The last one added runs first: refused requests are counted too.
+    app.add_middleware(RequestGuard, limits)
+    app.add_middleware(MetricsMiddleware, service.metrics)
+    return app
+
+
+def _include_routes(app: FastAPI, service: Service, with_token: bool) -> None:
+    """Adds the routes of what the service has."""
     # RequestGuard checks the token; the dependency only documents it in /openapi.json.
-    documented = [] if settings.token is None else [Depends(HTTPBearer(auto_error=False))]
+    documented = [Depends(HTTPBearer(auto_error=False))] if with_token else []
     app.include_router(router, dependencies=documented)
-    if suspects is not None:
+    if service.suspects is not None:
         app.include_router(locate_router, dependencies=documented)
     app.include_router(pages_router)
-    if webhook is not None:
+    if service.webhook is not None:
         app.include_router(webhook_router)
+
+
+def _add_exception_handlers(app: FastAPI) -> None:
     app.add_exception_handler(RequestValidationError, _answer_invalid)
     app.add_exception_handler(HTTPException, _answer_refused)
     for unavailable in (StoreUnavailable, sqlite3.DatabaseError, OSError):
         app.add_exception_handler(unavailable, _answer_unavailable)
     app.add_exception_handler(Exception, _answer_failed)
-    # The last one added runs first: refused requests are counted too.
-    app.add_middleware(RequestGuard, limits)
-    app.add_middleware(MetricsMiddleware, service.metrics)
-    return app
 
 
 @asynccontextmanager

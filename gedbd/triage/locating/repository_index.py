@@ -11,7 +11,8 @@ from filelock import Timeout
 
 from gedbd.corpora.repository.git import Git
 from gedbd.retrieval.changes.history import ChangeHistory, ChangeQuery
-from gedbd.retrieval.changes.ranker import ChangeRanker, default_ranker
+from gedbd.retrieval.changes.ranker import default_ranker
+from gedbd.triage.locating.fixed_reports import Ranker
 from gedbd.triage.locating.index_folder import IndexFolder
 from gedbd.triage.locating.indexing import CommitEncoder, IndexLimits, bring_up_to
 from gedbd.triage.locating.located import LocatedChange, read_changes, word_weights
@@ -41,7 +42,7 @@ def open_repository(
     cache_dir: str | Path,
     index: str | Path | None = None,
     revision: str = "HEAD",
-    ranker: ChangeRanker | None = None,
+    ranker: Ranker | None = None,
     encoder: CommitEncoder | None = None,
     limits: IndexLimits | None = None,
 ) -> "RepositoryIndex":
@@ -95,7 +96,7 @@ class RepositoryIndex:
         git: Git,
         folder: Path,
         revision: str,
-        ranker: ChangeRanker,
+        ranker: Ranker,
         encoder: CommitEncoder | None,
         limits: IndexLimits,
     ) -> None:

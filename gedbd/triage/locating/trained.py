@@ -1,24 +1,27 @@
 """The ranker that a backtest on a tracker's own history leaves."""
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from gedbd.retrieval.changes.ranker import ChangeRanker
 from gedbd.triage.locating.backtesting.hit_rate import HIT_RATE, read_hit_rate
+from gedbd.triage.locating.fixed_reports import FIXES, TrackerRanker, read_fixes
 
 NOT_MEASURED = "How often it is right was not measured on this tracker: gedbd locate-backtest tells."
 RANKER = "ranker.json"
+T = TypeVar("T")
 
 
 class TrainedRanker(NamedTuple):
     """A ranker and what it is worth.
 
     Attributes:
-        ranker: Scores commits.
+        ranker: Scores commits; reads the fixed reports of the tracker.
         statement: What the backtest measured, in words.
     """
 
-    ranker: ChangeRanker
+    ranker: TrackerRanker
     statement: str
 
 
@@ -33,9 +36,20 @@ def read_trained(folder: Path) -> TrainedRanker:
         raise ValueError(
             f"run={folder} has no {RANKER}: give the folder that gedbd locate-backtest repo=... dataset=... leaves"
         )
+    ranker = _read(file, ChangeRanker.from_text)
+    fixes = folder / FIXES
+    known = _read(fixes, read_fixes) if fixes.is_file() else []
+    measured = (folder / HIT_RATE).is_file()
+    return TrainedRanker(TrackerRanker(ranker, known), read_hit_rate(folder).statement if measured else NOT_MEASURED)
+
+
+def _read(file: Path, parse: Callable[[str], T]) -> T:
+    """What a file holds.
+
+    Raises:
+        ValueError: If it is damaged.
+    """
     try:
-        ranker = ChangeRanker.from_text(file.read_text(encoding="utf-8"))
+        return parse(file.read_text(encoding="utf-8"))
     except ValueError as error:  # a UnicodeDecodeError is one too
         raise ValueError(f"{file} is damaged ({error}): run gedbd locate-backtest again") from error
-    measured = (folder / HIT_RATE).is_file()
-    return TrainedRanker(ranker, read_hit_rate(folder).statement if measured else NOT_MEASURED)

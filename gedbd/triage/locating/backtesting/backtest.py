@@ -7,11 +7,12 @@ import pandas as pd
 
 from gedbd.corpora.changes import ChangeCorpus
 from gedbd.retrieval.changes.history import ChangeHistory
+from gedbd.retrieval.changes.known_fixes import KnownFix
 from gedbd.retrieval.changes.ranker import ChangeRanker, default_ranker
 from gedbd.triage.backtesting.targets import target_status
 from gedbd.triage.locating.backtesting.hit_rate import TOP, HitRate
 from gedbd.triage.locating.backtesting.labelled import LabelledReports, labelled_reports
-from gedbd.triage.locating.backtesting.learning import learn_ranker
+from gedbd.triage.locating.backtesting.learning import Learnt, fixed_reports, learn_rankers
 from gedbd.triage.locating.backtesting.replay import replay
 from gedbd.triage.locating.backtesting.systems import BM25, DEFAULT, LEARNT, NUM_FILES, Bm25Diffs, NumFiles, System
 from gedbd.triage.locating.backtesting.tables import by_year, counts_table, differences, examples, hit_curve, metrics
@@ -22,14 +23,16 @@ class Parts:
     """Which of the labelled reports a ranker learns from, and which are replayed.
 
     Attributes:
-        train: Places of the older half whose links were known when the first replayed report was created; empty if
-            they are too few.
+        train: Rows of the reports that were fixed when the first replayed report was created; empty if too few of
+            them have an inducing commit.
         test: Places of the newer half; of all reports if nothing is learnt.
-        num_unknown: Number of reports of the older half that are left out, as their fix came later.
+        num_labelled: How many of ``train`` have an inducing commit before them.
+        num_unknown: Number of labelled reports of the older half that are left out, as their fix came later.
     """
 
     train: np.ndarray
     test: np.ndarray
+    num_labelled: int
     num_unknown: int
 
 
@@ -39,19 +42,23 @@ class LocatingBacktest:
 
     Attributes:
         hit_rate: The share of reports with an inducing commit among the first ``TOP``.
-        ranker: The ranker for use: it has learnt from all labelled reports, or is the default one.
+        ranker: The ranker for use: it has learnt from all fixed reports, or is the default one.
+        fixes: The fixed reports that it reads; empty for the default one.
         labelled: The reports with inducing commits.
         parts: What was learnt from and what was replayed.
         replayed: See ``replay``.
         tables: By name: ``metrics``, ``differences``, ``curve``, ``years``, ``counts``, ``right`` and ``wrong``.
+        warnings: Why nothing was learnt although there are enough reports.
     """
 
     hit_rate: HitRate
     ranker: ChangeRanker
+    fixes: list[KnownFix]
     labelled: LabelledReports
     parts: Parts
     replayed: pd.DataFrame
     tables: dict[str, pd.DataFrame]
+    warnings: tuple[str, ...] = ()
 
     @property
     def system(self) -> str:
@@ -59,7 +66,9 @@ class LocatingBacktest:
         return LEARNT if self.hit_rate.learnt else DEFAULT
 
 
-def run_replay(corpus: ChangeCorpus, target: float, min_reports: int, max_replayed: int, seed: int) -> LocatingBacktest:
+def run_replay(
+    corpus: ChangeCorpus, target: float, min_reports: int, max_replayed: int, max_learnt: int, seed: int
+) -> LocatingBacktest:
     """Learns on the older half of the labelled reports, replays the newer half, and measures.
 
     Args:
@@ -67,6 +76,7 @@ def run_replay(corpus: ChangeCorpus, target: float, min_reports: int, max_replay
         target: Desired share of reports with an inducing commit among the first ``TOP``.
         min_reports: Number of labelled reports below which nothing is learnt.
         max_replayed: Number of reports that are replayed at most, evenly spaced in time.
+        max_learnt: Number of reports that are learnt from at most, the newest.
         seed: Seed of the learning.
 
     Raises:
@@ -78,39 +88,63 @@ def run_replay(corpus: ChangeCorpus, target: float, min_reports: int, max_replay
     history = ChangeHistory()
     history.add(corpus.commits.table, corpus.files.table)
     parts = split(corpus, labelled, min_reports, max_replayed)
-    systems: dict[str, System] = {
-        DEFAULT: default_ranker(),
-        BM25: Bm25Diffs(corpus.commits.table),
-        NUM_FILES: NumFiles(corpus.commits.table),
-    }
-    chosen = default_ranker()
-    if len(parts.train):
-        systems = {LEARNT: learn_ranker(corpus, history, labelled, parts.train, seed), **systems}
-        chosen = learn_ranker(corpus, history, labelled, np.arange(len(labelled)), seed)
+    systems = _baselines(corpus)
+    learnt, warnings = _learn(corpus, history, parts, max_learnt, seed)
+    if learnt is not None:
+        systems = {LEARNT: learnt.measured, **systems}
+    elif warnings:
+        parts = _all_tested(labelled, max_replayed)
     replayed = replay(corpus, history, labelled, parts.test, systems)
+    own = next(iter(systems))
     return LocatingBacktest(
-        find_hit_rate(corpus, replayed, target, next(iter(systems)), len(parts.train) > 0),
-        chosen,
+        find_hit_rate(corpus, replayed, target, own, learnt is not None),
+        default_ranker() if learnt is None else learnt.ranker,
+        [] if learnt is None else learnt.fixes,
         labelled,
         parts,
         replayed,
-        _tables(corpus, labelled, parts, replayed, next(iter(systems))),
+        _tables(corpus, labelled, parts, replayed, own),
+        warnings,
     )
 
 
-def split(corpus: ChangeCorpus, labelled: LabelledReports, min_reports: int, max_replayed: int) -> Parts:
-    """The older half of the labelled reports to learn from, and the newer half to replay; all, if there are too few.
+def _learn(
+    corpus: ChangeCorpus, history: ChangeHistory, parts: Parts, max_learnt: int, seed: int
+) -> tuple[Learnt | None, tuple[str, ...]]:
+    """What the reports teach; None if they are too few, or for the reason that is returned too."""
+    if not len(parts.train):
+        return None, ()
+    try:
+        return learn_rankers(corpus, history, parts.train, max_learnt, seed), ()
+    except ValueError as error:
+        return None, (f"nothing is learnt: {error}",)
 
-    Only links that were known when the first replayed report was created are learnt from. If less than half of
-    ``min_reports`` remain, nothing is learnt.
+
+def _baselines(corpus: ChangeCorpus) -> dict[str, System]:
+    """The systems that learn nothing from the tracker."""
+    commits = corpus.commits.table
+    return {DEFAULT: default_ranker(), BM25: Bm25Diffs(commits), NUM_FILES: NumFiles(commits)}
+
+
+def split(corpus: ChangeCorpus, labelled: LabelledReports, min_reports: int, max_replayed: int) -> Parts:
+    """What is learnt from, and the newer half of the labelled reports, which is replayed; all, if there are too few.
+
+    Only reports that were fixed when the first replayed report was created are learnt from: those of the older half,
+    and others that only teach which files a fix changes. If less than half of ``min_reports`` have an inducing commit,
+    nothing is learnt.
     """
     assert corpus.reports is not None
     half = len(labelled) // 2
     start = corpus.reports.reports["created_at"].iloc[int(labelled.rows[half])]
     known = np.flatnonzero((labelled.made_at[:half] < start).to_numpy())
     if len(labelled) < min_reports or len(known) < max(min_reports // 2, 1):
-        return Parts(np.empty(0, dtype=np.int64), _spaced(0, len(labelled), max_replayed), 0)
-    return Parts(known, _spaced(half, len(labelled), max_replayed), half - len(known))
+        return _all_tested(labelled, max_replayed)
+    train = fixed_reports(corpus).before(start)
+    return Parts(train, _spaced(half, len(labelled), max_replayed), len(known), half - len(known))
+
+
+def _all_tested(labelled: LabelledReports, max_replayed: int) -> Parts:
+    return Parts(np.empty(0, dtype=np.int64), _spaced(0, len(labelled), max_replayed), 0, 0)
 
 
 def find_hit_rate(corpus: ChangeCorpus, replayed: pd.DataFrame, target: float, system: str, learnt: bool) -> HitRate:
@@ -146,7 +180,7 @@ def _tables(
         "differences": differences(replayed, system, corpus.reports.group),
         "curve": hit_curve(replayed, corpus.reports.group),
         "years": by_year(mine, corpus.reports),
-        "counts": counts_table(labelled, len(parts.train), parts.num_unknown, len(parts.test)),
+        "counts": counts_table(labelled, parts.num_labelled, parts.num_unknown, len(parts.test)),
         "right": examples(mine, corpus, right=True),
         "wrong": examples(mine, corpus, right=False),
     }

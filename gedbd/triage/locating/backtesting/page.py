@@ -43,10 +43,10 @@ def summary(backtest: LocatingBacktest) -> str:
     without = labelled.num_reports - len(labelled)
     sentences = [backtest.hit_rate.statement]
     if backtest.hit_rate.learnt:
-        sentences.append(f"The ranker that was measured learnt from {len(backtest.parts.train):,} older reports.")
+        sentences.append(f"The ranker that was measured learnt from {backtest.parts.num_labelled:,} older reports.")
     else:
         sentences.append(
-            f"Only {len(labelled):,} reports have an inducing commit before them, too few to learn from: the default"
+            f"The {len(labelled):,} reports with an inducing commit before them are too few to learn from: the default"
             " ranker is measured on all of them, and used."
         )
     sentences.append(

@@ -14,7 +14,7 @@ def check_options(cfg: DictConfig) -> None:
         raise ValueError("which tracker? repo=. dataset=csv dataset.path=issues.csv")
     if not (isinstance(cfg.target, int | float) and 0 < cfg.target < 1):
         raise ValueError(f"target={cfg.target} must be a number above 0 and below 1")
-    for name, minimum in (("min_reports", 2), ("max_replayed", 1)):
+    for name, minimum in (("min_reports", 2), ("max_replayed", 1), ("max_learnt", 10)):
         if not (isinstance(cfg[name], int) and cfg[name] >= minimum):
             raise ValueError(f"{name}={cfg[name]} must be a whole number, {minimum} or more")
     given = [name for name in REPOSITORY_OPTIONS if cfg[name] is not None]

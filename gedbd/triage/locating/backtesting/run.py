@@ -20,6 +20,7 @@ from gedbd.triage.locating.backtesting.backtest import LocatingBacktest, run_rep
 from gedbd.triage.locating.backtesting.hit_rate import HIT_RATE
 from gedbd.triage.locating.backtesting.page import next_step, print_metrics, sections, summary
 from gedbd.triage.locating.backtesting.reading import read_changes
+from gedbd.triage.locating.fixed_reports import FIXES, fixes_as_json
 from gedbd.triage.locating.trained import RANKER
 
 
@@ -38,7 +39,9 @@ def run_locate_backtest(cfg: DictConfig, folder: Path, options: Sequence[str], c
     corpus = read_changes(cfg)
     for warning in corpus.warnings:
         console.print(f"{corpus.name}: {warning}", markup=False, highlight=False, soft_wrap=True)
-    backtest = run_replay(corpus, cfg.target, cfg.min_reports, cfg.max_replayed, cfg.seed)
+    backtest = run_replay(corpus, cfg.target, cfg.min_reports, cfg.max_replayed, cfg.max_learnt, cfg.seed)
+    for warning in backtest.warnings:
+        console.print(f"{corpus.name}: {warning}", markup=False, highlight=False, soft_wrap=True)
     save_run(folder, cfg, corpus)
     step = next_step(os.path.relpath(folder), cfg.repo)
     page = write_backtest(folder, corpus, backtest, step, options)
@@ -64,6 +67,7 @@ def write_backtest(
         write_csv(folder / f"{name}.csv", safe_cells(table))
     write_parquet(folder / "replayed.parquet", backtest.replayed)
     write_text(folder / RANKER, backtest.ranker.to_text())
+    write_text(folder / FIXES, fixes_as_json(backtest.fixes))
     write_text(folder / HIT_RATE, backtest.hit_rate.as_json())
     page = write_report(
         folder,

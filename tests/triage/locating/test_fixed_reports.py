@@ -1,0 +1,62 @@
+"""The fixed reports that a ranker of a tracker reads."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from gedbd.retrieval.changes.history import ChangeHistory, ChangeQuery
+from gedbd.retrieval.changes.known_fixes import KnownFix, KnownFixes
+from gedbd.retrieval.changes.ranker import default_ranker
+from gedbd.triage.locating.fixed_reports import TrackerRanker, fixes_as_json, read_fixes
+
+FIX = KnownFix("alpha breaks", "in Alpha", pd.Timestamp("2020-02-01", tz="UTC"), ("c2",), ("c0", "c1"))
+
+
+def make_history(count):
+    """Commits c0, c1, ... that change Alpha.java, one a day."""
+    days = pd.date_range("2020-01-01", periods=count, tz="UTC").astype("datetime64[us, UTC]")
+    ids = [f"c{number}" for number in range(count)]
+    diff = "--- a/Alpha.java\n+++ b/Alpha.java\n@@ -1,1 +1,1 @@\n-int alpha;\n+int alpha = 1;\n"
+    table = pd.DataFrame({"id": ids, "created_at": days, "title": "Alpha", "description": "", "paths": "Alpha.java"})
+    table = table.assign(diff=diff, commit=range(count), parents="", is_merge=False, num_files=1, is_cut=False)
+    table = table.assign(added_lines=1, removed_lines=1)
+    files = table.assign(id=[f"{id_}:Alpha.java" for id_ in ids])
+    history = ChangeHistory()
+    history.add(table, files)
+    return history
+
+
+def test_fixes_are_stored_to_the_letter():
+    assert read_fixes(fixes_as_json([FIX])) == [FIX]
+    assert read_fixes(fixes_as_json([])) == []
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"format": 2}, {"fixes": 3}, {"fixes": [{}]}, {"fixes": [{"title": 3}]}],
+)
+def test_a_damaged_list_is_refused(change):
+    stored = json.loads(fixes_as_json([FIX]))
+    with pytest.raises(ValueError, match="no list of fixed reports"):
+        read_fixes(json.dumps(stored | change))
+
+
+@pytest.mark.parametrize("change", [{"known_at": "2020-02-01"}, {"known_at": "soon"}, {"fixing": [1]}, {"title": None}])
+def test_a_damaged_fix_is_refused(change):
+    stored = json.loads(fixes_as_json([FIX]))
+    stored["fixes"][0] |= change
+    with pytest.raises(ValueError, match="no list of fixed reports"):
+        read_fixes(json.dumps(stored))
+
+
+def test_the_ranker_reads_the_fixes_of_the_history_that_is_asked_for():
+    ranker = default_ranker()
+    query = ChangeQuery("alpha breaks again", "")
+    both = TrackerRanker(ranker, [FIX])
+    for history in (make_history(5), make_history(8)):
+        expected = ranker.find(history, query, 5, fixes=KnownFixes(history, [FIX]))
+        found = both.find(history, query, 5)
+        assert [suspect.row for suspect in found] == [suspect.row for suspect in expected]
+        np.testing.assert_array_equal([one.score for one in found], [one.score for one in expected])
