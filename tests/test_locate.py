@@ -106,7 +106,16 @@ def test_lines_fit_a_terminal_and_shared_words_stand_out(run, tmp_path, monkeypa
 def test_programs_read_json(run):
     (line,) = run(REPORT, "json=true", "top_k=2").splitlines()
     answer = json.loads(line)
-    assert set(answer) == {"query", "repository", "commit", "num_commits", "num_ranked", "statement", "changes"}
+    assert set(answer) == {
+        "query",
+        "repository",
+        "commit",
+        "num_commits",
+        "num_merges",
+        "num_ranked",
+        "statement",
+        "changes",
+    }
     assert (answer["repository"], answer["num_commits"], answer["num_ranked"]) == ("project.git", 4, 4)
     assert len(answer["changes"]) == 2
     names = {"id", "rank", "score", "created_at", "title", "message", "num_files", "explanation"}

@@ -12,11 +12,19 @@ MAX_SECONDS = int((datetime(2200, 1, 1, tzinfo=UTC) - EPOCH).total_seconds())
 
 @dataclass(frozen=True, slots=True)
 class WalkedCommit:
-    """A commit that is still to be read: its id, that of its first parent (empty for a root), and its date."""
+    """A commit that is still to be read.
+
+    Attributes:
+        id: Its id.
+        first_parent: That of its first parent; empty for a root.
+        created_at: Its date.
+        is_merge: Whether it has several parents.
+    """
 
     id: str
     first_parent: str
     created_at: datetime
+    is_merge: bool = False
 
 
 @dataclass(frozen=True)
@@ -56,7 +64,13 @@ def walk_history(git: Git, revision: str) -> Walk:
     # The sort is stable, so of equal dates parents stay before children.
     order = sorted(given, key=lambda commit: given[commit])
     commits = [
-        WalkedCommit(commit, (parents[commit] or [""])[0], EPOCH + timedelta(seconds=given[commit])) for commit in order
+        WalkedCommit(
+            id=commit,
+            first_parent=(parents[commit] or [""])[0],
+            created_at=EPOCH + timedelta(seconds=given[commit]),
+            is_merge=len(parents[commit]) > 1,
+        )
+        for commit in order
     ]
     return Walk(commits, _warnings(early, len(late), invalid))
 

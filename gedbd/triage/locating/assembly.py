@@ -34,6 +34,6 @@ def open_configured(cfg: DictConfig) -> tuple[RepositoryIndex, str]:
         revision=str(cfg.revision),
         ranker=None if trained is None else trained.ranker,
         encoder=encoder,
-        limits=IndexLimits(cfg.max_files, cfg.max_diff_chars),
+        limits=IndexLimits(cfg.max_files, cfg.max_diff_chars, cfg.merges),
     )
     return index, NOT_MEASURED if trained is None else trained.statement

@@ -68,14 +68,14 @@ class IndexFolder:
         """Stores the commits so far of an update to a commit."""
         write_snapshot(self.path / CHECKPOINT, self._snapshot(commit, history, is_complete=False))
 
-    def store(self, commit: str, history: ChangeHistory) -> Snapshot:
+    def store(self, commit: str, history: ChangeHistory, num_merges: int) -> Snapshot:
         """Replaces the stored state, and deletes the checkpoint and what killed processes left."""
-        snapshot = self._snapshot(commit, history, is_complete=True)
+        snapshot = self._snapshot(commit, history, is_complete=True, num_merges=num_merges)
         write_snapshot(self.path / SNAPSHOT, snapshot)
         (self.path / CHECKPOINT).unlink(missing_ok=True)
         for file in self.path.glob(f".*{UNFINISHED}*"):
             file.unlink(missing_ok=True)
         return snapshot
 
-    def _snapshot(self, commit: str, history: ChangeHistory, is_complete: bool) -> Snapshot:
-        return Snapshot(Header(commit, self._settings, is_complete, len(history)), history)
+    def _snapshot(self, commit: str, history: ChangeHistory, is_complete: bool, num_merges: int = 0) -> Snapshot:
+        return Snapshot(Header(commit, self._settings, is_complete, len(history), num_merges), history)

@@ -38,10 +38,12 @@ class IndexLimits(NamedTuple):
     Attributes:
         max_files: Files of a commit.
         max_diff_chars: Characters of the diff of a commit, and of that of a file.
+        merges: Whether merges are indexed. What they change is changed by the commits that they merge.
     """
 
     max_files: int = 1_000
     max_diff_chars: int = 20_000
+    merges: bool = False
 
     def reading(self) -> Limits:
         """The limits under which commits are read."""
@@ -55,12 +57,14 @@ class Indexed(NamedTuple):
         history: The commits.
         num_added: Commits that were read.
         num_removed: Commits that the revision no longer reaches, or that were read again with another date.
+        num_merges: Merges that were left out.
         warnings: What reading left out or guessed, with counts.
     """
 
     history: ChangeHistory
     num_added: int
     num_removed: int
+    num_merges: int
     warnings: tuple[str, ...]
 
 
@@ -89,6 +93,8 @@ def bring_up_to(
         ValueError: An object of the repository is missing or damaged.
     """
     history = History(git, commit, None, limits.reading())
+    merges = set() if limits.merges else {walked.id for walked in history.walked if walked.is_merge}
+    history.leave_out(merges)
     dates = dict(zip(start.ids, pd.DatetimeIndex(start.created_at).tz_localize("UTC"), strict=True))
     stays = {walked.id for walked in history.walked if dates.get(walked.id) == walked.created_at}
     removed = set(dates) - stays
@@ -102,7 +108,7 @@ def bring_up_to(
         if checkpoint is not None and time.monotonic() - last_checkpoint >= CHECKPOINT_S:
             checkpoint(reached)
             last_checkpoint = time.monotonic()
-    return Indexed(reached, num_added, len(removed), history.warnings)
+    return Indexed(reached, num_added, len(removed), len(merges), history.warnings)
 
 
 def _add(history: ChangeHistory, batch: Sequence[Commit], limits: IndexLimits, encoder: CommitEncoder | None) -> None:

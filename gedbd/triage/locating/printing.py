@@ -62,10 +62,13 @@ def print_changes(
         for hunk in change.hunks:
             _print_hunk(console, hunk)
     if not changes:
-        console.print("no commit is before the report")
+        console.print(
+            "no commit is before the report" if facts["num_commits"] else "there are only merges: merges=true"
+        )
     console.print()
     counts = f"{facts['num_ranked']:,} of the {facts['num_commits']:,} commits up to {facts['commit'][:SHORT_ID]}"
-    console.print(printable(f"{counts} were ranked. {statement}"))
+    merges = f", {facts['num_merges']:,} merges left out" if facts["num_merges"] else ""
+    console.print(printable(f"{counts} were ranked{merges}. {statement}"))
 
 
 def print_notices(console: Console, notices: Sequence[str]) -> None:

@@ -62,11 +62,14 @@ def open_repository(
     """
     git = Git(path)
     limits = IndexLimits() if limits is None else limits
-    for name, value in limits._asdict().items():
+    for name, value in (("max_files", limits.max_files), ("max_diff_chars", limits.max_diff_chars)):
         if not isinstance(value, int) or value < 1:
             raise ValueError(f"{name}={value} must be a whole number, 1 or more")
+    if not isinstance(limits.merges, bool):
+        raise ValueError(f"merges={limits.merges} must be true or false")
     folder = default_folder(cache_dir, git, revision) if index is None else Path(index).expanduser()
-    return RepositoryIndex(git, folder, revision, default_ranker() if ranker is None else ranker, encoder, limits)
+    ranker = default_ranker() if ranker is None else ranker
+    return RepositoryIndex(git, folder, revision, ranker, encoder, limits)
 
 
 def default_folder(cache_dir: str | Path, git: Git, revision: str) -> Path:
@@ -182,9 +185,18 @@ class RepositoryIndex:
         return query._replace(vector=vector), (*warnings, *told)
 
     def facts(self, query: ChangeQuery) -> dict[str, Any]:
-        """The state that answers: ``repository``, ``commit``, ``num_commits`` and how many are ranked for a report."""
+        """The state that answers.
+
+        ``repository``, ``commit`` (the last one), ``num_commits``, ``num_merges`` (left out), and ``num_ranked``, which
+        are before the report.
+        """
+        state = self._state
         history = self.history
-        numbers = {"num_commits": len(history), "num_ranked": history.num_before(query.created_at)}
+        numbers = {
+            "num_commits": len(history),
+            "num_merges": 0 if state is None else state.header.num_merges,
+            "num_ranked": history.num_before(query.created_at),
+        }
         return {"repository": self.git.path.resolve().name, "commit": self.commit, **numbers}
 
     def _load(self) -> tuple[str, ...]:
@@ -201,5 +213,5 @@ class RepositoryIndex:
         start = self._store.best_start(self.history)
         checkpoint = partial(self._store.checkpoint, commit)
         found = bring_up_to(self.git, commit, start, self.limits, self.encoder, checkpoint)
-        self._state = self._store.store(commit, found.history)
+        self._state = self._store.store(commit, found.history, found.num_merges)
         return Update(found.num_added, found.num_removed, (*warnings, *found.warnings))

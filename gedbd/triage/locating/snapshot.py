@@ -27,6 +27,7 @@ class Header:
         settings: Options that the content depends on, as plain values.
         is_complete: Whether all commits up to the last one are there; otherwise the file is a checkpoint.
         num_commits: How many commits are there.
+        num_merges: How many merges were left out.
         schema: The version of the file's layout.
     """
 
@@ -34,6 +35,7 @@ class Header:
     settings: dict[str, Any]
     is_complete: bool
     num_commits: int
+    num_merges: int = 0
     schema: int = SCHEMA
 
     def serves(self, settings: Mapping[str, Any]) -> bool:

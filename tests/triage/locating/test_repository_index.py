@@ -216,6 +216,23 @@ def test_threads_ask_while_another_updates(repository, open_index):
     assert set(index.history.ids) == repository.ids()
 
 
+@pytest.mark.parametrize("merges", [False, True])
+def test_merges_are_ranked_if_wanted(repository, open_index, merges):
+    repository.add(("side", {"side": b"s\n"}), parent="main~2", branch="refs/heads/side")
+    tree = repository.git("rev-parse", "side^{tree}")
+    name = ("-c", "user.name=A", "-c", "user.email=a@example.org")
+    merge = repository.git(*name, "commit-tree", tree, "-p", "main", "-p", "side", "-m", "Merge")
+    repository.git("update-ref", "refs/heads/main", merge)
+    index = open_index(repository, limits=IndexLimits(merges=merges))
+    index.update()
+    assert repository.ids() - set(index.history.ids) == (set() if merges else {merge})
+    assert index.facts(QUOTED)["num_merges"] == (0 if merges else 1)
+    assert open_index(repository, limits=IndexLimits(merges=merges)).update().num_added == 0
+    repository.add(ONE_MORE)
+    index.update()
+    assert repository.ids() - set(index.history.ids) == (set() if merges else {merge})
+
+
 def test_each_repository_and_revision_has_its_folder(repository, make_repository, tmp_path):
     other = make_repository("other.git")
     git = Git(repository.folder)
