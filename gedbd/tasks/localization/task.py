@@ -1,6 +1,6 @@
 """Bug localization: trains HMCBL if asked, and ranks the changes before each report by all methods."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar
 
@@ -14,10 +14,9 @@ from gedbd.experiments.checkpoint import save_run
 from gedbd.experiments.reading import read_changes
 from gedbd.experiments.tracking.runs import open_loggers
 from gedbd.io.library_logs import silence_library_logs
-from gedbd.retrieval.scorers.scorer import Scorer
-from gedbd.tasks.localization.methods import LINEAR, plain_methods
+from gedbd.tasks.localization.methods import LINEAR, MakeScorer, MethodOptions, make_methods
 from gedbd.tasks.localization.protocol import Halves, Level, find_halves, make_level
-from gedbd.tasks.localization.rankings import Method, measure, rank_level
+from gedbd.tasks.localization.rankings import Measured, Method, measure, rank_level
 from gedbd.tasks.localization.result import LocalizationResult
 from gedbd.tasks.localization.writing import write_result
 
@@ -27,8 +26,7 @@ class LocalizationTask:
 
     Args:
         scorers: By id, what makes a scorer that is not fitted yet.
-        baseline: The scorer that the others are compared with.
-        linear: The scorers of the sum with learnt weights; none leaves it out.
+        compared: See ``MethodOptions``.
         granularities: What is ranked; the first one is that of ``results.csv``.
         seeds: Number of seeds of the rankers whose training is random.
         val_share: Share of the first half, its latest reports, on which the value of ``train`` is measured.
@@ -42,16 +40,14 @@ class LocalizationTask:
 
     def __init__(
         self,
-        scorers: Mapping[str, Callable[[], Scorer]],
-        baseline: str,
-        linear: Sequence[str] = (),
+        scorers: Mapping[str, MakeScorer],
+        compared: MethodOptions,
         granularities: Sequence[Granularity] = GRANULARITIES,
         seeds: int = 2,
         val_share: float = 0.3,
         published: bool = False,
     ) -> None:
-        if baseline not in scorers:
-            raise ValueError(f"task.baseline={baseline} is not among task.scorers: {', '.join(scorers)}")
+        compared.check(scorers)
         unknown = [name for name in granularities if name not in GRANULARITIES]
         if unknown or not granularities:
             raise ValueError(f"task.granularities={list(granularities)}: choose from {', '.join(GRANULARITIES)}")
@@ -59,8 +55,10 @@ class LocalizationTask:
             raise ValueError(f"task.seeds={seeds} must be 1 or more")
         if not 0 < val_share < 1:
             raise ValueError(f"task.val_share={val_share} must be between 0 and 1")
-        self.methods = plain_methods(scorers, granularities, linear)
-        self.baseline = baseline
+        if granularities[0] not in compared.only.get(compared.baseline, GRANULARITIES):
+            raise ValueError(f"task.only.{compared.baseline}: the baseline must rank {granularities[0]}s")
+        self.scorers = dict(scorers)
+        self.compared = compared
         self.granularities = tuple(granularities)
         self.seeds = seeds
         self.val_share = val_share
@@ -75,7 +73,7 @@ class LocalizationTask:
         levels = self._levels(corpus, halves, console)
         save_run(folder, cfg, corpus)
         with open_loggers(cfg, folder, "train") as loggers:
-            result = self._measure(corpus, levels, self.methods, cfg.seed, console)
+            result = self._measure(corpus, levels, cfg.seed, console)
             write_result(folder, result, self.published, loggers, console)
         return result.validation
 
@@ -88,20 +86,19 @@ class LocalizationTask:
         return tuple(level for level, _ in made)
 
     def _measure(
-        self,
-        corpus: ChangeCorpus,
-        levels: tuple[Level, ...],
-        methods: Mapping[str, Method],
-        seed: int,
-        console: Console,
+        self, corpus: ChangeCorpus, levels: tuple[Level, ...], seed: int, console: Console
     ) -> LocalizationResult:
         """Ranks by all methods."""
-        first = tuple(name for name in (LINEAR,) if name in methods)
         seeds = range(seed, seed + self.seeds)
-        measured = [one for level in levels for one in rank_level(level, methods, seeds, console)]
-        validation = self._validate(levels[0], methods[first[0] if first else self.baseline], seed, console)
+        measured: list[Measured] = []
+        for level in levels:
+            methods = make_methods(self.scorers, self.compared, corpus, level.granularity)
+            measured += rank_level(level, methods, seeds, console)
+        first = tuple(name for name in (LINEAR,) if self.compared.linear)
+        methods = make_methods(self.scorers, self.compared, corpus, levels[0].granularity)
+        validation = self._validate(levels[0], methods[first[0] if first else self.compared.baseline], seed, console)
         epochs = pd.DataFrame()
-        return LocalizationResult(corpus, levels, tuple(measured), self.baseline, first, validation, epochs)
+        return LocalizationResult(corpus, levels, tuple(measured), self.compared.baseline, first, validation, epochs)
 
     def _validate(self, level: Level, method: Method, seed: int, console: Console) -> float:
         """MRR on the latest reports of the first half of a method that learns from the older ones."""
