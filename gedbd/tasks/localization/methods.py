@@ -4,7 +4,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-import pandas as pd
 
 from gedbd.corpora.changes import GRANULARITIES, ChangeCorpus, Granularity
 from gedbd.retrieval.linear_ranker import LinearRanker
@@ -53,7 +52,8 @@ class MethodOptions:
         sums: By id, the scorers of a sum of equal weights, standardised over the candidates of a report.
         linear: The scorers of the sum with learnt weights; none leaves it out.
         parts: The scorers by whose best part files and commits are ranked too.
-        only: By scorer, the granularities that it ranks; of others all. Sums and ``linear`` leave it out elsewhere.
+        only: By scorer, the granularities that it ranks, none to leave it out; of others all. Sums and ``linear`` do
+            without it elsewhere.
     """
 
     baseline: str
@@ -64,19 +64,24 @@ class MethodOptions:
 
     def check(self, scorers: Mapping[str, object]) -> None:
         """Raises ValueError if an option names a scorer or a granularity that does not exist."""
-        named = {"task.baseline": [self.baseline], "task.linear": self.linear, "task.parts": self.parts}
-        named |= {f"task.sums.{name}": names for name, names in self.sums.items()}
-        named |= {"task.only": list(self.only)}
+        named = {"baseline": [self.baseline], "linear": self.linear, "parts": self.parts, "only": list(self.only)}
+        named |= {f"sums.{name}": names for name, names in self.sums.items()}
         for option, names in named.items():
             unknown = [name for name in names if name not in scorers]
             if unknown:
-                raise ValueError(f"{option}={unknown[0]} is not among task.scorers: {', '.join(scorers)}")
+                known = ", ".join(scorers)
+                raise ValueError(f"task.compared.{option}={unknown[0]} is not among task.scorers: {known}")
         taken = [name for name in (*self.sums, LINEAR) if name in scorers]
         if taken:
             raise ValueError(f"task.scorers.{taken[0]}: {taken[0]} is the name of a sum: choose another one")
         for name, granularities in self.only.items():
-            if not granularities or not set(granularities) <= set(GRANULARITIES):
-                raise ValueError(f"task.only.{name}={list(granularities)}: choose from {', '.join(GRANULARITIES)}")
+            if not set(granularities) <= set(GRANULARITIES):
+                known = ", ".join(GRANULARITIES)
+                raise ValueError(f"task.compared.only.{name}={list(granularities)}: choose from {known}")
+
+    def ranked(self, name: str) -> tuple[Granularity, ...]:
+        """The granularities that a scorer ranks, the finest one last."""
+        return tuple(one for one in GRANULARITIES if one in self.only.get(name, GRANULARITIES))
 
 
 def make_methods(
@@ -90,12 +95,12 @@ def make_methods(
         corpus: The history.
         granularity: What is ranked.
     """
-    usable = {name: Shared(make) for name, make in scorers.items() if granularity in options.only.get(name, GRANULARITIES)}
+    usable = {name: Shared(make) for name, make in scorers.items() if granularity in options.ranked(name)}
     methods = {name: _fixed(scorer) for name, scorer in usable.items()}
     for name in options.parts:
-        finest = max(options.only.get(name, GRANULARITIES), key=GRANULARITIES.index)
-        if GRANULARITIES.index(granularity) < GRANULARITIES.index(finest):
-            methods[f"{name}{BEST_PART}"] = _fixed(by_best_part(scorers[name](), corpus, granularity, finest))
+        finer = [one for one in options.ranked(name) if GRANULARITIES.index(one) > GRANULARITIES.index(granularity)]
+        if finer:
+            methods[f"{name}{BEST_PART}"] = _fixed(by_best_part(scorers[name](), corpus, granularity, finer[-1]))
     for name, names in options.sums.items():
         methods[name] = _fixed(LinearRanker(_chosen(usable, names), rounds=0))
     if options.linear:

@@ -55,8 +55,8 @@ class LocalizationTask:
             raise ValueError(f"task.seeds={seeds} must be 1 or more")
         if not 0 < val_share < 1:
             raise ValueError(f"task.val_share={val_share} must be between 0 and 1")
-        if granularities[0] not in compared.only.get(compared.baseline, GRANULARITIES):
-            raise ValueError(f"task.only.{compared.baseline}: the baseline must rank {granularities[0]}s")
+        if granularities[0] not in compared.ranked(compared.baseline):
+            raise ValueError(f"task.compared.only.{compared.baseline}: the baseline must rank {granularities[0]}s")
         self.scorers = dict(scorers)
         self.compared = compared
         self.granularities = tuple(granularities)
