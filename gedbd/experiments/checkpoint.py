@@ -12,6 +12,7 @@ from rich.console import Console
 
 from gedbd.configuration.allowed_targets import keep_local
 from gedbd.configuration.saved_options import CONFIG, SCHEMA, VERSIONS, read_saved, saved_options
+from gedbd.corpora.changes import ChangeCorpus
 from gedbd.corpora.corpus import Corpus
 from gedbd.encoders.weights import load_state, read_state
 from gedbd.experiments.training_task import SystemTask, TrainingSetup
@@ -21,7 +22,7 @@ from gedbd.io.files import read_object, write_text
 PACKAGES = ("gedbd", "torch", "pytorch-lightning", "torch-geometric", "transformers", "numpy", "pandas")
 
 
-def save_run(folder: Path, cfg: DictConfig, corpus: Corpus) -> None:
+def save_run(folder: Path, cfg: DictConfig, corpus: Corpus | ChangeCorpus) -> None:
     """Writes ``config.yaml``, resolved and with absolute paths, and ``versions.json`` with the corpus' fingerprint."""
     folder.mkdir(parents=True, exist_ok=True)
     write_text(folder / CONFIG, OmegaConf.to_yaml(OmegaConf.create(saved_options(cfg))))

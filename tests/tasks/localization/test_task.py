@@ -1,0 +1,101 @@
+"""The task from the command line: a run folder with tables and a page, and refusals."""
+
+import re
+import sys
+
+import pandas as pd
+import pytest
+
+import gedbd.train
+from gedbd.retrieval.scorers.lexical import Bm25
+from gedbd.tasks.localization.published import beside_published
+from gedbd.tasks.localization.task import LocalizationTask
+
+SMALL = ("task=localization", "encoder=tiny", "~task.scorers.frozen")
+
+
+@pytest.fixture(scope="module")
+def call(localization_folder, tmp_path_factory):
+    """Trains in a folder of its own and returns the folder."""
+    folder = tmp_path_factory.mktemp("runs")
+
+    def train(*options):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.chdir(folder)
+            patch.setenv("GEDBD_CACHE", str(folder / "cache"))
+            patch.setattr(sys, "argv", ["gedbd", *SMALL, f"dataset.path={localization_folder}", *options])
+            gedbd.train.main()
+        return folder
+
+    return train
+
+
+@pytest.fixture(scope="module")
+def run(call):
+    return call("task.published=true", "dataset.name=tomcat", "hydra.run.dir=run") / "run"
+
+
+def test_a_run_leaves_tables_rankings_and_a_page(run):
+    ranking = pd.read_csv(run / "ranking.csv")
+    assert set(ranking["granularity"]) == {"commit", "file", "hunk"}
+    assert (ranking["queries"] == 15).all()
+    assert ranking["method"][0] == "linear"
+    results = pd.read_csv(run / "results.csv")
+    assert results["method"].is_unique
+    assert {"mrr", "rr@10", "file_mrr", "hunk_rr@10"} <= set(results)
+    page = (run / "report.html").read_text()
+    assert "Beside the paper" in page
+    assert "made strictly before the report" in page
+    assert {"mrr_by_method.png", "hit_curves.png"} == {file.name for file in (run / "figures").iterdir()}
+    assert "linear:" in (run / "results.md").read_text()
+
+
+def test_trec_files_agree_with_the_table(run):
+    ranking = pd.read_csv(run / "ranking.csv").set_index(["granularity", "method"])
+    columns = ["query", "zero", "change", "relevant"]
+    qrels = pd.read_csv(run / "trec" / "file.qrels", sep=" ", names=columns)
+    lines = pd.read_csv(
+        run / "trec" / "file.bm25.run", sep=" ", names=["query", "q0", "change", "place", "score", "tag"]
+    )
+    found = lines.merge(qrels, on=["query", "change"]).groupby("query")["place"].min()
+    assert (1 / found).sum() / 15 == pytest.approx(ranking.loc[("file", "bm25"), "mrr"])
+
+
+def test_the_papers_numbers_stand_beside_the_measured_ones(run):
+    table = pd.read_csv(run / "table3.csv")
+    rows = table.set_index(["granularity", "method", "source"])
+    assert rows.loc[("commit", "semantic_codebert", "Table 2"), "mrr"] == 0.386
+    assert rows.loc[("hunk", "fbl_bert", "Table 2"), "mrr"] == 0.482
+    assert ("file", "bm25", "here") in rows.index
+    assert "no number here repeats or refutes" in (run / "table3.md").read_text()
+    unknown = beside_published(pd.read_csv(run / "ranking.csv"), "demo")
+    assert set(unknown["source"]) == {"here"}
+
+
+def test_several_seeds_have_a_table(call):
+    folder = call("task.granularities=[commit]", "seeds=2", "hydra.run.dir=seeds")
+    seeds = pd.read_csv(folder / "seeds" / "seeds.csv")
+    assert seeds.groupby("method").size().tolist() == [2, 2]
+    assert seeds["val_value"].between(0, 1).all()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"baseline": "bm52"}, "task.baseline=bm52 is not among task.scorers: bm25"),
+        ({"linear": ["bm52"]}, "task.linear names bm52, which is not among task.scorers"),
+        ({"granularities": ["method"]}, "task.granularities=['method']: choose from commit, file, hunk"),
+        ({"granularities": []}, "task.granularities=[]: choose from commit, file, hunk"),
+        ({"seeds": 0}, "task.seeds=0 must be 1 or more"),
+        ({"val_share": 1.0}, "task.val_share=1.0 must be between 0 and 1"),
+    ],
+)
+def test_invalid_options_are_refused(options, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        LocalizationTask(**({"scorers": {"bm25": Bm25}, "baseline": "bm25"} | options))
+
+
+def test_another_kind_of_dataset_is_refused_before_it_is_read(call, localization_folder):
+    message = r"bugs\.csv: one table of reports, where this task needs a history of changes"
+    with pytest.raises(SystemExit, match=message):
+        call("dataset=csv", f"dataset.path={localization_folder}/bugs.csv")
