@@ -6,6 +6,7 @@ from torch import Tensor, nn
 
 from gedbd.corpora.changes import ChangeCorpus
 from gedbd.tasks.localization.bank import EMPTY
+from gedbd.tasks.localization.protocol import num_before
 
 
 class CandidateLinks(nn.Module):
@@ -34,7 +35,7 @@ class CandidateLinks(nn.Module):
     @classmethod
     def of_corpus(cls, corpus: ChangeCorpus) -> "CandidateLinks":
         """The links of a corpus with reports and inducing commits."""
-        return cls(num_before(corpus), corpus.inducing["commit"].pairs, len(corpus.commits))
+        return cls(num_before(corpus, "commit"), corpus.inducing["commit"].pairs, len(corpus.commits))
 
     def are_linked(self, reports: Tensor, commits: Tensor) -> Tensor:
         """Whether commits induced the bugs of reports; two int64 tensors that broadcast."""
@@ -49,10 +50,3 @@ class CandidateLinks(nn.Module):
         present = (reports != EMPTY) & (commits != EMPTY)
         before = commits < self.num_before[reports.clamp(min=0)]
         return present & before & ~self.are_linked(reports, commits)
-
-
-def num_before(corpus: ChangeCorpus) -> np.ndarray:
-    """``(R,)`` number of commits created before each report."""
-    assert corpus.reports is not None
-    moments = corpus.reports.reports["created_at"].to_numpy()
-    return np.searchsorted(corpus.commits.table["created_at"].to_numpy(), moments, side="left")

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gedbd.corpora.changes import ChangeCorpus, Granularity
-from gedbd.tasks.localization.candidates import num_before
+from gedbd.tasks.localization.protocol import num_before
 
 MAX_DRAWS = 50
 EVALUATION_EPOCH = 2**31  # of what is drawn for validation: the same in every epoch
@@ -54,7 +54,7 @@ class Pairs:
         self.seed = seed
         self.hard = hard
         self.reports = np.unique(reports)
-        self.before = num_before(corpus)
+        self.before = num_before(corpus, "commit")
         self.commit_of = corpus.changes(granularity).table["commit"].to_numpy(dtype=np.int64)
         self.rows_of = _rows_by_commit(self.commit_of, len(corpus.commits))
         links = corpus.inducing["commit"].pairs
