@@ -13,7 +13,7 @@ from gedbd.tasks.localization.methods import MethodOptions
 from gedbd.tasks.localization.published import beside_published
 from gedbd.tasks.localization.task import LocalizationTask
 
-SMALL = ("task=localization", "encoder=tiny", "~task.scorers.frozen")
+SMALL = ("task=localization", "encoder=tiny")
 
 
 @pytest.fixture(scope="module")
