@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 MAX_NAME_CHARS = 300  # of a method with its class
 MAX_LINE_CHARS = 1000  # of a line that holds a frame of .NET or JavaScript
-# What stands in parentheses behind a method of the Java virtual machine. Only this is searched for: the name before it
+# What follows in parentheses behind a method of the Java virtual machine. Only this is searched for: the name before it
 # is read backwards, so that a long text without a frame takes one pass.
 JVM_PLACE = re.compile(
     r"\((?:([\w$-]{1,200}\.(?:java|kt|scala|groovy|clj|jsp))(?::(\d{1,9}))?|Native Method|Unknown Source)\)"
