@@ -156,9 +156,7 @@ class EncodedTokens:
         return np.split(encoded.tokens, encoded.starts[1:-1])
 
 
-def _sides(
-    options: HmcblOptions, encoder: DictConfig, corpus: ChangeCorpus, halves: Halves
-) -> tuple[Side, Side]:
+def _sides(options: HmcblOptions, encoder: DictConfig, corpus: ChangeCorpus, halves: Halves) -> tuple[Side, Side]:
     """The encoders of reports and of changes; each has weights of its own."""
     report_limits = InputLimits(options.report_tokens, 1, 0)
     change_limits = InputLimits(options.comment_tokens, options.code_tokens, options.nodes)

@@ -102,9 +102,12 @@ def make_methods(
         if finer:
             methods[f"{name}{BEST_PART}"] = _fixed(by_best_part(scorers[name](), corpus, granularity, finer[-1]))
     for name, names in options.sums.items():
-        methods[name] = _fixed(LinearRanker(_chosen(usable, names), rounds=0))
-    if options.linear:
-        methods[LINEAR] = _fixed(LinearRanker(_chosen(usable, options.linear)))
+        chosen = {one: usable[one] for one in names if one in usable}
+        if chosen:
+            methods[name] = _fixed(LinearRanker(chosen, rounds=0))
+    chosen = {one: usable[one] for one in options.linear if one in usable}
+    if chosen:
+        methods[LINEAR] = _fixed(LinearRanker(chosen))
     return methods
 
 
@@ -121,10 +124,6 @@ def by_best_part(scorer: Scorer, corpus: ChangeCorpus, granularity: Granularity,
     if finest == "hunk":
         made = BestPart(made, corpus.hunks.table, "file")
     return BestPart(made, corpus.files.table, "commit") if granularity == "commit" else made
-
-
-def _chosen(scorers: Mapping[str, Scorer], names: Sequence[str]) -> dict[str, Scorer]:
-    return {name: scorers[name] for name in names if name in scorers}
 
 
 def _fixed(scorer: Scorer) -> Method:

@@ -46,9 +46,7 @@ class LocalizationTask:
         ValueError: If an option is invalid.
     """
 
-    reads: ClassVar[frozenset[str]] = frozenset(
-        {"encoder", "batch_size", "optimizer", "scheduler", "matmul_precision"}
-    )
+    reads: ClassVar[frozenset[str]] = frozenset({"encoder", "batch_size", "optimizer", "scheduler", "matmul_precision"})
 
     def __init__(
         self,
@@ -160,7 +158,7 @@ class LocalizationTask:
         count = min(max(round(len(level.training) * self.val_share), 1), len(level.training) - 1)
         held_out = level.among(level.training[:-count], level.training[-count:])
         methods = make_methods(self.scorers, self.compared, corpus, level.granularity)
-        method = methods[LINEAR if self.compared.linear else self.compared.baseline]
+        method = methods[LINEAR if LINEAR in methods else self.compared.baseline]
         values, _ = measure(held_out, method.make(held_out, seed), console, "validation")
         return float(values["mrr"].mean())
 

@@ -13,7 +13,18 @@ from gedbd.tasks.localization.methods import MethodOptions
 from gedbd.tasks.localization.published import beside_published
 from gedbd.tasks.localization.task import LocalizationTask
 
-SMALL = ("task=localization", "encoder=tiny")
+SMALL = ("task=localization", "encoder=tiny", "cache_dir=cache")
+ALONE = ("task.model=null",)
+MODEL = (
+    *("batch_size=4", "trainer.max_epochs=1", "task.model.val_candidates=10"),
+    *("task.model.report_tokens=12", "task.model.comment_tokens=6", "task.model.code_tokens=12"),
+    *("task.model.settings.num_layers=2", "task.model.settings.projector_hidden=8", "task.model.settings.dim=8"),
+    "task.model.settings.bank_size=32",
+)
+FEW = tuple(
+    f"++task.compared.only.{name}=[]"
+    for name in ("recency", "file_recency", "structured", "file_names", "trace_files", "trace_methods", "frozen")
+)
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +45,7 @@ def call(localization_folder, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def run(call):
-    return call("task.published=true", "dataset.name=tomcat", "hydra.run.dir=run") / "run"
+    return call("experiment=locate_table3", *ALONE, "dataset.name=tomcat", "hydra.run.dir=run") / "run"
 
 
 def test_a_run_leaves_tables_rankings_and_a_page(run):
@@ -75,10 +86,30 @@ def test_the_papers_numbers_stand_beside_the_measured_ones(run):
 
 
 def test_several_seeds_have_a_table(call):
-    folder = call("task.granularities=[commit]", "seeds=2", "hydra.run.dir=seeds")
+    folder = call(*ALONE, *FEW, "task.granularities=[commit]", "seeds=2", "hydra.run.dir=seeds")
     seeds = pd.read_csv(folder / "seeds" / "seeds.csv")
     assert set(seeds.groupby("method").size()) == {2}
     assert seeds["val_value"].between(0, 1).all()
+
+
+def test_hmcbl_is_trained_and_ranks_its_granularity_and_coarser_ones(call):
+    folder = call(*MODEL, *FEW, "task.model.granularity=file", "task.model.max_sim=true", "hydra.run.dir=hmcbl")
+    ranking = pd.read_csv(folder / "hmcbl" / "ranking.csv")
+    methods = ranking.groupby("granularity")["method"].agg(set)
+    assert {"hmcbl_cosine_best_part", "hmcbl_max_sim_best_part"} <= methods["commit"]
+    assert {"hmcbl_cosine", "hmcbl_max_sim"} <= methods["file"]
+    assert not any(name.startswith("hmcbl") for name in methods["hunk"])
+    assert (folder / "hmcbl" / "checkpoints" / "best.ckpt").is_file()
+    page = (folder / "hmcbl" / "report.html").read_text()
+    assert "validation is the latest part of the first half" in page
+
+
+@pytest.mark.slow
+def test_the_ablation_is_a_sweep_with_a_table(call):
+    folder = call("experiment=locate_ablation", *MODEL, "hydra.sweep.dir=sweep")
+    table = pd.read_csv(folder / "sweep" / "summary.csv")
+    assert len(table) == 8
+    assert table["mrr"].between(0, 1).all()
 
 
 @pytest.mark.parametrize(
