@@ -16,12 +16,14 @@ from gedbd.encoders.code.untrained import UntrainedEncoder
 from gedbd.encoders.encoder import Encoder
 from gedbd.retrieval.scorers.cosine import VectorScorer
 from gedbd.retrieval.scorers.late_interaction import MaxSim
+from gedbd.retrieval.scorers.scorer import Scorer
 from gedbd.tasks.localization.candidates import CandidateLinks
 from gedbd.tasks.localization.data import LocalizationDataModule
 from gedbd.tasks.localization.encoding import Encoded
 from gedbd.tasks.localization.inputs import ChangeInputs, ReportInputs
-from gedbd.tasks.localization.methods import MakeScorer, MethodOptions
-from gedbd.tasks.localization.protocol import Halves, reports_of
+from gedbd.tasks.localization.learnt import UnseenScores
+from gedbd.tasks.localization.methods import MakeScorer, MethodOptions, by_best_part
+from gedbd.tasks.localization.protocol import Halves, Level, reports_of
 from gedbd.tasks.localization.settings import HmcblSettings
 from gedbd.tasks.localization.sides import Side, code_side, text_side, untrained_side
 from gedbd.tasks.localization.system import HmcblSystem
@@ -139,6 +141,32 @@ def hmcbl_scorers(built: Hmcbl, max_sim: bool) -> dict[str, MakeScorer]:
     found: dict[str, MakeScorer] = {COSINE: lambda: VectorScorer(system.pooled(changes), system.pooled(reports))}
     if max_sim:
         found[MAX_SIM] = lambda: MaxSim(EncodedTokens(changes, reports))
+    return found
+
+
+def encoders_of_commits(
+    scorers: Mapping[str, MakeScorer],
+    options: HmcblOptions,
+    corpus: ChangeCorpus,
+    level: Level,
+    trained_on: np.ndarray,
+) -> dict[str, Scorer]:
+    """What learnt rankers read of the trained encoders: scores of commits by their best part, by id.
+
+    Args:
+        scorers: See ``hmcbl_scorers``.
+        options: What was trained.
+        corpus: Reports and changes.
+        level: The commits.
+        trained_on: Rows of the reports that trained the encoders, whose scores are missing.
+    """
+    found: dict[str, Scorer] = {}
+    for name, make in scorers.items():
+        scorer = make()
+        if options.granularity != "commit":
+            scorer = by_best_part(scorer, corpus, "commit", options.granularity)
+        scorer.fit(level.inputs)
+        found[name] = UnseenScores(scorer, trained_on)
     return found
 
 

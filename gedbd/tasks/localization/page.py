@@ -9,12 +9,12 @@ from gedbd.tasks.localization.result import LocalizationResult
 
 PROTOCOL_TEXT = (
     "Of the reports that have an inducing commit before them, in the order of their dates, the first half trains and"
-    " the second half tests; candidates are all changes made strictly before the report, and of equal scores the older"
+    " the second half tests; candidates are all changes made strictly before the report, and of equal scores the newer"
     " change comes first. RR@k is the share of reports with an inducing change among the first k (hit@k), P@k the share"
     " of the first k that are inducing. Brackets hold 95% intervals, bootstrapped over reports; differences are from"
-    " {baseline} on the same reports. Methods with a random seed are means over seeds. num files reads no content: it"
-    " ranks large commits first, and what a learnt ranker gains from size, age and the like is no understanding of the"
-    " report; compare the rows without content-free features."
+    " {baseline} on the same reports. Methods with a random seed are means over seeds. num files and age read no"
+    " content: they rank large and old commits first, and what a learnt ranker gains from size, age and the like is no"
+    " understanding of the report; compare the rows without content-free features."
 )
 PART_TEXT = (
     " best part: a file's score is that of its best hunk, and a commit's that of its best file, so of its best hunk."

@@ -12,6 +12,7 @@ from gedbd.corpora.changes import Granularity
 from gedbd.retrieval.ranking import Ranking, per_query, rank
 from gedbd.retrieval.ranking_tasks import RankingTask
 from gedbd.retrieval.scorers.scorer import Scorer
+from gedbd.tasks.localization.order import NewestFirst
 from gedbd.tasks.localization.protocol import Level
 
 PRECISION_AT = (1, 3, 5)
@@ -82,7 +83,7 @@ def measure(level: Level, scorer: Scorer, console: Console, name: str) -> tuple[
     for warning in scorer.warnings_:
         line = f"{name}, {level.granularity}s: {warning}"
         console.print(line, markup=False, highlight=False, soft_wrap=True)
-    ranking = rank(level.task, scorer)
+    ranking = rank(level.task, NewestFirst(scorer))
     return query_metrics(level.task, ranking), ranking
 
 

@@ -18,7 +18,16 @@ from gedbd.experiments.tracking.runs import open_loggers
 from gedbd.experiments.training import trained, value_of_best
 from gedbd.io.library_logs import silence_library_logs
 from gedbd.io.tables import read_csv
-from gedbd.tasks.localization.hmcbl import HmcblOptions, build_hmcbl, hmcbl_scorers
+from gedbd.retrieval.scorers.scorer import Scorer
+from gedbd.tasks.localization.hmcbl import (
+    COSINE,
+    MAX_SIM,
+    HmcblOptions,
+    build_hmcbl,
+    encoders_of_commits,
+    hmcbl_scorers,
+)
+from gedbd.tasks.localization.learnt import LearntOptions, learnt_methods
 from gedbd.tasks.localization.methods import BEST_PART, LINEAR, MakeScorer, MethodOptions, make_methods
 from gedbd.tasks.localization.protocol import Halves, Level, find_halves, make_level
 from gedbd.tasks.localization.rankings import Measured, measure, rank_level
@@ -36,6 +45,7 @@ class LocalizationTask:
         scorers: By id, what makes a scorer that is not fitted yet.
         compared: See ``MethodOptions``.
         model: What HMCBL trains; None ranks without training an encoder.
+        learnt: Learnt rankers, by id.
         granularities: What is ranked; the first one is that of ``results.csv``.
         seeds: Number of seeds of the rankers whose training is random.
         val_share: Share of the first half, its latest reports, on which the value of ``train`` is measured.
@@ -53,6 +63,7 @@ class LocalizationTask:
         scorers: Mapping[str, MakeScorer],
         compared: MethodOptions,
         model: HmcblOptions | None = None,
+        learnt: Mapping[str, LearntOptions] | None = None,
         granularities: Sequence[Granularity] = GRANULARITIES,
         seeds: int = 2,
         val_share: float = 0.3,
@@ -60,6 +71,9 @@ class LocalizationTask:
         epochs: int = 10,
     ) -> None:
         compared.check(scorers)
+        taken = [name for name in learnt or {} if name in (*scorers, *compared.sums, LINEAR, COSINE, MAX_SIM)]
+        if taken:
+            raise ValueError(f"task.learnt.{taken[0]}: there is another method with this name: choose another one")
         unknown = [name for name in granularities if name not in GRANULARITIES]
         if unknown or not granularities:
             raise ValueError(f"task.granularities={list(granularities)}: choose from {', '.join(GRANULARITIES)}")
@@ -72,6 +86,7 @@ class LocalizationTask:
         self.scorers = dict(scorers)
         self.compared = compared
         self.model = model
+        self.learnt = dict(learnt or {})
         self.granularities = tuple(granularities)
         self.seeds = seeds
         self.val_share = val_share
@@ -92,8 +107,10 @@ class LocalizationTask:
         built = build_hmcbl(self.model, cfg, corpus, halves, self.val_share)
         with trained(built.system, built.data, corpus, cfg, folder, callbacks, console) as training:
             if training.is_first:
-                scorers = self.scorers | hmcbl_scorers(built, self.model.max_sim)
-                measured = self._rank(corpus, levels, scorers, self.model.add_to(self.compared), cfg.seed, console)
+                commits, _ = make_level(corpus, halves, "commit")
+                own = hmcbl_scorers(built, self.model.max_sim)
+                encoders = encoders_of_commits(own, self.model, corpus, commits, built.data.fit_rows)
+                measured = self._rank(corpus, levels, own, encoders, cfg.seed, console)
                 epochs = read_csv(folder / "metrics.csv")
                 value = value_of_best(folder, cfg.monitor, VALIDATION)
                 result = self._result(corpus, levels, measured, value, epochs)
@@ -106,7 +123,7 @@ class LocalizationTask:
         levels = self._levels(corpus, find_halves(corpus), console)
         save_run(folder, cfg, corpus)
         with open_loggers(cfg, folder, "train") as loggers:
-            measured = self._rank(corpus, levels, self.scorers, self.compared, cfg.seed, console)
+            measured = self._rank(corpus, levels, {}, {}, cfg.seed, console)
             value = self._validate(corpus, levels[0], cfg.seed, console)
             result = self._result(corpus, levels, measured, value, pd.DataFrame())
             write_result(folder, result, self.published, loggers, console)
@@ -124,17 +141,19 @@ class LocalizationTask:
         self,
         corpus: ChangeCorpus,
         levels: tuple[Level, ...],
-        scorers: Mapping[str, MakeScorer],
-        compared: MethodOptions,
+        own: Mapping[str, MakeScorer],
+        encoders: Mapping[str, Scorer],
         seed: int,
         console: Console,
     ) -> list[Measured]:
-        """Ranks by all methods at all granularities."""
-        seeds = range(seed, seed + self.seeds)
+        """Ranks by all methods at all granularities, with the scorers of the trained encoders, if any."""
+        compared = self.compared if self.model is None else self.model.add_to(self.compared)
+        hunks = self.scorers[self.compared.baseline]()
+        learnt = learnt_methods(self.learnt, corpus, hunks, encoders)
         measured: list[Measured] = []
         for level in levels:
-            methods = make_methods(scorers, compared, corpus, level.granularity)
-            measured += rank_level(level, methods, seeds, console)
+            methods = learnt | make_methods({**self.scorers, **own}, compared, corpus, level.granularity)
+            measured += rank_level(level, methods, range(seed, seed + self.seeds), console)
         return measured
 
     def _result(
@@ -149,7 +168,7 @@ class LocalizationTask:
         trained_ids = () if self.model is None else self.model.ids
         known = {one.method for one in measured}
         own = [name for id_ in trained_ids for name in (id_, f"{id_}{BEST_PART}")]
-        first = tuple(name for name in (*own, LINEAR) if name in known)
+        first = tuple(name for name in (*own, *self.learnt, LINEAR) if name in known)
         baseline = self.compared.baseline
         return LocalizationResult(corpus, levels, tuple(measured), baseline, first, validation, epochs)
 

@@ -11,6 +11,7 @@ from gedbd.retrieval.ranking import per_query, rank
 from gedbd.retrieval.scorers.scorer import PrecomputedScores
 from gedbd.retrieval.two_table_tasks import EarlierDocuments
 from gedbd.tasks.localization.comparison import ranking_table, results_table
+from gedbd.tasks.localization.order import Age, NewestFirst
 from gedbd.tasks.localization.protocol import MIN_REPORTS, find_halves, make_level
 from gedbd.tasks.localization.rankings import Measured, query_metrics
 
@@ -141,3 +142,18 @@ def test_means_over_seeds_and_differences_from_the_baseline():
     assert np.isnan(table.loc["bm25", "mrr_difference"])
     wide = results_table(table.reset_index())
     assert wide["method"].tolist() == ["learnt", "bm25"]
+
+
+def test_of_equal_scores_the_newer_change_comes_first_and_missing_ones_stay_missing():
+    places = NewestFirst(PrecomputedScores(np.array([[5.0, 5, 1], [np.nan, 0, 2]]))).scores(np.array([0, 1]))
+    assert places[0].tolist() == [1, 2, 0]
+    assert np.isnan(places[1, 0])
+    assert places[1, 1] < places[1, 2]
+
+
+def test_age_ranks_the_oldest_change_first(change_corpus):
+    level, _ = make_level(change_corpus, find_halves(change_corpus), "commit")
+    age = Age()
+    age.fit(level.inputs)
+    top = rank(level.task, NewestFirst(age)).top
+    assert (top.loc[top["place"] == 1, "candidate"] == 0).all()
