@@ -6,7 +6,7 @@ from torch.utils.checkpoint import checkpoint
 from transformers import PreTrainedModel
 
 from gedbd.encoders import packing
-from gedbd.encoders.packing import can_pack, first_tokens, pack, position_offset, unpack
+from gedbd.encoders.packing import Packed, can_pack, first_tokens, pack, position_offset, unpack
 from gedbd.text.tokens import split_by_tokens
 
 # Packed attention works out its own masks. A mask of a single True keeps transformers from building one.
@@ -51,13 +51,17 @@ class TextEncoder(nn.Module):
         if self.backbone.config._attn_implementation != packing.NAME:
             return self._pool_padded(input_ids, attention_mask)
         packed = pack(input_ids, attention_mask)
-        hidden: Tensor = self.backbone(
-            input_ids=packed.tokens[None],
-            position_ids=packed.positions[None] + position_offset(self.backbone),
-            attention_mask=EVERYTHING.to(input_ids.device),
-            buckets=packed.buckets,
-        ).last_hidden_state[0]
-        return (first_tokens if self.pooling == "cls" else unpack)(packed, hidden.float())
+        hidden = self._packed_hidden(packed)
+        return (first_tokens if self.pooling == "cls" else unpack)(packed, hidden)
+
+    def token_vectors(self, input_ids: Tensor, attention_mask: Tensor) -> list[Tensor]:
+        """The vectors of each text's tokens, without padding: ``(U, L), (U, L) -> U x (L_i, hidden)`` float32."""
+        if self.backbone.config._attn_implementation != packing.NAME:
+            hidden = self._padded_hidden(input_ids, attention_mask)
+            return [own[real] for own, real in zip(hidden, attention_mask.bool(), strict=True)]
+        packed = pack(input_ids, attention_mask)
+        shortest_first = torch.split(self._packed_hidden(packed), packed.lengths.tolist())
+        return [shortest_first[place] for place in packed.order.argsort().tolist()]
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
         """``(U, L), (U, L) -> (U, D)``."""
@@ -78,8 +82,23 @@ class TextEncoder(nn.Module):
         projected: Tensor = self.projection(self.pool(input_ids, attention_mask))
         return projected.float()
 
+    def _packed_hidden(self, packed: Packed) -> Tensor:
+        """The vectors of the last layer, ``(T, hidden)`` float32."""
+        hidden: Tensor = self.backbone(
+            input_ids=packed.tokens[None],
+            position_ids=packed.positions[None] + position_offset(self.backbone),
+            attention_mask=EVERYTHING.to(packed.tokens.device),
+            buckets=packed.buckets,
+        ).last_hidden_state[0]
+        return hidden.float()
+
+    def _padded_hidden(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
+        """The vectors of the last layer, ``(U, L, hidden)`` float32."""
+        hidden: Tensor = self.backbone(input_ids=input_ids, attention_mask=attention_mask).last_hidden_state
+        return hidden.float()
+
     def _pool_padded(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
-        hidden: Tensor = self.backbone(input_ids=input_ids, attention_mask=attention_mask).last_hidden_state.float()
+        hidden = self._padded_hidden(input_ids, attention_mask)
         if self.pooling == "cls":
             return hidden[:, 0]
         weight = attention_mask.unsqueeze(-1).to(hidden.dtype)

@@ -1,7 +1,7 @@
 """Boosted trees: NumPy's evaluation equals LightGBM's, contributions sum to it, damaged text is refused."""
 
 import json
-from time import perf_counter
+from time import process_time
 
 import lightgbm
 import numpy as np
@@ -187,7 +187,7 @@ def test_300_candidates_and_500_trees_take_3_ms():
     features = np.random.default_rng(0).normal(size=(300, 5))
     times = []
     for _ in range(30):
-        start = perf_counter()
+        start = process_time()
         trees.predict(features)
-        times.append(perf_counter() - start)
+        times.append(process_time() - start)
     assert np.median(times) < 0.003

@@ -1,6 +1,6 @@
 """Names, added and removed lines and comments of a diff."""
 
-from time import perf_counter
+from time import process_time
 
 import pytest
 
@@ -36,6 +36,6 @@ def test_nothing_to_read():
 @pytest.mark.parametrize("repeated", ["a(", "class ", "class  a", "(", "// ", "a", " ", "class a {", "@@ -1 +1 @@ a("])
 def test_hostile_lines_take_time_in_proportion(repeated):
     line = repeated * (300_000 // len(repeated))
-    start = perf_counter()
+    start = process_time()
     change_fields(f"@@ -1,2 +1,2 @@ {line}\n+{line}{{\n-{line}:")
-    assert perf_counter() - start < 2
+    assert process_time() - start < 2

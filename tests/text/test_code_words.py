@@ -1,7 +1,7 @@
 """Words of code: identifiers as wholes and as parts."""
 
 import random
-from time import perf_counter
+from time import process_time
 
 import pytest
 
@@ -43,9 +43,9 @@ def test_a_text_gives_the_same_words_again():
 
 @pytest.mark.parametrize("repeated", ["A", "Aa", "aA1", "_", "a_", "A.", "é", "9", "aé"])
 def test_hostile_words_take_time_in_proportion(repeated):
-    start = perf_counter()
+    start = process_time()
     CodeWords()([repeated * (300_000 // len(repeated))])
-    assert perf_counter() - start < 2
+    assert process_time() - start < 2
 
 
 def test_many_names_are_split_quickly():
@@ -53,6 +53,6 @@ def test_many_names_are_split_quickly():
     stems = ["parse", "Buffer", "HTTP", "stream", "Util", "get", "Node"]
     names = ["".join(generator.choices(stems, k=3)) for _ in range(2000)]
     texts = [" ".join(generator.choices(names, k=400)) for _ in range(200)]
-    start = perf_counter()
+    start = process_time()
     CodeWords()(texts)
-    assert perf_counter() - start < 1
+    assert process_time() - start < 1

@@ -1,6 +1,6 @@
 """Frames of stack traces of several languages, and hostile texts."""
 
-from time import perf_counter
+from time import process_time
 
 import pytest
 
@@ -83,7 +83,7 @@ def test_no_frame(text):
 )
 def test_hostile_texts_take_time_in_proportion(repeated):
     text = repeated * (300_000 // len(repeated))
-    start = perf_counter()
+    start = process_time()
     find_frames(text)
     find_frames(f"at {text}(A.java:1)")
-    assert perf_counter() - start < 2
+    assert process_time() - start < 2

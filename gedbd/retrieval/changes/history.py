@@ -1,13 +1,18 @@
-"""What the ranking reads of the commits of a repository: counts of words and numbers, no texts."""
+"""The commits of a repository in the form in which they are ranked: counts of words and edited places, no texts."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from gedbd.retrieval.inverted_index import InvertedIndex
-from gedbd.retrieval.vocabulary import Vocabulary, words
+from gedbd.retrieval.changes.change_index import ChangeIndex
+from gedbd.retrieval.changes.change_table import ChangeTable, empty_table, read_tables
+from gedbd.retrieval.vocabulary import Vocabulary
+from gedbd.text.code_words import CodeWords
+
+SEPARATOR = "\0"  # no path, word or id holds one
 
 
 class ChangeQuery(NamedTuple):
@@ -27,17 +32,30 @@ class ChangeQuery(NamedTuple):
 
 
 class ChangeHistory:
-    """The commits of a repository in chronological order, in the form in which they are ranked."""
+    """The commits of a repository in chronological order.
+
+    Attributes:
+        ids: Ids of the commits.
+        created_at: ``(N,)`` their dates.
+        vocabulary: Numbers of the words of messages and diffs.
+        table: The counts and edits of commits and of their files.
+        vectors: ``(N, D)`` unit vectors of the commits, NaN for those without; D is 0 without an encoder.
+    """
 
     def __init__(self) -> None:
         self.ids: list[str] = []
         self.created_at = np.empty(0, dtype="datetime64[s]")
         self.vocabulary = Vocabulary()
-        self.texts: list[np.ndarray] = []
-        self.index = InvertedIndex()
+        self.table = empty_table()
+        self.vectors = np.empty((0, 0), dtype=np.float32)
 
     def __len__(self) -> int:
         return len(self.ids)
+
+    @cached_property
+    def index(self) -> ChangeIndex:
+        """What queries look up, made when it is first needed."""
+        return ChangeIndex(self.table)
 
     def add(self, commits: pd.DataFrame, files: pd.DataFrame, vectors: np.ndarray | None = None) -> None:
         """Adds commits that are not there yet, of any date.
@@ -47,22 +65,22 @@ class ChangeHistory:
             files: The files of these commits; ``commit`` is a row of ``commits``.
             vectors: ``(N, D)`` unit vectors of the commits; None without an encoder.
         """
-        lines = commits["title"] + "\n" + commits["description"] + "\n" + commits["paths"] + "\n" + commits["diff"]
-        self.texts += self.vocabulary(words(list(lines)), learn=True)
-        self.ids += commits["id"].tolist()
+        self.table = self.table.joined(read_tables(commits, files, CodeWords(), self.vocabulary))
+        self.vectors = _joined_vectors(self.vectors, len(self), vectors, len(commits))
+        self.ids = self.ids + commits["id"].tolist()
         moments = commits["created_at"].dt.tz_localize(None).to_numpy().astype("datetime64[s]")
         self.created_at = np.concatenate([self.created_at, moments])
-        self._sort()
+        self._take(np.argsort(self.created_at, kind="stable"))
 
     def without(self, ids: set[str]) -> "ChangeHistory":
         """The history without some commits."""
         other = ChangeHistory()
+        other.ids = self.ids
+        other.created_at = self.created_at
         other.vocabulary = self.vocabulary
-        stays = [row for row, id_ in enumerate(self.ids) if id_ not in ids]
-        other.ids = [self.ids[row] for row in stays]
-        other.texts = [self.texts[row] for row in stays]
-        other.created_at = self.created_at[stays]
-        other._sort()
+        other.table = self.table
+        other.vectors = self.vectors
+        other._take(np.array([row for row, id_ in enumerate(self.ids) if id_ not in ids], dtype=np.int64))
         return other
 
     def num_before(self, moment: pd.Timestamp | None) -> int:
@@ -73,31 +91,53 @@ class ChangeHistory:
 
     def arrays(self) -> dict[str, np.ndarray]:
         """Everything as arrays, to store it."""
-        lengths = np.array([len(text) for text in self.texts], dtype=np.int64)
-        return {
-            "ids": np.array(self.ids, dtype=str),
-            "created_at": self.created_at,
-            "terms": np.array(self.vocabulary.terms, dtype=str),
-            "lengths": lengths,
-            "texts": np.concatenate([np.empty(0, dtype=np.int32), *self.texts]),
-        }
+        strings = {"ids": self.ids, "terms": self.vocabulary.terms, "paths": self.table.paths}
+        encoded = {name: _encoded(values) for name, values in strings.items()}
+        return encoded | {"created_at": self.created_at, "vectors": self.vectors} | self.table.arrays()
 
     @classmethod
     def of_arrays(cls, arrays: Mapping[str, np.ndarray]) -> "ChangeHistory":
         """The history that ``arrays`` was called on."""
         history = cls()
-        history.ids = arrays["ids"].tolist()
+        history.ids = _decoded(arrays["ids"])
         history.created_at = arrays["created_at"]
-        history.vocabulary = Vocabulary(arrays["terms"].tolist())
-        history.texts = np.split(arrays["texts"], np.cumsum(arrays["lengths"])[:-1]) if len(history.ids) else []
-        history._sort()
+        history.vocabulary = Vocabulary(_decoded(arrays["terms"]))
+        history.vectors = arrays["vectors"]
+        history.table = ChangeTable.of_arrays(arrays, _decoded(arrays["paths"]))
         return history
 
-    def _sort(self) -> None:
-        """Brings the commits into chronological order."""
-        order = np.argsort(self.created_at, kind="stable")
-        self.ids = [self.ids[row] for row in order]
-        self.texts = [self.texts[row] for row in order]
-        self.created_at = self.created_at[order]
-        self.index = InvertedIndex()
-        self.index.add(self.texts)
+    def _take(self, rows: np.ndarray) -> None:
+        """Keeps some commits in a given order."""
+        self.ids = [self.ids[row] for row in rows]
+        self.created_at = self.created_at[rows]
+        self.vectors = self.vectors[rows]
+        self.table = self.table.take(rows)
+        self.__dict__.pop("index", None)  # made of the table before
+
+
+def _joined_vectors(old: np.ndarray, num_old: int, new: np.ndarray | None, num_new: int) -> np.ndarray:
+    """Vectors of old and new commits; commits without one get NaN.
+
+    Raises:
+        ValueError: The vectors have another number of dimensions than those before.
+    """
+    dim = old.shape[1] if new is None else new.shape[1]
+    if old.shape[1] not in (0, dim):
+        raise ValueError(f"the vectors of new commits have {dim} dimensions, those before {old.shape[1]}: index again")
+    joined = np.full((num_old + num_new, dim), np.nan, dtype=np.float32)
+    if old.shape[1]:
+        joined[:num_old] = old
+    if new is not None:
+        joined[num_old:] = new
+    return joined
+
+
+def _encoded(values: Sequence[str]) -> np.ndarray:
+    """Strings as bytes; one that no file may hold, such as a lone surrogate, stays as it is."""
+    return np.frombuffer(
+        "".join(value + SEPARATOR for value in values).encode("utf-8", "surrogatepass"), dtype=np.uint8
+    )
+
+
+def _decoded(array: np.ndarray) -> list[str]:
+    return array.tobytes().decode("utf-8", "surrogatepass").split(SEPARATOR)[:-1]

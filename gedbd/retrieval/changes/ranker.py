@@ -1,11 +1,30 @@
 """Ranks the commits of a history for a report."""
 
+import json
+from collections import defaultdict
+from collections.abc import Mapping
+from importlib.resources import files as package_files
 from typing import NamedTuple
 
 import numpy as np
 
+from gedbd.retrieval.changes.commit_features import (
+    CONTENT_FREE_COLUMNS,
+    OWNERSHIP,
+    feature_names,
+    feature_table,
+    shortlist,
+)
+from gedbd.retrieval.changes.file_features import FILE_FEATURES, FILE_KINDS, FileFeatures
 from gedbd.retrieval.changes.history import ChangeHistory, ChangeQuery
-from gedbd.retrieval.vocabulary import words
+from gedbd.retrieval.changes.known_fixes import KnownFixes
+from gedbd.retrieval.changes.models import Model, read_model
+from gedbd.retrieval.changes.query_features import QueryFeatures, query_features
+
+FORMAT = 1
+DEFAULT = "default_ranker.json"
+# Features whose value does not depend on the text of the report.
+CONTENT_FREE = frozenset({*CONTENT_FREE_COLUMNS, *FILE_KINDS})
 
 
 class Suspect(NamedTuple):
@@ -23,22 +42,105 @@ class Suspect(NamedTuple):
 
 
 class ChangeRanker:
-    """Scores all commits before a report."""
+    """Scores all commits before a report in two steps.
 
-    def scores(self, history: ChangeHistory, query: ChangeQuery) -> np.ndarray:
-        """``(n,)`` scores of the n commits before the query; higher is more suspect."""
-        text = history.vocabulary(words([f"{query.title}\n{query.description}"]), learn=False)[0]
-        return history.index.scores(text, history.num_before(query.created_at))
+    The first model scores the files that the report may concern; their softmax is the probability of each. The second
+    one scores commits by what lexical scores say of them, and by which lines of the probable files come from them: a
+    fix changes lines, and the commit that these come from induced the bug.
 
-    def find(self, history: ChangeHistory, query: ChangeQuery, top_k: int = 10) -> list[Suspect]:
-        """The most suspect commits, the first one first; of equal scores the newer commit comes first."""
-        scores = self.scores(history, query)
-        order = np.lexsort((-np.arange(len(scores)), -scores))[:top_k]
-        return [Suspect(int(row), float(scores[row]), {"bm25": float(scores[row])}) for row in order]
+    Args:
+        files: Model of files.
+        commits: Model of commits.
+        kind: Of both models: ``boosted`` or ``linear``.
+        content_free: Whether the models read ``CONTENT_FREE``.
+        extra: Names of the scores that are given from elsewhere.
+    """
+
+    def __init__(
+        self,
+        files: Model,
+        commits: Model,
+        kind: str = "boosted",
+        content_free: bool = True,
+        extra: tuple[str, ...] = (),
+    ) -> None:
+        self.files = files
+        self.commits = commits
+        self.kind = kind
+        self.content_free = content_free
+        self.extra = extra
+        self.names = feature_names(content_free, extra)
+
+    def scores(
+        self,
+        history: ChangeHistory,
+        query: ChangeQuery,
+        fixes: KnownFixes | None = None,
+        extra: Mapping[str, np.ndarray] | None = None,
+    ) -> np.ndarray:
+        """Scores of the n commits before the query, ``(n,)``; higher is more suspect.
+
+        Commits outside the shortlist score less than all in it, in the order of BM25 over diffs.
+
+        Args:
+            history: The commits.
+            query: The report.
+            fixes: Fixed bugs of the tracker; None without.
+            extra: Scores of the commits by name, each ``(n,)`` or longer: those that the ranker was trained with.
+        """
+        return self.scores_of(query_features(history, query, fixes, extra))
+
+    def scores_of(self, features: QueryFeatures) -> np.ndarray:
+        """As ``scores``, of features that are there already."""
+        rows, table = self._table(features)
+        diff = features.scores["diff"].astype(np.float64)
+        if not len(rows):
+            return diff
+        short = self.commits.predict(table)
+        found = short.min() - 1 - 1 / (1 + diff)
+        found[rows] = short
+        return np.asarray(found)
+
+    def find(
+        self,
+        history: ChangeHistory,
+        query: ChangeQuery,
+        top_k: int = 10,
+        fixes: KnownFixes | None = None,
+        extra: Mapping[str, np.ndarray] | None = None,
+    ) -> list[Suspect]:
+        """The most suspect commits, the first one first; of equal scores the newer commit comes first.
+
+        At most the commits of the shortlist are found. Arguments as of ``scores``.
+        """
+        rows, table = self._table(query_features(history, query, fixes, extra))
+        if not len(rows):
+            return []
+        scores = self.commits.predict(table)
+        best = np.lexsort((-rows, -scores))[:top_k]
+        contributions = self.commits.contributions(table[best])
+        if self.kind == "linear":  # which standardises over all candidates
+            contributions = self.commits.contributions(table)[best]
+        return [
+            Suspect(int(rows[place]), float(scores[place]), self._by_feature(shares))
+            for place, shares in zip(best.tolist(), contributions, strict=True)
+        ]
+
+    def file_probability(self, files: FileFeatures) -> np.ndarray:
+        """Probability of each file of being the one that a fix changes, ``(C,)``."""
+        return softmax_scores(self.files, files, self.content_free)
 
     def to_text(self) -> str:
         """The ranker as text, to store it."""
-        return "bm25\n"
+        content = {
+            "format": FORMAT,
+            "kind": self.kind,
+            "content_free": self.content_free,
+            "extra": list(self.extra),
+            "files": self.files.to_text().splitlines(),
+            "commits": self.commits.to_text().splitlines(),
+        }
+        return json.dumps(content, indent=0) + "\n"
 
     @classmethod
     def from_text(cls, text: str) -> "ChangeRanker":
@@ -47,9 +149,76 @@ class ChangeRanker:
         Raises:
             ValueError: If the text is damaged.
         """
-        return cls()
+        try:
+            content = json.loads(text)
+        except (ValueError, RecursionError) as error:
+            raise ValueError("ranker of changes: no JSON; train it again") from error
+        if not isinstance(content, dict) or content.get("format") != FORMAT:
+            raise ValueError(f"ranker of changes: not of format {FORMAT}; train it again")
+        files, commits, extra = (_strings(content.get(name)) for name in ("files", "commits", "extra"))
+        kind = str(content.get("kind"))
+        file_model = read_model(kind, "\n".join(files) + "\n")
+        commit_model = read_model(kind, "\n".join(commits) + "\n")
+        ranker = cls(file_model, commit_model, kind, content.get("content_free") is True, tuple(extra))
+        ranker._check()
+        return ranker
+
+    def _check(self) -> None:
+        """Raises ValueError if the models read another number of features."""
+        num_files = len(file_columns(self.content_free))
+        for model, count in ((self.files, num_files), (self.commits, len(self.names))):
+            try:
+                model.predict(np.zeros((1, count), dtype=np.float32))
+            except ValueError as error:
+                raise ValueError(f"ranker of changes: {error}; train it again") from error
+
+    def _table(self, features: QueryFeatures) -> tuple[np.ndarray, np.ndarray]:
+        """The shortlist and its features, ``(C,)`` and ``(C, F)``."""
+        missing = [name for name in self.extra if name not in features.scores]
+        if missing:
+            raise ValueError(f"the ranker of changes was trained with the score {missing[0]!r}: give it too")
+        return commit_table(features, self.file_probability(features.files), self.names)
+
+    def _by_feature(self, shares: np.ndarray) -> dict[str, float]:
+        """Adds up the shares of a score, its share of the best and its rank."""
+        found: dict[str, float] = defaultdict(float)
+        for name, share in zip(self.names, shares, strict=False):  # the last one is the constant
+            base = name.removesuffix("_share").removesuffix("_rank")
+            found[base if base in self.names and name not in CONTENT_FREE | set(OWNERSHIP) else name] += float(share)
+        return dict(found)
+
+
+def _strings(value: object) -> list[str]:
+    """A list of strings that JSON held."""
+    if not isinstance(value, list) or not all(isinstance(line, str) for line in value):
+        raise ValueError("ranker of changes: a list of lines is missing; train it again")
+    return value
+
+
+def softmax_scores(model: Model, files: FileFeatures, content_free: bool) -> np.ndarray:
+    """The softmax of a model's scores of files, ``(C,)``."""
+    if not len(files.paths):
+        return np.empty(0)
+    scores = model.predict(files.features[:, file_columns(content_free)])
+    weights = np.exp(scores - scores.max())
+    return np.asarray(weights / weights.sum())
+
+
+def file_columns(content_free: bool) -> list[int]:
+    """Which of ``FILE_FEATURES`` a model of files reads."""
+    return [place for place, name in enumerate(FILE_FEATURES) if content_free or name not in CONTENT_FREE]
+
+
+def commit_table(
+    features: QueryFeatures, probability: np.ndarray, names: tuple[str, ...]
+) -> tuple[np.ndarray, np.ndarray]:
+    """The shortlist of commits and its features, ``(C,)`` and ``(C, F)``."""
+    scores = features.commit_scores(probability)
+    rows = shortlist(scores)
+    return rows, feature_table(scores, names, rows)
 
 
 def default_ranker() -> ChangeRanker:
-    """The ranker for repositories whose tracker taught none."""
-    return ChangeRanker()
+    """The ranker for repositories whose tracker taught none, see ``default_ranker.md``."""
+    text = (package_files("gedbd.retrieval.changes") / DEFAULT).read_text(encoding="utf-8")
+    return ChangeRanker.from_text(text)

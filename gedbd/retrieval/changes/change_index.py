@@ -1,0 +1,129 @@
+"""What queries look up in a table of changes."""
+
+from collections import defaultdict
+from collections.abc import Mapping
+from functools import cached_property
+from pathlib import PurePosixPath
+
+import numpy as np
+
+from gedbd.retrieval.changes.change_table import ChangeTable, is_source, is_test
+from gedbd.retrieval.changes.ownership import Change, FileLines, Owners
+from gedbd.retrieval.changes.segments import Segments
+from gedbd.retrieval.changes.word_counts import WordCounts
+from gedbd.retrieval.vocabulary import Vocabulary
+from gedbd.text.code_words import CodeWords
+
+MAX_RENAMES = 10  # that the lines of a file are followed through
+
+
+class ChangeIndex:
+    """Look-up tables of changes; each is made when it is first needed.
+
+    Args:
+        table: The changes.
+
+    Attributes:
+        path_vocabulary: Numbers of the words of paths.
+    """
+
+    def __init__(self, table: ChangeTable) -> None:
+        self.table = table
+        self.path_vocabulary = Vocabulary()
+        self._owners: dict[int, list[Owners]] = {}
+
+    def num_rows(self, num_commits: int) -> int:
+        """How many file rows the first commits have."""
+        return int(np.searchsorted(self.table.row_commit, num_commits, side="left"))
+
+    def frequency(self, words: np.ndarray, before: int) -> np.ndarray:
+        """How many of the first ``before`` commits have each of some words in message or diff, ``(W,) -> (W,)``."""
+        num_rows = self.num_rows(before)
+        found = []
+        for word in words.tolist():
+            in_diffs = self.table.row_commit[self.row_words.postings(word, num_rows).rows]
+            in_messages = self.message_words.postings(word, before).rows
+            found.append(len(np.union1d(in_diffs, in_messages)))
+        return np.array(found, dtype=np.int64)
+
+    @cached_property
+    def row_words(self) -> WordCounts:
+        """Words of the diffs by file row: in added lines, and elsewhere."""
+        return WordCounts(self.table.row_words)
+
+    @cached_property
+    def message_words(self) -> WordCounts:
+        """Words of the messages by commit."""
+        return WordCounts(self.table.message_words)
+
+    @cached_property
+    def path_words(self) -> WordCounts:
+        """Words of the paths, without their endings, by path."""
+        words = CodeWords()
+        counted = []
+        for path in self.table.paths:
+            found = words.of_text(path.removesuffix(PurePosixPath(path).suffix))
+            numbers, counts = np.unique(self.path_vocabulary([found], learn=True)[0], return_counts=True)
+            counted.append(np.column_stack([numbers, counts]).astype(np.int32))
+        return WordCounts(Segments.of(counted, np.empty((0, 2), dtype=np.int32)))
+
+    @cached_property
+    def paths_of_name(self) -> Mapping[str, list[int]]:
+        """Paths by the name of the file without its ending, in small letters."""
+        found: dict[str, list[int]] = defaultdict(list)
+        for number, path in enumerate(self.table.paths):
+            found[PurePosixPath(path).stem.lower()].append(number)
+        return dict(found)
+
+    @cached_property
+    def path_kinds(self) -> np.ndarray:
+        """``(P, 2)`` float32: whether a path names tests, whether it is source code."""
+        kinds = [(is_test(path), is_source(path)) for path in self.table.paths]
+        return np.array(kinds, dtype=np.float32).reshape(-1, 2)
+
+    def num_paths(self, num_rows: int) -> int:
+        """How many paths the first file rows have: they are the first ones."""
+        return int(self.table.row_path[:num_rows].max(initial=-1)) + 1
+
+    @cached_property
+    def rows_of_path(self) -> Segments:
+        """The file rows of each path, ascending."""
+        sizes = np.bincount(self.table.row_path, minlength=len(self.table.paths))
+        starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        return Segments(starts, np.argsort(self.table.row_path, kind="stable"))
+
+    def owners(self, path: int) -> list[Owners]:
+        """Whose lines a file consists of after each of its changes, in the order of ``rows_of_path``."""
+        known = self._owners.get(path)
+        if known is None:
+            lines = FileLines()
+            known = []
+            for row in self.rows_of_path[path].tolist():
+                lines = self._changed(lines, row, 0)
+                known.append(lines.owners)
+            self._owners[path] = known
+        return known
+
+    def _changed(self, lines: FileLines, row: int, depth: int) -> FileLines:
+        """The lines of a file after the change in a file row."""
+        table = self.table
+        old_path = int(table.row_old_path[row])
+        if not len(lines.lines) and old_path >= 0 and depth < MAX_RENAMES:
+            lines = FileLines(self._lines_before(old_path, row, depth + 1))
+        change = Change(
+            commit=int(table.row_commit[row]),
+            edits=table.row_edits[row],
+            is_deleted=bool(table.row_deleted[row]),
+            has_hunks=bool(table.row_shown[row]),
+        )
+        lines.apply(change)
+        return lines
+
+    def _lines_before(self, path: int, row: int, depth: int) -> np.ndarray:
+        """The lines of a file before the commit of a file row, of any path."""
+        rows = self.rows_of_path[path]
+        lines = FileLines()
+        # A renaming removes the old path in the same commit, in a row before or behind this one.
+        for earlier in rows[self.table.row_commit[rows] < self.table.row_commit[row]].tolist():
+            lines = self._changed(lines, earlier, depth)
+        return lines.lines

@@ -1,0 +1,126 @@
+"""Earlier reports whose bugs were fixed: which files the fixes changed, and which commits had induced the bugs."""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from gedbd.retrieval.changes.bm25_field import Bm25Field
+from gedbd.retrieval.changes.history import ChangeHistory
+from gedbd.retrieval.changes.report_words import ReportWords
+from gedbd.retrieval.changes.segments import Segments
+from gedbd.retrieval.changes.word_counts import WordCounts
+from gedbd.retrieval.vocabulary import Vocabulary
+from gedbd.text.code_words import CodeWords
+
+
+class KnownFix(NamedTuple):
+    """A fixed bug.
+
+    Attributes:
+        title: Title of its report.
+        description: Description of its report.
+        known_at: When it was fixed, which told the rest.
+        fixing: Ids of the commits that fixed it.
+        inducing: Ids of the commits that induced it.
+    """
+
+    title: str
+    description: str
+    known_at: pd.Timestamp
+    fixing: tuple[str, ...]
+    inducing: tuple[str, ...]
+
+
+class FixScores(NamedTuple):
+    """What earlier fixes say.
+
+    Attributes:
+        paths: ``(P,)`` sum over the fixes that changed a file of the similarity of their reports, over the root of
+            the number of files (SimiScore: Zhou, Zhang, Lo, "Where Should the Bugs Be Fixed?", ICSE 2012).
+        induced: ``(n,)`` sum of the similarity of the reports whose bugs a commit had induced.
+        times_induced: ``(n,)`` how many bugs it had induced.
+    """
+
+    paths: np.ndarray
+    induced: np.ndarray
+    times_induced: np.ndarray
+
+
+class KnownFixes:
+    """Fixed bugs of a repository in the order in which they became known.
+
+    Args:
+        history: The commits.
+        fixes: In any order; commits that the history lacks are left out.
+    """
+
+    def __init__(self, history: ChangeHistory, fixes: Sequence[KnownFix]) -> None:
+        moments = np.array([fix.known_at.tz_localize(None).to_datetime64() for fix in fixes], dtype="datetime64[s]")
+        order = np.argsort(moments, kind="stable")
+        self._known_at = moments[order]
+        ordered = [fixes[place] for place in order]
+        row = {id_: number for number, id_ in enumerate(history.ids)}
+        nothing = np.empty(0, dtype=np.int64)
+        self._inducing = Segments.of([_rows(fix.inducing, row) for fix in ordered], nothing)
+        fixing = [_rows(fix.fixing, row) for fix in ordered]
+        self._paths = Segments.of([changed_paths(history, rows) for rows in fixing], nothing)
+        self._vocabulary = Vocabulary()
+        words = CodeWords()
+        counted = []
+        for fix in ordered:
+            text = words.of_text(f"{fix.title}\n{fix.description}")
+            numbers, counts = np.unique(self._vocabulary([text], learn=True)[0], return_counts=True)
+            counted.append(np.column_stack([numbers, counts]).astype(np.int32))
+        self._words = WordCounts(Segments.of(counted, np.empty((0, 2), dtype=np.int32)))
+
+    def __len__(self) -> int:
+        return len(self._known_at)
+
+    def scores(self, report: ReportWords, moment: pd.Timestamp | None, num_commits: int, num_paths: int) -> FixScores:
+        """What the fixes before a moment say of the first commits and paths.
+
+        Args:
+            report: The words of the query.
+            moment: Fixes before it count; None for all.
+            num_commits: Number n of commits before the query.
+            num_paths: Number P of paths that these have.
+        """
+        similarity = self._similarity(report, moment)
+        count = len(similarity)
+        changed = self._paths.values[: self._paths.starts[count]]
+        vote = np.repeat(similarity / np.sqrt(self._paths.lengths[:count] + 1), self._paths.lengths[:count])
+        inducing = self._inducing.values[: self._inducing.starts[count]]
+        similar = np.repeat(similarity, self._inducing.lengths[:count])
+        is_path = changed < num_paths
+        is_commit = inducing < num_commits
+        return FixScores(
+            paths=np.bincount(changed[is_path], vote[is_path], num_paths).astype(np.float32),
+            induced=np.bincount(inducing[is_commit], similar[is_commit], num_commits).astype(np.float32),
+            times_induced=np.bincount(inducing[is_commit], minlength=num_commits).astype(np.float32),
+        )
+
+    def _similarity(self, report: ReportWords, moment: pd.Timestamp | None) -> np.ndarray:
+        """BM25 of the known reports, as a share of what words in no other report would score."""
+        count = len(self)
+        if moment is not None:
+            count = int(np.searchsorted(self._known_at, moment.tz_localize(None).to_datetime64(), side="left"))
+        field = Bm25Field(self._words.lengths[:count, 0], count, {"words": report.words})
+        numbers = self._vocabulary([list(report.words)], learn=False)[0].tolist()
+        for word, number in zip(report.words, numbers, strict=True):
+            rows, counts = self._words.postings(number, count)
+            field.add(word, rows, counts[:, 0])
+        highest = sum(report.words.values()) * np.log1p((count + 0.5) / 0.5) / 2
+        return np.asarray(field.scores["words"] / max(highest, 1e-9))
+
+
+def _rows(ids: Sequence[str], row: Mapping[str, int]) -> np.ndarray:
+    """The rows of the commits that the history has, ascending."""
+    return np.array(sorted({row[id_] for id_ in ids if id_ in row}), dtype=np.int64)
+
+
+def changed_paths(history: ChangeHistory, commits: np.ndarray) -> np.ndarray:
+    """The paths that some commits changed, ascending."""
+    table = history.table
+    return np.unique(table.row_path[np.isin(table.row_commit, commits)])

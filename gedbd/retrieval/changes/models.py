@@ -1,0 +1,104 @@
+"""The models of a ranker of changes, as text: boosted trees, or a weighted sum."""
+
+import json
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+
+from gedbd.retrieval.boosted_trees import BoostedTrees
+
+
+class Model(Protocol):
+    """Scores the candidates of one query."""
+
+    def predict(self, features: np.ndarray) -> np.ndarray:
+        """Scores, ``(C, F) -> (C,)``."""
+        ...
+
+    def contributions(self, features: np.ndarray) -> np.ndarray:
+        """What each feature adds, and a constant, ``(C, F) -> (C, F + 1)``; a row sums to the score."""
+        ...
+
+    def to_text(self) -> str:
+        """The model as text."""
+        ...
+
+
+class WeightedSum:
+    """A sum of features, each standardised over the candidates of the query; a missing value counts as the mean.
+
+    Args:
+        weights: ``(F,)``.
+    """
+
+    def __init__(self, weights: np.ndarray) -> None:
+        self.weights = weights
+
+    def predict(self, features: np.ndarray) -> np.ndarray:
+        """See ``Model``."""
+        return np.asarray(standardised(features) @ self.weights)
+
+    def contributions(self, features: np.ndarray) -> np.ndarray:
+        """See ``Model``; the constant is 0."""
+        return np.column_stack([standardised(features) * self.weights, np.zeros(len(features))])
+
+    def to_text(self) -> str:
+        """See ``Model``."""
+        return json.dumps({"weights": self.weights.tolist()}) + "\n"
+
+    @classmethod
+    def from_text(cls, text: str) -> "WeightedSum":
+        """The sum that ``to_text`` was called on.
+
+        Raises:
+            ValueError: If the text is damaged.
+        """
+        try:
+            weights = np.array(json.loads(text)["weights"], dtype=np.float64)
+        except (ValueError, TypeError, KeyError, RecursionError) as error:
+            raise ValueError("weighted sum: no weights in JSON; train it again") from error
+        if weights.ndim != 1 or not np.isfinite(weights).all():
+            raise ValueError("weighted sum: the weights are not a list of numbers; train it again")
+        return cls(weights)
+
+
+def standardised(features: np.ndarray) -> np.ndarray:
+    """Features with mean 0 and deviation 1 over the candidates, ``(C, F)``; equal or missing ones are 0."""
+    values = features.astype(np.float64)
+    is_missing = np.isnan(values)
+    count = np.maximum((~is_missing).sum(axis=0), 1)
+    values = np.where(is_missing, 0, values)
+    centred = np.where(is_missing, 0, values - values.sum(axis=0) / count)
+    deviation = np.sqrt((centred**2).sum(axis=0) / count)
+    # Not "is 0": the mean of equal numbers may round to another number.
+    return np.asarray(
+        np.where(deviation > 1e-6 * np.abs(values).max(axis=0, initial=1e-30), centred, 0)
+        / np.maximum(deviation, 1e-30)
+    )
+
+
+def fit_weighted_sum(features: Sequence[np.ndarray], relevance: Sequence[np.ndarray], l2: float) -> WeightedSum:
+    """Weights that maximise the softmax probability of the relevant candidates (``linear_ranker.learn_weights``)."""
+    from gedbd.retrieval.linear_ranker import learn_weights
+
+    length = max(len(labels) for labels in relevance)
+    lists = np.full((len(features), length, features[0].shape[1]), np.nan)
+    is_relevant = np.zeros((len(features), length), dtype=bool)
+    for place, (table, labels) in enumerate(zip(features, relevance, strict=True)):
+        lists[place, : len(labels)] = standardised(table)
+        is_relevant[place, : len(labels)] = labels > 0
+    return WeightedSum(learn_weights(lists, is_relevant, l2))
+
+
+def read_model(kind: str, text: str) -> Model:
+    """The model of a text.
+
+    Raises:
+        ValueError: If the text is damaged or the kind unknown.
+    """
+    if kind == "boosted":
+        return BoostedTrees.from_text(text)
+    if kind == "linear":
+        return WeightedSum.from_text(text)
+    raise ValueError(f"the model {kind!r} of a ranker of changes is unknown: boosted or linear; train it again")

@@ -1,0 +1,65 @@
+"""How often which words are in which rows, and where each word is."""
+
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from gedbd.retrieval.changes.segments import Segments
+
+
+class Postings(NamedTuple):
+    """The rows that contain a word, ascending, and how often each does, ``(K,)`` and ``(K, F)`` for F fields."""
+
+    rows: np.ndarray
+    counts: np.ndarray
+
+
+class WordCounts:
+    """Counts of words by row in F fields.
+
+    Args:
+        texts: For each row ``(T, 1 + F)`` int32: number of the word, counts in the fields.
+    """
+
+    def __init__(self, texts: Segments) -> None:
+        self.texts = texts
+
+    @cached_property
+    def lengths(self) -> np.ndarray:
+        """``(N, F)`` number of words of each row."""
+        sums = np.concatenate([np.zeros((1, self.texts.values.shape[1] - 1)), np.cumsum(self.texts.values[:, 1:], 0)])
+        return np.asarray(sums[self.texts.starts[1:]] - sums[self.texts.starts[:-1]])
+
+    @cached_property
+    def _by_word(self) -> tuple[np.ndarray, np.ndarray]:
+        """The places of all values ordered by word, and where each word starts."""
+        from scipy.sparse import csr_array
+
+        words = self.texts.values[:, 0]
+        num_words = int(words.max(initial=-1)) + 1
+        places = np.arange(len(words), dtype=np.int64)
+        # The conversion sorts by word and keeps the order of rows; the values carried along are the places.
+        table = csr_array((places, words, self.texts.starts), shape=(len(self.texts), num_words)).tocsc()
+        return table.data, table.indptr.astype(np.int64)
+
+    @cached_property
+    def _row(self) -> np.ndarray:
+        """The row of each value."""
+        return np.repeat(np.arange(len(self.texts), dtype=np.int64), self.texts.lengths)
+
+    def postings(self, word: int, before: int) -> Postings:
+        """Those of the first ``before`` rows that contain a word; none for an unknown one."""
+        places, starts = self._by_word
+        if not 0 <= word < len(starts) - 1:
+            return Postings(np.empty(0, dtype=np.int64), np.empty((0, self.texts.values.shape[1] - 1)))
+        found = places[starts[word] : starts[word + 1]]
+        rows = self._row[found]
+        end = np.searchsorted(rows, before)
+        return Postings(rows[:end], self.texts.values[found[:end], 1:])
+
+
+def grouped(owners: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Adds the counts of neighbouring rows of one owner: owners 0 0 4 with counts 1 2 3 give 0 4 and 3 3."""
+    first = np.flatnonzero(np.diff(owners, prepend=-1))
+    return owners[first], np.add.reduceat(counts, first, axis=0) if len(first) else counts

@@ -1,0 +1,224 @@
+"""Training of the ranker of changes, its texts, and what it answers."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from small_history import DAY, START, made_commits, tables
+
+from gedbd.corpora.changes import ChangeCorpus
+from gedbd.corpora.corpus import Corpus
+from gedbd.corpora.documents import Documents
+from gedbd.corpora.relevance import Groups, Links
+from gedbd.retrieval.changes.change_index import ChangeIndex
+from gedbd.retrieval.changes.models import WeightedSum, standardised
+from gedbd.retrieval.changes.query_features import query_features
+from gedbd.retrieval.changes.ranker import CONTENT_FREE, ChangeRanker, default_ranker
+from gedbd.retrieval.changes.scorer import LearntChanges
+from gedbd.retrieval.changes.training import TrainingOptions, fit_ranker
+from gedbd.retrieval.changes.training_reports import query_of, training_set
+from gedbd.retrieval.scorers.lexical import Bm25
+from gedbd.retrieval.scorers.scorer import ScorerInputs
+
+NUM_COMMITS, NUM_REPORTS, NUM_TRAIN = 100, 46, 28
+FAST = TrainingOptions(num_seeds=1, rounds=12)
+
+
+@pytest.fixture(scope="module")
+def corpus() -> ChangeCorpus:
+    """Reports that name the class whose last change but one induced their bug; a later change of the class fixes it."""
+    rng = np.random.default_rng(1)
+    built = tables(made_commits(NUM_COMMITS))
+    paths = built.commits.table["paths"]
+    reports, fixing, inducing = [], [], []
+    for number in range(NUM_REPORTS):
+        before = 40 + number
+        path = paths[int(rng.integers(before))]
+        earlier = [row for row in range(before) if paths[row] == path]
+        later = [row for row in range(before, NUM_COMMITS) if paths[row] == path]
+        name = path.rpartition("/")[2].removesuffix(".java")
+        fixing.append(later[0] if later else NUM_COMMITS - 1)
+        inducing.append(earlier[-1])
+        reports.append((str(number), f"{name} broken", f"calls handle{name} often", START + DAY * (before - 0.5)))
+    table = pd.DataFrame(reports, columns=["id", "title", "description", "created_at"])
+    rows = np.arange(NUM_REPORTS)
+    return ChangeCorpus(
+        "small",
+        Corpus(Documents("small", table), Groups(rows)),
+        built.commits,
+        built.files,
+        built.hunks,
+        links(fixing, NUM_COMMITS),
+        {"commit": links(inducing, NUM_COMMITS)},
+    )
+
+
+def links(documents, count) -> Links:
+    table = pd.DataFrame({"query": np.arange(len(documents)), "document": documents})
+    return Links(table.assign(source="test", made_at=pd.NaT), len(documents), count)
+
+
+@pytest.fixture(scope="module")
+def trained(corpus):
+    chosen = training_set(corpus, range(NUM_TRAIN))
+    return chosen, fit_ranker([chosen], FAST)
+
+
+def mean_reciprocal_rank(corpus, scores) -> float:
+    found = []
+    for row in range(NUM_TRAIN, NUM_REPORTS):
+        right = corpus.inducing["commit"].relevant(row)[0]
+        values = scores(query_of(corpus.reports.documents.table.iloc[row]))
+        found.append(1 / (values >= values[right]).sum())
+    return float(np.mean(found))
+
+
+@pytest.mark.parametrize("kind", ["boosted", "linear"])
+@pytest.mark.parametrize("content_free", [True, False])
+def test_it_learns(corpus, kind, content_free):
+    chosen = training_set(corpus, range(NUM_TRAIN))
+    options = TrainingOptions(kind=kind, content_free=content_free, num_seeds=1, rounds=12)
+    ranker = fit_ranker([chosen], options)
+    learnt = mean_reciprocal_rank(corpus, lambda query: ranker.scores(chosen.history, query, chosen.fixes))
+    bm25 = mean_reciprocal_rank(corpus, lambda query: query_features(chosen.history, query).scores["diff"])
+    assert learnt > bm25 + 0.2
+    assert bool(CONTENT_FREE & set(ranker.names)) == content_free
+
+
+def test_text_round_trip_and_determinism(corpus, trained):
+    chosen, ranker = trained
+    again = fit_ranker([training_set(corpus, range(NUM_TRAIN))], FAST)
+    assert again.to_text() == ranker.to_text()
+    stored = ChangeRanker.from_text(ranker.to_text())
+    query = query_of(corpus.reports.documents.table.iloc[40])
+    np.testing.assert_array_equal(
+        stored.scores(chosen.history, query, chosen.fixes), ranker.scores(chosen.history, query, chosen.fixes)
+    )
+    assert stored.to_text() == ranker.to_text()
+
+
+def test_suspects(corpus, trained):
+    chosen, ranker = trained
+    query = query_of(corpus.reports.documents.table.iloc[40])
+    scores = ranker.scores(chosen.history, query, chosen.fixes)
+    suspects = ranker.find(chosen.history, query, 5, chosen.fixes)
+    order = np.lexsort((-np.arange(len(scores)), -scores))[:5]
+    assert [suspect.row for suspect in suspects] == order.tolist()
+    assert [suspect.score for suspect in suspects] == pytest.approx(scores[order])
+    constants = [suspect.score - sum(suspect.contributions.values()) for suspect in suspects]
+    assert constants == pytest.approx([constants[0]] * 5)
+    assert {"lines", "lines_by_rank", "touches", "diff", "age_days"} <= set(suspects[0].contributions)
+
+
+def test_commits_outside_the_shortlist_come_last(corpus, trained, monkeypatch):
+    chosen, ranker = trained
+    monkeypatch.setattr("gedbd.retrieval.changes.commit_features.LISTED_BY_FILES", 3)
+    monkeypatch.setattr("gedbd.retrieval.changes.commit_features.LISTED_BY_WORDS", 2)
+    query = query_of(corpus.reports.documents.table.iloc[40])
+    scores = ranker.scores(chosen.history, query, chosen.fixes)
+    listed = [suspect.row for suspect in ranker.find(chosen.history, query, 1000, chosen.fixes)]
+    rest = np.setdiff1d(np.arange(len(scores)), listed)
+    assert len(listed) <= 15
+    assert scores[rest].max() < scores[listed].min()
+    diff = query_features(chosen.history, query).scores["diff"]
+    assert (np.diff(scores[rest][np.argsort(diff[rest])]) >= 0).all()
+
+
+def test_a_report_that_shares_nothing(trained):
+    chosen, ranker = trained
+    query = query_of(pd.Series({"title": "", "description": "", "created_at": START}))
+    assert ranker.scores(chosen.history, query).shape == (0,)
+    assert ranker.find(chosen.history, query) == []
+    nothing = query_of(pd.Series({"title": "zzz", "description": "", "created_at": pd.NaT}))
+    assert len(ranker.scores(chosen.history, nothing)) == NUM_COMMITS
+
+
+def test_extra_scores(corpus):
+    chosen = training_set(corpus, range(NUM_TRAIN))
+    told = np.zeros((NUM_REPORTS, NUM_COMMITS), dtype=np.float32)
+    told[tuple(corpus.inducing["commit"].pairs)] = 1
+    reports = [report._replace(extra={"oracle": told[row]}) for row, report in enumerate(chosen.reports)]
+    options = TrainingOptions(num_seeds=1, rounds=12, extra=("oracle",))
+    ranker = fit_ranker([chosen._replace(reports=reports)], options)
+    query = query_of(corpus.reports.documents.table.iloc[45])
+    suspect = ranker.find(chosen.history, query, 1, chosen.fixes, {"oracle": told[45]})[0]
+    assert suspect.row == told[45].argmax()
+    with pytest.raises(ValueError, match="'oracle'"):
+        ranker.scores(chosen.history, query, chosen.fixes)
+
+
+@pytest.mark.parametrize("damage", ["", "[]", "{}", "bm25\n", '{"format": 1}'])
+def test_damaged_text(damage):
+    with pytest.raises(ValueError, match="train it again"):
+        ChangeRanker.from_text(damage)
+
+
+def test_text_with_other_features(trained):
+    content = json.loads(trained[1].to_text())
+    for name, value in (("content_free", False), ("kind", "other"), ("commits", ["{}"]), ("extra", [1])):
+        with pytest.raises(ValueError, match=r"train (it|them) again"):
+            ChangeRanker.from_text(json.dumps(content | {name: value}))
+
+
+def test_weighted_sum_ignores_missing_and_equal_values():
+    table = np.array([[1, 5, np.nan, 2], [3, 5, np.nan, np.nan]])
+    assert standardised(table).tolist() == [[-1, 0, 0, 0], [1, 0, 0, 0]]
+    model = WeightedSum(np.array([2.0, 1, 1, 1]))
+    assert model.predict(table).tolist() == [-2, 2]
+    assert model.contributions(table).sum(axis=1).tolist() == [-2, 2]
+    with pytest.raises(ValueError, match="train it again"):
+        WeightedSum.from_text('{"weights": [NaN]}')
+
+
+def test_nothing_to_learn_from(corpus):
+    chosen = training_set(corpus, range(NUM_TRAIN))
+    with pytest.raises(ValueError, match="needs a report"):
+        fit_ranker([chosen._replace(reports=[])], FAST)
+    unknown = [report._replace(inducing=report.inducing[:0]) for report in chosen.reports]
+    with pytest.raises(ValueError, match="inducing commit"):
+        fit_ranker([chosen._replace(reports=unknown)], FAST)
+    with pytest.raises(ValueError, match="needs reports with links"):
+        training_set(ChangeCorpus("bare", None, corpus.commits, corpus.files, corpus.hunks), [0])
+
+
+def inputs_of(corpus) -> ScorerInputs:
+    pairs = corpus.inducing["commit"].table
+    train = pairs[pairs["query"] < NUM_TRAIN].assign(label=1)
+    return ScorerInputs(corpus.commits.table, corpus.reports.documents.table, train)
+
+
+def test_scorer_of_commits_files_and_hunks(corpus):
+    inputs = inputs_of(corpus)
+    rows = np.array([35, 44])
+    scorer = LearntChanges(corpus, options=FAST)
+    scorer.fit(inputs)
+    commits = scorer.scores(rows)
+    assert commits.shape == (2, NUM_COMMITS)
+    before = inputs.num_earlier[35]
+    expected = scorer.ranker_.scores(scorer.history, query_of(inputs.queries.iloc[35]), scorer._fixes)
+    np.testing.assert_array_equal(commits[0, :before], expected)
+    assert commits[0, before:].max() < commits[0, :before].min()
+    by_file = LearntChanges(corpus, "file", FAST)
+    by_file.fit(inputs)
+    # Each commit changed one file: a file's score is at most its commit's, and 7 less at least.
+    gap = commits[0, :before] - by_file.scores(rows)[0, :before]
+    assert gap.min() >= -np.log(1 + 1e-3)
+    assert gap.max() <= -np.log(1e-3) + 1e-6
+    by_hunk = LearntChanges(corpus, "hunk", FAST, parts=Bm25())
+    by_hunk.fit(ScorerInputs(corpus.hunks.table, inputs.queries, inputs.train))
+    hunks = by_hunk.scores(rows)
+    assert hunks.shape == (2, len(corpus.hunks.table))
+    assert np.isfinite(hunks).all()
+    with pytest.raises(ValueError, match="parts="):
+        LearntChanges(corpus, "hunk")
+
+
+def test_default_ranker(corpus):
+    ranker = default_ranker()
+    assert len(ranker.to_text()) < 400_000
+    chosen = training_set(corpus, range(NUM_TRAIN), tracker=False)
+    learnt = mean_reciprocal_rank(corpus, lambda query: ranker.scores(chosen.history, query))
+    bm25 = mean_reciprocal_rank(corpus, lambda query: query_features(chosen.history, query).scores["diff"])
+    assert learnt > bm25
+    assert isinstance(chosen.history.index, ChangeIndex)
