@@ -7,12 +7,13 @@ from pathlib import Path
 import pytorch_lightning as pl
 import torch
 from pytorch_lightning.strategies import DDPStrategy
+from torch import nn
+from torch.optim import SGD
 
 from gedbd.corpora.changes import ChangeCorpus
 from gedbd.corpora.readers.localization import read_localization
 from gedbd.encoders.code.inputs import InputLimits
 from gedbd.encoders.code.untrained import UntrainedEncoder
-from gedbd.experiments.optimizers import adamw
 from gedbd.experiments.schedulers import constant
 from gedbd.tasks.localization.candidates import CandidateLinks
 from gedbd.tasks.localization.data import LocalizationDataModule
@@ -30,15 +31,28 @@ def make_side(corpus: ChangeCorpus, limits: InputLimits, hidden: int = 16, dropo
     """An untrained encoder of two layers."""
     encoder = UntrainedEncoder("untrained", 2, hidden, 2, 16, 500, 512, dropout, 0.0, 0)
     texts = [*corpus.reports.reports["title"], *corpus.commits.table["diff"]]
-    return untrained_side(encoder, texts, limits)
+    side = untrained_side(encoder, texts, limits)
+    with torch.no_grad():
+        for weight in side.backbone.parameters():
+            if weight.dim() == 2:
+                weight.mul_(8)  # else all texts have nearly one vector, and their differences are mostly rounding
+    return side
 
 
 def make_data(corpus: ChangeCorpus, reports: Side, changes: Side, batch_size: int) -> LocalizationDataModule:
-    """Twelve training pairs, the rest for validation."""
+    """Twelve pairs for training and two for validation, which two processes share evenly."""
     report_inputs = ReportInputs(reports, corpus.reports.reports)
     change_inputs = ChangeInputs(changes, corpus.hunks.table)
     training = find_halves(corpus).train
-    return LocalizationDataModule(corpus, report_inputs, change_inputs, "hunk", training, 0.2, batch_size, 0, 10)
+    return LocalizationDataModule(corpus, report_inputs, change_inputs, "hunk", training[1:], 0.15, batch_size, 0, 10)
+
+
+def sgd(encoders: list[nn.Parameter], projectors: list[nn.Parameter]) -> SGD:
+    """Steps in proportion to gradients: Adam makes full steps of gradients that are nothing but rounding.
+
+    Such is the gradient of a bias before batch normalization, where all activations are on one side of 0.
+    """
+    return SGD([*encoders, *projectors], lr=0.01)
 
 
 def make_system(corpus: ChangeCorpus, batch_size: int = BATCH_SIZE, dropout: float = 0.0, **settings):
@@ -46,10 +60,9 @@ def make_system(corpus: ChangeCorpus, batch_size: int = BATCH_SIZE, dropout: flo
     reports = make_side(corpus, InputLimits(16, 1, 0), dropout=dropout)
     changes = make_side(corpus, InputLimits(16, 32, 16), dropout=dropout)
     chosen = HmcblSettings(num_layers=2, dim=8, projector_hidden=12, bank_size=30, momentum=0.9, **settings)
-    make_optimizer = partial(adamw, lr=1e-3, head_lr=1e-2, weight_decay=0.0, fused=False)
     torch.manual_seed(0)
     links = CandidateLinks.of_corpus(corpus)
-    system = HmcblSystem(reports, changes, chosen, links, make_optimizer, partial(constant, warmup_steps=1), 0)
+    system = HmcblSystem(reports, changes, chosen, links, sgd, partial(constant, warmup_steps=1), 0)
     return system, make_data(corpus, reports, changes, batch_size)
 
 

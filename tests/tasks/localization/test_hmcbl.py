@@ -102,8 +102,6 @@ def test_without_projected_losses_the_projectors_are_not_trained(change_corpus):
     system, data = make_system(change_corpus, model_level=0, bank_level=0)
     encoded = system.encode_reports(data.reports, data.val_rows)
     assert system.pooled(encoded) is encoded.features
-    trained = {id(weight) for group in system.make_optimizer([], []).param_groups for weight in group["params"]}
-    assert not trained
     assert not any(weight.requires_grad for tower in system.towers for weight in tower.projector.parameters())
 
 
