@@ -41,8 +41,8 @@ class Level:
 
     Attributes:
         granularity: Its name.
-        inputs: All reports and all changes, which also have ``num_files``, the number of files of their commit; the
-            training pairs are the inducing changes of the reports of the first half.
+        inputs: All reports and all changes; the training pairs are the inducing changes of the reports of the first
+            half.
         task: The reports of the second half with their candidates; its name is that of the granularity.
         training: ``(T,)`` rows of the reports of the first half that have such a change before them.
     """
@@ -122,17 +122,11 @@ def make_level(corpus: ChangeCorpus, halves: Halves, granularity: Granularity) -
     training, test = parts
     known = links.table[links.table["query"].isin(training)]
     known = known[known["document"] < earlier[known["query"]]].assign(label=1)
-    inputs = ScorerInputs(_documents(corpus, granularity), reports_of(corpus).reports, known)
+    inputs = ScorerInputs(corpus.changes(granularity).table, reports_of(corpus).reports, known)
     task = EarlierDocuments(test, earlier[test], links, TOP_K, granularity)
     missing = len(halves.test) - len(test)
     told = (f"test reports without an inducing {granularity} before them, left out there: {missing:,}",)
     return Level(granularity, inputs, task, training), told if missing else ()
-
-
-def _documents(corpus: ChangeCorpus, granularity: Granularity) -> pd.DataFrame:
-    """The changes, each with the number of files of its commit."""
-    table = corpus.changes(granularity).table
-    return table.assign(num_files=corpus.commits.table["num_files"].to_numpy()[table["commit"]])
 
 
 def _with_earlier(links: Links, num_earlier: np.ndarray) -> np.ndarray:

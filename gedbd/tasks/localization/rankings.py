@@ -17,7 +17,7 @@ from gedbd.tasks.localization.protocol import Level
 PRECISION_AT = (1, 3, 5)
 MAX_RANK = 100  # ranks that curves show
 
-# Makes the scorer of a granularity, not fitted yet, from a seed; one that needs no seed is made once.
+# The scorer of a granularity, not fitted yet, by a seed.
 ScorerMaker = Callable[[Level, int], Scorer]
 
 
@@ -27,12 +27,10 @@ class Method(NamedTuple):
     Attributes:
         make: Makes its scorer.
         is_random: Whether its result depends on the seed.
-        granularities: What it ranks.
     """
 
     make: ScorerMaker
     is_random: bool
-    granularities: tuple[str, ...]
 
 
 class Measured(NamedTuple):
@@ -58,7 +56,7 @@ class Measured(NamedTuple):
 
 
 def rank_level(level: Level, methods: Mapping[str, Method], seeds: Sequence[int], console: Console) -> list[Measured]:
-    """Fits and ranks all methods of a granularity.
+    """Fits all methods of a granularity and ranks by them.
 
     Args:
         level: The granularity.
@@ -66,10 +64,9 @@ def rank_level(level: Level, methods: Mapping[str, Method], seeds: Sequence[int]
         seeds: Of methods that depend on one.
         console: Where warnings of the scorers go.
     """
-    chosen = {name: method for name, method in methods.items() if level.granularity in method.granularities}
     measured = []
     label = f"rank {level.granularity}s"
-    for name, method in track(chosen.items(), label, transient=True, console=console):
+    for name, method in track(methods.items(), label, transient=True, console=console):
         made = [
             measure(level, method.make(level, seed), console, name)
             for seed in (seeds if method.is_random else seeds[:1])

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -35,7 +36,7 @@ class LocalizationResult:
     validation: float
     epochs: pd.DataFrame
 
-    @property
+    @cached_property
     def ranking(self) -> pd.DataFrame:
         """See ``ranking_table``; in each granularity the trained methods come first."""
         table = ranking_table(self.measured, self.baseline)

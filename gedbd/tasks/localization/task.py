@@ -1,6 +1,6 @@
 """Bug localization: trains HMCBL if asked, and ranks the changes before each report by all methods."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar
 
@@ -10,16 +10,23 @@ from pytorch_lightning import seed_everything
 from rich.console import Console
 
 from gedbd.corpora.changes import GRANULARITIES, ChangeCorpus, Granularity
+from gedbd.experiments.callbacks import training_callbacks
 from gedbd.experiments.checkpoint import save_run
+from gedbd.experiments.prepare import set_matmul_precision
 from gedbd.experiments.reading import read_changes
 from gedbd.experiments.tracking.runs import open_loggers
+from gedbd.experiments.training import trained, value_of_best
 from gedbd.io.library_logs import silence_library_logs
-from gedbd.retrieval.scorers.scorer import Scorer
-from gedbd.tasks.localization.methods import LINEAR, plain_methods
+from gedbd.io.tables import read_csv
+from gedbd.tasks.localization.hmcbl import HmcblOptions, build_hmcbl, hmcbl_scorers
+from gedbd.tasks.localization.methods import BEST_PART, LINEAR, MakeScorer, MethodOptions, make_methods
 from gedbd.tasks.localization.protocol import Halves, Level, find_halves, make_level
-from gedbd.tasks.localization.rankings import Method, measure, rank_level
+from gedbd.tasks.localization.rankings import Measured, measure, rank_level
 from gedbd.tasks.localization.result import LocalizationResult
+from gedbd.tasks.localization.settings import HmcblSettings
 from gedbd.tasks.localization.writing import write_result
+
+VALIDATION = "val/mrr"
 
 
 class LocalizationTask:
@@ -27,31 +34,32 @@ class LocalizationTask:
 
     Args:
         scorers: By id, what makes a scorer that is not fitted yet.
-        baseline: The scorer that the others are compared with.
-        linear: The scorers of the sum with learnt weights; none leaves it out.
+        compared: See ``MethodOptions``.
+        model: What HMCBL trains; None ranks without training an encoder.
         granularities: What is ranked; the first one is that of ``results.csv``.
         seeds: Number of seeds of the rankers whose training is random.
         val_share: Share of the first half, its latest reports, on which the value of ``train`` is measured.
         published: Write the paper's numbers beside the measured ones.
+        epochs: Unused here. The configuration takes the default of ``trainer.max_epochs`` from it.
 
     Raises:
         ValueError: If an option is invalid.
     """
 
-    reads: ClassVar[frozenset[str]] = frozenset({"encoder", "backend"})
+    reads: ClassVar[frozenset[str]] = frozenset({"encoder", "batch_size", "optimizer", "scheduler", "matmul_precision"})
 
     def __init__(
         self,
-        scorers: Mapping[str, Callable[[], Scorer]],
-        baseline: str,
-        linear: Sequence[str] = (),
+        scorers: Mapping[str, MakeScorer],
+        compared: MethodOptions,
+        model: HmcblOptions | None = None,
         granularities: Sequence[Granularity] = GRANULARITIES,
         seeds: int = 2,
         val_share: float = 0.3,
         published: bool = False,
+        epochs: int = 10,
     ) -> None:
-        if baseline not in scorers:
-            raise ValueError(f"task.baseline={baseline} is not among task.scorers: {', '.join(scorers)}")
+        compared.check(scorers)
         unknown = [name for name in granularities if name not in GRANULARITIES]
         if unknown or not granularities:
             raise ValueError(f"task.granularities={list(granularities)}: choose from {', '.join(GRANULARITIES)}")
@@ -59,25 +67,50 @@ class LocalizationTask:
             raise ValueError(f"task.seeds={seeds} must be 1 or more")
         if not 0 < val_share < 1:
             raise ValueError(f"task.val_share={val_share} must be between 0 and 1")
-        self.methods = plain_methods(scorers, granularities, linear)
-        self.baseline = baseline
+        if granularities[0] not in compared.ranked(compared.baseline):
+            raise ValueError(f"task.compared.only.{compared.baseline}: the baseline must rank {granularities[0]}s")
+        self.scorers = dict(scorers)
+        self.compared = compared
+        self.model = model
         self.granularities = tuple(granularities)
         self.seeds = seeds
         self.val_share = val_share
         self.published = published
 
     def train(self, cfg: DictConfig, folder: Path, console: Console) -> float:
-        """See ``Task.train``; returns the MRR of the first trained method on validation, within the first half."""
+        """See ``Task.train``; returns the MRR of HMCBL, or else of the learnt sum, on validation in the first half."""
         silence_library_logs()
         seed_everything(cfg.seed, verbose=False)
+        if self.model is None:
+            return self._rank_alone(cfg, folder, console)
+        set_matmul_precision(cfg.matmul_precision)
+        check_metric(cfg.monitor, HmcblSettings(**self.model.settings))
+        callbacks = training_callbacks(folder, cfg.monitor, cfg.patience, console, VALIDATION)
         corpus = read_changes(cfg.dataset)
         halves = find_halves(corpus)
         levels = self._levels(corpus, halves, console)
+        built = build_hmcbl(self.model, cfg, corpus, halves, self.val_share)
+        with trained(built.system, built.data, corpus, cfg, folder, callbacks, console) as training:
+            if training.is_first:
+                scorers = self.scorers | hmcbl_scorers(built, self.model.max_sim)
+                measured = self._rank(corpus, levels, scorers, self.model.add_to(self.compared), cfg.seed, console)
+                epochs = read_csv(folder / "metrics.csv")
+                value = value_of_best(folder, cfg.monitor, VALIDATION)
+                result = self._result(corpus, levels, measured, value, epochs)
+                write_result(folder, result, self.published, training.loggers, console)
+        return value_of_best(folder, cfg.monitor, VALIDATION)
+
+    def _rank_alone(self, cfg: DictConfig, folder: Path, console: Console) -> float:
+        """Ranks without training an encoder."""
+        corpus = read_changes(cfg.dataset)
+        levels = self._levels(corpus, find_halves(corpus), console)
         save_run(folder, cfg, corpus)
         with open_loggers(cfg, folder, "train") as loggers:
-            result = self._measure(corpus, levels, self.methods, cfg.seed, console)
+            measured = self._rank(corpus, levels, self.scorers, self.compared, cfg.seed, console)
+            value = self._validate(corpus, levels[0], cfg.seed, console)
+            result = self._result(corpus, levels, measured, value, pd.DataFrame())
             write_result(folder, result, self.published, loggers, console)
-        return result.validation
+        return value
 
     def _levels(self, corpus: ChangeCorpus, halves: Halves, console: Console) -> tuple[Level, ...]:
         """What is ranked; prints the warnings."""
@@ -87,26 +120,51 @@ class LocalizationTask:
             console.print(f"{corpus.name}: {warning}", markup=False, highlight=False, soft_wrap=True)
         return tuple(level for level, _ in made)
 
-    def _measure(
+    def _rank(
         self,
         corpus: ChangeCorpus,
         levels: tuple[Level, ...],
-        methods: Mapping[str, Method],
+        scorers: Mapping[str, MakeScorer],
+        compared: MethodOptions,
         seed: int,
         console: Console,
-    ) -> LocalizationResult:
-        """Ranks by all methods."""
-        first = tuple(name for name in (LINEAR,) if name in methods)
+    ) -> list[Measured]:
+        """Ranks by all methods at all granularities."""
         seeds = range(seed, seed + self.seeds)
-        measured = [one for level in levels for one in rank_level(level, methods, seeds, console)]
-        validation = self._validate(levels[0], methods[first[0] if first else self.baseline], seed, console)
-        epochs = pd.DataFrame()
-        return LocalizationResult(corpus, levels, tuple(measured), self.baseline, first, validation, epochs)
+        measured: list[Measured] = []
+        for level in levels:
+            methods = make_methods(scorers, compared, corpus, level.granularity)
+            measured += rank_level(level, methods, seeds, console)
+        return measured
 
-    def _validate(self, level: Level, method: Method, seed: int, console: Console) -> float:
+    def _result(
+        self,
+        corpus: ChangeCorpus,
+        levels: tuple[Level, ...],
+        measured: list[Measured],
+        validation: float,
+        epochs: pd.DataFrame,
+    ) -> LocalizationResult:
+        """What was measured; the methods that were trained here come first."""
+        trained_ids = () if self.model is None else self.model.ids
+        known = {one.method for one in measured}
+        own = [name for id_ in trained_ids for name in (id_, f"{id_}{BEST_PART}")]
+        first = tuple(name for name in (*own, LINEAR) if name in known)
+        baseline = self.compared.baseline
+        return LocalizationResult(corpus, levels, tuple(measured), baseline, first, validation, epochs)
+
+    def _validate(self, corpus: ChangeCorpus, level: Level, seed: int, console: Console) -> float:
         """MRR on the latest reports of the first half of a method that learns from the older ones."""
         count = min(max(round(len(level.training) * self.val_share), 1), len(level.training) - 1)
-        older = level.training[:-count]
-        held_out = level.among(older, level.training[-count:])
+        held_out = level.among(level.training[:-count], level.training[-count:])
+        methods = make_methods(self.scorers, self.compared, corpus, level.granularity)
+        method = methods[LINEAR if LINEAR in methods else self.compared.baseline]
         values, _ = measure(held_out, method.make(held_out, seed), console, "validation")
         return float(values["mrr"].mean())
+
+
+def check_metric(monitor: str, settings: HmcblSettings) -> None:
+    """Raises ValueError if a metric is not logged."""
+    names = ["val/mrr", "val/loss", *(f"val/{level}_loss" for level in settings.weights)]
+    if monitor not in names:
+        raise ValueError(f"monitor={monitor} is not logged: choose one of {', '.join(names)}")

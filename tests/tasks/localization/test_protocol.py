@@ -38,14 +38,6 @@ def test_the_first_half_by_date_trains_and_candidates_are_before_the_report(chan
         assert set(level.inputs.train["query"]) <= set(halves.train)
 
 
-def test_every_level_has_the_number_of_files_of_its_commit(change_corpus):
-    halves = find_halves(change_corpus)
-    level, _ = make_level(change_corpus, halves, "hunk")
-    documents = level.inputs.documents
-    counted = documents.groupby("commit")["paths"].transform("nunique")
-    assert documents["num_files"].tolist() == counted.tolist()
-
-
 def test_a_report_whose_inducing_commits_are_all_later_is_left_out_and_counted(change_corpus):
     table = change_corpus.inducing["commit"].table
     last = len(change_corpus.commits) - 1

@@ -7,11 +7,24 @@ import pandas as pd
 import pytest
 
 import gedbd.train
+from gedbd.retrieval.scorers.fields import Recency
 from gedbd.retrieval.scorers.lexical import Bm25
+from gedbd.tasks.localization.methods import MethodOptions
 from gedbd.tasks.localization.published import beside_published
 from gedbd.tasks.localization.task import LocalizationTask
 
-SMALL = ("task=localization", "encoder=tiny", "~task.scorers.frozen")
+SMALL = ("task=localization", "encoder=tiny", "cache_dir=cache")
+ALONE = ("task.model=null",)
+MODEL = (
+    *("batch_size=4", "trainer.max_epochs=1", "task.model.val_candidates=10"),
+    *("task.model.report_tokens=12", "task.model.comment_tokens=6", "task.model.code_tokens=12"),
+    *("task.model.settings.num_layers=2", "task.model.settings.projector_hidden=8", "task.model.settings.dim=8"),
+    "task.model.settings.bank_size=32",
+)
+FEW = tuple(
+    f"++task.compared.only.{name}=[]"
+    for name in ("recency", "file_recency", "structured", "file_names", "trace_files", "trace_methods", "frozen")
+)
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +45,7 @@ def call(localization_folder, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def run(call):
-    return call("task.published=true", "dataset.name=tomcat", "hydra.run.dir=run") / "run"
+    return call("experiment=locate_table3", *ALONE, "dataset.name=tomcat", "hydra.run.dir=run") / "run"
 
 
 def test_a_run_leaves_tables_rankings_and_a_page(run):
@@ -55,10 +68,10 @@ def test_trec_files_agree_with_the_table(run):
     columns = ["query", "zero", "change", "relevant"]
     qrels = pd.read_csv(run / "trec" / "file.qrels", sep=" ", names=columns)
     lines = pd.read_csv(
-        run / "trec" / "file.bm25.run", sep=" ", names=["query", "q0", "change", "place", "score", "tag"]
+        run / "trec" / "file.bm25_diff.run", sep=" ", names=["query", "q0", "change", "place", "score", "tag"]
     )
     found = lines.merge(qrels, on=["query", "change"]).groupby("query")["place"].min()
-    assert (1 / found).sum() / 15 == pytest.approx(ranking.loc[("file", "bm25"), "mrr"])
+    assert (1 / found).sum() / 15 == pytest.approx(ranking.loc[("file", "bm25_diff"), "mrr"])
 
 
 def test_the_papers_numbers_stand_beside_the_measured_ones(run):
@@ -66,33 +79,59 @@ def test_the_papers_numbers_stand_beside_the_measured_ones(run):
     rows = table.set_index(["granularity", "method", "source"])
     assert rows.loc[("commit", "semantic_codebert", "Table 2"), "mrr"] == 0.386
     assert rows.loc[("hunk", "fbl_bert", "Table 2"), "mrr"] == 0.482
-    assert ("file", "bm25", "here") in rows.index
+    assert ("file", "bm25_diff", "here") in rows.index
     assert "no number here repeats or refutes" in (run / "table3.md").read_text()
     unknown = beside_published(pd.read_csv(run / "ranking.csv"), "demo")
     assert set(unknown["source"]) == {"here"}
 
 
 def test_several_seeds_have_a_table(call):
-    folder = call("task.granularities=[commit]", "seeds=2", "hydra.run.dir=seeds")
+    folder = call(*ALONE, *FEW, "task.granularities=[commit]", "seeds=2", "hydra.run.dir=seeds")
     seeds = pd.read_csv(folder / "seeds" / "seeds.csv")
-    assert seeds.groupby("method").size().tolist() == [2, 2]
+    assert set(seeds.groupby("method").size()) == {2}
     assert seeds["val_value"].between(0, 1).all()
 
 
+def test_hmcbl_is_trained_and_ranks_its_granularity_and_coarser_ones(call):
+    folder = call(*MODEL, *FEW, "task.model.granularity=file", "task.model.max_sim=true", "hydra.run.dir=hmcbl")
+    ranking = pd.read_csv(folder / "hmcbl" / "ranking.csv")
+    methods = ranking.groupby("granularity")["method"].agg(set)
+    assert {"hmcbl_cosine_best_part", "hmcbl_max_sim_best_part"} <= methods["commit"]
+    assert {"hmcbl_cosine", "hmcbl_max_sim"} <= methods["file"]
+    assert not any(name.startswith("hmcbl") for name in methods["hunk"])
+    assert (folder / "hmcbl" / "checkpoints" / "best.ckpt").is_file()
+    page = (folder / "hmcbl" / "report.html").read_text()
+    assert "validation is the latest part of the first half" in page
+
+
+@pytest.mark.slow
+def test_the_ablation_is_a_sweep_with_a_table(call):
+    folder = call("experiment=locate_ablation", *MODEL, "hydra.sweep.dir=sweep")
+    table = pd.read_csv(folder / "sweep" / "summary.csv")
+    assert len(table) == 8
+    assert table["mrr"].between(0, 1).all()
+
+
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("compared", "options", "message"),
     [
-        ({"baseline": "bm52"}, "task.baseline=bm52 is not among task.scorers: bm25"),
-        ({"linear": ["bm52"]}, "task.linear names bm52, which is not among task.scorers"),
-        ({"granularities": ["method"]}, "task.granularities=['method']: choose from commit, file, hunk"),
-        ({"granularities": []}, "task.granularities=[]: choose from commit, file, hunk"),
-        ({"seeds": 0}, "task.seeds=0 must be 1 or more"),
-        ({"val_share": 1.0}, "task.val_share=1.0 must be between 0 and 1"),
+        ({"baseline": "bm52"}, {}, "task.compared.baseline=bm52 is not among task.scorers: bm25, recency"),
+        ({"linear": ["bm52"]}, {}, "task.compared.linear=bm52 is not among task.scorers"),
+        ({"sums": {"both": ["bm52"]}}, {}, "task.compared.sums.both=bm52 is not among task.scorers"),
+        ({"sums": {"bm25": ["bm25"]}}, {}, "task.scorers.bm25: bm25 is the name of a sum: choose another one"),
+        ({"only": {"recency": ["line"]}}, {}, "task.compared.only.recency=['line']: choose from commit, file, hunk"),
+        ({"only": {"bm25": ["hunk"]}}, {}, "task.compared.only.bm25: the baseline must rank commits"),
+        ({}, {"granularities": ["method"]}, "task.granularities=['method']: choose from commit, file, hunk"),
+        ({}, {"granularities": []}, "task.granularities=[]: choose from commit, file, hunk"),
+        ({}, {"seeds": 0}, "task.seeds=0 must be 1 or more"),
+        ({}, {"val_share": 1.0}, "task.val_share=1.0 must be between 0 and 1"),
     ],
 )
-def test_invalid_options_are_refused(options, message):
+def test_invalid_options_are_refused(compared, options, message):
     with pytest.raises(ValueError, match=re.escape(message)):
-        LocalizationTask(**({"scorers": {"bm25": Bm25}, "baseline": "bm25"} | options))
+        LocalizationTask(
+            {"bm25": Bm25, "recency": Recency}, MethodOptions(**({"baseline": "bm25"} | compared)), **options
+        )
 
 
 def test_another_kind_of_dataset_is_refused_before_it_is_read(call, localization_folder):

@@ -1,0 +1,155 @@
+"""Boosted trees, evaluated by NumPy alone: importing LightGBM, which trains them, takes a second."""
+
+import json
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from gedbd.retrieval.decision_trees import DecisionTree, lay_out
+
+FORMAT = 1
+MAX_FEATURES = 1000
+MASKS = (np.uint8, np.uint16, np.uint32, np.uint64)
+
+
+class BoostedTrees:
+    """A sum of decision trees.
+
+    Every tree has a mask with a bit for each leaf, the leftmost leaf's lowest. A split that sends a candidate right
+    clears the bits of the leaves on its left; the lowest bit that remains marks the candidate's leaf (QuickScorer:
+    Lucchese et al., SIGIR 2015). What the splits on one feature clear together depends only on the interval that its
+    value is in: there is a row of masks for each interval.
+
+    Args:
+        trees: T trees.
+        num_features: Number F of features.
+
+    Raises:
+        ValueError: If there is no tree, or one is malformed.
+    """
+
+    def __init__(self, trees: Sequence[DecisionTree], num_features: int) -> None:
+        if not trees:
+            raise ValueError("boosted trees: there is none")
+        for number, tree in enumerate(trees):
+            try:
+                tree.check(num_features)
+            except ValueError as error:
+                raise ValueError(f"boosted trees, tree {number}: {error}") from error
+        self.trees = tuple(trees)
+        self.num_features = num_features
+        self._lay_out()
+
+    def predict(self, features: np.ndarray) -> np.ndarray:
+        """Sums of the trees' values, ``(C, F) -> (C,)`` float64; NaN is a missing value.
+
+        Raises:
+            ValueError: If the number of features is another one.
+        """
+        return np.asarray(self._values[self._leaves(features)].sum(axis=1))
+
+    def contributions(self, features: np.ndarray) -> np.ndarray:
+        """What each feature adds to the prediction, ``(C, F) -> (C, F + 1)``; a row sums to the prediction.
+
+        The method is Saabas': on the way from the root to the leaf, every split adds to its feature the mean value
+        below the branch taken less that below the split, over the training candidates. The last column is the mean
+        prediction. SHAP values, which average over the orders of the features, differ.
+        """
+        leaves = self._leaves(features)
+        return np.array([self._shares[row].sum(axis=0) for row in leaves]).reshape(len(leaves), self.num_features + 1)
+
+    def to_text(self) -> str:
+        """The trees as JSON, one a line after a line that counts them."""
+        header = {"format": FORMAT, "num_features": self.num_features, "num_trees": len(self.trees)}
+        return "\n".join([json.dumps(header), *(tree.to_json() for tree in self.trees)]) + "\n"
+
+    @classmethod
+    def from_text(cls, text: str) -> "BoostedTrees":
+        """The trees that ``to_text`` was called on.
+
+        Raises:
+            ValueError: If the text is damaged; names the line or tree.
+        """
+        first, *lines = text.splitlines() or [""]
+        header = _read(first, 1)
+        num_features = header.get("num_features")
+        if header.get("format") != FORMAT or type(num_features) is not int or not 0 < num_features <= MAX_FEATURES:
+            raise ValueError(f"boosted trees, line 1: no header of format {FORMAT}; train them again")
+        if header.get("num_trees") != len(lines):
+            raise ValueError(
+                f"boosted trees: line 1 counts {header.get('num_trees')}, {len(lines)} follow; train again"
+            )
+        trees = []
+        for number, line in enumerate(lines, start=2):
+            content = _read(line, number)
+            try:
+                trees.append(DecisionTree.from_json(content))
+            except ValueError as error:
+                raise ValueError(f"boosted trees, line {number}: {error}; train them again") from error
+        return cls(trees, num_features)
+
+    def _lay_out(self) -> None:
+        """Computes the masks of each feature's intervals, and puts the leaves of all trees one after the other."""
+        layouts = [lay_out(tree, self.num_features) for tree in self.trees]
+        sizes = np.array([len(layout.values) for layout in layouts])
+        self._values = np.concatenate([layout.values for layout in layouts])
+        self._shares = np.concatenate([layout.shares for layout in layouts])
+        # The lowest bit is 1 for a tree's leftmost leaf, which frexp gives the exponent 1: hence the - 1.
+        self._starts = np.cumsum(sizes) - sizes - 1
+        self._mask = next(kind for kind in MASKS if sizes.max() <= np.iinfo(kind).bits)
+        splits = _Splits(
+            np.concatenate([tree.feature for tree in self.trees]),
+            np.concatenate([tree.threshold for tree in self.trees]),
+            np.concatenate([tree.nan_left for tree in self.trees]),
+            np.repeat(np.arange(len(layouts)), sizes - 1),
+            np.concatenate([layout.masks for layout in layouts]).astype(self._mask),
+        )
+        self._intervals = {int(feature): splits.intervals(feature, len(sizes)) for feature in np.unique(splits.feature)}
+
+    def _leaves(self, features: np.ndarray) -> np.ndarray:
+        """The place of each candidate's leaf of each tree, ``(C, F) -> (C, T)``."""
+        if features.ndim != 2 or features.shape[1] != self.num_features:
+            raise ValueError(f"boosted trees read {self.num_features} features, got an array of shape {features.shape}")
+        masks = np.full((len(features), len(self.trees)), np.iinfo(self._mask).max, dtype=self._mask)
+        for feature, (bounds, rows) in self._intervals.items():
+            values = features[:, feature].astype(np.float64)
+            # A value that equals a bound is in the interval below it; the last row is for missing values.
+            interval = np.searchsorted(bounds, values, side="left")
+            interval[np.isnan(values)] = len(rows) - 1
+            masks &= rows[interval]
+        lowest = masks & (~masks + self._mask(1))
+        # Powers of two are exact in single precision.
+        return np.asarray(np.frexp(lowest.astype(np.float32))[1] + self._starts)
+
+
+class _Splits(NamedTuple):
+    """Splits of all trees: what they read, the tree of each, and the mask of a candidate that it sends right."""
+
+    feature: np.ndarray
+    threshold: np.ndarray
+    nan_left: np.ndarray
+    tree: np.ndarray
+    mask: np.ndarray
+
+    def intervals(self, feature: int, num_trees: int) -> tuple[np.ndarray, np.ndarray]:
+        """The K bounds of a feature, ascending, and the masks ``(K + 2, T)`` of its intervals and of no value."""
+        _, threshold, nan_left, tree, mask = (column[self.feature == feature] for column in self)
+        bounds, place = np.unique(threshold, return_inverse=True)
+        rows = np.full((len(bounds) + 2, num_trees), np.iinfo(mask.dtype).max, dtype=mask.dtype)
+        np.bitwise_and.at(rows, (place + 1, tree), mask)  # interval 1 begins above bound 0
+        rows[:-1] = np.bitwise_and.accumulate(rows[:-1], axis=0)
+        rows[-1] = np.iinfo(mask.dtype).max
+        np.bitwise_and.at(rows[-1], tree[~nan_left], mask[~nan_left])
+        return bounds, rows
+
+
+def _read(line: str, number: int) -> dict[str, object]:
+    """Reads a JSON object. Raises ValueError, naming the line, if there is none."""
+    try:
+        content = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"boosted trees, line {number}: no JSON; train them again") from error
+    if not isinstance(content, dict):
+        raise ValueError(f"boosted trees, line {number}: no JSON object; train them again")
+    return content
