@@ -138,8 +138,31 @@ def test_features_are_the_means_of_the_last_layers(change_corpus):
 def test_encoders_of_different_widths_need_the_feature_level_off(change_corpus):
     sides = [make_side(change_corpus, InputLimits(16, 32, 16), hidden) for hidden in (16, 8)]
     links = CandidateLinks.of_corpus(change_corpus)
-    with pytest.raises(ValueError, match=r"set task\.model\.feature_level=0"):
+    with pytest.raises(ValueError, match=r"set task\.model\.settings\.feature_level=0"):
         HmcblNetwork(*sides, HmcblSettings(num_layers=2), links)
     HmcblNetwork(*sides, HmcblSettings(num_layers=2, feature_level=0), links)
     with pytest.raises(ValueError, match="num_layers=4, but an encoder has only 2 layers"):
         HmcblSystem(*sides, HmcblSettings(feature_level=0), links, lambda a, b: None, lambda a, b: None, 0)
+
+
+def test_projectors_are_trained_alone(change_corpus):
+    before, data = make_system(change_corpus, train_encoders=False, bank_level=1.0)
+    trainer, after = train(change_corpus, 1, dropout=0.1, train_encoders=False)
+    assert "train/feature_loss" not in trainer.callback_metrics
+    for mine, theirs in zip(before.towers, after.towers, strict=True):
+        for first, second in zip(mine.backbone.parameters(), theirs.backbone.parameters(), strict=True):
+            assert torch.equal(first, second)
+        assert not torch.equal(mine.projector.first.weight, theirs.projector.first.weight)
+    # Each text alone gives what a batch of an encoder that is trained gives, but for rounding.
+    trained, _ = make_system(change_corpus)
+    rows = np.array([3, 8, 1])
+    expected = trained.encode_changes(data.changes, rows).features
+    np.testing.assert_allclose(before.encode_changes(data.changes, rows).features, expected, atol=1e-5)
+
+
+def test_training_of_projectors_alone_goes_on_exactly(change_corpus, tmp_path):
+    expected = results(*train(change_corpus, EPOCHS, train_encoders=False))
+    trainer, _ = train(change_corpus, 1, train_encoders=False)
+    trainer.save_checkpoint(tmp_path / "last.ckpt")
+    found = results(*train(change_corpus, EPOCHS, resume=tmp_path / "last.ckpt", train_encoders=False))
+    assert all(torch.equal(found[name], value) for name, value in expected.items())
