@@ -14,6 +14,7 @@ from gedbd.tasks.localization.rankings import Method
 
 LINEAR = "linear"
 BEST_PART = "_best_part"
+RANDOM_CANDIDATES = 2_000  # of a training report: most inducing hunks are below any shortlist
 
 MakeScorer = Callable[[], Scorer]
 
@@ -107,7 +108,7 @@ def make_methods(
             methods[name] = _fixed(LinearRanker(chosen, rounds=0))
     chosen = {one: usable[one] for one in options.linear if one in usable}
     if chosen:
-        methods[LINEAR] = _fixed(LinearRanker(chosen))
+        methods[LINEAR] = _fixed(LinearRanker(chosen, random_candidates=RANDOM_CANDIDATES))
     return methods
 
 
