@@ -140,7 +140,7 @@ class Tower(nn.Module):
 
         Alone, so that the features do not depend on the batch, not even by rounding.
         """
-        self.backbone.eval()
+        self.backbone.train(False)
         found = []
         for row, length in enumerate(batch.lengths.tolist()):
             key = batch.input_ids[row, :length].cpu().numpy().tobytes()
