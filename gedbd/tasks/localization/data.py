@@ -69,8 +69,9 @@ class PairDataset(Dataset[PairBatch]):
 class PairKeys(KeySampler[PairKey]):
     """The steps of an epoch, of about equally many pairs each.
 
-    The processes share the pairs of a step: of 2 processes, the first has its first half. A step of one process with
-    twice the batch size has the same pairs. If a step cannot be shared evenly, pairs of the epoch are repeated.
+    The processes share the pairs of a step: of 2 processes, the first has its first half. Where the pairs divide evenly
+    into steps, those of one process with twice the batch size are the same. If the pairs cannot be shared evenly, some
+    of the epoch are repeated.
 
     Args:
         count: Number of pairs.

@@ -32,7 +32,7 @@ class Encoded(NamedTuple):
     starts: np.ndarray | None = None
 
 
-@torch.inference_mode()
+@torch.no_grad()  # not inference_mode: features that are kept are read by training later
 def encode(tower: Tower, inputs: Inputs, rows: np.ndarray, bf16: bool, with_tokens: bool, label: str) -> Encoded:
     """Encodes some inputs in batches of similar length, and leaves the mode of the tower as it was.
 
@@ -60,11 +60,11 @@ def encode(tower: Tower, inputs: Inputs, rows: np.ndarray, bf16: bool, with_toke
         chosen = order[first:last]
         batch = on_device(collate([inputs[row] for row in rows[chosen].tolist()]), device)
         with torch.autocast(device.type, torch.bfloat16, enabled=bf16):
-            read = tower.read(batch)
-        pooled = tower.pool(read)
+            read = tower.read(batch) if with_tokens else None
+            pooled = tower(batch) if read is None else tower.pool(read)
         features[chosen] = normalize(pooled, dim=1).cpu().numpy()
         projected[chosen] = normalize(tower.projector(pooled), dim=1).cpu().numpy()
-        if with_tokens:
+        if read is not None:
             for number, vectors in zip(chosen.tolist(), _token_vectors(tower, read), strict=True):
                 tokens[number] = vectors
     tower.train(was_training)

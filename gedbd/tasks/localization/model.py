@@ -6,7 +6,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from gedbd.encoders.code.batches import CodeBatch
+from gedbd.encoders.code.batches import BatchEdges, CodeBatch
 from gedbd.encoders.code.mask import attention_mask
 from gedbd.tasks.localization.settings import HmcblSettings
 from gedbd.tasks.localization.sides import Side
@@ -94,13 +94,19 @@ class Tower(nn.Module):
         super().__init__()
         layers = int(side.backbone.config.num_hidden_layers)
         if settings.num_layers > layers:
-            raise ValueError(f"task.model.num_layers={settings.num_layers}, but an encoder has only {layers} layers")
+            raise ValueError(
+                f"task.model.settings.num_layers={settings.num_layers}, but an encoder has only {layers} layers"
+            )
         # PyTorch's attention takes a bool mask as it is; the "eager" one of transformers would add it as numbers.
         side.backbone.set_attn_implementation("sdpa")
         self.backbone = side.backbone
         self.reads_code = side.parts is not None
         self.num_layers = settings.num_layers
         self.pooling = settings.pooling
+        self.is_trained = settings.train_encoders
+        if not self.is_trained:
+            side.backbone.requires_grad_(False)
+        self._kept: dict[bytes, Tensor] = {}  # features of texts by their tokens, while the encoder is not trained
         self.width = settings.num_layers * int(side.backbone.config.hidden_size)
         self.projector = Projector(self.width, settings.projector_hidden, settings.dim)
 
@@ -126,4 +132,29 @@ class Tower(nn.Module):
 
     def forward(self, batch: CodeBatch) -> Tensor:
         """The pooled features of a batch, ``(B, F)`` float32."""
-        return self.pool(self.read(batch))
+        return self.pool(self.read(batch)) if self.is_trained else self._recall(batch)
+
+    @torch.no_grad()
+    def _recall(self, batch: CodeBatch) -> Tensor:
+        """The features by an encoder that is not trained, which reads each text once, alone and without dropout.
+
+        Alone, so that the features do not depend on the batch, not even by rounding.
+        """
+        self.backbone.train(False)
+        found = []
+        for row, length in enumerate(batch.lengths.tolist()):
+            key = batch.input_ids[row, :length].cpu().numpy().tobytes()
+            if key not in self._kept:
+                self._kept[key] = self.pool(self.read(only_row(batch, row)))[0]
+            found.append(self._kept[key])
+        return torch.stack(found)
+
+
+def only_row(batch: CodeBatch, row: int) -> CodeBatch:
+    """One input of a batch without padding."""
+    own = slice(row, row + 1)
+    ids = batch.input_ids[own, : int(batch.lengths[row])]
+    edges = [kind[:, kind[0] == row].clone() for kind in batch.edges]
+    for kind in edges:
+        kind[0] = 0
+    return CodeBatch(batch.n_id[own], ids, batch.lengths[own], batch.blocks[own], BatchEdges(*edges))

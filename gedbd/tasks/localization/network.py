@@ -45,9 +45,11 @@ class Contrast(nn.Module):
     @torch.no_grad()
     def keys(self, batch: CodeBatch) -> Tensor:
         """The momentum keys of a batch, ``(2B, dim)`` unit rows."""
-        tower = self.twin.module
-        assert isinstance(tower, Tower)
-        return nn.functional.normalize(tower.projector(tower(batch)), dim=1)
+        twin = self.twin.module
+        assert isinstance(twin, Tower)
+        # The twin of an encoder that is not trained is the encoder itself, which need not read the texts again.
+        features = twin(batch) if self.tower.is_trained else self.tower(batch)
+        return nn.functional.normalize(twin.projector(features), dim=1)
 
 
 class HmcblNetwork(nn.Module):
@@ -72,10 +74,11 @@ class HmcblNetwork(nn.Module):
         self.changes = Contrast(change_side, settings)
         self.links = links
         widths = self.reports.tower.width, self.changes.tower.width
-        if settings.feature_level > 0 and widths[0] != widths[1]:
+        if "feature" in settings.weights and widths[0] != widths[1]:
             raise ValueError(
                 f"the feature level compares features of one size, but those of reports have {widths[0]} numbers and"
-                f" those of changes {widths[1]}: set task.model.feature_level=0, or choose encoders of one width"
+                f" those of changes {widths[1]}: set task.model.settings.feature_level=0, or choose encoders of one"
+                " width"
             )
 
     def losses(self, batch: PairBatch, gather: Gather, fill_banks: bool) -> dict[str, Tensor]:
@@ -93,7 +96,7 @@ class HmcblNetwork(nn.Module):
         report_features = self.reports.tower(batch.reports)
         change_features = self.changes.tower(batch.changes)
         found = {}
-        if self.settings.feature_level > 0:
+        if "feature" in self.settings.weights:
             found["feature"] = pair_loss(paired(report_features, change_features), t)
         if self.settings.projects:
             reports = self.reports.tower.projector(report_features)

@@ -50,7 +50,7 @@ class Pairs:
         self, corpus: ChangeCorpus, granularity: Granularity, reports: np.ndarray, seed: int, hard: float = 0.0
     ) -> None:
         if not 0 <= hard <= 1:
-            raise ValueError(f"task.hard={hard} must be between 0 and 1")
+            raise ValueError(f"task.model.hard={hard} must be between 0 and 1")
         self.seed = seed
         self.hard = hard
         self.reports = np.unique(reports)

@@ -2,8 +2,6 @@
 
 from dataclasses import dataclass
 
-from gedbd.losses.similarity import check_temperature
-
 LEVELS = ("feature", "model", "bank")
 POOLINGS = ("mean", "cls")
 
@@ -24,6 +22,8 @@ class HmcblSettings:
         feature_level: Weight of the loss of concatenated features; 0 leaves it out.
         model_level: Weight of the loss of projected vectors; 0 leaves it out.
         bank_level: Weight of the loss against the memory banks; 0 leaves out banks and momentum twins.
+        train_encoders: Whether the encoders are trained. If not, only the projectors are, which takes little time: each
+            text is read once. The feature level is left out then, as there is nothing that it could train.
 
     Raises:
         ValueError: If a number is out of range.
@@ -39,26 +39,32 @@ class HmcblSettings:
     feature_level: float = 1.0
     model_level: float = 1.0
     bank_level: float = 1.0
+    train_encoders: bool = True
 
     def __post_init__(self) -> None:
-        check_temperature(self.temperature)
+        if self.temperature <= 0:
+            raise ValueError(f"task.model.settings.temperature={self.temperature} must be above 0")
         if self.pooling not in POOLINGS:
-            raise ValueError(f"task.model.pooling={self.pooling} is unknown: choose {' or '.join(POOLINGS)}")
+            raise ValueError(f"task.model.settings.pooling={self.pooling} is unknown: choose {' or '.join(POOLINGS)}")
         for name in ("num_layers", "dim", "projector_hidden", "bank_size"):
             if getattr(self, name) < 1:
-                raise ValueError(f"task.model.{name}={getattr(self, name)} must be 1 or more")
+                raise ValueError(f"task.model.settings.{name}={getattr(self, name)} must be 1 or more")
         if not 0 <= self.momentum < 1:
-            raise ValueError(f"task.model.momentum={self.momentum} must be at least 0 and below 1")
+            raise ValueError(f"task.model.settings.momentum={self.momentum} must be at least 0 and below 1")
         weights = [getattr(self, f"{level}_level") for level in LEVELS]
         if min(weights) < 0:
-            raise ValueError("task.model.feature_level, model_level and bank_level must be 0 or more")
-        if not any(weights):
-            raise ValueError("one of task.model.feature_level, model_level and bank_level must be above 0")
+            raise ValueError("task.model.settings.feature_level, model_level and bank_level must be 0 or more")
+        if not self.weights:
+            levels = (
+                "feature_level, model_level and bank_level" if self.train_encoders else "model_level and bank_level"
+            )
+            raise ValueError(f"one of task.model.settings.{levels} must be above 0: nothing would be trained")
 
     @property
     def weights(self) -> dict[str, float]:
         """The levels that are not left out, and their weights."""
-        found = {level: float(getattr(self, f"{level}_level")) for level in LEVELS}
+        levels = LEVELS if self.train_encoders else LEVELS[1:]
+        found = {level: float(getattr(self, f"{level}_level")) for level in levels}
         return {level: weight for level, weight in found.items() if weight > 0}
 
     @property

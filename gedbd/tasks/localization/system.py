@@ -143,7 +143,7 @@ class HmcblSystem(pl.LightningModule):
         encoders = [weight for tower in self.towers for weight in tower.backbone.parameters()]
         projectors = [weight for tower in self.towers for weight in tower.projector.parameters()]
         trained = projectors if self.settings.projects else []
-        optimizer = self.make_optimizer(encoders, trained)
+        optimizer = self.make_optimizer(encoders if self.settings.train_encoders else [], trained)
         scheduler = self.make_scheduler(optimizer, lambda: int(self.trainer.estimated_stepping_batches))
         return {"optimizer": optimizer, "lr_scheduler": {"scheduler": scheduler, "interval": "step"}}
 

@@ -36,7 +36,7 @@ def choose_candidates(pairs: Pairs, count: int) -> RankedReports:
         ValueError: If ``count`` is below 1.
     """
     if count < 1:
-        raise ValueError(f"task.val_candidates={count} must be 1 or more")
+        raise ValueError(f"task.model.val_candidates={count} must be 1 or more")
     reports = np.unique(pairs.pairs[:, 0])
     inducing = np.unique(pairs.pairs[:, 1])
     present = [row for row in range(pairs.before[reports].max()) if len(pairs.rows_of[row])]
