@@ -34,6 +34,7 @@ GROUPS = (
 ELSEWHERE = {
     ("task", "confirmation"),
     ("task", "code_probe"),
+    ("task", "localization"),
     ("task", "pretraining"),
     ("encoder", "untrained"),  # for that task alone
     ("graph", "titles"),

@@ -19,7 +19,10 @@ VERSIONS = "versions.json"
 SCHEMA = 2  # version of the files of a run folder, stored in VERSIONS; raised when the files of older ones change
 SCANNER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 NEEDED = ("dataset", "encoder", "split", "text")
-PATHS = ("cache_dir", "captions", "checkpoint", "ckpt_path", "data_dir", "feedback", "image_dir", "path", "run")
+PATHS = (
+    *("cache_dir", "captions", "change_encoder", "checkpoint", "ckpt_path", "data_dir", "feedback", "image_dir"),
+    *("path", "report_encoder", "run"),
+)
 
 
 def saved_options(cfg: DictConfig) -> dict[str, Any]:

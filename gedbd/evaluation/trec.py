@@ -16,7 +16,7 @@ from gedbd.retrieval.ranking import Ranking
 from gedbd.retrieval.ranking_tasks import RankingTask
 
 
-def write_run(path: Path, ranking: Ranking, ids: pd.Series, tag: str) -> None:
+def write_run(path: Path, ranking: Ranking, ids: pd.Series, tag: str, document_ids: pd.Series | None = None) -> None:
     """Writes a run.
 
     Args:
@@ -24,21 +24,24 @@ def write_run(path: Path, ranking: Ranking, ids: pd.Series, tag: str) -> None:
         ranking: The ranking.
         ids: ``(N,)`` id of every report; blanks in ids become ``_``.
         tag: Name of the run; blanks become ``_``.
+        document_ids: Ids of the documents where these are another table than the queries.
     """
     words = _words(ids)
+    document_words = words if document_ids is None else _words(document_ids)
     name = "_".join(tag.split())
     top = ranking.top
-    places = zip(words[top["query"]], words[top["candidate"]], top["place"], strict=True)
+    places = zip(words[top["query"]], document_words[top["candidate"]], top["place"], strict=True)
     lines = [f"{query} Q0 {report} {place} {1 / place:.9g} {name}\n" for query, report, place in places]
     write_text(path, "".join(lines))
 
 
-def write_qrels(path: Path, queries: RankingTask, ids: pd.Series) -> None:
-    """Writes the relevant reports of every query."""
+def write_qrels(path: Path, queries: RankingTask, ids: pd.Series, document_ids: pd.Series | None = None) -> None:
+    """Writes the relevant documents of every query; see ``write_run``."""
     words = _words(ids)
+    document_words = words if document_ids is None else _words(document_ids)
     lines = []
     for place, row in enumerate(queries.queries):
-        lines += [f"{words[row]} 0 {words[other]} 1\n" for other in queries.relevant(place)]
+        lines += [f"{words[row]} 0 {document_words[other]} 1\n" for other in queries.relevant(place)]
     write_text(path, "".join(lines))
 
 

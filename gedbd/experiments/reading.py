@@ -1,4 +1,4 @@
-"""Reads the corpus of a command that needs one table of reports."""
+"""Reads the corpus of a command that needs one table of reports, or a history of changes."""
 
 import inspect
 
@@ -22,6 +22,29 @@ def read_corpus(dataset: DictConfig) -> Corpus:
     if isinstance(corpus, ChangeCorpus):
         raise _is_history(dataset)
     return corpus
+
+
+def read_changes(dataset: DictConfig) -> ChangeCorpus:
+    """The history of changes of the section ``dataset``.
+
+    Raises:
+        ValueError: The section names a table of reports; raised before anything is read if the function that reads it
+            says what it returns.
+    """
+    if inspect.signature(get_method(dataset["_target_"])).return_annotation is Corpus:
+        raise _is_table(dataset)
+    corpus: Corpus | ChangeCorpus = instantiate(dataset)
+    if isinstance(corpus, Corpus):
+        raise _is_table(dataset)
+    return corpus
+
+
+def _is_table(dataset: DictConfig) -> ValueError:
+    place = dataset.get("path") or dataset["_target_"]
+    return ValueError(
+        f"{place}: one table of reports, where this task needs a history of changes: choose dataset=localization, or"
+        " dataset=git with reports"
+    )
 
 
 def _is_history(dataset: DictConfig) -> ValueError:

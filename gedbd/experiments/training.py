@@ -12,6 +12,7 @@ from pytorch_lightning.callbacks import Callback
 from pytorch_lightning.loggers import Logger
 from rich.console import Console
 
+from gedbd.corpora.changes import ChangeCorpus
 from gedbd.corpora.corpus import Corpus
 from gedbd.experiments.callbacks import direction
 from gedbd.experiments.checkpoint import save_run
@@ -37,7 +38,7 @@ class Trained(NamedTuple):
 def trained(
     system: pl.LightningModule,
     data: pl.LightningDataModule,
-    corpus: Corpus,
+    corpus: Corpus | ChangeCorpus,
     cfg: DictConfig,
     folder: Path,
     callbacks: list[Callback],

@@ -9,6 +9,7 @@ UNIMPORTANT_WARNINGS = (
     ".*is_leaf.*",
     ".*sync_dist=True.*",  # metrics already cover the rows of all processes
     ".*exists and is not empty.*",
+    r".*module\(s\) in eval mode at the start of training.*",  # momentum twins stay in it
 )
 
 

@@ -26,6 +26,9 @@ class LinearRanker(Scorer):
         held_out: Share of the training queries, the latest ones, that the weights are learnt on; features are fitted to
             the pairs of the older ones. Features that are trained on pairs score their own training pairs too high, so
             that their weight would be too large. 0: weights and features share all training queries.
+        random_candidates: Further candidates of each training query, drawn from those below its shortlist. Where most
+            relevant documents are below it too, weights that are learnt without them favour whatever the shortlist
+            lacks.
 
     Attributes:
         weights_: Learned weight of each feature, by name.
@@ -34,7 +37,12 @@ class LinearRanker(Scorer):
     earlier_only = True
 
     def __init__(
-        self, features: Mapping[str, Scorer], l2: float = 0.001, rounds: int = 2, held_out: float = 0.0
+        self,
+        features: Mapping[str, Scorer],
+        l2: float = 0.001,
+        rounds: int = 2,
+        held_out: float = 0.0,
+        random_candidates: int = 0,
     ) -> None:
         if not 0 <= held_out < 1:
             raise ValueError(f"held_out={held_out} must be at least 0 and below 1")
@@ -42,6 +50,7 @@ class LinearRanker(Scorer):
         self.l2 = l2
         self.rounds = rounds
         self.held_out = held_out
+        self.random_candidates = random_candidates
 
     def fit(self, inputs: ScorerInputs) -> None:
         """Fits the features, then learns their weights.
@@ -93,6 +102,8 @@ class LinearRanker(Scorer):
         Shorter lists are filled up with places of no probability (NaN).
         """
         lists, is_relevant = [], []
+        rng = np.random.default_rng(0)
+        length = SHORTLIST + self.random_candidates
         for start in range(0, len(rows), BLOCK):
             block = rows[start : start + BLOCK]
             scores = self._standardised(block)
@@ -106,12 +117,16 @@ class LinearRanker(Scorer):
                 # Stable: of equal sums the older document comes first, as in the ranking.
                 order = np.argsort(-(weights @ candidates), kind="stable")
                 wrong = order[~np.isin(order, right)]
-                chosen = np.concatenate([right[-SHORTLIST // 2 :], wrong])[:SHORTLIST]
-                padded = np.full((SHORTLIST, len(weights)), np.nan, dtype=np.float32)
+                kept = right[-SHORTLIST // 2 :]
+                num_wrong = SHORTLIST - len(kept)
+                others = wrong[num_wrong:]
+                drawn = rng.choice(others, min(self.random_candidates, len(others)), replace=False)
+                chosen = np.concatenate([kept, wrong[:num_wrong], drawn])
+                padded = np.full((length, len(weights)), np.nan, dtype=np.float32)
                 padded[: len(chosen)] = candidates[:, chosen].T
                 lists.append(padded)
                 # The relevant ones come first: with 2 of them, True True False False ...
-                is_relevant.append(np.arange(SHORTLIST) < min(len(right), SHORTLIST // 2))
+                is_relevant.append(np.arange(length) < len(kept))
         if not lists:
             raise ValueError("fusion needs a training query with a relevant candidate to learn from")
         return np.stack(lists), np.stack(is_relevant)

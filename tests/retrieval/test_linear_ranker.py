@@ -351,3 +351,22 @@ def test_features_are_fitted_on_the_corpus_and_their_scores_summed(make_corpus):
     expected = standardised(scores, 6) @ np.array(list(learnt.weights_.values()))
     np.testing.assert_allclose(learnt.scores(np.array([6]))[0, :6], expected, rtol=1e-4, atol=1e-4)
     assert learnt.scores(np.array([6]))[0, :6].argmax() in (0, 2)
+
+
+def test_random_candidates_keep_a_weight_right_where_relevant_documents_are_below_the_shortlist():
+    rng = np.random.default_rng(0)
+    num_queries, num_documents = 20, 2_000
+    documents = pd.DataFrame({"created_at": pd.Timestamp("2024-01-01", tz="UTC"), "title": ["x"] * num_documents})
+    queries = pd.DataFrame({"created_at": pd.Timestamp("2024-01-02", tz="UTC"), "title": ["x"] * num_queries})
+    # The relevant document is far above the mean in the one score, but below 400 others.
+    score = rng.permuted(np.tile(np.linspace(0, 1, num_documents), (num_queries, 1)), axis=1)
+    relevant = (score >= 0.8).argmax(axis=1)
+    score[np.arange(num_queries), relevant] = 0.8
+    train = pd.DataFrame({"query": np.arange(num_queries), "document": relevant, "label": 1})
+    inputs = ScorerInputs(documents, queries, train)
+    weights = []
+    for count in (0, 1_000):
+        ranker = LinearRanker({"score": PrecomputedScores(score)}, rounds=1, random_candidates=count)
+        ranker.fit(inputs)
+        weights.append(ranker.weights_["score"])
+    assert weights[0] < 0 < weights[1]

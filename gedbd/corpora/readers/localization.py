@@ -17,6 +17,7 @@ from gedbd.corpora.readers.csv_file import read_table
 from gedbd.corpora.relevance import Groups, Links
 from gedbd.corpora.repository.commit_ids import CommitIds
 from gedbd.corpora.repository.documents import ChangeTables, change_tables
+from gedbd.corpora.repository.inducing_hunks import link_hunks
 from gedbd.corpora.repository.report_links import LinkBuilder
 from gedbd.io.paths import corpus_name
 
@@ -42,7 +43,8 @@ def read_localization(path: str, name: str | None = None, max_diff_chars: int = 
         max_diff_chars: The longest diff of a commit, file or hunk, in characters.
 
     Returns:
-        The corpus; ``inducing`` has links to commits and files.
+        The corpus; ``inducing`` has links to commits and, where the data names files, to these and their hunks, see
+        ``gedbd.corpora.repository.inducing_hunks``.
 
     Raises:
         ValueError: A file is missing or damaged, or a row is malformed; names file and row.
@@ -58,8 +60,11 @@ def read_localization(path: str, name: str | None = None, max_diff_chars: int = 
     resolver = _Resolver(reports, tables)
     fixing = resolver.fixing(bugs)
     inducing = resolver.inducing(named)
-    warnings = (*told, *also_told, *reports.warnings, *changesets.warnings, *tables.warnings, *resolver.warnings)
-    return ChangeCorpus(title, reports, tables.commits, tables.files, tables.hunks, fixing, inducing, warnings)
+    found = (*told, *also_told, *reports.warnings, *changesets.warnings, *tables.warnings, *resolver.warnings)
+    if "file" in inducing:
+        inducing["hunk"], unlinked = link_hunks(fixing, inducing["file"], tables)
+        found = (*found, *unlinked)
+    return ChangeCorpus(title, reports, tables.commits, tables.files, tables.hunks, fixing, inducing, found)
 
 
 def find_file(folder: Path, name: str) -> Path:

@@ -80,7 +80,8 @@ def test_links_are_rows_of_commits_and_files(corpus):
     assert corpus.fixing.pairs.tolist() == [[0, 2], [3, 2]]
     assert corpus.inducing["commit"].pairs.tolist() == [[0, 2, 2], [0, 0, 1]]
     assert corpus.inducing["file"].pairs.tolist() == [[0, 2, 2], [0, 0, 3]]
-    assert set(corpus.inducing) == {"commit", "file"}
+    assert set(corpus.inducing) == {"commit", "file", "hunk"}
+    assert len(corpus.inducing["hunk"]) == 0  # "old" and "new" are too short to tell a line by
     assert corpus.inducing["commit"].table["made_at"][1] == corpus.commits.table["created_at"][2]
 
 
@@ -94,6 +95,8 @@ def test_what_is_dropped_is_counted(corpus):
         "files of inducing commits that are not among the changed files, dropped: 1",
         "inducing commits of an unknown changeset, dropped: 1",
         "inducing commits of an unknown report, dropped: 1",
+        "reports with inducing files whose inducing hunks are found by equal lines: 0; not found, as diffs were cut or"
+        " lines were changed in between: 2",
     )
 
 

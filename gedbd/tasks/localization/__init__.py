@@ -1,0 +1,1 @@
+"""Bug localization: which changes induced the bug of a report."""

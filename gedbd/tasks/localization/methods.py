@@ -1,0 +1,136 @@
+"""The methods that a run compares: scorers alone, by their best parts, and summed."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from gedbd.corpora.changes import GRANULARITIES, ChangeCorpus, Granularity
+from gedbd.retrieval.linear_ranker import LinearRanker
+from gedbd.retrieval.scorers.parts import BestPart
+from gedbd.retrieval.scorers.scorer import Scorer, ScorerInputs
+from gedbd.tasks.localization.protocol import Level
+from gedbd.tasks.localization.rankings import Method
+
+LINEAR = "linear"
+BEST_PART = "_best_part"
+RANDOM_CANDIDATES = 2_000  # of a training report: most inducing hunks are below any shortlist
+
+MakeScorer = Callable[[], Scorer]
+
+
+class Shared(Scorer):
+    """A scorer that several methods use, fitted once to the same inputs.
+
+    Args:
+        make: Makes the scorer, again for other inputs.
+    """
+
+    def __init__(self, make: MakeScorer) -> None:
+        self.make = make
+        self.inputs_: ScorerInputs | None = None
+
+    def fit(self, inputs: ScorerInputs) -> None:
+        """Fits a scorer unless the last one was fitted to these very inputs."""
+        if self.inputs_ is inputs:
+            return
+        self.scorer_ = self.make()
+        self.scorer_.fit(inputs)
+        self.inputs_ = inputs
+        self.warnings_ = self.scorer_.warnings_
+
+    def scores(self, rows: np.ndarray) -> np.ndarray:
+        """``(B,) -> (B, N)``."""
+        return self.scorer_.scores(rows)
+
+
+@dataclass(frozen=True)
+class MethodOptions:
+    """What is compared.
+
+    Attributes:
+        baseline: The scorer that the others are compared with.
+        sums: By id, the scorers of a sum of equal weights, standardised over the candidates of a report.
+        linear: The scorers of the sum with learnt weights; none leaves it out.
+        parts: The scorers by whose best part files and commits are ranked too.
+        only: By scorer, the granularities that it ranks, none to leave it out; of others all. Sums and ``linear`` do
+            without it elsewhere.
+    """
+
+    baseline: str
+    sums: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    linear: Sequence[str] = ()
+    parts: Sequence[str] = ()
+    only: Mapping[str, Sequence[Granularity]] = field(default_factory=dict)
+
+    def check(self, scorers: Mapping[str, object]) -> None:
+        """Raises ValueError if an option names a scorer or a granularity that does not exist."""
+        named = {"baseline": [self.baseline], "linear": self.linear, "parts": self.parts, "only": list(self.only)}
+        named |= {f"sums.{name}": names for name, names in self.sums.items()}
+        for option, names in named.items():
+            unknown = [name for name in names if name not in scorers]
+            if unknown:
+                known = ", ".join(scorers)
+                raise ValueError(f"task.compared.{option}={unknown[0]} is not among task.scorers: {known}")
+        taken = [name for name in (*self.sums, LINEAR) if name in scorers]
+        if taken:
+            raise ValueError(f"task.scorers.{taken[0]}: {taken[0]} is the name of a sum: choose another one")
+        for name, granularities in self.only.items():
+            if not set(granularities) <= set(GRANULARITIES):
+                known = ", ".join(GRANULARITIES)
+                raise ValueError(f"task.compared.only.{name}={list(granularities)}: choose from {known}")
+
+    def ranked(self, name: str) -> tuple[Granularity, ...]:
+        """The granularities that a scorer ranks, the finest one last."""
+        return tuple(one for one in GRANULARITIES if one in self.only.get(name, GRANULARITIES))
+
+
+def make_methods(
+    scorers: Mapping[str, MakeScorer], options: MethodOptions, corpus: ChangeCorpus, granularity: Granularity
+) -> dict[str, Method]:
+    """The methods that rank the changes of a granularity, by id.
+
+    Args:
+        scorers: By id, what makes a scorer that is not fitted yet.
+        options: What is made of them.
+        corpus: The history.
+        granularity: What is ranked.
+    """
+    usable = {name: Shared(make) for name, make in scorers.items() if granularity in options.ranked(name)}
+    methods = {name: _fixed(scorer) for name, scorer in usable.items()}
+    for name in options.parts:
+        finer = [one for one in options.ranked(name) if GRANULARITIES.index(one) > GRANULARITIES.index(granularity)]
+        if finer:
+            methods[f"{name}{BEST_PART}"] = _fixed(by_best_part(scorers[name](), corpus, granularity, finer[-1]))
+    for name, names in options.sums.items():
+        chosen = {one: usable[one] for one in names if one in usable}
+        if chosen:
+            methods[name] = _fixed(LinearRanker(chosen, rounds=0))
+    chosen = {one: usable[one] for one in options.linear if one in usable}
+    if chosen:
+        methods[LINEAR] = _fixed(LinearRanker(chosen, random_candidates=RANDOM_CANDIDATES))
+    return methods
+
+
+def by_best_part(scorer: Scorer, corpus: ChangeCorpus, granularity: Granularity, finest: Granularity) -> Scorer:
+    """A scorer of hunks as one of files or commits, or one of files as one of commits.
+
+    Args:
+        scorer: Scores changes of the granularity ``finest``.
+        corpus: The history.
+        granularity: What is to be scored, coarser than ``finest``.
+        finest: See ``scorer``.
+    """
+    made = scorer
+    if finest == "hunk":
+        made = BestPart(made, corpus.hunks.table, "file")
+    return BestPart(made, corpus.files.table, "commit") if granularity == "commit" else made
+
+
+def _fixed(scorer: Scorer) -> Method:
+    """A method without a random seed."""
+
+    def make(level: Level, seed: int) -> Scorer:
+        return scorer
+
+    return Method(make, False)

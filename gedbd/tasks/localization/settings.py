@@ -1,0 +1,73 @@
+"""Settings of hierarchical momentum contrast."""
+
+from dataclasses import dataclass
+
+LEVELS = ("feature", "model", "bank")
+POOLINGS = ("mean", "cls")
+
+
+@dataclass(frozen=True)
+class HmcblSettings:
+    """The model and the loss; the defaults are those of the paper where it names them.
+
+    Args:
+        num_layers: Last layers of an encoder whose token vectors are concatenated.
+        pooling: ``mean`` of the tokens of the text, or ``cls``, the first token. The paper does not say which.
+        dim: Size of projected vectors.
+        projector_hidden: Units of the projector's hidden layer; the paper does not name them.
+        temperature: Divisor of the cosines.
+        momentum: Share of its old weights that a momentum twin keeps in a step. With 0 it is the encoder itself, so
+            that keys come from the encoders.
+        bank_size: Keys of a memory bank.
+        feature_level: Weight of the loss of concatenated features; 0 leaves it out.
+        model_level: Weight of the loss of projected vectors; 0 leaves it out.
+        bank_level: Weight of the loss against the memory banks; 0 leaves out banks and momentum twins.
+        train_encoders: Whether the encoders are trained. If not, only the projectors are, which takes little time: each
+            text is read once. The feature level is left out then, as there is nothing that it could train.
+
+    Raises:
+        ValueError: If a number is out of range.
+    """
+
+    num_layers: int = 4
+    pooling: str = "mean"
+    dim: int = 128
+    projector_hidden: int = 512
+    temperature: float = 0.07
+    momentum: float = 0.999
+    bank_size: int = 2048
+    feature_level: float = 1.0
+    model_level: float = 1.0
+    bank_level: float = 1.0
+    train_encoders: bool = True
+
+    def __post_init__(self) -> None:
+        if self.temperature <= 0:
+            raise ValueError(f"task.model.settings.temperature={self.temperature} must be above 0")
+        if self.pooling not in POOLINGS:
+            raise ValueError(f"task.model.settings.pooling={self.pooling} is unknown: choose {' or '.join(POOLINGS)}")
+        for name in ("num_layers", "dim", "projector_hidden", "bank_size"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"task.model.settings.{name}={getattr(self, name)} must be 1 or more")
+        if not 0 <= self.momentum < 1:
+            raise ValueError(f"task.model.settings.momentum={self.momentum} must be at least 0 and below 1")
+        weights = [getattr(self, f"{level}_level") for level in LEVELS]
+        if min(weights) < 0:
+            raise ValueError("task.model.settings.feature_level, model_level and bank_level must be 0 or more")
+        if not self.weights:
+            levels = (
+                "feature_level, model_level and bank_level" if self.train_encoders else "model_level and bank_level"
+            )
+            raise ValueError(f"one of task.model.settings.{levels} must be above 0: nothing would be trained")
+
+    @property
+    def weights(self) -> dict[str, float]:
+        """The levels that are not left out, and their weights."""
+        levels = LEVELS if self.train_encoders else LEVELS[1:]
+        found = {level: float(getattr(self, f"{level}_level")) for level in levels}
+        return {level: weight for level, weight in found.items() if weight > 0}
+
+    @property
+    def projects(self) -> bool:
+        """Whether a loss of projected vectors trains the projectors."""
+        return self.model_level > 0 or self.bank_level > 0

@@ -1,0 +1,189 @@
+"""Bug localization: trains HMCBL if asked, and ranks the changes before each report by all methods."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import ClassVar
+
+import pandas as pd
+from omegaconf import DictConfig
+from pytorch_lightning import seed_everything
+from rich.console import Console
+
+from gedbd.corpora.changes import GRANULARITIES, ChangeCorpus, Granularity
+from gedbd.experiments.callbacks import training_callbacks
+from gedbd.experiments.checkpoint import save_run
+from gedbd.experiments.prepare import set_matmul_precision
+from gedbd.experiments.reading import read_changes
+from gedbd.experiments.tracking.runs import open_loggers
+from gedbd.experiments.training import trained, value_of_best
+from gedbd.io.library_logs import silence_library_logs
+from gedbd.io.tables import read_csv
+from gedbd.retrieval.scorers.scorer import Scorer
+from gedbd.tasks.localization.hmcbl import (
+    COSINE,
+    MAX_SIM,
+    HmcblOptions,
+    build_hmcbl,
+    encoders_of_commits,
+    hmcbl_scorers,
+)
+from gedbd.tasks.localization.learnt import LearntOptions, learnt_methods
+from gedbd.tasks.localization.methods import BEST_PART, LINEAR, MakeScorer, MethodOptions, make_methods
+from gedbd.tasks.localization.protocol import Halves, Level, find_halves, make_level
+from gedbd.tasks.localization.rankings import Measured, measure, rank_level
+from gedbd.tasks.localization.result import LocalizationResult
+from gedbd.tasks.localization.settings import HmcblSettings
+from gedbd.tasks.localization.writing import write_result
+
+VALIDATION = "val/mrr"
+
+
+class LocalizationTask:
+    """Ranking of the changes that induced the bug of a report, see ``gedbd.experiments.training_task.Task``.
+
+    Args:
+        scorers: By id, what makes a scorer that is not fitted yet.
+        compared: See ``MethodOptions``.
+        model: What HMCBL trains; None ranks without training an encoder.
+        learnt: Learnt rankers, by id.
+        granularities: What is ranked; the first one is that of ``results.csv``.
+        seeds: Number of seeds of the rankers whose training is random.
+        val_share: Share of the first half, its latest reports, on which the value of ``train`` is measured.
+        published: Write the paper's numbers beside the measured ones.
+        epochs: Unused here. The configuration takes the default of ``trainer.max_epochs`` from it.
+
+    Raises:
+        ValueError: If an option is invalid.
+    """
+
+    reads: ClassVar[frozenset[str]] = frozenset({"encoder", "batch_size", "optimizer", "scheduler", "matmul_precision"})
+
+    def __init__(
+        self,
+        scorers: Mapping[str, MakeScorer],
+        compared: MethodOptions,
+        model: HmcblOptions | None = None,
+        learnt: Mapping[str, LearntOptions] | None = None,
+        granularities: Sequence[Granularity] = GRANULARITIES,
+        seeds: int = 2,
+        val_share: float = 0.3,
+        published: bool = False,
+        epochs: int = 10,
+    ) -> None:
+        compared.check(scorers)
+        taken = [name for name in learnt or {} if name in (*scorers, *compared.sums, LINEAR, COSINE, MAX_SIM)]
+        if taken:
+            raise ValueError(f"task.learnt.{taken[0]}: there is another method with this name: choose another one")
+        unknown = [name for name in granularities if name not in GRANULARITIES]
+        if unknown or not granularities:
+            raise ValueError(f"task.granularities={list(granularities)}: choose from {', '.join(GRANULARITIES)}")
+        if seeds < 1:
+            raise ValueError(f"task.seeds={seeds} must be 1 or more")
+        if not 0 < val_share < 1:
+            raise ValueError(f"task.val_share={val_share} must be between 0 and 1")
+        if granularities[0] not in compared.ranked(compared.baseline):
+            raise ValueError(f"task.compared.only.{compared.baseline}: the baseline must rank {granularities[0]}s")
+        self.scorers = dict(scorers)
+        self.compared = compared
+        self.model = model
+        self.learnt = dict(learnt or {})
+        self.granularities = tuple(granularities)
+        self.seeds = seeds
+        self.val_share = val_share
+        self.published = published
+
+    def train(self, cfg: DictConfig, folder: Path, console: Console) -> float:
+        """See ``Task.train``; returns the MRR of HMCBL, or else of the learnt sum, on validation in the first half."""
+        silence_library_logs()
+        seed_everything(cfg.seed, verbose=False)
+        if self.model is None:
+            return self._rank_alone(cfg, folder, console)
+        set_matmul_precision(cfg.matmul_precision)
+        check_metric(cfg.monitor, HmcblSettings(**self.model.settings))
+        callbacks = training_callbacks(folder, cfg.monitor, cfg.patience, console, VALIDATION)
+        corpus = read_changes(cfg.dataset)
+        halves = find_halves(corpus)
+        levels = self._levels(corpus, halves, console)
+        built = build_hmcbl(self.model, cfg, corpus, halves, self.val_share)
+        with trained(built.system, built.data, corpus, cfg, folder, callbacks, console) as training:
+            if training.is_first:
+                commits, _ = make_level(corpus, halves, "commit")
+                own = hmcbl_scorers(built, self.model.max_sim)
+                encoders = encoders_of_commits(own, self.model, corpus, commits, built.data.fit_rows)
+                measured = self._rank(corpus, levels, own, encoders, cfg.seed, console)
+                epochs = read_csv(folder / "metrics.csv")
+                value = value_of_best(folder, cfg.monitor, VALIDATION)
+                result = self._result(corpus, levels, measured, value, epochs)
+                write_result(folder, result, self.published, training.loggers, console)
+        return value_of_best(folder, cfg.monitor, VALIDATION)
+
+    def _rank_alone(self, cfg: DictConfig, folder: Path, console: Console) -> float:
+        """Ranks without training an encoder."""
+        corpus = read_changes(cfg.dataset)
+        levels = self._levels(corpus, find_halves(corpus), console)
+        save_run(folder, cfg, corpus)
+        with open_loggers(cfg, folder, "train") as loggers:
+            measured = self._rank(corpus, levels, {}, {}, cfg.seed, console)
+            value = self._validate(corpus, levels[0], cfg.seed, console)
+            result = self._result(corpus, levels, measured, value, pd.DataFrame())
+            write_result(folder, result, self.published, loggers, console)
+        return value
+
+    def _levels(self, corpus: ChangeCorpus, halves: Halves, console: Console) -> tuple[Level, ...]:
+        """What is ranked; prints the warnings."""
+        made = [make_level(corpus, halves, granularity) for granularity in self.granularities]
+        warnings = [warning for _, told in made for warning in told]
+        for warning in (*corpus.warnings, *halves.warnings, *warnings):
+            console.print(f"{corpus.name}: {warning}", markup=False, highlight=False, soft_wrap=True)
+        return tuple(level for level, _ in made)
+
+    def _rank(
+        self,
+        corpus: ChangeCorpus,
+        levels: tuple[Level, ...],
+        own: Mapping[str, MakeScorer],
+        encoders: Mapping[str, Scorer],
+        seed: int,
+        console: Console,
+    ) -> list[Measured]:
+        """Ranks by all methods at all granularities, with the scorers of the trained encoders, if any."""
+        compared = self.compared if self.model is None else self.model.add_to(self.compared)
+        hunks = self.scorers[self.compared.baseline]()
+        learnt = learnt_methods(self.learnt, corpus, hunks, encoders)
+        measured: list[Measured] = []
+        for level in levels:
+            methods = learnt | make_methods({**self.scorers, **own}, compared, corpus, level.granularity)
+            measured += rank_level(level, methods, range(seed, seed + self.seeds), console)
+        return measured
+
+    def _result(
+        self,
+        corpus: ChangeCorpus,
+        levels: tuple[Level, ...],
+        measured: list[Measured],
+        validation: float,
+        epochs: pd.DataFrame,
+    ) -> LocalizationResult:
+        """What was measured; the methods that were trained here come first."""
+        trained_ids = () if self.model is None else self.model.ids
+        known = {one.method for one in measured}
+        own = [name for id_ in trained_ids for name in (id_, f"{id_}{BEST_PART}")]
+        first = tuple(name for name in (*own, *self.learnt, LINEAR) if name in known)
+        baseline = self.compared.baseline
+        return LocalizationResult(corpus, levels, tuple(measured), baseline, first, validation, epochs)
+
+    def _validate(self, corpus: ChangeCorpus, level: Level, seed: int, console: Console) -> float:
+        """MRR on the latest reports of the first half of a method that learns from the older ones."""
+        count = min(max(round(len(level.training) * self.val_share), 1), len(level.training) - 1)
+        held_out = level.among(level.training[:-count], level.training[-count:])
+        methods = make_methods(self.scorers, self.compared, corpus, level.granularity)
+        method = methods[LINEAR if LINEAR in methods else self.compared.baseline]
+        values, _ = measure(held_out, method.make(held_out, seed), console, "validation")
+        return float(values["mrr"].mean())
+
+
+def check_metric(monitor: str, settings: HmcblSettings) -> None:
+    """Raises ValueError if a metric is not logged."""
+    names = ["val/mrr", "val/loss", *(f"val/{level}_loss" for level in settings.weights)]
+    if monitor not in names:
+        raise ValueError(f"monitor={monitor} is not logged: choose one of {', '.join(names)}")

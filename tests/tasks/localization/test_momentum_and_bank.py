@@ -1,0 +1,130 @@
+import math
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from gedbd.tasks.localization.bank import EMPTY, MemoryBank
+from gedbd.tasks.localization.candidates import CandidateLinks
+from gedbd.tasks.localization.losses import BankKeys, Vectors, bank_loss, pair_loss
+from gedbd.tasks.localization.momentum import MomentumTwin
+from gedbd.tasks.localization.settings import HmcblSettings
+
+T = 0.07
+
+
+def naive(anchor, positive, negatives):
+    """InfoNCE of one anchor, from cosines."""
+    rows = [positive, *negatives]
+    near, *others = (math.exp(float(nn.functional.cosine_similarity(anchor, row, 0)) / T) for row in rows)
+    return -math.log(near / (near + sum(others)))
+
+
+def test_pair_loss_is_the_mean_of_both_directions():
+    report, change, other_report, other_change = torch.randn(4, 3, 6)
+    expected = [
+        *(naive(report[i], change[i], [other_change[i]]) for i in range(3)),
+        *(naive(change[i], report[i], [other_report[i]]) for i in range(3)),
+    ]
+    found = pair_loss(Vectors(report, change, other_report, other_change), T)
+    assert float(found) == pytest.approx(np.mean(expected), rel=1e-4)
+
+
+def test_bank_loss_takes_momentum_keys_and_leaves_masked_ones_out():
+    report, change, change_key, report_key = torch.randn(4, 2, 6)
+    banks = torch.randn(2, 5, 6)
+    masked = torch.tensor([[True, False, False, True, False], [False, False, False, False, True]])
+    expected = []
+    for anchor, key, bank in ((report, change_key, banks[0]), (change, report_key, banks[1])):
+        for i in range(2):
+            kept = [row for row, gone in zip(bank, masked[i].tolist(), strict=True) if not gone]
+            expected.append(naive(anchor[i], key[i], kept))
+    changes = BankKeys(change_key, banks[0], masked)
+    reports = BankKeys(report_key, banks[1], masked)
+    assert float(bank_loss(report, change, changes, reports, T)) == pytest.approx(np.mean(expected), rel=1e-4)
+
+
+def test_bank_is_first_in_first_out():
+    bank = MemoryBank(5, 1)
+    assert bank.rows.tolist() == [EMPTY] * 5
+    bank.add(torch.tensor([[1.0], [2.0], [3.0]]), torch.tensor([11, 12, 13]))
+    assert bank.rows.tolist() == [11, 12, 13, EMPTY, EMPTY]
+    bank.add(torch.tensor([[4.0], [5.0], [6.0], [7.0]]), torch.tensor([14, 15, 16, 17]))
+    assert bank.rows.tolist() == [16, 17, 13, 14, 15]
+    assert bank.keys[:, 0].tolist() == [6, 7, 3, 4, 5]
+    assert int(bank.place) == 2
+    bank.add(torch.arange(10.0, 17)[:, None], torch.arange(20, 27))
+    assert sorted(bank.rows.tolist()) == [22, 23, 24, 25, 26]
+
+
+def test_bank_goes_on_from_its_state():
+    bank, again = MemoryBank(4, 2), MemoryBank(4, 2)
+    bank.add(torch.randn(3, 2), torch.arange(3))
+    again.load_state_dict(bank.state_dict())
+    more = torch.randn(3, 2)
+    for each in (bank, again):
+        each.add(more, torch.arange(3, 6))
+    assert torch.equal(bank.keys, again.keys)
+    assert bank.rows.tolist() == again.rows.tolist()
+
+
+def test_twin_moves_by_the_momentum_and_copies_buffers():
+    followed = nn.Sequential(nn.Linear(1, 1), nn.BatchNorm1d(1))
+    nn.init.constant_(followed[0].weight, 1.0)
+    twin = MomentumTwin(followed, 0.999)
+    with torch.no_grad():
+        followed[0].weight.fill_(3.0)
+    followed(torch.randn(8, 1))
+    for steps in range(1, 4):
+        twin.follow(followed)
+        # 1 = 3 - 2: after n steps 2 * 0.999^n is left of the distance.
+        assert float(twin.module[0].weight) == pytest.approx(3 - 2 * 0.999**steps, abs=1e-6)
+    assert torch.equal(twin.module[1].running_mean, followed[1].running_mean)
+    assert int(twin.module[1].num_batches_tracked) == 1
+
+
+def test_twin_has_no_gradient_and_stays_in_evaluation_mode():
+    holder = nn.ModuleList([MomentumTwin(nn.Sequential(nn.Linear(2, 2), nn.Dropout(0.5)), 0.9)])
+    holder.train()
+    assert not any(module.training for module in holder[0].modules())
+    assert not any(weight.requires_grad for weight in holder.parameters())
+
+
+def test_momentum_zero_makes_the_twin_the_encoder_itself():
+    followed = nn.Linear(3, 3)
+    twin = MomentumTwin(followed, 0.0)
+    with torch.no_grad():
+        followed.weight.normal_()
+    twin.follow(followed)
+    assert torch.equal(twin.module.weight, followed.weight)
+
+
+def test_negatives_are_before_the_report_and_did_not_induce_its_bug():
+    links = CandidateLinks(np.array([3, 5]), np.array([[0, 1, 1], [1, 1, 4]]), 6)
+    commits = torch.tensor([0, 1, 2, 3, 4, 5, EMPTY])
+    found = links.are_negatives(torch.tensor([[0], [1]]), commits)
+    assert found.tolist() == [
+        [True, False, True, False, False, False, False],
+        [True, False, True, True, False, False, False],
+    ]
+    # The other direction: reports of the bank for commits 1 and 3.
+    found = links.are_negatives(torch.tensor([0, 1, EMPTY]), torch.tensor([[1], [3]]))
+    assert found.tolist() == [[False, False, False], [False, True, False]]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"momentum": 1.0}, "momentum=1.0 must be at least 0 and below 1"),
+        ({"pooling": "max"}, "pooling=max is unknown"),
+        ({"bank_size": 0}, "bank_size=0 must be 1 or more"),
+        ({"bank_level": -1}, "must be 0 or more"),
+        ({"feature_level": 0, "model_level": 0, "bank_level": 0}, "must be above 0"),
+        ({"train_encoders": False, "model_level": 0, "bank_level": 0}, "one of task.model.settings.model_level and"),
+        ({"temperature": 0}, "temperature=0 must be above 0"),
+    ],
+)
+def test_mistakes_are_told(options, message):
+    with pytest.raises(ValueError, match=message):
+        HmcblSettings(**options)

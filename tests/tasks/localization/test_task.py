@@ -1,0 +1,177 @@
+"""The task from the command line: a run folder with tables and a page, and refusals."""
+
+import re
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import gedbd.train
+from gedbd.retrieval.scorers.fields import Recency
+from gedbd.retrieval.scorers.lexical import Bm25
+from gedbd.retrieval.scorers.scorer import PrecomputedScores
+from gedbd.tasks.localization.learnt import LearntOptions, UnseenScores
+from gedbd.tasks.localization.methods import MethodOptions
+from gedbd.tasks.localization.published import beside_published
+from gedbd.tasks.localization.task import LocalizationTask
+
+SMALL = ("task=localization", "encoder=tiny", "cache_dir=cache")
+ALONE = ("task.model=null",)
+SHORT = (
+    *(f"~task.learnt.{name}" for name in ("boosted_content", "weighted_sum", "weighted_sum_content")),
+    *("++task.learnt.boosted.rounds=20", "++task.learnt.boosted.num_seeds=1"),
+)
+NOT_LEARNT = ("task.learnt=null",)
+MODEL = (
+    *("batch_size=4", "trainer.max_epochs=1", "task.model.val_candidates=10"),
+    *("task.model.report_tokens=12", "task.model.comment_tokens=6", "task.model.code_tokens=12"),
+    *("task.model.settings.num_layers=2", "task.model.settings.projector_hidden=8", "task.model.settings.dim=8"),
+    "task.model.settings.bank_size=32",
+)
+FEW = tuple(
+    f"++task.compared.only.{name}=[]"
+    for name in ("age", "recency", "file_recency", "structured", "file_names", "trace_files", "trace_methods", "frozen")
+)
+
+
+@pytest.fixture(scope="module")
+def call(localization_folder, tmp_path_factory):
+    """Trains in a folder of its own and returns the folder."""
+    folder = tmp_path_factory.mktemp("runs")
+
+    def train(*options):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.chdir(folder)
+            patch.setenv("GEDBD_CACHE", str(folder / "cache"))
+            patch.setattr(sys, "argv", ["gedbd", *SMALL, f"dataset.path={localization_folder}", *options])
+            gedbd.train.main()
+        return folder
+
+    return train
+
+
+@pytest.fixture(scope="module")
+def run(call):
+    return call("experiment=locate_table3", *ALONE, *SHORT, "dataset.name=tomcat", "hydra.run.dir=run") / "run"
+
+
+def test_a_run_leaves_tables_rankings_and_a_page(run):
+    ranking = pd.read_csv(run / "ranking.csv")
+    assert set(ranking["granularity"]) == {"commit", "file", "hunk"}
+    assert (ranking["queries"] == 15).all()
+    assert ranking["method"][0] == "boosted"
+    assert (ranking.set_index("method").loc["boosted", "seeds"] == 2).all()
+    assert not ranking["method"].str.contains("hmcbl").any()
+    results = pd.read_csv(run / "results.csv")
+    assert results["method"].is_unique
+    assert {"mrr", "rr@10", "file_mrr", "hunk_rr@10"} <= set(results)
+    page = (run / "report.html").read_text()
+    assert "Beside the paper" in page
+    assert "made strictly before the report" in page
+    assert {"mrr_by_method.png", "hit_curves.png"} == {file.name for file in (run / "figures").iterdir()}
+    assert "boosted: " in (run / "results.md").read_text()
+
+
+def test_the_learnt_ranker_finds_what_the_classes_and_their_last_changes_tell(run):
+    rows = pd.read_csv(run / "ranking.csv").set_index(["granularity", "method"])
+    for granularity in ("commit", "file", "hunk"):
+        assert rows.loc[(granularity, "boosted"), "mrr_difference_low"] > 0
+    assert "better than bm25_diff" in (run / "results.md").read_text()
+
+
+def test_trec_files_agree_with_the_table(run):
+    ranking = pd.read_csv(run / "ranking.csv").set_index(["granularity", "method"])
+    columns = ["query", "zero", "change", "relevant"]
+    qrels = pd.read_csv(run / "trec" / "file.qrels", sep=" ", names=columns)
+    lines = pd.read_csv(
+        run / "trec" / "file.bm25_diff.run", sep=" ", names=["query", "q0", "change", "place", "score", "tag"]
+    )
+    found = lines.merge(qrels, on=["query", "change"]).groupby("query")["place"].min()
+    assert (1 / found).sum() / 15 == pytest.approx(ranking.loc[("file", "bm25_diff"), "mrr"])
+
+
+def test_the_papers_numbers_stand_beside_the_measured_ones(run):
+    table = pd.read_csv(run / "table3.csv")
+    rows = table.set_index(["granularity", "method", "source"])
+    assert rows.loc[("commit", "semantic_codebert", "Table 2"), "mrr"] == 0.386
+    assert rows.loc[("hunk", "fbl_bert", "Table 2"), "mrr"] == 0.482
+    assert ("file", "bm25_diff", "here") in rows.index
+    assert "no number here repeats or refutes" in (run / "table3.md").read_text()
+    unknown = beside_published(pd.read_csv(run / "ranking.csv"), "demo")
+    assert set(unknown["source"]) == {"here"}
+
+
+def test_several_seeds_have_a_table(call):
+    folder = call(*ALONE, *FEW, *NOT_LEARNT, "task.granularities=[commit]", "seeds=2", "hydra.run.dir=seeds")
+    seeds = pd.read_csv(folder / "seeds" / "seeds.csv")
+    assert set(seeds.groupby("method").size()) == {2}
+    assert seeds["val_value"].between(0, 1).all()
+
+
+def test_hmcbl_is_trained_and_ranks_its_granularity_and_coarser_ones(call):
+    kept = [f"~task.learnt.{name}" for name in ("boosted", "boosted_content", "weighted_sum_content")]
+    options = ("task.model.granularity=file", "task.model.max_sim=true", "++task.learnt.boosted_hmcbl.kind=linear")
+    folder = call(*MODEL, *FEW, *kept, *options, "hydra.run.dir=hmcbl")
+    ranking = pd.read_csv(folder / "hmcbl" / "ranking.csv")
+    methods = ranking.groupby("granularity")["method"].agg(set)
+    assert {"hmcbl_cosine_best_part", "hmcbl_max_sim_best_part"} <= methods["commit"]
+    assert {"hmcbl_cosine", "hmcbl_max_sim"} <= methods["file"]
+    assert not any(name.startswith("hmcbl") for name in methods["hunk"])
+    assert "boosted_hmcbl" in methods["commit"] & methods["hunk"]
+    assert (folder / "hmcbl" / "checkpoints" / "best.ckpt").is_file()
+    page = (folder / "hmcbl" / "report.html").read_text()
+    assert "validation is the latest part of the first half" in page
+
+
+@pytest.mark.slow
+def test_an_interrupted_training_goes_on_and_is_tested(call):
+    options = (*MODEL, *FEW, *NOT_LEARNT, "task.granularities=[commit]", "task.model.granularity=commit")
+    folder = call(*options, "hydra.run.dir=resumed") / "resumed"
+    call(*options, f"ckpt_path={folder}/checkpoints/last.ckpt", "trainer.max_epochs=2")
+    assert pd.read_csv(folder / "metrics.csv")["epoch"].tolist() == [0, 1]
+    assert pd.read_csv(folder / "results.csv")["method"][0] == "hmcbl_cosine"
+
+
+def test_scores_of_reports_that_trained_an_encoder_are_missing():
+    scorer = UnseenScores(PrecomputedScores(np.array([[1.0, 2], [3, 4], [5, 6]])), np.array([1]))
+    found = scorer.scores(np.array([2, 1]))
+    assert found[0].tolist() == [5, 6]
+    assert np.isnan(found[1]).all()
+
+
+@pytest.mark.slow
+def test_the_ablation_is_a_sweep_with_a_table(call):
+    folder = call("experiment=locate_ablation", *MODEL, "hydra.sweep.dir=sweep")
+    table = pd.read_csv(folder / "sweep" / "summary.csv")
+    assert len(table) == 8
+    assert table["mrr"].between(0, 1).all()
+
+
+@pytest.mark.parametrize(
+    ("compared", "options", "message"),
+    [
+        ({"baseline": "bm52"}, {}, "task.compared.baseline=bm52 is not among task.scorers: bm25, recency"),
+        ({"linear": ["bm52"]}, {}, "task.compared.linear=bm52 is not among task.scorers"),
+        ({"sums": {"both": ["bm52"]}}, {}, "task.compared.sums.both=bm52 is not among task.scorers"),
+        ({"sums": {"bm25": ["bm25"]}}, {}, "task.scorers.bm25: bm25 is the name of a sum: choose another one"),
+        ({"only": {"recency": ["line"]}}, {}, "task.compared.only.recency=['line']: choose from commit, file, hunk"),
+        ({"only": {"bm25": ["hunk"]}}, {}, "task.compared.only.bm25: the baseline must rank commits"),
+        ({}, {"granularities": ["method"]}, "task.granularities=['method']: choose from commit, file, hunk"),
+        ({}, {"granularities": []}, "task.granularities=[]: choose from commit, file, hunk"),
+        ({}, {"learnt": {"bm25": LearntOptions()}}, "task.learnt.bm25: there is another method with this name"),
+        ({}, {"seeds": 0}, "task.seeds=0 must be 1 or more"),
+        ({}, {"val_share": 1.0}, "task.val_share=1.0 must be between 0 and 1"),
+    ],
+)
+def test_invalid_options_are_refused(compared, options, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        LocalizationTask(
+            {"bm25": Bm25, "recency": Recency}, MethodOptions(**({"baseline": "bm25"} | compared)), **options
+        )
+
+
+def test_another_kind_of_dataset_is_refused_before_it_is_read(call, localization_folder):
+    message = r"bugs\.csv: one table of reports, where this task needs a history of changes"
+    with pytest.raises(SystemExit, match=message):
+        call("dataset=csv", f"dataset.path={localization_folder}/bugs.csv")
