@@ -32,8 +32,9 @@ Plain text: JSON with two models of boosted trees, one for the files that a repo
   and Naplues/buglocalization.
 
 How well it does on a repository that it has never seen: trained on one project, tested on all reports of the other
-that have an inducing commit before them, among all commits before each report. In brackets 95% intervals of the paired
-difference to BM25 over diffs (bootstrap over reports).
+that have an inducing commit before them, among all commits before each report, and on the later half of these alone:
+many bugs of the earlier reports came with the first import of the code, which is easy to find. In brackets 95%
+intervals of the paired difference to BM25 over diffs (bootstrap over reports).
 
 | trained on | tested on | reports | MRR | BM25 | difference | hit@1 | hit@10 | BM25 hit@10 |
 |---|---|---|---|---|---|---|---|---|
@@ -85,8 +86,11 @@ def main() -> None:
     for trained, tested in (tuple(examples), tuple(examples)[::-1]):
         ranker = fit_examples(examples[trained], options)
         learnt = first_ranks(examples[tested], ranker)
-        rows.append(row(trained, tested, learnt, first_ranks(examples[tested])))
-        print(rows[-1], flush=True)
+        bm25 = first_ranks(examples[tested])
+        later = slice(len(learnt) // 2, None)
+        rows.append(row(trained, tested, learnt, bm25))
+        rows.append(row(trained, f"{tested}, later half", learnt[later], bm25[later]))
+        print("\n".join(rows[-2:]), flush=True)
     ranker = fit_examples([example for some in examples.values() for example in some], options)
     output = Path(arguments.output)
     (output / DEFAULT).write_text(ranker.to_text(), encoding="utf-8")

@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import PurePosixPath
+from typing import NamedTuple
 
 import numpy as np
 
@@ -15,6 +16,14 @@ from gedbd.retrieval.vocabulary import Vocabulary
 from gedbd.text.code_words import CodeWords
 
 MAX_RENAMES = 10  # that the lines of a file are followed through
+
+
+class _KnownLines(NamedTuple):
+    """The lines of a file after some of its changes; nothing changes them, so that threads may share them."""
+
+    num_changes: int
+    lines: FileLines
+    owners: Owners
 
 
 class ChangeIndex:
@@ -30,7 +39,7 @@ class ChangeIndex:
     def __init__(self, table: ChangeTable) -> None:
         self.table = table
         self.path_vocabulary = Vocabulary()
-        self._owners: dict[int, list[Owners]] = {}
+        self._known: dict[int, _KnownLines] = {}
 
     def num_rows(self, num_commits: int) -> int:
         """How many file rows the first commits have."""
@@ -92,17 +101,22 @@ class ChangeIndex:
         starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
         return Segments(starts, np.argsort(self.table.row_path, kind="stable"))
 
-    def owners(self, path: int) -> list[Owners]:
-        """Whose lines a file consists of after each of its changes, in the order of ``rows_of_path``."""
-        known = self._owners.get(path)
-        if known is None:
-            lines = FileLines()
-            known = []
-            for row in self.rows_of_path[path].tolist():
-                lines = self._changed(lines, row, 0)
-                known.append(lines.owners)
-            self._owners[path] = known
-        return known
+    def owners(self, path: int, num_changes: int) -> Owners:
+        """Whose lines a file consists of after the first of its changes, in the order of ``rows_of_path``."""
+        known = self._known.get(path)
+        if known is not None and known.num_changes == num_changes:
+            return known.owners
+        first = 0
+        lines = FileLines()
+        # Queries mostly come in chronological order: what the last one knew is where this one begins.
+        if known is not None and known.num_changes < num_changes:
+            first = known.num_changes
+            lines = known.lines.copy()
+        for row in self.rows_of_path[path][first:num_changes].tolist():
+            lines = self._changed(lines, row, 0)
+        found = _KnownLines(num_changes, lines, lines.owners)
+        self._known[path] = found
+        return found.owners
 
     def _changed(self, lines: FileLines, row: int, depth: int) -> FileLines:
         """The lines of a file after the change in a file row."""

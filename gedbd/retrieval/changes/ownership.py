@@ -55,6 +55,13 @@ class FileLines:
         self._base = UNKNOWN
         self._is_new = lines is None
 
+    def copy(self) -> "FileLines":
+        """The same lines; what is applied to one does not change the other."""
+        other = FileLines(self.lines)
+        other._base = self._base
+        other._is_new = self._is_new
+        return other
+
     def apply(self, change: Change) -> None:
         """Applies the next change."""
         if self._is_new and not change.has_hunks:

@@ -95,7 +95,7 @@ def file_links(history: ChangeHistory, paths: np.ndarray, before: int) -> FileLi
     index = history.index
     num_rows = index.num_rows(before)
     num_changes = np.bincount(index.table.row_path[:num_rows], minlength=len(index.table.paths))[paths]
-    owners = [index.owners(path)[count - 1] for path, count in zip(paths.tolist(), num_changes.tolist(), strict=True)]
+    owners = [index.owners(path, count) for path, count in zip(paths.tolist(), num_changes.tolist(), strict=True)]
     nothing = np.empty(0, dtype=np.int64)
     lines = np.concatenate([nothing, *(owned.lines for owned in owners)])
     owned_file = np.repeat(np.arange(len(paths)), [len(owned.commits) for owned in owners])

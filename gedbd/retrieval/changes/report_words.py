@@ -3,6 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Mapping
+from itertools import islice
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
@@ -13,9 +14,10 @@ from gedbd.text.stack_traces import Frame, find_frames
 
 IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
 # An identifier of code rather than a word of prose: parseUrl, max_size, JSPServlet.
-CODE_LIKE = re.compile(r"[a-z0-9][A-Z]|_|[A-Z]{2,}[a-z]")
+CODE_LIKE = re.compile(r"[a-z0-9][A-Z]|_|[A-Z]{2}[a-z]")
 QUALIFIED = re.compile(r"(?<![\w.])(?:[a-z_]\w{0,50}[./]){2,20}[A-Z]\w{0,100}")
 MAX_WORDS = 400  # of a report, the first ones
+MAX_NAMES = 500  # likewise of names, qualified names and frames
 TAIL_PARTS = 2  # of a file's path in a stack trace: what stands before differs between machines
 
 
@@ -70,8 +72,8 @@ def report_words(title: str, description: str) -> ReportWords:
         title=_first({word: float(count) for word, count in in_title.items()}),
         code=_first(code),
         names=_names(identifiers, set(IDENTIFIER.findall(title))),
-        tails=tuple(tails),
-        frames=tuple(_tail(frame) for frame in find_frames(text)),
+        tails=tuple(islice(tails, MAX_NAMES)),
+        frames=tuple(_tail(frame) for frame in find_frames(text)[:MAX_NAMES]),
     )
 
 
@@ -90,7 +92,7 @@ def _names(identifiers: list[str], in_title: set[str]) -> tuple[NamedFile, ...]:
         known = found.setdefault(named.name, named)
         if named.weight > known.weight:
             found[named.name] = named._replace(place=known.place, in_title=named.in_title or known.in_title)
-    return tuple(found.values())
+    return tuple(found.values())[:MAX_NAMES]
 
 
 def _tail(frame: Frame) -> str:

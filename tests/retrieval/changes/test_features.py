@@ -1,5 +1,7 @@
 """Features of files and commits, by hand."""
 
+import time
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -235,3 +237,12 @@ def test_later_commits_change_nothing():
         np.testing.assert_array_equal(getattr(first.links, name), getattr(second.links, name))
     for name, values in first.scores.items():
         np.testing.assert_array_equal(values, second.scores[name], err_msg=name)
+
+
+@pytest.mark.parametrize(
+    "text", ["A" * 300_000, "a/" * 150_000, "a." * 150_000, "Aa" * 150_000, "at a.B.c(B.java:1)\n" * 15_000]
+)
+def test_hostile_reports_take_one_pass(text):
+    start = time.process_time()
+    report_words(text, text)
+    assert time.process_time() - start < 2

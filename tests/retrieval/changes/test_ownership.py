@@ -73,6 +73,12 @@ def test_lines_follow_a_renaming_and_a_deleted_file_has_none():
     history = ChangeHistory()
     history.add(built.commits.table, built.files.table)
     paths = history.table.paths
-    after_renaming, after_removal = history.index.owners(paths.index("b.java"))
-    assert dict(zip(after_renaming.commits.tolist(), after_renaming.lines.tolist(), strict=True)) == {0: 2, 1: 1}
-    assert after_removal.total == 0
+    path = paths.index("b.java")
+    renamed_lines = history.index.owners(path, 1)
+    assert history.index.owners(path, 2).total == 0
+    for again in (renamed_lines, history.index.owners(path, 1)):  # the second one begins at the first change
+        assert dict(zip(again.commits.tolist(), again.lines.tolist(), strict=True)) == {0: 2, 1: 1}
+    # Going on from what is known is the same as beginning at the start.
+    fresh = ChangeHistory()
+    fresh.add(built.commits.table, built.files.table)
+    assert fresh.index.owners(path, 2).total == 0

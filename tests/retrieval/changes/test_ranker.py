@@ -74,8 +74,7 @@ def mean_reciprocal_rank(corpus, scores) -> float:
     return float(np.mean(found))
 
 
-@pytest.mark.parametrize("kind", ["boosted", "linear"])
-@pytest.mark.parametrize("content_free", [True, False])
+@pytest.mark.parametrize(("kind", "content_free"), [("boosted", True), ("linear", False)])
 def test_it_learns(corpus, kind, content_free):
     chosen = training_set(corpus, range(NUM_TRAIN))
     options = TrainingOptions(kind=kind, content_free=content_free, num_seeds=1, rounds=12)
