@@ -5,13 +5,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from gedbd.corpora.changes import ChangeCorpus, Granularity
-from gedbd.retrieval.changes.history import ChangeHistory
-from gedbd.retrieval.changes.known_fixes import KnownFixes
-from gedbd.retrieval.changes.query_features import QueryFeatures, query_features
+from gedbd.corpora.changes import Granularity
+from gedbd.retrieval.changes.query_features import QueryFeatures
 from gedbd.retrieval.changes.ranker import ChangeRanker
-from gedbd.retrieval.changes.training import Kind, TrainingOptions, fit_ranker
-from gedbd.retrieval.changes.training_reports import history_of, known_fixes, query_of, training_set
+from gedbd.retrieval.changes.replay import Replay, scores_of
+from gedbd.retrieval.changes.training import TrainingOptions
 from gedbd.retrieval.scorers.scorer import Scorer, ScorerInputs
 
 # The least probability of a file or hunk: those that nothing speaks for stay in the order of their commits.
@@ -27,12 +25,12 @@ class LearntChanges(Scorer):
     log(FLOOR + w), w its score by ``parts`` as a share of the best hunk's before the report.
 
     Args:
-        corpus: The commits and reports, with links to fixing and inducing commits.
+        replay: The features of the reports; may be shared by several scorers.
         granularity: Which table is ranked.
         options: Of the training; its seed is the seed of the scorer.
-        tracker: Whether earlier fixes are read.
         extra: Further scorers of commits, by name, whose scores the ranker reads. They are fitted before.
         parts: Scores hunks; not needed otherwise. It is fitted here.
+        training: ``(T,)`` rows of the reports whose inducing commits are learnt; None for those of the training pairs.
 
     Attributes:
         ranker_: The trained ranker.
@@ -42,37 +40,21 @@ class LearntChanges(Scorer):
 
     def __init__(
         self,
-        corpus: ChangeCorpus,
+        replay: Replay,
         granularity: Granularity = "commit",
         options: TrainingOptions | None = None,
-        tracker: bool = True,
         extra: Mapping[str, Scorer] | None = None,
         parts: Scorer | None = None,
+        training: np.ndarray | None = None,
     ) -> None:
         if granularity == "hunk" and parts is None:
             raise ValueError("LearntChanges needs a scorer of hunks: give parts=")
-        self.corpus = corpus
+        self.replay = replay
         self.granularity = granularity
         self.extra = dict(extra or {})
         self.options = replace(options or TrainingOptions(), extra=tuple(self.extra))
-        self.tracker = tracker
         self.parts = parts
-        self._history: ChangeHistory | None = None
-        self._fixes: KnownFixes | None = None
-
-    @classmethod
-    def of_kind(
-        cls,
-        corpus: ChangeCorpus,
-        granularity: Granularity = "commit",
-        kind: Kind = "boosted",
-        content_free: bool = True,
-        seed: int = 0,
-        tracker: bool = True,
-    ) -> "LearntChanges":
-        """A scorer from plain values, such as those of a configuration file; for commits and files."""
-        options = TrainingOptions(kind=kind, content_free=content_free, seed=seed)
-        return cls(corpus, granularity, options, tracker)
+        self.training = training
 
     def fit(self, inputs: ScorerInputs) -> None:
         """Trains on the training queries; fixed reports up to the last of these teach which files are meant.
@@ -80,49 +62,32 @@ class LearntChanges(Scorer):
         Raises:
             ValueError: There is no training pair, or see ``fit_ranker``.
         """
-        queries = np.unique(inputs.train.loc[inputs.train["label"] == 1, "query"].to_numpy())
+        queries = self.training
+        if queries is None:
+            queries = np.unique(inputs.train.loc[inputs.train["label"] == 1, "query"].to_numpy())
         if not len(queries):
             raise ValueError("LearntChanges needs training reports with inducing commits")
-        rows = range(int(queries.max()) + 1)
-        known = training_set(self.corpus, rows, self.history, tracker=False)
-        reports = [
-            report._replace(
-                inducing=report.inducing if row in queries else report.inducing[:0],
-                extra=self._extra(row) if row in queries else self._no_extra(),
-            )
-            for row, report in zip(known.rows, known.reports, strict=True)
-        ]
-        self._fixes = known_fixes(self.corpus, self.history) if self.tracker else None
-        self.ranker_: ChangeRanker = fit_ranker([known._replace(reports=reports, fixes=self._fixes)], self.options)
+        self.ranker_: ChangeRanker = self.replay.ranker(queries, self.options, self.extra)
         if self.parts is not None:
             self.parts.fit(inputs)
-
-    @property
-    def history(self) -> ChangeHistory:
-        """The commits of the corpus."""
-        if self._history is None:
-            self._history = history_of(self.corpus)
-        return self._history
 
     def scores(self, rows: np.ndarray) -> np.ndarray:
         """``(B,) -> (B, N)``; what came after the query scores less than everything before it."""
         return np.stack([self._scores(int(row)) for row in rows])
 
     def _scores(self, row: int) -> np.ndarray:
-        assert self.corpus.reports is not None
-        query = query_of(self.corpus.reports.documents.table.iloc[row])
-        features = query_features(self.history, query, self._fixes, self._extra(row))
+        features = self.replay.features(row, scores_of(self.extra, row))
         commits = self.ranker_.scores_of(features)
         if self.granularity == "commit":
-            return _padded(commits, len(self.history))
+            return _padded(commits, len(self.replay.history))
         files = self._file_scores(features, commits)
         if self.granularity == "file":
-            return _padded(files, len(self.corpus.files.table))
+            return _padded(files, len(self.replay.corpus.files.table))
         return self._hunk_scores(row, files)
 
     def _file_scores(self, features: QueryFeatures, commits: np.ndarray) -> np.ndarray:
         """Scores of the file rows of the commits before the query."""
-        index = self.history.index
+        index = self.replay.history.index
         num_rows = index.num_rows(len(commits))
         probability = np.zeros(len(index.table.paths))
         probability[features.files.paths] = self.ranker_.file_probability(features.files)
@@ -132,18 +97,11 @@ class LearntChanges(Scorer):
     def _hunk_scores(self, row: int, files: np.ndarray) -> np.ndarray:
         """Scores of all hunks."""
         assert self.parts is not None
-        hunk_file = self.corpus.hunks.table["file"].to_numpy(dtype=np.int64)
+        hunk_file = self.replay.corpus.hunks.table["file"].to_numpy(dtype=np.int64)
         count = int(np.searchsorted(hunk_file, len(files)))
         words = np.maximum(self.parts.scores(np.array([row]))[0, :count], 0)
         share = words / max(float(words.max(initial=0)), 1e-9)
         return _padded(files[hunk_file[:count]] + np.log(FLOOR + share), len(hunk_file))
-
-    def _extra(self, row: int) -> dict[str, np.ndarray]:
-        return {name: scorer.scores(np.array([row]))[0] for name, scorer in self.extra.items()}
-
-    def _no_extra(self) -> dict[str, np.ndarray]:
-        """Missing values, for reports that teach about files alone."""
-        return {name: np.full(len(self.history), np.nan, dtype=np.float32) for name in self.extra}
 
 
 def _padded(scores: np.ndarray, length: int) -> np.ndarray:

@@ -8,11 +8,12 @@ import numpy as np
 from rich.progress import track
 
 from gedbd.retrieval.changes.commit_features import feature_names
+from gedbd.retrieval.changes.history import ChangeHistory
 from gedbd.retrieval.changes.known_fixes import changed_paths
 from gedbd.retrieval.changes.models import Model, fit_weighted_sum
 from gedbd.retrieval.changes.query_features import QueryFeatures, query_features
 from gedbd.retrieval.changes.ranker import ChangeRanker, commit_table, file_columns, softmax_scores
-from gedbd.retrieval.changes.training_reports import TrainingSet
+from gedbd.retrieval.changes.training_reports import TrainingReport, TrainingSet
 
 Kind = Literal["boosted", "linear"]
 
@@ -54,18 +55,23 @@ class Example(NamedTuple):
 
 
 def examples_of(one: TrainingSet) -> list[Example]:
-    """The features of all reports of a set that has files before it."""
-    kinds = one.history.index.path_kinds
+    """The features of all reports of a set."""
     found = []
     shown = track(one.reports, "features of reports", transient=True, disable=len(one.reports) < MIN_PROGRESS_REPORTS)
     for report in shown:
         features = query_features(one.history, report.query, one.fixes, report.extra)
-        fixed = changed_paths(one.history, report.fixing)
-        # What a fix changes in tests and documents says little about where the bug was.
-        fixed = fixed[(kinds[fixed, 0] == 0) & (kinds[fixed, 1] == 1)]
-        inducing = report.inducing[report.inducing < features.num_commits]
-        found.append(Example(features, np.isin(features.files.paths, fixed), inducing))
+        found.append(make_example(one.history, features, report))
     return found
+
+
+def make_example(history: ChangeHistory, features: QueryFeatures, report: TrainingReport) -> Example:
+    """What a report teaches by its features."""
+    kinds = history.index.path_kinds
+    fixed = changed_paths(history, report.fixing)
+    # What a fix changes in tests and documents says little about where the bug was.
+    fixed = fixed[(kinds[fixed, 0] == 0) & (kinds[fixed, 1] == 1)]
+    inducing = report.inducing[report.inducing < features.num_commits]
+    return Example(features, np.isin(features.files.paths, fixed), inducing)
 
 
 def fit_ranker(sets: Sequence[TrainingSet], options: TrainingOptions | None = None) -> ChangeRanker:

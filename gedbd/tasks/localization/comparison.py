@@ -64,3 +64,30 @@ def results_table(table: pd.DataFrame) -> pd.DataFrame:
     methods = list(dict.fromkeys(table["method"]))
     wide: pd.DataFrame = pd.concat(parts, axis=1).reindex(methods)
     return wide.rename_axis("method").reset_index()
+
+
+def known_table(measured: Sequence[Measured], counts: np.ndarray) -> pd.DataFrame:
+    """What methods reach on reports whose inducing change is known from an earlier bug, and on all others.
+
+    A ranker can remember the changes that induced many bugs, such as the import of a project; on the other reports
+    that is no help.
+
+    Args:
+        measured: What methods have reached at one granularity.
+        counts: ``(Q,)`` the most earlier bugs that an inducing change of each query is known to have induced.
+
+    Returns:
+        ``inducing_change`` (``known`` or ``new``), ``queries``, ``method``, ``mrr`` and ``rr@10`` with the ends of
+        their intervals.
+    """
+    rows = []
+    for name, chosen in (("known", counts > 0), ("new", counts == 0)):
+        cluster = np.arange(int(chosen.sum()))
+        for one in measured if len(cluster) else []:
+            row: dict[str, object] = {"inducing_change": name, "queries": len(cluster), "method": one.method}
+            for metric in COMPARED:
+                values = one.values[metric].to_numpy()[chosen]
+                row[metric] = float(values.mean())
+                row[f"{metric}_low"], row[f"{metric}_high"] = mean_interval(values, cluster)
+            rows.append(row)
+    return pd.DataFrame(rows)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gedbd.corpora.changes import ChangeCorpus
+from gedbd.retrieval.changes.replay import Replay
 from gedbd.retrieval.changes.scorer import LearntChanges
 from gedbd.retrieval.changes.training import Kind, TrainingOptions
 from gedbd.retrieval.scorers.scorer import Scorer, ScorerInputs
@@ -61,21 +62,33 @@ class UnseenScores(Scorer):
 
 
 def learnt_methods(
-    rankers: Mapping[str, LearntOptions], corpus: ChangeCorpus, hunks: Scorer, encoders: Mapping[str, Scorer]
+    rankers: Mapping[str, LearntOptions],
+    corpus: ChangeCorpus,
+    training: np.ndarray,
+    hunks: Scorer,
+    encoders: Mapping[str, Scorer],
 ) -> dict[str, Method]:
-    """The learnt rankers as methods, by id.
+    """The learnt rankers as methods, by id; they share the features of the reports.
 
     Args:
         rankers: By id.
         corpus: Reports and changes.
+        training: ``(T,)`` rows of the reports whose inducing commits are learnt, whatever is ranked.
         hunks: Scores hunks, where these are ranked.
         encoders: Scorers of commits by trained encoders, fitted; none without training.
     """
     chosen = {name: ranker for name, ranker in rankers.items() if encoders or not ranker.hmcbl}
-    return {name: _method(ranker, corpus, hunks, encoders) for name, ranker in chosen.items()}
+    replays = {tracker: Replay(corpus, tracker) for tracker in (True, False)}
+    found = {}
+    for name, ranker in chosen.items():
+        extra = encoders if ranker.hmcbl else {}
+        found[name] = _method(ranker, replays[ranker.tracker], training, hunks, extra)
+    return found
 
 
-def _method(ranker: LearntOptions, corpus: ChangeCorpus, hunks: Scorer, encoders: Mapping[str, Scorer]) -> Method:
+def _method(
+    ranker: LearntOptions, replay: Replay, training: np.ndarray, hunks: Scorer, extra: Mapping[str, Scorer]
+) -> Method:
     def make(level: Level, seed: int) -> Scorer:
         options = TrainingOptions(
             kind=ranker.kind,
@@ -84,8 +97,7 @@ def _method(ranker: LearntOptions, corpus: ChangeCorpus, hunks: Scorer, encoders
             num_seeds=ranker.num_seeds,
             rounds=ranker.rounds,
         )
-        extra = encoders if ranker.hmcbl else {}
         parts = hunks if level.granularity == "hunk" else None
-        return LearntChanges(corpus, level.granularity, options, ranker.tracker, extra, parts)
+        return LearntChanges(replay, level.granularity, options, extra, parts, training)
 
     return Method(make, ranker.kind == "boosted")

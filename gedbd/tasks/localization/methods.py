@@ -97,18 +97,18 @@ def make_methods(
         granularity: What is ranked.
     """
     usable = {name: Shared(make) for name, make in scorers.items() if granularity in options.ranked(name)}
-    methods = {name: _fixed(scorer) for name, scorer in usable.items()}
+    methods = {name: fixed_method(scorer) for name, scorer in usable.items()}
     for name in options.parts:
         finer = [one for one in options.ranked(name) if GRANULARITIES.index(one) > GRANULARITIES.index(granularity)]
         if finer:
-            methods[f"{name}{BEST_PART}"] = _fixed(by_best_part(scorers[name](), corpus, granularity, finer[-1]))
+            methods[f"{name}{BEST_PART}"] = fixed_method(by_best_part(scorers[name](), corpus, granularity, finer[-1]))
     for name, names in options.sums.items():
         chosen = {one: usable[one] for one in names if one in usable}
         if chosen:
-            methods[name] = _fixed(LinearRanker(chosen, rounds=0))
+            methods[name] = fixed_method(LinearRanker(chosen, rounds=0))
     chosen = {one: usable[one] for one in options.linear if one in usable}
     if chosen:
-        methods[LINEAR] = _fixed(LinearRanker(chosen, random_candidates=RANDOM_CANDIDATES))
+        methods[LINEAR] = fixed_method(LinearRanker(chosen, random_candidates=RANDOM_CANDIDATES))
     return methods
 
 
@@ -127,7 +127,7 @@ def by_best_part(scorer: Scorer, corpus: ChangeCorpus, granularity: Granularity,
     return BestPart(made, corpus.files.table, "commit") if granularity == "commit" else made
 
 
-def _fixed(scorer: Scorer) -> Method:
+def fixed_method(scorer: Scorer) -> Method:
     """A method without a random seed."""
 
     def make(level: Level, seed: int) -> Scorer:

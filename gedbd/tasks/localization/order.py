@@ -1,9 +1,12 @@
-"""The order of changes with equal scores, and an order that reads no content."""
+"""The order of changes with equal scores, and orders that read no content."""
 
 import numpy as np
 
+from gedbd.corpora.relevance import Links
 from gedbd.retrieval.scorers.fields import Recency
 from gedbd.retrieval.scorers.scorer import Scorer, ScorerInputs
+
+EARLIER_BUGS = "earlier_bugs"
 
 
 class Age(Recency):
@@ -12,6 +15,34 @@ class Age(Recency):
     def scores(self, rows: np.ndarray) -> np.ndarray:
         """``(B,) -> (B, N)``, 0 or above."""
         return -super().scores(rows)
+
+
+class EarlierBugs(Scorer):
+    """How many earlier bugs a change is known to have induced when the report is made; reads no content.
+
+    Args:
+        links: Inducing changes of reports; a link is known from ``made_at`` on, one without a date never.
+        inputs: The reports and changes that the links are of.
+    """
+
+    def __init__(self, links: Links, inputs: ScorerInputs) -> None:
+        known = links.table[links.table["made_at"].notna()]
+        self.made_at = known["made_at"].to_numpy(dtype="datetime64[ns]")
+        self.documents = known["document"].to_numpy(dtype=np.int64)
+        self.queries = known["query"].to_numpy(dtype=np.int64)
+        self.created_at = inputs.queries["created_at"].to_numpy(dtype="datetime64[ns]")
+        self.num_documents = len(inputs.documents)
+
+    def fit(self, inputs: ScorerInputs) -> None:
+        """Does nothing."""
+
+    def scores(self, rows: np.ndarray) -> np.ndarray:
+        """``(B,) -> (B, N)`` counts."""
+        return np.stack([self._counts(int(row)) for row in rows])
+
+    def _counts(self, row: int) -> np.ndarray:
+        is_known = (self.made_at < self.created_at[row]) & (self.queries != row)
+        return np.bincount(self.documents[is_known], minlength=self.num_documents).astype(np.float32)
 
 
 class NewestFirst(Scorer):

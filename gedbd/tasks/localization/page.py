@@ -12,12 +12,18 @@ PROTOCOL_TEXT = (
     " the second half tests; candidates are all changes made strictly before the report, and of equal scores the newer"
     " change comes first. RR@k is the share of reports with an inducing change among the first k (hit@k), P@k the share"
     " of the first k that are inducing. Brackets hold 95% intervals, bootstrapped over reports; differences are from"
-    " {baseline} on the same reports. Methods with a random seed are means over seeds. num files and age read no"
-    " content: they rank large and old commits first, and what a learnt ranker gains from size, age and the like is no"
-    " understanding of the report; compare the rows without content-free features."
+    " {baseline} on the same reports. Methods with a random seed are means over seeds. num files, age and earlier bugs"
+    " read no content: they rank large, old and often blamed commits first, and what a learnt ranker gains from size,"
+    " age and the like is no understanding of the report; compare the rows without content-free features."
 )
 PART_TEXT = (
     " best part: a file's score is that of its best hunk, and a commit's that of its best file, so of its best hunk."
+)
+KNOWN_TEXT = (
+    "A few changes, such as the import of a project, induced very many bugs, and a ranker may remember them. known: the"
+    " reports one of whose inducing changes is known to have induced an earlier bug, whose fix was made before the"
+    " report. new: all others, where only the content can tell. earlier bugs ranks changes by the number of bugs that"
+    " they are known to have induced, and reads no content."
 )
 COLUMNS = (
     *("method", "queries", "mrr", "mrr_low", "mrr_high", "map", "p@1", "p@3", "p@5"),
@@ -46,6 +52,8 @@ def sections(result: LocalizationResult, drawn: dict[str, Figure], table3: pd.Da
         shown = rows[[name for name in COLUMNS if name in rows]]
         said = f"{len(level.task):,} reports against the {len(level.inputs.documents):,} {level.granularity}s before."
         made.append(Section(f"{level.granularity.capitalize()}s", said, [shown]))
+    known = result.known.sort_values("inducing_change", kind="stable")
+    made.append(Section("Changes that had induced an earlier bug", KNOWN_TEXT, [known]))
     if table3 is not None:
         made.append(Section("Beside the paper", REMARK, [table3]))
     if "training" in drawn:

@@ -9,7 +9,8 @@ import numpy as np
 import pandas as pd
 
 from gedbd.corpora.changes import ChangeCorpus
-from gedbd.tasks.localization.comparison import ranking_table, results_table
+from gedbd.tasks.localization.comparison import known_table, ranking_table, results_table
+from gedbd.tasks.localization.order import EarlierBugs
 from gedbd.tasks.localization.protocol import Level
 from gedbd.tasks.localization.rankings import Measured
 
@@ -48,6 +49,18 @@ class LocalizationResult:
     def results(self) -> pd.DataFrame:
         """See ``results_table``."""
         return results_table(self.ranking)
+
+    @cached_property
+    def known(self) -> pd.DataFrame:
+        """See ``known_table``, of the first granularity."""
+        level = self.levels[0]
+        scorer = EarlierBugs(self.corpus.inducing[level.granularity], level.inputs)
+        best = []
+        for index, query in enumerate(level.task.queries):
+            counts = scorer.scores(np.array([query]))[0]
+            best.append(counts[level.task.relevant(index)].max())
+        measured = [one for one in self.measured if one.granularity == level.granularity]
+        return known_table(measured, np.array(best))
 
     @property
     def summary(self) -> str:

@@ -28,7 +28,15 @@ from gedbd.tasks.localization.hmcbl import (
     hmcbl_scorers,
 )
 from gedbd.tasks.localization.learnt import LearntOptions, learnt_methods
-from gedbd.tasks.localization.methods import BEST_PART, LINEAR, MakeScorer, MethodOptions, make_methods
+from gedbd.tasks.localization.methods import (
+    BEST_PART,
+    LINEAR,
+    MakeScorer,
+    MethodOptions,
+    fixed_method,
+    make_methods,
+)
+from gedbd.tasks.localization.order import EARLIER_BUGS, EarlierBugs
 from gedbd.tasks.localization.protocol import Halves, Level, find_halves, make_level
 from gedbd.tasks.localization.rankings import Measured, measure, rank_level
 from gedbd.tasks.localization.result import LocalizationResult
@@ -71,7 +79,9 @@ class LocalizationTask:
         epochs: int = 10,
     ) -> None:
         compared.check(scorers)
-        taken = [name for name in learnt or {} if name in (*scorers, *compared.sums, LINEAR, COSINE, MAX_SIM)]
+        taken = [
+            name for name in learnt or {} if name in (*scorers, *compared.sums, LINEAR, COSINE, MAX_SIM, EARLIER_BUGS)
+        ]
         if taken:
             raise ValueError(f"task.learnt.{taken[0]}: there is another method with this name: choose another one")
         unknown = [name for name in granularities if name not in GRANULARITIES]
@@ -110,7 +120,7 @@ class LocalizationTask:
                 commits, _ = make_level(corpus, halves, "commit")
                 own = hmcbl_scorers(built, self.model.max_sim)
                 encoders = encoders_of_commits(own, self.model, corpus, commits, built.data.fit_rows)
-                measured = self._rank(corpus, levels, own, encoders, cfg.seed, console)
+                measured = self._rank(corpus, halves, levels, own, encoders, cfg.seed, console)
                 epochs = read_csv(folder / "metrics.csv")
                 value = value_of_best(folder, cfg.monitor, VALIDATION)
                 result = self._result(corpus, levels, measured, value, epochs)
@@ -120,10 +130,11 @@ class LocalizationTask:
     def _rank_alone(self, cfg: DictConfig, folder: Path, console: Console) -> float:
         """Ranks without training an encoder."""
         corpus = read_changes(cfg.dataset)
-        levels = self._levels(corpus, find_halves(corpus), console)
+        halves = find_halves(corpus)
+        levels = self._levels(corpus, halves, console)
         save_run(folder, cfg, corpus)
         with open_loggers(cfg, folder, "train") as loggers:
-            measured = self._rank(corpus, levels, {}, {}, cfg.seed, console)
+            measured = self._rank(corpus, halves, levels, {}, {}, cfg.seed, console)
             value = self._validate(corpus, levels[0], cfg.seed, console)
             result = self._result(corpus, levels, measured, value, pd.DataFrame())
             write_result(folder, result, self.published, loggers, console)
@@ -140,6 +151,7 @@ class LocalizationTask:
     def _rank(
         self,
         corpus: ChangeCorpus,
+        halves: Halves,
         levels: tuple[Level, ...],
         own: Mapping[str, MakeScorer],
         encoders: Mapping[str, Scorer],
@@ -149,10 +161,11 @@ class LocalizationTask:
         """Ranks by all methods at all granularities, with the scorers of the trained encoders, if any."""
         compared = self.compared if self.model is None else self.model.add_to(self.compared)
         hunks = self.scorers[self.compared.baseline]()
-        learnt = learnt_methods(self.learnt, corpus, hunks, encoders)
+        learnt = learnt_methods(self.learnt, corpus, halves.train, hunks, encoders)
         measured: list[Measured] = []
         for level in levels:
             methods = learnt | make_methods({**self.scorers, **own}, compared, corpus, level.granularity)
+            methods[EARLIER_BUGS] = fixed_method(EarlierBugs(corpus.inducing[level.granularity], level.inputs))
             measured += rank_level(level, methods, range(seed, seed + self.seeds), console)
         return measured
 

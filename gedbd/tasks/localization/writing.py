@@ -35,7 +35,7 @@ def write_result(
         console: Where tables are shown.
     """
     ranking = result.ranking
-    tables = {"results": result.results, "ranking": ranking}
+    tables = {"results": result.results, "ranking": ranking, "known": result.known}
     if published:
         tables["table3"] = beside_published(ranking, result.corpus.name)
         write_text(folder / "table3.md", table3_markdown(result.corpus.name, tables["table3"]))

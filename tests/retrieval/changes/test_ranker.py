@@ -15,6 +15,7 @@ from gedbd.retrieval.changes.change_index import ChangeIndex
 from gedbd.retrieval.changes.models import WeightedSum, standardised
 from gedbd.retrieval.changes.query_features import query_features
 from gedbd.retrieval.changes.ranker import CONTENT_FREE, ChangeRanker, default_ranker
+from gedbd.retrieval.changes.replay import Replay
 from gedbd.retrieval.changes.scorer import LearntChanges
 from gedbd.retrieval.changes.training import TrainingOptions, fit_ranker
 from gedbd.retrieval.changes.training_reports import query_of, training_set
@@ -190,27 +191,27 @@ def inputs_of(corpus) -> ScorerInputs:
 def test_scorer_of_commits_files_and_hunks(corpus):
     inputs = inputs_of(corpus)
     rows = np.array([35, 44])
-    scorer = LearntChanges(corpus, options=FAST)
+    scorer = LearntChanges(Replay(corpus), options=FAST)
     scorer.fit(inputs)
     commits = scorer.scores(rows)
     assert commits.shape == (2, NUM_COMMITS)
     before = inputs.num_earlier[35]
-    expected = scorer.ranker_.scores(scorer.history, query_of(inputs.queries.iloc[35]), scorer._fixes)
+    expected = scorer.ranker_.scores(scorer.replay.history, query_of(inputs.queries.iloc[35]), scorer.replay.fixes)
     np.testing.assert_array_equal(commits[0, :before], expected)
     assert commits[0, before:].max() < commits[0, :before].min()
-    by_file = LearntChanges(corpus, "file", FAST)
+    by_file = LearntChanges(scorer.replay, "file", FAST)
     by_file.fit(inputs)
     # Each commit changed one file: a file's score is at most its commit's, and 7 less at least.
     gap = commits[0, :before] - by_file.scores(rows)[0, :before]
     assert gap.min() >= -np.log(1 + 1e-3)
     assert gap.max() <= -np.log(1e-3) + 1e-6
-    by_hunk = LearntChanges(corpus, "hunk", FAST, parts=Bm25())
+    by_hunk = LearntChanges(scorer.replay, "hunk", FAST, parts=Bm25())
     by_hunk.fit(ScorerInputs(corpus.hunks.table, inputs.queries, inputs.train))
     hunks = by_hunk.scores(rows)
     assert hunks.shape == (2, len(corpus.hunks.table))
     assert np.isfinite(hunks).all()
     with pytest.raises(ValueError, match="parts="):
-        LearntChanges(corpus, "hunk")
+        LearntChanges(scorer.replay, "hunk")
 
 
 def test_default_ranker(corpus):

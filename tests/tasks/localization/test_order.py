@@ -1,0 +1,41 @@
+"""Orders that read no content, and what methods reach on changes that are known from earlier bugs."""
+
+import numpy as np
+import pandas as pd
+
+from gedbd.corpora.relevance import Links
+from gedbd.retrieval.ranking import Ranking
+from gedbd.retrieval.scorers.scorer import ScorerInputs
+from gedbd.tasks.localization.comparison import known_table
+from gedbd.tasks.localization.order import EarlierBugs
+from gedbd.tasks.localization.rankings import Measured
+
+
+def days(*numbers: float) -> pd.Series:
+    return pd.Series(pd.Timestamp("2024-01-01", tz="UTC") + pd.to_timedelta(numbers, unit="D"))
+
+
+def test_earlier_bugs_counts_links_known_before_the_report():
+    reports = pd.DataFrame({"created_at": days(10, 20, 30, 40)})
+    changes = pd.DataFrame({"created_at": days(1, 2, 3)})
+    made_at = [*days(15, 15, 30), pd.NaT, *days(50)]
+    table = pd.DataFrame({"query": [0, 0, 1, 1, 3], "document": [0, 1, 0, 2, 1], "made_at": made_at}).assign(source="")
+    scorer = EarlierBugs(Links(table, 4, 3), ScorerInputs(changes, reports, table))
+    expected = [
+        [0, 0, 0],
+        [1, 1, 0],  # the fix of report 0, five days before
+        [1, 1, 0],  # the fix of report 1 is made at the same moment, and one has no date
+        [2, 1, 0],  # its own link does not count
+    ]
+    assert scorer.scores(np.arange(4)).tolist() == expected
+
+
+def test_known_table_by_hand():
+    values = pd.DataFrame({"mrr": [1.0, 0.5, 0.0], "rr@10": [1.0, 1.0, 0.0]})
+    measured = [Measured("bm25", "commit", (values,), Ranking(pd.DataFrame(), pd.DataFrame()))]
+    table = known_table(measured, np.array([3, 0, 0]))
+    assert table["inducing_change"].tolist() == ["known", "new"]
+    assert table["queries"].tolist() == [1, 2]
+    assert table["mrr"].tolist() == [1.0, 0.25]
+    assert table["rr@10"].tolist() == [1.0, 0.5]
+    assert known_table(measured, np.zeros(3))["inducing_change"].tolist() == ["new"]
