@@ -31,7 +31,17 @@ MODEL = (
 )
 FEW = tuple(
     f"++task.compared.only.{name}=[]"
-    for name in ("age", "recency", "file_recency", "structured", "file_names", "trace_files", "trace_methods", "frozen")
+    for name in (
+        "age",
+        "recency",
+        "file_recency",
+        "structured",
+        "file_names",
+        "trace_files",
+        "trace_methods",
+        "frozen",
+        "frozen_max_sim",
+    )
 )
 
 
