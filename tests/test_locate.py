@@ -176,7 +176,6 @@ def test_a_report_from_a_file(tmp_path, name, content):
         (["crash", "max_hunks=-1"], "project.git", "error: max_hunks=-1 must be a whole number, 0 or more"),
         (["crash", "max_files=0"], "project.git", "error: max_files=0 must be a whole number, 1 or more"),
         (["crash", "run=nowhere"], "project.git", "error: run=nowhere has no ranker.json"),
-        (["crash", "encoder=nowhere"], "project.git", "error: "),
     ],
 )
 def test_a_mistake_is_told_in_one_line(run, words, repo, told):

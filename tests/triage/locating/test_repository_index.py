@@ -57,10 +57,10 @@ def test_only_commits_before_the_report_are_ranked(repository, open_index):
 
 def test_a_report_that_shares_no_word_is_told(repository, open_index):
     index = open_index(repository)
-    assert index.encoded(QUOTED)[1] == ()
+    assert index.warnings(QUOTED) == ()
     index.update()
-    assert index.encoded(QUOTED)[1] == ()
-    (told,) = index.encoded(ChangeQuery("Zebra", "of the"))[1]
+    assert index.warnings(QUOTED) == ()
+    (told,) = index.warnings(ChangeQuery("Zebra", "of the"))
     assert told.startswith("no commit has a word of the report")
 
 
