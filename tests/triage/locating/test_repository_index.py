@@ -135,7 +135,8 @@ def test_a_damaged_index_is_made_again(repository, open_index, size):
     index.update()
     file = index.folder / SNAPSHOT
     content = bytearray(file.read_bytes())
-    content[len(content) // 2] ^= 255
+    for place in range(len(content) // 2, len(content) // 2 + 200):  # more than what lies between two arrays
+        content[place] ^= 255
     file.write_bytes(content if size < 0 else content[:size])
     again = open_index(repository)
     update = again.update()
