@@ -18,6 +18,8 @@ def open_configured(cfg: DictConfig) -> tuple[RepositoryIndex, str]:
     Raises:
         ValueError: See ``open_repository`` and ``read_trained``.
     """
+    if cfg.repo is None or cfg.revision is None:
+        raise ValueError("repo= and revision= are needed: repo=. revision=HEAD is this folder's last commit")
     trained = None if cfg.run is None else read_trained(Path(cfg.run).expanduser())
     index = open_repository(
         cfg.repo,

@@ -12,7 +12,7 @@ from filelock import Timeout
 from gedbd.corpora.repository.git import Git
 from gedbd.retrieval.changes.history import ChangeHistory, ChangeQuery
 from gedbd.retrieval.changes.ranker import default_ranker
-from gedbd.triage.locating.fixed_reports import Ranker
+from gedbd.triage.locating.fixed_reports import TrackerRanker
 from gedbd.triage.locating.index_folder import IndexFolder
 from gedbd.triage.locating.indexing import IndexLimits, bring_up_to
 from gedbd.triage.locating.located import LocatedChange, read_changes, word_weights
@@ -20,6 +20,7 @@ from gedbd.triage.locating.snapshot import Snapshot
 
 MAX_HUNKS = 2
 NO_SHARED_WORD = "no commit has a word of the report: the order says little about it"
+OTHER_HISTORY = "no report that the ranker has learnt from names a commit of this repository: it is of another one"
 
 
 class Update(NamedTuple):
@@ -41,7 +42,7 @@ def open_repository(
     cache_dir: str | Path,
     index: str | Path | None = None,
     revision: str = "HEAD",
-    ranker: Ranker | None = None,
+    ranker: TrackerRanker | None = None,
     limits: IndexLimits | None = None,
 ) -> "RepositoryIndex":
     """Opens the index of a repository, which may be empty until ``update``.
@@ -57,6 +58,9 @@ def open_repository(
     Raises:
         ValueError: Git is missing, the path is no repository or a shallow clone, or the limits are below 1.
     """
+    for name, given in (("repo", path), ("revision", revision), ("index", "absent" if index is None else index)):
+        if not given:
+            raise ValueError(f"{name}= is empty")
     git = Git(path)
     limits = IndexLimits() if limits is None else limits
     for name, value in (("max_files", limits.max_files), ("max_diff_chars", limits.max_diff_chars)):
@@ -65,7 +69,7 @@ def open_repository(
     if not isinstance(limits.merges, bool):
         raise ValueError(f"merges={limits.merges} must be true or false")
     folder = default_folder(cache_dir, git, revision) if index is None else Path(index).expanduser()
-    ranker = default_ranker() if ranker is None else ranker
+    ranker = TrackerRanker(default_ranker()) if ranker is None else ranker
     return RepositoryIndex(git, folder, revision, ranker, limits)
 
 
@@ -95,7 +99,7 @@ class RepositoryIndex:
         git: Git,
         folder: Path,
         revision: str,
-        ranker: Ranker,
+        ranker: TrackerRanker,
         limits: IndexLimits,
     ) -> None:
         self.git = git
@@ -104,6 +108,7 @@ class RepositoryIndex:
         self.ranker = ranker
         self.limits = limits
         self._state: Snapshot | None = None
+        self._is_checked = False  # whether the ranker is of this history
         self._updating = threading.Lock()
         self._ranking = threading.Lock()  # queries fill look-up tables of the history as they need them
         self._store = IndexFolder(folder, limits._asdict())
@@ -133,19 +138,12 @@ class RepositoryIndex:
         Raises:
             ValueError: The revision names no commit, the repository has none, or lacks an object.
         """
-        commit = self.git.resolve(self.revision)
-        if self.commit == commit:
-            return Update()
-        with self._updating:
-            warnings = self._load()
-            if self.commit == commit:
-                return Update(warnings=warnings)
-            try:
-                with self._store.lock().acquire(timeout=-1 if wait or self._state is None else 0):
-                    return self._update_locked(commit, warnings)
-            except Timeout:
-                told = f"another process updates the index: this answer is as of commit {self.commit[:12]}"
-                return Update(warnings=(*warnings, told))
+        update = self._update(wait)
+        if self._is_checked:
+            return update
+        self._is_checked = True
+        told = () if self.ranker.is_of(self.history) else (OTHER_HISTORY,)
+        return update._replace(warnings=(*update.warnings, *told))
 
     def locate(self, query: ChangeQuery, top_k: int = 10, max_hunks: int = MAX_HUNKS) -> list[LocatedChange]:
         """The commits before a report that are most suspect, the first one first.
@@ -185,6 +183,22 @@ class RepositoryIndex:
             "num_ranked": history.num_before(query.created_at),
         }
         return {"repository": self.git.path.resolve().name, "commit": self.commit, **numbers}
+
+    def _update(self, wait: bool) -> Update:
+        """See ``update``."""
+        commit = self.git.resolve(self.revision)
+        if self.commit == commit:
+            return Update()
+        with self._updating:
+            warnings = self._load()
+            if self.commit == commit:
+                return Update(warnings=warnings)
+            try:
+                with self._store.lock().acquire(timeout=-1 if wait or self._state is None else 0):
+                    return self._update_locked(commit, warnings)
+            except Timeout:
+                told = f"another process updates the index: this answer is as of commit {self.commit[:12]}"
+                return Update(warnings=(*warnings, told))
 
     def _load(self) -> tuple[str, ...]:
         """Takes the stored state, if it is another one; gives warnings."""

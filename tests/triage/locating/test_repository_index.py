@@ -23,7 +23,7 @@ def assert_same(index, other):
     """Two indexes hold the same commits and answer alike."""
     assert index.history.ids == other.history.ids
     assert list(index.history.created_at) == list(other.history.created_at)
-    found, again = (which.ranker.scores(which.history, QUOTED) for which in (index, other))
+    found, again = (which.ranker.ranker.scores(which.history, QUOTED) for which in (index, other))
     np.testing.assert_allclose(found, again, rtol=1e-6)
 
 
