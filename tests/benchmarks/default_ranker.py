@@ -33,16 +33,18 @@ Plain text: JSON with two models of boosted trees, one for the files that a repo
 
 How well it does on a repository that it has never seen: trained on one project, tested on all reports of the other
 that have an inducing commit before them, among all commits before each report, and on the later half of these alone:
-many bugs of the earlier reports came with the first import of the code, which is easy to find. In brackets 95%
-intervals of the paired difference to BM25 over diffs (bootstrap over reports).
+many bugs of the earlier reports came with the first import of the code, which is easy to find. To rank the oldest
+commit first, whatever the report says, has an MRR of
+{oldest}. In brackets 95% intervals of the paired
+difference to BM25 over diffs (bootstrap over reports).
 
 | trained on | tested on | reports | MRR | BM25 | difference | hit@1 | hit@10 | BM25 hit@10 |
 |---|---|---|---|---|---|---|---|---|
 {rows}
 
 Both are Java projects of the 2000s with fixes named in messages; on other languages, or histories of another kind, it
-has not been measured. `gedbd locate-backtest` says how good it is on a tracker's own history, beside a ranker that is
-trained on it.
+has not been measured. On {names} themselves its figures say nothing: it was trained on their inducing
+commits. `gedbd locate-backtest` says how good it is on a tracker's own history, beside a ranker that is trained on it.
 """
 
 
@@ -66,6 +68,12 @@ def row(trained: str, tested: str, learnt: np.ndarray, bm25: np.ndarray) -> str:
     return f"| {trained} | {tested} | {counts} | {difference} | {hits} |"
 
 
+def oldest_first(name: str, examples: list[Example]) -> str:
+    """The MRR of the order by age: before the oldest inducing commit stand as many as its row says."""
+    found = np.array([1 / (1 + example.inducing.min()) for example in examples if len(example.inducing)])
+    return f"{found.mean():.3f} on {name}, later half {found[len(found) // 2 :].mean():.3f}"
+
+
 def main() -> None:
     """Trains, measures and writes."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -83,11 +91,13 @@ def main() -> None:
         examples[corpus.name] = examples_of(chosen)
         data.append(f"{corpus.name}, {len(chosen.reports):,} fixed reports, {len(corpus.commits.table):,} commits")
     rows = []
+    oldest = []
     for trained, tested in (tuple(examples), tuple(examples)[::-1]):
         ranker = fit_examples(examples[trained], options)
         learnt = first_ranks(examples[tested], ranker)
         bm25 = first_ranks(examples[tested])
         later = slice(len(learnt) // 2, None)
+        oldest.append(oldest_first(tested, examples[tested]))
         rows.append(row(trained, tested, learnt, bm25))
         rows.append(row(trained, f"{tested}, later half", learnt[later], bm25[later]))
         print("\n".join(rows[-2:]), flush=True)
@@ -99,6 +109,8 @@ def main() -> None:
         folders=" ".join(arguments.folders),
         num_seeds=arguments.num_seeds,
         data="; ".join(data),
+        names=" and ".join(examples),
+        oldest="; ".join(oldest),
         rows="\n".join(rows),
     )
     (output / DEFAULT).with_suffix(".md").write_text(card, encoding="utf-8")

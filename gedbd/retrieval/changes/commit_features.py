@@ -9,7 +9,9 @@ from gedbd.retrieval.changes.change_table import NUMBERS
 from gedbd.retrieval.changes.file_features import share_and_rank
 
 # What a commit scores by the files that the report may concern. A file has the probability p that the fix will change
-# it, the share s of its lines that come from the commit now, and the rank r by p from 0.
+# it, the share s of its lines that come from the commit now, and the rank r by p from 0. The text decides p alone: the
+# lines of most files come from imports and other large commits, which score high for any text. These features are the
+# product of the text and of that prior; ``TEXT_BOUND`` are those without it.
 OWNERSHIP = (
     "lines",  # sum of p s: the probability that a line to be changed comes from the commit
     "lines_best_file",  # largest p s
@@ -32,8 +34,10 @@ OWNERSHIP = (
     "oldest",  # largest p of the files that the commit was the first to change
 )
 LEXICAL = ("diff", "diff_title", "diff_code", "added", "best_file", "message", "message_title")
-# What earlier reports say whose bugs the commit had induced.
+# What earlier reports say whose bugs the commit had induced: a sum, high for commits that induced many bugs.
 REPORTS = ("induced_similar",)
+# Features that tell little when the text is that of another report: no sums over lines, files or earlier reports.
+TEXT_BOUND = ("touches_best_file", "touches_by_rank", "newest", *LEXICAL)
 # Features whose value does not depend on the report's text. The table is named by ``content_free``.
 CONTENT_FREE_COLUMNS = ("age_days", *NUMBERS, "times_induced")
 RANKED = frozenset(
@@ -123,10 +127,16 @@ def ownership_features(
     return found
 
 
-def feature_names(content_free: bool, extra: tuple[str, ...] = ()) -> tuple[str, ...]:
-    """The names of the columns of ``feature_table``."""
+def feature_names(content_free: bool, extra: tuple[str, ...] = (), ownership: bool = True) -> tuple[str, ...]:
+    """The names of the columns of ``feature_table``.
+
+    Args:
+        content_free: Whether ``CONTENT_FREE_COLUMNS`` are among them.
+        extra: Scores from elsewhere.
+        ownership: Whether more than ``TEXT_BOUND`` of the others are.
+    """
     names = []
-    for name in (*OWNERSHIP, *LEXICAL, *REPORTS, *extra):
+    for name in (*((*OWNERSHIP, *LEXICAL, *REPORTS) if ownership else TEXT_BOUND), *extra):
         names.append(name)
         if name in RANKED or name in extra:
             names += [f"{name}_share", f"{name}_rank"]

@@ -80,7 +80,7 @@ class ChangeHistory:
         """How many commits are before a moment; all for None."""
         if moment is None:
             return len(self)
-        return int(np.searchsorted(self.created_at, moment.tz_localize(None).to_datetime64(), side="left"))
+        return int(np.searchsorted(self.created_at, in_utc(moment), side="left"))
 
     def arrays(self) -> dict[str, np.ndarray]:
         """Everything as arrays, to store it."""
@@ -104,6 +104,12 @@ class ChangeHistory:
         self.created_at = self.created_at[rows]
         self.table = self.table.take(rows)
         self.__dict__.pop("index", None)  # made of the table before
+
+
+def in_utc(moment: pd.Timestamp) -> np.datetime64:
+    """A moment in UTC to the microsecond; one without a time zone is in UTC."""
+    plain = moment if moment.tzinfo is None else moment.tz_convert(None)
+    return plain.as_unit("us").to_datetime64()
 
 
 def _encoded(values: Sequence[str]) -> np.ndarray:

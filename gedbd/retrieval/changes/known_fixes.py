@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from gedbd.retrieval.changes.bm25_field import Bm25Field
-from gedbd.retrieval.changes.history import ChangeHistory
+from gedbd.retrieval.changes.history import ChangeHistory, in_utc
 from gedbd.retrieval.changes.report_words import ReportWords
 from gedbd.retrieval.changes.segments import Segments
 from gedbd.retrieval.changes.word_counts import WordCounts
@@ -21,7 +21,7 @@ class KnownFix(NamedTuple):
     Attributes:
         title: Title of its report.
         description: Description of its report.
-        known_at: When it was fixed, which told the rest.
+        known_at: When it was fixed, which told the rest; not before its report was created.
         fixing: Ids of the commits that fixed it.
         inducing: Ids of the commits that induced it.
     """
@@ -57,7 +57,7 @@ class KnownFixes:
     """
 
     def __init__(self, history: ChangeHistory, fixes: Sequence[KnownFix]) -> None:
-        moments = np.array([fix.known_at.tz_localize(None).to_datetime64() for fix in fixes], dtype="datetime64[s]")
+        moments = np.array([in_utc(fix.known_at) for fix in fixes], dtype="datetime64[us]")
         order = np.argsort(moments, kind="stable")
         self._known_at = moments[order]
         ordered = [fixes[place] for place in order]
@@ -105,7 +105,7 @@ class KnownFixes:
         """BM25 of the known reports, as a share of what words in no other report would score."""
         count = len(self)
         if moment is not None:
-            count = int(np.searchsorted(self._known_at, moment.tz_localize(None).to_datetime64(), side="left"))
+            count = int(np.searchsorted(self._known_at, in_utc(moment), side="left"))
         field = Bm25Field(self._words.lengths[:count, 0], count, {"words": report.words})
         numbers = self._vocabulary([list(report.words)], learn=False)[0].tolist()
         for word, number in zip(report.words, numbers, strict=True):

@@ -54,6 +54,7 @@ class ChangeRanker:
         kind: Of both models: ``boosted`` or ``linear``.
         content_free: Whether the models read ``CONTENT_FREE``.
         extra: Names of the scores that are given from elsewhere.
+        ownership: Whether the model of commits reads more than ``TEXT_BOUND`` of what depends on the text.
     """
 
     def __init__(
@@ -63,13 +64,15 @@ class ChangeRanker:
         kind: str = "boosted",
         content_free: bool = True,
         extra: tuple[str, ...] = (),
+        ownership: bool = True,
     ) -> None:
         self.files = files
         self.commits = commits
         self.kind = kind
         self.content_free = content_free
         self.extra = extra
-        self.names = feature_names(content_free, extra)
+        self.ownership = ownership
+        self.names = feature_names(content_free, extra, ownership)
 
     def scores(
         self,
@@ -137,6 +140,7 @@ class ChangeRanker:
             "kind": self.kind,
             "content_free": self.content_free,
             "extra": list(self.extra),
+            "ownership": self.ownership,
             "files": self.files.to_text().splitlines(),
             "commits": self.commits.to_text().splitlines(),
         }
@@ -159,7 +163,8 @@ class ChangeRanker:
         kind = str(content.get("kind"))
         file_model = read_model(kind, "\n".join(files) + "\n")
         commit_model = read_model(kind, "\n".join(commits) + "\n")
-        ranker = cls(file_model, commit_model, kind, content.get("content_free") is True, tuple(extra))
+        ownership = content.get("ownership") is not False  # true where an older text does not say
+        ranker = cls(file_model, commit_model, kind, content.get("content_free") is True, tuple(extra), ownership)
         ranker._check()
         return ranker
 

@@ -10,7 +10,7 @@ from gedbd.retrieval.changes.history import ChangeHistory
 from gedbd.retrieval.changes.known_fixes import KnownFixes
 from gedbd.retrieval.changes.query_features import QueryFeatures, query_features
 from gedbd.retrieval.changes.ranker import ChangeRanker
-from gedbd.retrieval.changes.training import Kind, TrainingOptions, fit_ranker
+from gedbd.retrieval.changes.training import TrainingOptions, fit_ranker
 from gedbd.retrieval.changes.training_reports import history_of, known_fixes, query_of, training_set
 from gedbd.retrieval.scorers.scorer import Scorer, ScorerInputs
 
@@ -59,20 +59,6 @@ class LearntChanges(Scorer):
         self.parts = parts
         self._history: ChangeHistory | None = None
         self._fixes: KnownFixes | None = None
-
-    @classmethod
-    def of_kind(
-        cls,
-        corpus: ChangeCorpus,
-        granularity: Granularity = "commit",
-        kind: Kind = "boosted",
-        content_free: bool = True,
-        seed: int = 0,
-        tracker: bool = True,
-    ) -> "LearntChanges":
-        """A scorer from plain values, such as those of a configuration file; for commits and files."""
-        options = TrainingOptions(kind=kind, content_free=content_free, seed=seed)
-        return cls(corpus, granularity, options, tracker)
 
     def fit(self, inputs: ScorerInputs) -> None:
         """Trains on the training queries; fixed reports up to the last of these teach which files are meant.

@@ -28,6 +28,7 @@ class TrainingOptions:
     Attributes:
         kind: Of the models.
         content_free: Whether they read ``CONTENT_FREE``.
+        ownership: Whether the model of commits reads more than ``TEXT_BOUND`` of what depends on the text.
         seed: Of all that is drawn.
         num_seeds: Boosted trees are the mean of so many trainings.
         rounds: Trees of each training.
@@ -37,6 +38,7 @@ class TrainingOptions:
 
     kind: Kind = "boosted"
     content_free: bool = True
+    ownership: bool = True
     seed: int = 0
     num_seeds: int = 3
     rounds: int = 150
@@ -88,7 +90,7 @@ def fit_examples(examples: Sequence[Example], options: TrainingOptions | None = 
     """As ``fit_ranker``, on features that are there already."""
     options = options or TrainingOptions()
     parts = np.random.default_rng(options.seed).permutation(len(examples)) % FOLDS
-    names = feature_names(options.content_free, options.extra)
+    names = feature_names(options.content_free, options.extra, options.ownership)
     tables: dict[int, tuple[np.ndarray, np.ndarray]] = {}
     for part in range(FOLDS):
         others = [example for example, of in zip(examples, parts, strict=True) if of != part]
@@ -102,7 +104,7 @@ def fit_examples(examples: Sequence[Example], options: TrainingOptions | None = 
         raise ValueError("a ranker of changes needs a report with an inducing commit before it to learn from")
     commits = _fit([table for table, _ in lists], [labels for _, labels in lists], options, options.num_seeds)
     files = _fit_files(examples, options, options.num_seeds)
-    return ChangeRanker(files, commits, options.kind, options.content_free, options.extra)
+    return ChangeRanker(files, commits, options.kind, options.content_free, options.extra, options.ownership)
 
 
 def _fit_files(examples: Sequence[Example], options: TrainingOptions, num_seeds: int) -> Model:

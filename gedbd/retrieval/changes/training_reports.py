@@ -80,7 +80,15 @@ def query_of(report: pd.Series) -> ChangeQuery:
 
 
 def known_fixes(corpus: ChangeCorpus, history: ChangeHistory) -> KnownFixes:
-    """The fixed bugs of a corpus, each known from the date of its last fix on.
+    """The fixed bugs of a corpus, see ``fixes_of``. Raises ValueError, see ``training_set``."""
+    return KnownFixes(history, list(fixes_of(corpus).values()))
+
+
+def fixes_of(corpus: ChangeCorpus) -> dict[int, KnownFix]:
+    """The fixed bugs of a corpus by the row of their report, each known from the date of its last fix on.
+
+    Where a report was written after its fix, the fix is known from the report's date on: before it, nothing connects
+    the two, and what a query reads are fixes known before it, so never its own.
 
     Raises:
         ValueError: See ``training_set``.
@@ -89,17 +97,21 @@ def known_fixes(corpus: ChangeCorpus, history: ChangeHistory) -> KnownFixes:
     ids = np.array(corpus.commits.table["id"])
     dates = corpus.commits.table["created_at"]
     nothing = np.empty(0, dtype=np.int64)
-    fixes = [
-        KnownFix(
+    return {
+        row: KnownFix(
             title=table["title"].iloc[row],
             description=table["description"].iloc[row],
-            known_at=dates.iloc[commits].max(),
+            known_at=_later(dates.iloc[commits].max(), table["created_at"].iloc[row]),
             fixing=tuple(ids[commits]),
             inducing=tuple(ids[inducing.get(row, nothing)]),
         )
         for row, commits in fixing.items()
-    ]
-    return KnownFixes(history, fixes)
+    }
+
+
+def _later(fixed: pd.Timestamp, created: pd.Timestamp) -> pd.Timestamp:
+    """The later one of two dates, of which the second may be missing."""
+    return fixed if pd.isna(created) else max(fixed, created)
 
 
 def _links(corpus: ChangeCorpus) -> tuple[pd.DataFrame, dict[int, np.ndarray], dict[int, np.ndarray]]:

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from typing import overload
 
-import numpy as np
 import pandas as pd
 
 from gedbd.encoders.code.inputs import CodeInput
@@ -88,8 +87,3 @@ class ChangeInputs(Inputs):
             self.diffs[row], self.form, max_characters, paths.endswith(".java"), self.side.reads_graphs
         )
         return self.side.input(comment, change.text, change.graph)
-
-
-def lengths_of(inputs: Inputs, rows: np.ndarray) -> np.ndarray:
-    """Numbers of tokens of some inputs."""
-    return np.array([len(inputs[row]) for row in rows.tolist()], dtype=np.int64)

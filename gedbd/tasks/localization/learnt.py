@@ -1,7 +1,7 @@
 """The learnt rankers of changes as methods of a run."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -9,7 +9,7 @@ from gedbd.corpora.changes import ChangeCorpus
 from gedbd.retrieval.changes.scorer import LearntChanges
 from gedbd.retrieval.changes.training import Kind, TrainingOptions
 from gedbd.retrieval.scorers.scorer import Scorer, ScorerInputs
-from gedbd.tasks.localization.protocol import Level
+from gedbd.tasks.localization.protocol import Level, reports_of
 from gedbd.tasks.localization.rankings import Method
 
 
@@ -20,6 +20,10 @@ class LearntOptions:
     Attributes:
         kind: ``boosted`` or ``linear``.
         content_free: Whether it reads features whose value does not depend on the text of the report.
+        ownership: Whether it reads how many lines of the files that the report may concern come from a commit, which
+            are many for large and old commits whatever the text says, see ``TEXT_BOUND``.
+        shuffled: Each report has the text of another one. What such a ranker finds does not depend on the text: it is
+            the control of all others.
         tracker: Whether it reads earlier fixes.
         hmcbl: Whether it reads the scores of the trained encoders; left out where none are trained.
         num_seeds: Boosted trees are the mean of so many trainings.
@@ -28,6 +32,8 @@ class LearntOptions:
 
     kind: Kind = "boosted"
     content_free: bool = True
+    ownership: bool = True
+    shuffled: bool = False
     tracker: bool = True
     hmcbl: bool = False
     num_seeds: int = 3
@@ -36,6 +42,8 @@ class LearntOptions:
     def __post_init__(self) -> None:
         if self.kind not in ("boosted", "linear"):
             raise ValueError(f"task.learnt: kind={self.kind} is unknown: choose boosted or linear")
+        if self.shuffled and self.hmcbl:
+            raise ValueError("task.learnt: shuffled=true and hmcbl=true: the encoders have read the reports' own texts")
 
 
 class UnseenScores(Scorer):
@@ -60,6 +68,43 @@ class UnseenScores(Scorer):
         return found
 
 
+class OtherTexts(Scorer):
+    """A scorer whose queries are the reports of another corpus.
+
+    Args:
+        scorer: A scorer.
+        corpus: Its reports are queries, row by row.
+    """
+
+    def __init__(self, scorer: Scorer, corpus: ChangeCorpus) -> None:
+        self.scorer = scorer
+        self.queries = reports_of(corpus).reports
+
+    def fit(self, inputs: ScorerInputs) -> None:
+        """Fits the scorer."""
+        self.scorer.fit(replace(inputs, queries=self.queries))
+
+    def scores(self, rows: np.ndarray) -> np.ndarray:
+        """``(B,) -> (B, N)``."""
+        return self.scorer.scores(rows)
+
+
+def with_other_texts(corpus: ChangeCorpus, seed: int = 0) -> ChangeCorpus:
+    """A corpus whose reports have each title and description of another one; dates and links stay.
+
+    Args:
+        corpus: Two reports or more.
+        seed: Of the order in which texts are handed on.
+    """
+    reports = reports_of(corpus)
+    order = np.random.default_rng(seed).permutation(len(reports))
+    giver = np.empty_like(order)
+    giver[order] = np.roll(order, 1)  # each takes the text of the one before it in this order, so none its own
+    texts = reports.reports[["title", "description"]].iloc[giver].reset_index(drop=True)
+    documents = replace(reports.documents, table=reports.reports.assign(**texts))
+    return replace(corpus, reports=replace(reports, documents=documents))
+
+
 def learnt_methods(
     rankers: Mapping[str, LearntOptions], corpus: ChangeCorpus, hunks: Scorer, encoders: Mapping[str, Scorer]
 ) -> dict[str, Method]:
@@ -80,12 +125,16 @@ def _method(ranker: LearntOptions, corpus: ChangeCorpus, hunks: Scorer, encoders
         options = TrainingOptions(
             kind=ranker.kind,
             content_free=ranker.content_free,
+            ownership=ranker.ownership,
             seed=seed * ranker.num_seeds,  # so that no two seeds share a training
             num_seeds=ranker.num_seeds,
             rounds=ranker.rounds,
         )
         extra = encoders if ranker.hmcbl else {}
         parts = hunks if level.granularity == "hunk" else None
-        return LearntChanges(corpus, level.granularity, options, ranker.tracker, extra, parts)
+        if not ranker.shuffled:
+            return LearntChanges(corpus, level.granularity, options, ranker.tracker, extra, parts)
+        shuffled = with_other_texts(corpus)
+        return OtherTexts(LearntChanges(shuffled, level.granularity, options, ranker.tracker, parts=parts), shuffled)
 
     return Method(make, ranker.kind == "boosted")

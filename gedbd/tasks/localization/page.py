@@ -13,8 +13,9 @@ PROTOCOL_TEXT = (
     " change comes first. RR@k is the share of reports with an inducing change among the first k (hit@k), P@k the share"
     " of the first k that are inducing. Brackets hold 95% intervals, bootstrapped over reports; differences are from"
     " {baseline} on the same reports. Methods with a random seed are means over seeds. num files and age read no"
-    " content: they rank large and old commits first, and what a learnt ranker gains from size, age and the like is no"
-    " understanding of the report; compare the rows without content-free features."
+    " content: they rank large and old commits first. Learnt rankers of content read no size and no age, yet most lines"
+    " of a file come from large and old commits, whatever the report says: boosted text leaves sums over lines out. In"
+    " shuffled rows each report has the text of another one: only what a ranker finds beyond them is due to the text."
 )
 PART_TEXT = (
     " best part: a file's score is that of its best hunk, and a commit's that of its best file, so of its best hunk."

@@ -68,6 +68,8 @@ def test_before():
     history = history_of(made_commits(5))
     assert history.num_before(START + DAY * 2) == 2  # that of the same moment is not before
     assert history.num_before(START + DAY * 2 + pd.Timedelta(seconds=1)) == 3
+    assert history.num_before((START + DAY * 2.01).tz_convert("Asia/Tokyo")) == 3
+    assert history.num_before((START + DAY * 2).tz_localize(None)) == 2
     assert history.num_before(None) == 5
     numbers = history.vocabulary([["socket", "unheard"]], learn=False)[0]
     assert history.index.frequency(numbers, 5).tolist() == [1, 0]

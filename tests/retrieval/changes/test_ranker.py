@@ -5,12 +5,10 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
-from small_history import DAY, START, made_commits, tables
+from changes_corpus import FAST, NUM_COMMITS, NUM_REPORTS, NUM_TRAIN
+from small_history import START
 
 from gedbd.corpora.changes import ChangeCorpus
-from gedbd.corpora.corpus import Corpus
-from gedbd.corpora.documents import Documents
-from gedbd.corpora.relevance import Groups, Links
 from gedbd.retrieval.changes.change_index import ChangeIndex
 from gedbd.retrieval.changes.models import WeightedSum, standardised
 from gedbd.retrieval.changes.query_features import query_features
@@ -20,49 +18,6 @@ from gedbd.retrieval.changes.training import TrainingOptions, fit_ranker
 from gedbd.retrieval.changes.training_reports import query_of, training_set
 from gedbd.retrieval.scorers.lexical import Bm25
 from gedbd.retrieval.scorers.scorer import ScorerInputs
-
-NUM_COMMITS, NUM_REPORTS, NUM_TRAIN = 100, 46, 28
-FAST = TrainingOptions(num_seeds=1, rounds=12)
-
-
-@pytest.fixture(scope="module")
-def corpus() -> ChangeCorpus:
-    """Reports that name the class whose last change but one induced their bug; a later change of the class fixes it."""
-    rng = np.random.default_rng(1)
-    built = tables(made_commits(NUM_COMMITS))
-    paths = built.commits.table["paths"]
-    reports, fixing, inducing = [], [], []
-    for number in range(NUM_REPORTS):
-        before = 40 + number
-        path = paths[int(rng.integers(before))]
-        earlier = [row for row in range(before) if paths[row] == path]
-        later = [row for row in range(before, NUM_COMMITS) if paths[row] == path]
-        name = path.rpartition("/")[2].removesuffix(".java")
-        fixing.append(later[0] if later else NUM_COMMITS - 1)
-        inducing.append(earlier[-1])
-        reports.append((str(number), f"{name} broken", f"calls handle{name} often", START + DAY * (before - 0.5)))
-    table = pd.DataFrame(reports, columns=["id", "title", "description", "created_at"])
-    rows = np.arange(NUM_REPORTS)
-    return ChangeCorpus(
-        "small",
-        Corpus(Documents("small", table), Groups(rows)),
-        built.commits,
-        built.files,
-        built.hunks,
-        links(fixing, NUM_COMMITS),
-        {"commit": links(inducing, NUM_COMMITS)},
-    )
-
-
-def links(documents, count) -> Links:
-    table = pd.DataFrame({"query": np.arange(len(documents)), "document": documents})
-    return Links(table.assign(source="test", made_at=pd.NaT), len(documents), count)
-
-
-@pytest.fixture(scope="module")
-def trained(corpus):
-    chosen = training_set(corpus, range(NUM_TRAIN))
-    return chosen, fit_ranker([chosen], FAST)
 
 
 def mean_reciprocal_rank(corpus, scores) -> float:
@@ -83,6 +38,18 @@ def test_it_learns(corpus, kind, content_free):
     bm25 = mean_reciprocal_rank(corpus, lambda query: query_features(chosen.history, query).scores["diff"])
     assert learnt > bm25 + 0.2
     assert bool(CONTENT_FREE & set(ranker.names)) == content_free
+
+
+def test_without_ownership_the_commits_are_ranked_by_what_the_text_says(corpus):
+    chosen = training_set(corpus, range(NUM_TRAIN))
+    options = TrainingOptions(kind="linear", content_free=False, ownership=False)
+    ranker = ChangeRanker.from_text(fit_ranker([chosen], options).to_text())
+    assert not ranker.ownership
+    assert {"diff", "diff_rank", "newest_share", "touches_by_rank"} <= set(ranker.names)
+    assert not any(name.startswith(("lines", "induced", "times")) or name == "touches" for name in ranker.names)
+    learnt = mean_reciprocal_rank(corpus, lambda query: ranker.scores(chosen.history, query, chosen.fixes))
+    bm25 = mean_reciprocal_rank(corpus, lambda query: query_features(chosen.history, query).scores["diff"])
+    assert learnt > bm25
 
 
 def test_text_round_trip_and_determinism(corpus, trained):

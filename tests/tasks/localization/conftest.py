@@ -38,8 +38,8 @@ def changeset(id_, day, message, names, lines):
     }
 
 
-def write_localization(folder):
-    """Writes the data set and returns its folder."""
+def write_localization(folder, place=-1):
+    """Writes the data set and returns its folder; ``place`` says which earlier change of its class induced a bug."""
     rng = np.random.default_rng(0)
     changes, last = [], {}
     for number in range(NUM_CHANGES):
@@ -53,7 +53,7 @@ def write_localization(folder):
     for report in range(NUM_REPORTS):
         day = 10.5 + report
         name = str(rng.choice([name for name in CLASSES if last[name][0][0] < day]))
-        number, id_ = [pair for pair in last[name] if pair[0] < day][-1]
+        number, id_ = [pair for pair in last[name] if pair[0] < day][place]
         fix = f"{report:04x}ffff0000"
         lines = {name: ["     {", f"-{line_of(number, name)}", f"+        long fixed{report} = 0;"]}
         changes.append(changeset(fix, day + 0.25, f"Fix bug {report}", [name], lines))
@@ -85,3 +85,9 @@ def localization_folder(tmp_path_factory):
 @pytest.fixture(scope="session")
 def change_corpus(localization_folder):
     return read_localization(str(localization_folder), name="demo")
+
+
+@pytest.fixture(scope="session")
+def first_changes_corpus(tmp_path_factory):
+    """The first change of a class induced all of its bugs: what earlier reports tell holds for later ones."""
+    return read_localization(str(write_localization(tmp_path_factory.mktemp("first"), place=0)), name="demo")

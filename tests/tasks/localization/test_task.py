@@ -2,6 +2,7 @@
 
 import re
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -11,7 +12,7 @@ import gedbd.train
 from gedbd.retrieval.scorers.fields import Recency
 from gedbd.retrieval.scorers.lexical import Bm25
 from gedbd.retrieval.scorers.scorer import PrecomputedScores
-from gedbd.tasks.localization.learnt import LearntOptions, UnseenScores
+from gedbd.tasks.localization.learnt import LearntOptions, UnseenScores, with_other_texts
 from gedbd.tasks.localization.methods import MethodOptions
 from gedbd.tasks.localization.published import beside_published
 from gedbd.tasks.localization.task import LocalizationTask
@@ -19,7 +20,7 @@ from gedbd.tasks.localization.task import LocalizationTask
 SMALL = ("task=localization", "encoder=tiny", "cache_dir=cache")
 ALONE = ("task.model=null",)
 SHORT = (
-    *(f"~task.learnt.{name}" for name in ("boosted_content", "weighted_sum", "weighted_sum_content")),
+    *(f"~task.learnt.{name}" for name in ("boosted_content", "boosted_text", "weighted_sum", "weighted_sum_content")),
     *("++task.learnt.boosted.rounds=20", "++task.learnt.boosted.num_seeds=1"),
 )
 NOT_LEARNT = ("task.learnt=null",)
@@ -53,7 +54,9 @@ def call(localization_folder, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def run(call):
-    return call("experiment=locate_table3", *ALONE, *SHORT, "dataset.name=tomcat", "hydra.run.dir=run") / "run"
+    control = ("~task.learnt.boosted_content_shuffled", "++task.learnt.boosted_shuffled.kind=linear")
+    options = (*ALONE, *SHORT, *control, "dataset.name=tomcat", "hydra.run.dir=run")
+    return call("experiment=locate_table3", *options) / "run"
 
 
 def test_a_run_leaves_tables_rankings_and_a_page(run):
@@ -77,6 +80,7 @@ def test_the_learnt_ranker_finds_what_the_classes_and_their_last_changes_tell(ru
     rows = pd.read_csv(run / "ranking.csv").set_index(["granularity", "method"])
     for granularity in ("commit", "file", "hunk"):
         assert rows.loc[(granularity, "boosted"), "mrr_difference_low"] > 0
+        assert rows.loc[(granularity, "boosted"), "mrr"] > rows.loc[(granularity, "boosted_shuffled"), "mrr"] + 0.3
     assert "better than bm25_diff" in (run / "results.md").read_text()
 
 
@@ -110,7 +114,7 @@ def test_several_seeds_have_a_table(call):
 
 
 def test_hmcbl_is_trained_and_ranks_its_granularity_and_coarser_ones(call):
-    kept = [f"~task.learnt.{name}" for name in ("boosted", "boosted_content", "weighted_sum_content")]
+    kept = [f"~task.learnt.{name}" for name in ("boosted", "boosted_content", "boosted_text", "weighted_sum_content")]
     options = ("task.model.granularity=file", "task.model.max_sim=true", "++task.learnt.boosted_hmcbl.kind=linear")
     folder = call(*MODEL, *FEW, *kept, *options, "hydra.run.dir=hmcbl")
     ranking = pd.read_csv(folder / "hmcbl" / "ranking.csv")
@@ -138,6 +142,22 @@ def test_scores_of_reports_that_trained_an_encoder_are_missing():
     found = scorer.scores(np.array([2, 1]))
     assert found[0].tolist() == [5, 6]
     assert np.isnan(found[1]).all()
+
+
+def test_in_the_control_every_report_has_the_text_of_another_one(change_corpus):
+    table = change_corpus.reports.reports
+    numbers = table.index.astype(str)
+    documents = replace(change_corpus.reports.documents, table=table.assign(title=numbers, description=numbers))
+    numbered = replace(change_corpus, reports=replace(change_corpus.reports, documents=documents))
+    shuffled = with_other_texts(numbered)
+    after = shuffled.reports.reports
+    assert (after["title"] != numbers).all()
+    assert (after["title"] == after["description"]).all()
+    assert sorted(after["title"]) == sorted(numbers)
+    assert (after[["id", "created_at"]] == table[["id", "created_at"]]).all(axis=None)
+    assert shuffled.inducing is numbered.inducing
+    with pytest.raises(ValueError, match="shuffled=true and hmcbl=true"):
+        LearntOptions(shuffled=True, hmcbl=True)
 
 
 @pytest.mark.slow

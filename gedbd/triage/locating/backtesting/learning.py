@@ -10,14 +10,14 @@ from gedbd.retrieval.changes.history import ChangeHistory, ChangeQuery
 from gedbd.retrieval.changes.known_fixes import KnownFix, KnownFixes
 from gedbd.retrieval.changes.ranker import ChangeRanker
 from gedbd.retrieval.changes.training import Example, TrainingOptions, examples_of, fit_examples
-from gedbd.retrieval.changes.training_reports import training_set
+from gedbd.retrieval.changes.training_reports import fixes_of, training_set
 
 
 class FixedReports(NamedTuple):
     """The fixed reports of a tracker.
 
     Attributes:
-        known_at: Date of the last fix of each, by the row of the report.
+        known_at: When the fix of each was known, by the row of the report.
         fixes: What a ranker reads of them, in the order of ``known_at``.
     """
 
@@ -91,26 +91,10 @@ def learn_rankers(
 
 
 def fixed_reports(corpus: ChangeCorpus) -> FixedReports:
-    """The fixed reports of a corpus, each known from its last fix on."""
-    assert corpus.reports is not None
-    assert corpus.fixing is not None
-    reports = corpus.reports.reports
-    commits = corpus.commits.table
-    fixing = {row: corpus.fixing.relevant(row) for row in np.unique(corpus.fixing.pairs[0]).tolist()}
-    inducing = corpus.inducing["commit"]
-    known_at = pd.Series({row: commits["created_at"].iloc[rows].max() for row, rows in fixing.items()})
-    known_at = known_at.sort_values(kind="stable")
-    fixes = [
-        KnownFix(
-            title=reports["title"].iloc[row],
-            description=reports["description"].iloc[row],
-            known_at=known_at.loc[row],
-            fixing=tuple(commits["id"].iloc[fixing[row]]),
-            inducing=tuple(commits["id"].iloc[inducing.relevant(row)]),
-        )
-        for row in map(int, known_at.index)
-    ]
-    return FixedReports(known_at, fixes)
+    """The fixed reports of a corpus, see ``fixes_of``."""
+    fixes = fixes_of(corpus)
+    known_at = pd.Series({row: fix.known_at for row, fix in fixes.items()}).sort_values(kind="stable")
+    return FixedReports(known_at, [fixes[row] for row in map(int, known_at.index)])
 
 
 def learning_examples(corpus: ChangeCorpus, history: ChangeHistory, rows: np.ndarray) -> dict[int, Example]:

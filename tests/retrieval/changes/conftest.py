@@ -1,0 +1,20 @@
+"""What tests of the ranking of changes share."""
+
+import pytest
+from changes_corpus import FAST, NUM_TRAIN, made_corpus
+
+from gedbd.corpora.changes import ChangeCorpus
+from gedbd.retrieval.changes.training import fit_ranker
+from gedbd.retrieval.changes.training_reports import training_set
+
+
+@pytest.fixture(scope="session")
+def corpus() -> ChangeCorpus:
+    """See ``made_corpus``; not to be changed."""
+    return made_corpus()
+
+
+@pytest.fixture(scope="session")
+def trained(corpus):
+    chosen = training_set(corpus, range(NUM_TRAIN))
+    return chosen, fit_ranker([chosen], FAST)
