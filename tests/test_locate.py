@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.text import Text
 
 import gedbd.locate
+from gedbd.retrieval.changes.ranker import default_ranker
 from gedbd.triage.locating import indexing
 from gedbd.triage.locating.reports import query_of, read_reports
 from gedbd.triage.locating.trained import read_trained
@@ -175,8 +176,9 @@ def test_a_report_from_a_file(tmp_path, name, content):
         (["crash", "top_k=0"], "project.git", "error: top_k=0 must be a whole number between 1 and 50"),
         (["crash", "max_hunks=-1"], "project.git", "error: max_hunks=-1 must be a whole number, 0 or more"),
         (["crash", "max_files=0"], "project.git", "error: max_files=0 must be a whole number, 1 or more"),
+        (["crash", "revision=null"], "project.git", "error: repo= and revision= are needed"),
+        (["crash", "index="], "project.git", "error: index= is empty"),
         (["crash", "run=nowhere"], "project.git", "error: run=nowhere has no ranker.json"),
-        (["crash", "encoder=nowhere"], "project.git", "error: "),
     ],
 )
 def test_a_mistake_is_told_in_one_line(run, words, repo, told):
@@ -205,6 +207,7 @@ def test_ctrl_c_ends_in_one_line(run, tmp_path, monkeypatch, capsys):
         ),
         ('[{"number": 1, "title": 5}]', "issue.json, record 1: 'title' is 5 where text is expected"),
         ('{"name": "x"}', "issue.json: an object without issues; its keys are name"),
+        ("[]", "issue.json holds no issue"),
         ('{"title": ', "issue.json, line 1, column 11: the file ends in the middle of a record"),
     ],
 )
@@ -218,6 +221,9 @@ def test_an_issue_that_is_none_is_told_with_its_place(tmp_path, content, told):
 def test_a_ranker_that_is_damaged(tmp_path):
     (tmp_path / "ranker.json").write_bytes(b"\xff")
     with pytest.raises(ValueError, match=r"ranker\.json is damaged"):
+        read_trained(tmp_path)
+    (tmp_path / "ranker.json").write_text(default_ranker().to_text())
+    with pytest.raises(ValueError, match=r"fixes\.json is missing"):
         read_trained(tmp_path)
 
 

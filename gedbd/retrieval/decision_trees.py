@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 MAX_LEAVES = 64  # bits of a mask
+MAX_VALUE = 1e30  # of a leaf: sums of many stay finite
 KINDS = {"feature": "i", "threshold": "if", "nan_left": "b", "left": "i", "right": "i", "value": "if", "size": "i"}
 EMPTY = {"i": np.int64, "b": np.bool_}
 
@@ -65,8 +66,8 @@ class DecisionTree(NamedTuple):
             raise ValueError("its splits form no tree")
         if ((self.feature < 0) | (self.feature >= num_features)).any() or (self.size < 0).any():
             raise ValueError(f"a feature is not from 0 to {num_features - 1}, or a size is below 0")
-        if np.isnan(self.threshold).any() or not np.isfinite(self.value).all():
-            raise ValueError("a threshold or value is no number")
+        if np.isnan(self.threshold).any() or not (np.abs(self.value) <= MAX_VALUE).all():
+            raise ValueError(f"a threshold is no number, or a value not between -{MAX_VALUE:g} and {MAX_VALUE:g}")
 
 
 class LeafLayout(NamedTuple):

@@ -93,7 +93,7 @@ class SuspectFinder:
             changes = self._repository.locate(query, top_k)
             return Suspects(changes, self._repository.facts(query), self.problem)
         except (ValueError, OSError) as error:
-            raise RepositoryError(f"the repository cannot be read at the moment: {error}") from error
+            raise RepositoryError(f"the repository cannot be read at the moment: {_cause(error)}") from error
 
     def start(self) -> None:
         """Starts the thread that keeps the index up to date."""
@@ -109,7 +109,7 @@ class SuspectFinder:
         try:
             update = self._repository.update(wait=False)
         except (ValueError, OSError) as error:
-            self.problem = f"the repository could not be read: {error}"
+            self.problem = f"the repository could not be read: {_cause(error)}"
             log.warning("suspect commits: %s", self.problem)
             return self._update_s
         self.problem = ""
@@ -118,6 +118,11 @@ class SuspectFinder:
         if update.num_added or update.num_removed:
             log.info("suspect commits: %d added, %d removed", update.num_added, update.num_removed)
         return self._update_s
+
+
+def _cause(error: ValueError | OSError) -> str:
+    """What an error says, without the paths of this machine that an OSError names."""
+    return (error.strerror or str(error)) if isinstance(error, OSError) else str(error)
 
 
 def open_suspects(

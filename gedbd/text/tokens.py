@@ -11,10 +11,11 @@ from rich.progress import track
 from torch import Tensor
 from transformers import PreTrainedTokenizerBase
 
-from gedbd.text.heads import CHARACTERS_PER_TOKEN, first_words
-
 CHUNK_TEXTS = 1000  # texts that are tokenized at a time, between two steps of the progress bar
 LAST_WORD = re.compile(r"\S+$")
+# Characters to read for each token that is wanted: far more than a token has on average, so that the rest of a very
+# long text seldom needs to be read.
+CHARACTERS_PER_TOKEN = 16
 CPU_TOKENS = 2048
 GPU_TOKENS = 65_536
 
@@ -122,7 +123,7 @@ def cut_to_tokens(
     for start in range(0, len(texts), CHUNK_TEXTS):
         rows = range(start, min(start + CHUNK_TEXTS, len(texts)))
         # One token more than the budget shows whether a text exceeds it.
-        heads = [first_words(texts[row], (int(budgets[row]) + 1) * CHARACTERS_PER_TOKEN) for row in rows]
+        heads = [_head(texts[row], (int(budgets[row]) + 1) * CHARACTERS_PER_TOKEN) for row in rows]
         max_tokens = int(budgets[start : start + CHUNK_TEXTS].max()) + 1
         for row, ends in zip(rows, _token_ends(heads, tokenizer, max_tokens), strict=True):
             # The beginning of the text had too few tokens, so read all of it.
@@ -156,12 +157,20 @@ def _first_words(text: str, ends: list[int], budget: int) -> tuple[str, int]:
 
 def _tokenize(texts: list[str], tokenizer: PreTrainedTokenizerBase, max_tokens: int) -> list[np.ndarray]:
     """Tokenizes the beginning of each text, and all of it where that has too few tokens."""
-    heads = [first_words(text, max_tokens * CHARACTERS_PER_TOKEN) for text in texts]
+    heads = [_head(text, max_tokens * CHARACTERS_PER_TOKEN) for text in texts]
     ids = _token_ids(heads, tokenizer, max_tokens)
     for i, (head, text) in enumerate(zip(heads, texts, strict=True)):
         if len(head) < len(text) and len(ids[i]) < max_tokens:
             ids[i] = _token_ids([text], tokenizer, max_tokens)[0]
     return ids
+
+
+def _head(text: str, characters: int) -> str:
+    """The first words of a text."""
+    if len(text) <= characters:
+        return text
+    # Cut between words: a part of a word has other tokens than the whole word.
+    return text[: max(text.rfind(" ", 0, characters), text.rfind("\n", 0, characters), 0)]
 
 
 def _token_ids(texts: list[str], tokenizer: PreTrainedTokenizerBase, max_tokens: int) -> list[np.ndarray]:

@@ -1,6 +1,7 @@
 """The page in a real browser: Chromium, headless."""
 
 import shutil
+import subprocess
 from contextlib import closing
 from pathlib import Path
 
@@ -314,6 +315,36 @@ def test_suspect_commits_stand_below_the_candidates(opened, tmp_path: Path, widt
     page.screenshot(path=tmp_path / f"suspects-{width}.png", full_page=True)
     page.fill("#title", "")
     expect(suspects).to_be_hidden()
+    assert not page.said
+
+
+def test_texts_of_commits_are_shown_as_texts(opened, tmp_path: Path):
+    repo = tmp_path / "project.git"
+    make_repository(repo, 1)
+    path = "<img src=x onerror=window.bitten=1>.txt"
+    stream = [
+        "commit refs/heads/main",
+        "committer Ada <ada@example.org> 1700000000 +0000",
+        f"data {len(EVIL)}",
+        EVIL,
+        "from refs/heads/main^0",
+        f"M 100644 inline {path}",
+        f"data {len(EVIL)}",
+        EVIL,
+        "",
+    ]
+    run = ["git", "-C", str(repo), "fast-import", "--quiet"]
+    subprocess.run(run, input="\n".join(stream), text=True, check=True)
+    finder = open_suspects(str(repo), None, str(tmp_path / "cache"))
+    finder.update()
+    page = opened(suspects=finder)
+    page.fill("#title", "The attachment preview breaks")
+    first = page.locator("#suspect-list li", has_text=EVIL).first
+    expect(first).to_contain_text(path)
+    first.locator("summary").first.click()
+    expect(first.locator("pre mark").first).to_be_visible()
+    assert page.evaluate("window.bitten") is None
+    assert page.locator("#suspects img").count() == 0
     assert not page.said
 
 

@@ -11,6 +11,7 @@ from gedbd.retrieval.changes.ranker import default_ranker
 from gedbd.service.app import create_app
 from gedbd.service.suspects import SuspectFinder, open_suspects
 from gedbd.triage.locating.backtesting.hit_rate import HIT_RATE, HitRate
+from gedbd.triage.locating.fixed_reports import fixes_as_json
 from gedbd.triage.locating.repository_index import Update
 from gedbd.triage.locating.trained import NOT_MEASURED
 
@@ -153,6 +154,7 @@ def test_the_figure_of_a_backtest_is_shown(repo, tmp_path, finder):
     run = tmp_path / "run"
     run.mkdir()
     (run / "ranker.json").write_text(default_ranker().to_text())
+    (run / "fixes.json").write_text(fixes_as_json([]))
     figure = HitRate("shop", 0.5, "met", 120, 73, 73 / 120, 0.52, 0.7, "2020-01-02", "2021-03-04", True)
     (run / HIT_RATE).write_text(figure.as_json())
     assert open_suspects(str(repo[0]), str(run), str(tmp_path)).statement == figure.statement

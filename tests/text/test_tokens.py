@@ -4,8 +4,7 @@ import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
 from transformers import PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
-from gedbd.text.heads import CHARACTERS_PER_TOKEN
-from gedbd.text.tokens import CHUNK_TEXTS, TokenTable, tokenize
+from gedbd.text.tokens import CHARACTERS_PER_TOKEN, CHUNK_TEXTS, TokenTable, tokenize
 
 SENTENCE = "The editor crashes on start, after the last update; see stack trace (ABC-123) éü 日本 \t\r\n\n x"
 

@@ -22,13 +22,11 @@ class ChangeQuery(NamedTuple):
         title: Its title.
         description: Its description.
         created_at: When it was created; None for now.
-        vector: ``(D,)`` unit vector of its text; None without an encoder.
     """
 
     title: str
     description: str
     created_at: pd.Timestamp | None = None
-    vector: np.ndarray | None = None
 
 
 class ChangeHistory:
@@ -39,7 +37,6 @@ class ChangeHistory:
         created_at: ``(N,)`` their dates.
         vocabulary: Numbers of the words of messages and diffs.
         table: The counts and edits of commits and of their files.
-        vectors: ``(N, D)`` unit vectors of the commits, NaN for those without; D is 0 without an encoder.
     """
 
     def __init__(self) -> None:
@@ -47,7 +44,6 @@ class ChangeHistory:
         self.created_at = np.empty(0, dtype="datetime64[s]")
         self.vocabulary = Vocabulary()
         self.table = empty_table()
-        self.vectors = np.empty((0, 0), dtype=np.float32)
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -57,16 +53,14 @@ class ChangeHistory:
         """What queries look up, made when it is first needed."""
         return ChangeIndex(self.table)
 
-    def add(self, commits: pd.DataFrame, files: pd.DataFrame, vectors: np.ndarray | None = None) -> None:
+    def add(self, commits: pd.DataFrame, files: pd.DataFrame) -> None:
         """Adds commits that are not there yet, of any date.
 
         Args:
             commits: A table of ``ChangeCorpus.commits``.
             files: The files of these commits; ``commit`` is a row of ``commits``.
-            vectors: ``(N, D)`` unit vectors of the commits; None without an encoder.
         """
         self.table = self.table.joined(read_tables(commits, files, CodeWords(), self.vocabulary))
-        self.vectors = _joined_vectors(self.vectors, len(self), vectors, len(commits))
         self.ids = self.ids + commits["id"].tolist()
         moments = commits["created_at"].dt.tz_localize(None).to_numpy().astype("datetime64[s]")
         self.created_at = np.concatenate([self.created_at, moments])
@@ -79,7 +73,6 @@ class ChangeHistory:
         other.created_at = self.created_at
         other.vocabulary = self.vocabulary
         other.table = self.table
-        other.vectors = self.vectors
         other._take(np.array([row for row, id_ in enumerate(self.ids) if id_ not in ids], dtype=np.int64))
         return other
 
@@ -93,7 +86,7 @@ class ChangeHistory:
         """Everything as arrays, to store it."""
         strings = {"ids": self.ids, "terms": self.vocabulary.terms, "paths": self.table.paths}
         encoded = {name: _encoded(values) for name, values in strings.items()}
-        return encoded | {"created_at": self.created_at, "vectors": self.vectors} | self.table.arrays()
+        return encoded | {"created_at": self.created_at} | self.table.arrays()
 
     @classmethod
     def of_arrays(cls, arrays: Mapping[str, np.ndarray]) -> "ChangeHistory":
@@ -102,7 +95,6 @@ class ChangeHistory:
         history.ids = _decoded(arrays["ids"])
         history.created_at = arrays["created_at"]
         history.vocabulary = Vocabulary(_decoded(arrays["terms"]))
-        history.vectors = arrays["vectors"]
         history.table = ChangeTable.of_arrays(arrays, _decoded(arrays["paths"]))
         return history
 
@@ -110,7 +102,6 @@ class ChangeHistory:
         """Keeps some commits in a given order."""
         self.ids = [self.ids[row] for row in rows]
         self.created_at = self.created_at[rows]
-        self.vectors = self.vectors[rows]
         self.table = self.table.take(rows)
         self.__dict__.pop("index", None)  # made of the table before
 
@@ -119,23 +110,6 @@ def in_utc(moment: pd.Timestamp) -> np.datetime64:
     """A moment in UTC to the microsecond; one without a time zone is in UTC."""
     plain = moment if moment.tzinfo is None else moment.tz_convert(None)
     return plain.as_unit("us").to_datetime64()
-
-
-def _joined_vectors(old: np.ndarray, num_old: int, new: np.ndarray | None, num_new: int) -> np.ndarray:
-    """Vectors of old and new commits; commits without one get NaN.
-
-    Raises:
-        ValueError: The vectors have another number of dimensions than those before.
-    """
-    dim = old.shape[1] if new is None else new.shape[1]
-    if old.shape[1] not in (0, dim):
-        raise ValueError(f"the vectors of new commits have {dim} dimensions, those before {old.shape[1]}: index again")
-    joined = np.full((num_old + num_new, dim), np.nan, dtype=np.float32)
-    if old.shape[1]:
-        joined[:num_old] = old
-    if new is not None:
-        joined[num_old:] = new
-    return joined
 
 
 def _encoded(values: Sequence[str]) -> np.ndarray:

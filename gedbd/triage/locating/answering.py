@@ -63,10 +63,10 @@ def _answer(index: RepositoryIndex, statement: str, reports: Iterable[Report], s
         update = index.update()
     print_notices(notices, update.warnings)
     for report in reports:
-        query, warnings = index.encoded(query_of(report, shown.before))
+        query = query_of(report, shown.before)
         changes = index.locate(query, shown.top_k, shown.max_hunks)
         facts = index.facts(query)
-        print_notices(notices, warnings)
+        print_notices(notices, index.warnings(query))
         if shown.json:
             print(as_json(report, changes, facts | {"statement": statement}), flush=True)
         else:

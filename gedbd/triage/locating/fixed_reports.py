@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import pandas as pd
 
@@ -12,14 +12,6 @@ from gedbd.retrieval.changes.ranker import ChangeRanker, Suspect
 
 FIXES = "fixes.json"
 FORMAT = 1
-
-
-class Ranker(Protocol):
-    """Finds the suspect commits of a report."""
-
-    def find(self, history: ChangeHistory, query: ChangeQuery, top_k: int = 10) -> list[Suspect]:
-        """See ``ChangeRanker.find``."""
-        ...
 
 
 class _Bound(NamedTuple):
@@ -35,7 +27,7 @@ class TrackerRanker:
         fixes: The fixed reports; a query reads those that were known before it.
     """
 
-    def __init__(self, ranker: ChangeRanker, fixes: Sequence[KnownFix]) -> None:
+    def __init__(self, ranker: ChangeRanker, fixes: Sequence[KnownFix] = ()) -> None:
         self.ranker = ranker
         self.fixes = fixes
         self._bound: _Bound | None = None
@@ -43,6 +35,11 @@ class TrackerRanker:
     def find(self, history: ChangeHistory, query: ChangeQuery, top_k: int = 10) -> list[Suspect]:
         """See ``ChangeRanker.find``."""
         return self.ranker.find(history, query, top_k, fixes=self._fixes(history))
+
+    def is_of(self, history: ChangeHistory) -> bool:
+        """Whether a fixed report names a commit of a history, or there are none."""
+        named = {id_ for fix in self.fixes for id_ in (*fix.fixing, *fix.inducing)}
+        return not named or not named.isdisjoint(history.ids)
 
     def _fixes(self, history: ChangeHistory) -> KnownFixes:
         """The fixed reports with the rows of a history, kept until another history is asked for."""

@@ -2,9 +2,8 @@
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
-import numpy as np
 import pandas as pd
 
 from gedbd.corpora.repository.commits import Commit, Limits
@@ -16,20 +15,6 @@ from gedbd.retrieval.changes.history import ChangeHistory
 MAX_BATCH_COMMITS = 1_000
 MAX_BATCH_CHARS = 20_000_000  # of the changed lines that are in memory at a time
 CHECKPOINT_S = 60.0
-
-
-class CommitEncoder(Protocol):
-    """Turns commits and reports into vectors."""
-
-    @property
-    def key(self) -> str:
-        """Tells encoders apart whose vectors cannot be compared."""
-
-    def commits(self, table: pd.DataFrame) -> np.ndarray:
-        """``(N, D)`` unit vectors of a table of commits."""
-
-    def query(self, text: str) -> tuple[np.ndarray, tuple[str, ...]]:
-        """``(D,)`` unit vector of a report, and warnings for the user."""
 
 
 class IndexLimits(NamedTuple):
@@ -73,7 +58,6 @@ def bring_up_to(
     commit: str,
     start: ChangeHistory,
     limits: IndexLimits,
-    encoder: CommitEncoder | None = None,
     checkpoint: Callable[[ChangeHistory], None] | None = None,
 ) -> Indexed:
     """The history that ends at a commit, from an earlier or another state of it.
@@ -86,7 +70,6 @@ def bring_up_to(
         commit: The id of the last commit.
         start: The state to begin with, which stays as it is.
         limits: How much of a commit is indexed.
-        encoder: Adds vectors of the commits; None for none.
         checkpoint: Receives the history so far, about once a minute. What came after is lost if the process is killed.
 
     Raises:
@@ -104,21 +87,20 @@ def bring_up_to(
     num_added = len(history)
     last_checkpoint = time.monotonic()
     for batch in _batches(history):
-        _add(reached, batch, limits, encoder)
+        _add(reached, batch, limits)
         if checkpoint is not None and time.monotonic() - last_checkpoint >= CHECKPOINT_S:
             checkpoint(reached)
             last_checkpoint = time.monotonic()
     return Indexed(reached, num_added, len(removed), len(merges), history.warnings)
 
 
-def _add(history: ChangeHistory, batch: Sequence[Commit], limits: IndexLimits, encoder: CommitEncoder | None) -> None:
+def _add(history: ChangeHistory, batch: Sequence[Commit], limits: IndexLimits) -> None:
     """Adds commits to a history."""
     builder = TableBuilder("", limits.max_diff_chars)
     for commit in batch:
         builder.add(commit)
     tables = builder.tables()
-    vectors = None if encoder is None else encoder.commits(tables.commits.table)
-    history.add(tables.commits.table, tables.files.table, vectors)
+    history.add(tables.commits.table, tables.files.table)
 
 
 def _batches(history: History) -> Iterator[Sequence[Commit]]:

@@ -11,25 +11,26 @@ from gedbd.triage.locating.words import placed_words
 MAX_NAMED = 5  # words or files that a reason names
 MAX_FAMILIES = 3
 MIN_SHARE = 0.1  # of all positive contributions, from which a family of features is a reason
-# What families of features say, by the beginnings of their names; the first that fits counts.
+# What families of features are about, by the beginnings of their names; the first that fits counts. They claim nothing:
+# a ranker may prefer a commit for what it lacks too, such as earlier bugs.
 FAMILIES = (
-    ("lines", "lines of files that the report may concern come from it"),
-    ("touches", "it changes files that the report may concern"),
-    ("newest", "it is a late change of such files"),
-    ("oldest", "it is the first change of such files"),
-    ("diff", "its changed lines have words of the report"),
-    ("added", "its changed lines have words of the report"),
-    ("best_file", "its changed lines have words of the report"),
-    ("message", "its message has words of the report"),
-    ("induced_similar", "it induced the bugs of similar reports"),
-    ("times_induced", "it induced earlier bugs"),
+    ("lines", "its lines in files that the report may concern"),
+    ("touches", "the files that it changes"),
+    ("newest", "how recent it is among the changes of these files"),
+    ("oldest", "how recent it is among the changes of these files"),
+    ("diff", "the words of its changed lines"),
+    ("added_lines", "its size"),
+    ("added", "the words of its changed lines"),
+    ("best_file", "the words of its changed lines"),
+    ("message", "the words of its message"),
+    ("induced_similar", "the commits that induced the bugs of similar reports"),
+    ("times_induced", "the number of bugs that it had induced"),
     ("age_days", "its age"),
     ("num_files", "its size"),
-    ("added_lines", "its size"),
     ("removed_lines", "its size"),
+    ("is_cut", "its size"),
     ("test_share", "the kinds of its files"),
-    ("is_fix", "it mends something"),
-    ("is_merge", "it is a merge, or is none"),
+    ("is_fix", "whether it is a fix"),
 )
 
 
@@ -62,7 +63,7 @@ def reasons(
 
 
 def largest_families(contributions: Mapping[str, float]) -> list[str]:
-    """What the families of features say that add most to a score, the largest first, with what they add."""
+    """The families of features that add most to a score, the largest first, with what they add."""
     sums: dict[str, float] = defaultdict(float)
     for name, value in contributions.items():
         sums[family(name)] += value
@@ -73,7 +74,7 @@ def largest_families(contributions: Mapping[str, float]) -> list[str]:
 
 
 def family(name: str) -> str:
-    """What a feature says, in words; the name of an unknown one."""
+    """What a feature is about, in words; the name of an unknown one."""
     exact = dict(FAMILIES).get(name)
     return exact or next((said for start, said in FAMILIES if name.startswith(start)), name)
 

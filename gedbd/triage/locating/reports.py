@@ -37,7 +37,10 @@ def read_reports(text: str | None, file: str | None) -> Iterator[Report]:
     if not path.is_file():
         raise ValueError(f"file={file}: there is no such file")
     pages, _ = read_pages(path, ("json",))
-    return iter([_report(record) for page in pages for record in read_records(page)])
+    reports = [_report(record) for page in pages for record in read_records(page)]
+    if not reports:
+        raise ValueError(f"file={file} holds no issue")
+    return iter(reports)
 
 
 def query_of(report: Report, before: datetime | None = None) -> ChangeQuery:

@@ -12,15 +12,15 @@ from filelock import Timeout
 from gedbd.corpora.repository.git import Git
 from gedbd.retrieval.changes.history import ChangeHistory, ChangeQuery
 from gedbd.retrieval.changes.ranker import default_ranker
-from gedbd.triage.locating.fixed_reports import Ranker
+from gedbd.triage.locating.fixed_reports import TrackerRanker
 from gedbd.triage.locating.index_folder import IndexFolder
-from gedbd.triage.locating.indexing import CommitEncoder, IndexLimits, bring_up_to
+from gedbd.triage.locating.indexing import IndexLimits, bring_up_to
 from gedbd.triage.locating.located import LocatedChange, read_changes, word_weights
 from gedbd.triage.locating.snapshot import Snapshot
 
-NO_ENCODER = ""
 MAX_HUNKS = 2
 NO_SHARED_WORD = "no commit has a word of the report: the order says little about it"
+OTHER_HISTORY = "no report that the ranker has learnt from names a commit of this repository: it is of another one"
 
 
 class Update(NamedTuple):
@@ -42,8 +42,7 @@ def open_repository(
     cache_dir: str | Path,
     index: str | Path | None = None,
     revision: str = "HEAD",
-    ranker: Ranker | None = None,
-    encoder: CommitEncoder | None = None,
+    ranker: TrackerRanker | None = None,
     limits: IndexLimits | None = None,
 ) -> "RepositoryIndex":
     """Opens the index of a repository, which may be empty until ``update``.
@@ -54,12 +53,14 @@ def open_repository(
         index: Another folder for this index.
         revision: The branch, tag or commit whose history is indexed.
         ranker: Scores the commits; None for the default ranker.
-        encoder: Adds vectors of commits and reports; None for none.
         limits: How much of a commit is indexed; None for the defaults.
 
     Raises:
         ValueError: Git is missing, the path is no repository or a shallow clone, or the limits are below 1.
     """
+    for name, given in (("repo", path), ("revision", revision), ("index", "absent" if index is None else index)):
+        if not given:
+            raise ValueError(f"{name}= is empty")
     git = Git(path)
     limits = IndexLimits() if limits is None else limits
     for name, value in (("max_files", limits.max_files), ("max_diff_chars", limits.max_diff_chars)):
@@ -68,8 +69,8 @@ def open_repository(
     if not isinstance(limits.merges, bool):
         raise ValueError(f"merges={limits.merges} must be true or false")
     folder = default_folder(cache_dir, git, revision) if index is None else Path(index).expanduser()
-    ranker = default_ranker() if ranker is None else ranker
-    return RepositoryIndex(git, folder, revision, ranker, encoder, limits)
+    ranker = TrackerRanker(default_ranker()) if ranker is None else ranker
+    return RepositoryIndex(git, folder, revision, ranker, limits)
 
 
 def default_folder(cache_dir: str | Path, git: Git, revision: str) -> Path:
@@ -90,7 +91,6 @@ class RepositoryIndex:
         folder: Where the index is stored, made if absent.
         revision: See ``open_repository``; likewise the following.
         ranker: Scores the commits.
-        encoder: Adds vectors of commits and reports.
         limits: How much of a commit is indexed.
     """
 
@@ -99,21 +99,19 @@ class RepositoryIndex:
         git: Git,
         folder: Path,
         revision: str,
-        ranker: Ranker,
-        encoder: CommitEncoder | None,
+        ranker: TrackerRanker,
         limits: IndexLimits,
     ) -> None:
         self.git = git
         self.folder = folder
         self.revision = revision
         self.ranker = ranker
-        self.encoder = encoder
         self.limits = limits
         self._state: Snapshot | None = None
+        self._is_checked = False  # whether the ranker is of this history
         self._updating = threading.Lock()
         self._ranking = threading.Lock()  # queries fill look-up tables of the history as they need them
-        key = NO_ENCODER if encoder is None else encoder.key
-        self._store = IndexFolder(folder, {**limits._asdict(), "encoder": key})
+        self._store = IndexFolder(folder, limits._asdict())
 
     def __len__(self) -> int:
         return 0 if self._state is None else len(self._state.history)
@@ -140,25 +138,18 @@ class RepositoryIndex:
         Raises:
             ValueError: The revision names no commit, the repository has none, or lacks an object.
         """
-        commit = self.git.resolve(self.revision)
-        if self.commit == commit:
-            return Update()
-        with self._updating:
-            warnings = self._load()
-            if self.commit == commit:
-                return Update(warnings=warnings)
-            try:
-                with self._store.lock().acquire(timeout=-1 if wait or self._state is None else 0):
-                    return self._update_locked(commit, warnings)
-            except Timeout:
-                told = f"another process updates the index: this answer is as of commit {self.commit[:12]}"
-                return Update(warnings=(*warnings, told))
+        update = self._update(wait)
+        if self._is_checked:
+            return update
+        self._is_checked = True
+        told = () if self.ranker.is_of(self.history) else (OTHER_HISTORY,)
+        return update._replace(warnings=(*update.warnings, *told))
 
     def locate(self, query: ChangeQuery, top_k: int = 10, max_hunks: int = MAX_HUNKS) -> list[LocatedChange]:
         """The commits before a report that are most suspect, the first one first.
 
         Args:
-            query: The report. Without a vector it is encoded, if there is an encoder.
+            query: The report.
             top_k: How many.
             max_hunks: How many matching hunks of each are given.
 
@@ -168,21 +159,15 @@ class RepositoryIndex:
         state = self._state
         if state is None:
             return []
-        if query.vector is None:
-            query, _ = self.encoded(query)
         with self._ranking:
             suspects = self.ranker.find(state.history, query, top_k)
         return read_changes(self.git, state.history, query, suspects, self.limits.reading(), max_hunks)
 
-    def encoded(self, query: ChangeQuery) -> tuple[ChangeQuery, tuple[str, ...]]:
-        """A report with the vector of its text, if there is an encoder, and warnings about the report."""
+    def warnings(self, query: ChangeQuery) -> tuple[str, ...]:
+        """What the user should know about the answer for a report, one sentence each."""
         history = self.history
         is_empty = history.num_before(query.created_at) > 0 and not word_weights(history, query)
-        warnings = (NO_SHARED_WORD,) if is_empty else ()
-        if self.encoder is None or query.vector is not None:
-            return query, warnings
-        vector, told = self.encoder.query(f"{query.title}\n{query.description}")
-        return query._replace(vector=vector), (*warnings, *told)
+        return (NO_SHARED_WORD,) if is_empty else ()
 
     def facts(self, query: ChangeQuery) -> dict[str, Any]:
         """The state that answers.
@@ -199,6 +184,22 @@ class RepositoryIndex:
         }
         return {"repository": self.git.path.resolve().name, "commit": self.commit, **numbers}
 
+    def _update(self, wait: bool) -> Update:
+        """See ``update``."""
+        commit = self.git.resolve(self.revision)
+        if self.commit == commit:
+            return Update()
+        with self._updating:
+            warnings = self._load()
+            if self.commit == commit:
+                return Update(warnings=warnings)
+            try:
+                with self._store.lock().acquire(timeout=-1 if wait or self._state is None else 0):
+                    return self._update_locked(commit, warnings)
+            except Timeout:
+                told = f"another process updates the index: this answer is as of commit {self.commit[:12]}"
+                return Update(warnings=(*warnings, told))
+
     def _load(self) -> tuple[str, ...]:
         """Takes the stored state, if it is another one; gives warnings."""
         stored, warnings = self._store.read(None if self._state is None else self._state.header)
@@ -212,6 +213,6 @@ class RepositoryIndex:
             return Update(warnings=warnings)
         start = self._store.best_start(self.history)
         checkpoint = partial(self._store.checkpoint, commit)
-        found = bring_up_to(self.git, commit, start, self.limits, self.encoder, checkpoint)
+        found = bring_up_to(self.git, commit, start, self.limits, checkpoint)
         self._state = self._store.store(commit, found.history, found.num_merges)
         return Update(found.num_added, found.num_removed, (*warnings, *found.warnings))

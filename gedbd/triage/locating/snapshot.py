@@ -13,7 +13,7 @@ import numpy as np
 from gedbd.io.files import replacing
 from gedbd.retrieval.changes.history import ChangeHistory
 
-SCHEMA = 1  # to be raised when the arrays or what they are made from change
+SCHEMA = 2  # to be raised when the arrays or what they are made from change
 HEADER = "header"
 DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, ValueError, KeyError, IndexError, TypeError, NotImplementedError)
 

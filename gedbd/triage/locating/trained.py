@@ -37,8 +37,7 @@ def read_trained(folder: Path) -> TrainedRanker:
             f"run={folder} has no {RANKER}: give the folder that gedbd locate-backtest repo=... dataset=... leaves"
         )
     ranker = _read(file, ChangeRanker.from_text)
-    fixes = folder / FIXES
-    known = _read(fixes, read_fixes) if fixes.is_file() else []
+    known = _read(folder / FIXES, read_fixes)
     measured = (folder / HIT_RATE).is_file()
     return TrainedRanker(TrackerRanker(ranker, known), read_hit_rate(folder).statement if measured else NOT_MEASURED)
 
@@ -47,8 +46,10 @@ def _read(file: Path, parse: Callable[[str], T]) -> T:
     """What a file holds.
 
     Raises:
-        ValueError: If it is damaged.
+        ValueError: If it is missing or damaged.
     """
+    if not file.is_file():
+        raise ValueError(f"{file} is missing: run gedbd locate-backtest again")
     try:
         return parse(file.read_text(encoding="utf-8"))
     except ValueError as error:  # a UnicodeDecodeError is one too

@@ -11,10 +11,10 @@ from gedbd.retrieval.changes.query_features import query_features
 QUERY = ChangeQuery("Router drops routerValue13", "in net.Filter and handleSocket", START + DAY * 26.5)
 
 
-def history_of(commits, vectors=None) -> ChangeHistory:
+def history_of(commits) -> ChangeHistory:
     history = ChangeHistory()
     built = tables(commits)
-    history.add(built.commits.table, built.files.table, vectors)
+    history.add(built.commits.table, built.files.table)
     return history
 
 
@@ -23,7 +23,6 @@ def check_same(first: ChangeHistory, second: ChangeHistory) -> None:
     assert first.ids == second.ids
     np.testing.assert_array_equal(first.created_at, second.created_at)
     assert first.table.paths == second.table.paths
-    np.testing.assert_array_equal(first.vectors, second.vectors)
     one, other = query_features(first, QUERY), query_features(second, QUERY)
     np.testing.assert_array_equal(one.files.features, other.files.features)
     for name, values in one.scores.items():
@@ -54,29 +53,15 @@ def test_without_some_commits():
 
 
 def test_arrays(tmp_path):
-    rng = np.random.default_rng(0)
-    for vectors in (None, rng.normal(size=(30, 4)).astype(np.float32)):
-        history = history_of(made_commits(30), vectors)
-        np.savez(tmp_path / "history.npz", **history.arrays())
-        with np.load(tmp_path / "history.npz", allow_pickle=False) as stored:
-            check_same(ChangeHistory.of_arrays(dict(stored)), history)
+    history = history_of(made_commits(30))
+    np.savez(tmp_path / "history.npz", **history.arrays())
+    with np.load(tmp_path / "history.npz", allow_pickle=False) as stored:
+        check_same(ChangeHistory.of_arrays(dict(stored)), history)
     empty = ChangeHistory.of_arrays(ChangeHistory().arrays())
     assert len(empty) == 0
     built = tables(made_commits(3))
     empty.add(built.commits.table, built.files.table)
     assert len(empty) == 3
-
-
-def test_vectors_of_some_commits():
-    commits = made_commits(4)
-    first, second = tables(commits[:2]), tables(commits[2:])
-    history = ChangeHistory()
-    history.add(first.commits.table, first.files.table)
-    history.add(second.commits.table, second.files.table, np.ones((2, 3), dtype=np.float32))
-    assert np.isnan(history.vectors[:2]).all()
-    assert (history.vectors[2:] == 1).all()
-    with pytest.raises(ValueError, match="index again"):
-        history.add(first.commits.table, first.files.table, np.ones((2, 5), dtype=np.float32))
 
 
 def test_before():

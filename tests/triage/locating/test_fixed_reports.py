@@ -10,6 +10,7 @@ from gedbd.retrieval.changes.history import ChangeHistory, ChangeQuery
 from gedbd.retrieval.changes.known_fixes import KnownFix, KnownFixes
 from gedbd.retrieval.changes.ranker import default_ranker
 from gedbd.triage.locating.fixed_reports import TrackerRanker, fixes_as_json, read_fixes
+from gedbd.triage.locating.repository_index import OTHER_HISTORY
 
 FIX = KnownFix("alpha breaks", "in Alpha", pd.Timestamp("2020-02-01", tz="UTC"), ("c2",), ("c0", "c1"))
 
@@ -60,3 +61,13 @@ def test_the_ranker_reads_the_fixes_of_the_history_that_is_asked_for():
         found = both.find(history, query, 5)
         assert [suspect.row for suspect in found] == [suspect.row for suspect in expected]
         np.testing.assert_array_equal([one.score for one in found], [one.score for one in expected])
+
+
+def test_a_ranker_of_another_history_is_told_once(repository, open_index):
+    own = open_index(repository)
+    own.update()
+    fix = FIX._replace(inducing=tuple(own.history.ids[:1]))
+    for fixes, num_told in (([], 0), ([fix], 0), ([FIX], 1)):
+        index = open_index(repository, ranker=TrackerRanker(default_ranker(), fixes))
+        assert index.update().warnings == (OTHER_HISTORY,) * num_told
+        assert index.update().warnings == ()

@@ -6,6 +6,7 @@ import pandas as pd
 import pytest
 
 from gedbd.corpora.repository.commits import Commit, FileChange
+from gedbd.retrieval.changes.commit_features import feature_names
 from gedbd.retrieval.changes.history import ChangeQuery
 from gedbd.triage.locating.reasons import family, largest_families, reasons
 
@@ -29,7 +30,7 @@ def test_names_words_and_dates():
 
 def test_the_largest_families_of_features():
     contributions = {"diff": 1.0, "diff_title": 0.5, "message": -3.0, "num_files": 0.75, "age_days": 0.01}
-    assert largest_families(contributions) == ["its changed lines have words of the report (+1.50)", "its size (+0.75)"]
+    assert largest_families(contributions) == ["the words of its changed lines (+1.50)", "its size (+0.75)"]
     assert largest_families({}) == []
     assert largest_families({"other": 1.0}) == ["other (+1.00)"]
 
@@ -37,10 +38,15 @@ def test_the_largest_families_of_features():
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("added", "its changed lines have words of the report"),
+        ("added", "the words of its changed lines"),
         ("added_lines", "its size"),
-        ("lines_top_3", "lines of files that the report may concern come from it"),
+        ("is_cut", "its size"),
+        ("lines_top_3", "its lines in files that the report may concern"),
     ],
 )
 def test_families_by_name(name, said):
     assert family(name) == said
+
+
+def test_each_feature_of_a_ranker_is_said_in_words():
+    assert [name for name in feature_names(content_free=True, extra=()) if family(name) == name] == []

@@ -14,7 +14,16 @@ from gedbd.triage.locating.backtesting.hit_rate import TOP, HitRate
 from gedbd.triage.locating.backtesting.labelled import LabelledReports, labelled_reports
 from gedbd.triage.locating.backtesting.learning import Learnt, fixed_reports, learn_rankers
 from gedbd.triage.locating.backtesting.replay import replay
-from gedbd.triage.locating.backtesting.systems import BM25, DEFAULT, LEARNT, NUM_FILES, Bm25Diffs, NumFiles, System
+from gedbd.triage.locating.backtesting.systems import (
+    BM25,
+    DEFAULT,
+    LEARNT,
+    NUM_FILES,
+    Bm25Diffs,
+    NumFiles,
+    System,
+    default_has_learnt_from,
+)
 from gedbd.triage.locating.backtesting.tables import by_year, counts_table, differences, examples, hit_curve, metrics
 
 
@@ -48,7 +57,7 @@ class LocatingBacktest:
         parts: What was learnt from and what was replayed.
         replayed: See ``replay``.
         tables: By name: ``metrics``, ``differences``, ``curve``, ``years``, ``counts``, ``right`` and ``wrong``.
-        warnings: Why nothing was learnt although there are enough reports.
+        warnings: Why nothing was learnt although there are enough reports, and whether the default ranker is left out.
     """
 
     hit_rate: HitRate
@@ -94,6 +103,8 @@ def run_replay(
         systems = {LEARNT: learnt.measured, **systems}
     elif warnings:
         parts = _all_tested(labelled, max_replayed)
+    if default_has_learnt_from(history.ids):
+        warnings = (*warnings, _seen_history(systems))
     replayed = replay(corpus, history, labelled, parts.test, systems)
     own = next(iter(systems))
     return LocatingBacktest(
@@ -118,6 +129,14 @@ def _learn(
         return learn_rankers(corpus, history, parts.train, max_learnt, seed), ()
     except ValueError as error:
         return None, (f"nothing is learnt: {error}",)
+
+
+def _seen_history(systems: dict[str, System]) -> str:
+    """Leaves the default ranker out if there is a learnt one, as it has learnt from this history; says so."""
+    if LEARNT not in systems:
+        return "the default ranker has learnt from this history: its figures are too high"
+    systems.pop(DEFAULT)
+    return "the default ranker has learnt from this history: it is left out"
 
 
 def _baselines(corpus: ChangeCorpus) -> dict[str, System]:

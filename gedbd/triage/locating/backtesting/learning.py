@@ -9,7 +9,7 @@ from gedbd.corpora.changes import ChangeCorpus
 from gedbd.retrieval.changes.history import ChangeHistory, ChangeQuery
 from gedbd.retrieval.changes.known_fixes import KnownFix, KnownFixes
 from gedbd.retrieval.changes.ranker import ChangeRanker
-from gedbd.retrieval.changes.training import TrainingOptions, fit_ranker
+from gedbd.retrieval.changes.training import Example, TrainingOptions, examples_of, fit_examples
 from gedbd.retrieval.changes.training_reports import fixes_of, training_set
 
 
@@ -77,8 +77,16 @@ def learn_rankers(
         ValueError: If the reports teach nothing.
     """
     fixed = fixed_reports(corpus)
-    measured = learn_ranker(corpus, history, older[-max_learnt:], seed)
-    ranker = learn_ranker(corpus, history, fixed.before(None)[-max_learnt:], seed)
+    rows = fixed.before(None)[-max_learnt:]
+    older = older[-max_learnt:]
+    options = TrainingOptions(seed=seed)
+    of_rows = learning_examples(corpus, history, rows)
+    # The features of a report are of its own date, so that both rankers learn from the same ones.
+    shared = [of_rows[row] for row in older.tolist() if row in of_rows]
+    if len(shared) < len(older):
+        shared = list(learning_examples(corpus, history, older).values())
+    measured = fit_examples(shared, options)
+    ranker = fit_examples(list(of_rows.values()), options)
     return Learnt(LearntRanker(measured, KnownFixes(history, fixed.fixes)), ranker, fixed.fixes)
 
 
@@ -89,16 +97,13 @@ def fixed_reports(corpus: ChangeCorpus) -> FixedReports:
     return FixedReports(known_at, [fixes[row] for row in map(int, known_at.index)])
 
 
-def learn_ranker(corpus: ChangeCorpus, history: ChangeHistory, rows: np.ndarray, seed: int) -> ChangeRanker:
-    """A ranker that has learnt from some fixed reports.
+def learning_examples(corpus: ChangeCorpus, history: ChangeHistory, rows: np.ndarray) -> dict[int, Example]:
+    """The features of some fixed reports by their rows, and which files and commits are the right ones.
 
     Args:
         corpus: Reports and commits.
         history: The commits of the corpus, in its order.
         rows: Rows of the reports. One without an inducing commit before it still teaches which files are meant.
-        seed: Seed of the learning.
-
-    Raises:
-        ValueError: If the reports teach nothing.
     """
-    return fit_ranker([training_set(corpus, rows.tolist(), history)], TrainingOptions(seed=seed))
+    chosen = training_set(corpus, rows.tolist(), history)
+    return dict(zip(chosen.rows, examples_of(chosen), strict=True))

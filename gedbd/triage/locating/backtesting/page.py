@@ -22,8 +22,8 @@ LEARNT_TEXT = (
     " learnt from all of them, so its own figure is not known."
 )
 DEFAULT_TEXT = (
-    " The default ranker has learnt from the histories of Apache Tomcat and AspectJ: for a tracker of these two its"
-    " figures are too high."
+    " The default ranker has learnt from the histories of Apache Tomcat and AspectJ: where these two are replayed, it"
+    " is left out, or, if nothing else is learnt, its figures are too high."
 )
 DIFFERENCES_TEXT = "The {system} less each other system on the same reports. Brackets hold 95% intervals, paired."
 COUNTS_TEXT = (

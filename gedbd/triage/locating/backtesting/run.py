@@ -18,6 +18,7 @@ from gedbd.io.spreadsheet import safe_cells
 from gedbd.io.tables import write_csv, write_parquet
 from gedbd.triage.locating.backtesting.backtest import LocatingBacktest, run_replay
 from gedbd.triage.locating.backtesting.hit_rate import HIT_RATE
+from gedbd.triage.locating.backtesting.merges import without_merges
 from gedbd.triage.locating.backtesting.page import next_step, print_metrics, sections, summary
 from gedbd.triage.locating.backtesting.reading import read_changes
 from gedbd.triage.locating.fixed_reports import FIXES, fixes_as_json
@@ -39,12 +40,15 @@ def run_locate_backtest(cfg: DictConfig, folder: Path, options: Sequence[str], c
     corpus = read_changes(cfg)
     for warning in corpus.warnings:
         console.print(f"{corpus.name}: {warning}", markup=False, highlight=False, soft_wrap=True)
-    backtest = run_replay(corpus, cfg.target, cfg.min_reports, cfg.max_replayed, cfg.max_learnt, cfg.seed)
+    ranked, told = (corpus, ()) if cfg.merges else without_merges(corpus)
+    for warning in told:
+        console.print(f"{corpus.name}: {warning}", markup=False, highlight=False, soft_wrap=True)
+    backtest = run_replay(ranked, cfg.target, cfg.min_reports, cfg.max_replayed, cfg.max_learnt, cfg.seed)
     for warning in backtest.warnings:
         console.print(f"{corpus.name}: {warning}", markup=False, highlight=False, soft_wrap=True)
     save_run(folder, cfg, corpus)
     step = next_step(os.path.relpath(folder), cfg.repo)
-    page = write_backtest(folder, corpus, backtest, step, options)
+    page = write_backtest(folder, ranked, backtest, step, options)
     print_metrics(console, backtest.tables["metrics"])
     for line in (summary(backtest), f"Next: {step[0]}", f"  {step[1]}", f"page: {page}"):
         console.print(line, markup=False, highlight=False, soft_wrap=True)

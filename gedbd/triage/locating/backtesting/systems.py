@@ -1,5 +1,6 @@
 """The systems that a backtest compares: rankers, and two baselines."""
 
+from collections.abc import Sequence
 from typing import Protocol
 
 import numpy as np
@@ -14,6 +15,13 @@ LEARNT = "learnt ranker"
 DEFAULT = "default ranker"
 BM25 = "BM25 over diffs"
 NUM_FILES = "number of changed files"
+# The first commit of each history that the default ranker has learnt from, Apache Tomcat and AspectJ.
+DEFAULT_LEARNT_FROM = ("a84fabcbc6fee8a69253ad92a304b4718e96a7c9", "c3300283ecc397d26ad9dfe31d1710ec45db2af0")
+
+
+def default_has_learnt_from(ids: Sequence[str]) -> bool:
+    """Whether the default ranker has learnt from the history of some commits."""
+    return not set(DEFAULT_LEARNT_FROM).isdisjoint(ids)
 
 
 class System(Protocol):

@@ -11,10 +11,13 @@ from gedbd.corpora.changes import ChangeCorpus
 from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.documents import Documents
 from gedbd.corpora.relevance import Links
+from gedbd.retrieval.changes.training_reports import history_of
+from gedbd.triage.locating.backtesting import learning
 from gedbd.triage.locating.backtesting.backtest import run_replay, split
 from gedbd.triage.locating.backtesting.hit_rate import HIT_RATE, HitRate, read_hit_rate
 from gedbd.triage.locating.backtesting.labelled import labelled_reports
 from gedbd.triage.locating.backtesting.replay import rank_one
+from gedbd.triage.locating.backtesting.systems import DEFAULT_LEARNT_FROM, default_has_learnt_from
 from gedbd.triage.locating.backtesting.tables import by_year, differences, metrics
 
 DAYS = ["01-01", "01-05", "01-10", "01-20", "02-01", "02-05"]  # of the commits
@@ -166,3 +169,20 @@ def test_a_damaged_figure_is_refused(tmp_path, change):
 def test_a_folder_without_a_figure_is_refused(tmp_path):
     with pytest.raises(ValueError, match="is not a finished backtest"):
         read_hit_rate(tmp_path)
+
+
+def test_the_default_ranker_is_not_shown_on_a_history_that_it_has_learnt_from():
+    first = DEFAULT_LEARNT_FROM[0]
+    assert default_has_learnt_from(["0" * 40, first])
+    assert not default_has_learnt_from(["0" * 40, first[:12]])
+
+
+def test_features_are_computed_once_for_both_rankers(corpus, monkeypatch):
+    read = []
+    monkeypatch.setattr(learning, "examples_of", lambda chosen: read.append(chosen.rows) or [None] * len(chosen.rows))
+    monkeypatch.setattr(learning, "fit_examples", lambda examples, options: len(examples))
+    history = history_of(corpus)
+    found = learning.learn_rankers(corpus, history, np.array([0, 1]), 10, 0)
+    assert (read, found.measured.ranker, found.ranker) == ([(0, 1, 2, 4)], 2, 4)
+    learning.learn_rankers(corpus, history, np.array([0, 1]), 2, 0)  # the newest two are others
+    assert read[1:] == [(2, 4), (0, 1)]
