@@ -66,7 +66,7 @@ def results_table(table: pd.DataFrame) -> pd.DataFrame:
     return wide.rename_axis("method").reset_index()
 
 
-def known_table(measured: Sequence[Measured], counts: np.ndarray) -> pd.DataFrame:
+def known_table(measured: Sequence[Measured], counts: np.ndarray, baseline: str) -> pd.DataFrame:
     """What methods reach on reports whose inducing change is known from an earlier bug, and on all others.
 
     A ranker can remember the changes that induced many bugs, such as the import of a project; on the other reports
@@ -75,11 +75,13 @@ def known_table(measured: Sequence[Measured], counts: np.ndarray) -> pd.DataFram
     Args:
         measured: What methods have reached at one granularity.
         counts: ``(Q,)`` the most earlier bugs that an inducing change of each query is known to have induced.
+        baseline: The method that the others are compared with.
 
     Returns:
-        ``inducing_change`` (``known`` or ``new``), ``queries``, ``method``, ``mrr`` and ``rr@10`` with the ends of
-        their intervals.
+        ``inducing_change`` (``known`` or ``new``), ``queries``, ``method``, and ``mrr`` and ``rr@10`` with the ends of
+        their intervals and the difference from the baseline on the same queries.
     """
+    reference = next(one for one in measured if one.method == baseline)
     rows = []
     for name, chosen in (("known", counts > 0), ("new", counts == 0)):
         cluster = np.arange(int(chosen.sum()))
@@ -89,5 +91,9 @@ def known_table(measured: Sequence[Measured], counts: np.ndarray) -> pd.DataFram
                 values = one.values[metric].to_numpy()[chosen]
                 row[metric] = float(values.mean())
                 row[f"{metric}_low"], row[f"{metric}_high"] = mean_interval(values, cluster)
+                if one.method != baseline:
+                    compared = compare_means(values, reference.values[metric].to_numpy()[chosen], cluster)
+                    ends = {f"{metric}_difference_low": compared.low, f"{metric}_difference_high": compared.high}
+                    row |= {f"{metric}_difference": compared.difference, **ends}
             rows.append(row)
     return pd.DataFrame(rows)

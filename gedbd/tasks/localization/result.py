@@ -60,7 +60,7 @@ class LocalizationResult:
             counts = scorer.scores(np.array([query]))[0]
             best.append(counts[level.task.relevant(index)].max())
         measured = [one for one in self.measured if one.granularity == level.granularity]
-        return known_table(measured, np.array(best))
+        return known_table(measured, np.array(best), self.baseline)
 
     @property
     def summary(self) -> str:

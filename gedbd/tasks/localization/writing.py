@@ -62,7 +62,7 @@ def draw(result: LocalizationResult, ranking: pd.DataFrame) -> dict[str, Figure]
     """The figures, by name."""
     rows = ranking[ranking["granularity"] == result.levels[0].granularity]
     best = rows.sort_values("mrr", ascending=False, kind="stable")["method"]
-    chosen = list(dict.fromkeys([*result.first, result.baseline, *best]))
+    chosen = list(dict.fromkeys([*result.first[:2], result.baseline, *best]))
     drawn = {
         "mrr_by_method": figures.mrr_bars(ranking, result.first, result.baseline),
         "hit_curves": figures.hit_curves(result.measured, chosen),

@@ -32,10 +32,12 @@ def test_earlier_bugs_counts_links_known_before_the_report():
 
 def test_known_table_by_hand():
     values = pd.DataFrame({"mrr": [1.0, 0.5, 0.0], "rr@10": [1.0, 1.0, 0.0]})
-    measured = [Measured("bm25", "commit", (values,), Ranking(pd.DataFrame(), pd.DataFrame()))]
-    table = known_table(measured, np.array([3, 0, 0]))
-    assert table["inducing_change"].tolist() == ["known", "new"]
-    assert table["queries"].tolist() == [1, 2]
-    assert table["mrr"].tolist() == [1.0, 0.25]
-    assert table["rr@10"].tolist() == [1.0, 0.5]
-    assert known_table(measured, np.zeros(3))["inducing_change"].tolist() == ["new"]
+    nothing = Ranking(pd.DataFrame(), pd.DataFrame())
+    measured = [Measured("bm25", "commit", (values,), nothing), Measured("half", "commit", (values / 2,), nothing)]
+    table = known_table(measured, np.array([3, 0, 0]), "bm25")
+    assert table["inducing_change"].tolist() == ["known", "known", "new", "new"]
+    assert table["queries"].tolist() == [1, 1, 2, 2]
+    assert table["mrr"].tolist() == [1.0, 0.5, 0.25, 0.125]
+    assert table["rr@10"].tolist() == [1.0, 0.5, 0.5, 0.25]
+    np.testing.assert_array_equal(table["mrr_difference"], [np.nan, -0.5, np.nan, -0.125])
+    assert set(known_table(measured, np.zeros(3), "bm25")["inducing_change"]) == {"new"}
