@@ -76,6 +76,7 @@ def test_a_history_with_its_reports_needs_no_repo(run):
     assert (found.reports, found.target, found.status) == (3, 0.9, "inconclusive")
 
 
+@pytest.mark.quick_cases(3)
 @pytest.mark.parametrize(
     ("options", "message"),
     [

@@ -76,11 +76,11 @@ def test_health_tells_whether_there_is_a_repository(client, client_of):
     assert "/api/locate" not in without.get("/openapi.json").json()["paths"]
 
 
-@pytest.mark.parametrize("body", [{}, {"title": " "}, {**REPORT, "top_k": 0}, {**REPORT, "author": "Ada"}])
-def test_what_is_no_report_is_refused(client, body):
-    answer = client.post("/api/locate", json=body)
-    assert answer.status_code == 422
-    assert set(answer.json()) == {"detail"}
+def test_what_is_no_report_is_refused(client):
+    for body in ({}, {"title": " "}, {**REPORT, "top_k": 0}, {**REPORT, "author": "Ada"}):
+        answer = client.post("/api/locate", json=body)
+        assert answer.status_code == 422, body
+        assert set(answer.json()) == {"detail"}
 
 
 def test_a_repository_that_vanishes_leaves_the_service_up(client, finder, repo):

@@ -160,6 +160,7 @@ def test_projectors_are_trained_alone(change_corpus):
     np.testing.assert_allclose(before.encode_changes(data.changes, rows).features, expected, atol=1e-5)
 
 
+@pytest.mark.slow  # a training of all weights is halted above
 def test_training_of_projectors_alone_goes_on_exactly(change_corpus, tmp_path):
     expected = results(*train(change_corpus, EPOCHS, train_encoders=False))
     trainer, _ = train(change_corpus, 1, train_encoders=False)

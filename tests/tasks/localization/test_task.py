@@ -30,20 +30,12 @@ MODEL = (
     *("task.model.settings.num_layers=2", "task.model.settings.projector_hidden=8", "task.model.settings.dim=8"),
     "task.model.settings.bank_size=32",
 )
-FEW = tuple(
-    f"++task.compared.only.{name}=[]"
-    for name in (
-        "age",
-        "recency",
-        "file_recency",
-        "structured",
-        "file_names",
-        "trace_files",
-        "trace_methods",
-        "frozen",
-        "frozen_max_sim",
-    )
+OTHERS = (
+    *("age", "recency", "file_recency", "bm25_message", "bm25_paths", "structured", "file_names", "trace_files"),
+    *("trace_methods", "frozen", "frozen_max_sim"),
 )
+FEW = (*(f"++task.compared.only.{name}=[]" for name in OTHERS), "task.compared.linear=[bm25_diff,num_files]")
+COMMITS = tuple(f"++task.compared.only.{name}=[commit]" for name in OTHERS)
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +57,7 @@ def call(localization_folder, tmp_path_factory):
 @pytest.fixture(scope="module")
 def run(call):
     control = ("~task.learnt.boosted_content_shuffled", "++task.learnt.boosted_shuffled.kind=linear")
-    options = (*ALONE, *SHORT, *control, "dataset.name=tomcat", "hydra.run.dir=run")
+    options = (*ALONE, *SHORT, *COMMITS, *control, "dataset.name=tomcat", "hydra.run.dir=run")
     return call("experiment=locate_table3", *options) / "run"
 
 
@@ -116,6 +108,7 @@ def test_the_papers_numbers_stand_beside_the_measured_ones(run):
     assert set(unknown["source"]) == {"here"}
 
 
+@pytest.mark.slow  # other tasks' runs with several seeds are quick tests
 def test_several_seeds_have_a_table(call):
     folder = call(*ALONE, *FEW, *NOT_LEARNT, "task.granularities=[commit]", "seeds=2", "hydra.run.dir=seeds")
     seeds = pd.read_csv(folder / "seeds" / "seeds.csv")
@@ -124,9 +117,12 @@ def test_several_seeds_have_a_table(call):
 
 
 def test_hmcbl_is_trained_and_ranks_its_granularity_and_coarser_ones(call):
-    kept = [f"~task.learnt.{name}" for name in ("boosted", "boosted_content", "boosted_text", "weighted_sum_content")]
-    options = ("task.model.granularity=file", "task.model.max_sim=true", "++task.learnt.boosted_hmcbl.kind=linear")
-    folder = call(*MODEL, *FEW, *kept, *options, "hydra.run.dir=hmcbl")
+    others = ("boosted", "boosted_content", "boosted_text", "weighted_sum", "weighted_sum_content")
+    options = (
+        *(f"~task.learnt.{name}" for name in others),
+        *("task.model.granularity=file", "task.model.max_sim=true", "++task.learnt.boosted_hmcbl.kind=linear"),
+    )
+    folder = call(*MODEL, *FEW, *options, "hydra.run.dir=hmcbl")
     ranking = pd.read_csv(folder / "hmcbl" / "ranking.csv")
     methods = ranking.groupby("granularity")["method"].agg(set)
     assert {"hmcbl_cosine_best_part", "hmcbl_max_sim_best_part"} <= methods["commit"]
