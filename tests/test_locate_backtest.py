@@ -69,6 +69,7 @@ def test_few_reports_teach_nothing(run, capsys):
     assert pd.read_csv(folder / "metrics.csv")["system"][0] == "default ranker"
 
 
+@pytest.mark.slow
 def test_a_history_with_its_reports_needs_no_repo(run):
     reports = ("dataset@dataset.reports=csv", "dataset.reports.path=issues.csv")
     folder = run("dataset=git", "dataset.path=repo", *reports, "min_reports=25", "max_replayed=3", "target=0.9")

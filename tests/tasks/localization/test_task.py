@@ -116,6 +116,7 @@ def test_several_seeds_have_a_table(call):
     assert seeds["val_value"].between(0, 1).all()
 
 
+@pytest.mark.slow
 def test_hmcbl_is_trained_and_ranks_its_granularity_and_coarser_ones(call):
     others = ("boosted", "boosted_content", "boosted_text", "weighted_sum", "weighted_sum_content")
     options = (
@@ -197,6 +198,7 @@ def test_invalid_options_are_refused(compared, options, message):
         )
 
 
+@pytest.mark.slow
 def test_another_kind_of_dataset_is_refused_before_it_is_read(call, localization_folder):
     message = r"bugs\.csv: one table of reports, where this task needs a history of changes"
     with pytest.raises(SystemExit, match=message):
