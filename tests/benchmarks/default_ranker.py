@@ -1,6 +1,6 @@
 """Trains the ranker of suspect commits that repositories without a tracker of their own use, and writes its card.
 
-python tests/benchmarks/default_ranker.py ../shared/data/localization/tomcat ../shared/data/localization/aspectj
+python tests/benchmarks/default_ranker.py FOLDER/tomcat FOLDER/aspectj
 
 Two data sets of bug localization are needed. Each trains a ranker that is measured on all reports of the other one;
 the ranker that is kept is trained on both.

@@ -1,7 +1,6 @@
 """Boosted trees: NumPy's evaluation equals LightGBM's, contributions sum to it, damaged text is refused."""
 
 import json
-from time import process_time
 
 import lightgbm
 import numpy as np
@@ -179,15 +178,3 @@ def test_bad_training_lists_are_refused():
 def test_another_number_of_features_is_refused(trees):
     with pytest.raises(ValueError, match="read 5 features"):
         trees.predict(np.zeros((3, 4)))
-
-
-@pytest.mark.slow
-def test_300_candidates_and_500_trees_take_3_ms():
-    trees = fit_boosted_trees(make_lists(0, queries=100), seeds=[0], rounds=500, min_child=3)
-    features = np.random.default_rng(0).normal(size=(300, 5))
-    times = []
-    for _ in range(30):
-        start = process_time()
-        trees.predict(features)
-        times.append(process_time() - start)
-    assert np.median(times) < 0.003

