@@ -1,13 +1,15 @@
 """Best matches to look at: hubs, right and wrong suggestions, and wrong ones with the same title."""
 
+from collections.abc import Mapping
+
 import numpy as np
 import pandas as pd
 
 from gedbd.corpora.corpus import Corpus
+from gedbd.evaluation.report.judging import PAIR, VERDICT
 from gedbd.triage.backtesting.suggestions import Suggestions, shares
 
 MAX_ROWS = 20
-PAIR = ("report", "suggested")
 
 
 def hubs(found: Suggestions, corpus: Corpus) -> pd.DataFrame:
@@ -69,7 +71,8 @@ def unmarked_same_titles(found: Suggestions, corpus: Corpus) -> np.ndarray:
     """
     titles = corpus.reports["title"].str.casefold().str.split().str.join(" ").to_numpy()
     mine = titles[found.best["query"]]
-    return (mine == titles[found.best["candidate"]]) & (mine != "") & ~found.best["right"].to_numpy()
+    same: np.ndarray = (mine == titles[found.best["candidate"]]) & (mine != "") & ~found.best["right"].to_numpy()
+    return same
 
 
 def same_title_table(found: Suggestions, corpus: Corpus) -> pd.DataFrame:
@@ -96,3 +99,22 @@ def with_same_titles(targets: pd.DataFrame, found: Suggestions, corpus: Corpus) 
     cluster = found.group[found.best["query"]]
     without = shares("precision_without_same_title", suggested & right, suggested & ~same, cluster)
     return targets.assign(same_title=(suggested & same).sum(axis=0)).join(without)
+
+
+def to_judge(tables: Mapping[str, pd.DataFrame], max_rows: int) -> pd.DataFrame:
+    """The pairs that a page lists for verdicts, each once: wrong and right suggestions, and same titles.
+
+    Args:
+        tables: ``wrong``, ``right`` and ``same_title``.
+        max_rows: Number of pairs with the same title at most.
+
+    Returns:
+        Their columns behind ``verdict``, which is empty, and ``marked`` (yes if the two are marked as duplicates).
+    """
+    listed = [tables["wrong"], tables["same_title"].head(max_rows), tables["right"]]
+    marks = ["no", "no", "yes"]
+    both = pd.concat([table.assign(marked=mark) for table, mark in zip(listed, marks, strict=True)])
+    both = both.drop_duplicates(list(PAIR), ignore_index=True)
+    both.insert(0, VERDICT, "")
+    both.insert(1, "marked", both.pop("marked"))
+    return both
