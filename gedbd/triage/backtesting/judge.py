@@ -11,7 +11,7 @@ from gedbd.evaluation.run_folders import MATCHING
 from gedbd.io.tables import read_csv
 from gedbd.triage.backtesting.backtest import Backtest, tables_of
 from gedbd.triage.backtesting.judgements import find_judgements, verdicts_of, with_judgements
-from gedbd.triage.backtesting.page import print_targets, some_thresholds
+from gedbd.triage.backtesting.page import print_table, print_targets, readable_verdicts, some_thresholds
 from gedbd.triage.backtesting.suggestions import REPORTS, SUGGESTIONS, read_suggestions
 from gedbd.triage.backtesting.writing import PAGE, PageFacts, read_facts, write_page, write_tables
 from gedbd.triage.calibration import calibration_error
@@ -56,6 +56,7 @@ def run_judge(folder: Path, file: Path | None, console: Console) -> None:
     write_tables(folder, facts.name, backtest)
     page = write_page(folder, backtest, facts, list(judgements.verdicts.values()), texts)
     print_targets(console, targets)
+    print_table(console, "With verdicts", readable_verdicts(backtest.tables["verdicts"]))
     for line in (f"verdicts of {judgements.file}", *texts, f"page: {page}"):
         console.print(line, markup=False, highlight=False, soft_wrap=True)
 

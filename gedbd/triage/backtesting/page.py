@@ -78,7 +78,9 @@ def sections(
     diagram = reliability_diagram(tables["reliability"])
     examples = side_by_side(tables["right"], tables["wrong"])
     with_people = (
-        [Section("With verdicts", " ".join([VERDICTS_TEXT, *texts]), [tables["verdicts"]])] if verdicts else []
+        [Section("With verdicts", " ".join([VERDICTS_TEXT, *texts]), [readable_verdicts(tables["verdicts"])])]
+        if verdicts
+        else []
     )
     return [
         Section("Which precision targets are met?", TARGETS_TEXT, [readable(tables["targets"])]),
@@ -130,8 +132,10 @@ def same_title_sentence(backtest: Backtest) -> str:
     count = len(backtest.tables["same_title"])
     if not count:
         return ""
-    wrong = (~backtest.test.best["right"]).sum()
-    sentence = f"Of the {wrong:,} wrong best matches on test, {count:,} have the report's own title"
+    unmarked = (~backtest.test.best["right"]).sum()
+    sentence = (
+        f"Of the {unmarked:,} best matches that are not marked as duplicates, {count:,} have the report's own title"
+    )
     target = backtest.matching.target
     if target.threshold is None:
         return f"{sentence}."
@@ -215,12 +219,31 @@ def precision_text(row: Mapping[Hashable, Any], name: str, count: int) -> str:
     return f"{row[name]:.0%} [{row[f'{name}_low']:.0%}, {row[f'{name}_high']:.0%}] of {count:,}"
 
 
+def readable_verdicts(table: pd.DataFrame) -> pd.DataFrame:
+    """The precision as marked and with verdicts, from ``with_judgements`` at some thresholds, in columns of text."""
+    rows = [
+        {
+            "from probability": f"{row['threshold']:.3f}",
+            "right as marked": precision_text(row, "precision", row["suggestions"]),
+            "verdicts": f"{row['judgements']:,}",
+            "of them on marked duplicates": f"{row['judgements_marked']:,}",
+            "right with verdicts": precision_text(row, "precision_with_judgements", row["suggestions"]),
+        }
+        for row in table.to_dict("records")
+    ]
+    return pd.DataFrame(rows)
+
+
 def print_targets(console: Console, targets: pd.DataFrame) -> None:
     """Prints the table of targets."""
-    title = "Suggestions on the newest reports"
-    printed = Table(title=title, box=SIMPLE_HEAD, title_justify="left", pad_edge=False, collapse_padding=True)
     left_out = NOT_PRINTED_WITH_VERDICTS if "judgements" in targets else NOT_PRINTED
     table = readable(targets).drop(columns=list(left_out), errors="ignore")
+    print_table(console, "Suggestions on the newest reports", table)
+
+
+def print_table(console: Console, title: str, table: pd.DataFrame) -> None:
+    """Prints a table of texts."""
+    printed = Table(title=title, box=SIMPLE_HEAD, title_justify="left", pad_edge=False, collapse_padding=True)
     for name in table.columns:
         printed.add_column(name, justify="right", no_wrap=" " not in name)
     for row in table.itertuples(index=False):
