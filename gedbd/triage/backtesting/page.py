@@ -34,8 +34,8 @@ HUBS_TEXT = (
 )
 SAME_TITLE_TEXT = (
     "Best matches that have the very title of the report, but that nobody marked as duplicates. The precision as marked"
-    " counts them as wrong; the first table has the precision without them beside it. Some are duplicates that nobody"
-    " marked, others have the title of a template."
+    " counts them as wrong; at each threshold, the first table has the precision without them beside it. Some are"
+    " duplicates that nobody marked, others have the title of a template."
 )
 EXAMPLES_TEXT = (
     "The most probable right and wrong suggestions in one list. Look at the wrong ones before you trust the precision"
