@@ -11,7 +11,8 @@ from gedbd.evaluation.run_folders import MATCHING
 from gedbd.io.tables import read_csv
 from gedbd.triage.backtesting.backtest import Backtest, tables_of
 from gedbd.triage.backtesting.judgements import find_judgements, verdicts_of, with_judgements
-from gedbd.triage.backtesting.page import print_table, print_targets, readable_verdicts, some_thresholds
+from gedbd.triage.backtesting.page import print_table, print_targets, readable_verdicts
+from gedbd.triage.backtesting.sections import some_thresholds
 from gedbd.triage.backtesting.suggestions import REPORTS, SUGGESTIONS, read_suggestions
 from gedbd.triage.backtesting.writing import PAGE, PageFacts, read_facts, write_page, write_tables
 from gedbd.triage.calibration import calibration_error

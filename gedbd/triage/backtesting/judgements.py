@@ -61,7 +61,7 @@ def find_judgements(folder: Path, file: Path | None) -> Judgements:
     ignored = len(read_judgements(by_hand).verdicts) if by_hand.is_file() else 0
     if not ignored:
         return found
-    warning = f"{ignored:,} verdicts in {TO_JUDGE} are not read, as there is a {JUDGEMENTS} in the folder"
+    warning = f"verdicts in {TO_JUDGE} that are not read, as there is a {JUDGEMENTS} in the folder: {ignored:,}"
     return Judgements(found.file, found.verdicts, found.lines, (*found.warnings, warning))
 
 

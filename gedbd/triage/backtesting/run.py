@@ -18,14 +18,8 @@ from gedbd.io.files import write_text
 from gedbd.io.tables import write_parquet
 from gedbd.triage.assembly import encode_corpus
 from gedbd.triage.backtesting.backtest import Backtest, measure
-from gedbd.triage.backtesting.page import (
-    fill_targets,
-    next_step,
-    print_targets,
-    same_title_sentence,
-    summary,
-    targets_markdown,
-)
+from gedbd.triage.backtesting.page import fill_targets, next_step, print_targets, summary, targets_markdown
+from gedbd.triage.backtesting.sections import same_title_sentence
 from gedbd.triage.backtesting.suggestions import keep_suggestions
 from gedbd.triage.backtesting.writing import PageFacts, keep_facts, write_page, write_tables, write_to_judge
 from gedbd.triage.triage_model import learn_weights, replay_parts
@@ -66,23 +60,16 @@ def run_backtest(
     backtest = measure(replayed, corpus, learnt, cfg.target_precision, cfg.confidence_level, cfg.seed, cfg.judge)
     save_run(folder, cfg, corpus)
     write_parquet(folder / "matches.parquet", replayed)
-    facts = PageFacts(
-        corpus.name,
-        shlex.join(["python", "-m", "gedbd.backtest", *options]),
-        f"{datetime.now().astimezone()}",
-        cfg.judge,
-    )
+    command = shlex.join(["python", "-m", "gedbd.backtest", *options])
+    facts = PageFacts(corpus.name, command, f"{datetime.now().astimezone()}", cfg.judge)
     page, warning = write_backtest(folder, corpus, backtest, facts)
     if cfg.fill:
         table = targets_markdown(corpus.name, backtest)
         write_text(Path(cfg.fill), fill_targets(Path(cfg.fill).read_text(), corpus.name, table))
-    print_targets(console, backtest.tables["targets"])
-    console.print(f"{summary(backtest)} {same_title_sentence(backtest)}".rstrip(), highlight=False)
-    console.print(f"calibration error on test: {backtest.calibration_error:.4f}", highlight=False)
-    step = next_step(backtest.matching, os.path.relpath(folder))
-    lines = (f"Next: {step[0]}", f"  {step[1]}", f"page: {page}")
-    for line in (warning, *lines) if warning else lines:
-        console.print(line, markup=False, highlight=False, soft_wrap=True)
+    print_results(console, backtest, next_step(backtest.matching, os.path.relpath(folder)))
+    for line in (warning, f"page: {page}"):
+        if line:
+            console.print(line, markup=False, highlight=False, soft_wrap=True)
     return backtest.matching.target.precision or 0.0
 
 
@@ -104,3 +91,12 @@ def write_backtest(folder: Path, corpus: Corpus, backtest: Backtest, facts: Page
     warning = write_to_judge(folder, backtest, facts.max_examples)
     write_text(folder / MATCHING, backtest.matching.as_json())  # last: with it the backtest counts as finished
     return write_page(folder, backtest, facts), warning
+
+
+def print_results(console: Console, backtest: Backtest, step: tuple[str, str]) -> None:
+    """Prints the table of targets, the results in sentences, and the next step, see ``next_step``."""
+    print_targets(console, backtest.tables["targets"])
+    console.print(f"{summary(backtest)} {same_title_sentence(backtest)}".rstrip(), highlight=False)
+    console.print(f"calibration error on test: {backtest.calibration_error:.4f}", highlight=False)
+    for line in (f"Next: {step[0]}", f"  {step[1]}"):
+        console.print(line, markup=False, highlight=False, soft_wrap=True)

@@ -15,7 +15,8 @@ from gedbd.io.tables import write_csv
 from gedbd.triage.backtesting.backtest import Backtest
 from gedbd.triage.backtesting.examples import to_judge
 from gedbd.triage.backtesting.judgements import JUDGEMENTS, TO_JUDGE, read_judgements
-from gedbd.triage.backtesting.page import next_step, sections, summary, targets_markdown
+from gedbd.triage.backtesting.page import next_step, summary, targets_markdown
+from gedbd.triage.backtesting.sections import sections
 
 PAGE = "page.json"
 
@@ -71,10 +72,10 @@ def write_to_judge(folder: Path, backtest: Backtest, max_examples: int) -> str:
     """
     file = folder / TO_JUDGE
     try:
-        is_filled = file.is_file() and bool(read_judgements(file).verdicts)
-    except ValueError:  # somebody has changed it
-        is_filled = True
-    if is_filled:
+        is_changed = file.is_file() and bool(read_judgements(file).verdicts)
+    except ValueError:  # a verdict is written wrongly
+        is_changed = True
+    if is_changed:
         return f"{file} holds verdicts and stays as it is: move it away for a new list"
     write_csv(file, safe_cells(to_judge(backtest.tables, max_examples)))
     return ""

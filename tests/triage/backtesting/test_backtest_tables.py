@@ -19,16 +19,8 @@ from gedbd.triage.backtesting.backtest import (
     targets_table,
 )
 from gedbd.triage.backtesting.examples import MAX_ROWS, examples, hubs
-from gedbd.triage.backtesting.page import (
-    fill_targets,
-    next_step,
-    readable,
-    same_title_sentence,
-    sections,
-    side_by_side,
-    summary,
-    targets_markdown,
-)
+from gedbd.triage.backtesting.page import fill_targets, next_step, readable, summary, targets_markdown
+from gedbd.triage.backtesting.sections import same_title_sentence, sections, side_by_side
 from gedbd.triage.backtesting.suggestions import Suggestions
 from gedbd.triage.backtesting.targets import TargetResult
 from gedbd.triage.calibration import MATCH_FEATURES, Calibrator, calibration_error

@@ -101,7 +101,9 @@ def test_the_downloaded_file_comes_before_the_one_filled_by_hand(tmp_path):
     downloaded = write(tmp_path, f"{HEAD}1,2,reject,\n")
     read = find_judgements(tmp_path, None)
     assert (read.file, read.verdicts["1", "2"].verdict) == (downloaded, "reject")
-    assert read.warnings == ("1 verdicts in to_judge.csv are not read, as there is a judgements.csv in the folder",)
+    assert read.warnings == (
+        "verdicts in to_judge.csv that are not read, as there is a judgements.csv in the folder: 1",
+    )
     assert find_judgements(tmp_path, by_hand).verdicts["1", "2"].verdict == "accept"
 
 
