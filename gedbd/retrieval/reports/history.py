@@ -1,11 +1,14 @@
 """A tracker's history: the candidates of every report, as if it had just come in."""
 
 from collections.abc import Iterable, Iterator
+from copy import copy
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
+from gedbd.corpora.corpus import Corpus
 from gedbd.io.progress import item_progress
 from gedbd.retrieval.reports.candidate_features import candidate_features
 from gedbd.retrieval.reports.feature_store import FeatureStore
@@ -50,6 +53,23 @@ class ReportHistory:
         self.store.add(self.features)
         self.group = group
         self._growing = GrowingGroups(links, len(reports))
+
+    @classmethod
+    def of_corpus(cls, corpus: Corpus, vectors: np.ndarray) -> "ReportHistory":
+        """The history of a corpus; without known links, reports are linked to the master of their group."""
+        if corpus.links is not None:
+            links = corpus.links.pairs
+        else:
+            rows = np.flatnonzero(corpus.group != np.arange(len(corpus)))
+            links = np.stack([rows, corpus.group[rows]])
+        return cls(corpus.reports, vectors, links, corpus.group)
+
+    def with_vectors(self, vectors: np.ndarray) -> "ReportHistory":
+        """The same history with other vectors, ``(N, D)`` unit rows."""
+        other = copy(self)
+        other.features = replace(self.features, vectors=vectors)
+        other.store = self.store.with_vectors(vectors)
+        return other
 
     def __len__(self) -> int:
         return len(self.group)

@@ -3,6 +3,7 @@
 from typing import Literal
 
 import numpy as np
+import pandas as pd
 
 from gedbd.retrieval.reports.history import ReportHistory
 from gedbd.retrieval.reports.ranker import ReportRanker, default_ranker
@@ -46,13 +47,16 @@ class LearntReports(Scorer):
     def fit(self, inputs: ScorerInputs) -> None:
         """Replays the training queries, and those of validation if its labels may be used, and learns from them.
 
+        An encoder that was trained scores the duplicates of the training part too high: then only the queries of
+        validation teach.
+
         Raises:
             ValueError: If there is no duplicate to learn from.
         """
         inputs.check_one_table("a ranker of reports")
         self.dense.fit(inputs)
         self.warnings_ = self.dense.warnings_
-        labelled = inputs.labelled
+        labelled = self._labelled(inputs)
         group = linked_groups(labelled, len(inputs.documents))
         links = labelled.loc[labelled["label"] == 1, ["query", "document"]].to_numpy(dtype=np.int64).T
         self.history_ = ReportHistory(
@@ -63,6 +67,16 @@ class LearntReports(Scorer):
     def scores(self, rows: np.ndarray) -> np.ndarray:
         """``(B,) -> (B, N)``."""
         return np.stack([self._scores(int(row)) for row in rows])
+
+    def _labelled(self, inputs: ScorerInputs) -> pd.DataFrame:
+        """The pairs to learn from."""
+        if self.dense.checkpoint is None or self.kind == "default":
+            return inputs.labelled
+        if inputs.validation is None:
+            raise ValueError(
+                "a ranker over a trained encoder learns from validation, which is scored here: part=test, or run=null"
+            )
+        return inputs.validation
 
     def _ranker(self, history: ReportHistory) -> ReportRanker:
         if self.kind == "default":
