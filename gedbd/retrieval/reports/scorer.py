@@ -58,11 +58,12 @@ class LearntReports(Scorer):
         self.warnings_ = self.dense.warnings_
         labelled = self._labelled(inputs)
         group = linked_groups(labelled, len(inputs.documents))
-        links = labelled.loc[labelled["label"] == 1, ["query", "document"]].to_numpy(dtype=np.int64).T
+        positive = labelled[labelled["label"] == 1]
+        links = positive[["query", "document"]].to_numpy(dtype=np.int64).T
         self.history_ = ReportHistory(
             inputs.documents, self.dense.documents_, links if inputs.links is None else inputs.links, group
         )
-        self.ranker_ = self._ranker(self.history_)
+        self.ranker_ = self._ranker(np.unique(positive["query"]))
 
     def scores(self, rows: np.ndarray) -> np.ndarray:
         """``(B,) -> (B, N)``."""
@@ -78,11 +79,11 @@ class LearntReports(Scorer):
             )
         return inputs.validation
 
-    def _ranker(self, history: ReportHistory) -> ReportRanker:
+    def _ranker(self, queries: np.ndarray) -> ReportRanker:
         if self.kind == "default":
             return default_ranker()
         options = RankerOptions(kind=self.kind, seed=self.seed, num_seeds=self.num_seeds)
-        return fit_ranker(list(history.replay(history.duplicates, "replay training queries")), options)
+        return fit_ranker(list(self.history_.replay(queries, "replay training queries")), options)
 
     def _scores(self, row: int) -> np.ndarray:
         replayed = self.history_.replay_one(row)
