@@ -12,7 +12,7 @@ from gedbd.corpora.splits import VAL
 from gedbd.evaluation.run_folders import MATCHING
 from gedbd.experiments.baseline_run import run_baseline
 from gedbd.experiments.prepare import PreparedData, prepare_data
-from gedbd.experiments.run import best_f1, train_system, value_of_best
+from gedbd.experiments.run import train_system, value_of_best
 from gedbd.io.tables import read_csv
 from gedbd.retrieval.reports.on_top import RankerOnTop
 from gedbd.tasks.duplicates.factory import DuplicatesTask
@@ -51,9 +51,7 @@ class BestTask(DuplicatesTask):
         prepared = prepare_data(cfg, console)
         frozen = self._frozen_value(tested, prepared, folder, console)
         tuned = value_of_best(folder, MONITOR, MONITOR)
-        console.print(
-            f"MRR of a ranker on validation: {frozen:.3f} with the encoder before training, {tuned:.3f} after"
-        )
+        console.print(f"MRR of a ranker on validation: {frozen:.3f} before the encoder's training, {tuned:.3f} after")
         weights = folder / "checkpoints" / "best.ckpt" if tuned > frozen else None
         for name in self.baselines:
             self._rank(name, cfg, prepared, weights, folder / name, console)
