@@ -21,6 +21,7 @@ import torch
 from torch import Tensor, nn
 
 from gedbd.encoders.text_encoder import TextEncoder
+from gedbd.encoders.tracing import make_traceable
 from gedbd.encoders.weights import fingerprint
 from gedbd.text.tokens import TokenTable
 
@@ -134,7 +135,7 @@ class _Pooled(nn.Module):
         # A copy, because packed attention cannot be traced.
         self.backbone = deepcopy(encoder.backbone).cpu()
         self.pooling = encoder.pooling
-        self.backbone.set_attn_implementation("sdpa")
+        make_traceable(self.backbone)
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
         hidden: Tensor = self.backbone(input_ids=input_ids, attention_mask=attention_mask).last_hidden_state
