@@ -21,7 +21,7 @@ INPUTS = ("input_ids", "attention_mask")
 
 
 def write_onnx(folder: Path, encoder: Encoder) -> None:
-    """Writes ``model.onnx``, ``(U, L), (U, L) -> (U, D)`` for any U and L, with tokenizer, ``config.json`` and the prefix.
+    """Writes ``model.onnx``, ``(U, L), (U, L) -> (U, D)`` for any U and L, tokenizer, ``config.json`` and the prefix.
 
     Args:
         folder: An empty folder.
