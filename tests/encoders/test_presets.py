@@ -137,7 +137,7 @@ def test_all_truncated_sizes_read_one_file_of_whole_vectors(tmp_path):
 
 
 @pytest.mark.parametrize(("make", "prefix_tokens"), [(tiny_tokenizer, 2), (byte_level, 6), (unigram, 2)])
-def test_a_text_template_leaves_room_for_the_prefix(make_corpus, make, prefix_tokens):
+def test_a_text_template_leaves_the_prefix_its_tokens(make_corpus, make, prefix_tokens):
     encoder = Encoder(tiny_with().model, make(), 80, prefix="query: ")
     assert (encoder.prefix_tokens, encoder.text_tokens) == (prefix_tokens, 80 - prefix_tokens)
     template = FieldTemplate(["description", "summary"], {"description": None, "summary": 8}, None, Cleaning())

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from transformers import PreTrainedTokenizerBase
 
+from gedbd.encoders.packing import can_pack
 from gedbd.encoders.text_encoder import TextEncoder
-from gedbd.encoders.tracing import make_traceable
 
 PROMPTS = "config_sentence_transformers.json"
 
@@ -15,7 +15,8 @@ PROMPTS = "config_sentence_transformers.json"
 def plain_copy(encoder: TextEncoder) -> TextEncoder:
     """A copy that takes padded batches, without gedbd's packed attention."""
     plain = deepcopy(encoder).cpu().eval()
-    make_traceable(plain.backbone)
+    if can_pack(plain.backbone):
+        plain.backbone.set_attn_implementation("sdpa")
     return plain
 
 

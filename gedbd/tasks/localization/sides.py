@@ -38,6 +38,8 @@ class Side(NamedTuple):
         parts: Which parts an input of an encoder of code has; None for an encoder of plain texts, which reads comment
             and code one after the other and knows no graph.
         prefix: What an encoder of plain texts reads before a comment; its tokens count as those of the comment.
+
+    What is trained on top of it reads whole pooled vectors, whatever ``truncate_dim`` of the encoder says.
     """
 
     backbone: PreTrainedModel
