@@ -186,13 +186,12 @@ def load_encoder(
             for encoders of this size from it.
         backend: See ``Encoder``.
         cache_dir: See ``Encoder``.
-        prefix: See ``Encoder``; what the model's authors put before texts that are compared with texts of their kind.
+        prefix: See ``Encoder``.
         truncate_dim: See ``TextEncoder``.
         matryoshka_dims: Sizes that the model was trained to be truncated to.
 
     Raises:
-        ValueError: If the weights are missing or not the expected ones, the model has no ``max_tokens`` positions, the
-            prefix leaves no token to a text, or ``truncate_dim`` is none of ``matryoshka_dims``.
+        ValueError: If the weights are missing or not the expected ones, or the model cannot do what an option says.
     """
     check_prefix(prefix)
     check_truncation(name, truncate_dim, matryoshka_dims)
