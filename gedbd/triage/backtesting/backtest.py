@@ -10,10 +10,13 @@ import pandas as pd
 from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.urls import with_urls
 from gedbd.evaluation.significance import ratio_intervals
+from gedbd.retrieval.reports.ranker import ReportRanker
+from gedbd.triage.backtesting.learning import learn_probability
 from gedbd.triage.backtesting.targets import NO_THRESHOLD, TargetResult, target_status
 from gedbd.triage.backtesting.thresholds import choose_threshold
-from gedbd.triage.calibration import MATCH_FEATURES, NUM_BINS, Calibrator, calibration_error
-from gedbd.triage.triage_model import TriageModel, learn_probability
+from gedbd.triage.calibration import NUM_BINS, calibration_error
+from gedbd.triage.confidence import CONFIDENCE_FEATURES, Confidence
+from gedbd.triage.triage_model import TriageModel
 
 GRID = np.round(np.arange(0.01, 1.0, 0.01), 2)
 TARGETS = (0.5, 0.6, 0.7, 0.8, 0.9)
@@ -57,7 +60,7 @@ class Backtest:
 def measure(
     replayed: pd.DataFrame,
     corpus: Corpus,
-    weights: dict[str, float],
+    ranker: ReportRanker,
     target_precision: float,
     confidence_level: float,
     seed: int,
@@ -65,28 +68,28 @@ def measure(
     """Learns probabilities and thresholds on the older parts, and measures suggestions on test.
 
     Args:
-        replayed: See ``replay_parts``.
+        replayed: See ``Learnt``.
         corpus: The reports.
-        weights: Weights of the scores.
+        ranker: The ranker of the index.
         target_precision: The precision target of the index; those of ``TARGETS`` are measured too.
         confidence_level: See ``choose_threshold``.
-        seed: Seed of the regression.
+        seed: Seed of the trees.
     """
     confidence = learn_probability(replayed, seed)
     val = suggestions(replayed, confidence, corpus.group, "val")
     test = suggestions(replayed, confidence, corpus.group, "test")
     others = [target for target in TARGETS if not isclose(target, target_precision)]
     targets = targets_table(val, test, sorted([*others, target_precision]), confidence_level)
-    matching = TriageModel(weights, confidence, target_results(targets, period(test, corpus)), target_precision)
+    matching = TriageModel(ranker, confidence, target_results(targets, period(test, corpus)), target_precision)
     tables = {"targets": targets} | tables_of(test, corpus, matching.target.threshold)
     error = calibration_error(test.best["probability"].to_numpy(), test.best["right"].to_numpy())
     return Backtest(matching, val, test, tables, error)
 
 
-def suggestions(replayed: pd.DataFrame, confidence: Calibrator, group: np.ndarray, part: str) -> Suggestions:
+def suggestions(replayed: pd.DataFrame, confidence: Confidence, group: np.ndarray, part: str) -> Suggestions:
     """The best matches of a part, with their probabilities."""
     mine = replayed[(replayed["part"] == part) & (replayed["place"] == 1)]
-    probability = confidence(mine[list(MATCH_FEATURES)].to_numpy())
+    probability = confidence(mine[list(CONFIDENCE_FEATURES)].to_numpy())
     best = mine[["query", "candidate", "right"]].assign(probability=probability).reset_index(drop=True)
     # A group is named by its first report: a report of an earlier group has an earlier duplicate.
     return Suggestions(best, int((group[best["query"]] < best["query"]).sum()), group)

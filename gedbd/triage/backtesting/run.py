@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from hydra.utils import instantiate
 from omegaconf import DictConfig
 from rich.console import Console
 
@@ -20,8 +21,8 @@ from gedbd.io.spreadsheet import safe_cells
 from gedbd.io.tables import write_csv, write_parquet
 from gedbd.triage.assembly import encode_corpus
 from gedbd.triage.backtesting.backtest import Backtest, measure
+from gedbd.triage.backtesting.learning import learn
 from gedbd.triage.backtesting.page import fill_targets, next_step, print_targets, sections, summary, targets_markdown
-from gedbd.triage.triage_model import learn_weights, replay_parts
 
 
 def run_backtest(
@@ -54,11 +55,10 @@ def run_backtest(
     encoded = encode_corpus(cfg, corpus, weights)
     for warning in encoded.warnings:
         console.print(f"{corpus.name}: {warning}", markup=False, highlight=False)
-    learnt = learn_weights(corpus, pairs[pairs["part"] == "train"], encoded.vectors)
-    replayed = replay_parts(corpus, parts, encoded.vectors, learnt, cfg.max_replayed)
-    backtest = measure(replayed, corpus, learnt, cfg.target_precision, cfg.confidence_level, cfg.seed)
+    learnt = learn(corpus, parts, encoded.vectors, cfg.max_replayed, instantiate(cfg.ranker))
+    backtest = measure(learnt.replayed, corpus, learnt.ranker, cfg.target_precision, cfg.confidence_level, cfg.seed)
     save_run(folder, cfg, corpus)
-    write_parquet(folder / "matches.parquet", replayed)
+    write_parquet(folder / "matches.parquet", learnt.replayed)
     step = next_step(backtest.matching, os.path.relpath(folder))
     page = write_backtest(folder, corpus, backtest, step, options)
     if cfg.fill:
