@@ -1,6 +1,7 @@
 """The features of all stored reports in memory, which grow as reports are added."""
 
 from collections.abc import Sequence
+from copy import copy
 
 import numpy as np
 
@@ -90,6 +91,13 @@ class FeatureStore:
             for row, one in zip(rows, terms, strict=True):
                 lists[row] = np.unique(one)
             other._distinct[kind] = lists
+        return other
+
+    def with_vectors(self, vectors: np.ndarray) -> "FeatureStore":
+        """A store with other vectors, which shares all else with this one."""
+        other = copy(self)
+        other._vectors = _GrowingArray(vectors)
+        other._means = {}
         return other
 
     def without(self, removed: np.ndarray) -> "FeatureStore":

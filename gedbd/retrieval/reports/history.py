@@ -1,15 +1,18 @@
 """A tracker's history: the candidates of every report, as if it had just come in."""
 
 from collections.abc import Iterable, Iterator
+from copy import copy
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
+from gedbd.corpora.corpus import Corpus
 from gedbd.io.progress import item_progress
 from gedbd.retrieval.reports.candidate_features import candidate_features
 from gedbd.retrieval.reports.feature_store import FeatureStore
-from gedbd.retrieval.reports.first_stage import find_candidates
+from gedbd.retrieval.reports.first_stage import FirstStage, find_candidates
 from gedbd.retrieval.reports.known_groups import GrowingGroups, KnownGroups
 from gedbd.retrieval.reports.report_features import FeatureEncoder
 from gedbd.retrieval.vocabulary import Vocabulary
@@ -51,6 +54,23 @@ class ReportHistory:
         self.group = group
         self._growing = GrowingGroups(links, len(reports))
 
+    @classmethod
+    def of_corpus(cls, corpus: Corpus, vectors: np.ndarray) -> "ReportHistory":
+        """The history of a corpus; without known links, reports are linked to the master of their group."""
+        if corpus.links is not None:
+            links = corpus.links.pairs
+        else:
+            rows = np.flatnonzero(corpus.group != np.arange(len(corpus)))
+            links = np.stack([rows, corpus.group[rows]])
+        return cls(corpus.reports, vectors, links, corpus.group)
+
+    def with_vectors(self, vectors: np.ndarray) -> "ReportHistory":
+        """The same history with other vectors, ``(N, D)`` unit rows."""
+        other = copy(self)
+        other.features = replace(self.features, vectors=vectors)
+        other.store = self.store.with_vectors(vectors)
+        return other
+
     def __len__(self) -> int:
         return len(self.group)
 
@@ -63,12 +83,14 @@ class ReportHistory:
         """The groups that are known before a report."""
         return self._growing.before(row)
 
+    def find(self, row: int) -> FirstStage:
+        """The candidates of a report, without their features."""
+        return find_candidates(self.store, self.features[row], self.known_before(row))
+
     def replay_one(self, row: int) -> Replayed:
         """The candidates of a report."""
-        groups = self.known_before(row)
-        query = self.features[row]
-        found = find_candidates(self.store, query, groups)
-        features = candidate_features(self.store, query, found)
+        found = self.find(row)
+        features = candidate_features(self.store, self.features[row], found)
         right = np.array([(self.group[rows] == self.group[row]).any() for rows in found.members], dtype=bool)
         return Replayed(row, found.group, found.row, features, right)
 

@@ -40,7 +40,7 @@ def learn(corpus: Corpus, parts: np.ndarray, vectors: np.ndarray, max_reports: i
         max_reports: Number of reports of each part that are replayed, evenly spaced in time.
         options: How rankers are trained.
     """
-    history = ReportHistory(corpus.reports, vectors, known_links(corpus), corpus.group)
+    history = ReportHistory.of_corpus(corpus, vectors)
     labelled = history.duplicates
     labelled = labelled[parts[labelled] != TEST]
     examples = list(history.replay(labelled, "learn to rank"))
@@ -57,14 +57,6 @@ def learn(corpus: Corpus, parts: np.ndarray, vectors: np.ndarray, max_reports: i
         chosen = [rankers[_half(corpus.group[row]) % len(rankers)] for row in rows]
         tables.append(replay(history, rows, chosen, f"replay {part}").assign(part=part))
     return Learnt(ranker, pd.concat(tables, ignore_index=True))
-
-
-def known_links(corpus: Corpus) -> np.ndarray:
-    """The links of a corpus, ``(2, L)``; if it has none, a link from each report of a group to its master."""
-    if corpus.links is not None:
-        return corpus.links.pairs
-    rows = np.flatnonzero(corpus.group != np.arange(len(corpus)))
-    return np.stack([rows, corpus.group[rows]])
 
 
 def learn_probability(replayed: pd.DataFrame, seed: int) -> Confidence:
