@@ -44,7 +44,8 @@ def some_confidence() -> Confidence:
     return Confidence(BoostedTrees(stumps, len(CONFIDENCE_FEATURES)), np.array([0.0, 1.0]), np.array([0.01, 0.99]))
 
 
-MATCHING = TriageModel(RANKER, some_confidence(), (TARGET,), 0.8)
+CONFIDENCE = some_confidence()
+MATCHING = TriageModel(RANKER, CONFIDENCE, (TARGET,), 0.8)
 
 
 def tiny_reader(hidden: int = 16) -> ReportEncoder:
