@@ -12,6 +12,7 @@ from hydra.utils import instantiate
 from gedbd.configuration.locations import CONF_DIR
 from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.splits import TEST, TRAIN, VAL
+from gedbd.retrieval.boosted_trees import BoostedTrees
 from gedbd.retrieval.boosting import CandidateLists, fit_boosted_trees
 from gedbd.retrieval.reports.candidate_features import FEATURES
 from gedbd.retrieval.reports.history import Replayed, ReportHistory
@@ -72,9 +73,10 @@ def load_tracker(path: str, backend: str, num_others: int, kept: Path | None) ->
     history = ReportHistory.of_corpus(corpus, vectors)
     single = np.setdiff1d(np.arange(1, len(corpus)), history.duplicates)
     others = single[np.linspace(0, len(single) - 1, min(num_others, len(single))).round().astype(int)]
-    found = []
-    for rows in (history.duplicates, others):
-        found.append([one._replace(group=corpus.group[one.best]) for one in history.replay(rows, name)])
+    found = [
+        [one._replace(group=corpus.group[one.best]) for one in history.replay(rows, name)]
+        for rows in (history.duplicates, others)
+    ]
     tracker = Tracker(name, len(corpus), sample_of(corpus.reports), *found, parts_by_time(len(corpus)))
     if place is not None:
         place.write_bytes(pickle.dumps(tracker._asdict()))
@@ -96,10 +98,13 @@ def fit_default(trackers: Sequence[Tracker], num_seeds: int, rounds: int) -> Rep
     lists = CandidateLists(features, relevance, np.array(weight) / np.mean(weight))
     settings = {"feature_fraction": 0.4, "truncation": 20, "min_child": 30, "num_leaves": 15}
     trees = fit_boosted_trees(lists, seeds=range(num_seeds), rounds=rounds, **settings)
-    rounded = [
-        tree._replace(threshold=_rounded(tree.threshold, 6), value=_rounded(tree.value, 4)) for tree in trees.trees
-    ]
-    return ReportRanker(type(trees)(rounded, trees.num_features), trained_on=tuple(one.sample for one in trackers))
+    return ReportRanker(rounded_trees(trees), trained_on=tuple(one.sample for one in trackers))
+
+
+def rounded_trees(trees: BoostedTrees) -> BoostedTrees:
+    """Trees with fewer digits: a shorter file."""
+    rounded = [one._replace(threshold=_rounded(one.threshold, 6), value=_rounded(one.value, 4)) for one in trees.trees]
+    return BoostedTrees(rounded, trees.num_features)
 
 
 def ranks(queries: Sequence[Replayed], score) -> np.ndarray:
@@ -124,5 +129,5 @@ def metrics(found: np.ndarray) -> tuple[float, float, float]:
 
 
 def _rounded(values: np.ndarray, digits: int) -> np.ndarray:
-    """Values with so many significant digits: a shorter file."""
+    """Values with so many significant digits."""
     return np.array([float(f"{value:.{digits}g}") for value in values])

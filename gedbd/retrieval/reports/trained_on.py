@@ -6,6 +6,7 @@ from hashlib import blake2b
 import pandas as pd
 
 SIZE = 64
+SEEN = "the default ranker was trained on this tracker and knows its duplicates"
 MIN_SHARE = 0.5  # of a sample that the reports of the same tracker contain
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
+import pandas as pd
 
 from gedbd.retrieval.ranking_models import Model, fit_weighted_sum
 from gedbd.retrieval.reports.history import Replayed
@@ -44,6 +45,11 @@ class RankerOptions:
     num_threads: int = 1
     base: str | None = None
     default_below: int = 300
+
+    def without_seen(self, reports: pd.DataFrame) -> "RankerOptions":
+        """Options without a base that was trained on the reports' own tracker: it knows the duplicates to be found."""
+        base = read_base(self.base)
+        return replace(self, base=None) if base is not None and base.has_seen(reports) else self
 
     def settled(self, examples: Sequence[Replayed]) -> "RankerOptions":
         """Options by which parts of some queries are treated as all of them: trained on, or left to the base."""

@@ -44,6 +44,7 @@ def learn(corpus: Corpus, parts: np.ndarray, vectors: np.ndarray, max_reports: i
     labelled = history.duplicates
     labelled = labelled[parts[labelled] != TEST]
     examples = list(history.replay(labelled, "learn to rank"))
+    options = options.without_seen(corpus.reports).settled(examples)
     by_part = [[one for one in examples if parts[one.row] == number] for number in (TRAIN, VAL)]
     halves = [[one for one in by_part[0] if _half(corpus.group[one.row]) == half] for half in (0, 1)]
     of_train = [fit_ranker(half, options) for half in halves]
