@@ -1,5 +1,6 @@
 """The learnt ranker of reports as a scorer."""
 
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -80,6 +81,16 @@ class LearntReports(Scorer):
     def scores(self, rows: np.ndarray) -> np.ndarray:
         """``(B,) -> (B, N)``."""
         return np.stack([self._scores(int(row)) for row in rows])
+
+    def first_stage_ranks(self, queries: np.ndarray, relevant: Sequence[np.ndarray]) -> np.ndarray:
+        """See ``TwoStageScorer``; ranks count groups."""
+        ranks = np.zeros(len(queries), dtype=np.int64)
+        for place, (row, wanted) in enumerate(zip(queries.tolist(), relevant, strict=True)):
+            members = self.history_.find(row).members
+            hits = np.flatnonzero([np.isin(rows, wanted).any() for rows in members])
+            if len(hits):
+                ranks[place] = hits[0] + 1
+        return ranks
 
     def _labelled(self, inputs: ScorerInputs) -> pd.DataFrame:
         """The pairs to learn from."""
