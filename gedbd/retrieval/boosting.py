@@ -103,6 +103,7 @@ def fit_classifier(
     feature_fraction: float = 0.4,
     l2: float = 10.0,
     num_threads: int = 1,
+    weight: np.ndarray | None = None,
 ) -> BoostedTrees:
     """Trains boosted trees whose prediction is the logarithm of the odds that a candidate is right.
 
@@ -117,6 +118,7 @@ def fit_classifier(
         feature_fraction: Share of the features that are drawn for a tree.
         l2: Penalty on squared values of leaves.
         num_threads: Threads; the trees are the same for the same number.
+        weight: ``(B,)`` how many candidates each stands for; None for 1.
     """
     import lightgbm
 
@@ -127,7 +129,9 @@ def fit_classifier(
     }
     trees: list[DecisionTree] = []
     for seed in seeds:
-        data = lightgbm.Dataset(features.astype(np.float64), right.astype(np.int64), params={"verbosity": -1})
+        data = lightgbm.Dataset(
+            features.astype(np.float64), right.astype(np.int64), weight=weight, params={"verbosity": -1}
+        )
         booster = lightgbm.train(parameters | {"seed": seed}, data, rounds)
         trees += [tree._replace(value=tree.value / len(seeds)) for tree in read_trees(booster.model_to_string())]
     return BoostedTrees(trees, features.shape[1])

@@ -109,6 +109,6 @@ def _fit(examples: Sequence[Replayed], options: RankerOptions, base: ReportRanke
         later = CandidateLists(features[first:], relevance[first:])
         seeds = [options.seed]
         stopped = fit_boosted_trees(older, seeds=seeds, rounds=rounds, later=later, patience=PATIENCE, **settings)
-        rounds = max(MIN_ROUNDS, len(stopped.trees))
+        rounds = min(rounds, max(MIN_ROUNDS, len(stopped.trees)))
     seeds = range(options.seed, options.seed + options.num_seeds)
     return fit_boosted_trees(CandidateLists(features, relevance), seeds=seeds, rounds=rounds, **settings)
