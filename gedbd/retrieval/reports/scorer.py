@@ -6,6 +6,7 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
+from gedbd.retrieval.reports.candidate_graph import GRAPH_FEATURES
 from gedbd.retrieval.reports.history import ReportHistory
 from gedbd.retrieval.reports.ranker import ReportRanker, default_ranker
 from gedbd.retrieval.reports.trained_on import SEEN
@@ -27,6 +28,7 @@ class LearntReports(Scorer):
         num_seeds: See ``RankerOptions``.
         base: Likewise.
         default_below: Likewise.
+        graph: Read the features of the graph among the candidates too, see ``graph_features``.
 
     Attributes:
         ranker_: The ranker.
@@ -42,9 +44,14 @@ class LearntReports(Scorer):
         num_seeds: int = 3,
         base: str | None = None,
         default_below: int = 300,
+        graph: bool = False,
     ) -> None:
         if kind not in ("boosted", "linear", "default"):
             raise ValueError(f"kind={kind} of a ranker is unknown: choose boosted, linear or default")
+        if graph and base is not None:
+            raise ValueError("graph=true trains without a base, which reads no graph: leave out graph or base")
+        if graph and kind == "default":
+            raise ValueError("graph=true needs a ranker that learns here: choose kind=boosted or linear")
         self.dense = dense
         self.kind = kind
         # The names of the options are those of RankerOptions.
@@ -54,6 +61,7 @@ class LearntReports(Scorer):
             "base": base,
             "default_below": default_below,
         }
+        self.graph = graph
 
     def fit(self, inputs: ScorerInputs) -> None:
         """Replays the training queries, and those of validation if its labels may be used, and learns from them.
@@ -72,7 +80,7 @@ class LearntReports(Scorer):
         positive = labelled[labelled["label"] == 1]
         links = positive[["query", "document"]].to_numpy(dtype=np.int64).T
         self.history_ = ReportHistory(
-            inputs.documents, self.dense.documents_, links if inputs.links is None else inputs.links, group
+            inputs.documents, self.dense.documents_, links if inputs.links is None else inputs.links, group, self.graph
         )
         self.ranker_ = self._ranker(np.unique(positive["query"]), inputs.documents)
         if self.ranker_.has_seen(inputs.documents):
@@ -107,6 +115,9 @@ class LearntReports(Scorer):
             return default_ranker()
         options = RankerOptions(kind=self.kind, **self.options).without_seen(documents)
         return fit_ranker(list(self.history_.replay(queries, "replay training queries")), options)
+        options = RankerOptions(kind=self.kind, seed=self.seed, num_seeds=self.num_seeds)
+        examples = list(self.history_.replay(queries, "replay training queries"))
+        return fit_ranker(examples, options, GRAPH_FEATURES if self.graph else ())
 
     def _scores(self, row: int) -> np.ndarray:
         replayed = self.history_.replay_one(row)
