@@ -20,10 +20,12 @@ class CandidateLists(NamedTuple):
     Attributes:
         features: For each query ``(C_i, F)``; NaN is a missing value.
         relevance: For each query ``(C_i,)`` whole numbers from 0.
+        weight: For each query, how much it counts; None if all count the same.
     """
 
     features: Sequence[np.ndarray]
     relevance: Sequence[np.ndarray]
+    weight: Sequence[float] | None = None
 
 
 def fit_boosted_trees(
@@ -166,7 +168,8 @@ def _data_set(lists: CandidateLists, reference: Any = None) -> Any:
     options = {"feature_pre_filter": False, "verbosity": -1}
     features = np.concatenate(list(lists.features)).astype(np.float64)
     label = np.concatenate(list(lists.relevance))
-    return lightgbm.Dataset(features, label, reference=reference, group=sizes, params=options)
+    weight = None if lists.weight is None else np.repeat(lists.weight, sizes)
+    return lightgbm.Dataset(features, label, reference=reference, group=sizes, weight=weight, params=options)
 
 
 def _check(lists: CandidateLists) -> int:

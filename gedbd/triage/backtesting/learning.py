@@ -68,6 +68,7 @@ def learn(
     labelled = history.duplicates
     labelled = labelled[np.isin(parts[labelled], labelled_parts)]
     examples = list(history.replay(labelled, "learn to rank"))
+    options = options.without_seen(corpus.reports).settled(examples)
     rankers = [fit_ranker([one for one in examples if fold[one.row] != number], options) for number in range(NUM_FOLDS)]
     ranker = fit_ranker(examples, options)
     is_duplicate = corpus.group < np.arange(len(corpus))

@@ -18,6 +18,8 @@ from gedbd.evaluation.run_folders import MATCHING
 from gedbd.experiments.checkpoint import save_run
 from gedbd.io.files import write_text
 from gedbd.io.tables import write_parquet
+from gedbd.retrieval.reports.trained_on import SEEN
+from gedbd.retrieval.reports.training import RankerOptions
 from gedbd.triage.assembly import encode_corpus
 from gedbd.triage.backtesting.backtest import Backtest, measure
 from gedbd.triage.backtesting.learning import learn
@@ -57,9 +59,12 @@ def run_backtest(
     encoded = encode_corpus(cfg, corpus, weights)
     for warning in encoded.warnings:
         console.print(f"{corpus.name}: {warning}", markup=False, highlight=False)
+    ranker: RankerOptions = instantiate(cfg.ranker)
+    if ranker.without_seen(corpus.reports) != ranker:
+        console.print(f"{corpus.name}: {SEEN}: trained without it", markup=False, highlight=False)
     # The vectors of reports that an encoder was trained on are too close to those of their duplicates.
     labelled_parts = (TRAIN, VAL) if weights is None else (VAL,)
-    learnt = learn(corpus, parts, encoded.vectors, cfg.max_replayed, instantiate(cfg.ranker), labelled_parts)
+    learnt = learn(corpus, parts, encoded.vectors, cfg.max_replayed, ranker, labelled_parts)
     targets = (cfg.target_precision, cfg.confidence_level)
     backtest = measure(learnt.replayed, corpus, learnt.ranker, *targets, cfg.seed, cfg.judge)
     save_run(folder, cfg, corpus)
