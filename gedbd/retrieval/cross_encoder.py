@@ -20,17 +20,17 @@ class CrossEncoder(nn.Module):
         encoder: Its backbone and pooling are used; training changes the backbone.
         tokenizer: The tokenizer of the encoder.
         max_tokens: Length that both texts together are cut to, the longer one first.
-        bfloat16: Compute in bfloat16 where the CPU has instructions for it; the weights stay float32.
+        reduced_precision: Compute in bfloat16 where the CPU has instructions for it; the weights stay float32.
     """
 
     def __init__(
-        self, encoder: TextEncoder, tokenizer: PreTrainedTokenizerBase, max_tokens: int, bfloat16: bool = False
+        self, encoder: TextEncoder, tokenizer: PreTrainedTokenizerBase, max_tokens: int, reduced_precision: bool = False
     ) -> None:
         super().__init__()
         self.encoder = encoder
         self.tokenizer = tokenizer
         self.max_tokens = max_tokens
-        self.bfloat16 = bfloat16
+        self.reduced_precision = reduced_precision
         self.head = nn.Linear(int(encoder.backbone.config.hidden_size), 1)
 
     def forward(self, first: list[str], second: list[str]) -> Tensor:
@@ -60,7 +60,7 @@ class CrossEncoder(nn.Module):
         return scores
 
     def _precision(self, device: torch.device) -> AbstractContextManager[object]:
-        enabled = self.bfloat16 and device.type == "cpu" and cpu_has_bfloat16()
+        enabled = self.reduced_precision and device.type == "cpu" and cpu_has_bfloat16()
         return torch.autocast(device.type, dtype=torch.bfloat16, enabled=enabled)
 
 

@@ -62,7 +62,7 @@ class CrossScores:
         self.max_queries = max_queries
         self.options = options
         torch.manual_seed(options.seed)  # the head is initialised at random
-        model = CrossEncoder(deepcopy(encoder.model), encoder.tokenizer, max_tokens, bfloat16=True)
+        model = CrossEncoder(deepcopy(encoder.model), encoder.tokenizer, max_tokens, reduced_precision=True)
         self.model = model.to("cuda" if torch.cuda.is_available() else "cpu").eval()
         self._initial = deepcopy(self.model.state_dict())
 
@@ -174,7 +174,7 @@ class _JoinedTexts(Sequence[str]):
 
 
 def _group_folds(lists: Sequence[RankedList], groups: np.ndarray | None, folds: int) -> np.ndarray:
-    """The fold of each list, ``(Q,)``. Groups are dealt to the folds in the order of their first query."""
+    """The fold of each list, ``(Q,)``. Groups take turns in the order of their first query."""
     if groups is None:
         raise ValueError("folds of the cross-encoder need the groups of the reports")
     own = groups[[listed.query for listed in lists]]

@@ -30,5 +30,5 @@ class PairScorer(Protocol):
     depth: int
 
     def score(self, query: ReportText, candidates: list[ReportText]) -> np.ndarray:
-        """Scores of C candidates, the most promising first: ``(C,)`` float32, NaN where there is none."""
+        """Scores of C candidates, the best first: ``(C,)`` float32, NaN where there is none."""
         ...
