@@ -6,11 +6,14 @@ from the pooling and the trained weights of the text encoder, which are what is 
 
 from contextlib import AbstractContextManager
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from transformers import PreTrainedTokenizerBase
 
+from gedbd.encoders.backends.backend import PreparedBackend, encode_texts
 from gedbd.encoders.text_encoder import TextEncoder
+from gedbd.text.tokens import CHUNK_TEXTS, TokenTable
 
 
 class CrossEncoder(nn.Module):
@@ -57,6 +60,29 @@ class CrossEncoder(nn.Module):
             chosen = order[start : start + batch_size]
             scores[chosen] = self([first[place] for place in chosen], [second[place] for place in chosen]).cpu()
         self.train(was_training)
+        return scores
+
+    def tokenize(self, first: list[str], second: list[str]) -> TokenTable:
+        """Token ids of P pairs of texts, as the model reads them."""
+        ids: list[np.ndarray] = []
+        for start in range(0, len(first), CHUNK_TEXTS):
+            chunk = slice(start, start + CHUNK_TEXTS)
+            encoded = self.tokenizer(
+                first[chunk], second[chunk], truncation=True, max_length=self.max_tokens, return_attention_mask=False
+            )
+            ids += [np.asarray(pair, dtype=np.int32) for pair in encoded["input_ids"]]
+        starts = np.cumsum([0, *map(len, ids)])
+        pad_id = self.tokenizer.pad_token_id
+        return TokenTable(np.concatenate([*ids, np.empty(0, dtype=np.int32)]), starts, int(pad_id))
+
+    @torch.no_grad()
+    def predict_with(self, prepared: PreparedBackend, first: list[str], second: list[str]) -> np.ndarray:
+        """As ``predict``, by a backend that was prepared with this model's encoder, ``(P,)`` float32."""
+        if not first:
+            return np.empty(0, dtype=np.float32)
+        pooled = torch.from_numpy(encode_texts(self.tokenize(first, second), prepared, "score pairs of reports"))
+        device = self.head.weight.device
+        scores: np.ndarray = self.head(pooled.to(device)).squeeze(-1).cpu().numpy()
         return scores
 
     def _precision(self, device: torch.device) -> AbstractContextManager[object]:

@@ -6,6 +6,7 @@ from pathlib import Path
 from safetensors import SafetensorError
 from safetensors.torch import load, save
 
+from gedbd.encoders.backends.backend import Backend
 from gedbd.encoders.encoder import Encoder
 from gedbd.encoders.weights import load_state
 from gedbd.io.checksums import checksum
@@ -33,13 +34,14 @@ def save_cross_scores(scores: CrossScores, folder: Path) -> None:
     write_text(folder / SETTINGS, json.dumps(settings, indent=1) + "\n")
 
 
-def load_cross_scores(folder: Path, encoder: Encoder) -> CrossScores:
+def load_cross_scores(folder: Path, encoder: Encoder, backend: Backend | None = None) -> CrossScores:
     """The scores of a trained cross-encoder.
 
     Args:
         folder: See ``save_cross_scores``.
         encoder: An encoder of the architecture and with the tokenizer that the training started from; its weights do
             not matter.
+        backend: See ``CrossScores``.
 
     Raises:
         ValueError: If a file is missing or damaged, or holds the weights of another architecture.
@@ -52,7 +54,7 @@ def load_cross_scores(folder: Path, encoder: Encoder) -> CrossScores:
         raise ValueError(f"{folder / SETTINGS} is damaged: train the cross-encoder again")
     if not file.is_file() or checksum(file) != settings["sha256"]:
         raise ValueError(f"{file} is missing or damaged: train the cross-encoder again")
-    scores = CrossScores(encoder, settings["max_tokens"], settings["depth"])
+    scores = CrossScores(encoder, settings["max_tokens"], settings["depth"], backend=backend)
     try:
         weights = load(file.read_bytes())
     except SafetensorError as error:

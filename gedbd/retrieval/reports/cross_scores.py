@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
+from gedbd.encoders.backends.backend import Backend, PreparedBackend
 from gedbd.encoders.encoder import Encoder
 from gedbd.retrieval.cross_encoder import CrossEncoder
 from gedbd.retrieval.cross_training import Example, TrainingOptions, train_cross_encoder
@@ -45,6 +46,7 @@ class CrossScores:
         depth: Number of candidates to score, and to draw irrelevant ones from in training.
         max_queries: Number of training queries, the latest ones, which bounds the time of a training.
         options: How the cross-encoder is trained.
+        backend: Runs the trained model; None: PyTorch, in bfloat16 on CPUs that have instructions for it.
     """
 
     name = NAME
@@ -56,11 +58,16 @@ class CrossScores:
         depth: int = DEPTH,
         max_queries: int = MAX_QUERIES,
         options: TrainingOptions = OPTIONS,
+        backend: Backend | None = None,
     ) -> None:
+        if backend is not None and backend.calibrated:
+            raise ValueError("cross: a calibrated backend cannot run a cross-encoder: choose backend=openvino_bf16")
         _check_settings(max_tokens, depth, max_queries, options)
         self.depth = depth
         self.max_queries = max_queries
         self.options = options
+        self.backend = backend
+        self._prepared: PreparedBackend | None = None
         torch.manual_seed(options.seed)  # the head is initialised at random
         model = CrossEncoder(deepcopy(encoder.model), encoder.tokenizer, max_tokens, reduced_precision=True)
         self.model = model.to("cuda" if torch.cuda.is_available() else "cpu").eval()
@@ -79,6 +86,7 @@ class CrossScores:
         examples = [example for example in map(self._example, lists) if example]
         if not examples:
             raise ValueError("the cross-encoder needs a training query with a duplicate and another candidate")
+        self._prepared = None  # it may hold a converted copy of the old weights
         self.model.load_state_dict(self._initial)
         latest = examples[-self.max_queries :]
         train_cross_encoder(self.model, _JoinedTexts(texts), latest, self.options)
@@ -137,7 +145,7 @@ class CrossScores:
         joined = _JoinedTexts(texts)
         first = [joined[listed.query] for listed in lists for _ in listed.candidates[: self.depth]]
         second = [joined[row] for listed in lists for row in listed.candidates[: self.depth].tolist()]
-        found = self.model.predict(first, second).numpy()
+        found = self._predict(first, second)
         scores = []
         start = 0
         for listed in lists:
@@ -147,6 +155,13 @@ class CrossScores:
             start += count
             scores.append(own)
         return scores
+
+    def _predict(self, first: list[str], second: list[str]) -> np.ndarray:
+        if self.backend is None:
+            return self.model.predict(first, second).numpy()
+        if self._prepared is None:
+            self._prepared = self.backend.prepare(self.model.encoder, None)
+        return self.model.predict_with(self._prepared, first, second)
 
     def _example(self, listed: RankedList) -> Example | None:
         """The relevant candidate that is ranked highest, and the irrelevant ones near the top."""

@@ -2,6 +2,8 @@ import numpy as np
 import pytest
 import torch
 
+from gedbd.encoders.backends.openvino import OpenVino
+from gedbd.encoders.backends.pytorch import Torch
 from gedbd.encoders.encoder import Encoder, load_tiny_encoder
 from gedbd.retrieval.cross_training import Example, TrainingOptions
 from gedbd.retrieval.reports.cross_files import SETTINGS, WEIGHTS, load_cross_scores, save_cross_scores
@@ -61,6 +63,17 @@ def test_the_score_is_that_of_the_model(trained):
     expected = trained.model.predict(["A\n" + "b" * 2000], ["C"])
     trained.model.reduced_precision = True
     assert score == pytest.approx(expected.numpy(), abs=1e-6)
+
+
+def test_a_backend_gives_the_scores_of_the_model_as_it_was_trained_last(trained):
+    made = scorer(backend=Torch())
+    made.fit(texts(), lists()[:2])
+    made.score_lists(texts(), lists())
+    made.fit(texts(), lists())
+    expected = trained.score_lists(texts(), lists())
+    for own, other in zip(made.score_lists(texts(), lists()), expected, strict=True):
+        assert own == pytest.approx(other, abs=2e-2, nan_ok=True)
+    assert made.score(texts()[0], []).shape == (0,)
 
 
 def test_training_starts_from_the_same_weights_and_leaves_the_encoder(trained):
@@ -150,6 +163,7 @@ def test_damaged_missing_and_foreign_files_are_told(trained, tmp_path):
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
+        ({"backend": OpenVino("int8", "unused")}, "cross: a calibrated backend .* choose backend=openvino_bf16"),
         ({"max_tokens": 7}, "cross.max_tokens=7 must be 8 or more"),
         ({"depth": 0}, "cross.depth=0 must be 1 or more"),
         ({"max_queries": 0}, "cross.max_queries=0 must be 1 or more"),
