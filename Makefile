@@ -28,7 +28,7 @@ test-all: install  ## run all tests but those of the browser, also those that ta
 
 browser: install  ## look at a report and at the service's page in headless Chromium, which Debian's package brings if it is missing
 	@command -v chromium > /dev/null || (apt-get update -qq && apt-get install -qq -y chromium > /dev/null)
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m browser tests/test_browser.py tests/service/test_service_page.py
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m browser tests/test_browser.py tests/test_judging_page.py tests/service/test_service_page.py
 
 soak: install  ## serve under load while faults are injected, 10 minutes (MINUTES=, SEED=); full disk and clock need root and a C compiler
 	PYTHONPATH=tests/service OMP_NUM_THREADS=1 $(BIN)/python tests/attack/soak --minutes $(or $(MINUTES),10) --seed $(or $(SEED),0)

@@ -20,6 +20,7 @@ SHOWN_METRICS = {
     "train/loss": "train loss",
     "val/f1": "val F1",
     "val/rr@10": "RR@10",
+    "val/ranker_mrr": "MRR of a ranker",
     "val/mean_accuracy": "val mean accuracy",
 }
 

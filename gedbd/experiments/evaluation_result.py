@@ -62,7 +62,7 @@ def evaluate_baseline(baseline: Scorer, name: str, prepared: PreparedData, part:
     """
     corpus = prepared.corpus
     pairs = prepared.pairs
-    baseline.fit(ScorerInputs.of_reports(corpus.reports, pairs[pairs["part"] == "train"]))
+    baseline.fit(_scorer_inputs(prepared, part))
     chosen = pairs[pairs["part"].isin(("val", part))]
     scores = pair_scores(baseline, chosen["later"].to_numpy(), chosen["earlier"].to_numpy())
     predictions = name_reports(chosen.assign(score=scores), corpus, "earlier", "later")
@@ -83,6 +83,21 @@ def evaluate_baseline(baseline: Scorer, name: str, prepared: PreparedData, part:
         queries=queries,
         rankings=rank_all(queries, {name: baseline}),
     )
+
+
+def _scorer_inputs(prepared: PreparedData, part: str) -> ScorerInputs:
+    """What a baseline may learn from when a part is reported: nothing of this part but its reports and their links.
+
+    Links that training may not see are left out.
+    """
+    pairs = prepared.pairs
+    validation = pairs[pairs["part"] == "val"] if part == "test" else None
+    links = None
+    if prepared.corpus.links is not None:
+        links = prepared.corpus.links.pairs
+        first, second = prepared.observed_group[links]
+        links = links[:, first == second]
+    return ScorerInputs.of_reports(prepared.corpus.reports, pairs[pairs["part"] == "train"], validation, links)
 
 
 def name_reports(table: pd.DataFrame, corpus: Corpus, first: str, second: str) -> pd.DataFrame:

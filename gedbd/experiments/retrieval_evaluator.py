@@ -12,6 +12,7 @@ from gedbd.evaluation.threshold import best_threshold
 from gedbd.losses.loss import Loss
 from gedbd.retrieval.ranking import Ranking, rank_all
 from gedbd.retrieval.ranking_tasks import RankingTask
+from gedbd.retrieval.reports.on_top import RankerOnTop
 from gedbd.retrieval.vectors import Embedded, score_pairs, spread
 
 
@@ -37,19 +38,33 @@ class RetrievalEvaluator:
         group: ``(N,)`` duplicate group of every report.
         pairs: Pairs with ``earlier``, ``later``, ``label`` and ``part``.
         queries: What is ranked, by part and protocol.
+        on_top: Ranks the validation queries by a ranker over the vectors, if this is asked for.
     """
 
     def __init__(
-        self, group: np.ndarray, pairs: pd.DataFrame, queries: Mapping[str, Mapping[str, RankingTask]]
+        self,
+        group: np.ndarray,
+        pairs: pd.DataFrame,
+        queries: Mapping[str, Mapping[str, RankingTask]],
+        on_top: RankerOnTop | None = None,
     ) -> None:
         self.group = group
         self.pairs = pairs
         self.queries = queries
+        self.on_top = on_top
 
     def score(self, reports: Embedded, part: str, loss: Loss) -> ScoredPairs:
         """Scores the pairs of a part by the vectors of the reports that they name."""
         pairs = self.pairs[self.pairs["part"] == part]
         return ScoredPairs(*score_pairs(reports, pairs, self.group, loss))
+
+    def ranker_metrics(self, reports: Embedded) -> dict[str, float]:
+        """Metrics of a ranker over the text vectors on the validation queries, see ``RankerOnTop``."""
+        if self.on_top is None:
+            return {}
+        vectors = np.zeros((len(self.group), reports.z_text.shape[1]), dtype=np.float32)
+        vectors[reports.n_id.cpu().numpy()] = reports.z_text.float().cpu().numpy()
+        return self.on_top.metrics(vectors)
 
     def rank(self, reports: Embedded, part: str, text_too: bool = False) -> dict[str, dict[str, Ranking]]:
         """Ranks the queries of a part, if there are any.

@@ -12,6 +12,7 @@ from gedbd.experiments.results import report, show_verdict
 from gedbd.experiments.training import trained, value_of_best
 from gedbd.experiments.training_task import SystemTask, Task
 from gedbd.retrieval.ranking import metric_names
+from gedbd.retrieval.reports.on_top import METRICS
 
 
 def train_once(cfg: DictConfig, folder: Path, console: Console) -> float:
@@ -28,10 +29,11 @@ def train_system(task: SystemTask, cfg: DictConfig, folder: Path, console: Conso
     """
     check_ranking(cfg.ranking)
     # Once before the data is read, and again when it is known what there is to rank.
-    check_monitor(cfg.monitor, metric_names(cfg.ranking.top_k, cfg.ranking.protocols))
+    on_top = METRICS if cfg.ranking.ranker else ()
+    check_monitor(cfg.monitor, (*metric_names(cfg.ranking.top_k, cfg.ranking.protocols), *on_top))
     callbacks = training_callbacks(folder, cfg.monitor, cfg.patience, console)
     setup = task.build(cfg, console)
-    check_monitor(cfg.monitor, metric_names(cfg.ranking.top_k, setup.ranked_protocols))
+    check_monitor(cfg.monitor, (*metric_names(cfg.ranking.top_k, setup.ranked_protocols), *on_top))
     with trained(setup.system, setup.data, setup.corpus, cfg, folder, callbacks, console) as training:
         if training.is_first:
             result = task.result(setup)

@@ -89,6 +89,48 @@ def fit_boosted_trees(
     return BoostedTrees(trees, num_features)
 
 
+def fit_classifier(
+    features: np.ndarray,
+    right: np.ndarray,
+    *,
+    seeds: Sequence[int] = (0, 1, 2),
+    rounds: int = 150,
+    num_leaves: int = 8,
+    learning_rate: float = 0.05,
+    min_child: int = 50,
+    feature_fraction: float = 0.4,
+    l2: float = 10.0,
+    num_threads: int = 1,
+) -> BoostedTrees:
+    """Trains boosted trees whose prediction is the logarithm of the odds that a candidate is right.
+
+    Args:
+        features: ``(B, F)``; NaN is a missing value.
+        right: ``(B,)`` bool.
+        seeds: Of the features that are drawn; the prediction is the mean over all seeds.
+        rounds: Trees of each seed.
+        num_leaves: Of a tree, at most.
+        learning_rate: Weight of each tree.
+        min_child: Candidates in a leaf, at least.
+        feature_fraction: Share of the features that are drawn for a tree.
+        l2: Penalty on squared values of leaves.
+        num_threads: Threads; the trees are the same for the same number.
+    """
+    import lightgbm
+
+    parameters: dict[str, Any] = {
+        **{"objective": "binary", "num_leaves": num_leaves, "learning_rate": learning_rate, "lambda_l2": l2},
+        **{"min_data_in_leaf": min_child, "feature_fraction": feature_fraction, "num_threads": num_threads},
+        **{"deterministic": True, "force_row_wise": True, "verbosity": -1},
+    }
+    trees: list[DecisionTree] = []
+    for seed in seeds:
+        data = lightgbm.Dataset(features.astype(np.float64), right.astype(np.int64), params={"verbosity": -1})
+        booster = lightgbm.train(parameters | {"seed": seed}, data, rounds)
+        trees += [tree._replace(value=tree.value / len(seeds)) for tree in read_trees(booster.model_to_string())]
+    return BoostedTrees(trees, features.shape[1])
+
+
 def read_trees(model: str) -> list[DecisionTree]:
     """The trees in the text of a LightGBM model."""
     blocks = model.partition("end of trees")[0].split("\nTree=")[1:]

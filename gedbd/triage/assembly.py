@@ -58,8 +58,9 @@ def check_backtest(cfg: DictConfig) -> None:
     for name in ("target_precision", "confidence_level"):
         if not (isinstance(cfg[name], int | float) and 0 < cfg[name] < 1):
             raise ValueError(f"{name}={cfg[name]} must be a number above 0 and below 1")
-    if not (isinstance(cfg.max_replayed, int) and cfg.max_replayed >= 1):
-        raise ValueError(f"max_replayed={cfg.max_replayed} must be a whole number, 1 or more")
+    for name in ("max_replayed", "judge"):
+        if not (isinstance(cfg[name], int) and cfg[name] >= 1):
+            raise ValueError(f"{name}={cfg[name]} must be a whole number, 1 or more")
     if cfg.fill and not Path(cfg.fill).is_file():
         raise ValueError(f"fill={cfg.fill}: there is no such file")
 

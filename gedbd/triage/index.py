@@ -202,7 +202,7 @@ class Index:
                 undo.callback(memory.vocabulary.forget, known)
                 numbers = memory.encoder.encode(table, vectors, learn=True)
                 store.add_terms(known, memory.vocabulary.terms[known:])
-                store.add(map(StoredReport, reports, vectors, numbers.text, numbers.title))
+                store.add(map(StoredReport, reports, vectors, numbers.terms.by_report()))
                 links = store.links()
             undo.pop_all()  # the new terms are on disk: they stay in memory too
         self._current.publish(change, memory.changed([report.issue_id for report in reports], numbers, links))

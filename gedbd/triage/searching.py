@@ -1,18 +1,37 @@
 """Searches one state of an index, whatever changes the index meanwhile."""
 
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from gedbd.retrieval.features import Candidates, best_groups, feature_scores
-from gedbd.retrieval.report_features import ReportFeatures
+from gedbd.retrieval.reports.candidate_features import candidate_features
+from gedbd.retrieval.reports.first_stage import COMPONENT, find_candidates
+from gedbd.retrieval.reports.known_groups import KnownGroups
+from gedbd.retrieval.reports.report_features import ReportFeatures
 from gedbd.retrieval.scorers.fields import days_of
-from gedbd.triage.calibration import NUM_COMPARED, match_features
+from gedbd.triage.confidence import NUM_COMPARED, confidence_features
 from gedbd.triage.explanation import explain
 from gedbd.triage.report import Filters, Match, Report, as_table
-from gedbd.triage.storage.in_memory import GroupMembers, InMemoryIndex
+from gedbd.triage.storage.in_memory import InMemoryIndex
 from gedbd.triage.storage.state import State
+
+
+class Ranked(NamedTuple):
+    """The best candidates, K or fewer, the best first.
+
+    Attributes:
+        row: ``(K,)`` the report of each group that speaks most for it.
+        score: ``(K,)`` the ranker's score.
+        features: ``(K, F)`` what the ranker has read.
+        probability: ``(K,)`` that it is right.
+    """
+
+    row: np.ndarray
+    score: np.ndarray
+    features: np.ndarray
+    probability: np.ndarray
 
 
 def find_matches(state: State, report: Report, top_k: int, filters: Filters) -> list[Match]:
@@ -26,14 +45,13 @@ def find_matches(state: State, report: Report, top_k: int, filters: Filters) -> 
     count = len(groups.group)
     query = _query_features(report, state, count)
     allowed = _allowed(index, count, report, filters)
-    scores = feature_scores(index.store, query, count, replayed=True)
-    found = best_groups(scores, state.matching.weights, groups.group, allowed, max(top_k, NUM_COMPARED))
-    self_scores = [
-        index.store.text.self_score(query.text[0], count),
-        index.store.title.self_score(query.title[0], count),
-    ]
-    probability = state.matching.calibrator(match_features(found, self_scores))
-    return _matches(report, state, groups, found, probability, top_k)
+    found = find_candidates(index.store, query, groups, allowed)
+    features = candidate_features(index.store, query, found)
+    scores = state.matching.ranker.scores(features)
+    order = np.argsort(-scores, kind="stable")[: max(top_k, NUM_COMPARED)]
+    probability = state.matching.confidence(confidence_features(features[order], scores[order]))
+    best = Ranked(found.row[order], scores[order], features[order], probability)
+    return _matches(report, state, groups, best, top_k)
 
 
 def _query_features(report: Report, state: State, count: int) -> ReportFeatures:
@@ -45,9 +63,7 @@ def _query_features(report: Report, state: State, count: int) -> ReportFeatures:
     return replace(query, day=state.memory.store.day[:count].max(initial=-np.inf, keepdims=True))
 
 
-def _matches(
-    report: Report, state: State, groups: GroupMembers, found: Candidates, probability: np.ndarray, top_k: int
-) -> list[Match]:
+def _matches(report: Report, state: State, groups: KnownGroups, found: Ranked, top_k: int) -> list[Match]:
     """The first ``top_k`` candidates with their texts, groups and explanations."""
     index = state.memory
     rows = found.row[:top_k].tolist()
@@ -68,7 +84,7 @@ def _matches(
             stored[best[place]],
             ids,
             float(found.score[place]),
-            float(probability[place]),
+            float(found.probability[place]),
             explanation,
             {issue_id: urls[issue_id] for issue_id in ids if issue_id in urls},
         )
@@ -87,6 +103,6 @@ def _allowed(index: InMemoryIndex, count: int, report: Report, filters: Filters)
         if moment is not None:
             allowed &= keep(day, days_of(pd.Series(pd.to_datetime([moment], utc=True)))[0])
     if filters.component is not None:
-        code = index.encoder.component(pd.Series([filters.component]), learn=False)[0]
-        allowed &= index.store.component[:count] == code
+        code = index.encoder.categories[COMPONENT](pd.Series([filters.component]), learn=False)[0]
+        allowed &= index.store.codes[:count, COMPONENT] == code
     return None if allowed.all() else allowed

@@ -17,6 +17,7 @@ import bm25s
 import numpy as np
 import requests
 from encoding import prepared
+from gedbd.retrieval.features import FEATURES
 from hydra.utils import instantiate
 from measure import Row, seconds
 from omegaconf import OmegaConf
@@ -24,7 +25,6 @@ from prepared_data import configuration
 
 from gedbd.corpora.corpus import Corpus
 from gedbd.encoders.backends.backend import PreparedBackend
-from gedbd.retrieval.features import FEATURES
 from gedbd.triage.assembly import encode_corpus, open_index
 from gedbd.triage.backtesting.targets import NO_THRESHOLD, TargetResult
 from gedbd.triage.calibration import MATCH_FEATURES, Calibrator

@@ -2,18 +2,18 @@
 
 import numpy as np
 import pytest
+from gedbd.retrieval.features import FEATURES, best_groups, feature_scorers, feature_scores
 from hydra import compose, initialize_config_dir
 from hydra.utils import instantiate
 
 from gedbd.configuration.command import CONF_DIR
 from gedbd.corpora.splits import TEST, TRAIN, split_corpus
 from gedbd.encoders.encoder import load_tiny_encoder
-from gedbd.retrieval.feature_store import FeatureStore
-from gedbd.retrieval.features import FEATURES, best_groups, feature_scorers, feature_scores
 from gedbd.retrieval.linear_ranker import LinearRanker
 from gedbd.retrieval.ranking import rank
 from gedbd.retrieval.ranking_tasks import EarlierReports
-from gedbd.retrieval.report_features import FeatureEncoder, ReportFeatures
+from gedbd.retrieval.reports.feature_store import FeatureStore
+from gedbd.retrieval.reports.report_features import FeatureEncoder, ReportFeatures
 from gedbd.retrieval.scorers.fields import EMPTY, UNKNOWN, CategoryEncoder
 from gedbd.retrieval.scorers.scorer import ScorerInputs
 from gedbd.retrieval.vocabulary import Vocabulary

@@ -4,12 +4,12 @@ import json
 
 import numpy as np
 import pytest
+from gedbd.retrieval.features import FEATURES, Candidates
 from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from gedbd.retrieval.features import FEATURES, Candidates
 from gedbd.triage.backtesting.targets import TargetResult
 from gedbd.triage.calibration import (
     MATCH_FEATURES,

@@ -12,8 +12,8 @@ import pytest
 from small_tracker import MATCHING, WEIGHTS, Switch, as_corpus, fill, open_folder, some_report
 
 from gedbd.corpora.ids import is_id
-from gedbd.retrieval.feature_store import FeatureStore
-from gedbd.retrieval.report_features import FeatureEncoder
+from gedbd.retrieval.reports.feature_store import FeatureStore
+from gedbd.retrieval.reports.report_features import FeatureEncoder
 from gedbd.retrieval.vocabulary import Vocabulary
 from gedbd.triage.backtesting.replay import replay
 from gedbd.triage.calibration import MATCH_FEATURES

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ import pandas as pd
 from gedbd.corpora.urls import URL_OF, web_url
 from gedbd.evaluation.display_names import column_name, is_option
 from gedbd.evaluation.report.html import Picture, render, to_png
+from gedbd.evaluation.report.judging import PAIR, VERDICT, Judging
 from gedbd.evaluation.report.section import Section
 from gedbd.io.files import replacing, write_text
 
@@ -35,11 +36,12 @@ class Cell:
 
 @dataclass(frozen=True)
 class Shown:
-    """A formatted table."""
+    """A formatted table; ``pairs`` are the ids of each row that gets buttons for a verdict."""
 
     header: list[str]
     numeric: list[bool]
     rows: list[list[Cell]]
+    pairs: Sequence[tuple[str, str]] = ()
 
     @property
     def kinds(self) -> list[str]:
@@ -48,6 +50,8 @@ class Shown:
         for place, is_number in enumerate(self.numeric):
             longest = max((len(row[place].text) for row in self.rows), default=0)
             kinds.append("number" if is_number else "long" if longest > MIN_LONG_CELL else "")
+        if self.pairs:
+            kinds[self.header.index(VERDICT)] = VERDICT
         return kinds
 
 
@@ -75,6 +79,7 @@ def write_report(
     command: str | None = None,
     date: datetime | None = None,
     next_steps: Sequence[tuple[str, str]] = (),
+    judging: Judging | None = None,
 ) -> Path:
     """Writes ``report.html``, ``report.md`` and ``report_figures/`` into a folder; returns the path of the page.
 
@@ -88,6 +93,7 @@ def write_report(
         command: The command that made the page, as it is typed.
         date: When it was made, with a time zone.
         next_steps: What the reader can do next: a sentence and a command each; the command may be empty.
+        judging: How verdicts are kept, if a section asks for them.
     """
     filled = [section for section in sections if _has_content(section)]
     empty = [section.title for section in sections if not _has_content(section)]
@@ -96,7 +102,7 @@ def write_report(
     written = f"{date:%Y-%m-%d %H:%M %Z}".strip() if date else ""
     header = {"command": command, "date": date, "written": written, "next_steps": next_steps, "left_out": left_out}
     page = folder / "report.html"
-    write_text(page, render(title=title, summary=summary, sections=shown, **header))
+    write_text(page, render(title=title, summary=summary, sections=shown, judging=judging, **header))
     (folder / "report_figures").mkdir(exist_ok=True)
     for picture in (picture for section in shown for picture in section.pictures):
         with replacing(folder / "report_figures" / f"{picture.name}.png") as unfinished:
@@ -112,6 +118,9 @@ def _has_content(section: Section) -> bool:
 
 def _shown_section(section: Section) -> ShownSection:
     tables = [show(table) for table in section.tables if len(table)]
+    if section.asks_verdicts:
+        pairs = [list(table[list(PAIR)].itertuples(index=False, name=None)) for table in section.tables if len(table)]
+        tables = [replace(table, pairs=ids) for table, ids in zip(tables, pairs, strict=True)]
     pictures = [Picture(slug(name), caption, to_png(figure)) for name, caption, figure in section.figures]
     return ShownSection(section.title, section.text, tables, pictures)
 

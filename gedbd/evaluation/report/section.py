@@ -22,12 +22,15 @@ class Section:
         text: One paragraph.
         tables: Tables.
         figures: Names, captions (also the alternative text) and figures, drawn or as PNG files.
+        asks_verdicts: Whether the rows of the tables, which have the columns ``report``, ``suggested`` and ``verdict``,
+            get buttons for a verdict; see ``Judging``.
     """
 
     title: str
     text: str
     tables: list[pd.DataFrame] = field(default_factory=list)
     figures: Sequence[tuple[str, str, Figure | Path]] = field(default_factory=list)
+    asks_verdicts: bool = False
 
 
 def pick(values: Mapping[str, float], names: Iterable[str]) -> dict[str, float]:

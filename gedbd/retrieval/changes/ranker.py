@@ -18,8 +18,8 @@ from gedbd.retrieval.changes.commit_features import (
 from gedbd.retrieval.changes.file_features import FILE_FEATURES, FILE_KINDS, FileFeatures
 from gedbd.retrieval.changes.history import ChangeHistory, ChangeQuery
 from gedbd.retrieval.changes.known_fixes import KnownFixes
-from gedbd.retrieval.changes.models import Model, read_model
 from gedbd.retrieval.changes.query_features import QueryFeatures, query_features
+from gedbd.retrieval.ranking_models import Model, read_model
 
 FORMAT = 1
 DEFAULT = "default_ranker.json"

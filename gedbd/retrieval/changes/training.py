@@ -10,10 +10,10 @@ from rich.progress import track
 from gedbd.retrieval.changes.commit_features import feature_names
 from gedbd.retrieval.changes.history import ChangeHistory
 from gedbd.retrieval.changes.known_fixes import changed_paths
-from gedbd.retrieval.changes.models import Model, fit_weighted_sum
 from gedbd.retrieval.changes.query_features import QueryFeatures, query_features
 from gedbd.retrieval.changes.ranker import ChangeRanker, commit_table, file_columns, softmax_scores
 from gedbd.retrieval.changes.training_reports import TrainingReport, TrainingSet
+from gedbd.retrieval.ranking_models import Model, fit_weighted_sum
 
 Kind = Literal["boosted", "linear"]
 

@@ -22,21 +22,37 @@ class ScorerInputs:
         documents: N documents in chronological order: text columns, ``created_at`` and attributes.
         queries: Q queries. The same object as ``documents`` where reports are queries and documents at once.
         train: Training pairs with ``query`` (row), ``document`` (row) and ``label``, 1 for a relevant document.
+        validation: Pairs of the part between training and the queries to score, whose labels may be learnt from too;
+            None if there is no such part, as when it is the one that is scored.
+        links: ``(2, L)`` rows of linked documents of one table, as far as people have linked them; None if unknown. A
+            scorer reads those alone whose documents both exist when a query is made.
     """
 
     documents: pd.DataFrame
     queries: pd.DataFrame
     train: pd.DataFrame
+    validation: pd.DataFrame | None = None
+    links: np.ndarray | None = None
 
     @classmethod
-    def of_reports(cls, reports: pd.DataFrame, pairs: pd.DataFrame) -> "ScorerInputs":
+    def of_reports(
+        cls,
+        reports: pd.DataFrame,
+        pairs: pd.DataFrame,
+        validation: pd.DataFrame | None = None,
+        links: np.ndarray | None = None,
+    ) -> "ScorerInputs":
         """Reports as queries and documents at once.
 
         Args:
             reports: The table of all reports.
             pairs: Training pairs with ``earlier``, ``later`` and ``label``; the later report is the query.
+            validation: Likewise of validation, see above.
+            links: See above.
         """
-        return cls(reports, reports, pairs.rename(columns={"later": "query", "earlier": "document"}))
+        names = {"later": "query", "earlier": "document"}
+        later = None if validation is None else validation.rename(columns=names)
+        return cls(reports, reports, pairs.rename(columns=names), later, links)
 
     @property
     def one_table(self) -> bool:
@@ -61,6 +77,11 @@ class ScorerInputs:
             return len(self.documents)
         last = self.num_earlier[self.train["query"].to_numpy()].max()
         return int(last) + self.one_table
+
+    @property
+    def labelled(self) -> pd.DataFrame:
+        """The pairs whose labels may be learnt from: of training, and of validation if there are any."""
+        return self.train if self.validation is None else pd.concat([self.train, self.validation], ignore_index=True)
 
     def relevance(self) -> Relevance:
         """Relevance as far as training pairs show it: groups within one table, links between two."""

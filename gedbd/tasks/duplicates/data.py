@@ -17,6 +17,7 @@ from gedbd.experiments.batch import Batch, BatchDataset
 from gedbd.experiments.evaluation_result import name_reports
 from gedbd.experiments.retrieval_evaluator import RetrievalEvaluator
 from gedbd.retrieval.ranking_tasks import RankingTask
+from gedbd.retrieval.reports.on_top import RankerOnTop
 from gedbd.sampling.batches import Batches, BatchIndices, SamplerInputs
 from gedbd.tasks.duplicates.graph.build_graph import TitleGraph
 from gedbd.tasks.duplicates.graph.sparse import SparseAdjacency
@@ -45,6 +46,7 @@ class DuplicateDataModule(pl.LightningDataModule):
         frozen: Rows and unit vectors of the reports that the untrained encoder has encoded, if any.
         title_graph: What figures show of the graph, if it is made of titles.
         vectors: ``(N, D)`` unit text vectors as last encoded, if ``batches`` draws hard negatives.
+        on_top: Ranks the validation queries by a ranker over the vectors, if ``ranking.ranker`` asks for it.
     """
 
     def __init__(
@@ -72,11 +74,12 @@ class DuplicateDataModule(pl.LightningDataModule):
         self.frozen: tuple[np.ndarray, np.ndarray] | None = None
         self.title_graph: TitleGraph | None = None
         self.vectors: np.ndarray | None = None
+        self.on_top: RankerOnTop | None = None
 
     @property
     def evaluator(self) -> RetrievalEvaluator:
         """Scores the pairs and ranks the queries of this data."""
-        return RetrievalEvaluator(self.corpus.group, self.pairs, self.queries)
+        return RetrievalEvaluator(self.corpus.group, self.pairs, self.queries, self.on_top)
 
     def pairs_of(self, part: str) -> pd.DataFrame:
         """The pairs of one part: train, val or test."""

@@ -10,7 +10,7 @@ from hydra.utils import instantiate
 from omegaconf import DictConfig
 from rich.console import Console
 
-from gedbd.corpora.splits import TRAIN
+from gedbd.corpora.splits import TRAIN, VAL
 from gedbd.encoders.encoder import Encoder, unit_rows
 from gedbd.encoders.tags.tag_encoder import TagEncoder
 from gedbd.experiments.evaluation_result import EvaluationResult
@@ -19,6 +19,7 @@ from gedbd.experiments.run import train_system
 from gedbd.experiments.training_task import TrainingSetup
 from gedbd.io.library_logs import silence_library_logs
 from gedbd.losses.loss import Loss, check_labels
+from gedbd.retrieval.reports.on_top import RankerOnTop
 from gedbd.sampling.batches import Batches
 from gedbd.tasks.duplicates.data import DuplicateDataModule
 from gedbd.tasks.duplicates.fusion import TextOnly
@@ -67,6 +68,8 @@ class DuplicatesTask:
             )
         data, texts = _data(cfg, prepared, encoder, branch, batches, parts, console)
         data.title_graph = graph
+        if cfg.ranking.ranker:
+            data.on_top = RankerOnTop(prepared.corpus, prepared.parts == VAL)
         encode_untrained(data, texts, encoder, branch)
         encoder.model.chunk_tokens = cfg.chunk_tokens
         if cfg.compile:

@@ -149,6 +149,8 @@ class DuplicateSystem(pl.LightningModule):
         self.log("val/threshold", self.threshold)
         self._log_metrics("val", scored.metrics(float(self.threshold)))
         self._log_metrics("val", protocol_metrics(evaluator.rank(reports, "val"), "score"))
+        if fitting:
+            self._log_metrics("val", evaluator.ranker_metrics(reports))
         if self._data.batches.hard and fitting and self.trainer.is_global_zero:
             self._text_vectors.append((reports.n_id, reports.z_text))
         self._reports = []

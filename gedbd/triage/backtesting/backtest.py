@@ -9,30 +9,18 @@ import pandas as pd
 
 from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.urls import with_urls
-from gedbd.evaluation.significance import ratio_intervals
+from gedbd.retrieval.reports.ranker import ReportRanker
+from gedbd.triage.backtesting.examples import MAX_ROWS, examples, hubs, same_title_table, with_same_titles
+from gedbd.triage.backtesting.learning import learn_probability
+from gedbd.triage.backtesting.suggestions import Suggestions, shares
 from gedbd.triage.backtesting.targets import NO_THRESHOLD, TargetResult, target_status
 from gedbd.triage.backtesting.thresholds import choose_threshold
-from gedbd.triage.calibration import MATCH_FEATURES, NUM_BINS, Calibrator, calibration_error
-from gedbd.triage.triage_model import TriageModel, learn_probability
+from gedbd.triage.calibration import NUM_BINS, calibration_error
+from gedbd.triage.confidence import CONFIDENCE_FEATURES, Confidence
+from gedbd.triage.triage_model import TriageModel
 
 GRID = np.round(np.arange(0.01, 1.0, 0.01), 2)
 TARGETS = (0.5, 0.6, 0.7, 0.8, 0.9)
-MAX_ROWS = 20
-
-
-@dataclass(frozen=True)
-class Suggestions:
-    """The best match of each replayed report of one part.
-
-    Attributes:
-        best: One row a report with a candidate: ``query``, ``candidate``, ``right``, ``probability``.
-        duplicates: Number of replayed reports that have an earlier duplicate, found or not.
-        group: ``(N,)`` group of every report.
-    """
-
-    best: pd.DataFrame
-    duplicates: int
-    group: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -43,7 +31,7 @@ class Backtest:
         matching: What was learned, as an index needs it.
         val: Best matches of the validation part.
         test: Best matches of the test part.
-        tables: By name: ``targets``, ``thresholds``, ``reliability``, ``hubs``, ``right`` and ``wrong``.
+        tables: By name: ``targets``, ``thresholds``, ``reliability``, ``hubs``, ``same_title``, ``right``, ``wrong``.
         calibration_error: Expected calibration error on test.
     """
 
@@ -57,39 +45,41 @@ class Backtest:
 def measure(
     replayed: pd.DataFrame,
     corpus: Corpus,
-    weights: dict[str, float],
+    ranker: ReportRanker,
     target_precision: float,
     confidence_level: float,
     seed: int,
+    max_examples: int = MAX_ROWS,
 ) -> Backtest:
     """Learns probabilities and thresholds on the older parts, and measures suggestions on test.
 
     Args:
-        replayed: See ``replay_parts``.
+        replayed: See ``Learnt``.
         corpus: The reports.
-        weights: Weights of the scores.
+        ranker: The ranker of the index.
         target_precision: The precision target of the index; those of ``TARGETS`` are measured too.
         confidence_level: See ``choose_threshold``.
-        seed: Seed of the regression.
+        seed: Seed of the trees.
+        max_examples: Number of right and of wrong suggestions that are listed at most.
     """
     confidence = learn_probability(replayed, seed)
     val = suggestions(replayed, confidence, corpus.group, "val")
     test = suggestions(replayed, confidence, corpus.group, "test")
     others = [target for target in TARGETS if not isclose(target, target_precision)]
     targets = targets_table(val, test, sorted([*others, target_precision]), confidence_level)
-    matching = TriageModel(weights, confidence, target_results(targets, period(test, corpus)), target_precision)
-    tables = {"targets": targets} | tables_of(test, corpus, matching.target.threshold)
+    matching = TriageModel(ranker, confidence, target_results(targets, period(test, corpus)), target_precision)
+    tables = {"targets": with_same_titles(targets, test, corpus)}
+    tables |= tables_of(test, corpus, matching.target.threshold, max_examples)
     error = calibration_error(test.best["probability"].to_numpy(), test.best["right"].to_numpy())
     return Backtest(matching, val, test, tables, error)
 
 
-def suggestions(replayed: pd.DataFrame, confidence: Calibrator, group: np.ndarray, part: str) -> Suggestions:
+def suggestions(replayed: pd.DataFrame, confidence: Confidence, group: np.ndarray, part: str) -> Suggestions:
     """The best matches of a part, with their probabilities."""
     mine = replayed[(replayed["part"] == part) & (replayed["place"] == 1)]
-    probability = confidence(mine[list(MATCH_FEATURES)].to_numpy())
+    probability = confidence(mine[list(CONFIDENCE_FEATURES)].to_numpy())
     best = mine[["query", "candidate", "right"]].assign(probability=probability).reset_index(drop=True)
-    # A group is named by its first report: a report of an earlier group has an earlier duplicate.
-    return Suggestions(best, int((group[best["query"]] < best["query"]).sum()), group)
+    return Suggestions.of(best, group)
 
 
 def at_thresholds(found: Suggestions, thresholds: Sequence[float] | np.ndarray) -> pd.DataFrame:
@@ -106,15 +96,14 @@ def at_thresholds(found: Suggestions, thresholds: Sequence[float] | np.ndarray) 
     best = found.best
     cluster = found.group[best["query"]]
     # (reports, thresholds): whether each report gets a suggestion, a right one, and whether it is a duplicate
-    suggested = best["probability"].to_numpy()[:, None] >= np.asarray(thresholds)[None, :]
+    suggested = found.at(np.asarray(thresholds))
     hits = suggested & best["right"].to_numpy()[:, None]
     duplicate = (cluster < best["query"].to_numpy())[:, None] & np.ones_like(suggested)
     count = suggested.sum(axis=0)
     right = hits.sum(axis=0)
     table = pd.DataFrame({"threshold": thresholds, "suggestions": count, "right": right})
-    for name, denominator in (("precision", suggested), ("coverage", duplicate)):
-        table[name] = right / np.where(denominator.any(axis=0), denominator.sum(axis=0), np.nan)
-        table[f"{name}_low"], table[f"{name}_high"] = ratio_intervals(hits, denominator, cluster)
+    table = table.join(shares("precision", hits, suggested, cluster))
+    table = table.join(shares("coverage", hits, duplicate, cluster))
     return table.assign(suggestion_rate=count / max(len(best), 1))
 
 
@@ -193,58 +182,16 @@ def reliability(found: Suggestions) -> pd.DataFrame:
     return table
 
 
-def hubs(found: Suggestions, corpus: Corpus) -> pd.DataFrame:
-    """Hubs: groups that are the best match of many reports but rarely the right one, such as empty templates.
-
-    Returns:
-        At most ``MAX_ROWS``, the worst first: ``id`` and ``title`` of the group's master, ``first`` (number of
-        reports whose best match it is), ``right`` (of them), ``highest`` (probability among the wrong ones).
-    """
-    best = found.best.assign(group=found.group[found.best["candidate"]])
-    wrong = best[~best["right"]]
-    table = pd.DataFrame(
-        {
-            "first": best.groupby("group").size(),
-            "right": best.groupby("group")["right"].sum(),
-            "highest": wrong.groupby("group")["probability"].max(),
-        }
-    ).dropna()
-    table["wrong"] = table["first"] - table["right"]
-    table = table[table["wrong"] > 1].sort_values(["wrong", "highest"], ascending=False).head(MAX_ROWS)
-    named = corpus.reports.loc[table.index, ["id", "title"]]
-    return pd.concat([named, table[["first", "right", "highest"]]], axis=1).reset_index(drop=True)
-
-
-def examples(found: Suggestions, corpus: Corpus, threshold: float | None, right: bool) -> pd.DataFrame:
-    """The most probable right or wrong suggestions, for inspection: duplicates that are not marked count as wrong.
-
-    Args:
-        found: The best matches.
-        corpus: The reports.
-        threshold: Minimum probability of a suggestion; None for all best matches.
-        right: Whether right or wrong suggestions are returned.
-
-    Returns:
-        At most ``MAX_ROWS``, the most probable first: ``probability``, ``report``, ``title of report``, ``suggested``,
-        ``title of suggested``.
-    """
-    chosen = found.best[(found.best["right"] == right) & (found.best["probability"] >= (threshold or 0))]
-    chosen = chosen.sort_values("probability", ascending=False, kind="stable").head(MAX_ROWS)
-    columns: dict[str, object] = {"probability": chosen["probability"].to_numpy()}
-    for name, rows in (("report", chosen["query"]), ("suggested", chosen["candidate"])):
-        reports = corpus.reports.iloc[rows]
-        columns[name] = reports["id"].to_numpy()
-        columns[f"title of {name}"] = reports["title"].to_numpy()
-    return pd.DataFrame(columns)
-
-
-def tables_of(test: Suggestions, corpus: Corpus, threshold: float | None) -> dict[str, pd.DataFrame]:
+def tables_of(
+    test: Suggestions, corpus: Corpus, threshold: float | None, max_examples: int = MAX_ROWS
+) -> dict[str, pd.DataFrame]:
     """The tables about test by name; ``threshold`` is the chosen threshold."""
     tables = {
         "thresholds": at_thresholds(test, GRID if threshold is None else np.union1d(GRID, [threshold])),
         "reliability": reliability(test),
         "hubs": hubs(test, corpus),
-        "right": examples(test, corpus, threshold, right=True),
-        "wrong": examples(test, corpus, threshold, right=False),
+        "same_title": same_title_table(test, corpus),
+        "right": examples(test, corpus, threshold, True, max_examples),
+        "wrong": examples(test, corpus, threshold, False, max_examples),
     }
     return {name: with_urls(table, corpus.reports) for name, table in tables.items()}

@@ -1,4 +1,7 @@
-"""The report of a backtest: a page, a table on the console, and a table in Markdown."""
+"""What a backtest says: summary, next step, and tables on the page, on the console and in Markdown."""
+
+from collections.abc import Hashable, Mapping
+from typing import Any
 
 import pandas as pd
 from rich.box import SIMPLE_HEAD
@@ -6,81 +9,14 @@ from rich.console import Console
 from rich.table import Table
 
 from gedbd.evaluation.report.page import markdown, show
-from gedbd.evaluation.report.section import Section
 from gedbd.triage.backtesting.backtest import Backtest
-from gedbd.triage.backtesting.figures import STEPS, precision_and_coverage, reliability_diagram
 from gedbd.triage.backtesting.targets import MET, met_targets
 from gedbd.triage.triage_model import TriageModel
 
 FEW_DUPLICATES = 50
-TARGETS_TEXT = (
-    "A precision target is the desired share of right suggestions. For each target the validation part gives a"
-    " threshold: the lowest one at which a lower confidence bound of the precision reaches the target. The other"
-    " columns are measured on the newest reports, which were not used to choose it. Brackets hold 95% intervals. A"
-    " target is met if the whole interval is at or above it, missed if it is below, inconclusive otherwise. An index"
-    " makes suggestions unasked only if its target was met."
-)
-COVERAGE_TEXT = (
-    "Results of suggesting the best match from each probability. Coverage is the share of all duplicates that get the"
-    " right suggestion, the suggestion rate the share of all reports that get any. Brackets hold 95% intervals."
-)
-HUBS_TEXT = (
-    "Hubs: groups that are the best match of several reports but rarely the right one, such as empty templates and"
-    " vague titles. If their probabilities are high, cleaning (text=fields text.cleaning.boilerplate=mark) may help."
-)
-EXAMPLES_TEXT = (
-    "The most probable right and wrong suggestions in one list. Look at the wrong ones before you trust the precision"
-    " above: some may be duplicates that are not marked as such, and then the true precision is higher."
-)
-
-
-def sections(backtest: Backtest) -> list[Section]:
-    """The sections of the page."""
-    tables = backtest.tables
-    chosen = backtest.matching.target.threshold
-    thresholds = tables["thresholds"]
-    steps = thresholds["threshold"].isin(STEPS) | (thresholds["threshold"] == chosen)
-    shown = thresholds[steps & (thresholds["suggestions"] > 0)]
-    curve = precision_and_coverage(thresholds, chosen)
-    diagram = reliability_diagram(tables["reliability"])
-    calibration = (
-        f"The expected calibration error on test is {backtest.calibration_error:.3f}: the average distance between the"
-        " predicted probability and the share of right matches."
-    )
-    examples = f"{EXAMPLES_TEXT} {same_titles(tables['wrong'])}".rstrip()
-    return [
-        Section("Which precision targets are met?", TARGETS_TEXT, [readable(tables["targets"])]),
-        Section(
-            "Precision and coverage",
-            COVERAGE_TEXT,
-            [shown],
-            [("precision_and_coverage", "Precision and coverage at every threshold", curve)],
-        ),
-        Section(
-            "Are the probabilities calibrated?",
-            calibration,
-            [tables["reliability"]],
-            [("reliability", "Predicted and observed probability", diagram)],
-        ),
-        Section("Hubs", HUBS_TEXT, [tables["hubs"]]),
-        Section("Right and wrong suggestions", examples, [side_by_side(tables["right"], tables["wrong"])]),
-    ]
-
-
-def side_by_side(right: pd.DataFrame, wrong: pd.DataFrame) -> pd.DataFrame:
-    """Right and wrong suggestions in one table, the most probable first; ``suggestion`` is "right" or "wrong"."""
-    both = pd.concat([right.assign(suggestion="right"), wrong.assign(suggestion="wrong")])
-    both = both.sort_values("probability", ascending=False, kind="stable").reset_index(drop=True)
-    both.insert(0, "suggestion", both.pop("suggestion"))
-    return both
-
-
-def same_titles(wrong: pd.DataFrame) -> str:
-    """How many wrong suggestions may be unmarked duplicates, in a sentence; empty if none is wrong."""
-    if wrong.empty:
-        return ""
-    same = wrong["title of report"].str.strip().str.lower() == wrong["title of suggested"].str.strip().str.lower()
-    return f"Of the {len(wrong)} wrong ones, {same.sum()} have the same title as the report that was suggested."
+# Columns that the page has and a terminal has no place for, without and with verdicts.
+NOT_PRINTED = ("same title, not marked", "right without those")
+NOT_PRINTED_WITH_VERDICTS = (*NOT_PRINTED, "right on validation", "suggestion rate")
 
 
 def next_step(matching: TriageModel, folder: str) -> tuple[str, str]:
@@ -117,24 +53,56 @@ def readable(targets: pd.DataFrame) -> pd.DataFrame:
     for row in targets.to_dict("records"):
         cells = {"target": f"{row['target']:.0%}", "threshold": "none"}
         if not pd.isna(row["threshold"]):
-            interval = f"{row['precision']:.0%} [{row['precision_low']:.0%}, {row['precision_high']:.0%}]"
             cells |= {
                 "threshold": f"{row['threshold']:.3f}",
                 "right on validation": f"{row['validation_precision']:.0%} of {row['validation_suggestions']:,}",
-                "right on test": f"{interval} of {row['suggestions']:,}" if row["suggestions"] else "no suggestion",
-                "coverage": f"{row['coverage']:.1%}",
-                "suggestion rate": f"{row['suggestion_rate']:.1%}",
+                "right on test": precision_text(row, "precision", row["suggestions"]),
             }
+            if "same_title" in row:
+                rest = row["suggestions"] - row["same_title"]
+                cells["same title, not marked"] = f"{row['same_title']:,}"
+                cells["right without those"] = precision_text(row, "precision_without_same_title", rest)
+            if "judgements" in row:
+                cells["verdicts"] = f"{row['judgements']:,}"
+                cells["right with verdicts"] = precision_text(row, "precision_with_judgements", row["suggestions"])
+            cells |= {"coverage": f"{row['coverage']:.1%}", "suggestion rate": f"{row['suggestion_rate']:.1%}"}
         rows.append(cells | {"status": row["status"]})
     columns = max(rows, key=len).keys()  # a target without a threshold has fewer cells
     return pd.DataFrame(rows, columns=list(columns)).fillna("")
 
 
+def precision_text(row: Mapping[Hashable, Any], name: str, count: int) -> str:
+    """``78% [46%, 96%] of 18``."""
+    if not count:
+        return "no suggestion"
+    return f"{row[name]:.0%} [{row[f'{name}_low']:.0%}, {row[f'{name}_high']:.0%}] of {count:,}"
+
+
+def readable_verdicts(table: pd.DataFrame) -> pd.DataFrame:
+    """The precision as marked and with verdicts, from ``with_judgements`` at some thresholds, in columns of text."""
+    rows = [
+        {
+            "from probability": f"{row['threshold']:.3f}",
+            "right as marked": precision_text(row, "precision", row["suggestions"]),
+            "verdicts": f"{row['judgements']:,}",
+            "of them on marked duplicates": f"{row['judgements_marked']:,}",
+            "right with verdicts": precision_text(row, "precision_with_judgements", row["suggestions"]),
+        }
+        for row in table.to_dict("records")
+    ]
+    return pd.DataFrame(rows)
+
+
 def print_targets(console: Console, targets: pd.DataFrame) -> None:
     """Prints the table of targets."""
-    title = "Suggestions on the newest reports"
+    left_out = NOT_PRINTED_WITH_VERDICTS if "judgements" in targets else NOT_PRINTED
+    table = readable(targets).drop(columns=list(left_out), errors="ignore")
+    print_table(console, "Suggestions on the newest reports", table)
+
+
+def print_table(console: Console, title: str, table: pd.DataFrame) -> None:
+    """Prints a table of texts."""
     printed = Table(title=title, box=SIMPLE_HEAD, title_justify="left", pad_edge=False, collapse_padding=True)
-    table = readable(targets)
     for name in table.columns:
         printed.add_column(name, justify="right", no_wrap=" " not in name)
     for row in table.itertuples(index=False):

@@ -8,20 +8,22 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from hydra.utils import instantiate
 from omegaconf import DictConfig
 from rich.console import Console
 
 from gedbd.corpora.corpus import Corpus
-from gedbd.evaluation.report.page import write_report
 from gedbd.evaluation.run_folders import MATCHING
 from gedbd.experiments.checkpoint import save_run
 from gedbd.io.files import write_text
-from gedbd.io.spreadsheet import safe_cells
-from gedbd.io.tables import write_csv, write_parquet
+from gedbd.io.tables import write_parquet
 from gedbd.triage.assembly import encode_corpus
 from gedbd.triage.backtesting.backtest import Backtest, measure
-from gedbd.triage.backtesting.page import fill_targets, next_step, print_targets, sections, summary, targets_markdown
-from gedbd.triage.triage_model import learn_weights, replay_parts
+from gedbd.triage.backtesting.learning import learn
+from gedbd.triage.backtesting.page import fill_targets, next_step, print_targets, summary, targets_markdown
+from gedbd.triage.backtesting.sections import same_title_sentence
+from gedbd.triage.backtesting.suggestions import keep_suggestions
+from gedbd.triage.backtesting.writing import PageFacts, keep_facts, write_page, write_tables, write_to_judge
 
 
 def run_backtest(
@@ -54,46 +56,48 @@ def run_backtest(
     encoded = encode_corpus(cfg, corpus, weights)
     for warning in encoded.warnings:
         console.print(f"{corpus.name}: {warning}", markup=False, highlight=False)
-    learnt = learn_weights(corpus, pairs[pairs["part"] == "train"], encoded.vectors)
-    replayed = replay_parts(corpus, parts, encoded.vectors, learnt, cfg.max_replayed)
-    backtest = measure(replayed, corpus, learnt, cfg.target_precision, cfg.confidence_level, cfg.seed)
+    learnt = learn(corpus, parts, encoded.vectors, cfg.max_replayed, instantiate(cfg.ranker))
+    targets = (cfg.target_precision, cfg.confidence_level)
+    backtest = measure(learnt.replayed, corpus, learnt.ranker, *targets, cfg.seed, cfg.judge)
     save_run(folder, cfg, corpus)
-    write_parquet(folder / "matches.parquet", replayed)
-    step = next_step(backtest.matching, os.path.relpath(folder))
-    page = write_backtest(folder, corpus, backtest, step, options)
+    write_parquet(folder / "matches.parquet", learnt.replayed)
+    command = shlex.join(["python", "-m", "gedbd.backtest", *options])
+    facts = PageFacts(corpus.name, command, f"{datetime.now().astimezone()}", cfg.judge)
+    page, warning = write_backtest(folder, corpus, backtest, facts)
     if cfg.fill:
         table = targets_markdown(corpus.name, backtest)
         write_text(Path(cfg.fill), fill_targets(Path(cfg.fill).read_text(), corpus.name, table))
-    print_targets(console, backtest.tables["targets"])
-    console.print(summary(backtest), highlight=False)
-    console.print(f"calibration error on test: {backtest.calibration_error:.4f}", highlight=False)
-    for line in (f"Next: {step[0]}", f"  {step[1]}", f"page: {page}"):
-        console.print(line, markup=False, highlight=False, soft_wrap=True)
+    print_results(console, backtest, next_step(backtest.matching, os.path.relpath(folder)))
+    for line in (warning, f"page: {page}"):
+        if line:
+            console.print(line, markup=False, highlight=False, soft_wrap=True)
     return backtest.matching.target.precision or 0.0
 
 
-def write_backtest(
-    folder: Path, corpus: Corpus, backtest: Backtest, step: tuple[str, str], options: Sequence[str]
-) -> Path:
-    """Writes the ranker and calibrator, the tables and the page into the run folder; returns the page's path.
+def write_backtest(folder: Path, corpus: Corpus, backtest: Backtest, facts: PageFacts) -> tuple[Path, str]:
+    """Writes the ranker and calibrator, the tables and the page into the run folder.
 
     Args:
         folder: The run folder.
         corpus: The reports.
         backtest: What was learnt and measured.
-        step: What the reader can do next, see ``next_step``.
-        options: The command line, for the page.
+        facts: What else the page says.
+
+    Returns:
+        The page's path, and a sentence for the user if a file stays as it is.
     """
-    for name, table in backtest.tables.items():
-        write_csv(folder / f"{name}.csv", safe_cells(table))
-    write_text(folder / "targets.md", targets_markdown(corpus.name, backtest) + "\n")
+    write_tables(folder, corpus.name, backtest)
+    keep_suggestions(folder, backtest.val, backtest.test, corpus)
+    keep_facts(folder, facts)
+    warning = write_to_judge(folder, backtest, facts.max_examples)
     write_text(folder / MATCHING, backtest.matching.as_json())  # last: with it the backtest counts as finished
-    return write_report(
-        folder,
-        f"Backtest: {corpus.name}",
-        summary(backtest),
-        sections(backtest),
-        command=shlex.join(["python", "-m", "gedbd.backtest", *options]),
-        date=datetime.now().astimezone(),
-        next_steps=[step],
-    )
+    return write_page(folder, backtest, facts), warning
+
+
+def print_results(console: Console, backtest: Backtest, step: tuple[str, str]) -> None:
+    """Prints the table of targets, the results in sentences, and the next step, see ``next_step``."""
+    print_targets(console, backtest.tables["targets"])
+    console.print(f"{summary(backtest)} {same_title_sentence(backtest)}".rstrip(), highlight=False)
+    console.print(f"calibration error on test: {backtest.calibration_error:.4f}", highlight=False)
+    for line in (f"Next: {step[0]}", f"  {step[1]}"):
+        console.print(line, markup=False, highlight=False, soft_wrap=True)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from gedbd.triage.storage.rows import FeatureRow
+from gedbd.triage.storage.rows import TERM_COLUMNS, FeatureRow
 
 CURE = "restore it from a copy, or delete it and build it again with python -m gedbd.index"
 
@@ -23,20 +23,20 @@ def check_features(rows: Sequence[FeatureRow], dim: int, terms: int, path: Path)
         ValueError: If a vector has another length or a value that is not finite, or a term number is unknown.
     """
     itemsize = np.dtype(np.float32).itemsize  # that of int32 too
-    kinds = (str, str | None, str, str, bytes, bytes, bytes)  # SQLite checks no types
+    kinds = (str, str | None, *[str] * 4, bytes, *[bytes] * len(TERM_COLUMNS))  # SQLite checks no types
     for row in rows:
         if not all(map(isinstance, row, kinds)):
             raise damaged(path, f"a value of report {str(row.issue_id)[:100]} has the wrong type")
         if len(row.vector) != dim * itemsize:
             size = len(row.vector) / itemsize
             raise damaged(path, f"the vector of report {row.issue_id} has {size:g} numbers, not {dim}")
-        if len(row.text) % itemsize or len(row.heading) % itemsize:
+        if any(len(getattr(row, column)) % itemsize for column in TERM_COLUMNS):
             raise damaged(path, f"the words of report {row.issue_id} are cut off")
     vectors = np.frombuffer(b"".join(row.vector for row in rows), dtype=np.float32).reshape(len(rows), dim)
     invalid = np.flatnonzero(~np.isfinite(vectors).all(axis=1))
     if len(invalid):
         raise damaged(path, f"the vector of report {rows[invalid[0]].issue_id} has a value that is not a number")
-    for part in ("text", "heading"):
+    for part in TERM_COLUMNS:
         numbers = np.frombuffer(b"".join(getattr(row, part) for row in rows), dtype=np.int32)
         if numbers.max(initial=-1) >= terms or numbers.min(initial=0) < 0:
             raise damaged(path, f"a report has words that are not among its {terms:,} terms")

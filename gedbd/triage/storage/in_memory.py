@@ -1,14 +1,14 @@
 """The part of an open index that is held in memory: ids, features and groups of all stored reports."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from gedbd.corpora.relevance import find_groups
-from gedbd.retrieval.feature_store import FeatureStore
-from gedbd.retrieval.report_features import FeatureEncoder, ReportFeatures
+from gedbd.retrieval.reports.feature_store import FeatureStore
+from gedbd.retrieval.reports.known_groups import KnownGroups
+from gedbd.retrieval.reports.report_features import FeatureEncoder, ReportFeatures, ReportTerms
 from gedbd.retrieval.vocabulary import Vocabulary
 from gedbd.triage.storage.damage_checks import check_features
 from gedbd.triage.storage.rows import usable_days
@@ -18,20 +18,6 @@ MAX_COMMON_SHARE = 0.2  # a word in more of the reports than this explains nothi
 MIN_COMMON_REPORTS = 2  # in a small index, a word in so few reports always counts
 
 StoredLinks = Sequence[tuple[str, str, str]]
-
-
-class GroupMembers(NamedTuple):
-    """Duplicate groups and their members.
-
-    Attributes:
-        group: ``(N,)`` group of each report.
-        order: ``(N,)`` reports sorted by group.
-        starts: ``(N + 1,)`` where each group's reports begin in ``order``.
-    """
-
-    group: np.ndarray
-    order: np.ndarray
-    starts: np.ndarray
 
 
 class InMemoryIndex:
@@ -59,7 +45,7 @@ class InMemoryIndex:
         self.encoder = FeatureEncoder.of(vocabulary)
         self.ids: list[str] = []
         self.row_of: dict[str, int] = {}
-        self.groups = find_members([], {}, 0)
+        self.groups = find_known_groups([], {}, 0)
         self.undated: list[str] = []
 
     def __len__(self) -> int:
@@ -79,19 +65,17 @@ class InMemoryIndex:
         if not rows:
             return index
         check_features(rows, index.store.vectors.shape[1], len(index.vocabulary.terms), file.path)
-        ids, dates, product, component, vectors, text, title = zip(*rows, strict=True)
-        table = pd.DataFrame({"id": ids, "product": product, "component": component}, dtype=str)
+        ids, dates, product, component, version, priority, vectors, *terms = zip(*rows, strict=True)
+        columns = {"id": ids, "product": product, "component": component, "version": version, "priority": priority}
+        table = pd.DataFrame(columns, dtype=str)
         days = usable_days(dates)
         for issue_id, date, day in zip(ids, dates, days, strict=True):
             if date and np.isnan(day):
                 index.undated.append(issue_id)
-        product_codes, component_codes = index.encoder.encode_categories(table, learn=True)
         features = ReportFeatures(
             vectors=np.frombuffer(b"".join(vectors), dtype=np.float32).reshape(len(rows), -1),
-            text=[np.frombuffer(terms, dtype=np.int32) for terms in text],
-            title=[np.frombuffer(terms, dtype=np.int32) for terms in title],
-            product=product_codes,
-            component=component_codes,
+            terms=ReportTerms(*([np.frombuffer(one, dtype=np.int32) for one in kind] for kind in terms)),
+            codes=index.encoder.encode_categories(table, learn=True),
             day=days,
         )
         index.append(list(ids), features, links)
@@ -107,7 +91,7 @@ class InMemoryIndex:
         self.store.add(features)
         self.row_of |= {issue_id: row for row, issue_id in enumerate(ids, start=len(self.ids))}
         self.ids += ids
-        self.groups = find_members(links, self.row_of, len(self.ids))
+        self.groups = find_known_groups(links, self.row_of, len(self.ids))
 
     def changed(self, ids: list[str], features: ReportFeatures, links: StoredLinks) -> "InMemoryIndex":
         """An index with these reports: those that are there are replaced in their rows, others are added at the end."""
@@ -130,12 +114,11 @@ class InMemoryIndex:
 
     def regroup(self, links: StoredLinks) -> None:
         """Finds the duplicate groups again."""
-        self.groups = find_members(links, self.row_of, len(self.ids))
+        self.groups = find_known_groups(links, self.row_of, len(self.ids))
 
-    def members(self, groups: GroupMembers, row: int) -> list[int]:
+    def members(self, groups: KnownGroups, row: int) -> list[int]:
         """The rows of a report's group, the oldest first; without dates in the order of rows."""
-        group = groups.group[row]
-        rows = groups.order[groups.starts[group] : groups.starts[group + 1]]
+        rows = groups.members.get(int(groups.group[row]), np.array([row]))
         days = self.store.day[rows]
         if not np.isnan(days).any():
             rows = rows[np.argsort(days, kind="stable")]
@@ -164,7 +147,7 @@ class InMemoryIndex:
         return other
 
 
-def find_members(links: StoredLinks, row_of: dict[str, int], count: int) -> GroupMembers:
+def find_known_groups(links: StoredLinks, row_of: dict[str, int], count: int) -> KnownGroups:
     """Groups of reports that links connect, directly or through others, deleted ones included."""
     linked = [issue_id for link in links for issue_id in link[:2]]
     # Deleted reports still connect others: they get the rows after the last one, and are cut off below.
@@ -173,7 +156,4 @@ def find_members(links: StoredLinks, row_of: dict[str, int], count: int) -> Grou
     rows = [row_of[issue_id] if issue_id in row_of else row_of_deleted[issue_id] for issue_id in linked]
     # [first, second, first, second, ...] becomes a row of first ends and a row of second ends.
     ends = np.array(rows, dtype=np.int64).reshape(-1, 2).T
-    group = find_groups(ends, count + len(deleted))[:count]
-    order = np.argsort(group, kind="stable")
-    # Group g begins where g would be inserted: in the sorted groups 0 0 2, starts are 0 2 2 3.
-    return GroupMembers(group, order, np.searchsorted(group[order], np.arange(count + 1)))
+    return KnownGroups.of(find_groups(ends, count + len(deleted))[:count])

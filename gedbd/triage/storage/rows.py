@@ -11,6 +11,9 @@ from gedbd.corpora.dates import MAX_YEAR, MIN_YEAR
 from gedbd.retrieval.scorers.fields import days_of
 from gedbd.triage.report import FIELDS, Report
 
+# Columns of terms, in the order of the fields of ``ReportTerms``; "title" is a field of the report.
+TERM_COLUMNS = ("text", "heading", "identifiers", "errors")
+
 
 class StoredReport(NamedTuple):
     """A report and its features, as they are written.
@@ -18,14 +21,12 @@ class StoredReport(NamedTuple):
     Attributes:
         report: The report.
         vector: ``(D,)`` float32.
-        text: Terms of title and description, ``(L,)`` int32.
-        heading: Terms of the title.
+        terms: Its terms of each kind of ``TERM_COLUMNS``, each ``(L,)`` int32.
     """
 
     report: Report
     vector: np.ndarray
-    text: np.ndarray
-    heading: np.ndarray
+    terms: tuple[np.ndarray, ...]
 
 
 class FeatureRow(NamedTuple):
@@ -34,20 +35,25 @@ class FeatureRow(NamedTuple):
     Attributes:
         issue_id: Id of the report.
         created_at: Date in ISO 8601, if it has one.
-        product: Product as the tracker gives it.
-        component: Component as the tracker gives it.
+        product: Product as the tracker gives it; likewise component, version and priority.
         vector: ``(D,)`` float32, as bytes.
         text: Terms of title and description, ``(L,)`` int32, as bytes.
         heading: Terms of the title, likewise.
+        identifiers: Identifiers, likewise.
+        errors: Lines about errors, likewise.
     """
 
     issue_id: str
     created_at: str | None
     product: str
     component: str
+    version: str
+    priority: str
     vector: bytes
     text: bytes
     heading: bytes
+    identifiers: bytes
+    errors: bytes
 
 
 def row_values(one: StoredReport) -> list[object]:
@@ -55,7 +61,7 @@ def row_values(one: StoredReport) -> list[object]:
     report = one.report
     fields = {name: getattr(report, name) for name in FIELDS}
     fields["created_at"] = report.created_at.isoformat() if report.created_at else None
-    features = [part.tobytes() for part in (one.vector, one.text, one.heading)]
+    features = [part.tobytes() for part in (one.vector, *one.terms)]
     return [*fields.values(), report.content_hash, *features]
 
 

@@ -1,8 +1,7 @@
 """The index on disk: one SQLite file with reports, vectors, terms, links, and the model that encoded them.
 
-Why SQLite and not a vector database: a search compares a learnt sum of six scores, each standardised over *all*
-reports, so it needs the features of every report; approximate nearest neighbours would answer another question. The
-features are read into memory when the index is opened, and the file only has to be safe. SQLite changes a file in
+Why SQLite and not a vector database: the first stage of a search reads vectors, words, fields and dates of all reports,
+which are read into memory when the index is opened; the file only has to be safe. SQLite changes a file in
 transactions, is in the standard library and needs no server. Model and reports are in one file and change together, so
 that vectors of two models are never mixed, and a process that is killed leaves the last complete state.
 """
@@ -16,10 +15,10 @@ from typing import Any
 from gedbd.triage.report import FIELDS, Report
 from gedbd.triage.storage.connection import LOCK_TIMEOUT_S, Connection, StoreUnavailable, code_of, explain_error
 from gedbd.triage.storage.damage_checks import damaged
-from gedbd.triage.storage.rows import FeatureRow, StoredReport, report_from_values, row_values
+from gedbd.triage.storage.rows import TERM_COLUMNS, FeatureRow, StoredReport, report_from_values, row_values
 
 FILE = "index.sqlite"
-FORMAT = 2  # of the tables; SQLite keeps it as user_version
+FORMAT = 3  # of the tables; SQLite keeps it as user_version
 CHUNK_BYTES = 1 << 26  # of the weights: SQLite bounds the size of a value
 MAX_QUERY_IDS = 500  # SQLite bounds the number of values of a statement
 COLUMNS = ", ".join(FIELDS)
@@ -31,7 +30,7 @@ CREATE TABLE terms (number INTEGER PRIMARY KEY, term TEXT NOT NULL);
 CREATE TABLE reports (
     row INTEGER PRIMARY KEY AUTOINCREMENT,
     {", ".join(f"{name} TEXT NOT NULL" if name != "created_at" else "created_at TEXT" for name in FIELDS)},
-    content TEXT NOT NULL, vector BLOB NOT NULL, text BLOB NOT NULL, heading BLOB NOT NULL
+    content TEXT NOT NULL, vector BLOB NOT NULL, {", ".join(f"{name} BLOB NOT NULL" for name in TERM_COLUMNS)}
 );
 CREATE UNIQUE INDEX by_id ON reports (issue_id);
 CREATE TABLE links (
@@ -77,9 +76,7 @@ class Store:
         tables = {name for (name,) in self._connection.rows("SELECT name FROM sqlite_master WHERE type = 'table'")}
         if version == 0 and tables:
             raise _not_an_index(self.path, "it has other tables")
-        if version == 1:
-            self._add_urls()
-        elif version not in (0, FORMAT):  # 0: nothing was written yet
+        if version not in (0, FORMAT):  # 0: nothing was written yet
             cure = "delete it and build it again with python -m gedbd.index"
             raise ValueError(f"{self.path} has format {version}, this version of gedbd reads {FORMAT}: {cure}")
         missing = sorted(TABLES - tables)
@@ -88,21 +85,6 @@ class Store:
 
     def _version(self) -> int:
         return int(self._connection.rows("PRAGMA user_version")[0][0])
-
-    def _add_urls(self) -> None:
-        """Adds the column ``url``, empty throughout, to a file of format 1.
-
-        Raises:
-            ValueError: If the file cannot be changed.
-        """
-        try:
-            with self.transaction():
-                if self._version() == 1:  # no other process has done it meanwhile
-                    self._connection.rows("ALTER TABLE reports ADD COLUMN url TEXT NOT NULL DEFAULT ''")
-                    self._connection.rows(f"PRAGMA user_version={FORMAT}")
-        except StoreUnavailable as error:
-            cure = "open it once with permission to change it, or build it again with python -m gedbd.index"
-            raise ValueError(f"{self.path} has format 1 and must become format {FORMAT} ({error}): {cure}") from error
 
     def close(self) -> None:
         """Closes the connection."""
@@ -176,7 +158,7 @@ class Store:
 
     def add(self, reports: Iterable[StoredReport]) -> None:
         """Adds reports at the end; a report with a stored id replaces it in its row: rows are chronological."""
-        names = (*FIELDS, "content", "vector", "text", "heading")
+        names = (*FIELDS, "content", "vector", *TERM_COLUMNS)
         update = ", ".join(f"{name} = excluded.{name}" for name in names)
         self._connection.write_all(
             f"INSERT INTO reports ({', '.join(names)}) VALUES ({', '.join('?' * len(names))})"

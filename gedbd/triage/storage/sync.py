@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from gedbd.corpora.corpus import Corpus
-from gedbd.retrieval.report_features import terms_of
+from gedbd.retrieval.reports.report_features import terms_of
 from gedbd.retrieval.vocabulary import Vocabulary
 from gedbd.triage.report import Report, as_table, report_from_row
 from gedbd.triage.storage.rows import StoredReport
@@ -198,9 +198,9 @@ def _write_reports(store: Store, reports: list[Report], vectors: Vectors) -> Non
     vocabulary = Vocabulary(store.terms())
     known = len(vocabulary.terms)
     texts = pd.DataFrame([[report.title, report.description] for report in reports], columns=["title", "description"])
-    text, heading = terms_of(texts, vocabulary, learn=True)
+    terms = terms_of(texts, vocabulary, learn=True)
     store.add_terms(known, vocabulary.terms[known:])
-    store.add(map(StoredReport, reports, [vectors[report] for report in reports], text, heading))
+    store.add(map(StoredReport, reports, [vectors[report] for report in reports], terms.by_report()))
 
 
 def _write_corpus(store: Store, corpus: Corpus) -> None:

@@ -8,13 +8,9 @@ from gedbd.evaluation.report.page import write_report
 from gedbd.evaluation.significance import ratio_intervals
 from gedbd.triage.backtesting.backtest import (
     GRID,
-    MAX_ROWS,
     TARGETS,
     Backtest,
-    Suggestions,
     at_thresholds,
-    examples,
-    hubs,
     period,
     reliability,
     suggestions,
@@ -22,16 +18,10 @@ from gedbd.triage.backtesting.backtest import (
     target_results,
     targets_table,
 )
-from gedbd.triage.backtesting.page import (
-    fill_targets,
-    next_step,
-    readable,
-    same_titles,
-    sections,
-    side_by_side,
-    summary,
-    targets_markdown,
-)
+from gedbd.triage.backtesting.examples import MAX_ROWS, examples, hubs
+from gedbd.triage.backtesting.page import fill_targets, next_step, readable, summary, targets_markdown
+from gedbd.triage.backtesting.sections import same_title_sentence, sections, side_by_side
+from gedbd.triage.backtesting.suggestions import Suggestions
 from gedbd.triage.backtesting.targets import TargetResult
 from gedbd.triage.calibration import MATCH_FEATURES, Calibrator, calibration_error
 from gedbd.triage.triage_model import TriageModel
@@ -196,6 +186,7 @@ def test_examples_by_hand(make_corpus):
     assert len(examples(found(ROWS), corpus, 0.8, right=False)) == 2
     assert examples(found(ROWS), corpus, 0.81, right=False).empty
     assert len(examples(found(ROWS[1:2] * 99), corpus, None, right=False)) == MAX_ROWS
+    assert len(examples(found(ROWS[1:2] * 99), corpus, None, right=False, max_rows=50)) == 50
     right = examples(found(ROWS), corpus, None, right=True)
     assert right["report"].tolist() == ["1003", "1006", "1008"]
     beside = side_by_side(right, table)
@@ -214,12 +205,13 @@ def test_all_tables_and_a_page(make_corpus, threshold):
     made = backtest(test, test, corpus, target)
     assert len(made.tables["thresholds"]) == len(GRID) + (threshold == 0.123456789)
     assert threshold is None or threshold in made.tables["thresholds"]["threshold"].tolist()
-    page = sections(made)
+    page = sections(made, 20, "judge")
     assert [section.title for section in page] == [
         "Which precision targets are met?",
         "Precision and coverage",
         "Are the probabilities calibrated?",
         "Hubs",
+        "Same title, not marked",
         "Right and wrong suggestions",
     ]
     assert "error on test is 0.250" in page[2].text
@@ -233,10 +225,10 @@ def test_all_tables_and_a_page(make_corpus, threshold):
 def test_sections_without_content_are_left_out(make_corpus, tmp_path):
     test = found(ROWS[:1])
     made = backtest(test, test, make_corpus(GROUP), MET)
-    page = write_report(tmp_path, "T", summary(made), sections(made)).read_text()
+    page = write_report(tmp_path, "T", summary(made), sections(made, 20, "judge")).read_text()
     assert "<h2>Right and wrong suggestions</h2>" in page
-    assert "Left out, as there is nothing to show: Hubs." in page
-    assert same_titles(made.tables["wrong"]) == ""
+    assert "Left out, as there is nothing to show: Hubs, Same title, not marked." in page
+    assert same_title_sentence(made) == ""
     assert "then suggests duplicates unasked" in next_step(made.matching, "run")[0]
 
 

@@ -3,13 +3,13 @@
 import numpy as np
 import pandas as pd
 import pytest
+from gedbd.retrieval.features import FEATURES
 
 from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.readers.bug_reports import BUG_FIELDS
 from gedbd.corpora.splits import PARTS
-from gedbd.retrieval.feature_store import FeatureStore
-from gedbd.retrieval.features import FEATURES
-from gedbd.retrieval.report_features import FeatureEncoder
+from gedbd.retrieval.reports.feature_store import FeatureStore
+from gedbd.retrieval.reports.report_features import FeatureEncoder
 from gedbd.retrieval.vocabulary import Vocabulary
 from gedbd.triage.backtesting.replay import replay
 from gedbd.triage.calibration import MATCH_FEATURES, NUM_COMPARED

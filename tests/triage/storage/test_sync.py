@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from small_tracker import as_corpus, fill, model, open_folder, read_rows, some_report
 
-from gedbd.retrieval.report_features import FeatureEncoder
+from gedbd.retrieval.reports.report_features import FeatureEncoder
 from gedbd.retrieval.vocabulary import Vocabulary
 from gedbd.triage.report import as_table
 from gedbd.triage.storage.store import FILE, Store

@@ -1,4 +1,4 @@
-"""The models of a ranker of changes, as text: boosted trees, or a weighted sum."""
+"""The models of rankers, as text: boosted trees, or a weighted sum."""
 
 import json
 from collections.abc import Sequence
@@ -101,4 +101,4 @@ def read_model(kind: str, text: str) -> Model:
         return BoostedTrees.from_text(text)
     if kind == "linear":
         return WeightedSum.from_text(text)
-    raise ValueError(f"the model {kind!r} of a ranker of changes is unknown: boosted or linear; train it again")
+    raise ValueError(f"the kind of model {kind!r} is unknown: boosted or linear; train it again")

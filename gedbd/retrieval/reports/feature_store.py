@@ -1,9 +1,15 @@
 """The features of all stored reports in memory, which grow as reports are added."""
 
+from collections.abc import Sequence
+from copy import copy
+
 import numpy as np
 
 from gedbd.retrieval.inverted_index import InvertedIndex
-from gedbd.retrieval.report_features import ReportFeatures
+from gedbd.retrieval.reports.report_features import FIELDS, ReportFeatures
+
+MEAN_STEP = 500
+TERM_KINDS = ("text", "title", "identifiers", "errors")
 
 
 class FeatureStore:
@@ -11,15 +17,24 @@ class FeatureStore:
 
     Args:
         dim: Size D of the vectors.
+
+    Attributes:
+        text: Counts of the words of title and description.
+        title: Counts of the words of titles.
+        identifiers: Which reports have an identifier.
+        errors: Which reports have a line about an error.
     """
 
     def __init__(self, dim: int) -> None:
         self._vectors = _GrowingArray(np.empty((0, dim), dtype=np.float32))
-        self._product = _GrowingArray(np.empty(0, dtype=np.int32))
-        self._component = _GrowingArray(np.empty(0, dtype=np.int32))
+        self._codes = _GrowingArray(np.empty((0, len(FIELDS)), dtype=np.int32))
         self._day = _GrowingArray(np.empty(0, dtype=np.float64))
         self.text = InvertedIndex()
         self.title = InvertedIndex()
+        self.identifiers = InvertedIndex()
+        self.errors = InvertedIndex()
+        self._means: dict[int, np.ndarray] = {}
+        self._distinct: dict[str, list[np.ndarray]] = {kind: [] for kind in TERM_KINDS}
 
     def __len__(self) -> int:
         return len(self._day)
@@ -30,49 +45,71 @@ class FeatureStore:
         return self._vectors.filled
 
     @property
-    def product(self) -> np.ndarray:
-        """``(N,)`` int32."""
-        return self._product.filled
-
-    @property
-    def component(self) -> np.ndarray:
-        """``(N,)`` int32."""
-        return self._component.filled
+    def codes(self) -> np.ndarray:
+        """``(N, 4)`` int32, see ``ReportFeatures``."""
+        return self._codes.filled
 
     @property
     def day(self) -> np.ndarray:
         """``(N,)`` float64."""
         return self._day.filled
 
+    def mean_vector(self, count: int) -> np.ndarray:
+        """The mean of the first ``count`` vectors, rounded down to a multiple of ``MEAN_STEP``, ``(D,)``."""
+        step = count // MEAN_STEP * MEAN_STEP
+        known = self._means.get(step)
+        if known is None:
+            known = self.vectors[:step].mean(axis=0) if step else np.zeros(self.vectors.shape[1], dtype=np.float32)
+            self._means[step] = known
+        return known
+
+    def distinct(self, kind: str, rows: Sequence[int]) -> list[np.ndarray]:
+        """The distinct terms of some reports, each ``(T,)`` ascending; ``kind`` is one of ``TERM_KINDS``."""
+        lists = self._distinct[kind]
+        return [lists[row] for row in rows]
+
     def add(self, fresh: ReportFeatures) -> None:
         """Adds reports at the end."""
         self._vectors.extend(fresh.vectors)
-        self._product.extend(fresh.product)
-        self._component.extend(fresh.component)
-        self.text.add(fresh.text)
-        self.title.add(fresh.title)
+        self._codes.extend(fresh.codes)
+        for kind in TERM_KINDS:
+            terms = getattr(fresh.terms, kind)
+            getattr(self, kind).add(terms)
+            self._distinct[kind] += map(np.unique, terms)
         self._day.extend(fresh.day)  # last, because len() counts the days
 
     def replaced(self, rows: list[int], fresh: ReportFeatures) -> "FeatureStore":
         """A store with other reports in some rows; this one stays as it is, for searches that are using it."""
         other = FeatureStore(self.vectors.shape[1])
         other._vectors = self._vectors.replaced(rows, fresh.vectors)
-        other._product = self._product.replaced(rows, fresh.product)
-        other._component = self._component.replaced(rows, fresh.component)
+        other._codes = self._codes.replaced(rows, fresh.codes)
         other._day = self._day.replaced(rows, fresh.day)
-        other.text = self.text.replaced(rows, fresh.text)
-        other.title = self.title.replaced(rows, fresh.title)
+        for kind in TERM_KINDS:
+            terms = getattr(fresh.terms, kind)
+            setattr(other, kind, getattr(self, kind).replaced(rows, terms))
+            lists = self._distinct[kind].copy()
+            for row, one in zip(rows, terms, strict=True):
+                lists[row] = np.unique(one)
+            other._distinct[kind] = lists
+        return other
+
+    def with_vectors(self, vectors: np.ndarray) -> "FeatureStore":
+        """A store with other vectors, which shares all else with this one."""
+        other = copy(self)
+        other._vectors = _GrowingArray(vectors)
+        other._means = {}
         return other
 
     def without(self, removed: np.ndarray) -> "FeatureStore":
         """A store without some rows, ``removed (N,)`` bool; later rows move up."""
         other = FeatureStore(self.vectors.shape[1])
         other._vectors = _GrowingArray(self.vectors[~removed])
-        other._product = _GrowingArray(self.product[~removed])
-        other._component = _GrowingArray(self.component[~removed])
+        other._codes = _GrowingArray(self.codes[~removed])
         other._day = _GrowingArray(self.day[~removed])
-        other.text = self.text.without(removed)
-        other.title = self.title.without(removed)
+        for kind in TERM_KINDS:
+            setattr(other, kind, getattr(self, kind).without(removed))
+            lists = zip(self._distinct[kind], removed, strict=True)
+            other._distinct[kind] = [terms for terms, gone in lists if not gone]
         return other
 
 

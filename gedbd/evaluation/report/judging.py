@@ -1,0 +1,76 @@
+"""Buttons on a page by which a reader says of pairs of reports whether they are duplicates.
+
+A page cannot write files: ``judge.js`` keeps the verdicts in the browser's storage, and its reader downloads them as a
+CSV file. Without JavaScript the page is the same without buttons.
+"""
+
+import base64
+import hashlib
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+ACCEPT = "accept"
+REJECT = "reject"
+PAIR = ("report", "suggested")  # columns with the ids
+VERDICT = "verdict"  # the column that gets the buttons
+VERDICT_TEXTS = {ACCEPT: "duplicate", REJECT: "not a duplicate"}
+SCRIPT = Path(__file__).with_name("judge.js")
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What somebody said of two reports.
+
+    Attributes:
+        report: Id of the new report.
+        suggested: Id of the report that was suggested.
+        verdict: ``accept``: they are duplicates; ``reject``: they are not.
+        date: When, in UTC, as 2026-11-23T09:30:00.000Z; empty if unknown.
+    """
+
+    report: str
+    suggested: str
+    verdict: str
+    date: str = ""
+
+
+@dataclass(frozen=True)
+class Judging:
+    """How the verdicts of a page are kept.
+
+    Attributes:
+        key: Names this page in the browser's storage; pages of one run have the same.
+        file: Name of the file to download.
+        folder: Where the reader puts it.
+        command: The command that reads it.
+        given: The verdicts that this page was made with.
+    """
+
+    key: str
+    file: str
+    folder: str
+    command: str
+    given: Sequence[Verdict] = ()
+
+    @property
+    def given_values(self) -> list[dict[str, str]]:
+        """The given verdicts as plain values, for the page."""
+        return [asdict(verdict) for verdict in self.given]
+
+    @property
+    def texts(self) -> dict[str, str]:
+        """The text of each button, by its value."""
+        return VERDICT_TEXTS
+
+    @property
+    def script(self) -> str:
+        """The program of the page."""
+        return SCRIPT.read_text(encoding="utf-8")
+
+    @property
+    def security_policy(self) -> str:
+        """The content security policy of the page: this program runs, and no other; nothing is loaded or sent."""
+        digest = base64.b64encode(hashlib.sha256(self.script.encode()).digest()).decode()
+        allowed = f"script-src 'sha256-{digest}'; style-src 'unsafe-inline'; img-src data:"
+        return f"default-src 'none'; {allowed}; base-uri 'none'; form-action 'none'"

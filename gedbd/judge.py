@@ -1,0 +1,20 @@
+"""Measure a backtest again with people's verdicts on its suggestions."""
+
+from pathlib import Path
+
+from omegaconf import DictConfig
+from rich.console import Console
+
+from gedbd.configuration.command import command
+
+
+@command("judge")
+def main(cfg: DictConfig) -> None:
+    """Reads the verdicts given on a backtest's page, and writes its tables and its page with them."""
+    from gedbd.triage.backtesting.judge import run_judge
+
+    run_judge(Path(cfg.run), Path(cfg.file) if cfg.file else None, Console())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,164 @@
+"""The features of a query's candidates, which rankers of reports read."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from gedbd.retrieval.reports.feature_store import FeatureStore
+from gedbd.retrieval.reports.first_stage import COMPONENT, FirstStage
+from gedbd.retrieval.reports.report_features import FIELDS, ReportFeatures
+
+SCORES = ("dense", "text", "title", "identifiers")
+RELATIVE = ("", " z", " rank", " behind")
+TERM_KINDS = ("text", "title", "identifiers", "errors")
+SHARED = ("shared", "rarest shared", "share of query", "share of report")
+FEATURES = (
+    *(f"{name}{kind}" for name in SCORES for kind in RELATIVE),
+    *("dense group mean", "text group best", "text group mean", "dense hub", "dense query hub"),
+    *(
+        f"{kind} {what}"
+        for kind in TERM_KINDS
+        for what in ("shared", "rarest shared", "share of query", "share of report")
+    ),
+    *("text of copy", "title of copy", "text share of copy", "title share of copy", "same title"),
+    *("text length", "title length", "report text length", "report title length", "query identifiers"),
+    *(f"same {field}" for field in FIELDS),
+    *("days", "days since first", "days since last", "reports since", "reports of component since", "group size"),
+    *("sum", "sum z", "sum rank", "sum behind"),
+)
+MIN_COPY_SCORE = 1e-6  # avoids division by zero for a query without words
+
+
+def candidate_features(store: FeatureStore, query: ReportFeatures, found: FirstStage) -> np.ndarray:
+    """The features of candidates, ``(C, F)`` float32 in the order of ``FEATURES``; NaN where there is no value."""
+    columns: dict[str, np.ndarray] = {}
+    count = len(found.scores["dense"])
+    rows = found.row
+    scores = {"dense": found.scores["dense"]}
+    scores |= {name: np.sqrt(found.scores[name]) for name in SCORES[1:]}
+    for name in SCORES:
+        columns |= relative(name, scores[name][rows])
+    columns |= _of_members(found, scores)
+    for kind in TERM_KINDS:
+        columns |= shared_terms(store, query, kind, rows, count)
+    columns |= _of_copies(store, query, found, count)
+    columns |= _lengths(store, query, rows)
+    columns |= _hubs(store, query, rows, count)
+    columns |= _fields(store, query, rows)
+    columns |= _times(store, query, found, count)
+    columns |= relative("sum", found.sums)
+    return np.column_stack([np.broadcast_to(columns[name], len(rows)) for name in FEATURES]).astype(np.float32)
+
+
+def relative(name: str, values: np.ndarray) -> dict[str, np.ndarray]:
+    """A score, its z-score and rank among the candidates, and how far it is behind the best one."""
+    deviation = values.std() if len(values) else 0.0
+    order = np.argsort(-values, kind="stable")
+    rank = np.empty(len(values))
+    rank[order] = np.arange(len(values))
+    return {
+        name: values,
+        f"{name} z": (values - values.mean()) / deviation if deviation > 0 else np.zeros(len(values)),
+        f"{name} rank": np.log1p(rank),
+        f"{name} behind": values.max(initial=-np.inf) - values,
+    }
+
+
+def _of_members(found: FirstStage, scores: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Scores of all members of each group."""
+    sizes = np.array([len(members) for members in found.members], dtype=np.int64)
+    starts = np.cumsum(sizes) - sizes
+    flat = np.concatenate([found.row[:0], *found.members])
+    dense, text = scores["dense"][flat], scores["text"][flat]
+    if not len(flat):
+        nothing = np.empty(0)
+        return dict.fromkeys(("dense group mean", "text group best", "text group mean", "group size"), nothing)
+    return {
+        "dense group mean": np.add.reduceat(dense, starts) / sizes,
+        "text group best": np.maximum.reduceat(text, starts),
+        "text group mean": np.add.reduceat(text, starts) / sizes,
+        "group size": np.log(sizes),
+    }
+
+
+def shared_terms(
+    store: FeatureStore, query: ReportFeatures, kind: str, rows: Sequence[int] | np.ndarray, count: int
+) -> dict[str, np.ndarray]:
+    """Terms that query and candidates share: the sum of their idf, the rarest one's idf, and shares of either side."""
+    own = np.unique(getattr(query.terms, kind)[0])
+    frequency = getattr(store, kind).frequency(own, count)
+    idf = np.log(1 + (count - frequency + 0.5) / (frequency + 0.5))
+    lists = store.distinct(kind, rows)
+    sizes = np.array([len(one) for one in lists], dtype=np.int64)
+    flat = np.concatenate([np.empty(0, dtype=np.int32), *lists])
+    of = np.repeat(np.arange(len(rows)), sizes)
+    places = np.searchsorted(own, flat).clip(max=max(len(own) - 1, 0))
+    hit = own[places] == flat if len(own) else np.zeros(len(flat), dtype=bool)
+    weight = idf[places[hit]] if len(own) else np.empty(0)
+    shared = np.bincount(of[hit], weight, len(rows))
+    number = np.bincount(of[hit], minlength=len(rows))
+    rarest = np.zeros(len(rows))
+    np.maximum.at(rarest, of[hit], weight)
+    nothing = np.full(len(rows), np.nan)
+    return {
+        f"{kind} shared": shared,
+        f"{kind} rarest shared": rarest,
+        f"{kind} share of query": shared / idf.sum() if len(own) else nothing,
+        f"{kind} share of report": np.divide(number, sizes, out=nothing, where=sizes > 0),
+    }
+
+
+def _of_copies(store: FeatureStore, query: ReportFeatures, found: FirstStage, count: int) -> dict[str, np.ndarray]:
+    """BM25 as a share of what a copy of the query would score."""
+    columns: dict[str, np.ndarray] = {}
+    for kind in ("text", "title"):
+        copy = getattr(store, kind).self_score(getattr(query.terms, kind)[0], count)
+        columns[f"{kind} of copy"] = np.float64(np.log1p(copy))
+        columns[f"{kind} share of copy"] = found.scores[kind][found.row] / max(copy, MIN_COPY_SCORE)
+    own = query.terms.title[0]
+    own_terms = np.unique(own)
+    titles = store.distinct("title", found.row)
+    columns["same title"] = np.array([len(own) > 0 and np.array_equal(own_terms, one) for one in titles], dtype=float)
+    return columns
+
+
+def _lengths(store: FeatureStore, query: ReportFeatures, rows: np.ndarray) -> dict[str, np.ndarray]:
+    columns: dict[str, np.ndarray] = {"query identifiers": np.float64(np.log1p(len(query.terms.identifiers[0])))}
+    for kind in ("text", "title"):
+        columns[f"{kind} length"] = np.float64(np.log1p(len(np.unique(getattr(query.terms, kind)[0]))))
+        columns[f"report {kind} length"] = np.log1p([len(one) for one in store.distinct(kind, rows)])
+    return columns
+
+
+def _hubs(store: FeatureStore, query: ReportFeatures, rows: np.ndarray, count: int) -> dict[str, np.ndarray]:
+    """How much like the average report candidates and query are."""
+    mean = store.mean_vector(count)
+    return {"dense hub": store.vectors[rows] @ mean, "dense query hub": np.float64(query.vectors[0] @ mean)}
+
+
+def _fields(store: FeatureStore, query: ReportFeatures, rows: np.ndarray) -> dict[str, np.ndarray]:
+    """1 where a field is equal, 0 where it differs, NaN where either report has none."""
+    columns = {}
+    for place, field in enumerate(FIELDS):
+        own, others = query.codes[0, place], store.codes[rows, place]
+        # An unknown value of the query is below -1: it has one, which no stored report has.
+        missing = (others == -1) | (own == -1)
+        columns[f"same {field}"] = np.where(missing, np.nan, others == own)
+    return columns
+
+
+def _times(store: FeatureStore, query: ReportFeatures, found: FirstStage, count: int) -> dict[str, np.ndarray]:
+    """Days and numbers of reports between query and candidates, as logarithms."""
+    rows = found.row
+    first = np.array([members[0] for members in found.members], dtype=np.int64)
+    last = np.array([members[-1] for members in found.members], dtype=np.int64)
+    day = store.day[:count]
+    columns = {}
+    for name, some in (("days", rows), ("days since first", first), ("days since last", last)):
+        columns[name] = np.log1p(np.abs(query.day[0] - day[some]))
+    columns["reports since"] = np.log1p(count - last)
+    code = query.codes[0, COMPONENT]
+    same = np.flatnonzero(store.codes[:count, COMPONENT] == code) if code >= 0 else rows[:0]
+    between = np.log1p(len(same) - np.searchsorted(same, last))
+    columns["reports of component since"] = np.where(store.codes[last, COMPONENT] == code, between, np.nan)
+    return columns

@@ -1,0 +1,118 @@
+"""What is compared of a report, as numbers: vector, terms, identifiers, fields and date."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+
+import numpy as np
+import pandas as pd
+
+from gedbd.retrieval.scorers.fields import CategoryEncoder, days_of, field_values
+from gedbd.retrieval.scorers.lexical import MAX_CHARACTERS, short_texts
+from gedbd.retrieval.vocabulary import Vocabulary, words
+from gedbd.text.identifiers import find_error_lines, find_identifiers
+
+FIELDS = ("product", "component", "version", "priority")
+# Terms of these kinds begin so in the vocabulary, which no word does.
+IDENTIFIER_MARK = "identifier:"
+ERROR_MARK = "error:"
+
+
+@dataclass(frozen=True)
+class ReportTerms:
+    """The terms of B reports, each ``(L,)`` int32.
+
+    Attributes:
+        text: The words of title and description, in order.
+        title: The words of the title, in order.
+        identifiers: Its identifiers, each once, see ``find_identifiers``.
+        errors: Its lines about errors, each once, see ``find_error_lines``.
+    """
+
+    text: Sequence[np.ndarray]
+    title: Sequence[np.ndarray]
+    identifiers: Sequence[np.ndarray]
+    errors: Sequence[np.ndarray]
+
+    def __len__(self) -> int:
+        return len(self.text)
+
+    def by_report(self) -> list[tuple[np.ndarray, ...]]:
+        """The terms of each report, in the order of the attributes."""
+        return list(zip(self.text, self.title, self.identifiers, self.errors, strict=True))
+
+    def take(self, rows: list[int]) -> "ReportTerms":
+        """The terms of some of the reports."""
+        return ReportTerms(*([getattr(self, one.name)[row] for row in rows] for one in fields(self)))
+
+
+@dataclass(frozen=True)
+class ReportFeatures:
+    """B reports as numbers.
+
+    Attributes:
+        vectors: ``(B, D)`` float32, unit rows.
+        terms: Their words, identifiers and lines about errors.
+        codes: ``(B, 4)`` int32 codes of ``FIELDS``, see ``CategoryEncoder``.
+        day: ``(B,)`` days since 1970, UTC; NaN where there is no date.
+    """
+
+    vectors: np.ndarray
+    terms: ReportTerms
+    codes: np.ndarray
+    day: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.vectors)
+
+    def __getitem__(self, row: int) -> "ReportFeatures":
+        """One of the reports."""
+        return self.take([row])
+
+    def take(self, rows: list[int]) -> "ReportFeatures":
+        """Some of the reports."""
+        return ReportFeatures(self.vectors[rows], self.terms.take(rows), self.codes[rows], self.day[rows])
+
+
+@dataclass(frozen=True)
+class FeatureEncoder:
+    """Turns reports into numbers.
+
+    Attributes:
+        vocabulary: Numbers of terms.
+        categories: Numbers of the values of each field of ``FIELDS``.
+    """
+
+    vocabulary: Vocabulary
+    categories: tuple[CategoryEncoder, ...]
+
+    @classmethod
+    def of(cls, vocabulary: Vocabulary) -> "FeatureEncoder":
+        """An encoder with a vocabulary, which has not met any value of a field."""
+        return cls(vocabulary, tuple(CategoryEncoder() for _ in FIELDS))
+
+    def encode(self, reports: pd.DataFrame, vectors: np.ndarray, learn: bool) -> ReportFeatures:
+        """Reports as numbers.
+
+        Args:
+            reports: B reports.
+            vectors: ``(B, D)`` unit rows.
+            learn: Give numbers to new terms and values, as when reports are stored.
+        """
+        terms = terms_of(reports, self.vocabulary, learn)
+        return ReportFeatures(vectors, terms, self.encode_categories(reports, learn), days_of(reports["created_at"]))
+
+    def encode_categories(self, reports: pd.DataFrame, learn: bool) -> np.ndarray:
+        """Codes of the fields, ``(B, 4)``."""
+        pairs = zip(FIELDS, self.categories, strict=True)
+        return np.column_stack([encode(field_values(reports, field), learn) for field, encode in pairs])
+
+
+def terms_of(reports: pd.DataFrame, vocabulary: Vocabulary, learn: bool) -> ReportTerms:
+    """The terms of reports; see ``FeatureEncoder.encode``."""
+    # Cut as the BM25 baseline cuts, so that evaluation and search count the same words.
+    text = vocabulary(words(short_texts(reports, MAX_CHARACTERS)), learn)
+    title = vocabulary(words(list(reports["title"])), learn)
+    whole = [f"{title}\n{body}" for title, body in zip(reports["title"], reports["description"], strict=True)]
+    identifiers = [[IDENTIFIER_MARK + name for name in find_identifiers(one)] for one in whole]
+    errors = [[ERROR_MARK + line for line in find_error_lines(one)] for one in whole]
+    return ReportTerms(text, title, vocabulary(identifiers, learn), vocabulary(errors, learn))

@@ -1,0 +1,98 @@
+"""The learnt ranker of reports as a scorer."""
+
+from typing import Literal
+
+import numpy as np
+import pandas as pd
+
+from gedbd.retrieval.reports.history import ReportHistory
+from gedbd.retrieval.reports.ranker import ReportRanker, default_ranker
+from gedbd.retrieval.reports.training import RankerOptions, fit_ranker
+from gedbd.retrieval.scorers.dense import DenseScorer
+from gedbd.retrieval.scorers.scorer import Scorer, ScorerInputs, linked_groups
+
+
+class LearntReports(Scorer):
+    """Candidates by the first stage, ordered by a ranker that is trained on earlier queries, or by the default one.
+
+    All reports of a group have the score of the group. Reports that are no candidates score less than all candidates,
+    in the order of their cosines.
+
+    Args:
+        dense: Its vectors are compared.
+        kind: ``boosted`` or ``linear`` learn from the training and validation pairs; ``default`` learns nothing here.
+        seed: Of the training.
+        num_seeds: See ``RankerOptions``.
+
+    Attributes:
+        ranker_: The ranker.
+    """
+
+    earlier_only = True
+
+    def __init__(
+        self,
+        dense: DenseScorer,
+        kind: Literal["boosted", "linear", "default"] = "boosted",
+        seed: int = 0,
+        num_seeds: int = 3,
+    ) -> None:
+        if kind not in ("boosted", "linear", "default"):
+            raise ValueError(f"kind={kind} of a ranker is unknown: choose boosted, linear or default")
+        self.dense = dense
+        self.kind = kind
+        self.seed = seed
+        self.num_seeds = num_seeds
+
+    def fit(self, inputs: ScorerInputs) -> None:
+        """Replays the training queries, and those of validation if its labels may be used, and learns from them.
+
+        An encoder that was trained scores the duplicates of the training part too high: then only the queries of
+        validation teach.
+
+        Raises:
+            ValueError: If there is no duplicate to learn from.
+        """
+        inputs.check_one_table("a ranker of reports")
+        self.dense.fit(inputs)
+        self.warnings_ = self.dense.warnings_
+        labelled = self._labelled(inputs)
+        group = linked_groups(labelled, len(inputs.documents))
+        links = labelled.loc[labelled["label"] == 1, ["query", "document"]].to_numpy(dtype=np.int64).T
+        self.history_ = ReportHistory(
+            inputs.documents, self.dense.documents_, links if inputs.links is None else inputs.links, group
+        )
+        self.ranker_ = self._ranker(self.history_)
+
+    def scores(self, rows: np.ndarray) -> np.ndarray:
+        """``(B,) -> (B, N)``."""
+        return np.stack([self._scores(int(row)) for row in rows])
+
+    def _labelled(self, inputs: ScorerInputs) -> pd.DataFrame:
+        """The pairs to learn from."""
+        if self.dense.checkpoint is None or self.kind == "default":
+            return inputs.labelled
+        if inputs.validation is None:
+            raise ValueError(
+                "a ranker over a trained encoder learns from validation, which is scored here: part=test, or run=null"
+            )
+        return inputs.validation
+
+    def _ranker(self, history: ReportHistory) -> ReportRanker:
+        if self.kind == "default":
+            return default_ranker()
+        options = RankerOptions(kind=self.kind, seed=self.seed, num_seeds=self.num_seeds)
+        return fit_ranker(list(history.replay(history.duplicates, "replay training queries")), options)
+
+    def _scores(self, row: int) -> np.ndarray:
+        replayed = self.history_.replay_one(row)
+        ranks = self.ranker_.scores(replayed.features)
+        vectors = self.dense.documents_
+        # A cosine is between -1 and 1: 2 below the lowest candidate, nothing reaches the candidates.
+        scores = np.full(len(vectors), -np.inf, dtype=np.float32)
+        scores[:row] = vectors[:row] @ vectors[row] + ranks.min(initial=0) - 2
+        scores[replayed.best] = ranks
+        members = self.history_.known_before(row).members
+        for group, score in zip(replayed.group.tolist(), ranks, strict=True):
+            scores[members.get(group, group)] = score
+        return scores

@@ -1,0 +1,89 @@
+"""Trains rankers of reports on the queries of a history whose duplicates are known."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from gedbd.retrieval.ranking_models import Model, fit_weighted_sum
+from gedbd.retrieval.reports.history import Replayed
+from gedbd.retrieval.reports.ranker import ReportRanker
+
+Kind = Literal["boosted", "linear"]
+
+MAX_CANDIDATES = 100  # of a training query, the most promising: those below teach little
+MIN_STOPPING_QUERIES = 100  # with fewer, the number of rounds is not chosen by the latest ones
+LATEST = 0.2  # share of the training queries, the latest, that choose the number of rounds
+PATIENCE = 40
+MIN_ROUNDS = 30
+L2 = 0.01  # of a weighted sum
+
+
+@dataclass(frozen=True)
+class RankerOptions:
+    """How a ranker is trained; the values were chosen on the validation parts of Xamarin's and Hadoop's reports.
+
+    Attributes:
+        kind: ``boosted`` trees (LambdaMART), or a ``linear`` sum.
+        seed: Of all that is drawn.
+        num_seeds: Boosted trees are the mean of so many trainings.
+        rounds: Trees of each training, at most.
+        num_leaves: Leaves of a tree.
+        num_threads: Threads; the trees are the same for the same number.
+    """
+
+    kind: Kind = "boosted"
+    seed: int = 0
+    num_seeds: int = 3
+    rounds: int = 250
+    num_leaves: int = 15
+    num_threads: int = 1
+
+
+def fit_ranker(
+    examples: Sequence[Replayed], options: RankerOptions | None = None, extra: tuple[str, ...] = ()
+) -> ReportRanker:
+    """Trains a ranker; queries whose duplicate is not among the candidates teach nothing and are left out.
+
+    Boosted trees stop early by time: trees that are trained on the older queries choose the number of rounds on the
+    latest ones, and the ranker is then trained on all.
+
+    Args:
+        examples: Replayed reports in the order of time.
+        options: None for the default ones.
+        extra: Names of the features behind ``FEATURES``.
+
+    Raises:
+        ValueError: If no example has a right candidate and a wrong one.
+    """
+    options = options or RankerOptions()
+    usable = [one for one in examples if one.right[:MAX_CANDIDATES].any()]
+    if not any((~one.right[:MAX_CANDIDATES]).any() for one in usable):
+        raise ValueError("a ranker of reports needs a query with a duplicate among its candidates to learn from")
+    return ReportRanker(_fit(usable, options), options.kind, extra)
+
+
+def _fit(examples: Sequence[Replayed], options: RankerOptions) -> Model:
+    features = [one.features[:MAX_CANDIDATES] for one in examples]
+    relevance = [one.right[:MAX_CANDIDATES].astype(np.int64) for one in examples]
+    if options.kind == "linear":
+        return fit_weighted_sum(features, relevance, L2)
+    from gedbd.retrieval.boosting import CandidateLists, fit_boosted_trees
+
+    settings = {
+        "num_leaves": options.num_leaves,
+        "feature_fraction": 0.4,
+        "truncation": 20,
+        "num_threads": options.num_threads,
+    }
+    rounds = options.rounds
+    first = round(len(examples) * (1 - LATEST))
+    if len(examples) >= MIN_STOPPING_QUERIES:
+        older = CandidateLists(features[:first], relevance[:first])
+        later = CandidateLists(features[first:], relevance[first:])
+        seeds = [options.seed]
+        stopped = fit_boosted_trees(older, seeds=seeds, rounds=rounds, later=later, patience=PATIENCE, **settings)
+        rounds = max(MIN_ROUNDS, len(stopped.trees))
+    seeds = range(options.seed, options.seed + options.num_seeds)
+    return fit_boosted_trees(CandidateLists(features, relevance), seeds=seeds, rounds=rounds, **settings)

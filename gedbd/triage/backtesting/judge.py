@@ -1,0 +1,121 @@
+"""Measures a finished backtest again with the verdicts of people, and writes its tables and its page again."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from rich.console import Console
+
+from gedbd.corpora.corpus import Corpus
+from gedbd.evaluation.run_folders import MATCHING
+from gedbd.io.tables import read_csv
+from gedbd.triage.backtesting.backtest import Backtest, tables_of
+from gedbd.triage.backtesting.judgements import find_judgements, verdicts_of, with_judgements
+from gedbd.triage.backtesting.page import print_table, print_targets, readable_verdicts
+from gedbd.triage.backtesting.sections import some_thresholds
+from gedbd.triage.backtesting.suggestions import REPORTS, SUGGESTIONS, read_suggestions
+from gedbd.triage.backtesting.writing import PAGE, PageFacts, read_facts, write_page, write_tables
+from gedbd.triage.calibration import calibration_error
+from gedbd.triage.storage.stored_model import read_matching
+
+NUMBERS = (
+    *("target", "threshold", "suggestions", "right", "precision", "precision_low", "precision_high", "coverage"),
+    *(
+        "suggestion_rate",
+        "validation_suggestions",
+        "validation_precision",
+        "same_title",
+        "precision_without_same_title",
+    ),
+)
+AS_MARKED = ["threshold", "suggestions", "right", "precision", "precision_low", "precision_high"]
+OF_VERDICTS = "judgements|precision_with_judgements"  # columns that an earlier run of this command has added
+
+
+def run_judge(folder: Path, file: Path | None, console: Console) -> None:
+    """Reads verdicts, measures with them, writes the tables and the page again, and prints the results.
+
+    Args:
+        folder: The folder of a backtest.
+        file: The file with the verdicts; None for the one in the folder, see ``find_judgements``.
+        console: Where results and warnings go.
+
+    Raises:
+        ValueError: If the folder is not a finished backtest, or the file is missing or wrong.
+    """
+    check_folder(folder)
+    judgements = find_judgements(folder, file)
+    facts = read_facts(folder)
+    backtest, corpus = read_backtest(folder, facts)
+    verdict, warnings = verdicts_of(judgements, backtest.test, corpus)
+    targets = with_judgements(backtest.tables["targets"], backtest.test, verdict)
+    steps = some_thresholds(backtest.tables["thresholds"], backtest.matching.target.threshold)
+    backtest.tables["targets"] = targets
+    backtest.tables["verdicts"] = with_judgements(steps[AS_MARKED], backtest.test, verdict)
+    marked = backtest.test.best["right"].to_numpy()
+    texts = [*verdict_texts(targets, verdict, marked, backtest.matching.target_precision), *warnings]
+    write_tables(folder, facts.name, backtest)
+    page = write_page(folder, backtest, facts, list(judgements.verdicts.values()), texts)
+    print_targets(console, targets)
+    print_table(console, "With verdicts", readable_verdicts(backtest.tables["verdicts"]))
+    for line in (f"verdicts of {judgements.file}", *texts, f"page: {page}"):
+        console.print(line, markup=False, highlight=False, soft_wrap=True)
+
+
+def check_folder(folder: Path) -> None:
+    """Raises ValueError unless a folder holds a finished backtest with its suggestions."""
+    if not folder.is_dir():
+        raise ValueError(f"run={folder}: there is no such folder; give the folder that python -m gedbd.backtest leaves")
+    if not (folder / MATCHING).is_file():
+        raise ValueError(f"run={folder} is not a finished backtest, it has no {MATCHING}")
+    missing = [name for name in (PAGE, SUGGESTIONS, REPORTS) if not (folder / name).is_file()]
+    if missing:
+        raise ValueError(
+            f"run={folder} has no {missing[0]}, as its backtest was made by an older version of gedbd: run"
+            " python -m gedbd.backtest again"
+        )
+
+
+def read_backtest(folder: Path, facts: PageFacts) -> tuple[Backtest, Corpus]:
+    """A backtest from its run folder, as it was before verdicts, and its reports.
+
+    Raises:
+        ValueError: If a file is damaged; names the file.
+    """
+    matching = read_matching((folder / MATCHING).read_text(encoding="utf-8", errors="replace"), f"run={folder}")
+    val, test, corpus = read_suggestions(folder, facts.name)
+    targets = read_csv(folder / "targets.csv", *NUMBERS)
+    kept = targets.loc[:, ~targets.columns.str.match(OF_VERDICTS)]
+    tables = {"targets": kept} | tables_of(test, corpus, matching.target.threshold, facts.max_examples)
+    error = calibration_error(test.best["probability"].to_numpy(), test.best["right"].to_numpy())
+    return Backtest(matching, val, test, tables, error), corpus
+
+
+def verdict_texts(targets: pd.DataFrame, verdict: np.ndarray, marked: np.ndarray, target_precision: float) -> list[str]:
+    """What was said, and what that means for the precision, in sentences.
+
+    Args:
+        targets: See ``with_judgements``.
+        verdict: ``(B,)``, see ``verdicts_of``.
+        marked: ``(B,)`` whether each best match is marked as a duplicate.
+        target_precision: The precision target of the index.
+    """
+    accepted, rejected = verdict == 1, verdict == 0
+    counts = [int((said & kind).sum()) for kind in (~marked, marked) for said in (accepted, rejected)]
+    texts = [
+        f"Verdicts on {sum(counts):,} best matches. Not marked as duplicates: {counts[0]:,} accepted, {counts[1]:,}"
+        f" rejected. Marked as duplicates: {counts[2]:,} accepted, {counts[3]:,} rejected."
+    ]
+    row = targets.to_dict("records")[int((targets["target"] - target_precision).abs().argmin())]
+    if row["suggestions"]:
+        texts.append(
+            f"Of the {row['suggestions']:,} suggestions at the threshold for {target_precision:.0%},"
+            f" {row['judgements']:,} have a verdict, of which {row['judgements_marked']:,} are marked as duplicates:"
+            f" {row['precision']:.0%} are right as marked, {row['precision_with_judgements']:.0%} with verdicts."
+        )
+    if counts[2] + counts[3] == 0:
+        texts.append(
+            "No suggestion that is marked as a duplicate has a verdict: the precision with verdicts can only be higher"
+            " than as marked, so do not take it for an estimate."
+        )
+    return texts

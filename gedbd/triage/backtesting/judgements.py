@@ -1,0 +1,199 @@
+"""Verdicts of people on suggestions of a backtest: reads the file that holds them, and measures with them."""
+
+import csv
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from gedbd.corpora.corpus import Corpus
+from gedbd.corpora.readers.csv_dialect import HEAD_BYTES, find_dialect
+from gedbd.evaluation.report.judging import ACCEPT, PAIR, REJECT, VERDICT, Verdict
+from gedbd.io.spreadsheet import plain_cell
+from gedbd.triage.backtesting.suggestions import Suggestions, shares
+
+JUDGEMENTS = "judgements.csv"  # downloaded from the page
+TO_JUDGE = "to_judge.csv"  # written by the backtest, its column verdict is empty
+COLUMNS = (*PAIR, VERDICT)
+ISO_TIME = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+Z", re.ASCII)
+
+
+@dataclass(frozen=True)
+class Judgements:
+    """The verdicts of a file.
+
+    Attributes:
+        file: The file.
+        verdicts: One a pair.
+        lines: The line of each.
+        warnings: What was left out, in sentences for the user.
+    """
+
+    file: Path
+    verdicts: dict[tuple[str, str], Verdict]
+    lines: dict[tuple[str, str], int]
+    warnings: tuple[str, ...] = ()
+
+
+def find_judgements(folder: Path, file: Path | None) -> Judgements:
+    """Reads ``judgements.csv`` of a run folder, or else ``to_judge.csv`` if somebody has filled it in.
+
+    Args:
+        folder: The run folder.
+        file: A file to read instead.
+
+    Raises:
+        ValueError: If there is no such file, it holds no verdict, or it is wrong; see ``read_judgements``.
+    """
+    if file is not None:
+        if not file.is_file():
+            raise ValueError(f"file={file}: there is no such file")
+        return _with_any(read_judgements(file))
+    downloaded = folder / JUDGEMENTS
+    by_hand = folder / TO_JUDGE
+    if not downloaded.is_file():
+        if not by_hand.is_file():
+            raise ValueError(f"run={folder} has neither {JUDGEMENTS} nor {TO_JUDGE}: name the file by file=")
+        return _with_any(read_judgements(by_hand))
+    found = _with_any(read_judgements(downloaded))
+    ignored = len(read_judgements(by_hand).verdicts) if by_hand.is_file() else 0
+    if not ignored:
+        return found
+    warning = f"verdicts in {TO_JUDGE} that are not read, as there is a {JUDGEMENTS} in the folder: {ignored:,}"
+    return Judgements(found.file, found.verdicts, found.lines, (*found.warnings, warning))
+
+
+def _with_any(found: Judgements) -> Judgements:
+    """The same; raises ValueError if there is no verdict."""
+    if not found.verdicts:
+        raise ValueError(
+            f"{found.file} holds no verdict: press the buttons of the page and put the downloaded {JUDGEMENTS} into the"
+            f" run folder, or fill the column verdict of {TO_JUDGE} with {ACCEPT} or {REJECT}"
+        )
+    return found
+
+
+def read_judgements(file: Path) -> Judgements:
+    """Reads verdicts from a CSV file.
+
+    Its columns are ``report``, ``suggested``, ``verdict`` (``accept``: they are duplicates, ``reject``: they are not,
+    empty: no verdict) and, not needed, ``date``; others are not read. Separator and encoding are detected, as
+    spreadsheet programs change them. Only ids are compared: damaged characters in titles do no harm.
+
+    Raises:
+        ValueError: If a column is missing, a verdict is another word, or a pair has both verdicts; names the line.
+    """
+    with file.open("rb") as stream:
+        head = stream.read(HEAD_BYTES)
+    try:
+        dialect = find_dialect(head, file, None, None, COLUMNS)
+    except ValueError as error:
+        raise ValueError(f"{file} is no CSV table with the columns {', '.join(COLUMNS)}") from error
+    verdicts: dict[tuple[str, str], Verdict] = {}
+    lines: dict[tuple[str, str], int] = {}
+    with file.open(encoding=dialect.encoding, errors="replace", newline="") as stream:
+        rows = csv.DictReader(stream, delimiter=dialect.separator)
+        try:
+            missing = [name for name in COLUMNS if name not in (rows.fieldnames or ())]
+            if missing:
+                raise ValueError(f"{file}, row 1: there is no column {missing[0]!r}: needed are {', '.join(COLUMNS)}")
+            for row in rows:
+                _add_row(row, f"{file}, row {rows.line_num}", rows.line_num, verdicts, lines)
+        except csv.Error as error:
+            raise ValueError(f"{file}, row {rows.line_num}: {error}") from error
+    return Judgements(file, verdicts, lines)
+
+
+def _add_row(
+    row: dict[str, str | None],
+    where: str,
+    line: int,
+    verdicts: dict[tuple[str, str], Verdict],
+    lines: dict[tuple[str, str], int],
+) -> None:
+    """Adds the verdict of a row, if it has one."""
+    report, suggested, word, date = ((row.get(name) or "").strip() for name in (*COLUMNS, "date"))
+    if not word:
+        return
+    if word.lower() not in (ACCEPT, REJECT):
+        raise ValueError(f"{where}: the verdict is {word!r}: write {ACCEPT}, {REJECT} or nothing")
+    pair = (plain_cell(report), plain_cell(suggested))
+    verdict = Verdict(*pair, word.lower(), date if ISO_TIME.fullmatch(date) else "")
+    before = verdicts.setdefault(pair, verdict)
+    if before.verdict != verdict.verdict:
+        raise ValueError(
+            f"{where}: {verdict.verdict} for report {pair[0]} and {pair[1]}, but row {lines[pair]} has"
+            f" {before.verdict}: keep one of them"
+        )
+    lines.setdefault(pair, line)
+
+
+def verdicts_of(judgements: Judgements, found: Suggestions, corpus: Corpus) -> tuple[np.ndarray, tuple[str, ...]]:
+    """The verdict on each best match.
+
+    Args:
+        judgements: The verdicts.
+        found: The best matches.
+        corpus: The reports.
+
+    Returns:
+        ``(B,)`` 1 for accept, 0 for reject, NaN without a verdict; and what was left out, in sentences.
+
+    Raises:
+        ValueError: If no verdict is on one of these matches.
+    """
+    ids = corpus.reports["id"].to_numpy()
+    pairs = list(zip(ids[found.best["query"]], ids[found.best["candidate"]], strict=True))
+    known = set(pairs)
+    unknown = [pair for pair in judgements.verdicts if pair not in known]
+    if len(unknown) == len(judgements.verdicts):
+        raise ValueError(
+            f"{judgements.file}: none of its pairs is a suggestion of this backtest: is it of another one?"
+        )
+    warnings = judgements.warnings
+    if unknown:
+        first = f"first: row {judgements.lines[unknown[0]]}, {unknown[0][0]} and {unknown[0][1]}"
+        warnings += (
+            f"verdicts on pairs that are no suggestions of this backtest: {len(unknown):,}, left out ({first})",
+        )
+    values = {ACCEPT: 1.0, REJECT: 0.0}
+    given = [judgements.verdicts.get(pair) for pair in pairs]
+    return np.array([np.nan if one is None else values[one.verdict] for one in given]), warnings
+
+
+def with_judgements(targets: pd.DataFrame, found: Suggestions, verdict: np.ndarray) -> pd.DataFrame:
+    """Adds to the table of targets the precision with verdicts: a suggestion with one is right if it was accepted.
+
+    Intervals are over duplicate groups, as for the precision as marked; an accepted pair joins two groups.
+
+    Args:
+        targets: See ``targets_table``; its columns do not change.
+        found: The best matches that it was measured on.
+        verdict: ``(B,)``, see ``verdicts_of``.
+
+    Returns:
+        The table with ``judgements`` (number of suggestions with a verdict), ``judgements_marked`` (of them marked as
+        duplicates), and ``precision_with_judgements``, with ``_low`` and ``_high``.
+    """
+    suggested = found.at(targets["threshold"].to_numpy())
+    marked = found.best["right"].to_numpy()
+    has_verdict = ~np.isnan(verdict)
+    right = np.where(has_verdict, verdict == 1, marked)
+    cluster = joined_groups(found, verdict)[found.best["query"]]
+    precision = shares("precision_with_judgements", suggested & right[:, None], suggested, cluster)
+    counts = {
+        "judgements": (suggested & has_verdict[:, None]).sum(axis=0),
+        "judgements_marked": (suggested & (has_verdict & marked)[:, None]).sum(axis=0),
+    }
+    return targets.assign(**counts).join(precision)
+
+
+def joined_groups(found: Suggestions, verdict: np.ndarray) -> np.ndarray:
+    """``(N,)`` groups of all reports if accepted pairs are duplicates too."""
+    group = found.group.copy()
+    accepted = found.best[verdict == 1]
+    for query, candidate in zip(accepted["query"], accepted["candidate"], strict=True):
+        group[group == group[query]] = group[candidate]
+    return group

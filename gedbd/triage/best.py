@@ -1,0 +1,105 @@
+"""Everything in order for one tracker: fine-tune the encoder, train the ranker, rank, and measure suggestions."""
+
+from pathlib import Path
+
+from hydra import compose
+from hydra.core.hydra_config import HydraConfig
+from omegaconf import DictConfig, OmegaConf, open_dict
+from rich.console import Console
+
+from gedbd.configuration.saved_options import saved_options
+from gedbd.corpora.splits import VAL
+from gedbd.evaluation.run_folders import MATCHING
+from gedbd.experiments.baseline_run import run_baseline
+from gedbd.experiments.prepare import PreparedData, prepare_data
+from gedbd.experiments.run import best_f1, train_system, value_of_best
+from gedbd.io.tables import read_csv
+from gedbd.retrieval.reports.on_top import RankerOnTop
+from gedbd.tasks.duplicates.factory import DuplicatesTask
+from gedbd.triage.assembly import check_backtest, encode_corpus
+from gedbd.triage.backtesting.run import run_backtest
+
+FROZEN = "frozen_ranker_mrr.txt"
+MONITOR = "val/ranker_mrr"
+
+
+class BestTask(DuplicatesTask):
+    """Fine-tunes an encoder, and measures what a triager gets from it, with everything that learns on top.
+
+    1. The encoder is fine-tuned; the best epoch is the one whose vectors serve a ranker best on validation.
+    2. The ranker, the linear sum and the encoder alone rank the test queries, each in a folder of its own.
+    3. A backtest trains ranker and confidence, and measures suggestions on test.
+
+    Where no epoch serves the ranker better than the encoder before training, steps 2 and 3 take that one. Steps that
+    were finished in the run folder are not repeated.
+
+    Args:
+        backtest: Options of ``conf/backtest.yaml``.
+        baselines: Baselines that rank test, by their names in ``conf/baseline.yaml``.
+    """
+
+    def __init__(self, backtest: DictConfig, baselines: list[str]) -> None:
+        self.backtest = backtest
+        self.baselines = baselines
+
+    def train(self, cfg: DictConfig, folder: Path, console: Console) -> float:
+        """See ``Task.train``; returns validation's MRR with the ranker on top."""
+        tested = self._backtest_options(cfg)
+        check_backtest(tested)
+        if not _is_trained(folder):
+            train_system(self, cfg, folder, console)
+        prepared = prepare_data(cfg, console)
+        frozen = self._frozen_value(tested, prepared, folder, console)
+        tuned = value_of_best(folder, MONITOR, MONITOR)
+        console.print(
+            f"MRR of a ranker on validation: {frozen:.3f} with the encoder before training, {tuned:.3f} after"
+        )
+        weights = folder / "checkpoints" / "best.ckpt" if tuned > frozen else None
+        for name in self.baselines:
+            self._rank(name, cfg, prepared, weights, folder / name, console)
+        if not (folder / "backtest" / MATCHING).is_file():
+            tested.run = str(folder) if weights else None
+            options = HydraConfig.get().overrides.task if HydraConfig.initialized() else []
+            run_backtest(
+                tested, prepared.corpus, prepared.parts, prepared.pairs, weights, folder / "backtest", options, console
+            )
+        return max(tuned, frozen)
+
+    def _backtest_options(self, cfg: DictConfig) -> DictConfig:
+        """The run's options with those of the backtest beside them."""
+        options = OmegaConf.create(saved_options(cfg))
+        with open_dict(options):
+            options.update(self.backtest)
+            options.run = None
+            options.fill = None
+        return options
+
+    def _frozen_value(self, cfg: DictConfig, prepared: PreparedData, folder: Path, console: Console) -> float:
+        """The value of ``MONITOR`` for the encoder before training; it is kept in the run folder."""
+        kept = folder / FROZEN
+        if not kept.is_file():
+            vectors = encode_corpus(cfg, prepared.corpus, None).vectors
+            value = RankerOnTop(prepared.corpus, prepared.parts == VAL).metrics(vectors)["ranker_mrr"]
+            kept.write_text(f"{value!r}\n", encoding="utf-8")
+        return float(kept.read_text(encoding="utf-8"))
+
+    def _rank(
+        self, name: str, cfg: DictConfig, prepared: PreparedData, weights: Path | None, folder: Path, console: Console
+    ) -> None:
+        """Ranks the test queries by a baseline, unless its folder holds results."""
+        if (folder / "results.csv").is_file():
+            return
+        options = compose("baseline", overrides=[f"name={name}"])
+        with open_dict(options):
+            shared = OmegaConf.create(saved_options(cfg))
+            options.update({key: shared[key] for key in shared if key in options and key != "logger"})
+            options.ranking.parts = ["test"]
+            options.baselines.frozen.checkpoint = None if weights is None else str(weights)
+        run_baseline(options, prepare_data(options, Console(quiet=True)), folder, console)
+
+
+def _is_trained(folder: Path) -> bool:
+    """Whether a run has finished its training and its test."""
+    if not (folder / "results.csv").is_file():
+        return False
+    return (folder / "checkpoints" / "best.ckpt").is_file() and len(read_csv(folder / "metrics.csv", MONITOR)) > 0

@@ -1,0 +1,133 @@
+"""The command that measures a backtest again with the verdicts of people."""
+
+import json
+import re
+import shutil
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import gedbd.judge
+from gedbd.corpora.corpus import Corpus
+from gedbd.triage.backtesting.backtest import Backtest, tables_of, target_results, targets_table
+from gedbd.triage.backtesting.examples import with_same_titles
+from gedbd.triage.backtesting.run import write_backtest
+from gedbd.triage.backtesting.suggestions import Suggestions
+from gedbd.triage.backtesting.writing import PageFacts, write_to_judge
+from gedbd.triage.calibration import MATCH_FEATURES, Calibrator
+from gedbd.triage.triage_model import TriageModel
+
+FACTS = PageFacts("small", "python -m gedbd.backtest dataset=small", "2026-11-23T09:30:00+00:00", 50)
+GROUP = np.concatenate([np.arange(25), np.arange(20), np.arange(45, 50)])
+HEAD = "report,suggested,verdict,date\n"
+
+
+def corpus():
+    """50 reports; 45 and 20 have one title."""
+    titles = [f"title {row % 25 if row < 46 else row}" for row in range(50)]
+    reports = pd.DataFrame({"id": [str(1000 + row) for row in range(50)], "title": titles, "url": ""})
+    return Corpus.of_table("small", reports, GROUP)
+
+
+def backtest():
+    """25 best matches of probability 0.9, the first 20 of them right."""
+    rows = {"query": np.arange(25, 50), "candidate": np.arange(25), "right": np.arange(25) < 20, "probability": 0.9}
+    found = Suggestions.of(pd.DataFrame(rows), GROUP)
+    targets = targets_table(found, found, (0.5, 0.95), 0.9)
+    calibrator = Calibrator(np.eye(1, len(MATCH_FEATURES))[0], 0.0, np.array([0.0, 1.0]), np.array([0.0, 1.0]))
+    matching = TriageModel({}, calibrator, target_results(targets, (None, None)), 0.5)
+    tables = {"targets": with_same_titles(targets, found, corpus())} | tables_of(found, corpus(), 0.9, 50)
+    return Backtest(matching, found, found, tables, 0.1)
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """The folder of a finished backtest."""
+    folder = tmp_path_factory.mktemp("finished")
+    write_backtest(folder, corpus(), backtest(), FACTS)
+    return folder
+
+
+@pytest.fixture
+def run(finished, tmp_path, monkeypatch):
+    """A copy of it in the folder ``out``, and a way to run the command on it."""
+    shutil.copytree(finished, tmp_path / "out")
+    monkeypatch.chdir(tmp_path)
+
+    def through(*options):
+        monkeypatch.setattr(sys, "argv", ["gedbd", *options])
+        gedbd.judge.main()
+
+    return through
+
+
+def test_the_tables_and_the_page_are_written_again_with_the_verdicts(run, tmp_path, capsys):
+    out = tmp_path / "out"
+    before = pd.read_csv(out / "targets.csv")
+    assert before["same_title"].tolist() == [1, 0]
+    assert before["precision_without_same_title"][0] == 20 / 24
+    assert "<h2>With verdicts</h2>" not in (out / "report.html").read_text()
+    rows = "1045,1020,accept,\n1046,1021,reject,\n1025,1000,reject,\n99,98,accept,\n"
+    (out / "judgements.csv").write_text(HEAD + rows)
+    for _ in range(2):  # the second time changes nothing
+        run("run=out")
+        after = pd.read_csv(out / "targets.csv")
+        pd.testing.assert_frame_equal(after[before.columns], before)
+        assert after.loc[0, ["precision", "precision_with_judgements"]].tolist() == [20 / 25, 20 / 25]
+        assert after.loc[0, ["judgements", "judgements_marked"]].tolist() == [3, 1]
+    told = " ".join(capsys.readouterr().out.split())
+    assert "Not marked as duplicates: 1 accepted, 1 rejected. Marked as duplicates: 0 accepted, 1 rejected." in told
+    assert "no suggestions of this backtest: 1, left out (first: row 5, 99 and 98)" in told
+    page = (out / "report.html").read_text()
+    assert "<h2>With verdicts</h2>" in page
+    assert "<code>python -m gedbd.judge run=out</code>" in page
+    assert FACTS.command in page
+    given = re.search("data-given='(.*?)'", page)
+    assert given
+    assert [one["verdict"] for one in json.loads(given[1])] == ["accept", "reject", "reject", "accept"]
+    assert len(re.findall('<span class="state">(?:not a )?duplicate</span>', page)) == 4  # one pair is in two lists
+    assert pd.read_csv(out / "verdicts.csv")["judgements"].max() == 3
+
+
+def test_the_list_to_fill_by_hand_is_read_and_a_new_backtest_leaves_it(run, tmp_path):
+    out = tmp_path / "out"
+    listed = pd.read_csv(out / "to_judge.csv", dtype=str)
+    assert listed["marked"].value_counts().to_dict() == {"yes": 20, "no": 5}
+    assert listed["verdict"].isna().all()
+    listed.loc[listed["report"] == "1046", "verdict"] = "accept"
+    listed.to_csv(out / "to_judge.csv", index=False)
+    run("run=out")
+    assert pd.read_csv(out / "targets.csv")["precision_with_judgements"][0] == 21 / 25
+    warning = write_to_judge(out, backtest(), 50)
+    assert warning == f"{out / 'to_judge.csv'} holds verdicts and stays as it is: move it away for a new list"
+    assert pd.read_csv(out / "to_judge.csv", dtype=str).equals(listed)
+
+
+@pytest.mark.quick_cases(3)
+@pytest.mark.parametrize(
+    ("change", "options", "message"),
+    [
+        ("", ("run=out",), "^error: out/to_judge.csv holds no verdict"),
+        ("", ("run=nowhere",), "^error: run=nowhere: there is no such folder; give the folder that"),
+        ("page.json", ("run=out",), r"^error: run=out has no page.json, as its backtest was made by an older version"),
+        ("matching.json", ("run=out",), r"^error: run=out is not a finished backtest, it has no matching.json"),
+        ("", ("run=out", "file=nowhere.csv"), "^error: file=nowhere.csv: there is no such file"),
+        ("", (), "^error: .*run"),
+    ],
+)
+def test_mistakes_are_told_in_one_line(run, tmp_path, change, options, message):
+    if change:
+        (tmp_path / "out" / change).unlink()
+    with pytest.raises(SystemExit, match=message):
+        run(*options)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("text", ["{}", "[]", '{"name": 1, "command": "c", "date": "2026", "max_examples": 3}'])
+def test_damaged_facts_are_refused(run, tmp_path, text):
+    (tmp_path / "out" / "judgements.csv").write_text(f"{HEAD}1045,1020,accept,\n")
+    (tmp_path / "out" / "page.json").write_text(text)
+    with pytest.raises(SystemExit, match=r"page.json is damaged"):
+        run("run=out")
