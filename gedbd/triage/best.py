@@ -12,7 +12,7 @@ from gedbd.corpora.splits import VAL
 from gedbd.evaluation.run_folders import MATCHING
 from gedbd.experiments.baseline_run import run_baseline
 from gedbd.experiments.prepare import PreparedData, prepare_data
-from gedbd.experiments.run import best_f1, train_system, value_of_best
+from gedbd.experiments.run import train_system, value_of_best
 from gedbd.io.tables import read_csv
 from gedbd.retrieval.reports.on_top import RankerOnTop
 from gedbd.tasks.duplicates.factory import DuplicatesTask
