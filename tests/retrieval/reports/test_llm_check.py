@@ -1,18 +1,13 @@
 """A language model's scores of candidates, from a server on this machine."""
 
-import sqlite3
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from chat_server import KEY, Endpoint, Reply, refused, running, told
-from hydra.utils import instantiate
-from omegaconf import OmegaConf
 
-from gedbd.configuration.locations import CONF_DIR
 from gedbd.retrieval.reports.llm_check import MAX_FAILURES_IN_A_ROW, PAUSE_S, LlmCheck, load_llm_check
 from gedbd.retrieval.reports.pair_scorer import ReportText
 
@@ -224,11 +219,3 @@ def test_broken_completions_are_failures(server, load):
     check = load(strict=False)
     assert np.isnan(check.score(QUERY, CANDIDATES)).all()
     assert "the answer is not a chat completion: 3" in check.warnings[0]
-
-
-def test_the_configuration_builds_it(server, tmp_path):
-    section = OmegaConf.load(Path(CONF_DIR) / "llm" / "openai.yaml")
-    check = instantiate(OmegaConf.merge(section, {"cache_dir": str(tmp_path)}))
-    assert (check.depth, check.question.model, check.strict) == (3, "gpt-4.1-mini", True)
-    with sqlite3.connect(tmp_path / "llm_answers.sqlite") as cache:
-        assert cache.execute("SELECT count(*) FROM answers").fetchone() == (0,)
