@@ -11,6 +11,7 @@ import pytest
 import gedbd.encode
 import gedbd.train
 
+PREFIX = "encoder.prefix='query: '"
 DEMO = str(files("gedbd.corpora") / "demo.csv")
 
 
@@ -38,7 +39,7 @@ def cosines(file, pairs: pd.DataFrame) -> np.ndarray:
 
 @pytest.mark.slow
 def test_the_vectors_of_a_run_score_pairs_as_its_text_branch_does(run, capsys):
-    folder = run(gedbd.train, "encoder=tiny", "trainer=smoke", "optimizer.lr=1e-2", "hydra.run.dir=trained")
+    folder = run(gedbd.train, "encoder=tiny", "trainer=smoke", "optimizer.lr=1e-2", PREFIX, "hydra.run.dir=trained")
     capsys.readouterr()
     run(gedbd.encode, "run=trained", "out=vectors.npz")
     with np.load(folder / "vectors.npz") as found:

@@ -57,7 +57,14 @@ def graph_run(home):
 @pytest.fixture(scope="module")
 def text_run(home):
     """A small training without a graph, that reads the first token."""
-    options = "encoder=tiny", "trainer=smoke", "graph=none", "encoder.pooling=cls", "split=group"
+    options = (
+        "encoder=tiny",
+        "trainer=smoke",
+        "graph=none",
+        "encoder.pooling=cls",
+        "encoder.prefix='query: '",
+        "split=group",
+    )
     home[1](gedbd.train, *options, "hydra.run.dir=text")
     return home[0] / "text"
 

@@ -18,6 +18,7 @@ from gedbd.triage.storage.store import FILE, Store
 
 DEMO = Path(gedbd.train.__file__).parent / "corpora" / "demo.csv"
 FIELDS = ["text=fields", "encoder.max_tokens=128", "text.cleaning.boilerplate=mark", "text.cleaning.urls=mark"]
+FIELDS += ["encoder.prefix='query: '"]
 DATES = "Created_time"
 OLD_MATCHING = '{"weights": {}, "confidence": {}, "threshold": 0.4, "precision": 0.7}'
 

@@ -310,7 +310,7 @@ def fine_tuning(*options) -> tuple[float, ...]:
     return cfg.optimizer.lr, cfg.loss.margin, cfg.batch_size, cfg.trainer.max_epochs, cfg.patience
 
 
-@pytest.mark.parametrize("encoder", ["bert", "roberta", "distilbert", "codebert"])
+@pytest.mark.parametrize("encoder", ["bert", "roberta", "distilbert", "codebert", "modernbert"])
 def test_encoders_of_berts_size_bring_their_own_fine_tuning(encoder):
     assert fine_tuning(f"encoder={encoder}", "dataset=eclipse") == (2e-5, 0.5, 32, 5, 2)
     assert fine_tuning(f"encoder={encoder}", "optimizer.lr=1e-3", "loss.margin=0", "patience=9") == (1e-3, 0, 32, 5, 9)
@@ -320,6 +320,11 @@ def test_encoders_of_berts_size_bring_their_own_fine_tuning(encoder):
 @pytest.mark.parametrize("encoder", ["minilm", "tiny"])
 def test_small_encoders_keep_theirs(encoder):
     assert fine_tuning(f"encoder={encoder}") == (5e-6, 0, 16, 3, 3)
+
+
+@pytest.mark.parametrize("encoder", ["e5_small", "multilingual_e5_small"])
+def test_encoders_whose_texts_start_out_alike_get_a_margin(encoder):
+    assert fine_tuning(f"encoder={encoder}") == (5e-6, 0.5, 16, 3, 3)
 
 
 @pytest.mark.parametrize("experiment", ["paper_text", "paper_code", "ours", "table5"])

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from hydra import compose, initialize_config_dir
+from omegaconf import OmegaConf
 
 from gedbd.cli import command_names, module_name
 from gedbd.configuration.locations import CONF_DIR
@@ -44,6 +45,17 @@ def test_readme_names_every_option():
         ours = {path.stem for path in folder.glob("*.yaml")} - {"titles"}
         named = set(re.findall(r"`(\w+)`", " ".join(rows)))
         assert ours <= named if group.startswith("hydra/") else ours == named  # plugins have options of their own
+
+
+def test_the_table_of_encoders_is_that_of_their_files():
+    rows = re.findall(
+        r"^\| `(\w+)` \| `([\w./-]+)`[^|]*\| ([\d, ]+) \| [\d,]+ \| (\w+) \| (?:`(.*?)`)? ?\|$", TEXT, re.MULTILINE
+    )
+    assert len(rows) > 10
+    for name, model, sizes, pooling, prefix in rows:
+        cfg = OmegaConf.load(Path(CONF_DIR) / "encoder" / f"{name}.yaml")
+        assert (model, pooling, prefix) == (cfg.model, cfg.pooling, cfg.prefix or ""), name
+        assert [int(size) for size in sizes.split(",")] == list(cfg.get("matryoshka_dims", [int(sizes[:3])])), name
 
 
 def test_make_targets_exist():

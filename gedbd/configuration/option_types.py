@@ -26,6 +26,7 @@ LOWEST: dict[str, float] = {  # an integer: whole numbers only
     "encoder.hidden": 1,
     "encoder.layers": 1,
     "encoder.max_tokens": 1,
+    "encoder.truncate_dim": 1,
     "graph.max_title_tokens": 1,
     "line": 1,
     "max_nodes": 1,

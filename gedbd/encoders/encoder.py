@@ -1,6 +1,7 @@
-"""Texts to vectors: one object with the weights, tokenizer, maximum length, backend and cache."""
+"""Texts to vectors: one object with the weights, tokenizer, prefix, maximum length, backend and cache."""
 
-from collections.abc import Iterator, Mapping
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import BinaryIO, Literal
 
@@ -11,7 +12,7 @@ from transformers import PreTrainedTokenizerBase
 from gedbd.encoders.backends.backend import Backend, PreparedBackend, encode_batches, encode_texts
 from gedbd.encoders.backends.pytorch import Torch
 from gedbd.encoders.embedding_cache import EmbeddingCache
-from gedbd.encoders.pretrained import load_pretrained
+from gedbd.encoders.pretrained import check_prefix, check_truncation, load_pretrained
 from gedbd.encoders.text_encoder import TextEncoder
 from gedbd.encoders.tiny import tiny_backbone, tiny_tokenizer
 from gedbd.encoders.weights import encoder_state, fingerprint, load_state, source_name
@@ -28,11 +29,13 @@ class Encoder:
     Args:
         model: The weights, used as they stand.
         tokenizer: The tokenizer of these weights.
-        max_tokens: Length that texts are cut to.
+        max_tokens: Length that texts are cut to, the prefix included.
         backend: Runs the model, by default PyTorch.
         cache_dir: Folder that keeps vectors of documents, made if absent; None encodes them each time.
+        prefix: Put before each text, documents and queries alike, before it is tokenized.
 
     Attributes:
+        prefix_tokens: Number of tokens of the prefix.
         is_trained: Whether the projection has been trained. Vectors are projected only then: an untrained projection
             carries no information.
         calibration: Texts that a calibrated backend is fitted to; None draws them from the texts to encode.
@@ -45,12 +48,21 @@ class Encoder:
         max_tokens: int,
         backend: Backend | None = None,
         cache_dir: str | Path | None = None,
+        prefix: str | None = None,
     ) -> None:
         self.model = model
         self.tokenizer = tokenizer
         self.max_tokens = max_tokens
         self.backend = backend or Torch()
         self.cache_dir = cache_dir
+        self.prefix = prefix or ""
+        # The space at its end belongs to the first word of the text.
+        self.prefix_tokens = len(tokenizer.tokenize(self.prefix.rstrip())) if self.prefix else 0
+        if self.prefix and self.text_tokens <= tokenizer.num_special_tokens_to_add():
+            raise ValueError(
+                f"encoder.prefix={self.prefix!r} takes {self.prefix_tokens} of {max_tokens} tokens and leaves none to a"
+                " text: shorten it, or raise encoder.max_tokens (of titles: graph.max_title_tokens)"
+            )
         self.is_trained = False
         self.calibration: list[str] | None = None
         self._prepared: PreparedBackend | None = None
@@ -58,8 +70,12 @@ class Encoder:
     @property
     def dim(self) -> int:
         """Size D of the vectors that ``encode`` returns."""
-        projection = self.model.projection
-        return projection.out_features if self.is_trained else projection.in_features
+        return self.model.projection.out_features if self.is_trained else self.model.features
+
+    @property
+    def text_tokens(self) -> int:
+        """Length that a text is cut to, special tokens included and the prefix excluded; for text templates."""
+        return self.max_tokens - self.prefix_tokens
 
     def load_weights(self, checkpoint: str | Path | BinaryIO) -> None:
         """Loads the text encoder of a run's checkpoint.
@@ -71,9 +87,13 @@ class Encoder:
         self.is_trained = True
         self._prepared = None  # it may hold a converted copy of the old weights
 
+    def with_prefix(self, texts: list[str]) -> list[str]:
+        """What is tokenized of texts."""
+        return [self.prefix + text for text in texts] if self.prefix else texts
+
     def tokenize(self, texts: list[str]) -> TokenTable:
-        """Token numbers of texts, cut to ``max_tokens``."""
-        return tokenize(texts, self.tokenizer, self.max_tokens)
+        """Token numbers of texts behind the prefix, cut to ``max_tokens``."""
+        return tokenize(self.with_prefix(texts), self.tokenizer, self.max_tokens)
 
     def prepare(self) -> PreparedBackend:
         """Prepares the backend for queries, once, with the weights as they stand."""
@@ -99,23 +119,26 @@ class Encoder:
         return unit_rows(self.project(vectors) if self.is_trained else vectors)
 
     def pool(self, texts: list[str], label: str = "encode reports") -> np.ndarray:
-        """Pooled vectors of documents before the projection, ``(N, hidden)`` float32."""
+        """Pooled vectors of documents before the projection, ``(N, features)`` float32; see ``TextEncoder``."""
         # The folder is checked before the backend is prepared, which may take minutes.
         folder = None if self.cache_dir is None else cache_folder(self.cache_dir)
         prepared = self._prepare(self.calibration or calibration_texts(texts))
         if folder is None:
-            return encode_texts(self.tokenize(texts), prepared, label)
+            return encode_texts(self.tokenize(texts), prepared, label)[:, : self.model.features]
 
         def encode_missing(missing: list[str]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
             return encode_batches(self.tokenize(missing), prepared, label)
 
         # The vectors of PyTorch have an empty key: backends that give the same numbers share their file.
-        parts = (fingerprint(self.model.backbone), self.model.pooling, str(self.max_tokens), prepared.key)
+        prefix = hashlib.blake2b(self.prefix.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
+        parts = [fingerprint(self.model.backbone), self.model.pooling, str(self.max_tokens)]
+        parts += [prefix if self.prefix else "", prepared.key]
         file = folder / f"{'-'.join(filter(None, parts))}.sqlite"
-        return EmbeddingCache(file, self.model.projection.in_features).vectors(texts, encode_missing)
+        # Whole vectors are stored, so that every truncated size is read from the same file.
+        return EmbeddingCache(file, self.model.hidden).vectors(texts, encode_missing)[:, : self.model.features]
 
     def project(self, vectors: np.ndarray) -> np.ndarray:
-        """Applies the projection: ``(N, hidden) -> (N, dim)`` float32."""
+        """Applies the projection: ``(N, features) -> (N, dim)`` float32."""
         with torch.no_grad():
             projected: np.ndarray = self.model.projection(torch.from_numpy(vectors)).numpy()
         return projected
@@ -126,7 +149,7 @@ class Encoder:
         for start in range(0, len(texts), QUERIES_AT_ONCE):
             tokens = self.tokenize(texts[start : start + QUERIES_AT_ONCE])
             pooled.extend(prepared.encode([tokens.batch(np.arange(len(tokens.lengths)))]))
-        return np.concatenate(pooled)
+        return np.concatenate(pooled)[:, : self.model.features]
 
     def _prepare(self, calibration: list[str] | None) -> PreparedBackend:
         # Only calibrated backends read the sample: tokenizing it for the others would be wasted.
@@ -145,6 +168,9 @@ def load_encoder(
     fine_tuning: Mapping[str, float] | None = None,
     backend: Backend | None = None,
     cache_dir: str | Path | None = None,
+    prefix: str | None = None,
+    truncate_dim: int | None = None,
+    matryoshka_dims: Sequence[int] = (),
 ) -> Encoder:
     """Loads pretrained weights from the hub, a folder, or an installed package that contains them.
 
@@ -153,19 +179,25 @@ def load_encoder(
         model: Name on the Hugging Face hub, or a folder.
         pooling: See ``TextEncoder``.
         dim: See ``TextEncoder``.
-        max_tokens: Length that texts are cut to, at most what the model was built for.
+        max_tokens: Length that texts are cut to, the prefix included; at most what the model was built for.
         package: Python package that contains the same files, used instead of the hub where it is installed.
         sha256: Expected hash of that package's ``model.safetensors``.
         fine_tuning: Unused here. The configuration takes defaults of training options (``optimizer.lr`` and others)
             for encoders of this size from it.
         backend: See ``Encoder``.
         cache_dir: See ``Encoder``.
+        prefix: See ``Encoder``.
+        truncate_dim: See ``TextEncoder``.
+        matryoshka_dims: Sizes that the model was trained to be truncated to.
 
     Raises:
-        ValueError: If the weights are missing or not the expected ones, or the model has no ``max_tokens`` positions.
+        ValueError: If the weights are missing or not the expected ones, or the model cannot do what an option says.
     """
+    check_prefix(prefix)
+    check_truncation(name, truncate_dim, matryoshka_dims)
     backbone, tokenizer = load_pretrained(name, model, max_tokens, package, sha256)
-    return Encoder(TextEncoder(backbone, pooling, dim), tokenizer, max_tokens, backend, cache_dir)
+    text_encoder = TextEncoder(backbone, pooling, dim, truncate_dim)
+    return Encoder(text_encoder, tokenizer, max_tokens, backend, cache_dir, prefix)
 
 
 def load_tiny_encoder(
@@ -179,13 +211,15 @@ def load_tiny_encoder(
     seed: int,
     backend: Backend | None = None,
     cache_dir: str | Path | None = None,
+    prefix: str | None = None,
 ) -> Encoder:
     """A tiny random BERT, see ``gedbd.encoders.tiny``. The other arguments are those of ``load_encoder``."""
+    check_prefix(prefix)
     tokenizer = tiny_tokenizer()
     backbone = tiny_backbone(hidden, layers, dropout, seed, len(tokenizer))
     if max_tokens > backbone.config.max_position_embeddings:
         raise ValueError(f"encoder={name} reads at most {backbone.config.max_position_embeddings} tokens")
-    return Encoder(TextEncoder(backbone, pooling, dim), tokenizer, max_tokens, backend, cache_dir)
+    return Encoder(TextEncoder(backbone, pooling, dim), tokenizer, max_tokens, backend, cache_dir, prefix)
 
 
 def calibration_texts(texts: list[str]) -> list[str]:

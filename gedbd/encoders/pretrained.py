@@ -1,6 +1,7 @@
 """Pretrained weights and their tokenizer: from the hub, a folder, or an installed package."""
 
 import hashlib
+from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -31,6 +32,23 @@ def load_pretrained(
     if limit is not None and max_tokens > limit:
         raise ValueError(f"encoder.max_tokens={max_tokens} is more than the {limit} that {source} was built for")
     return backbone, tokenizer
+
+
+def check_prefix(prefix: object) -> None:
+    """Raises ValueError if a prefix is not a text."""
+    if prefix is not None and not isinstance(prefix, str):
+        raise ValueError(f"encoder.prefix={prefix} must be a text: write it in quotes, \"encoder.prefix='query: '\"")
+
+
+def check_truncation(name: str, truncate_dim: int | None, matryoshka_dims: Sequence[int]) -> None:
+    """Raises ValueError if vectors are to be truncated to a size that their encoder was not trained for."""
+    if truncate_dim is None or truncate_dim in matryoshka_dims:
+        return
+    sizes = " and ".join(str(size) for size in matryoshka_dims)
+    raise ValueError(
+        f"encoder.truncate_dim={truncate_dim}: encoder.matryoshka_dims, the sizes that {name} was trained for, are"
+        f" {sizes or 'none'}: choose one of them, or null for whole vectors"
+    )
 
 
 def max_positions(backbone: PreTrainedModel) -> int | None:

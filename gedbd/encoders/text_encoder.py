@@ -14,7 +14,7 @@ EVERYTHING = torch.ones(1, 1, 1, 1, dtype=torch.bool)
 
 
 class TextEncoder(nn.Module):
-    """z_text = W_p pool(backbone(x)) + b_p.
+    """z_text = W_p pool(backbone(x))[:d] + b_p, where d is ``truncate_dim``.
 
     The projection to ``dim`` is the paper's. It is initialised with orthonormal rows (ours), which preserves the
     similarities of the pretrained encoder.
@@ -23,14 +23,18 @@ class TextEncoder(nn.Module):
         backbone: A pretrained encoder that returns ``last_hidden_state``.
         pooling: ``cls`` takes the first token (the paper), ``mean`` averages the tokens that are not padding.
         dim: Size D of the projection.
+        truncate_dim: How many of the first numbers of a pooled vector are used, for encoders that were trained for it
+            (Kusupati et al., "Matryoshka Representation Learning", 2022); None for all.
 
     Attributes:
+        hidden: Size of the backbone's vectors.
+        features: Size d of the pooled vectors that are used.
         chunk_tokens: If set, texts are encoded in chunks of at most so many tokens, and the activations of each chunk
             are computed again for its gradient. This is gradient caching (Gao et al., "Scaling Deep Contrastive
             Learning Batch Size under Memory Limited Setup", 2021), implemented with checkpoints.
     """
 
-    def __init__(self, backbone: PreTrainedModel, pooling: str, dim: int) -> None:
+    def __init__(self, backbone: PreTrainedModel, pooling: str, dim: int, truncate_dim: int | None = None) -> None:
         super().__init__()
         if pooling not in ("cls", "mean"):
             raise ValueError(f"encoder.pooling={pooling} is unknown: choose cls or mean")
@@ -39,12 +43,18 @@ class TextEncoder(nn.Module):
         self.chunk_tokens: int | None = None
         if can_pack(backbone):
             backbone.set_attn_implementation(packing.NAME)
-        self.projection = nn.Linear(int(backbone.config.hidden_size), dim)
+        self.hidden = int(backbone.config.hidden_size)
+        if truncate_dim is not None and truncate_dim > self.hidden:
+            raise ValueError(
+                f"encoder.truncate_dim={truncate_dim} is more than the {self.hidden} numbers of the encoder's vectors"
+            )
+        self.features = truncate_dim or self.hidden
+        self.projection = nn.Linear(self.features, dim)
         nn.init.orthogonal_(self.projection.weight)
         nn.init.zeros_(self.projection.bias)
 
     def pool(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
-        """One vector for each text, before the projection: ``(U, L), (U, L) -> (U, hidden)`` float32.
+        """One whole vector for each text, before the projection: ``(U, L), (U, L) -> (U, hidden)`` float32.
 
         Padding is removed where the architecture allows it.
         """
@@ -79,7 +89,7 @@ class TextEncoder(nn.Module):
         return torch.cat(vectors)[order.argsort()]
 
     def _embed(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
-        projected: Tensor = self.projection(self.pool(input_ids, attention_mask))
+        projected: Tensor = self.projection(self.pool(input_ids, attention_mask)[:, : self.features])
         return projected.float()
 
     def _packed_hidden(self, packed: Packed) -> Tensor:

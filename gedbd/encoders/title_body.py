@@ -36,7 +36,7 @@ class TitleBody:
     @property
     def dim(self) -> int:
         """Size 2H of a document's vector."""
-        return 2 * self.encoder.model.projection.in_features
+        return 2 * self.encoder.model.features
 
     def encode(self, table: pd.DataFrame) -> np.ndarray:
         """Unit vectors of titles beside those of bodies.

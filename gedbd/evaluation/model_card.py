@@ -66,6 +66,7 @@ def model_card(run: Run, corpus: Corpus, form: str, checkpoint: str, example: st
         "form": form,
         "checkpoint": checkpoint,
         "encoder": cfg.encoder,
+        "prefix": cfg.encoder.get("prefix"),
         "base_model": base_model(cfg.encoder),
         "corpus": run.corpus,
         "facts": facts,

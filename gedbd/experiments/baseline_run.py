@@ -1,8 +1,10 @@
 """One run of a baseline: fit it, score a part's pairs and queries, and write the run folder."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 from hydra.utils import get_class, instantiate
 from omegaconf import DictConfig
 from rich.console import Console
@@ -12,6 +14,11 @@ from gedbd.experiments.evaluation_result import evaluate_baseline
 from gedbd.experiments.prepare import PreparedData, check_ranking, ranks_later
 from gedbd.experiments.results import first_row, report, show_verdict
 from gedbd.experiments.tracking.runs import open_loggers
+from gedbd.io.tables import write_csv
+from gedbd.retrieval.ranking_tasks import RankingTask
+from gedbd.retrieval.scorers.scorer import TwoStageScorer
+
+FIRST_STAGE_DEPTHS = (100, 300)
 
 
 def check_baseline(cfg: DictConfig) -> None:
@@ -48,4 +55,21 @@ def run_baseline(cfg: DictConfig, prepared: PreparedData, folder: Path, console:
         for logger in loggers:
             logger.log_metrics(first_row(tables, cfg.part))
     show_verdict(console, result, tables)
+    if isinstance(baseline, TwoStageScorer):
+        _report_first_stage(baseline, result.queries, folder, console)
     return float(tables["results"]["f1"].iloc[0])
+
+
+def _report_first_stage(
+    baseline: TwoStageScorer, queries: Mapping[str, RankingTask], folder: Path, console: Console
+) -> None:
+    """Writes ``first_stage.csv``: for how many queries a relevant document is among the first candidates."""
+    rows = []
+    for protocol, task in queries.items():
+        relevant = [task.relevant(index) for index in range(len(task))]
+        ranks = baseline.first_stage_ranks(task.queries, relevant)
+        shares = {depth: float(((ranks > 0) & (ranks <= depth)).mean()) for depth in FIRST_STAGE_DEPTHS}
+        rows.append({"protocol": protocol} | {f"recall@{depth}": share for depth, share in shares.items()})
+        words = ", ".join(f"{share:.3f} among the first {depth}" for depth, share in shares.items())
+        console.print(f"first stage, share of queries with a duplicate among the candidates: {words}", highlight=False)
+    write_csv(folder / "first_stage.csv", pd.DataFrame(rows))

@@ -29,7 +29,7 @@ def encode_corpus(cfg: DictConfig, weights: Path | None, store: Store | None, co
         check_size(store, encoder.dim)
     corpus = read_corpus(cfg.dataset)
     text = instantiate(cfg.text)
-    texts, text_warnings = text(corpus.reports, encoder.tokenizer, encoder.max_tokens)
+    texts, text_warnings = text(corpus.reports, encoder.tokenizer, encoder.text_tokens)
     for warning in (*corpus.warnings, *text_warnings):
         console.print(f"{corpus.name}: {warning}", markup=False, highlight=False)
     started = time.perf_counter()

@@ -39,11 +39,11 @@ def export_run(folder: Path, checkpoint: str, name: str, form: Format, out: Path
     encoder: Encoder = instantiate(saved.encoder, cache_dir=cache_dir)
     encoder.load_weights(weights)
     text: Text = instantiate(saved.text)
-    texts = some_texts(text(corpus.reports, encoder.tokenizer, encoder.max_tokens).texts)
+    texts = some_texts(text(corpus.reports, encoder.tokenizer, encoder.text_tokens).texts)
     expected = encoder.encode(texts)
     with whole_folder(out) as fresh:
         form.write(fresh, encoder)
-        (example,) = text(MADE_UP, encoder.tokenizer, encoder.max_tokens).texts
+        (example,) = text(MADE_UP, encoder.tokenizer, encoder.text_tokens).texts
         (fresh / "README.md").write_text(model_card(Run(folder), corpus, name, checkpoint, example))
         difference = largest_difference(form.read(fresh, texts), expected)
     return len(texts), difference

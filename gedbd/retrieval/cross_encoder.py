@@ -20,7 +20,8 @@ class CrossEncoder(nn.Module):
     """score = w . pool(backbone([a; b])) + c, from the same pretrained weights as the text branch.
 
     Args:
-        encoder: Its backbone and pooling are used; training changes the backbone.
+        encoder: Its backbone and pooling are used; training changes the backbone. A prefix of single texts and
+            ``truncate_dim`` are not for pairs: neither is used.
         tokenizer: The tokenizer of the encoder.
         max_tokens: Length that both texts together are cut to, the longer one first.
         reduced_precision: Compute in bfloat16 where the CPU has instructions for it; the weights stay float32.

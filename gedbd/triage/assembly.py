@@ -71,7 +71,7 @@ def encode_corpus(cfg: DictConfig, corpus: Corpus, weights: Path | None) -> Enco
     if weights is not None:
         encoder.load_weights(weights)
     text: Text = instantiate(cfg.text)
-    texts, warnings = text(corpus.reports, encoder.tokenizer, encoder.max_tokens)
+    texts, warnings = text(corpus.reports, encoder.tokenizer, encoder.text_tokens)
     return EncodedCorpus(encoder.encode(texts), warnings)
 
 
@@ -209,7 +209,7 @@ def _corpus_encoder(settings: DictConfig, model: Model, path: Path) -> Callable[
 
     def encode(reports: pd.DataFrame) -> np.ndarray:
         encoder, text = load()
-        texts, _ = text(reports, encoder.tokenizer, encoder.max_tokens)
+        texts, _ = text(reports, encoder.tokenizer, encoder.text_tokens)
         if "calibration" not in model.about:
             model.about["calibration"] = json.dumps(calibration_texts(texts))
         encoder.calibration = fitted(path, model.about, "calibration")

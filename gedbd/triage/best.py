@@ -1,5 +1,6 @@
 """Everything in order for one tracker: fine-tune the encoder, train the ranker, rank, and measure suggestions."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from hydra import compose
@@ -35,10 +36,17 @@ class BestTask(DuplicatesTask):
 
     Args:
         backtest: Options of ``conf/backtest.yaml``.
-        baselines: Baselines that rank test, by their names in ``conf/baseline.yaml``.
+        baselines: Baselines that rank test, by their names in ``conf/baseline.yaml``: ``before`` or ``after``, for the
+            encoder before or after its training.
+
+    Raises:
+        ValueError: If a baseline is asked for with neither.
     """
 
-    def __init__(self, backtest: DictConfig, baselines: list[str]) -> None:
+    def __init__(self, backtest: DictConfig, baselines: Mapping[str, str]) -> None:
+        for name, encoder in baselines.items():
+            if encoder not in ("before", "after"):
+                raise ValueError(f"task.baselines.{name}={encoder} is unknown: choose before or after")
         self.backtest = backtest
         self.baselines = baselines
 
@@ -51,12 +59,10 @@ class BestTask(DuplicatesTask):
         prepared = prepare_data(cfg, console)
         frozen = self._frozen_value(tested, prepared, folder, console)
         tuned = value_of_best(folder, MONITOR, MONITOR)
-        console.print(
-            f"MRR of a ranker on validation: {frozen:.3f} with the encoder before training, {tuned:.3f} after"
-        )
+        console.print(f"MRR of a ranker on validation: {frozen:.3f} before the encoder's training, {tuned:.3f} after")
         weights = folder / "checkpoints" / "best.ckpt" if tuned > frozen else None
-        for name in self.baselines:
-            self._rank(name, cfg, prepared, weights, folder / name, console)
+        for name, encoder in self.baselines.items():
+            self._rank(name, cfg, weights if encoder == "after" else None, folder / name, console)
         if not (folder / "backtest" / MATCHING).is_file():
             tested.run = str(folder) if weights else None
             options = HydraConfig.get().overrides.task if HydraConfig.initialized() else []
@@ -83,9 +89,7 @@ class BestTask(DuplicatesTask):
             kept.write_text(f"{value!r}\n", encoding="utf-8")
         return float(kept.read_text(encoding="utf-8"))
 
-    def _rank(
-        self, name: str, cfg: DictConfig, prepared: PreparedData, weights: Path | None, folder: Path, console: Console
-    ) -> None:
+    def _rank(self, name: str, cfg: DictConfig, weights: Path | None, folder: Path, console: Console) -> None:
         """Ranks the test queries by a baseline, unless its folder holds results."""
         if (folder / "results.csv").is_file():
             return

@@ -32,7 +32,7 @@ class ReportEncoder:
     def __call__(self, reports: pd.DataFrame) -> np.ndarray:
         """``(B, D)`` unit rows of B rows of a corpus. B is small: all are encoded in one batch."""
         with self._turn:
-            texts, _ = self.text(reports, self.encoder.tokenizer, self.encoder.max_tokens)
+            texts, _ = self.text(reports, self.encoder.tokenizer, self.encoder.text_tokens)
             return self.encoder.encode(texts, kind="query")
 
 

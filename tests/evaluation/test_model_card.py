@@ -120,6 +120,17 @@ def test_what_a_run_has_otherwise_is_told(card, folder):
     assert "base_model" not in text
 
 
+def test_the_prefix_is_told_with_who_puts_it_there(card, folder):
+    assert "before each text" not in card()
+    change(folder, encoder={"prefix": "query: "})
+    text = card()
+    assert 'texts = ["query: " + text for text in texts]\ntokens = tokenizer(' in text
+    assert 'with "query: " before each text: the code above puts it there' in text
+    text = card("sentence_transformers")
+    assert 'with "query: " before each text: sentence-transformers puts it there' in text
+    assert "cut to 64 tokens, those of the prefix included" in text.replace("\n", " ")
+
+
 def test_without_ranking_and_graph(card, folder):
     (folder / "ranking.csv").unlink()
     results = pd.read_csv(folder / "results.csv")

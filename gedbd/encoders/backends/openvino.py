@@ -20,6 +20,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from gedbd.encoders.packing import can_pack
 from gedbd.encoders.text_encoder import TextEncoder
 from gedbd.encoders.weights import fingerprint
 from gedbd.text.tokens import TokenTable
@@ -134,7 +135,13 @@ class _Pooled(nn.Module):
         # A copy, because packed attention cannot be traced.
         self.backbone = deepcopy(encoder.backbone).cpu()
         self.pooling = encoder.pooling
-        self.backbone.set_attn_implementation("sdpa")
+        # OpenVINO turns the mask of fused attention into scores of minus infinity. Padding beyond a sliding window, as
+        # ModernBERT has, then sees no token: its vector is not a number, which spreads to the text. The plain
+        # implementation has the smallest finite number instead.
+        if hasattr(self.backbone.config, "sliding_window"):
+            self.backbone.set_attn_implementation("eager")
+        elif can_pack(self.backbone):
+            self.backbone.set_attn_implementation("sdpa")
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
         hidden: Tensor = self.backbone(input_ids=input_ids, attention_mask=attention_mask).last_hidden_state

@@ -13,7 +13,7 @@ from torch.nn.functional import normalize
 from transformers import AutoTokenizer
 
 from gedbd.encoders.encoder import Encoder
-from gedbd.encoders.export.plain_model import plain_copy, save_tokenizer
+from gedbd.encoders.export.plain_model import plain_copy, read_prefix, save_prompts, save_tokenizer
 from gedbd.encoders.text_encoder import TextEncoder
 
 BATCH = 32
@@ -21,7 +21,7 @@ INPUTS = ("input_ids", "attention_mask")
 
 
 def write_onnx(folder: Path, encoder: Encoder) -> None:
-    """Writes ``model.onnx``, ``(U, L), (U, L) -> (U, D)`` for any U and L, with tokenizer and ``config.json``.
+    """Writes ``model.onnx``, ``(U, L), (U, L) -> (U, D)`` for any U and L, tokenizer, ``config.json`` and the prefix.
 
     Args:
         folder: An empty folder.
@@ -30,6 +30,7 @@ def write_onnx(folder: Path, encoder: Encoder) -> None:
     plain = plain_copy(encoder.model)
     plain.backbone.config.save_pretrained(folder)
     save_tokenizer(folder, encoder.tokenizer, encoder.max_tokens)
+    save_prompts(folder, encoder.prefix)
     input_ids = torch.full((2, 8), int(encoder.tokenizer.pad_token_id))
     attention_mask = torch.ones_like(input_ids)
     attention_mask[1, 4:] = 0  # the example has padding, so that the graph reads the mask
@@ -57,6 +58,7 @@ def read_onnx(folder: Path, texts: list[str]) -> np.ndarray:
     options.intra_op_num_threads = torch.get_num_threads()
     tokenizer = AutoTokenizer.from_pretrained(folder)
     session = InferenceSession(folder / "model.onnx", options, providers=["CPUExecutionProvider"])
+    texts = [read_prefix(folder) + text for text in texts]
     vectors = []
     for start in range(0, len(texts), BATCH):
         tokens = tokenizer(texts[start : start + BATCH], padding=True, truncation=True, return_tensors="np")

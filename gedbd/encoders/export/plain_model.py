@@ -1,5 +1,6 @@
-"""Parts of all formats: an encoder and a tokenizer without any code of gedbd."""
+"""Parts of all formats: an encoder, a tokenizer and a prefix without any code of gedbd."""
 
+import json
 from copy import deepcopy
 from pathlib import Path
 
@@ -7,6 +8,8 @@ from transformers import PreTrainedTokenizerBase
 
 from gedbd.encoders.packing import can_pack
 from gedbd.encoders.text_encoder import TextEncoder
+
+PROMPTS = "config_sentence_transformers.json"
 
 
 def plain_copy(encoder: TextEncoder) -> TextEncoder:
@@ -24,3 +27,17 @@ def save_tokenizer(folder: Path, tokenizer: PreTrainedTokenizerBase, max_tokens:
     # tokenizer.json stores the truncation and padding of the last call.
     copy([""], padding=True, truncation=True)
     copy.save_pretrained(folder)
+
+
+def save_prompts(folder: Path, prefix: str) -> None:
+    """Writes the prefix where sentence-transformers looks for it, as the prompt of queries and documents."""
+    config: dict[str, object] = {"similarity_fn_name": "cosine"}
+    if prefix:
+        config |= {"prompts": {"query": prefix, "document": prefix}, "default_prompt_name": "document"}
+    (folder / PROMPTS).write_text(json.dumps(config, indent=2) + "\n")
+
+
+def read_prefix(folder: Path) -> str:
+    """The prefix that ``save_prompts`` has written; empty if there is none."""
+    config = json.loads((folder / PROMPTS).read_text())
+    return str(config.get("prompts", {}).get("document", ""))

@@ -5,10 +5,11 @@ import json
 from pathlib import Path
 
 import numpy as np
+import torch
 from safetensors.torch import save_file
 
 from gedbd.encoders.encoder import Encoder
-from gedbd.encoders.export.plain_model import plain_copy, save_tokenizer
+from gedbd.encoders.export.plain_model import plain_copy, save_prompts, save_tokenizer
 
 BATCH = 32
 MODULES = {"Transformer": "", "Pooling": "1_Pooling", "Dense": "2_Dense", "Normalize": "3_Normalize"}
@@ -33,16 +34,19 @@ def write_sentence_transformers(folder: Path, encoder: Encoder) -> None:
     reading: dict[str, object] = {"max_seq_length": encoder.max_tokens, "do_lower_case": False}
     if "add_pooling_layer" in inspect.signature(type(plain.backbone)).parameters:
         reading["model_args"] = {"add_pooling_layer": False}  # without it, transformers adds an untrained one
-    hidden = plain.projection.in_features
+    hidden = plain.hidden
     dim = plain.projection.out_features
     pooling = {f"pooling_mode_{name}": name.startswith(plain.pooling) for name in ("cls_token", "mean_tokens")}
     dense = {"in_features": hidden, "out_features": dim, "bias": True}
     _save_json(folder / "modules.json", modules)
     _save_json(folder / "sentence_bert_config.json", reading)
-    _save_json(folder / "config_sentence_transformers.json", {"similarity_fn_name": "cosine"})
+    save_prompts(folder, encoder.prefix)
     _save_json(folder / "1_Pooling" / "config.json", {"word_embedding_dimension": hidden, **pooling})
     _save_json(folder / "2_Dense" / "config.json", dense | {"activation_function": "torch.nn.modules.linear.Identity"})
-    weights = {f"linear.{name}": value.contiguous() for name, value in plain.projection.state_dict().items()}
+    # Numbers of a pooled vector that are not used get weights of zero: no module cuts vectors before a projection.
+    weight = torch.zeros(dim, hidden)
+    weight[:, : plain.features] = plain.projection.weight.detach()
+    weights = {"linear.weight": weight, "linear.bias": plain.projection.bias.detach().contiguous()}
     save_file(weights, folder / "2_Dense" / "model.safetensors")
 
 

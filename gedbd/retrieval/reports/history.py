@@ -12,7 +12,7 @@ from gedbd.corpora.corpus import Corpus
 from gedbd.io.progress import item_progress
 from gedbd.retrieval.reports.candidate_features import candidate_features
 from gedbd.retrieval.reports.feature_store import FeatureStore
-from gedbd.retrieval.reports.first_stage import find_candidates
+from gedbd.retrieval.reports.first_stage import FirstStage, find_candidates
 from gedbd.retrieval.reports.known_groups import GrowingGroups, KnownGroups
 from gedbd.retrieval.reports.report_features import FeatureEncoder
 from gedbd.retrieval.vocabulary import Vocabulary
@@ -83,12 +83,14 @@ class ReportHistory:
         """The groups that are known before a report."""
         return self._growing.before(row)
 
+    def find(self, row: int) -> FirstStage:
+        """The candidates of a report, without their features."""
+        return find_candidates(self.store, self.features[row], self.known_before(row))
+
     def replay_one(self, row: int) -> Replayed:
         """The candidates of a report."""
-        groups = self.known_before(row)
-        query = self.features[row]
-        found = find_candidates(self.store, query, groups)
-        features = candidate_features(self.store, query, found)
+        found = self.find(row)
+        features = candidate_features(self.store, self.features[row], found)
         right = np.array([(self.group[rows] == self.group[row]).any() for rows in found.members], dtype=bool)
         return Replayed(row, found.group, found.row, features, right)
 

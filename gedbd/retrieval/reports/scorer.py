@@ -1,5 +1,6 @@
 """The learnt ranker of reports as a scorer."""
 
+from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
@@ -58,15 +59,26 @@ class LearntReports(Scorer):
         self.warnings_ = self.dense.warnings_
         labelled = self._labelled(inputs)
         group = linked_groups(labelled, len(inputs.documents))
-        links = labelled.loc[labelled["label"] == 1, ["query", "document"]].to_numpy(dtype=np.int64).T
+        positive = labelled[labelled["label"] == 1]
+        links = positive[["query", "document"]].to_numpy(dtype=np.int64).T
         self.history_ = ReportHistory(
             inputs.documents, self.dense.documents_, links if inputs.links is None else inputs.links, group
         )
-        self.ranker_ = self._ranker(self.history_)
+        self.ranker_ = self._ranker(np.unique(positive["query"]))
 
     def scores(self, rows: np.ndarray) -> np.ndarray:
         """``(B,) -> (B, N)``."""
         return np.stack([self._scores(int(row)) for row in rows])
+
+    def first_stage_ranks(self, queries: np.ndarray, relevant: Sequence[np.ndarray]) -> np.ndarray:
+        """See ``TwoStageScorer``; ranks count groups."""
+        ranks = np.zeros(len(queries), dtype=np.int64)
+        for place, (row, wanted) in enumerate(zip(queries.tolist(), relevant, strict=True)):
+            members = self.history_.find(row).members
+            hits = np.flatnonzero([np.isin(rows, wanted).any() for rows in members])
+            if len(hits):
+                ranks[place] = hits[0] + 1
+        return ranks
 
     def _labelled(self, inputs: ScorerInputs) -> pd.DataFrame:
         """The pairs to learn from."""
@@ -78,11 +90,11 @@ class LearntReports(Scorer):
             )
         return inputs.validation
 
-    def _ranker(self, history: ReportHistory) -> ReportRanker:
+    def _ranker(self, queries: np.ndarray) -> ReportRanker:
         if self.kind == "default":
             return default_ranker()
         options = RankerOptions(kind=self.kind, seed=self.seed, num_seeds=self.num_seeds)
-        return fit_ranker(list(history.replay(history.duplicates, "replay training queries")), options)
+        return fit_ranker(list(self.history_.replay(queries, "replay training queries")), options)
 
     def _scores(self, row: int) -> np.ndarray:
         replayed = self.history_.replay_one(row)

@@ -50,6 +50,6 @@ class DenseScorer(Scorer):
         return cosines(self.documents_, self.queries_[rows])
 
     def _encode(self, table: pd.DataFrame) -> np.ndarray:
-        texts, warnings = self.text(table, self.encoder.tokenizer, self.encoder.max_tokens)
+        texts, warnings = self.text(table, self.encoder.tokenizer, self.encoder.text_tokens)
         self.warnings_ += warnings
         return self.encoder.encode(texts)

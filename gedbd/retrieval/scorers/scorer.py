@@ -1,5 +1,6 @@
 """What every scorer offers: fit it once, then score query rows against all documents."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
@@ -124,6 +125,20 @@ class PairScorer(Protocol):
 
     def score_pairs(self, queries: np.ndarray, documents: np.ndarray) -> np.ndarray:
         """Scores of pairs, ``(P,), (P,) -> (P,)``."""
+        ...
+
+
+@runtime_checkable
+class TwoStageScorer(Protocol):
+    """A scorer that orders the candidates of a first stage; what this misses, no order can find."""
+
+    def first_stage_ranks(self, queries: np.ndarray, relevant: Sequence[np.ndarray]) -> np.ndarray:
+        """The rank of the first relevant candidate in the order of the first stage, 0 if there is none, ``(Q,)``.
+
+        Args:
+            queries: ``(Q,)`` rows of the queries.
+            relevant: Rows of the relevant documents of each.
+        """
         ...
 
 

@@ -18,7 +18,7 @@ SAMPLED_DOCUMENTS = 2000
 
 
 class FrozenTokens:
-    """Unit vectors of the tokens of texts, without special tokens; see ``TokenVectors``.
+    """Unit vectors of the tokens of texts, without special tokens and the encoder's prefix; see ``TokenVectors``.
 
     Args:
         encoder: Its last layer gives the vectors.
@@ -38,7 +38,7 @@ class FrozenTokens:
 
     def __call__(self, table: pd.DataFrame, kind: Literal["document", "query"]) -> Iterator[np.ndarray]:
         """The vectors of each row's tokens, ``(L, D)`` float32 each. Documents come first: they fix the projection."""
-        texts, _ = self.text(table, self.encoder.tokenizer, self.encoder.max_tokens)
+        texts, _ = self.text(table, self.encoder.tokenizer, self.encoder.text_tokens)
         if kind == "document":
             self.directions_ = self._directions(texts[:SAMPLED_DOCUMENTS])
         for vectors in self._last_layer(texts, f"encode tokens of {len(texts):,} texts"):
@@ -76,5 +76,5 @@ class FrozenTokens:
                 vectors = model.token_vectors(input_ids.to(device), attention_mask.to(device))
             for row, own in zip(rows.tolist(), vectors, strict=True):
                 ids = tokens.ids[tokens.starts[row] : tokens.starts[row + 1]]
-                found[row] = own.cpu().numpy()[~np.isin(ids, special)]
+                found[row] = own.cpu().numpy()[~np.isin(ids, special)][self.encoder.prefix_tokens :]
         return found

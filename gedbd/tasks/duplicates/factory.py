@@ -127,7 +127,14 @@ def _graph(cfg: DictConfig, prepared: PreparedData, encoder: Encoder, console: C
     graph = build_graph(
         prepared.corpus,
         prepared.parts == TRAIN,
-        Encoder(titles.model, titles.tokenizer, options.max_title_tokens, encoder.backend, encoder.cache_dir),
+        Encoder(
+            titles.model,
+            titles.tokenizer,
+            options.max_title_tokens,
+            encoder.backend,
+            encoder.cache_dir,
+            titles.prefix,
+        ),
         instantiate(options.rule),
         options.scope,
         options.pca_dim,
@@ -151,12 +158,12 @@ def _data(
 ) -> tuple[DuplicateDataModule, list[str]]:
     """The data module, and the texts of all reports."""
     text: Text = instantiate(cfg.text)
-    texts, warnings = text(prepared.corpus.reports, encoder.tokenizer, encoder.max_tokens)
+    texts, warnings = text(prepared.corpus.reports, encoder.tokenizer, encoder.text_tokens)
     for warning in warnings:
         console.print(f"{prepared.corpus.name}: {warning}", markup=False, highlight=False)
     data = DuplicateDataModule(
         prepared.corpus,
-        cached_tokens(texts, encoder.tokenizer, encoder.max_tokens, cfg.cache_dir),
+        cached_tokens(encoder.with_prefix(texts), encoder.tokenizer, encoder.max_tokens, cfg.cache_dir),
         prepared.parts,
         prepared.pairs,
         branch.adjacency if branch else None,

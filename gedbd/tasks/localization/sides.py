@@ -37,18 +37,22 @@ class Side(NamedTuple):
         limits: What comes after so many tokens of comment, tokens of code or nodes is cut off. A report is a comment.
         parts: Which parts an input of an encoder of code has; None for an encoder of plain texts, which reads comment
             and code one after the other and knows no graph.
+        prefix: What an encoder of plain texts reads before a comment; its tokens count as those of the comment.
+
+    What is trained on top of it reads whole pooled vectors, whatever ``truncate_dim`` of the encoder says.
     """
 
     backbone: PreTrainedModel
     tokenizer: PreTrainedTokenizerBase
     limits: InputLimits
     parts: InputParts | None
+    prefix: str = ""
 
     def input(self, comment: str, code: str, graph: FlowGraph | None = None) -> CodeInput:
         """The tokens of a comment and of code with its flow graph; any of them may be empty."""
         comment = comment[: CHARACTERS_PER_TOKEN * self.limits.comment_tokens]
         if self.parts is None:
-            return plain_input(self.tokenizer, comment, code, self.limits)
+            return plain_input(self.tokenizer, self.prefix + comment, code, self.limits)
         # Without a graph, the types and roles would be the same tokens in every input: they are left out.
         parts = TEXT_ALONE if graph is None else self.parts
         return make_input(self.tokenizer, code, comment, graph, self.limits, parts)
@@ -104,7 +108,7 @@ def text_side(encoder: Encoder, limits: InputLimits) -> Side:
             f"comment_tokens={limits.comment_tokens} and code_tokens={limits.code_tokens} make inputs of up to"
             f" {longest} tokens, but the encoder has {positions} positions: lower them"
         )
-    return Side(backbone, encoder.tokenizer, limits, None)
+    return Side(backbone, encoder.tokenizer, limits, None, encoder.prefix)
 
 
 def plain_input(tokenizer: PreTrainedTokenizerBase, comment: str, code: str, limits: InputLimits) -> CodeInput:

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 from sentence_transformers import SentenceTransformer
+from small_models import small_model
 from tokenizers import Tokenizer, pre_tokenizers
 from transformers import (
     AlbertConfig,
@@ -51,12 +52,25 @@ def albert():
     return AlbertModel(config, add_pooling_layer=False), tokenizer
 
 
+def modernbert():
+    return small_model("modernbert")
+
+
+def mpnet():
+    return small_model("mpnet")
+
+
+TRUNCATED = {"prefix": "query: ", "truncate_dim": 12, "matryoshka_dims": [16, 12]}
 CASES = [
     (roberta, "cls", "sentence_transformers"),
     pytest.param(roberta, "cls", "onnx", marks=pytest.mark.slow),
     (distilbert, "mean", "sentence_transformers"),
     pytest.param(distilbert, "mean", "onnx", marks=pytest.mark.slow),
     (albert, "mean", "sentence_transformers"),
+    (modernbert, "mean", "sentence_transformers"),
+    pytest.param(modernbert, "mean", "onnx", marks=pytest.mark.slow),
+    pytest.param(mpnet, "mean", "sentence_transformers", marks=pytest.mark.slow),
+    pytest.param(mpnet, "mean", "onnx", marks=pytest.mark.slow),
 ]
 
 
@@ -64,7 +78,8 @@ CASES = [
 def test_the_vectors_are_those_of_gedbd(tmp_path, capfd, make, pooling, name):
     for part in make():
         part.save_pretrained(tmp_path / "source")
-    encoder = load_encoder(name, str(tmp_path / "source"), pooling, 8, MAX_TOKENS)
+    options = TRUNCATED if make in (modernbert, mpnet) else {}
+    encoder = load_encoder(name, str(tmp_path / "source"), pooling, 8, MAX_TOKENS, **options)
     encoder.is_trained = True
     model, tokenizer = encoder.model, encoder.tokenizer
     backbone = model.train().backbone
@@ -87,6 +102,7 @@ def test_the_vectors_are_those_of_gedbd(tmp_path, capfd, make, pooling, name):
         assert read.max_seq_length == MAX_TOKENS
         assert [type(module).__name__ for module in read] == ["Transformer", "Pooling", "Dense", "Normalize"]
         assert read.similarity_fn_name == "cosine"
+        assert {read.prompts[kind] for kind in ("query", "document")} == {options.get("prefix", "")}
         assert read[2].linear.bias.detach().numpy() == pytest.approx(model.projection.bias.detach().numpy())
 
 

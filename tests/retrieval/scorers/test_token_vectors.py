@@ -47,6 +47,14 @@ def test_vectors_are_those_of_transformers(encoder, reports):
         np.testing.assert_allclose(vectors, expected(encoder, text), atol=1e-5)
 
 
+def test_tokens_of_the_prefix_are_read_and_left_out(encoder, reports):
+    query = load_tiny_encoder("tiny", "mean", 8, 32, HIDDEN, 1, 0.0, seed=0, prefix="query: ")
+    found = list(FrozenTokens(query, title_description, dim=None)(reports, "document"))
+    for text, vectors in zip(TITLES, found, strict=True):
+        np.testing.assert_allclose(vectors, expected(encoder, f"query: {text}")[2:], atol=1e-5)
+    assert [len(vectors) for vectors in found] == [len(encoder.tokenizer.tokenize(text)) for text in TITLES]
+
+
 def test_padded_and_packed_attention_give_the_same(encoder):
     config = encoder.model.backbone.config
     padded = TextEncoder(BertModel(config, add_pooling_layer=False), "mean", 8)
