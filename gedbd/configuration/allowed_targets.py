@@ -23,8 +23,9 @@ VARIABLE = "GEDBD_ALLOWED_TARGETS"  # environment variable with further names, s
 NAMED = re.compile(rf"_target_:\s*['\"]?([\w.]+)|({IN_PACKAGE}\S+)")
 # Files and groups of conf/ that name the factories of a section, if not the group of the same name.
 SOURCES = {
-    "baselines": ("baseline.yaml", "encoder", "backend", "text", "tags"),
+    "baselines": ("baseline.yaml", "encoder", "backend", "text", "tags", "cross", "llm"),
     "batches": ("pairs",),
+    "cross": ("cross", "encoder", "backend"),
     "graph": ("graph", "encoder"),
     "labels": ("shared.yaml",),
     "ranking": ("protocol", "encoder"),

@@ -45,6 +45,7 @@ class CrossScores:
         max_tokens: Length that two reports together are cut to, the longer one first.
         depth: Number of candidates to score, and to draw irrelevant ones from in training.
         max_queries: Number of training queries, the latest ones, which bounds the time of a training.
+        folds: See ``fit_held_out``.
         options: How the cross-encoder is trained.
         backend: Runs the trained model; None: PyTorch, in bfloat16 on CPUs that have instructions for it.
     """
@@ -57,14 +58,16 @@ class CrossScores:
         max_tokens: int = MAX_TOKENS,
         depth: int = DEPTH,
         max_queries: int = MAX_QUERIES,
+        folds: int = MIN_FOLDS,
         options: TrainingOptions = OPTIONS,
         backend: Backend | None = None,
     ) -> None:
         if backend is not None and backend.calibrated:
             raise ValueError("cross: a calibrated backend cannot run a cross-encoder: choose backend=openvino_bf16")
-        _check_settings(max_tokens, depth, max_queries, options)
+        _check_settings(max_tokens, depth, max_queries, folds, options)
         self.depth = depth
         self.max_queries = max_queries
+        self.folds = folds
         self.options = options
         self.backend = backend
         self._prepared: PreparedBackend | None = None
@@ -93,24 +96,21 @@ class CrossScores:
         self.model.eval()
 
     def fit_held_out(
-        self,
-        texts: Sequence[ReportText],
-        lists: Sequence[RankedList],
-        groups: np.ndarray | None = None,
-        folds: int = 0,
+        self, texts: Sequence[ReportText], lists: Sequence[RankedList], groups: np.ndarray
     ) -> list[np.ndarray]:
         """As ``fit``, and scores training queries by a cross-encoder that did not learn from them.
 
         A cross-encoder scores what it was trained on too high: a ranker that learnt from such scores would give them
-        too large a weight.
+        too large a weight. The queries before the latest ``max_queries`` get no scores, but NaN.
+
+        With ``folds`` = 0, the older half of the queries trains, and the newer half is scored; the older half gets NaN.
+        Otherwise each fold is scored by a cross-encoder trained on the others, and the last training uses all queries,
+        so that it takes ``folds`` + 1 times as long.
 
         Args:
             texts: See ``fit``.
             lists: See ``fit``.
-            groups: ``(N,)`` group of each report; only read with folds. The queries of a group share a fold.
-            folds: 0: the older half of the queries trains, and the newer half is scored; the older half gets NaN.
-                Otherwise the number of folds: each is scored by a cross-encoder trained on the others, and the last
-                training uses all queries, so that it takes ``folds`` + 1 times as long.
+            groups: ``(N,)`` group of each report. The queries of a group share a fold.
 
         Returns:
             For each list the scores of its candidates, ``(C,)`` float32.
@@ -118,16 +118,23 @@ class CrossScores:
         Raises:
             ValueError: If there are too few queries or groups to split.
         """
-        if folds == 0:
-            if len(lists) < MIN_QUERIES:
-                raise ValueError(f"the cross-encoder needs {MIN_QUERIES} training queries or more to hold some out")
-            half = len(lists) // 2
-            self.fit(texts, lists[:half])
-            older = [np.full(len(listed.candidates), np.nan, dtype=np.float32) for listed in lists[:half]]
-            return [*older, *self.score_lists(texts, lists[half:])]
-        fold = _group_folds(lists, groups, folds)
-        scores: list[np.ndarray] = [np.empty(0)] * len(lists)
-        for number in range(folds):
+        if len(lists) < MIN_QUERIES:
+            raise ValueError(f"the cross-encoder needs {MIN_QUERIES} training queries or more to hold some out")
+        latest = lists[-self.max_queries :]
+        older = [_no_scores(listed) for listed in lists[: -self.max_queries]]
+        if self.folds == 0:
+            half = len(latest) // 2
+            self.fit(texts, latest[:half])
+            return [*older, *map(_no_scores, latest[:half]), *self.score_lists(texts, latest[half:])]
+        return [*older, *self._cross_fit(texts, latest, groups)]
+
+    def _cross_fit(
+        self, texts: Sequence[ReportText], lists: Sequence[RankedList], groups: np.ndarray
+    ) -> list[np.ndarray]:
+        """``fit_held_out`` with folds."""
+        fold = _group_folds(lists, groups, self.folds)
+        scores = [_no_scores(listed) for listed in lists]
+        for number in range(self.folds):
             self.fit(texts, [listed for listed, own in zip(lists, fold, strict=True) if own != number])
             places = np.flatnonzero(fold == number).tolist()
             for place, found in zip(places, self.score_lists(texts, [lists[place] for place in places]), strict=True):
@@ -149,7 +156,7 @@ class CrossScores:
         scores = []
         start = 0
         for listed in lists:
-            own = np.full(len(listed.candidates), np.nan, dtype=np.float32)
+            own = _no_scores(listed)
             count = min(self.depth, len(own))
             own[:count] = found[start : start + count]
             start += count
@@ -188,20 +195,22 @@ class _JoinedTexts(Sequence[str]):
         return self.texts[row].joined()
 
 
-def _group_folds(lists: Sequence[RankedList], groups: np.ndarray | None, folds: int) -> np.ndarray:
+def _no_scores(listed: RankedList) -> np.ndarray:
+    return np.full(len(listed.candidates), np.nan, dtype=np.float32)
+
+
+def _group_folds(lists: Sequence[RankedList], groups: np.ndarray, folds: int) -> np.ndarray:
     """The fold of each list, ``(Q,)``. Groups take turns in the order of their first query."""
-    if groups is None:
-        raise ValueError("folds of the cross-encoder need the groups of the reports")
     own = groups[[listed.query for listed in lists]]
     _, first, place = np.unique(own, return_index=True, return_inverse=True)
     if not MIN_FOLDS <= folds <= len(first):
-        raise ValueError(f"folds={folds} of the cross-encoder: choose 0, or {MIN_FOLDS} to {len(first)} (its groups)")
+        raise ValueError(f"cross.folds={folds} of the cross-encoder: choose 0, or {MIN_FOLDS} to {len(first)} (its groups)")
     # Groups by their first queries: with first = [4, 0, 2], the second group comes first.
     turn = np.argsort(np.argsort(first))
     return np.asarray(turn[place] % folds)
 
 
-def _check_settings(max_tokens: int, depth: int, max_queries: int, options: TrainingOptions) -> None:
+def _check_settings(max_tokens: int, depth: int, max_queries: int, folds: int, options: TrainingOptions) -> None:
     """Raises ValueError for the first setting that is out of range."""
     limits = {
         "max_tokens": (max_tokens, 8),
@@ -214,5 +223,7 @@ def _check_settings(max_tokens: int, depth: int, max_queries: int, options: Trai
     for option, (value, minimum) in limits.items():
         if value < minimum:
             raise ValueError(f"cross.{option}={value} must be {minimum} or more")
+    if folds != 0 and folds < MIN_FOLDS:
+        raise ValueError(f"cross.folds={folds} must be 0, or {MIN_FOLDS} or more")
     if options.lr <= 0:
         raise ValueError(f"cross.lr={options.lr} must be above 0")

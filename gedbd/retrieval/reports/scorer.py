@@ -6,8 +6,12 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 
-from gedbd.retrieval.reports.history import ReportHistory
-from gedbd.retrieval.reports.ranker import ReportRanker, default_ranker
+from gedbd.retrieval.reports.cross_scores import CrossScores
+from gedbd.retrieval.reports.history import Replayed, ReportHistory
+from gedbd.retrieval.reports.llm_check import LlmCheck
+from gedbd.retrieval.reports.pair_scorer import ReportText
+from gedbd.retrieval.reports.ranker import default_ranker
+from gedbd.retrieval.reports.second_stage import SecondStage
 from gedbd.retrieval.reports.training import RankerOptions, fit_ranker
 from gedbd.retrieval.scorers.dense import DenseScorer
 from gedbd.retrieval.scorers.scorer import Scorer, ScorerInputs, linked_groups
@@ -24,6 +28,8 @@ class LearntReports(Scorer):
         kind: ``boosted`` or ``linear`` learn from the training and validation pairs; ``default`` learns nothing here.
         seed: Of the training.
         num_seeds: See ``RankerOptions``.
+        cross: A cross-encoder to train, whose scores of the first candidates are further features; None for none.
+        llm: Likewise a language model to ask.
 
     Attributes:
         ranker_: The ranker.
@@ -37,13 +43,19 @@ class LearntReports(Scorer):
         kind: Literal["boosted", "linear", "default"] = "boosted",
         seed: int = 0,
         num_seeds: int = 3,
+        cross: CrossScores | None = None,
+        llm: LlmCheck | None = None,
     ) -> None:
         if kind not in ("boosted", "linear", "default"):
             raise ValueError(f"kind={kind} of a ranker is unknown: choose boosted, linear or default")
+        reads_pairs = cross is not None or llm is not None
+        if kind == "default" and reads_pairs:
+            raise ValueError("kind=default of a ranker reads no scores of cross and llm: choose boosted or linear")
         self.dense = dense
         self.kind = kind
         self.seed = seed
         self.num_seeds = num_seeds
+        self.second_stage = SecondStage(cross, llm, self._options()) if reads_pairs else None
 
     def fit(self, inputs: ScorerInputs) -> None:
         """Replays the training queries, and those of validation if its labels may be used, and learns from them.
@@ -64,11 +76,26 @@ class LearntReports(Scorer):
         self.history_ = ReportHistory(
             inputs.documents, self.dense.documents_, links if inputs.links is None else inputs.links, group
         )
-        self.ranker_ = self._ranker(np.unique(positive["query"]))
+        if self.kind == "default":
+            self.ranker_ = default_ranker()
+            return
+        examples = list(self.history_.replay(np.unique(positive["query"]), "replay training queries"))
+        if self.second_stage is None:
+            self.ranker_ = fit_ranker(examples, self._options())
+        else:
+            reports = zip(inputs.documents["title"], inputs.documents["description"], strict=True)
+            self.second_stage.fit([ReportText(*report) for report in reports], examples, group)
+            self.ranker_ = self.second_stage.ranker_
 
     def scores(self, rows: np.ndarray) -> np.ndarray:
         """``(B,) -> (B, N)``."""
-        return np.stack([self._scores(int(row)) for row in rows])
+        replayed = [self.history_.replay_one(int(row)) for row in rows]
+        if self.second_stage is None:
+            ranks = [self.ranker_.scores(one.features) for one in replayed]
+        else:
+            ranks = self.second_stage.scores(replayed)
+            self.warnings_ = (*self.dense.warnings_, *self.second_stage.warnings)
+        return np.stack([self._scores(one, own) for one, own in zip(replayed, ranks, strict=True)])
 
     def first_stage_ranks(self, queries: np.ndarray, relevant: Sequence[np.ndarray]) -> np.ndarray:
         """See ``TwoStageScorer``; ranks count groups."""
@@ -90,15 +117,13 @@ class LearntReports(Scorer):
             )
         return inputs.validation
 
-    def _ranker(self, queries: np.ndarray) -> ReportRanker:
-        if self.kind == "default":
-            return default_ranker()
-        options = RankerOptions(kind=self.kind, seed=self.seed, num_seeds=self.num_seeds)
-        return fit_ranker(list(self.history_.replay(queries, "replay training queries")), options)
+    def _options(self) -> RankerOptions:
+        assert self.kind != "default"
+        return RankerOptions(kind=self.kind, seed=self.seed, num_seeds=self.num_seeds)
 
-    def _scores(self, row: int) -> np.ndarray:
-        replayed = self.history_.replay_one(row)
-        ranks = self.ranker_.scores(replayed.features)
+    def _scores(self, replayed: Replayed, ranks: np.ndarray) -> np.ndarray:
+        """Scores of all reports, ``(N,)``, from those of the candidates of one query."""
+        row = replayed.row
         vectors = self.dense.documents_
         # A cosine is between -1 and 1: 2 below the lowest candidate, nothing reaches the candidates.
         scores = np.full(len(vectors), -np.inf, dtype=np.float32)

@@ -89,9 +89,9 @@ def test_training_starts_from_the_same_weights_and_leaves_the_encoder(trained):
 
 
 def test_the_newer_half_is_scored_by_what_the_older_half_taught():
-    made = scorer()
-    held_out = made.fit_held_out(texts(), lists())
-    expected = scorer()
+    made = scorer(folds=0)
+    held_out = made.fit_held_out(texts(), lists(), GROUPS)
+    expected = scorer(folds=0)
     expected.fit(texts(), lists()[:5])
     assert all(np.isnan(scores).all() for scores in held_out[:5])
     for own, other in zip(held_out[5:], expected.score_lists(texts(), lists()[5:]), strict=True):
@@ -103,7 +103,7 @@ def test_no_query_of_a_fold_is_scored_by_what_its_group_taught():
     groups = GROUPS.copy()
     groups[19] = groups[18]
     made = scorer(options=OPTIONS._replace(epochs=1))
-    scores = made.fit_held_out(texts(), lists(), groups, folds=2)
+    scores = made.fit_held_out(texts(), lists(), groups)
     expected = scorer(options=OPTIONS._replace(epochs=1))
     even = [listed for place, listed in enumerate(lists()) if place in (0, 2, 4, 6, 8, 9)]
     expected.fit(texts(), even)
@@ -167,6 +167,7 @@ def test_damaged_missing_and_foreign_files_are_told(trained, tmp_path):
         ({"max_tokens": 7}, "cross.max_tokens=7 must be 8 or more"),
         ({"depth": 0}, "cross.depth=0 must be 1 or more"),
         ({"max_queries": 0}, "cross.max_queries=0 must be 1 or more"),
+        ({"folds": 1}, "cross.folds=1 must be 0, or 2 or more"),
         ({"options": OPTIONS._replace(negatives=0)}, "cross.negatives=0 must be 1 or more"),
         ({"options": OPTIONS._replace(epochs=0)}, "cross.epochs=0 must be 1 or more"),
         ({"options": OPTIONS._replace(batch_size=0)}, "cross.batch_size=0 must be 1 or more"),
@@ -183,8 +184,6 @@ def test_too_little_to_learn_from():
     with pytest.raises(ValueError, match="needs a training query with a duplicate and another candidate"):
         made.fit(texts(), [])
     with pytest.raises(ValueError, match="needs 2 training queries or more"):
-        made.fit_held_out(texts(), lists()[:1])
-    with pytest.raises(ValueError, match="need the groups"):
-        made.fit_held_out(texts(), lists(), folds=2)
-    with pytest.raises(ValueError, match=r"folds=11 .* choose 0, or 2 to 10"):
-        made.fit_held_out(texts(), lists(), GROUPS, folds=11)
+        made.fit_held_out(texts(), lists()[:1], GROUPS)
+    with pytest.raises(ValueError, match=r"cross.folds=11 .* choose 0, or 2 to 10"):
+        scorer(folds=11).fit_held_out(texts(), lists(), GROUPS)
