@@ -19,7 +19,7 @@ GROUP[20:60] = np.arange(40) // 2  # two queries of each group
 
 
 def examples(first: int, last: int, has_right: bool = True) -> list[Replayed]:
-    """Queries whose right candidate is the second one by a feature of the first ranker, or the only feature, noise."""
+    """Queries of rows ``first`` to ``last``, whose right candidate is the second one by the only feature that differs."""
     found = []
     for row in range(first, last):
         generator = np.random.default_rng(row)
