@@ -28,6 +28,7 @@ SOURCES = {
     "cross": ("cross", "encoder", "backend"),
     "graph": ("graph", "encoder"),
     "labels": ("shared.yaml",),
+    "ranker": ("backtest.yaml",),
     "ranking": ("protocol", "encoder"),
 }
 

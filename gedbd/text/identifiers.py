@@ -9,10 +9,11 @@ MAX_ERROR_LINES = 20
 MIN_LINE_LENGTH = 15
 MAX_LINE_LENGTH = 120
 
-NAME = re.compile(r"[A-Za-z_$][\w$]*(?:\.[A-Za-z_$][\w$]*)*|\d[\w]*[A-Za-z_][\w]*")
+# Numbers too, which are no identifiers: a pattern that looks ahead for a letter takes quadratic time for many digits.
+NAME = re.compile(r"[A-Za-z_$][\w$]*(?:\.[A-Za-z_$][\w$]*)*|\d\w*")
 # camelCase, snake_case, 0x00ff, MT5202
 IDENTIFIER = re.compile(r"[a-z]\w*[A-Z]|[A-Za-z0-9]_[A-Za-z0-9]|^0x[0-9a-fA-F]+$|^[A-Z]+\d{2,}$")
-ERROR_WORD = re.compile(r"error|exception|fail|fatal|cannot|can't|could not|unable|crash|assert|denied|invalid", re.I)
+ERROR_WORD = re.compile(r"error|exception|fail|fatal|cannot|can't|could not|unable|crash|assert|denied|invalid")
 NUMBER = re.compile(r"0x[0-9a-f]+|\d+")
 BLANKS = re.compile(r"\W+")
 
@@ -24,8 +25,9 @@ def find_identifiers(text: str) -> list[str]:
     such as ``MT5202``. Only the first ``MAX_CHARACTERS`` are read, and at most ``MAX_IDENTIFIERS`` are returned.
     """
     found: dict[str, None] = {}
-    for name in NAME.findall(text[:MAX_CHARACTERS]):
-        if len(name) > MAX_NAME_LENGTH:
+    for name in dict.fromkeys(NAME.findall(text[:MAX_CHARACTERS])):
+        # Most names are plain words, which this test recognises faster than a pattern.
+        if (name.isalpha() and name.islower()) or len(name) > MAX_NAME_LENGTH:
             continue
         if "." in name:
             found[name.lower()] = None
@@ -42,9 +44,13 @@ def find_error_lines(text: str) -> list[str]:
     ``MAX_ERROR_LINES`` of the first ``MAX_CHARACTERS`` are returned, each cut to ``MAX_LINE_LENGTH``.
     """
     found: dict[str, None] = {}
-    for line in text[:MAX_CHARACTERS].splitlines():
+    # Lower case once: a pattern that ignores case is ten times as slow.
+    lowered = text[:MAX_CHARACTERS].lower()
+    if not ERROR_WORD.search(lowered):
+        return []
+    for line in lowered.splitlines():
         if ERROR_WORD.search(line):
-            plain = BLANKS.sub(" ", NUMBER.sub("0", line.lower())).strip()
+            plain = BLANKS.sub(" ", NUMBER.sub("0", line)).strip()
             if len(plain) >= MIN_LINE_LENGTH:
                 found[plain[:MAX_LINE_LENGTH]] = None
     return list(found)[:MAX_ERROR_LINES]

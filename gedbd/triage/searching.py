@@ -60,7 +60,9 @@ def _query_features(report: Report, state: State, count: int) -> ReportFeatures:
     query = state.memory.encoder.encode(table, state.encode_one(table)[None], learn=False)
     if report.created_at:
         return query
-    return replace(query, day=state.memory.store.day[:count].max(initial=-np.inf, keepdims=True))
+    days = state.memory.store.day[:count]
+    known = days[~np.isnan(days)]
+    return replace(query, day=known.max(keepdims=True)) if len(known) else query
 
 
 def _matches(report: Report, state: State, groups: KnownGroups, found: Ranked, top_k: int) -> list[Match]:

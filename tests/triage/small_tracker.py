@@ -10,9 +10,14 @@ import pytest
 from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.readers.bug_reports import BUG_FIELDS
 from gedbd.encoders.encoder import load_tiny_encoder
+from gedbd.retrieval.boosted_trees import BoostedTrees
+from gedbd.retrieval.decision_trees import DecisionTree
+from gedbd.retrieval.ranking_models import WeightedSum
+from gedbd.retrieval.reports.candidate_features import FEATURES
+from gedbd.retrieval.reports.ranker import ReportRanker
 from gedbd.text.templates import title_description
 from gedbd.triage.backtesting.targets import TargetResult
-from gedbd.triage.calibration import MATCH_FEATURES, Calibrator
+from gedbd.triage.confidence import CONFIDENCE_FEATURES, Confidence
 from gedbd.triage.index import Index
 from gedbd.triage.report import FIELDS, Report
 from gedbd.triage.report_encoder import ReportEncoder
@@ -22,12 +27,25 @@ from gedbd.triage.triage_model import TriageModel
 
 NOUNS = ["crash", "picture", "paste", "mail", "folder", "filter", "printer", "calendar", "login", "menu"]
 PLACES = ["toolbar", "inbox", "window", "sidebar", "editor", "archive", "address", "dialog"]
-WEIGHTS = {"dense": 1.0, "bm25": 1.0, "bm25_title": 0.5, "component": 0.3, "product": 0.2, "recency": 0.1}
-CALIBRATOR = Calibrator(
-    np.linspace(0.3, 0.1, len(MATCH_FEATURES)), 0.0, np.array([-10.0, 10.0]), np.array([0.01, 0.99])
-)
+WEIGHTS = {"dense": 1.0, "text": 1.0, "title": 0.5, "same component": 0.3, "same product": 0.2, "days": -0.1}
+RANKER = ReportRanker(WeightedSum(np.array([WEIGHTS.get(name, 0.0) for name in FEATURES])), "linear")
 TARGET = TargetResult(0.8, 0.7, "met", 50, 46, 0.92, 0.83, 0.98, "2024-01-01", "2024-01-20")
-MATCHING = TriageModel(WEIGHTS, CALIBRATOR, (TARGET,), 0.8)
+
+
+def stump(feature: int, threshold: float, low: float, high: float) -> DecisionTree:
+    """A tree with one split; a value up to the threshold, or none, gives the low value."""
+    split = (np.array([feature]), np.array([threshold]), np.array([True]), np.array([-1]), np.array([-2]))
+    return DecisionTree(*split, np.array([low, high]), np.array([1, 1]))
+
+
+def some_confidence() -> Confidence:
+    """The higher the score and the further it is ahead, the higher the probability, in steps."""
+    stumps = [stump(feature, step, 0.0, 0.025) for feature in (0, 1) for step in np.linspace(-2, 4, 20)]
+    return Confidence(BoostedTrees(stumps, len(CONFIDENCE_FEATURES)), np.array([0.0, 1.0]), np.array([0.01, 0.99]))
+
+
+CONFIDENCE = some_confidence()
+MATCHING = TriageModel(RANKER, CONFIDENCE, (TARGET,), 0.8)
 
 
 def tiny_reader(hidden: int = 16) -> ReportEncoder:

@@ -4,23 +4,22 @@ import json
 
 import numpy as np
 import pytest
-from gedbd.retrieval.features import FEATURES, Candidates
 from sklearn.isotonic import IsotonicRegression
-from sklearn.linear_model import LogisticRegression
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from small_tracker import RANKER, stump
 
+from gedbd.retrieval.boosted_trees import BoostedTrees
+from gedbd.retrieval.reports.candidate_features import FEATURES
+from gedbd.triage.backtesting.learning import evenly_spaced
 from gedbd.triage.backtesting.targets import TargetResult
-from gedbd.triage.calibration import (
-    MATCH_FEATURES,
+from gedbd.triage.calibration import calibration_error, fit_isotonic
+from gedbd.triage.confidence import (
+    CONFIDENCE_FEATURES,
     NUM_COMPARED,
-    Calibrator,
-    calibration_error,
-    fit_isotonic,
-    learn_calibrator,
-    match_features,
+    Confidence,
+    confidence_features,
+    learn_confidence,
 )
-from gedbd.triage.triage_model import TriageModel, evenly_spaced
+from gedbd.triage.triage_model import TriageModel
 
 
 def test_calibration_by_hand():
@@ -49,42 +48,31 @@ def test_calibration_is_isotonic_regression_drawn_to_the_mean(seed):
 
 
 def test_probabilities_between_knots_are_interpolated():
-    calibrator = Calibrator(np.array([1.0, 2.0]), 0.5, np.array([0.0, 2.0]), np.array([0.2, 0.6]))
-    signals = np.array([[0.5, 0.0], [0.5, 0.25], [-9.0, 0.0], [0.0, 9.0]])
-    assert calibrator(signals) == pytest.approx([0.4, 0.5, 0.2, 0.6])
-    alone = Calibrator(np.array([1.0]), 0.0, np.array([3.0]), np.array([0.3]))
-    assert alone(np.array([[-1.0], [9.0]])).tolist() == [0.3, 0.3]
+    trees = BoostedTrees([stump(0, 0.0, 0.5, 1.0), stump(1, 0.0, 0.0, 1.5)], len(CONFIDENCE_FEATURES))
+    confidence = Confidence(trees, np.array([0.5, 2.5]), np.array([0.2, 0.6]))
+    features = np.zeros((4, len(CONFIDENCE_FEATURES)))
+    features[:, :2] = [[-1, -1], [1, -1], [-1, 1], [1, 1]]  # .5, 1, 2 and 2.5
+    assert confidence(features) == pytest.approx([0.2, 0.3, 0.5, 0.6])
 
 
-def some(seed, count=400):
+def some(seed, count=300):
     generator = np.random.default_rng(seed)
-    signals = generator.normal(size=(count, 3)) * [1, 10, 0.1] + [0, 5, 0]
-    return signals, generator.random(count) < 1 / (1 + np.exp(-(signals[:, 0] + 0.1 * signals[:, 1])))
-
-
-def test_verdicts_are_those_of_a_logistic_regression():
-    train, val = some(0), some(1)
-    calibrator = learn_calibrator(train, val)
-    model = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000)).fit(*train)
-    mine = val[0] @ calibrator.weights + calibrator.bias
-    assert mine == pytest.approx(model.decision_function(val[0]), abs=1e-8)
-    knots, probabilities = fit_isotonic(mine, val[1])
-    assert calibrator(val[0]) == pytest.approx(np.interp(mine, knots, probabilities))
-    assert calibration_error(calibrator(val[0]), val[1]) < 0.05
+    features = generator.normal(size=(count, len(CONFIDENCE_FEATURES)))
+    return features, generator.random(count) < 1 / (1 + np.exp(-2 * features[:, 0]))
 
 
 @pytest.mark.parametrize(("place", "part"), [(0, "training"), (1, "validation")])
 @pytest.mark.parametrize(("all_right", "which"), [(True, "wrong"), (False, "right")])
 def test_nothing_to_tell_apart_is_an_error(place, part, all_right, which):
     parts = [some(0), some(1)]
-    parts[place] = parts[place][0], np.full(400, all_right)
+    parts[place] = parts[place][0], np.full(300, all_right)
     with pytest.raises(ValueError, match=f"no candidate of the {part} part is {which}"):
-        learn_calibrator(*parts)
+        learn_confidence(*parts, 0)
 
 
 def test_no_candidate_at_all_is_an_error_too():
     with pytest.raises(ValueError, match="no candidate of the validation part is right"):
-        learn_calibrator(some(0), (np.empty((0, 3)), np.empty(0, dtype=bool)))
+        learn_confidence(some(0), (np.empty((0, len(CONFIDENCE_FEATURES))), np.empty(0, dtype=bool)), 0)
 
 
 def test_calibration_error_by_hand():
@@ -101,15 +89,29 @@ def test_what_was_learnt_survives_json():
         TargetResult(0.5, 0.1 + 0.2, "met", 30, 22, 22 / 30, 0.56, 0.89, "2017-03-01", "2018-02-01"),
         TargetResult(0.7, None, "no threshold"),
     )
-    matching = TriageModel({"dense": 1.25, "recency": -0.5}, learn_calibrator(some(0), some(1)), targets, 0.7)
+    matching = TriageModel(RANKER, learn_confidence(some(0), some(1), 0), targets, 0.7)
     again = TriageModel.from_json(matching.as_json())
-    assert (again.weights, again.targets, again.target_precision) == (matching.weights, targets, 0.7)
-    assert again.target == targets[1]
-    signals = some(2)[0]
-    assert (again.calibrator(signals) == matching.calibrator(signals)).all()
+    assert (again.targets, again.target_precision, again.target) == (targets, 0.7, targets[1])
+    features = some(2)[0]
+    assert (again.confidence(features) == matching.confidence(features)).all()
+    scores = [model.ranker.scores(features[:, : len(FEATURES)]) for model in (again, matching)]
+    assert (scores[0] == scores[1]).all()
     assert again.as_json() == matching.as_json()
-    plain = matching.calibrator.as_dict()
-    assert Calibrator.from_dict(json.loads(json.dumps(plain))).as_dict() == plain
+
+
+def test_a_confidence_learns_when_the_best_match_is_right():
+    confidence = learn_confidence(some(0), some(1), 0)
+    features, right = some(2)
+    assert calibration_error(confidence(features), right) < 0.15
+    high, low = features[:, 0] > 1, features[:, 0] < -1
+    assert confidence(features[high]).mean() > 0.6 > 0.4 > confidence(features[low]).mean()
+
+
+def test_a_confidence_over_other_features_is_refused():
+    trees = BoostedTrees([stump(0, 0.0, 0.0, 1.0)], 3)
+    plain = Confidence(trees, np.array([0.0]), np.array([0.5])).as_dict()
+    with pytest.raises(ValueError, match="the confidence reads 3 features; run the backtest again"):
+        Confidence.from_dict(plain)
 
 
 def test_what_an_older_version_learnt_is_refused():
@@ -118,30 +120,30 @@ def test_what_an_older_version_learnt_is_refused():
         TriageModel.from_json(json.dumps(old))
 
 
-def found(*scores):
-    features = np.tile(np.arange(1.0, 7.0, dtype=np.float32), (len(scores), 1))
-    return Candidates(np.arange(len(scores)), np.array(scores, dtype=np.float32), features)
+def margins(*scores):
+    """The features of confidence for candidates with such scores."""
+    table = np.tile(np.arange(float(len(FEATURES))), (len(scores), 1))
+    return confidence_features(table, np.array(scores, dtype=float))
 
 
-def test_signals_by_hand():
-    signals = match_features(found(5.0, 3.0, 2.0), [8.0, 0.0])
-    assert signals.shape == (3, len(MATCH_FEATURES))
-    assert signals[:, 0].tolist() == [5, 3, 2]
-    assert signals[:, 1].tolist() == [2, -2, -3]  # ahead of the next; the others of the first
-    assert signals[:, 2].tolist() == [3, 1, 0]
-    assert signals[0, 3:9].tolist() == [1, 2, 3, 4, 5, 6]
-    assert signals[0, 9:] == pytest.approx([4 / 8, 9 / 1e-6, np.log(9), 0])
-    assert MATCH_FEATURES[3:9] == FEATURES
+def test_margins_by_hand():
+    found = margins(5.0, 3.0, 2.0)
+    assert found.shape == (3, len(CONFIDENCE_FEATURES))
+    assert found[:, 0].tolist() == [5, 3, 2]
+    assert found[:, 1].tolist() == [2, -2, -3]  # ahead of the next; the others of the first
+    assert found[:, 2].tolist() == [3, 1, 0]
+    assert (found[:, len(CONFIDENCE_FEATURES) - len(FEATURES) :] == np.arange(len(FEATURES))).all()
+    assert CONFIDENCE_FEATURES[-len(FEATURES) :] == FEATURES
 
 
 def test_one_candidate_is_ahead_of_nobody():
-    assert match_features(found(5.0), [1.0, 1.0])[0, :3].tolist() == [5, 0, 0]
-    assert match_features(found(), [1.0, 1.0]).shape == (0, len(MATCH_FEATURES))
+    assert margins(5.0)[0, :3].tolist() == [5, 0, 0]
+    assert margins().shape == (0, len(CONFIDENCE_FEATURES))
 
 
-def test_signals_do_not_depend_on_how_many_are_shown():
+def test_margins_do_not_depend_on_how_many_are_shown():
     scores = [9.0, 7.0, 6.0, 4.0, 3.0, 1.0, 0.0]
-    few, many = match_features(found(*scores[:NUM_COMPARED]), [2.0, 2.0]), match_features(found(*scores), [2.0, 2.0])
+    few, many = margins(*scores[:NUM_COMPARED]), margins(*scores)
     np.testing.assert_array_equal(many[:NUM_COMPARED], few)
     assert many[-1, 2] == -3
 

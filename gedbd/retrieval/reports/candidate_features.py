@@ -4,29 +4,23 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from gedbd.retrieval.reports.feature_store import FeatureStore
-from gedbd.retrieval.reports.first_stage import COMPONENT, FirstStage
+from gedbd.retrieval.reports.feature_store import TERM_KINDS, FeatureStore
+from gedbd.retrieval.reports.first_stage import COMPONENT, MIN_COPY_SCORE, FirstStage
 from gedbd.retrieval.reports.report_features import FIELDS, ReportFeatures
 
 SCORES = ("dense", "text", "title", "identifiers")
 RELATIVE = ("", " z", " rank", " behind")
-TERM_KINDS = ("text", "title", "identifiers", "errors")
 SHARED = ("shared", "rarest shared", "share of query", "share of report")
 FEATURES = (
     *(f"{name}{kind}" for name in SCORES for kind in RELATIVE),
     *("dense group mean", "text group best", "text group mean", "dense hub", "dense query hub"),
-    *(
-        f"{kind} {what}"
-        for kind in TERM_KINDS
-        for what in ("shared", "rarest shared", "share of query", "share of report")
-    ),
+    *(f"{kind} {what}" for kind in TERM_KINDS for what in SHARED),
     *("text of copy", "title of copy", "text share of copy", "title share of copy", "same title"),
     *("text length", "title length", "report text length", "report title length", "query identifiers"),
     *(f"same {field}" for field in FIELDS),
     *("days", "days since first", "days since last", "reports since", "reports of component since", "group size"),
     *("sum", "sum z", "sum rank", "sum behind"),
 )
-MIN_COPY_SCORE = 1e-6  # avoids division by zero for a query without words
 
 
 def candidate_features(store: FeatureStore, query: ReportFeatures, found: FirstStage) -> np.ndarray:
@@ -52,13 +46,16 @@ def candidate_features(store: FeatureStore, query: ReportFeatures, found: FirstS
 
 def relative(name: str, values: np.ndarray) -> dict[str, np.ndarray]:
     """A score, its z-score and rank among the candidates, and how far it is behind the best one."""
+    values = values.astype(np.float64)
     deviation = values.std() if len(values) else 0.0
+    # Not 0: the mean of equal numbers may round to another number.
+    smallest = 1e-6 * np.abs(values).max(initial=0)
     order = np.argsort(-values, kind="stable")
     rank = np.empty(len(values))
     rank[order] = np.arange(len(values))
     return {
         name: values,
-        f"{name} z": (values - values.mean()) / deviation if deviation > 0 else np.zeros(len(values)),
+        f"{name} z": (values - values.mean()) / deviation if deviation > smallest else np.zeros(len(values)),
         f"{name} rank": np.log1p(rank),
         f"{name} behind": values.max(initial=-np.inf) - values,
     }
@@ -99,12 +96,11 @@ def shared_terms(
     number = np.bincount(of[hit], minlength=len(rows))
     rarest = np.zeros(len(rows))
     np.maximum.at(rarest, of[hit], weight)
-    nothing = np.full(len(rows), np.nan)
     return {
         f"{kind} shared": shared,
         f"{kind} rarest shared": rarest,
-        f"{kind} share of query": shared / idf.sum() if len(own) else nothing,
-        f"{kind} share of report": np.divide(number, sizes, out=nothing, where=sizes > 0),
+        f"{kind} share of query": shared / idf.sum() if len(own) else np.full(len(rows), np.nan),
+        f"{kind} share of report": np.divide(number, sizes, out=np.full(len(rows), np.nan), where=sizes > 0),
     }
 
 
@@ -158,7 +154,8 @@ def _times(store: FeatureStore, query: ReportFeatures, found: FirstStage, count:
         columns[name] = np.log1p(np.abs(query.day[0] - day[some]))
     columns["reports since"] = np.log1p(count - last)
     code = query.codes[0, COMPONENT]
-    same = np.flatnonzero(store.codes[:count, COMPONENT] == code) if code >= 0 else rows[:0]
+    same = np.flatnonzero(store.codes[:count, COMPONENT] == code)
     between = np.log1p(len(same) - np.searchsorted(same, last))
-    columns["reports of component since"] = np.where(store.codes[last, COMPONENT] == code, between, np.nan)
+    is_same = (store.codes[last, COMPONENT] == code) & (code >= 0)
+    columns["reports of component since"] = np.where(is_same, between, np.nan)
     return columns

@@ -204,7 +204,9 @@ def _group_folds(lists: Sequence[RankedList], groups: np.ndarray, folds: int) ->
     own = groups[[listed.query for listed in lists]]
     _, first, place = np.unique(own, return_index=True, return_inverse=True)
     if not MIN_FOLDS <= folds <= len(first):
-        raise ValueError(f"cross.folds={folds} of the cross-encoder: choose 0, or {MIN_FOLDS} to {len(first)} (its groups)")
+        raise ValueError(
+            f"cross.folds={folds} of the cross-encoder: choose 0, or {MIN_FOLDS} to {len(first)} (its groups)"
+        )
     # Groups by their first queries: with first = [4, 0, 2], the second group comes first.
     turn = np.argsort(np.argsort(first))
     return np.asarray(turn[place] % folds)

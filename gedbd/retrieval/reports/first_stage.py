@@ -21,7 +21,7 @@ MIN_COPY_SCORE = 1e-6  # avoids division by zero for a query without words
 
 
 class FirstStage(NamedTuple):
-    """The candidates of a query, the most promising first.
+    """The candidates of a query, those with the highest sum first.
 
     Attributes:
         group: ``(C,)`` groups.
@@ -112,11 +112,11 @@ def _highest(scores: np.ndarray, rows: np.ndarray, depth: int, name: str) -> np.
 
 
 def _latest(store: FeatureStore, query: ReportFeatures, rows: np.ndarray, depth: int) -> np.ndarray:
-    """The latest reports of the query's component, the latest first; of all where it has none."""
+    """The latest reports of the query's component, the latest first; of all where it has none, or no other has it."""
     code = query.codes[0, COMPONENT]
-    if code >= 0:
-        rows = rows[store.codes[rows, COMPONENT] == code]
-    return np.asarray(rows[::-1][:depth])
+    # A component that a stored report introduced later has a code here, but none in an index of the reports before it.
+    same = rows[store.codes[rows, COMPONENT] == code] if code >= 0 else rows[:0]
+    return np.asarray((same if len(same) else rows)[::-1][:depth])
 
 
 def _members(groups: KnownGroups, group: np.ndarray, row: np.ndarray, allowed: np.ndarray | None) -> list[np.ndarray]:

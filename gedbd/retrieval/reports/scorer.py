@@ -6,6 +6,7 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 
+from gedbd.retrieval.reports.candidate_graph import GRAPH_FEATURES
 from gedbd.retrieval.reports.cross_scores import CrossScores
 from gedbd.retrieval.reports.history import Replayed, ReportHistory
 from gedbd.retrieval.reports.llm_check import LlmCheck
@@ -28,6 +29,7 @@ class LearntReports(Scorer):
         kind: ``boosted`` or ``linear`` learn from the training and validation pairs; ``default`` learns nothing here.
         seed: Of the training.
         num_seeds: See ``RankerOptions``.
+        graph: Read the features of the graph among the candidates too, see ``graph_features``.
         cross: A cross-encoder to train, whose scores of the first candidates are further features; None for none.
         llm: Likewise a language model to ask.
 
@@ -43,11 +45,14 @@ class LearntReports(Scorer):
         kind: Literal["boosted", "linear", "default"] = "boosted",
         seed: int = 0,
         num_seeds: int = 3,
+        graph: bool = False,
         cross: CrossScores | None = None,
         llm: LlmCheck | None = None,
     ) -> None:
         if kind not in ("boosted", "linear", "default"):
             raise ValueError(f"kind={kind} of a ranker is unknown: choose boosted, linear or default")
+        if graph and kind == "default":
+            raise ValueError("graph=true needs a ranker that learns here: choose kind=boosted or linear")
         reads_pairs = cross is not None or llm is not None
         if kind == "default" and reads_pairs:
             raise ValueError("kind=default of a ranker reads no scores of cross and llm: choose boosted or linear")
@@ -55,7 +60,9 @@ class LearntReports(Scorer):
         self.kind = kind
         self.seed = seed
         self.num_seeds = num_seeds
-        self.second_stage = SecondStage(cross, llm, self._options()) if reads_pairs else None
+        self.graph = graph
+        self.extra = GRAPH_FEATURES if graph else ()
+        self.second_stage = SecondStage(cross, llm, self._options(), self.extra) if reads_pairs else None
 
     def fit(self, inputs: ScorerInputs) -> None:
         """Replays the training queries, and those of validation if its labels may be used, and learns from them.
@@ -74,14 +81,14 @@ class LearntReports(Scorer):
         positive = labelled[labelled["label"] == 1]
         links = positive[["query", "document"]].to_numpy(dtype=np.int64).T
         self.history_ = ReportHistory(
-            inputs.documents, self.dense.documents_, links if inputs.links is None else inputs.links, group
+            inputs.documents, self.dense.documents_, links if inputs.links is None else inputs.links, group, self.graph
         )
         if self.kind == "default":
             self.ranker_ = default_ranker()
             return
         examples = list(self.history_.replay(np.unique(positive["query"]), "replay training queries"))
         if self.second_stage is None:
-            self.ranker_ = fit_ranker(examples, self._options())
+            self.ranker_ = fit_ranker(examples, self._options(), self.extra)
         else:
             reports = zip(inputs.documents["title"], inputs.documents["description"], strict=True)
             self.second_stage.fit([ReportText(*report) for report in reports], examples, group)

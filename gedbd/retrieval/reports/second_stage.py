@@ -29,21 +29,25 @@ class SecondStage:
         cross: The cross-encoder to train; None for none.
         llm: The language model to ask; None for none.
         options: How the rankers are trained; the first ones are trained once, whatever ``num_seeds`` says.
+        extra: Names of features that queries have behind ``FEATURES`` already, which both rankers read.
 
     Attributes:
         first_: The first ranker.
         ranker_: The second one.
     """
 
-    def __init__(self, cross: CrossScores | None, llm: LlmCheck | None, options: RankerOptions) -> None:
+    def __init__(
+        self, cross: CrossScores | None, llm: LlmCheck | None, options: RankerOptions, extra: tuple[str, ...] = ()
+    ) -> None:
         self.cross = cross
         self.llm = llm
         self.options = options
+        self.extra = extra
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The further features."""
-        return column_names([one.name for one in (self.cross, self.llm) if one is not None])
+        """The features behind ``FEATURES``."""
+        return (*self.extra, *column_names([one.name for one in (self.cross, self.llm) if one is not None]))
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -65,8 +69,8 @@ class SecondStage:
         self._known: dict[int, np.ndarray] = {}
         usable = [one for one in examples if one.right.any()]
         first_options = replace(self.options, num_seeds=1)
-        self.first_ = fit_ranker(usable, first_options)
-        orders = _held_out_orders(usable, group, first_options)
+        self.first_ = fit_ranker(usable, first_options, self.extra)
+        orders = self._held_out_orders(usable, group, first_options)
         lists = _ranked_lists(usable, orders)
         scores: list[list[np.ndarray]] = []
         if self.cross is not None:
@@ -90,6 +94,20 @@ class SecondStage:
             self._known[one.row] = self.ranker_.scores(one.features)
         return [self._known[one.row] for one in examples]
 
+    def _held_out_orders(
+        self, examples: Sequence[Replayed], group: np.ndarray, options: RankerOptions
+    ) -> list[np.ndarray]:
+        """Places of the candidates of each query, the best first, by a ranker that has not learnt from its group."""
+        rows = np.array([one.row for one in examples], dtype=np.int64)
+        fold = fold_of(group[rows], FOLDS)
+        orders: list[np.ndarray] = [rows] * len(examples)
+        for number in range(FOLDS):
+            others = [one for one, own in zip(examples, fold, strict=True) if own != number]
+            ranker = fit_ranker(others, options, self.extra)
+            for place in np.flatnonzero(fold == number).tolist():
+                orders[place] = _best_first(ranker.scores(examples[place].features))
+        return orders
+
     def _ask(self, llm: LlmCheck, lists: Sequence[RankedList]) -> list[np.ndarray]:
         """The language model's scores of the first candidates of each list."""
         scores = []
@@ -109,18 +127,6 @@ class SecondStage:
             own = {name: of_scorer[place] for name, of_scorer in zip(names, scores, strict=True)}
             extended.append(one._replace(features=np.hstack([one.features, pair_columns(order, own)])))
         return extended
-
-
-def _held_out_orders(examples: Sequence[Replayed], group: np.ndarray, options: RankerOptions) -> list[np.ndarray]:
-    """Places of the candidates of each query, the best first, by a ranker that has not learnt from its group."""
-    rows = np.array([one.row for one in examples], dtype=np.int64)
-    fold = fold_of(group[rows], FOLDS)
-    orders: list[np.ndarray] = [rows] * len(examples)
-    for number in range(FOLDS):
-        ranker = fit_ranker([one for one, own in zip(examples, fold, strict=True) if own != number], options)
-        for place in np.flatnonzero(fold == number).tolist():
-            orders[place] = _best_first(ranker.scores(examples[place].features))
-    return orders
 
 
 def _best_first(scores: np.ndarray) -> np.ndarray:

@@ -19,7 +19,7 @@ GROUP[20:60] = np.arange(40) // 2  # two queries of each group
 
 
 def examples(first: int, last: int, has_right: bool = True) -> list[Replayed]:
-    """Queries of rows ``first`` to ``last``, whose right candidate is the second one by the only feature that differs."""
+    """Queries whose right candidate is the second one by the only feature that differs."""
     found = []
     for row in range(first, last):
         generator = np.random.default_rng(row)
@@ -63,7 +63,6 @@ class Oracle(CrossScores):
 
     def announce(self, num_queries):
         return f"{num_queries} reports are sent"
-
 
 
 @pytest.mark.parametrize("kind", ["cross", "llm"])

@@ -6,7 +6,7 @@ import pytest
 
 from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.fields import components, field_codes, products
-from gedbd.retrieval.scorers.fields import FieldAgreement, Recency
+from gedbd.retrieval.scorers.fields import EMPTY, UNKNOWN, CategoryEncoder, FieldAgreement, Recency
 from gedbd.retrieval.scorers.scorer import ScorerInputs
 
 NO_PAIRS = pd.DataFrame({"earlier": [], "later": [], "label": []}, dtype=np.int64)
@@ -149,3 +149,10 @@ def test_the_most_recent_earlier_report_scores_highest(make_corpus):
     assert found[5, :5].argmax() == 4
     assert (np.diff(found[5, :5]) > 0).all()
     assert (found <= 0).all()
+
+
+def test_codes_are_learned_once_and_case_does_not_matter():
+    encoder = CategoryEncoder()
+    assert encoder(["Mail", "", " mail ", "News"], learn=True).tolist() == [0, EMPTY, 0, 1]
+    assert encoder(["NEWS", "calendar", "  "], learn=False).tolist() == [1, UNKNOWN, EMPTY]
+    assert encoder(["calendar"], learn=True).tolist() == [2]

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from small_tracker import CONFIDENCE, RANKER
 
 from gedbd.evaluation.report.page import write_report
 from gedbd.evaluation.significance import ratio_intervals
@@ -23,7 +24,8 @@ from gedbd.triage.backtesting.page import fill_targets, next_step, readable, sum
 from gedbd.triage.backtesting.sections import same_title_sentence, sections, side_by_side
 from gedbd.triage.backtesting.suggestions import Suggestions
 from gedbd.triage.backtesting.targets import TargetResult
-from gedbd.triage.calibration import MATCH_FEATURES, Calibrator, calibration_error
+from gedbd.triage.calibration import calibration_error
+from gedbd.triage.confidence import CONFIDENCE_FEATURES
 from gedbd.triage.triage_model import TriageModel
 
 GROUP = np.array([0, 1, 2, 0, 1, 5, 2, 7, 0])
@@ -35,7 +37,13 @@ ROWS = [  # query, candidate, right, probability
     (7, 3, False, 0.3),
     (8, 3, True, 0.1),
 ]
-CALIBRATOR = Calibrator(np.eye(1, len(MATCH_FEATURES))[0], 0.0, np.array([0.0, 1.0]), np.array([0.0, 1.0]))
+
+
+class Score:
+    """The score as the probability."""
+
+    def __call__(self, features):
+        return features[:, 0]
 
 
 def found(rows, group=GROUP):
@@ -46,20 +54,20 @@ def found(rows, group=GROUP):
 def backtest(val, test, corpus, target):
     """A backtest with one precision target."""
     tables = {"targets": targets_table(val, test, TARGETS, 0.9)} | tables_of(test, corpus, target.threshold)
-    matching = TriageModel({}, CALIBRATOR, (target,), target.target_precision)
+    matching = TriageModel(RANKER, CONFIDENCE, (target,), target.target_precision)
     return Backtest(matching, val, test, tables, 0.25)
 
 
 def test_suggestions_are_the_best_matches_of_a_part():
-    replayed = pd.DataFrame(0.0, index=range(4), columns=list(MATCH_FEATURES))
+    replayed = pd.DataFrame(0.0, index=range(4), columns=list(CONFIDENCE_FEATURES))
     replayed["score"] = [0.25, 0.1, 0.75, 0.5]
     replayed = replayed.assign(
         query=[4, 4, 8, 3], candidate=[0, 1, 3, 0], place=[1, 2, 1, 1], right=[False, True, True, True]
     ).assign(part=["test", "test", "test", "val"])
-    mine = suggestions(replayed, CALIBRATOR, GROUP, "test")
+    mine = suggestions(replayed, Score(), GROUP, "test")
     assert mine.best.values.tolist() == [[4, 0, False, 0.25], [8, 3, True, 0.75]]
     assert mine.duplicates == 2
-    assert suggestions(replayed, CALIBRATOR, GROUP, "train").best.empty
+    assert suggestions(replayed, Score(), GROUP, "train").best.empty
 
 
 def test_thresholds_by_hand():

@@ -3,19 +3,18 @@
 import numpy as np
 import pandas as pd
 import pytest
-from gedbd.retrieval.features import FEATURES
+from small_tracker import RANKER
 
 from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.readers.bug_reports import BUG_FIELDS
 from gedbd.corpora.splits import PARTS
-from gedbd.retrieval.reports.feature_store import FeatureStore
-from gedbd.retrieval.reports.report_features import FeatureEncoder
-from gedbd.retrieval.vocabulary import Vocabulary
+from gedbd.retrieval.reports.history import ReportHistory
+from gedbd.retrieval.reports.training import RankerOptions
+from gedbd.triage.backtesting.learning import learn, learn_probability
 from gedbd.triage.backtesting.replay import replay
-from gedbd.triage.calibration import MATCH_FEATURES, NUM_COMPARED
-from gedbd.triage.triage_model import learn_probability, replay_parts
+from gedbd.triage.confidence import CONFIDENCE_FEATURES, NUM_COMPARED
 
-WEIGHTS = dict(zip(FEATURES, (1.0, 1.0, 0.5, 0.3, 0.2, 0.1), strict=True))
+QUICK = RankerOptions(kind="linear")
 WORDS = np.array(
     [
         "crash",
@@ -51,15 +50,17 @@ def some_reports(seed, count):
 
 
 def replayed(reports, vectors, group, rows):
-    features = FeatureEncoder.of(Vocabulary()).encode(reports, vectors, learn=True)
-    store = FeatureStore(vectors.shape[1])
-    store.add(features)
-    return replay(store, features, np.asarray(group), WEIGHTS, np.asarray(rows))
+    history = ReportHistory.of_corpus(Corpus.of_table("small", reports, np.asarray(group)), vectors)
+    return replay(history, np.asarray(rows, dtype=np.int64), [RANKER] * len(rows), "replay")
 
 
 def group_of(seed, count):
     generator = np.random.default_rng(seed)
-    return np.array([row if generator.random() < 0.5 else generator.integers(row + 1) for row in range(count)])
+    group = np.arange(count)
+    for row in range(1, count):
+        if generator.random() < 0.5:
+            group[row] = group[generator.integers(max(0, row - 5), row)]
+    return group
 
 
 @pytest.mark.parametrize("boundary", [1, 2, 17, 40, 59])
@@ -104,7 +105,7 @@ def test_at_most_so_many_candidates():
     reports, vectors = some_reports(2, 30)
     table = replayed(reports, vectors, np.arange(30), [29])
     assert len(table) == NUM_COMPARED
-    assert list(table.columns) == ["query", "candidate", "place", "right", *MATCH_FEATURES]
+    assert list(table.columns) == ["query", "candidate", "place", "right", *CONFIDENCE_FEATURES]
     assert not table["right"].any()
     assert replayed(reports, vectors, np.arange(30), []).empty
 
@@ -113,14 +114,14 @@ def test_parts_are_named_and_thinned_out():
     reports, vectors = some_reports(3, 50)
     parts = np.repeat([0, 1, 2], [30, 10, 10])
     corpus = Corpus.of_table("small", reports, group_of(3, 50))
-    table = replay_parts(corpus, parts, vectors, WEIGHTS, 4)
+    table = learn(corpus, parts, vectors, 4, QUICK).replayed
     assert table.groupby("part")["query"].unique().map(list).to_dict() == {
         "train": [10, 19, 29],
         "val": [30, 33, 36, 39],
         "test": [40, 43, 46, 49],
     }
     assert set(table["part"]) == set(PARTS)
-    whole = replay_parts(corpus, parts, vectors, WEIGHTS, 1000)
+    whole = learn(corpus, parts, vectors, 1000, QUICK).replayed
     kept = whole.merge(table[["query", "place"]])
     pd.testing.assert_frame_equal(kept.drop(columns="part"), table.sort_values(["query", "place"]).drop(columns="part"))
 
@@ -128,6 +129,7 @@ def test_parts_are_named_and_thinned_out():
 def test_a_part_without_a_candidate_is_told():
     reports, vectors = some_reports(4, 40)
     corpus = Corpus.of_table("small", reports, group_of(4, 40))
-    table = replay_parts(corpus, np.repeat([0, 1, 2], [20, 10, 10]), vectors, WEIGHTS, 1)  # only the very first report
+    parts = np.repeat([0, 1, 2], [20, 10, 10])
+    table = learn(corpus, parts, vectors, 1, QUICK).replayed  # only the very first report
     with pytest.raises(ValueError, match="no candidate of the training part is right"):
         learn_probability(table, 0)

@@ -1,0 +1,87 @@
+"""Candidates and their features equal those of loops over words, pairs and groups."""
+
+import numpy as np
+import pytest
+from naive_features import NaiveTracker
+from small_reports import hand_made, some_features, some_links, some_reports, stored
+
+from gedbd.corpora.relevance import find_groups
+from gedbd.retrieval.reports import feature_store
+from gedbd.retrieval.reports.candidate_features import FEATURES, candidate_features, relative
+from gedbd.retrieval.reports.first_stage import find_candidates
+from gedbd.retrieval.reports.known_groups import KnownGroups
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_candidates_and_features_equal_those_of_loops(seed, monkeypatch):
+    monkeypatch.setattr(feature_store, "MEAN_STEP", 10)
+    features, links = some_features(seed, 36), some_links(seed, 36)
+    store, naive = stored(features), NaiveTracker(*some_reports(seed, 36), 10)
+    assert len(FEATURES) == len(set(FEATURES))
+    for row in (1, 10, 25, 35):
+        before = links[:, links.max(axis=0) < row]
+        group = find_groups(before, row)
+        found = find_candidates(store, features[row], KnownGroups.of(group))
+        table = candidate_features(store, features[row], found)
+        expected = naive.candidates(row, group)
+        assert found.row.tolist() == [best for best, _, _ in expected]
+        assert [members.tolist() for members in found.members] == [members for _, members, _ in expected]
+        assert found.group.tolist() == group[found.row].tolist()
+        assert found.sums == pytest.approx([total for _, _, total in expected], abs=1e-4)
+        assert table.shape == (len(expected), len(FEATURES))
+        assert table.dtype == np.float32
+        for mine, theirs in zip(table, naive.features(row, expected, row), strict=True):
+            assert theirs.keys() == set(FEATURES)
+            np.testing.assert_allclose(mine, [theirs[name] for name in FEATURES], rtol=1e-3, atol=1e-4)
+
+
+def columns_of(features, row):
+    """The features of a report's candidates by name, each report a group of its own."""
+    store = stored(features, row)
+    found = find_candidates(store, features[row], KnownGroups.of(np.arange(row)))
+    table = candidate_features(store, features[row], found)[np.argsort(found.row)]
+    return dict(zip(FEATURES, table.T, strict=True))
+
+
+def test_what_is_missing_is_nan():
+    dates = ["2024-01-01", None, "2024-01-04", "2024-01-05", None]
+    columns = columns_of(hand_made(component=["ui", "", "UI ", "net", "ui"], created_at=dates), 4)
+    assert columns["same component"].tolist() == pytest.approx([1, np.nan, 1, 0], nan_ok=True)
+    assert columns["reports of component since"] == pytest.approx([np.log(3), np.nan, np.log(2), np.nan], nan_ok=True)
+    for name in ("same product", "same version", "same priority", "text share of query", "errors share of report"):
+        assert np.isnan(columns[name]).all()
+    assert np.isnan(columns["days"]).all()  # the query has no date
+    assert columns["reports since"] == pytest.approx(np.log([5, 4, 3, 2]))
+
+
+def test_a_query_without_identifiers_has_no_share_of_them_whatever_the_reports_have():
+    columns = columns_of(hand_made(identifiers=["openAll", "", "openAll draft_count", "plain words"]), 3)
+    assert np.isnan(columns["identifiers share of query"]).all()
+    assert columns["identifiers share of report"] == pytest.approx([0, np.nan, 0], nan_ok=True)
+    assert columns["query identifiers"].tolist() == [0, 0, 0]
+
+
+def test_a_query_without_component_counts_no_reports_of_it():
+    columns = columns_of(hand_made(component=["", "ui", ""]), 2)
+    assert np.isnan(columns["reports of component since"]).all()
+
+
+def test_relative_scores_by_hand():
+    columns = relative("a", np.array([3.0, 1.0, 3.0, 5.0]))
+    assert columns["a"].tolist() == [3, 1, 3, 5]
+    assert columns["a z"] == pytest.approx(np.array([0, -2, 0, 2]) / np.sqrt(2))
+    assert columns["a rank"] == pytest.approx(np.log([2, 4, 3, 1]))
+    assert columns["a behind"].tolist() == [2, 4, 2, 0]
+
+
+@pytest.mark.parametrize("value", [0.1, 1 / 3, -7.7, 0.0])
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+def test_equal_scores_have_no_z(value, kind):
+    assert not relative("a", np.full(7, value, dtype=kind))["a z"].any()
+
+
+def test_no_candidate_has_no_row():
+    features = hand_made(texts=["crash in mail"])
+    store = stored(features, 0)
+    found = find_candidates(store, features[0], KnownGroups.of(np.arange(0)))
+    assert candidate_features(store, features[0], found).shape == (0, len(FEATURES))

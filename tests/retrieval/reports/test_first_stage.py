@@ -1,0 +1,105 @@
+"""The first stage finds what each kind of retrieval finds, and nothing that is not allowed."""
+
+import numpy as np
+import pytest
+from small_reports import hand_made, some_features, stored
+
+from gedbd.retrieval.reports import first_stage
+from gedbd.retrieval.reports.first_stage import find_candidates
+from gedbd.retrieval.reports.known_groups import KnownGroups
+
+NONE = dict.fromkeys(first_stage.DEPTHS, 0)
+
+
+def found_by(monkeypatch, features, **depths):
+    """The rows that are found for the last report with such depths, each report a group of its own."""
+    monkeypatch.setattr(first_stage, "DEPTHS", NONE | depths)
+    last = len(features) - 1
+    store = stored(features)
+    return set(find_candidates(store, features[last], KnownGroups.of(np.arange(last))).row.tolist())
+
+
+def test_each_kind_of_retrieval_finds_its_own(monkeypatch):
+    features = hand_made(
+        vectors=[[1, 0], [0.6, 0.8], [0, 1], [0, 1], [0, 1], [0, 1], [1, 0]],
+        texts=["one", "two", "menu crash", "three", "four", "five", "menu crash"],
+        identifiers=["menu", "", "", "pasteTable", "draft", "draft", "pasteTable"],
+        component=["", "", "", "", "ui", "net", "ui"],
+    )
+    assert found_by(monkeypatch, features, dense=2) == {0, 1}
+    assert found_by(monkeypatch, features, title=5) == {2}  # no shared word is no reason
+    assert found_by(monkeypatch, features, text=5) == {0, 2, 3}
+    assert found_by(monkeypatch, features, text=1) == {2}
+    assert found_by(monkeypatch, features, identifiers=5) == {3}
+    assert found_by(monkeypatch, features, recent=5) == {4}
+    assert found_by(monkeypatch, features, recent=5, dense=1) == {0, 4}
+    assert found_by(monkeypatch, features) == set()
+
+
+@pytest.mark.parametrize("component", ["", "never seen"])
+def test_without_reports_of_the_component_the_latest_of_all_are_found(monkeypatch, component):
+    features = hand_made(component=["ui", "net", "", "ui", component])
+    assert found_by(monkeypatch, features, recent=2) == {2, 3}
+
+
+def test_of_equal_scores_the_older_report_is_found(monkeypatch):
+    features = hand_made(texts=["menu"] * 6)
+    assert found_by(monkeypatch, features, dense=2) == {0, 1}
+    assert found_by(monkeypatch, features, text=3) == {0, 1, 2}
+
+
+def test_of_equal_sums_the_older_group_comes_first(monkeypatch):
+    monkeypatch.setattr(first_stage, "WEIGHTS", first_stage.WEIGHTS | {"recency": 0.0})
+    features = hand_made(texts=["menu"] * 6)
+    found = find_candidates(stored(features), features[5], KnownGroups.of(np.array([0, 1, 0, 3, 1])))
+    assert found.row.tolist() == [0, 1, 3]
+    assert found.group.tolist() == [0, 1, 3]
+    assert [rows.tolist() for rows in found.members] == [[0, 2], [1, 4], [3]]
+
+
+def test_a_group_has_one_place_and_at_most_so_many_are_found():
+    features = some_features(0, 40)
+    store, groups = stored(features), KnownGroups.of(np.arange(39) // 3 * 3)
+    whole = find_candidates(store, features[39], groups)
+    assert sorted(whole.group.tolist()) == list(range(0, 39, 3))
+    assert whole.sums.tolist() == sorted(whole.sums.tolist(), reverse=True)
+    few = find_candidates(store, features[39], groups, max_groups=4)
+    assert few.row.tolist() == whole.row[:4].tolist()
+
+
+def test_only_allowed_reports_are_candidates_and_members():
+    features = some_features(1, 30)
+    store, groups = stored(features), KnownGroups.of(np.arange(29) // 2 * 2)
+    allowed = np.ones(29, dtype=bool)
+    allowed[[3, 8, 9, 20]] = False
+    found = find_candidates(store, features[3], groups, allowed)
+    members = np.concatenate(found.members)
+    assert sorted(members.tolist()) == np.flatnonzero(allowed).tolist()
+    assert allowed[found.row].all()
+    assert 8 not in found.group  # no report of it is allowed
+    nothing = find_candidates(store, features[3], groups, np.zeros(29, dtype=bool))
+    assert len(nothing.group) == len(nothing.row) == len(nothing.members) == len(nothing.sums) == 0
+
+
+def test_later_reports_change_nothing():
+    features = some_features(2, 30)
+    groups = KnownGroups.of(np.arange(20))
+    whole, first = (find_candidates(stored(features, count), features[20], groups) for count in (30, 20))
+    assert whole.row.tolist() == first.row.tolist()
+    assert whole.sums.tolist() == first.sums.tolist()
+    for name, scores in whole.scores.items():
+        np.testing.assert_array_equal(scores, first.scores[name])
+
+
+def test_a_tracker_without_words_dates_and_fields():
+    features = hand_made(vectors=[[1, 0], [0, 1], [0.8, 0.6], [1, 0]])
+    found = find_candidates(stored(features), features[3], KnownGroups.of(np.arange(3)))
+    assert found.row.tolist() == [0, 2, 1]
+    # the cosine, and rows in the place of days
+    assert found.sums == pytest.approx([10 - 0.35 * np.log(4), 8 - 0.35 * np.log(2), -0.35 * np.log(3)])
+
+
+def test_an_empty_store_has_no_candidate():
+    features = some_features(3, 1)
+    found = find_candidates(stored(features, 0), features[0], KnownGroups.of(np.arange(0)))
+    assert len(found.row) == len(found.sums) == 0

@@ -1,0 +1,283 @@
+"""Rankers of reports: what they learn, their text, and the scorer that trains one."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from small_reports import hand_made, some_history, some_links, some_reports
+
+from gedbd.retrieval.boosting import fit_classifier
+from gedbd.retrieval.ranking_models import WeightedSum
+from gedbd.retrieval.reports.candidate_features import FEATURES
+from gedbd.retrieval.reports.history import Replayed
+from gedbd.retrieval.reports.ranker import ReportRanker
+from gedbd.retrieval.reports.scorer import LearntReports
+from gedbd.retrieval.reports.training import MIN_ROUNDS, RankerOptions, fit_ranker
+from gedbd.retrieval.scorers.scorer import ScorerInputs
+
+QUICK = RankerOptions(rounds=15, num_seeds=1)
+RULE = FEATURES.index("identifiers shared")
+
+
+def examples(seed, count, rule=True, extra=0):
+    """Queries with 20 candidates, some features of which are random; the right one has a high ``RULE``, or is any."""
+    generator = np.random.default_rng(seed)
+    found = []
+    for row in range(count):
+        features = np.zeros((20, len(FEATURES) + extra), dtype=np.float32)
+        features[:, :5] = generator.normal(size=(20, 5))
+        features[generator.random((20, len(features[0]))) < 0.05] = np.nan
+        features[:, RULE] = generator.normal(size=20)
+        right = np.zeros(20, dtype=bool)
+        right[generator.integers(20)] = True
+        features[right, RULE] += 4 * rule
+        found.append(Replayed(row, np.arange(20), np.arange(20), features, right))
+    return found
+
+
+@pytest.fixture(scope="module")
+def ranker():
+    return fit_ranker(examples(0, 40), QUICK)
+
+
+@pytest.mark.parametrize("kind", ["boosted", "linear"])
+def test_a_planted_rule_is_learnt(kind, ranker):
+    learnt = ranker if kind == "boosted" else fit_ranker(examples(0, 40), RankerOptions(kind="linear"))
+    first = [bool(one.right[learnt.scores(one.features).argmax()]) for one in examples(1, 40)]
+    assert np.mean(first) > 0.5  # of 20 candidates
+    shares = learnt.contributions(examples(2, 1)[0].features)
+    assert len(shares) == 20
+    assert all(list(one) == list(FEATURES) for one in shares)
+    scores = learnt.scores(examples(2, 1)[0].features)
+    rest = [score - sum(one.values()) for score, one in zip(scores, shares, strict=True)]
+    assert rest == pytest.approx([rest[0]] * 20, abs=1e-9)
+
+
+def test_training_twice_gives_the_same_and_another_seed_another(ranker):
+    assert fit_ranker(examples(0, 40), QUICK).to_text() == ranker.to_text()
+    assert fit_ranker(examples(0, 40), RankerOptions(rounds=15, num_seeds=1, seed=5)).to_text() != ranker.to_text()
+
+
+def test_noise_stops_early_and_never_after_more_rounds_than_asked_for():
+    noise = examples(3, 100, rule=False)
+    stopped = fit_ranker(noise, RankerOptions(rounds=80, num_seeds=1)).model
+    assert MIN_ROUNDS <= len(stopped.trees) < 80
+    assert len(fit_ranker(noise, RankerOptions(rounds=5, num_seeds=2)).model.trees) == 10
+
+
+def test_queries_without_a_right_candidate_teach_nothing(ranker):
+    nothing = examples(0, 2)[0]._replace(right=np.zeros(20, dtype=bool))
+    empty = Replayed(9, *(np.empty(0, dtype=np.int64),) * 2, np.empty((0, len(FEATURES))), np.empty(0, dtype=bool))
+    assert fit_ranker([nothing, *examples(0, 40), empty], QUICK).to_text() == ranker.to_text()
+    only_right = nothing._replace(right=np.ones(20, dtype=bool))
+    for few in ([], [nothing], [empty], [only_right]):
+        with pytest.raises(ValueError, match="needs a query with a duplicate among its candidates to learn from"):
+            fit_ranker(few, QUICK)
+
+
+def test_further_features_are_read_behind_the_others():
+    learnt = fit_ranker(examples(0, 30, extra=2), RankerOptions(rounds=3, num_seeds=1), ("one", "two"))
+    again = ReportRanker.from_text(learnt.to_text())
+    assert again.names == (*FEATURES, "one", "two")
+    table = examples(1, 1, extra=2)[0].features
+    assert again.scores(table).tolist() == learnt.scores(table).tolist()
+
+
+@pytest.mark.parametrize("kind", ["boosted", "linear"])
+def test_a_ranker_survives_its_text(kind, ranker):
+    one = ranker if kind == "boosted" else ReportRanker(WeightedSum(np.arange(float(len(FEATURES)))), "linear")
+    again = ReportRanker.from_text(one.to_text())
+    assert again.to_text() == one.to_text()
+    assert (again.kind, again.extra) == (kind, ())
+    table = examples(4, 1)[0].features
+    assert again.scores(table).tolist() == one.scores(table).tolist()
+    assert again.scores(table[:0]).tolist() == []
+    assert again.contributions(table[:0]) == []
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda content: "no json", "no JSON; train it again"),
+        (lambda content: "[" * 100_000, "no JSON; train it again"),
+        (lambda content: [content], "not of format 1; train it again"),
+        (lambda content: content | {"format": 2}, "not of format 1; train it again"),
+        (lambda content: content | {"kind": "deep"}, "the kind of model 'deep' is unknown: boosted or linear"),
+        (lambda content: content | {"kind": None}, "the kind of model 'None' is unknown"),
+        (lambda content: content | {"model": "x"}, "'model' is not a list of texts"),
+        (lambda content: content | {"model": content["model"][:-1]}, r"line 1 counts 15, 14 follow"),
+        (lambda content: content | {"model": ["{}"]}, r"boosted trees, line 1: no header of format 1"),
+        (lambda content: content | {"extra": [1]}, "'extra' is not a list of texts"),
+        (lambda content: content | {"extra": ["llm"]}, "it was trained on other features; train it again"),
+        (lambda content: content | {"features": content["features"][::-1]}, "it was trained on other features"),
+        (lambda content: {name: content[name] for name in content if name != "features"}, "'features' is not a list"),
+        (
+            lambda content: content | {"kind": "linear", "model": ['{"weights": [1.0, 2.0]}']},
+            "ranker of reports: .*train it again",
+        ),
+    ],
+)
+def test_damaged_text_is_told_in_one_line(ranker, change, message):
+    changed = change(json.loads(ranker.to_text()))
+    text = changed if isinstance(changed, str) else json.dumps(changed)
+    with pytest.raises(ValueError, match=message) as error:
+        ReportRanker.from_text(text)
+    assert "\n" not in str(error.value)
+
+
+def test_a_classifier_learns_odds():
+    generator = np.random.default_rng(0)
+    features = generator.normal(size=(600, 3))
+    features[generator.random((600, 3)) < 0.05] = np.nan
+    right = generator.random(600) < np.where(features[:, 1] > 0, 0.8, 0.1)
+    options = {"seeds": (0, 1), "rounds": 40, "feature_fraction": 1.0}
+    trees = fit_classifier(features, right, **options)
+    chance = 1 / (1 + np.exp(-trees.predict(np.array([[0.0, 1.0, 0.0], [0.0, -1.0, 0.0]]))))
+    assert chance == pytest.approx([0.8, 0.1], abs=0.12)
+    assert fit_classifier(features, right, **options).to_text() == trees.to_text()
+    single = [fit_classifier(features, right, **(options | {"seeds": [seed]})).predict(features) for seed in (0, 1)]
+    assert trees.predict(features) == pytest.approx(np.mean(single, axis=0))
+
+
+class FixedVectors:
+    """Vectors that are given, in the place of an encoder's."""
+
+    warnings_ = ("a warning",)
+
+    def __init__(self, vectors, checkpoint=None):
+        self.documents_ = vectors
+        self.checkpoint = checkpoint
+
+    def fit(self, inputs):
+        pass
+
+
+def inputs_of(seed, count, **others):
+    """Reports and pairs of the first 30 as training."""
+    reports, vectors = some_reports(seed, count)
+    later, earlier = some_links(seed, count)
+    table = pd.DataFrame({"later": later, "earlier": earlier, "label": 1})
+    train, rest = table[table["later"] < 30], table[table["later"] >= 30]
+    return ScorerInputs.of_reports(reports, train, rest, **others), vectors
+
+
+def test_a_learnt_scorer_gives_a_group_one_score_and_the_rest_lower_ones():
+    inputs, vectors = inputs_of(0, 45)
+    scorer = LearntReports(FixedVectors(vectors), kind="linear")
+    scorer.fit(inputs)
+    assert scorer.warnings_ == ("a warning",)
+    found = scorer.scores(np.array([44, 20, 0]))
+    assert found.shape == (3, 45)
+    for scores, row in zip(found, (44, 20, 0), strict=True):
+        assert np.isneginf(scores[row:]).all()
+        replayed = scorer.history_.replay_one(row)
+        expected = scorer.ranker_.scores(replayed.features)
+        assert scores[replayed.best] == pytest.approx(expected)
+        for members in scorer.history_.find(row).members:
+            assert len(set(scores[members].tolist())) == 1
+
+
+def test_a_learnt_scorer_ranks_what_is_no_candidate_by_cosine_below_all_candidates(monkeypatch):
+    inputs, vectors = inputs_of(1, 45)
+    scorer = LearntReports(FixedVectors(vectors), kind="linear")
+    scorer.fit(inputs)
+    from gedbd.retrieval.reports import first_stage
+
+    monkeypatch.setattr(first_stage, "DEPTHS", dict.fromkeys(first_stage.DEPTHS, 3))
+    (scores,) = scorer.scores(np.array([44]))
+    candidates = np.concatenate(scorer.history_.find(44).members)
+    others = np.setdiff1d(np.arange(44), candidates)
+    assert len(others) > 10
+    assert scores[others].max() < scores[candidates].min()
+    assert np.argsort(scores[others]).tolist() == np.argsort(vectors[others] @ vectors[44]).tolist()
+
+
+def learnt_from(scorer):
+    """The queries that a scorer has been trained on."""
+    return np.flatnonzero(scorer.history_.group < np.arange(len(scorer.history_)))
+
+
+def test_a_learnt_scorer_reads_the_labels_it_is_given_alone():
+    inputs, vectors = inputs_of(2, 45)
+    both, alone = (LearntReports(FixedVectors(vectors), kind="linear") for _ in range(2))
+    both.fit(inputs)
+    hidden = ScorerInputs(inputs.documents, inputs.documents, inputs.train)  # as when validation is scored
+    alone.fit(hidden)
+    assert set(learnt_from(alone)) == set(inputs.train["query"])
+    assert set(learnt_from(both)) == set(inputs.train["query"]) | set(inputs.validation["query"])
+    assert alone.ranker_.to_text() != both.ranker_.to_text()
+    # Without known links, those of the labels are the groups of candidates.
+    assert alone.history_.known_before(45).group.tolist() == alone.history_.group.tolist()
+
+
+def test_links_that_are_known_group_the_candidates_but_are_no_labels():
+    inputs, vectors = inputs_of(3, 45, links=some_links(3, 45))
+    scorer = LearntReports(FixedVectors(vectors), kind="linear")
+    scorer.fit(ScorerInputs(inputs.documents, inputs.documents, inputs.train, links=inputs.links))
+    assert (scorer.history_.group[30:] == np.arange(30, 45)).all()
+    assert (scorer.history_.known_before(45).group[30:] != np.arange(30, 45)).any()
+
+
+def test_over_a_trained_encoder_validation_alone_teaches():
+    inputs, vectors = inputs_of(4, 45)
+    scorer = LearntReports(FixedVectors(vectors, "best.ckpt"), kind="linear")
+    scorer.fit(inputs)
+    assert set(learnt_from(scorer)) <= set(inputs.validation["query"])
+    with pytest.raises(ValueError, match="a ranker over a trained encoder learns from validation"):
+        scorer.fit(ScorerInputs(inputs.documents, inputs.documents, inputs.train))
+
+
+def test_what_a_learnt_scorer_refuses():
+    with pytest.raises(ValueError, match="kind=deep of a ranker is unknown: choose boosted, linear or default"):
+        LearntReports(FixedVectors(np.empty((0, 2))), kind="deep")
+    inputs, vectors = inputs_of(5, 45)
+    with pytest.raises(ValueError, match="a ranker of reports compares documents of one table"):
+        LearntReports(FixedVectors(vectors)).fit(ScorerInputs(inputs.documents, inputs.documents.copy(), inputs.train))
+    nothing = ScorerInputs(inputs.documents, inputs.documents, inputs.train[:0])
+    with pytest.raises(ValueError, match="needs a query with a duplicate among its candidates to learn from"):
+        LearntReports(FixedVectors(vectors)).fit(nothing)
+
+
+def test_the_first_stage_says_where_the_duplicate_is():
+    inputs, vectors = inputs_of(6, 45)
+    scorer = LearntReports(FixedVectors(vectors), kind="linear")
+    scorer.fit(inputs)
+    members = scorer.history_.find(40).members
+    relevant = [members[2][-1:], np.array([44]), np.concatenate([members[5], members[1]])]
+    assert scorer.first_stage_ranks(np.array([40, 40, 40]), relevant).tolist() == [3, 0, 2]
+
+
+def test_a_replay_says_which_candidates_are_right():
+    history = some_history(7, 40)
+    assert history.duplicates.tolist() == np.flatnonzero(history.group < np.arange(40)).tolist()
+    for one in history.replay([35, 12, 0, 39]):
+        group = history.known_before(one.row).group
+        for number, best, right in zip(one.group.tolist(), one.best.tolist(), one.right.tolist(), strict=True):
+            members = np.flatnonzero(group == number)
+            assert best in members
+            assert right == (history.group[members] == history.group[one.row]).any()
+    assert len(history) == 40
+    assert [len(one.group) for one in history.replay([0])] == [0]
+
+
+def test_other_vectors_change_a_copy_of_the_history():
+    history, vectors = some_history(8, 30), some_reports(9, 30)[1]
+    changed = history.with_vectors(vectors)
+    dense = FEATURES.index("dense")
+    for one, expected in ((history, history.features.vectors), (changed, vectors)):
+        replayed = one.replay_one(29)
+        assert replayed.features[:, dense] == pytest.approx(expected[replayed.best] @ expected[29], abs=1e-6)
+
+
+def test_terms_of_a_report_are_told_apart_by_kind():
+    features = hand_made(texts=["pasteTable crash", "crash"], identifiers=["error: in pasteTable", "pasteTable"])
+    text, title, identifiers, errors = features.terms.by_report()[0]
+    assert (len(text), len(title), len(identifiers), len(errors)) == (4, 2, 1, 2)
+    assert not set(identifiers) & set(text)
+    assert not set(errors) & set(text)
+    other = features.terms.by_report()[1]
+    assert other[2].tolist() == identifiers.tolist()
+    assert len(other[3]) == 0  # "pasteTable" alone says nothing of an error
+    assert features.terms.take([1]).by_report()[0][2].tolist() == identifiers.tolist()
+    assert len(features.terms) == len(features) == 2
