@@ -138,7 +138,7 @@ def test_an_index_takes_another_model_and_keeps_the_links_of_triagers(home, upda
     assert update(f"run={trained}", "out=other") == "other: 0 added, 0 updated, 425 unchanged, 0 deleted"
     index = open_index(folder / "other", str(folder / "cache"))
     assert opened.search(Report("crash")) == index.search(Report("crash"))
-    stored = {row[0]: np.frombuffer(row[4], dtype=np.float32) for row in index.store.features()}
+    stored = {row.issue_id: np.frombuffer(row.vector, dtype=np.float32) for row in index.store.features()}
     assert stored["1001"].shape == (16,)
     check_reading(index)
     assert ("1001", "1006", "triager") in index.store.links()
@@ -164,7 +164,7 @@ def test_a_backtest_is_used_from_another_folder(home, trained, tmp_path, monkeyp
 
 def check_reading(index, atol=1e-5):
     """A stored report that comes in again is read like the stored one."""
-    stored = {row[0]: np.frombuffer(row[4], dtype=np.float32) for row in index.store.features()}
+    stored = {row.issue_id: np.frombuffer(row.vector, dtype=np.float32) for row in index.store.features()}
     for one in ("1001", "1077", "2248", "2395"):
         (vector,) = index.encode(as_table([index.get(one)]))
         np.testing.assert_allclose(vector, stored[one], atol=atol)

@@ -27,6 +27,7 @@ SOURCES = {
     "batches": ("pairs",),
     "graph": ("graph", "encoder"),
     "labels": ("shared.yaml",),
+    "ranker": ("backtest.yaml",),
     "ranking": ("protocol", "encoder"),
 }
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from hydra import compose
 from hydra.core.hydra_config import HydraConfig
+from hydra.utils import instantiate
 from omegaconf import DictConfig, OmegaConf, open_dict
 from rich.console import Console
 
@@ -12,11 +13,12 @@ from gedbd.configuration.saved_options import saved_options
 from gedbd.corpora.splits import VAL
 from gedbd.evaluation.run_folders import MATCHING
 from gedbd.experiments.baseline_run import run_baseline
+from gedbd.experiments.evaluation_result import EvaluationResult
 from gedbd.experiments.prepare import PreparedData, prepare_data
 from gedbd.experiments.run import train_system, value_of_best
+from gedbd.experiments.training_task import SystemTask, TrainingSetup
 from gedbd.io.tables import read_csv
 from gedbd.retrieval.reports.on_top import RankerOnTop
-from gedbd.tasks.duplicates.factory import DuplicatesTask
 from gedbd.triage.assembly import check_backtest, encode_corpus
 from gedbd.triage.backtesting.run import run_backtest
 
@@ -24,7 +26,7 @@ FROZEN = "frozen_ranker_mrr.txt"
 MONITOR = "val/ranker_mrr"
 
 
-class BestTask(DuplicatesTask):
+class BestTask:
     """Fine-tunes an encoder, and measures what a triager gets from it, with everything that learns on top.
 
     1. The encoder is fine-tuned; the best epoch is the one whose vectors serve a ranker best on validation.
@@ -35,6 +37,7 @@ class BestTask(DuplicatesTask):
     were finished in the run folder are not repeated.
 
     Args:
+        training: The task that trains the encoder, as in ``conf/task``.
         backtest: Options of ``conf/backtest.yaml``.
         baselines: Baselines that rank test, by their names in ``conf/baseline.yaml``: ``before`` or ``after``, for the
             encoder before or after its training.
@@ -43,10 +46,11 @@ class BestTask(DuplicatesTask):
         ValueError: If a baseline is asked for with neither.
     """
 
-    def __init__(self, backtest: DictConfig, baselines: Mapping[str, str]) -> None:
+    def __init__(self, training: DictConfig, backtest: DictConfig, baselines: Mapping[str, str]) -> None:
         for name, encoder in baselines.items():
             if encoder not in ("before", "after"):
                 raise ValueError(f"task.baselines.{name}={encoder} is unknown: choose before or after")
+        self.training: SystemTask = instantiate(training)
         self.backtest = backtest
         self.baselines = baselines
 
@@ -70,6 +74,14 @@ class BestTask(DuplicatesTask):
                 tested, prepared.corpus, prepared.parts, prepared.pairs, weights, folder / "backtest", options, console
             )
         return max(tuned, frozen)
+
+    def build(self, cfg: DictConfig, console: Console, parts: tuple[str, ...] = ("val", "test")) -> TrainingSetup:
+        """See ``SystemTask.build``."""
+        return self.training.build(cfg, console, parts)
+
+    def result(self, setup: TrainingSetup) -> EvaluationResult:
+        """See ``SystemTask.result``."""
+        return self.training.result(setup)
 
     def _backtest_options(self, cfg: DictConfig) -> DictConfig:
         """The run's options with those of the backtest beside them."""

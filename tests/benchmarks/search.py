@@ -17,7 +17,6 @@ import bm25s
 import numpy as np
 import requests
 from encoding import prepared
-from gedbd.retrieval.features import FEATURES
 from hydra.utils import instantiate
 from measure import Row, seconds
 from omegaconf import OmegaConf
@@ -25,9 +24,17 @@ from prepared_data import configuration
 
 from gedbd.corpora.corpus import Corpus
 from gedbd.encoders.backends.backend import PreparedBackend
+from gedbd.retrieval.boosted_trees import BoostedTrees
+from gedbd.retrieval.decision_trees import DecisionTree
+from gedbd.retrieval.ranking_models import WeightedSum
+from gedbd.retrieval.reports.candidate_features import FEATURES, candidate_features
+from gedbd.retrieval.reports.first_stage import find_candidates
+from gedbd.retrieval.reports.history import ReportHistory
+from gedbd.retrieval.reports.ranker import ReportRanker
+from gedbd.retrieval.reports.training import fit_ranker
 from gedbd.triage.assembly import encode_corpus, open_index
 from gedbd.triage.backtesting.targets import NO_THRESHOLD, TargetResult
-from gedbd.triage.calibration import MATCH_FEATURES, Calibrator
+from gedbd.triage.confidence import CONFIDENCE_FEATURES, Confidence
 from gedbd.triage.index import Index
 from gedbd.triage.report import Report, report_from_row
 from gedbd.triage.storage.store import FILE, Store
@@ -36,12 +43,23 @@ from gedbd.triage.storage.sync import Model, synchronise
 from gedbd.triage.triage_model import TriageModel
 
 QUERIES, WARM, CLIENTS, LASTING_S = 300, 20, 8, 60
-MATCHING = TriageModel(
-    dict.fromkeys(FEATURES, 1.0),
-    Calibrator(np.ones(len(MATCH_FEATURES)), 0.0, np.arange(2.0), np.arange(2.0)),
-    (TargetResult(0.7, None, NO_THRESHOLD),),
-    0.7,
-)
+MAX_EXAMPLES = 300  # duplicates that the ranker is trained on: enough trees to time them
+
+
+def constant_confidence() -> Confidence:
+    """Gives every match the probability 1/2."""
+    nothing = np.empty(0, dtype=np.int64)
+    leaf = DecisionTree(nothing, np.empty(0), np.empty(0, dtype=bool), nothing, nothing, np.zeros(1), np.ones(1))
+    return Confidence(BoostedTrees([leaf], len(CONFIDENCE_FEATURES)), np.zeros(1), np.full(1, 0.5))
+
+
+def model_with(ranker: ReportRanker) -> TriageModel:
+    """A ranker, and what else an index needs."""
+    return TriageModel(ranker, constant_confidence(), (TargetResult(0.7, None, NO_THRESHOLD),), 0.7)
+
+
+# A ranker without training, for made-up reports.
+MATCHING = model_with(ReportRanker(WeightedSum(np.eye(len(FEATURES))[FEATURES.index("sum")]), "linear"))
 
 
 def main() -> list[Row]:
@@ -50,21 +68,45 @@ def main() -> list[Row]:
     corpus: Corpus = instantiate(cfg.dataset)
     vectors = encode_corpus(cfg, corpus, None).vectors
     reports = [report_from_row(row) for row in corpus.reports.itertuples(index=False)]
+    history = ReportHistory.of_corpus(corpus, vectors)
+    ranker = fit_ranker(list(history.replay(history.duplicates[-MAX_EXAMPLES:], "train a ranker")))
     chosen = np.random.default_rng(1).permutation(len(reports))[: QUERIES + WARM]
     asked = [replace(reports[row], issue_id="") for row in chosen]
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder)
-        rows = _building(corpus, vectors, cfg, path)
+        rows = _building(corpus, vectors, cfg, model_with(ranker), path)
+        rows += _stages(history, ranker)
         rows += [row for clients in (1, CLIENTS) for row in _served(path, asked, clients)]
         # Last, for backends keep threads awake that would slow the service down.
         rows += _backends(path, asked, [f"{report.title} {report.description}" for report in reports])
     return rows
 
 
-def _building(corpus: Corpus, vectors: np.ndarray, cfg: object, path: Path) -> list[Row]:
+def _stages(history: ReportHistory, ranker: ReportRanker) -> list[Row]:
+    """The stages of a search behind the encoder, for the latest reports of the corpus."""
+    waits: list[list[float]] = []
+    for row in range(len(history) - QUERIES - WARM, len(history)):
+        groups, query = history.known_before(row), history.features[row]
+        start = time.perf_counter()
+        found = find_candidates(history.store, query, groups)
+        middle = time.perf_counter()
+        features = candidate_features(history.store, query, found)
+        waits.append(
+            [middle - start, time.perf_counter() - middle, seconds(lambda table=features: ranker.scores(table))]
+        )
+    figures = 1000 * np.percentile(waits[WARM:], [50, 95], axis=0)
+    trees = ranker.model.trees if isinstance(ranker.model, BoostedTrees) else ()
+    names = ("first stage", "features of its candidates", f"ranker of {len(trees)} trees")
+    rows = []
+    for name, (half, high) in zip(names, figures.T, strict=True):
+        rows.append(Row("stages of a search", f"{name}, p50", float(half), "ms", note=f"p95 {high:.1f} ms"))
+    return rows
+
+
+def _building(corpus: Corpus, vectors: np.ndarray, cfg: object, matching: TriageModel, path: Path) -> list[Row]:
     store = Store(path / FILE)
     settings = {name: OmegaConf.to_container(cfg[name], resolve=True) for name in ("encoder", "text", "backend")}
-    about = {"settings": json.dumps(settings), "matching": MATCHING.as_json(), "name": corpus.name}
+    about = {"settings": json.dumps(settings), "matching": matching.as_json(), "name": corpus.name}
     key = model_key(about["settings"], about["matching"], b"")
     model = Model(about | {"model": key, "boilerplate": "[]", "calibration": "[]"}, b"")
     spent = seconds(lambda: synchronise(store, corpus, model, lambda _: vectors))

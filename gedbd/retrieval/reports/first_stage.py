@@ -21,7 +21,7 @@ MIN_COPY_SCORE = 1e-6  # avoids division by zero for a query without words
 
 
 class FirstStage(NamedTuple):
-    """The candidates of a query, the most promising first.
+    """The candidates of a query, those with the highest sum first.
 
     Attributes:
         group: ``(C,)`` groups.

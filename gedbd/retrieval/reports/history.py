@@ -11,6 +11,7 @@ import pandas as pd
 from gedbd.corpora.corpus import Corpus
 from gedbd.io.progress import item_progress
 from gedbd.retrieval.reports.candidate_features import candidate_features
+from gedbd.retrieval.reports.candidate_graph import graph_features
 from gedbd.retrieval.reports.feature_store import FeatureStore
 from gedbd.retrieval.reports.first_stage import FirstStage, find_candidates
 from gedbd.retrieval.reports.known_groups import GrowingGroups, KnownGroups
@@ -25,7 +26,7 @@ class Replayed(NamedTuple):
         row: The report.
         group: ``(C,)`` the candidates: groups as they were known before the report.
         best: ``(C,)`` the report of each group that speaks most for it.
-        features: ``(C, F)``, see ``candidate_features``.
+        features: ``(C, F)``, see ``candidate_features``; behind them those of ``graph_features``, if asked for.
         right: ``(C,)`` bool: a member of the group is a duplicate of the report.
     """
 
@@ -44,14 +45,18 @@ class ReportHistory:
         vectors: ``(N, D)`` unit rows.
         links: ``(2, L)`` rows of reports that are known to be duplicates, see ``GrowingGroups``.
         group: ``(N,)`` duplicate group of each, which says what is right.
+        graph: Add the features of the graph among the candidates.
     """
 
-    def __init__(self, reports: pd.DataFrame, vectors: np.ndarray, links: np.ndarray, group: np.ndarray) -> None:
+    def __init__(
+        self, reports: pd.DataFrame, vectors: np.ndarray, links: np.ndarray, group: np.ndarray, graph: bool = False
+    ) -> None:
         self.features = FeatureEncoder.of(Vocabulary()).encode(reports, vectors, learn=True)
         # One store for all rows: the replay of a row looks at the rows before it alone.
         self.store = FeatureStore(vectors.shape[1])
         self.store.add(self.features)
         self.group = group
+        self.graph = graph
         self._growing = GrowingGroups(links, len(reports))
 
     @classmethod
@@ -91,6 +96,8 @@ class ReportHistory:
         """The candidates of a report."""
         found = self.find(row)
         features = candidate_features(self.store, self.features[row], found)
+        if self.graph:
+            features = np.hstack([features, graph_features(self.store, self.features[row], found)])
         right = np.array([(self.group[rows] == self.group[row]).any() for rows in found.members], dtype=bool)
         return Replayed(row, found.group, found.row, features, right)
 

@@ -6,6 +6,7 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 
+from gedbd.retrieval.reports.candidate_graph import GRAPH_FEATURES
 from gedbd.retrieval.reports.history import ReportHistory
 from gedbd.retrieval.reports.ranker import ReportRanker, default_ranker
 from gedbd.retrieval.reports.training import RankerOptions, fit_ranker
@@ -24,6 +25,7 @@ class LearntReports(Scorer):
         kind: ``boosted`` or ``linear`` learn from the training and validation pairs; ``default`` learns nothing here.
         seed: Of the training.
         num_seeds: See ``RankerOptions``.
+        graph: Read the features of the graph among the candidates too, see ``graph_features``.
 
     Attributes:
         ranker_: The ranker.
@@ -37,13 +39,17 @@ class LearntReports(Scorer):
         kind: Literal["boosted", "linear", "default"] = "boosted",
         seed: int = 0,
         num_seeds: int = 3,
+        graph: bool = False,
     ) -> None:
         if kind not in ("boosted", "linear", "default"):
             raise ValueError(f"kind={kind} of a ranker is unknown: choose boosted, linear or default")
+        if graph and kind == "default":
+            raise ValueError("graph=true needs a ranker that learns here: choose kind=boosted or linear")
         self.dense = dense
         self.kind = kind
         self.seed = seed
         self.num_seeds = num_seeds
+        self.graph = graph
 
     def fit(self, inputs: ScorerInputs) -> None:
         """Replays the training queries, and those of validation if its labels may be used, and learns from them.
@@ -62,7 +68,7 @@ class LearntReports(Scorer):
         positive = labelled[labelled["label"] == 1]
         links = positive[["query", "document"]].to_numpy(dtype=np.int64).T
         self.history_ = ReportHistory(
-            inputs.documents, self.dense.documents_, links if inputs.links is None else inputs.links, group
+            inputs.documents, self.dense.documents_, links if inputs.links is None else inputs.links, group, self.graph
         )
         self.ranker_ = self._ranker(np.unique(positive["query"]))
 
@@ -94,7 +100,8 @@ class LearntReports(Scorer):
         if self.kind == "default":
             return default_ranker()
         options = RankerOptions(kind=self.kind, seed=self.seed, num_seeds=self.num_seeds)
-        return fit_ranker(list(self.history_.replay(queries, "replay training queries")), options)
+        examples = list(self.history_.replay(queries, "replay training queries"))
+        return fit_ranker(examples, options, GRAPH_FEATURES if self.graph else ())
 
     def _scores(self, row: int) -> np.ndarray:
         replayed = self.history_.replay_one(row)

@@ -12,7 +12,7 @@ from gedbd.retrieval.reports.ranker import ReportRanker
 
 Kind = Literal["boosted", "linear"]
 
-MAX_CANDIDATES = 100  # of a training query, the most promising: those below teach little
+MAX_CANDIDATES = 100  # of a training query, in the order of the first stage: those below teach little
 MIN_STOPPING_QUERIES = 100  # with fewer, the number of rounds is not chosen by the latest ones
 LATEST = 0.2  # share of the training queries, the latest, that choose the number of rounds
 PATIENCE = 40

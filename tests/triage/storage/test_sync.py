@@ -23,7 +23,9 @@ def test_counts_of_changes(tmp_path, reader):
 
 
 def test_what_is_stored_is_what_was_read(tmp_path, reader):
-    reports = [some_report(number, title=["", "Crash", "crash crash"][number % 3]) for number in range(7)]
+    titles = ["", "Crash", "crash crash in openAll", "error: cannot open"]
+    fields = [{"version": f"{number % 2}", "priority": "high"} for number in range(7)]
+    reports = [some_report(number, title=titles[number % 4], **fields[number]) for number in range(7)]
     fill(tmp_path, as_corpus(reports), reader)
     store = Store(tmp_path / FILE)
     vocabulary = Vocabulary()
@@ -31,11 +33,12 @@ def test_what_is_stored_is_what_was_read(tmp_path, reader):
     assert store.terms() == vocabulary.terms
     assert store.reports([str(number) for number in range(9)]) == {one.issue_id: one for one in reports}
     assert store.contents() == {one.issue_id: (one.content_hash, one.url) for one in reports}
-    for row, (one, _, _, component, vector, text, heading) in enumerate(store.features()):
-        assert (one, component) == (reports[row].issue_id, reports[row].component)
-        np.testing.assert_allclose(np.frombuffer(vector, dtype=np.float32), numbers.vectors[row], atol=1e-6)
-        assert np.frombuffer(text, dtype=np.int32).tolist() == numbers.text[row].tolist()
-        assert np.frombuffer(heading, dtype=np.int32).tolist() == numbers.title[row].tolist()
+    for row, one in enumerate(store.features()):
+        assert (one.issue_id, one.component) == (reports[row].issue_id, reports[row].component)
+        assert (one.version, one.priority) == (f"{row % 2}", "high")
+        np.testing.assert_allclose(np.frombuffer(one.vector, dtype=np.float32), numbers.vectors[row], atol=1e-6)
+        stored = [np.frombuffer(part, dtype=np.int32).tolist() for part in one[7:]]
+        assert stored == [terms.tolist() for terms in numbers.terms.by_report()[row]]
     store.close()
 
 
