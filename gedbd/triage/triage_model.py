@@ -6,7 +6,7 @@ from typing import Any
 
 from gedbd.retrieval.reports.ranker import ReportRanker
 from gedbd.triage.backtesting.targets import TargetResult, find_target
-from gedbd.triage.confidence import Confidence
+from gedbd.triage.confidence import MatchProbability
 
 OLDER = "was made by an older version of gedbd: run python -m gedbd.backtest again, then python -m gedbd.index"
 
@@ -23,7 +23,7 @@ class TriageModel:
     """
 
     ranker: ReportRanker
-    confidence: Confidence
+    confidence: MatchProbability
     targets: tuple[TargetResult, ...]
     target_precision: float
 
@@ -54,4 +54,4 @@ class TriageModel:
             raise ValueError(OLDER)
         targets = tuple(TargetResult(**target) for target in plain["targets"])
         ranker = ReportRanker.from_text(plain["ranker"])
-        return cls(ranker, Confidence.from_dict(plain["confidence"]), targets, plain["target_precision"])
+        return cls(ranker, MatchProbability.from_dict(plain["confidence"]), targets, plain["target_precision"])
