@@ -114,8 +114,6 @@ class LearntReports(Scorer):
         if self.kind == "default":
             return default_ranker()
         options = RankerOptions(kind=self.kind, **self.options).without_seen(documents)
-        return fit_ranker(list(self.history_.replay(queries, "replay training queries")), options)
-        options = RankerOptions(kind=self.kind, seed=self.seed, num_seeds=self.num_seeds)
         examples = list(self.history_.replay(queries, "replay training queries"))
         return fit_ranker(examples, options, GRAPH_FEATURES if self.graph else ())
 
