@@ -16,5 +16,5 @@ def test_nothing_is_suggested_by_the_default_model():
 
 
 def test_no_target_can_be_asked_of_it():
-    with pytest.raises(ValueError, match="nothing was measured on this tracker; run python -m gedbd.backtest"):
+    with pytest.raises(ValueError, match="nothing was measured on this tracker; run"):
         find_target(default_model().targets, 0.8, "webhook.target_precision")

@@ -43,6 +43,7 @@ class GrowingGroups:
         self._links = links[:, order].T.tolist()
         self._later = later[order]
         self._num_reports = num_reports
+        self._used = 0
         self._forget()
 
     def before(self, row: int) -> KnownGroups:

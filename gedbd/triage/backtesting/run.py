@@ -39,7 +39,7 @@ def run_backtest(
     options: Sequence[str],
     console: Console,
 ) -> float:
-    """Learns on the training part, replays the later parts, writes the run folder, and prints the results.
+    """Learns on the parts before test, replays all, writes the run folder, and prints the results.
 
     Args:
         cfg: The composed configuration of ``conf/backtest.yaml``.
