@@ -52,7 +52,7 @@ def find_matches(state: State, report: Report, top_k: int, filters: Filters) -> 
     order = np.argsort(-scores, kind="stable")[: max(top_k, NUM_COMPARED)]
     probability = state.matching.confidence(confidence_features(features[order], scores[order]))
     best = Ranked(found.row[order], scores[order], features[order], probability)
-    why = _reasons(state, query, best, top_k)
+    why = _reasons(state, query, best, top_k, bool(report.created_at))
     return _matches(report, state, groups, best, why)
 
 
@@ -98,8 +98,8 @@ def _matches(
     return matches
 
 
-def _reasons(state: State, query: ReportFeatures, found: Ranked, top_k: int) -> list[tuple[str, ...]]:
-    """Why each of the first ``top_k`` candidates is among them."""
+def _reasons(state: State, query: ReportFeatures, found: Ranked, top_k: int, is_dated: bool) -> list[tuple[str, ...]]:
+    """Why each of the first ``top_k`` candidates is among them; ``is_dated`` if the report has a date of its own."""
     memory = state.memory
     features = found.features[:top_k]
     added = state.matching.ranker.contributions(features)
@@ -111,7 +111,8 @@ def _reasons(state: State, query: ReportFeatures, found: Ranked, top_k: int) -> 
         frequency = memory.store.identifiers.frequency(shared["identifiers"], len(memory))
         rarest_first = shared["identifiers"][np.argsort(frequency, kind="stable")]
         named = [memory.vocabulary.terms[number].removeprefix(IDENTIFIER_MARK) for number in rarest_first.tolist()]
-        why.append(reasons(one, dict(zip(FEATURES, values, strict=True)), named, len(shared["errors"])))
+        facts = dict(zip(FEATURES, values, strict=True)) | ({} if is_dated else {"days": np.nan})
+        why.append(reasons(one, facts, named, len(shared["errors"])))
     return why
 
 
