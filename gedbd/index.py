@@ -3,6 +3,7 @@
 import time
 from pathlib import Path
 
+from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig
 from rich.console import Console
 
@@ -14,6 +15,9 @@ def main(cfg: DictConfig) -> None:
     """Adds, updates and deletes reports until the index holds those of the tracker, and prints how many."""
     from gedbd.triage.assembly import update_index
 
+    given = [one for one in HydraConfig.get().overrides.task if one.lstrip("+").startswith(("encoder", "text"))]
+    if cfg.run and given:
+        raise ValueError(f"{given[0]}: run= brings the encoder and the text of its backtest; leave one of them out")
     console, started = Console(), time.perf_counter()
     changes = update_index(cfg, Path(cfg.out), console)
     counts = changes._asdict()

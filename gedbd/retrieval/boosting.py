@@ -20,10 +20,12 @@ class CandidateLists(NamedTuple):
     Attributes:
         features: For each query ``(C_i, F)``; NaN is a missing value.
         relevance: For each query ``(C_i,)`` whole numbers from 0.
+        weight: For each query, how much it counts; None if all count the same.
     """
 
     features: Sequence[np.ndarray]
     relevance: Sequence[np.ndarray]
+    weight: Sequence[float] | None = None
 
 
 def fit_boosted_trees(
@@ -101,6 +103,7 @@ def fit_classifier(
     feature_fraction: float = 0.4,
     l2: float = 10.0,
     num_threads: int = 1,
+    weight: np.ndarray | None = None,
 ) -> BoostedTrees:
     """Trains boosted trees whose prediction is the logarithm of the odds that a candidate is right.
 
@@ -115,6 +118,7 @@ def fit_classifier(
         feature_fraction: Share of the features that are drawn for a tree.
         l2: Penalty on squared values of leaves.
         num_threads: Threads; the trees are the same for the same number.
+        weight: ``(B,)`` how many candidates each stands for; None for 1.
     """
     import lightgbm
 
@@ -125,7 +129,9 @@ def fit_classifier(
     }
     trees: list[DecisionTree] = []
     for seed in seeds:
-        data = lightgbm.Dataset(features.astype(np.float64), right.astype(np.int64), params={"verbosity": -1})
+        data = lightgbm.Dataset(
+            features.astype(np.float64), right.astype(np.int64), weight=weight, params={"verbosity": -1}
+        )
         booster = lightgbm.train(parameters | {"seed": seed}, data, rounds)
         trees += [tree._replace(value=tree.value / len(seeds)) for tree in read_trees(booster.model_to_string())]
     return BoostedTrees(trees, features.shape[1])
@@ -162,7 +168,8 @@ def _data_set(lists: CandidateLists, reference: Any = None) -> Any:
     options = {"feature_pre_filter": False, "verbosity": -1}
     features = np.concatenate(list(lists.features)).astype(np.float64)
     label = np.concatenate(list(lists.relevance))
-    return lightgbm.Dataset(features, label, reference=reference, group=sizes, params=options)
+    weight = None if lists.weight is None else np.repeat(lists.weight, sizes)
+    return lightgbm.Dataset(features, label, reference=reference, group=sizes, weight=weight, params=options)
 
 
 def _check(lists: CandidateLists) -> int:

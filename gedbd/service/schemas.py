@@ -129,8 +129,9 @@ class SentencePair(BaseModel):
 
 
 class ExplanationResponse(BaseModel):
-    """Why a report matches: rare words in both, equal fields, similar sentences."""
+    """Why a report matches: what added most to its score, rare words in both, equal fields, similar sentences."""
 
+    reasons: list[str] = Field(description="Short phrases, the most important first")
     terms: list[str]
     fields: dict[str, str]
     sentences: list[SentencePair]
@@ -152,8 +153,9 @@ class MatchResponse(BaseModel):
 class TargetResponse(BaseModel):
     """What the backtest measured for the precision target of the index; ``statement`` says the same in words.
 
-    ``status`` is ``met``, ``missed``, ``inconclusive`` or ``no threshold``. Of ``suggestions`` on reports created from
-    ``first`` to ``last``, ``right`` were right; ``precision_low`` and ``precision_high`` end a 95% interval.
+    ``status`` is ``met``, ``missed``, ``inconclusive``, ``no threshold`` or, without a backtest, ``not measured``. Of
+    ``suggestions`` on reports created from ``first`` to ``last``, ``right`` were right; ``precision_low`` and
+    ``precision_high`` end a 95% interval.
     """
 
     target_precision: float
@@ -240,6 +242,11 @@ def match_response(match: Match, threshold: float | None) -> MatchResponse:
         score=match.score,
         probability=match.probability,
         suggested=threshold is not None and match.probability >= threshold,
-        explanation=ExplanationResponse(terms=list(explanation.terms), fields=explanation.fields, sentences=pairs),
+        explanation=ExplanationResponse(
+            reasons=list(explanation.reasons),
+            terms=list(explanation.terms),
+            fields=explanation.fields,
+            sentences=pairs,
+        ),
         urls=match.urls,
     )

@@ -148,7 +148,9 @@ def _describe(match: Match) -> Text:
 
 def _explain(match: Match) -> str:
     explanation = match.explanation
-    lines = [", ".join(explanation.terms)] if explanation.terms else []
+    lines = [f"because: {', '.join(explanation.reasons)}"] if explanation.reasons else []
+    if explanation.terms:
+        lines.append(", ".join(explanation.terms))
     if explanation.fields:
         lines.append("same " + ", ".join(f"{name} {value}" for name, value in explanation.fields.items()))
     if explanation.sentences:

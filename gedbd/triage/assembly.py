@@ -16,13 +16,12 @@ from omegaconf import DictConfig, OmegaConf
 from rich.console import Console
 
 from gedbd.configuration.allowed_targets import read_settings
-from gedbd.configuration.saved_options import read_saved
 from gedbd.corpora.corpus import Corpus
-from gedbd.evaluation.run_folders import MATCHING
 from gedbd.experiments.reading import read_corpus
 from gedbd.io.library_logs import silence_library_logs
 from gedbd.text.cleaning import Cleaning, shared_lines
 from gedbd.text.templates import FieldTemplate, Text
+from gedbd.triage.chosen_model import chosen_model
 from gedbd.triage.index import Index
 from gedbd.triage.report_encoder import ReportEncoder
 from gedbd.triage.storage.store import FILE, Store
@@ -75,29 +74,6 @@ def encode_corpus(cfg: DictConfig, corpus: Corpus, weights: Path | None) -> Enco
     return EncodedCorpus(encoder.encode(texts), warnings)
 
 
-def find_backtest(folder: Path) -> tuple[DictConfig, TriageModel, Path | None]:
-    """A backtest's configuration, its model, and the checkpoint of its encoder, None for an untrained one.
-
-    Raises:
-        ValueError: If the folder is not a finished backtest, or the run it used is missing.
-    """
-    if not folder.is_dir():
-        raise ValueError(f"run={folder}: there is no such folder; give the folder that python -m gedbd.backtest leaves")
-    if not (folder / MATCHING).is_file():
-        raise ValueError(
-            f"run={folder} is not a finished backtest, it has no {MATCHING}: run python -m gedbd.backtest run={folder}"
-            " and give the folder that it leaves"
-        )
-    cfg = read_saved(folder)
-    weights = None
-    if cfg.run:
-        from gedbd.experiments.checkpoint import find_run  # it imports torch
-
-        _, weights = find_run(Path(cfg.run), "best")
-    text = (folder / MATCHING).read_text(encoding="utf-8", errors="replace")
-    return cfg, read_matching(text, f"run={folder}"), weights
-
-
 def update_index(cfg: DictConfig, out: Path, console: Console) -> Changes:
     """Brings an index to the state of a corpus; with another model than before, every report is encoded again.
 
@@ -106,7 +82,7 @@ def update_index(cfg: DictConfig, out: Path, console: Console) -> Changes:
         out: The folder of the index.
         console: Where warnings are printed.
     """
-    tested, matching, weights = find_backtest(Path(cfg.run))
+    tested, matching, weights = chosen_model(cfg)
     if out.exists() and not out.is_dir():
         raise ValueError(f"out={out} is a file: give a folder, which need not exist yet")
     dataset = tested.dataset if OmegaConf.is_missing(cfg.dataset, "path") else cfg.dataset

@@ -5,8 +5,12 @@ import numpy as np
 NUM_BINS = 10
 
 
-def fit_isotonic(outputs: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def fit_isotonic(
+    outputs: np.ndarray, right: np.ndarray, weight: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray]:
     """Knots and probabilities by isotonic regression, ``(B,), (B,) bool -> (T,), (T,)``.
+
+    ``weight (B,)`` says how many candidates each stands for; None for 1.
 
     Each level of the regression is a knot at the mean of its outputs (centred isotonic regression: Oron and Flournoy,
     2017), so that of two outputs the higher one has the higher probability. A level is drawn towards the overall share
@@ -14,10 +18,12 @@ def fit_isotonic(outputs: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, np
     """
     from sklearn.isotonic import IsotonicRegression
 
-    level = IsotonicRegression().fit_transform(outputs, right.astype(np.float64))
-    _, place, sizes = np.unique(level, return_inverse=True, return_counts=True)
-    knots = np.bincount(place, outputs) / sizes
-    probabilities = (np.bincount(place, right) + right.mean()) / (sizes + 1)
+    weight = np.ones(len(outputs)) if weight is None else weight
+    level = IsotonicRegression().fit_transform(outputs, right.astype(np.float64), sample_weight=weight)
+    _, place = np.unique(level, return_inverse=True)
+    sizes = np.bincount(place, weight)
+    knots = np.bincount(place, outputs * weight) / sizes
+    probabilities = (np.bincount(place, right * weight) + np.average(right, weights=weight)) / (sizes + 1)
     return knots, np.maximum.accumulate(probabilities)
 
 

@@ -1,12 +1,12 @@
 """The probability that the best candidate of a report is right, learnt on a replayed history.
 
-Boosted trees read the features of a candidate, its score and how far it is ahead of the others. Isotonic regression on
-later reports turns their output into a probability.
+Boosted trees read the features of a candidate, its score and how far it is ahead of the others. Isotonic regression
+turns their output into a probability. It is fitted on outputs for reports that the trees were not trained on.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -15,8 +15,18 @@ from gedbd.retrieval.reports.candidate_features import FEATURES
 from gedbd.triage.calibration import fit_isotonic
 
 NUM_COMPARED = 5  # candidates of a query that these features depend on
-MARGINS = ("score", "ahead of the next", "ahead of the last", "score of the first", "candidates near")
+MARGINS = (
+    *("score", "ahead of the next", "ahead of the third", "ahead of the last", "score of the first", "candidates near"),
+    *("candidates with duplicates", "mean group size"),
+)
 CONFIDENCE_FEATURES = (*MARGINS, *FEATURES)
+GROUP_SIZE = FEATURES.index("group size")  # its logarithm
+# Chosen on the validation parts of Xamarin's and Hadoop's reports: few reports have a right match, so that larger trees
+# and more of them fit these too closely.
+ROUNDS = 100
+L2 = 50.0
+NUM_SEEDS = 3
+NUM_FOLDS = 4
 
 
 @dataclass(frozen=True)
@@ -52,6 +62,22 @@ class Confidence:
         return cls(trees, *(np.array(plain[name], dtype=np.float64) for name in ("knots", "probabilities")))
 
 
+class BestMatches(NamedTuple):
+    """The best match of each of B reports.
+
+    Attributes:
+        features: ``(B, F)``, see ``confidence_features``.
+        right: ``(B,)`` bool, whether it is right.
+        weight: ``(B,)`` how many reports each stands for.
+        fold: ``(B,)`` from 0 to ``NUM_FOLDS - 1``; reports of one duplicate group are in one fold.
+    """
+
+    features: np.ndarray
+    right: np.ndarray
+    weight: np.ndarray
+    fold: np.ndarray
+
+
 def confidence_features(features: np.ndarray, scores: np.ndarray) -> np.ndarray:
     """The features of candidates of one query in the order of their scores, ``(C, F), (C,) -> (C, M + F)``.
 
@@ -63,30 +89,57 @@ def confidence_features(features: np.ndarray, scores: np.ndarray) -> np.ndarray:
     best_other = np.full(len(scores), scores[0])
     best_other[:1] = scores[1] if len(scores) > 1 else scores[0]
     compared = scores[:NUM_COMPARED]
-    near = np.full(len(scores), (compared > scores[0] - 0.5).sum())
-    margins = [scores, scores - best_other, scores - compared[-1], np.full(len(scores), scores[0]), near]
+    sizes = features[:NUM_COMPARED, GROUP_SIZE]
+    of_query = [scores[0], (compared > scores[0] - 0.5).sum(), (sizes > 0).mean(), sizes.mean()]
+    margins = [scores, scores - best_other, scores - compared[:3][-1], scores - compared[-1]]
+    margins += [np.full(len(scores), value) for value in of_query]
     return np.column_stack([*margins, features])
 
 
-def learn_confidence(train: tuple[np.ndarray, np.ndarray], val: tuple[np.ndarray, np.ndarray], seed: int) -> Confidence:
-    """Learns on one part, calibrates on the other.
+def learn_confidence(matches: BestMatches, seed: int) -> tuple[Confidence, np.ndarray]:
+    """Learns and calibrates on the same reports by cross-fitting.
+
+    Each fold gets the outputs of trees that are trained on the other folds. Isotonic regression is fitted on these; the
+    trees that are kept are trained on all folds. The outputs of trees that are trained on more reports are taken to be
+    calibrated likewise.
 
     Args:
-        train: Features ``(B, F)`` of best candidates, and whether each is right, ``(B,)`` bool.
-        val: Likewise of candidates of later reports.
+        matches: Best matches of reports of one tracker, or of several.
         seed: Seed of the trees.
 
+    Returns:
+        The confidence, and the probability of each report by the trees that were not trained on its fold, ``(B,)``.
+
     Raises:
-        ValueError: If one of them has no right candidate, or no wrong one.
+        ValueError: If there is no right match or no wrong one, or all of a kind are in one fold.
     """
+    right = matches.right
+    for fold in range(NUM_FOLDS):
+        others = right[matches.fold != fold]
+        if not others.any() or others.all():
+            which = "right" if not others.any() else "wrong"
+            raise ValueError(
+                f"too few best matches of the training and the validation part are {which}: a probability cannot be"
+                " learnt without both; move split.test_from, or gather more duplicates"
+            )
+    outputs = np.empty(len(right))
+    for fold in range(NUM_FOLDS):
+        held_out = matches.fold == fold
+        if held_out.any():
+            outputs[held_out] = _fit(matches, ~held_out, seed).predict(matches.features[held_out])
+    knots, probabilities = fit_isotonic(outputs, right, matches.weight)
+    trees = _fit(matches, np.ones(len(right), dtype=bool), seed)
+    return Confidence(trees, knots, probabilities), np.interp(outputs, knots, probabilities)
+
+
+def _fit(matches: BestMatches, chosen: np.ndarray, seed: int) -> BoostedTrees:
     from gedbd.retrieval.boosting import fit_classifier
 
-    for part, (_, right) in (("training", train), ("validation", val)):
-        if not right.any() or right.all():
-            which = "right" if not right.any() else "wrong"
-            raise ValueError(
-                f"no candidate of the {part} part is {which}: matches cannot be calibrated without both;"
-                " move split.val_from and split.test_from, or gather more duplicates"
-            )
-    trees = fit_classifier(*train, seeds=range(seed, seed + 3))
-    return Confidence(trees, *fit_isotonic(trees.predict(val[0]), val[1]))
+    return fit_classifier(
+        matches.features[chosen],
+        matches.right[chosen],
+        weight=matches.weight[chosen],
+        seeds=range(seed, seed + NUM_SEEDS),
+        rounds=ROUNDS,
+        l2=L2,
+    )

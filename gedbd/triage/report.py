@@ -104,11 +104,13 @@ class Explanation:
         fields: Fields that are equal, name to value.
         sentences: Pairs of a sentence of the new report and one of the stored report, with the share of their words
             that both have (0 to 1, rare words count more), the most similar first.
+        reasons: What added most to the ranker's score, in short phrases, the most first; see ``reasons``.
     """
 
     terms: tuple[str, ...]
     fields: dict[str, str]
     sentences: tuple[tuple[str, str, float], ...]
+    reasons: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -120,7 +122,8 @@ class Match:
         best: The most similar report of the group; may be the master.
         members: Ids of all reports of the group, the oldest first.
         score: The learnt sum of scores; comparable within one search only.
-        probability: That the new report belongs to this group, calibrated on the tracker's history.
+        probability: That the new report belongs to this group, calibrated on the tracker's history, or
+            on other trackers' where there is no backtest.
         explanation: Why it matches.
         urls: Addresses of the members that have one, by id.
     """

@@ -6,13 +6,14 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from gedbd.retrieval.reports.candidate_features import candidate_features
+from gedbd.retrieval.reports.candidate_features import FEATURES, candidate_features
 from gedbd.retrieval.reports.first_stage import COMPONENT, find_candidates
 from gedbd.retrieval.reports.known_groups import KnownGroups
-from gedbd.retrieval.reports.report_features import ReportFeatures
+from gedbd.retrieval.reports.report_features import IDENTIFIER_MARK, ReportFeatures
 from gedbd.retrieval.scorers.fields import days_of
 from gedbd.triage.confidence import NUM_COMPARED, confidence_features
 from gedbd.triage.explanation import explain
+from gedbd.triage.reasons import reasons
 from gedbd.triage.report import Filters, Match, Report, as_table
 from gedbd.triage.storage.in_memory import InMemoryIndex
 from gedbd.triage.storage.state import State
@@ -51,7 +52,8 @@ def find_matches(state: State, report: Report, top_k: int, filters: Filters) -> 
     order = np.argsort(-scores, kind="stable")[: max(top_k, NUM_COMPARED)]
     probability = state.matching.confidence(confidence_features(features[order], scores[order]))
     best = Ranked(found.row[order], scores[order], features[order], probability)
-    return _matches(report, state, groups, best, top_k)
+    why = _reasons(state, query, best, top_k)
+    return _matches(report, state, groups, best, why)
 
 
 def _query_features(report: Report, state: State, count: int) -> ReportFeatures:
@@ -65,10 +67,12 @@ def _query_features(report: Report, state: State, count: int) -> ReportFeatures:
     return replace(query, day=known.max(keepdims=True)) if len(known) else query
 
 
-def _matches(report: Report, state: State, groups: KnownGroups, found: Ranked, top_k: int) -> list[Match]:
-    """The first ``top_k`` candidates with their texts, groups and explanations."""
+def _matches(
+    report: Report, state: State, groups: KnownGroups, found: Ranked, why: list[tuple[str, ...]]
+) -> list[Match]:
+    """The first candidates, as many as there are reasons, with their texts, groups and explanations."""
     index = state.memory
-    rows = found.row[:top_k].tolist()
+    rows = found.row[: len(why)].tolist()
     members = [tuple(index.ids[row] for row in index.members(groups, row)) for row in rows]
     best = [index.ids[row] for row in rows]
     stored = state.file.reports(sorted({*best, *(ids[0] for ids in members)}))
@@ -87,11 +91,28 @@ def _matches(report: Report, state: State, groups: KnownGroups, found: Ranked, t
             ids,
             float(found.score[place]),
             float(found.probability[place]),
-            explanation,
+            replace(explanation, reasons=why[place]),
             {issue_id: urls[issue_id] for issue_id in ids if issue_id in urls},
         )
         matches.append(match)
     return matches
+
+
+def _reasons(state: State, query: ReportFeatures, found: Ranked, top_k: int) -> list[tuple[str, ...]]:
+    """Why each of the first ``top_k`` candidates is among them."""
+    memory = state.memory
+    features = found.features[:top_k]
+    added = state.matching.ranker.contributions(features)
+    why = []
+    for row, values, one in zip(found.row[:top_k].tolist(), features.tolist(), added, strict=True):
+        shared = {}
+        for kind in ("identifiers", "errors"):
+            shared[kind] = np.intersect1d(getattr(query.terms, kind)[0], memory.store.distinct(kind, [row])[0])
+        frequency = memory.store.identifiers.frequency(shared["identifiers"], len(memory))
+        rarest_first = shared["identifiers"][np.argsort(frequency, kind="stable")]
+        named = [memory.vocabulary.terms[number].removeprefix(IDENTIFIER_MARK) for number in rarest_first.tolist()]
+        why.append(reasons(one, dict(zip(FEATURES, values, strict=True)), named, len(shared["errors"])))
+    return why
 
 
 def _allowed(index: InMemoryIndex, count: int, report: Report, filters: Filters) -> np.ndarray | None:

@@ -2,13 +2,16 @@
 
 import json
 from dataclasses import asdict, dataclass, fields
+from importlib.resources import files as package_files
 from typing import Any
 
-from gedbd.retrieval.reports.ranker import ReportRanker
-from gedbd.triage.backtesting.targets import TargetResult, find_target
+from gedbd.retrieval.reports.ranker import ReportRanker, default_ranker
+from gedbd.triage.backtesting.targets import NOT_MEASURED, TargetResult, find_target
 from gedbd.triage.confidence import Confidence
 
 OLDER = "was made by an older version of gedbd: run python -m gedbd.backtest again, then python -m gedbd.index"
+DEFAULT_CONFIDENCE = "default_confidence.json"
+DEFAULT_TARGET = 0.7
 
 
 @dataclass(frozen=True)
@@ -18,7 +21,8 @@ class TriageModel:
     Attributes:
         ranker: Orders the candidates of a report.
         confidence: From the features of a candidate to a probability.
-        targets: The results for all precision targets that the backtest measured, the lowest target first.
+        targets: The results for all precision targets that the backtest measured, the lowest target first;
+            empty without a backtest.
         target_precision: The precision target that applies unless another is asked for.
     """
 
@@ -29,7 +33,9 @@ class TriageModel:
 
     @property
     def target(self) -> TargetResult:
-        """The result for ``target_precision``."""
+        """The result for ``target_precision``; one of status ``not measured`` without a backtest."""
+        if not self.targets:
+            return TargetResult(self.target_precision, None, NOT_MEASURED)
         return find_target(self.targets, self.target_precision, "target_precision")
 
     def as_json(self) -> str:
@@ -55,3 +61,9 @@ class TriageModel:
         targets = tuple(TargetResult(**target) for target in plain["targets"])
         ranker = ReportRanker.from_text(plain["ranker"])
         return cls(ranker, Confidence.from_dict(plain["confidence"]), targets, plain["target_precision"])
+
+
+def default_model() -> TriageModel:
+    """The model of a tracker without a backtest: learnt on other trackers, so that nothing is suggested unasked."""
+    text = (package_files("gedbd.triage") / DEFAULT_CONFIDENCE).read_text(encoding="utf-8")
+    return TriageModel(default_ranker(), Confidence.from_dict(json.loads(text)), (), DEFAULT_TARGET)

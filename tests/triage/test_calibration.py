@@ -15,6 +15,8 @@ from gedbd.triage.calibration import calibration_error, fit_isotonic
 from gedbd.triage.confidence import (
     CONFIDENCE_FEATURES,
     NUM_COMPARED,
+    NUM_FOLDS,
+    BestMatches,
     Confidence,
     confidence_features,
     learn_confidence,
@@ -58,21 +60,45 @@ def test_probabilities_between_knots_are_interpolated():
 def some(seed, count=300):
     generator = np.random.default_rng(seed)
     features = generator.normal(size=(count, len(CONFIDENCE_FEATURES)))
-    return features, generator.random(count) < 1 / (1 + np.exp(-2 * features[:, 0]))
+    right = generator.random(count) < 1 / (1 + np.exp(-2 * features[:, 0]))
+    return BestMatches(features, right, np.ones(count), np.arange(count) % NUM_FOLDS)
 
 
-@pytest.mark.parametrize(("place", "part"), [(0, "training"), (1, "validation")])
 @pytest.mark.parametrize(("all_right", "which"), [(True, "wrong"), (False, "right")])
-def test_nothing_to_tell_apart_is_an_error(place, part, all_right, which):
-    parts = [some(0), some(1)]
-    parts[place] = parts[place][0], np.full(300, all_right)
-    with pytest.raises(ValueError, match=f"no candidate of the {part} part is {which}"):
-        learn_confidence(*parts, 0)
+def test_nothing_to_tell_apart_is_an_error(all_right, which):
+    with pytest.raises(ValueError, match=f"too few best matches .* are {which}"):
+        learn_confidence(some(0)._replace(right=np.full(300, all_right)), 0)
 
 
-def test_no_candidate_at_all_is_an_error_too():
-    with pytest.raises(ValueError, match="no candidate of the validation part is right"):
-        learn_confidence(some(0), (np.empty((0, len(CONFIDENCE_FEATURES))), np.empty(0, dtype=bool)), 0)
+def test_right_matches_in_one_fold_alone_are_an_error():
+    matches = some(0)
+    with pytest.raises(ValueError, match=r"too few best matches .* are right: .* move split.test_from"):
+        learn_confidence(matches._replace(right=matches.right & (matches.fold == 1)), 0)
+
+
+def test_no_match_at_all_is_an_error_too():
+    nothing = BestMatches(np.empty((0, len(CONFIDENCE_FEATURES))), np.empty(0, dtype=bool), np.empty(0), np.empty(0))
+    with pytest.raises(ValueError, match="too few best matches"):
+        learn_confidence(nothing, 0)
+
+
+def test_probabilities_of_a_fold_do_not_depend_on_its_labels():
+    matches = some(0)
+    mine = matches.fold == 2
+    # Only isotonic regression sees the labels of the fold, and it keeps the order of the outputs.
+    turned = np.where(mine, ~matches.right, matches.right)
+    first, second = (learn_confidence(matches._replace(right=right), 0)[1][mine] for right in (matches.right, turned))
+    order = np.argsort(first, kind="stable")
+    assert (np.diff(second[order]) >= -1e-12).all()
+
+
+def test_weights_count_like_copies():
+    outputs = np.array([1.0, 2.0, 3.0])
+    right = np.array([False, True, True])
+    several = np.repeat(np.arange(3), [3, 1, 2])
+    weighted = fit_isotonic(outputs, right, np.array([3.0, 1.0, 2.0]))
+    for mine, theirs in zip(weighted, fit_isotonic(outputs[several], right[several]), strict=True):
+        assert mine == pytest.approx(theirs)
 
 
 def test_calibration_error_by_hand():
@@ -89,10 +115,10 @@ def test_what_was_learnt_survives_json():
         TargetResult(0.5, 0.1 + 0.2, "met", 30, 22, 22 / 30, 0.56, 0.89, "2017-03-01", "2018-02-01"),
         TargetResult(0.7, None, "no threshold"),
     )
-    matching = TriageModel(RANKER, learn_confidence(some(0), some(1), 0), targets, 0.7)
+    matching = TriageModel(RANKER, learn_confidence(some(0), 0)[0], targets, 0.7)
     again = TriageModel.from_json(matching.as_json())
     assert (again.targets, again.target_precision, again.target) == (targets, 0.7, targets[1])
-    features = some(2)[0]
+    features = some(2).features
     assert (again.confidence(features) == matching.confidence(features)).all()
     scores = [model.ranker.scores(features[:, : len(FEATURES)]) for model in (again, matching)]
     assert (scores[0] == scores[1]).all()
@@ -100,8 +126,8 @@ def test_what_was_learnt_survives_json():
 
 
 def test_a_confidence_learns_when_the_best_match_is_right():
-    confidence = learn_confidence(some(0), some(1), 0)
-    features, right = some(2)
+    confidence = learn_confidence(some(0), 0)[0]
+    features, right = some(2)[:2]
     assert calibration_error(confidence(features), right) < 0.15
     high, low = features[:, 0] > 1, features[:, 0] < -1
     assert confidence(features[high]).mean() > 0.6 > 0.4 > confidence(features[low]).mean()
@@ -131,7 +157,10 @@ def test_margins_by_hand():
     assert found.shape == (3, len(CONFIDENCE_FEATURES))
     assert found[:, 0].tolist() == [5, 3, 2]
     assert found[:, 1].tolist() == [2, -2, -3]  # ahead of the next; the others of the first
-    assert found[:, 2].tolist() == [3, 1, 0]
+    assert found[:, 2].tolist() == [3, 1, 0]  # ahead of the third
+    assert found[:, 3].tolist() == [3, 1, 0]  # ahead of the last
+    assert found[0, 4:6].tolist() == [5, 1]
+    assert found[0, 6:8].tolist() == [1, FEATURES.index("group size")]
     assert (found[:, len(CONFIDENCE_FEATURES) - len(FEATURES) :] == np.arange(len(FEATURES))).all()
     assert CONFIDENCE_FEATURES[-len(FEATURES) :] == FEATURES
 
@@ -145,7 +174,7 @@ def test_margins_do_not_depend_on_how_many_are_shown():
     scores = [9.0, 7.0, 6.0, 4.0, 3.0, 1.0, 0.0]
     few, many = margins(*scores[:NUM_COMPARED]), margins(*scores)
     np.testing.assert_array_equal(many[:NUM_COMPARED], few)
-    assert many[-1, 2] == -3
+    assert many[-1, 2:4].tolist() == [-6, -3]
 
 
 def test_rows_are_taken_evenly_spaced():

@@ -3,14 +3,18 @@
 import json
 from collections.abc import Mapping
 from importlib.resources import files as package_files
+from pathlib import Path
 
 import numpy as np
+import pandas as pd
 
 from gedbd.retrieval.ranking_models import Model, read_model
-from gedbd.retrieval.reports.candidate_features import FEATURES
+from gedbd.retrieval.reports.candidate_features import FEATURES, RELATIVE, relative
+from gedbd.retrieval.reports.trained_on import was_trained_on
 
 FORMAT = 1
 DEFAULT = "default_ranker.json"
+BASE_FEATURES = tuple(f"base{kind}" for kind in RELATIVE)
 
 
 class ReportRanker:
@@ -20,30 +24,53 @@ class ReportRanker:
         model: Scores rows of features.
         kind: Of the model: ``boosted`` or ``linear``.
         extra: Names of the features that are given from elsewhere, behind ``FEATURES``.
+        base: A ranker that was trained on other trackers; its scores are the last features of the model.
+        trained_on: Samples of the reports of the trackers that the ranker was trained on, see ``sample_of``.
     """
 
-    def __init__(self, model: Model, kind: str = "boosted", extra: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self,
+        model: Model,
+        kind: str = "boosted",
+        extra: tuple[str, ...] = (),
+        base: "ReportRanker | None" = None,
+        trained_on: tuple[tuple[int, ...], ...] = (),
+    ) -> None:
         self.model = model
         self.kind = kind
         self.extra = extra
+        self.base = base
+        self.trained_on = trained_on
 
     @property
     def names(self) -> tuple[str, ...]:
         """The features that the model reads, in order."""
-        return (*FEATURES, *self.extra)
+        return (*FEATURES, *self.extra, *(BASE_FEATURES if self.base else ()))
+
+    def has_seen(self, reports: pd.DataFrame) -> bool:
+        """Whether the ranker, or its base, was trained on these reports or an earlier state of their tracker."""
+        return was_trained_on(reports, self.trained_on) or (self.base is not None and self.base.has_seen(reports))
 
     def scores(self, features: np.ndarray) -> np.ndarray:
         """Scores of candidates, ``(C, F) -> (C,)``; higher is better."""
         if not len(features):
             return np.empty(0)
-        return self.model.predict(features)
+        return self.model.predict(with_base(features, self.base))
 
     def contributions(self, features: np.ndarray) -> list[dict[str, float]]:
-        """What each feature adds to the score of each candidate, by name; their sum is the score less a constant."""
+        """What each feature adds to the score of each candidate, by name; their sum is the score less a constant.
+
+        What the scores of the base add is divided among the features that the base read, in proportion to the size
+        of what they added there with the same sign.
+        """
         if not len(features):
             return []
-        shares = self.model.contributions(features)
-        return [dict(zip(self.names, row[:-1].tolist(), strict=True)) for row in shares]
+        shares = self.model.contributions(with_base(features, self.base))
+        rows = [dict(zip(self.names, row[:-1].tolist(), strict=True)) for row in shares]
+        if self.base is not None:
+            for row, inner in zip(rows, self.base.contributions(features[:, : len(FEATURES)]), strict=True):
+                _divide(row, inner)
+        return rows
 
     def to_text(self) -> str:
         """The ranker as text, to store it."""
@@ -52,7 +79,9 @@ class ReportRanker:
             "kind": self.kind,
             "features": list(self.names),
             "extra": list(self.extra),
+            "trained_on": [list(sample) for sample in self.trained_on],
             "model": self.model.to_text().splitlines(),
+            "base": None if self.base is None else self.base.to_text().splitlines(),
         }
         return json.dumps(content, indent=0) + "\n"
 
@@ -70,7 +99,9 @@ class ReportRanker:
         if not isinstance(content, dict) or content.get("format") != FORMAT:
             raise ValueError(f"ranker of reports: not of format {FORMAT}; train it again")
         lines, extra, names = (_strings(content, name) for name in ("model", "extra", "features"))
-        ranker = cls(read_model(str(content.get("kind")), "\n".join(lines) + "\n"), content["kind"], tuple(extra))
+        model = read_model(str(content.get("kind")), "\n".join(lines) + "\n")
+        base = None if content.get("base") is None else cls.from_text("\n".join(_strings(content, "base")))
+        ranker = cls(model, content["kind"], tuple(extra), base, _samples(content))
         if tuple(names) != ranker.names:
             raise ValueError("ranker of reports: it was trained on other features; train it again")
         try:
@@ -78,6 +109,23 @@ class ReportRanker:
         except ValueError as error:
             raise ValueError(f"ranker of reports: {error}; train it again") from error
         return ranker
+
+
+def with_base(features: np.ndarray, base: ReportRanker | None) -> np.ndarray:
+    """Features of candidates of one query with those of a base behind them, ``(C, F) -> (C, F + 4)``."""
+    if base is None:
+        return features
+    columns = relative("base", base.scores(features[:, : len(FEATURES)]))
+    return np.column_stack([features, *(columns[name] for name in BASE_FEATURES)]).astype(np.float32)
+
+
+def _divide(row: dict[str, float], inner: dict[str, float]) -> None:
+    """Moves what the scores of the base add to the features that the base read."""
+    total = sum(row.pop(name) for name in BASE_FEATURES)
+    same_sign = {name: value for name, value in inner.items() if value * total > 0}
+    whole = sum(same_sign.values())
+    for name, value in same_sign.items():
+        row[name] += total * value / whole
 
 
 def _strings(content: Mapping[str, object], name: str) -> list[str]:
@@ -88,7 +136,35 @@ def _strings(content: Mapping[str, object], name: str) -> list[str]:
     return value
 
 
+def _samples(content: Mapping[str, object]) -> tuple[tuple[int, ...], ...]:
+    """The samples of reports that JSON held."""
+    value = content.get("trained_on")
+    if not isinstance(value, list) or not all(isinstance(sample, list) for sample in value):
+        raise ValueError("ranker of reports: 'trained_on' is not a list of lists; train it again")
+    if not all(type(number) is int for sample in value for number in sample):
+        raise ValueError("ranker of reports: 'trained_on' holds something else than numbers; train it again")
+    return tuple(tuple(sample) for sample in value)
+
+
 def default_ranker() -> ReportRanker:
     """The ranker for trackers without duplicates of their own to learn from, see ``default_ranker.md``."""
     text = (package_files("gedbd.retrieval.reports") / DEFAULT).read_text(encoding="utf-8")
     return ReportRanker.from_text(text)
+
+
+def read_base(base: str | None) -> ReportRanker | None:
+    """The ranker that an option names: ``default`` is the default ranker, null none, everything else a file.
+
+    Raises:
+        ValueError: If there is no such file, or it holds no ranker.
+    """
+    if base is None:
+        return None
+    if base == "default":
+        return default_ranker()
+    if not Path(base).is_file():
+        raise ValueError(f"base={base} of a ranker: there is no such file; give a file, default, or null for none")
+    try:
+        return ReportRanker.from_text(Path(base).read_text(encoding="utf-8", errors="replace"))
+    except ValueError as error:
+        raise ValueError(f"base={base}: {error}") from error

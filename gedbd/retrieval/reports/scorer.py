@@ -1,7 +1,7 @@
 """The learnt ranker of reports as a scorer."""
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -9,6 +9,7 @@ import pandas as pd
 from gedbd.retrieval.reports.candidate_graph import GRAPH_FEATURES
 from gedbd.retrieval.reports.history import ReportHistory
 from gedbd.retrieval.reports.ranker import ReportRanker, default_ranker
+from gedbd.retrieval.reports.trained_on import SEEN
 from gedbd.retrieval.reports.training import RankerOptions, fit_ranker
 from gedbd.retrieval.scorers.dense import DenseScorer
 from gedbd.retrieval.scorers.scorer import Scorer, ScorerInputs, linked_groups
@@ -25,6 +26,8 @@ class LearntReports(Scorer):
         kind: ``boosted`` or ``linear`` learn from the training and validation pairs; ``default`` learns nothing here.
         seed: Of the training.
         num_seeds: See ``RankerOptions``.
+        base: Likewise.
+        default_below: Likewise.
         graph: Read the features of the graph among the candidates too, see ``graph_features``.
 
     Attributes:
@@ -39,16 +42,25 @@ class LearntReports(Scorer):
         kind: Literal["boosted", "linear", "default"] = "boosted",
         seed: int = 0,
         num_seeds: int = 3,
+        base: str | None = None,
+        default_below: int = 300,
         graph: bool = False,
     ) -> None:
         if kind not in ("boosted", "linear", "default"):
             raise ValueError(f"kind={kind} of a ranker is unknown: choose boosted, linear or default")
+        if graph and base is not None:
+            raise ValueError("graph=true trains without a base, which reads no graph: leave out graph or base")
         if graph and kind == "default":
             raise ValueError("graph=true needs a ranker that learns here: choose kind=boosted or linear")
         self.dense = dense
         self.kind = kind
-        self.seed = seed
-        self.num_seeds = num_seeds
+        # The names of the options are those of RankerOptions.
+        self.options: dict[str, Any] = {
+            "seed": seed,
+            "num_seeds": num_seeds,
+            "base": base,
+            "default_below": default_below,
+        }
         self.graph = graph
 
     def fit(self, inputs: ScorerInputs) -> None:
@@ -70,7 +82,9 @@ class LearntReports(Scorer):
         self.history_ = ReportHistory(
             inputs.documents, self.dense.documents_, links if inputs.links is None else inputs.links, group, self.graph
         )
-        self.ranker_ = self._ranker(np.unique(positive["query"]))
+        self.ranker_ = self._ranker(np.unique(positive["query"]), inputs.documents)
+        if self.ranker_.has_seen(inputs.documents):
+            self.warnings_ = (*self.warnings_, f"{SEEN}: these figures say nothing of another tracker")
 
     def scores(self, rows: np.ndarray) -> np.ndarray:
         """``(B,) -> (B, N)``."""
@@ -96,9 +110,11 @@ class LearntReports(Scorer):
             )
         return inputs.validation
 
-    def _ranker(self, queries: np.ndarray) -> ReportRanker:
+    def _ranker(self, queries: np.ndarray, documents: pd.DataFrame) -> ReportRanker:
         if self.kind == "default":
             return default_ranker()
+        options = RankerOptions(kind=self.kind, **self.options).without_seen(documents)
+        return fit_ranker(list(self.history_.replay(queries, "replay training queries")), options)
         options = RankerOptions(kind=self.kind, seed=self.seed, num_seeds=self.num_seeds)
         examples = list(self.history_.replay(queries, "replay training queries"))
         return fit_ranker(examples, options, GRAPH_FEATURES if self.graph else ())

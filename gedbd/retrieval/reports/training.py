@@ -1,14 +1,16 @@
 """Trains rankers of reports on the queries of a history whose duplicates are known."""
 
+import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
+import pandas as pd
 
 from gedbd.retrieval.ranking_models import Model, fit_weighted_sum
 from gedbd.retrieval.reports.history import Replayed
-from gedbd.retrieval.reports.ranker import ReportRanker
+from gedbd.retrieval.reports.ranker import ReportRanker, read_base, with_base
 
 Kind = Literal["boosted", "linear"]
 
@@ -31,6 +33,8 @@ class RankerOptions:
         rounds: Trees of each training, at most.
         num_leaves: Leaves of a tree.
         num_threads: Threads; the trees are the same for the same number.
+        base: A ranker that was trained on other trackers, whose scores are further features, see ``read_base``.
+        default_below: With fewer queries to learn from, nothing is trained: the ranker is the base.
     """
 
     kind: Kind = "boosted"
@@ -39,6 +43,23 @@ class RankerOptions:
     rounds: int = 250
     num_leaves: int = 15
     num_threads: int = 1
+    base: str | None = None
+    default_below: int = 300
+
+    def without_seen(self, reports: pd.DataFrame) -> "RankerOptions":
+        """Options without a base that was trained on the reports' own tracker: it knows the duplicates to be found."""
+        base = read_base(self.base)
+        return replace(self, base=None) if base is not None and base.has_seen(reports) else self
+
+    def settled(self, examples: Sequence[Replayed]) -> "RankerOptions":
+        """Options by which parts of some queries are treated as all of them: trained on, or left to the base."""
+        is_enough = self.base is None or len(usable_queries(examples)) >= self.default_below
+        return replace(self, default_below=0 if is_enough else sys.maxsize)
+
+
+def usable_queries(examples: Sequence[Replayed]) -> list[Replayed]:
+    """The queries that teach something: a duplicate is among their most promising candidates."""
+    return [one for one in examples if one.right[:MAX_CANDIDATES].any()]
 
 
 def fit_ranker(
@@ -58,14 +79,18 @@ def fit_ranker(
         ValueError: If no example has a right candidate and a wrong one.
     """
     options = options or RankerOptions()
-    usable = [one for one in examples if one.right[:MAX_CANDIDATES].any()]
+    base = read_base(options.base)
+    usable = usable_queries(examples)
+    if base is not None and len(usable) < options.default_below:
+        return base
     if not any((~one.right[:MAX_CANDIDATES]).any() for one in usable):
         raise ValueError("a ranker of reports needs a query with a duplicate among its candidates to learn from")
-    return ReportRanker(_fit(usable, options), options.kind, extra)
+    return ReportRanker(_fit(usable, options, base), options.kind, extra, base)
 
 
-def _fit(examples: Sequence[Replayed], options: RankerOptions) -> Model:
-    features = [one.features[:MAX_CANDIDATES] for one in examples]
+def _fit(examples: Sequence[Replayed], options: RankerOptions, base: ReportRanker | None) -> Model:
+    # The base ranks all candidates, as in a search, before the most promising are chosen.
+    features = [with_base(one.features, base)[:MAX_CANDIDATES] for one in examples]
     relevance = [one.right[:MAX_CANDIDATES].astype(np.int64) for one in examples]
     if options.kind == "linear":
         return fit_weighted_sum(features, relevance, L2)

@@ -37,6 +37,7 @@ function others({ master, best, members, urls }, terms) {
 
 function explain({ best, explanation }, marked) {
   const found = [];
+  if (explanation.reasons.length) found.push(make("p", { class: "quiet" }, `Because: ${explanation.reasons.join(", ")}`));
   const terms = explanation.terms.slice(0, 8).map((term) => make("span", { class: "term" }, term));
   if (terms.length) found.push(make("p", { class: "terms" }, ...terms));
   const equal = Object.entries(explanation.fields).map(([name, value]) => `${name}: ${value}`);

@@ -62,8 +62,8 @@ def measure(
         seed: Seed of the trees.
         max_examples: Number of right and of wrong suggestions that are listed at most.
     """
-    confidence = learn_probability(replayed, seed)
-    val = suggestions(replayed, confidence, corpus.group, "val")
+    confidence, of_val = learn_probability(replayed, seed)
+    val = suggestions(replayed, of_val, corpus.group, "val")
     test = suggestions(replayed, confidence, corpus.group, "test")
     others = [target for target in TARGETS if not isclose(target, target_precision)]
     targets = targets_table(val, test, sorted([*others, target_precision]), confidence_level)
@@ -74,10 +74,15 @@ def measure(
     return Backtest(matching, val, test, tables, error)
 
 
-def suggestions(replayed: pd.DataFrame, confidence: Confidence, group: np.ndarray, part: str) -> Suggestions:
-    """The best matches of a part, with their probabilities."""
+def suggestions(
+    replayed: pd.DataFrame, confidence: Confidence | np.ndarray, group: np.ndarray, part: str
+) -> Suggestions:
+    """The best matches of a part, with their probabilities: what gives them, or the probabilities themselves."""
     mine = replayed[(replayed["part"] == part) & (replayed["place"] == 1)]
-    probability = confidence(mine[list(CONFIDENCE_FEATURES)].to_numpy())
+    if isinstance(confidence, np.ndarray):
+        probability = confidence
+    else:
+        probability = confidence(mine[list(CONFIDENCE_FEATURES)].to_numpy())
     best = mine[["query", "candidate", "right"]].assign(probability=probability).reset_index(drop=True)
     return Suggestions.of(best, group)
 

@@ -1,5 +1,6 @@
 """Learns from a tracker's history what a backtest measures: a ranker, and the probability of a match."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -11,63 +12,94 @@ from gedbd.retrieval.reports.history import ReportHistory
 from gedbd.retrieval.reports.ranker import ReportRanker
 from gedbd.retrieval.reports.training import RankerOptions, fit_ranker
 from gedbd.triage.backtesting.replay import replay
-from gedbd.triage.confidence import CONFIDENCE_FEATURES, Confidence, learn_confidence
+from gedbd.triage.confidence import CONFIDENCE_FEATURES, NUM_FOLDS, BestMatches, Confidence, learn_confidence
 
 
 class Learnt(NamedTuple):
     """What was learnt, and the replay that it was learnt from and is measured on.
 
     Attributes:
-        ranker: Trained on the duplicates of training and validation.
-        replayed: The best matches of reports of all parts, see ``replay``, with the column ``part``.
+        ranker: Trained on the duplicates of the labelled parts.
+        replayed: The best matches of reports, see ``replay``, with the columns ``part``, ``fold`` and ``weight`` (how
+            many reports of the part a report stands for).
     """
 
     ranker: ReportRanker
     replayed: pd.DataFrame
 
 
-def learn(corpus: Corpus, parts: np.ndarray, vectors: np.ndarray, max_reports: int, options: RankerOptions) -> Learnt:
+class LearntProbability(NamedTuple):
+    """What says how probable a match is, and the validation part's probabilities by trees that have not seen it.
+
+    Attributes:
+        confidence: For reports that it was not trained on.
+        val: ``(B,)`` of the best matches of the replayed validation part, each by the trees of the other folds.
+    """
+
+    confidence: Confidence
+    val: np.ndarray
+
+
+def learn(
+    corpus: Corpus,
+    parts: np.ndarray,
+    vectors: np.ndarray,
+    max_reports: int,
+    options: RankerOptions,
+    labelled_parts: Sequence[int] = (TRAIN, VAL),
+) -> Learnt:
     """Trains rankers, and replays the reports of each part with one that has not seen their labels.
 
-    A ranker scores queries that it was trained on too high. So the training part is replayed with two rankers, each
-    trained on every other duplicate group, the validation part with one that is trained on the training part, and the
-    test part with one that is trained on both.
+    A ranker scores queries that it was trained on too high. So the duplicate groups of the labelled parts are divided
+    into ``NUM_FOLDS`` folds, and each fold is replayed with a ranker that is trained on the others. The test part is
+    replayed with one that is trained on all folds.
 
     Args:
         corpus: The reports.
         parts: ``(N,)`` part of each.
         vectors: ``(N, D)`` unit rows.
-        max_reports: Number of reports of each part that are replayed, evenly spaced in time.
+        max_reports: Number of reports of each part that are replayed, evenly spaced in time. Of the training part all
+            duplicates are replayed, and the others count for more.
         options: How rankers are trained.
+        labelled_parts: Parts that are learnt from: without training where the vectors were trained on it.
     """
     history = ReportHistory.of_corpus(corpus, vectors)
+    fold = folds(corpus.group)
     labelled = history.duplicates
-    labelled = labelled[parts[labelled] != TEST]
+    labelled = labelled[np.isin(parts[labelled], labelled_parts)]
     examples = list(history.replay(labelled, "learn to rank"))
-    by_part = [[one for one in examples if parts[one.row] == number] for number in (TRAIN, VAL)]
-    halves = [[one for one in by_part[0] if _half(corpus.group[one.row]) == half] for half in (0, 1)]
-    of_train = [fit_ranker(half, options) for half in halves]
-    of_val = fit_ranker(by_part[0], options)
+    options = options.without_seen(corpus.reports).settled(examples)
+    rankers = [fit_ranker([one for one in examples if fold[one.row] != number], options) for number in range(NUM_FOLDS)]
     ranker = fit_ranker(examples, options)
+    is_duplicate = corpus.group < np.arange(len(corpus))
     tables = []
-    for number, part in enumerate(PARTS):
-        rows = evenly_spaced(np.flatnonzero(parts == number), max_reports)
-        rankers = {TRAIN: of_train[::-1], VAL: [of_val], TEST: [ranker]}[number]
-        # A report of half 0 is scored by the ranker of half 1.
-        chosen = [rankers[_half(corpus.group[row]) % len(rankers)] for row in rows]
-        tables.append(replay(history, rows, chosen, f"replay {part}").assign(part=part))
+    for number in (*labelled_parts, TEST):
+        of_part = np.flatnonzero(parts == number)
+        rows = evenly_spaced(of_part, max_reports)
+        if number == TRAIN:
+            rows = np.union1d(rows, of_part[is_duplicate[of_part]])
+        chosen = [ranker if number == TEST else rankers[fold[row]] for row in rows]
+        table = replay(history, rows, chosen, f"replay {PARTS[number]}")
+        queries = table["query"].to_numpy()
+        others = max((~is_duplicate[rows]).sum(), 1)
+        share = (~is_duplicate[of_part]).sum() / others if number == TRAIN else 1.0
+        weight = np.where(is_duplicate[queries], 1.0, share)
+        tables.append(table.assign(part=PARTS[number], fold=fold[queries], weight=weight))
     return Learnt(ranker, pd.concat(tables, ignore_index=True))
 
 
-def learn_probability(replayed: pd.DataFrame, seed: int) -> Confidence:
-    """Learns probabilities on the replayed training part and calibrates them on the validation part."""
+def learn_probability(replayed: pd.DataFrame, seed: int) -> LearntProbability:
+    """Learns probabilities on the replayed parts before test, see ``learn_confidence``."""
     # Only the best candidate of a report is ever suggested: the trees learn on these.
-    train = replayed[(replayed["part"] == "train") & (replayed["place"] == 1)]
-    val = replayed[(replayed["part"] == "val") & (replayed["place"] == 1)]
-    names = list(CONFIDENCE_FEATURES)
-    return learn_confidence(
-        (train[names].to_numpy(), train["right"].to_numpy()), (val[names].to_numpy(), val["right"].to_numpy()), seed
-    )
+    matches = replayed[(replayed["part"] != PARTS[TEST]) & (replayed["place"] == 1)]
+    confidence, probability = learn_confidence(best_matches(matches), seed)
+    return LearntProbability(confidence, probability[(matches["part"] == PARTS[VAL]).to_numpy()])
+
+
+def best_matches(matches: pd.DataFrame) -> BestMatches:
+    """Rows of a replay as ``learn_confidence`` reads them; those of several trackers may be concatenated."""
+    features = matches[list(CONFIDENCE_FEATURES)].to_numpy()
+    return BestMatches(features, *(matches[name].to_numpy() for name in ("right", "weight", "fold")))
 
 
 def evenly_spaced(rows: np.ndarray, max_rows: int) -> np.ndarray:
@@ -77,6 +109,6 @@ def evenly_spaced(rows: np.ndarray, max_rows: int) -> np.ndarray:
     return rows[np.linspace(0, len(rows) - 1, max_rows).round().astype(np.int64)]
 
 
-def _half(group: int) -> int:
-    """0 or 1 for a group: neighbouring numbers are mixed, so that halves are of equal age."""
-    return int(group) * 2654435761 // 2**16 % 2
+def folds(group: np.ndarray) -> np.ndarray:
+    """A fold for each group number, ``(N,) -> (N,)``: neighbouring numbers are mixed, so that folds are equally old."""
+    return group * 2654435761 // 2**16 % NUM_FOLDS

@@ -13,10 +13,13 @@ from omegaconf import DictConfig
 from rich.console import Console
 
 from gedbd.corpora.corpus import Corpus
+from gedbd.corpora.splits import TRAIN, VAL
 from gedbd.evaluation.run_folders import MATCHING
 from gedbd.experiments.checkpoint import save_run
 from gedbd.io.files import write_text
 from gedbd.io.tables import write_parquet
+from gedbd.retrieval.reports.trained_on import SEEN
+from gedbd.retrieval.reports.training import RankerOptions
 from gedbd.triage.assembly import encode_corpus
 from gedbd.triage.backtesting.backtest import Backtest, measure
 from gedbd.triage.backtesting.learning import learn
@@ -36,7 +39,7 @@ def run_backtest(
     options: Sequence[str],
     console: Console,
 ) -> float:
-    """Learns on the training part, replays the later parts, writes the run folder, and prints the results.
+    """Learns on the parts before test, replays all, writes the run folder, and prints the results.
 
     Args:
         cfg: The composed configuration of ``conf/backtest.yaml``.
@@ -56,7 +59,12 @@ def run_backtest(
     encoded = encode_corpus(cfg, corpus, weights)
     for warning in encoded.warnings:
         console.print(f"{corpus.name}: {warning}", markup=False, highlight=False)
-    learnt = learn(corpus, parts, encoded.vectors, cfg.max_replayed, instantiate(cfg.ranker))
+    ranker: RankerOptions = instantiate(cfg.ranker)
+    if ranker.without_seen(corpus.reports) != ranker:
+        console.print(f"{corpus.name}: {SEEN}: trained without it", markup=False, highlight=False)
+    # The vectors of reports that an encoder was trained on are too close to those of their duplicates.
+    labelled_parts = (TRAIN, VAL) if weights is None else (VAL,)
+    learnt = learn(corpus, parts, encoded.vectors, cfg.max_replayed, ranker, labelled_parts)
     targets = (cfg.target_precision, cfg.confidence_level)
     backtest = measure(learnt.replayed, corpus, learnt.ranker, *targets, cfg.seed, cfg.judge)
     save_run(folder, cfg, corpus)

@@ -8,10 +8,12 @@ MET = "met"
 MISSED = "missed"
 INCONCLUSIVE = "inconclusive"
 NO_THRESHOLD = "no threshold"
+NOT_MEASURED = "not measured"
 REASONS = {
     MISSED: "the backtest missed the target that {target:.0%} of the suggestions are right",
     INCONCLUSIVE: "the backtest could not tell whether {target:.0%} of the suggestions are right",
     NO_THRESHOLD: "the backtest found no threshold from which {target:.0%} of the suggestions are right",
+    NOT_MEASURED: "the probabilities were learnt on other trackers, and gedbd backtest has not measured them here",
 }
 
 
@@ -23,7 +25,8 @@ class TargetResult:
         target_precision: Desired share of right suggestions.
         threshold: Probability from which the best match is a suggestion, chosen on the validation part; None if there
             is no such threshold.
-        status: ``met``, ``missed``, ``inconclusive`` (see ``target_status``), or ``no threshold``.
+        status: ``met``, ``missed``, ``inconclusive`` (see ``target_status``), ``no threshold``, or
+            ``not measured`` without a backtest.
         suggestions: Number of suggestions on test reports.
         right: Number of right suggestions.
         precision: Right suggestions divided by all; None without suggestions.
@@ -98,6 +101,11 @@ def find_target(targets: Sequence[TargetResult], wanted: float, option: str) -> 
     Raises:
         ValueError: If the backtest did not measure this target; names those that it measured.
     """
+    if not targets:
+        raise ValueError(
+            f"{option}={wanted:g}: nothing was measured on this tracker; run python -m gedbd.backtest and build the"
+            " index with its folder as run="
+        )
     for target in targets:
         if isclose(target.target_precision, wanted):
             return target

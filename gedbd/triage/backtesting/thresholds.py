@@ -14,8 +14,8 @@ by group of the new report.
 
 What the guarantee does not cover: for dependent suggestions the effective number is an approximation, and which
 suggestions are of one group depends on the labels; the test part is later than the validation part, and a tracker
-changes; the probabilities are calibrated on the same reports, which keeps their order but decides which of them are
-equal.
+changes. The probabilities of validation reports come from rankers and trees that were not trained on their groups, but
+on others of the same time and later; calibration keeps the order, but decides which of them are equal.
 """
 
 import numpy as np

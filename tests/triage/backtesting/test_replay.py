@@ -7,12 +7,12 @@ from small_tracker import RANKER
 
 from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.readers.bug_reports import BUG_FIELDS
-from gedbd.corpora.splits import PARTS
+from gedbd.corpora.splits import PARTS, VAL
 from gedbd.retrieval.reports.history import ReportHistory
 from gedbd.retrieval.reports.training import RankerOptions
-from gedbd.triage.backtesting.learning import learn, learn_probability
+from gedbd.triage.backtesting.learning import evenly_spaced, folds, learn, learn_probability
 from gedbd.triage.backtesting.replay import replay
-from gedbd.triage.confidence import CONFIDENCE_FEATURES, NUM_COMPARED
+from gedbd.triage.confidence import CONFIDENCE_FEATURES, NUM_COMPARED, NUM_FOLDS
 
 QUICK = RankerOptions(kind="linear")
 WORDS = np.array(
@@ -115,21 +115,56 @@ def test_parts_are_named_and_thinned_out():
     parts = np.repeat([0, 1, 2], [30, 10, 10])
     corpus = Corpus.of_table("small", reports, group_of(3, 50))
     table = learn(corpus, parts, vectors, 4, QUICK).replayed
+    # Of the training part all duplicates are replayed, and of the four evenly spaced reports those with a candidate.
+    duplicates = np.flatnonzero(corpus.group[:30] < np.arange(30))
+    train = sorted({*duplicates.tolist(), 10, 19, 29})
     assert table.groupby("part")["query"].unique().map(list).to_dict() == {
-        "train": [10, 19, 29],
+        "train": train,
         "val": [30, 33, 36, 39],
         "test": [40, 43, 46, 49],
     }
     assert set(table["part"]) == set(PARTS)
     whole = learn(corpus, parts, vectors, 1000, QUICK).replayed
     kept = whole.merge(table[["query", "place"]])
-    pd.testing.assert_frame_equal(kept.drop(columns="part"), table.sort_values(["query", "place"]).drop(columns="part"))
+    dropped = ["part", "weight"]
+    pd.testing.assert_frame_equal(
+        kept.drop(columns=dropped), table.sort_values(["query", "place"])[kept.columns.drop(dropped)]
+    )
+    assert (whole["weight"] == 1).all()
 
 
-def test_a_part_without_a_candidate_is_told():
+def test_reports_without_a_duplicate_stand_for_those_left_out():
+    reports, vectors = some_reports(3, 50)
+    corpus = Corpus.of_table("small", reports, group_of(3, 50))
+    table = learn(corpus, np.repeat([0, 1, 2], [30, 10, 10]), vectors, 15, QUICK).replayed
+    best = table[table["place"] == 1].set_index("query")
+    is_duplicate = corpus.group < np.arange(50)
+    others = np.flatnonzero(~is_duplicate[:30])
+    chosen = np.intersect1d(evenly_spaced(np.arange(30), 15), others)
+    assert 1 < len(chosen) < len(others)
+    assert best.loc[chosen[1:], "weight"].to_numpy() == pytest.approx(len(others) / len(chosen))  # 0 has no candidate
+    assert (best.loc[is_duplicate[best.index], "weight"] == 1).all()
+    assert (best.loc[best["part"] != "train", "weight"] == 1).all()
+
+
+def test_without_a_labelled_training_part_it_is_not_replayed():
+    reports, vectors = some_reports(3, 50)
+    corpus = Corpus.of_table("small", reports, group_of(3, 50))
+    table = learn(corpus, np.repeat([0, 1, 2], [20, 20, 10]), vectors, 50, QUICK, (VAL,)).replayed
+    assert set(table["part"]) == {"val", "test"}
+
+
+def test_reports_of_one_group_are_in_one_fold():
+    group = np.array([0, 1, 0, 3, 1, 0])
+    mine = folds(group)
+    assert mine[[0, 1, 2, 4, 5]].tolist() == mine[[0, 1, 0, 1, 0]].tolist()
+    sizes = np.bincount(folds(np.arange(4000)), minlength=NUM_FOLDS)
+    assert (sizes > 800).all()
+
+
+def test_a_replay_without_a_right_match_is_told():
     reports, vectors = some_reports(4, 40)
     corpus = Corpus.of_table("small", reports, group_of(4, 40))
-    parts = np.repeat([0, 1, 2], [20, 10, 10])
-    table = learn(corpus, parts, vectors, 1, QUICK).replayed  # only the very first report
-    with pytest.raises(ValueError, match="no candidate of the training part is right"):
-        learn_probability(table, 0)
+    table = learn(corpus, np.repeat([0, 1, 2], [20, 10, 10]), vectors, 40, QUICK).replayed
+    with pytest.raises(ValueError, match="too few best matches of the training and the validation part are right"):
+        learn_probability(table.assign(right=False), 0)

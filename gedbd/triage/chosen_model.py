@@ -1,0 +1,53 @@
+"""The model that an index is built with: that of a backtest, or the default one."""
+
+from pathlib import Path
+
+from omegaconf import DictConfig, OmegaConf
+
+from gedbd.configuration.saved_options import read_saved
+from gedbd.evaluation.run_folders import MATCHING
+from gedbd.triage.storage.stored_model import read_matching
+from gedbd.triage.triage_model import TriageModel, default_model
+
+TORCH = "gedbd.encoders.backends.pytorch.Torch"
+
+
+def chosen_model(cfg: DictConfig) -> tuple[DictConfig, TriageModel, Path | None]:
+    """What ``find_backtest`` returns for ``run=``; without it, the command's own options and the default model.
+
+    Raises:
+        ValueError: If neither a backtest nor a corpus is given, or ``run=`` is no finished backtest.
+    """
+    if cfg.run:
+        return find_backtest(Path(cfg.run))
+    if OmegaConf.is_missing(cfg.dataset, "path"):
+        raise ValueError(
+            "which tracker? dataset=csv dataset.path=bugs.csv for the default ranker, or run= with the folder that"
+            " python -m gedbd.backtest leaves"
+        )
+    options = OmegaConf.create({name: cfg[name] for name in ("dataset", "encoder", "text")})
+    options.backend = cfg.get("backend") or {"_target_": TORCH}
+    return options, default_model(), None
+
+
+def find_backtest(folder: Path) -> tuple[DictConfig, TriageModel, Path | None]:
+    """A backtest's configuration, its model, and the checkpoint of its encoder, None for an untrained one.
+
+    Raises:
+        ValueError: If the folder is not a finished backtest, or the run it used is missing.
+    """
+    if not folder.is_dir():
+        raise ValueError(f"run={folder}: there is no such folder; give the folder that python -m gedbd.backtest leaves")
+    if not (folder / MATCHING).is_file():
+        raise ValueError(
+            f"run={folder} is not a finished backtest, it has no {MATCHING}: run python -m gedbd.backtest run={folder}"
+            " and give the folder that it leaves"
+        )
+    cfg = read_saved(folder)
+    weights = None
+    if cfg.run:
+        from gedbd.experiments.checkpoint import find_run  # it imports torch
+
+        _, weights = find_run(Path(cfg.run), "best")
+    text = (folder / MATCHING).read_text(encoding="utf-8", errors="replace")
+    return cfg, read_matching(text, f"run={folder}"), weights
