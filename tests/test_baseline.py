@@ -126,10 +126,14 @@ def test_a_sweep_over_baselines_gives_a_summary(run, tmp_path):
 
 MISTAKES = [
     (["name=bm26"], "name=bm26 is not a baseline: choose one of constant, closure, tfidf"),
+    (["name=bm25", "cross=trained"], "name=bm25 reads no scores of cross: choose name=boosted, or leave cross out"),
     (["name=bm25", "run=nowhere"], "nowhere is not the folder of a run"),
     (["name=bm25", "dataset=eclipse_labels", "data_dir=nowhere"], "EclipsePlatform"),
 ]
 FURTHER_MISTAKES = [
+    (["name=boosted", "cross=trained", "cross.folds=1"], "cross.folds=1 must be 0, or 2 or more"),
+    (["name=boosted", "llm=openai"], "llm.base_url is not set: set it or OPENAI_BASE_URL"),
+    (["name=boosted", "cross=trained", "baselines.boosted.kind=default"], "kind=default of a ranker reads no scores"),
     (["name=bm25", "part=train"], "part=train is unknown: choose val or test"),
     (["name=bm25", "baselines.bm25.field=body"], "field=body is unknown"),
     (["name=bm25", "ranking.window_days=0.001"], "excludes the groups of all"),

@@ -23,8 +23,9 @@ VARIABLE = "GEDBD_ALLOWED_TARGETS"  # environment variable with further names, s
 NAMED = re.compile(rf"_target_:\s*['\"]?([\w.]+)|({IN_PACKAGE}\S+)")
 # Files and groups of conf/ that name the factories of a section, if not the group of the same name.
 SOURCES = {
-    "baselines": ("baseline.yaml", "encoder", "backend", "text", "tags"),
+    "baselines": ("baseline.yaml", "encoder", "backend", "text", "tags", "cross", "llm"),
     "batches": ("pairs",),
+    "cross": ("cross", "encoder", "backend"),
     "graph": ("graph", "encoder"),
     "labels": ("shared.yaml",),
     "ranker": ("backtest.yaml",),
@@ -65,14 +66,33 @@ def check_plain(options: Any, source: str) -> None:
 
 
 def keep_local(options: DictConfig, source: str) -> None:
-    """Removes the address of a Ray cluster from options of a file: reports are encoded on this machine instead.
+    """Removes addresses that reports would be sent to from options of a file: the command line alone may name them.
 
-    The owner of a cluster can run code on the machines that join it.
+    The owner of a Ray cluster can run code on the machines that join it, and an endpoint reads the texts of reports.
     """
     backend = options.get("backend")
     if OmegaConf.is_dict(backend) and backend.get("address") is not None:
         print(f"{source}: backend.address={backend.address} is not used, as it comes from a file: Ray starts here")
         backend.address = None
+    for section in list(options):
+        plain = OmegaConf.to_container(options[section]) if OmegaConf.is_config(options[section]) else None
+        found = _remove_urls(plain)
+        if found:
+            print(f"{source}: base_url={found[0]} of {section} is not used, as it comes from a file")
+            options[section] = plain
+
+
+def _remove_urls(value: Any) -> list[str]:
+    """Sets each ``base_url`` in nested dictionaries and lists to None; gives what they were."""
+    found = []
+    if isinstance(value, dict):
+        if value.get("base_url") is not None:
+            found.append(str(value["base_url"]))
+            value["base_url"] = None
+        value = list(value.values())
+    for inner in value if isinstance(value, list) else ():
+        found += _remove_urls(inner)
+    return found
 
 
 def read_settings(text: str, source: str, cache_dir: str) -> DictConfig:

@@ -19,6 +19,7 @@ from gedbd.retrieval.ranking_tasks import RankingTask
 from gedbd.retrieval.scorers.scorer import TwoStageScorer
 
 FIRST_STAGE_DEPTHS = (100, 300)
+PAIR_SCORERS = ("cross", "llm")  # groups of conf/ whose scores some baselines read
 
 
 def check_baseline(cfg: DictConfig) -> None:
@@ -27,6 +28,9 @@ def check_baseline(cfg: DictConfig) -> None:
         raise ValueError(f"name={cfg.name} is not a baseline: choose one of {', '.join(map(str, cfg.baselines))}")
     if cfg.part not in ("val", "test"):
         raise ValueError(f"part={cfg.part} is unknown: choose val or test")
+    for group in PAIR_SCORERS:
+        if cfg.get(group) is not None and group not in cfg.baselines[cfg.name]:
+            raise ValueError(f"name={cfg.name} reads no scores of {group}: choose name=boosted, or leave {group} out")
     scorer: Any = get_class(cfg.baselines[cfg.name]._target_)
     check_ranking(cfg.ranking)
     if scorer.earlier_only and any(ranks_later(finder) for finder in cfg.ranking.protocols.values()):

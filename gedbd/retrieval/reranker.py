@@ -5,10 +5,10 @@ from pathlib import Path
 import numpy as np
 import torch
 from rich.progress import track
-from torch.nn.functional import cross_entropy
 
 from gedbd.encoders.encoder import Encoder
 from gedbd.retrieval.cross_encoder import CrossEncoder
+from gedbd.retrieval.cross_training import Example, TrainingOptions, train_cross_encoder
 from gedbd.retrieval.linear_ranker import learn_weights, standardise
 from gedbd.retrieval.scorers.lexical import MAX_CHARACTERS
 from gedbd.retrieval.scorers.scorer import Scorer, ScorerInputs, linked_groups
@@ -24,9 +24,6 @@ class Reranker(Scorer):
     The cross-encoder learns on training queries: the relevant report against ``negatives`` drawn from the first
     scorer's top, with a softmax over the list. The last fifth of these queries is held out; on it the weights of its
     score and of the first scorer's are learned.
-
-    The trainer of sentence-transformers (``ListNetLoss``) has the same softmax, but takes fixed lists from a dataset:
-    it neither draws other negatives in each epoch nor weighs the two scores on held-out queries.
 
     Args:
         first: The scorer whose top is re-ranked.
@@ -61,11 +58,7 @@ class Reranker(Scorer):
         self.first = first
         self.text = text
         self.depth = depth
-        self.negatives = negatives
-        self.epochs = epochs
-        self.lr = lr
-        self.batch_size = batch_size
-        self.seed = seed
+        self.options = TrainingOptions(negatives, epochs, lr, batch_size, seed)
         self.tokenizer = encoder.tokenizer
         self.max_tokens = max_tokens
         if checkpoint is not None:
@@ -86,7 +79,8 @@ class Reranker(Scorer):
         queries = np.unique(train.loc[train["label"] == 1, "query"].to_numpy())
         held_out = max(1, round(HELD_OUT * len(queries)))
         self.model.to("cuda" if torch.cuda.is_available() else "cpu")
-        self._train([self._example(row, group) for row in queries[:-held_out]])
+        examples = [self._example(row, group) for row in queries[:-held_out]]
+        train_cross_encoder(self.model, self.texts_, examples, self.options)
         self.weights_ = self._weigh(queries[-held_out:], group)
 
     def scores(self, rows: np.ndarray) -> np.ndarray:
@@ -124,42 +118,12 @@ class Reranker(Scorer):
     def _mix(self, first: np.ndarray, second: np.ndarray) -> np.ndarray:
         return np.asarray(self.weights_[0] * first + self.weights_[1] * second, dtype=np.float32)
 
-    def _example(self, row: int, group: np.ndarray) -> tuple[int, int, np.ndarray]:
+    def _example(self, row: int, group: np.ndarray) -> Example:
         """A training query, its relevant candidate with the highest score, and irrelevant ones near the top."""
         scores = self.first.scores(np.array([row]))[0, :row]
         right = np.flatnonzero(group[:row] == group[row])
         top = _top(scores, self.depth)
-        return row, int(right[np.argmax(scores[right])]), top[group[top] != group[row]]
-
-    def _train(self, examples: list[tuple[int, int, np.ndarray]]) -> None:
-        torch.manual_seed(self.seed)
-        rng = np.random.default_rng(self.seed)
-        batches = []
-        for _ in range(self.epochs):
-            order = rng.permutation(len(examples))
-            batches += [order[start : start + self.batch_size] for start in range(0, len(order), self.batch_size)]
-        optimizer = torch.optim.AdamW(self.model.parameters(), lr=self.lr)
-        decay = torch.optim.lr_scheduler.LinearLR(optimizer, 1.0, 0.0, max(1, len(batches)))
-        self.model.train()
-        few = len(batches) < MIN_PROGRESS_ITEMS
-        for batch in track(batches, "train cross-encoder", transient=True, disable=few):
-            losses = []
-            for place in batch:
-                row, right, near = examples[place]
-                losses.append(self._loss(row, right, near, rng))
-            optimizer.zero_grad()
-            torch.autograd.backward(torch.stack(losses).mean())
-            torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
-            optimizer.step()
-            decay.step()
-
-    def _loss(self, row: int, right: int, near: np.ndarray, rng: np.random.Generator) -> torch.Tensor:
-        """-log of the softmax probability of the relevant report among negatives drawn near the top."""
-        wrong = rng.choice(near, min(self.negatives, len(near)), replace=False)
-        texts = [self.texts_[other] for other in (right, *wrong)]
-        scores = self.model([self.texts_[row]] * len(texts), texts)
-        target = torch.zeros(1, dtype=torch.long, device=scores.device)  # the relevant report is the first
-        return cross_entropy(scores[None], target)
+        return Example(row, int(right[np.argmax(scores[right])]), top[group[top] != group[row]])
 
     def _weigh(self, rows: np.ndarray, group: np.ndarray) -> np.ndarray:
         """Weights of both scores, learnt on held-out queries."""

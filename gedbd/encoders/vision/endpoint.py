@@ -4,32 +4,14 @@ import base64
 import hashlib
 import io
 import json
-import logging
-import os
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any, NamedTuple
-from urllib.parse import urljoin, urlsplit
+from typing import Any, NamedTuple
 
 from PIL import Image
 
-from gedbd.corpora.clients.credentials import read_secret
-from gedbd.corpora.clients.http_errors import server_message
+from gedbd.encoders.chat_endpoint import ChatEndpoint, Failure, open_endpoint, optional_fields, printable_line
 from gedbd.encoders.vision.caption_cache import Caption
-
-if TYPE_CHECKING:
-    from openai import APIStatusError, OpenAI
-
-KEY_VARIABLE = "OPENAI_API_KEY"
-URL_VARIABLE = "OPENAI_BASE_URL"
-ADVICE = {
-    401: f"is {KEY_VARIABLE} right?",
-    402: "the account cannot pay",
-    403: f"may the owner of {KEY_VARIABLE} use this model?",
-    404: "are captioner.base_url (often with /v1 at its end) and captioner.model right?",
-}
-NO_QUOTA = "insufficient_quota"
-LOG = logging.getLogger(__name__)
 
 
 class Question(NamedTuple):
@@ -57,11 +39,10 @@ class EndpointCaptioner:
     the endpoint's message. A refusal that concerns all images ends the run.
     """
 
-    def __init__(self, client: "OpenAI", question: Question, concurrency: int) -> None:
-        self.client = client
+    def __init__(self, endpoint: ChatEndpoint, question: Question, concurrency: int) -> None:
+        self.endpoint = endpoint
         self.question = question
         self.concurrency = concurrency
-        self._logged: set[str] = set()
 
     @property
     def key(self) -> str:
@@ -71,8 +52,7 @@ class EndpointCaptioner:
 
     def announce(self, count: int) -> str:
         """The number of images and the address that they are sent to."""
-        plain = " (unencrypted)" if self.question.base_url.startswith("http:") else ""
-        where = f"{self.question.base_url}{plain}, model {self.question.model}"
+        where = f"{self.endpoint.address}, model {self.question.model}"
         return (
             f"{count:,} images will be sent to {where}; dataset images leave this machine unless that address is local"
         )
@@ -87,63 +67,18 @@ class EndpointCaptioner:
             return list(pool.map(self._describe, images))
 
     def _describe(self, image: Image.Image) -> Caption:
-        from openai import APIConnectionError, APIStatusError, APITimeoutError
-
         content = [
             {"type": "text", "text": self.question.prompt},
             {"type": "image_url", "image_url": {"url": data_url(image, self.question.max_side)}},
         ]
-        messages: Any = [{"role": "user", "content": content}]
-        request = self.client.chat.completions.with_raw_response.create
-        try:
-            answer = request(model=self.question.model, messages=messages, extra_body=dict(self.question.fields))
-        except APITimeoutError:
-            return self._failed("the endpoint gives no answer in time")
-        except APIConnectionError as error:
-            return self._failed("the connection to the endpoint fails", str(error.__cause__ or ""))
-        except APIStatusError as error:
-            return self._refused(error)
-        return self._read(answer.content)
-
-    def _read(self, body: bytes) -> Caption:
-        """The caption in a chat completion."""
-        try:
-            text = json.loads(body)["choices"][0]["message"]["content"]
-        except (ValueError, RecursionError, LookupError, TypeError):
-            return self._failed("the answer is not a chat completion", body[:200].decode("utf-8", "replace"))
+        messages = [{"role": "user", "content": content}]
+        answer = self.endpoint.complete(self.question.model, messages, self.question.fields)
+        if isinstance(answer, Failure):
+            return Caption("", answer.problem, answer.may_pass)
+        text = answer["message"]["content"]
         if not isinstance(text, str) or not text.strip():
             return Caption("", "the answer has no text")
-        printable = "".join(sign if sign.isprintable() else " " for sign in text)
-        return Caption(" ".join(printable.split()))
-
-    def _refused(self, error: "APIStatusError") -> Caption:
-        """What a status above 299 means for this image; raises ValueError where it means the same for all."""
-        status = error.status_code
-        url = self.question.base_url
-        said = self._hide_key(server_message(error.response.content))
-        if status < 400:
-            place = urlsplit(urljoin(str(error.response.url), error.response.headers.get("Location", "")))
-            raise ValueError(
-                f"{url}: the endpoint redirects to {place.scheme}://{place.hostname}: it is sent nothing;"
-                f" if it is the right one, set {URL_VARIABLE} to its address"
-            )
-        # A used-up quota has the status of a rate limit, 429, but waiting does not help.
-        advice = "the quota is used up" if error.code == NO_QUOTA else ADVICE.get(status)
-        if advice:
-            raise ValueError(f"{url}: the endpoint answers {status}{f' ({said})' if said else ''}; {advice}")
-        may_pass = status == 429 or status >= 500
-        return self._failed(f"the endpoint answers {status}", said, may_pass)
-
-    def _failed(self, problem: str, detail: str = "", may_pass: bool = True) -> Caption:
-        if problem not in self._logged:
-            self._logged.add(problem)
-            LOG.warning("%s: %s%s", self.question.base_url, problem, f": {self._hide_key(detail)}" if detail else "")
-        return Caption("", problem, may_pass)
-
-    def _hide_key(self, text: str) -> str:
-        clean = " ".join("".join(sign if sign.isprintable() else " " for sign in text).split())
-        # Some endpoints repeat the key in their error messages.
-        return clean.replace(self.client.api_key, "***")
+        return Caption(printable_line(text))
 
 
 def load_endpoint_captioner(
@@ -162,8 +97,7 @@ def load_endpoint_captioner(
 ) -> EndpointCaptioner:
     """Prepares requests to an endpoint, without sending anything.
 
-    The key is read from ``OPENAI_API_KEY`` only. Redirects are not followed, so that neither images nor the key reach
-    another host. Retries wait as long as ``Retry-After`` says, up to two minutes, or else longer each time.
+    For the key, redirects and retries see ``open_endpoint``.
 
     Args:
         name: Short name, for messages.
@@ -182,59 +116,14 @@ def load_endpoint_captioner(
     Raises:
         ValueError: If the key, the address or the package ``openai`` is missing, or a setting is out of range.
     """
-    url = check_url(base_url or os.environ.get(URL_VARIABLE, "").strip())
-    _check_settings(prompt, max_side, concurrency, timeout, max_retries)
-    client = _open_client(name, url, timeout, max_retries)
-    optional = {"max_tokens": max_tokens, "temperature": temperature, "seed": seed}
-    fields = {option: value for option, value in optional.items() if value is not None} | dict(extra_body)
-    return EndpointCaptioner(client, Question(url, model, prompt, max_side, fields), concurrency)
-
-
-def _open_client(name: str, url: str, timeout: float, max_retries: int) -> "OpenAI":
-    """A client of an endpoint. Raises ValueError if the key or the package ``openai`` is missing."""
-    key = read_secret(KEY_VARIABLE)
-    if not key:
-        raise ValueError(f"captioner={name}: set {KEY_VARIABLE} to the key of {url}, or to any word if it needs none")
-    try:
-        from openai import DefaultHttpxClient, OpenAI
-    except ImportError as error:
-        raise ValueError(f"captioner={name} needs the package openai: pip install 'gedbd[captions]'") from error
-    # The client of openai follows redirects by default, and would send the key along.
-    http_client = DefaultHttpxClient(follow_redirects=False, timeout=timeout)
-    return OpenAI(api_key=key, base_url=url, timeout=timeout, max_retries=max_retries, http_client=http_client)
-
-
-def _check_settings(prompt: str, max_side: int, concurrency: int, timeout: float, max_retries: int) -> None:
-    """Raises ValueError for the first setting that is out of range."""
+    endpoint = open_endpoint("captioner", name, base_url, timeout, max_retries)
     if not prompt.strip():
         raise ValueError("captioner.prompt is empty: give a question about an image")
-    for option, value, minimum in (
-        ("max_side", max_side, 1),
-        ("concurrency", concurrency, 1),
-        ("max_retries", max_retries, 0),
-    ):
-        if value < minimum:
-            raise ValueError(f"captioner.{option}={value} must be {minimum} or more")
-    if timeout <= 0:
-        raise ValueError(f"captioner.timeout={timeout} must be above 0")
-
-
-def check_url(base_url: str) -> str:
-    """The address without a slash at its end.
-
-    Raises:
-        ValueError: If it is missing, is no HTTP address, or contains a password.
-    """
-    if not base_url:
-        raise ValueError(
-            f"captioner.base_url is not set: set it or {URL_VARIABLE}, such as {URL_VARIABLE}=https://api.openai.com/v1"
-        )
-    parts = urlsplit(base_url)
-    if "@" in parts.netloc:
-        raise ValueError(f"captioner.base_url holds a name or password: the key is taken from {KEY_VARIABLE} only")
-    if parts.scheme not in {"http", "https"} or not parts.hostname or parts.query or parts.fragment:
-        raise ValueError(f"captioner.base_url={base_url} is no address such as https://api.openai.com/v1")
-    return base_url.rstrip("/")
+    for option, value in (("max_side", max_side), ("concurrency", concurrency)):
+        if value < 1:
+            raise ValueError(f"captioner.{option}={value} must be 1 or more")
+    fields = optional_fields(max_tokens, temperature, seed, extra_body)
+    return EndpointCaptioner(endpoint, Question(endpoint.base_url, model, prompt, max_side, fields), concurrency)
 
 
 def data_url(image: Image.Image, max_side: int) -> str:

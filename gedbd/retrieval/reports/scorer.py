@@ -7,8 +7,12 @@ import numpy as np
 import pandas as pd
 
 from gedbd.retrieval.reports.candidate_graph import GRAPH_FEATURES
-from gedbd.retrieval.reports.history import ReportHistory
-from gedbd.retrieval.reports.ranker import ReportRanker, default_ranker
+from gedbd.retrieval.reports.cross_scores import CrossScores
+from gedbd.retrieval.reports.history import Replayed, ReportHistory
+from gedbd.retrieval.reports.llm_check import LlmCheck
+from gedbd.retrieval.reports.pair_scorer import ReportText
+from gedbd.retrieval.reports.ranker import default_ranker
+from gedbd.retrieval.reports.second_stage import SecondStage
 from gedbd.retrieval.reports.trained_on import SEEN
 from gedbd.retrieval.reports.training import RankerOptions, fit_ranker
 from gedbd.retrieval.scorers.dense import DenseScorer
@@ -29,6 +33,8 @@ class LearntReports(Scorer):
         base: Likewise.
         default_below: Likewise.
         graph: Read the features of the graph among the candidates too, see ``graph_features``.
+        cross: A cross-encoder to train, whose scores of the first candidates are further features; None for none.
+        llm: Likewise a language model to ask.
 
     Attributes:
         ranker_: The ranker.
@@ -45,13 +51,18 @@ class LearntReports(Scorer):
         base: str | None = None,
         default_below: int = 300,
         graph: bool = False,
+        cross: CrossScores | None = None,
+        llm: LlmCheck | None = None,
     ) -> None:
         if kind not in ("boosted", "linear", "default"):
             raise ValueError(f"kind={kind} of a ranker is unknown: choose boosted, linear or default")
-        if graph and base is not None:
-            raise ValueError("graph=true trains without a base, which reads no graph: leave out graph or base")
+        reads_pairs = cross is not None or llm is not None
+        if base is not None and (graph or reads_pairs):
+            raise ValueError("a base reads neither graph nor cross nor llm: leave them out, or base")
         if graph and kind == "default":
             raise ValueError("graph=true needs a ranker that learns here: choose kind=boosted or linear")
+        if kind == "default" and reads_pairs:
+            raise ValueError("kind=default of a ranker reads no scores of cross and llm: choose boosted or linear")
         self.dense = dense
         self.kind = kind
         # The names of the options are those of RankerOptions.
@@ -62,6 +73,10 @@ class LearntReports(Scorer):
             "default_below": default_below,
         }
         self.graph = graph
+        self.extra = GRAPH_FEATURES if graph else ()
+        self.second_stage = None
+        if reads_pairs:
+            self.second_stage = SecondStage(cross, llm, RankerOptions(kind=kind, **self.options), self.extra)
 
     def fit(self, inputs: ScorerInputs) -> None:
         """Replays the training queries, and those of validation if its labels may be used, and learns from them.
@@ -82,13 +97,19 @@ class LearntReports(Scorer):
         self.history_ = ReportHistory(
             inputs.documents, self.dense.documents_, links if inputs.links is None else inputs.links, group, self.graph
         )
-        self.ranker_ = self._ranker(np.unique(positive["query"]), inputs.documents)
+        self._learn(np.unique(positive["query"]), inputs.documents, group)
         if self.ranker_.has_seen(inputs.documents):
             self.warnings_ = (*self.warnings_, f"{SEEN}: these figures say nothing of another tracker")
 
     def scores(self, rows: np.ndarray) -> np.ndarray:
         """``(B,) -> (B, N)``."""
-        return np.stack([self._scores(int(row)) for row in rows])
+        replayed = [self.history_.replay_one(int(row)) for row in rows]
+        if self.second_stage is None:
+            ranks = [self.ranker_.scores(one.features) for one in replayed]
+        else:
+            ranks = self.second_stage.scores(replayed)
+            self.warnings_ = (*self.dense.warnings_, *self.second_stage.warnings)
+        return np.stack([self._scores(one, own) for one, own in zip(replayed, ranks, strict=True)])
 
     def first_stage_ranks(self, queries: np.ndarray, relevant: Sequence[np.ndarray]) -> np.ndarray:
         """See ``TwoStageScorer``; ranks count groups."""
@@ -110,18 +131,22 @@ class LearntReports(Scorer):
             )
         return inputs.validation
 
-    def _ranker(self, queries: np.ndarray, documents: pd.DataFrame) -> ReportRanker:
+    def _learn(self, queries: np.ndarray, documents: pd.DataFrame, group: np.ndarray) -> None:
         if self.kind == "default":
-            return default_ranker()
-        options = RankerOptions(kind=self.kind, **self.options).without_seen(documents)
-        return fit_ranker(list(self.history_.replay(queries, "replay training queries")), options)
-        options = RankerOptions(kind=self.kind, seed=self.seed, num_seeds=self.num_seeds)
+            self.ranker_ = default_ranker()
+            return
         examples = list(self.history_.replay(queries, "replay training queries"))
-        return fit_ranker(examples, options, GRAPH_FEATURES if self.graph else ())
+        if self.second_stage is None:
+            options = RankerOptions(kind=self.kind, **self.options).without_seen(documents)
+            self.ranker_ = fit_ranker(examples, options, self.extra)
+            return
+        reports = zip(documents["title"], documents["description"], strict=True)
+        self.second_stage.fit([ReportText(*report) for report in reports], examples, group)
+        self.ranker_ = self.second_stage.ranker_
 
-    def _scores(self, row: int) -> np.ndarray:
-        replayed = self.history_.replay_one(row)
-        ranks = self.ranker_.scores(replayed.features)
+    def _scores(self, replayed: Replayed, ranks: np.ndarray) -> np.ndarray:
+        """Scores of all reports, ``(N,)``, from those of the candidates of one query."""
+        row = replayed.row
         vectors = self.dense.documents_
         # A cosine is between -1 and 1: 2 below the lowest candidate, nothing reaches the candidates.
         scores = np.full(len(vectors), -np.inf, dtype=np.float32)

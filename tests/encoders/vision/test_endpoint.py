@@ -2,26 +2,24 @@
 
 import base64
 import io
-import json
 import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Iterator
 from pathlib import Path
-from threading import Event, Lock, Semaphore, Thread
-from typing import Any, NamedTuple
+from threading import Thread
+from typing import Any
 
 import pandas as pd
 import pytest
+from chat_server import AT_ONCE, KEY, Endpoint, Reply, refused, running, told
 from PIL import Image
 
 import gedbd.caption
 from gedbd.encoders.vision.caption_cache import Caption
 from gedbd.encoders.vision.endpoint import EndpointCaptioner, data_url, load_endpoint_captioner
 
-KEY = "s3cret-key"
 SETTINGS: dict[str, Any] = {
     "name": "openai",
     "base_url": None,
@@ -36,74 +34,6 @@ SETTINGS: dict[str, Any] = {
     "timeout": 20.0,
     "max_retries": 2,
 }
-AT_ONCE = {"retry-after-ms": "1"}
-
-
-class Reply(NamedTuple):
-    """An answer; ``content`` becomes JSON unless it is bytes, of which only ``sent`` go out."""
-
-    content: Any
-    status: int = 200
-    headers: dict[str, str] = {}
-    sent: int | None = None
-
-
-class Endpoint(ThreadingHTTPServer):
-    """Answers with ``faults`` first, each once, then as ``answer`` says."""
-
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), Handler)
-        self.faults: list[Reply] = []
-        self.requests: list[dict[str, Any]] = []
-        self.headers: list[dict[str, str]] = []
-        self.answer: Callable[[dict[str, Any]], Reply] = lambda request: told(width(request))
-        self.lock = Lock()
-        self.running = self.most_running = 0
-        self.arrived = Semaphore(0)
-        self.silence = Event()
-        self.silence.set()
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_port}/v1"
-
-
-class Handler(BaseHTTPRequestHandler):
-    server: Endpoint
-
-    def do_POST(self) -> None:
-        server = self.server
-        request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        with server.lock:
-            server.requests.append({"path": self.path, **request})
-            server.headers.append({name.lower(): value for name, value in self.headers.items()})
-            server.running += 1
-            server.most_running = max(server.most_running, server.running)
-            reply = server.faults.pop(0) if server.faults else server.answer(request)
-        server.arrived.release()
-        server.silence.wait(20)
-        body = reply.content if isinstance(reply.content, bytes) else json.dumps(reply.content).encode()
-        self.send_response(reply.status)
-        for name, value in (
-            {"Content-Length": str(len(body)), "Content-Type": "application/json"} | reply.headers
-        ).items():
-            self.send_header(name, value)
-        self.end_headers()
-        with server.lock:  # before the answer ends: the next request may begin at once
-            server.running -= 1
-        self.wfile.write(body[: reply.sent])
-
-    def log_message(self, format: str, *args: object) -> None:
-        pass
-
-
-def told(text: Any) -> Reply:
-    """A chat completion."""
-    return Reply({"object": "chat.completion", "choices": [{"message": {"role": "assistant", "content": text}}]})
-
-
-def refused(status: int, message: str, **more: str) -> Reply:
-    return Reply({"error": {"message": message, **more}}, status, AT_ONCE)
 
 
 def sent_image(request: dict[str, Any]) -> Image.Image:
@@ -116,19 +46,10 @@ def width(request: dict[str, Any]) -> str:
     return f"an image {sent_image(request).width} pixels wide"
 
 
-def running() -> Iterator[Endpoint]:
-    with Endpoint() as server:
-        thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.005})
-        thread.start()
-        yield server
-        server.silence.set()
-        server.shutdown()
-        thread.join()
-
-
 @pytest.fixture
 def server(monkeypatch) -> Iterator[Endpoint]:
     for server in running():
+        server.answer = lambda request: told(width(request))
         monkeypatch.setenv("OPENAI_API_KEY", KEY)
         monkeypatch.setenv("OPENAI_BASE_URL", server.url)
         yield server

@@ -1,0 +1,189 @@
+import numpy as np
+import pytest
+import torch
+
+from gedbd.encoders.backends.openvino import OpenVino
+from gedbd.encoders.backends.pytorch import Torch
+from gedbd.encoders.encoder import Encoder, load_tiny_encoder
+from gedbd.retrieval.cross_training import Example, TrainingOptions
+from gedbd.retrieval.reports.cross_files import SETTINGS, WEIGHTS, load_cross_scores, save_cross_scores
+from gedbd.retrieval.reports.cross_scores import CrossScores, RankedList
+from gedbd.retrieval.reports.pair_scorer import ReportText
+
+WORDS = ["mail", "folder", "crash", "search", "printer", "calendar", "reply", "theme", "update", "password"]
+# Report i + 10 has the words of report i: they are duplicates.
+GROUPS = np.arange(20) % 10
+OPTIONS = TrainingOptions(negatives=2, epochs=3, lr=1e-3, batch_size=4)
+
+
+def texts() -> list[ReportText]:
+    rng = np.random.default_rng(0)
+    titles = [" ".join(rng.choice(WORDS, 3)) for _ in range(10)]
+    return [ReportText(title, f"{title} again") for title in titles * 2]
+
+
+def lists() -> list[RankedList]:
+    """The ten later reports; the right candidate is in place 2 of 6."""
+    found = []
+    for query in range(10, 20):
+        wrong = np.setdiff1d(np.arange(10), [query - 10])[:5]
+        found.append(RankedList(query, np.array([query - 10]), np.insert(wrong, 1, query - 10)))
+    return found
+
+
+def encoder(hidden: int = 16) -> Encoder:
+    return load_tiny_encoder("tiny", "mean", dim=8, max_tokens=32, hidden=hidden, layers=1, dropout=0.1, seed=0)
+
+
+def scorer(**changed) -> CrossScores:
+    return CrossScores(encoder(), **{"max_tokens": 32, "depth": 4, "options": OPTIONS} | changed)
+
+
+@pytest.fixture(scope="module")
+def trained() -> CrossScores:
+    made = scorer()
+    made.fit(texts(), lists())
+    return made
+
+
+def test_the_first_candidates_are_scored_alone_and_together(trained):
+    together = trained.score_lists(texts(), lists()[:3])
+    for listed, scores in zip(lists(), together, strict=False):
+        alone = trained.score(texts()[listed.query], [texts()[row] for row in listed.candidates])
+        # bfloat16 has 8 bits of precision.
+        assert alone == pytest.approx(scores, abs=2e-2, nan_ok=True)
+        assert (alone.dtype, alone.shape) == (np.float32, (6,))
+        assert np.isnan(alone).tolist() == [False] * 4 + [True] * 2
+    assert trained.score(texts()[0], []).shape == (0,)
+
+
+def test_the_score_is_that_of_the_model(trained):
+    trained.model.reduced_precision = False
+    score = trained.score(ReportText(" A ", "b" * 3000), [ReportText("C", "")])
+    expected = trained.model.predict(["A\n" + "b" * 2000], ["C"])
+    trained.model.reduced_precision = True
+    assert score == pytest.approx(expected.numpy(), abs=1e-6)
+
+
+def test_a_backend_gives_the_scores_of_the_model_as_it_was_trained_last(trained):
+    made = scorer(backend=Torch())
+    made.fit(texts(), lists()[:2])
+    made.score_lists(texts(), lists())
+    made.fit(texts(), lists())
+    expected = trained.score_lists(texts(), lists())
+    for own, other in zip(made.score_lists(texts(), lists()), expected, strict=True):
+        assert own == pytest.approx(other, abs=2e-2, nan_ok=True)
+    assert made.score(texts()[0], []).shape == (0,)
+
+
+def test_training_starts_from_the_same_weights_and_leaves_the_encoder(trained):
+    start = encoder()
+    before = {name: value.clone() for name, value in start.model.state_dict().items()}
+    again = CrossScores(start, max_tokens=32, depth=4, options=OPTIONS)
+    again.fit(texts(), lists()[:2])
+    again.fit(texts(), lists())
+    assert all(torch.equal(value, before[name]) for name, value in start.model.state_dict().items())
+    assert np.array_equal(
+        again.score_lists(texts(), lists())[0], trained.score_lists(texts(), lists())[0], equal_nan=True
+    )
+
+
+def test_the_newer_half_is_scored_by_what_the_older_half_taught():
+    made = scorer(folds=0)
+    held_out = made.fit_held_out(texts(), lists(), GROUPS)
+    expected = scorer(folds=0)
+    expected.fit(texts(), lists()[:5])
+    assert all(np.isnan(scores).all() for scores in held_out[:5])
+    for own, other in zip(held_out[5:], expected.score_lists(texts(), lists()[5:]), strict=True):
+        assert np.array_equal(own, other, equal_nan=True)
+
+
+def test_no_query_of_a_fold_is_scored_by_what_its_group_taught():
+    # Queries 18 and 19 become duplicates: they share a fold. Folds go by the first query of each group.
+    groups = GROUPS.copy()
+    groups[19] = groups[18]
+    made = scorer(options=OPTIONS._replace(epochs=1))
+    scores = made.fit_held_out(texts(), lists(), groups)
+    expected = scorer(options=OPTIONS._replace(epochs=1))
+    even = [listed for place, listed in enumerate(lists()) if place in (0, 2, 4, 6, 8, 9)]
+    expected.fit(texts(), even)
+    odd = [listed for place, listed in enumerate(lists()) if place in (1, 3, 5, 7)]
+    for place, other in zip((1, 3, 5, 7), expected.score_lists(texts(), odd), strict=True):
+        assert np.array_equal(scores[place], other, equal_nan=True)
+    expected.fit(texts(), lists())
+    assert np.array_equal(
+        made.score_lists(texts(), lists())[0], expected.score_lists(texts(), lists())[0], equal_nan=True
+    )
+
+
+def test_examples_are_the_best_relevant_and_irrelevant_candidates_near_the_top():
+    made = scorer(depth=3)
+    example = made._example(RankedList(9, np.array([4, 7]), np.array([1, 7, 2, 4, 3])))
+    assert (example.query, example.relevant, example.irrelevant.tolist()) == (9, 7, [1, 2])
+    below = made._example(RankedList(9, np.array([4, 7]), np.array([1, 2, 3])))
+    assert isinstance(below, Example)
+    assert (below.relevant, below.irrelevant.tolist()) == (4, [1, 2, 3])
+    assert made._example(RankedList(9, np.array([], dtype=int), np.array([1, 2]))) is None
+    assert made._example(RankedList(9, np.array([1]), np.array([1]))) is None
+
+
+def test_the_latest_queries_are_trained_on():
+    made, other = scorer(max_queries=4), scorer()
+    made.fit(texts(), lists())
+    other.fit(texts(), lists()[-4:])
+    assert np.array_equal(made.score_lists(texts(), lists())[0], other.score_lists(texts(), lists())[0], equal_nan=True)
+
+
+def test_it_is_saved_and_loaded(trained, tmp_path):
+    save_cross_scores(trained, tmp_path / "made")
+    loaded = load_cross_scores(tmp_path / "made", encoder())
+    assert (loaded.depth, loaded.model.max_tokens) == (4, 32)
+    assert np.array_equal(
+        loaded.score_lists(texts(), lists())[3], trained.score_lists(texts(), lists())[3], equal_nan=True
+    )
+
+
+def test_damaged_missing_and_foreign_files_are_told(trained, tmp_path):
+    save_cross_scores(trained, tmp_path)
+    with pytest.raises(ValueError, match=r"cross_encoder.safetensors holds the weights of another model"):
+        load_cross_scores(tmp_path, encoder(hidden=32))
+    settings = (tmp_path / SETTINGS).read_text()
+    (tmp_path / SETTINGS).write_text(settings.replace('"format": 1', '"format": 2'))
+    with pytest.raises(ValueError, match="is not of format 1: train the cross-encoder again"):
+        load_cross_scores(tmp_path, encoder())
+    (tmp_path / SETTINGS).write_text(settings.replace('"depth": 4', '"depth": "4"'))
+    with pytest.raises(ValueError, match=r"cross_encoder.json is damaged"):
+        load_cross_scores(tmp_path, encoder())
+    (tmp_path / SETTINGS).write_text(settings)
+    (tmp_path / WEIGHTS).write_bytes((tmp_path / WEIGHTS).read_bytes()[:-4])
+    with pytest.raises(ValueError, match=r"cross_encoder.safetensors is missing or damaged: train"):
+        load_cross_scores(tmp_path, encoder())
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"backend": OpenVino("int8", "unused")}, "cross: a calibrated backend .* choose backend=openvino_bf16"),
+        ({"max_tokens": 7}, "cross.max_tokens=7 must be 8 or more"),
+        ({"depth": 0}, "cross.depth=0 must be 1 or more"),
+        ({"max_queries": 0}, "cross.max_queries=0 must be 1 or more"),
+        ({"folds": 1}, "cross.folds=1 must be 0, or 2 or more"),
+        ({"options": OPTIONS._replace(negatives=0)}, "cross.negatives=0 must be 1 or more"),
+        ({"options": OPTIONS._replace(epochs=0)}, "cross.epochs=0 must be 1 or more"),
+        ({"options": OPTIONS._replace(batch_size=0)}, "cross.batch_size=0 must be 1 or more"),
+        ({"options": OPTIONS._replace(lr=0)}, "cross.lr=0 must be above 0"),
+    ],
+)
+def test_settings_out_of_range(changed, message):
+    with pytest.raises(ValueError, match=message):
+        scorer(**changed)
+
+
+def test_too_little_to_learn_from():
+    made = scorer()
+    with pytest.raises(ValueError, match="needs a training query with a duplicate and another candidate"):
+        made.fit(texts(), [])
+    with pytest.raises(ValueError, match="needs 2 training queries or more"):
+        made.fit_held_out(texts(), lists()[:1], GROUPS)
+    with pytest.raises(ValueError, match=r"cross.folds=11 .* choose 0, or 2 to 10"):
+        scorer(folds=11).fit_held_out(texts(), lists(), GROUPS)

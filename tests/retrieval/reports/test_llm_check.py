@@ -1,0 +1,221 @@
+"""A language model's scores of candidates, from a server on this machine."""
+
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from chat_server import KEY, Endpoint, Reply, refused, running, told
+
+from gedbd.retrieval.reports.llm_check import MAX_FAILURES_IN_A_ROW, PAUSE_S, LlmCheck, load_llm_check
+from gedbd.retrieval.reports.pair_scorer import ReportText
+
+QUERY = ReportText("Crash on start", "It crashes.")
+CANDIDATES = [ReportText(f"Report {number}", f"Text {number}") for number in (10, 20, 30, 40)]
+
+
+@pytest.fixture
+def server(monkeypatch) -> Iterator[Endpoint]:
+    for server in running():
+        server.answer = lambda request: told(candidate_number(request))
+        monkeypatch.setenv("OPENAI_API_KEY", KEY)
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        yield server
+
+
+def candidate_number(request: dict[str, Any]) -> str:
+    """``20`` for a question about ``Report 20``."""
+    return request["messages"][1]["content"].partition("\nReport ")[2][:2]
+
+
+@pytest.fixture
+def load(server, tmp_path):
+    def load_changed(**changed: Any) -> LlmCheck:
+        settings: dict[str, Any] = {
+            "name": "openai",
+            "base_url": None,
+            "model": "small",
+            "answer": "number",
+            "depth": 3,
+            "max_characters": 100,
+            "max_tokens": 16,
+            "temperature": 0.0,
+            "seed": 0,
+            "extra_body": {},
+            "concurrency": 1,
+            "timeout": 20.0,
+            "max_retries": 0,
+            "max_calls": None,
+            "cache_dir": tmp_path / "cache",
+        }
+        return load_llm_check(**(settings | changed))
+
+    return load_changed
+
+
+def test_the_first_candidates_are_scored_and_asked_about_once(server, load, tmp_path):
+    check = load(concurrency=3)
+    expected = [0.1, 0.2, 0.3, np.nan]
+    assert check.score(QUERY, CANDIDATES) == pytest.approx(expected, nan_ok=True)
+    assert check.score(QUERY, CANDIDATES).dtype == np.float32
+    assert load().score(QUERY, CANDIDATES) == pytest.approx(expected, nan_ok=True)
+    assert (len(server.requests), check.calls, check.warnings) == (3, 3, ())
+    request = server.requests[0]
+    assert request["path"] == "/v1/chat/completions"
+    assert {name: request[name] for name in ("model", "max_tokens", "temperature", "seed")} == {
+        "model": "small",
+        "max_tokens": 16,
+        "temperature": 0.0,
+        "seed": 0,
+    }
+    kept = b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
+    assert KEY.encode() not in kept
+    assert b"crashes" not in kept
+
+
+def test_no_candidates_and_few_candidates(server, load):
+    assert load().score(QUERY, []).shape == (0,)
+    assert load().score(QUERY, CANDIDATES[:1]) == pytest.approx([0.1])
+    assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"model": "large"},
+        {"answer": "yes_no"},
+        {"max_characters": 3},
+        {"max_tokens": None},
+        {"temperature": 1.0},
+        {"seed": 1},
+        {"extra_body": {"top_p": 1}},
+    ],
+)
+def test_whatever_shapes_an_answer_is_asked_again(server, load, changed):
+    server.answer = lambda request: told("no" if "logprobs" in request else "50")
+    load(depth=1).score(QUERY, CANDIDATES)
+    load(depth=1, **changed).score(QUERY, CANDIDATES)
+    load(depth=1, **changed).score(QUERY, CANDIDATES)
+    assert len(server.requests) == 2
+
+
+def test_a_backtest_ends_at_a_failure_and_goes_on_from_there(server, load):
+    server.faults = [told("70"), refused(503, f"down, {KEY}")]
+    with pytest.raises(ValueError, match=r"answers 503 \(\d requests so far\): check the endpoint, then run") as raised:
+        load().score(QUERY, CANDIDATES)
+    assert KEY not in str(raised.value)
+    before = len(server.requests)
+    assert load().score(QUERY, CANDIDATES)[0] == pytest.approx(0.7)
+    assert len(server.requests) == before + 1
+
+
+def test_a_backtest_ends_at_a_refusal_of_the_key(server, load):
+    server.answer = lambda request: refused(401, "who are you")
+    with pytest.raises(ValueError, match=r"the endpoint answers 401 \(who are you\); is OPENAI_API_KEY right"):
+        load().score(QUERY, CANDIDATES)
+    assert len(server.requests) <= 3
+
+
+def test_the_advice_about_a_wrong_address_names_this_section(server, load):
+    server.answer = lambda request: refused(404, "")
+    with pytest.raises(ValueError, match=r"are llm.base_url .* and llm.model right"):
+        load().score(QUERY, CANDIDATES)
+
+
+def test_a_service_goes_on_without_the_score_and_counts(server, load, caplog):
+    server.faults = [refused(400, "no"), refused(401, KEY)]
+    check = load(strict=False)
+    assert check.score(QUERY, CANDIDATES) == pytest.approx([np.nan, np.nan, 0.3, np.nan], nan_ok=True)
+    server.faults = [refused(400, "no")]
+    check.score(ReportText("Another", ""), CANDIDATES[:1])
+    (warning,) = check.warnings
+    assert warning.startswith("llm: 3 scores are missing (the endpoint answers 400: 2, the endpoint answers 401 (***);")
+    logged = [record.getMessage() for record in caplog.records if record.name.startswith("gedbd")]
+    assert len(logged) == 2
+    assert not any(KEY in line for line in logged)
+
+
+def test_a_service_does_not_ask_an_endpoint_that_keeps_failing(server, load):
+    now = 0.0
+    check = load(strict=False, depth=1)
+    check.clock = lambda: now
+    server.answer = lambda request: refused(500, "")
+    for number in range(MAX_FAILURES_IN_A_ROW + 3):
+        check.score(ReportText(str(number), ""), CANDIDATES)
+    assert len(server.requests) == MAX_FAILURES_IN_A_ROW
+    server.answer = lambda request: told("50")
+    now = PAUSE_S
+    assert check.score(QUERY, CANDIDATES)[0] == 0.5
+    assert "not asked for a while, as it failed several times in a row: 3" in check.warnings[0]
+
+
+def test_no_more_requests_than_allowed(server, load):
+    with pytest.raises(ValueError, match=r"llm.max_calls is reached \(2 requests so far\): raise it"):
+        load(max_calls=2).score(QUERY, CANDIDATES)
+    served = load(max_calls=2, strict=False, depth=4)
+    assert np.isnan(served.score(QUERY, CANDIDATES)).sum() == 0  # two are stored, two are asked
+    assert np.isnan(served.score(ReportText("Other", ""), CANDIDATES)).all()
+    assert len(server.requests) == 4
+
+
+def test_an_unreadable_answer_is_counted_kept_and_no_error(server, load):
+    server.answer = lambda request: told("hard to say")
+    for _ in range(2):
+        check = load(depth=1)
+        assert np.isnan(check.score(QUERY, CANDIDATES)).all()
+        assert check.warnings == ("llm: 1 scores are missing (the answer cannot be read: 1)",)
+    assert len(server.requests) == 1
+
+
+def test_it_says_what_leaves_the_machine_before_it_does(server, load):
+    notice = load().announce(1000)
+    assert notice.startswith(f"up to 3,000 pairs of reports will be sent to {server.url} (unencrypted), model small;")
+    assert "leave this machine" in notice
+    assert server.requests == []
+
+
+@pytest.mark.parametrize(
+    ("variables", "changed", "message"),
+    [
+        ({"OPENAI_BASE_URL": ""}, {}, "llm.base_url is not set: set it or OPENAI_BASE_URL"),
+        ({"OPENAI_API_KEY": ""}, {}, "llm=openai: set OPENAI_API_KEY to the key of http://127"),
+        ({}, {"base_url": "localhost:8000"}, "llm.base_url=localhost:8000 is no address"),
+        ({}, {"answer": "maybe"}, "llm.answer=maybe is unknown: choose number or yes_no"),
+        ({}, {"depth": 0}, "llm.depth=0 must be 1 or more"),
+        ({}, {"max_characters": 0}, "llm.max_characters=0 must be 1 or more"),
+        ({}, {"concurrency": 0}, "llm.concurrency=0 must be 1 or more"),
+        ({}, {"max_calls": 0}, "llm.max_calls=0 must be 1 or more"),
+        ({}, {"max_retries": -1}, "llm.max_retries=-1 must be 0 or more"),
+        ({}, {"timeout": 0}, "llm.timeout=0 must be above 0"),
+    ],
+)
+def test_settings_that_cannot_work_are_told_before_anything_is_sent(
+    server, load, monkeypatch, variables, changed, message
+):
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(ValueError, match=message):
+        load(**changed)
+    assert server.requests == []
+
+
+def test_without_the_package_it_says_what_to_install(load, monkeypatch):
+    monkeypatch.setitem(sys.modules, "openai", None)
+    with pytest.raises(ValueError, match=r"llm=openai needs the package openai: pip install 'gedbd\[captions\]'"):
+        load()
+
+
+def test_a_damaged_cache_is_told_before_anything_is_sent(server, load, tmp_path):
+    load()
+    (tmp_path / "cache" / "llm_answers.sqlite").write_bytes(b"no database" * 1000)
+    with pytest.raises(ValueError, match=r"llm_answers.sqlite cannot be used .*: remove it"):
+        load()
+    assert server.requests == []
+
+
+def test_broken_completions_are_failures(server, load):
+    server.faults = [Reply({"choices": [{"message": None}]}), Reply(b"[" * 100_000), Reply({"choices": [3]})]
+    check = load(strict=False)
+    assert np.isnan(check.score(QUERY, CANDIDATES)).all()
+    assert "the answer is not a chat completion: 3" in check.warnings[0]

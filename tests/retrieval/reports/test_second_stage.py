@@ -1,0 +1,135 @@
+"""Candidates that are ranked a second time, with scores of models that read two reports at once."""
+
+import numpy as np
+import pytest
+
+from gedbd.retrieval.reports.candidate_features import FEATURES
+from gedbd.retrieval.reports.cross_scores import CrossScores
+from gedbd.retrieval.reports.history import Replayed
+from gedbd.retrieval.reports.pair_scorer import ReportText
+from gedbd.retrieval.reports.second_stage import SecondStage
+from gedbd.retrieval.reports.training import RankerOptions
+
+NUM_CANDIDATES = 6
+SUM = FEATURES.index("sum")
+OPTIONS = RankerOptions(kind="linear")
+TEXTS = [ReportText(str(row), "") for row in range(100)]
+GROUP = np.arange(100)
+GROUP[20:60] = np.arange(40) // 2  # two queries of each group
+
+
+def examples(first: int, last: int, has_right: bool = True) -> list[Replayed]:
+    """Queries whose right candidate is the second one by the only feature that differs."""
+    found = []
+    for row in range(first, last):
+        generator = np.random.default_rng(row)
+        features = np.zeros((NUM_CANDIDATES, len(FEATURES)), dtype=np.float32)
+        features[:, SUM] = generator.permutation(NUM_CANDIDATES)
+        right = features[:, SUM] == NUM_CANDIDATES - 2
+        best = generator.choice(20, NUM_CANDIDATES, replace=False)
+        found.append(Replayed(row, best, best, features, right & has_right))
+    return found
+
+
+def rule(query: int, candidate: int) -> bool:
+    """Whether a candidate is the right one of a query."""
+    (one,) = examples(query, query + 1)
+    return bool(candidate == one.best[one.right][0])
+
+
+class Oracle(CrossScores):
+    """Knows the right answer, and remembers what it was asked."""
+
+    def __init__(self, name: str, depth: int) -> None:
+        self.name = name
+        self.depth = depth
+        self.asked: list[tuple[int, list[int]]] = []
+        self.warnings: tuple[str, ...] = ("one answer cannot be read",)
+
+    def fit_held_out(self, texts, lists, groups):
+        assert groups is GROUP
+        self.relevant = [listed.relevant.tolist() for listed in lists]
+        return self.score_lists(texts, lists)
+
+    def score_lists(self, texts, lists):
+        return [
+            self.score(texts[listed.query], [texts[row] for row in listed.candidates[: self.depth]]) for listed in lists
+        ]
+
+    def score(self, query, candidates):
+        rows = [int(text.title) for text in candidates]
+        self.asked.append((int(query.title), rows))
+        return np.array([rule(int(query.title), row) for row in rows], dtype=np.float32)
+
+    def announce(self, num_queries):
+        return f"{num_queries} reports are sent"
+
+
+@pytest.mark.parametrize("kind", ["cross", "llm"])
+def test_the_first_candidates_are_scored_and_ranked_again(kind, caplog):
+    oracle = Oracle(kind, 3)
+    stage = SecondStage(**{"cross": None, "llm": None} | {kind: oracle}, options=OPTIONS)
+    stage.fit(TEXTS, [*examples(20, 60), *examples(60, 62, has_right=False)], GROUP)
+    assert stage.names == (kind, f"{kind} behind")
+    assert stage.ranker_.names == (*FEATURES, *stage.names)
+    # Queries without a right candidate teach nothing, and are not asked about.
+    assert [query for query, _ in oracle.asked] == list(range(20, 60))
+    assert ("40 reports are sent" in caplog.text) == (kind == "llm")
+    assert stage.warnings == (oracle.warnings if kind == "llm" else ())
+    oracle.asked.clear()
+    fresh = examples(70, 75)
+    found = stage.scores(fresh)
+    for one, scores, (query, asked) in zip(fresh, found, oracle.asked, strict=True):
+        assert scores.argmax() == one.right.argmax()
+        assert query == one.row
+        order = one.best[np.argsort(-stage.first_.scores(one.features), kind="stable")]
+        assert asked == order[:3].tolist()
+    again = stage.scores(fresh[::-1])
+    assert [scores.tolist() for scores in again] == [scores.tolist() for scores in found[::-1]]
+    assert len(oracle.asked) == 5
+
+
+def test_both_scores_are_columns_and_what_is_not_scored_is_missing():
+    stage = SecondStage(Oracle("cross", 2), Oracle("llm", 1), OPTIONS)
+    stage.fit(TEXTS, examples(20, 60), GROUP)
+    assert stage.names == ("cross", "cross behind", "llm", "llm behind")
+    assert stage.cross.relevant == [one.best[one.right].tolist() for one in examples(20, 60)]
+    (one,) = examples(70, 71)
+    order = np.arange(NUM_CANDIDATES)[::-1]
+    scores = [[np.array([0.5, 0.75], dtype=np.float32)], [np.array([0.25], dtype=np.float32)]]
+    (extended,) = stage._extended([one], [order], scores)
+    assert extended.features[:, : len(FEATURES)].tolist() == one.features.tolist()
+    expected = np.full((NUM_CANDIDATES, 4), np.nan)
+    expected[-1] = [0.5, -0.25, 0.25, 0]
+    expected[-2, :2] = [0.75, 0]
+    np.testing.assert_array_equal(extended.features[:, len(FEATURES) :], expected)
+
+
+def test_candidates_of_training_are_ordered_by_what_their_group_has_not_taught(monkeypatch):
+    from gedbd.retrieval.reports import second_stage
+
+    taught: list[set[int]] = []
+
+    def remember(examples, options, extra=()):
+        taught.append({int(GROUP[one.row]) for one in examples})
+        return fit_ranker(examples, options, extra)
+
+    fit_ranker = second_stage.fit_ranker
+    monkeypatch.setattr(second_stage, "fit_ranker", remember)
+    SecondStage(Oracle("cross", 2), None, OPTIONS).fit(TEXTS, examples(20, 60), GROUP)
+    everything, first, second, last = taught
+    assert everything == last == first | second == set(range(20))
+    assert not first & second
+
+
+def test_a_report_without_candidates_has_no_scores():
+    stage = SecondStage(Oracle("cross", 2), None, OPTIONS)
+    stage.fit(TEXTS, examples(20, 60), GROUP)
+    nothing = np.empty(0, dtype=np.int64)
+    empty = Replayed(0, nothing, nothing, np.empty((0, len(FEATURES)), dtype=np.float32), nothing.astype(bool))
+    assert [scores.shape for scores in stage.scores([empty])] == [(0,)]
+
+
+def test_too_few_queries_are_told():
+    with pytest.raises(ValueError, match="needs a query with a duplicate among its candidates to learn from"):
+        SecondStage(Oracle("cross", 2), None, OPTIONS).fit(TEXTS, examples(60, 61), GROUP)

@@ -1,0 +1,80 @@
+"""A cross-encoder and a language model in the learnt ranker, through the command, with a server on this machine."""
+
+import re
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from chat_server import KEY, Endpoint, Reply, running, told
+
+import gedbd.baseline
+from gedbd.corpora.relevance import find_groups
+
+DEMO = Path(gedbd.baseline.__file__).parent / "corpora" / "demo.csv"
+OPTIONS = ["name=boosted", "encoder=tiny", "baselines.boosted.kind=linear", "part=val"]
+SENT = re.compile(r"<report_[12]>\n(.*?)\n")
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def server(monkeypatch) -> Iterator[Endpoint]:
+    for server in running():
+        monkeypatch.setenv("OPENAI_API_KEY", KEY)
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        server.answer = knowing_answer()
+        yield server
+
+
+def knowing_answer() -> Callable[[dict[str, Any]], Reply]:
+    """The answers of a model that knows all duplicates of the bundled reports by their titles."""
+    reports = pd.read_csv(DEMO, dtype=str, keep_default_na=False)
+    row = {name: place for place, name in enumerate(reports["Issue_id"])}
+    originals = reports["Duplicated_issue"].str.split(";")
+    links = [(place, row[one]) for place, several in enumerate(originals) for one in several if one in row]
+    group = dict(zip(reports["Title"].str.strip(), find_groups(np.array(links).T, len(reports)), strict=True))
+
+    def answer(request: dict[str, Any]) -> Reply:
+        first, second = SENT.findall(request["messages"][1]["content"])
+        return told("100" if group[first.strip()] == group[second.strip()] else "0")
+
+    return answer
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch):
+    monkeypatch.setenv("GEDBD_CACHE", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+
+    def through(*options: str, folder: str) -> pd.Series:
+        monkeypatch.setattr(sys, "argv", ["gedbd", *OPTIONS, *options, f"hydra.run.dir={folder}"])
+        gedbd.baseline.main()
+        return pd.read_csv(tmp_path / folder / "ranking.csv").iloc[0]
+
+    return through
+
+
+def test_a_language_model_that_knows_the_answer_moves_it_up(run, server, tmp_path, caplog):
+    plain = run(folder="plain")
+    found = run("llm=openai", "llm.depth=10", "llm.concurrency=1", folder="asked")
+    assert found["rr@1"] > plain["rr@1"]
+    # What the first ranker, which is the plain one, places among the first ten is now the first.
+    assert found["rr@1"] == plain["rr@10"]
+    assert re.search(r"up to [\d,]+ pairs of reports will be sent to http://127", caplog.text)
+    assert KEY not in (tmp_path / "asked" / "config.yaml").read_text()
+
+
+def test_an_endpoint_that_fails_ends_the_command_in_one_line(run, server):
+    server.answer = lambda request: Reply({"error": {"message": "no"}}, 401)
+    with pytest.raises(SystemExit, match=r"http://127.* the endpoint answers 401 .*is OPENAI_API_KEY right"):
+        run("llm=openai", folder="asked")
+
+
+def test_a_cross_encoder_is_trained_and_read(run, capsys):
+    small = ["cross.depth=3", "cross.max_tokens=32", "cross.max_queries=20", "baselines.boosted.kind=boosted"]
+    found = run("cross=trained", *small, "baselines.boosted.num_seeds=1", folder="cross")
+    assert 0 < found["rr@1"] <= found["rr@10"] <= found["reachable"] == 1
