@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -58,7 +58,7 @@ class RankerOptions:
 
 
 def usable_queries(examples: Sequence[Replayed]) -> list[Replayed]:
-    """The queries that teach something: a duplicate is among their most promising candidates."""
+    """The queries that teach something: a duplicate is among their first candidates."""
     return [one for one in examples if one.right[:MAX_CANDIDATES].any()]
 
 
@@ -89,14 +89,14 @@ def fit_ranker(
 
 
 def _fit(examples: Sequence[Replayed], options: RankerOptions, base: ReportRanker | None) -> Model:
-    # The base ranks all candidates, as in a search, before the most promising are chosen.
+    # The base ranks all candidates, as in a search, before the first of them are chosen.
     features = [with_base(one.features, base)[:MAX_CANDIDATES] for one in examples]
     relevance = [one.right[:MAX_CANDIDATES].astype(np.int64) for one in examples]
     if options.kind == "linear":
         return fit_weighted_sum(features, relevance, L2)
     from gedbd.retrieval.boosting import CandidateLists, fit_boosted_trees
 
-    settings = {
+    settings: dict[str, Any] = {
         "num_leaves": options.num_leaves,
         "feature_fraction": 0.4,
         "truncation": 20,
@@ -110,5 +110,5 @@ def _fit(examples: Sequence[Replayed], options: RankerOptions, base: ReportRanke
         seeds = [options.seed]
         stopped = fit_boosted_trees(older, seeds=seeds, rounds=rounds, later=later, patience=PATIENCE, **settings)
         rounds = min(rounds, max(MIN_ROUNDS, len(stopped.trees)))
-    seeds = range(options.seed, options.seed + options.num_seeds)
+    seeds = [options.seed + number for number in range(options.num_seeds)]
     return fit_boosted_trees(CandidateLists(features, relevance), seeds=seeds, rounds=rounds, **settings)
