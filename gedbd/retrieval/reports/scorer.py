@@ -1,7 +1,7 @@
 """The learnt ranker of reports as a scorer."""
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import pandas as pd
@@ -65,18 +65,14 @@ class LearntReports(Scorer):
             raise ValueError("kind=default of a ranker reads no scores of cross and llm: choose boosted or linear")
         self.dense = dense
         self.kind = kind
-        # The names of the options are those of RankerOptions.
-        self.options: dict[str, Any] = {
-            "seed": seed,
-            "num_seeds": num_seeds,
-            "base": base,
-            "default_below": default_below,
-        }
+        self.options: RankerOptions | None = None
+        if kind != "default":
+            self.options = RankerOptions(kind, seed, num_seeds, base=base, default_below=default_below)
         self.graph = graph
         self.extra = GRAPH_FEATURES if graph else ()
-        self.second_stage = None
-        if reads_pairs:
-            self.second_stage = SecondStage(cross, llm, RankerOptions(kind=kind, **self.options), self.extra)
+        self.second_stage: SecondStage | None = None
+        if reads_pairs and self.options is not None:
+            self.second_stage = SecondStage(cross, llm, self.options, self.extra)
 
     def fit(self, inputs: ScorerInputs) -> None:
         """Replays the training queries, and those of validation if its labels may be used, and learns from them.
@@ -100,6 +96,7 @@ class LearntReports(Scorer):
         self._learn(np.unique(positive["query"]), inputs.documents, group)
         if self.ranker_.has_seen(inputs.documents):
             self.warnings_ = (*self.warnings_, f"{SEEN}: these figures say nothing of another tracker")
+        self._found_in_training = self.warnings_
 
     def scores(self, rows: np.ndarray) -> np.ndarray:
         """``(B,) -> (B, N)``."""
@@ -108,7 +105,7 @@ class LearntReports(Scorer):
             ranks = [self.ranker_.scores(one.features) for one in replayed]
         else:
             ranks = self.second_stage.scores(replayed)
-            self.warnings_ = (*self.dense.warnings_, *self.second_stage.warnings)
+            self.warnings_ = (*self._found_in_training, *self.second_stage.warnings)
         return np.stack([self._scores(one, own) for one, own in zip(replayed, ranks, strict=True)])
 
     def first_stage_ranks(self, queries: np.ndarray, relevant: Sequence[np.ndarray]) -> np.ndarray:
@@ -132,13 +129,12 @@ class LearntReports(Scorer):
         return inputs.validation
 
     def _learn(self, queries: np.ndarray, documents: pd.DataFrame, group: np.ndarray) -> None:
-        if self.kind == "default":
+        if self.options is None:
             self.ranker_ = default_ranker()
             return
         examples = list(self.history_.replay(queries, "replay training queries"))
         if self.second_stage is None:
-            options = RankerOptions(kind=self.kind, **self.options).without_seen(documents)
-            self.ranker_ = fit_ranker(examples, options, self.extra)
+            self.ranker_ = fit_ranker(examples, self.options.without_seen(documents), self.extra)
             return
         reports = zip(documents["title"], documents["description"], strict=True)
         self.second_stage.fit([ReportText(*report) for report in reports], examples, group)
