@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -96,7 +96,7 @@ def _fit(examples: Sequence[Replayed], options: RankerOptions, base: ReportRanke
         return fit_weighted_sum(features, relevance, L2)
     from gedbd.retrieval.boosting import CandidateLists, fit_boosted_trees
 
-    settings = {
+    settings: dict[str, Any] = {
         "num_leaves": options.num_leaves,
         "feature_fraction": 0.4,
         "truncation": 20,
@@ -107,8 +107,9 @@ def _fit(examples: Sequence[Replayed], options: RankerOptions, base: ReportRanke
     if len(examples) >= MIN_STOPPING_QUERIES:
         older = CandidateLists(features[:first], relevance[:first])
         later = CandidateLists(features[first:], relevance[first:])
-        seeds = [options.seed]
-        stopped = fit_boosted_trees(older, seeds=seeds, rounds=rounds, later=later, patience=PATIENCE, **settings)
+        stopped = fit_boosted_trees(
+            older, seeds=[options.seed], rounds=rounds, later=later, patience=PATIENCE, **settings
+        )
         rounds = min(rounds, max(MIN_ROUNDS, len(stopped.trees)))
     seeds = range(options.seed, options.seed + options.num_seeds)
     return fit_boosted_trees(CandidateLists(features, relevance), seeds=seeds, rounds=rounds, **settings)
