@@ -75,7 +75,7 @@ class LearntReports(Scorer):
         self.graph = graph
         self.extra = GRAPH_FEATURES if graph else ()
         self.second_stage = None
-        if reads_pairs:
+        if reads_pairs and kind != "default":
             self.second_stage = SecondStage(cross, llm, RankerOptions(kind=kind, **self.options), self.extra)
 
     def fit(self, inputs: ScorerInputs) -> None:
