@@ -15,7 +15,8 @@ from gedbd.evaluation.run_folders import MATCHING
 from gedbd.experiments.baseline_run import run_baseline
 from gedbd.experiments.evaluation_result import EvaluationResult
 from gedbd.experiments.prepare import PreparedData, prepare_data
-from gedbd.experiments.run import train_system, value_of_best
+from gedbd.experiments.run import train_system
+from gedbd.experiments.training import value_of_best
 from gedbd.experiments.training_task import SystemTask, TrainingSetup
 from gedbd.io.tables import read_csv
 from gedbd.retrieval.reports.on_top import RankerOnTop

@@ -30,7 +30,7 @@ NUM_FOLDS = 4
 
 
 @dataclass(frozen=True)
-class Confidence:
+class MatchProbability:
     """From the features of a candidate to the probability that it is right.
 
     Attributes:
@@ -54,7 +54,7 @@ class Confidence:
         return {"trees": self.trees.to_text().splitlines(), **arrays}
 
     @classmethod
-    def from_dict(cls, plain: Mapping[str, Any]) -> "Confidence":
+    def from_dict(cls, plain: Mapping[str, Any]) -> "MatchProbability":
         """Reads what ``as_dict`` returned."""
         trees = BoostedTrees.from_text("\n".join(plain["trees"]) + "\n")
         if trees.num_features != len(CONFIDENCE_FEATURES):
@@ -96,7 +96,7 @@ def confidence_features(features: np.ndarray, scores: np.ndarray) -> np.ndarray:
     return np.column_stack([*margins, features])
 
 
-def learn_confidence(matches: BestMatches, seed: int) -> tuple[Confidence, np.ndarray]:
+def learn_confidence(matches: BestMatches, seed: int) -> tuple[MatchProbability, np.ndarray]:
     """Learns and calibrates on the same reports by cross-fitting.
 
     Each fold gets the outputs of trees that are trained on the other folds. Isotonic regression is fitted on these; the
@@ -129,7 +129,7 @@ def learn_confidence(matches: BestMatches, seed: int) -> tuple[Confidence, np.nd
             outputs[held_out] = _fit(matches, ~held_out, seed).predict(matches.features[held_out])
     knots, probabilities = fit_isotonic(outputs, right, matches.weight)
     trees = _fit(matches, np.ones(len(right), dtype=bool), seed)
-    return Confidence(trees, knots, probabilities), np.interp(outputs, knots, probabilities)
+    return MatchProbability(trees, knots, probabilities), np.interp(outputs, knots, probabilities)
 
 
 def _fit(matches: BestMatches, chosen: np.ndarray, seed: int) -> BoostedTrees:

@@ -7,7 +7,7 @@ from typing import Any
 
 from gedbd.retrieval.reports.ranker import ReportRanker, default_ranker
 from gedbd.triage.backtesting.targets import NOT_MEASURED, TargetResult, find_target
-from gedbd.triage.confidence import Confidence
+from gedbd.triage.confidence import MatchProbability
 
 OLDER = "was made by an older version of gedbd: run python -m gedbd.backtest again, then python -m gedbd.index"
 DEFAULT_CONFIDENCE = "default_confidence.json"
@@ -27,7 +27,7 @@ class TriageModel:
     """
 
     ranker: ReportRanker
-    confidence: Confidence
+    confidence: MatchProbability
     targets: tuple[TargetResult, ...]
     target_precision: float
 
@@ -60,10 +60,10 @@ class TriageModel:
             raise ValueError(OLDER)
         targets = tuple(TargetResult(**target) for target in plain["targets"])
         ranker = ReportRanker.from_text(plain["ranker"])
-        return cls(ranker, Confidence.from_dict(plain["confidence"]), targets, plain["target_precision"])
+        return cls(ranker, MatchProbability.from_dict(plain["confidence"]), targets, plain["target_precision"])
 
 
 def default_model() -> TriageModel:
     """The model of a tracker without a backtest: learnt on other trackers, so that nothing is suggested unasked."""
     text = (package_files("gedbd.triage") / DEFAULT_CONFIDENCE).read_text(encoding="utf-8")
-    return TriageModel(default_ranker(), Confidence.from_dict(json.loads(text)), (), DEFAULT_TARGET)
+    return TriageModel(default_ranker(), MatchProbability.from_dict(json.loads(text)), (), DEFAULT_TARGET)

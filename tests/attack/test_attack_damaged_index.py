@@ -89,7 +89,7 @@ def test_what_an_index_says_of_itself_is_damaged(folder, tmp_path, name, value):
 
 def test_one_number_of_what_was_learnt_is_another_one(folder, tmp_path):
     matching = json.loads(stored_model(16, 0.8).about["matching"])
-    matching["weights"]["dense"] += 1
+    matching["confidence"]["knots"][0] -= 1
     change(folder, "UPDATE about SET value = ? WHERE name = 'matching'", json.dumps(matching))
     assert "its encoder or its settings differ from their checksum" in refused(folder, tmp_path)
 
@@ -197,7 +197,7 @@ def test_a_date_that_was_stored_before_dates_were_checked(tmp_path, reader):
     object.__setattr__(early, "created_at", datetime(1500, 1, 1, tzinfo=UTC))
     with store.transaction():
         none = np.empty(0, dtype=np.int32)
-        store.add([StoredReport(early, reader(as_corpus(REPORTS[:1]).reports)[0], none, none)])
+        store.add([StoredReport(early, reader(as_corpus(REPORTS[:1]).reports)[0], (none,) * 4)])
     store.close()
     index = open_folder(tmp_path, reader)
     assert len(index) == 4

@@ -247,7 +247,7 @@ def test_an_index_that_holds_such_dates_can_be_opened(tmp_path):
         store.write_model({"model": "m", "dim": "2"}, b"")
         for number, date in enumerate(dates):
             report = Report("a crash", issue_id=str(number), created_at=datetime.fromisoformat(date))
-            store.add([StoredReport(report, np.zeros(2, np.float32), np.zeros(0, np.int32), np.zeros(0, np.int32))])
+            store.add([StoredReport(report, np.zeros(2, np.float32), (np.zeros(0, np.int32),) * 4)])
     days = InMemoryIndex.of(store).store.day
     store.close()
     assert np.isnan(days).tolist() == [True, True, False]

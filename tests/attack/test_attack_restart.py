@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 from small_tracker import as_corpus, fill, open_folder, some_report, tiny_reader
 
+from gedbd.retrieval.reports.feature_store import TERM_KINDS
 from gedbd.triage.report import Filters, Report
 
 QUERIES = (
@@ -45,12 +46,15 @@ def numbers(index):
     """All that searches compare."""
     memory = index._current.state.memory
     store = memory.store
-    alike = [codes[:, None] == codes for codes in (store.product, store.component)]  # the codes tell no more
-    arrays = [store.vectors, *alike, store.day, *memory.groups]
-    arrays += [index._state.lengths for index in (store.text, store.title)]
+    alike = store.codes[:, None] == store.codes  # the codes tell no more
+    members = sorted(memory.groups.members.items())
+    arrays = [store.vectors, alike, store.day, memory.groups.group, *(rows for _, rows in members)]
     terms = np.arange(len(memory.vocabulary.terms))
-    arrays += [index.frequency(terms) for index in (store.text, store.title)]
-    return [memory.ids, memory.row_of, memory.vocabulary.terms, [array.tobytes() for array in arrays]]
+    for kind in TERM_KINDS:
+        postings = getattr(store, kind)
+        arrays += [postings._state.lengths, postings.frequency(terms), *store.distinct(kind, range(len(store)))]
+    found = [array.tobytes() for array in arrays]
+    return [memory.ids, memory.row_of, memory.vocabulary.terms, [group for group, _ in members], found]
 
 
 def groups_of(ids, links):

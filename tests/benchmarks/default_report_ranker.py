@@ -20,7 +20,7 @@ import gedbd
 from gedbd.retrieval.reports.candidate_features import FEATURES
 from gedbd.retrieval.reports.ranker import DEFAULT, ReportRanker
 from gedbd.triage.backtesting.learning import folds
-from gedbd.triage.confidence import BestMatches, Confidence, confidence_features, learn_confidence
+from gedbd.triage.confidence import BestMatches, MatchProbability, confidence_features, learn_confidence
 from gedbd.triage.triage_model import DEFAULT_CONFIDENCE
 
 CARD = """# Default ranker of reports
@@ -69,13 +69,14 @@ def best_of(tracker: Tracker, ranker: ReportRanker) -> BestMatches:
     return BestMatches(np.array(features), np.array(right), np.array(weight), folds(np.array(groups)))
 
 
-def fit_confidence(trackers: Sequence[Tracker], rankers: Sequence[ReportRanker]) -> Confidence:
+def fit_confidence(trackers: Sequence[Tracker], rankers: Sequence[ReportRanker]) -> MatchProbability:
     """The confidence for a tracker without a backtest, from the trackers whose other reports were replayed."""
     found = [best_of(one, ranker) for one, ranker in zip(trackers, rankers, strict=True) if one.others]
     matches = BestMatches(*(np.concatenate(column) for column in zip(*found, strict=True)))
     confidence, probability = learn_confidence(matches, 0)
     print("mean probability", np.average(probability, weights=matches.weight), flush=True)
-    return Confidence(rounded_trees(confidence.trees), confidence.knots.round(6), confidence.probabilities.round(6))
+    knots = confidence.knots.round(6)
+    return MatchProbability(rounded_trees(confidence.trees), knots, confidence.probabilities.round(6))
 
 
 def card_rows(tracker: Tracker, ranker: ReportRanker, linear: Path | None) -> list[str]:

@@ -34,7 +34,7 @@ from gedbd.retrieval.reports.ranker import ReportRanker
 from gedbd.retrieval.reports.training import fit_ranker
 from gedbd.triage.assembly import encode_corpus, open_index
 from gedbd.triage.backtesting.targets import NO_THRESHOLD, TargetResult
-from gedbd.triage.confidence import CONFIDENCE_FEATURES, Confidence
+from gedbd.triage.confidence import CONFIDENCE_FEATURES, MatchProbability
 from gedbd.triage.index import Index
 from gedbd.triage.report import Report, report_from_row
 from gedbd.triage.storage.store import FILE, Store
@@ -46,11 +46,11 @@ QUERIES, WARM, CLIENTS, LASTING_S = 300, 20, 8, 60
 MAX_EXAMPLES = 300  # duplicates that the ranker is trained on: enough trees to time them
 
 
-def constant_confidence() -> Confidence:
+def constant_confidence() -> MatchProbability:
     """Gives every match the probability 1/2."""
     nothing = np.empty(0, dtype=np.int64)
     leaf = DecisionTree(nothing, np.empty(0), np.empty(0, dtype=bool), nothing, nothing, np.zeros(1), np.ones(1))
-    return Confidence(BoostedTrees([leaf], len(CONFIDENCE_FEATURES)), np.zeros(1), np.full(1, 0.5))
+    return MatchProbability(BoostedTrees([leaf], len(CONFIDENCE_FEATURES)), np.zeros(1), np.full(1, 0.5))
 
 
 def model_with(ranker: ReportRanker) -> TriageModel:

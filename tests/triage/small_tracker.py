@@ -17,7 +17,7 @@ from gedbd.retrieval.reports.candidate_features import FEATURES
 from gedbd.retrieval.reports.ranker import ReportRanker
 from gedbd.text.templates import title_description
 from gedbd.triage.backtesting.targets import TargetResult
-from gedbd.triage.confidence import CONFIDENCE_FEATURES, Confidence
+from gedbd.triage.confidence import CONFIDENCE_FEATURES, MatchProbability
 from gedbd.triage.index import Index
 from gedbd.triage.report import FIELDS, Report
 from gedbd.triage.report_encoder import ReportEncoder
@@ -38,10 +38,12 @@ def stump(feature: int, threshold: float, low: float, high: float) -> DecisionTr
     return DecisionTree(*split, np.array([low, high]), np.array([1, 1]))
 
 
-def some_confidence() -> Confidence:
+def some_confidence() -> MatchProbability:
     """The higher the score and the further it is ahead, the higher the probability, in steps."""
     stumps = [stump(feature, step, 0.0, 0.025) for feature in (0, 1) for step in np.linspace(-2, 4, 20)]
-    return Confidence(BoostedTrees(stumps, len(CONFIDENCE_FEATURES)), np.array([0.0, 1.0]), np.array([0.01, 0.99]))
+    return MatchProbability(
+        BoostedTrees(stumps, len(CONFIDENCE_FEATURES)), np.array([0.0, 1.0]), np.array([0.01, 0.99])
+    )
 
 
 CONFIDENCE = some_confidence()

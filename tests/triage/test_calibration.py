@@ -17,7 +17,7 @@ from gedbd.triage.confidence import (
     NUM_COMPARED,
     NUM_FOLDS,
     BestMatches,
-    Confidence,
+    MatchProbability,
     confidence_features,
     learn_confidence,
 )
@@ -51,7 +51,7 @@ def test_calibration_is_isotonic_regression_drawn_to_the_mean(seed):
 
 def test_probabilities_between_knots_are_interpolated():
     trees = BoostedTrees([stump(0, 0.0, 0.5, 1.0), stump(1, 0.0, 0.0, 1.5)], len(CONFIDENCE_FEATURES))
-    confidence = Confidence(trees, np.array([0.5, 2.5]), np.array([0.2, 0.6]))
+    confidence = MatchProbability(trees, np.array([0.5, 2.5]), np.array([0.2, 0.6]))
     features = np.zeros((4, len(CONFIDENCE_FEATURES)))
     features[:, :2] = [[-1, -1], [1, -1], [-1, 1], [1, 1]]  # .5, 1, 2 and 2.5
     assert confidence(features) == pytest.approx([0.2, 0.3, 0.5, 0.6])
@@ -135,9 +135,9 @@ def test_a_confidence_learns_when_the_best_match_is_right():
 
 def test_a_confidence_over_other_features_is_refused():
     trees = BoostedTrees([stump(0, 0.0, 0.0, 1.0)], 3)
-    plain = Confidence(trees, np.array([0.0]), np.array([0.5])).as_dict()
+    plain = MatchProbability(trees, np.array([0.0]), np.array([0.5])).as_dict()
     with pytest.raises(ValueError, match="the confidence reads 3 features; run the backtest again"):
-        Confidence.from_dict(plain)
+        MatchProbability.from_dict(plain)
 
 
 def test_what_an_older_version_learnt_is_refused():

@@ -109,7 +109,7 @@ def _of_copies(store: FeatureStore, query: ReportFeatures, found: FirstStage, co
     columns: dict[str, np.ndarray] = {}
     for kind in ("text", "title"):
         copy = getattr(store, kind).self_score(getattr(query.terms, kind)[0], count)
-        columns[f"{kind} of copy"] = np.float64(np.log1p(copy))
+        columns[f"{kind} of copy"] = np.log1p([copy])
         columns[f"{kind} share of copy"] = found.scores[kind][found.row] / max(copy, MIN_COPY_SCORE)
     own = query.terms.title[0]
     own_terms = np.unique(own)
@@ -119,9 +119,9 @@ def _of_copies(store: FeatureStore, query: ReportFeatures, found: FirstStage, co
 
 
 def _lengths(store: FeatureStore, query: ReportFeatures, rows: np.ndarray) -> dict[str, np.ndarray]:
-    columns: dict[str, np.ndarray] = {"query identifiers": np.float64(np.log1p(len(query.terms.identifiers[0])))}
+    columns: dict[str, np.ndarray] = {"query identifiers": np.log1p([len(query.terms.identifiers[0])])}
     for kind in ("text", "title"):
-        columns[f"{kind} length"] = np.float64(np.log1p(len(np.unique(getattr(query.terms, kind)[0]))))
+        columns[f"{kind} length"] = np.log1p([len(np.unique(getattr(query.terms, kind)[0]))])
         columns[f"report {kind} length"] = np.log1p([len(one) for one in store.distinct(kind, rows)])
     return columns
 
@@ -129,7 +129,7 @@ def _lengths(store: FeatureStore, query: ReportFeatures, rows: np.ndarray) -> di
 def _hubs(store: FeatureStore, query: ReportFeatures, rows: np.ndarray, count: int) -> dict[str, np.ndarray]:
     """How much like the average report candidates and query are."""
     mean = store.mean_vector(count)
-    return {"dense hub": store.vectors[rows] @ mean, "dense query hub": np.float64(query.vectors[0] @ mean)}
+    return {"dense hub": store.vectors[rows] @ mean, "dense query hub": query.vectors @ mean}
 
 
 def _fields(store: FeatureStore, query: ReportFeatures, rows: np.ndarray) -> dict[str, np.ndarray]:

@@ -1,6 +1,6 @@
 """The features of all stored reports in memory, which grow as reports are added."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from copy import copy
 
 import numpy as np
@@ -63,7 +63,7 @@ class FeatureStore:
             self._means[step] = known
         return known
 
-    def distinct(self, kind: str, rows: Sequence[int]) -> list[np.ndarray]:
+    def distinct(self, kind: str, rows: Iterable[int]) -> list[np.ndarray]:
         """The distinct terms of some reports, each ``(T,)`` ascending; ``kind`` is one of ``TERM_KINDS``."""
         lists = self._distinct[kind]
         return [lists[row] for row in rows]

@@ -58,7 +58,7 @@ class RankerOptions:
 
 
 def usable_queries(examples: Sequence[Replayed]) -> list[Replayed]:
-    """The queries that teach something: a duplicate is among their most promising candidates."""
+    """The queries that teach something: a duplicate is among their first candidates."""
     return [one for one in examples if one.right[:MAX_CANDIDATES].any()]
 
 
@@ -89,7 +89,7 @@ def fit_ranker(
 
 
 def _fit(examples: Sequence[Replayed], options: RankerOptions, base: ReportRanker | None) -> Model:
-    # The base ranks all candidates, as in a search, before the most promising are chosen.
+    # The base ranks all candidates, as in a search, before the first of them are chosen.
     features = [with_base(one.features, base)[:MAX_CANDIDATES] for one in examples]
     relevance = [one.right[:MAX_CANDIDATES].astype(np.int64) for one in examples]
     if options.kind == "linear":
@@ -111,5 +111,5 @@ def _fit(examples: Sequence[Replayed], options: RankerOptions, base: ReportRanke
             older, seeds=[options.seed], rounds=rounds, later=later, patience=PATIENCE, **settings
         )
         rounds = min(rounds, max(MIN_ROUNDS, len(stopped.trees)))
-    seeds = range(options.seed, options.seed + options.num_seeds)
+    seeds = [options.seed + number for number in range(options.num_seeds)]
     return fit_boosted_trees(CandidateLists(features, relevance), seeds=seeds, rounds=rounds, **settings)

@@ -16,7 +16,7 @@ from gedbd.triage.backtesting.suggestions import Suggestions, shares
 from gedbd.triage.backtesting.targets import NO_THRESHOLD, TargetResult, target_status
 from gedbd.triage.backtesting.thresholds import choose_threshold
 from gedbd.triage.calibration import NUM_BINS, calibration_error
-from gedbd.triage.confidence import CONFIDENCE_FEATURES, Confidence
+from gedbd.triage.confidence import CONFIDENCE_FEATURES, MatchProbability
 from gedbd.triage.triage_model import TriageModel
 
 GRID = np.round(np.arange(0.01, 1.0, 0.01), 2)
@@ -75,7 +75,7 @@ def measure(
 
 
 def suggestions(
-    replayed: pd.DataFrame, confidence: Confidence | np.ndarray, group: np.ndarray, part: str
+    replayed: pd.DataFrame, confidence: MatchProbability | np.ndarray, group: np.ndarray, part: str
 ) -> Suggestions:
     """The best matches of a part, with their probabilities: what gives them, or the probabilities themselves."""
     mine = replayed[(replayed["part"] == part) & (replayed["place"] == 1)]

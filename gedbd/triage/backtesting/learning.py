@@ -12,7 +12,7 @@ from gedbd.retrieval.reports.history import ReportHistory
 from gedbd.retrieval.reports.ranker import ReportRanker
 from gedbd.retrieval.reports.training import RankerOptions, fit_ranker
 from gedbd.triage.backtesting.replay import replay
-from gedbd.triage.confidence import CONFIDENCE_FEATURES, NUM_FOLDS, BestMatches, Confidence, learn_confidence
+from gedbd.triage.confidence import CONFIDENCE_FEATURES, NUM_FOLDS, BestMatches, MatchProbability, learn_confidence
 
 
 class Learnt(NamedTuple):
@@ -36,7 +36,7 @@ class LearntProbability(NamedTuple):
         val: ``(B,)`` of the best matches of the replayed validation part, each by the trees of the other folds.
     """
 
-    confidence: Confidence
+    confidence: MatchProbability
     val: np.ndarray
 
 
