@@ -8,6 +8,7 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
+from small_tracker import CONFIDENCE, RANKER
 
 import gedbd.judge
 from gedbd.corpora.corpus import Corpus
@@ -16,7 +17,6 @@ from gedbd.triage.backtesting.examples import with_same_titles
 from gedbd.triage.backtesting.run import write_backtest
 from gedbd.triage.backtesting.suggestions import Suggestions
 from gedbd.triage.backtesting.writing import PageFacts, write_to_judge
-from gedbd.triage.calibration import MATCH_FEATURES, Calibrator
 from gedbd.triage.triage_model import TriageModel
 
 FACTS = PageFacts("small", "python -m gedbd.backtest dataset=small", "2026-11-23T09:30:00+00:00", 50)
@@ -36,8 +36,7 @@ def backtest():
     rows = {"query": np.arange(25, 50), "candidate": np.arange(25), "right": np.arange(25) < 20, "probability": 0.9}
     found = Suggestions.of(pd.DataFrame(rows), GROUP)
     targets = targets_table(found, found, (0.5, 0.95), 0.9)
-    calibrator = Calibrator(np.eye(1, len(MATCH_FEATURES))[0], 0.0, np.array([0.0, 1.0]), np.array([0.0, 1.0]))
-    matching = TriageModel({}, calibrator, target_results(targets, (None, None)), 0.5)
+    matching = TriageModel(RANKER, CONFIDENCE, target_results(targets, (None, None)), 0.5)
     tables = {"targets": with_same_titles(targets, found, corpus())} | tables_of(found, corpus(), 0.9, 50)
     return Backtest(matching, found, found, tables, 0.1)
 

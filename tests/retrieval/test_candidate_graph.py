@@ -131,7 +131,7 @@ def test_names_are_distinct():
 
 
 def test_a_ranker_learns_from_the_graph(history):
-    class Given(DenseScorer):
+    class StoredVectors(DenseScorer):
         """Vectors that are there already."""
 
         checkpoint = None
@@ -145,7 +145,7 @@ def test_a_ranker_learns_from_the_graph(history):
 
     reports = some_reports()
     pairs = pd.DataFrame({"earlier": LINKS[1], "later": LINKS[0], "label": 1})
-    scorer = LearntReports(Given(), kind="linear", graph=True)
+    scorer = LearntReports(StoredVectors(), kind="linear", graph=True)
     scorer.fit(ScorerInputs.of_reports(reports, pairs))
     assert scorer.ranker_.names == FEATURES + GRAPH_FEATURES
     assert np.isfinite(scorer.scores(np.array([20]))[0, :20]).all()

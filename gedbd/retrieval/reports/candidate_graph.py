@@ -137,7 +137,7 @@ def _shared_identifiers(store: FeatureStore, rows: np.ndarray, count: int) -> np
 def _stochastic(weights: np.ndarray) -> np.ndarray:
     """Rows that sum to 1, or 0 for a node without neighbours."""
     degree = weights.sum(axis=1, keepdims=True)
-    return np.divide(weights, degree, out=np.zeros(weights.shape), where=degree > 0)
+    return np.asarray(np.divide(weights, degree, out=np.zeros(weights.shape), where=degree > 0))
 
 
 def _spread(nodes: Nodes, weights: np.ndarray) -> list[np.ndarray]:

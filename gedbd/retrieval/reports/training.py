@@ -107,8 +107,9 @@ def _fit(examples: Sequence[Replayed], options: RankerOptions, base: ReportRanke
     if len(examples) >= MIN_STOPPING_QUERIES:
         older = CandidateLists(features[:first], relevance[:first])
         later = CandidateLists(features[first:], relevance[first:])
-        seeds = [options.seed]
-        stopped = fit_boosted_trees(older, seeds=seeds, rounds=rounds, later=later, patience=PATIENCE, **settings)
+        stopped = fit_boosted_trees(
+            older, seeds=[options.seed], rounds=rounds, later=later, patience=PATIENCE, **settings
+        )
         rounds = min(rounds, max(MIN_ROUNDS, len(stopped.trees)))
     seeds = [options.seed + number for number in range(options.num_seeds)]
     return fit_boosted_trees(CandidateLists(features, relevance), seeds=seeds, rounds=rounds, **settings)
