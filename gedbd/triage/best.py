@@ -13,8 +13,10 @@ from gedbd.configuration.saved_options import saved_options
 from gedbd.corpora.splits import VAL
 from gedbd.evaluation.run_folders import MATCHING
 from gedbd.experiments.baseline_run import run_baseline
+from gedbd.experiments.checkpoint import readable_checkpoint
 from gedbd.experiments.evaluation_result import EvaluationResult
 from gedbd.experiments.prepare import PreparedData, prepare_data
+from gedbd.experiments.resume import check_resumable
 from gedbd.experiments.run import train_system
 from gedbd.experiments.training import value_of_best
 from gedbd.experiments.training_task import SystemTask, TrainingSetup
@@ -60,7 +62,7 @@ class BestTask:
         tested = self._backtest_options(cfg)
         check_backtest(tested)
         if not _is_trained(folder):
-            train_system(self, cfg, folder, console)
+            train_system(self, _continued(cfg, folder), folder, console)
         prepared = prepare_data(cfg, console)
         frozen = self._frozen_value(tested, prepared, folder, console)
         tuned = value_of_best(folder, MONITOR, MONITOR)
@@ -113,6 +115,19 @@ class BestTask:
             options.ranking.parts = ["test"]
             options.baselines.frozen.checkpoint = None if weights is None else str(weights)
         run_baseline(options, prepare_data(options, Console(quiet=True)), folder, console)
+
+
+def _continued(cfg: DictConfig, folder: Path) -> DictConfig:
+    """The options of a run, which goes on from the last checkpoint in its folder if there is one.
+
+    Raises:
+        ValueError: If that checkpoint's run had other options.
+    """
+    continued = cfg.copy()
+    continued.ckpt_path = cfg.ckpt_path or readable_checkpoint(folder)
+    if continued.ckpt_path:
+        check_resumable(continued)
+    return continued
 
 
 def _is_trained(folder: Path) -> bool:

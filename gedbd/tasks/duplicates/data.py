@@ -137,11 +137,14 @@ class DuplicateDataModule(pl.LightningDataModule):
         return self._rows_of(*self.evaluated)
 
     def needed(self, *parts: str) -> np.ndarray:
-        """Rows that the evaluation of some parts encodes: reports of their pairs, their queries and all candidates."""
+        """Rows that the evaluation of some parts encodes.
+
+        They are the reports of their pairs, and the queries of the last part, the one that is ranked, with their
+        candidates.
+        """
         paired = self.pairs.loc[self.pairs["part"].isin(parts), ["earlier", "later"]].to_numpy()
         needed = [paired.flatten()]
-        for part in parts:
-            needed += [queries.needed for queries in self.queries.get(part, {}).values()]
+        needed += [queries.needed for queries in self.queries.get(parts[-1], {}).values()]
         return np.unique(np.concatenate(needed))
 
     def _rows_of(self, *parts: str) -> DataLoader[Batch]:
