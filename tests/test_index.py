@@ -228,7 +228,10 @@ def test_another_backend_reads_queries_like_the_stored_reports(home, update, bac
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["out=new"], "run= is missing, "),
+        (
+            ["out=new"],
+            "which tracker? dataset=csv dataset.path=bugs.csv for the default ranker, or run= with the folder",
+        ),
         (["run=tested"], "out= is missing, "),
         (
             ["run=nowhere", "out=new"],

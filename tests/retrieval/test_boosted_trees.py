@@ -38,7 +38,7 @@ def trees() -> BoostedTrees:
 def mean_rank(trees: BoostedTrees, lists: CandidateLists) -> float:
     """Mean rank of the relevant candidates."""
     ranks = []
-    for features, relevance in zip(*lists, strict=True):
+    for features, relevance in zip(lists.features, lists.relevance, strict=True):
         order = np.argsort(-trees.predict(features), kind="stable")
         ranks.append(np.flatnonzero(relevance[order] > 0).mean())
     return float(np.mean(ranks))
