@@ -230,7 +230,7 @@ def test_another_backend_reads_queries_like_the_stored_reports(home, update, bac
     [
         (
             ["out=new"],
-            "which tracker? dataset=csv dataset.path=bugs.csv for the default ranker, or run= with the folder",
+            "dataset=csv dataset.path=bugs.csv for the default ranker, or run= with the folder",
         ),
         (["run=tested"], "out= is missing, "),
         (
