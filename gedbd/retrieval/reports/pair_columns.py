@@ -1,10 +1,8 @@
 """Scores of the first candidates as further features of a ranker, which orders all candidates a second time."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
 import numpy as np
-
-from gedbd.retrieval.reports.pair_scorer import PairScorer, ReportText
 
 BEHIND = " behind"
 
@@ -29,21 +27,3 @@ def pair_columns(order: np.ndarray, scores: Mapping[str, np.ndarray]) -> np.ndar
         known = column[~np.isnan(column)]
         columns += [column, column - known.max() if len(known) else column]
     return np.stack(columns, axis=1) if columns else np.empty((len(order), 0), dtype=np.float32)
-
-
-def score_first(
-    scorers: Sequence[PairScorer], query: ReportText, candidates: Sequence[ReportText], order: np.ndarray
-) -> np.ndarray:
-    """``pair_columns`` of a new report.
-
-    Args:
-        scorers: Each reads the text of its first ``depth`` candidates.
-        query: The new report.
-        candidates: Texts of the C candidates, in any order.
-        order: See ``pair_columns``.
-    """
-    scores = {}
-    for scorer in scorers:
-        first = [candidates[place] for place in order[: scorer.depth].tolist()]
-        scores[scorer.name] = scorer.score(query, first)
-    return pair_columns(order, scores)

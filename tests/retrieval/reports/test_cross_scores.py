@@ -6,7 +6,6 @@ from gedbd.encoders.backends.openvino import OpenVino
 from gedbd.encoders.backends.pytorch import Torch
 from gedbd.encoders.encoder import Encoder, load_tiny_encoder
 from gedbd.retrieval.cross_training import Example, TrainingOptions
-from gedbd.retrieval.reports.cross_files import SETTINGS, WEIGHTS, load_cross_scores, save_cross_scores
 from gedbd.retrieval.reports.cross_scores import CrossScores, RankedList
 from gedbd.retrieval.reports.pair_scorer import ReportText
 
@@ -132,32 +131,6 @@ def test_the_latest_queries_are_trained_on():
     made.fit(texts(), lists())
     other.fit(texts(), lists()[-4:])
     assert np.array_equal(made.score_lists(texts(), lists())[0], other.score_lists(texts(), lists())[0], equal_nan=True)
-
-
-def test_it_is_saved_and_loaded(trained, tmp_path):
-    save_cross_scores(trained, tmp_path / "made")
-    loaded = load_cross_scores(tmp_path / "made", encoder())
-    assert (loaded.depth, loaded.model.max_tokens) == (4, 32)
-    assert np.array_equal(
-        loaded.score_lists(texts(), lists())[3], trained.score_lists(texts(), lists())[3], equal_nan=True
-    )
-
-
-def test_damaged_missing_and_foreign_files_are_told(trained, tmp_path):
-    save_cross_scores(trained, tmp_path)
-    with pytest.raises(ValueError, match=r"cross_encoder.safetensors holds the weights of another model"):
-        load_cross_scores(tmp_path, encoder(hidden=32))
-    settings = (tmp_path / SETTINGS).read_text()
-    (tmp_path / SETTINGS).write_text(settings.replace('"format": 1', '"format": 2'))
-    with pytest.raises(ValueError, match="is not of format 1: train the cross-encoder again"):
-        load_cross_scores(tmp_path, encoder())
-    (tmp_path / SETTINGS).write_text(settings.replace('"depth": 4', '"depth": "4"'))
-    with pytest.raises(ValueError, match=r"cross_encoder.json is damaged"):
-        load_cross_scores(tmp_path, encoder())
-    (tmp_path / SETTINGS).write_text(settings)
-    (tmp_path / WEIGHTS).write_bytes((tmp_path / WEIGHTS).read_bytes()[:-4])
-    with pytest.raises(ValueError, match=r"cross_encoder.safetensors is missing or damaged: train"):
-        load_cross_scores(tmp_path, encoder())
 
 
 @pytest.mark.parametrize(

@@ -1,18 +1,9 @@
 import numpy as np
 import pytest
 
-from gedbd.retrieval.reports.pair_columns import column_names, pair_columns, score_first
-from gedbd.retrieval.reports.pair_scorer import ReportText
+from gedbd.retrieval.reports.pair_columns import column_names, pair_columns
 
 ORDER = np.array([2, 0, 3, 1])  # candidate 2 is the first ranker's best
-
-
-class TitleLengths:
-    name = "lengths"
-    depth = 2
-
-    def score(self, query: ReportText, candidates: list[ReportText]) -> np.ndarray:
-        return np.array([len(text.title) for text in candidates], dtype=np.float32)
 
 
 def test_scores_go_to_the_candidates_that_they_are_of():
@@ -28,10 +19,3 @@ def test_no_scorer_no_candidate_and_no_score():
     assert pair_columns(ORDER, {}).shape == (4, 0)
     assert pair_columns(np.array([], dtype=int), {"cross": np.empty(0)}).shape == (0, 2)
     assert np.isnan(pair_columns(ORDER, {"llm": np.full(3, np.nan)})).all()
-
-
-def test_scorers_read_the_first_candidates_alone():
-    candidates = [ReportText("x" * length, "") for length in (5, 6, 7, 8)]
-    columns = score_first([TitleLengths()], ReportText("", ""), candidates, ORDER)
-    assert columns[:, 0] == pytest.approx([5, np.nan, 7, np.nan], nan_ok=True)
-    assert columns[:, 1] == pytest.approx([-2, np.nan, 0, np.nan], nan_ok=True)
