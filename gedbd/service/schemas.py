@@ -235,6 +235,9 @@ def match_response(match: Match, threshold: float | None) -> MatchResponse:
     """A match as the API returns it."""
     explanation = match.explanation
     pairs = [SentencePair(new=new, stored=stored, shared=shared) for new, stored, shared in explanation.sentences]
+    shown = ExplanationResponse(
+        reasons=list(explanation.reasons), terms=list(explanation.terms), fields=explanation.fields, sentences=pairs
+    )
     return MatchResponse(
         master=summarise_report(match.master),
         best=summarise_report(match.best),
@@ -242,11 +245,6 @@ def match_response(match: Match, threshold: float | None) -> MatchResponse:
         score=match.score,
         probability=match.probability,
         suggested=threshold is not None and match.probability >= threshold,
-        explanation=ExplanationResponse(
-            reasons=list(explanation.reasons),
-            terms=list(explanation.terms),
-            fields=explanation.fields,
-            sentences=pairs,
-        ),
+        explanation=shown,
         urls=match.urls,
     )
