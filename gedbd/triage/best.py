@@ -10,7 +10,6 @@ from omegaconf import DictConfig, OmegaConf, open_dict
 from rich.console import Console
 
 from gedbd.configuration.saved_options import saved_options
-from gedbd.corpora.splits import VAL
 from gedbd.evaluation.run_folders import MATCHING
 from gedbd.experiments.baseline_run import run_baseline
 from gedbd.experiments.checkpoint import readable_checkpoint
@@ -100,7 +99,7 @@ class BestTask:
         kept = folder / FROZEN
         if not kept.is_file():
             vectors = encode_corpus(cfg, prepared.corpus, None).vectors
-            value = RankerOnTop(prepared.corpus, prepared.parts == VAL).metrics(vectors)["ranker_mrr"]
+            value = RankerOnTop(prepared.corpus, prepared.parts, vectors).metrics(vectors)["ranker_mrr"]
             kept.write_text(f"{value!r}\n", encoding="utf-8")
         return float(kept.read_text(encoding="utf-8"))
 

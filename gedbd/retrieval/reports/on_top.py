@@ -3,30 +3,35 @@
 import numpy as np
 
 from gedbd.corpora.corpus import Corpus
+from gedbd.corpora.splits import TRAIN, VAL
 from gedbd.retrieval.reports.history import Replayed, ReportHistory
 from gedbd.retrieval.reports.ranker import ReportRanker
 from gedbd.retrieval.reports.training import RankerOptions, fit_ranker
 
 METRICS = ("ranker_rr@10", "ranker_mrr")
-FOLDS = 2
 
 
 class RankerOnTop:
-    """Ranks the queries of a part by rankers that are trained on the other ones, ``FOLDS`` parts by duplicate group.
+    """Ranks the validation queries by one and the same ranker over the vectors of each epoch.
 
-    An encoder scores the duplicates that it was trained on too high, so the rankers learn from the part itself.
+    The ranker is trained on the training queries over the vectors of the encoder before its training: a trained
+    encoder scores the duplicates that it has learnt from too high.
 
     Args:
         corpus: The reports.
-        wanted: ``(N,)`` bool, the reports of the part.
-        options: How rankers are trained; None for the default ones.
+        parts: ``(N,)`` part of each.
+        untrained: ``(N, D)`` unit vectors of the encoder before its training.
+        options: How the ranker is trained; None for the default ones with one training.
     """
 
-    def __init__(self, corpus: Corpus, wanted: np.ndarray, options: RankerOptions | None = None) -> None:
+    def __init__(
+        self, corpus: Corpus, parts: np.ndarray, untrained: np.ndarray, options: RankerOptions | None = None
+    ) -> None:
         self.corpus = corpus
+        self.parts = parts
+        self.untrained = untrained
         self.options = options or RankerOptions(num_seeds=1)
-        self.rows = np.flatnonzero(wanted & (corpus.group < np.arange(len(corpus))))
-        self._history: ReportHistory | None = None
+        self._fitted: tuple[ReportHistory, ReportRanker] | None = None
 
     def metrics(self, vectors: np.ndarray) -> dict[str, float]:
         """RR@10 and MRR by the names ``METRICS``; a query whose duplicate is no candidate counts as 0.
@@ -35,26 +40,24 @@ class RankerOnTop:
             vectors: ``(N, D)`` unit rows.
 
         Raises:
-            ValueError: If a fold has no query to learn from.
+            ValueError: If the training part has no query to learn from.
         """
-        if self._history is None:
-            self._history = ReportHistory.of_corpus(self.corpus, vectors)
-        history = self._history.with_vectors(vectors)
-        examples = list(history.replay(self.rows, "rank validation"))
-        fold = fold_of(self.corpus.group[self.rows], FOLDS)
-        found = np.zeros(len(examples))
-        for number in range(FOLDS):
-            others = [one for one, of in zip(examples, fold, strict=True) if of != number]
-            ranker = fit_ranker(others, self.options)
-            for place in np.flatnonzero(fold == number).tolist():
-                found[place] = _reciprocal_rank(ranker, examples[place])
+        if self._fitted is None:
+            self._fitted = self._fit()
+        history, ranker = self._fitted
+        queries = self._queries(history, VAL)
+        replayed = history.with_vectors(vectors).replay(queries, "rank validation")
+        found = np.array([_reciprocal_rank(ranker, one) for one in replayed])
         return {"ranker_rr@10": float((found >= 0.1).mean()), "ranker_mrr": float(found.mean())}
 
+    def _fit(self) -> tuple[ReportHistory, ReportRanker]:
+        history = ReportHistory.of_corpus(self.corpus, self.untrained)
+        examples = list(history.replay(self._queries(history, TRAIN), "learn to rank"))
+        return history, fit_ranker(examples, self.options)
 
-def fold_of(group: np.ndarray, num_folds: int) -> np.ndarray:
-    """A fold for each of some groups, ``(Q,) -> (Q,)`` from 0; neighbouring groups, of one age, are spread over all."""
-    order = np.unique(group, return_inverse=True)[1]
-    return np.asarray(order % num_folds)
+    def _queries(self, history: ReportHistory, part: int) -> np.ndarray:
+        is_of_part = self.parts[history.duplicates] == part
+        return np.asarray(history.duplicates[is_of_part])
 
 
 def _reciprocal_rank(ranker: ReportRanker, one: Replayed) -> float:

@@ -77,23 +77,32 @@ class LearntReports(Scorer):
     def fit(self, inputs: ScorerInputs) -> None:
         """Replays the training queries, and those of validation if its labels may be used, and learns from them.
 
-        An encoder that was trained scores the duplicates of the training part too high: then only the queries of
-        validation teach.
+        An encoder that was trained scores the duplicates of the training part too high: these are replayed with the
+        vectors that it gave before its training.
 
         Raises:
             ValueError: If there is no duplicate to learn from.
         """
         inputs.check_one_table("a ranker of reports")
+        before = None
+        if self.dense.checkpoint is not None and self.options is not None:
+            before = self.dense.vectors_before_training(inputs.documents)
         self.dense.fit(inputs)
         self.warnings_ = self.dense.warnings_
-        labelled = self._labelled(inputs)
+        labelled = inputs.labelled
         group = linked_groups(labelled, len(inputs.documents))
         positive = labelled[labelled["label"] == 1]
         links = positive[["query", "document"]].to_numpy(dtype=np.int64).T
         self.history_ = ReportHistory(
             inputs.documents, self.dense.documents_, links if inputs.links is None else inputs.links, group, self.graph
         )
-        self._learn(np.unique(positive["query"]), inputs.documents, group)
+        if self.options is None:
+            self.ranker_ = default_ranker()
+        else:
+            queries = np.unique(positive["query"])
+            encoder_has_learnt = np.isin(queries, inputs.train["query"]) & (before is not None)
+            examples = self._replay(queries[encoder_has_learnt], before) + self._replay(queries[~encoder_has_learnt])
+            self._learn(sorted(examples, key=lambda one: one.row), inputs.documents, self.options)
         if self.ranker_.has_seen(inputs.documents):
             self.warnings_ = (*self.warnings_, f"{SEEN}: these figures say nothing of another tracker")
         self._found_in_training = self.warnings_
@@ -118,26 +127,19 @@ class LearntReports(Scorer):
                 ranks[place] = hits[0] + 1
         return ranks
 
-    def _labelled(self, inputs: ScorerInputs) -> pd.DataFrame:
-        """The pairs to learn from."""
-        if self.dense.checkpoint is None or self.kind == "default":
-            return inputs.labelled
-        if inputs.validation is None:
-            raise ValueError(
-                "a ranker over a trained encoder learns from validation, which is scored here: part=test, or run=null"
-            )
-        return inputs.validation
+    def _replay(self, queries: np.ndarray, vectors: np.ndarray | None = None) -> list[Replayed]:
+        """The candidates of some queries by other vectors, if given; see ``ReportHistory.replay``."""
+        if not len(queries):
+            return []
+        history = self.history_ if vectors is None else self.history_.with_vectors(vectors)
+        return list(history.replay(queries, "replay training queries"))
 
-    def _learn(self, queries: np.ndarray, documents: pd.DataFrame, group: np.ndarray) -> None:
-        if self.options is None:
-            self.ranker_ = default_ranker()
-            return
-        examples = list(self.history_.replay(queries, "replay training queries"))
+    def _learn(self, examples: Sequence[Replayed], documents: pd.DataFrame, options: RankerOptions) -> None:
         if self.second_stage is None:
-            self.ranker_ = fit_ranker(examples, self.options.without_seen(documents), self.extra)
+            self.ranker_ = fit_ranker(examples, options.without_seen(documents), self.extra)
             return
         reports = zip(documents["title"], documents["description"], strict=True)
-        self.second_stage.fit([ReportText(*report) for report in reports], examples, group)
+        self.second_stage.fit([ReportText(*report) for report in reports], examples, self.history_.group)
         self.ranker_ = self.second_stage.ranker_
 
     def _scores(self, replayed: Replayed, ranks: np.ndarray) -> np.ndarray:

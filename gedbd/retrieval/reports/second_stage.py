@@ -10,7 +10,6 @@ from gedbd.io.progress import item_progress
 from gedbd.retrieval.reports.cross_scores import CrossScores, RankedList
 from gedbd.retrieval.reports.history import Replayed
 from gedbd.retrieval.reports.llm_check import LlmCheck
-from gedbd.retrieval.reports.on_top import fold_of
 from gedbd.retrieval.reports.pair_columns import column_names, pair_columns
 from gedbd.retrieval.reports.pair_scorer import ReportText
 from gedbd.retrieval.reports.training import RankerOptions, fit_ranker
@@ -127,6 +126,12 @@ class SecondStage:
             own = {name: of_scorer[place] for name, of_scorer in zip(names, scores, strict=True)}
             extended.append(one._replace(features=np.hstack([one.features, pair_columns(order, own)])))
         return extended
+
+
+def fold_of(group: np.ndarray, num_folds: int) -> np.ndarray:
+    """A fold for each of some groups, ``(Q,) -> (Q,)`` from 0; neighbouring groups, of one age, are spread over all."""
+    order = np.unique(group, return_inverse=True)[1]
+    return np.asarray(order % num_folds)
 
 
 def _best_first(scores: np.ndarray) -> np.ndarray:

@@ -37,6 +37,17 @@ class DenseScorer(Scorer):
         self.text = text
         self.checkpoint = checkpoint
 
+    def vectors_before_training(self, documents: pd.DataFrame) -> np.ndarray:
+        """Vectors of documents by the encoder without the trained weights, ``(N, D)`` unit rows; before ``fit``.
+
+        Raises:
+            ValueError: After ``fit``, which has loaded the weights.
+        """
+        if self.encoder.is_trained:
+            raise ValueError("the trained weights are loaded: encode without them before fit")
+        texts, _ = self.text(documents, self.encoder.tokenizer, self.encoder.text_tokens)
+        return self.encoder.encode(texts)
+
     def fit(self, inputs: ScorerInputs) -> None:
         """Encodes all documents and queries."""
         if self.checkpoint is not None:

@@ -10,7 +10,7 @@ from hydra.utils import instantiate
 from omegaconf import DictConfig
 from rich.console import Console
 
-from gedbd.corpora.splits import TRAIN, VAL
+from gedbd.corpora.splits import TRAIN
 from gedbd.encoders.encoder import Encoder, unit_rows
 from gedbd.encoders.tags.tag_encoder import TagEncoder
 from gedbd.experiments.evaluation_result import EvaluationResult
@@ -68,9 +68,9 @@ class DuplicatesTask:
             )
         data, texts = _data(cfg, prepared, encoder, branch, batches, parts, console)
         data.title_graph = graph
-        if cfg.ranking.ranker:
-            data.on_top = RankerOnTop(prepared.corpus, prepared.parts == VAL)
-        encode_untrained(data, texts, encoder, branch)
+        encode_untrained(data, texts, encoder, branch, everything=cfg.ranking.ranker)
+        if cfg.ranking.ranker and data.frozen is not None:
+            data.on_top = RankerOnTop(prepared.corpus, prepared.parts, data.frozen[1])
         encoder.model.chunk_tokens = cfg.chunk_tokens
         if cfg.compile:
             # Last, so that the cached vectors of the untrained encoder do not depend on it.
@@ -175,7 +175,13 @@ def _data(
     return data, texts
 
 
-def encode_untrained(data: DuplicateDataModule, texts: list[str], encoder: Encoder, branch: GraphBranch | None) -> None:
+def encode_untrained(
+    data: DuplicateDataModule,
+    texts: list[str],
+    encoder: Encoder,
+    branch: GraphBranch | None,
+    everything: bool = False,
+) -> None:
     """Encodes reports with the untrained encoder and hands the vectors to those who need them.
 
     They are a baseline (``data.frozen`` and the column ``score_frozen`` of the evaluated pairs), the first rows of the
@@ -186,10 +192,12 @@ def encode_untrained(data: DuplicateDataModule, texts: list[str], encoder: Encod
         texts: Texts of all N reports.
         encoder: The encoder, untrained.
         branch: The graph branch, if there is one.
+        everything: Encode all reports, whatever reads their vectors.
     """
     fills_nodes = branch is not None and not branch.node_features.learnable
     samples_hard = bool(data.batches.hard)
-    rows = np.arange(len(texts)) if fills_nodes or samples_hard else data.needed(*data.evaluated)
+    needs_all = everything or fills_nodes or samples_hard
+    rows = np.arange(len(texts)) if needs_all else data.needed(*data.evaluated)
     vectors = encoder.pool([texts[row] for row in rows])
     data.frozen = (rows, unit_rows(vectors))
     score_frozen(data.pairs, data.evaluated, *data.frozen)

@@ -1,6 +1,5 @@
 """Learns from a tracker's history what a backtest measures: a ranker, and the probability of a match."""
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -8,7 +7,7 @@ import pandas as pd
 
 from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.splits import PARTS, TEST, TRAIN, VAL
-from gedbd.retrieval.reports.history import ReportHistory
+from gedbd.retrieval.reports.history import Replayed, ReportHistory
 from gedbd.retrieval.reports.ranker import ReportRanker
 from gedbd.retrieval.reports.training import RankerOptions, fit_ranker
 from gedbd.triage.backtesting.replay import replay
@@ -46,7 +45,7 @@ def learn(
     vectors: np.ndarray,
     max_reports: int,
     options: RankerOptions,
-    labelled_parts: Sequence[int] = (TRAIN, VAL),
+    untrained: np.ndarray | None = None,
 ) -> Learnt:
     """Trains rankers, and replays the reports of each part with one that has not seen their labels.
 
@@ -61,25 +60,28 @@ def learn(
         max_reports: Number of reports of each part that are replayed, evenly spaced in time. Of the training part all
             duplicates are replayed, and the others count for more.
         options: How rankers are trained.
-        labelled_parts: Parts that are learnt from: without training where the vectors were trained on it.
+        untrained: ``(N, D)`` unit vectors by the encoder before its training, by which the training part is replayed:
+            a trained encoder scores the duplicates that it has learnt from too high. None if it was not trained.
     """
     history = ReportHistory.of_corpus(corpus, vectors)
+    histories = {TRAIN: history if untrained is None else history.with_vectors(untrained), VAL: history, TEST: history}
     fold = folds(corpus.group)
-    labelled = history.duplicates
-    labelled = labelled[np.isin(parts[labelled], labelled_parts)]
-    examples = list(history.replay(labelled, "learn to rank"))
+    examples: list[Replayed] = []
+    for part in (TRAIN, VAL):
+        labelled = history.duplicates[parts[history.duplicates] == part]
+        examples += histories[part].replay(labelled, "learn to rank")
     options = options.without_seen(corpus.reports).settled(examples)
     rankers = [fit_ranker([one for one in examples if fold[one.row] != number], options) for number in range(NUM_FOLDS)]
     ranker = fit_ranker(examples, options)
     is_duplicate = corpus.group < np.arange(len(corpus))
     tables = []
-    for number in (*labelled_parts, TEST):
+    for number in (TRAIN, VAL, TEST):
         of_part = np.flatnonzero(parts == number)
         rows = evenly_spaced(of_part, max_reports)
         if number == TRAIN:
             rows = np.union1d(rows, of_part[is_duplicate[of_part]])
         chosen = [ranker if number == TEST else rankers[fold[row]] for row in rows]
-        table = replay(history, rows, chosen, f"replay {PARTS[number]}")
+        table = replay(histories[number], rows, chosen, f"replay {PARTS[number]}")
         queries = table["query"].to_numpy()
         others = max((~is_duplicate[rows]).sum(), 1)
         share = (~is_duplicate[of_part]).sum() / others if number == TRAIN else 1.0

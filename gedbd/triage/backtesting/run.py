@@ -13,7 +13,6 @@ from omegaconf import DictConfig
 from rich.console import Console
 
 from gedbd.corpora.corpus import Corpus
-from gedbd.corpora.splits import TRAIN, VAL
 from gedbd.evaluation.run_folders import MATCHING
 from gedbd.experiments.checkpoint import save_run
 from gedbd.io.files import write_text
@@ -62,9 +61,8 @@ def run_backtest(
     ranker: RankerOptions = instantiate(cfg.ranker)
     if ranker.without_seen(corpus.reports) != ranker:
         console.print(f"{corpus.name}: {SEEN}: trained without it", markup=False, highlight=False)
-    # The vectors of reports that an encoder was trained on are too close to those of their duplicates.
-    labelled_parts = (TRAIN, VAL) if weights is None else (VAL,)
-    learnt = learn(corpus, parts, encoded.vectors, cfg.max_replayed, ranker, labelled_parts)
+    untrained = None if weights is None else encode_corpus(cfg, corpus, None).vectors
+    learnt = learn(corpus, parts, encoded.vectors, cfg.max_replayed, ranker, untrained)
     targets = (cfg.target_precision, cfg.confidence_level)
     backtest = measure(learnt.replayed, corpus, learnt.ranker, *targets, cfg.seed, cfg.judge)
     save_run(folder, cfg, corpus)

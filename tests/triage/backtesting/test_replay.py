@@ -7,7 +7,7 @@ from small_tracker import RANKER
 
 from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.readers.bug_reports import BUG_FIELDS
-from gedbd.corpora.splits import PARTS, VAL
+from gedbd.corpora.splits import PARTS
 from gedbd.retrieval.reports.history import ReportHistory
 from gedbd.retrieval.reports.training import RankerOptions
 from gedbd.triage.backtesting.learning import evenly_spaced, folds, learn, learn_probability
@@ -147,11 +147,20 @@ def test_reports_without_a_duplicate_stand_for_those_left_out():
     assert (best.loc[best["part"] != "train", "weight"] == 1).all()
 
 
-def test_without_a_labelled_training_part_it_is_not_replayed():
+def test_the_training_part_is_replayed_by_the_vectors_before_training():
     reports, vectors = some_reports(3, 50)
+    _, before = some_reports(88, 50)
     corpus = Corpus.of_table("small", reports, group_of(3, 50))
-    table = learn(corpus, np.repeat([0, 1, 2], [20, 20, 10]), vectors, 50, QUICK, (VAL,)).replayed
-    assert set(table["part"]) == {"val", "test"}
+    parts = np.repeat([0, 1, 2], [20, 20, 10])
+    mixed = learn(corpus, parts, vectors, 50, QUICK, before).replayed
+    for number, own in enumerate((before, vectors, vectors)):
+        alone = learn(corpus, parts, own, 50, QUICK).replayed
+        mine, theirs = (table[table["part"] == PARTS[number]] for table in (mixed, alone))
+        by_pair = ["query", "candidate"]
+        both = mine.merge(theirs, on=by_pair, suffixes=("", " alone"))
+        assert len(both) > 10
+        of_pair = "dense"  # whatever ranker chose the candidates
+        np.testing.assert_array_equal(both[of_pair], both[f"{of_pair} alone"])
 
 
 def test_reports_of_one_group_are_in_one_fold():
