@@ -18,15 +18,8 @@ FEATURES = (
     *("text of copy", "title of copy", "text share of copy", "title share of copy", "same title"),
     *("text length", "title length", "report text length", "report title length", "query identifiers"),
     *(f"same {field}" for field in FIELDS),
-    *(
-        "days",
-        "days since first",
-        "days since last",
-        "reports since",
-        "reports of component since",
-        "group size",
-        "open",
-    ),
+    *("days", "days since first", "days since last", "reports since", "reports of component since", "group size"),
+    "open",
     *("sum", "sum z", "sum rank", "sum behind"),
 )
 

@@ -42,10 +42,9 @@ class Version(NamedTuple):
     url: str
     resolved_at: str | None
 
-    @classmethod
-    def of(cls, report: Report) -> "Version":
-        """What is stored of a report."""
-        return cls(report.content_hash, report.url, written_date(report.resolved_at))
+    def has_rest_of(self, report: Report) -> bool:
+        """Whether the fields that the content hash leaves out are those of a report."""
+        return (self.url, self.resolved_at) == (report.url, written_date(report.resolved_at))
 
 
 class FeatureRow(NamedTuple):

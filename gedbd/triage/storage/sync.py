@@ -190,7 +190,7 @@ def _encode_later(store: Store, before: Contents, vectors: Vectors, max_rounds: 
 def _changed_besides(reports: dict[str, Report], before: Contents, others: Set[str]) -> list[Report]:
     """Stored reports that have another address or date of resolution now; these are not encoded, so vectors stay."""
     stored = before.reports.keys() & reports.keys() - others
-    return [reports[one] for one in stored if before.reports[one] != Version.of(reports[one])]
+    return [reports[one] for one in stored if not before.reports[one].has_rest_of(reports[one])]
 
 
 def _write_reports(store: Store, reports: list[Report], vectors: Vectors) -> None:
