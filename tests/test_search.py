@@ -118,7 +118,8 @@ def test_an_answer_for_programs(answers):
 
 def test_lines_from_standard_input(answers, said):
     lines = [
-        {"title": "Pasted screenshots are an empty frame", "created_at": "2024-05-01", "component": "compose"},
+        {"title": "Pasted screenshots are an empty frame", "created_at": "2024-05-01", "component": "compose"}
+        | {"resolved_at": "2024-05-02"},
         {"issue_id": 1001, "title": "a \u2028 line \x85 of its own", "version": 3.0, "os": None},
         {"description": "half \ud800 of a character, and an emoji \U0001f600"},
     ]
@@ -126,6 +127,7 @@ def test_lines_from_standard_input(answers, said):
     said(raw.encode() + b'{"title": "odd byte \xff"}')
     found = [answer["query"] for answer in answers("file=-")]
     assert found[0]["created_at"] == "2024-05-01T00:00:00+00:00"
+    assert (found[0]["resolved_at"], found[1]["resolved_at"]) == ("2024-05-02T00:00:00+00:00", None)
     assert (found[1]["issue_id"], found[1]["version"], found[1]["os"]) == ("1001", "3.0", "")
     assert found[1]["title"] == lines[1]["title"]
     assert found[2]["description"] == "half ? of a character, and an emoji \U0001f600"

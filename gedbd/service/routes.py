@@ -9,6 +9,7 @@ from fastapi.responses import Response as PlainResponse
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from pydantic import Field
 
+from gedbd.service.field_types import IssueId
 from gedbd.service.index_interface import Index
 from gedbd.service.metrics import Metrics
 from gedbd.service.schemas import (
@@ -19,7 +20,6 @@ from gedbd.service.schemas import (
     FeedbackRequest,
     FeedbackResponse,
     HealthResponse,
-    IssueId,
     ReportCreate,
     SearchRequest,
     SearchResponse,

@@ -16,7 +16,7 @@ from rich.text import Text
 
 from gedbd.corpora.urls import web_url
 from gedbd.triage.backtesting.targets import TargetResult
-from gedbd.triage.report import Match, Report, check_report, read_moment
+from gedbd.triage.report import DATES, Match, Report, check_report, read_moment
 
 JSON_LINES = (".jsonl", ".ndjson")
 EXPECTED = 'give a text, or a line such as {"title": "Crash", "description": "..."} for each report'
@@ -67,8 +67,9 @@ def report_from_json(plain: Any) -> Report:
     wrong = [name for name, value in plain.items() if not isinstance(value, str | int | float | None)]
     if wrong:
         raise ValueError(f"{wrong[0]} must be a text")
-    values = {name: str(value) for name, value in plain.items() if value is not None and name != "created_at"}
-    report = Report(created_at=read_moment(plain.get("created_at"), "created_at"), **values)
+    values: dict[str, Any] = {name: str(value) for name, value in plain.items() if value is not None}
+    values |= {name: read_moment(plain.get(name), name) for name in DATES}
+    report = Report(**values)
     check_report(report)
     return report
 

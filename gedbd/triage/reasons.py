@@ -15,6 +15,7 @@ FAMILIES = {
     "errors": ("errors",),
     "days": ("days", "reports since", "reports of component since"),
     "group size": ("group size",),
+    "open": ("open",),
     **{name: (name,) for name in SAME_FIELDS},
 }
 
@@ -71,6 +72,8 @@ def _phrase(family: str, values: Mapping[str, float], identifiers: Sequence[str]
     if family == "group size":
         size = round(float(np.exp(values["group size"])))
         return f"a group of {size} reports" if size > 1 else ""
+    if family == "open":
+        return "still open" if values["open"] == 1 else ""
     return "similar text"
 
 

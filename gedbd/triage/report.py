@@ -10,11 +10,13 @@ import pandas as pd
 
 from gedbd.corpora.dates import EXPECTED, OutOfRangeError, check_range, parse_date
 from gedbd.corpora.ids import ID_RULE, is_id
-from gedbd.corpora.readers.bug_reports import BUG_FIELDS
+from gedbd.corpora.readers.bug_reports import BUG_FIELDS, RESOLVED_AT
 from gedbd.corpora.urls import web_url
 
 # Fields of a report in the service and in the index.
-FIELDS = tuple("issue_id" if name == "id" else name for name in BUG_FIELDS)
+FIELDS = (*("issue_id" if name == "id" else name for name in BUG_FIELDS), RESOLVED_AT)
+DATES = ("created_at", RESOLVED_AT)  # the fields that are dates; all others are texts
+NOT_ENCODED = ("url", RESOLVED_AT)
 MAX_TITLE_LENGTH = 1_000
 MAX_DESCRIPTION_LENGTH = 200_000
 MAX_QUOTED_LENGTH = 60  # characters of a value in an error message
@@ -32,6 +34,7 @@ class Report:
             is not in the tracker yet.
         created_at: When it was created, UTC; None if unknown, see ``Index.search`` and ``Index.add``.
         url: Address of its page, http or https; empty if unknown, see ``Index.add``.
+        resolved_at: When it was last resolved or closed, UTC; None if it is open, or unknown.
     """
 
     title: str = ""
@@ -47,6 +50,7 @@ class Report:
     resolution: str = ""
     attachments: str = ""
     url: str = ""
+    resolved_at: datetime | None = None
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
@@ -57,8 +61,8 @@ class Report:
 
     @property
     def content_hash(self) -> str:
-        """A hash of all fields but ``url``: a stored report with another hash must be encoded again."""
-        values = {name: getattr(self, name) for name in FIELDS if name != "url"}
+        """A hash of all fields but ``NOT_ENCODED``: a stored report with another hash must be encoded again."""
+        values = {name: getattr(self, name) for name in FIELDS if name not in NOT_ENCODED}
         values["created_at"] = self.created_at.isoformat() if self.created_at else ""
         text = json.dumps(list(values.values()))
         return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
@@ -149,7 +153,8 @@ def check_report(report: Report) -> None:
             raise ValueError(f"the {name} has {len(text):,} characters, more than {max_length:,}: shorten it")
     if report.issue_id and not is_id(report.issue_id):
         raise ValueError(f"issue_id={report.issue_id[:MAX_QUOTED_LENGTH]!r}: {ID_RULE}")
-    check_moment(report.created_at, "created_at")
+    for name in DATES:
+        check_moment(getattr(report, name), name)
     if report.url and not web_url(report.url):
         raise ValueError(f"url={report.url[:200]} is not an http or https address: correct it, or leave it empty")
 
@@ -192,14 +197,16 @@ def read_moment(text: str | None, name: str) -> datetime | None:
 
 
 def as_table(reports: list[Report]) -> pd.DataFrame:
-    """Reports as a table of documents, with the columns of ``BUG_FIELDS``; ``created_at`` is UTC, NaT if unknown."""
+    """Reports as a table of documents, with the columns of ``BUG_FIELDS`` and ``resolved_at``; dates are UTC or NaT."""
     rows = [[getattr(report, name) for name in FIELDS] for report in reports]
-    table = pd.DataFrame(rows, columns=list(BUG_FIELDS))
-    return table.assign(created_at=pd.to_datetime(table["created_at"], utc=True))
+    table = pd.DataFrame(rows, columns=[*BUG_FIELDS, RESOLVED_AT])
+    return table.assign(**{name: pd.to_datetime(table[name], utc=True) for name in DATES})
 
 
 def report_from_row(row: Any) -> Report:
-    """The report in a row of a corpus, as ``itertuples`` gives it."""
-    created_at = row.created_at
-    values = {name: getattr(row, name) for name in BUG_FIELDS if name not in ("id", "created_at")}
-    return Report(issue_id=row.id, created_at=None if pd.isna(created_at) else created_at.to_pydatetime(), **values)
+    """The report in a row of a corpus, as ``itertuples`` gives it; the corpus may have no ``resolved_at``."""
+    values = {name: getattr(row, name) for name in BUG_FIELDS if name != "id"}
+    for name in DATES:
+        moment = getattr(row, name, pd.NaT)
+        values[name] = None if pd.isna(moment) else moment.to_pydatetime()
+    return Report(issue_id=row.id, **values)

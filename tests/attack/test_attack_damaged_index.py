@@ -190,6 +190,16 @@ def test_dates_that_no_report_can_have(folder, tmp_path, caplog):
     index.close()
 
 
+def test_dates_of_resolution_that_no_report_can_have(folder, tmp_path, caplog):
+    for one, date in (("3", "0001-01-01T00:00:00+00:00"), ("4", "soon")):
+        change(folder, "UPDATE reports SET resolved_at = ? WHERE issue_id = ?", date, one)
+    index = open_index(folder, str(tmp_path / "cache"))
+    assert "2 reports have an invalid date of resolution and count as open (first: report 3)" in caplog.text
+    assert [index.get(one).resolved_at for one in ("3", "4")] == [None, None]
+    assert index.search(Report("crash in the toolbar"), 50)
+    index.close()
+
+
 def test_a_date_that_was_stored_before_dates_were_checked(tmp_path, reader):
     fill(tmp_path, as_corpus(REPORTS[:3]), reader)
     store = Store(tmp_path / FILE)

@@ -212,7 +212,8 @@ def test_the_api_answers_422(client_of):
     for date in [*FAR, *NO_DATES, 1706693400, True, 0, -1e300, [], {}]:
         report = {"issue_id": "77", "title": "a crash", "created_at": date}
         asked = {"title": "a crash", "filters": {"created_from": date}}
-        for path, content in (("reports", report), ("search", report), ("search", asked)):
+        resolved = {"issue_id": "77", "title": "a crash", "resolved_at": date}
+        for path, content in (("reports", report), ("reports", resolved), ("search", report), ("search", asked)):
             assert client.post(f"/api/{path}", json=content).status_code == 422, date
 
 
@@ -229,6 +230,8 @@ def test_an_event_of_the_webhook_is_refused(date):
 def test_the_library_refuses_it(date):
     with pytest.raises(ValueError, match="1970 and 2200"):
         check_report(Report("a crash", created_at=date))
+    with pytest.raises(ValueError, match=r"resolved_at=.*1970 and 2200"):
+        check_report(Report("a crash", resolved_at=date))
     with pytest.raises(ValueError, match="1970 and 2200"):
         Filters(created_from=date)
 

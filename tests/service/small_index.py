@@ -106,8 +106,7 @@ class SmallIndex:
         with self.lock:
             for report in reports:
                 stored = self.reports.get(report.issue_id)
-                same = stored is not None and stored.content_hash == report.content_hash
-                done[report.issue_id] = "unchanged" if same else "updated" if stored else "added"
+                done[report.issue_id] = "unchanged" if stored == report else "updated" if stored else "added"
                 self.reports[report.issue_id] = report
         return done
 

@@ -73,6 +73,20 @@ def test_reports_are_added_updated_read_and_deleted(client_of, index):
         assert detail(gone) == "report PROJ/41 is not in the index"
 
 
+def test_a_report_is_resolved_and_reopened(client_of, index):
+    client = client_of()
+    newer = {"issue_id": "40", "title": "Newer", "created_at": "2024-05-01"}
+    closed = newer | {"resolved_at": "2024-05-03T10:00:00+02:00"}
+    assert client.post("/api/reports", json=closed).json() == {"reports": {"40": "added"}}
+    assert client.post("/api/reports", json=closed).json() == {"reports": {"40": "unchanged"}}
+    assert index.get("40").resolved_at == datetime(2024, 5, 3, 8, tzinfo=UTC)
+    assert client.get("/api/reports/40").json()["resolved_at"] == "2024-05-03T08:00:00Z"
+    (match,) = client.post("/api/search", json={"title": "Newer", "top_k": 1}).json()["matches"]
+    assert match["best"]["resolved_at"] == "2024-05-03T08:00:00Z"
+    assert client.post("/api/reports", json=newer).json() == {"reports": {"40": "updated"}}  # reopened
+    assert client.get("/api/reports/40").json()["resolved_at"] is None
+
+
 def test_nul_characters_and_lone_surrogates_are_replaced(client_of, index):
     body = b'{"issue_id": "50", "title": "a\\u0000b \\ud800 \\ud83d\\ude00"}'
     answer = client_of().post("/api/reports", content=body, headers={"Content-Type": "application/json"})
@@ -99,6 +113,7 @@ def test_nul_characters_and_lone_surrogates_are_replaced(client_of, index):
         ("search", b'{"title": "x", "created_at": "yesterday"}', 422, "created_at"),
         ("search", b'{"title": "x", "created_at": "0001-01-01T00:00:00+14:00"}', 422, "1970 and 2200"),
         ("search", b'{"title": "x", "created_at": 1e300}', 422, "created_at"),
+        ("reports", b'{"issue_id": "1", "title": "x", "resolved_at": "soon"}', 422, "resolved_at"),
         ("search", b'{"title": "x", "issue_id": "\\ud800"}', 422, "issue_id"),
         ("search", b'{"title": "x", "issue_id": "a\\u0000"}', 422, "issue_id"),
         ("search", b'{"title": "x", "\\ud800": 1}', 422, "valid string"),

@@ -4,6 +4,7 @@ import json
 import logging
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import pytest
 from fastapi.testclient import TestClient
@@ -167,10 +168,12 @@ def test_a_target_that_was_not_measured_is_refused(index):
 def test_events_keep_the_index_up_to_date(send, hub, index):
     send(issue(20, "edited", "Week 53 in January", body="Text."))
     assert (index.get("20").title, index.get("20").component) == ("Week 53 in January", "Calendar")
-    send(issue(20, "closed", "Week 53 in January", state="closed", state_reason="duplicate"))
+    done = {"state": "closed", "state_reason": "duplicate", "closed_at": "2024-06-02T08:00:00Z"}
+    send(issue(20, "closed", "Week 53 in January", **done))
     assert (index.get("20").status, index.get("20").resolution) == ("closed", "duplicate")
-    send(issue(20, "reopened", "Week 53 in January"))
-    assert index.get("20").status == "open"
+    assert index.get("20").resolved_at == datetime(2024, 6, 2, 8, tzinfo=UTC)
+    send(issue(20, "reopened", "Week 53 in January", closed_at=None))
+    assert (index.get("20").status, index.get("20").resolved_at) == ("open", None)
     send(issue(20, "deleted"))
     assert index.get("20") is None
     send(issue(20, "deleted"))
@@ -235,6 +238,7 @@ def test_what_is_passed_over_is_said(send, hook, index, hub, payload, event, wor
         (issue(number=-1), 422, "issue.number"),
         (issue(title=None), 422, "issue.title"),
         (issue(created_at="then"), 422, "issue.created_at"),
+        (issue(closed_at="then"), 422, "issue.closed_at"),
         (issue() | {"repository": {"full_name": "eve/mail"}}, 403, "only events of ann/mail are accepted"),
     ],
 )

@@ -8,7 +8,6 @@ import pandas as pd
 import pytest
 
 from gedbd.corpora.corpus import Corpus
-from gedbd.corpora.readers.bug_reports import BUG_FIELDS
 from gedbd.encoders.encoder import load_tiny_encoder
 from gedbd.retrieval.boosted_trees import BoostedTrees
 from gedbd.retrieval.decision_trees import DecisionTree
@@ -19,7 +18,7 @@ from gedbd.text.templates import title_description
 from gedbd.triage.backtesting.targets import TargetResult
 from gedbd.triage.confidence import CONFIDENCE_FEATURES, MatchProbability
 from gedbd.triage.index import Index
-from gedbd.triage.report import FIELDS, Report
+from gedbd.triage.report import Report, as_table
 from gedbd.triage.report_encoder import ReportEncoder
 from gedbd.triage.storage.store import FILE, Store
 from gedbd.triage.storage.sync import Model, synchronise
@@ -27,7 +26,15 @@ from gedbd.triage.triage_model import TriageModel
 
 NOUNS = ["crash", "picture", "paste", "mail", "folder", "filter", "printer", "calendar", "login", "menu"]
 PLACES = ["toolbar", "inbox", "window", "sidebar", "editor", "archive", "address", "dialog"]
-WEIGHTS = {"dense": 1.0, "text": 1.0, "title": 0.5, "same component": 0.3, "same product": 0.2, "days": -0.1}
+WEIGHTS = {
+    "dense": 1.0,
+    "text": 1.0,
+    "title": 0.5,
+    "same component": 0.3,
+    "same product": 0.2,
+    "days": -0.1,
+    "open": 0.15,
+}
 RANKER = ReportRanker(WeightedSum(np.array([WEIGHTS.get(name, 0.0) for name in FEATURES])), "linear")
 TARGET = TargetResult(0.8, 0.7, "met", 50, 46, 0.92, 0.83, 0.98, "2024-01-01", "2024-01-20")
 
@@ -76,9 +83,7 @@ def some_report(number: int, **values) -> Report:
 
 def as_corpus(reports: list[Report], group=None) -> Corpus:
     """Reports in chronological order as a corpus."""
-    table = pd.DataFrame([[getattr(one, name) for name in FIELDS] for one in reports], columns=list(BUG_FIELDS))
-    table["created_at"] = pd.to_datetime(table["created_at"], utc=True)
-    return Corpus.of_table("small", table, np.arange(len(reports)) if group is None else np.asarray(group))
+    return Corpus.of_table("small", as_table(reports), np.arange(len(reports)) if group is None else np.asarray(group))
 
 
 def model(key: str = "first") -> Model:

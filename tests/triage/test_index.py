@@ -54,6 +54,11 @@ def test_search_says_what_the_replay_said(tmp_path, reader):
         description="strange strange novelties, crash in PasteTable.copyCells, error 0x80: cannot paste the cells",
         component="unheard of",
     )
+    # Of three reports one is resolved after 4 days, one after 40, often later than the query comes in, and one never.
+    for number in range(50):
+        if number % 3:
+            done = reports[number].created_at + timedelta(days=4 if number % 3 == 1 else 40)
+            reports[number] = replace(reports[number], resolved_at=done)
     group = np.arange(50)
     group[[10, 20, 30]], group[49] = 4, 8
     corpus = as_corpus(reports, group)
@@ -64,6 +69,7 @@ def test_search_says_what_the_replay_said(tmp_path, reader):
         fill(folder, as_corpus(reports[:row], group[:row]), reader)
         index = open_folder(folder, reader)
         said = replay(history, np.array([row]), [RANKER], "replay")
+        assert set(said["open"].dropna()) == ({0.0, 1.0} if row > 2 else {1.0} if row > 1 else set())
         expected = MATCHING.confidence(said[list(CONFIDENCE_FEATURES)].to_numpy())
         for top_k in (1, 5, 20):
             matches = index.search(reports[row], top_k)
@@ -429,3 +435,30 @@ def test_a_report_that_comes_without_an_address_keeps_its_own_or_takes_that_of_t
     index.add([some_report(3)])
     assert index.get("3").url == "https://d.org/3"
     index.close()
+
+
+def test_a_report_is_updated_if_it_is_resolved_or_reopened(index):
+    day = datetime(2024, 1, 15, tzinfo=UTC)
+    resolved = some_report(3, resolved_at=day)
+    assert index.add([resolved]) == {"3": "updated"}
+    assert index.add([resolved]) == {"3": "unchanged"}
+    assert index.get("3") == resolved
+    assert index.search(text_of(3))[0].best.resolved_at == day
+    assert index._current.state.memory.store.resolved[3] == 19737
+    opened = open_folder(index.folder, index.encode)
+    np.testing.assert_array_equal(
+        opened._current.state.memory.store.resolved, index._current.state.memory.store.resolved
+    )
+    opened.close()
+    assert index.add([some_report(3)]) == {"3": "updated"}
+    assert index.get("3").resolved_at is None
+    assert not index._current.state.memory.store.tells_resolution(20)
+
+
+def test_the_reason_names_open_reports(index):
+    day = datetime(2024, 2, 1, tzinfo=UTC)
+    index.add([some_report(number, resolved_at=day) for number in range(20) if number != 9])
+    for number, told in ((9, True), (8, False)):
+        (best, *_) = index.search(text_of(number, created_at=day + timedelta(days=1)))
+        assert best.best.issue_id == str(number)
+        assert ("still open" in best.explanation.reasons) == told

@@ -36,6 +36,11 @@ def test_error_lines_and_equal_titles_are_counted_and_named():
     )
 
 
+def test_only_an_open_report_is_called_so():
+    for value, said in ((1.0, ("still open",)), (0.0, ()), (math.nan, ())):
+        assert reasons({"open": 1.0}, VALUES | {"open": value}, [], 0) == said
+
+
 def test_days_are_worded():
     for days, said in ((0.2, "less than a day apart"), (1, "1 day apart"), (1500, "1,500 days apart")):
         assert reasons({"days": 1.0}, VALUES | {"days": math.log1p(days)}, [], 0) == (said,)

@@ -6,6 +6,7 @@ import pandas as pd
 
 from gedbd.corpora.chronology import check_ids, in_chronological_order
 from gedbd.corpora.corpus import Corpus
+from gedbd.corpora.dates import parse_dates
 from gedbd.corpora.documents import Documents
 from gedbd.corpora.relevance import Groups, circle_warnings, resolve_links
 from gedbd.corpora.urls import report_urls
@@ -29,6 +30,9 @@ BUG_FIELDS = (
 )
 # What further tasks read: ``labels`` holds names, separated by ``;``.
 DOCUMENT_FIELDS = (*BUG_FIELDS, "labels")
+# When a report was last resolved or closed, UTC, ``NaT`` if it is open or the tracker does not say. The table of
+# documents has this column if any report has such a date.
+RESOLVED_AT = "resolved_at"
 LONG_DESCRIPTION = 100_000
 
 
@@ -47,7 +51,8 @@ def build_corpus(
 
     Args:
         name: Short name of the tracker.
-        reports: Text columns of ``BUG_FIELDS`` and, where there are any, ``labels``, indexed by row in the source file.
+        reports: Text columns of ``BUG_FIELDS`` and, where there are any, ``labels``, indexed by row in the source file;
+            and, where the tracker tells, ``RESOLVED_AT`` as dates.
         links: ``id``, ``duplicate_id``, ``source`` and ``made_at`` of each link, see ``split_links``.
         source: The file, for messages.
         columns: Name in the file of each field, for messages; null for what the tracker does not have.
@@ -70,10 +75,41 @@ def build_corpus(
     reports, date_warnings = in_chronological_order(reports, source, columns.get("created_at"), date_format)
     resolved, link_warnings = resolve_links(reports["id"], links)
     circles = [] if mutual else circle_warnings(resolved.pairs, reports["id"])
-    found += [*date_warnings, *link_warnings, *circles, *size_warnings(len(reports), len(resolved))]
-    table = reports.reindex(columns=list(DOCUMENT_FIELDS), fill_value="").reset_index(drop=True)
-    documents = Documents(name, table, tuple(found))
+    found += [*date_warnings, *early_warnings(reports), *link_warnings, *circles]
+    found += size_warnings(len(reports), len(resolved))
+    documents = Documents(name, _documents_table(reports), tuple(found))
     return Corpus(documents, Groups.from_links(resolved), resolved, url_template=url_template)
+
+
+def _documents_table(reports: pd.DataFrame) -> pd.DataFrame:
+    """The columns of documents, with ``RESOLVED_AT`` if any report has such a date."""
+    is_resolved = RESOLVED_AT in reports and bool(reports[RESOLVED_AT].notna().any())
+    fields = [*DOCUMENT_FIELDS, RESOLVED_AT] if is_resolved else list(DOCUMENT_FIELDS)
+    return reports.reindex(columns=fields, fill_value="").reset_index(drop=True)
+
+
+def resolution_dates(texts: pd.Series, date_format: str) -> tuple[pd.Series, tuple[str, ...]]:
+    """When each report was resolved, ``NaT`` where unknown, and a warning that counts the dates that cannot be read."""
+    dates, _ = parse_dates(texts, date_format)
+    unread = dates.isna() & (texts.str.strip() != "")
+    if not unread.any():
+        return dates, ()
+    return dates, (
+        f"dates of resolution that cannot be read: {unread.sum():,}, left out (first: row {unread.idxmax()})",
+    )
+
+
+def early_warnings(reports: pd.DataFrame) -> list[str]:
+    """Count the reports that were resolved on a day before they were created; the dates of all of them are kept."""
+    if RESOLVED_AT not in reports:
+        return []
+    # A date without a time is midnight, which comes before the moment of creation on the same day.
+    early = reports.index[reports[RESOLVED_AT] < reports["created_at"].dt.floor("D")]
+    if not len(early):
+        return []
+    return [
+        f"reports with a date of resolution before that of creation: {len(early):,}, kept (first: row {early.min()})"
+    ]
 
 
 def split_links(ids: pd.Series, duplicates: pd.Series, resolved_at: pd.Series | None = None) -> pd.DataFrame:

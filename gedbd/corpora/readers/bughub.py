@@ -7,7 +7,7 @@ from pathlib import Path
 import pandas as pd
 
 from gedbd.corpora.corpus import Corpus
-from gedbd.corpora.readers.bug_reports import BUG_FIELDS, build_corpus, split_links
+from gedbd.corpora.readers.bug_reports import BUG_FIELDS, RESOLVED_AT, build_corpus, resolution_dates, split_links
 from gedbd.corpora.readers.csv_file import read_table, take_columns
 from gedbd.corpora.urls import check_template, shown_url
 
@@ -22,6 +22,7 @@ COLUMNS: dict[str, str | None] = {
     "priority": "Priority",
     "status": "Status",
     "resolution": "Resolution",
+    "resolved_at": "Resolved_time",
     "duplicate": "Duplicated_issue",
 }
 LABEL_COLUMNS: dict[str, str | None] = {"id": "Issue_id", "duplicate": "Duplicate"}
@@ -62,8 +63,9 @@ def read_bughub(
         raise ValueError(f"{place / file}: no such file; {how_to_fetch(name, data_dir, folder, file, base_url)}")
     table, warnings = read_table(path)
     reports, column_warnings = take_columns(table, COLUMNS, path)
-    reports = reports.assign(duplicate=clean_links(reports["duplicate"]))
-    warnings += column_warnings + count_warnings(path, len(reports), (rows or {}).get("reports"))
+    resolved_at, date_warnings = resolution_dates(reports[RESOLVED_AT], date_format)
+    reports = reports.assign(duplicate=clean_links(reports["duplicate"]), **{RESOLVED_AT: resolved_at})
+    warnings += column_warnings + date_warnings + count_warnings(path, len(reports), (rows or {}).get("reports"))
     labels = read_subset(place, subset)
     if labels is not None:
         reports, label_warnings = add_labels(reports, labels, subset)

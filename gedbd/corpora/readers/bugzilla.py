@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from datetime import datetime
 from typing import Unpack
 
 from gedbd.corpora.corpus import Corpus
@@ -87,9 +88,17 @@ def parse_bug(record: Record) -> Issue:
     outside = (
         *dates_outside("creation_time", record),
         *dates_outside("last_change_time", record),
+        *dates_outside("cf_last_resolved", record),
         *dates_outside("when", *parts(record, "history")),
     )
-    return Issue(number, "", created, updated, values, links, changes, tuple(remarks), outside)
+    issue = Issue(number, "", created, updated, values, links, changes, tuple(remarks), outside)
+    return issue._replace(resolved_at=resolved_at(record))
+
+
+def resolved_at(record: Record) -> datetime | None:
+    """When a bug was resolved; ``None`` if it is open: a reopened bug keeps the date of its former resolution."""
+    is_open = "resolution" in record and not text(record, "resolution")
+    return None if is_open else moment(record, "cf_last_resolved")
 
 
 def comments_of(record: Record) -> tuple[str, list[Comment]]:

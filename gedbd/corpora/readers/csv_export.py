@@ -4,11 +4,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-import pandas as pd
-
 from gedbd.corpora.corpus import Corpus, keep_last
-from gedbd.corpora.dates import parse_dates
-from gedbd.corpora.readers.bug_reports import build_corpus, split_links
+from gedbd.corpora.readers.bug_reports import RESOLVED_AT, build_corpus, resolution_dates, split_links
 from gedbd.corpora.readers.csv_file import NOT_UTF8, read_table, take_columns
 from gedbd.corpora.urls import check_template
 from gedbd.io.paths import corpus_name, locate
@@ -53,29 +50,10 @@ def read_csv(
     reports, column_warnings = take_columns(table, columns, file)
     warnings += column_warnings
     title = name or corpus_name(file)
-    resolved_at, date_warnings = _resolution_dates(reports["resolved_at"], date_format)
+    resolved_at, date_warnings = resolution_dates(reports[RESOLVED_AT], date_format)
     warnings += date_warnings
     links = split_links(reports["id"], reports["duplicate"], resolved_at)
+    reports = reports.assign(**{RESOLVED_AT: resolved_at})
     corpus = build_corpus(title, reports, links, str(file), columns, warnings, date_format, url_template=url_template)
-    corpus = _with_resolution(corpus, resolved_at.set_axis(reports["id"].str.strip()))
     corpus = replace(corpus, image_dir=Path(image_dir).expanduser() if image_dir else file.parent)
     return corpus if last_n is None else keep_last(corpus, last_n)
-
-
-def _with_resolution(corpus: Corpus, resolved_at: pd.Series) -> Corpus:
-    """Add the dates of resolution, which are indexed by id, if there are any."""
-    if resolved_at.isna().all():
-        return corpus
-    table = corpus.reports.assign(resolved_at=resolved_at.loc[corpus.reports["id"]].array)
-    return replace(corpus, documents=replace(corpus.documents, table=table))
-
-
-def _resolution_dates(texts: pd.Series, date_format: str) -> tuple[pd.Series, tuple[str, ...]]:
-    """When each report was resolved, ``NaT`` where unknown, and a warning that counts the dates that cannot be read."""
-    dates, _ = parse_dates(texts, date_format)
-    unread = dates.isna() & (texts.str.strip() != "")
-    if not unread.any():
-        return dates, ()
-    return dates, (
-        f"dates of resolution that cannot be read: {unread.sum():,}, left out (first: row {unread.idxmax()})",
-    )

@@ -20,7 +20,7 @@ from typing import IO, Any
 
 import pandas as pd
 
-from gedbd.corpora.readers.bug_reports import DOCUMENT_FIELDS
+from gedbd.corpora.readers.bug_reports import DOCUMENT_FIELDS, RESOLVED_AT
 from gedbd.corpora.readers.csv_dialect import (
     DEFAULT_ENCODING,
     HEAD_BYTES,
@@ -40,7 +40,7 @@ CHUNK_BYTES = 1 << 18
 NOT_UNPACKED = {".7z", ".br", ".bz2", ".lz4", ".lzma", ".rar", ".tar", ".tbz2", ".tgz", ".txz", ".z", ".zst"}
 FIRST_RECORD = 2
 PART_ROWS = 10_000
-RARELY_READ = ("labels", "resolved_at")  # the tasks that read them say so where they are empty
+RARELY_READ = ("labels", RESOLVED_AT)  # the tasks that read them say so where they are empty
 
 Place = tuple[int, str]  # row and column
 
@@ -232,7 +232,7 @@ def take_columns(
     Raises:
         ValueError: A field is unknown; ``id``, ``title`` or a named ``duplicate`` column is not in the file.
     """
-    fields = (*DOCUMENT_FIELDS, "resolved_at", "duplicate")
+    fields = (*DOCUMENT_FIELDS, RESOLVED_AT, "duplicate")
     unknown = [field for field in columns if field not in fields]
     if unknown:
         raise ValueError(f"dataset.columns.{unknown[0]}: no such field; the fields are {', '.join(fields)}")

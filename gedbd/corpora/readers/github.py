@@ -91,8 +91,14 @@ def parse_issue(raw: Record, prefixes: tuple[str, ...]) -> Issue | None:
     changes = None if timeline is None else tuple(changes_of(timeline, prefixes))
     created = moment(record, "created_at")
     updated = moment(record, "updated_at")
-    outside = (*dates_outside("created_at", record, *(timeline or ())), *dates_outside("updated_at", record))
-    return Issue(number, here, created, updated, values, tuple(links), changes, tuple(remarks), outside)
+    outside = (
+        *dates_outside("created_at", record, *(timeline or ())),
+        *dates_outside("updated_at", record),
+        *dates_outside("closed_at", record),
+    )
+    issue = Issue(number, here, created, updated, values, tuple(links), changes, tuple(remarks), outside)
+    # A reopened issue has no such date.
+    return issue._replace(resolved_at=moment(record, "closed_at"))
 
 
 def plain(value: Any) -> Any:

@@ -87,8 +87,14 @@ def parse_issue(record: Record, prefixes: tuple[str, ...]) -> Issue:
     created = moment(record, "created_at")
     updated = moment(record, "updated_at")
     dated = [note for note in notes if note.get("system") is True]
-    outside = (*dates_outside("created_at", record, *dated), *dates_outside("updated_at", record))
-    return Issue(number, here, created, updated, values, links, changes, tuple(remarks), outside)
+    outside = (
+        *dates_outside("created_at", record, *dated),
+        *dates_outside("updated_at", record),
+        *dates_outside("closed_at", record),
+    )
+    issue = Issue(number, here, created, updated, values, links, changes, tuple(remarks), outside)
+    # A reopened issue has no such date.
+    return issue._replace(resolved_at=moment(record, "closed_at"))
 
 
 def project_of(record: Record) -> str:

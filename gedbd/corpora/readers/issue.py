@@ -51,6 +51,8 @@ class Issue(NamedTuple):
         remarks: Notes for the user, worded to follow "issues".
         outside: The key of each date that is out of range.
         place: File and number of the record, for messages.
+        resolved_at: When it was last resolved or closed, UTC; ``None`` if it is open, or unknown. The history does not
+            reset it: what was open at a moment follows from it.
     """
 
     issue_id: str
@@ -63,6 +65,7 @@ class Issue(NamedTuple):
     remarks: tuple[str, ...] = ()
     outside: tuple[str, ...] = ()
     place: str = ""
+    resolved_at: datetime | None = None
 
 
 def distinct(links: Iterable[Link]) -> list[Link]:

@@ -104,8 +104,10 @@ def parse_issue(record: Record) -> Issue:
     outside = (
         *dates_outside("created", fields, *parts(part(record, "changelog"), "histories")),
         *dates_outside("updated", fields),
+        *dates_outside("resolutiondate", fields),
     )
-    return Issue(key, "", created, updated, values, links, changes, tuple(remarks), outside)
+    issue = Issue(key, "", created, updated, values, links, changes, tuple(remarks), outside)
+    return issue._replace(resolved_at=moment(fields, "resolutiondate"))
 
 
 def page_url(record: Record) -> str:

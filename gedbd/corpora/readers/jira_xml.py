@@ -81,6 +81,7 @@ def record_of(item: Element) -> Record:
         "environment": html_text(said(item, "environment")),
         "created": iso_date(item, "created"),
         "updated": iso_date(item, "updated"),
+        "resolutiondate": iso_date(item, "resolved"),
         "project": said(item, "project"),
         "components": [part.text or "" for part in item.findall("component")],
         "versions": [part.text or "" for part in item.findall("version")],

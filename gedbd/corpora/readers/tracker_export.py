@@ -11,7 +11,7 @@ import pandas as pd
 
 from gedbd.corpora.chronology import outside_warning
 from gedbd.corpora.corpus import Corpus, keep_last
-from gedbd.corpora.readers.bug_reports import BUG_FIELDS, build_corpus
+from gedbd.corpora.readers.bug_reports import BUG_FIELDS, RESOLVED_AT, build_corpus
 from gedbd.corpora.readers.export_pages import JSON_KINDS, ExportRecord, Page, read_pages, read_records, recognise
 from gedbd.corpora.readers.issue import Issue, distinct, marked_at, reset_to_creation
 from gedbd.corpora.readers.json_values import Record
@@ -196,7 +196,9 @@ def table_of(issues: Mapping[int, Issue]) -> pd.DataFrame:
         }
         for issue in issues.values()
     ]
-    return pd.DataFrame(rows, index=list(issues), dtype=str)
+    resolved_at = pd.Series([issue.resolved_at for issue in issues.values()], index=list(issues), dtype=object)
+    table = pd.DataFrame(rows, index=list(issues), dtype=str)
+    return table.assign(**{RESOLVED_AT: pd.to_datetime(resolved_at, utc=True)})
 
 
 def links_of(issues: Iterable[Issue]) -> pd.DataFrame:

@@ -19,6 +19,7 @@ FEATURES = (
     *("text length", "title length", "report text length", "report title length", "query identifiers"),
     *(f"same {field}" for field in FIELDS),
     *("days", "days since first", "days since last", "reports since", "reports of component since", "group size"),
+    "open",
     *("sum", "sum z", "sum rank", "sum behind"),
 )
 
@@ -40,6 +41,7 @@ def candidate_features(store: FeatureStore, query: ReportFeatures, found: FirstS
     columns |= _hubs(store, query, rows, count)
     columns |= _fields(store, query, rows)
     columns |= _times(store, query, found, count)
+    columns["open"] = _open(store, query, rows, count)
     columns |= relative("sum", found.sums)
     return np.column_stack([np.broadcast_to(columns[name], len(rows)) for name in FEATURES]).astype(np.float32)
 
@@ -141,6 +143,18 @@ def _fields(store: FeatureStore, query: ReportFeatures, rows: np.ndarray) -> dic
         missing = (others == -1) | (own == -1)
         columns[f"same {field}"] = np.where(missing, np.nan, others == own)
     return columns
+
+
+def _open(store: FeatureStore, query: ReportFeatures, rows: np.ndarray, count: int) -> np.ndarray:
+    """1 where a candidate was not resolved before the query came in, else 0, ``(C,)``.
+
+    NaN without a date of the query, or where no stored report has a date of resolution: then all would look open.
+    """
+    day = query.day[0]
+    if np.isnan(day) or not store.tells_resolution(count):
+        return np.full(len(rows), np.nan)
+    # A comparison with NaN is false: a report without a date of resolution is open.
+    return np.where(store.resolved[rows] < day, 0.0, 1.0)
 
 
 def _times(store: FeatureStore, query: ReportFeatures, found: FirstStage, count: int) -> dict[str, np.ndarray]:

@@ -29,6 +29,8 @@ class FeatureStore:
         self._vectors = _GrowingArray(np.empty((0, dim), dtype=np.float32))
         self._codes = _GrowingArray(np.empty((0, len(FIELDS)), dtype=np.int32))
         self._day = _GrowingArray(np.empty(0, dtype=np.float64))
+        self._resolved = _GrowingArray(np.empty(0, dtype=np.float64))
+        self._first_resolved: int | None = None
         self.text = InvertedIndex()
         self.title = InvertedIndex()
         self.identifiers = InvertedIndex()
@@ -54,6 +56,15 @@ class FeatureStore:
         """``(N,)`` float64."""
         return self._day.filled
 
+    @property
+    def resolved(self) -> np.ndarray:
+        """``(N,)`` float64, see ``ReportFeatures``."""
+        return self._resolved.filled
+
+    def tells_resolution(self, count: int) -> bool:
+        """Whether any of the first ``count`` reports has a date of resolution; else the tracker may give none."""
+        return self._first_resolved is not None and self._first_resolved < count
+
     def mean_vector(self, count: int) -> np.ndarray:
         """The mean of the first ``count`` vectors, rounded down to a multiple of ``MEAN_STEP``, ``(D,)``."""
         step = count // MEAN_STEP * MEAN_STEP
@@ -76,6 +87,9 @@ class FeatureStore:
             terms = getattr(fresh.terms, kind)
             getattr(self, kind).add(terms)
             self._distinct[kind] += map(np.unique, terms)
+        if self._first_resolved is None:
+            self._first_resolved = _first_number(fresh.resolved, len(self))
+        self._resolved.extend(fresh.resolved)
         self._day.extend(fresh.day)  # last, because len() counts the days
 
     def replaced(self, rows: list[int], fresh: ReportFeatures) -> "FeatureStore":
@@ -84,6 +98,8 @@ class FeatureStore:
         other._vectors = self._vectors.replaced(rows, fresh.vectors)
         other._codes = self._codes.replaced(rows, fresh.codes)
         other._day = self._day.replaced(rows, fresh.day)
+        other._resolved = self._resolved.replaced(rows, fresh.resolved)
+        other._first_resolved = _first_number(other.resolved)
         for kind in TERM_KINDS:
             terms = getattr(fresh.terms, kind)
             setattr(other, kind, getattr(self, kind).replaced(rows, terms))
@@ -106,11 +122,19 @@ class FeatureStore:
         other._vectors = _GrowingArray(self.vectors[~removed])
         other._codes = _GrowingArray(self.codes[~removed])
         other._day = _GrowingArray(self.day[~removed])
+        other._resolved = _GrowingArray(self.resolved[~removed])
+        other._first_resolved = _first_number(other.resolved)
         for kind in TERM_KINDS:
             setattr(other, kind, getattr(self, kind).without(removed))
             lists = zip(self._distinct[kind], removed, strict=True)
             other._distinct[kind] = [terms for terms, gone in lists if not gone]
         return other
+
+
+def _first_number(values: np.ndarray, start: int = 0) -> int | None:
+    """Row of the first value that is not NaN, counted from ``start``; None if there is none."""
+    rows = np.flatnonzero(~np.isnan(values))
+    return start + int(rows[0]) if len(rows) else None
 
 
 class _GrowingArray:

@@ -1,4 +1,4 @@
-"""What is compared of a report, as numbers: vector, terms, identifiers, fields and date."""
+"""What is compared of a report, as numbers: vector, terms, identifiers, fields and dates."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
@@ -6,6 +6,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 import pandas as pd
 
+from gedbd.corpora.readers.bug_reports import RESOLVED_AT
 from gedbd.retrieval.scorers.fields import CategoryEncoder, days_of, field_values
 from gedbd.retrieval.scorers.lexical import MAX_CHARACTERS, short_texts
 from gedbd.retrieval.vocabulary import Vocabulary, words
@@ -54,12 +55,14 @@ class ReportFeatures:
         terms: Their words, identifiers and lines about errors.
         codes: ``(B, 4)`` int32 codes of ``FIELDS``, see ``CategoryEncoder``.
         day: ``(B,)`` days since 1970, UTC; NaN where there is no date.
+        resolved: ``(B,)`` likewise when they were resolved; NaN where they are open, or the tracker does not say.
     """
 
     vectors: np.ndarray
     terms: ReportTerms
     codes: np.ndarray
     day: np.ndarray
+    resolved: np.ndarray
 
     def __len__(self) -> int:
         return len(self.vectors)
@@ -70,7 +73,8 @@ class ReportFeatures:
 
     def take(self, rows: list[int]) -> "ReportFeatures":
         """Some of the reports."""
-        return ReportFeatures(self.vectors[rows], self.terms.take(rows), self.codes[rows], self.day[rows])
+        terms = self.terms.take(rows)
+        return ReportFeatures(self.vectors[rows], terms, self.codes[rows], self.day[rows], self.resolved[rows])
 
 
 @dataclass(frozen=True)
@@ -94,12 +98,14 @@ class FeatureEncoder:
         """Reports as numbers.
 
         Args:
-            reports: B reports.
+            reports: B reports; without a column ``resolved_at`` all of them count as open.
             vectors: ``(B, D)`` unit rows.
             learn: Give numbers to new terms and values, as when reports are stored.
         """
         terms = terms_of(reports, self.vocabulary, learn)
-        return ReportFeatures(vectors, terms, self.encode_categories(reports, learn), days_of(reports["created_at"]))
+        codes = self.encode_categories(reports, learn)
+        resolved = days_of(reports[RESOLVED_AT]) if RESOLVED_AT in reports else np.full(len(reports), np.nan)
+        return ReportFeatures(vectors, terms, codes, days_of(reports["created_at"]), resolved)
 
     def encode_categories(self, reports: pd.DataFrame, learn: bool) -> np.ndarray:
         """Codes of the fields, ``(B, 4)``."""

@@ -178,4 +178,5 @@ def as_report(index: Index, issue: Issue) -> Report:
         status=issue.state,
         resolution=issue.state_reason or "",
         url=web_url(issue.html_url or "") or stored.url,
+        resolved_at=None if issue.state == "open" else issue.closed_at,
     )

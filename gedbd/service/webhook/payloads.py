@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 from markdown_it import MarkdownIt
 from pydantic import BaseModel, ConfigDict, Field
 
-from gedbd.service.schemas import Date, Description, ShortText
+from gedbd.service.field_types import Date, Description, ShortText
 
 MAX_NUMBER = 10**18
 PHRASE = "duplicate of"
@@ -50,6 +50,7 @@ class Issue(EventPart):
     body: Description | None = None
     created_at: Date | None = None
     updated_at: Date | None = None
+    closed_at: Date | None = None
     html_url: ShortText | None = None
     state: ShortText = ""
     state_reason: ShortText | None = None

@@ -60,8 +60,8 @@ def _report(record: ExportRecord) -> Report:
     """The report of a tracker's issue, as it was created where the export holds its history."""
     try:
         issue = reset_to_creation(_parse(record))
-        values = {name: "\n".join(issue.values.get(name, ())) for name in ("title", "description")}
-        report = Report(issue_id=issue.issue_id, created_at=issue.created_at, **values)
+        title, description = ("\n".join(issue.values.get(name, ())) for name in ("title", "description"))
+        report = Report(title, description, issue.issue_id, issue.created_at)
         check_report(report)
     except ValueError as error:
         raise ValueError(f"{record.place}: {error}") from error

@@ -23,7 +23,7 @@ def check_features(rows: Sequence[FeatureRow], dim: int, terms: int, path: Path)
         ValueError: If a vector has another length or a value that is not finite, or a term number is unknown.
     """
     itemsize = np.dtype(np.float32).itemsize  # that of int32 too
-    kinds = (str, str | None, *[str] * 4, bytes, *[bytes] * len(TERM_COLUMNS))  # SQLite checks no types
+    kinds = (str, str | None, str | None, *[str] * 4, bytes, *[bytes] * len(TERM_COLUMNS))  # SQLite checks no types
     for row in rows:
         if not all(map(isinstance, row, kinds)):
             raise damaged(path, f"a value of report {str(row.issue_id)[:100]} has the wrong type")

@@ -38,6 +38,7 @@ class InMemoryIndex:
         row_of: Row of each issue id.
         groups: The duplicate groups of all N reports; it is replaced, never changed.
         undated: Ids of reports whose date cannot be used, see ``usable_days``.
+        unclear: Likewise those whose date of resolution cannot be used.
     """
 
     def __init__(self, dim: int, vocabulary: Vocabulary) -> None:
@@ -47,6 +48,7 @@ class InMemoryIndex:
         self.row_of: dict[str, int] = {}
         self.groups = find_known_groups([], {}, 0)
         self.undated: list[str] = []
+        self.unclear: list[str] = []
 
     def __len__(self) -> int:
         return len(self.groups.group)
@@ -65,18 +67,19 @@ class InMemoryIndex:
         if not rows:
             return index
         check_features(rows, index.store.vectors.shape[1], len(index.vocabulary.terms), file.path)
-        ids, dates, product, component, version, priority, vectors, *terms = zip(*rows, strict=True)
+        ids, created, resolved, product, component, version, priority, vectors, *terms = zip(*rows, strict=True)
         columns = {"id": ids, "product": product, "component": component, "version": version, "priority": priority}
         table = pd.DataFrame(columns, dtype=str)
-        days = usable_days(dates)
-        for issue_id, date, day in zip(ids, dates, days, strict=True):
-            if date and np.isnan(day):
-                index.undated.append(issue_id)
+        day = usable_days(created)
+        resolved_day = usable_days(resolved)
+        index.undated = _with_unusable_date(ids, created, day)
+        index.unclear = _with_unusable_date(ids, resolved, resolved_day)
         features = ReportFeatures(
             vectors=np.frombuffer(b"".join(vectors), dtype=np.float32).reshape(len(rows), -1),
             terms=ReportTerms(*([np.frombuffer(one, dtype=np.int32) for one in kind] for kind in terms)),
             codes=index.encoder.encode_categories(table, learn=True),
-            day=days,
+            day=day,
+            resolved=resolved_day,
         )
         index.append(list(ids), features, links)
         return index
@@ -145,6 +148,12 @@ class InMemoryIndex:
         other.ids = ids
         other.row_of = dict(zip(ids, range(len(ids)), strict=True))
         return other
+
+
+def _with_unusable_date(ids: Sequence[str], dates: Sequence[str | None], days: np.ndarray) -> list[str]:
+    """Ids of the reports that have a date, but none that ``usable_days`` can use."""
+    rows = zip(ids, dates, days, strict=True)
+    return [issue_id for issue_id, date, day in rows if date and np.isnan(day)]
 
 
 def find_known_groups(links: StoredLinks, row_of: dict[str, int], count: int) -> KnownGroups:

@@ -9,7 +9,7 @@ import pandas as pd
 
 from gedbd.corpora.dates import MAX_YEAR, MIN_YEAR
 from gedbd.retrieval.scorers.fields import days_of
-from gedbd.triage.report import FIELDS, Report
+from gedbd.triage.report import DATES, FIELDS, Report
 
 # Columns of terms, in the order of the fields of ``ReportTerms``; "title" is a field of the report.
 TERM_COLUMNS = ("text", "heading", "identifiers", "errors")
@@ -29,12 +29,31 @@ class StoredReport(NamedTuple):
     terms: tuple[np.ndarray, ...]
 
 
+class Version(NamedTuple):
+    """What tells whether a stored report is up to date: its content hash, and the fields that this leaves out.
+
+    Attributes:
+        content: See ``Report.content_hash``.
+        url: Its address.
+        resolved_at: Date of resolution in ISO 8601, if it has one.
+    """
+
+    content: str
+    url: str
+    resolved_at: str | None
+
+    def has_rest_of(self, report: Report) -> bool:
+        """Whether the fields that the content hash leaves out are those of a report."""
+        return (self.url, self.resolved_at) == (report.url, written_date(report.resolved_at))
+
+
 class FeatureRow(NamedTuple):
     """The features of one stored report, as they are read. The fields are columns of the file.
 
     Attributes:
         issue_id: Id of the report.
         created_at: Date in ISO 8601, if it has one.
+        resolved_at: Date of resolution, likewise.
         product: Product as the tracker gives it; likewise component, version and priority.
         vector: ``(D,)`` float32, as bytes.
         text: Terms of title and description, ``(L,)`` int32, as bytes.
@@ -45,6 +64,7 @@ class FeatureRow(NamedTuple):
 
     issue_id: str
     created_at: str | None
+    resolved_at: str | None
     product: str
     component: str
     version: str
@@ -60,7 +80,7 @@ def row_values(one: StoredReport) -> list[object]:
     """The values of a row: the fields of a report in order, its content hash, and its features."""
     report = one.report
     fields = {name: getattr(report, name) for name in FIELDS}
-    fields["created_at"] = report.created_at.isoformat() if report.created_at else None
+    fields |= {name: written_date(fields[name]) for name in DATES}
     features = [part.tobytes() for part in (one.vector, *one.terms)]
     return [*fields.values(), report.content_hash, *features]
 
@@ -68,7 +88,13 @@ def row_values(one: StoredReport) -> list[object]:
 def report_from_values(values: tuple[Any, ...]) -> Report:
     """A report from its fields in order."""
     fields = dict(zip(FIELDS, values, strict=True))
-    return Report(created_at=usable_date(fields.pop("created_at")), **fields)
+    fields |= {name: usable_date(fields[name]) for name in DATES}
+    return Report(**fields)
+
+
+def written_date(moment: datetime | None) -> str | None:
+    """A date as it is stored."""
+    return moment.isoformat() if moment else None
 
 
 def usable_days(dates: Sequence[str | None]) -> np.ndarray:

@@ -21,6 +21,7 @@ READ_TIMEOUT_S = 1.0  # readers do not wait for writers, so a lock that stops th
 NOT_OF_MODEL = ("url_template",)  # facts about the reports of an index, not about its model
 
 UNDATED = "%s: %d reports have an invalid date and count as undated (first: report %s)"
+UNCLEAR = "%s: %d reports have an invalid date of resolution and count as open (first: report %s)"
 
 EncodeReports = Callable[[pd.DataFrame], np.ndarray]
 LoadModel = Callable[[Store], tuple[EncodeReports, TriageModel]]
@@ -147,9 +148,9 @@ def read_state(file: IndexFile, load_model: LoadModel, former: State | None = No
         raise StoreUnavailable(str(error)) from error
     if file.is_replaced:
         raise StoreUnavailable(f"{file.path} is being replaced: try again in a moment")
-    undated = state.memory.undated
-    if undated:
-        log.warning(UNDATED, file.path, len(undated), undated[0])
+    for message, ids in ((UNDATED, state.memory.undated), (UNCLEAR, state.memory.unclear)):
+        if ids:
+            log.warning(message, file.path, len(ids), ids[0])
     return state
 
 

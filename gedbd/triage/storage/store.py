@@ -12,13 +12,21 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
-from gedbd.triage.report import FIELDS, Report
+from gedbd.triage.report import DATES, FIELDS, Report
 from gedbd.triage.storage.connection import LOCK_TIMEOUT_S, Connection, StoreUnavailable, code_of, explain_error
 from gedbd.triage.storage.damage_checks import damaged
-from gedbd.triage.storage.rows import TERM_COLUMNS, FeatureRow, StoredReport, report_from_values, row_values
+from gedbd.triage.storage.rows import (
+    TERM_COLUMNS,
+    FeatureRow,
+    StoredReport,
+    Version,
+    report_from_values,
+    row_values,
+    written_date,
+)
 
 FILE = "index.sqlite"
-FORMAT = 3  # of the tables; SQLite keeps it as user_version
+FORMAT = 4  # of the tables; SQLite keeps it as user_version
 CHUNK_BYTES = 1 << 26  # of the weights: SQLite bounds the size of a value
 MAX_QUERY_IDS = 500  # SQLite bounds the number of values of a statement
 COLUMNS = ", ".join(FIELDS)
@@ -29,7 +37,7 @@ CREATE TABLE weights (part INTEGER PRIMARY KEY, data BLOB NOT NULL);
 CREATE TABLE terms (number INTEGER PRIMARY KEY, term TEXT NOT NULL);
 CREATE TABLE reports (
     row INTEGER PRIMARY KEY AUTOINCREMENT,
-    {", ".join(f"{name} TEXT NOT NULL" if name != "created_at" else "created_at TEXT" for name in FIELDS)},
+    {", ".join(f"{name} TEXT" if name in DATES else f"{name} TEXT NOT NULL" for name in FIELDS)},
     content TEXT NOT NULL, vector BLOB NOT NULL, {", ".join(f"{name} BLOB NOT NULL" for name in TERM_COLUMNS)}
 );
 CREATE UNIQUE INDEX by_id ON reports (issue_id);
@@ -178,10 +186,10 @@ class Store:
         """Addresses of the reports that have one, by id."""
         return dict(self._select_ids("SELECT issue_id, url FROM reports WHERE url != '' AND", ids))
 
-    def write_urls(self, urls: dict[str, str]) -> None:
-        """Replaces the addresses of reports, given by id."""
-        values = ((url, one) for one, url in urls.items())
-        self._connection.write_all("UPDATE reports SET url = ? WHERE issue_id = ?", values)
+    def write_not_encoded(self, reports: Iterable[Report]) -> None:
+        """Replaces what is not encoded of stored reports: their addresses and dates of resolution."""
+        values = ((report.url, written_date(report.resolved_at), report.issue_id) for report in reports)
+        self._connection.write_all("UPDATE reports SET url = ?, resolved_at = ? WHERE issue_id = ?", values)
 
     def clear_links(self, source: str) -> None:
         """Deletes all links whose source begins with ``source``."""
@@ -199,10 +207,11 @@ class Store:
         query = "SELECT report, duplicate, source FROM links ORDER BY report, duplicate, source"
         return [(str(first), str(second), str(source)) for first, second, source in self._connection.rows(query)]
 
-    def contents(self) -> dict[str, tuple[str, str]]:
-        """Content hash and address of each report by id, in order."""
-        rows = self._connection.rows("SELECT issue_id, content, url FROM reports ORDER BY row")
-        return {issue_id: (content, url) for issue_id, content, url in rows}
+    def contents(self) -> dict[str, Version]:
+        """The version of each report by id, in order."""
+        names = ", ".join(Version._fields)
+        rows = self._connection.rows(f"SELECT issue_id, {names} FROM reports ORDER BY row")
+        return {issue_id: Version(*values) for issue_id, *values in rows}
 
     def features(self) -> list[FeatureRow]:
         """The features of each report, in order."""

@@ -10,7 +10,7 @@ from gedbd.corpora.corpus import Corpus
 from gedbd.retrieval.reports.report_features import terms_of
 from gedbd.retrieval.vocabulary import Vocabulary
 from gedbd.triage.report import Report, as_table, report_from_row
-from gedbd.triage.storage.rows import StoredReport
+from gedbd.triage.storage.rows import StoredReport, Version
 from gedbd.triage.storage.state import EncodeReports
 from gedbd.triage.storage.store import Store
 
@@ -36,8 +36,8 @@ class Changes(NamedTuple):
 
     Attributes:
         added: New reports, and all that were encoded with another model before.
-        updated: Reports whose content has changed.
-        unchanged: Reports whose content is the same.
+        updated: Reports of which anything has changed.
+        unchanged: Reports of which all is the same.
         deleted: Reports that the corpus does not have.
         kept: Reports that other processes have added, changed or deleted meanwhile: those changes are later than the
             corpus, and stay.
@@ -55,11 +55,11 @@ class Contents(NamedTuple):
 
     Attributes:
         model: Identifies the model of the vectors; None if the file is empty.
-        reports: Content hash and address of each report by id.
+        reports: The version of each report by id.
     """
 
     model: str | None
-    reports: dict[str, tuple[str, str]]
+    reports: dict[str, Version]
 
     @classmethod
     def of(cls, store: Store) -> "Contents":
@@ -100,16 +100,16 @@ def synchronise(store: Store, corpus: Corpus, model: Model, encode: EncodeReport
         own = [one for one in fresh if one not in kept or one in later]  # in the order of the corpus
         written = {one: later.get(one, reports[one]) for one in own} | later
         gone = before.reports.keys() - reports.keys() - kept
-        urls = {} if is_new_model else _changed_urls(reports, before, written.keys() | kept)
+        rewritten = [] if is_new_model else _changed_besides(reports, before, written.keys() | kept)
         if is_new_model:
             store.write_model(model.about | {"dim": str(vectors.dim)}, model.weights)
         store.delete(gone)
         _write_reports(store, list(written.values()), vectors)
-        store.write_urls(urls)
+        store.write_not_encoded(rewritten)
         _write_corpus(store, corpus)
     own_ids = written.keys() - later.keys()
     added = len(own_ids - known.keys())
-    updated = len(own_ids & known.keys()) + len(urls)
+    updated = len(own_ids & known.keys()) + len(rewritten)
     return Changes(added, updated, len(reports.keys() - kept) - added - updated, len(gone), len(kept))
 
 
@@ -154,11 +154,10 @@ def _contents_of_same_model(store: Store, before: Contents) -> Contents:
     return now
 
 
-def _encode_fresh(
-    corpus: Corpus, reports: dict[str, Report], known: dict[str, tuple[str, str]], vectors: Vectors
-) -> list[str]:
+def _encode_fresh(corpus: Corpus, reports: dict[str, Report], known: dict[str, Version], vectors: Vectors) -> list[str]:
     """Encodes the reports of a corpus whose content is new; returns their ids."""
-    fresh = [one for one, report in reports.items() if known.get(one, ("",))[0] != report.content_hash]
+    hashes = {one: version.content for one, version in known.items()}
+    fresh = [one for one, report in reports.items() if hashes.get(one) != report.content_hash]
     vectors.add([reports[one] for one in fresh], corpus.reports[corpus.reports["id"].isin(set(fresh))])
     return fresh
 
@@ -188,10 +187,10 @@ def _encode_later(store: Store, before: Contents, vectors: Vectors, max_rounds: 
     return later
 
 
-def _changed_urls(reports: dict[str, Report], before: Contents, others: Set[str]) -> dict[str, str]:
-    """The new addresses of stored reports by id. An address is not encoded, so these reports need no new vector."""
+def _changed_besides(reports: dict[str, Report], before: Contents, others: Set[str]) -> list[Report]:
+    """Stored reports that have another address or date of resolution now; these are not encoded, so vectors stay."""
     stored = before.reports.keys() & reports.keys() - others
-    return {one: reports[one].url for one in stored if before.reports[one][1] != reports[one].url}
+    return [reports[one] for one in stored if not before.reports[one].has_rest_of(reports[one])]
 
 
 def _write_reports(store: Store, reports: list[Report], vectors: Vectors) -> None:

@@ -3,6 +3,7 @@ import os
 import re
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from gedbd.corpora.corpus import Corpus
@@ -41,6 +42,14 @@ def test_without_label_files_the_reports_own_links_count(tmp_path):
     assert corpus.warnings == (
         "duplicate links from a report to itself: 1, dropped; the reports are kept (first: report 5 names 5, row 6)",
     )
+
+
+def test_the_dates_of_resolution_are_read_with_the_reports(tmp_path):
+    reports = REPORTS.replace(",X\n", ",Resolved_time\n").replace("2024-01-02,\n", "2024-01-02,2024-03-01\n")
+    corpus = read(lay_out(tmp_path, small_bugs=reports.replace("2024-01-03,\n", "2024-01-03,soon\n")))
+    assert corpus.reports["resolved_at"].dropna().to_dict() == {1: pd.Timestamp("2024-03-01", tz="UTC")}
+    assert "dates of resolution that cannot be read: 1, left out (first: row 4)" in corpus.warnings
+    assert corpus.links.table["made_at"].isna().all()
 
 
 def test_links_of_label_files_are_added(tmp_path):

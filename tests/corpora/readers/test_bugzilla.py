@@ -1,6 +1,7 @@
 import json
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from gedbd.corpora.corpus import Corpus
@@ -99,3 +100,31 @@ def test_the_page_of_a_bug_comes_from_the_fetched_pages_or_from_the_address_of_t
     assert from_template.reports["url"].tolist()[0] == "https://c.org/1"
     with pytest.raises(ValueError, match=r"dataset\.base_url=bugs must be an http or https address"):
         read(tmp_path, *bugs, base_url="bugs")
+
+
+def test_dates_of_resolution(tmp_path):
+    done = {"status": "RESOLVED", "resolution": "FIXED"}
+    corpus = read(
+        tmp_path,
+        bug(1, cf_last_resolved="2024-02-01T12:00:00Z", **done),
+        bug(2, cf_last_resolved=None),
+        bug(3, cf_last_resolved="2024-02-02T00:00:00Z"),  # reopened since
+        bug(4, cf_last_resolved="0001-01-01T00:00:00Z", **done),
+        bug(5, cf_last_resolved="2024-01-04T23:00:00Z", **done),
+    )
+    first, early = pd.Timestamp("2024-02-01 12:00", tz="UTC"), pd.Timestamp("2024-01-04 23:00", tz="UTC")
+    assert corpus.reports["resolved_at"].tolist() == [first, pd.NaT, pd.NaT, pd.NaT, early]
+    outside = "dates outside of the years 1970 to 2200: 1, treated as missing (first: "
+    assert f"{outside}{tmp_path / 'bugs.json'}, record 4, 'cf_last_resolved')" in corpus.warnings
+    assert "reports with a date of resolution before that of creation: 1, kept (first: row 5)" in corpus.warnings
+    with pytest.raises(ValueError, match="record 1: 'cf_last_resolved': unreadable date 'soon'"):
+        read(tmp_path, bug(1, cf_last_resolved="soon", **done))
+
+
+def test_the_history_does_not_reset_the_date_of_resolution(tmp_path):
+    change = {"field_name": "resolution", "removed": "", "added": "FIXED"}
+    history = [{"when": "2024-02-01T00:00:00Z", "who": "ann", "changes": [change]}]
+    when = {"cf_last_resolved": "2024-02-01T00:00:00Z"}
+    corpus = read(tmp_path, bug(1, resolution="FIXED", history=history, **when))
+    row = corpus.reports.iloc[0]
+    assert (row["resolution"], row["resolved_at"]) == ("", pd.Timestamp("2024-02-01", tz="UTC"))

@@ -301,3 +301,26 @@ def test_the_page_of_an_issue_is_its_link(tmp_path):
     assert any(warning.startswith("addresses of reports that are not http or https: 1,") for warning in corpus.warnings)
     filled = read(tmp_path, issues, url_template="https://mirror.example.org/{issue_id}")
     assert filled.reports["url"].iloc[[0, 2]].tolist() == [page.format(1), "https://mirror.example.org/3"]
+
+
+def test_dates_of_resolution(tmp_path):
+    closed = {"state": "closed"}
+    issues = [
+        issue(1, closed_at="2024-02-01T12:00:00Z", **closed),
+        issue(2, closed_at=None),
+        issue(3),
+        issue(4, closed_at="0001-01-01T00:00:00Z", **closed),
+        issue(5, closed_at="2024-01-04T23:00:00Z", **closed),
+    ]
+    corpus = read(tmp_path, issues)
+    first, early = pd.Timestamp("2024-02-01 12:00", tz="UTC"), pd.Timestamp("2024-01-04 23:00", tz="UTC")
+    assert corpus.reports["resolved_at"].tolist() == [first, pd.NaT, pd.NaT, pd.NaT, early]
+    outside = "dates outside of the years 1970 to 2200: 1, treated as missing (first: "
+    assert f"{outside}{tmp_path / 'tracker.json'}, record 4, 'closed_at')" in corpus.warnings
+    assert "reports with a date of resolution before that of creation: 1, kept (first: row 5)" in corpus.warnings
+    command_line = {"number": 6, "title": "a", "createdAt": "2024-01-06T00:00:00Z", "closedAt": "2024-01-07T00:00:00Z"}
+    corpus = read(tmp_path, [command_line])
+    assert corpus.reports["resolved_at"].tolist() == [pd.Timestamp("2024-01-07", tz="UTC")]
+    assert "resolved_at" not in read(tmp_path, [issue(1, **closed)]).reports
+    with pytest.raises(ValueError, match="record 1: 'closed_at': unreadable date 'soon'"):
+        read(tmp_path, [issue(1, closed_at="soon")])

@@ -1,6 +1,7 @@
 import json
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from gedbd.corpora.corpus import Corpus
@@ -87,3 +88,18 @@ def test_the_page_of_an_issue_is_its_link(tmp_path):
     assert read(tmp_path, [issue(1)], url_template=template).reports["url"].tolist() == [page]
     without = read(tmp_path, [issue(1, web_url=None)], url_template=template)
     assert without.reports["url"].tolist() == ["https://m.example.org/1"]
+
+
+def test_dates_of_resolution(tmp_path):
+    issues = [
+        issue(1, state="closed", closed_at="2024-02-01T12:00:00.000Z"),
+        issue(2, closed_at=None),
+        issue(3, state="closed", closed_at="9999-12-31T00:00:00.000Z"),
+        issue(4, state="closed", closed_at="2024-01-03T23:00:00.000Z"),
+    ]
+    corpus = read(tmp_path, issues)
+    first, early = pd.Timestamp("2024-02-01 12:00", tz="UTC"), pd.Timestamp("2024-01-03 23:00", tz="UTC")
+    assert corpus.reports["resolved_at"].tolist() == [first, pd.NaT, pd.NaT, early]
+    outside = "dates outside of the years 1970 to 2200: 1, treated as missing (first: "
+    assert f"{outside}{tmp_path / 'tracker.json'}, record 3, 'closed_at')" in corpus.warnings
+    assert "reports with a date of resolution before that of creation: 1, kept (first: row 4)" in corpus.warnings

@@ -217,3 +217,33 @@ def test_the_link_of_an_xml_export(tmp_path):
     corpus = read_xml(tmp_path, RSS.replace("<item>", f"<item><link>{page}</link>", 1))
     assert corpus.reports["url"].tolist()[0] == page
     assert set(corpus.reports["url"].tolist()[1:]) <= {""}
+
+
+def test_dates_of_resolution(tmp_path):
+    done = {"resolution": {"name": "Fixed"}}
+    corpus = read(
+        tmp_path,
+        issue(1, resolutiondate="2024-02-01T12:00:00.000+0100", **done),
+        issue(2, resolutiondate=None),
+        issue(3),
+        issue(4, resolutiondate="0001-01-01T00:00:00.000+0000", **done),
+        issue(5, resolutiondate="2024-01-04T10:00:00.000+0100", **done),
+    )
+    first, early = pd.Timestamp("2024-02-01 11:00", tz="UTC"), pd.Timestamp("2024-01-04 09:00", tz="UTC")
+    assert corpus.reports["resolved_at"].tolist() == [first, pd.NaT, pd.NaT, pd.NaT, early]
+    outside = "dates outside of the years 1970 to 2200: 1, treated as missing (first: "
+    assert f"{outside}{tmp_path / 'page.json'}, record 4, 'resolutiondate')" in corpus.warnings
+    assert "reports with a date of resolution before that of creation: 1, kept (first: row 5)" in corpus.warnings
+
+
+def test_dates_of_resolution_in_xml(tmp_path):
+    created = "<created>Wed, 31 Jan 2024 09:30:00 +0100</created>"
+    assert "resolved_at" not in read_xml(tmp_path, RSS).reports
+    corpus = read_xml(tmp_path, RSS.replace(created, f"{created}<resolved>Thu, 1 Feb 2024 10:00:00 +0100</resolved>"))
+    first = pd.Timestamp("2024-02-01 09:00", tz="UTC")
+    assert corpus.reports.set_index("id")["resolved_at"].dropna().to_dict() == {"ABC-1": first}
+    corpus = read_xml(tmp_path, RSS.replace(created, f"{created}<resolved>Mon, 01 Jan 0001 00:00:00 +0000</resolved>"))
+    assert "resolved_at" not in corpus.reports
+    assert any("record 1, 'resolutiondate'" in warning for warning in corpus.warnings)
+    with pytest.raises(ValueError, match="record 1: 'resolved': unreadable date 'today'"):
+        read_xml(tmp_path, RSS.replace(created, f"{created}<resolved>today</resolved>"))

@@ -138,3 +138,14 @@ def test_a_table_without_them_says_nothing_and_an_unreadable_date_is_counted(tmp
     (tmp_path / "a.csv").write_text("Key,Summary,Dup,Done\n1,a,,\n2,b,1,soon\n")
     corpus = read_csv(None, str(tmp_path / "a.csv"), COLUMNS)
     assert "dates of resolution that cannot be read: 1, left out (first: row 3)" in corpus.warnings
+
+
+def test_a_resolution_before_the_creation_is_counted_and_kept(tmp_path):
+    columns = COLUMNS | {"created_at": "Made"}
+    rows = ["1,a,2024-01-05 09:00,2024-01-04 23:59", "2,b,2024-01-06 09:00,2024-01-06", "3,c,2024-01-07,"]
+    (tmp_path / "a.csv").write_text("\n".join(["Key,Summary,Made,Done", *rows]))
+    corpus = read_csv(None, str(tmp_path / "a.csv"), columns | {"duplicate": None})
+    early = pd.Timestamp("2024-01-04 23:59", tz="UTC")
+    assert corpus.reports["resolved_at"].tolist() == [early, pd.Timestamp("2024-01-06", tz="UTC"), pd.NaT]
+    # The second report has a date without a time, of the day on which it was created.
+    assert "reports with a date of resolution before that of creation: 1, kept (first: row 2)" in corpus.warnings

@@ -26,6 +26,7 @@ class NaiveTracker:
         }
         self.fields = {name: [value.strip().lower() for value in field_values(reports, name)] for name in FIELDS}
         self.moments = list(reports["created_at"])
+        self.resolved = list(reports["resolved_at"])
         self.vectors = vectors.astype(float)
         self.mean_step = mean_step
 
@@ -55,6 +56,11 @@ class NaiveTracker:
 
     def equal(self, name: str, query: int, row: int) -> bool:
         return self.fields[name][query] == self.fields[name][row] != ""
+
+    def is_open(self, query: int, row: int, n: int) -> float:
+        if pd.isna(self.moments[query]) or all(pd.isna(moment) for moment in self.resolved[:n]):
+            return NAN
+        return float(pd.isna(self.resolved[row]) or self.resolved[row] >= self.moments[query])
 
     def quick_sum(self, query: int, row: int, n: int) -> float:
         days = self.days(query, row)
@@ -106,6 +112,7 @@ class NaiveTracker:
         }
         for kind in self.terms:
             row |= self._shared(kind, query, best, n)
+        row["open"] = self.is_open(query, best, n)
         return row | self._texts(query, best, n) | self._times(query, best, members, n)
 
     def _shared(self, kind: str, query: int, best: int, n: int) -> dict[str, float]:

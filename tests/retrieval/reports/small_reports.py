@@ -32,6 +32,8 @@ def some_reports(seed: int, count: int) -> tuple[pd.DataFrame, np.ndarray]:
     reports["created_at"] = pd.Series(pd.Timestamp("2024-01-01", tz="UTC") + since).dt.round("s")
     reports.loc[generator.random(count) < 0.1, "created_at"] = pd.NaT
     vectors = generator.normal(size=(count, DIM)).astype(np.float32)
+    resolved = pd.Timestamp("2024-01-01", tz="UTC") + pd.to_timedelta(generator.random(count) * 150, unit="D")
+    reports["resolved_at"] = pd.Series(resolved).dt.round("s").mask(generator.random(count) < 0.4)
     return reports, vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
 
 
@@ -61,14 +63,18 @@ def hand_made(
     component: list[str] | None = None,
     created_at: list[str | None] | None = None,
     identifiers: list[str] | None = None,
+    resolved_at: list[str | None] | None = None,
 ) -> ReportFeatures:
     """Reports of which only some properties are given; the others are equal or empty."""
-    count = max(len(given) for given in (vectors, texts, component, created_at, identifiers) if given is not None)
+    count = max(
+        len(given) for given in (vectors, texts, component, created_at, identifiers, resolved_at) if given is not None
+    )
     reports = pd.DataFrame("", index=range(count), columns=list(BUG_FIELDS), dtype=str)
     reports["title"] = texts or [""] * count
     reports["description"] = identifiers or [""] * count
     reports["component"] = component or [""] * count
     reports["created_at"] = pd.to_datetime(pd.Series(created_at or [None] * count), utc=True)
+    reports["resolved_at"] = pd.to_datetime(pd.Series(resolved_at or [None] * count), utc=True, format="ISO8601")
     table = np.array(vectors or [[1.0, 0.0]] * count, dtype=np.float32)
     return FeatureEncoder.of(Vocabulary()).encode(reports, table, learn=True)
 

@@ -66,6 +66,44 @@ def test_a_query_without_component_counts_no_reports_of_it():
     assert np.isnan(columns["reports of component since"]).all()
 
 
+DAYS = ["2024-01-01", "2024-01-02", "2024-01-03", "2024-01-04", "2024-01-10"]
+
+
+def test_open_candidates_by_hand():
+    # Resolved before the query, when it came in, after it, and never.
+    resolved = ["2024-01-09T23:59", "2024-01-10", "2024-01-11", None, "2024-01-10T01:00"]
+    columns = columns_of(hand_made(created_at=DAYS, resolved_at=resolved), 4)
+    assert columns["open"].tolist() == [0, 1, 1, 1]
+
+
+def test_without_dates_nothing_is_known_to_be_open():
+    earlier = ["2024-01-05", None, None, None, None]
+    for created, resolved in ((DAYS, [None] * 5), (DAYS, [*[None] * 4, "2024-01-11"]), ([*DAYS[:4], None], earlier)):
+        columns = columns_of(hand_made(created_at=created, resolved_at=resolved), 4)
+        assert np.isnan(columns["open"]).all()
+
+
+def test_later_reports_do_not_say_that_the_tracker_tells_resolutions():
+    features = hand_made(created_at=DAYS, resolved_at=[None, None, "2024-01-03", None, None])
+    store = stored(features)  # of all reports, as the replay of a history has it
+    for row, told in ((2, [np.nan, np.nan]), (3, [1, 1, 0]), (4, [1, 1, 0, 1])):
+        found = find_candidates(store, features[row], KnownGroups.of(np.arange(row)))
+        table = candidate_features(store, features[row], found)[np.argsort(found.row)]
+        assert table[:, FEATURES.index("open")].tolist() == pytest.approx(told, nan_ok=True)
+
+
+def test_of_a_group_the_best_report_counts():
+    features = hand_made(
+        vectors=[[1.0, 0.0], [0.0, 1.0], [0.0, 1.0]],
+        created_at=DAYS[:3],
+        resolved_at=["2024-01-01T12:00", None, None],
+    )
+    store = stored(features, 2)
+    found = find_candidates(store, features[2], KnownGroups.of(np.array([0, 0])))
+    assert found.row.tolist() == [1]
+    assert candidate_features(store, features[2], found)[0, FEATURES.index("open")] == 1
+
+
 def test_relative_scores_by_hand():
     columns = relative("a", np.array([3.0, 1.0, 3.0, 5.0]))
     assert columns["a"].tolist() == [3, 1, 3, 5]

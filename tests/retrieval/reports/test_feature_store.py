@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
-from small_reports import some_features, some_links, stored
+from small_reports import hand_made, some_features, some_links, stored
 
 from gedbd.retrieval.reports import feature_store
 from gedbd.retrieval.reports.candidate_features import candidate_features
@@ -21,8 +21,10 @@ def _small_steps(monkeypatch):
 def assert_equal(one, other, query):
     """Two stores hold the same, and give the same features."""
     assert len(one) == len(other)
-    for name in ("vectors", "codes", "day"):
+    for name in ("vectors", "codes", "day", "resolved"):
         np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
+    counts = range(len(one) + 2)
+    assert [one.tells_resolution(count) for count in counts] == [other.tells_resolution(count) for count in counts]
     for kind in TERM_KINDS:
         assert len(getattr(one, kind)) == len(getattr(other, kind)) == len(one)
         pairs = zip(*(store.distinct(kind, range(len(one))) for store in (one, other)), strict=True)
@@ -58,6 +60,23 @@ def test_replaced_and_removed_reports_leave_no_trace():
     assert_equal(first, stored(features, 30), features[39])  # searches may still be using it
     np.testing.assert_array_equal(first.vectors, before)
     assert_equal(replaced, stored(features.take([*rows, 38])), features[39])
+
+
+def test_the_first_report_with_a_date_of_resolution_is_followed():
+    nothing = [None] * 4
+    undated = hand_made(resolved_at=nothing)
+    dated = hand_made(resolved_at=[None, "2024-01-05", None, "2024-01-06"])
+    store = stored(undated)
+    assert not store.tells_resolution(4)
+    assert [store.replaced([2], dated[1]).tells_resolution(count) for count in (2, 3, 4)] == [False, True, True]
+    store.add(dated)
+    assert [store.tells_resolution(count) for count in (4, 5, 6, 8)] == [False, False, True, True]
+    assert store.resolved.tolist() == pytest.approx([*[np.nan] * 5, 19727, np.nan, 19728], nan_ok=True)
+    without = store.without(np.arange(8) == 5)
+    assert [without.tells_resolution(count) for count in (6, 7)] == [False, True]
+    reopened = without.replaced([6], undated[0])
+    assert not reopened.tells_resolution(7)
+    assert store.with_vectors(store.vectors).tells_resolution(8)
 
 
 def test_other_vectors_share_the_rest():

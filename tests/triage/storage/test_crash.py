@@ -67,7 +67,7 @@ def whole(folder):
     ids = [row[0] for row in rows]
     assert len(ids) == len(set(ids)) == len(index)
     terms = len(index.store.terms())
-    assert all(np.frombuffer(part, dtype=np.int32).max(initial=-1) < terms for row in rows for part in row[7:])
+    assert all(np.frombuffer(part, dtype=np.int32).max(initial=-1) < terms for row in rows for part in row[8:])
     for one in index.store.reports(ids).values():
         assert index.search(Report(one.title, one.description), 1)[0].probability > 0
     index.close()

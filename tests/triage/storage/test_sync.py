@@ -2,6 +2,7 @@
 
 import sqlite3
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import numpy as np
 import pytest
@@ -32,12 +33,12 @@ def test_what_is_stored_is_what_was_read(tmp_path, reader):
     numbers = FeatureEncoder.of(vocabulary).encode(as_table(reports), reader(as_table(reports)), learn=True)
     assert store.terms() == vocabulary.terms
     assert store.reports([str(number) for number in range(9)]) == {one.issue_id: one for one in reports}
-    assert store.contents() == {one.issue_id: (one.content_hash, one.url) for one in reports}
+    assert store.contents() == {one.issue_id: (one.content_hash, one.url, None) for one in reports}
     for row, one in enumerate(store.features()):
         assert (one.issue_id, one.component) == (reports[row].issue_id, reports[row].component)
         assert (one.version, one.priority) == (f"{row % 2}", "high")
         np.testing.assert_allclose(np.frombuffer(one.vector, dtype=np.float32), numbers.vectors[row], atol=1e-6)
-        stored = [np.frombuffer(part, dtype=np.int32).tolist() for part in one[7:]]
+        stored = [np.frombuffer(part, dtype=np.int32).tolist() for part in one[8:]]
         assert stored == [terms.tolist() for terms in numbers.terms.by_report()[row]]
     store.close()
 
@@ -134,4 +135,29 @@ def test_an_address_is_stored_without_reading_the_report_again(tmp_path, reader)
     assert store.urls(["0", "3", "nobody"]) == {"0": "https://b.org/0"}
     assert synchronise(store, as_corpus(reports), model(), unwanted) == (0, 3, 1, 0, 0)
     assert store.urls(["0", "1"]) == {}
+    store.close()
+
+
+def test_a_date_of_resolution_is_stored_without_reading_the_report_again(tmp_path, reader):
+    reports = [some_report(number) for number in range(4)]
+    fill(tmp_path, as_corpus(reports), reader)
+    index = open_folder(tmp_path, reader)
+    assert not index._current.state.memory.store.tells_resolution(4)
+
+    def unwanted(rows):
+        raise AssertionError("no text has changed")
+
+    day = datetime(2024, 3, 1, 12, tzinfo=UTC)
+    resolved = [replace(one, resolved_at=day) for one in reports[:2]] + reports[2:]
+    store = Store(tmp_path / FILE)
+    assert synchronise(store, as_corpus(resolved), model(), unwanted) == (0, 2, 2, 0, 0)
+    assert synchronise(store, as_corpus(resolved), model(), unwanted) == (0, 0, 4, 0, 0)
+    assert store.reports(["0", "2"]) == {"0": resolved[0], "2": reports[2]}
+    index.search(reports[3])
+    assert index._current.state.memory.store.resolved.tolist() == pytest.approx(
+        [19783.5, 19783.5, np.nan, np.nan], nan_ok=True
+    )
+    assert synchronise(store, as_corpus(reports), model(), unwanted) == (0, 2, 2, 0, 0)
+    assert store.reports(["0"]) == {"0": reports[0]}
+    index.close()
     store.close()
