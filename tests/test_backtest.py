@@ -89,7 +89,9 @@ def test_tables_and_page_link_the_reports_and_a_file_gets_the_table_of_targets(r
 @pytest.mark.slow
 def test_fewer_reports_are_replayed_on_request(run):
     replayed = pd.read_parquet(run("dataset=demo", "encoder=tiny", "max_replayed=50") / "matches.parquet")
-    assert replayed.groupby("part")["query"].nunique().max() == 50
+    number = replayed.groupby("part")["query"].nunique()
+    assert number[["val", "test"]].tolist() == [50, 50]
+    assert number["train"] > 50  # all duplicates of the training part are replayed
 
 
 @pytest.mark.quick_cases(2)
@@ -110,7 +112,6 @@ def test_fewer_reports_are_replayed_on_request(run):
         (["dataset=demo", "run=nowhere"], "nowhere is not the folder of a run"),
         (["dataset=csv", "dataset.path=nowhere.csv"], "nowhere.csv: no such file"),
         (["dataset=demo", "split.test_from=0.999"], "part test of demo has no duplicate pair"),
-        (["dataset=demo", "max_replayed=1"], "no candidate of the training part is right"),
     ],
 )
 def test_mistakes_are_told_in_one_line(run, options, message):
