@@ -21,10 +21,10 @@ MARGINS = (
 )
 CONFIDENCE_FEATURES = (*MARGINS, *FEATURES)
 GROUP_SIZE = FEATURES.index("group size")  # its logarithm
-# Chosen on the validation parts of Xamarin's and Hadoop's reports: few reports have a right match, so that larger trees
-# and more of them fit these too closely.
+# Chosen on the validation parts of Xamarin's and Hadoop's reports.
 ROUNDS = 100
-L2 = 50.0
+NUM_LEAVES = 16
+L2 = 10.0
 NUM_SEEDS = 3
 NUM_FOLDS = 4
 
@@ -141,5 +141,6 @@ def _fit(matches: BestMatches, chosen: np.ndarray, seed: int) -> BoostedTrees:
         weight=matches.weight[chosen],
         seeds=range(seed, seed + NUM_SEEDS),
         rounds=ROUNDS,
+        num_leaves=NUM_LEAVES,
         l2=L2,
     )

@@ -88,7 +88,7 @@ def test_probabilities_of_a_fold_do_not_depend_on_its_labels():
     # Only isotonic regression sees the labels of the fold, and it keeps the order of the outputs.
     turned = np.where(mine, ~matches.right, matches.right)
     first, second = (learn_confidence(matches._replace(right=right), 0)[1][mine] for right in (matches.right, turned))
-    order = np.argsort(first, kind="stable")
+    order = np.lexsort([second, first])  # by the first, equal ones by the second
     assert (np.diff(second[order]) >= -1e-12).all()
 
 

@@ -19,10 +19,13 @@ def bound(right, count):
     return binomtest(right, count, alternative="greater").proportion_ci(0.9).low
 
 
-def test_the_first_threshold_has_enough_suggestions_for_a_wrong_one():
+def test_the_first_threshold_has_enough_suggestions_for_some_wrong_ones():
     each = np.arange(1.0, 1001)
-    assert [first_size(each, target, 0.9) for target in (0.3, 0.5, 0.7, 0.9)] == [MIN_SUGGESTIONS, 11, 21, 75]
-    assert bound(18, 21) >= 0.7 > bound(10, 14)
+    assert [first_size(each, target, 0.9) for target in (0.3, 0.5, 0.7, 0.9)] == [45, 51, 44, 75]
+    assert first_size(each, 0.05, 0.9) >= MIN_SUGGESTIONS
+    # four of five reach a target of 0.7 with 45 suggestions, not with 40; three of five one of 0.5 with 55, not with 45
+    assert bound(36, 45) >= 0.7 > bound(32, 40)
+    assert bound(33, 55) >= 0.5 > bound(27, 45)
     # 22 of 22 would reach a target of 0.9, 21 of 21 would not
     assert bound(22, 22) >= 0.9 > bound(21, 21)
     assert first_size(np.array([4.0, 21, 90, 200]), 0.9, 0.9) == 75
@@ -35,7 +38,8 @@ def test_the_first_threshold_has_enough_suggestions_for_a_wrong_one():
     [
         ([(0.9, 30, 0), (0.5, 10, 5), (0.1, 0, 50)], 0.7, 0.5),  # 40 of 45: .81; 40 of 95: .35
         ([(0.9, 60, 0), (0.5, 10, 8), (0.1, 0, 50)], 0.85, 0.9),  # 60 of 60: .96, 70 of 78: .84
-        ([(0.9, 15, 6), (0.5, 20, 0)], 0.7, None),  # 15 of 21 are 71%, but as few as .54 may be right: the search ends
+        ([(0.9, 15, 6), (0.5, 20, 0)], 0.7, 0.5),  # 15 of 21 are too few to test, 35 of 41 are not: .76
+        ([(0.9, 30, 15), (0.5, 60, 0)], 0.7, None),  # 30 of 45 are 67%, but as few as .56 may be right: the search ends
         ([(0.9, 9, 0)], 0.5, None),  # too few
         ([(0.9, 15, 0), (0.5, 5, 50)], 0.7, 0.9),  # 15 of 15: .86; there are no 21
         ([(0.95, 0, 3), (0.9, 40, 0)], 0.7, 0.9),  # three alone are not tested, 40 of 43 are
