@@ -14,11 +14,12 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from report_lists import TEST, Tracker, fit_default, load_tracker, metrics, ranks, rounded_trees
+from ranker_card import write_figures
+from report_lists import TEST, TRAIN, VAL, Tracker, fit_default, load_tracker, metrics, ranks, rounded_trees
 
 import gedbd
-from gedbd.retrieval.reports.candidate_features import FEATURES
 from gedbd.retrieval.reports.ranker import DEFAULT, ReportRanker
+from gedbd.retrieval.reports.training import fit_ranker
 from gedbd.triage.backtesting.learning import folds
 from gedbd.triage.confidence import BestMatches, MatchProbability, confidence_features, learn_confidence
 from gedbd.triage.triage_model import DEFAULT_CONFIDENCE
@@ -29,8 +30,11 @@ CARD = """# Default ranker of reports
 Plain text: JSON with one model of boosted trees. `gedbd/triage/default_confidence.json` says how probable the best
 candidate is.
 
-- Trained on {date} with `python tests/benchmarks/default_report_ranker.py {folders}`, seed 0, on the duplicates of
-  {data}; every tracker has the same weight. The confidence is trained on reports of {confident}.
+- Trained on {date}, seed 0, on the duplicates of four trackers, each with the same weight:
+{data}
+- The confidence is trained on all these duplicates, by rankers that were trained on the other three trackers, and on
+  up to {num_others:,} reports of each without a duplicate, which count for all of them.
+- The command: `python tests/benchmarks/default_report_ranker.py` with `FOLDER/reports.csv.xz` of each tracker.
 - It reads how a candidate compares to the others: words, titles, identifiers and lines about errors that it shares,
   equal fields, dates, known groups, and ranks and distances of cosines. Cosines as such it does not read, because those
   of another encoder are distributed otherwise; the vectors were those of MiniLM.
@@ -40,8 +44,8 @@ candidate is.
   Jira); SigmaJahan/Towards-Understanding-the-Impacts-of-Textual-Dissimilarity-on-Duplicate-Bug-Report-Detection.
 
 How well it does on a tracker that it has never seen: trained on the other three, measured on the newest 20% of each.
-The linear sum is `gedbd baseline name=fusion`, whose weights the tracker's own older duplicates taught. The unweighted
-sum adds the z-scores of cosine and BM25 among the {max_candidates} candidates.
+Boosted trees and linear sum have learnt from the tracker's own older duplicates (the linear sum is `gedbd baseline
+name=fusion`). The unweighted sum adds the z-scores of cosine and of the square root of BM25 over all earlier reports.
 
 | tracker | queries | ranker | RR@1 | RR@10 | MRR |
 |---|---|---|---|---|---|
@@ -51,7 +55,6 @@ On these four trackers themselves the figures of the ranker that is shipped say 
 duplicates. Its probabilities were not measured on any other tracker. `gedbd backtest` measures both on a tracker's own
 history, and trains a ranker on it.
 """
-MAX_CANDIDATES = 300
 
 
 def best_of(tracker: Tracker, ranker: ReportRanker) -> BestMatches:
@@ -82,13 +85,14 @@ def fit_confidence(trackers: Sequence[Tracker], rankers: Sequence[ReportRanker])
 def card_rows(tracker: Tracker, ranker: ReportRanker, linear: Path | None) -> list[str]:
     """The rows of a tracker in the card."""
     test = tracker.of_part(TEST)
-    dense, text = FEATURES.index("dense z"), FEATURES.index("text z")
+    own = fit_ranker(tracker.of_part(TRAIN, VAL))
     found = {"default, trained on the others": metrics(ranks(test, lambda one: ranker.scores(one.features)))}
     ranking = None if linear is None else linear / tracker.name / "ranking.csv"
     if ranking is not None and ranking.is_file():
         table = pd.read_csv(ranking).iloc[0]
         found["linear sum, trained on its own"] = tuple(table[["rr@1", "rr@10", "mrr"]])
-    found["unweighted sum"] = metrics(ranks(test, lambda one: one.features[:, dense] + one.features[:, text]))
+    found["boosted trees, trained on its own"] = metrics(ranks(test, lambda one: own.scores(one.features)))
+    found["unweighted sum"] = metrics(tracker.unweighted)
     start = f"| {tracker.name} | {len(test)} |"
     return [f"{start} {name} | " + " | ".join(f"{value:.3f}" for value in one) + " |" for name, one in found.items()]
 
@@ -129,13 +133,14 @@ def main() -> None:
     (package / "triage" / DEFAULT_CONFIDENCE).write_text(text, encoding="utf-8")
     card = CARD.format(
         date=date.today().isoformat(),
-        folders=" ".join(f"FOLDER/{one.name}/reports.csv.xz" for one in trackers),
-        data=", ".join(f"{one.name} ({len(one.queries):,} of {one.size:,} reports)" for one in trackers),
-        confident=" and ".join(one.name for one in trackers if one.others),
-        max_candidates=MAX_CANDIDATES,
+        data="\n".join(
+            f"  {one.name} ({len(one.queries):,} of {one.size:,} reports){';' if one is not trackers[-1] else '.'}"
+            for one in trackers
+        ),
+        num_others=arguments.num_others,
         rows="\n".join(rows),
     )
-    ranker.with_suffix(".md").write_text(card, encoding="utf-8")
+    write_figures(ranker.with_suffix(".md"), card)
 
 
 if __name__ == "__main__":

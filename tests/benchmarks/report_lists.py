@@ -15,6 +15,7 @@ from gedbd.corpora.splits import TEST, TRAIN, VAL
 from gedbd.retrieval.boosted_trees import BoostedTrees
 from gedbd.retrieval.boosting import CandidateLists, fit_boosted_trees
 from gedbd.retrieval.reports.candidate_features import FEATURES
+from gedbd.retrieval.reports.first_stage import raw_scores
 from gedbd.retrieval.reports.history import Replayed, ReportHistory
 from gedbd.retrieval.reports.ranker import ReportRanker
 from gedbd.retrieval.reports.trained_on import sample_of
@@ -36,6 +37,8 @@ class Tracker(NamedTuple):
         queries: Reports with an earlier duplicate; ``group`` holds the group that each candidate has today.
         others: Some reports without one, evenly spaced.
         part: Part of each report.
+        unweighted: Rank of the right group of each query of the test part by the sum of the z-scores of cosine and BM25
+            over all earlier reports.
     """
 
     name: str
@@ -44,6 +47,7 @@ class Tracker(NamedTuple):
     queries: list[Replayed]
     others: list[Replayed]
     part: np.ndarray
+    unweighted: np.ndarray
 
     def of_part(self, *parts: int) -> list[Replayed]:
         """The queries of some parts."""
@@ -77,10 +81,25 @@ def load_tracker(path: str, backend: str, num_others: int, kept: Path | None) ->
         [one._replace(group=corpus.group[one.best]) for one in history.replay(rows, name)]
         for rows in (history.duplicates, others)
     ]
-    tracker = Tracker(name, len(corpus), sample_of(corpus.reports), *found, parts_by_time(len(corpus)))
+    part = parts_by_time(len(corpus))
+    unweighted = unweighted_ranks(history, history.duplicates[part[history.duplicates] == TEST])
+    tracker = Tracker(name, len(corpus), sample_of(corpus.reports), *found, part, unweighted)
     if place is not None:
         place.write_bytes(pickle.dumps(tracker._asdict()))
     return tracker
+
+
+def unweighted_ranks(history: ReportHistory, rows: np.ndarray) -> np.ndarray:
+    """See ``Tracker.unweighted``; a group counts once, by its best report."""
+    found = []
+    for row in rows.tolist():
+        scores = raw_scores(history.store, history.features[row], row)
+        kinds = (scores["dense"], np.sqrt(scores["text"]))
+        total = sum((one - one.mean()) / max(one.std(), 1e-9) for one in kinds)
+        group = history.group[:row]
+        best = total[group == history.group[row]].max()
+        found.append(1 + len(np.unique(group[total > best])))
+    return np.array(found)
 
 
 def fit_default(trackers: Sequence[Tracker], num_seeds: int, rounds: int) -> ReportRanker:

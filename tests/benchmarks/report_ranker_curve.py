@@ -1,22 +1,29 @@
 """How many duplicates of its own a tracker needs before a ranker is trained on them: a figure and a table.
 
-python tests/benchmarks/report_ranker_curve.py FOLDER/reports.csv ... --output docs
+python tests/benchmarks/report_ranker_curve.py FOLDER/reports.csv ... --output outputs/curve
 
 Each tracker in turn is left out: the default ranker learns from the others. Rankers then learn from the latest 10 to
 300 labelled queries before validation, or all of them, and are measured on validation.
 """
 
 import argparse
+import os
 from dataclasses import replace
+from datetime import date
 from pathlib import Path
 
 import pandas as pd
 from matplotlib.figure import Figure
+from ranker_card import write_curve
 from report_lists import TRAIN, VAL, Tracker, fit_default, load_tracker, metrics, ranks
 
+import gedbd
+from gedbd.retrieval.reports.ranker import DEFAULT
 from gedbd.retrieval.reports.training import RankerOptions, fit_ranker, usable_queries
 
 SIZES = (10, 30, 100, 300, 0)  # 0: all
+PROJECT = Path(__file__).parents[2]
+FIGURE = Path(".github/report_ranker_curve.png")
 OPTIONS = RankerOptions(num_seeds=1, default_below=0)
 
 
@@ -62,14 +69,15 @@ def draw_curves(table: pd.DataFrame) -> Figure:
 
 
 def main() -> None:
-    """Measures and writes ``report_ranker_curve.csv`` and ``.svg``."""
+    """Measures, and writes ``report_ranker_curve.csv``, the figure, and what the card says about own queries."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("corpora", nargs="+", help="exports; the folder's name is the tracker's")
     parser.add_argument("--backend", default="openvino_bf16")
     parser.add_argument("--lists", type=Path, help="folder that keeps the replayed queries")
     parser.add_argument("--draws", type=int, default=3)
-    parser.add_argument("--output", type=Path, default=Path("docs"))
+    parser.add_argument("--output", type=Path, default=Path("outputs/curve"))
     arguments = parser.parse_args()
+    arguments.output.mkdir(parents=True, exist_ok=True)
     trackers = [load_tracker(path, arguments.backend, 0, arguments.lists) for path in arguments.corpora]
     rows = []
     for left_out in trackers:
@@ -79,9 +87,10 @@ def main() -> None:
         rows += curve_of(left_out, base, arguments.draws)
         table = pd.DataFrame(rows)
         table.round(4).to_csv(arguments.output / "report_ranker_curve.csv", index=False)
-    draw_curves(table).savefig(arguments.output / "report_ranker_curve.svg")
-    means = table.groupby(["tracker", "method", "queries"])[["rr@1", "rr@10", "mrr"]].mean()
-    print(means.round(3).to_string())
+    draw_curves(table).savefig(PROJECT / FIGURE, dpi=110)
+    card = Path(gedbd.__file__).parent / "retrieval" / "reports" / Path(DEFAULT).with_suffix(".md")
+    write_curve(card, table, os.path.relpath(PROJECT / FIGURE, card.parent), date.today().isoformat())
+    print(table.groupby(["tracker", "method", "queries"])[["rr@1", "rr@10", "mrr"]].mean().round(3).to_string())
 
 
 if __name__ == "__main__":
