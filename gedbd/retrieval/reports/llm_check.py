@@ -3,9 +3,8 @@
 It is off unless the configuration names an endpoint: the texts of reports are sent there.
 """
 
-import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Lock
@@ -21,9 +20,6 @@ from gedbd.retrieval.reports.pair_scorer import ReportText
 NAME = "llm"
 UNREADABLE = "the answer cannot be read"
 CAP = "llm.max_calls is reached"
-PAUSED = "the endpoint is not asked for a while, as it failed several times in a row"
-MAX_FAILURES_IN_A_ROW = 5
-PAUSE_S = 60.0
 
 
 class LlmQuestion(NamedTuple):
@@ -59,9 +55,6 @@ class LlmCheck:
         depth: Number of candidates to ask about.
         concurrency: Number of requests at a time.
         max_calls: Number of requests in the life of this object; None for no limit.
-        strict: Whether a missing answer is an error, as in a backtest, whose figures it would falsify; a service
-            scores the candidate NaN and goes on.
-        clock: Seconds that grow with time, for the pause after repeated failures of a service's endpoint.
     """
 
     name = NAME
@@ -74,21 +67,15 @@ class LlmCheck:
         depth: int,
         concurrency: int,
         max_calls: int | None,
-        strict: bool = True,
-        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.endpoint = endpoint
         self.question = question
         self.depth = depth
         self.concurrency = concurrency
         self.max_calls = max_calls
-        self.strict = strict
-        self.clock = clock
         self.cache = AnswerCache(cache_dir, question.key)
         self.calls = 0
         self.missing: Counter[str] = Counter()
-        self._failures_in_a_row = 0
-        self._paused_until = -float("inf")
         self._lock = Lock()
 
     def announce(self, num_queries: int) -> str:
@@ -108,11 +95,11 @@ class LlmCheck:
         return (f"{NAME}: {total:,} scores are missing ({reasons})",) if total else ()
 
     def score(self, query: ReportText, candidates: Sequence[ReportText]) -> np.ndarray:
-        """Scores of C candidates from 0 to 1, ``(C,)`` float32; NaN beyond ``depth`` and where an answer is missing.
+        """Scores of C candidates from 0 to 1, ``(C,)`` float32; NaN beyond ``depth``, and for an unreadable answer.
 
         Raises:
-            ValueError: In a strict check if an answer is missing. The answers so far are stored: the same command
-                goes on from there. A model's unreadable answer is no such error: it would not change.
+            ValueError: If an answer is missing, which would falsify what is measured. The answers so far are stored:
+                the same command goes on from there.
         """
         scores = np.full(len(candidates), np.nan, dtype=np.float32)
         asked = [self._messages(query, candidate) for candidate in candidates[: self.depth]]
@@ -123,8 +110,8 @@ class LlmCheck:
         for place, pair in enumerate(pairs):
             answer = answers[pair]
             if isinstance(answer, Failure):
-                self._miss(answer)
-            elif answer is None:
+                raise ValueError(self._advice(answer))
+            if answer is None:
                 self._count(UNREADABLE)
             else:
                 scores[place] = answer
@@ -144,13 +131,7 @@ class LlmCheck:
         refusal = self._take_call()
         if refusal:
             return refusal
-        try:
-            answer = self.endpoint.complete(self.question.model, conversation, self.question.fields)
-        except ValueError as error:
-            if self.strict:
-                raise
-            answer = Failure(str(error).removeprefix(f"{self.endpoint.base_url}: "), may_pass=False)
-        self._note(failed=isinstance(answer, Failure))
+        answer = self.endpoint.complete(self.question.model, conversation, self.question.fields)
         if isinstance(answer, Failure):
             return answer
         score = read_score(answer, self.question.answer)
@@ -162,28 +143,16 @@ class LlmCheck:
         with self._lock:
             if self.max_calls is not None and self.calls >= self.max_calls:
                 return Failure(CAP)
-            if not self.strict and self.clock() < self._paused_until:
-                return Failure(PAUSED)
             self.calls += 1
             return None
 
-    def _note(self, failed: bool) -> None:
-        """After several failures in a row a service sends nothing for a while: each search would wait in vain."""
-        with self._lock:
-            self._failures_in_a_row = self._failures_in_a_row + 1 if failed else 0
-            if self._failures_in_a_row >= MAX_FAILURES_IN_A_ROW:
-                self._failures_in_a_row = 0
-                self._paused_until = self.clock() + PAUSE_S
-
-    def _miss(self, failure: Failure) -> None:
-        """Counts a missing answer. Raises ValueError in a strict check."""
-        if self.strict:
-            advice = "raise it" if failure.problem == CAP else "check the endpoint"
-            raise ValueError(
-                f"{self.endpoint.base_url}: {failure.problem} ({self.calls:,} requests so far): {advice}, then run the"
-                " same command again, which goes on from here; or leave llm out"
-            )
-        self._count(failure.problem)
+    def _advice(self, failure: Failure) -> str:
+        """What to do about a missing answer."""
+        advice = "raise it" if failure.problem == CAP else "check the endpoint"
+        return (
+            f"{self.endpoint.base_url}: {failure.problem} ({self.calls:,} requests so far): {advice}, then run the same"
+            " command again, which goes on from here; or leave llm out"
+        )
 
     def _count(self, problem: str) -> None:
         with self._lock:
@@ -207,7 +176,6 @@ def load_llm_check(
     max_retries: int,
     max_calls: int | None,
     cache_dir: str | Path,
-    strict: bool = True,
 ) -> LlmCheck:
     """Prepares the check, without sending anything; for key, redirects and retries see ``open_endpoint``.
 
@@ -227,7 +195,6 @@ def load_llm_check(
         max_retries: Further attempts after a temporary refusal, a failure or a time-out.
         max_calls: See ``LlmCheck``.
         cache_dir: See ``LlmCheck``.
-        strict: See ``LlmCheck``.
 
     Raises:
         ValueError: If the key, the address or the package ``openai`` is missing, or a setting is out of range.
@@ -241,4 +208,4 @@ def load_llm_check(
     endpoint = open_endpoint("llm", name, base_url, timeout, max_retries)
     fields = optional_fields(max_tokens, temperature, seed, answer_fields(answer) | dict(extra_body))
     question = LlmQuestion(endpoint.base_url, model, answer, max_characters, fields)
-    return LlmCheck(endpoint, question, cache_dir, depth, concurrency, max_calls, strict)
+    return LlmCheck(endpoint, question, cache_dir, depth, concurrency, max_calls)
