@@ -112,6 +112,9 @@ class BestTask:
             shared = OmegaConf.create(saved_options(cfg))
             options.update({key: shared[key] for key in shared if key in options and key != "logger"})
             options.ranking.parts = ["test"]
+            # The trees that rank test are those of the backtest.
+            for option in ("kind", "num_seeds", "base", "default_below"):
+                options.baselines.boosted[option] = self.backtest.ranker[option]
             options.baselines.frozen.checkpoint = None if weights is None else str(weights)
         run_baseline(options, prepare_data(options, Console(quiet=True)), folder, console)
 
