@@ -24,6 +24,9 @@ from gedbd.triage.assembly import encode_corpus
 PARTS = (TRAIN, VAL, TEST)
 # How large these are depends on the encoder, whose cosines are distributed in their own way.
 OF_ENCODER = ("dense", "dense group mean", "dense hub", "dense query hub", "sum")
+# What a tracker without dates does not have.
+OF_DATES = ("open", "days", "days since first", "days since last")
+SHARE_UNDATED = 0.5
 MAX_CANDIDATES = 60
 
 
@@ -103,14 +106,22 @@ def unweighted_ranks(history: ReportHistory, rows: np.ndarray) -> np.ndarray:
 
 
 def fit_default(trackers: Sequence[Tracker], num_seeds: int, rounds: int) -> ReportRanker:
-    """A ranker trained on all queries of some trackers, each tracker with the same weight."""
+    """A ranker trained on all queries of some trackers, each tracker with the same weight.
+
+    ``SHARE_UNDATED`` of the queries lose their dates, so that the ranker does not rely on them: on Eclipse's validation
+    queries, which have none, this lifted its MRR from .718 to .756.
+    """
+    generator = np.random.default_rng(0)
     features, relevance, weight = [], [], []
     of_encoder = [FEATURES.index(name) for name in OF_ENCODER]
+    of_dates = [FEATURES.index(name) for name in OF_DATES]
     for tracker in trackers:
         usable = [one for one in tracker.queries if one.right[:MAX_CANDIDATES].any()]
         for one in usable:
             table = one.features[:MAX_CANDIDATES].copy()
             table[:, of_encoder] = np.nan  # the trees never read what is always missing
+            if generator.random() < SHARE_UNDATED:
+                table[:, of_dates] = np.nan
             features.append(table)
             relevance.append(one.right[:MAX_CANDIDATES].astype(np.int64))
             weight.append(1000 / len(usable))
