@@ -31,9 +31,8 @@ def main(cfg: DictConfig) -> float:
     if cfg.run:
         check_corpus(Path(cfg.run), prepared.corpus)
     folder = Path(hydra.runtime.output_dir)
-    return run_backtest(
-        cfg, prepared.corpus, prepared.parts, prepared.pairs, weights, folder, hydra.overrides.task, console
-    )
+    made_by = ["gedbd.backtest", *hydra.overrides.task]
+    return run_backtest(cfg, prepared.corpus, prepared.parts, prepared.pairs, weights, folder, made_by, console)
 
 
 if __name__ == "__main__":

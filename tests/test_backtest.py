@@ -1,12 +1,16 @@
 """The command that measures suggestions on a tracker's history."""
 
+import io
 import sys
+from contextlib import redirect_stdout
 
 import pandas as pd
 import pytest
 
 import gedbd.backtest
 from gedbd.triage.triage_model import TriageModel
+
+TEMPLATE = "dataset.url_template='https://bugs.example.org/show_bug.cgi?id={issue_id}'"
 
 
 @pytest.fixture
@@ -23,8 +27,23 @@ def run(tmp_path, monkeypatch):
     return through
 
 
-def test_a_backtest_leaves_tables_and_a_page(run, capsys):
-    folder = run("dataset=demo", "encoder=tiny", "target_precision=0.3")
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """The folder of a backtest with addresses that fills a table into a file, and what it printed; only read."""
+    home = tmp_path_factory.mktemp("finished")
+    (home / "numbers.md").write_text("Before.\n<!-- backtest: demo -->\nold\n<!-- end -->\nAfter.\n")
+    options = ["dataset=demo", "encoder=tiny", "target_precision=0.3", "fill=numbers.md", TEMPLATE]
+    told = io.StringIO()
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(told):
+        patch.setenv("GEDBD_CACHE", str(home / "cache"))
+        patch.chdir(home)
+        patch.setattr(sys, "argv", ["gedbd", *options, "hydra.run.dir=out"])
+        gedbd.backtest.main()
+    return home / "out", told.getvalue()
+
+
+def test_a_backtest_leaves_tables_and_a_page(finished):
+    folder, told = finished
     matching = TriageModel.from_json((folder / "matching.json").read_text())
     assert (matching.target_precision, len(matching.targets)) == (0.3, 6)
     assert (matching.target.first, matching.target.last) == ("2024-05-27", "2024-12-11")
@@ -42,12 +61,11 @@ def test_a_backtest_leaves_tables_and_a_page(run, capsys):
     assert (folder / "targets.md").read_text().startswith("| demo: newest 85 reports, 39 duplicates; target |")
     page = (folder / "report.html").read_text()
     assert all(title in page for title in ("Which precision targets are met?", "Right and wrong suggestions"))
-    told = capsys.readouterr().out
     assert "85 reports were replayed in chronological order, 39 of them" in " ".join(told.split())
     assert "calibration error on test: 0." in told
     assert "\n  python -m gedbd.index run=out out=my-index\n" in told
     made = "python -m gedbd.backtest dataset=demo encoder=tiny target_precision=0.3"
-    assert f'<pre class="command">{made}</pre>' in page
+    assert f'<pre class="command">{made} fill=numbers.md ' in page
     assert page.count("python -m gedbd.index run=out out=my-index") == page.count(made) == 1
     assert page.count("<time datetime=") == 1
     assert (folder / "config.yaml").is_file()
@@ -64,11 +82,8 @@ def test_a_second_backtest_is_the_first(run):
     assert first == second
 
 
-def test_tables_and_page_link_the_reports_and_a_file_gets_the_table_of_targets(run, tmp_path):
-    file = tmp_path / "numbers.md"
-    file.write_text("Before.\n<!-- backtest: demo -->\nold\n<!-- end -->\nAfter.\n")
-    template = "dataset.url_template='https://bugs.example.org/show_bug.cgi?id={issue_id}'"
-    folder = run("dataset=demo", "encoder=tiny", "max_replayed=60", "fill=numbers.md", template)
+def test_tables_and_page_link_the_reports_and_a_file_gets_the_table_of_targets(finished):
+    folder, _ = finished
     wrong = pd.read_csv(folder / "wrong.csv", dtype=str)
     page, text = (folder / "report.html").read_text(), (folder / "report.md").read_text()
     for name in ("report", "suggested"):
@@ -80,8 +95,12 @@ def test_tables_and_page_link_the_reports_and_a_file_gets_the_table_of_targets(r
         assert f"[{wrong[name][0]}]({wrong[f'url of {name}'][0]})" in text
     assert "url of" not in page
     table = (folder / "targets.md").read_text()
-    assert file.read_text() == f"Before.\n<!-- backtest: demo -->\n{table}<!-- end -->\nAfter.\n"
-    file.write_text("no place")
+    filled = (folder.parent / "numbers.md").read_text()
+    assert filled == f"Before.\n<!-- backtest: demo -->\n{table}<!-- end -->\nAfter.\n"
+
+
+def test_a_file_without_a_place_for_the_table_is_refused(run, tmp_path):
+    (tmp_path / "numbers.md").write_text("no place")
     with pytest.raises(SystemExit, match=r"^error: there is no <!-- backtest: demo -->"):
         run("dataset=demo", "encoder=tiny", "fill=numbers.md")
 

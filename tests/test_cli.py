@@ -92,6 +92,7 @@ def test_further_processes_are_started_by_the_name_of_the_module(monkeypatch):
     }
 
 
+@pytest.mark.slow  # that the module is what runs is tested above
 def test_a_sweep_is_a_sweep_of_the_module(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     options = ["name=constant", "dataset=demo", "ranking.parts=[]", "seed=0,1", "hydra.sweep.dir=sweep"]
@@ -123,6 +124,7 @@ def test_completion_is_installed_for_the_console_script():
         assert start(*words)[1].rstrip().endswith("-F hydra_bash_completion gedbd")
 
 
+@pytest.mark.quick_cases(12)  # the last ones are refused by the same code in other commands
 @pytest.mark.parametrize(
     "words",
     [
@@ -135,19 +137,19 @@ def test_completion_is_installed_for_the_console_script():
         ("serve", "index=nowhere", "settings.names=here"),
         ("index", "run=nowhere"),
         ("train", "optimizer.lr=abc"),
+        ("export", "run=nowhere", "out=model"),
+        ("flow-graph", "nowhere.java"),
+        ("compare", "run=a"),
         ("train", "encoder=brt"),
         ("baseline", "name=bm25", "part=3", "x=1"),
         ("backtest", "precision=0.8"),
         ("evaluate",),
-        ("export", "run=nowhere", "out=model"),
         ("evaluate", "run=nowhere"),
         ("baseline", "name=frozen", "run=nowhere"),
         ("train", "dataset=csv", "dataset.path=nowhere.csv"),
         ("encode", "dataset.path=nowhere.csv", "out=vectors.npz"),
         ("encode", "out=vectors.npz", "checkpoint=[a]"),
         ("report",),
-        ("flow-graph", "nowhere.java"),
-        ("compare", "run=a"),
     ],
 )
 def test_help_and_refusals_import_nothing_large(words):

@@ -34,6 +34,20 @@ usual = gedbd.experiments.run.training_callbacks
 gedbd.experiments.run.training_callbacks = lambda *settings: [*usual(*settings), Keep()]
 gedbd.train.main()
 """
+NOTE_BACKTESTS = """
+import gedbd.train, gedbd.triage.best
+from pathlib import Path
+from pytorch_lightning.utilities import rank_zero_only
+
+usual = gedbd.triage.best.run_backtest
+
+def noted(*given):
+    Path(f"backtest_of_{rank_zero_only.rank}").touch()
+    return usual(*given)
+
+gedbd.triage.best.run_backtest = noted
+gedbd.train.main()
+"""
 
 
 @pytest.mark.slow  # two processes
@@ -90,3 +104,16 @@ def test_two_processes_with_groups_of_their_own_end_with_one_model(tmp_path):
     assert len(epochs) == 2
     assert np.isfinite(epochs.to_numpy()).all()
     assert pd.read_parquet(tmp_path / "run" / "predictions.parquet")["score"].notna().all()
+
+
+@pytest.mark.slow  # two processes
+def test_one_process_alone_ranks_and_measures_after_the_training_of_two(tmp_path):
+    environment = os.environ | {"GEDBD_CACHE": str(tmp_path / "cache"), "OMP_NUM_THREADS": "1"}
+    (tmp_path / "note.py").write_text(NOTE_BACKTESTS)
+    more = ["experiment=best", "dataset=demo", "+dataset.last_n=150", "trainer=ddp", "trainer.devices=2"]
+    command = [sys.executable, str(tmp_path / "note.py"), *OPTIONS[:4], *more, "hydra.run.dir=run"]
+    subprocess.run(command, cwd=tmp_path, env=environment, check=True, capture_output=True, timeout=300)
+
+    assert [path.name for path in tmp_path.glob("backtest_of_*")] == ["backtest_of_0"]
+    assert (tmp_path / "run" / "backtest" / "matching.json").is_file()
+    assert len(pd.read_csv(tmp_path / "run" / "metrics.csv")) == 2

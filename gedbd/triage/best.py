@@ -10,15 +10,17 @@ from omegaconf import DictConfig, OmegaConf, open_dict
 from rich.console import Console
 
 from gedbd.configuration.saved_options import saved_options
-from gedbd.evaluation.run_folders import MATCHING
-from gedbd.experiments.baseline_run import run_baseline
-from gedbd.experiments.checkpoint import readable_checkpoint
+from gedbd.evaluation.run_folders import MATCHING, PREDICTIONS
+from gedbd.experiments.baseline_run import check_baseline, run_baseline
+from gedbd.experiments.checkpoint import check_corpus, readable_checkpoint
+from gedbd.experiments.distributed import is_first
 from gedbd.experiments.evaluation_result import EvaluationResult
 from gedbd.experiments.prepare import PreparedData, prepare_data
 from gedbd.experiments.resume import check_resumable
 from gedbd.experiments.run import train_system
 from gedbd.experiments.training import value_of_best
 from gedbd.experiments.training_task import SystemTask, TrainingSetup
+from gedbd.io.files import write_text
 from gedbd.io.tables import read_csv
 from gedbd.retrieval.reports.on_top import RankerOnTop
 from gedbd.triage.assembly import check_backtest, encode_corpus
@@ -58,22 +60,29 @@ class BestTask:
 
     def train(self, cfg: DictConfig, folder: Path, console: Console) -> float:
         """See ``Task.train``; returns validation's MRR with the ranker on top."""
+        if not cfg.ranking.ranker:
+            raise ValueError("ranking.ranker=false: this task compares encoders by a ranker: ranking.ranker=true")
         tested = self._backtest_options(cfg)
         check_backtest(tested)
+        ranked = self._baseline_options(cfg)
+        continued = _continued(cfg, folder)
         if not _is_trained(folder):
-            train_system(self, _continued(cfg, folder), folder, console)
+            train_system(self, continued, folder, console)
+        tuned = value_of_best(folder, cfg.monitor, MONITOR)
+        if not is_first():  # the first process alone goes on
+            return tuned
         prepared = prepare_data(cfg, console)
-        frozen = self._frozen_value(tested, prepared, folder, console)
-        tuned = value_of_best(folder, MONITOR, MONITOR)
+        check_corpus(folder, prepared.corpus)
+        frozen = self._frozen_value(tested, prepared, folder)
         console.print(f"MRR of a ranker on validation: {frozen:.3f} before the encoder's training, {tuned:.3f} after")
         weights = folder / "checkpoints" / "best.ckpt" if tuned > frozen else None
-        for name, encoder in self.baselines.items():
-            self._rank(name, cfg, weights if encoder == "after" else None, folder / name, console)
+        for name, options in ranked.items():
+            self._rank(options, weights if self.baselines[name] == "after" else None, folder / name, console)
         if not (folder / "backtest" / MATCHING).is_file():
             tested.run = str(folder) if weights else None
-            options = HydraConfig.get().overrides.task if HydraConfig.initialized() else []
+            command = ["gedbd.train", *HydraConfig.get().overrides.task]
             run_backtest(
-                tested, prepared.corpus, prepared.parts, prepared.pairs, weights, folder / "backtest", options, console
+                tested, prepared.corpus, prepared.parts, prepared.pairs, weights, folder / "backtest", command, console
             )
         return max(tuned, frozen)
 
@@ -94,28 +103,36 @@ class BestTask:
             options.fill = None
         return options
 
-    def _frozen_value(self, cfg: DictConfig, prepared: PreparedData, folder: Path, console: Console) -> float:
+    def _baseline_options(self, cfg: DictConfig) -> dict[str, DictConfig]:
+        """The options of each baseline, checked before the long work."""
+        shared = OmegaConf.create(saved_options(cfg))
+        ranked = {}
+        for name in self.baselines:
+            options = compose("baseline", overrides=[f"name={name}"])
+            with open_dict(options):
+                options.update({key: shared[key] for key in shared if key in options and key != "logger"})
+                options.ranking.parts = ["test"]
+                # The trees that rank test are those of the backtest.
+                for option in ("kind", "num_seeds", "base", "default_below"):
+                    options.baselines.boosted[option] = self.backtest.ranker[option]
+            check_baseline(options)
+            ranked[name] = options
+        return ranked
+
+    def _frozen_value(self, cfg: DictConfig, prepared: PreparedData, folder: Path) -> float:
         """The value of ``MONITOR`` for the encoder before training; it is kept in the run folder."""
         kept = folder / FROZEN
         if not kept.is_file():
             vectors = encode_corpus(cfg, prepared.corpus, None).vectors
             value = RankerOnTop(prepared.corpus, prepared.parts, vectors).metrics(vectors)["ranker_mrr"]
-            kept.write_text(f"{value!r}\n", encoding="utf-8")
+            write_text(kept, f"{value!r}\n")
         return float(kept.read_text(encoding="utf-8"))
 
-    def _rank(self, name: str, cfg: DictConfig, weights: Path | None, folder: Path, console: Console) -> None:
-        """Ranks the test queries by a baseline, unless its folder holds results."""
-        if (folder / "results.csv").is_file():
+    def _rank(self, options: DictConfig, weights: Path | None, folder: Path, console: Console) -> None:
+        """Ranks the test queries by a baseline, unless this was finished in its folder."""
+        if (folder / PREDICTIONS).is_file():
             return
-        options = compose("baseline", overrides=[f"name={name}"])
-        with open_dict(options):
-            shared = OmegaConf.create(saved_options(cfg))
-            options.update({key: shared[key] for key in shared if key in options and key != "logger"})
-            options.ranking.parts = ["test"]
-            # The trees that rank test are those of the backtest.
-            for option in ("kind", "num_seeds", "base", "default_below"):
-                options.baselines.boosted[option] = self.backtest.ranker[option]
-            options.baselines.frozen.checkpoint = None if weights is None else str(weights)
+        options.baselines.frozen.checkpoint = None if weights is None else str(weights)
         run_baseline(options, prepare_data(options, Console(quiet=True)), folder, console)
 
 
@@ -126,7 +143,10 @@ def _continued(cfg: DictConfig, folder: Path) -> DictConfig:
         ValueError: If that checkpoint's run had other options.
     """
     continued = cfg.copy()
-    continued.ckpt_path = cfg.ckpt_path or readable_checkpoint(folder)
+    if _is_trained(folder):
+        continued.ckpt_path = str(folder / "checkpoints" / "best.ckpt")
+    else:
+        continued.ckpt_path = cfg.ckpt_path or readable_checkpoint(folder)
     if continued.ckpt_path:
         check_resumable(continued)
     return continued
@@ -134,6 +154,6 @@ def _continued(cfg: DictConfig, folder: Path) -> DictConfig:
 
 def _is_trained(folder: Path) -> bool:
     """Whether a run has finished its training and its test."""
-    if not (folder / "results.csv").is_file():
+    if not (folder / PREDICTIONS).is_file():
         return False
     return (folder / "checkpoints" / "best.ckpt").is_file() and len(read_csv(folder / "metrics.csv", MONITOR)) > 0

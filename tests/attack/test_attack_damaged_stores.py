@@ -66,15 +66,23 @@ QUICK = (cut, make_folder)  # one that is damage, one that is none
 SOME_SLOW = [one if one in QUICK else pytest.param(one, marks=pytest.mark.slow) for one in DAMAGE]
 
 
-@pytest.fixture
-def filled(tmp_path: Path) -> Path:
-    """An index folder with both files, some pages long."""
-    hook = Webhook(SmallIndex(tmp_path), REPOSITORY, None, SECRET)
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An index folder with both files, some pages long; only read."""
+    folder = tmp_path_factory.mktemp("whole")
+    hook = Webhook(SmallIndex(folder), REPOSITORY, None, SECRET)
     for number in range(100):
         hook.feedback.record(FeedbackEvent(Report("x" * 500, "", str(number + 100)), "12", "accept", "api"))
     for number in range(30):
         hook.accept("issues", f"d{number}", issue(number + 1, body="x" * 500))
     hook.close()
+    return folder
+
+
+@pytest.fixture
+def filled(whole: Path, tmp_path: Path) -> Path:
+    """Such a folder, to damage."""
+    shutil.copytree(whole, tmp_path, dirs_exist_ok=True)
     return tmp_path
 
 

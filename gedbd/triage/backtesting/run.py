@@ -35,7 +35,7 @@ def run_backtest(
     pairs: pd.DataFrame,
     weights: Path | None,
     folder: Path,
-    options: Sequence[str],
+    command: Sequence[str],
     console: Console,
 ) -> float:
     """Learns on the parts before test, replays all, writes the run folder, and prints the results.
@@ -47,7 +47,7 @@ def run_backtest(
         pairs: Pairs of reports with their labels and parts.
         weights: The checkpoint of a trained encoder; None for the encoder as it was downloaded.
         folder: The run folder.
-        options: The command line, for the page.
+        command: The command's module and its options, for the page.
         console: Where results and warnings go.
 
     Returns:
@@ -67,8 +67,7 @@ def run_backtest(
     backtest = measure(learnt.replayed, corpus, learnt.ranker, *targets, cfg.seed, cfg.judge)
     save_run(folder, cfg, corpus)
     write_parquet(folder / "matches.parquet", learnt.replayed)
-    command = shlex.join(["python", "-m", "gedbd.backtest", *options])
-    facts = PageFacts(corpus.name, command, f"{datetime.now().astimezone()}", cfg.judge)
+    facts = PageFacts(corpus.name, shlex.join(["python", "-m", *command]), f"{datetime.now().astimezone()}", cfg.judge)
     page, warning = write_backtest(folder, corpus, backtest, facts)
     if cfg.fill:
         table = targets_markdown(corpus.name, backtest)

@@ -1,0 +1,103 @@
+"""What an encoder is worth on validation below a ranker."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from small_reports import some_links, some_reports
+
+from gedbd.corpora.corpus import Corpus
+from gedbd.corpora.readers.bug_reports import BUG_FIELDS
+from gedbd.corpora.relevance import find_groups
+from gedbd.corpora.splits import TRAIN, VAL
+from gedbd.retrieval.reports.first_stage import MAX_GROUPS
+from gedbd.retrieval.reports.on_top import RankerOnTop
+from gedbd.retrieval.reports.training import RankerOptions
+
+LINEAR = RankerOptions(kind="linear")
+PAIRS = 12  # of training
+DUPLICATES = slice(PAIRS, 2 * PAIRS)  # in another order than their originals
+AXES = np.eye(PAIRS + 4, dtype=np.float32)
+FIRST, SECOND, OTHER = AXES[PAIRS : PAIRS + 3]
+
+
+def tracker(group, validation):
+    """Reports with one text: training pairs with equal vectors, then the groups and vectors of validation."""
+    order = np.random.default_rng(0).permutation(PAIRS)
+    groups = np.concatenate([np.arange(PAIRS), order, np.array(group) + 2 * PAIRS])
+    reports = pd.DataFrame("", index=range(len(groups)), columns=list(BUG_FIELDS), dtype=str)
+    reports["id"] = [str(row) for row in range(len(groups))]
+    reports["title"] = "crash"
+    reports["created_at"] = pd.Timestamp("2024-01-01", tz="UTC")
+    vectors = np.concatenate([AXES[:PAIRS], AXES[order], np.array(validation, dtype=np.float32)])
+    parts = np.where(np.arange(len(groups)) < 2 * PAIRS, TRAIN, VAL)
+    return Corpus.of_table("pairs", reports, groups), parts, vectors
+
+
+@pytest.fixture(scope="module")
+def one_query():
+    """Two originals of validation and a duplicate of the first."""
+    return tracker([0, 1, 0], [FIRST, SECOND, FIRST])
+
+
+def with_query(vectors, query):
+    return np.concatenate([vectors[:-1], np.array([query], dtype=np.float32)])
+
+
+def with_wrong_pairs(vectors):
+    """Each training duplicate gets the vector of another one."""
+    wrong = vectors.copy()
+    wrong[DUPLICATES] = np.roll(vectors[DUPLICATES], 1, axis=0)
+    return wrong
+
+
+def test_the_given_vectors_rank_validation(one_query):
+    corpus, parts, vectors = one_query
+    on_top = RankerOnTop(corpus, parts, vectors, LINEAR)
+    assert on_top.metrics(vectors) == {"ranker_rr@10": 1.0, "ranker_mrr": 1.0}
+    nearer_to_second = with_query(vectors, 0.8 * SECOND + 0.6 * FIRST)
+    assert on_top.metrics(nearer_to_second) == {"ranker_rr@10": 1.0, "ranker_mrr": 0.5}
+    assert on_top.metrics(vectors)["ranker_mrr"] == 1.0
+
+
+def test_the_ranker_learns_from_the_vectors_before_training_alone(one_query):
+    corpus, parts, vectors = one_query
+    wrong = with_wrong_pairs(vectors)
+    assert RankerOnTop(corpus, parts, vectors, LINEAR).metrics(wrong)["ranker_mrr"] == 1.0
+    # Learnt from wrong pairs, similar vectors speak against a duplicate.
+    assert RankerOnTop(corpus, parts, wrong, LINEAR).metrics(vectors)["ranker_mrr"] < 0.5
+
+
+def test_a_query_whose_duplicate_is_no_candidate_counts_as_0():
+    fillers = MAX_GROUPS + 2 * PAIRS
+    near = 0.6 * SECOND + 0.8 * OTHER
+    group = [0, *range(1, fillers + 1), 0, 1]
+    corpus, parts, vectors = tracker(group, [FIRST, SECOND, *[near] * (fillers - 1), OTHER, SECOND])
+    found = RankerOnTop(corpus, parts, vectors, LINEAR).metrics(vectors)
+    assert found == {"ranker_rr@10": 0.5, "ranker_mrr": 0.5}  # the second query finds its duplicate first
+
+
+def test_the_same_vectors_give_the_same_numbers_twice():
+    reports, vectors = some_reports(3, 100)
+    corpus = Corpus.of_table("random", reports, find_groups(some_links(3, 100), 100))
+    parts = np.where(np.arange(100) < 60, TRAIN, VAL)
+    others = np.roll(vectors, 1, axis=0)
+    on_top, again = (RankerOnTop(corpus, parts, vectors, RankerOptions(rounds=15, num_seeds=1)) for _ in range(2))
+    first = on_top.metrics(vectors)
+    assert on_top.metrics(others) != first
+    assert on_top.metrics(vectors) == again.metrics(vectors) == first
+    assert 0 < first["ranker_mrr"] < 1
+
+
+def test_a_rank_of_ten_counts_and_one_of_eleven_does_not():
+    near = 0.8 * SECOND + 0.6 * FIRST
+    for number, expected in ((9, 1.0), (10, 0.0)):
+        group = [0, *range(1, number + 1), 0]
+        corpus, parts, vectors = tracker(group, [near, *[FIRST] * number, FIRST])
+        found = RankerOnTop(corpus, parts, vectors, LINEAR).metrics(vectors)
+        assert found == {"ranker_rr@10": expected, "ranker_mrr": pytest.approx(1 / (number + 1))}
+
+
+def test_without_a_training_duplicate_there_is_nothing_to_learn_from(one_query):
+    corpus, _, vectors = one_query
+    with pytest.raises(ValueError, match="a ranker of reports needs a query with a duplicate among its candidates"):
+        RankerOnTop(corpus, np.full(len(corpus), VAL), vectors).metrics(vectors)

@@ -1,0 +1,246 @@
+"""Training, baselines and backtest in order for one tracker, by the command; again, and after interruptions."""
+
+import shutil
+import sys
+from functools import partial
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from omegaconf import OmegaConf
+
+import gedbd.index
+import gedbd.train
+
+DEMO = Path(gedbd.train.__file__).parent / "corpora" / "demo.csv"
+BEST = ["experiment=best", "encoder=tiny", "trainer.accelerator=cpu", "trainer.enable_progress_bar=false"]
+SMALL = ["dataset=demo", "dataset.path=bugs.csv", "task.backtest.max_replayed=50", "trainer.max_epochs=2"]
+TIMES = ["train/seconds", "train/reports_per_second"]
+
+
+def through(patch, *options, command=gedbd.train):
+    patch.setattr(sys, "argv", ["gedbd", *options])
+    command.main()
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory):
+    """A folder with the newest reports of the bundled corpus, and a way of running the command there."""
+    folder = tmp_path_factory.mktemp("best")
+    newest = pd.read_csv(DEMO, dtype=str, keep_default_na=False).tail(150)
+    newest.to_csv(folder / "bugs.csv", index=False)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("GEDBD_CACHE", str(folder / "cache"))
+        patch.chdir(folder)
+        yield folder, partial(through, patch)
+
+
+@pytest.fixture(scope="module")
+def finished(home):
+    """The folder of a finished run; not to be changed."""
+    home[1](*BEST, *SMALL, "hydra.run.dir=finished")
+    return home[0] / "finished"
+
+
+@pytest.fixture
+def copied(finished):
+    """The folder of a finished run, to change and to go on in."""
+    folder = finished.with_name("copied")
+    shutil.copytree(finished, folder)
+    yield folder
+    shutil.rmtree(folder)
+
+
+@pytest.fixture
+def go_on(home, copied, capsys):
+    """Runs the command in the copied folder again; gives what it prints of the MRR before and after the training."""
+
+    def run(*options):
+        capsys.readouterr()
+        home[1](*BEST, *SMALL, *options, "hydra.run.dir=copied")
+        return mrr_line(capsys.readouterr().out)
+
+    return run
+
+
+def mrr_line(printed):
+    (line,) = [line for line in printed.splitlines() if line.startswith("MRR of a ranker on validation: ")]
+    return line
+
+
+def values(folder):
+    """Validation's MRR before and after the training."""
+    after = pd.read_csv(folder / "metrics.csv")["val/ranker_mrr"].max()
+    return float((folder / "frozen_ranker_mrr.txt").read_text()), after
+
+
+def files(folder):
+    """When each file of a run was written; Hydra writes its own at every start."""
+    found = (path for path in folder.rglob("*") if path.is_file() and ".hydra" not in path.parts)
+    return {str(path.relative_to(folder)): path.stat().st_mtime_ns for path in found}
+
+
+def is_trained_taken(folder):
+    """Whether trees and backtest of a run stand on the trained encoder."""
+    boosted = OmegaConf.load(folder / "boosted" / "config.yaml").baselines.frozen.checkpoint
+    tested = OmegaConf.load(folder / "backtest" / "config.yaml").run
+    assert (boosted is None) == (tested is None)
+    return tested is not None
+
+
+def check_equal(folder, expected, *names):
+    for name in names:
+        read = pd.read_parquet if name.endswith(".parquet") else pd.read_csv
+        pd.testing.assert_frame_equal(read(folder / name), read(expected / name), check_exact=True)
+
+
+STEPS = ("fusion/ranking.csv", "boosted/ranking.csv", "backtest/targets.csv", "backtest/matches.parquet")
+
+
+def test_a_run_trains_ranks_and_measures(finished):
+    epochs = pd.read_csv(finished / "metrics.csv")
+    assert list(epochs["epoch"]) == [0, 1]
+    assert epochs["val/ranker_mrr"].between(0, 1).all()
+    assert epochs["val/ranker_rr@10"].between(0, 1).all()
+    for name in ("best.ckpt", "last.ckpt"):
+        assert (finished / "checkpoints" / name).is_file()
+    for name in ("fusion", "boosted"):
+        assert pd.read_csv(finished / name / "results.csv")["method"].tolist() == [name, "always_duplicate"]
+        assert pd.read_csv(finished / name / "ranking.csv")["mrr"].between(0, 1).all()
+    assert OmegaConf.load(finished / "fusion" / "config.yaml").baselines.frozen.checkpoint is None
+    before, after = values(finished)
+    assert is_trained_taken(finished) == (after > before)
+    page = (finished / "backtest" / "report.html").read_text()
+    made = "python -m gedbd.train experiment=best encoder=tiny"
+    assert f'<pre class="command">{made} ' in page
+    targets = pd.read_csv(finished / "backtest" / "targets.csv")["target"].tolist()
+    assert targets == [0.5, 0.6, 0.7, 0.8, 0.9]
+    saved = OmegaConf.load(finished / "backtest" / "config.yaml")
+    assert (saved.max_replayed, saved.split._target_) == (50, "gedbd.corpora.splits.TimeSplit")
+
+
+def test_a_finished_run_is_not_repeated(copied, go_on):
+    before, after = values(copied)
+    written = files(copied)
+    told = f"MRR of a ranker on validation: {before:.3f} before the encoder's training, {after:.3f} after"
+    assert go_on() == told
+    assert files(copied) == written
+
+
+def test_an_interrupted_run_does_what_is_missing(finished, copied, go_on):
+    (copied / "boosted" / "predictions.parquet").unlink()  # as a kill leaves it that comes while results are written
+    check_repeated(finished, copied, go_on, "boosted")
+
+
+@pytest.mark.slow  # that nothing else is repeated is tested above
+def test_a_run_that_was_interrupted_before_its_baselines_ends_like_another(finished, copied, go_on):
+    for name in ("frozen_ranker_mrr.txt", "fusion/predictions.parquet", "boosted/predictions.parquet"):
+        (copied / name).unlink()
+    shutil.rmtree(copied / "backtest")
+    check_repeated(finished, copied, go_on, "frozen", "fusion", "boosted", "backtest")
+
+
+def check_repeated(finished, copied, go_on, *steps):
+    """A run does some steps, with the same results, and writes nothing else."""
+    written = files(copied)
+    go_on()
+    changed = {name for name, time in files(copied).items() if written.get(name) != time}
+    assert {name.partition("/")[0].partition("_")[0] for name in changed} == set(steps)
+    assert set(files(copied)) == set(files(finished))
+    names = ("boosted/predictions.parquet", "boosted/first_stage.csv")
+    check_equal(copied, finished, *STEPS, *names)
+    assert values(copied) == values(finished)
+    assert is_trained_taken(copied) == is_trained_taken(finished)
+
+
+def test_without_a_better_epoch_the_encoder_before_training_is_taken(copied, go_on):
+    (copied / "frozen_ranker_mrr.txt").write_text("1.0\n")
+    shutil.rmtree(copied / "backtest")
+    assert go_on().startswith("MRR of a ranker on validation: 1.000 before")
+    assert OmegaConf.load(copied / "backtest" / "config.yaml").run is None
+
+
+@pytest.mark.slow  # trees and a backtest once more
+def test_without_a_better_epoch_the_trees_stand_on_the_encoder_before_training(copied, go_on):
+    (copied / "frozen_ranker_mrr.txt").write_text("1.0\n")
+    shutil.rmtree(copied / "boosted")
+    shutil.rmtree(copied / "backtest")
+    go_on()
+    assert not is_trained_taken(copied)
+
+
+@pytest.mark.slow  # trees and a backtest once more
+def test_a_better_epoch_is_taken(home, copied, go_on, capsys):
+    (copied / "frozen_ranker_mrr.txt").write_text("0.0\n")
+    shutil.rmtree(copied / "boosted")
+    shutil.rmtree(copied / "backtest")
+    go_on()
+    best = copied / "checkpoints" / "best.ckpt"
+    assert is_trained_taken(copied)
+    assert OmegaConf.load(copied / "boosted" / "config.yaml").baselines.frozen.checkpoint == str(best)
+    assert OmegaConf.load(copied / "backtest" / "config.yaml").run == str(copied)
+    home[1]("run=copied/backtest", "out=stored", command=gedbd.index)
+    assert "stored: 150 added" in capsys.readouterr().out
+
+
+@pytest.mark.slow  # another training
+@pytest.mark.no_cover
+def test_a_run_halted_after_its_first_epoch_equals_an_uninterrupted_one(home, finished):
+    home[1](*BEST, *SMALL, "trainer.max_epochs=1", "hydra.run.dir=halted")
+    halted = home[0] / "halted"
+    for name in ("fusion", "boosted", "backtest"):
+        shutil.rmtree(halted / name)
+    for name in ("predictions.parquet", "results.csv", "frozen_ranker_mrr.txt"):
+        (halted / name).unlink()
+    home[1](*BEST, *SMALL, "hydra.run.dir=halted")
+    expected, found = (pd.read_csv(folder / "metrics.csv").drop(columns=TIMES) for folder in (finished, halted))
+    pd.testing.assert_frame_equal(found, expected, check_exact=True)
+    assert values(halted) == values(finished)
+    check_equal(halted, finished, *STEPS, "results.csv", "predictions.parquet")
+
+
+@pytest.mark.slow  # another training and two backtests
+@pytest.mark.no_cover
+def test_another_monitor_chooses_the_epoch_that_is_compared(home, capsys):
+    home[1](*BEST, *SMALL, "monitor=val/loss", "optimizer.lr=0.01", "hydra.run.dir=by_loss")
+    epochs = pd.read_csv(home[0] / "by_loss" / "metrics.csv")
+    after = epochs["val/ranker_mrr"][epochs["val/loss"].argmin()]
+    assert mrr_line(capsys.readouterr().out).endswith(f"{after:.3f} after")
+
+
+def test_other_options_in_the_folder_of_a_finished_run_are_refused(home, finished):
+    written = files(finished)
+    with pytest.raises(SystemExit, match=r"its run had \S*seed=0, this one has 3"):
+        home[1](*BEST, *SMALL, "seed=3", "hydra.run.dir=finished")
+    assert files(finished) == written
+
+
+@pytest.mark.slow
+def test_a_changed_corpus_is_refused(home, copied, go_on):
+    shutil.rmtree(copied / "backtest")
+    source = home[0] / "bugs.csv"
+    original = source.read_text()
+    source.write_text(original.replace("mail", "post"))
+    with pytest.raises(SystemExit, match=r"run=\S*copied: the corpus demo has changed since the run was trained"):
+        go_on()
+    source.write_text(original)
+    assert not (copied / "backtest").exists()
+
+
+@pytest.mark.quick_cases(1)
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["+task.baselines.nosuch=before"], "^error: name=nosuch is not a baseline: choose one of constant, closure"),
+        (["task.baselines.fusion=later"], "^error: task.baselines.fusion=later is unknown: choose before or after"),
+        (["split=group"], "^error: a backtest replays reports in chronological order: split=time"),
+        (["dataset=csv", "~dataset.path", "+dataset.path=???"], "^error: dataset.path= is missing"),
+        (["ranking.ranker=false"], "^error: ranking.ranker=false: this task compares encoders by a ranker"),
+        (["task.backtest.max_replayed=0"], "^error: max_replayed=0 must be a whole number, 1 or more"),
+        (["protocol=test_pool"], "^error: name=fusion scores earlier reports only"),
+    ],
+)
+def test_mistakes_are_told_in_one_line_before_the_training(home, options, message):
+    with pytest.raises(SystemExit, match=message):
+        home[1](*BEST, *SMALL, *options, "hydra.run.dir=refused")
+    assert not (home[0] / "refused").exists()
