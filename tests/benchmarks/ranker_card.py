@@ -21,7 +21,7 @@ default ranker that was trained on the other three; means of {draws} trainings u
 def write_figures(card: Path, text: str) -> None:
     """Writes the card; what it says about own queries stays."""
     rest = card.read_text(encoding="utf-8").partition(HEADING)[2] if card.is_file() else ""
-    card.write_text(text + (f"\n{HEADING}\n{rest.lstrip()}" if rest else ""), encoding="utf-8")
+    card.write_text(text + (f"\n{HEADING}\n\n{rest.lstrip()}" if rest else ""), encoding="utf-8")
 
 
 def write_curve(card: Path, table: pd.DataFrame, figure: str, date: str) -> None:
