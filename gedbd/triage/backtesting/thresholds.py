@@ -28,6 +28,7 @@ GROWTH = 1.1
 # The precision above the target with which the first threshold is to pass. On the validation parts of Xamarin's and
 # Hadoop's reports 70% of the best suggestions are right, not nearly all of them.
 MARGIN = 0.1
+LARGEST_SHARE = 0.2  # of all reports: where there are few of them, no more have a duplicate to be suggested
 
 
 def choose_threshold(
@@ -59,20 +60,26 @@ def first_size(sizes: np.ndarray, target_precision: float, confidence: float) ->
     """Minimum number of suggestions of the first threshold.
 
     It is the smallest number, ``MIN_SUGGESTIONS`` or more, with which a share of right ones ``MARGIN`` above the target
-    would pass, or halfway between the target and 1 if that is less: with fewer, some wrong suggestions at the top would
-    end the search. At a confidence of 0.9 it is 51 for a target of 0.5, 44 for 0.7 and 75 for 0.9. If equal
-    probabilities leave no threshold with this number, it is the next lower one if that could pass with all suggestions
-    right, the next higher one otherwise.
+    would pass: with fewer, some wrong suggestions at the top would end the search. At a confidence of 0.9 it is 51 for
+    a target of 0.5 and 44 for 0.7. It is less in a small tracker, ``LARGEST_SHARE`` of the reports, but enough for a
+    share halfway between the target and 1 to pass: 11 for 0.5, 21 for 0.7 and 75 for 0.9. If equal probabilities leave
+    no threshold with this number, it is the next lower one if that could pass with all suggestions right, the next
+    higher one otherwise.
 
     Args:
         sizes: ``(T,)`` effective numbers of suggestions of the thresholds.
         target_precision: See ``choose_threshold``.
         confidence: See ``choose_threshold``.
     """
-    numbers = np.arange(MIN_SUGGESTIONS, max(MIN_SUGGESTIONS, sizes.max(initial=0)) + 1)
-    expected = min(target_precision + MARGIN, (1 + target_precision) / 2)
-    passes = np.asarray(lower_bound(expected, numbers, confidence)) >= target_precision
-    wanted = float(numbers[passes][0] if passes.any() else numbers[-1])
+    largest = sizes.max(initial=0)
+    numbers = np.arange(MIN_SUGGESTIONS, max(MIN_SUGGESTIONS, largest) + 1)
+
+    def enough_for(share: float) -> float:
+        passes = np.asarray(lower_bound(share, numbers, confidence)) >= target_precision
+        return float(numbers[passes][0] if passes.any() else numbers[-1])
+
+    least = enough_for((1 + target_precision) / 2)
+    wanted = max(least, min(enough_for(min(target_precision + MARGIN, 1)), LARGEST_SHARE * largest))
     all_right = max(MIN_SUGGESTIONS, np.log(1 - confidence) / np.log(target_precision))  # target^n = 1 - confidence
     below = sizes[(sizes >= all_right) & (sizes <= wanted)]
     return float(below.max()) if len(below) else wanted

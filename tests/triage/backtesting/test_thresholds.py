@@ -33,12 +33,20 @@ def test_the_first_threshold_has_enough_suggestions_for_some_wrong_ones():
     assert first_size(np.array([4.0, 22]), 0.9, 0.9) == 22
 
 
+def test_a_small_tracker_begins_with_fewer():
+    # a fifth of 60 reports is 12, of 150 it is 30; 11 and 21 are the least for 0.5 and 0.7
+    assert [first_size(np.arange(1.0, 61), target, 0.9) for target in (0.5, 0.7)] == [12, 21]
+    assert [first_size(np.arange(1.0, 151), target, 0.9) for target in (0.5, 0.7)] == [30, 30]
+    obvious = best_matches((0.9, 20, 0), (0.1, 0, 60))
+    assert choose_threshold(*obvious, 0.6, 0.9) == 0.9
+
+
 @pytest.mark.parametrize(
     ("runs", "target", "threshold"),
     [
         ([(0.9, 30, 0), (0.5, 10, 5), (0.1, 0, 50)], 0.7, 0.5),  # 40 of 45: .81; 40 of 95: .35
         ([(0.9, 60, 0), (0.5, 10, 8), (0.1, 0, 50)], 0.85, 0.9),  # 60 of 60: .96, 70 of 78: .84
-        ([(0.9, 15, 6), (0.5, 20, 0)], 0.7, 0.5),  # 15 of 21 are too few to test, 35 of 41 are not: .76
+        ([(0.9, 15, 6), (0.5, 20, 0)], 0.7, None),  # 15 of 21 are 71%, but as few as .54 may be right: the search ends
         ([(0.9, 30, 15), (0.5, 60, 0)], 0.7, None),  # 30 of 45 are 67%, but as few as .56 may be right: the search ends
         ([(0.9, 9, 0)], 0.5, None),  # too few
         ([(0.9, 15, 0), (0.5, 5, 50)], 0.7, 0.9),  # 15 of 15: .86; there are no 21
