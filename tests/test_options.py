@@ -14,6 +14,7 @@ import torch
 from hydra import compose, initialize_config_dir
 from hydra.utils import get_object, instantiate
 from omegaconf import OmegaConf
+from small_models import save_small_model
 from tokenizers.normalizers import BertNormalizer
 from transformers import BertConfig, BertModel, DistilBertConfig, DistilBertModel, RobertaConfig, RobertaModel
 
@@ -85,6 +86,10 @@ ARCHITECTURES = {
     "codebert": (RobertaModel, RobertaConfig),
     "distilbert": (DistilBertModel, DistilBertConfig),
 }
+# Options whose models are read from the hub, with their architecture among the small models.
+SMALL_MODELS = dict.fromkeys(("arctic", "bge_small", "e5_small", "gte_small"), "bert")
+SMALL_MODELS |= dict.fromkeys(("gte_modernbert", "modernbert", "modernbert_embed"), "modernbert")
+SMALL_MODELS |= {"mpnet": "mpnet", "multilingual_e5_small": "xlm-roberta", "nomic": "nomic"}
 
 
 @pytest.fixture
@@ -219,6 +224,9 @@ def test_option_takes_a_step(step, taken, tmp_path, group, option):
     more = NEEDED.get(option, [])
     if option in ARCHITECTURES:
         more = random_encoder(option, tmp_path / "model")
+    elif option in SMALL_MODELS:
+        folder = save_small_model(tmp_path / "model", SMALL_MODELS[option])
+        more = [f"encoder.model={folder}", "encoder.max_tokens=32", "encoder.dim=8"]
     if group == "encoder" and option == "minilm":
         pd.read_csv(DEMO, dtype=str).head(200).to_csv(tmp_path / "fewer.csv", index=False)
         more = ["encoder.max_tokens=16", "graph=none", "dataset=csv", f"dataset.path={tmp_path}/fewer.csv"]
