@@ -16,16 +16,17 @@ def main(cfg: DictConfig) -> float:
     if cfg.run:
         check_run_folder(Path(cfg.run))
     with gc_paused():
-        from gedbd.experiments.checkpoint import check_corpus, use_run
+        from gedbd.experiments.checkpoint import check_corpus
         from gedbd.experiments.prepare import prepare_data
         from gedbd.io.library_logs import silence_library_logs
         from gedbd.triage.assembly import check_backtest
         from gedbd.triage.backtesting.run import run_backtest
+        from gedbd.triage.backtesting.weights import run_weights
 
     console = Console()
     hydra = HydraConfig.get()
-    weights = use_run(cfg, Path(cfg.run)) if cfg.run else None
     check_backtest(cfg)
+    weights = run_weights(cfg) if cfg.run else None
     silence_library_logs()
     prepared = prepare_data(cfg, console)
     if cfg.run:

@@ -7,10 +7,16 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+import torch
 from omegaconf import OmegaConf
+from rich.console import Console
 
 import gedbd.index
 import gedbd.train
+from gedbd.corpora.splits import TEST, TRAIN
+from gedbd.encoders.weights import read_state
+from gedbd.experiments.checkpoint import trained_epochs
+from gedbd.experiments.prepare import prepare_data
 
 DEMO = Path(gedbd.train.__file__).parent / "corpora" / "demo.csv"
 BEST = ["experiment=best", "encoder=tiny", "trainer.accelerator=cpu", "trainer.enable_progress_bar=false"]
@@ -153,6 +159,35 @@ def check_repeated(finished, copied, go_on, *steps):
     assert is_trained_taken(copied) == is_trained_taken(finished)
 
 
+def test_the_last_training_is_as_long_as_the_best_epoch_and_sees_the_validation_part(finished):
+    best = pd.read_csv(finished / "metrics.csv")["val/ranker_mrr"].argmax() + 1
+    assert trained_epochs(finished / "checkpoints" / "refit.ckpt") == best
+    tested = OmegaConf.load(finished / "backtest" / "config.yaml")
+    assert tested.weights == "refit"
+    prepared = prepare_data(OmegaConf.load(finished / "config.yaml"), Console(quiet=True))
+    larger = prepared.with_larger_training()
+    assert larger.parts.tolist() == [TEST if part == TEST else TRAIN for part in prepared.parts]
+    assert larger.pairs["part"].value_counts().to_dict() == {
+        "train": (prepared.pairs["part"] != "test").sum(),
+        "test": (prepared.pairs["part"] == "test").sum(),
+    }
+    assert set(larger.queries) == set(prepared.queries) - {"val"}
+
+
+@pytest.mark.slow  # another training
+def test_an_interrupted_last_training_ends_like_another(finished, copied, go_on):
+    weights = copied / "checkpoints" / "refit.ckpt"
+    weights.unlink()
+    go_on()  # from the last epoch
+    resumed = read_state(weights)
+    weights.unlink()
+    shutil.rmtree(copied / "refit")
+    go_on()  # from the start
+    for again in (resumed, read_state(weights)):
+        for name, value in read_state(finished / "checkpoints" / "refit.ckpt").items():
+            assert torch.equal(value, again[name])
+
+
 def test_without_a_better_epoch_the_encoder_before_training_is_taken(copied, go_on):
     (copied / "frozen_ranker_mrr.txt").write_text("1.0\n")
     shutil.rmtree(copied / "backtest")
@@ -175,9 +210,11 @@ def test_a_better_epoch_is_taken(home, copied, go_on, capsys):
     shutil.rmtree(copied / "boosted")
     shutil.rmtree(copied / "backtest")
     go_on()
-    best = copied / "checkpoints" / "best.ckpt"
+    checkpoints = copied / "checkpoints"
     assert is_trained_taken(copied)
-    assert OmegaConf.load(copied / "boosted" / "config.yaml").baselines.frozen.checkpoint == str(best)
+    frozen = OmegaConf.load(copied / "boosted" / "config.yaml").baselines.frozen
+    assert frozen.checkpoint == str(checkpoints / "refit.ckpt")
+    assert frozen.val_checkpoint == str(checkpoints / "best.ckpt")
     assert OmegaConf.load(copied / "backtest" / "config.yaml").run == str(copied)
     home[1]("run=copied/backtest", "out=stored", command=gedbd.index)
     assert "stored: 150 added" in capsys.readouterr().out

@@ -20,7 +20,17 @@ SCHEMA = 2  # version of the files of a run folder, stored in VERSIONS; raised w
 SCANNER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 NEEDED = ("dataset", "encoder", "split", "text")
 PATHS = (
-    *("cache_dir", "captions", "change_encoder", "checkpoint", "ckpt_path", "data_dir", "feedback", "image_dir"),
+    *(
+        "cache_dir",
+        "captions",
+        "change_encoder",
+        "checkpoint",
+        "ckpt_path",
+        "data_dir",
+        "feedback",
+        "image_dir",
+        "val_checkpoint",
+    ),
     *("path", "report_encoder", "run"),
 )
 

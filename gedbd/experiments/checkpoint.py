@@ -51,6 +51,12 @@ def readable_checkpoint(folder: Path) -> str | None:
     return str(path)
 
 
+def trained_epochs(checkpoint: Path) -> int:
+    """After how many epochs a checkpoint was written."""
+    check_whole(checkpoint)
+    return int(torch.load(checkpoint, map_location="cpu", weights_only=True, mmap=True)["epoch"])
+
+
 def load_run(
     folder: Path, checkpoint: str, part: str, cache_dir: str, console: Console
 ) -> tuple[SystemTask, TrainingSetup]:
@@ -80,7 +86,7 @@ def load_run(
 
 
 def find_run(folder: Path, checkpoint: str) -> tuple[DictConfig, Path]:
-    """A run's resolved configuration and the file of its ``best`` or ``last`` checkpoint.
+    """A run's resolved configuration and the file of its ``best``, ``last`` or ``refit`` checkpoint.
 
     Raises:
         ValueError: If the folder is no run, or has no such checkpoint, or a damaged one.
@@ -111,13 +117,18 @@ def check_corpus(folder: Path, corpus: Corpus) -> None:
         raise ValueError(f"run={folder}: the corpus {corpus.name} has changed since the run was trained")
 
 
-def use_run(cfg: DictConfig, folder: Path) -> Path:
+def use_run(cfg: DictConfig, folder: Path, checkpoint: str = "best") -> Path:
     """Replaces encoder and text of a configuration by those of a run; returns the file of its trained weights.
+
+    Args:
+        cfg: The configuration to change.
+        folder: The run folder.
+        checkpoint: Name of the weights, see ``find_run``.
 
     Raises:
         ValueError: If the folder is no run, or was trained on other parts of the corpus or other labels.
     """
-    saved, path = find_run(folder, "best")
+    saved, path = find_run(folder, checkpoint)
     # With another split or other labels, the run may have been trained on pairs that are tested here.
     for key in ("split", "labels"):
         here = OmegaConf.to_container(cfg[key], resolve=True)

@@ -12,7 +12,7 @@ from pytorch_lightning import seed_everything
 from rich.console import Console
 
 from gedbd.corpora.corpus import Corpus
-from gedbd.corpora.splits import PARTS, keep_assigned, split_corpus
+from gedbd.corpora.splits import PARTS, TRAIN, VAL, keep_assigned, split_corpus
 from gedbd.experiments.reading import read_corpus
 from gedbd.retrieval.ranking_tasks import RankingTask, TaskFinder
 
@@ -35,6 +35,13 @@ class PreparedData(NamedTuple):
     observed_group: np.ndarray
     pairs: pd.DataFrame
     queries: dict[str, dict[str, RankingTask]]
+
+    def with_larger_training(self) -> "PreparedData":
+        """The same data with the validation part in the training part."""
+        pairs = self.pairs.assign(part=self.pairs["part"].replace(PARTS[VAL], PARTS[TRAIN]))
+        queries = {part: tasks for part, tasks in self.queries.items() if part != PARTS[VAL]}
+        parts = np.where(self.parts == VAL, TRAIN, self.parts)
+        return self._replace(parts=parts, pairs=pairs, queries=queries)
 
 
 def prepare_data(cfg: DictConfig, console: Console) -> PreparedData:

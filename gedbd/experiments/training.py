@@ -85,5 +85,11 @@ def trained(
 def value_of_best(folder: Path, monitor: str, metric: str) -> float:
     """A metric of a run's best checkpoint, which is the epoch with the best value of ``monitor``."""
     epochs = read_csv(folder / "metrics.csv", metric, monitor)
-    best = epochs[monitor].argmin() if direction(monitor) == "min" else epochs[monitor].argmax()
-    return float(epochs[metric][best])
+    return float(epochs[metric][epochs_of_best(folder, monitor) - 1])
+
+
+def epochs_of_best(folder: Path, monitor: str) -> int:
+    """For how many epochs a run's best checkpoint was trained."""
+    values = read_csv(folder / "metrics.csv", monitor)[monitor]
+    best = values.argmin() if direction(monitor) == "min" else values.argmax()
+    return int(best) + 1

@@ -54,6 +54,8 @@ def check_backtest(cfg: DictConfig) -> None:
         raise ValueError("which tracker? dataset=csv dataset.path=bugs.csv, or dataset=demo for the bundled reports")
     if not cfg.split._target_.endswith("TimeSplit"):
         raise ValueError("a backtest replays reports in chronological order: split=time")
+    if cfg.weights not in ("best", "refit"):
+        raise ValueError(f"weights={cfg.weights} is unknown: choose best or refit")
     for name in ("target_precision", "confidence_level"):
         if not (isinstance(cfg[name], int | float) and 0 < cfg[name] < 1):
             raise ValueError(f"{name}={cfg[name]} must be a number above 0 and below 1")

@@ -16,15 +16,17 @@ from gedbd.experiments.checkpoint import check_corpus, readable_checkpoint
 from gedbd.experiments.distributed import is_first
 from gedbd.experiments.evaluation_result import EvaluationResult
 from gedbd.experiments.prepare import PreparedData, prepare_data
+from gedbd.experiments.refit import refit
 from gedbd.experiments.resume import check_resumable
 from gedbd.experiments.run import train_system
-from gedbd.experiments.training import value_of_best
+from gedbd.experiments.training import epochs_of_best, value_of_best
 from gedbd.experiments.training_task import SystemTask, TrainingSetup
 from gedbd.io.files import write_text
 from gedbd.io.tables import read_csv
 from gedbd.retrieval.reports.on_top import RankerOnTop
 from gedbd.triage.assembly import check_backtest, encode_corpus
 from gedbd.triage.backtesting.run import run_backtest
+from gedbd.triage.backtesting.weights import RunWeights, run_weights
 
 FROZEN = "frozen_ranker_mrr.txt"
 MONITOR = "val/ranker_mrr"
@@ -33,7 +35,9 @@ MONITOR = "val/ranker_mrr"
 class BestTask:
     """Fine-tunes an encoder, and measures what a triager gets from it, with everything that learns on top.
 
-    1. The encoder is fine-tuned; the best epoch is the one whose vectors serve a ranker best on validation.
+    1. The encoder is fine-tuned; the best epoch is the one whose vectors serve a ranker best on validation. Then it is
+       trained again from the start, for as many epochs, on the validation part too: its duplicates are the newest
+       before test. Where validation queries teach ranker and confidence, it is by the first training.
     2. The ranker, the linear sum and the encoder alone rank the test queries, each in a folder of its own.
     3. A backtest trains ranker and confidence, and measures suggestions on test.
 
@@ -42,6 +46,7 @@ class BestTask:
 
     Args:
         training: The task that trains the encoder, as in ``conf/task``.
+        refit: Train again on the validation part too.
         backtest: Options of ``conf/backtest.yaml``.
         baselines: Baselines that rank test, by their names in ``conf/baseline.yaml``: ``before`` or ``after``, for the
             encoder before or after its training.
@@ -50,11 +55,14 @@ class BestTask:
         ValueError: If a baseline is asked for with neither.
     """
 
-    def __init__(self, training: DictConfig, backtest: DictConfig, baselines: Mapping[str, str]) -> None:
+    def __init__(
+        self, training: DictConfig, backtest: DictConfig, baselines: Mapping[str, str], refit: bool = True
+    ) -> None:
         for name, encoder in baselines.items():
             if encoder not in ("before", "after"):
                 raise ValueError(f"task.baselines.{name}={encoder} is unknown: choose before or after")
         self.training: SystemTask = instantiate(training)
+        self.second_training: SystemTask | None = instantiate(training, refit=True) if refit else None
         self.backtest = backtest
         self.baselines = baselines
 
@@ -69,17 +77,21 @@ class BestTask:
         if not _is_trained(folder):
             train_system(self, continued, folder, console)
         tuned = value_of_best(folder, cfg.monitor, MONITOR)
+        if self.second_training is not None:
+            refit(self.second_training, cfg, epochs_of_best(folder, cfg.monitor), folder, console)
         if not is_first():  # the first process alone goes on
             return tuned
         prepared = prepare_data(cfg, console)
         check_corpus(folder, prepared.corpus)
         frozen = self._frozen_value(tested, prepared, folder)
         console.print(f"MRR of a ranker on validation: {frozen:.3f} before the encoder's training, {tuned:.3f} after")
-        weights = folder / "checkpoints" / "best.ckpt" if tuned > frozen else None
+        weights = None
+        if tuned > frozen:
+            tested.run = str(folder)
+            weights = run_weights(tested)
         for name, options in ranked.items():
             self._rank(options, weights if self.baselines[name] == "after" else None, folder / name, console)
         if not (folder / "backtest" / MATCHING).is_file():
-            tested.run = str(folder) if weights else None
             command = ["gedbd.train", *HydraConfig.get().overrides.task]
             run_backtest(
                 tested, prepared.corpus, prepared.parts, prepared.pairs, weights, folder / "backtest", command, console
@@ -100,6 +112,7 @@ class BestTask:
         with open_dict(options):
             options.update(self.backtest)
             options.run = None
+            options.weights = "best" if self.second_training is None else "refit"
             options.fill = None
         return options
 
@@ -128,11 +141,14 @@ class BestTask:
             write_text(kept, f"{value!r}\n")
         return float(kept.read_text(encoding="utf-8"))
 
-    def _rank(self, options: DictConfig, weights: Path | None, folder: Path, console: Console) -> None:
+    def _rank(self, options: DictConfig, weights: RunWeights | None, folder: Path, console: Console) -> None:
         """Ranks the test queries by a baseline, unless this was finished in its folder."""
         if (folder / PREDICTIONS).is_file():
             return
-        options.baselines.frozen.checkpoint = None if weights is None else str(weights)
+        if weights is not None:
+            options.baselines.frozen.checkpoint = str(weights.test)
+            if weights.val != weights.test:
+                options.baselines.frozen.val_checkpoint = str(weights.val)
         run_baseline(options, prepare_data(options, Console(quiet=True)), folder, console)
 
 

@@ -48,6 +48,6 @@ def find_backtest(folder: Path) -> tuple[DictConfig, TriageModel, Path | None]:
     if cfg.run:
         from gedbd.experiments.checkpoint import find_run  # it imports torch
 
-        _, weights = find_run(Path(cfg.run), "best")
+        _, weights = find_run(Path(cfg.run), cfg.get("weights", "best"))
     text = (folder / MATCHING).read_text(encoding="utf-8", errors="replace")
     return cfg, read_matching(text, f"run={folder}"), weights

@@ -6,6 +6,7 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 
+from gedbd.corpora.splits import PARTS, TRAIN, VAL
 from gedbd.retrieval.reports.candidate_graph import GRAPH_FEATURES
 from gedbd.retrieval.reports.cross_scores import CrossScores
 from gedbd.retrieval.reports.history import Replayed, ReportHistory
@@ -77,16 +78,14 @@ class LearntReports(Scorer):
     def fit(self, inputs: ScorerInputs) -> None:
         """Replays the training queries, and those of validation if its labels may be used, and learns from them.
 
-        An encoder that was trained scores the duplicates of the training part too high: these are replayed with the
-        vectors that it gave before its training.
+        A trained encoder scores the duplicates that it has learnt from too high: these are replayed with the vectors of
+        encoders that have not learnt from them, see ``DenseScorer.vectors_to_learn_from``.
 
         Raises:
             ValueError: If there is no duplicate to learn from.
         """
         inputs.check_one_table("a ranker of reports")
-        before = None
-        if self.dense.checkpoint is not None and self.options is not None:
-            before = self.dense.vectors_before_training(inputs.documents)
+        unlearnt = {} if self.options is None else self.dense.vectors_to_learn_from(inputs.documents)
         self.dense.fit(inputs)
         self.warnings_ = self.dense.warnings_
         labelled = inputs.labelled
@@ -100,8 +99,9 @@ class LearntReports(Scorer):
             self.ranker_ = default_ranker()
         else:
             queries = np.unique(positive["query"])
-            encoder_has_learnt = np.isin(queries, inputs.train["query"]) & (before is not None)
-            examples = self._replay(queries[encoder_has_learnt], before) + self._replay(queries[~encoder_has_learnt])
+            is_of_train = np.isin(queries, inputs.train["query"])
+            examples = self._replay(queries[is_of_train], unlearnt.get(PARTS[TRAIN]))
+            examples += self._replay(queries[~is_of_train], unlearnt.get(PARTS[VAL]))
             self._learn(sorted(examples, key=lambda one: one.row), inputs.documents, self.options)
         if self.ranker_.has_seen(inputs.documents):
             self.warnings_ = (*self.warnings_, f"{SEEN}: these figures say nothing of another tracker")

@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from gedbd.corpora.splits import PARTS, TRAIN, VAL
 from gedbd.encoders.backends.backend import Backend
 from gedbd.encoders.encoder import Encoder
 from gedbd.retrieval.scorers.cosine import cosines
@@ -20,6 +21,8 @@ class DenseScorer(Scorer):
         text: How reports become texts.
         cache_dir: Folder in which vectors are kept.
         checkpoint: Trained weights, ``checkpoints/best.ckpt`` of a run. Its graph branch is not used.
+        val_checkpoint: Weights that have not learnt from the validation part, where those of ``checkpoint`` have; only
+            a ranker that learns from validation queries reads their vectors. None where they are the same.
         backend: What runs the encoder, by default PyTorch.
     """
 
@@ -29,6 +32,7 @@ class DenseScorer(Scorer):
         text: Text,
         cache_dir: str,
         checkpoint: str | Path | None = None,
+        val_checkpoint: str | Path | None = None,
         backend: Backend | None = None,
     ) -> None:
         self.encoder = encoder
@@ -36,17 +40,27 @@ class DenseScorer(Scorer):
         self.encoder.backend = backend or encoder.backend
         self.text = text
         self.checkpoint = checkpoint
+        self.val_checkpoint = val_checkpoint
 
-    def vectors_before_training(self, documents: pd.DataFrame) -> np.ndarray:
-        """Vectors of documents by the encoder without the trained weights, ``(N, D)`` unit rows; before ``fit``.
+    def vectors_to_learn_from(self, documents: pd.DataFrame) -> dict[str, np.ndarray]:
+        """Vectors of documents by encoders that have not learnt from a part, by that part; before ``fit``.
+
+        They are the encoder's before its training for the training part, and those of ``val_checkpoint``, if it is
+        given, for the validation part, each ``(N, D)`` unit rows. Without trained weights there are none.
 
         Raises:
             ValueError: After ``fit``, which has loaded the weights.
         """
+        if self.checkpoint is None:
+            return {}
         if self.encoder.is_trained:
             raise ValueError("the trained weights are loaded: encode without them before fit")
         texts, _ = self.text(documents, self.encoder.tokenizer, self.encoder.text_tokens)
-        return self.encoder.encode(texts)
+        vectors = {PARTS[TRAIN]: self.encoder.encode(texts)}
+        if self.val_checkpoint is not None:
+            self.encoder.load_weights(self.val_checkpoint)
+            vectors[PARTS[VAL]] = self.encoder.encode(texts)
+        return vectors
 
     def fit(self, inputs: ScorerInputs) -> None:
         """Encodes all documents and queries."""

@@ -32,12 +32,19 @@ from gedbd.text.token_cache import cached_tokens
 
 
 class DuplicatesTask:
-    """Duplicate detection, see ``gedbd.experiments.training_task.SystemTask``."""
+    """Duplicate detection, see ``gedbd.experiments.training_task.SystemTask``.
+
+    Args:
+        refit: Train on the validation part too, for a last training after all choices were made on it.
+    """
 
     reads: ClassVar[frozenset[str]] = frozenset(
         {"text", "split", "labels", "pairs", "batches", "batch_size", "ranking", "encoder", "backend", "tags"}
         | {"graph", "fusion", "loss", "optimizer", "scheduler", "chunk_tokens", "compile", "matmul_precision"}
     )
+
+    def __init__(self, refit: bool = False) -> None:
+        self.refit = refit
 
     def train(self, cfg: DictConfig, folder: Path, console: Console) -> float:
         """See ``Task.train``."""
@@ -48,6 +55,8 @@ class DuplicatesTask:
         silence_library_logs()
         set_matmul_precision(cfg.matmul_precision)
         prepared = prepare_data(cfg, console)
+        if self.refit:
+            prepared = prepared.with_larger_training()
         # Modules draw their initial weights from one random generator: the order of these lines fixes the numbers.
         fusion = instantiate(cfg.fusion)
         loss = instantiate(cfg.loss)

@@ -1,5 +1,6 @@
 """Learns from a tracker's history what a backtest measures: a ranker, and the probability of a match."""
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -42,10 +43,9 @@ class LearntProbability(NamedTuple):
 def learn(
     corpus: Corpus,
     parts: np.ndarray,
-    vectors: np.ndarray,
+    vectors: Mapping[int, np.ndarray],
     max_reports: int,
     options: RankerOptions,
-    untrained: np.ndarray | None = None,
 ) -> Learnt:
     """Trains rankers, and replays the reports of each part with one that has not seen their labels.
 
@@ -56,15 +56,16 @@ def learn(
     Args:
         corpus: The reports.
         parts: ``(N,)`` part of each.
-        vectors: ``(N, D)`` unit rows.
+        vectors: ``(N, D)`` unit rows by the part that is replayed with them: an encoder that has not learnt from the
+            part; where a part is missing, those of test.
         max_reports: Number of reports of each part that are replayed, evenly spaced in time. Of the training part all
             duplicates are replayed, and the others count for more.
         options: How rankers are trained.
-        untrained: ``(N, D)`` unit vectors by the encoder before its training, by which the training part is replayed:
-            a trained encoder scores the duplicates that it has learnt from too high. None if it was not trained.
     """
-    history = ReportHistory.of_corpus(corpus, vectors)
-    histories = {TRAIN: history if untrained is None else history.with_vectors(untrained), VAL: history, TEST: history}
+    history = ReportHistory.of_corpus(corpus, vectors[TEST])
+    histories = {TRAIN: history, VAL: history, TEST: history}
+    for part, own in vectors.items():
+        histories[part] = history.with_vectors(own)
     fold = folds(corpus.group)
     examples: list[Replayed] = []
     for part in (TRAIN, VAL):

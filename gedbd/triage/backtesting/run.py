@@ -13,6 +13,7 @@ from omegaconf import DictConfig
 from rich.console import Console
 
 from gedbd.corpora.corpus import Corpus
+from gedbd.corpora.splits import TEST, TRAIN, VAL
 from gedbd.evaluation.run_folders import MATCHING
 from gedbd.experiments.checkpoint import save_run
 from gedbd.io.files import write_text
@@ -25,6 +26,7 @@ from gedbd.triage.backtesting.learning import learn
 from gedbd.triage.backtesting.page import fill_targets, next_step, print_targets, summary, targets_markdown
 from gedbd.triage.backtesting.sections import same_title_sentence
 from gedbd.triage.backtesting.suggestions import keep_suggestions
+from gedbd.triage.backtesting.weights import RunWeights
 from gedbd.triage.backtesting.writing import PageFacts, keep_facts, write_page, write_tables, write_to_judge
 
 
@@ -33,7 +35,7 @@ def run_backtest(
     corpus: Corpus,
     parts: np.ndarray,
     pairs: pd.DataFrame,
-    weights: Path | None,
+    weights: RunWeights | None,
     folder: Path,
     command: Sequence[str],
     console: Console,
@@ -45,7 +47,7 @@ def run_backtest(
         corpus: N reports.
         parts: ``(N,)`` the part of each report.
         pairs: Pairs of reports with their labels and parts.
-        weights: The checkpoint of a trained encoder; None for the encoder as it was downloaded.
+        weights: Those of a trained encoder; None for the encoder as it was downloaded.
         folder: The run folder.
         command: The command's module and its options, for the page.
         console: Where results and warnings go.
@@ -55,14 +57,19 @@ def run_backtest(
     """
     if cfg.fill:
         fill_targets(Path(cfg.fill).read_text(), corpus.name, "")  # a missing mark fails before the long work
-    encoded = encode_corpus(cfg, corpus, weights)
+    encoded = encode_corpus(cfg, corpus, weights.test if weights else None)
     for warning in encoded.warnings:
         console.print(f"{corpus.name}: {warning}", markup=False, highlight=False)
     ranker: RankerOptions = instantiate(cfg.ranker)
     if ranker.without_seen(corpus.reports) != ranker:
         console.print(f"{corpus.name}: {SEEN}: trained without it", markup=False, highlight=False)
-    untrained = None if weights is None else encode_corpus(cfg, corpus, None).vectors
-    learnt = learn(corpus, parts, encoded.vectors, cfg.max_replayed, ranker, untrained)
+    vectors = {TEST: encoded.vectors}
+    if weights is not None:
+        # A trained encoder scores the duplicates that it has learnt from too high.
+        vectors[TRAIN] = encode_corpus(cfg, corpus, None).vectors
+    if weights is not None and weights.val != weights.test:
+        vectors[VAL] = encode_corpus(cfg, corpus, weights.val).vectors
+    learnt = learn(corpus, parts, vectors, cfg.max_replayed, ranker)
     targets = (cfg.target_precision, cfg.confidence_level)
     backtest = measure(learnt.replayed, corpus, learnt.ranker, *targets, cfg.seed, cfg.judge)
     save_run(folder, cfg, corpus)

@@ -145,13 +145,12 @@ class FixedVectors:
 
     warnings_ = ("a warning",)
 
-    def __init__(self, vectors, checkpoint=None, before=None):
+    def __init__(self, vectors, to_learn_from=None):
         self.documents_ = vectors
-        self.checkpoint = checkpoint
-        self.before = before
+        self.to_learn_from = to_learn_from or {}
 
-    def vectors_before_training(self, documents):
-        return self.before
+    def vectors_to_learn_from(self, documents):
+        return self.to_learn_from
 
     def fit(self, inputs):
         pass
@@ -223,9 +222,10 @@ def test_links_that_are_known_group_the_candidates_but_are_no_labels():
     assert (scorer.history_.known_before(45).group[30:] != np.arange(30, 45)).any()
 
 
-def test_what_a_trained_encoder_has_learnt_is_replayed_by_its_vectors_before(monkeypatch):
+@pytest.mark.parametrize("parts", [["train"], ["train", "val"]])
+def test_what_a_trained_encoder_has_learnt_is_replayed_by_others(parts, monkeypatch):
     inputs, vectors = inputs_of(4, 45)
-    _, before = some_reports(77, 45)
+    others = {part: some_reports(77 + number, 45)[1] for number, part in enumerate(parts)}
     seen = {}
 
     def keep(examples, options, extra):
@@ -233,13 +233,13 @@ def test_what_a_trained_encoder_has_learnt_is_replayed_by_its_vectors_before(mon
         return fit_ranker(examples, options, extra)
 
     monkeypatch.setattr("gedbd.retrieval.reports.scorer.fit_ranker", keep)
-    scorer = LearntReports(FixedVectors(vectors, "best.ckpt", before), kind="linear")
+    scorer = LearntReports(FixedVectors(vectors, others), kind="linear")
     scorer.fit(inputs)
     assert list(seen) == sorted(seen)
     train = set(inputs.train["query"])
     assert set(seen) == train | set(inputs.validation["query"])
     for row, features in seen.items():
-        history = scorer.history_.with_vectors(before) if row in train else scorer.history_
+        history = scorer.history_.with_vectors(others.get("train" if row in train else "val", vectors))
         np.testing.assert_array_equal(features, history.replay_one(row).features)
 
 

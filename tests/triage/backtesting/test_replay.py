@@ -7,7 +7,7 @@ from small_tracker import RANKER
 
 from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.readers.bug_reports import BUG_FIELDS
-from gedbd.corpora.splits import PARTS
+from gedbd.corpora.splits import PARTS, TEST
 from gedbd.retrieval.reports.history import ReportHistory
 from gedbd.retrieval.reports.training import RankerOptions
 from gedbd.triage.backtesting.learning import evenly_spaced, folds, learn, learn_probability
@@ -114,7 +114,7 @@ def test_parts_are_named_and_thinned_out():
     reports, vectors = some_reports(3, 50)
     parts = np.repeat([0, 1, 2], [30, 10, 10])
     corpus = Corpus.of_table("small", reports, group_of(3, 50))
-    table = learn(corpus, parts, vectors, 4, QUICK).replayed
+    table = learn(corpus, parts, {TEST: vectors}, 4, QUICK).replayed
     # Of the training part all duplicates are replayed, and of the four evenly spaced reports those with a candidate.
     duplicates = np.flatnonzero(corpus.group[:30] < np.arange(30))
     train = sorted({*duplicates.tolist(), 10, 19, 29})
@@ -124,7 +124,7 @@ def test_parts_are_named_and_thinned_out():
         "test": [40, 43, 46, 49],
     }
     assert set(table["part"]) == set(PARTS)
-    whole = learn(corpus, parts, vectors, 1000, QUICK).replayed
+    whole = learn(corpus, parts, {TEST: vectors}, 1000, QUICK).replayed
     kept = whole.merge(table[["query", "place"]])
     dropped = ["part", "weight"]
     pd.testing.assert_frame_equal(
@@ -136,7 +136,7 @@ def test_parts_are_named_and_thinned_out():
 def test_reports_without_a_duplicate_stand_for_those_left_out():
     reports, vectors = some_reports(3, 50)
     corpus = Corpus.of_table("small", reports, group_of(3, 50))
-    table = learn(corpus, np.repeat([0, 1, 2], [30, 10, 10]), vectors, 15, QUICK).replayed
+    table = learn(corpus, np.repeat([0, 1, 2], [30, 10, 10]), {TEST: vectors}, 15, QUICK).replayed
     best = table[table["place"] == 1].set_index("query")
     is_duplicate = corpus.group < np.arange(50)
     others = np.flatnonzero(~is_duplicate[:30])
@@ -147,14 +147,14 @@ def test_reports_without_a_duplicate_stand_for_those_left_out():
     assert (best.loc[best["part"] != "train", "weight"] == 1).all()
 
 
-def test_the_training_part_is_replayed_by_the_vectors_before_training():
-    reports, vectors = some_reports(3, 50)
-    _, before = some_reports(88, 50)
+def test_each_part_is_replayed_by_its_own_vectors():
+    reports, _ = some_reports(3, 50)
+    vectors = {number: some_reports(seed, 50)[1] for number, seed in enumerate((88, 99, 3))}
     corpus = Corpus.of_table("small", reports, group_of(3, 50))
     parts = np.repeat([0, 1, 2], [20, 20, 10])
-    mixed = learn(corpus, parts, vectors, 50, QUICK, before).replayed
-    for number, own in enumerate((before, vectors, vectors)):
-        alone = learn(corpus, parts, own, 50, QUICK).replayed
+    mixed = learn(corpus, parts, vectors, 50, QUICK).replayed
+    for number, own in vectors.items():
+        alone = learn(corpus, parts, {TEST: own}, 50, QUICK).replayed
         mine, theirs = (table[table["part"] == PARTS[number]] for table in (mixed, alone))
         by_pair = ["query", "candidate"]
         both = mine.merge(theirs, on=by_pair, suffixes=("", " alone"))
@@ -174,6 +174,6 @@ def test_reports_of_one_group_are_in_one_fold():
 def test_a_replay_without_a_right_match_is_told():
     reports, vectors = some_reports(4, 40)
     corpus = Corpus.of_table("small", reports, group_of(4, 40))
-    table = learn(corpus, np.repeat([0, 1, 2], [20, 10, 10]), vectors, 40, QUICK).replayed
+    table = learn(corpus, np.repeat([0, 1, 2], [20, 10, 10]), {TEST: vectors}, 40, QUICK).replayed
     with pytest.raises(ValueError, match="too few best matches of the training and the validation part are right"):
         learn_probability(table.assign(right=False), 0)
