@@ -34,7 +34,7 @@ def refit(task: SystemTask, cfg: DictConfig, epochs: int, folder: Path, console:
     if weights.is_file() and trained_epochs(weights) == epochs:
         return
     if is_first():
-        console.print(f"train again, on training and validation part: {epochs} epochs", highlight=False)
+        console.print(f"train again, on training and validation part; epochs: {epochs}", highlight=False)
     setup = task.build(cfg, console, ())
     # A folder for each number of epochs: a run that is trained further may find another epoch best.
     kept = folder / "refit" / f"{epochs}_epochs"

@@ -57,8 +57,12 @@ def title_description(
     Returns:
         N texts; that of a report with neither is empty.
     """
-    joined = reports["title"].str.strip() + "\n" + reports["description"].str.strip()
-    return Texts([str(text) for text in joined.str.strip()])
+    return Texts([join_texts(*texts) for texts in zip(reports["title"], reports["description"], strict=True)])
+
+
+def join_texts(title: str, description: str) -> str:
+    """A title and a description with a line break between them; without one of them, the other alone."""
+    return f"{title.strip()}\n{description.strip()}".strip()
 
 
 class FieldTemplate:

@@ -198,9 +198,11 @@ def read_moment(text: str | None, name: str) -> datetime | None:
 
 def as_table(reports: list[Report]) -> pd.DataFrame:
     """Reports as a table of documents, with the columns of ``BUG_FIELDS`` and ``resolved_at``; dates are UTC or NaT."""
-    rows = [[getattr(report, name) for name in FIELDS] for report in reports]
-    table = pd.DataFrame(rows, columns=[*BUG_FIELDS, RESOLVED_AT])
-    return table.assign(**{name: pd.to_datetime(table[name], utc=True) for name in DATES})
+    columns: dict[str, Any] = {}
+    for column, name in zip((*BUG_FIELDS, RESOLVED_AT), FIELDS, strict=True):
+        values = [getattr(report, name) for report in reports]
+        columns[column] = pd.to_datetime(values, utc=True) if name in DATES else values
+    return pd.DataFrame(columns)
 
 
 def report_from_row(row: Any) -> Report:

@@ -1,6 +1,7 @@
 """The features of a query's candidates, which rankers of reports read."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -34,10 +35,11 @@ def candidate_features(store: FeatureStore, query: ReportFeatures, found: FirstS
     for name in SCORES:
         columns |= relative(name, scores[name][rows])
     columns |= _of_members(found, scores)
-    for kind in TERM_KINDS:
-        columns |= shared_terms(store, query, kind, rows, count)
+    terms = {kind: compare_terms(store, query, kind, rows, count) for kind in TERM_KINDS}
+    for kind, compared in terms.items():
+        columns |= shared_terms(kind, compared)
     columns |= _of_copies(store, query, found, count)
-    columns |= _lengths(store, query, rows)
+    columns |= _lengths(query, terms)
     columns |= _hubs(store, query, rows, count)
     columns |= _fields(store, query, rows)
     columns |= _times(store, query, found, count)
@@ -80,10 +82,30 @@ def _of_members(found: FirstStage, scores: dict[str, np.ndarray]) -> dict[str, n
     }
 
 
-def shared_terms(
+class ComparedTerms(NamedTuple):
+    """The distinct terms of one kind that query and candidates have.
+
+    Attributes:
+        own: How many the query has.
+        own_idf: The sum of their idf.
+        sizes: ``(C,)`` how many each candidate has.
+        number: ``(C,)`` how many it shares with the query.
+        shared: ``(C,)`` the sum of their idf.
+        rarest: ``(C,)`` the highest idf among them, 0 where there is none.
+    """
+
+    own: int
+    own_idf: float
+    sizes: np.ndarray
+    number: np.ndarray
+    shared: np.ndarray
+    rarest: np.ndarray
+
+
+def compare_terms(
     store: FeatureStore, query: ReportFeatures, kind: str, rows: Sequence[int] | np.ndarray, count: int
-) -> dict[str, np.ndarray]:
-    """Terms that query and candidates share: the sum of their idf, the rarest one's idf, and shares of either side."""
+) -> ComparedTerms:
+    """The terms that query and candidates share."""
     own = np.unique(getattr(query.terms, kind)[0])
     frequency = getattr(store, kind).frequency(own, count)
     idf = np.log(1 + (count - frequency + 0.5) / (frequency + 0.5))
@@ -98,11 +120,17 @@ def shared_terms(
     number = np.bincount(of[hit], minlength=len(rows))
     rarest = np.zeros(len(rows))
     np.maximum.at(rarest, of[hit], weight)
+    return ComparedTerms(len(own), float(idf.sum()), sizes, number, shared, rarest)
+
+
+def shared_terms(kind: str, terms: ComparedTerms) -> dict[str, np.ndarray]:
+    """The sum of the idf of shared terms, the rarest one's idf, and shares of either side."""
+    nothing = np.full(len(terms.sizes), np.nan)
     return {
-        f"{kind} shared": shared,
-        f"{kind} rarest shared": rarest,
-        f"{kind} share of query": shared / idf.sum() if len(own) else np.full(len(rows), np.nan),
-        f"{kind} share of report": np.divide(number, sizes, out=np.full(len(rows), np.nan), where=sizes > 0),
+        f"{kind} shared": terms.shared,
+        f"{kind} rarest shared": terms.rarest,
+        f"{kind} share of query": terms.shared / terms.own_idf if terms.own else nothing,
+        f"{kind} share of report": np.divide(terms.number, terms.sizes, out=nothing.copy(), where=terms.sizes > 0),
     }
 
 
@@ -113,18 +141,17 @@ def _of_copies(store: FeatureStore, query: ReportFeatures, found: FirstStage, co
         copy = getattr(store, kind).self_score(getattr(query.terms, kind)[0], count)
         columns[f"{kind} of copy"] = np.log1p([copy])
         columns[f"{kind} share of copy"] = found.scores[kind][found.row] / max(copy, MIN_COPY_SCORE)
-    own = query.terms.title[0]
-    own_terms = np.unique(own)
-    titles = store.distinct("title", found.row)
-    columns["same title"] = np.array([len(own) > 0 and np.array_equal(own_terms, one) for one in titles], dtype=float)
     return columns
 
 
-def _lengths(store: FeatureStore, query: ReportFeatures, rows: np.ndarray) -> dict[str, np.ndarray]:
+def _lengths(query: ReportFeatures, terms: Mapping[str, ComparedTerms]) -> dict[str, np.ndarray]:
     columns: dict[str, np.ndarray] = {"query identifiers": np.log1p([len(query.terms.identifiers[0])])}
     for kind in ("text", "title"):
-        columns[f"{kind} length"] = np.log1p([len(np.unique(getattr(query.terms, kind)[0]))])
-        columns[f"report {kind} length"] = np.log1p([len(one) for one in store.distinct(kind, rows)])
+        columns[f"{kind} length"] = np.log1p([terms[kind].own])
+        columns[f"report {kind} length"] = np.log1p(terms[kind].sizes)
+    title = terms["title"]
+    has_same = (title.own > 0) & (title.number == title.own) & (title.sizes == title.own)
+    columns["same title"] = has_same.astype(float)
     return columns
 
 

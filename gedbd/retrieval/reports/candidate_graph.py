@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gedbd.retrieval.reports.candidate_features import shared_terms
+from gedbd.retrieval.reports.candidate_features import compare_terms
 from gedbd.retrieval.reports.feature_store import FeatureStore
 from gedbd.retrieval.reports.first_stage import COMPONENT, FirstStage, quick_sums
 from gedbd.retrieval.reports.report_features import ReportFeatures
@@ -66,8 +66,8 @@ def graph_features(store: FeatureStore, query: ReportFeatures, found: FirstStage
         columns += _spread(nodes, weights)
     columns += _neighbourhoods(nodes, cosines, found.scores["dense"][nodes.row])
     for kind in GROUP_KINDS:
-        shared = shared_terms(store, query, kind, nodes.row, len(found.scores["dense"]))
-        columns += [_best(nodes, shared[f"{kind} {what}"]) for what in ("shared", "rarest shared")]
+        terms = compare_terms(store, query, kind, nodes.row, len(found.scores["dense"]))
+        columns += [_best(nodes, terms.shared), _best(nodes, terms.rarest)]
     return np.column_stack(columns).astype(np.float32)
 
 

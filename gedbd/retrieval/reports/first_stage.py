@@ -44,6 +44,7 @@ def find_candidates(
     groups: KnownGroups,
     allowed: np.ndarray | None = None,
     max_groups: int = MAX_GROUPS,
+    dense: np.ndarray | None = None,
 ) -> FirstStage:
     """Finds the groups with the most similar vectors, the most shared words, and the latest of the same component.
 
@@ -55,9 +56,10 @@ def find_candidates(
         groups: The groups among the first n reports, which alone are searched, and alone count in word statistics.
         allowed: ``(n,)`` bool, the candidates; None for all.
         max_groups: Number of groups to find.
+        dense: ``(n,)`` the query's cosines, where they are known already.
     """
     count = len(groups.group)
-    scores = raw_scores(store, query, count)
+    scores = raw_scores(store, query, count, dense)
     rows = np.arange(count) if allowed is None else np.flatnonzero(allowed)
     lists = [_highest(scores[name], rows, depth, name) for name, depth in DEPTHS.items() if name != "recent"]
     found = np.unique(np.concatenate([*lists, _latest(store, query, rows, DEPTHS["recent"])]))
@@ -86,11 +88,13 @@ def quick_sums(
     return np.asarray(total - WEIGHTS["recency"] * np.log1p(np.where(np.isnan(days), count - rows, days)))
 
 
-def raw_scores(store: FeatureStore, query: ReportFeatures, count: int) -> dict[str, np.ndarray]:
-    """Scores of the first ``count`` reports; see ``FirstStage``."""
+def raw_scores(
+    store: FeatureStore, query: ReportFeatures, count: int, dense: np.ndarray | None = None
+) -> dict[str, np.ndarray]:
+    """Scores of the first ``count`` reports, see ``FirstStage``; ``dense``, if known, are the cosines."""
     terms = query.terms
     return {
-        "dense": cosines(store.vectors[:count], query.vectors)[0],
+        "dense": cosines(store.vectors[:count], query.vectors)[0] if dense is None else dense,
         # A report that is being added meanwhile may already be in the index of words: cut to the same count.
         "text": store.text.scores(terms.text[0], count)[:count],
         "title": store.title.scores(terms.title[0], count)[:count],

@@ -1,6 +1,6 @@
 """A tracker's history: the candidates of every report, as if it had just come in."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import replace
 from typing import NamedTuple
@@ -16,6 +16,7 @@ from gedbd.retrieval.reports.feature_store import FeatureStore
 from gedbd.retrieval.reports.first_stage import FirstStage, find_candidates
 from gedbd.retrieval.reports.known_groups import GrowingGroups, KnownGroups
 from gedbd.retrieval.reports.report_features import FeatureEncoder
+from gedbd.retrieval.scorers.cosine import BLOCK_QUERIES, block_cosines
 from gedbd.retrieval.vocabulary import Vocabulary
 
 
@@ -88,21 +89,36 @@ class ReportHistory:
         """The groups that are known before a report."""
         return self._growing.before(row)
 
-    def find(self, row: int) -> FirstStage:
-        """The candidates of a report, without their features."""
-        return find_candidates(self.store, self.features[row], self.known_before(row))
+    def find(self, row: int, dense: np.ndarray | None = None) -> FirstStage:
+        """The candidates of a report, without their features; ``dense (row,)``, if known, are its cosines."""
+        return find_candidates(self.store, self.features[row], self.known_before(row), dense=dense)
 
-    def replay_one(self, row: int) -> Replayed:
-        """The candidates of a report."""
-        found = self.find(row)
+    def replay_one(self, row: int, dense: np.ndarray | None = None) -> Replayed:
+        """The candidates of a report, see ``find``."""
+        found = self.find(row, dense)
         features = candidate_features(self.store, self.features[row], found)
         if self.graph:
             features = np.hstack([features, graph_features(self.store, self.features[row], found)])
-        right = np.array([(self.group[rows] == self.group[row]).any() for rows in found.members], dtype=bool)
-        return Replayed(row, found.group, found.row, features, right)
+        return Replayed(row, found.group, found.row, features, self._is_right(row, found.members))
+
+    def _is_right(self, row: int, members: Sequence[np.ndarray]) -> np.ndarray:
+        """Whether each of some groups, with its ``members``, has a duplicate of a report, ``(C,)`` bool."""
+        if not members:
+            return np.zeros(0, dtype=bool)
+        sizes = np.array([len(rows) for rows in members])
+        is_duplicate = self.group[np.concatenate(members)] == self.group[row]
+        return np.asarray(np.logical_or.reduceat(is_duplicate, np.cumsum(sizes) - sizes))
 
     def replay(self, rows: Iterable[int], label: str = "replay") -> Iterator[Replayed]:
-        """The candidates of some reports, with a progress bar."""
+        """The candidates of some reports, with a progress bar; see ``replay_each``."""
+        chosen = [int(row) for row in rows]
         with item_progress("reports") as progress:
-            for row in progress.track(list(rows), description=label):
-                yield self.replay_one(int(row))
+            yield from progress.track(self.replay_each(chosen), total=len(chosen), description=label)
+
+    def replay_each(self, rows: Sequence[int]) -> Iterator[Replayed]:
+        """The candidates of some reports, by cosines of many reports at once, which differ in their last bits."""
+        for start in range(0, len(rows), BLOCK_QUERIES):
+            block = rows[start : start + BLOCK_QUERIES]
+            dense = block_cosines(self.store.vectors[: max(block)], self.store.vectors[block])
+            for row, own in zip(block, dense, strict=True):
+                yield self.replay_one(row, own[:row])

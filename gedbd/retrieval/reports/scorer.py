@@ -109,7 +109,7 @@ class LearntReports(Scorer):
 
     def scores(self, rows: np.ndarray) -> np.ndarray:
         """``(B,) -> (B, N)``."""
-        replayed = [self.history_.replay_one(int(row)) for row in rows]
+        replayed = list(self.history_.replay_each(rows.tolist()))
         if self.second_stage is None:
             ranks = [self.ranker_.scores(one.features) for one in replayed]
         else:

@@ -134,8 +134,8 @@ class InMemoryIndex:
             words: The words.
             count: Only the first ``count`` reports exist.
         """
-        numbers = self.vocabulary([[word] for word in words], learn=False)
-        distinct, place = np.unique(np.concatenate([np.empty(0, dtype=np.int32), *numbers]), return_inverse=True)
+        (numbers,) = self.vocabulary([words], learn=False)
+        distinct, place = np.unique(numbers, return_inverse=True)
         frequency = self.store.text.frequency(distinct, count)[place]
         is_rare = (frequency > 0) & (frequency <= max(MAX_COMMON_SHARE * count, MIN_COMMON_REPORTS))
         return np.where(is_rare, np.log((count + 1) / frequency.clip(1)), 0)

@@ -174,7 +174,7 @@ def test_a_learnt_scorer_gives_a_group_one_score_and_the_rest_lower_ones():
     assert found.shape == (3, 45)
     for scores, row in zip(found, (44, 20, 0), strict=True):
         assert np.isneginf(scores[row:]).all()
-        replayed = scorer.history_.replay_one(row)
+        (replayed,) = scorer.history_.replay_each([row])
         expected = scorer.ranker_.scores(replayed.features)
         assert scores[replayed.best] == pytest.approx(expected)
         for members in scorer.history_.find(row).members:
@@ -240,7 +240,7 @@ def test_what_a_trained_encoder_has_learnt_is_replayed_by_others(parts, monkeypa
     assert set(seen) == train | set(inputs.validation["query"])
     for row, features in seen.items():
         history = scorer.history_.with_vectors(others.get("train" if row in train else "val", vectors))
-        np.testing.assert_array_equal(features, history.replay_one(row).features)
+        np.testing.assert_array_equal(features, next(history.replay([row])).features)
 
 
 def test_what_a_learnt_scorer_refuses():
