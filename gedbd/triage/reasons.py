@@ -1,6 +1,7 @@
 """Says in words why a ranker put a report first: the families of features that added most to its score."""
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 
 import numpy as np
 
@@ -47,6 +48,7 @@ def reasons(
     return tuple(found[:MAX_REASONS])
 
 
+@cache
 def _family(name: str) -> str | None:
     """The family of a feature, None for one that is not told."""
     for family, prefixes in FAMILIES.items():

@@ -9,7 +9,7 @@ import pandas as pd
 from gedbd.retrieval.inverted_index import InvertedIndex
 from gedbd.retrieval.scorers.scorer import Scorer, ScorerInputs
 from gedbd.retrieval.vocabulary import Vocabulary, words
-from gedbd.text.templates import title_description
+from gedbd.text.templates import join_texts
 
 if TYPE_CHECKING:
     from sklearn.feature_extraction.text import CountVectorizer
@@ -96,4 +96,5 @@ def has_words(counter: "CountVectorizer", texts: Iterable[str]) -> bool:
 
 def short_texts(table: pd.DataFrame, max_characters: int) -> list[str]:
     """Title and the beginning of the description of each row."""
-    return title_description(table.assign(description=table["description"].str[:max_characters])).texts
+    descriptions = [text[:max_characters] for text in table["description"]]
+    return join_texts(table["title"], descriptions)
