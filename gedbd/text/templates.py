@@ -1,6 +1,6 @@
 """Text templates: from the fields of a report to the encoder's input."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
@@ -57,12 +57,14 @@ def title_description(
     Returns:
         N texts; that of a report with neither is empty.
     """
-    return Texts([join_texts(*texts) for texts in zip(reports["title"], reports["description"], strict=True)])
+    return Texts(join_texts(reports["title"], reports["description"]))
 
 
-def join_texts(title: str, description: str) -> str:
-    """A title and a description with a line break between them; without one of them, the other alone."""
-    return f"{title.strip()}\n{description.strip()}".strip()
+def join_texts(titles: Iterable[str], descriptions: Iterable[str]) -> list[str]:
+    """See ``title_description``."""
+    # Without pandas' methods of texts, which take half a millisecond for a single report.
+    pairs = zip(titles, descriptions, strict=True)
+    return [f"{title.strip()}\n{description.strip()}".strip() for title, description in pairs]
 
 
 class FieldTemplate:

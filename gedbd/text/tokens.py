@@ -13,9 +13,9 @@ from transformers import PreTrainedTokenizerBase
 
 CHUNK_TEXTS = 1000  # texts that are tokenized at a time, between two steps of the progress bar
 LAST_WORD = re.compile(r"\S+$")
-# Characters to read for each token that is wanted: far more than a token has on average, so that the rest of a very
-# long text seldom needs to be read.
-CHARACTERS_PER_TOKEN = 16
+# Characters to read for each token that is wanted: more than a token has on average, so that the rest of a long text
+# seldom needs to be read.
+CHARACTERS_PER_TOKEN = 8
 CPU_TOKENS = 2048
 GPU_TOKENS = 65_536
 

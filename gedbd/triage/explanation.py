@@ -32,9 +32,8 @@ def explain(
         rarity: Weights of words: high for rare ones, 0 for uninformative ones such as stop words.
     """
     texts = [_split_sentences(report) for report in (query, *candidates)]
-    words = sorted({word for text in texts for sentence in text.values() for word in sentence})
-    rare = zip(words, rarity(words).tolist(), strict=True)
-    weights = {word: weight for word, weight in rare if weight > 0 and word not in stop_words()}
+    words = sorted(set().union(*(sentence for text in texts for sentence in text.values())) - stop_words())
+    weights = {word: weight for word, weight in zip(words, rarity(words).tolist(), strict=True) if weight > 0}
     own, *others = [_WeightedSentences(text, weights) for text in texts]
     explanations = []
     for candidate, sentences in zip(candidates, others, strict=True):
@@ -62,10 +61,11 @@ class _WeightedSentences:
         self.text = list(text)
         self.weights = weights
         # Sorted: sets differ in order from process to process, and the sum with them in its last bit.
-        self.sums = [sum(weights.get(word, 0.0) for word in sorted(words)) for words in text.values()]
+        weighted = [sorted(words & weights.keys()) for words in text.values()]
+        self.sums = [sum(map(weights.__getitem__, words)) for words in weighted]
         self.places: dict[str, list[int]] = {}
-        for place, words in enumerate(text.values()):
-            for word in words & weights.keys():
+        for place, words in enumerate(weighted):
+            for word in words:
                 self.places.setdefault(word, []).append(place)
 
     def is_long(self, place: int) -> bool:

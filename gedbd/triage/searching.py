@@ -10,6 +10,7 @@ from gedbd.retrieval.reports.candidate_features import FEATURES, candidate_featu
 from gedbd.retrieval.reports.first_stage import COMPONENT, find_candidates
 from gedbd.retrieval.reports.known_groups import KnownGroups
 from gedbd.retrieval.reports.report_features import IDENTIFIER_MARK, ReportFeatures
+from gedbd.retrieval.reports.shared_terms import SharedTerms
 from gedbd.retrieval.scorers.fields import days_of
 from gedbd.triage.confidence import NUM_COMPARED, confidence_features
 from gedbd.triage.explanation import explain
@@ -103,16 +104,18 @@ def _reasons(state: State, query: ReportFeatures, found: Ranked, top_k: int, is_
     memory = state.memory
     features = found.features[:top_k]
     added = state.matching.ranker.contributions(features)
+    identifiers, errors = (
+        SharedTerms.of(memory.store, query, kind, found.row[:top_k]) for kind in ("identifiers", "errors")
+    )
+    frequency = memory.store.identifiers.frequency(identifiers.own, len(memory))
     why = []
-    for row, values, one in zip(found.row[:top_k].tolist(), features.tolist(), added, strict=True):
-        shared = {}
-        for kind in ("identifiers", "errors"):
-            shared[kind] = np.intersect1d(getattr(query.terms, kind)[0], memory.store.distinct(kind, [row])[0])
-        frequency = memory.store.identifiers.frequency(shared["identifiers"], len(memory))
-        rarest_first = shared["identifiers"][np.argsort(frequency, kind="stable")]
+    for values, one, places, num_errors in zip(
+        features.tolist(), added, identifiers.by_report(), errors.number.tolist(), strict=True
+    ):
+        rarest_first = identifiers.own[places[np.argsort(frequency[places], kind="stable")]]
         named = [memory.vocabulary.terms[number].removeprefix(IDENTIFIER_MARK) for number in rarest_first.tolist()]
         facts = dict(zip(FEATURES, values, strict=True)) | ({} if is_dated else {"days": np.nan})
-        why.append(reasons(one, facts, named, len(shared["errors"])))
+        why.append(reasons(one, facts, named, num_errors))
     return why
 
 

@@ -57,7 +57,7 @@ def test_a_text_of_a_million_characters(tiny, word):
 
 def test_a_word_at_the_end_of_the_head_is_not_cut_in_two(tiny):
     tokenizer = tiny[1]
-    word = "q" * (4 * CHARACTERS_PER_TOKEN + 50)  # longer than the head, and so long that it is one unknown token
+    word = "q" * (4 * CHARACTERS_PER_TOKEN + 100)  # longer than the head, and so long that it is one unknown token
     table = tokenize([word, "crash " + word], tokenizer, max_tokens=4)
     unknown, crash = tokenizer.unk_token_id, tokenizer.convert_tokens_to_ids("crash")
     assert table.ids.tolist() == [2, unknown, 3, 2, crash, unknown, 3]

@@ -110,6 +110,8 @@ class PreparedOpenVino:
                 "PERFORMANCE_HINT": hint,
                 "INFERENCE_PRECISION_HINT": PRECISIONS[self.precision],
                 "INFERENCE_NUM_THREADS": torch.get_num_threads(),
+                # Threads that are tied to a core each wait for whatever else runs there, such as other searches.
+                "ENABLE_CPU_PINNING": False,
             }
             self._queues[hint] = ov.AsyncInferQueue(ov.Core().compile_model(self._model, "CPU", settings))
         return self._queues[hint]

@@ -1,6 +1,6 @@
 """The features of a query's candidates, which rankers of reports read."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -8,10 +8,10 @@ import numpy as np
 from gedbd.retrieval.reports.feature_store import TERM_KINDS, FeatureStore
 from gedbd.retrieval.reports.first_stage import COMPONENT, MIN_COPY_SCORE, FirstStage
 from gedbd.retrieval.reports.report_features import FIELDS, ReportFeatures
+from gedbd.retrieval.reports.shared_terms import SHARED, SharedTerms
 
 SCORES = ("dense", "text", "title", "identifiers")
 RELATIVE = ("", " z", " rank", " behind")
-SHARED = ("shared", "rarest shared", "share of query", "share of report")
 FEATURES = (
     *(f"{name}{kind}" for name in SCORES for kind in RELATIVE),
     *("dense group mean", "text group best", "text group mean", "dense hub", "dense query hub"),
@@ -30,22 +30,24 @@ def candidate_features(store: FeatureStore, query: ReportFeatures, found: FirstS
     columns: dict[str, np.ndarray] = {}
     count = len(found.scores["dense"])
     rows = found.row
-    scores = {"dense": found.scores["dense"]}
-    scores |= {name: np.sqrt(found.scores[name]) for name in SCORES[1:]}
+    members = _Members.of(found)
     for name in SCORES:
-        columns |= relative(name, scores[name][rows])
-    columns |= _of_members(found, scores)
-    terms = {kind: compare_terms(store, query, kind, rows, count) for kind in TERM_KINDS}
-    for kind, compared in terms.items():
-        columns |= shared_terms(kind, compared)
+        columns |= relative(name, _score(found, name, rows))
+    columns |= _of_members(found, members)
+    shared = {kind: SharedTerms.of(store, query, kind, rows) for kind in TERM_KINDS}
+    for terms in shared.values():
+        columns |= terms.columns(store, count)
     columns |= _of_copies(store, query, found, count)
-    columns |= _lengths(query, terms)
+    columns |= _lengths(query, shared)
     columns |= _hubs(store, query, rows, count)
     columns |= _fields(store, query, rows)
-    columns |= _times(store, query, found, count)
+    columns |= _times(store, query, rows, members, count)
     columns["open"] = _open(store, query, rows, count)
     columns |= relative("sum", found.sums)
-    return np.column_stack([np.broadcast_to(columns[name], len(rows)) for name in FEATURES]).astype(np.float32)
+    table = np.empty((len(rows), len(FEATURES)), dtype=np.float32)
+    for place, name in enumerate(FEATURES):
+        table[:, place] = columns[name]
+    return table
 
 
 def relative(name: str, values: np.ndarray) -> dict[str, np.ndarray]:
@@ -65,72 +67,37 @@ def relative(name: str, values: np.ndarray) -> dict[str, np.ndarray]:
     }
 
 
-def _of_members(found: FirstStage, scores: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+class _Members(NamedTuple):
+    """The members of all candidates one after the other: where those of each begin, and how many they are."""
+
+    rows: np.ndarray
+    starts: np.ndarray
+    sizes: np.ndarray
+
+    @classmethod
+    def of(cls, found: FirstStage) -> "_Members":
+        sizes = np.fromiter(map(len, found.members), dtype=np.int64, count=len(found.members))
+        rows = np.concatenate([found.row[:0], *found.members])
+        return cls(rows, np.cumsum(sizes) - sizes, sizes)
+
+
+def _score(found: FirstStage, name: str, rows: np.ndarray) -> np.ndarray:
+    """A score of some reports: cosines as they are, of BM25 the root."""
+    scores = found.scores[name][rows]
+    return np.asarray(scores if name == "dense" else np.sqrt(scores))
+
+
+def _of_members(found: FirstStage, members: _Members) -> dict[str, np.ndarray]:
     """Scores of all members of each group."""
-    sizes = np.array([len(members) for members in found.members], dtype=np.int64)
-    starts = np.cumsum(sizes) - sizes
-    flat = np.concatenate([found.row[:0], *found.members])
-    dense, text = scores["dense"][flat], scores["text"][flat]
-    if not len(flat):
+    dense, text = (_score(found, name, members.rows) for name in ("dense", "text"))
+    if not len(members.rows):
         nothing = np.empty(0)
         return dict.fromkeys(("dense group mean", "text group best", "text group mean", "group size"), nothing)
     return {
-        "dense group mean": np.add.reduceat(dense, starts) / sizes,
-        "text group best": np.maximum.reduceat(text, starts),
-        "text group mean": np.add.reduceat(text, starts) / sizes,
-        "group size": np.log(sizes),
-    }
-
-
-class ComparedTerms(NamedTuple):
-    """The distinct terms of one kind that query and candidates have.
-
-    Attributes:
-        own: How many the query has.
-        own_idf: The sum of their idf.
-        sizes: ``(C,)`` how many each candidate has.
-        number: ``(C,)`` how many it shares with the query.
-        shared: ``(C,)`` the sum of their idf.
-        rarest: ``(C,)`` the highest idf among them, 0 where there is none.
-    """
-
-    own: int
-    own_idf: float
-    sizes: np.ndarray
-    number: np.ndarray
-    shared: np.ndarray
-    rarest: np.ndarray
-
-
-def compare_terms(
-    store: FeatureStore, query: ReportFeatures, kind: str, rows: Sequence[int] | np.ndarray, count: int
-) -> ComparedTerms:
-    """The terms that query and candidates share."""
-    own = np.unique(getattr(query.terms, kind)[0])
-    frequency = getattr(store, kind).frequency(own, count)
-    idf = np.log(1 + (count - frequency + 0.5) / (frequency + 0.5))
-    lists = store.distinct(kind, rows)
-    sizes = np.array([len(one) for one in lists], dtype=np.int64)
-    flat = np.concatenate([np.empty(0, dtype=np.int32), *lists])
-    of = np.repeat(np.arange(len(rows)), sizes)
-    places = np.searchsorted(own, flat).clip(max=max(len(own) - 1, 0))
-    hit = own[places] == flat if len(own) else np.zeros(len(flat), dtype=bool)
-    weight = idf[places[hit]] if len(own) else np.empty(0)
-    shared = np.bincount(of[hit], weight, len(rows))
-    number = np.bincount(of[hit], minlength=len(rows))
-    rarest = np.zeros(len(rows))
-    np.maximum.at(rarest, of[hit], weight)
-    return ComparedTerms(len(own), float(idf.sum()), sizes, number, shared, rarest)
-
-
-def shared_terms(kind: str, terms: ComparedTerms) -> dict[str, np.ndarray]:
-    """The sum of the idf of shared terms, the rarest one's idf, and shares of either side."""
-    nothing = np.full(len(terms.sizes), np.nan)
-    return {
-        f"{kind} shared": terms.shared,
-        f"{kind} rarest shared": terms.rarest,
-        f"{kind} share of query": terms.shared / terms.own_idf if terms.own else nothing,
-        f"{kind} share of report": np.divide(terms.number, terms.sizes, out=nothing.copy(), where=terms.sizes > 0),
+        "dense group mean": np.add.reduceat(dense, members.starts) / members.sizes,
+        "text group best": np.maximum.reduceat(text, members.starts),
+        "text group mean": np.add.reduceat(text, members.starts) / members.sizes,
+        "group size": np.log(members.sizes),
     }
 
 
@@ -144,14 +111,12 @@ def _of_copies(store: FeatureStore, query: ReportFeatures, found: FirstStage, co
     return columns
 
 
-def _lengths(query: ReportFeatures, terms: Mapping[str, ComparedTerms]) -> dict[str, np.ndarray]:
+def _lengths(query: ReportFeatures, shared: Mapping[str, SharedTerms]) -> dict[str, np.ndarray]:
     columns: dict[str, np.ndarray] = {"query identifiers": np.log1p([len(query.terms.identifiers[0])])}
     for kind in ("text", "title"):
-        columns[f"{kind} length"] = np.log1p([terms[kind].own])
-        columns[f"report {kind} length"] = np.log1p(terms[kind].sizes)
-    title = terms["title"]
-    has_same = (title.own > 0) & (title.number == title.own) & (title.sizes == title.own)
-    columns["same title"] = has_same.astype(float)
+        columns[f"{kind} length"] = np.log1p([len(shared[kind].own)])
+        columns[f"report {kind} length"] = np.log1p(shared[kind].sizes)
+    columns["same title"] = shared["title"].is_equal
     return columns
 
 
@@ -184,15 +149,15 @@ def _open(store: FeatureStore, query: ReportFeatures, rows: np.ndarray, count: i
     return np.where(store.resolved[rows] < day, 0.0, 1.0)
 
 
-def _times(store: FeatureStore, query: ReportFeatures, found: FirstStage, count: int) -> dict[str, np.ndarray]:
+def _times(
+    store: FeatureStore, query: ReportFeatures, rows: np.ndarray, members: _Members, count: int
+) -> dict[str, np.ndarray]:
     """Days and numbers of reports between query and candidates, as logarithms."""
-    rows = found.row
-    first = np.array([members[0] for members in found.members], dtype=np.int64)
-    last = np.array([members[-1] for members in found.members], dtype=np.int64)
-    day = store.day[:count]
+    first = members.rows[members.starts]
+    last = members.rows[members.starts + members.sizes - 1]
     columns = {}
     for name, some in (("days", rows), ("days since first", first), ("days since last", last)):
-        columns[name] = np.log1p(np.abs(query.day[0] - day[some]))
+        columns[name] = np.log1p(np.abs(query.day[0] - store.day[some]))
     columns["reports since"] = np.log1p(count - last)
     code = query.codes[0, COMPONENT]
     same = np.flatnonzero(store.codes[:count, COMPONENT] == code)

@@ -11,10 +11,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gedbd.retrieval.reports.candidate_features import compare_terms
 from gedbd.retrieval.reports.feature_store import FeatureStore
 from gedbd.retrieval.reports.first_stage import COMPONENT, FirstStage, quick_sums
 from gedbd.retrieval.reports.report_features import ReportFeatures
+from gedbd.retrieval.reports.shared_terms import SharedTerms
 
 MAX_MEMBERS = 5  # of a group, those with the highest sums
 NEIGHBOURS = 10  # of each node, by cosine
@@ -66,8 +66,8 @@ def graph_features(store: FeatureStore, query: ReportFeatures, found: FirstStage
         columns += _spread(nodes, weights)
     columns += _neighbourhoods(nodes, cosines, found.scores["dense"][nodes.row])
     for kind in GROUP_KINDS:
-        terms = compare_terms(store, query, kind, nodes.row, len(found.scores["dense"]))
-        columns += [_best(nodes, terms.shared), _best(nodes, terms.rarest)]
+        shared = SharedTerms.of(store, query, kind, nodes.row).columns(store, len(found.scores["dense"]))
+        columns += [_best(nodes, shared[f"{kind} {what}"]) for what in ("shared", "rarest shared")]
     return np.column_stack(columns).astype(np.float32)
 
 

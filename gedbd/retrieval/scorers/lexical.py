@@ -96,5 +96,5 @@ def has_words(counter: "CountVectorizer", texts: Iterable[str]) -> bool:
 
 def short_texts(table: pd.DataFrame, max_characters: int) -> list[str]:
     """Title and the beginning of the description of each row."""
-    rows = zip(table["title"], table["description"], strict=True)
-    return [join_texts(title, description[:max_characters]) for title, description in rows]
+    descriptions = [text[:max_characters] for text in table["description"]]
+    return join_texts(table["title"], descriptions)
