@@ -129,4 +129,10 @@ def auto_precision() -> str:
     return "bf16-mixed" if torch.cuda.is_available() and torch.cuda.is_bf16_supported() else "32-true"
 
 
+def encoding_precision() -> str:
+    """Bfloat16 on a GPU that supports it, else float32; of ``backend=auto``."""
+    return "bfloat16" if auto_precision() == "bf16-mixed" else "float32"
+
+
 OmegaConf.register_new_resolver("auto_precision", auto_precision)
+OmegaConf.register_new_resolver("encoding_precision", encoding_precision)

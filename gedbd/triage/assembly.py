@@ -96,6 +96,8 @@ def update_index(cfg: DictConfig, out: Path, console: Console) -> Changes:
         console.print(f"{corpus.name}: {warning}", markup=False, highlight=False)
     console.print(matching.target.statement, highlight=False)
     out.mkdir(parents=True, exist_ok=True)
+    # Resolved, so that the index keeps the precision of backend=auto whatever machine it is opened on.
+    backend = OmegaConf.to_container(backend, resolve=True)
     settings = OmegaConf.create({"encoder": tested.encoder, "text": tested.text, "backend": backend})
     # The index stores a reference instead of this machine's folder, and can be opened on another one.
     if "cache_dir" in settings.backend:

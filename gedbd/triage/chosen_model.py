@@ -4,12 +4,13 @@ from pathlib import Path
 
 from omegaconf import DictConfig, OmegaConf
 
+from gedbd.configuration.command import encoding_precision
 from gedbd.configuration.saved_options import read_saved
 from gedbd.evaluation.run_folders import MATCHING
 from gedbd.triage.storage.stored_model import read_matching
 from gedbd.triage.triage_model import TriageModel, default_model
 
-TORCH = "gedbd.encoders.backends.pytorch.Torch"
+QUICKEST = "gedbd.encoders.backends.quickest.Quickest"
 
 
 def chosen_model(cfg: DictConfig) -> tuple[DictConfig, TriageModel, Path | None]:
@@ -26,7 +27,7 @@ def chosen_model(cfg: DictConfig) -> tuple[DictConfig, TriageModel, Path | None]
             " python -m gedbd.backtest leaves"
         )
     options = OmegaConf.create({name: cfg[name] for name in ("dataset", "encoder", "text")})
-    options.backend = cfg.get("backend") or {"_target_": TORCH}
+    options.backend = cfg.get("backend") or {"_target_": QUICKEST, "precision": encoding_precision()}
     return options, default_model(), None
 
 

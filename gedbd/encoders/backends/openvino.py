@@ -38,13 +38,14 @@ class OpenVino:
     Args:
         precision: ``float32``, ``bfloat16``, or ``int8``: matrix products of 8-bit integers, whose ranges nncf fits to
             the calibration texts; everything else is float32.
-        cache_dir: Folder of int8 models, made if absent; the same weights and texts are quantised once.
+        cache_dir: Folder of int8 models, made if absent; the same weights and texts are quantised once. The other
+            precisions need none.
 
     Raises:
         ValueError: If the precision is unknown, OpenVINO is not installed, or the CPU has no bfloat16.
     """
 
-    def __init__(self, precision: str, cache_dir: str | Path) -> None:
+    def __init__(self, precision: str, cache_dir: str | Path | None = None) -> None:
         if precision not in PRECISIONS:
             raise ValueError(f"backend.precision={precision} is unknown: choose {', '.join(PRECISIONS)}")
         for package in ("openvino", "nncf") if precision == "int8" else ("openvino",):
@@ -55,7 +56,7 @@ class OpenVino:
         if precision == "bfloat16" and not has_bfloat16():
             raise ValueError("backend.precision=bfloat16: this CPU lacks it: backend=openvino or backend=openvino_int8")
         self.precision = precision
-        self.folder = Path(cache_dir).expanduser()
+        self.folder = Path(cache_dir or ".").expanduser()
         self.calibrated = precision == "int8"
 
     def prepare(self, encoder: TextEncoder, calibration: TokenTable | None) -> "PreparedOpenVino":

@@ -1,7 +1,7 @@
-"""The Ray backend: PyTorch on many machines, for large corpora.
+"""The Ray backend: many machines, for large corpora.
 
-Workers get the same batches as the PyTorch backend, and their vectors are stored in the same cache, so that an
-interrupted run continues where it was. Ray Data distributes the batches and repeats those of a worker that died.
+Vectors of finished batches are stored in the cache, so that an interrupted run continues where it was. Ray Data
+distributes the batches and repeats those of a worker that died.
 """
 
 import logging
@@ -15,7 +15,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from gedbd.encoders.backends.pytorch import PreparedTorch
+from gedbd.encoders.backends.openvino import OpenVino
+from gedbd.encoders.backends.pytorch import Torch
+from gedbd.encoders.backends.quickest import openvino_obstacle
 from gedbd.encoders.text_encoder import TextEncoder
 from gedbd.text.tokens import TokenTable, token_budget
 
@@ -26,7 +28,9 @@ ArrayColumns = dict[str, np.ndarray]
 
 
 class Ray:
-    """Workers of a Ray cluster, each with PyTorch and a copy of the encoder.
+    """Workers of a Ray cluster, each with a copy of the encoder and the quickest backend for it.
+
+    That is PyTorch on a GPU, and OpenVINO on a CPU if it is installed here.
 
     Args:
         address: A cluster to join, which this machine belongs to: ``auto``, or ``host:6379``. None starts a cluster on
@@ -34,15 +38,16 @@ class Ray:
         workers: Number of workers.
         cpus: Cores of each worker.
         gpus: GPUs of each worker, 0 or 1.
+        precision: ``float32`` or ``bfloat16``.
 
     Raises:
-        ValueError: If Ray is not installed, a number is out of range, or the address is one of Ray Client, which
-            Ray Data does not support.
+        ValueError: If Ray is not installed, a number is out of range, the precision is unknown, or the address
+            is one of Ray Client, which Ray Data does not support.
     """
 
     calibrated = False
 
-    def __init__(self, address: str | None, workers: int, cpus: int, gpus: int) -> None:
+    def __init__(self, address: str | None, workers: int, cpus: int, gpus: int, precision: str = "float32") -> None:
         if find_spec("ray") is None:
             raise ValueError("backend: ray is not installed: pip install 'gedbd[ray]', or backend=torch")
         if workers < 1 or cpus < 1 or gpus not in (0, 1):
@@ -56,6 +61,7 @@ class Ray:
         self.workers = workers
         self.cpus = cpus
         self.gpus = gpus
+        self.torch = Torch(precision)
 
     def prepare(self, encoder: TextEncoder, calibration: TokenTable | None = None) -> "PreparedRay":
         """See ``Backend``. Joins the cluster, or starts one.
@@ -71,22 +77,26 @@ class Ray:
             asked = f"backend.cpus={self.cpus}, backend.gpus={self.gpus}"
             has = f"{resources.get('CPU', 0):.0f} cores and {resources.get('GPU', 0):.0f} GPUs"
             raise ValueError(f"{asked}: the cluster has {has}, too few for a single worker")
-        return PreparedRay(encoder, self.workers, self.cpus, self.gpus)
+        precision = self.torch.precision
+        on_gpu = bool(self.gpus)
+        backend = self.torch if on_gpu or openvino_obstacle(encoder, precision) else OpenVino(precision)
+        return PreparedRay(encoder, backend, self.workers, self.cpus, self.gpus)
 
 
 class PreparedRay:
-    """Encodes in the order of the batches; see ``PreparedBackend``. Its vectors equal PyTorch's and share their key.
+    """Encodes in the order of the batches; see ``PreparedBackend``.
 
-    All batches are in Ray's object store at once, five bytes a token; it spills to disk.
+    In float32 it shares the cached vectors of PyTorch, which differ by rounding at most. All batches are in
+    Ray's object store at once, five bytes a token; it spills to disk.
     """
 
-    key = ""
-
-    def __init__(self, encoder: TextEncoder, workers: int, cpus: int, gpus: int) -> None:
+    def __init__(self, encoder: TextEncoder, backend: Torch | OpenVino, workers: int, cpus: int, gpus: int) -> None:
         self.encoder = encoder
+        self.backend = backend
         self.workers = workers
         self.cpus = cpus
         self.gpus = gpus
+        self.key = "" if backend.precision == "float32" else backend.prepare(encoder, None).key
         self.tokens_a_batch = token_budget(torch.device("cuda" if gpus else "cpu"))
 
     def encode(self, batches: Iterable[tuple[Tensor, Tensor]]) -> Iterator[np.ndarray]:
@@ -100,7 +110,7 @@ class PreparedRay:
         ]
         found = ray.data.from_items(rows, override_num_blocks=len(rows)).map_batches(
             Worker,
-            fn_constructor_args=(stored,),
+            fn_constructor_args=(stored, self.backend),
             batch_size=1,
             compute=ray.data.ActorPoolStrategy(min_size=1, initial_size=self.workers, max_size=self.workers),
             num_cpus=self.cpus,
@@ -117,12 +127,13 @@ class Worker:
 
     Args:
         encoder: Reference to the encoder in Ray's object store.
+        backend: Runs it.
     """
 
-    def __init__(self, encoder: "ray.ObjectRef[TextEncoder]") -> None:
+    def __init__(self, encoder: "ray.ObjectRef[TextEncoder]", backend: Torch | OpenVino) -> None:
         import ray
 
-        self.prepared = PreparedTorch(ray.get(encoder))
+        self.prepared = backend.prepare(ray.get(encoder), None)
 
     def __call__(self, batch: ArrayColumns) -> ArrayColumns:
         """``vectors (1, U, hidden)`` of ``input_ids (1, U, L)`` and ``attention_mask (1, U, L)``."""
