@@ -131,5 +131,5 @@ def _allowed(index: InMemoryIndex, count: int, report: Report, filters: Filters)
             allowed &= keep(day, days_of(pd.Series(pd.to_datetime([moment], utc=True)))[0])
     if filters.component is not None:
         code = index.encoder.categories[COMPONENT](pd.Series([filters.component]), learn=False)[0]
-        allowed &= index.store.codes[:count, COMPONENT] == code
+        allowed &= index.store.code(COMPONENT)[:count] == code
     return None if allowed.all() else allowed

@@ -7,6 +7,7 @@ import numpy as np
 
 from gedbd.retrieval.reports.feature_store import FeatureStore
 from gedbd.retrieval.reports.report_features import ReportFeatures
+from gedbd.retrieval.reports.term_index import places_among
 
 SHARED = ("shared", "rarest shared", "share of query", "share of report")
 
@@ -34,19 +35,12 @@ class SharedTerms(NamedTuple):
     ) -> "SharedTerms":
         """Compares a query with the reports in some rows by the terms of a kind of ``TERM_KINDS``."""
         own = np.unique(getattr(query.terms, kind)[0])
-        lists = store.distinct(kind, rows)
-        sizes = np.fromiter(map(len, lists), dtype=np.int64, count=len(lists))
-        flat = np.concatenate([np.empty(0, dtype=np.int32), *lists])
-        # The place of each term that the query has, counted from 1, is looked up by the number of the term: a search
-        # in ``own`` would take five times as long. Terms below 0 are unknown, and no stored report has them.
-        place_of = np.zeros(int(flat.max(initial=0)) + 1, dtype=np.int32)
-        known = np.flatnonzero((own >= 0) & (own < len(place_of)))
-        place_of[own[known]] = known + 1
-        places = place_of[flat]
-        hits = np.flatnonzero(places)
+        flat, sizes = store.terms(kind).terms_of(np.asarray(rows, dtype=np.int64))
+        places = places_among(own, flat)
+        hits = np.flatnonzero(places >= 0)
         # How many hits there are up to each report's last term, less those up to the last one of the report before.
         number = np.diff(np.searchsorted(hits, np.cumsum(sizes)), prepend=0)
-        return cls(kind, own, sizes, number, places[hits] - 1)
+        return cls(kind, own, sizes, number, places[hits])
 
     def by_report(self) -> list[np.ndarray]:
         """Places in ``own`` of the terms that each report shares, ascending, C arrays."""
@@ -62,7 +56,7 @@ class SharedTerms(NamedTuple):
 
         Only the first ``count`` reports of the store count in idf.
         """
-        frequency = getattr(store, self.kind).frequency(self.own, count)
+        frequency = store.terms(self.kind).frequency(self.own, count)
         idf = np.log(1 + (count - frequency + 0.5) / (frequency + 0.5))
         weight = idf[self.places]
         shares = self.number > 0

@@ -87,8 +87,9 @@ def test_later_reports_change_nothing():
     whole, first = (find_candidates(stored(features, count), features[20], groups) for count in (30, 20))
     assert whole.row.tolist() == first.row.tolist()
     assert whole.sums.tolist() == first.sums.tolist()
-    for name, scores in whole.scores.items():
-        np.testing.assert_array_equal(scores, first.scores[name])
+    np.testing.assert_array_equal(whole.scores.rows, first.scores.rows)
+    for name, scores in whole.scores.of.items():
+        np.testing.assert_array_equal(scores, first.scores.of[name])
 
 
 def test_a_tracker_without_words_dates_and_fields():
