@@ -7,7 +7,6 @@ replay of the tracker's history can leave out the texts that did not exist yet.
 """
 
 from collections.abc import Sequence
-from copy import copy
 from typing import NamedTuple
 
 import numpy as np
@@ -22,14 +21,14 @@ class State(NamedTuple):
 
     Attributes:
         lengths: ``(N,)`` how many terms each text has.
-        count: How many of the texts exist, the removed ones left out.
+        num_texts: How many of the texts exist, the removed ones left out.
         num_terms: How many terms these have in all.
         parts: The postings of all texts: read from a file, merged since, and the latest.
         removed: The postings of the removed texts, which are in ``parts`` too.
     """
 
     lengths: np.ndarray
-    count: int
+    num_texts: int
     num_terms: float
     parts: tuple[Postings, Postings, Postings]
     removed: Postings
@@ -37,7 +36,7 @@ class State(NamedTuple):
     @property
     def mean(self) -> float:
         """The mean length of the texts; a little above 0 where all are empty."""
-        return max(self.num_terms / max(self.count, 1), 1e-9)
+        return max(self.num_terms / max(self.num_texts, 1), 1e-9)
 
     def frequency(self, terms: np.ndarray, before: int | None) -> np.ndarray:
         """How many of the texts contain each of some terms."""
@@ -48,7 +47,7 @@ class State(NamedTuple):
         """The state, with count and mean of the first ``before`` texts; and None if these are all."""
         if before is None or before >= len(self.lengths):
             return self, None
-        return self._replace(count=before, num_terms=float(self.lengths[:before].sum(dtype=np.float64))), before
+        return self._replace(num_texts=before, num_terms=float(self.lengths[:before].sum(dtype=np.float64))), before
 
 
 class InvertedIndex:
@@ -85,7 +84,7 @@ class InvertedIndex:
         self._tail |= dict(enumerate(texts, start=len(state.lengths)))
         grown = state._replace(
             lengths=np.concatenate([state.lengths, fresh]),
-            count=state.count + len(texts),
+            num_texts=state.num_texts + len(texts),
             num_terms=state.num_terms + float(fresh.sum(dtype=np.float64)),
         )
         self._state = grown._replace(parts=self._parts_with_tail(grown))
@@ -113,13 +112,13 @@ class InvertedIndex:
         Returns:
             ``(before,)`` float32, 0 or above.
         """
-        state, before = self._until(before)
+        state, before = self.until(before)
         lengths = state.lengths[:before]
         total = np.zeros(len(lengths), dtype=np.float32)
         if not len(lengths) or not len(terms):
             return total
         distinct, places = np.unique(terms, return_inverse=True)
-        idf = idf_of(state.frequency(distinct, before), state.count).astype(np.float32)
+        idf = idf_of(state.frequency(distinct, before), state.num_texts).astype(np.float32)
         norm = length_norm(lengths, state.mean)
         for part in state.parts:
             found = part.of_terms(distinct, before)
@@ -134,25 +133,24 @@ class InvertedIndex:
 
     def self_score(self, terms: np.ndarray, before: int | None = None) -> float:
         """The score of a stored copy of the query, which no text of its length exceeds with the query's words."""
-        state, before = self._until(before)
-        if not state.count or not len(terms):
+        state, before = self.until(before)
+        if not state.num_texts or not len(terms):
             return 0.0
         distinct, times = np.unique(terms, return_counts=True)
-        idf = idf_of(state.frequency(distinct, before), state.count)
+        idf = idf_of(state.frequency(distinct, before), state.num_texts)
         norm = length_norm(np.array([len(terms)]), state.mean)
         return float((times * idf * times / (times + norm)).sum())
 
     def frequency(self, terms: np.ndarray, before: int | None = None) -> np.ndarray:
         """How many of the texts contain each of some distinct terms, ``(T,) -> (T,)``."""
-        state, before = self._until(before)
+        state, before = self.until(before)
         return state.frequency(terms, before)
 
-    def _until(self, before: int | None) -> tuple[State, int | None]:
-        """The state until ``before``; None if these are all texts."""
+    def until(self, before: int | None) -> tuple[State, int | None]:
+        """The state with the first ``before`` texts only, see ``State.until``."""
         return self._state.until(before)
 
 
 def idf_of(frequency: np.ndarray, count: int) -> np.ndarray:
     """Inverse document frequency of terms that so many of ``count`` texts contain, as Lucene defines it."""
     return np.asarray(np.log(1 + (count - frequency + 0.5) / (frequency + 0.5)))
-

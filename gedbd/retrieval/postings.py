@@ -94,8 +94,8 @@ class Postings:
         starts, ends = self._ranges(terms, before)
         runs = [slice(start, end) for start, end in zip(starts.tolist(), ends.tolist(), strict=True) if start < end]
         columns = (self.rows, self.counts, self.saturation)
-        joined = (np.concatenate([column[:0], *(column[run] for run in runs)]) for column in columns)
-        return Run(*joined, sizes=ends - starts)
+        rows, counts, saturation = (np.concatenate([column[:0], *(column[run] for run in runs)]) for column in columns)
+        return Run(rows, counts, saturation, ends - starts)
 
     def _ranges(self, terms: np.ndarray, before: int | None) -> tuple[np.ndarray, np.ndarray]:
         """Where the rows of each term begin and end; those of an unknown term end where they begin."""

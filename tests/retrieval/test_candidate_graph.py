@@ -56,7 +56,7 @@ def test_the_component_graph_equals_loops(history):
     rows = list(range(row))
     group = history.known_before(row).group
     graph = component_graph(history, rows, group)
-    sums = quick_sums(history.store, history.features[row], found.scores, np.arange(row), row)
+    sums = quick_sums(history.store, history.features[row], found.scores, np.arange(row))
     scores = (sums - sums.mean()) / sums.std()
     restart = dict(enumerate(np.exp(sums - sums.max()) / np.exp(sums - sums.max()).sum()))
     rank = dict(restart)

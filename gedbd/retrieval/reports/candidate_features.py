@@ -28,16 +28,16 @@ FEATURES = (
 def candidate_features(store: FeatureStore, query: ReportFeatures, found: FirstStage) -> np.ndarray:
     """The features of candidates, ``(C, F)`` float32 in the order of ``FEATURES``; NaN where there is no value."""
     columns: dict[str, np.ndarray] = {}
-    count = found.count
+    count = found.scores.count
     rows = found.row
     members = _Members.of(found)
     for name in SCORES:
         columns |= relative(name, _score(found, name, rows))
     columns |= _of_members(found, members)
-    shared = {kind: SharedTerms.of(store, query, kind, rows) for kind in TERM_KINDS}
-    for terms in shared.values():
-        columns |= terms.columns(store, count)
-    columns |= _of_copies(store, query, found, count)
+    shared = {kind: SharedTerms.of(store.terms(kind), found.scores.words[kind], rows) for kind in TERM_KINDS}
+    for kind, terms in shared.items():
+        columns |= terms.columns(kind)
+    columns |= _of_copies(found)
     columns |= _lengths(query, shared)
     columns |= _hubs(store, query, rows, count)
     columns |= _fields(store, query, rows)
@@ -101,11 +101,11 @@ def _of_members(found: FirstStage, members: _Members) -> dict[str, np.ndarray]:
     }
 
 
-def _of_copies(store: FeatureStore, query: ReportFeatures, found: FirstStage, count: int) -> dict[str, np.ndarray]:
+def _of_copies(found: FirstStage) -> dict[str, np.ndarray]:
     """BM25 as a share of what a copy of the query would score."""
     columns: dict[str, np.ndarray] = {}
     for kind in ("text", "title"):
-        copy = store.terms(kind).self_score(getattr(query.terms, kind)[0], count)
+        copy = found.scores.words[kind].copy_score
         columns[f"{kind} of copy"] = np.log1p([copy])
         columns[f"{kind} share of copy"] = found.scores(kind, found.row) / max(copy, MIN_COPY_SCORE)
     return columns
@@ -114,7 +114,7 @@ def _of_copies(store: FeatureStore, query: ReportFeatures, found: FirstStage, co
 def _lengths(query: ReportFeatures, shared: Mapping[str, SharedTerms]) -> dict[str, np.ndarray]:
     columns: dict[str, np.ndarray] = {"query identifiers": np.log1p([len(query.terms.identifiers[0])])}
     for kind in ("text", "title"):
-        columns[f"{kind} length"] = np.log1p([len(shared[kind].own)])
+        columns[f"{kind} length"] = np.log1p([len(shared[kind].query.own)])
         columns[f"report {kind} length"] = np.log1p(shared[kind].sizes)
     columns["same title"] = shared["title"].is_equal
     return columns

@@ -62,11 +62,11 @@ def graph_features(store: FeatureStore, query: ReportFeatures, found: FirstStage
     vectors = store.vectors.take(nodes.row)
     cosines = vectors @ vectors.T
     columns: list[np.ndarray] = []
-    for weights in _edges(store, nodes, cosines, found.count).values():
+    for weights in _edges(store, nodes, cosines, found.scores.count).values():
         columns += _spread(nodes, weights)
     columns += _neighbourhoods(nodes, cosines, found.scores("dense", nodes.row))
     for kind in GROUP_KINDS:
-        shared = SharedTerms.of(store, query, kind, nodes.row).columns(store, found.count)
+        shared = SharedTerms.of(store.terms(kind), found.scores.words[kind], nodes.row).columns(kind)
         columns += [_best(nodes, shared[f"{kind} {what}"]) for what in ("shared", "rarest shared")]
     return np.column_stack(columns).astype(np.float32)
 
@@ -75,7 +75,7 @@ def _nodes(store: FeatureStore, query: ReportFeatures, found: FirstStage) -> Nod
     sizes = np.array([len(members) for members in found.members], dtype=np.int64)
     flat = np.concatenate(found.members)
     candidate = np.repeat(np.arange(len(sizes)), sizes)
-    sums = quick_sums(store, query, found.scores, flat, found.count)
+    sums = quick_sums(store, query, found.scores, flat)
     order = np.lexsort((-sums, candidate))
     place = np.arange(len(flat)) - np.repeat(np.cumsum(sizes) - sizes, sizes)  # sizes 2, 3: 0 1, 0 1 2
     kept = order[place < MAX_MEMBERS]
