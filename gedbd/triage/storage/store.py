@@ -207,6 +207,13 @@ class Store:
         query = "SELECT report, duplicate, source FROM links ORDER BY report, duplicate, source"
         return [(str(first), str(second), str(source)) for first, second, source in self._connection.rows(query)]
 
+    def links_if_any_names(self, ids: Sequence[str]) -> list[tuple[str, str, str]]:
+        """All links if any of them names one of some reports, else none."""
+        for one in ids:
+            if self._connection.rows("SELECT 1 FROM links WHERE report = ?1 OR duplicate = ?1 LIMIT 1", (one,)):
+                return self.links()
+        return []
+
     def contents(self) -> dict[str, Version]:
         """The version of each report by id, in order."""
         names = ", ".join(Version._fields)
