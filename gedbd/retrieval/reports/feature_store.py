@@ -50,8 +50,8 @@ class FeatureStore:
 
         Args:
             arrays: ``vectors``, ``codes``, ``scale`` and ``rest`` of ``VectorTable`` and its codes; ``fields (4, N)``,
-                ``day``, ``resolved``, ``sums (S, D)`` of the vectors of each ``MEAN_STEP`` reports; and for each kind of
-                ``TERM_KINDS`` those of ``TermIndex.of_arrays``, behind its name.
+                ``day``, ``resolved``, ``sums (S, D)`` of the vectors of each ``MEAN_STEP`` reports; and for each kind
+                of ``TERM_KINDS`` those of ``TermIndex.of_arrays``, behind its name.
             means: The mean length with which the saturation of each kind was computed.
         """
         store = cls(arrays["vectors"].shape[1])

@@ -38,6 +38,7 @@ class InMemoryIndex:
     Attributes:
         undated: Ids of reports whose date cannot be used, see ``usable_days``.
         unclear: Likewise those whose date of resolution cannot be used.
+        num_changed: How many reports were added, replaced or deleted since the files beside the index were made.
     """
 
     def __init__(self, store: FeatureStore, encoder: FeatureEncoder, ids: Ids, groups: KnownGroups) -> None:
@@ -47,6 +48,7 @@ class InMemoryIndex:
         self.groups = groups
         self.undated: list[str] = []
         self.unclear: list[str] = []
+        self.num_changed = 0
 
     def __len__(self) -> int:
         return len(self.groups.group)
@@ -87,6 +89,7 @@ class InMemoryIndex:
         other.ids = copy(self.ids)
         other.ids.add(ids)
         other.groups = self.groups.grown(len(ids))
+        other.num_changed = self.num_changed + len(ids)
         if links:
             other.groups = find_known_groups(links, other.ids)
         return other
@@ -100,6 +103,7 @@ class InMemoryIndex:
         if old:
             other = copy(self)
             other.store = self.store.replaced([row for row in rows if row is not None], features.take(old))
+            other.num_changed = self.num_changed + len(old)
         if new:
             other = other.with_added([ids[place] for place in new], features.take(new), links)
         return other
@@ -115,6 +119,7 @@ class InMemoryIndex:
         other.store = self.store.without(removed)
         other.ids = self.ids.without(removed)
         other.groups = self.groups.without(row)
+        other.num_changed = self.num_changed + 1
         return other
 
     def linked(self, first: str, second: str) -> "InMemoryIndex":
