@@ -13,6 +13,7 @@ from gedbd.corpora.urls import fill_template
 from gedbd.triage.backtesting.targets import TargetResult
 from gedbd.triage.report import Filters, Match, Report, as_table, check_report, check_top_k, without_surrogates
 from gedbd.triage.searching import find_matches
+from gedbd.triage.storage.compaction import Compaction, is_due
 from gedbd.triage.storage.connection import StoreUnavailable
 from gedbd.triage.storage.current_state import CurrentState
 from gedbd.triage.storage.rows import StoredReport
@@ -48,6 +49,7 @@ class Index:
             self._current = CurrentState(folder / FILE, load_model)
         except StoreUnavailable as error:
             raise ValueError(str(error)) from error
+        self._compaction = Compaction(folder / FILE, self._current.read_again)
 
     def __len__(self) -> int:
         """Number of reports that searches see; never waits and reads no file."""
@@ -201,7 +203,10 @@ class Index:
                 store.add(map(StoredReport, reports, vectors, numbers.terms.by_report()))
                 links = store.links_if_any_names([report.issue_id for report in reports])
             undo.pop_all()  # the new terms are on disk: they stay in memory too
-        self._current.publish(change, memory.changed([report.issue_id for report in reports], numbers, links))
+        memory = memory.changed([report.issue_id for report in reports], numbers, links)
+        self._current.publish(change, memory)
+        if is_due(len(memory), memory.num_changed):
+            self._compaction.start()
 
 
 def _encode_in_batches(encode: EncodeReports, table: pd.DataFrame) -> np.ndarray:

@@ -49,14 +49,14 @@ class FeatureStore:
         """A store of reports whose features are in arrays, which may be files.
 
         Args:
-            arrays: ``vectors``, ``codes``, ``scale`` and ``rest`` of ``VectorTable`` and its codes; ``fields (4, N)``,
-                ``day``, ``resolved``, ``sums (S, D)`` of the vectors of each ``MEAN_STEP`` reports; and for each kind
-                of ``TERM_KINDS`` those of ``TermIndex.of_arrays``, behind its name.
+            arrays: ``vectors``, ``codes``, ``scale`` and ``rest`` of ``VectorTable`` and its codes; ``field`` with the
+                name of each of ``FIELDS``, ``day`` and ``resolved``, each ``(N,)``; ``sums (S, D)`` of the vectors of
+                each ``MEAN_STEP`` reports; and those of ``TermIndex.of_arrays`` behind each of ``TERM_KINDS``.
             means: The mean length with which the saturation of each kind was computed.
         """
         store = cls(arrays["vectors"].shape[1])
         store.vectors = VectorTable(arrays["vectors"], Codes(arrays["codes"], arrays["scale"], arrays["rest"]))
-        store._codes = [GrowingArray(codes) for codes in arrays["fields"]]
+        store._codes = [GrowingArray(arrays[f"field {name}"]) for name in FIELDS]
         store._day = GrowingArray(arrays["day"])
         store._resolved = GrowingArray(arrays["resolved"])
         store._first_resolved = _first_number(arrays["resolved"])

@@ -16,7 +16,7 @@ from gedbd.io.array_files import ArrayFolderWriter, read_arrays, read_facts
 from gedbd.retrieval.postings import length_norm
 from gedbd.retrieval.reports import feature_store
 from gedbd.retrieval.reports.feature_store import TERM_KINDS
-from gedbd.retrieval.reports.report_features import FeatureEncoder
+from gedbd.retrieval.reports.report_features import FIELDS, FeatureEncoder
 from gedbd.retrieval.reports.vector_table import encode
 from gedbd.retrieval.vocabulary import Vocabulary
 from gedbd.triage.storage.ids import Ids
@@ -120,8 +120,9 @@ def _write(store: Store, writer: ArrayFolderWriter) -> dict[str, Any]:
         for found, own in zip((undated, unclear), unusable_dates(rows), strict=True):
             found += own
         codes, scale, rest = encode(features.vectors)
-        columns = {"vectors": features.vectors, "codes": codes, "scale": scale, "rest": rest, "fields": features.codes}
+        columns = {"vectors": features.vectors, "codes": codes, "scale": scale, "rest": rest}
         columns |= {"day": features.day, "resolved": features.resolved, "keys": keys}
+        columns |= {f"field {name}": features.codes[:, place] for place, name in enumerate(FIELDS)}
         for name, column in columns.items():
             writer.append(name, column)
         for kind in TERM_KINDS:

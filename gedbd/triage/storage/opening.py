@@ -16,7 +16,7 @@ from gedbd.triage.storage.rows import FeatureRow
 from gedbd.triage.storage.store import Store
 from gedbd.triage.storage.stored_vocabulary import StoredVocabulary
 
-MIN_REPORTS = 10_000  # fewer are read within a second
+MIN_REPORTS = 1  # fewer are read within a second
 MAX_CHANGED = 0.2  # share of the reports; if more have changed, the files are made again
 
 log = logging.getLogger("gedbd")
@@ -62,9 +62,7 @@ def _as_written(files: CacheFiles, store: Store) -> InMemoryIndex:
     vocabulary.extend(store.terms(len(vocabulary)))
     encoder = FeatureEncoder(vocabulary, tuple(map(CategoryEncoder, files.facts["values"])))
     features = FeatureStore.of_arrays(files.arrays, files.facts["means"])
-    index = InMemoryIndex(features, encoder, Ids(files.strings("ids")), KnownGroups.of(files.arrays["group"]))
-    index.undated, index.unclear = files.facts["undated"], files.facts["unclear"]
-    return index
+    return InMemoryIndex(features, encoder, Ids(files.strings("ids")), KnownGroups.of(files.arrays["group"]))
 
 
 def _with_changes(index: InMemoryIndex, files: CacheFiles, store: Store, changed: np.ndarray) -> InMemoryIndex:
@@ -72,9 +70,7 @@ def _with_changes(index: InMemoryIndex, files: CacheFiles, store: Store, changed
     keys = files.arrays["keys"]
     found, rows = store.log.features_of(changed.tolist())
     features = features_of(rows, index.encoder, index.store.vectors.dim, store.path)
-    undated = [
-        _replaced(*pair, rows) for pair in zip((index.undated, index.unclear), unusable_dates(rows), strict=True)
-    ]
+    undated, unclear = unusable_dates(rows)
     is_old = np.isin(found, keys)
     old, new = np.flatnonzero(is_old).tolist(), np.flatnonzero(~is_old).tolist()
     if old:
@@ -88,7 +84,8 @@ def _with_changes(index: InMemoryIndex, files: CacheFiles, store: Store, changed
     new_ids = [rows[place].issue_id for place in new]
     if is_deleted.any() or store.log.has_links_since(files.facts["change"]) or store.links_if_any_names(new_ids):
         index = index.regrouped(store.links())
-    index.undated, index.unclear = undated, unclear
+    index.undated = _replaced(files.facts["undated"], undated, rows)
+    index.unclear = _replaced(files.facts["unclear"], unclear, rows)
     index.num_changed = len(changed)
     return index
 
