@@ -73,13 +73,14 @@ class TermQuery:
         rough = self._rough()
         if allowed is not None:
             rough = np.where(allowed, rough, 0)
-        rows = np.flatnonzero(rough)
-        if len(rows) > depth:
+        lowest = np.partition(rough, -depth)[-depth] if len(rough) > depth else 0.0
+        if lowest:
             ratios = [self._state.mean / part.mean for part in self._state.parts if len(part.rows)]
             # Where texts are 3% longer on average than when the saturation was computed, scores are 0 to 3% higher.
             error = max(1.0, *ratios) / min(1.0, *ratios) * (1 + ROUNDING) / (1 - ROUNDING)
-            lowest = np.partition(rough[rows], -depth)[-depth] / error
-            rows = rows[rough[rows] >= lowest]
+            rows = np.flatnonzero(rough >= lowest / error)
+        else:
+            rows = np.flatnonzero(rough)
         return np.asarray(rows[np.argsort(-self.scores(rows), kind="stable")][:depth])
 
     def _rough(self) -> np.ndarray:
@@ -89,14 +90,13 @@ class TermQuery:
         runs = [part.saturation_of(self.own, self._before) for part in self._state.parts]
         runs = [run for run in runs if len(run.rows)]
         # A column for each part and term: the product with the terms' weights sums the scores of all texts.
-        ends = np.cumsum(np.concatenate([np.zeros(1, dtype=np.int64), *(run.sizes for run in runs)]))
+        ends = np.cumsum(np.concatenate([np.zeros(1, dtype=np.int64), *(run.sizes for run in runs)])).astype(np.int32)
         values: Any = np.concatenate([np.empty(0, dtype=np.float32), *(run.values for run in runs)])
         rows = np.concatenate([np.empty(0, dtype=np.int32), *(run.rows for run in runs)])
         shape = len(self._state.lengths), len(self.own) * len(runs)
         weights = np.tile((self.idf * self._times).astype(np.float32), len(runs))
         rough = csc_array((values, rows, ends), shape=shape) @ weights
-        place = self._index.rows.place
-        return np.asarray(rough[: self._before] if place is None else rough[place])
+        return np.asarray(self._index.rows.in_rows(rough)[: self._before])
 
     def _exact(self, rows: np.ndarray) -> np.ndarray:
         places = self._index.rows.places(rows)
