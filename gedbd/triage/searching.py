@@ -9,6 +9,7 @@ import pandas as pd
 from gedbd.retrieval.reports.candidate_features import FEATURES, candidate_features
 from gedbd.retrieval.reports.first_stage import COMPONENT, find_candidates
 from gedbd.retrieval.reports.known_groups import KnownGroups
+from gedbd.retrieval.reports.query_scores import QueryScores
 from gedbd.retrieval.reports.report_features import IDENTIFIER_MARK, ReportFeatures
 from gedbd.retrieval.reports.shared_terms import SharedTerms
 from gedbd.retrieval.scorers.fields import days_of
@@ -53,7 +54,7 @@ def find_matches(state: State, report: Report, top_k: int, filters: Filters) -> 
     order = np.argsort(-scores, kind="stable")[: max(top_k, NUM_COMPARED)]
     probability = state.matching.confidence(confidence_features(features[order], scores[order]))
     best = Ranked(found.row[order], scores[order], features[order], probability)
-    why = _reasons(state, query, best, top_k, bool(report.created_at))
+    why = _reasons(state, found.scores, best, top_k, bool(report.created_at))
     return _matches(report, state, groups, best, why)
 
 
@@ -99,20 +100,22 @@ def _matches(
     return matches
 
 
-def _reasons(state: State, query: ReportFeatures, found: Ranked, top_k: int, is_dated: bool) -> list[tuple[str, ...]]:
+def _reasons(state: State, scores: QueryScores, found: Ranked, top_k: int, is_dated: bool) -> list[tuple[str, ...]]:
     """Why each of the first ``top_k`` candidates is among them; ``is_dated`` if the report has a date of its own."""
     memory = state.memory
     features = found.features[:top_k]
     added = state.matching.ranker.contributions(features)
     identifiers, errors = (
-        SharedTerms.of(memory.store, query, kind, found.row[:top_k]) for kind in ("identifiers", "errors")
+        SharedTerms.of(memory.store.terms(kind), scores.words[kind], found.row[:top_k])
+        for kind in ("identifiers", "errors")
     )
-    frequency = memory.store.identifiers.frequency(identifiers.own, len(memory))
+    own = identifiers.query.own
+    frequency = identifiers.query.frequency
     why = []
     for values, one, places, num_errors in zip(
         features.tolist(), added, identifiers.by_report(), errors.number.tolist(), strict=True
     ):
-        rarest_first = identifiers.own[places[np.argsort(frequency[places], kind="stable")]]
+        rarest_first = own[places[np.argsort(frequency[places], kind="stable")]]
         named = [memory.vocabulary.terms[number].removeprefix(IDENTIFIER_MARK) for number in rarest_first.tolist()]
         facts = dict(zip(FEATURES, values, strict=True)) | ({} if is_dated else {"days": np.nan})
         why.append(reasons(one, facts, named, num_errors))
@@ -131,5 +134,5 @@ def _allowed(index: InMemoryIndex, count: int, report: Report, filters: Filters)
             allowed &= keep(day, days_of(pd.Series(pd.to_datetime([moment], utc=True)))[0])
     if filters.component is not None:
         code = index.encoder.categories[COMPONENT](pd.Series([filters.component]), learn=False)[0]
-        allowed &= index.store.codes[:count, COMPONENT] == code
+        allowed &= index.store.code(COMPONENT)[:count] == code
     return None if allowed.all() else allowed

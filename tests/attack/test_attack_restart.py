@@ -15,6 +15,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from small_tracker import as_corpus, fill, open_folder, some_report, tiny_reader
 
 from gedbd.retrieval.reports.feature_store import TERM_KINDS
+from gedbd.retrieval.reports.report_features import FIELDS
 from gedbd.triage.report import Filters, Report
 
 QUERIES = (
@@ -46,13 +47,14 @@ def numbers(index):
     """All that searches compare."""
     memory = index._current.state.memory
     store = memory.store
-    alike = store.codes[:, None] == store.codes  # the codes tell no more
+    codes = np.stack([store.code(place) for place in range(len(FIELDS))])
+    alike = codes[:, :, None] == codes[:, None]  # the codes tell no more
     members = sorted(memory.groups.members.items())
-    arrays = [store.vectors, alike, store.day, memory.groups.group, *(rows for _, rows in members)]
+    arrays = [store.vectors.filled, alike, store.day, memory.groups.group, *(rows for _, rows in members)]
     terms = np.arange(len(memory.vocabulary.terms))
     for kind in TERM_KINDS:
-        postings = getattr(store, kind)
-        arrays += [postings._state.lengths, postings.frequency(terms), *store.distinct(kind, range(len(store)))]
+        index = store.terms(kind)
+        arrays += [index.frequency(terms), *index.terms_of(np.arange(len(store)))]
     found = [array.tobytes() for array in arrays]
     return [memory.ids, memory.row_of, memory.vocabulary.terms, [group for group, _ in members], found]
 

@@ -15,10 +15,10 @@ from gedbd.corpora.splits import TEST, TRAIN, VAL
 from gedbd.retrieval.boosted_trees import BoostedTrees
 from gedbd.retrieval.boosting import CandidateLists, fit_boosted_trees
 from gedbd.retrieval.reports.candidate_features import FEATURES
-from gedbd.retrieval.reports.first_stage import raw_scores
 from gedbd.retrieval.reports.history import Replayed, ReportHistory
 from gedbd.retrieval.reports.ranker import ReportRanker
 from gedbd.retrieval.reports.trained_on import sample_of
+from gedbd.retrieval.scorers.cosine import cosines
 from gedbd.triage.assembly import encode_corpus
 
 PARTS = (TRAIN, VAL, TEST)
@@ -96,8 +96,9 @@ def unweighted_ranks(history: ReportHistory, rows: np.ndarray) -> np.ndarray:
     """See ``Tracker.unweighted``; a group counts once, by its best report."""
     found = []
     for row in rows.tolist():
-        scores = raw_scores(history.store, history.features[row], row)
-        kinds = (scores["dense"], np.sqrt(scores["text"]))
+        query = history.features[row]
+        dense = cosines(history.features.vectors[:row], query.vectors)[0]
+        kinds = (dense, np.sqrt(history.store.text.scores(query.terms.text[0], row)))
         total = sum((one - one.mean()) / max(one.std(), 1e-9) for one in kinds)
         group = history.group[:row]
         best = total[group == history.group[row]].max()

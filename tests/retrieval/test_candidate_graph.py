@@ -90,7 +90,7 @@ def test_neighbourhoods_equal_loops(history):
     found = history.find(row)
     columns = dict(zip(GRAPH_FEATURES, graph_features(history.store, history.features[row], found).T, strict=True))
     group = history.known_before(row).group
-    vectors = history.store.vectors
+    vectors = history.store.vectors.filled
     own = vectors[:row] @ vectors[row]
     for place, members in enumerate(found.members):
         closer, csls = [], []
@@ -108,7 +108,8 @@ def test_shared_identifiers_weigh_their_idf(history):
     found = history.find(row)
     columns = dict(zip(GRAPH_FEATURES, graph_features(history.store, history.features[row], found).T, strict=True))
     store, group = history.store, history.known_before(row).group
-    lists = store.distinct("identifiers", range(row))
+    terms, sizes = store.identifiers.terms_of(np.arange(row))
+    lists = np.split(terms, np.cumsum(sizes)[:-1])
     frequency = {term: sum(term in one for one in lists) for one in lists for term in one.tolist()}
     for place, members in enumerate(found.members):
         degrees = []
@@ -140,7 +141,7 @@ def test_a_ranker_learns_from_the_graph(history):
             pass
 
         def fit(self, inputs):
-            self.documents_ = history.store.vectors
+            self.documents_ = history.store.vectors.filled
             self.warnings_ = ()
 
     reports = some_reports()

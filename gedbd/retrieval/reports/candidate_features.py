@@ -28,16 +28,16 @@ FEATURES = (
 def candidate_features(store: FeatureStore, query: ReportFeatures, found: FirstStage) -> np.ndarray:
     """The features of candidates, ``(C, F)`` float32 in the order of ``FEATURES``; NaN where there is no value."""
     columns: dict[str, np.ndarray] = {}
-    count = len(found.scores["dense"])
+    count = found.scores.count
     rows = found.row
     members = _Members.of(found)
     for name in SCORES:
         columns |= relative(name, _score(found, name, rows))
     columns |= _of_members(found, members)
-    shared = {kind: SharedTerms.of(store, query, kind, rows) for kind in TERM_KINDS}
-    for terms in shared.values():
-        columns |= terms.columns(store, count)
-    columns |= _of_copies(store, query, found, count)
+    shared = {kind: SharedTerms.of(store.terms(kind), found.scores.words[kind], rows) for kind in TERM_KINDS}
+    for kind, terms in shared.items():
+        columns |= terms.columns(kind)
+    columns |= _of_copies(found)
     columns |= _lengths(query, shared)
     columns |= _hubs(store, query, rows, count)
     columns |= _fields(store, query, rows)
@@ -83,7 +83,7 @@ class _Members(NamedTuple):
 
 def _score(found: FirstStage, name: str, rows: np.ndarray) -> np.ndarray:
     """A score of some reports: cosines as they are, of BM25 the root."""
-    scores = found.scores[name][rows]
+    scores = found.scores(name, rows)
     return np.asarray(scores if name == "dense" else np.sqrt(scores))
 
 
@@ -101,20 +101,20 @@ def _of_members(found: FirstStage, members: _Members) -> dict[str, np.ndarray]:
     }
 
 
-def _of_copies(store: FeatureStore, query: ReportFeatures, found: FirstStage, count: int) -> dict[str, np.ndarray]:
+def _of_copies(found: FirstStage) -> dict[str, np.ndarray]:
     """BM25 as a share of what a copy of the query would score."""
     columns: dict[str, np.ndarray] = {}
     for kind in ("text", "title"):
-        copy = getattr(store, kind).self_score(getattr(query.terms, kind)[0], count)
+        copy = found.scores.words[kind].copy_score
         columns[f"{kind} of copy"] = np.log1p([copy])
-        columns[f"{kind} share of copy"] = found.scores[kind][found.row] / max(copy, MIN_COPY_SCORE)
+        columns[f"{kind} share of copy"] = found.scores(kind, found.row) / max(copy, MIN_COPY_SCORE)
     return columns
 
 
 def _lengths(query: ReportFeatures, shared: Mapping[str, SharedTerms]) -> dict[str, np.ndarray]:
     columns: dict[str, np.ndarray] = {"query identifiers": np.log1p([len(query.terms.identifiers[0])])}
     for kind in ("text", "title"):
-        columns[f"{kind} length"] = np.log1p([len(shared[kind].own)])
+        columns[f"{kind} length"] = np.log1p([len(shared[kind].query.own)])
         columns[f"report {kind} length"] = np.log1p(shared[kind].sizes)
     columns["same title"] = shared["title"].is_equal
     return columns
@@ -123,14 +123,14 @@ def _lengths(query: ReportFeatures, shared: Mapping[str, SharedTerms]) -> dict[s
 def _hubs(store: FeatureStore, query: ReportFeatures, rows: np.ndarray, count: int) -> dict[str, np.ndarray]:
     """How much like the average report candidates and query are."""
     mean = store.mean_vector(count)
-    return {"dense hub": store.vectors[rows] @ mean, "dense query hub": query.vectors @ mean}
+    return {"dense hub": store.vectors.cosines(rows, mean), "dense query hub": query.vectors @ mean}
 
 
 def _fields(store: FeatureStore, query: ReportFeatures, rows: np.ndarray) -> dict[str, np.ndarray]:
     """1 where a field is equal, 0 where it differs, NaN where either report has none."""
     columns = {}
     for place, field in enumerate(FIELDS):
-        own, others = query.codes[0, place], store.codes[rows, place]
+        own, others = query.codes[0, place], store.code(place)[rows]
         # An unknown value of the query is below -1: it has one, which no stored report has.
         missing = (others == -1) | (own == -1)
         columns[f"same {field}"] = np.where(missing, np.nan, others == own)
@@ -160,8 +160,8 @@ def _times(
         columns[name] = np.log1p(np.abs(query.day[0] - store.day[some]))
     columns["reports since"] = np.log1p(count - last)
     code = query.codes[0, COMPONENT]
-    same = np.flatnonzero(store.codes[:count, COMPONENT] == code)
+    same = np.flatnonzero(store.code(COMPONENT)[:count] == code)
     between = np.log1p(len(same) - np.searchsorted(same, last))
-    is_same = (store.codes[last, COMPONENT] == code) & (code >= 0)
+    is_same = (store.code(COMPONENT)[last] == code) & (code >= 0)
     columns["reports of component since"] = np.where(is_same, between, np.nan)
     return columns

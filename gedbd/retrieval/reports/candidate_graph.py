@@ -59,14 +59,14 @@ def graph_features(store: FeatureStore, query: ReportFeatures, found: FirstStage
     if not len(found.row):
         return np.empty((0, len(GRAPH_FEATURES)), dtype=np.float32)
     nodes = _nodes(store, query, found)
-    vectors = store.vectors[nodes.row]
+    vectors = store.vectors.take(nodes.row)
     cosines = vectors @ vectors.T
     columns: list[np.ndarray] = []
-    for weights in _edges(store, nodes, cosines, len(found.scores["dense"])).values():
+    for weights in _edges(store, nodes, cosines, found.scores.count).values():
         columns += _spread(nodes, weights)
-    columns += _neighbourhoods(nodes, cosines, found.scores["dense"][nodes.row])
+    columns += _neighbourhoods(nodes, cosines, found.scores("dense", nodes.row))
     for kind in GROUP_KINDS:
-        shared = SharedTerms.of(store, query, kind, nodes.row).columns(store, len(found.scores["dense"]))
+        shared = SharedTerms.of(store.terms(kind), found.scores.words[kind], nodes.row).columns(kind)
         columns += [_best(nodes, shared[f"{kind} {what}"]) for what in ("shared", "rarest shared")]
     return np.column_stack(columns).astype(np.float32)
 
@@ -91,7 +91,7 @@ def _best(nodes: Nodes, values: np.ndarray) -> np.ndarray:
 def _edges(store: FeatureStore, nodes: Nodes, cosines: np.ndarray, count: int) -> dict[str, np.ndarray]:
     """Weights of each kind of edge, ``(M, M)``, in the order of ``EDGES``."""
     same_group = nodes.candidate[:, None] == nodes.candidate
-    code = store.codes[nodes.row, COMPONENT]
+    code = store.code(COMPONENT)[nodes.row]
     day = store.day[nodes.row]
     near = np.exp(-np.abs(day[:, None] - day) / TIME_SCALE_DAYS)
     same_component = (code[:, None] == code) & (code >= 0) & ~np.isnan(near)
@@ -121,11 +121,11 @@ def _shared_identifiers(store: FeatureStore, rows: np.ndarray, count: int) -> np
 
     total = np.zeros((len(rows), len(rows)))
     for kind in ("identifiers", "errors"):
-        lists = store.distinct(kind, rows)
-        of = np.repeat(np.arange(len(rows)), [len(terms) for terms in lists])
-        terms, places, here = np.unique(np.concatenate(lists), return_inverse=True, return_counts=True)
+        flat, sizes = store.terms(kind).terms_of(rows)
+        of = np.repeat(np.arange(len(rows)), sizes)
+        terms, places, here = np.unique(flat, return_inverse=True, return_counts=True)
         several = here > 1
-        frequency = getattr(store, kind).frequency(terms[several], count)
+        frequency = store.terms(kind).frequency(terms[several], count)
         rare = frequency <= max(MIN_RARE, RARE * count)
         idf = np.zeros(len(terms))
         idf[several] = np.where(rare, np.log(1 + (count - frequency + 0.5) / (frequency + 0.5)), 0)

@@ -1,12 +1,13 @@
-"""The features of all stored reports in memory, which grow as reports are added."""
+"""The features of all stored reports, which grow as reports are added."""
 
-from collections.abc import Iterable
 from copy import copy
 
 import numpy as np
 
-from gedbd.retrieval.inverted_index import InvertedIndex
+from gedbd.retrieval.reports.growing import GrowingArray
 from gedbd.retrieval.reports.report_features import FIELDS, ReportFeatures
+from gedbd.retrieval.reports.term_index import TermIndex
+from gedbd.retrieval.reports.vector_table import VectorTable
 
 MEAN_STEP = 500
 TERM_KINDS = ("text", "title", "identifiers", "errors")
@@ -15,10 +16,14 @@ TERM_KINDS = ("text", "title", "identifiers", "errors")
 class FeatureStore:
     """The features of all stored reports, to which reports are added at the end: row i is stored report i.
 
+    A copy by ``copy.copy`` can grow without changing this store, for searches that are using it; of several copies only
+    one may grow.
+
     Args:
         dim: Size D of the vectors.
 
     Attributes:
+        vectors: The vectors.
         text: Counts of the words of title and description.
         title: Counts of the words of titles.
         identifiers: Which reports have an identifier.
@@ -26,30 +31,34 @@ class FeatureStore:
     """
 
     def __init__(self, dim: int) -> None:
-        self._vectors = _GrowingArray(np.empty((0, dim), dtype=np.float32))
-        self._codes = _GrowingArray(np.empty((0, len(FIELDS)), dtype=np.int32))
-        self._day = _GrowingArray(np.empty(0, dtype=np.float64))
-        self._resolved = _GrowingArray(np.empty(0, dtype=np.float64))
+        self.vectors = VectorTable(np.empty((0, dim), dtype=np.float32))
+        self._codes = [GrowingArray(np.empty(0, dtype=np.int32)) for _ in FIELDS]
+        self._day = GrowingArray(np.empty(0, dtype=np.float64))
+        self._resolved = GrowingArray(np.empty(0, dtype=np.float64))
         self._first_resolved: int | None = None
-        self.text = InvertedIndex()
-        self.title = InvertedIndex()
-        self.identifiers = InvertedIndex()
-        self.errors = InvertedIndex()
+        self.text = TermIndex()
+        self.title = TermIndex()
+        self.identifiers = TermIndex()
+        self.errors = TermIndex()
+        self._sums: dict[int, np.ndarray] = {}
         self._means: dict[int, np.ndarray] = {}
-        self._distinct: dict[str, list[np.ndarray]] = {kind: [] for kind in TERM_KINDS}
+
+    def __copy__(self) -> "FeatureStore":
+        other = FeatureStore.__new__(FeatureStore)
+        other.__dict__.update(self.__dict__)
+        for name in ("vectors", "_day", "_resolved", *TERM_KINDS):
+            setattr(other, name, copy(getattr(self, name)))
+        other._codes = list(map(copy, self._codes))
+        other._sums = self._sums.copy()
+        other._means = self._means.copy()
+        return other
 
     def __len__(self) -> int:
         return len(self._day)
 
-    @property
-    def vectors(self) -> np.ndarray:
-        """``(N, D)`` float32."""
-        return self._vectors.filled
-
-    @property
-    def codes(self) -> np.ndarray:
-        """``(N, 4)`` int32, see ``ReportFeatures``."""
-        return self._codes.filled
+    def code(self, place: int) -> np.ndarray:
+        """``(N,)`` int32 codes of the field ``FIELDS[place]``, see ``ReportFeatures``."""
+        return self._codes[place].filled
 
     @property
     def day(self) -> np.ndarray:
@@ -61,32 +70,41 @@ class FeatureStore:
         """``(N,)`` float64, see ``ReportFeatures``."""
         return self._resolved.filled
 
+    def terms(self, kind: str) -> TermIndex:
+        """The terms of a kind of ``TERM_KINDS``."""
+        index: TermIndex = getattr(self, kind)
+        return index
+
     def tells_resolution(self, count: int) -> bool:
         """Whether any of the first ``count`` reports has a date of resolution; else the tracker may give none."""
         return self._first_resolved is not None and self._first_resolved < count
 
     def mean_vector(self, count: int) -> np.ndarray:
         """The mean of the first ``count`` vectors, rounded down to a multiple of ``MEAN_STEP``, ``(D,)``."""
-        step = count // MEAN_STEP * MEAN_STEP
-        known = self._means.get(step)
+        steps = count // MEAN_STEP
+        if not steps:
+            return np.zeros(self.vectors.dim, dtype=np.float32)
+        known = self._means.get(steps)
         if known is None:
-            known = self.vectors[:step].mean(axis=0) if step else np.zeros(self.vectors.shape[1], dtype=np.float32)
-            self._means[step] = known
+            total = np.sum([self._sum(step) for step in range(steps)], axis=0)
+            known = self._means[steps] = (total / (steps * MEAN_STEP)).astype(np.float32)
         return known
 
-    def distinct(self, kind: str, rows: Iterable[int]) -> list[np.ndarray]:
-        """The distinct terms of some reports, each ``(T,)`` ascending; ``kind`` is one of ``TERM_KINDS``."""
-        lists = self._distinct[kind]
-        return [lists[row] for row in rows]
+    def _sum(self, step: int) -> np.ndarray:
+        """The sum of the vectors of one step, ``(D,)`` float64."""
+        known = self._sums.get(step)
+        if known is None:
+            rows = np.arange(step * MEAN_STEP, (step + 1) * MEAN_STEP)
+            known = self._sums[step] = self.vectors.take(rows).sum(axis=0, dtype=np.float64)
+        return known
 
     def add(self, fresh: ReportFeatures) -> None:
         """Adds reports at the end."""
-        self._vectors.extend(fresh.vectors)
-        self._codes.extend(fresh.codes)
+        self.vectors.add(fresh.vectors)
+        for place, codes in enumerate(self._codes):
+            codes.extend(fresh.codes[:, place])
         for kind in TERM_KINDS:
-            terms = getattr(fresh.terms, kind)
-            getattr(self, kind).add(terms)
-            self._distinct[kind] += map(np.unique, terms)
+            self.terms(kind).add(getattr(fresh.terms, kind))
         if self._first_resolved is None:
             self._first_resolved = _first_number(fresh.resolved, len(self))
         self._resolved.extend(fresh.resolved)
@@ -94,40 +112,41 @@ class FeatureStore:
 
     def replaced(self, rows: list[int], fresh: ReportFeatures) -> "FeatureStore":
         """A store with other reports in some rows; this one stays as it is, for searches that are using it."""
-        other = FeatureStore(self.vectors.shape[1])
-        other._vectors = self._vectors.replaced(rows, fresh.vectors)
-        other._codes = self._codes.replaced(rows, fresh.codes)
-        other._day = self._day.replaced(rows, fresh.day)
-        other._resolved = self._resolved.replaced(rows, fresh.resolved)
+        other = copy(self)
+        other.vectors = self.vectors.replaced(rows, fresh.vectors)
+        other._codes = [_replaced(one, rows, fresh.codes[:, place]) for place, one in enumerate(self._codes)]
+        other._day = _replaced(self._day, rows, fresh.day)
+        other._resolved = _replaced(self._resolved, rows, fresh.resolved)
         other._first_resolved = _first_number(other.resolved)
         for kind in TERM_KINDS:
-            terms = getattr(fresh.terms, kind)
-            setattr(other, kind, getattr(self, kind).replaced(rows, terms))
-            lists = self._distinct[kind].copy()
-            for row, one in zip(rows, terms, strict=True):
-                lists[row] = np.unique(one)
-            other._distinct[kind] = lists
+            setattr(other, kind, self.terms(kind).replaced(rows, getattr(fresh.terms, kind)))
+        for step in {row // MEAN_STEP for row in rows}:
+            other._sums.pop(step, None)
+        other._means = {}
         return other
 
     def with_vectors(self, vectors: np.ndarray) -> "FeatureStore":
         """A store with other vectors, which shares all else with this one."""
-        other = copy(self)
-        other._vectors = _GrowingArray(vectors)
+        other = FeatureStore.__new__(FeatureStore)
+        other.__dict__.update(self.__dict__)
+        other.vectors = VectorTable(vectors)
+        other._sums = {}
         other._means = {}
         return other
 
     def without(self, removed: np.ndarray) -> "FeatureStore":
         """A store without some rows, ``removed (N,)`` bool; later rows move up."""
-        other = FeatureStore(self.vectors.shape[1])
-        other._vectors = _GrowingArray(self.vectors[~removed])
-        other._codes = _GrowingArray(self.codes[~removed])
-        other._day = _GrowingArray(self.day[~removed])
-        other._resolved = _GrowingArray(self.resolved[~removed])
+        other = copy(self)
+        other.vectors = self.vectors.without(removed)
+        other._codes = [GrowingArray(codes.filled[~removed]) for codes in self._codes]
+        other._day = GrowingArray(self.day[~removed])
+        other._resolved = GrowingArray(self.resolved[~removed])
         other._first_resolved = _first_number(other.resolved)
         for kind in TERM_KINDS:
-            setattr(other, kind, getattr(self, kind).without(removed))
-            lists = zip(self._distinct[kind], removed, strict=True)
-            other._distinct[kind] = [terms for terms, gone in lists if not gone]
+            setattr(other, kind, self.terms(kind).without(removed))
+        first = int(np.flatnonzero(removed).min(initial=len(self))) // MEAN_STEP
+        other._sums = {step: total for step, total in self._sums.items() if step < first}
+        other._means = {}
         return other
 
 
@@ -137,33 +156,8 @@ def _first_number(values: np.ndarray, start: int = 0) -> int | None:
     return start + int(rows[0]) if len(rows) else None
 
 
-class _GrowingArray:
-    """An array that grows at the end. Its capacity doubles when it is full, so that adding rows one by one is cheap."""
-
-    def __init__(self, filled: np.ndarray) -> None:
-        self._allocated = filled
-        self._count = len(filled)
-
-    def __len__(self) -> int:
-        return self._count
-
-    @property
-    def filled(self) -> np.ndarray:
-        return self._allocated[: self._count]
-
-    def extend(self, fresh: np.ndarray) -> None:
-        needed = self._count + len(fresh)
-        if needed > len(self._allocated):
-            shape = max(needed, 2 * len(self._allocated)), *self._allocated.shape[1:]
-            allocated = np.empty(shape, dtype=self._allocated.dtype)
-            allocated[: self._count] = self.filled
-            self._allocated = allocated
-        # Rows that others may be reading are never overwritten: new ones go behind them.
-        self._allocated[self._count : needed] = fresh
-        self._count = needed
-
-    def replaced(self, rows: list[int], fresh: np.ndarray) -> "_GrowingArray":
-        # A copy: searches may be reading the old rows.
-        filled = self.filled.copy()
-        filled[rows] = fresh
-        return _GrowingArray(filled)
+def _replaced(column: GrowingArray, rows: list[int], fresh: np.ndarray) -> GrowingArray:
+    """A copy with other values in some rows: searches may be reading the old ones."""
+    filled = column.filled.copy()
+    filled[rows] = fresh
+    return GrowingArray(filled)

@@ -119,6 +119,7 @@ class ReportHistory:
         """The candidates of some reports, by cosines of many reports at once, which differ in their last bits."""
         for start in range(0, len(rows), BLOCK_QUERIES):
             block = rows[start : start + BLOCK_QUERIES]
-            dense = block_cosines(self.store.vectors[: max(block)], self.store.vectors[block])
+            vectors = self.features.vectors
+            dense = block_cosines(vectors[: max(block)], vectors[block])
             for row, own in zip(block, dense, strict=True):
                 yield self.replay_one(row, own[:row])

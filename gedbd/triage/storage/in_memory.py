@@ -1,6 +1,7 @@
 """The part of an open index that is held in memory: ids, features and groups of all stored reports."""
 
 from collections.abc import Sequence
+from copy import copy
 
 import numpy as np
 import pandas as pd
@@ -23,9 +24,8 @@ StoredLinks = Sequence[tuple[str, str, str]]
 class InMemoryIndex:
     """Ids, features and groups of all stored reports. Row i is the i-th report of the file.
 
-    Searches may run while reports are added: they see all of an addition or nothing, if they take ``groups`` once and
-    look at as many reports as it counts. Every other change returns another index, equal to the one that is read when
-    the file is opened: answers do not depend on what was stored before.
+    Changes of reports return another index, and this one stays as it is for searches that are using it. The other one
+    equals the one that is read when the file is opened: answers do not depend on what was stored before.
 
     Args:
         dim: Size of the vectors.
@@ -66,7 +66,7 @@ class InMemoryIndex:
             links = file.links()
         if not rows:
             return index
-        check_features(rows, index.store.vectors.shape[1], len(index.vocabulary.terms), file.path)
+        check_features(rows, index.store.vectors.dim, len(index.vocabulary.terms), file.path)
         ids, created, resolved, product, component, version, priority, vectors, *terms = zip(*rows, strict=True)
         columns = {"id": ids, "product": product, "component": component, "version": version, "priority": priority}
         table = pd.DataFrame(columns, dtype=str)
@@ -81,20 +81,23 @@ class InMemoryIndex:
             day=day,
             resolved=resolved_day,
         )
-        index.append(list(ids), features, links)
-        return index
+        return index.with_added(list(ids), features, links)
 
     @property
     def vocabulary(self) -> Vocabulary:
         """Numbers of terms."""
         return self.encoder.vocabulary
 
-    def append(self, ids: list[str], features: ReportFeatures, links: StoredLinks) -> None:
-        """Adds reports at the end, none of which is there yet."""
-        self.store.add(features)
-        self.row_of |= {issue_id: row for row, issue_id in enumerate(ids, start=len(self.ids))}
-        self.ids += ids
-        self.groups = find_known_groups(links, self.row_of, len(self.ids))
+    def with_added(self, ids: list[str], features: ReportFeatures, links: StoredLinks) -> "InMemoryIndex":
+        """An index with reports at the end, none of which is there yet."""
+        other = copy(self)
+        other.store = copy(self.store)
+        other.store.add(features)
+        # Both indexes share these: what is known of later reports changes no answer of this one.
+        other.row_of |= {issue_id: row for row, issue_id in enumerate(ids, start=len(self))}
+        other.ids += ids
+        other.regroup(links)
+        return other
 
     def changed(self, ids: list[str], features: ReportFeatures, links: StoredLinks) -> "InMemoryIndex":
         """An index with these reports: those that are there are replaced in their rows, others are added at the end."""
@@ -102,16 +105,18 @@ class InMemoryIndex:
         new = [place for place, issue_id in enumerate(ids) if issue_id not in self.row_of]
         other = self
         if old:
-            rows = [self.row_of[ids[place]] for place in old]
-            other = self._with(self.store.replaced(rows, features.take(old)), self.ids.copy())
-        other.append([ids[place] for place in new], features.take(new), links)
-        return other
+            other = copy(self)
+            other.store = self.store.replaced([self.row_of[ids[place]] for place in old], features.take(old))
+        return other.with_added([ids[place] for place in new], features.take(new), links)
 
     def without(self, issue_id: str, links: StoredLinks) -> "InMemoryIndex":
         """An index without a report; its links go on connecting others."""
         removed = np.zeros(len(self), dtype=bool)
         removed[self.row_of[issue_id]] = True
-        other = self._with(self.store.without(removed), [other_id for other_id in self.ids if other_id != issue_id])
+        other = copy(self)
+        other.store = self.store.without(removed)
+        other.ids = [other_id for other_id in self.ids if other_id != issue_id]
+        other.row_of = {other_id: row for row, other_id in enumerate(other.ids)}
         other.regroup(links)
         return other
 
@@ -139,15 +144,6 @@ class InMemoryIndex:
         frequency = self.store.text.frequency(distinct, count)[place]
         is_rare = (frequency > 0) & (frequency <= max(MAX_COMMON_SHARE * count, MIN_COMMON_REPORTS))
         return np.where(is_rare, np.log((count + 1) / frequency.clip(1)), 0)
-
-    def _with(self, store: FeatureStore, ids: list[str]) -> "InMemoryIndex":
-        """Other features and ids, whose words and values have the same numbers."""
-        other = InMemoryIndex(store.vectors.shape[1], self.vocabulary)
-        other.store = store
-        other.encoder = self.encoder
-        other.ids = ids
-        other.row_of = dict(zip(ids, range(len(ids)), strict=True))
-        return other
 
 
 def _with_unusable_date(ids: Sequence[str], dates: Sequence[str | None], days: np.ndarray) -> list[str]:

@@ -5,6 +5,7 @@ import pytest
 from small_reports import hand_made, some_features, stored
 
 from gedbd.retrieval.reports import first_stage
+from gedbd.retrieval.reports.feature_store import TERM_KINDS
 from gedbd.retrieval.reports.first_stage import find_candidates
 from gedbd.retrieval.reports.known_groups import KnownGroups
 
@@ -87,8 +88,9 @@ def test_later_reports_change_nothing():
     whole, first = (find_candidates(stored(features, count), features[20], groups) for count in (30, 20))
     assert whole.row.tolist() == first.row.tolist()
     assert whole.sums.tolist() == first.sums.tolist()
-    for name, scores in whole.scores.items():
-        np.testing.assert_array_equal(scores, first.scores[name])
+    members = np.concatenate(whole.members)
+    for name in ("dense", *TERM_KINDS):
+        np.testing.assert_array_equal(whole.scores(name, members), first.scores(name, members))
 
 
 def test_a_tracker_without_words_dates_and_fields():

@@ -1,0 +1,139 @@
+"""Arrays to which rows are added at the end."""
+
+from collections.abc import Sequence
+from copy import copy
+
+import numpy as np
+
+
+class GrowingArray:
+    """An array that grows at the end. Its capacity doubles when it is full, so that adding rows one by one is cheap.
+
+    A copy by ``copy.copy`` shares the rows; of several copies only one may grow.
+
+    Args:
+        filled: ``(N, ...)`` rows to start with.
+    """
+
+    def __init__(self, filled: np.ndarray) -> None:
+        self._allocated = filled
+        self._count = len(filled)
+
+    def __len__(self) -> int:
+        return self._count
+
+    @property
+    def filled(self) -> np.ndarray:
+        """All rows, ``(N, ...)``."""
+        return self._allocated[: self._count]
+
+    def extend(self, fresh: np.ndarray) -> None:
+        """Adds rows."""
+        needed = self._count + len(fresh)
+        if needed > len(self._allocated):
+            shape = max(needed, 2 * len(self._allocated)), *self._allocated.shape[1:]
+            allocated = np.empty(shape, dtype=self._allocated.dtype)
+            allocated[: self._count] = self.filled
+            self._allocated = allocated
+        # Rows that others may be reading are never overwritten: new ones go behind them.
+        self._allocated[self._count : needed] = fresh
+        self._count = needed
+
+
+class GrowingRows:
+    """Rows that cannot be changed, in a file perhaps, and rows that were added since.
+
+    Args:
+        fixed: ``(F, ...)`` the former.
+    """
+
+    def __init__(self, fixed: np.ndarray) -> None:
+        self._fixed = fixed
+        self._added = GrowingArray(np.empty((0, *fixed.shape[1:]), dtype=fixed.dtype))
+
+    def __len__(self) -> int:
+        return len(self._fixed) + len(self._added)
+
+    def __copy__(self) -> "GrowingRows":
+        """Rows that can grow without changing these, see ``GrowingArray``."""
+        other = GrowingRows(self._fixed)
+        other._added = copy(self._added)
+        return other
+
+    @property
+    def dim(self) -> int:
+        """Size of a row."""
+        return int(self._fixed.shape[1])
+
+    @property
+    def parts(self) -> tuple[np.ndarray, np.ndarray]:
+        """The two parts."""
+        return self._fixed, self._added.filled
+
+    @property
+    def filled(self) -> np.ndarray:
+        """All rows, ``(N, ...)``; a copy where there are rows of both kinds."""
+        used = [part for part in self.parts if len(part)]
+        return used[0] if len(used) == 1 else np.concatenate(self.parts)
+
+    def extend(self, fresh: np.ndarray) -> None:
+        """Adds rows."""
+        if len(self):
+            self._added.extend(fresh)
+        else:
+            self._fixed = fresh
+
+    def take(self, places: np.ndarray) -> np.ndarray:
+        """Some rows, ``(R,) -> (R, ...)``."""
+        if not len(self._added):
+            return np.asarray(self._fixed[places])
+        is_added = places >= len(self._fixed)
+        taken = np.empty((len(places), *self._fixed.shape[1:]), dtype=self._fixed.dtype)
+        taken[~is_added] = self._fixed[places[~is_added]]
+        taken[is_added] = self._added.filled[places[is_added] - len(self._fixed)]
+        return taken
+
+
+class TermLists:
+    """The distinct terms of each of N texts, ascending, and how often the text contains each.
+
+    Args:
+        starts: ``(F + 1,)``: those of text 0 are ``terms[starts[0] : starts[1]]``, and so on.
+        terms: ``(T,)``.
+        counts: ``(T,)``.
+    """
+
+    def __init__(self, starts: np.ndarray, terms: np.ndarray, counts: np.ndarray) -> None:
+        self._ends = GrowingRows(starts[1:])
+        self._terms = GrowingRows(terms)
+        self._counts = GrowingRows(counts)
+
+    @classmethod
+    def empty(cls) -> "TermLists":
+        """Lists of no text."""
+        return cls(np.zeros(1, dtype=np.int64), np.empty(0, dtype=np.int32), np.empty(0, dtype=np.float32))
+
+    def __copy__(self) -> "TermLists":
+        """Lists that can grow without changing these."""
+        other = TermLists.__new__(TermLists)
+        other._ends, other._terms, other._counts = copy(self._ends), copy(self._terms), copy(self._counts)
+        return other
+
+    def add(self, texts: Sequence[np.ndarray]) -> None:
+        """Adds texts at the end, each the ``(L,)`` numbers of its terms."""
+        lists = [np.unique(text, return_counts=True) for text in texts]
+        sizes = np.array([len(terms) for terms, _ in lists], dtype=np.int64)
+        self._terms.extend(np.concatenate([np.empty(0, dtype=np.int32), *(terms for terms, _ in lists)]))
+        counts = [counts.astype(np.float32) for _, counts in lists]
+        self._counts.extend(np.concatenate([np.empty(0, dtype=np.float32), *counts]))
+        start = int(self._ends.take(np.array([len(self._ends) - 1]))[0]) if len(self._ends) else 0
+        self._ends.extend(start + np.cumsum(sizes))
+
+    def take(self, places: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The terms of some texts one after the other, their counts, and how many terms each text has, ``(R,)``."""
+        ends = self._ends.take(places)
+        starts = np.where(places > 0, self._ends.take((places - 1).clip(min=0)), 0) if len(places) else ends
+        sizes = ends - starts
+        # Sizes 2, 3 and starts 7, 20 give 7 8, 20 21 22.
+        where = np.repeat(starts - (np.cumsum(sizes) - sizes), sizes) + np.arange(int(sizes.sum()))
+        return self._terms.take(where), self._counts.take(where), sizes

@@ -1,0 +1,93 @@
+"""An inverted index of reports, which can be edited and deleted."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from gedbd.retrieval.inverted_index import InvertedIndex, State
+from gedbd.retrieval.postings import Postings
+from gedbd.retrieval.reports.growing import TermLists
+from gedbd.retrieval.reports.row_map import RowMap
+from gedbd.retrieval.reports.term_query import TermQuery
+
+
+class TermIndex(InvertedIndex):
+    """An inverted index that can also score some texts alone, and whose texts can be replaced and removed.
+
+    Texts have rows 0..N-1. An index with replaced or removed texts answers, to the bit, as one that never had them.
+
+    Attributes:
+        lists: The distinct terms of each text.
+        rows: Where the texts of the rows are.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lists = TermLists.empty()
+        self.rows = RowMap()
+
+    def __len__(self) -> int:
+        return self._state.num_texts
+
+    def __copy__(self) -> "TermIndex":
+        other = super().__copy__()
+        assert isinstance(other, TermIndex)
+        other.lists = self.lists.__copy__()
+        return other
+
+    def add(self, texts: Sequence[np.ndarray]) -> None:
+        """Adds texts at the end; see ``InvertedIndex.add``."""
+        self.lists.add(texts)
+        self.rows = self.rows.grown(len(texts))
+        super().add(texts)
+
+    def terms_of(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The distinct terms of some texts, one text after the other, and how many each has, ``(R,)``."""
+        terms, _, sizes = self.lists.take(self.rows.places(rows))
+        return terms, sizes
+
+    def replaced(self, rows: list[int], texts: Sequence[np.ndarray]) -> "TermIndex":
+        """An index with other texts in some rows."""
+        other = self.__copy__()
+        other._remove(self.rows.places(np.array(rows, dtype=np.int64)))
+        known = len(self._state.lengths)
+        InvertedIndex.add(other, texts)
+        other.lists.add(texts)
+        other.rows = self.rows.replaced(rows, known)
+        return other
+
+    def without(self, removed: np.ndarray) -> "TermIndex":
+        """An index without some texts, ``removed (N,)`` bool; later ones move up."""
+        other = self.__copy__()
+        other._remove(self.rows.places(np.flatnonzero(removed)))
+        other.rows = self.rows.without(removed, len(self._state.lengths))
+        return other
+
+    def scores(self, terms: np.ndarray, before: int | None = None) -> np.ndarray:
+        """BM25 of all texts; see ``InvertedIndex.scores``."""
+        count = len(self) if before is None else min(before, len(self))
+        return self.query(terms, before).scores(np.arange(count))
+
+    def query(self, terms: np.ndarray, before: int | None = None) -> TermQuery:
+        """A query, see ``TermQuery``."""
+        return TermQuery(self, terms, before)
+
+    def until(self, before: int | None) -> tuple[State, int | None]:
+        """See ``InvertedIndex.until``."""
+        if self.rows.is_identity:
+            return self._state.until(before)
+        if before is not None and before < len(self):
+            raise ValueError("an index with replaced or removed texts cannot leave out the last ones")
+        return self._state, None
+
+    def _remove(self, places: np.ndarray) -> None:
+        """Leaves texts out of all counts."""
+        state = self._state
+        terms, counts, _ = self.lists.take(places)
+        texts = np.split(np.repeat(terms, counts.astype(np.int64)), np.cumsum(state.lengths[places])[:-1].astype(int))
+        gone = Postings.of(dict(zip(places.tolist(), texts, strict=True)), state.lengths, state.mean)
+        self._state = state._replace(
+            num_texts=state.num_texts - len(places),
+            num_terms=state.num_terms - float(state.lengths[places].sum(dtype=np.float64)),
+            removed=state.removed.joined(gone, state.lengths, state.mean),
+        )

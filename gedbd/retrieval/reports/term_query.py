@@ -1,0 +1,132 @@
+"""One query to an index of terms: the best texts, and the scores of chosen ones."""
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gedbd.retrieval.inverted_index import idf_of
+from gedbd.retrieval.postings import length_norm
+
+if TYPE_CHECKING:
+    from gedbd.retrieval.reports.term_index import TermIndex
+
+ROUNDING = 1e-4  # more than what rounding to single precision changes in a rough score, as a share
+BLOCK = 4096  # texts whose scores are computed at once
+NUM_ENDINGS = 1 << 13  # of terms, as numbers in binary
+
+
+class TermQuery:
+    """BM25 of the texts of an index for one query. What is computed once is kept.
+
+    Args:
+        index: The index.
+        terms: ``(L,)`` numbers of the query's terms, repeated as in its text; unknown ones score nothing.
+        before: Find and count only the first ``before`` texts; None for all.
+
+    Attributes:
+        own: ``(T,)`` the distinct terms, ascending.
+        frequency: ``(T,)`` how many of the texts contain each.
+        idf: ``(T,)``, see ``idf_of``.
+    """
+
+    def __init__(self, index: "TermIndex", terms: np.ndarray, before: int | None = None) -> None:
+        self._index = index
+        self._state, self._before = index.until(before)
+        self._length = len(terms)
+        self.own, self._order, self._times = np.unique(terms, return_inverse=True, return_counts=True)
+        self.frequency = self._state.frequency(self.own, self._before)
+        self.idf = idf_of(self.frequency, self._state.num_texts)
+        self._known = np.full(self._state.num_texts, np.nan, dtype=np.float32)
+
+    @property
+    def copy_score(self) -> float:
+        """The score of a stored copy of the query, which no text of its length exceeds with the query's words."""
+        if not self._state.num_texts or not self._length:
+            return 0.0
+        norm = length_norm(np.array([self._length]), self._state.mean)
+        return float((self._times * self.idf * self._times / (self._times + norm)).sum())
+
+    def scores(self, rows: np.ndarray) -> np.ndarray:
+        """BM25 of some texts, ``(R,)`` float32, to the bit that of ``InvertedIndex.scores``."""
+        fresh = rows[np.isnan(self._known[rows])]
+        for start in range(0, len(fresh), BLOCK):
+            block = fresh[start : start + BLOCK]
+            self._known[block] = self._exact(block)
+        return np.asarray(self._known[rows])
+
+    def best(self, depth: int, allowed: np.ndarray | None = None) -> np.ndarray:
+        """The texts with the highest scores, the highest first; of equal scores the older text comes first.
+
+        Rough scores of all texts, whose error has a bound, choose the texts whose exact scores are computed: what is
+        found is what exact scores of all texts would find.
+
+        Args:
+            depth: Number of texts to find. Texts that share no term with the query are not found.
+            allowed: ``(N,)`` bool, what may be found; None for all.
+
+        Returns:
+            ``(R,)`` rows, R up to ``depth``.
+        """
+        rough = self._rough()
+        if allowed is not None:
+            rough = np.where(allowed, rough, 0)
+        rows = np.flatnonzero(rough)
+        if len(rows) > depth:
+            ratios = [self._state.mean / part.mean for part in self._state.parts if len(part.rows)]
+            # Where texts are 3% longer on average than when the saturation was computed, scores are 0 to 3% higher.
+            error = max(1.0, *ratios) / min(1.0, *ratios) * (1 + ROUNDING) / (1 - ROUNDING)
+            lowest = np.partition(rough[rows], -depth)[-depth] / error
+            rows = rows[rough[rows] >= lowest]
+        return np.asarray(rows[np.argsort(-self.scores(rows), kind="stable")][:depth])
+
+    def _rough(self) -> np.ndarray:
+        """Scores of all texts by the saturation that was computed when their postings were made, ``(N,)``."""
+        from scipy.sparse import csc_array
+
+        runs = [part.of_terms(self.own, self._before) for part in self._state.parts]
+        runs = [run for run in runs if len(run.rows)]
+        # A column for each part and term: the product with the terms' weights sums the scores of all texts.
+        ends = np.cumsum(np.concatenate([np.zeros(1, dtype=np.int64), *(run.sizes for run in runs)]))
+        values: Any = np.concatenate([np.empty(0, dtype=np.float32), *(run.saturation for run in runs)])
+        rows = np.concatenate([np.empty(0, dtype=np.int32), *(run.rows for run in runs)])
+        shape = len(self._state.lengths), len(self.own) * len(runs)
+        weights = np.tile((self.idf * self._times).astype(np.float32), len(runs))
+        rough = csc_array((values, rows, ends), shape=shape) @ weights
+        place = self._index.rows.place
+        return np.asarray(rough[: self._before] if place is None else rough[place])
+
+    def _exact(self, rows: np.ndarray) -> np.ndarray:
+        places = self._index.rows.places(rows)
+        terms, counts, sizes = self._index.lists.take(places)
+        hits, which = find_shared(self.own, terms)
+        of = np.repeat(np.arange(len(rows)), sizes)[hits]
+        counts = counts[hits]
+        norm = length_norm(self._state.lengths[places], self._state.mean)[of]
+        idf = self.idf.astype(np.float32)
+        weights = np.zeros((len(self.own), len(rows)), dtype=np.float32)
+        weights[which, of] = idf[which] * (counts / (norm + counts))
+        total = np.zeros(len(rows), dtype=np.float32)
+        # Added one by one in single precision, in the order of the query's words: the sums of bm25s.
+        for place in self._order.tolist():
+            total += weights[place]
+        return total
+
+
+def find_shared(own: np.ndarray, terms: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Where the terms of texts are those of a query.
+
+    Args:
+        own: ``(T,)`` the query's distinct terms, ascending. Those below 0 are unknown, and no text has them.
+        terms: ``(P,)`` terms of texts.
+
+    Returns:
+        ``(H,)`` places in ``terms``, ascending, and ``(H,)`` places in ``own`` of the same terms.
+    """
+    # Few terms end in the same bits as one of the query, and only these are looked for: to search ``own`` for all of
+    # them would take five times as long.
+    is_own = np.zeros(NUM_ENDINGS, dtype=bool)
+    is_own[own & (NUM_ENDINGS - 1)] = True
+    likely = np.flatnonzero(is_own.take(terms & (NUM_ENDINGS - 1)))
+    places = own.searchsorted(terms[likely])
+    is_shared = own.take(places, mode="clip") == terms[likely] if len(own) else np.empty(0, dtype=bool)
+    return likely[is_shared], places[is_shared]

@@ -1,0 +1,188 @@
+"""The vectors of reports, and the most similar ones to a query's."""
+
+import os
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from copy import copy
+
+import numpy as np
+
+from gedbd.retrieval.reports.growing import GrowingRows
+from gedbd.retrieval.reports.row_map import RowMap
+
+MAX_CODE = 127
+MIN_CODED = 10_000  # reading fewer vectors as they are is quick
+ROUNDING = 1e-5  # more than what rounding to single precision changes in a cosine
+BLOCK = 65_536  # vectors of one task of a thread
+THREADS = ThreadPoolExecutor(min(4, os.cpu_count() or 1), thread_name_prefix="cosines")
+
+
+class Codes:
+    """Vectors as whole numbers from -127 to 127, a quarter of their size: vector = code * scale + a small rest.
+
+    Args:
+        codes: ``(F, D)`` int8 codes to start with.
+        scale: ``(F,)`` float32.
+        rest: ``(F,)`` float32 lengths of the rests.
+    """
+
+    def __init__(self, codes: np.ndarray, scale: np.ndarray, rest: np.ndarray) -> None:
+        self.codes = GrowingRows(codes)
+        self.scale = GrowingRows(scale)
+        self.rest = float(rest.max(initial=0))
+
+    @classmethod
+    def empty(cls, dim: int) -> "Codes":
+        """Codes of no vector."""
+        nothing = np.empty(0, dtype=np.float32)
+        return cls(np.empty((0, dim), dtype=np.int8), nothing, nothing)
+
+    def __copy__(self) -> "Codes":
+        """Codes that can grow without changing these."""
+        other = Codes.__new__(Codes)
+        other.codes, other.scale, other.rest = copy(self.codes), copy(self.scale), self.rest
+        return other
+
+    def add(self, vectors: np.ndarray) -> None:
+        """Adds the codes of vectors, ``(B, D)``."""
+        codes, scale, rest = encode(vectors)
+        self.scale.extend(scale)
+        self.codes.extend(codes)
+        self.rest = max(self.rest, float(rest.max(initial=0)))
+
+    def rough_cosines(self, query: np.ndarray) -> tuple[np.ndarray, float]:
+        """Cosines of all vectors with a query ``(D,)``, ``(P,)``, and how far they are at most from the exact ones."""
+        (own,), (own_scale,), (own_rest,) = encode(query[None])
+        rough = np.empty(len(self.codes), dtype=np.float32)
+        tasks, first = [], 0
+        for codes, scale in zip(self.codes.parts, self.scale.parts, strict=True):
+            for start in range(0, len(codes), BLOCK):
+                part = slice(start, min(start + BLOCK, len(codes)))
+                out = rough[first + part.start : first + part.stop]
+                tasks.append((codes[part], own, scale[part] * own_scale, out))
+            first += len(codes)
+        for running in [THREADS.submit(_products, *task) for task in tasks]:
+            running.result()
+        # |v q - c s q'| <= |v - c s| |q| + |c s| |q - q'|, where v and q have length 1.
+        return rough, self.rest + (1 + self.rest) * float(own_rest)
+
+
+class VectorTable:
+    """Unit vectors of reports, which grow at the end.
+
+    Args:
+        fixed: ``(F, D)`` float32 vectors to start with, in a file perhaps.
+        codes: Their codes; None to compute these when they are needed.
+
+    Attributes:
+        rows: Where the vectors of the rows are.
+    """
+
+    def __init__(self, fixed: np.ndarray, codes: Codes | None = None) -> None:
+        self._vectors = GrowingRows(fixed)
+        self._codes = Codes.empty(fixed.shape[1]) if codes is None else codes
+        self._turn = threading.Lock()
+        self.rows = RowMap()
+
+    def __copy__(self) -> "VectorTable":
+        """A table that can grow without changing this one."""
+        other = VectorTable.__new__(VectorTable)
+        with self._turn:
+            other._vectors, other._codes = copy(self._vectors), copy(self._codes)
+        other._turn = threading.Lock()
+        other.rows = self.rows
+        return other
+
+    @property
+    def dim(self) -> int:
+        """Size of the vectors."""
+        return self._vectors.dim
+
+    @property
+    def filled(self) -> np.ndarray:
+        """The vectors of all N reports, ``(N, D)``; a copy if any were added, replaced or removed."""
+        filled = self._vectors.filled
+        return filled if self.rows.place is None else filled[self.rows.place]
+
+    def take(self, rows: np.ndarray) -> np.ndarray:
+        """The vectors of some reports, ``(R,) -> (R, D)``."""
+        return self._vectors.take(self.rows.places(rows))
+
+    def add(self, fresh: np.ndarray) -> None:
+        """Adds vectors at the end."""
+        self._vectors.extend(fresh)
+        self.rows = self.rows.grown(len(fresh))
+
+    def replaced(self, rows: list[int], fresh: np.ndarray) -> "VectorTable":
+        """A table with other vectors in some rows."""
+        other = copy(self)
+        other._vectors.extend(fresh)
+        other.rows = self.rows.replaced(rows, len(self._vectors))
+        return other
+
+    def without(self, removed: np.ndarray) -> "VectorTable":
+        """A table without some rows, ``removed (N,)`` bool; later ones move up."""
+        other = copy(self)
+        other.rows = self.rows.without(removed, len(self._vectors))
+        return other
+
+    def cosines(self, rows: np.ndarray, query: np.ndarray) -> np.ndarray:
+        """Cosines of some reports with a query ``(D,)``, ``(R,)``; each is the same whatever the others are."""
+        return np.asarray(np.einsum("rd,d->r", self.take(rows), query))
+
+    def nearest(
+        self, query: np.ndarray, depth: int, before: int | None = None, allowed: np.ndarray | None = None
+    ) -> np.ndarray:
+        """The reports with the highest cosines, the highest first; of equal ones the older report comes first.
+
+        Rough cosines of all reports choose those whose exact cosines are computed: what is found is what exact cosines
+        of all reports would find.
+
+        Args:
+            query: ``(D,)`` unit vector.
+            depth: Number of reports to find.
+            before: Only the first ``before`` reports may be found; None for all.
+            allowed: Likewise ``(before,)`` bool.
+
+        Returns:
+            ``(R,)`` rows.
+        """
+        rough, error = self._rough_cosines(query)
+        if self.rows.place is not None:
+            rough = rough[self.rows.place]
+        rough = rough[:before]
+        if allowed is not None:
+            rough = np.where(allowed, rough, -np.inf)
+        rows = np.flatnonzero(rough > -np.inf)
+        if len(rows) > depth:
+            lowest = np.partition(rough, -depth)[-depth] - 2 * error
+            rows = np.flatnonzero(rough >= lowest)
+        cosines = self.cosines(rows, query)
+        return np.asarray(rows[np.argsort(-cosines, kind="stable")][:depth])
+
+    def _rough_cosines(self, query: np.ndarray) -> tuple[np.ndarray, float]:
+        if len(self._vectors) < MIN_CODED:
+            return self._vectors.filled @ query, ROUNDING
+        with self._turn:
+            missing = np.arange(len(self._codes.codes), len(self._vectors))
+            if len(missing):
+                self._codes.add(self._vectors.take(missing))
+            codes = copy(self._codes)
+        rough, error = codes.rough_cosines(query)
+        return rough, error + ROUNDING
+
+
+def encode(vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Codes of vectors, their scales, and the lengths of the rests, ``(B, D) -> (B, D), (B,), (B,)``."""
+    scale = np.maximum(np.abs(vectors).max(axis=1, initial=0), 1e-12) / MAX_CODE
+    codes = np.rint(vectors / scale[:, None]).astype(np.int8)
+    rest = np.linalg.norm(vectors - codes * scale[:, None], axis=1)
+    return codes, scale.astype(np.float32), rest.astype(np.float32)
+
+
+def _products(codes: np.ndarray, query: np.ndarray, scale: np.ndarray, out: np.ndarray) -> None:
+    """Writes the products of codes with a query, in the scale of cosines."""
+    import simsimd
+
+    products = np.asarray(simsimd.cdist(query[None], codes, "dot")).ravel()
+    np.multiply(products, scale, out=out, casting="same_kind")
