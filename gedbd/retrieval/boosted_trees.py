@@ -113,12 +113,12 @@ class BoostedTrees:
             raise ValueError(f"boosted trees read {self.num_features} features, got an array of shape {features.shape}")
         columns = features.T.astype(np.float64, order="C")
         missing = np.isnan(columns)
-        has_missing = missing.any(axis=1).tolist()
+        has_missing = set(np.flatnonzero(missing.any(axis=1)).tolist())
         masks = np.full((len(features), len(self.trees)), np.iinfo(self._mask).max, dtype=self._mask)
         for feature, (bounds, rows) in self._intervals.items():
             # A value that equals a bound is in the interval below it; the last row is for missing values.
             interval = bounds.searchsorted(columns[feature], side="left")
-            if has_missing[feature]:
+            if feature in has_missing:
                 interval[missing[feature]] = len(rows) - 1
             masks &= rows.take(interval, axis=0)
         lowest = masks & (~masks + self._mask(1))
