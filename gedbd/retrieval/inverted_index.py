@@ -7,10 +7,12 @@ replay of the tracker's history can leave out the texts that did not exist yet.
 """
 
 from collections.abc import Sequence
+from copy import copy
 from typing import NamedTuple
 
 import numpy as np
 
+from gedbd.retrieval.growing import GrowingArray
 from gedbd.retrieval.postings import Postings, length_norm
 
 TAIL = 512  # texts in the small part before it is merged into the large one
@@ -53,14 +55,16 @@ class State(NamedTuple):
 class InvertedIndex:
     """Counts of terms by text. Texts are numbered 0..N-1 in the order in which they were added.
 
-    Recent texts are kept in a small part, which is merged into the large one when it has ``TAIL`` of them or a
-    hundredth of all. While one thread adds, others may ask: they see all of an addition or nothing.
+    Recent texts are kept in a small part, which is merged into a larger one when it has ``TAIL`` of them or a hundredth
+    of those. A first part may come from a file, and stays as it is. While one thread adds, others may ask: they see all
+    of an addition or nothing.
     """
 
     def __init__(self) -> None:
         nothing = Postings.of({}, np.empty(0, dtype=np.float32), 1.0)
-        lengths = np.empty(0, dtype=np.float32)
-        self._state = State(lengths, 0, 0.0, (nothing, nothing, nothing), nothing)
+        self._lengths = GrowingArray(np.empty(0, dtype=np.float32))
+        self._num_fixed = 0  # texts in the first part
+        self._state = State(self._lengths.filled, 0, 0.0, (nothing, nothing, nothing), nothing)
         self._tail: dict[int, np.ndarray] = {}  # the texts of the small part by number
 
     def __len__(self) -> int:
@@ -70,6 +74,7 @@ class InvertedIndex:
         """An index to which texts can be added without changing this one."""
         other = self.__class__.__new__(self.__class__)
         other.__dict__.update(self.__dict__)
+        other._lengths = copy(self._lengths)
         other._tail = self._tail.copy()
         return other
 
@@ -82,8 +87,9 @@ class InvertedIndex:
         state = self._state
         fresh = np.array([len(text) for text in texts], dtype=np.float32)
         self._tail |= dict(enumerate(texts, start=len(state.lengths)))
+        self._lengths.extend(fresh)
         grown = state._replace(
-            lengths=np.concatenate([state.lengths, fresh]),
+            lengths=self._lengths.filled,
             num_texts=state.num_texts + len(texts),
             num_terms=state.num_terms + float(fresh.sum(dtype=np.float64)),
         )
@@ -94,7 +100,7 @@ class InvertedIndex:
         lengths, mean = state.lengths, state.mean
         fixed, large, _ = state.parts
         small = Postings.of(self._tail, lengths, mean)
-        if len(self._tail) >= max(TAIL, len(lengths) // 100):
+        if len(self._tail) >= max(TAIL, (len(lengths) - self._num_fixed) // 100):
             large = large.joined(small, lengths, mean)
             small = Postings.of({}, lengths, mean)
             self._tail = {}
@@ -121,8 +127,8 @@ class InvertedIndex:
         idf = idf_of(state.frequency(distinct, before), state.num_texts).astype(np.float32)
         norm = length_norm(lengths, state.mean)
         for part in state.parts:
-            found = part.of_terms(distinct, before)
-            weights = np.repeat(idf, found.sizes) * (found.counts / (norm[found.rows] + found.counts))
+            found = part.counts_of(distinct, before)
+            weights = np.repeat(idf, found.sizes) * (found.values / (norm[found.rows] + found.values))
             ends = np.cumsum(found.sizes)
             runs = [slice(end - size, end) for end, size in zip(ends.tolist(), found.sizes.tolist(), strict=True)]
             for place in places.tolist():

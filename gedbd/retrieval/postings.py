@@ -14,14 +14,12 @@ class Run(NamedTuple):
 
     Attributes:
         rows: ``(P,)`` the texts with the first term, those with the second, and so on.
-        counts: ``(P,)`` how often they contain it.
-        saturation: ``(P,)``, see ``Postings``.
+        values: ``(P,)`` what is known of each.
         sizes: ``(T,)`` how many texts contain each term.
     """
 
     rows: np.ndarray
-    counts: np.ndarray
-    saturation: np.ndarray
+    values: np.ndarray
     sizes: np.ndarray
 
 
@@ -32,7 +30,7 @@ class Postings:
         terms: ``(T,)``.
         starts: ``(T + 1,)``: the rows of term number i are ``rows[starts[i] : starts[i + 1]]``.
         rows: ``(P,)`` int32.
-        counts: ``(P,)``.
+        counts: ``(P,)``; empty where only the saturation is needed.
         saturation: ``(P,)`` float32, the share of its idf that a term scores in a text, count / (norm + count), where
             the mean length of texts is ``mean``.
         mean: See there.
@@ -89,13 +87,18 @@ class Postings:
         starts, ends = self._ranges(terms, before)
         return np.asarray(ends - starts)
 
-    def of_terms(self, terms: np.ndarray, before: int | None) -> Run:
-        """The postings of some distinct terms, ascending, in rows below ``before``."""
-        starts, ends = self._ranges(terms, before)
-        runs = [slice(start, end) for start, end in zip(starts.tolist(), ends.tolist(), strict=True) if start < end]
-        columns = (self.rows, self.counts, self.saturation)
-        rows, counts, saturation = (np.concatenate([column[:0], *(column[run] for run in runs)]) for column in columns)
-        return Run(rows, counts, saturation, ends - starts)
+    def counts_of(self, terms: np.ndarray, before: int | None) -> Run:
+        """The counts of some distinct terms, ascending, in rows below ``before``."""
+        return self._run(self.counts, *self._ranges(terms, before))
+
+    def saturation_of(self, terms: np.ndarray, before: int | None) -> Run:
+        """Likewise their saturation."""
+        return self._run(self.saturation, *self._ranges(terms, before))
+
+    def _run(self, values: np.ndarray, starts: np.ndarray, ends: np.ndarray) -> Run:
+        slices = [slice(start, end) for start, end in zip(starts.tolist(), ends.tolist(), strict=True) if start < end]
+        rows, found = (np.concatenate([column[:0], *(column[run] for run in slices)]) for column in (self.rows, values))
+        return Run(rows, found, ends - starts)
 
     def _ranges(self, terms: np.ndarray, before: int | None) -> tuple[np.ndarray, np.ndarray]:
         """Where the rows of each term begin and end; those of an unknown term end where they begin."""

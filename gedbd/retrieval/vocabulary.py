@@ -32,6 +32,20 @@ class Vocabulary:
         self.terms = list(terms)
         self._numbers = {term: number for number, term in enumerate(self.terms)}
 
+    def __len__(self) -> int:
+        return len(self.terms)
+
+    def __getitem__(self, number: int) -> str:
+        return self.terms[number]
+
+    def since(self, count: int) -> list[str]:
+        """The terms behind the first ``count``."""
+        return self.terms[count:]
+
+    def find(self, term: str) -> int | None:
+        """The number of a term, None if it was not learned."""
+        return self._numbers.get(term)
+
     def __call__(self, texts: Sequence[Sequence[str]], learn: bool) -> list[np.ndarray]:
         """Texts of words as numbers, each ``(L,)`` int32.
 
@@ -40,22 +54,22 @@ class Vocabulary:
         """
         if learn:
             for word in chain.from_iterable(texts):
-                if word not in self._numbers:
-                    self._numbers[word] = len(self.terms)
+                if self.find(word) is None:
+                    self._numbers[word] = len(self)
                     self.terms.append(word)
         unknown: dict[str, int] = {}
         return [np.array([self._number(word, unknown) for word in text], "i4") for text in texts]
 
     def forget(self, count: int) -> None:
         """Keeps the first ``count`` terms only, where those learned since could not be stored."""
-        for term in self.terms[count:]:
+        for term in self.since(count):
             del self._numbers[term]
-        del self.terms[count:]
+            self.terms.pop()
 
     def _number(self, word: str, unknown: dict[str, int]) -> int:
         """The number of a word; an unknown one gets -1, -2, ... in turn."""
         # One look-up, not "if word in ...": another thread may forget the word between two.
-        number = self._numbers.get(word)
+        number = self.find(word)
         if number is None:
             return unknown.setdefault(word, -1 - len(unknown))
         return number

@@ -24,6 +24,7 @@ from gedbd.text.templates import FieldTemplate, Text
 from gedbd.triage.chosen_model import chosen_model
 from gedbd.triage.index import Index
 from gedbd.triage.report_encoder import ReportEncoder
+from gedbd.triage.storage.compaction import compact
 from gedbd.triage.storage.store import FILE, Store
 from gedbd.triage.storage.stored_model import check_model, check_names, fitted, model_key, read_matching
 from gedbd.triage.storage.sync import Changes, Model, synchronise
@@ -107,7 +108,12 @@ def update_index(cfg: DictConfig, out: Path, console: Console) -> Changes:
     silence_library_logs()
     with closing(Store(out / FILE, timeout_s=UPDATE_TIMEOUT_S)) as store:
         model = _build_model(plain, matching, weights, corpus, store)
-        return synchronise(store, corpus, model, _corpus_encoder(settings, model, store.path))
+        changes = synchronise(store, corpus, model, _corpus_encoder(settings, model, store.path))
+    try:
+        compact(out / FILE)
+    except OSError as error:
+        console.print(f"{out}: the files for quick opening cannot be written ({error})", markup=False, highlight=False)
+    return changes
 
 
 def open_index(folder: str | Path, cache_dir: str, backend: DictConfig | None = None) -> Index:

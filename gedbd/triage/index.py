@@ -13,6 +13,7 @@ from gedbd.corpora.urls import fill_template
 from gedbd.triage.backtesting.targets import TargetResult
 from gedbd.triage.report import Filters, Match, Report, as_table, check_report, check_top_k, without_surrogates
 from gedbd.triage.searching import find_matches
+from gedbd.triage.storage.compaction import Compaction, is_due
 from gedbd.triage.storage.connection import StoreUnavailable
 from gedbd.triage.storage.current_state import CurrentState
 from gedbd.triage.storage.rows import StoredReport
@@ -48,6 +49,7 @@ class Index:
             self._current = CurrentState(folder / FILE, load_model)
         except StoreUnavailable as error:
             raise ValueError(str(error)) from error
+        self._compaction = Compaction(folder / FILE, self._current.read_again)
 
     def __len__(self) -> int:
         """Number of reports that searches see; never waits and reads no file."""
@@ -145,12 +147,10 @@ class Index:
                 memory = change.state.memory
                 store = change.state.file.writer
                 for one in (report_id, duplicate_id):
-                    if one not in memory.row_of:
+                    if one not in memory.ids:
                         raise ValueError(f"report {one} is not in the index: add it first")
                 store.write_links([(report_id, duplicate_id, source)])
-                links = store.links()
-            memory.regroup(links)
-            self._current.publish(change, memory)
+            self._current.publish(change, memory.linked(report_id, duplicate_id))
 
     def unlink(self, report_id: str, duplicate_id: str, source: str | None = None) -> bool:
         """Deletes the links between two reports in both directions, and splits their group if nothing else ties it.
@@ -169,8 +169,7 @@ class Index:
                 found = store.delete_links(report_id, duplicate_id, source)
                 links = store.links() if found else []
             if found:
-                change.state.memory.regroup(links)
-                self._current.publish(change, change.state.memory)
+                self._current.publish(change, change.state.memory.regrouped(links))
         return found
 
     def delete(self, issue_id: str) -> bool:
@@ -179,12 +178,11 @@ class Index:
             with self._current.change() as change:
                 memory = change.state.memory
                 store = change.state.file.writer
-                found = issue_id in memory.row_of
+                found = issue_id in memory.ids
                 if found:
                     store.delete([issue_id])
-                links = store.links() if found else []
             if found:
-                self._current.publish(change, memory.without(issue_id, links))
+                self._current.publish(change, memory.without(issue_id))
         return found
 
     def _store(self, encode: EncodeReports, reports: list[Report]) -> None:
@@ -198,14 +196,17 @@ class Index:
                 store = change.state.file.writer
                 if change.state.encode is not encode:  # the model was replaced since; the lock now keeps this one
                     vectors = _encode_in_batches(change.state.encode, table)
-                known = len(memory.vocabulary.terms)
+                known = len(memory.vocabulary)
                 undo.callback(memory.vocabulary.forget, known)
                 numbers = memory.encoder.encode(table, vectors, learn=True)
-                store.add_terms(known, memory.vocabulary.terms[known:])
+                store.add_terms(known, memory.vocabulary.since(known))
                 store.add(map(StoredReport, reports, vectors, numbers.terms.by_report()))
-                links = store.links()
+                links = store.links_if_any_names([report.issue_id for report in reports])
             undo.pop_all()  # the new terms are on disk: they stay in memory too
-        self._current.publish(change, memory.changed([report.issue_id for report in reports], numbers, links))
+        memory = memory.changed([report.issue_id for report in reports], numbers, links)
+        self._current.publish(change, memory)
+        if is_due(len(memory), memory.num_changed):
+            self._compaction.start()
 
 
 def _encode_in_batches(encode: EncodeReports, table: pd.DataFrame) -> np.ndarray:

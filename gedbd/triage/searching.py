@@ -118,7 +118,7 @@ def _reasons(state: State, scores: QueryScores, found: Ranked, top_k: int, is_da
         features.tolist(), added, identifiers.by_report(), errors.number.tolist(), strict=True
     ):
         rarest_first = own[places[np.argsort(frequency[places], kind="stable")]]
-        named = [memory.vocabulary.terms[number].removeprefix(IDENTIFIER_MARK) for number in rarest_first.tolist()]
+        named = [memory.vocabulary[number].removeprefix(IDENTIFIER_MARK) for number in rarest_first.tolist()]
         facts = dict(zip(FEATURES, values, strict=True)) | ({} if is_dated else {"days": np.nan})
         why.append(reasons(one, facts, named, num_errors))
     return why
@@ -127,8 +127,8 @@ def _reasons(state: State, scores: QueryScores, found: Ranked, top_k: int, is_da
 def _allowed(index: InMemoryIndex, count: int, report: Report, filters: Filters) -> np.ndarray | None:
     """The candidates among the first ``count`` reports, ``(N,)`` bool; None for all."""
     allowed = np.ones(count, dtype=bool)
-    own_row = index.row_of.get(report.issue_id)
-    if own_row is not None and own_row < count:
+    own_row = index.ids.row(report.issue_id)
+    if own_row is not None:
         allowed[own_row] = False
     day = index.store.day[:count]
     for moment, keep in ((filters.created_from, np.greater_equal), (filters.created_before, np.less)):

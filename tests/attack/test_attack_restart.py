@@ -51,12 +51,15 @@ def numbers(index):
     alike = codes[:, :, None] == codes[:, None]  # the codes tell no more
     members = sorted(memory.groups.members.items())
     arrays = [store.vectors.filled, alike, store.day, memory.groups.group, *(rows for _, rows in members)]
-    terms = np.arange(len(memory.vocabulary.terms))
+    terms = np.arange(len(memory.vocabulary))
     for kind in TERM_KINDS:
         index = store.terms(kind)
         arrays += [index.frequency(terms), *index.terms_of(np.arange(len(store)))]
     found = [array.tobytes() for array in arrays]
-    return [memory.ids, memory.row_of, memory.vocabulary.terms, [group for group, _ in members], found]
+    ids = [memory.ids[row] for row in range(len(memory))]
+    assert [memory.ids.row(one) for one in ids] == list(range(len(memory)))
+    words = [memory.vocabulary[number] for number in terms.tolist()]
+    return [ids, words, [group for group, _ in members], found]
 
 
 def groups_of(ids, links):

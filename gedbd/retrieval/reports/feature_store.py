@@ -1,13 +1,14 @@
 """The features of all stored reports, which grow as reports are added."""
 
+from collections.abc import Mapping
 from copy import copy
 
 import numpy as np
 
-from gedbd.retrieval.reports.growing import GrowingArray
+from gedbd.retrieval.growing import GrowingArray
 from gedbd.retrieval.reports.report_features import FIELDS, ReportFeatures
 from gedbd.retrieval.reports.term_index import TermIndex
-from gedbd.retrieval.reports.vector_table import VectorTable
+from gedbd.retrieval.reports.vector_table import Codes, VectorTable
 
 MEAN_STEP = 500
 TERM_KINDS = ("text", "title", "identifiers", "errors")
@@ -42,6 +43,28 @@ class FeatureStore:
         self.errors = TermIndex()
         self._sums: dict[int, np.ndarray] = {}
         self._means: dict[int, np.ndarray] = {}
+
+    @classmethod
+    def of_arrays(cls, arrays: Mapping[str, np.ndarray], means: Mapping[str, float]) -> "FeatureStore":
+        """A store of reports whose features are in arrays, which may be files.
+
+        Args:
+            arrays: ``vectors``, ``codes``, ``scale`` and ``rest`` of ``VectorTable`` and its codes; ``field`` with the
+                name of each of ``FIELDS``, ``day`` and ``resolved``, each ``(N,)``; ``sums (S, D)`` of the vectors of
+                each ``MEAN_STEP`` reports; and those of ``TermIndex.of_arrays`` behind each of ``TERM_KINDS``.
+            means: The mean length with which the saturation of each kind was computed.
+        """
+        store = cls(arrays["vectors"].shape[1])
+        store.vectors = VectorTable(arrays["vectors"], Codes(arrays["codes"], arrays["scale"], arrays["rest"]))
+        store._codes = [GrowingArray(arrays[f"field {name}"]) for name in FIELDS]
+        store._day = GrowingArray(arrays["day"])
+        store._resolved = GrowingArray(arrays["resolved"])
+        store._first_resolved = _first_number(arrays["resolved"])
+        for kind in TERM_KINDS:
+            own = {name.removeprefix(f"{kind} "): array for name, array in arrays.items() if name.startswith(kind)}
+            setattr(store, kind, TermIndex.of_arrays(own, means[kind]))
+        store._sums = dict(enumerate(arrays["sums"]))
+        return store
 
     def __copy__(self) -> "FeatureStore":
         other = FeatureStore.__new__(FeatureStore)

@@ -1,9 +1,51 @@
 """Duplicate groups as they were known at a moment of a tracker's history."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from copy import copy
 from typing import NamedTuple
 
 import numpy as np
+
+
+class Members(Mapping[int, np.ndarray]):
+    """The rows of each group of two and more, ascending, by the group's number: its lowest row.
+
+    Args:
+        group: ``(n,)`` group of each report.
+    """
+
+    def __init__(self, group: np.ndarray) -> None:
+        order = np.argsort(group, kind="stable")
+        numbers, starts, sizes = np.unique(group[order], return_index=True, return_counts=True)
+        several = sizes > 1
+        self._order = order
+        self._numbers, self._starts, self._sizes = numbers[several], starts[several], sizes[several]
+        self._changed: dict[int, np.ndarray] = {}  # empty for a group that is in another one now
+
+    def __getitem__(self, number: int) -> np.ndarray:
+        changed = self._changed.get(number)
+        if changed is not None:
+            if not len(changed):
+                raise KeyError(number)
+            return changed
+        place = int(np.searchsorted(self._numbers, number))
+        if place == len(self._numbers) or self._numbers[place] != number:
+            raise KeyError(number)
+        start = int(self._starts[place])
+        return np.asarray(self._order[start : start + int(self._sizes[place])])
+
+    def __iter__(self) -> Iterator[int]:
+        numbers = dict.fromkeys([*self._numbers.tolist(), *self._changed])
+        return (number for number in numbers if len(self._changed.get(number, (number,))))
+
+    def __len__(self) -> int:
+        return len(list(iter(self)))
+
+    def joined(self, master: int, other: int, rows: np.ndarray) -> "Members":
+        """The members after a group has joined another one, whose rows are ``rows`` now."""
+        changed = copy(self)
+        changed._changed = self._changed | {master: rows, other: rows[:0]}
+        return changed
 
 
 class KnownGroups(NamedTuple):
@@ -19,11 +61,33 @@ class KnownGroups(NamedTuple):
 
     @classmethod
     def of(cls, group: np.ndarray) -> "KnownGroups":
-        """The groups of an array of group numbers."""
-        order = np.argsort(group, kind="stable")
-        numbers, starts, sizes = np.unique(group[order], return_index=True, return_counts=True)
-        several = zip(numbers[sizes > 1].tolist(), starts[sizes > 1], sizes[sizes > 1], strict=True)
-        return cls(group, {number: order[start : start + size] for number, start, size in several})
+        """The groups of an array of group numbers, which are their lowest rows."""
+        return cls(group, Members(group))
+
+    def grown(self, number: int) -> "KnownGroups":
+        """The groups with so many reports more, each a group of its own."""
+        first = len(self.group)
+        return self._replace(group=np.append(self.group, np.arange(first, first + number)))
+
+    def linked(self, first: int, second: int) -> "KnownGroups":
+        """The groups after a link between two reports."""
+        master, other = sorted((int(self.group[first]), int(self.group[second])))
+        if master == other:
+            return self
+        rows = [self.members.get(number, np.array([number])) for number in (master, other)]
+        group = self.group.copy()
+        group[rows[1]] = master
+        members = self.members if isinstance(self.members, Members) else Members(self.group)
+        return KnownGroups(group, members.joined(master, other, np.union1d(*rows)))
+
+    def without(self, row: int) -> "KnownGroups":
+        """The groups without a report, which still connects the other members of its group; later rows move up."""
+        members = self.members.get(int(self.group[row]), np.array([row]))
+        rest = members[members != row]
+        group = self.group.copy()
+        group[rest] = rest[:1]
+        left = np.delete(group, row)
+        return KnownGroups.of(left - (left > row))
 
 
 class GrowingGroups:

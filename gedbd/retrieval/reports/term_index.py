@@ -1,12 +1,12 @@
 """An inverted index of reports, which can be edited and deleted."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from gedbd.retrieval.growing import GrowingArray, TermLists
 from gedbd.retrieval.inverted_index import InvertedIndex, State
 from gedbd.retrieval.postings import Postings
-from gedbd.retrieval.reports.growing import TermLists
 from gedbd.retrieval.reports.row_map import RowMap
 from gedbd.retrieval.reports.term_query import TermQuery
 
@@ -25,6 +25,29 @@ class TermIndex(InvertedIndex):
         super().__init__()
         self.lists = TermLists.empty()
         self.rows = RowMap()
+
+    @classmethod
+    def of_arrays(cls, arrays: Mapping[str, np.ndarray], mean: float) -> "TermIndex":
+        """An index of texts that are in arrays, which may be files.
+
+        Args:
+            arrays: ``lengths (N,)``; ``list starts``, ``list terms`` and ``list counts`` of ``TermLists``; ``terms``,
+                ``starts``, ``rows`` and ``saturation`` of ``Postings``.
+            mean: The mean length with which the saturation was computed.
+        """
+        index = cls()
+        lengths = arrays["lengths"]
+        index._lengths = GrowingArray(lengths)
+        index._num_fixed = len(lengths)
+        index.lists = TermLists(arrays["list starts"], arrays["list terms"], arrays["list counts"])
+        counts = np.empty(0, dtype=np.float32)  # those of the lists are enough
+        fixed = Postings(arrays["terms"], arrays["starts"], arrays["rows"], counts, arrays["saturation"], mean)
+        num_terms = float(lengths.sum(dtype=np.float64))
+        _, large, small = index._state.parts
+        index._state = index._state._replace(
+            lengths=lengths, num_texts=len(lengths), num_terms=num_terms, parts=(fixed, large, small)
+        )
+        return index
 
     def __len__(self) -> int:
         return self._state.num_texts

@@ -36,7 +36,9 @@ class TermQuery:
         self.own, self._order, self._times = np.unique(terms, return_inverse=True, return_counts=True)
         self.frequency = self._state.frequency(self.own, self._before)
         self.idf = idf_of(self.frequency, self._state.num_texts)
-        self._known = np.full(self._state.num_texts, np.nan, dtype=np.float32)
+        # Zeros, which the system gives without writing them, unlike other values.
+        self._scores = np.zeros(self._state.num_texts, dtype=np.float32)
+        self._is_scored = np.zeros(self._state.num_texts, dtype=bool)
 
     @property
     def copy_score(self) -> float:
@@ -48,11 +50,12 @@ class TermQuery:
 
     def scores(self, rows: np.ndarray) -> np.ndarray:
         """BM25 of some texts, ``(R,)`` float32, to the bit that of ``InvertedIndex.scores``."""
-        fresh = rows[np.isnan(self._known[rows])]
+        fresh = rows[~self._is_scored[rows]]
         for start in range(0, len(fresh), BLOCK):
             block = fresh[start : start + BLOCK]
-            self._known[block] = self._exact(block)
-        return np.asarray(self._known[rows])
+            self._scores[block] = self._exact(block)
+        self._is_scored[fresh] = True
+        return np.asarray(self._scores[rows])
 
     def best(self, depth: int, allowed: np.ndarray | None = None) -> np.ndarray:
         """The texts with the highest scores, the highest first; of equal scores the older text comes first.
@@ -83,11 +86,11 @@ class TermQuery:
         """Scores of all texts by the saturation that was computed when their postings were made, ``(N,)``."""
         from scipy.sparse import csc_array
 
-        runs = [part.of_terms(self.own, self._before) for part in self._state.parts]
+        runs = [part.saturation_of(self.own, self._before) for part in self._state.parts]
         runs = [run for run in runs if len(run.rows)]
         # A column for each part and term: the product with the terms' weights sums the scores of all texts.
         ends = np.cumsum(np.concatenate([np.zeros(1, dtype=np.int64), *(run.sizes for run in runs)]))
-        values: Any = np.concatenate([np.empty(0, dtype=np.float32), *(run.saturation for run in runs)])
+        values: Any = np.concatenate([np.empty(0, dtype=np.float32), *(run.values for run in runs)])
         rows = np.concatenate([np.empty(0, dtype=np.int32), *(run.rows for run in runs)])
         shape = len(self._state.lengths), len(self.own) * len(runs)
         weights = np.tile((self.idf * self._times).astype(np.float32), len(runs))

@@ -7,7 +7,7 @@ from copy import copy
 
 import numpy as np
 
-from gedbd.retrieval.reports.growing import GrowingRows
+from gedbd.retrieval.growing import GrowingRows
 from gedbd.retrieval.reports.row_map import RowMap
 
 MAX_CODE = 127

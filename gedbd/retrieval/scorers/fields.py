@@ -17,10 +17,19 @@ EPOCH = pd.Timestamp(0, tz="UTC")
 
 
 class CategoryEncoder:
-    """A number for each value of a field; upper and lower case are the same."""
+    """A number for each value of a field; upper and lower case are the same.
 
-    def __init__(self) -> None:
-        self._codes: dict[str, int] = {}
+    Args:
+        values: The values with the numbers 0, 1, 2, ...
+    """
+
+    def __init__(self, values: Iterable[str] = ()) -> None:
+        self._codes = {name: code for code, name in enumerate(values)}
+
+    @property
+    def values(self) -> list[str]:
+        """All values, in the order of their numbers."""
+        return list(self._codes)
 
     def __call__(self, values: Iterable[str], learn: bool) -> np.ndarray:
         """``(B,)`` int32 codes: ``EMPTY`` for no value, ``UNKNOWN`` for a new one unless it is learned."""

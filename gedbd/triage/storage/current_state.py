@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
+from gedbd.triage.storage.cache_files import read_cache
 from gedbd.triage.storage.connection import StoreUnavailable, file_identity, wal_path
 from gedbd.triage.storage.in_memory import InMemoryIndex
 from gedbd.triage.storage.state import IndexFile, LoadModel, State, read_state
@@ -126,6 +127,20 @@ class CurrentState:
         if file.writer.changes == change.others:
             version = latest
         self.state = replace(change.state, memory=memory, version=version)
+
+    def read_again(self) -> None:
+        """Reads the file again after the files beside it were made again, and forgets the changes that they have.
+
+        Raises:
+            StoreUnavailable: If it cannot be read or written.
+        """
+        with self.exclusive() as former:
+            self.state = read_state(former.file, self._load_model, former)
+            files = read_cache(former.file.writer)
+            if files is not None:
+                with self.change() as change:
+                    change.state.file.writer.log.forget(files.facts["change"])
+                self.publish(change, change.state.memory)
 
     def close(self) -> None:
         """Closes the file."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from copy import copy
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -9,10 +10,11 @@ import pandas as pd
 from gedbd.corpora.relevance import find_groups
 from gedbd.retrieval.reports.feature_store import FeatureStore
 from gedbd.retrieval.reports.known_groups import KnownGroups
-from gedbd.retrieval.reports.report_features import FeatureEncoder, ReportFeatures, ReportTerms
+from gedbd.retrieval.reports.report_features import FIELDS, FeatureEncoder, ReportFeatures, ReportTerms
 from gedbd.retrieval.vocabulary import Vocabulary
 from gedbd.triage.storage.damage_checks import check_features
-from gedbd.triage.storage.rows import usable_days
+from gedbd.triage.storage.ids import Ids
+from gedbd.triage.storage.rows import TERM_COLUMNS, FeatureRow, usable_days
 from gedbd.triage.storage.store import Store
 
 MAX_COMMON_SHARE = 0.2  # a word in more of the reports than this explains nothing
@@ -24,31 +26,29 @@ StoredLinks = Sequence[tuple[str, str, str]]
 class InMemoryIndex:
     """Ids, features and groups of all stored reports. Row i is the i-th report of the file.
 
-    Changes of reports return another index, and this one stays as it is for searches that are using it. The other one
-    equals the one that is read when the file is opened: answers do not depend on what was stored before.
+    Changes return another index, and this one stays as it is for searches that are using it. The other one equals the
+    one that is read when the file is opened: answers do not depend on what was stored before.
 
     Args:
-        dim: Size of the vectors.
-        vocabulary: Numbers of terms.
-
-    Attributes:
-        store: The features of all reports.
+        store: The features of N reports.
         encoder: Turns other reports into features.
         ids: Issue id of each report.
-        row_of: Row of each issue id.
-        groups: The duplicate groups of all N reports; it is replaced, never changed.
+        groups: The duplicate groups of all reports.
+
+    Attributes:
         undated: Ids of reports whose date cannot be used, see ``usable_days``.
         unclear: Likewise those whose date of resolution cannot be used.
+        num_changed: How many reports were added, replaced or deleted since the files beside the index were made.
     """
 
-    def __init__(self, dim: int, vocabulary: Vocabulary) -> None:
-        self.store = FeatureStore(dim)
-        self.encoder = FeatureEncoder.of(vocabulary)
-        self.ids: list[str] = []
-        self.row_of: dict[str, int] = {}
-        self.groups = find_known_groups([], {}, 0)
+    def __init__(self, store: FeatureStore, encoder: FeatureEncoder, ids: Ids, groups: KnownGroups) -> None:
+        self.store = store
+        self.encoder = encoder
+        self.ids = ids
+        self.groups = groups
         self.undated: list[str] = []
         self.unclear: list[str] = []
+        self.num_changed = 0
 
     def __len__(self) -> int:
         return len(self.groups.group)
@@ -61,27 +61,14 @@ class InMemoryIndex:
             ValueError: If its numbers do not fit together.
         """
         with file.snapshot():
-            index = cls(file.dim(), Vocabulary(file.terms()))
+            dim = file.dim()
+            encoder = FeatureEncoder.of(Vocabulary(file.terms()))
             rows = file.features()
             links = file.links()
-        if not rows:
-            return index
-        check_features(rows, index.store.vectors.dim, len(index.vocabulary.terms), file.path)
-        ids, created, resolved, product, component, version, priority, vectors, *terms = zip(*rows, strict=True)
-        columns = {"id": ids, "product": product, "component": component, "version": version, "priority": priority}
-        table = pd.DataFrame(columns, dtype=str)
-        day = usable_days(created)
-        resolved_day = usable_days(resolved)
-        index.undated = _with_unusable_date(ids, created, day)
-        index.unclear = _with_unusable_date(ids, resolved, resolved_day)
-        features = ReportFeatures(
-            vectors=np.frombuffer(b"".join(vectors), dtype=np.float32).reshape(len(rows), -1),
-            terms=ReportTerms(*([np.frombuffer(one, dtype=np.int32) for one in kind] for kind in terms)),
-            codes=index.encoder.encode_categories(table, learn=True),
-            day=day,
-            resolved=resolved_day,
-        )
-        return index.with_added(list(ids), features, links)
+        index = cls(FeatureStore(dim), encoder, Ids(), KnownGroups.of(np.arange(0)))
+        index.undated, index.unclear = unusable_dates(rows)
+        features = features_of(rows, encoder, dim, file.path)
+        return index.with_added([row.issue_id for row in rows], features, links)
 
     @property
     def vocabulary(self) -> Vocabulary:
@@ -89,40 +76,66 @@ class InMemoryIndex:
         return self.encoder.vocabulary
 
     def with_added(self, ids: list[str], features: ReportFeatures, links: StoredLinks) -> "InMemoryIndex":
-        """An index with reports at the end, none of which is there yet."""
+        """An index with reports at the end, none of which is there yet.
+
+        Args:
+            ids: Their ids.
+            features: Their features.
+            links: All links of the index; none if no link names one of the reports.
+        """
         other = copy(self)
         other.store = copy(self.store)
         other.store.add(features)
-        # Both indexes share these: what is known of later reports changes no answer of this one.
-        other.row_of |= {issue_id: row for row, issue_id in enumerate(ids, start=len(self))}
-        other.ids += ids
-        other.regroup(links)
+        other.ids = copy(self.ids)
+        other.ids.add(ids)
+        other.groups = self.groups.grown(len(ids))
+        other.num_changed = self.num_changed + len(ids)
+        if links:
+            other.groups = find_known_groups(links, other.ids)
         return other
 
     def changed(self, ids: list[str], features: ReportFeatures, links: StoredLinks) -> "InMemoryIndex":
         """An index with these reports: those that are there are replaced in their rows, others are added at the end."""
-        old = [place for place, issue_id in enumerate(ids) if issue_id in self.row_of]
-        new = [place for place, issue_id in enumerate(ids) if issue_id not in self.row_of]
+        rows = [self.ids.row(issue_id) for issue_id in ids]
+        old = [place for place, row in enumerate(rows) if row is not None]
+        new = [place for place, row in enumerate(rows) if row is None]
         other = self
         if old:
             other = copy(self)
-            other.store = self.store.replaced([self.row_of[ids[place]] for place in old], features.take(old))
-        return other.with_added([ids[place] for place in new], features.take(new), links)
-
-    def without(self, issue_id: str, links: StoredLinks) -> "InMemoryIndex":
-        """An index without a report; its links go on connecting others."""
-        removed = np.zeros(len(self), dtype=bool)
-        removed[self.row_of[issue_id]] = True
-        other = copy(self)
-        other.store = self.store.without(removed)
-        other.ids = [other_id for other_id in self.ids if other_id != issue_id]
-        other.row_of = {other_id: row for row, other_id in enumerate(other.ids)}
-        other.regroup(links)
+            other.store = self.store.replaced([row for row in rows if row is not None], features.take(old))
+            other.num_changed = self.num_changed + len(old)
+        if new:
+            other = other.with_added([ids[place] for place in new], features.take(new), links)
         return other
 
-    def regroup(self, links: StoredLinks) -> None:
-        """Finds the duplicate groups again."""
-        self.groups = find_known_groups(links, self.row_of, len(self.ids))
+    def without(self, issue_id: str) -> "InMemoryIndex":
+        """An index without a stored report; its links go on connecting others."""
+        row = self.ids.row(issue_id)
+        if row is None:
+            return self
+        removed = np.zeros(len(self), dtype=bool)
+        removed[row] = True
+        other = copy(self)
+        other.store = self.store.without(removed)
+        other.ids = self.ids.without(removed)
+        other.groups = self.groups.without(row)
+        other.num_changed = self.num_changed + 1
+        return other
+
+    def linked(self, first: str, second: str) -> "InMemoryIndex":
+        """An index after a link between two stored reports."""
+        rows = self.ids.row(first), self.ids.row(second)
+        if rows[0] is None or rows[1] is None:
+            return self
+        other = copy(self)
+        other.groups = self.groups.linked(rows[0], rows[1])
+        return other
+
+    def regrouped(self, links: StoredLinks) -> "InMemoryIndex":
+        """An index with the groups that these links form."""
+        other = copy(self)
+        other.groups = find_known_groups(links, self.ids)
+        return other
 
     def members(self, groups: KnownGroups, row: int) -> list[int]:
         """The rows of a report's group, the oldest first; without dates in the order of rows."""
@@ -146,19 +159,43 @@ class InMemoryIndex:
         return np.where(is_rare, np.log((count + 1) / frequency.clip(1)), 0)
 
 
-def _with_unusable_date(ids: Sequence[str], dates: Sequence[str | None], days: np.ndarray) -> list[str]:
-    """Ids of the reports that have a date, but none that ``usable_days`` can use."""
-    rows = zip(ids, dates, days, strict=True)
-    return [issue_id for issue_id, date, day in rows if date and np.isnan(day)]
+def features_of(rows: Sequence[FeatureRow], encoder: FeatureEncoder, dim: int, path: Path) -> ReportFeatures:
+    """The features of rows of a file; values of fields that the encoder does not know are learned.
+
+    Raises:
+        ValueError: If they do not fit together.
+    """
+    check_features(rows, dim, len(encoder.vocabulary), path)
+    fields = {name: [getattr(row, name) for row in rows] for name in FIELDS}
+    table = pd.DataFrame({"id": [row.issue_id for row in rows], **fields}, dtype=str)
+    terms = ([np.frombuffer(getattr(row, kind), dtype=np.int32) for row in rows] for kind in TERM_COLUMNS)
+    return ReportFeatures(
+        vectors=np.frombuffer(b"".join(row.vector for row in rows), dtype=np.float32).reshape(len(rows), dim),
+        terms=ReportTerms(*terms),
+        codes=encoder.encode_categories(table, learn=True),
+        day=usable_days([row.created_at for row in rows]),
+        resolved=usable_days([row.resolved_at for row in rows]),
+    )
 
 
-def find_known_groups(links: StoredLinks, row_of: dict[str, int], count: int) -> KnownGroups:
+def unusable_dates(rows: Sequence[FeatureRow]) -> tuple[list[str], list[str]]:
+    """Ids of the reports that have a date, or one of resolution, but none that ``usable_days`` can use."""
+    found = []
+    for name in ("created_at", "resolved_at"):
+        dates = [getattr(row, name) for row in rows]
+        pairs = zip(rows, dates, usable_days(dates), strict=True)
+        found.append([row.issue_id for row, date, day in pairs if date and np.isnan(day)])
+    return found[0], found[1]
+
+
+def find_known_groups(links: StoredLinks, ids: Ids) -> KnownGroups:
     """Groups of reports that links connect, directly or through others, deleted ones included."""
-    linked = [issue_id for link in links for issue_id in link[:2]]
     # Deleted reports still connect others: they get the rows after the last one, and are cut off below.
-    deleted = dict.fromkeys(issue_id for issue_id in linked if issue_id not in row_of)
-    row_of_deleted = {issue_id: row for row, issue_id in enumerate(deleted, start=count)}
-    rows = [row_of[issue_id] if issue_id in row_of else row_of_deleted[issue_id] for issue_id in linked]
+    row_of_deleted: dict[str, int] = {}
+    rows = []
+    for issue_id in (issue_id for link in links for issue_id in link[:2]):
+        row = ids.row(issue_id)
+        rows.append(row_of_deleted.setdefault(issue_id, len(ids) + len(row_of_deleted)) if row is None else row)
     # [first, second, first, second, ...] becomes a row of first ends and a row of second ends.
     ends = np.array(rows, dtype=np.int64).reshape(-1, 2).T
-    return KnownGroups.of(find_groups(ends, count + len(deleted))[:count])
+    return KnownGroups.of(find_groups(ends, len(ids) + len(row_of_deleted))[: len(ids)])

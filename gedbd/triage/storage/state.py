@@ -14,6 +14,7 @@ from gedbd.triage.report import Report
 from gedbd.triage.report_encoder import BatchingEncoder
 from gedbd.triage.storage.connection import StoreUnavailable, file_identity, wal_path
 from gedbd.triage.storage.in_memory import InMemoryIndex
+from gedbd.triage.storage.opening import read_index
 from gedbd.triage.storage.store import Store
 from gedbd.triage.triage_model import TriageModel
 
@@ -158,7 +159,7 @@ def _read(store: Store, file: IndexFile, version: int, load_model: LoadModel, fo
     if store.is_empty:
         raise ValueError(f"{file.path} is empty, its building was interrupted: build it again")
     about = store.about()
-    memory = InMemoryIndex.of(store)
+    memory = read_index(store)
     if former is not None and _facts_of_model(former.about) == _facts_of_model(about):
         return replace(former, file=file, version=version, about=about, memory=memory)
     encode, matching = load_model(store)

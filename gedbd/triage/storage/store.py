@@ -12,7 +12,8 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
-from gedbd.triage.report import DATES, FIELDS, Report
+from gedbd.triage.report import FIELDS, Report
+from gedbd.triage.storage.change_log import ChangeLog
 from gedbd.triage.storage.connection import LOCK_TIMEOUT_S, Connection, StoreUnavailable, code_of, explain_error
 from gedbd.triage.storage.damage_checks import damaged
 from gedbd.triage.storage.rows import (
@@ -24,27 +25,12 @@ from gedbd.triage.storage.rows import (
     row_values,
     written_date,
 )
+from gedbd.triage.storage.schema import FORMAT, LOG_SCHEMA, SCHEMA, TABLES, WITHOUT_LOG
 
 FILE = "index.sqlite"
-FORMAT = 4  # of the tables; SQLite keeps it as user_version
 CHUNK_BYTES = 1 << 26  # of the weights: SQLite bounds the size of a value
 MAX_QUERY_IDS = 500  # SQLite bounds the number of values of a statement
 COLUMNS = ", ".join(FIELDS)
-TABLES = {"about", "weights", "terms", "reports", "links"}
-SCHEMA = f"""
-CREATE TABLE about (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE weights (part INTEGER PRIMARY KEY, data BLOB NOT NULL);
-CREATE TABLE terms (number INTEGER PRIMARY KEY, term TEXT NOT NULL);
-CREATE TABLE reports (
-    row INTEGER PRIMARY KEY AUTOINCREMENT,
-    {", ".join(f"{name} TEXT" if name in DATES else f"{name} TEXT NOT NULL" for name in FIELDS)},
-    content TEXT NOT NULL, vector BLOB NOT NULL, {", ".join(f"{name} BLOB NOT NULL" for name in TERM_COLUMNS)}
-);
-CREATE UNIQUE INDEX by_id ON reports (issue_id);
-CREATE TABLE links (
-    report TEXT NOT NULL, duplicate TEXT NOT NULL, source TEXT NOT NULL, PRIMARY KEY (report, duplicate, source)
-) WITHOUT ROWID;
-"""
 
 
 class Store:
@@ -56,6 +42,9 @@ class Store:
         path: The file.
         create: Create it if there is none.
         timeout_s: How long to wait for a lock that another process has.
+
+    Attributes:
+        log: What was changed, in order.
 
     Raises:
         ValueError: If it is not an index, has another format, is damaged, or cannot be opened.
@@ -69,6 +58,7 @@ class Store:
             if code_of(error) == sqlite3.SQLITE_NOTADB or not path.exists():
                 raise _not_an_index(path, str(error)) from error
             raise ValueError(explain_error(path, error)) from error
+        self.log = ChangeLog(self._connection)
         try:
             self._check_format()
             if create or not self.is_empty:
@@ -81,15 +71,27 @@ class Store:
 
     def _check_format(self) -> None:
         version = self._version()
-        tables = {name for (name,) in self._connection.rows("SELECT name FROM sqlite_master WHERE type = 'table'")}
+        tables = self._tables()
         if version == 0 and tables:
             raise _not_an_index(self.path, "it has other tables")
+        if version == WITHOUT_LOG and not self.refusal:
+            with self._connection.transaction():
+                self._create(LOG_SCHEMA)
+            version, tables = FORMAT, self._tables()
         if version not in (0, FORMAT):  # 0: nothing was written yet
             cure = "delete it and build it again with python -m gedbd.index"
             raise ValueError(f"{self.path} has format {version}, this version of gedbd reads {FORMAT}: {cure}")
         missing = sorted(TABLES - tables)
         if version and missing:
             raise damaged(self.path, f"it has no table {missing[0]}")
+
+    def _create(self, schema: str) -> None:
+        for statement in schema.split(";\n"):
+            self._connection.rows(statement)
+        self._connection.rows(f"PRAGMA user_version={FORMAT}")
+
+    def _tables(self) -> set[str]:
+        return {name for (name,) in self._connection.rows("SELECT name FROM sqlite_master WHERE type = 'table'")}
 
     def _version(self) -> int:
         return int(self._connection.rows("PRAGMA user_version")[0][0])
@@ -103,9 +105,7 @@ class Store:
         """A transaction that writes: at its end all changes are on disk, or none. The first one creates the tables."""
         with self._connection.transaction():
             if self._version() == 0:
-                for statement in SCHEMA.split(";\n"):
-                    self._connection.rows(statement)
-                self._connection.rows(f"PRAGMA user_version={FORMAT}")
+                self._create(SCHEMA + LOG_SCHEMA)
             yield
 
     def snapshot(self) -> AbstractContextManager[None]:
@@ -126,6 +126,10 @@ class Store:
     def is_empty(self) -> bool:
         """Whether nothing was written yet."""
         return self._version() == 0
+
+    def count(self) -> int:
+        """Number of reports."""
+        return int(self._connection.rows("SELECT count(*) FROM reports")[0][0])
 
     def about(self) -> dict[str, str]:
         """Name of the tracker, settings, model and other facts about the index, by name."""
@@ -156,9 +160,10 @@ class Store:
         chunks = ((weights[start : start + CHUNK_BYTES],) for start in starts)
         self._connection.write_all("INSERT INTO weights (data) VALUES (?)", chunks)
 
-    def terms(self) -> list[str]:
-        """All terms in the order of their numbers."""
-        return [term for (term,) in self._connection.rows("SELECT term FROM terms ORDER BY number")]
+    def terms(self, first: int = 0) -> list[str]:
+        """The terms with the numbers ``first``, ``first + 1``, ... in order."""
+        query = "SELECT term FROM terms WHERE number >= ? ORDER BY number"
+        return [term for (term,) in self._connection.rows(query, (first,))]
 
     def add_terms(self, first: int, terms: Sequence[str]) -> None:
         """Adds terms with consecutive numbers from ``first``."""
@@ -206,6 +211,13 @@ class Store:
         """All links, each of a report, its duplicate and a source."""
         query = "SELECT report, duplicate, source FROM links ORDER BY report, duplicate, source"
         return [(str(first), str(second), str(source)) for first, second, source in self._connection.rows(query)]
+
+    def links_if_any_names(self, ids: Sequence[str]) -> list[tuple[str, str, str]]:
+        """All links if any of them names one of some reports, else none."""
+        for one in ids:
+            if self._connection.rows("SELECT 1 FROM links WHERE report = ?1 OR duplicate = ?1 LIMIT 1", (one,)):
+                return self.links()
+        return []
 
     def contents(self) -> dict[str, Version]:
         """The version of each report by id, in order."""

@@ -1,0 +1,189 @@
+"""What searches read of a large index, in files beside it that are opened at once.
+
+The index file alone counts: these files can be deleted at any time, and are made of it again. They belong to one state
+of it. What has changed since is read from the index file when it is opened.
+"""
+
+import logging
+import shutil
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gedbd.io.array_files import ArrayFolderWriter, read_arrays, read_facts
+from gedbd.retrieval.postings import length_norm
+from gedbd.retrieval.reports import feature_store
+from gedbd.retrieval.reports.feature_store import TERM_KINDS
+from gedbd.retrieval.reports.report_features import FIELDS, FeatureEncoder
+from gedbd.retrieval.reports.vector_table import encode
+from gedbd.retrieval.vocabulary import Vocabulary
+from gedbd.triage.storage.ids import Ids
+from gedbd.triage.storage.in_memory import features_of, find_known_groups, unusable_dates
+from gedbd.triage.storage.rows import FeatureRow
+from gedbd.triage.storage.store import Store
+from gedbd.triage.storage.string_table import StringTable, as_arrays
+
+FORMAT = 1  # of the files
+NAME = "index.cache-"  # and the number of the last change that the files have
+CHUNK = 10_000  # reports that are read at once
+
+log = logging.getLogger("gedbd")
+
+
+class CacheFiles(NamedTuple):
+    """Files that belong to an index.
+
+    Attributes:
+        facts: ``index``: which index file; ``model``; ``change``: the number of the last change that they have;
+            ``means`` of ``FeatureStore.of_arrays``; ``values``: those of each field, in the order of their codes;
+            ``undated`` and ``unclear`` of ``InMemoryIndex``.
+        arrays: Those of ``FeatureStore.of_arrays``; ``keys (N,)``, of rows, see ``ChangeLog``; ``group (N,)``; the ids
+            and the terms, each as a ``StringTable``.
+    """
+
+    facts: dict[str, Any]
+    arrays: dict[str, np.ndarray]
+
+    def strings(self, name: str) -> StringTable:
+        """The ``ids`` or the ``terms``."""
+        return StringTable({key: self.arrays[f"{name} {key}"] for key in ("bytes", "starts", "hashes", "order")})
+
+
+def read_cache(store: Store) -> CacheFiles | None:
+    """The latest files that belong to an index; None if there are none, or they are damaged."""
+    for folder in _folders(store.path):
+        try:
+            facts = read_facts(folder)
+            wanted = {"format": FORMAT, **_owner(store)}
+            if {name: facts.get(name) for name in wanted} == wanted and store.log.has_all_since(facts["change"]):
+                return CacheFiles(facts, read_arrays(folder, facts))
+        except FileNotFoundError:
+            continue  # another process has replaced them
+        except (OSError, ValueError, KeyError) as error:
+            log.warning("%s cannot be used (%s): it is made again", folder, error)
+    return None
+
+
+def write_cache(store: Store) -> int:
+    """Writes the files for the present state of an index, and deletes those of earlier ones.
+
+    Returns:
+        The number of the last change that they have.
+
+    Raises:
+        OSError: If they cannot be written.
+        ValueError: If the index is damaged.
+    """
+    with store.snapshot():
+        change = store.log.last()
+        folder = store.path.with_name(f"{NAME}{change}")
+        with ArrayFolderWriter(folder) as writer:
+            facts = _write(store, writer)
+            facts |= {
+                "format": FORMAT,
+                "index": store.log.identity(),
+                "model": store.about()["model"],
+                "change": change,
+            }
+            shutil.rmtree(folder, ignore_errors=True)  # a damaged one
+            writer.finish(facts)
+    for other in _folders(store.path):
+        if other != folder:
+            shutil.rmtree(other, ignore_errors=True)
+    return change
+
+
+def _owner(store: Store) -> dict[str, str | None]:
+    """What tells which index, and which model of it, files belong to."""
+    return {"index": store.log.identity(), "model": store.about().get("model")}
+
+
+def _folders(path: Path) -> list[Path]:
+    """The folders of files beside an index, the latest first."""
+    numbers = [one.name.removeprefix(NAME) for one in path.parent.glob(f"{NAME}*")]
+    return [path.with_name(f"{NAME}{number}") for number in sorted(filter(str.isdecimal, numbers), key=int)[::-1]]
+
+
+def _write(store: Store, writer: ArrayFolderWriter) -> dict[str, Any]:
+    """Writes all arrays; returns the facts that are known from the reports."""
+    terms = store.terms()
+    encoder = FeatureEncoder.of(Vocabulary(terms))
+    dim = store.dim()
+    ids: list[str] = []
+    undated: list[str] = []
+    unclear: list[str] = []
+    for keys, rows in _chunks(store):
+        features = features_of(rows, encoder, dim, store.path)
+        ids += [row.issue_id for row in rows]
+        for found, own in zip((undated, unclear), unusable_dates(rows), strict=True):
+            found += own
+        codes, scale, rest = encode(features.vectors)
+        columns = {"vectors": features.vectors, "codes": codes, "scale": scale, "rest": rest}
+        columns |= {"day": features.day, "resolved": features.resolved, "keys": keys}
+        columns |= {f"field {name}": features.codes[:, place] for place, name in enumerate(FIELDS)}
+        for name, column in columns.items():
+            writer.append(name, column)
+        for kind in TERM_KINDS:
+            _append_lists(writer, kind, getattr(features.terms, kind))
+    writer.append("sums", _sums(writer.read("vectors")))
+    means = {kind: _append_postings(writer, kind, len(terms)) for kind in TERM_KINDS}
+    for name, strings in (("ids", ids), ("terms", terms)):
+        for key, array in as_arrays(strings).items():
+            writer.append(f"{name} {key}", array)
+    writer.append("group", find_known_groups(store.links(), Ids(StringTable(as_arrays(ids)))).group)
+    values = [one.values for one in encoder.categories]
+    return {"means": means, "values": values, "undated": undated, "unclear": unclear}
+
+
+def _chunks(store: Store) -> Iterator[tuple[np.ndarray, list[FeatureRow]]]:
+    """The rows of an index and their keys, some at a time; at least one time."""
+    key = -1
+    while True:
+        keys, rows = store.log.features_behind(key, CHUNK)
+        yield keys, rows
+        if len(rows) < CHUNK:
+            return
+        key = int(keys[-1])
+
+
+def _append_lists(writer: ArrayFolderWriter, kind: str, texts: Sequence[np.ndarray]) -> None:
+    """The distinct terms of some texts, as ``TermLists`` has them, but sizes in the place of starts."""
+    sizes = np.array([len(text) for text in texts], dtype=np.int64)
+    flat = np.concatenate([np.empty(0, dtype=np.int32), *texts]).astype(np.int64)
+    span = int(flat.max(initial=0)) + 1
+    # A text and a term as one number: with terms below 10, term 7 in text 3 is 37.
+    pairs, counts = np.unique(np.repeat(np.arange(len(texts)), sizes) * span + flat, return_counts=True)
+    writer.append(f"{kind} lengths", sizes.astype(np.float32))
+    writer.append(f"{kind} list sizes", np.bincount(pairs // span, minlength=len(texts)))
+    writer.append(f"{kind} list terms", (pairs % span).astype(np.int32))
+    writer.append(f"{kind} list counts", counts.astype(np.float32))
+
+
+def _append_postings(writer: ArrayFolderWriter, kind: str, num_terms: int) -> float:
+    """The postings of the lists of a kind; returns the mean length of texts."""
+    from scipy.sparse import csr_array
+
+    lengths = writer.read(f"{kind} lengths")
+    starts = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(writer.read(f"{kind} list sizes"))])
+    lists = (writer.read(f"{kind} list counts"), writer.read(f"{kind} list terms"), starts)
+    by_term = csr_array(lists, shape=(len(lengths), num_terms)).tocsc()
+    mean = max(float(lengths.mean(dtype=np.float64)) if len(lengths) else 0.0, 1e-9)
+    norm = length_norm(lengths, mean)
+    writer.append(f"{kind} list starts", starts)
+    writer.append(f"{kind} terms", np.arange(num_terms, dtype=np.int32))
+    writer.append(f"{kind} starts", by_term.indptr.astype(np.int64))
+    writer.append(f"{kind} rows", by_term.indices.astype(np.int32))
+    for start in range(0, max(by_term.nnz, 1), 1 << 24):
+        rows, counts = by_term.indices[start : start + (1 << 24)], by_term.data[start : start + (1 << 24)]
+        writer.append(f"{kind} saturation", (counts / (norm[rows] + counts)).astype(np.float32))
+    return mean
+
+
+def _sums(vectors: np.ndarray) -> np.ndarray:
+    """The sums of the vectors of each step of ``FeatureStore.mean_vector``, ``(S, D)``."""
+    step = feature_store.MEAN_STEP
+    starts = range(0, len(vectors) // step * step, step)
+    sums = [vectors[start : start + step].sum(axis=0, dtype=np.float64) for start in starts]
+    return np.array(sums, dtype=np.float64).reshape(-1, vectors.shape[1])

@@ -1,0 +1,85 @@
+"""Makes the files beside an index again in a process of its own, while the index is searched and changed."""
+
+import logging
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+from gedbd.triage.storage.cache_files import read_cache, write_cache
+from gedbd.triage.storage.connection import StoreUnavailable
+from gedbd.triage.storage.opening import MIN_REPORTS
+from gedbd.triage.storage.store import Store
+
+MIN_CHANGED = 1_000
+CHANGED_SHARE = 0.02  # of the reports: more changes would slow searches and additions down
+
+log = logging.getLogger("gedbd")
+
+
+def is_due(num_reports: int, num_changed: int) -> bool:
+    """Whether so many reports have changed that the files should be made again."""
+    return num_reports >= MIN_REPORTS and num_changed > max(MIN_CHANGED, CHANGED_SHARE * num_reports)
+
+
+def compact(path: Path, forget: bool = True) -> None:
+    """Makes the files beside an index of ``MIN_REPORTS`` and more, unless they have all changes.
+
+    Args:
+        path: The index file.
+        forget: Delete the changes that they have from the log.
+
+    Raises:
+        OSError: If they cannot be written.
+        ValueError: If the index cannot be opened.
+    """
+    store = Store(path, create=False)
+    try:
+        if store.is_empty or store.count() < MIN_REPORTS:
+            return
+        files = read_cache(store)
+        if files is None or files.facts["change"] != store.log.last():
+            change = write_cache(store)
+            if forget:
+                with store.transaction():
+                    store.log.forget(change)
+    finally:
+        store.close()
+
+
+class Compaction:
+    """Runs ``compact`` in another process, at most one at a time.
+
+    Args:
+        path: The index file.
+        on_done: Called when the files were made, from another thread.
+    """
+
+    def __init__(self, path: Path, on_done: Callable[[], None]) -> None:
+        self._path = path
+        self._on_done = on_done
+        self._running = threading.Lock()
+
+    def start(self) -> None:
+        """Starts it, unless it is running already."""
+        if self._running.acquire(blocking=False):
+            threading.Thread(target=self._run, name="compaction", daemon=True).start()
+
+    def _run(self) -> None:
+        try:
+            command = [sys.executable, "-m", "gedbd.triage.storage.compaction", str(self._path)]
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            if done.returncode:
+                reason = done.stderr.strip().splitlines()[-1:] or ["it was stopped"]
+                log.error("%s: the files beside it could not be made again (%s)", self._path, reason[0])
+                return
+            self._on_done()
+        except StoreUnavailable as error:
+            log.error("%s", error)
+        finally:
+            self._running.release()
+
+
+if __name__ == "__main__":
+    compact(Path(sys.argv[1]), forget=False)

@@ -1,0 +1,41 @@
+"""A vocabulary most of whose terms are in files."""
+
+from gedbd.retrieval.vocabulary import Vocabulary
+from gedbd.triage.storage.string_table import StringTable
+
+
+class StoredVocabulary(Vocabulary):
+    """A vocabulary that continues a table of terms.
+
+    Args:
+        fixed: The first terms.
+
+    Attributes:
+        terms: The terms behind them.
+    """
+
+    def __init__(self, fixed: StringTable) -> None:
+        super().__init__()
+        self._fixed = fixed
+
+    def __len__(self) -> int:
+        return len(self._fixed) + len(self.terms)
+
+    def __getitem__(self, number: int) -> str:
+        known = len(self._fixed)
+        return self._fixed[number] if number < known else self.terms[number - known]
+
+    def since(self, count: int) -> list[str]:
+        """See ``Vocabulary``; ``count`` includes all terms of the table."""
+        return self.terms[count - len(self._fixed) :]
+
+    def find(self, term: str) -> int | None:
+        """See ``Vocabulary``."""
+        number = super().find(term)
+        return self._fixed.find(term) if number is None else number
+
+    def extend(self, terms: list[str]) -> None:
+        """Adds terms that are not there yet."""
+        for term in terms:
+            self._numbers[term] = len(self)
+            self.terms.append(term)
