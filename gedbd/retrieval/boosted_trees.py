@@ -111,13 +111,16 @@ class BoostedTrees:
         """The place of each candidate's leaf of each tree, ``(C, F) -> (C, T)``."""
         if features.ndim != 2 or features.shape[1] != self.num_features:
             raise ValueError(f"boosted trees read {self.num_features} features, got an array of shape {features.shape}")
+        columns = features.T.astype(np.float64, order="C")
+        missing = np.isnan(columns)
+        has_missing = set(np.flatnonzero(missing.any(axis=1)).tolist())
         masks = np.full((len(features), len(self.trees)), np.iinfo(self._mask).max, dtype=self._mask)
         for feature, (bounds, rows) in self._intervals.items():
-            values = features[:, feature].astype(np.float64)
             # A value that equals a bound is in the interval below it; the last row is for missing values.
-            interval = np.searchsorted(bounds, values, side="left")
-            interval[np.isnan(values)] = len(rows) - 1
-            masks &= rows[interval]
+            interval = bounds.searchsorted(columns[feature], side="left")
+            if feature in has_missing:
+                interval[missing[feature]] = len(rows) - 1
+            masks &= rows.take(interval, axis=0)
         lowest = masks & (~masks + self._mask(1))
         # Powers of two are exact in single precision.
         return np.asarray(np.frexp(lowest.astype(np.float32))[1] + self._starts)

@@ -86,7 +86,7 @@ class GrowingRows:
     def take(self, places: np.ndarray) -> np.ndarray:
         """Some rows, ``(R,) -> (R, ...)``."""
         if not len(self._added):
-            return np.asarray(self._fixed[places])
+            return np.asarray(self._fixed.take(places, axis=0))  # quicker than an index in brackets
         is_added = places >= len(self._fixed)
         taken = np.empty((len(places), *self._fixed.shape[1:]), dtype=self._fixed.dtype)
         taken[~is_added] = self._fixed[places[~is_added]]
@@ -129,11 +129,26 @@ class TermLists:
         start = int(self._ends.take(np.array([len(self._ends) - 1]))[0]) if len(self._ends) else 0
         self._ends.extend(start + np.cumsum(sizes))
 
-    def take(self, places: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The terms of some texts one after the other, their counts, and how many terms each text has, ``(R,)``."""
+    def find(self, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Where the terms of some texts are, for ``terms`` and ``counts``.
+
+        Args:
+            places: ``(R,)`` texts.
+
+        Returns:
+            ``(P,)``, those of one text after those of another; and how many terms each text has, ``(R,)``.
+        """
         ends = self._ends.take(places)
         starts = np.where(places > 0, self._ends.take((places - 1).clip(min=0)), 0) if len(places) else ends
         sizes = ends - starts
         # Sizes 2, 3 and starts 7, 20 give 7 8, 20 21 22.
         where = np.repeat(starts - (np.cumsum(sizes) - sizes), sizes) + np.arange(int(sizes.sum()))
-        return self._terms.take(where), self._counts.take(where), sizes
+        return where, sizes
+
+    def terms(self, where: np.ndarray) -> np.ndarray:
+        """Some terms, ``(P,)``, see ``find``."""
+        return self._terms.take(where)
+
+    def counts(self, where: np.ndarray) -> np.ndarray:
+        """How often a text contains each of some of its terms, ``(P,)``, see ``find``."""
+        return self._counts.take(where)

@@ -6,7 +6,7 @@ from itertools import chain
 
 import numpy as np
 
-WORD = re.compile(r"(?u)\b\w\w+\b")
+WORD = re.compile(r"\w\w+")  # the words of bm25s's pattern (?u)\b\w\w+\b, in less time
 
 
 def words(texts: Sequence[str]) -> list[list[str]]:

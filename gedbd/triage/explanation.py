@@ -1,7 +1,7 @@
 """Explains a match in terms that a triager can check: shared rare words, equal fields, similar sentences."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from itertools import product
 
 import numpy as np
@@ -17,8 +17,8 @@ MAX_PAIRS = 3
 MIN_SENTENCE_LENGTH = 8  # characters; shorter ones are headings or list marks
 MIN_SIMILARITY = 0.2
 
-WORD = re.compile(r"(?u)\b\w\w+\b")
-SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n+")
+WORD = re.compile(r"\w\w+")
+SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
 
 
 def explain(
@@ -34,7 +34,8 @@ def explain(
     texts = [_split_sentences(report) for report in (query, *candidates)]
     words = sorted(set().union(*(sentence for text in texts for sentence in text.values())) - stop_words())
     weights = {word: weight for word, weight in zip(words, rarity(words).tolist(), strict=True) if weight > 0}
-    own, *others = [_WeightedSentences(text, weights) for text in texts]
+    own = _WeightedSentences(texts[0], weights, weights.keys())
+    others = [_WeightedSentences(text, weights, own.words) for text in texts[1:]]
     explanations = []
     for candidate, sentences in zip(candidates, others, strict=True):
         terms = own.shared_terms(sentences)
@@ -55,26 +56,43 @@ def equal_fields(first: Report, second: Report) -> dict[str, str]:
 
 
 class _WeightedSentences:
-    """The sentences of a report, the sum of weights of each, and the sentences in which each weighted word occurs."""
+    """The sentences of a report and the weighted words that are compared.
 
-    def __init__(self, text: Mapping[str, set[str]], weights: Mapping[str, float]) -> None:
+    Args:
+        text: The words of each sentence.
+        weights: Weights of words.
+        compared: The words to compare.
+
+    Attributes:
+        words: Those of them that the report has.
+        places: The sentences in which each of them occurs, without headings and list marks.
+    """
+
+    def __init__(self, text: Mapping[str, set[str]], weights: Mapping[str, float], compared: Set[str]) -> None:
         self.text = list(text)
         self.weights = weights
-        # Sorted: sets differ in order from process to process, and the sum with them in its last bit.
-        weighted = [sorted(words & weights.keys()) for words in text.values()]
-        self.sums = [sum(map(weights.__getitem__, words)) for words in weighted]
+        self.words: set[str] = set()
         self.places: dict[str, list[int]] = {}
-        for place, words in enumerate(weighted):
-            for word in words:
-                self.places.setdefault(word, []).append(place)
+        self._all_words = list(text.values())
+        self._sums: dict[int, float] = {}
+        for place, (sentence, words) in enumerate(text.items()):
+            found = words & compared
+            self.words |= found
+            if len(sentence) >= MIN_SENTENCE_LENGTH:
+                for word in found:
+                    self.places.setdefault(word, []).append(place)
 
-    def is_long(self, place: int) -> bool:
-        """Whether a sentence is more than a heading or a list mark."""
-        return len(self.text[place]) >= MIN_SENTENCE_LENGTH
+    def sum_at(self, place: int) -> float:
+        """The sum of the weights of all words of a sentence, compared or not."""
+        if place not in self._sums:
+            # Sorted: sets differ in order from process to process, and the sum with them in its last bit.
+            words = sorted(self._all_words[place] & self.weights.keys())
+            self._sums[place] = sum(map(self.weights.__getitem__, words))
+        return self._sums[place]
 
     def shared_terms(self, other: "_WeightedSentences") -> tuple[str, ...]:
         """The rarest words of both."""
-        common = self.places.keys() & other.places.keys()
+        common = self.words & other.words
         return tuple(sorted(common, key=lambda word: (-self.weights[word], word))[:MAX_TERMS])
 
     def similar_sentences(self, other: "_WeightedSentences") -> tuple[tuple[str, str, float], ...]:
@@ -82,11 +100,12 @@ class _WeightedSentences:
         # By words, not by pairs of sentences: most pairs share no word at all.
         overlap: dict[tuple[int, int], float] = {}
         for word in sorted(self.places.keys() & other.places.keys()):
-            mine = filter(self.is_long, self.places[word])
-            theirs = filter(other.is_long, other.places[word])
-            for pair in product(mine, theirs):
+            for pair in product(self.places[word], other.places[word]):
                 overlap[pair] = overlap.get(pair, 0.0) + self.weights[word]
-        similarity = {pair: 2 * both / (self.sums[pair[0]] + other.sums[pair[1]]) for pair, both in overlap.items()}
+        similarity = {
+            (mine, theirs): 2 * both / (self.sum_at(mine) + other.sum_at(theirs))
+            for (mine, theirs), both in overlap.items()
+        }
         found: list[tuple[str, str, float]] = []
         used: set[tuple[int, int]] = set()
         for pair in sorted(similarity, key=lambda pair: (-similarity[pair], pair)):
@@ -101,7 +120,9 @@ class _WeightedSentences:
 
 def _split_sentences(report: Report) -> dict[str, set[str]]:
     """The words of each sentence: of the title, and of the sentences and lines at the beginning of the description."""
-    body = SENTENCE_END.split(report.description[:MAX_CHARACTERS])
+    # Lines first: a pattern with both ends of a sentence takes twice as long.
+    lines = report.description[:MAX_CHARACTERS].split("\n")
+    body = [part for line in lines for part in SENTENCE_END.split(line)]
     stripped = [part.strip() for part in (report.title, *body)]
     sentences = [part for part in stripped if part]
     return {part: set(WORD.findall(part.lower())) for part in sentences[:MAX_SENTENCES]}

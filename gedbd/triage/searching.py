@@ -46,9 +46,12 @@ def find_matches(state: State, report: Report, top_k: int, filters: Filters) -> 
     index = state.memory
     groups = index.groups  # taken once: reports that are added meanwhile are beyond its count
     count = len(groups.group)
-    query = _query_features(report, state, count)
+    table = as_table([report])
+    vector = state.encode_one(table)  # encoded in another thread, while this one compares words
+    query = _without_vector(table, report, state, count)
     allowed = _allowed(index, count, report, filters)
-    found = find_candidates(index.store, query, groups, allowed)
+    found = find_candidates(index.store, query, groups, allowed, vector=vector.result)
+    query = replace(query, vectors=vector.result()[None])
     features = candidate_features(index.store, query, found)
     scores = state.matching.ranker.scores(features)
     order = np.argsort(-scores, kind="stable")[: max(top_k, NUM_COMPARED)]
@@ -58,10 +61,9 @@ def find_matches(state: State, report: Report, top_k: int, filters: Filters) -> 
     return _matches(report, state, groups, best, why)
 
 
-def _query_features(report: Report, state: State, count: int) -> ReportFeatures:
-    """The features of a query; one without a date is as recent as the latest of the first ``count`` reports."""
-    table = as_table([report])
-    query = state.memory.encoder.encode(table, state.encode_one(table)[None], learn=False)
+def _without_vector(table: pd.DataFrame, report: Report, state: State, count: int) -> ReportFeatures:
+    """The other features of a query; one without a date is as recent as the latest of the first ``count`` reports."""
+    query = state.memory.encoder.encode(table, np.empty((1, 0), dtype=np.float32), learn=False)
     if report.created_at:
         return query
     days = state.memory.store.day[:count]

@@ -35,7 +35,7 @@ def test_many_threads_get_their_own_answers(reader, backend, tmp_path):
 
     def ask(number):
         one = reports.iloc[[number]]
-        return together(one) if number % 2 else read(one)[0]
+        return together(one).result() if number % 2 else read(one)[0]
 
     with ThreadPoolExecutor(12) as pool:
         vectors = np.stack(list(pool.map(ask, range(60))))
@@ -56,14 +56,11 @@ def test_all_that_wait_are_read_at_once():
         return reports["title"].to_numpy(dtype=float)[:, None]
 
     together = BatchingEncoder(read)
-    with ThreadPoolExecutor(40) as pool:
-        first = pool.submit(together, titled("0"))
-        begun.wait(10)
-        others = [pool.submit(together, titled(str(number))) for number in range(1, 40)]
-        while len(together._waiting) < 39:
-            pass
-        go.set()
-        assert [future.result().tolist() for future in (first, *others)] == [[float(number)] for number in range(40)]
+    first = together(titled("0"))
+    begun.wait(10)
+    others = [together(titled(str(number))) for number in range(1, 40)]
+    go.set()
+    assert [future.result().tolist() for future in (first, *others)] == [[float(number)] for number in range(40)]
     assert sizes == [1, MAX_BATCH, MAX_BATCH, 39 - 2 * MAX_BATCH]
 
 
@@ -76,9 +73,8 @@ def test_everybody_hears_of_an_error_and_the_next_is_answered():
         return np.zeros((len(reports), 2))
 
     together = BatchingEncoder(read)
-    with ThreadPoolExecutor(8) as pool:
-        for future in [pool.submit(together, titled("a")) for _ in range(8)]:
-            with pytest.raises(RuntimeError, match="out of memory"):
-                future.result()
+    for future in [together(titled("a")) for _ in range(8)]:
+        with pytest.raises(RuntimeError, match="out of memory"):
+            future.result(10)
     fails = False
-    assert together(titled("a")).tolist() == [0, 0]
+    assert together(titled("a")).result(10).tolist() == [0, 0]

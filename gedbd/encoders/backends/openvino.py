@@ -2,13 +2,8 @@
 
 import hashlib
 import json
-import logging
-import os
 import tempfile
-import warnings
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
-from copy import deepcopy
 from functools import cached_property
 from importlib.metadata import version
 from importlib.util import find_spec
@@ -18,9 +13,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
+from torch.nn import functional
 
-from gedbd.encoders.packing import can_pack
+from gedbd.encoders.backends.conversion import convert, quantise
 from gedbd.encoders.text_encoder import TextEncoder
 from gedbd.encoders.weights import fingerprint
 from gedbd.text.tokens import TokenTable
@@ -30,6 +26,7 @@ if TYPE_CHECKING:
 
 PRECISIONS = {"float32": "f32", "bfloat16": "bf16", "int8": "f32"}
 TOKENS_A_BATCH = 1024
+MIN_FIXED_LENGTH = 32  # tokens
 
 
 class OpenVino:
@@ -82,11 +79,17 @@ class PreparedOpenVino:
             made_of += [hashlib.blake2b(part.tobytes()).hexdigest() for part in (calibration.ids, calibration.starts)]
             self.key += f"-{hashlib.blake2b(json.dumps(made_of).encode(), digest_size=8).hexdigest()}"
         self._queues: dict[str, ov.AsyncInferQueue] = {}
+        self._fixed: dict[int, ov.InferRequest] = {}  # by length
 
     def encode(self, batches: Iterable[tuple[Tensor, Tensor]]) -> Iterator[np.ndarray]:
         """See ``PreparedBackend``. A single batch uses all threads; several batches run in parallel."""
         batches = iter(batches)
         head = list(islice(batches, 2))
+        if len(head) == 1 and len(head[0][0]) == 1:
+            length = self._fixed_length(head[0][0].shape[1])
+            if length:
+                yield self._encode_one(*head[0], length)
+                return
         # A hint fixes how many requests share the threads, so there is a queue for each hint.
         queue = self._queue("THROUGHPUT" if len(head) > 1 else "LATENCY")
         # Requests finish in any order: results wait in ``done`` until all earlier ones have been yielded.
@@ -103,19 +106,50 @@ class PreparedOpenVino:
             queue.wait_all()
         yield from (done[number] for number in sorted(done))
 
+    def _fixed_length(self, tokens: int) -> int:
+        """The length that a single text is padded to: the next power of two; 0 if the encoder cannot read as many."""
+        length = max(MIN_FIXED_LENGTH, 1 << (tokens - 1).bit_length())
+        return length if length <= getattr(self.encoder.backbone.config, "max_position_embeddings", length) else 0
+
+    def _encode_one(self, input_ids: Tensor, attention_mask: Tensor, length: int) -> np.ndarray:
+        """Encodes one text by a model of fixed shape: where shapes are free, each new length takes up to twice as long.
+
+        Args:
+            input_ids: ``(1, L)``.
+            attention_mask: ``(1, L)``.
+            length: Length of the shape, L or more.
+
+        Returns:
+            ``(1, hidden)``.
+        """
+        if length not in self._fixed:
+            model = self._model.clone()
+            model.reshape({part: [1, length] for part in model.inputs})
+            self._fixed[length] = self._compile(model, "LATENCY").create_infer_request()
+        padding = (0, length - input_ids.shape[1])
+        inputs = [functional.pad(part, padding).numpy() for part in (input_ids, attention_mask)]
+        return np.array(self._fixed[length].infer(inputs)[0])
+
     def _queue(self, hint: str) -> "ov.AsyncInferQueue":
         if hint not in self._queues:
             import openvino as ov
 
-            settings = {
-                "PERFORMANCE_HINT": hint,
-                "INFERENCE_PRECISION_HINT": PRECISIONS[self.precision],
-                "INFERENCE_NUM_THREADS": torch.get_num_threads(),
-                # Threads that are tied to a core each wait for whatever else runs there, such as other searches.
-                "ENABLE_CPU_PINNING": False,
-            }
-            self._queues[hint] = ov.AsyncInferQueue(ov.Core().compile_model(self._model, "CPU", settings))
+            self._queues[hint] = ov.AsyncInferQueue(self._compile(self._model, hint))
         return self._queues[hint]
+
+    def _compile(self, model: "ov.Model", hint: str) -> "ov.CompiledModel":
+        import openvino as ov
+
+        threads = torch.get_num_threads()
+        settings = {
+            "PERFORMANCE_HINT": hint,
+            "INFERENCE_PRECISION_HINT": PRECISIONS[self.precision],
+            # Half of the threads for a query: the others compare its words meanwhile, or serve other searches.
+            "INFERENCE_NUM_THREADS": max(1, threads // 2) if hint == "LATENCY" else threads,
+            # Threads that are tied to a core each wait for whatever else runs there, such as other searches.
+            "ENABLE_CPU_PINNING": False,
+        }
+        return ov.Core().compile_model(model, "CPU", settings)
 
     @cached_property
     def _model(self) -> "ov.Model":
@@ -128,60 +162,6 @@ class PreparedOpenVino:
             assert self.calibration is not None
             _save_once(quantise(convert(self.encoder), self.calibration), kept)
         return ov.Core().read_model(kept / "model.xml")
-
-
-class _Pooled(nn.Module):
-    """The module that is converted: backbone and pooling of padded batches, without branches."""
-
-    def __init__(self, encoder: TextEncoder) -> None:
-        super().__init__()
-        # A copy, because packed attention cannot be traced.
-        self.backbone = deepcopy(encoder.backbone).cpu()
-        self.pooling = encoder.pooling
-        # OpenVINO turns the mask of fused attention into scores of minus infinity. Padding beyond a sliding window, as
-        # ModernBERT has, then sees no token: its vector is not a number, which spreads to the text. The plain
-        # implementation has the smallest finite number instead.
-        if hasattr(self.backbone.config, "sliding_window"):
-            self.backbone.set_attn_implementation("eager")
-        elif can_pack(self.backbone):
-            self.backbone.set_attn_implementation("sdpa")
-
-    def forward(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
-        hidden: Tensor = self.backbone(input_ids=input_ids, attention_mask=attention_mask).last_hidden_state
-        if self.pooling == "cls":
-            return hidden[:, 0]
-        weight = attention_mask.unsqueeze(-1).to(hidden.dtype)
-        return (hidden * weight).sum(1) / weight.sum(1)
-
-
-def convert(encoder: TextEncoder) -> "ov.Model":
-    """An OpenVINO model of an encoder: ``(U, L), (U, L) -> (U, hidden)`` before the projection, for any U and L."""
-    import openvino as ov
-
-    input_ids = torch.ones((2, 8), dtype=torch.int64)
-    attention_mask = torch.ones_like(input_ids)
-    attention_mask[1, 4:] = 0
-    example = {"input_ids": input_ids, "attention_mask": attention_mask}
-    with _telemetry_disabled(), warnings.catch_warnings(), torch.no_grad():
-        warnings.simplefilter("ignore")
-        return ov.convert_model(_Pooled(encoder).eval(), example_input=example)
-
-
-def quantise(model: "ov.Model", calibration: TokenTable) -> "ov.Model":
-    """A converted encoder with 8-bit integers in its matrix products.
-
-    Args:
-        model: See ``convert``.
-        calibration: Texts that the ranges are fitted to, one at a time, because padding would widen the ranges.
-    """
-    with _telemetry_disabled():
-        import nncf
-
-        nncf.set_log_level(logging.ERROR)
-        rows = range(len(calibration.lengths))
-        texts = nncf.Dataset(rows, lambda row: [part.numpy() for part in calibration.batch(np.array([row]))])
-        size = len(calibration.lengths)
-        return nncf.quantize(model, texts, model_type=nncf.ModelType.TRANSFORMER, subset_size=size)
 
 
 def has_bfloat16() -> bool:
@@ -206,16 +186,3 @@ def _save_once(model: "ov.Model", folder: Path) -> None:
         except OSError:
             if not folder.is_dir():
                 raise
-
-
-@contextmanager
-def _telemetry_disabled() -> Iterator[None]:
-    """Disables the usage reports of openvino and nncf, which they do not send from continuous integration."""
-    before = os.environ.get("CI")
-    os.environ["CI"] = "true"
-    try:
-        yield
-    finally:
-        os.environ.pop("CI")
-        if before is not None:
-            os.environ["CI"] = before

@@ -1,5 +1,6 @@
 """The first stage of a search: the groups that are worth a closer look."""
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -46,6 +47,7 @@ def find_candidates(
     allowed: np.ndarray | None = None,
     max_groups: int = MAX_GROUPS,
     dense: np.ndarray | None = None,
+    vector: Callable[[], np.ndarray] | None = None,
 ) -> FirstStage:
     """Finds the groups with the most similar vectors, the most shared words, and the latest of the same component.
 
@@ -58,11 +60,15 @@ def find_candidates(
         allowed: ``(n,)`` bool, the candidates; None for all.
         max_groups: Number of groups to find.
         dense: ``(n,)`` the query's cosines, where they are known already.
+        vector: See ``QueryScores``; called when the words have found what they find.
     """
     count = len(groups.group)
-    scores = QueryScores(store, query, count, dense)
+    scores = QueryScores(store, query, count, dense, vector)
     lists = [scores.words[kind].best(DEPTHS[kind], allowed) for kind in WORDS]
-    lists += [scores.nearest(DEPTHS["dense"], allowed), _latest(store, query, count, allowed)]
+    lists.append(_latest(store, query, count, allowed))
+    if vector is not None:  # the vector may take longer: meanwhile, their words are compared
+        scores.compare_words(np.unique(np.concatenate(lists)))
+    lists.append(scores.nearest(DEPTHS["dense"], allowed))
     found = np.unique(np.concatenate(lists))
     sums = quick_sums(store, query, scores, found)
     order = np.argsort(-sums, kind="stable")

@@ -1,5 +1,7 @@
 """Scores of stored reports for one query."""
 
+from collections.abc import Callable
+
 import numpy as np
 
 from gedbd.retrieval.reports.feature_store import TERM_KINDS, FeatureStore
@@ -14,30 +16,43 @@ class QueryScores:
         query: One report.
         count: Number n of reports that exist. Only an index without replaced and removed reports can leave out others.
         dense: ``(n,)`` the cosines, where they are known already.
+        vector: Waits for the query's vector ``(D,)``, where it is still being computed; None takes that of ``query``.
 
     Attributes:
         count: See there.
         words: The query's terms of each kind of ``TERM_KINDS``.
     """
 
-    def __init__(self, store: FeatureStore, query: ReportFeatures, count: int, dense: np.ndarray | None = None) -> None:
+    def __init__(
+        self,
+        store: FeatureStore,
+        query: ReportFeatures,
+        count: int,
+        dense: np.ndarray | None = None,
+        vector: Callable[[], np.ndarray] | None = None,
+    ) -> None:
         self.count = count
         self.words = {kind: store.terms(kind).query(getattr(query.terms, kind)[0], count) for kind in TERM_KINDS}
         self._vectors = store.vectors
-        self._vector = query.vectors[0]
+        self._vector = vector or (lambda: query.vectors[0])
         self._dense = dense
 
     def __call__(self, name: str, rows: np.ndarray) -> np.ndarray:
         """Scores of some reports, ``(R,)``; ``name`` is ``dense`` or a kind of ``TERM_KINDS``."""
         if name != "dense":
             return self.words[name].scores(rows)
-        return self._vectors.cosines(rows, self._vector) if self._dense is None else self._dense[rows]
+        return self._vectors.cosines(rows, self._vector()) if self._dense is None else self._dense[rows]
+
+    def compare_words(self, rows: np.ndarray) -> None:
+        """Computes the scores of words of some reports, which later calls find done."""
+        for kind in ("text", "title"):
+            self(kind, rows)
 
     def nearest(self, depth: int, allowed: np.ndarray | None) -> np.ndarray:
         """The reports with the highest cosines, the highest first; of equal ones the older report comes first."""
         dense = self._dense
         if dense is None:
-            return self._vectors.nearest(self._vector, depth, self.count, allowed)
+            return self._vectors.nearest(self._vector(), depth, self.count, allowed)
         rows = np.arange(self.count) if allowed is None else np.flatnonzero(allowed)
         if len(rows) > depth:
             lowest = np.partition(dense[rows], -depth)[-depth]

@@ -65,13 +65,14 @@ class TermIndex(InvertedIndex):
 
     def terms_of(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The distinct terms of some texts, one text after the other, and how many each has, ``(R,)``."""
-        terms, _, sizes = self.lists.take(self.rows.places(rows))
-        return terms, sizes
+        where, sizes = self.lists.find(self.rows.places(rows))
+        return self.lists.terms(where), sizes
 
     def remove(self, places: np.ndarray) -> None:
         """Leaves the texts in some places out of all counts."""
         state = self._state
-        terms, counts, _ = self.lists.take(places)
+        where, _ = self.lists.find(places)
+        terms, counts = self.lists.terms(where), self.lists.counts(where)
         texts = np.split(np.repeat(terms, counts.astype(np.int64)), np.cumsum(state.lengths[places])[:-1].astype(int))
         gone = Postings.of(dict(zip(places.tolist(), texts, strict=True)), state.lengths, state.mean)
         self._state = state._replace(

@@ -100,10 +100,11 @@ class TermQuery:
 
     def _exact(self, rows: np.ndarray) -> np.ndarray:
         places = self._index.rows.places(rows)
-        terms, counts, sizes = self._index.lists.take(places)
-        hits, which = find_shared(self.own, terms)
-        of = np.repeat(np.arange(len(rows)), sizes)[hits]
-        counts = counts[hits]
+        lists = self._index.lists
+        where, sizes = lists.find(places)
+        hits, which = find_shared(self.own, lists.terms(where))
+        of = np.searchsorted(np.cumsum(sizes), hits, side="right")
+        counts = lists.counts(where[hits])
         norm = length_norm(self._state.lengths[places], self._state.mean)[of]
         idf = self.idf.astype(np.float32)
         weights = np.zeros((len(self.own), len(rows)), dtype=np.float32)

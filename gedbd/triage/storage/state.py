@@ -106,7 +106,7 @@ class State:
         version: Version of the file, see ``IndexFile.version``.
         about: Facts about the index, see ``Store.about``.
         encode: Encodes reports as the stored ones were encoded.
-        encode_one: Likewise, for several threads with one report each.
+        encode_one: Likewise starts to encode one report, for several threads.
         matching: What was learned from the tracker's history.
         memory: The features of the stored reports.
     """
