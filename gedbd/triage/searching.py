@@ -48,7 +48,7 @@ def find_matches(state: State, report: Report, top_k: int, filters: Filters) -> 
     count = len(groups.group)
     table = as_table([report])
     vector = state.encode_one(table)  # encoded in another thread, while this one compares words
-    query = _without_vector(table, report, state, count)
+    query = _without_vector(table, report, state)
     allowed = _allowed(index, count, report, filters)
     found = find_candidates(index.store, query, groups, allowed, vector=vector.result)
     query = replace(query, vectors=vector.result()[None])
@@ -61,14 +61,12 @@ def find_matches(state: State, report: Report, top_k: int, filters: Filters) -> 
     return _matches(report, state, groups, best, why)
 
 
-def _without_vector(table: pd.DataFrame, report: Report, state: State, count: int) -> ReportFeatures:
-    """The other features of a query; one without a date is as recent as the latest of the first ``count`` reports."""
+def _without_vector(table: pd.DataFrame, report: Report, state: State) -> ReportFeatures:
+    """The other features of a query; one without a date is as recent as the latest stored report."""
     query = state.memory.encoder.encode(table, np.empty((1, 0), dtype=np.float32), learn=False)
     if report.created_at:
         return query
-    days = state.memory.store.day[:count]
-    known = days[~np.isnan(days)]
-    return replace(query, day=known.max(keepdims=True)) if len(known) else query
+    return replace(query, day=np.array([state.memory.store.latest_day]))
 
 
 def _matches(

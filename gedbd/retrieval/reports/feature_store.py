@@ -43,6 +43,7 @@ class FeatureStore:
         self.title = TermIndex()
         self.identifiers = TermIndex()
         self.errors = TermIndex()
+        self._latest_day: float | None = None
         self._rows = RowMap()
         self._sums: dict[int, np.ndarray] = {}
         self._means: dict[int, np.ndarray] = {}
@@ -96,6 +97,13 @@ class FeatureStore:
         """``(N,)`` float64, see ``ReportFeatures``."""
         return self._resolved.filled
 
+    @property
+    def latest_day(self) -> float:
+        """The highest of all days; NaN if no report has a date."""
+        if self._latest_day is None:
+            self._latest_day = float(np.fmax.reduce(self.day, initial=np.nan))
+        return self._latest_day
+
     def terms(self, kind: str) -> TermIndex:
         """The terms of a kind of ``TERM_KINDS``."""
         index: TermIndex = getattr(self, kind)
@@ -133,6 +141,7 @@ class FeatureStore:
         if self._first_resolved is None:
             self._first_resolved = _first_number(fresh.resolved, len(self))
         self._resolved.extend(fresh.resolved)
+        self._latest_day = float(np.fmax.reduce(fresh.day, initial=self.latest_day))
         self._day.extend(fresh.day)  # last, because len() counts the days
 
     def replaced(self, rows: list[int], fresh: ReportFeatures) -> "FeatureStore":
@@ -148,6 +157,7 @@ class FeatureStore:
         for step in {row // MEAN_STEP for row in rows}:
             other._sums.pop(step, None)
         other._means = {}
+        other._latest_day = None
         return other
 
     def with_vectors(self, vectors: np.ndarray) -> "FeatureStore":
@@ -172,6 +182,7 @@ class FeatureStore:
         other._first_resolved = _first_number(other.resolved)
         other._sums = self._sums_without(rows)
         other._means = {}
+        other._latest_day = None
         return other
 
     def _append(self, fresh: ReportFeatures) -> None:

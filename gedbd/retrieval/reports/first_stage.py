@@ -93,14 +93,16 @@ def quick_sums(store: FeatureStore, query: ReportFeatures, scores: QueryScores, 
 
 def _latest(store: FeatureStore, query: ReportFeatures, count: int, allowed: np.ndarray | None) -> np.ndarray:
     """The latest reports of the query's component, the latest first; of all where it has none, or no other has it."""
-    if allowed is None:
-        allowed = np.ones(count, dtype=bool)
     code = query.codes[0, COMPONENT]
+    depth = DEPTHS["recent"]
     # A component that a stored report introduced later has a code here, but none in an index of the reports before it.
-    rows = np.flatnonzero(allowed & (store.code(COMPONENT)[:count] == code)) if code >= 0 else np.empty(0, dtype=int)
-    if not len(rows):
-        rows = np.flatnonzero(allowed)
-    return rows[::-1][: DEPTHS["recent"]]
+    if code >= 0:
+        is_same = store.code(COMPONENT)[:count] == code
+        rows = np.flatnonzero(is_same if allowed is None else is_same & allowed)
+        if len(rows):
+            return rows[::-1][:depth]
+    rows = np.arange(count) if allowed is None else np.flatnonzero(allowed)
+    return rows[::-1][:depth]
 
 
 def _members(groups: KnownGroups, group: np.ndarray, row: np.ndarray, allowed: np.ndarray | None) -> list[np.ndarray]:

@@ -7,6 +7,7 @@ import numpy as np
 from gedbd.retrieval.growing import GrowingArray, TermLists
 from gedbd.retrieval.inverted_index import InvertedIndex, State
 from gedbd.retrieval.postings import Postings
+from gedbd.retrieval.reports.common_terms import CommonTerms
 from gedbd.retrieval.reports.row_map import RowMap
 from gedbd.retrieval.reports.term_query import TermQuery
 
@@ -17,6 +18,7 @@ class TermIndex(InvertedIndex):
     Texts have rows 0..N-1. An index with replaced or removed texts answers, to the bit, as one that never had them.
 
     Attributes:
+        common: The common terms of the first texts, if these are in files.
         lists: The distinct terms of each text.
         rows: Where the texts of the rows are. A text that is replaced is removed, added and gets another place here.
     """
@@ -25,6 +27,7 @@ class TermIndex(InvertedIndex):
         super().__init__()
         self.lists = TermLists.empty()
         self.rows = RowMap()
+        self.common: CommonTerms | None = None
 
     @classmethod
     def of_arrays(cls, arrays: Mapping[str, np.ndarray], mean: float) -> "TermIndex":
@@ -32,7 +35,8 @@ class TermIndex(InvertedIndex):
 
         Args:
             arrays: ``lengths (N,)``; ``list starts``, ``list terms`` and ``list counts`` of ``TermLists``; ``terms``,
-                ``starts``, ``rows`` and ``saturation`` of ``Postings``.
+                ``starts``, ``rows`` and ``saturation`` of ``Postings``; ``common terms`` and ``common codes`` of
+                ``CommonTerms``.
             mean: The mean length with which the saturation was computed.
         """
         index = cls()
@@ -40,6 +44,8 @@ class TermIndex(InvertedIndex):
         index._lengths = GrowingArray(lengths)
         index._num_fixed = len(lengths)
         index.lists = TermLists(arrays["list starts"], arrays["list terms"], arrays["list counts"])
+        if len(arrays["common terms"]):
+            index.common = CommonTerms(arrays["common terms"], arrays["common codes"])
         counts = np.empty(0, dtype=np.float32)  # those of the lists are enough
         fixed = Postings(arrays["terms"], arrays["starts"], arrays["rows"], counts, arrays["saturation"], mean)
         num_terms = float(lengths.sum(dtype=np.float64))

@@ -1,20 +1,17 @@
 """The vectors of reports, and the most similar ones to a query's."""
 
-import os
 import threading
-from concurrent.futures import ThreadPoolExecutor
 from copy import copy
 
 import numpy as np
 
 from gedbd.retrieval.growing import GrowingRows
+from gedbd.retrieval.reports.int8 import encode, products
 from gedbd.retrieval.reports.row_map import RowMap
 
-MAX_CODE = 127
 MIN_CODED = 10_000  # reading fewer vectors as they are is quick
+DEVIATIONS = 8  # a rough cosine is never so many standard deviations off
 ROUNDING = 1e-5  # more than what rounding to single precision changes in a cosine
-BLOCK = 65_536  # vectors of one task of a thread
-THREADS = ThreadPoolExecutor(min(4, os.cpu_count() or 1), thread_name_prefix="cosines")
 
 
 class Codes:
@@ -45,26 +42,23 @@ class Codes:
 
     def add(self, vectors: np.ndarray) -> None:
         """Adds the codes of vectors, ``(B, D)``."""
-        codes, scale, rest = encode(vectors)
+        codes, scale, rest = encode_vectors(vectors)
         self.scale.extend(scale)
         self.codes.extend(codes)
         self.rest = max(self.rest, float(rest.max(initial=0)))
 
     def rough_cosines(self, query: np.ndarray) -> tuple[np.ndarray, float]:
         """Cosines of all vectors with a query ``(D,)``, ``(P,)``, and how far they are at most from the exact ones."""
-        (own,), (own_scale,), (own_rest,) = encode(query[None])
-        rough = np.empty(len(self.codes), dtype=np.float32)
-        tasks, first = [], 0
-        for codes, scale in zip(self.codes.parts, self.scale.parts, strict=True):
-            for start in range(0, len(codes), BLOCK):
-                part = slice(start, min(start + BLOCK, len(codes)))
-                out = rough[first + part.start : first + part.stop]
-                tasks.append((codes[part], own, scale[part] * own_scale, out))
-            first += len(codes)
-        for running in [THREADS.submit(_products, *task) for task in tasks]:
-            running.result()
-        # |v q - c s q'| <= |v - c s| |q| + |c s| |q - q'|, where v and q have length 1.
-        return rough, self.rest + (1 + self.rest) * float(own_rest)
+        own, own_scale, own_rest = encode_vectors(query[None])
+        rough = products(self.codes.parts, own[0])
+        first = 0
+        for scale in self.scale.parts:
+            rough[first : first + len(scale)] *= scale * own_scale
+            first += len(scale)
+        # |v q - c s q'| <= |v - c s| |q| + |c s| |q - q'|, where v and q have length 1. Both products are sums of D
+        # roundings up and down, whose standard deviation is that bound divided by the root of D.
+        bound = self.rest + (1 + self.rest) * float(own_rest[0])
+        return rough, bound * min(1.0, DEVIATIONS / np.sqrt(len(query)))
 
 
 class VectorTable:
@@ -160,17 +154,8 @@ class VectorTable:
         return rough, error + ROUNDING
 
 
-def encode(vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def encode_vectors(vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Codes of vectors, their scales, and the lengths of the rests, ``(B, D) -> (B, D), (B,), (B,)``."""
-    scale = np.maximum(np.abs(vectors).max(axis=1, initial=0), 1e-12) / MAX_CODE
-    codes = np.rint(vectors / scale[:, None]).astype(np.int8)
+    codes, scale = encode(vectors)
     rest = np.linalg.norm(vectors - codes * scale[:, None], axis=1)
-    return codes, scale.astype(np.float32), rest.astype(np.float32)
-
-
-def _products(codes: np.ndarray, query: np.ndarray, scale: np.ndarray, out: np.ndarray) -> None:
-    """Writes the products of codes with a query, in the scale of cosines."""
-    import simsimd
-
-    products = np.asarray(simsimd.cdist(query[None], codes, "dot")).ravel()
-    np.multiply(products, scale, out=out, casting="same_kind")
+    return codes, scale, rest.astype(np.float32)

@@ -15,9 +15,11 @@ import numpy as np
 from gedbd.io.array_files import ArrayFolderWriter, read_arrays, read_facts, remove_abandoned
 from gedbd.retrieval.postings import length_norm
 from gedbd.retrieval.reports import feature_store
+from gedbd.retrieval.reports.common_terms import CommonTerms
 from gedbd.retrieval.reports.feature_store import TERM_KINDS
+from gedbd.retrieval.reports.int8 import MAX_CODE
 from gedbd.retrieval.reports.report_features import FIELDS, FeatureEncoder
-from gedbd.retrieval.reports.vector_table import encode
+from gedbd.retrieval.reports.vector_table import encode_vectors
 from gedbd.retrieval.vocabulary import Vocabulary
 from gedbd.triage.storage.ids import Ids
 from gedbd.triage.storage.in_memory import features_of, find_known_groups, unusable_dates
@@ -120,7 +122,7 @@ def _write(store: Store, writer: ArrayFolderWriter) -> dict[str, Any]:
         ids += [row.issue_id for row in rows]
         for found, own in zip((undated, unclear), unusable_dates(rows), strict=True):
             found += own
-        codes, scale, rest = encode(features.vectors)
+        codes, scale, rest = encode_vectors(features.vectors)
         columns = {"vectors": features.vectors, "codes": codes, "scale": scale, "rest": rest}
         columns |= {"day": features.day, "resolved": features.resolved, "keys": keys}
         columns |= {f"field {name}": features.codes[:, place] for place, name in enumerate(FIELDS)}
@@ -176,9 +178,18 @@ def _append_postings(writer: ArrayFolderWriter, kind: str, num_terms: int) -> fl
     writer.append(f"{kind} terms", np.arange(num_terms, dtype=np.int32))
     writer.append(f"{kind} starts", by_term.indptr.astype(np.int64))
     writer.append(f"{kind} rows", by_term.indices.astype(np.int32))
-    for start in range(0, max(by_term.nnz, 1), 1 << 24):
-        rows, counts = by_term.indices[start : start + (1 << 24)], by_term.data[start : start + (1 << 24)]
-        writer.append(f"{kind} saturation", (counts / (norm[rows] + counts)).astype(np.float32))
+    saturation = np.empty(by_term.nnz, dtype=np.float32)
+    for start in range(0, by_term.nnz, 1 << 24):
+        part = slice(start, start + (1 << 24))
+        saturation[part] = by_term.data[part] / (norm[by_term.indices[part]] + by_term.data[part])
+    writer.append(f"{kind} saturation", saturation)
+    common = CommonTerms.chosen(np.diff(by_term.indptr), len(lengths))
+    codes = np.zeros((len(lengths), len(common)), dtype=np.int8)
+    for place, term in enumerate(common.tolist()):
+        part = slice(by_term.indptr[term], by_term.indptr[term + 1])
+        codes[by_term.indices[part], place] = np.rint(saturation[part] * MAX_CODE)
+    writer.append(f"{kind} common terms", common.astype(np.int32))
+    writer.append(f"{kind} common codes", codes)
     return mean
 
 

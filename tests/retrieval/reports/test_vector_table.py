@@ -5,8 +5,8 @@ from copy import copy
 import numpy as np
 import pytest
 
-from gedbd.retrieval.reports import vector_table
-from gedbd.retrieval.reports.vector_table import Codes, VectorTable, encode
+from gedbd.retrieval.reports import int8, vector_table
+from gedbd.retrieval.reports.vector_table import Codes, VectorTable, encode_vectors
 
 DIM = 24
 
@@ -14,7 +14,7 @@ DIM = 24
 @pytest.fixture(autouse=True)
 def _few_are_coded(monkeypatch):
     monkeypatch.setattr(vector_table, "MIN_CODED", 50)
-    monkeypatch.setattr(vector_table, "BLOCK", 64)
+    monkeypatch.setattr(int8, "BLOCK", 64)
 
 
 def some_vectors(seed, count):
@@ -45,7 +45,7 @@ def test_the_nearest_are_those_of_all_cosines(count):
 
 def test_changes_leave_no_trace_and_the_old_table_as_it_is():
     vectors, others, query = some_vectors(3, 200), some_vectors(4, 30), some_vectors(5, 1)[0]
-    table = VectorTable(vectors, Codes(*encode(vectors)))
+    table = VectorTable(vectors, Codes(*encode_vectors(vectors)))
     grown = copy(table)
     grown.add(others[:10])
     replaced = copy(grown)
@@ -70,7 +70,7 @@ def test_changes_leave_no_trace_and_the_old_table_as_it_is():
 
 def test_rough_cosines_are_within_their_bound():
     vectors, queries = some_vectors(6, 500), some_vectors(7, 5)
-    codes = Codes(*encode(vectors))
+    codes = Codes(*encode_vectors(vectors))
     for query in queries:
         rough, error = codes.rough_cosines(query)
         apart = np.abs(rough - vectors @ query).max()
