@@ -2,23 +2,22 @@
 
 import numpy as np
 
-from gedbd.retrieval.reports.int8 import MAX_CODE, encode, products
-
 MIN_SHARE = 0.1  # of the texts
 MAX_TERMS = 128
+BLOCK = 65_536  # texts whose sums stay in the processor's cache
 
 
 class CommonTerms:
-    """A table of the saturation of each common term in each text, as whole numbers: saturation * 127, rounded.
+    """A table of the saturation of each common term in each text, see ``Postings``.
 
     Args:
         terms: ``(C,)``, ascending.
-        codes: ``(N, C)`` int8.
+        saturation: ``(C, N)`` float32.
     """
 
-    def __init__(self, terms: np.ndarray, codes: np.ndarray) -> None:
+    def __init__(self, terms: np.ndarray, saturation: np.ndarray) -> None:
         self.terms = terms
-        self._codes = codes
+        self._saturation = saturation
 
     @staticmethod
     def chosen(sizes: np.ndarray, num_texts: int) -> np.ndarray:
@@ -26,19 +25,12 @@ class CommonTerms:
         most = np.argsort(-sizes, kind="stable")[:MAX_TERMS]
         return np.sort(most[sizes[most] >= max(MIN_SHARE * num_texts, 1)])
 
-    def scores(self, terms: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, float]:
-        """Rough scores of all texts for some of the terms.
+    def add_scores(self, terms: np.ndarray, weights: np.ndarray, total: np.ndarray) -> None:
+        """Adds what some of the terms, with weights ``(T,)``, score in each text to ``total (N, ...)`` float32."""
+        from scipy.linalg.blas import saxpy
 
-        Args:
-            terms: ``(T,)`` some of the common terms, ascending.
-            weights: ``(T,)`` the weight of each.
-
-        Returns:
-            ``(N,)``, and how far they are at most from the exact ones.
-        """
-        row = np.zeros((1, len(self.terms)), dtype=np.float32)
-        row[0, np.searchsorted(self.terms, terms)] = weights
-        (codes,), (scale,) = encode(row)
-        # A saturation is below 1 and half a step off at most; likewise a weight.
-        error = float(np.abs(weights).sum()) / (2 * MAX_CODE) + len(terms) * float(scale) / 2
-        return products([self._codes], codes) * (scale / MAX_CODE), error
+        columns = [self._saturation[place] for place in np.searchsorted(self.terms, terms)]
+        for start in range(0, self._saturation.shape[1], BLOCK):
+            part = slice(start, min(start + BLOCK, self._saturation.shape[1]))
+            for column, weight in zip(columns, weights.tolist(), strict=True):
+                saxpy(column[part], total[part], a=weight)  # in place: total += weight * column

@@ -1,6 +1,7 @@
 """The first stage of a search: the groups that are worth a closer look."""
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 import numpy as np
@@ -19,6 +20,7 @@ WEIGHTS = {"dense": 10.0, "text": 4.0, "title": 3.0, "component": 0.7, "product"
 COMPONENT = FIELDS.index("component")
 PRODUCT = FIELDS.index("product")
 WORDS = ("text", "title", "identifiers")  # kinds of terms
+THREADS = ThreadPoolExecutor(32, thread_name_prefix="nearest")  # one for each search at a time
 MIN_COPY_SCORE = 1e-6  # avoids division by zero for a query without words
 
 
@@ -60,15 +62,17 @@ def find_candidates(
         allowed: ``(n,)`` bool, the candidates; None for all.
         max_groups: Number of groups to find.
         dense: ``(n,)`` the query's cosines, where they are known already.
-        vector: See ``QueryScores``; called when the words have found what they find.
+        vector: See ``QueryScores``; called in another thread.
     """
     count = len(groups.group)
     scores = QueryScores(store, query, count, dense, vector)
+    # In another thread, which waits for the vector while this one compares words.
+    nearest = None if vector is None else THREADS.submit(scores.nearest, DEPTHS["dense"], allowed)
     lists = [scores.words[kind].best(DEPTHS[kind], allowed) for kind in WORDS]
     lists.append(_latest(store, query, count, allowed))
-    if vector is not None:  # the vector may take longer: meanwhile, their words are compared
+    if nearest is not None:
         scores.compare_words(np.unique(np.concatenate(lists)))
-    lists.append(scores.nearest(DEPTHS["dense"], allowed))
+    lists.append(scores.nearest(DEPTHS["dense"], allowed) if nearest is None else nearest.result())
     found = np.unique(np.concatenate(lists))
     sums = quick_sums(store, query, scores, found)
     order = np.argsort(-sums, kind="stable")

@@ -35,7 +35,7 @@ class TermIndex(InvertedIndex):
 
         Args:
             arrays: ``lengths (N,)``; ``list starts``, ``list terms`` and ``list counts`` of ``TermLists``; ``terms``,
-                ``starts``, ``rows`` and ``saturation`` of ``Postings``; ``common terms`` and ``common codes`` of
+                ``starts``, ``rows`` and ``saturation`` of ``Postings``; ``common terms`` and ``common saturation`` of
                 ``CommonTerms``.
             mean: The mean length with which the saturation was computed.
         """
@@ -45,7 +45,7 @@ class TermIndex(InvertedIndex):
         index._num_fixed = len(lengths)
         index.lists = TermLists(arrays["list starts"], arrays["list terms"], arrays["list counts"])
         if len(arrays["common terms"]):
-            index.common = CommonTerms(arrays["common terms"], arrays["common codes"])
+            index.common = CommonTerms(arrays["common terms"], arrays["common saturation"])
         counts = np.empty(0, dtype=np.float32)  # those of the lists are enough
         fixed = Postings(arrays["terms"], arrays["starts"], arrays["rows"], counts, arrays["saturation"], mean)
         num_terms = float(lengths.sum(dtype=np.float64))

@@ -6,7 +6,6 @@ import numpy as np
 
 from gedbd.retrieval.inverted_index import idf_of
 from gedbd.retrieval.postings import length_norm
-from gedbd.retrieval.reports.common_terms import CommonTerms
 
 if TYPE_CHECKING:
     from gedbd.retrieval.reports.term_index import TermIndex
@@ -71,41 +70,31 @@ class TermQuery:
         Returns:
             ``(R,)`` rows, R up to ``depth``.
         """
+        if not len(self.own):
+            return np.empty(0, dtype=np.int64)
         rows = self._candidates(depth, allowed)
-        scores = self.scores(rows)
-        rows = rows[np.argsort(-scores, kind="stable")][:depth]
-        return np.asarray(rows[self.scores(rows) > 0])
+        return np.asarray(rows[np.argsort(-self.scores(rows), kind="stable")][:depth])
 
     def _candidates(self, depth: int, allowed: np.ndarray | None) -> np.ndarray:
         """Rows among which are the best ones, ascending."""
         ratios = [1.0, *(self._state.mean / part.mean for part in self._state.parts if len(part.rows))]
         # Where texts are 3% longer on average than when the saturation was computed, scores are 0 to 3% higher.
         ratio = max(ratios) / min(ratios) * (1 + ROUNDING) / (1 - ROUNDING)
-        for common in (self._index.common, None):
-            rough, error = self._rough(common)
-            if allowed is not None:
-                rough = np.where(allowed, rough, 0)
-            if len(rough) > depth:
-                lowest = (np.partition(rough, -depth)[-depth] - error) / ratio - error
-                if lowest > 0:
-                    return np.flatnonzero(rough >= lowest)
-        return np.flatnonzero(rough)  # fewer texts share a term with the query
+        rough = self._rough()
+        if allowed is not None:
+            rough = np.where(allowed, rough, 0)
+        lowest = np.partition(rough, -depth)[-depth] / ratio if len(rough) > depth else 0.0
+        return np.flatnonzero(rough >= lowest if lowest else rough)
 
-    def _rough(self, common: CommonTerms | None) -> tuple[np.ndarray, float]:
-        """Scores of all texts by the saturation that was computed when their postings were made, ``(N,)``.
-
-        Args:
-            common: Terms to read from this table.
-
-        Returns:
-            The scores, and how far they are at most from the exact ones, besides what other lengths change.
-        """
+    def _rough(self) -> np.ndarray:
+        """Scores of all texts by the saturation that was computed when their postings were made, ``(N,)``."""
         from scipy.sparse import csc_array
 
         weights = (self.idf * self._times).astype(np.float32)
         nothing = np.zeros(len(self.own), dtype=bool)
+        common = self._index.common
         is_common = nothing if common is None else np.isin(self.own, common.terms)
-        runs, run_weights = [], [weights[:0]]
+        runs, run_weights = [], []
         for part, left_out in zip(self._state.parts, (is_common, nothing, nothing), strict=True):
             runs.append(part.saturation_of(self.own[~left_out], self._before))
             run_weights.append(weights[~left_out])
@@ -113,13 +102,11 @@ class TermQuery:
         ends = np.cumsum(np.concatenate([np.zeros(1, dtype=np.int64), *(run.sizes for run in runs)])).astype(np.int32)
         values: Any = np.concatenate([run.values for run in runs])
         rows = np.concatenate([run.rows for run in runs])
-        rough = csc_array((values, rows, ends), shape=(len(self._state.lengths), len(ends) - 1))
-        scores = np.asarray(rough @ np.concatenate(run_weights))
-        error = 0.0
+        columns = csc_array((values, rows, ends), shape=(len(self._state.lengths), len(ends) - 1))
+        rough = np.asarray(columns @ np.concatenate(run_weights))
         if common is not None:
-            of_common, error = common.scores(self.own[is_common], weights[is_common])
-            scores[: len(of_common)] += of_common
-        return self._index.rows.in_rows(scores)[: self._before], error
+            common.add_scores(self.own[is_common], weights[is_common], rough)
+        return self._index.rows.in_rows(rough)[: self._before]
 
     def _exact(self, rows: np.ndarray) -> np.ndarray:
         places = self._index.rows.places(rows)

@@ -17,7 +17,6 @@ from gedbd.retrieval.postings import length_norm
 from gedbd.retrieval.reports import feature_store
 from gedbd.retrieval.reports.common_terms import CommonTerms
 from gedbd.retrieval.reports.feature_store import TERM_KINDS
-from gedbd.retrieval.reports.int8 import MAX_CODE
 from gedbd.retrieval.reports.report_features import FIELDS, FeatureEncoder
 from gedbd.retrieval.reports.vector_table import encode_vectors
 from gedbd.retrieval.vocabulary import Vocabulary
@@ -184,12 +183,13 @@ def _append_postings(writer: ArrayFolderWriter, kind: str, num_terms: int) -> fl
         saturation[part] = by_term.data[part] / (norm[by_term.indices[part]] + by_term.data[part])
     writer.append(f"{kind} saturation", saturation)
     common = CommonTerms.chosen(np.diff(by_term.indptr), len(lengths))
-    codes = np.zeros((len(lengths), len(common)), dtype=np.int8)
-    for place, term in enumerate(common.tolist()):
-        part = slice(by_term.indptr[term], by_term.indptr[term + 1])
-        codes[by_term.indices[part], place] = np.rint(saturation[part] * MAX_CODE)
     writer.append(f"{kind} common terms", common.astype(np.int32))
-    writer.append(f"{kind} common codes", codes)
+    writer.append(f"{kind} common saturation", np.empty((0, len(lengths)), dtype=np.float32))
+    for term in common.tolist():
+        part = slice(by_term.indptr[term], by_term.indptr[term + 1])
+        row = np.zeros((1, len(lengths)), dtype=np.float32)
+        row[0, by_term.indices[part]] = saturation[part]
+        writer.append(f"{kind} common saturation", row)
     return mean
 
 
