@@ -1,5 +1,6 @@
 """One query to an index of terms: the best texts, and the scores of chosen ones."""
 
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -70,18 +71,28 @@ class TermQuery:
         Returns:
             ``(R,)`` rows, R up to ``depth``.
         """
-        rough = self._rough()
+        rough = self._rough
         if allowed is not None:
             rough = np.where(allowed, rough, 0)
         rows = np.flatnonzero(rough)
         if len(rows) > depth:
-            ratios = [self._state.mean / part.mean for part in self._state.parts if len(part.rows)]
-            # Where texts are 3% longer on average than when the saturation was computed, scores are 0 to 3% higher.
-            error = max(1.0, *ratios) / min(1.0, *ratios) * (1 + ROUNDING) / (1 - ROUNDING)
-            lowest = np.partition(rough[rows], -depth)[-depth] / error
+            least, most = self._error
+            lowest = np.partition(rough[rows], -depth)[-depth] * (least / most)
             rows = rows[rough[rows] >= lowest]
         return np.asarray(rows[np.argsort(-self.scores(rows), kind="stable")][:depth])
 
+    def bounds(self, rows: np.ndarray) -> np.ndarray:
+        """What the scores of some texts are at least and at most, ``(2, R)``; takes less time than ``scores``."""
+        return np.outer(self._error, self._rough[rows])
+
+    @property
+    def _error(self) -> tuple[float, float]:
+        """The smallest and the largest ratio of a score to a rough one."""
+        ratios = [self._state.mean / part.mean for part in self._state.parts if len(part.rows)]
+        # Where texts are 3% longer on average than when the saturation was computed, scores are 0 to 3% higher.
+        return min([1.0, *ratios]) * (1 - ROUNDING), max([1.0, *ratios]) * (1 + ROUNDING)
+
+    @cached_property
     def _rough(self) -> np.ndarray:
         """Scores of all texts by the saturation that was computed when their postings were made, ``(N,)``."""
         from scipy.sparse import csc_array
