@@ -92,7 +92,7 @@ def _promising(
         return rows
     of_group = np.full(len(numbers), -np.inf)
     np.maximum.at(of_group, place, least)
-    return rows[most >= np.partition(of_group, -max_groups)[-max_groups]]
+    return np.asarray(rows[most >= np.partition(of_group, -max_groups)[-max_groups]])
 
 
 def quick_sums(
