@@ -6,7 +6,9 @@ The folder gets its name last: one that is there is complete, whatever killed th
 import json
 import os
 import shutil
+import time
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO
@@ -14,6 +16,8 @@ from typing import Any, BinaryIO
 import numpy as np
 
 FACTS = "facts.json"
+UNFINISHED = ".unfinished"
+ABANDONED_S = 3600  # since the last file of a folder was begun: whoever wrote it was killed
 
 
 class ArrayFolderWriter:
@@ -25,7 +29,7 @@ class ArrayFolderWriter:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._unfinished = path.with_name(f"{path.name}.{os.getpid()}.unfinished")
+        self._unfinished = path.with_name(f"{path.name}.{os.getpid()}{UNFINISHED}")
         self._files: dict[str, BinaryIO] = {}
         self._dtypes: dict[str, str] = {}
         self._shapes: dict[str, list[int]] = {}
@@ -70,6 +74,14 @@ class ArrayFolderWriter:
         for file in self._files.values():
             file.close()
         shutil.rmtree(self._unfinished, ignore_errors=True)
+
+
+def remove_abandoned(parent: Path, prefix: str) -> None:
+    """Deletes what was left behind by processes that were killed while they wrote folders with such names."""
+    for path in parent.glob(f"{prefix}*{UNFINISHED}"):
+        with suppress(OSError):
+            if time.time() - path.stat().st_mtime > ABANDONED_S:
+                shutil.rmtree(path, ignore_errors=True)
 
 
 def read_facts(path: Path) -> dict[str, Any]:

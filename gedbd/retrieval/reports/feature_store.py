@@ -7,10 +7,12 @@ import numpy as np
 
 from gedbd.retrieval.growing import GrowingArray
 from gedbd.retrieval.reports.report_features import FIELDS, ReportFeatures
+from gedbd.retrieval.reports.row_map import RowMap
 from gedbd.retrieval.reports.term_index import TermIndex
 from gedbd.retrieval.reports.vector_table import Codes, VectorTable
 
 MEAN_STEP = 500
+UNIT = 1 << 30  # of numbers that are summed as whole numbers
 TERM_KINDS = ("text", "title", "identifiers", "errors")
 
 
@@ -41,6 +43,7 @@ class FeatureStore:
         self.title = TermIndex()
         self.identifiers = TermIndex()
         self.errors = TermIndex()
+        self._rows = RowMap()
         self._sums: dict[int, np.ndarray] = {}
         self._means: dict[int, np.ndarray] = {}
 
@@ -110,24 +113,23 @@ class FeatureStore:
         known = self._means.get(steps)
         if known is None:
             total = np.sum([self._sum(step) for step in range(steps)], axis=0)
-            known = self._means[steps] = (total / (steps * MEAN_STEP)).astype(np.float32)
+            known = self._means[steps] = (total / (steps * MEAN_STEP * UNIT)).astype(np.float32)
         return known
 
     def _sum(self, step: int) -> np.ndarray:
-        """The sum of the vectors of one step, ``(D,)`` float64."""
+        """The sum of the vectors of one step, see ``whole_numbers``, ``(D,)``."""
         known = self._sums.get(step)
         if known is None:
             rows = np.arange(step * MEAN_STEP, (step + 1) * MEAN_STEP)
-            known = self._sums[step] = self.vectors.take(rows).sum(axis=0, dtype=np.float64)
+            known = self._sums[step] = whole_numbers(self.vectors.take(rows)).sum(axis=0)
         return known
 
     def add(self, fresh: ReportFeatures) -> None:
         """Adds reports at the end."""
-        self.vectors.add(fresh.vectors)
+        self._append(fresh)
+        self._set_rows(self._rows.grown(len(fresh)))
         for place, codes in enumerate(self._codes):
             codes.extend(fresh.codes[:, place])
-        for kind in TERM_KINDS:
-            self.terms(kind).add(getattr(fresh.terms, kind))
         if self._first_resolved is None:
             self._first_resolved = _first_number(fresh.resolved, len(self))
         self._resolved.extend(fresh.resolved)
@@ -136,13 +138,13 @@ class FeatureStore:
     def replaced(self, rows: list[int], fresh: ReportFeatures) -> "FeatureStore":
         """A store with other reports in some rows; this one stays as it is, for searches that are using it."""
         other = copy(self)
-        other.vectors = self.vectors.replaced(rows, fresh.vectors)
+        other._remove(np.array(rows, dtype=np.int64))
+        other._append(fresh)
+        other._set_rows(self._rows.replaced(rows, self.vectors.num_places))
         other._codes = [_replaced(one, rows, fresh.codes[:, place]) for place, one in enumerate(self._codes)]
         other._day = _replaced(self._day, rows, fresh.day)
         other._resolved = _replaced(self._resolved, rows, fresh.resolved)
         other._first_resolved = _first_number(other.resolved)
-        for kind in TERM_KINDS:
-            setattr(other, kind, self.terms(kind).replaced(rows, getattr(fresh.terms, kind)))
         for step in {row // MEAN_STEP for row in rows}:
             other._sums.pop(step, None)
         other._means = {}
@@ -153,6 +155,7 @@ class FeatureStore:
         other = FeatureStore.__new__(FeatureStore)
         other.__dict__.update(self.__dict__)
         other.vectors = VectorTable(vectors)
+        other.vectors.rows = self._rows
         other._sums = {}
         other._means = {}
         return other
@@ -160,17 +163,57 @@ class FeatureStore:
     def without(self, removed: np.ndarray) -> "FeatureStore":
         """A store without some rows, ``removed (N,)`` bool; later rows move up."""
         other = copy(self)
-        other.vectors = self.vectors.without(removed)
+        rows = np.flatnonzero(removed)
+        other._remove(rows)
+        other._set_rows(self._rows.without(removed, self.vectors.num_places))
         other._codes = [GrowingArray(codes.filled[~removed]) for codes in self._codes]
         other._day = GrowingArray(self.day[~removed])
         other._resolved = GrowingArray(self.resolved[~removed])
         other._first_resolved = _first_number(other.resolved)
-        for kind in TERM_KINDS:
-            setattr(other, kind, self.terms(kind).without(removed))
-        first = int(np.flatnonzero(removed).min(initial=len(self))) // MEAN_STEP
-        other._sums = {step: total for step, total in self._sums.items() if step < first}
+        other._sums = self._sums_without(rows)
         other._means = {}
         return other
+
+    def _append(self, fresh: ReportFeatures) -> None:
+        """Adds vectors and terms at the last places."""
+        self.vectors.add(fresh.vectors)
+        for kind in TERM_KINDS:
+            self.terms(kind).add(getattr(fresh.terms, kind))
+
+    def _remove(self, rows: np.ndarray) -> None:
+        """Leaves the terms of reports out of all counts."""
+        for kind in TERM_KINDS:
+            self.terms(kind).remove(self._rows.places(rows))
+
+    def _set_rows(self, rows: RowMap) -> None:
+        self._rows = rows
+        for name in ("vectors", *TERM_KINDS):
+            getattr(self, name).rows = rows
+
+    def _sums_without(self, rows: np.ndarray) -> dict[int, np.ndarray]:
+        """The sums that are known of a store without some rows, ascending."""
+        if len(rows) != 1:
+            first = int(rows.min(initial=len(self))) // MEAN_STEP
+            return {step: total for step, total in self._sums.items() if step < first}
+        # The first report of each later step moves into the step before.
+        (row,) = rows.tolist()
+        sums = self._sums.copy()
+        later = sorted(step for step in sums if step >= row // MEAN_STEP)
+        leaving = np.array([max(step * MEAN_STEP, row) for step in later], dtype=np.int64)
+        coming = np.array([(step + 1) * MEAN_STEP for step in later], dtype=np.int64)
+        complete = coming < len(self)
+        moved = [whole_numbers(self.vectors.take(some[complete])) for some in (coming, leaving)]
+        for place, step in enumerate(later):
+            if complete[place]:
+                sums[step] = sums[step] + moved[0][place] - moved[1][place]
+            else:
+                del sums[step]
+        return sums
+
+
+def whole_numbers(vectors: np.ndarray) -> np.ndarray:
+    """Vectors in units of 1 / ``UNIT``, int64: sums of them do not depend on the order in which they are summed."""
+    return np.rint(vectors.astype(np.float64) * UNIT).astype(np.int64)
 
 
 def _first_number(values: np.ndarray, start: int = 0) -> int | None:

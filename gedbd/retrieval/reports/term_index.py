@@ -18,7 +18,7 @@ class TermIndex(InvertedIndex):
 
     Attributes:
         lists: The distinct terms of each text.
-        rows: Where the texts of the rows are.
+        rows: Where the texts of the rows are. A text that is replaced is removed, added and gets another place here.
     """
 
     def __init__(self) -> None:
@@ -61,7 +61,6 @@ class TermIndex(InvertedIndex):
     def add(self, texts: Sequence[np.ndarray]) -> None:
         """Adds texts at the end; see ``InvertedIndex.add``."""
         self.lists.add(texts)
-        self.rows = self.rows.grown(len(texts))
         super().add(texts)
 
     def terms_of(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -69,22 +68,18 @@ class TermIndex(InvertedIndex):
         where, sizes = self.lists.find(self.rows.places(rows))
         return self.lists.terms(where), sizes
 
-    def replaced(self, rows: list[int], texts: Sequence[np.ndarray]) -> "TermIndex":
-        """An index with other texts in some rows."""
-        other = self.__copy__()
-        other._remove(self.rows.places(np.array(rows, dtype=np.int64)))
-        known = len(self._state.lengths)
-        InvertedIndex.add(other, texts)
-        other.lists.add(texts)
-        other.rows = self.rows.replaced(rows, known)
-        return other
-
-    def without(self, removed: np.ndarray) -> "TermIndex":
-        """An index without some texts, ``removed (N,)`` bool; later ones move up."""
-        other = self.__copy__()
-        other._remove(self.rows.places(np.flatnonzero(removed)))
-        other.rows = self.rows.without(removed, len(self._state.lengths))
-        return other
+    def remove(self, places: np.ndarray) -> None:
+        """Leaves the texts in some places out of all counts."""
+        state = self._state
+        where, _ = self.lists.find(places)
+        terms, counts = self.lists.terms(where), self.lists.counts(where)
+        texts = np.split(np.repeat(terms, counts.astype(np.int64)), np.cumsum(state.lengths[places])[:-1].astype(int))
+        gone = Postings.of(dict(zip(places.tolist(), texts, strict=True)), state.lengths, state.mean)
+        self._state = state._replace(
+            num_texts=state.num_texts - len(places),
+            num_terms=state.num_terms - float(state.lengths[places].sum(dtype=np.float64)),
+            removed=state.removed.joined(gone, state.lengths, state.mean),
+        )
 
     def scores(self, terms: np.ndarray, before: int | None = None) -> np.ndarray:
         """BM25 of all texts; see ``InvertedIndex.scores``."""
@@ -102,16 +97,3 @@ class TermIndex(InvertedIndex):
         if before is not None and before < len(self):
             raise ValueError("an index with replaced or removed texts cannot leave out the last ones")
         return self._state, None
-
-    def _remove(self, places: np.ndarray) -> None:
-        """Leaves texts out of all counts."""
-        state = self._state
-        where, _ = self.lists.find(places)
-        terms, counts = self.lists.terms(where), self.lists.counts(where)
-        texts = np.split(np.repeat(terms, counts.astype(np.int64)), np.cumsum(state.lengths[places])[:-1].astype(int))
-        gone = Postings.of(dict(zip(places.tolist(), texts, strict=True)), state.lengths, state.mean)
-        self._state = state._replace(
-            num_texts=state.num_texts - len(places),
-            num_terms=state.num_terms - float(state.lengths[places].sum(dtype=np.float64)),
-            removed=state.removed.joined(gone, state.lengths, state.mean),
-        )

@@ -74,11 +74,12 @@ class TermQuery:
         rough = self._rough
         if allowed is not None:
             rough = np.where(allowed, rough, 0)
-        rows = np.flatnonzero(rough)
-        if len(rows) > depth:
+        lowest = np.partition(rough, -depth)[-depth] if len(rough) > depth else 0.0
+        if lowest:
             least, most = self._error
-            lowest = np.partition(rough[rows], -depth)[-depth] * (least / most)
-            rows = rows[rough[rows] >= lowest]
+            rows = np.flatnonzero(rough >= lowest * (least / most))
+        else:
+            rows = np.flatnonzero(rough)
         return np.asarray(rows[np.argsort(-self.scores(rows), kind="stable")][:depth])
 
     def bounds(self, rows: np.ndarray) -> np.ndarray:
@@ -100,14 +101,13 @@ class TermQuery:
         runs = [part.saturation_of(self.own, self._before) for part in self._state.parts]
         runs = [run for run in runs if len(run.rows)]
         # A column for each part and term: the product with the terms' weights sums the scores of all texts.
-        ends = np.cumsum(np.concatenate([np.zeros(1, dtype=np.int64), *(run.sizes for run in runs)]))
+        ends = np.cumsum(np.concatenate([np.zeros(1, dtype=np.int64), *(run.sizes for run in runs)])).astype(np.int32)
         values: Any = np.concatenate([np.empty(0, dtype=np.float32), *(run.values for run in runs)])
         rows = np.concatenate([np.empty(0, dtype=np.int32), *(run.rows for run in runs)])
         shape = len(self._state.lengths), len(self.own) * len(runs)
         weights = np.tile((self.idf * self._times).astype(np.float32), len(runs))
         rough = csc_array((values, rows, ends), shape=shape) @ weights
-        place = self._index.rows.place
-        return np.asarray(rough[: self._before] if place is None else rough[place])
+        return np.asarray(self._index.rows.in_rows(rough)[: self._before])
 
     def _exact(self, rows: np.ndarray) -> np.ndarray:
         places = self._index.rows.places(rows)

@@ -75,7 +75,7 @@ class VectorTable:
         codes: Their codes; None to compute these when they are needed.
 
     Attributes:
-        rows: Where the vectors of the rows are.
+        rows: Where the vectors of the reports are. A report that is replaced is added and gets another place here.
     """
 
     def __init__(self, fixed: np.ndarray, codes: Codes | None = None) -> None:
@@ -99,10 +99,14 @@ class VectorTable:
         return self._vectors.dim
 
     @property
+    def num_places(self) -> int:
+        """Number of vectors, those of replaced and removed reports included."""
+        return len(self._vectors)
+
+    @property
     def filled(self) -> np.ndarray:
         """The vectors of all N reports, ``(N, D)``; a copy if any were added, replaced or removed."""
-        filled = self._vectors.filled
-        return filled if self.rows.place is None else filled[self.rows.place]
+        return self.rows.in_rows(self._vectors.filled)
 
     def take(self, rows: np.ndarray) -> np.ndarray:
         """The vectors of some reports, ``(R,) -> (R, D)``."""
@@ -111,20 +115,6 @@ class VectorTable:
     def add(self, fresh: np.ndarray) -> None:
         """Adds vectors at the end."""
         self._vectors.extend(fresh)
-        self.rows = self.rows.grown(len(fresh))
-
-    def replaced(self, rows: list[int], fresh: np.ndarray) -> "VectorTable":
-        """A table with other vectors in some rows."""
-        other = copy(self)
-        other._vectors.extend(fresh)
-        other.rows = self.rows.replaced(rows, len(self._vectors))
-        return other
-
-    def without(self, removed: np.ndarray) -> "VectorTable":
-        """A table without some rows, ``removed (N,)`` bool; later ones move up."""
-        other = copy(self)
-        other.rows = self.rows.without(removed, len(self._vectors))
-        return other
 
     def cosines(self, rows: np.ndarray, query: np.ndarray) -> np.ndarray:
         """Cosines of some reports with a query ``(D,)``, ``(R,)``; each is the same whatever the others are."""
@@ -148,9 +138,7 @@ class VectorTable:
             ``(R,)`` rows.
         """
         rough, error = self._rough_cosines(query)
-        if self.rows.place is not None:
-            rough = rough[self.rows.place]
-        rough = rough[:before]
+        rough = self.rows.in_rows(rough)[:before]
         if allowed is not None:
             rough = np.where(allowed, rough, -np.inf)
         rows = np.flatnonzero(rough > -np.inf)

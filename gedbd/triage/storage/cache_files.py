@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gedbd.io.array_files import ArrayFolderWriter, read_arrays, read_facts
+from gedbd.io.array_files import ArrayFolderWriter, read_arrays, read_facts, remove_abandoned
 from gedbd.retrieval.postings import length_norm
 from gedbd.retrieval.reports import feature_store
 from gedbd.retrieval.reports.feature_store import TERM_KINDS
@@ -89,6 +89,7 @@ def write_cache(store: Store) -> int:
             }
             shutil.rmtree(folder, ignore_errors=True)  # a damaged one
             writer.finish(facts)
+    remove_abandoned(store.path.parent, NAME)
     for other in _folders(store.path):
         if other != folder:
             shutil.rmtree(other, ignore_errors=True)
@@ -185,5 +186,5 @@ def _sums(vectors: np.ndarray) -> np.ndarray:
     """The sums of the vectors of each step of ``FeatureStore.mean_vector``, ``(S, D)``."""
     step = feature_store.MEAN_STEP
     starts = range(0, len(vectors) // step * step, step)
-    sums = [vectors[start : start + step].sum(axis=0, dtype=np.float64) for start in starts]
-    return np.array(sums, dtype=np.float64).reshape(-1, vectors.shape[1])
+    sums = [feature_store.whole_numbers(vectors[start : start + step]).sum(axis=0) for start in starts]
+    return np.array(sums, dtype=np.int64).reshape(-1, vectors.shape[1])

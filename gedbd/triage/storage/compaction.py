@@ -5,6 +5,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 from gedbd.triage.storage.cache_files import read_cache, write_cache
@@ -12,6 +13,7 @@ from gedbd.triage.storage.connection import StoreUnavailable
 from gedbd.triage.storage.opening import MIN_REPORTS
 from gedbd.triage.storage.store import Store
 
+MODULE = "gedbd.triage.storage.compaction"
 MIN_CHANGED = 1_000
 CHANGED_SHARE = 0.02  # of the reports: more changes would slow searches and additions down
 
@@ -23,33 +25,34 @@ def is_due(num_reports: int, num_changed: int) -> bool:
     return num_reports >= MIN_REPORTS and num_changed > max(MIN_CHANGED, CHANGED_SHARE * num_reports)
 
 
-def compact(path: Path, forget: bool = True) -> None:
-    """Makes the files beside an index of ``MIN_REPORTS`` and more, unless they have all changes.
+def compact(path: Path) -> None:
+    """Makes the files beside an index of ``MIN_REPORTS`` and more, and deletes the changes that they have from its log.
 
     Args:
         path: The index file.
-        forget: Delete the changes that they have from the log.
 
     Raises:
         OSError: If they cannot be written.
         ValueError: If the index cannot be opened.
     """
-    store = Store(path, create=False)
-    try:
+    with closing(Store(path, create=False)) as store:
         if store.is_empty or store.count() < MIN_REPORTS:
             return
-        files = read_cache(store)
-        if files is None or files.facts["change"] != store.log.last():
-            change = write_cache(store)
-            if forget:
-                with store.transaction():
-                    store.log.forget(change)
-    finally:
-        store.close()
+        change = write_latest(store)
+        with store.transaction():
+            store.log.forget(change)
+
+
+def write_latest(store: Store) -> int:
+    """Makes the files beside an index unless they have all changes; returns the number of the last one."""
+    files = read_cache(store)
+    if files is not None and files.facts["change"] == store.log.last():
+        return store.log.last()
+    return write_cache(store)
 
 
 class Compaction:
-    """Runs ``compact`` in another process, at most one at a time.
+    """Makes the files beside an index again in another process, at most one at a time.
 
     Args:
         path: The index file.
@@ -66,9 +69,14 @@ class Compaction:
         if self._running.acquire(blocking=False):
             threading.Thread(target=self._run, name="compaction", daemon=True).start()
 
+    def wait(self) -> None:
+        """Waits until it has ended, if it is running."""
+        with self._running:
+            pass
+
     def _run(self) -> None:
         try:
-            command = [sys.executable, "-m", "gedbd.triage.storage.compaction", str(self._path)]
+            command = [sys.executable, "-m", MODULE, str(self._path)]
             done = subprocess.run(command, capture_output=True, text=True, check=False)
             if done.returncode:
                 reason = done.stderr.strip().splitlines()[-1:] or ["it was stopped"]
@@ -82,4 +90,5 @@ class Compaction:
 
 
 if __name__ == "__main__":
-    compact(Path(sys.argv[1]), forget=False)
+    with closing(Store(Path(sys.argv[1]), create=False)) as opened:
+        write_latest(opened)

@@ -24,26 +24,33 @@ class Ids:
         self._added: list[str] = []
         self._place_of: dict[str, int] = {}  # of the added ids
         self._count = len(self._fixed)
+        self._num_places = self._count  # of deleted ones too
         self._rows = RowMap()
 
     def __len__(self) -> int:
         return self._count
 
     def __getitem__(self, row: int) -> str:
-        place = row if self._rows.place is None else int(self._rows.place[row])
+        place = int(self._rows.places(np.array([row]))[0])
         known = len(self._fixed)
         return self._fixed[place] if place < known else self._added[place - known]
 
     def row(self, issue_id: str) -> int | None:
         """The row of an id; None if no report has it."""
+        return self._row(issue_id, self._fixed.find(issue_id))
+
+    def rows(self, ids: Sequence[str]) -> list[int | None]:
+        """The row of each id, None if no report has it."""
+        return [self._row(*one) for one in zip(ids, self._fixed.find_all(ids), strict=True)]
+
+    def _row(self, issue_id: str, fixed: int | None) -> int | None:
+        """The row of an id whose place among the first ids is ``fixed``."""
         place = self._place_of.get(issue_id)
-        if place is None:
-            place = self._fixed.find(issue_id)
+        if place is None or place >= self._num_places:  # of a copy that has grown since
+            place = fixed
         if place is None:
             return None
-        if place >= self._num_places:  # of a copy that has grown since
-            return None
-        row = place if self._rows.row is None else int(self._rows.row[place])
+        row = self._rows.row(place)
         return row if row >= 0 else None
 
     def __contains__(self, issue_id: str) -> bool:
@@ -58,6 +65,7 @@ class Ids:
         self._place_of |= {issue_id: place for place, issue_id in enumerate(ids, start=first)}
         self._rows = self._rows.grown(len(ids))
         self._count += len(ids)
+        self._num_places += len(ids)
 
     def without(self, removed: np.ndarray) -> "Ids":
         """The ids without some rows, ``removed (N,)`` bool; later ones move up."""
@@ -65,7 +73,3 @@ class Ids:
         other._rows = self._rows.without(removed, self._num_places)
         other._count = self._count - int(removed.sum())
         return other
-
-    @property
-    def _num_places(self) -> int:
-        return self._count if self._rows.row is None else len(self._rows.row)

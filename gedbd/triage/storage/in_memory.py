@@ -192,10 +192,10 @@ def find_known_groups(links: StoredLinks, ids: Ids) -> KnownGroups:
     """Groups of reports that links connect, directly or through others, deleted ones included."""
     # Deleted reports still connect others: they get the rows after the last one, and are cut off below.
     row_of_deleted: dict[str, int] = {}
-    rows = []
-    for issue_id in (issue_id for link in links for issue_id in link[:2]):
-        row = ids.row(issue_id)
-        rows.append(row_of_deleted.setdefault(issue_id, len(ids) + len(row_of_deleted)) if row is None else row)
-    # [first, second, first, second, ...] becomes a row of first ends and a row of second ends.
-    ends = np.array(rows, dtype=np.int64).reshape(-1, 2).T
-    return KnownGroups.of(find_groups(ends, len(ids) + len(row_of_deleted))[: len(ids)])
+    ends = []
+    for place in (0, 1):
+        named = [link[place] for link in links]
+        for issue_id, row in zip(named, ids.rows(named), strict=True):
+            ends.append(row_of_deleted.setdefault(issue_id, len(ids) + len(row_of_deleted)) if row is None else row)
+    rows = np.array(ends, dtype=np.int64).reshape(2, -1)
+    return KnownGroups.of(find_groups(rows, len(ids) + len(row_of_deleted))[: len(ids)])

@@ -14,7 +14,7 @@ class StringTable:
     """
 
     def __init__(self, arrays: Mapping[str, np.ndarray]) -> None:
-        self._bytes = arrays["bytes"]
+        self._memory = arrays["bytes"].data  # slices of it take less time than those of an array
         self._starts = arrays["starts"]
         self._hashes = arrays["hashes"]
         self._order = arrays["order"]
@@ -29,7 +29,17 @@ class StringTable:
         """The number of a string; None if it is not there."""
         encoded = text.encode()
         wanted = np.uint32(zlib.crc32(encoded))
-        place = int(np.searchsorted(self._hashes, wanted))
+        return self._find(encoded, wanted, int(self._hashes.searchsorted(wanted)))
+
+    def find_all(self, texts: Sequence[str]) -> list[int | None]:
+        """The number of each string, None if it is not there."""
+        encoded = [text.encode() for text in texts]
+        wanted = np.fromiter(map(zlib.crc32, encoded), dtype=np.uint32, count=len(encoded))
+        places = self._hashes.searchsorted(wanted).tolist()
+        return [self._find(*one) for one in zip(encoded, wanted, places, strict=True)]
+
+    def _find(self, encoded: bytes, wanted: np.uint32, place: int) -> int | None:
+        """The number of a string whose hash would be first at a place of the hashes."""
         while place < len(self._hashes) and self._hashes[place] == wanted:
             number = int(self._order[place])
             if self._encoded(number) == encoded:
@@ -38,7 +48,7 @@ class StringTable:
         return None
 
     def _encoded(self, number: int) -> bytes:
-        return self._bytes[int(self._starts[number]) : int(self._starts[number + 1])].tobytes()
+        return bytes(self._memory[self._starts[number] : self._starts[number + 1]])
 
 
 def as_arrays(strings: Sequence[str]) -> dict[str, np.ndarray]:

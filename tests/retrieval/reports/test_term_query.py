@@ -1,0 +1,91 @@
+"""The best texts of a query are those of all its scores, whatever was added, replaced and removed."""
+
+from copy import copy
+
+import numpy as np
+import pytest
+
+from gedbd.retrieval.inverted_index import TAIL, InvertedIndex
+from gedbd.retrieval.reports.term_index import TermIndex
+
+
+def some_texts(seed, count, longest=25):
+    generator = np.random.default_rng(seed)
+    return [generator.zipf(1.4, size=size).astype(np.int32) % 90 for size in generator.integers(0, longest, count)]
+
+
+def indexes(texts, step):
+    """The index, and the plain one."""
+    mine, plain = TermIndex(), InvertedIndex()
+    for start in range(0, len(texts), step):
+        mine.add(texts[start : start + step])
+    plain.add(texts)
+    return mine, plain
+
+
+def check(mine, plain, query, before=None, allowed=None):
+    scores = plain.scores(query, before)
+    asked = mine.query(query, before)
+    for depth in (0, 1, 7, 60):
+        rows = np.flatnonzero(scores if allowed is None else scores * allowed)
+        best = rows[np.argsort(-scores[rows], kind="stable")][:depth]
+        assert asked.best(depth, allowed).tolist() == best.tolist()
+    np.testing.assert_array_equal(asked.scores(np.arange(len(scores))), scores)
+    assert asked.copy_score == plain.self_score(query, before)
+    np.testing.assert_array_equal(asked.frequency, plain.frequency(asked.own, before))
+
+
+@pytest.mark.parametrize("step", [1000, 97])
+def test_the_best_are_those_of_all_scores(step):
+    texts = some_texts(0, TAIL + 150)
+    mine, plain = indexes(texts, step)
+    allowed = np.random.default_rng(1).random(len(texts)) < 0.4
+    for query in [*some_texts(2, 10), np.array([-1, 5, 5, -2], dtype=np.int32), np.empty(0, dtype=np.int32)]:
+        check(mine, plain, query)
+        check(mine, plain, query, allowed=allowed)
+        for before in (0, 3, 300, TAIL + 1):
+            check(mine, plain, query, before, allowed[:before])
+
+
+def test_texts_that_grow_longer_do_not_change_what_is_found():
+    # The saturation of the first texts was computed with a mean length of 5, which is 50 at the end.
+    texts = [*some_texts(3, TAIL, 10), *some_texts(4, 200, 200)]
+    mine, plain = indexes(texts, TAIL)
+    for query in some_texts(5, 10, 60):
+        check(mine, plain, query)
+
+
+def test_replaced_and_removed_texts_leave_no_trace():
+    texts, others = some_texts(6, TAIL + 40), some_texts(7, 30)
+    mine, _ = indexes(texts, 200)
+    replaced, rows = copy(mine), [0, 7, TAIL + 20]
+    replaced.remove(np.array(rows))
+    replaced.add(others[:3])
+    replaced.rows = mine.rows.replaced(rows, len(texts))
+    removed = np.zeros(len(texts), dtype=bool)
+    removed[[7, 11, TAIL + 39]] = True
+    left = copy(replaced)
+    left.remove(replaced.rows.places(np.flatnonzero(removed)))
+    left.add(others[10:])
+    left.rows = replaced.rows.without(removed, len(texts) + 3).grown(20)
+    now = list(texts)
+    now[0], now[7], now[TAIL + 20] = others[:3]
+    rest = [text for text, gone in zip(now, removed, strict=True) if not gone]
+    for index, wanted in ((mine, texts), (replaced, now), (left, [*rest, *others[10:]])):
+        assert len(index) == len(wanted)
+        plain = InvertedIndex()
+        plain.add(wanted)
+        for query in some_texts(8, 8):
+            check(index, plain, query)
+        terms, sizes = index.terms_of(np.arange(len(wanted)))
+        assert [part.tolist() for part in np.split(terms, np.cumsum(sizes)[:-1])] == [
+            np.unique(text).tolist() for text in wanted
+        ]
+
+
+def test_a_changed_index_cannot_leave_out_its_last_texts():
+    mine, _ = indexes(some_texts(9, 20), 20)
+    mine.remove(np.array([3]))
+    mine.rows = mine.rows.without(np.arange(20) == 3, 20)
+    with pytest.raises(ValueError, match="cannot leave out the last ones"):
+        mine.query(np.array([1]), 10)

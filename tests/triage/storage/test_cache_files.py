@@ -1,0 +1,240 @@
+"""The files beside an index give the answers of the index itself, and are made again if they cannot be used."""
+
+import logging
+import os
+import random
+import shutil
+import sqlite3
+from datetime import UTC, datetime
+
+import numpy as np
+import pytest
+from killed_process import build, forked, numbers_for, whole
+from small_tracker import as_corpus, fill, open_folder, some_report
+
+from gedbd.triage.report import Filters
+from gedbd.triage.storage import compaction, opening
+from gedbd.triage.storage.cache_files import NAME, read_cache, write_cache
+from gedbd.triage.storage.in_memory import InMemoryIndex
+from gedbd.triage.storage.opening import read_index
+from gedbd.triage.storage.schema import LOG_SCHEMA, WITHOUT_LOG
+from gedbd.triage.storage.store import FILE, Store
+
+COUNT = 60
+KILLS = [pytest.param(2), pytest.param(20, marks=pytest.mark.slow)]
+
+
+@pytest.fixture(autouse=True)
+def _small(monkeypatch):
+    """Files for an index of any size, however much of it has changed."""
+    monkeypatch.setattr(opening, "MIN_REPORTS", 1)
+    monkeypatch.setattr(compaction, "MIN_REPORTS", 1)
+    monkeypatch.setattr(opening, "MAX_CHANGED", 1e9)
+
+
+@pytest.fixture
+def index(tmp_path, reader):
+    group = np.arange(COUNT)
+    group[[7, 13, 31]] = 3
+    fill(tmp_path, as_corpus([some_report(number, product="Mail") for number in range(COUNT)], group), reader)
+    index = open_folder(tmp_path, reader)
+    yield index
+    index.close()
+
+
+def folders(folder):
+    return sorted(path.name for path in folder.glob(f"{NAME}*"))
+
+
+def answers(index):
+    queries = [some_report(number, issue_id="") for number in (3, 14, 75)]
+    filters = [Filters(), Filters(component="net"), Filters(created_before=datetime(2024, 2, 1, tzinfo=UTC))]
+    return [repr(index.search(query, 50, some)) for query in queries for some in filters]
+
+
+def answers_without_files(folder, reader, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr(opening, "MIN_REPORTS", 1e9)
+        index = open_folder(folder, reader)
+        found = answers(index)
+        index.close()
+    return found
+
+
+def change(index, generator):
+    """One change of any kind."""
+    number = generator.randrange(COUNT)
+    kind = generator.choice(["add", "replace", "delete", "again", "link", "unlink", "resolve"])
+    if kind == "add":
+        index.add([some_report(number + 100, issue_id=f"new{generator.random()}", component="a new one")])
+    elif kind == "replace":
+        index.add([some_report(number, description="Something else altogether: error: cannot openFolder.")])
+    elif kind == "resolve":
+        index.add([some_report(number, resolved_at=datetime(2024, 3, 1, tzinfo=UTC))])
+    elif kind == "delete":
+        index.delete(str(number))
+    elif kind == "again":
+        index.delete(str(number))
+        index.add([some_report(number)])
+    elif kind == "unlink":
+        index.unlink("3", str(generator.choice([7, 13, 31])))
+    elif str(number) in index._current.state.memory.ids and index.get("5"):
+        index.link("5", str(number), "triager") if number != 5 else None
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_answers_are_those_without_files(index, reader, monkeypatch, seed):
+    generator = random.Random(seed)
+    assert folders(index.folder) != []
+    for _ in range(4):
+        for _ in range(generator.randrange(8)):
+            change(index, generator)
+        expected = answers_without_files(index.folder, reader, monkeypatch)
+        assert answers(index) == expected
+        reopened = open_folder(index.folder, reader)
+        assert answers(reopened) == expected
+        reopened.close()
+        if generator.random() < 0.5:
+            write_cache(index.store)
+
+
+def test_unusable_dates_are_told_whatever_has_changed(index):
+    index.store._connection.rows("UPDATE reports SET created_at = '1801-01-01' WHERE issue_id IN ('4', '6')")
+    write_cache(index.store)
+    assert read_index(index.store).undated == ["4", "6"]
+    index.store._connection.rows("UPDATE reports SET created_at = '2024-01-01' WHERE issue_id = '4'")
+    index.store._connection.rows("UPDATE reports SET resolved_at = 'never' WHERE issue_id = '9'")
+    memory = read_index(index.store)
+    assert (memory.undated, memory.unclear) == (["6"], ["9"])
+
+
+def cut_off(folder):
+    os.truncate(folder / "vectors.bin", 100)
+
+
+def lose(folder):
+    (folder / "day.bin").unlink()
+
+
+def garble(folder):
+    (folder / "facts.json").write_text("{")
+
+
+def of_another_model(folder):
+    path = folder / "facts.json"
+    path.write_text(path.read_text().replace('"first"', '"other"'))
+
+
+@pytest.mark.parametrize("damage", [cut_off, lose, garble, of_another_model, shutil.rmtree])
+def test_files_that_cannot_be_used_are_made_again(index, reader, caplog, damage):
+    expected = answers(index)
+    (name,) = folders(index.folder)
+    damage(index.folder / name)
+    caplog.clear()
+    with caplog.at_level(logging.WARNING):
+        again = open_folder(index.folder, reader)
+    assert "making files" in caplog.text
+    assert answers(again) == expected
+    assert read_cache(again.store) is not None
+    again.close()
+
+
+def test_files_of_another_index_are_not_used(index, tmp_path, reader):
+    (name,) = folders(index.folder)
+    other = tmp_path / "other"
+    other.mkdir()
+    fill(other, as_corpus([some_report(number + 20) for number in range(COUNT)]), reader)
+    shutil.copytree(index.folder / name, other / name)
+    second = open_folder(other, reader)
+    assert second.search(some_report(75, issue_id=""), 1)[0].best.issue_id == "75"
+    second.close()
+
+
+def test_an_index_whose_folder_takes_no_files_is_read_without_them(index, reader, caplog):
+    expected = answers(index)
+    for name in folders(index.folder):
+        shutil.rmtree(index.folder / name)
+    (index.folder / f"{NAME}{index.store.log.last()}.{os.getpid()}.unfinished").write_text("not a folder")
+    again = open_folder(index.folder, reader)
+    assert "they cannot be written" in caplog.text
+    assert answers(again) == expected
+    again.close()
+
+
+def test_many_changes_let_the_files_be_made_again(index, reader, monkeypatch):
+    monkeypatch.setattr(opening, "MAX_CHANGED", 0.2)
+    before = folders(index.folder)
+    for number in range(20):
+        index.add([some_report(number, version="2")])
+    again = open_folder(index.folder, reader)
+    assert len(before) == len(folders(index.folder)) == 1
+    assert folders(index.folder) != before
+    assert again._current.state.memory.num_changed == 0
+    again.close()
+
+
+def test_files_are_made_again_while_the_index_is_open(index, reader, monkeypatch):
+    monkeypatch.setattr(compaction, "MIN_CHANGED", 5)
+    before = folders(index.folder)
+    for number in range(8):
+        index.add([some_report(number, version="3")])
+    index._compaction.wait()
+    assert len(folders(index.folder)) == 1
+    assert folders(index.folder) != before
+    assert index._current.state.memory.num_changed <= 8
+    assert index.store.log.has_all_since(index.store.log.last())
+    assert answers(index) == answers_without_files(index.folder, reader, monkeypatch)
+
+
+def test_a_failing_process_is_told_and_changes_nothing(index, reader, monkeypatch, caplog):
+    monkeypatch.setattr(compaction, "MIN_CHANGED", 0)
+    monkeypatch.setattr(compaction, "MODULE", "gedbd.no_such_module")
+    index.add([some_report(number, version="3") for number in range(3)])
+    index._compaction.wait()
+    assert "could not be made again" in caplog.text
+    assert answers(index) == answers_without_files(index.folder, reader, monkeypatch)
+
+
+def test_the_format_before_is_brought_up_to_date(index, reader):
+    expected = answers(index)
+    index.close()
+    for name in folders(index.folder):
+        shutil.rmtree(index.folder / name)
+    with sqlite3.connect(index.folder / FILE) as file:
+        for line in LOG_SCHEMA.strip().splitlines():
+            kind, name = line.split()[1:3]
+            if line.startswith("CREATE") and kind != "TABLE":
+                file.execute(f"DROP {kind} {name}")
+        file.execute("DROP TABLE identity")
+        file.execute("DROP TABLE changes")
+        file.execute(f"PRAGMA user_version={WITHOUT_LOG}")
+    file.close()
+    again = open_folder(index.folder, reader)
+    again.add([some_report(1, version="4", product="Mail")])
+    again.add([some_report(1, product="Mail")])
+    assert answers(again) == expected
+    again.close()
+
+
+@pytest.mark.parametrize("kills", KILLS)
+def test_a_process_that_is_killed_while_it_makes_files_leaves_the_old_ones_or_new_ones(tmp_path, kills):
+    generator = random.Random(3)
+    build(tmp_path, as_corpus([some_report(number) for number in range(COUNT)]), "first")
+    for kill in range(kills):
+        index = open_folder(tmp_path, numbers_for)
+        index.add([some_report(number, version=str(kill)) for number in range(kill, kill + 5)])
+        index.close()
+
+        def task(say):
+            store = Store(tmp_path / FILE)
+            write_cache(store)
+            say("done")
+
+        said = forked(task, generator.uniform(0, 0.05))
+        store = Store(tmp_path / FILE)
+        if said:
+            assert read_cache(store).facts["change"] == store.log.last()
+        with_files, without = read_index(store), InMemoryIndex.of(store)
+        np.testing.assert_array_equal(with_files.store.vectors.filled, without.store.vectors.filled)
+        store.close()
+        assert len(whole(tmp_path)) == COUNT
