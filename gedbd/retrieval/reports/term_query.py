@@ -74,10 +74,11 @@ class TermQuery:
         rough = self._rough
         if allowed is not None:
             rough = np.where(allowed, rough, 0)
-        lowest = np.partition(rough, -depth)[-depth] if len(rough) > depth else 0.0
-        if lowest:
+        positive = rough[rough > 0]  # most texts share no rare term: equal numbers take long to partition
+        if len(positive) > depth:
             least, most = self._error
-            rows = np.flatnonzero(rough >= lowest * (least / most))
+            lowest = np.partition(positive, -depth)[-depth] * (least / most)
+            rows = np.flatnonzero(rough >= lowest)
         else:
             rows = np.flatnonzero(rough)
         return np.asarray(rows[np.argsort(-self.scores(rows), kind="stable")][:depth])
