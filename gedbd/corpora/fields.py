@@ -39,8 +39,13 @@ def products(reports: pd.DataFrame) -> pd.Series:
     If its column is empty, the product is the text before a slash in the component, or the project of an id such as
     HDFS-12.
     """
+    return pd.Series(product_names(reports), index=reports.index, dtype=str)
+
+
+def product_names(reports: pd.DataFrame) -> list[str]:
+    """See ``products``."""
     rows = zip(reports["product"], reports["component"], reports["id"], strict=True)
-    return pd.Series([product_of(*row) for row in rows], index=reports.index, dtype=str)
+    return [product_of(*row) for row in rows]
 
 
 def product_of(product: str, component: str, id_: str) -> str:

@@ -1,6 +1,6 @@
 """The first stage of a search: the groups that are worth a closer look."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
@@ -20,6 +20,7 @@ WEIGHTS = {"dense": 10.0, "text": 4.0, "title": 3.0, "component": 0.7, "product"
 COMPONENT = FIELDS.index("component")
 PRODUCT = FIELDS.index("product")
 WORDS = ("text", "title", "identifiers")  # kinds of terms
+SUMMED_WORDS = ("text", "title")
 THREADS = ThreadPoolExecutor(32, thread_name_prefix="nearest")  # one for each search at a time
 MIN_COPY_SCORE = 1e-6  # avoids division by zero for a query without words
 
@@ -70,10 +71,8 @@ def find_candidates(
     nearest = None if vector is None else THREADS.submit(scores.nearest, DEPTHS["dense"], allowed)
     lists = [scores.words[kind].best(DEPTHS[kind], allowed) for kind in WORDS]
     lists.append(_latest(store, query, count, allowed))
-    if nearest is not None:
-        scores.compare_words(np.unique(np.concatenate(lists)))
     lists.append(scores.nearest(DEPTHS["dense"], allowed) if nearest is None else nearest.result())
-    found = np.unique(np.concatenate(lists))
+    found = _promising(store, query, groups, scores, np.unique(np.concatenate(lists)), max_groups)
     sums = quick_sums(store, query, scores, found)
     order = np.argsort(-sums, kind="stable")
     first = np.sort(np.unique(groups.group[found[order]], return_index=True)[1])[:max_groups]
@@ -82,11 +81,47 @@ def find_candidates(
     return FirstStage(group, found[chosen], _members(groups, group, found[chosen], allowed), sums[chosen], scores)
 
 
-def quick_sums(store: FeatureStore, query: ReportFeatures, scores: QueryScores, rows: np.ndarray) -> np.ndarray:
-    """The sum with the weights ``WEIGHTS`` of some reports, ``(R,) -> (R,)``."""
+def _promising(
+    store: FeatureStore,
+    query: ReportFeatures,
+    groups: KnownGroups,
+    scores: QueryScores,
+    rows: np.ndarray,
+    max_groups: int,
+) -> np.ndarray:
+    """The reports whose sum may be one of the ``max_groups`` highest of groups, by bounds of what BM25 adds to it."""
+    bounds = {kind: scores.words[kind].bounds(rows) for kind in SUMMED_WORDS}
+    least, most = quick_sums(store, query, scores, rows, bounds)
+    numbers, place = np.unique(groups.group[rows], return_inverse=True)
+    if len(numbers) <= max_groups:
+        return rows
+    of_group = np.full(len(numbers), -np.inf)
+    np.maximum.at(of_group, place, least)
+    return np.asarray(rows[most >= np.partition(of_group, -max_groups)[-max_groups]])
+
+
+def quick_sums(
+    store: FeatureStore,
+    query: ReportFeatures,
+    scores: QueryScores,
+    rows: np.ndarray,
+    words: Mapping[str, np.ndarray] | None = None,
+) -> np.ndarray:
+    """The sum with the weights ``WEIGHTS`` of some reports, ``(R,) -> (R,)``.
+
+    Args:
+        store: The stored reports.
+        query: One report.
+        scores: Scores of reports for the query.
+        rows: ``(R,)``.
+        words: BM25 of these reports by kind of ``SUMMED_WORDS``, ``(R,)``, or several numbers for each, ``(B, R)``,
+            for which there are as many sums; None for what it is.
+    """
+    if words is None:
+        words = {kind: scores(kind, rows) for kind in SUMMED_WORDS}
     total = WEIGHTS["dense"] * scores("dense", rows)
-    for kind in ("text", "title"):
-        total = total + WEIGHTS[kind] * scores(kind, rows) / max(scores.words[kind].copy_score, MIN_COPY_SCORE)
+    for kind in SUMMED_WORDS:
+        total = total + WEIGHTS[kind] * words[kind] / max(scores.words[kind].copy_score, MIN_COPY_SCORE)
     for name, place in (("component", COMPONENT), ("product", PRODUCT)):
         code = query.codes[0, place]
         total = total + WEIGHTS[name] * ((code >= 0) & (store.code(place)[rows] == code))

@@ -43,11 +43,6 @@ class QueryScores:
             return self.words[name].scores(rows)
         return self._vectors.cosines(rows, self._vector()) if self._dense is None else self._dense[rows]
 
-    def compare_words(self, rows: np.ndarray) -> None:
-        """Computes the scores of words of some reports, which later calls find done."""
-        for kind in ("text", "title"):
-            self(kind, rows)
-
     def nearest(self, depth: int, allowed: np.ndarray | None) -> np.ndarray:
         """The reports with the highest cosines, the highest first; of equal ones the older report comes first."""
         dense = self._dense

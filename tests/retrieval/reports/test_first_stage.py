@@ -82,6 +82,18 @@ def test_only_allowed_reports_are_candidates_and_members():
     assert len(nothing.group) == len(nothing.row) == len(nothing.members) == len(nothing.sums) == 0
 
 
+@pytest.mark.parametrize("number", [1, 2, 5, 15])
+def test_the_first_groups_are_those_of_all_that_are_found(number):
+    features = some_features(4, 60)
+    groups = KnownGroups.of(np.minimum(np.arange(40), 35))
+    store = stored(features)  # the later reports change how long texts are on average
+    for row in range(40, 60):
+        whole, first = (find_candidates(store, features[row], groups, max_groups=size) for size in (40, number))
+        assert len(whole.row) > number
+        assert first.row.tolist() == whole.row[:number].tolist()
+        assert first.sums.tolist() == whole.sums[:number].tolist()
+
+
 def test_later_reports_change_nothing():
     features = some_features(2, 30)
     groups = KnownGroups.of(np.arange(20))
