@@ -72,7 +72,7 @@ def find_candidates(
     lists = [scores.words[kind].best(DEPTHS[kind], allowed) for kind in WORDS]
     lists.append(_latest(store, query, count, allowed))
     lists.append(scores.nearest(DEPTHS["dense"], allowed) if nearest is None else nearest.result())
-    found = _promising(store, query, groups, scores, np.unique(np.concatenate(lists)), max_groups)
+    found = _possible(store, query, groups, scores, np.unique(np.concatenate(lists)), max_groups)
     sums = quick_sums(store, query, scores, found)
     order = np.argsort(-sums, kind="stable")
     first = np.sort(np.unique(groups.group[found[order]], return_index=True)[1])[:max_groups]
@@ -81,7 +81,7 @@ def find_candidates(
     return FirstStage(group, found[chosen], _members(groups, group, found[chosen], allowed), sums[chosen], scores)
 
 
-def _promising(
+def _possible(
     store: FeatureStore,
     query: ReportFeatures,
     groups: KnownGroups,
