@@ -6,10 +6,11 @@ from copy import copy
 import numpy as np
 
 from gedbd.retrieval.growing import GrowingArray
+from gedbd.retrieval.reports.int8 import Int8Vectors
 from gedbd.retrieval.reports.report_features import FIELDS, ReportFeatures
 from gedbd.retrieval.reports.row_map import RowMap
 from gedbd.retrieval.reports.term_index import TermIndex
-from gedbd.retrieval.reports.vector_table import Codes, VectorTable
+from gedbd.retrieval.reports.vector_table import VectorTable
 
 MEAN_STEP = 500
 UNIT = 1 << 30  # of numbers that are summed as whole numbers
@@ -59,7 +60,7 @@ class FeatureStore:
             means: The mean length with which the saturation of each kind was computed.
         """
         store = cls(arrays["vectors"].shape[1])
-        store.vectors = VectorTable(arrays["vectors"], Codes(arrays["codes"], arrays["scale"], arrays["rest"]))
+        store.vectors = VectorTable(arrays["vectors"], Int8Vectors(arrays["codes"], arrays["scale"], arrays["rest"]))
         store._codes = [GrowingArray(arrays[f"field {name}"]) for name in FIELDS]
         store._day = GrowingArray(arrays["day"])
         store._resolved = GrowingArray(arrays["resolved"])

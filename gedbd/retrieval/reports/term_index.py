@@ -9,7 +9,7 @@ from gedbd.retrieval.inverted_index import InvertedIndex, State
 from gedbd.retrieval.postings import Postings
 from gedbd.retrieval.reports.common_terms import CommonTerms
 from gedbd.retrieval.reports.row_map import RowMap
-from gedbd.retrieval.reports.term_query import TermQuery
+from gedbd.retrieval.reports.term_query import IndexedTexts, TermQuery
 
 
 class TermIndex(InvertedIndex):
@@ -94,7 +94,8 @@ class TermIndex(InvertedIndex):
 
     def query(self, terms: np.ndarray, before: int | None = None) -> TermQuery:
         """A query, see ``TermQuery``."""
-        return TermQuery(self, terms, before)
+        state, before = self.until(before)
+        return TermQuery(IndexedTexts(self.lists, self.rows, self.common), terms, state, before)
 
     def until(self, before: int | None) -> tuple[State, int | None]:
         """See ``InvertedIndex.until``."""

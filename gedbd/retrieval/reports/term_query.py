@@ -1,27 +1,42 @@
 """One query to an index of terms: the best texts, and the scores of chosen ones."""
 
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from gedbd.retrieval.inverted_index import idf_of
+from gedbd.retrieval.growing import TermLists
+from gedbd.retrieval.inverted_index import State, idf_of
 from gedbd.retrieval.postings import length_norm
-
-if TYPE_CHECKING:
-    from gedbd.retrieval.reports.term_index import TermIndex
+from gedbd.retrieval.reports.common_terms import CommonTerms
+from gedbd.retrieval.reports.row_map import RowMap
 
 ROUNDING = 1e-4  # more than what rounding to single precision changes in a rough score, as a share
 BLOCK = 4096  # texts whose scores are computed at once
 NUM_ENDINGS = 1 << 13  # of terms, as numbers in binary
 
 
+class IndexedTexts(NamedTuple):
+    """The texts of an index, besides their postings.
+
+    Attributes:
+        lists: The distinct terms of each text.
+        rows: Where the texts of the rows are.
+        common: The common terms of the first texts, if these are in files.
+    """
+
+    lists: TermLists
+    rows: RowMap
+    common: CommonTerms | None
+
+
 class TermQuery:
     """BM25 of the texts of an index for one query. What is computed once is kept.
 
     Args:
-        index: The index.
+        texts: The texts.
         terms: ``(L,)`` numbers of the query's terms, repeated as in its text; unknown ones score nothing.
+        state: What the index holds, see ``State.until``.
         before: Find and count only the first ``before`` texts; None for all.
 
     Attributes:
@@ -30,9 +45,9 @@ class TermQuery:
         idf: ``(T,)``, see ``idf_of``.
     """
 
-    def __init__(self, index: "TermIndex", terms: np.ndarray, before: int | None = None) -> None:
-        self._index = index
-        self._state, self._before = index.until(before)
+    def __init__(self, texts: IndexedTexts, terms: np.ndarray, state: State, before: int | None) -> None:
+        self._texts = texts
+        self._state, self._before = state, before
         self._length = len(terms)
         self.own, self._order, self._times = np.unique(terms, return_inverse=True, return_counts=True)
         self.frequency = self._state.frequency(self.own, self._before)
@@ -103,7 +118,7 @@ class TermQuery:
 
         weights = (self.idf * self._times).astype(np.float32)
         nothing = np.zeros(len(self.own), dtype=bool)
-        common = self._index.common
+        common = self._texts.common
         is_common = nothing if common is None else np.isin(self.own, common.terms)
         runs, run_weights = [], []
         for part, left_out in zip(self._state.parts, (is_common, nothing, nothing), strict=True):
@@ -117,11 +132,11 @@ class TermQuery:
         rough = np.asarray(columns @ np.concatenate(run_weights))
         if common is not None:
             common.add_scores(self.own[is_common], weights[is_common], rough)
-        return self._index.rows.in_rows(rough)[: self._before]
+        return self._texts.rows.in_rows(rough)[: self._before]
 
     def _exact(self, rows: np.ndarray) -> np.ndarray:
-        places = self._index.rows.places(rows)
-        lists = self._index.lists
+        places = self._texts.rows.places(rows)
+        lists = self._texts.lists
         where, sizes = lists.find(places)
         hits, which = find_shared(self.own, lists.terms(where))
         of = np.searchsorted(np.cumsum(sizes), hits, side="right")

@@ -6,59 +6,11 @@ from copy import copy
 import numpy as np
 
 from gedbd.retrieval.growing import GrowingRows
-from gedbd.retrieval.reports.int8 import encode, products
+from gedbd.retrieval.reports.int8 import Int8Vectors
 from gedbd.retrieval.reports.row_map import RowMap
 
 MIN_CODED = 10_000  # reading fewer vectors as they are is quick
-DEVIATIONS = 8  # a rough cosine is never so many standard deviations off
 ROUNDING = 1e-5  # more than what rounding to single precision changes in a cosine
-
-
-class Codes:
-    """Vectors as whole numbers from -127 to 127, a quarter of their size: vector = code * scale + a small rest.
-
-    Args:
-        codes: ``(F, D)`` int8 codes to start with.
-        scale: ``(F,)`` float32.
-        rest: ``(F,)`` float32 lengths of the rests.
-    """
-
-    def __init__(self, codes: np.ndarray, scale: np.ndarray, rest: np.ndarray) -> None:
-        self.codes = GrowingRows(codes)
-        self.scale = GrowingRows(scale)
-        self.rest = float(rest.max(initial=0))
-
-    @classmethod
-    def empty(cls, dim: int) -> "Codes":
-        """Codes of no vector."""
-        nothing = np.empty(0, dtype=np.float32)
-        return cls(np.empty((0, dim), dtype=np.int8), nothing, nothing)
-
-    def __copy__(self) -> "Codes":
-        """Codes that can grow without changing these."""
-        other = Codes.__new__(Codes)
-        other.codes, other.scale, other.rest = copy(self.codes), copy(self.scale), self.rest
-        return other
-
-    def add(self, vectors: np.ndarray) -> None:
-        """Adds the codes of vectors, ``(B, D)``."""
-        codes, scale, rest = encode_vectors(vectors)
-        self.scale.extend(scale)
-        self.codes.extend(codes)
-        self.rest = max(self.rest, float(rest.max(initial=0)))
-
-    def rough_cosines(self, query: np.ndarray) -> tuple[np.ndarray, float]:
-        """Cosines of all vectors with a query ``(D,)``, ``(P,)``, and how far they are at most from the exact ones."""
-        own, own_scale, own_rest = encode_vectors(query[None])
-        rough = products(self.codes.parts, own[0])
-        first = 0
-        for scale in self.scale.parts:
-            rough[first : first + len(scale)] *= scale * own_scale
-            first += len(scale)
-        # |v q - c s q'| <= |v - c s| |q| + |c s| |q - q'|, where v and q have length 1. Both products are sums of D
-        # roundings up and down, whose standard deviation is that bound divided by the root of D.
-        bound = self.rest + (1 + self.rest) * float(own_rest[0])
-        return rough, bound * min(1.0, DEVIATIONS / np.sqrt(len(query)))
 
 
 class VectorTable:
@@ -72,9 +24,9 @@ class VectorTable:
         rows: Where the vectors of the reports are. A report that is replaced is added and gets another place here.
     """
 
-    def __init__(self, fixed: np.ndarray, codes: Codes | None = None) -> None:
+    def __init__(self, fixed: np.ndarray, codes: Int8Vectors | None = None) -> None:
         self._vectors = GrowingRows(fixed)
-        self._codes = Codes.empty(fixed.shape[1]) if codes is None else codes
+        self._codes = Int8Vectors.empty(fixed.shape[1]) if codes is None else codes
         self._turn = threading.Lock()
         self.rows = RowMap()
 
@@ -152,10 +104,3 @@ class VectorTable:
             codes = copy(self._codes)
         rough, error = codes.rough_cosines(query)
         return rough, error + ROUNDING
-
-
-def encode_vectors(vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Codes of vectors, their scales, and the lengths of the rests, ``(B, D) -> (B, D), (B,), (B,)``."""
-    codes, scale = encode(vectors)
-    rest = np.linalg.norm(vectors - codes * scale[:, None], axis=1)
-    return codes, scale, rest.astype(np.float32)

@@ -17,8 +17,8 @@ from gedbd.retrieval.postings import length_norm
 from gedbd.retrieval.reports import feature_store
 from gedbd.retrieval.reports.common_terms import CommonTerms
 from gedbd.retrieval.reports.feature_store import TERM_KINDS
+from gedbd.retrieval.reports.int8 import encode_vectors
 from gedbd.retrieval.reports.report_features import FIELDS, FeatureEncoder
-from gedbd.retrieval.reports.vector_table import encode_vectors
 from gedbd.retrieval.vocabulary import Vocabulary
 from gedbd.triage.storage.ids import Ids
 from gedbd.triage.storage.in_memory import features_of, find_known_groups, unusable_dates

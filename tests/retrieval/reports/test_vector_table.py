@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from gedbd.retrieval.reports import int8, vector_table
-from gedbd.retrieval.reports.vector_table import Codes, VectorTable, encode_vectors
+from gedbd.retrieval.reports.int8 import Int8Vectors, encode_vectors
+from gedbd.retrieval.reports.vector_table import VectorTable
 
 DIM = 24
 
@@ -45,7 +46,7 @@ def test_the_nearest_are_those_of_all_cosines(count):
 
 def test_changes_leave_no_trace_and_the_old_table_as_it_is():
     vectors, others, query = some_vectors(3, 200), some_vectors(4, 30), some_vectors(5, 1)[0]
-    table = VectorTable(vectors, Codes(*encode_vectors(vectors)))
+    table = VectorTable(vectors, Int8Vectors(*encode_vectors(vectors)))
     grown = copy(table)
     grown.add(others[:10])
     replaced = copy(grown)
@@ -70,7 +71,7 @@ def test_changes_leave_no_trace_and_the_old_table_as_it_is():
 
 def test_rough_cosines_are_within_their_bound():
     vectors, queries = some_vectors(6, 500), some_vectors(7, 5)
-    codes = Codes(*encode_vectors(vectors))
+    codes = Int8Vectors(*encode_vectors(vectors))
     for query in queries:
         rough, error = codes.rough_cosines(query)
         apart = np.abs(rough - vectors @ query).max()
