@@ -1,16 +1,33 @@
+"""Fixtures of all tests. The process that hands out the tests reads this file too: it imports no heavy package."""
+
+import gc
 import signal
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
-import numpy as np
-import pandas as pd
 import pytest
-import torch
-from transformers import PreTrainedTokenizerBase
 
-from gedbd.corpora.corpus import Corpus
-from gedbd.corpora.readers.bug_reports import BUG_FIELDS
-from gedbd.encoders.encoder import TextEncoder, load_tiny_encoder
+if TYPE_CHECKING:
+    import numpy as np
+    from transformers import PreTrainedTokenizerBase
+
+    from gedbd.corpora.corpus import Corpus
+    from gedbd.encoders.encoder import TextEncoder
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """Imports what the tests need without garbage collections, and leaves it out of those that follow.
+
+    What is imported lives until the end: to look through it for garbage takes a second of every ten.
+    """
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+        gc.freeze()
 
 
 @pytest.hookimpl(tryfirst=True)  # before cases are selected by their markers
@@ -30,6 +47,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(autouse=True)
 def _seed() -> None:
     """The same random numbers in every test."""
+    import torch
+
     torch.manual_seed(0)
 
 
@@ -52,10 +71,15 @@ def hang_guard() -> Iterator[None]:
 
 
 @pytest.fixture
-def make_corpus() -> Callable[..., Corpus]:
+def make_corpus() -> "Callable[..., Corpus]":
     """Builds a corpus from group numbers and, if given, the day of 2024 on which each report was created."""
+    import numpy as np
+    import pandas as pd
 
-    def make(group: Sequence[int] | np.ndarray, days: Sequence[int] | None = None) -> Corpus:
+    from gedbd.corpora.corpus import Corpus
+    from gedbd.corpora.readers.bug_reports import BUG_FIELDS
+
+    def make(group: "Sequence[int] | np.ndarray", days: Sequence[int] | None = None) -> Corpus:
         reports = pd.DataFrame("", index=range(len(group)), columns=list(BUG_FIELDS), dtype=str)
         reports["id"] = [str(1000 + row) for row in range(len(group))]
         since = pd.to_timedelta(pd.Series(days if days is not None else [None] * len(group), dtype=float), unit="D")
@@ -66,7 +90,9 @@ def make_corpus() -> Callable[..., Corpus]:
 
 
 @pytest.fixture
-def tiny() -> tuple[TextEncoder, PreTrainedTokenizerBase]:
+def tiny() -> "tuple[TextEncoder, PreTrainedTokenizerBase]":
     """A tiny random encoder without dropout, and its tokenizer."""
+    from gedbd.encoders.encoder import load_tiny_encoder
+
     encoder = load_tiny_encoder("tiny", "mean", dim=8, max_tokens=32, hidden=16, layers=1, dropout=0.0, seed=0)
     return encoder.model, encoder.tokenizer

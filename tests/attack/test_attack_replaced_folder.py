@@ -125,15 +125,15 @@ def test_a_folder_that_comes_back_is_used_again(folder, opened, tmp_path):
 def test_it_is_replaced_while_a_report_is_written(folder, opened, reader, tmp_path):
     """The last look comes after the change is on the disk, before it is acknowledged."""
     store = opened.store
-    links = store.links
+    links = store.links_if_any_names
 
-    def replaced():
+    def replaced(ids):
         folder.rename(tmp_path / "moved")
         folder.mkdir()
         fill(folder, as_corpus(REPORTS), reader)
-        return links()
+        return links(ids)
 
-    store.links = replaced
+    store.links_if_any_names = replaced
     with pytest.raises(StoreUnavailable, match="was replaced or deleted"):
         opened.add([some_report(50)])
     assert opened.get("50") is None

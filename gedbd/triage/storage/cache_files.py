@@ -82,12 +82,7 @@ def write_cache(store: Store) -> int:
         folder = store.path.with_name(f"{NAME}{change}")
         with ArrayFolderWriter(folder) as writer:
             facts = _write(store, writer)
-            facts |= {
-                "format": FORMAT,
-                "index": store.log.identity(),
-                "model": store.about()["model"],
-                "change": change,
-            }
+            facts |= {"format": FORMAT, "change": change, **_owner(store)}
             shutil.rmtree(folder, ignore_errors=True)  # a damaged one
             writer.finish(facts)
     remove_abandoned(store.path.parent, NAME)

@@ -16,7 +16,7 @@ from gedbd.triage.storage.rows import FeatureRow
 from gedbd.triage.storage.store import Store
 from gedbd.triage.storage.stored_vocabulary import StoredVocabulary
 
-MIN_REPORTS = 1  # fewer are read within a second
+MIN_REPORTS = 10_000  # fewer are read within a second
 MAX_CHANGED = 0.2  # share of the reports; if more have changed, the files are made again
 
 log = logging.getLogger("gedbd")
