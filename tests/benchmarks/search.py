@@ -25,41 +25,20 @@ from gedbd.corpora.corpus import Corpus
 from gedbd.encoders.backends.backend import PreparedBackend
 from gedbd.encoders.backends.openvino import has_bfloat16
 from gedbd.retrieval.boosted_trees import BoostedTrees
-from gedbd.retrieval.decision_trees import DecisionTree
-from gedbd.retrieval.ranking_models import WeightedSum
-from gedbd.retrieval.reports.candidate_features import FEATURES, candidate_features
+from gedbd.retrieval.reports.candidate_features import candidate_features
 from gedbd.retrieval.reports.first_stage import find_candidates
 from gedbd.retrieval.reports.history import ReportHistory
 from gedbd.retrieval.reports.ranker import ReportRanker
-from gedbd.retrieval.reports.training import fit_ranker
 from gedbd.triage.assembly import encode_corpus, open_index
-from gedbd.triage.backtesting.targets import NO_THRESHOLD, TargetResult
-from gedbd.triage.confidence import CONFIDENCE_FEATURES, MatchProbability
 from gedbd.triage.index import Index
 from gedbd.triage.report import Report, report_from_row
+from gedbd.triage.storage.compaction import compact
 from gedbd.triage.storage.store import FILE, Store
 from gedbd.triage.storage.stored_model import model_key
 from gedbd.triage.storage.sync import Model, synchronise
-from gedbd.triage.triage_model import TriageModel
+from gedbd.triage.triage_model import TriageModel, default_model
 
 QUERIES, WARM, CLIENTS, LASTING_S = 300, 20, 8, 60
-MAX_EXAMPLES = 300  # duplicates that the ranker is trained on: enough trees to time them
-
-
-def constant_confidence() -> MatchProbability:
-    """Gives every match the probability 1/2."""
-    nothing = np.empty(0, dtype=np.int64)
-    leaf = DecisionTree(nothing, np.empty(0), np.empty(0, dtype=bool), nothing, nothing, np.zeros(1), np.ones(1))
-    return MatchProbability(BoostedTrees([leaf], len(CONFIDENCE_FEATURES)), np.zeros(1), np.full(1, 0.5))
-
-
-def model_with(ranker: ReportRanker) -> TriageModel:
-    """A ranker, and what else an index needs."""
-    return TriageModel(ranker, constant_confidence(), (TargetResult(0.7, None, NO_THRESHOLD),), 0.7)
-
-
-# A ranker without training, for made-up reports.
-MATCHING = model_with(ReportRanker(WeightedSum(np.eye(len(FEATURES))[FEATURES.index("sum")]), "linear"))
 
 
 def main() -> list[Row]:
@@ -70,13 +49,13 @@ def main() -> list[Row]:
     vectors = encode_corpus(cfg, corpus, None).vectors
     reports = [report_from_row(row) for row in corpus.reports.itertuples(index=False)]
     history = ReportHistory.of_corpus(corpus, vectors)
-    ranker = fit_ranker(list(history.replay(history.duplicates[-MAX_EXAMPLES:], "train a ranker")))
+    model = default_model()
     chosen = np.random.default_rng(1).permutation(len(reports))[: QUERIES + WARM]
     asked = [replace(reports[row], issue_id="") for row in chosen]
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder)
-        rows = _building(corpus, vectors, cfg, model_with(ranker), path)
-        rows += _stages(history, ranker)
+        rows = _building(corpus, vectors, cfg, model, path)
+        rows += _stages(history, model.ranker)
         rows += [row for clients in (1, CLIENTS) for row in _served(path, asked, clients)]
         # Last, for backends keep threads awake that would slow the service down.
         rows += _backends(path, asked, [f"{report.title} {report.description}" for report in reports])
@@ -109,9 +88,10 @@ def _building(corpus: Corpus, vectors: np.ndarray, cfg: object, matching: Triage
     settings = {name: OmegaConf.to_container(cfg[name], resolve=True) for name in ("encoder", "text", "backend")}
     about = {"settings": json.dumps(settings), "matching": matching.as_json(), "name": corpus.name}
     key = model_key(about["settings"], about["matching"], b"")
-    model = Model(about | {"model": key, "boilerplate": "[]", "calibration": "[]"}, b"")
-    spent = seconds(lambda: synchronise(store, corpus, model, lambda _: vectors))
+    stored = Model(about | {"model": key, "boilerplate": "[]", "calibration": "[]"}, b"")
+    spent = seconds(lambda: synchronise(store, corpus, stored, lambda _: vectors))
     store.close()
+    compact(path / FILE)
     size = f"{len(corpus):,} reports, {(path / FILE).stat().st_size / 2**20:,.0f} MB"
     return [
         Row("index", "building, vectors at hand", len(corpus) / spent, "reports/s", note=size),

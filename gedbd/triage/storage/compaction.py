@@ -1,6 +1,7 @@
 """Makes the files beside an index again in a process of its own, while the index is searched and changed."""
 
 import logging
+import os
 import subprocess
 import sys
 import threading
@@ -90,5 +91,7 @@ class Compaction:
 
 
 if __name__ == "__main__":
+    if hasattr(os, "nice"):
+        os.nice(10)  # searches come first
     with closing(Store(Path(sys.argv[1]), create=False)) as opened:
         write_latest(opened)
