@@ -45,3 +45,8 @@ def check_features(rows: Sequence[FeatureRow], dim: int, terms: int, path: Path)
 def damaged(path: Path, reason: str) -> ValueError:
     """The error for a damaged file."""
     return ValueError(f"{path} is damaged ({reason}): {CURE}")
+
+
+def not_an_index(path: Path, reason: str) -> ValueError:
+    """The error for a file of another kind."""
+    return ValueError(f"{path} is not an index ({reason}): build one with python -m gedbd.index")

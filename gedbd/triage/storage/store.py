@@ -15,7 +15,7 @@ from typing import Any
 from gedbd.triage.report import FIELDS, Report
 from gedbd.triage.storage.change_log import ChangeLog
 from gedbd.triage.storage.connection import LOCK_TIMEOUT_S, Connection, StoreUnavailable, code_of, explain_error
-from gedbd.triage.storage.damage_checks import damaged
+from gedbd.triage.storage.damage_checks import damaged, not_an_index
 from gedbd.triage.storage.rows import (
     TERM_COLUMNS,
     FeatureRow,
@@ -56,7 +56,7 @@ class Store:
             self._connection = Connection(path, create, timeout_s)
         except sqlite3.DatabaseError as error:
             if code_of(error) == sqlite3.SQLITE_NOTADB or not path.exists():
-                raise _not_an_index(path, str(error)) from error
+                raise not_an_index(path, str(error)) from error
             raise ValueError(explain_error(path, error)) from error
         self.log = ChangeLog(self._connection)
         try:
@@ -73,7 +73,7 @@ class Store:
         version = self._version()
         tables = self._tables()
         if version == 0 and tables:
-            raise _not_an_index(self.path, "it has other tables")
+            raise not_an_index(self.path, "it has other tables")
         if version == WITHOUT_LOG and not self.refusal:
             with self._connection.transaction():
                 self._create(LOG_SCHEMA)
@@ -246,7 +246,3 @@ class Store:
             marks = ", ".join("?" * len(some))
             found += self._connection.rows(f"{query} issue_id IN ({marks})", some)
         return found
-
-
-def _not_an_index(path: Path, reason: str) -> ValueError:
-    return ValueError(f"{path} is not an index ({reason}): build one with python -m gedbd.index")
