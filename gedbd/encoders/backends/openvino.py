@@ -140,12 +140,10 @@ class PreparedOpenVino:
     def _compile(self, model: "ov.Model", hint: str) -> "ov.CompiledModel":
         import openvino as ov
 
-        threads = torch.get_num_threads()
         settings = {
             "PERFORMANCE_HINT": hint,
             "INFERENCE_PRECISION_HINT": PRECISIONS[self.precision],
-            # Half of the threads for a query: the others compare its words meanwhile, or serve other searches.
-            "INFERENCE_NUM_THREADS": max(1, threads // 2) if hint == "LATENCY" else threads,
+            "INFERENCE_NUM_THREADS": torch.get_num_threads(),
             # Threads that are tied to a core each wait for whatever else runs there, such as other searches.
             "ENABLE_CPU_PINNING": False,
         }
