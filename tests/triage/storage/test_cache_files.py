@@ -20,7 +20,7 @@ from gedbd.triage.storage.opening import read_index
 from gedbd.triage.storage.schema import LOG_SCHEMA, WITHOUT_LOG
 from gedbd.triage.storage.store import FILE, Store
 
-COUNT = 60
+COUNT = 40
 KILLS = [pytest.param(2), pytest.param(20, marks=pytest.mark.slow)]
 
 
@@ -32,11 +32,19 @@ def _small(monkeypatch):
     monkeypatch.setattr(opening, "MAX_CHANGED", 1e9)
 
 
-@pytest.fixture
-def index(tmp_path, reader):
+@pytest.fixture(scope="module")
+def built(tmp_path_factory, reader):
+    """A folder with an index, to be copied."""
+    folder = tmp_path_factory.mktemp("built")
     group = np.arange(COUNT)
     group[[7, 13, 31]] = 3
-    fill(tmp_path, as_corpus([some_report(number, product="Mail") for number in range(COUNT)], group), reader)
+    fill(folder, as_corpus([some_report(number, product="Mail") for number in range(COUNT)], group), reader)
+    return folder
+
+
+@pytest.fixture
+def index(tmp_path, reader, built):
+    shutil.copytree(built, tmp_path, dirs_exist_ok=True)
     index = open_folder(tmp_path, reader)
     yield index
     index.close()
@@ -146,7 +154,7 @@ def test_files_of_another_index_are_not_used(index, tmp_path, reader):
     fill(other, as_corpus([some_report(number + 20) for number in range(COUNT)]), reader)
     shutil.copytree(index.folder / name, other / name)
     second = open_folder(other, reader)
-    assert second.search(some_report(75, issue_id=""), 1)[0].best.issue_id == "75"
+    assert second.search(some_report(55, issue_id=""), 1)[0].best.issue_id == "55"
     second.close()
 
 
@@ -237,4 +245,4 @@ def test_a_process_that_is_killed_while_it_makes_files_leaves_the_old_ones_or_ne
         with_files, without = read_index(store), InMemoryIndex.of(store)
         np.testing.assert_array_equal(with_files.store.vectors.filled, without.store.vectors.filled)
         store.close()
-        assert len(whole(tmp_path)) == COUNT
+    assert len(whole(tmp_path)) == COUNT
