@@ -38,6 +38,7 @@ ELSEWHERE = {
     ("task", "localization"),
     ("task", "pretraining"),
     ("encoder", "untrained"),  # for that task alone
+    ("graph", "common"),
     ("graph", "titles"),
     ("backend", "ray"),
     ("logger", "wandb"),

@@ -15,7 +15,7 @@ WIDTH = 80
 NAME_WIDTH = 28
 CHOICE_WIDTH = 22
 MAX_DEPTH = 2
-NOT_CHOICES = {("graph", "titles")}  # the other files of its group include it
+NOT_CHOICES = {("graph", "common"), ("graph", "titles")}  # the other files of the group include them
 # Groups and sections that a command composes for the functions it shares with training, but does not read.
 UNREAD = {"backtest": {"protocol", "ranking"}}
 EXAMPLE = "gedbd "  # how the comment lines that are examples begin

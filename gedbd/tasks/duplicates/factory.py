@@ -24,7 +24,8 @@ from gedbd.sampling.batches import Batches
 from gedbd.tasks.duplicates.data import DuplicateDataModule
 from gedbd.tasks.duplicates.fusion import TextOnly
 from gedbd.tasks.duplicates.gcn import GraphBranch
-from gedbd.tasks.duplicates.graph.build_graph import TAGS, TitleGraph, build_graph
+from gedbd.tasks.duplicates.graph.build_graph import TAGS, TitleGraph, build_graph, senders
+from gedbd.tasks.duplicates.graph.identifiers import SharedIdentifiers
 from gedbd.tasks.duplicates.result import evaluate_trained
 from gedbd.tasks.duplicates.system import DuplicateSystem
 from gedbd.text.templates import Text
@@ -131,6 +132,9 @@ def check_training(cfg: DictConfig, batches: Batches, loss: Loss, parts: np.ndar
 def _graph(cfg: DictConfig, prepared: PreparedData, encoder: Encoder, console: Console) -> TitleGraph:
     """The graph of the section graph; titles are encoded by the given encoder or by one of their own."""
     options = cfg.graph
+    rule = instantiate(options.rule)
+    if isinstance(rule, SharedIdentifiers):
+        return rule.graph(prepared.corpus, senders(prepared.parts == TRAIN, options.scope))
     titles: Encoder = encoder if options.titles is None else instantiate(options.titles)
     tag_encoder: TagEncoder | None = instantiate(cfg.tags) if TAGS in options.fields else None
     graph = build_graph(
@@ -144,7 +148,7 @@ def _graph(cfg: DictConfig, prepared: PreparedData, encoder: Encoder, console: C
             encoder.cache_dir,
             titles.prefix,
         ),
-        instantiate(options.rule),
+        rule,
         options.scope,
         options.pca_dim,
         options.fields,

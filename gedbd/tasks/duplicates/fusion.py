@@ -25,6 +25,14 @@ class WeightedSum(nn.Module):
         return normalize(self.lambda_text * z_text + (1 - self.lambda_text) * z_graph, dim=-1)
 
 
+class TrainingOnly(WeightedSum):
+    """``WeightedSum`` in training, z_text in evaluation: the graph only shapes how the encoder is trained."""
+
+    def forward(self, z_text: Tensor, z_graph: Tensor) -> Tensor:
+        """``(U, D), (U, D) -> (U, D)``."""
+        return super().forward(z_text, z_graph) if self.training else normalize(z_text, dim=-1)
+
+
 class Concat(nn.Module):
     """z = W [z_text; z_graph] + b, the paper's alternative. W is initialised as the mean of both (ours).
 

@@ -2,7 +2,7 @@ import pytest
 import torch
 from torch.nn.functional import normalize
 
-from gedbd.tasks.duplicates.fusion import Concat, TextOnly, WeightedSum
+from gedbd.tasks.duplicates.fusion import Concat, TextOnly, TrainingOnly, WeightedSum
 
 TEXT, GRAPH = torch.tensor([[4.0, 0.0], [1.0, 1.0]]), torch.tensor([[0.0, 3.0], [1.0, -1.0]])
 
@@ -37,6 +37,13 @@ def test_text_only_ignores_the_graph():
     assert torch.equal(TextOnly()(TEXT), normalize(TEXT, dim=1))
     assert torch.equal(TextOnly()(TEXT, GRAPH), TextOnly()(TEXT))
     assert [fusion.uses_graph for fusion in (TextOnly, WeightedSum, Concat)] == [False, True, True]
+
+
+def test_training_only_is_the_weighted_sum_in_training_and_the_text_in_evaluation():
+    fusion = TrainingOnly(0.3)
+    assert torch.equal(fusion(TEXT, GRAPH), WeightedSum(0.3)(TEXT, GRAPH))
+    assert torch.equal(fusion.eval()(TEXT, GRAPH), TextOnly()(TEXT))
+    assert fusion.uses_graph
 
 
 @pytest.mark.parametrize("fusion", [WeightedSum(0.3), Concat(6), TextOnly()])

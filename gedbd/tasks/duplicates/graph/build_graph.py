@@ -24,12 +24,12 @@ class TitleGraph(NamedTuple):
 
     Attributes:
         adjacency: The graph.
-        title_cosines: Cosines of some pairs of titles, raw and reduced.
+        title_cosines: Cosines of some pairs of titles, raw and reduced, if edges depend on titles.
         tag_network: The network of the training reports' tags, if edges depend on it.
     """
 
     adjacency: nn.Module
-    title_cosines: tuple[np.ndarray, np.ndarray]
+    title_cosines: tuple[np.ndarray, np.ndarray] | None = None
     tag_network: TagNetwork | None = None
 
 
@@ -62,7 +62,9 @@ def build_graph(
     Raises:
         ValueError: If the scope or a field is unknown, or no training report has a tag for the field ``tags``.
     """
-    check_graph(scope, fields)
+    inside = senders(training, scope)
+    for field in fields:
+        check_field(field, (*FIELDS, TAGS))
     tag_vectors = [fit_tags(tag_encoder, corpus, training)] if tag_encoder else []
     vectors = encoder.pool(list(corpus.reports["title"]), label="encode titles")
     reduced = reduce_titles(vectors, training, pca_dim)
@@ -70,16 +72,14 @@ def build_graph(
     if fields:
         codes = [field_codes(corpus.reports, field) for field in fields if field != TAGS]
         reduced = join_fields(reduced, codes, field_weight, tag_vectors)
-    inside = training if scope == "train" else np.ones(len(corpus), dtype=bool)
-    return TitleGraph(rule(reduced, torch.from_numpy(inside)), cosines, tag_encoder.network_ if tag_encoder else None)
+    return TitleGraph(rule(reduced, inside), cosines, tag_encoder.network_ if tag_encoder else None)
 
 
-def check_graph(scope: str, fields: Sequence[str]) -> None:
-    """Raises ValueError if the scope or a field is unknown."""
-    for field in fields:
-        check_field(field, (*FIELDS, TAGS))
+def senders(training: np.ndarray, scope: str) -> Tensor:
+    """The reports that send messages, ``(N,)`` bool, see ``build_graph``; raises ValueError for an unknown scope."""
     if scope not in SCOPES:
         raise ValueError(f"graph.scope={scope} is unknown: choose {' or '.join(SCOPES)}")
+    return torch.from_numpy(training) if scope == "train" else torch.ones(len(training), dtype=torch.bool)
 
 
 def fit_tags(tag_encoder: TagEncoder, corpus: Corpus, training: np.ndarray) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Sparse graphs from nearest neighbours or a threshold, the paper's optional sparsification; labels add no edges."""
+"""Sparse graphs; those from nearest neighbours or a threshold are the paper's optional sparsification; labels add no edges."""
 
 from collections.abc import Callable
 
@@ -112,7 +112,7 @@ def knn(vectors: Tensor, inside: Tensor, k: int = 10, power: int = 1) -> SparseA
     itself = source == target
     itself[~itself.any(axis=1), -1] = True
     edges = torch.from_numpy(np.stack([source[~itself], target[~itself]]))
-    return _adjacency(edges, torch.from_numpy(cosine[~itself]), inside, power)
+    return connect(edges, kernel(torch.from_numpy(cosine[~itself]), power), inside)
 
 
 def threshold(
@@ -147,12 +147,17 @@ def threshold(
             )
         found.append(torch.stack([source, target + start]))
         weights.append(block[target, source])
-    return _adjacency(torch.cat(found, dim=1), torch.cat(weights), inside, power)
+    return connect(torch.cat(found, dim=1), kernel(torch.cat(weights), power), inside)
 
 
-def _adjacency(edges: Tensor, cosine: Tensor, inside: Tensor, power: int) -> SparseAdjacency:
-    """Makes edges between inside reports go both ways; edges to outside reports stay one-way."""
-    weight = kernel(cosine, power)
+def connect(edges: Tensor, weight: Tensor, inside: Tensor) -> SparseAdjacency:
+    """Makes edges between inside reports go both ways; edges to outside reports stay one-way.
+
+    Args:
+        edges: ``(2, E)`` source, an inside report, and target of each edge.
+        weight: ``(E,)``; edges of weight 0 are left out.
+        inside: ``(N,)`` bool, the reports that send messages.
+    """
     mutual = inside[edges[1]]
     both, both_weight = to_undirected(edges[:, mutual], weight[mutual], num_nodes=len(inside), reduce="max")
     edge_index = torch.cat([both, edges[:, ~mutual]], dim=1)
