@@ -46,6 +46,10 @@ class Vocabulary:
         """The number of a term, None if it was not learned."""
         return self._numbers.get(term)
 
+    def find_all(self, terms: Sequence[str]) -> list[int | None]:
+        """The number of each term, None if it was not learned."""
+        return list(map(self._numbers.get, terms))
+
     def __call__(self, texts: Sequence[Sequence[str]], learn: bool) -> list[np.ndarray]:
         """Texts of words as numbers, each ``(L,)`` int32.
 
@@ -53,12 +57,13 @@ class Vocabulary:
         of the text would score.
         """
         if learn:
-            for word in chain.from_iterable(texts):
-                if self.find(word) is None:
+            distinct = list(dict.fromkeys(chain.from_iterable(texts)))
+            for word, number in zip(distinct, self.find_all(distinct), strict=True):
+                if number is None:
                     self._numbers[word] = len(self)
                     self.terms.append(word)
         unknown: dict[str, int] = {}
-        return [np.array([self._number(word, unknown) for word in text], "i4") for text in texts]
+        return [np.array(self._numbers_of(text, unknown), dtype=np.int32) for text in texts]
 
     def forget(self, count: int) -> None:
         """Keeps the first ``count`` terms only, where those learned since could not be stored."""
@@ -66,10 +71,9 @@ class Vocabulary:
             del self._numbers[term]
             self.terms.pop()
 
-    def _number(self, word: str, unknown: dict[str, int]) -> int:
-        """The number of a word; an unknown one gets -1, -2, ... in turn."""
-        # One look-up, not "if word in ...": another thread may forget the word between two.
-        number = self.find(word)
-        if number is None:
-            return unknown.setdefault(word, -1 - len(unknown))
-        return number
+    def _numbers_of(self, text: Sequence[str], unknown: dict[str, int]) -> list[int]:
+        """The numbers of words; unknown ones get -1, -2, ... in turn."""
+        return [
+            unknown.setdefault(word, -1 - len(unknown)) if number is None else number
+            for word, number in zip(text, self.find_all(text), strict=True)
+        ]

@@ -16,6 +16,7 @@ from gedbd.corpora.urls import web_url
 
 # Fields of a report in the service and in the index.
 FIELDS = (*("issue_id" if name == "id" else name for name in BUG_FIELDS), RESOLVED_AT)
+COLUMNS = pd.Index([*BUG_FIELDS, RESOLVED_AT], dtype=object)  # of a table of reports
 DATES = ("created_at", RESOLVED_AT)  # the fields that are dates; all others are texts
 NOT_ENCODED = ("url", RESOLVED_AT)
 MAX_TITLE_LENGTH = 1_000
@@ -202,7 +203,7 @@ def as_table(reports: list[Report]) -> pd.DataFrame:
     rows = [[getattr(report, name) for name in FIELDS] for report in reports]
     # Texts stay Python's: to convert them takes a millisecond, which a search of one report would wait for.
     cells = np.array(rows, dtype=object).reshape(len(reports), len(FIELDS))
-    table = pd.DataFrame(cells, columns=[*BUG_FIELDS, RESOLVED_AT], dtype=object)
+    table = pd.DataFrame(cells, columns=COLUMNS, dtype=object)
     moments = pd.to_datetime([getattr(report, name) for name in DATES for report in reports], utc=True).array
     for number, name in enumerate(DATES):
         table.isetitem(FIELDS.index(name), moments[number * len(reports) : (number + 1) * len(reports)])

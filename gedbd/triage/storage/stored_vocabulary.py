@@ -1,5 +1,7 @@
 """A vocabulary most of whose terms are in files."""
 
+from collections.abc import Sequence
+
 from gedbd.retrieval.vocabulary import Vocabulary
 from gedbd.triage.storage.string_table import StringTable
 
@@ -33,6 +35,15 @@ class StoredVocabulary(Vocabulary):
         """See ``Vocabulary``."""
         number = super().find(term)
         return self._fixed.find(term) if number is None else number
+
+    def find_all(self, terms: Sequence[str]) -> list[int | None]:
+        """See ``Vocabulary``."""
+        numbers = super().find_all(terms)
+        others = [place for place, number in enumerate(numbers) if number is None]
+        found = self._fixed.find_all([terms[place] for place in others])
+        for place, number in zip(others, found, strict=True):
+            numbers[place] = number
+        return numbers
 
     def extend(self, terms: list[str]) -> None:
         """Adds terms that are not there yet."""

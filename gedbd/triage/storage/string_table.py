@@ -33,10 +33,22 @@ class StringTable:
 
     def find_all(self, texts: Sequence[str]) -> list[int | None]:
         """The number of each string, None if it is not there."""
+        if not len(self):
+            return [None] * len(texts)
         encoded = [text.encode() for text in texts]
         wanted = np.fromiter(map(zlib.crc32, encoded), dtype=np.uint32, count=len(encoded))
-        places = self._hashes.searchsorted(wanted).tolist()
-        return [self._find(*one) for one in zip(encoded, wanted, places, strict=True)]
+        places = self._hashes.searchsorted(wanted)
+        # The string with this hash, if there is one, or else any: the bytes decide.
+        numbers = self._order.take(places, mode="clip")
+        starts, ends = self._starts.take(numbers), self._starts.take(numbers + 1)
+        found: list[int | None] = []
+        for text, number, start, end in zip(encoded, numbers.tolist(), starts.tolist(), ends.tolist(), strict=True):
+            found.append(number if self._memory[start:end] == text else None)
+        # Another string may have the same hash.
+        is_shared = self._hashes.take(places + 1, mode="clip") == wanted
+        for one in np.flatnonzero(is_shared).tolist():
+            found[one] = self._find(encoded[one], wanted[one], int(places[one]))
+        return found
 
     def _find(self, encoded: bytes, wanted: np.uint32, place: int) -> int | None:
         """The number of a string whose hash would be first at a place of the hashes."""
