@@ -2,7 +2,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-all browser soak check sensitivity bench clean
+.PHONY: help install demo test test-all browser soak check sensitivity bench bench-compare clean
 
 help:     ## list the commands
 	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+): *[^#]*## */make \1\t/'
@@ -44,6 +44,9 @@ sensitivity: install  ## sweep lambda, margin, d, D and epochs one at a time on 
 bench: install  ## measure speed beside the paper's loop and other libraries (CORPUS=reports.csv, SECTIONS=graph)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev,bench]'
 	$(BIN)/python tests/benchmarks --corpus '$(CORPUS)' $(SECTIONS)
+
+bench-compare: install  ## compare the two newest records of make bench (RECORDS="EARLIER.json LATER.json")
+	$(BIN)/python tests/benchmarks/compare.py $(RECORDS)
 
 clean:  ## remove the environment and all caches, not outputs/
 	rm -rf .venv build *.egg-info .coverage .mypy_cache .pytest_cache .ruff_cache

@@ -1,4 +1,4 @@
-"""``make bench``: every section in a process of its own; one table, ``benchmark.json``, ``benchmark.md`` and a plot.
+"""``make bench``: every section in a process of its own; one table, ``benchmark.md``, a plot and a record.
 
 make bench CORPUS=reports.csv.xz SECTIONS="training encoding"
 """
@@ -7,19 +7,18 @@ import argparse
 import importlib
 import json
 import os
-import platform
 import subprocess
 import sys
 from dataclasses import asdict
-from datetime import date
 from pathlib import Path
 
 import matplotlib
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
-import torch
+from compare import digits, with_spread
 from measure import Row
+from records import Record, read_row
 from rich.console import Console
 from rich.table import Table
 
@@ -55,34 +54,26 @@ def _apart(section: str) -> list[Row]:
     command += ["--corpus", os.environ["BENCHMARK_CORPUS"]] if os.environ["BENCHMARK_CORPUS"] else []
     Console(stderr=True).print(f"{section} ...")
     done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
-    return [Row(**row) for row in json.loads(done.stdout.strip().splitlines()[-1])]
+    return [read_row(row) for row in json.loads(done.stdout.strip().splitlines()[-1])]
 
 
 def _write(folder: Path, rows: list[Row], corpus: str) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    machine = {
-        "corpus": Path(corpus).parent.name or Path(corpus).stem or "demo",
-        "processor": f"{platform.machine()}, {torch.get_num_threads()} threads",
-        "torch": torch.__version__,
-        "date": date.today().isoformat(),
-    }
-    (folder / "benchmark.json").write_text(
-        json.dumps({"machine": machine, "rows": [asdict(row) for row in rows]}, indent=1)
-    )
+    record = Record.of(corpus, rows)
+    kept = record.write(folder / "records")
     shown = [_shown(row) for row in rows]
     lines = ["| " + " | ".join(HEADER) + " |", "| --- | --- | ---: | --- | ---: | --- | --- |"]
     lines += ["| " + " | ".join(cells) + " |" for cells in shown]
     (folder / "benchmark.md").write_text("\n".join(lines) + "\n")
-    table = Table(*HEADER, title=", ".join(machine.values()))
+    table = Table(*HEADER, title=record.title)
     for cells in shown:
         table.add_row(*cells)
-    Console().print(table, f"written to {folder}")
-    _draw(folder / "benchmark.png", [row for row in rows if row.ratio is not None], ", ".join(machine.values()))
+    Console().print(table, f"written to {folder}; the record for make bench-compare is {kept.name}")
+    _draw(folder / "benchmark.png", [row for row in rows if row.ratio is not None], record.title)
 
 
 def _shown(row: Row) -> tuple[str, ...]:
-    value = f"{row.value:,.0f}" if row.value >= 100 else f"{row.value:.3g}"
-    return row.section, row.what, value, row.unit, f"{row.ratio:.2f}" if row.ratio else "", row.reference, row.note
+    ratio = "" if row.ratio is None else with_spread(row.ratio, row.ratio_spread)
+    return row.section, row.what, with_spread(row.value, row.spread), row.unit, ratio, row.reference, row.note
 
 
 def _draw(path: Path, rows: list[Row], title: str) -> None:
@@ -92,7 +83,7 @@ def _draw(path: Path, rows: list[Row], title: str) -> None:
     ratios = [row.ratio for row in rows]
     axes.barh(names, [ratio - 1 for ratio in ratios], left=1)
     for place, row in enumerate(rows):
-        axes.text(1.1 * max(1, row.ratio), place, f"{row.ratio:.2g}x {row.reference}", va="center", fontsize=8)
+        axes.text(1.1 * max(1, row.ratio), place, f"{digits(row.ratio)}x {row.reference}", va="center", fontsize=8)
     axes.set_xscale("log")
     axes.set_xlim(0.7 * min([1, *ratios]), 200 * max([1, *ratios]))
     axes.axvline(1, color="black", linewidth=0.8)

@@ -5,7 +5,7 @@ from functools import partial
 
 import numpy as np
 import torch
-from measure import Row, medians
+from measure import Row, repeated, take_turns
 from torch import Tensor
 from transformers import BertConfig, BertModel, PreTrainedTokenizerBase
 
@@ -40,11 +40,11 @@ def _measure(name: str, layers: int, width: int, heads: int) -> list[Row]:
         "unmasked": lambda: step(lambda: None),
         "mask": lambda: attention_mask(batch),
     }
-    taken = medians(contestants, REPEATS[name])
+    taken = take_turns(contestants, REPEATS[name])
     size = f"{BATCH} inputs of {batch.input_ids.shape[1]} tokens, the mask made in each step"
     return [
-        Row(SECTION, name, taken["masked"], "s a step", "unmasked", taken["unmasked"] / taken["masked"], size),
-        Row(SECTION, f"{name}, mask", 1000 * taken["mask"], "ms", note="part of the step"),
+        repeated(SECTION, name, taken["masked"], "s a step", ("unmasked", taken["unmasked"]), size),
+        repeated(SECTION, f"{name}, mask", 1000 * taken["mask"], "ms", note="part of the step"),
     ]
 
 

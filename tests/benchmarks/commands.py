@@ -5,7 +5,7 @@ import sys
 from functools import partial
 from tempfile import TemporaryDirectory
 
-from measure import Row, medians
+from measure import Row, repeated, take_turns
 
 IMPORTS = "import torch, transformers"
 REPEATS = 5
@@ -18,7 +18,7 @@ def main() -> list[Row]:
         gedbd = partial(_run, folder, CONSOLE_SCRIPT)
         gedbd("backtest", "dataset=demo", "hydra.run.dir=backtest")
         gedbd("index", "run=backtest", "out=index")
-        found = medians(
+        found = take_turns(
             {
                 IMPORTS: partial(_run, folder, IMPORTS),
                 "gedbd --help": partial(gedbd, "--help"),
@@ -30,8 +30,9 @@ def main() -> list[Row]:
             REPEATS,
         )
     reference = found.pop(IMPORTS)
-    rows = [Row("commands", IMPORTS, reference, "s")]
-    rows += [Row("commands", name, value, "s", IMPORTS, reference / value, "demo") for name, value in found.items()]
+    rows = [repeated("commands", IMPORTS, reference, "s")]
+    for name, values in found.items():
+        rows.append(repeated("commands", name, values, "s", (IMPORTS, reference), "demo"))
     return rows
 
 

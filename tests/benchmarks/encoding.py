@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 from hydra.utils import instantiate
-from measure import Row, medians
+from measure import Row, repeated, take_turns
 from prepared_data import configuration
 from sentence_loop import sentence_transformer
 from transformers import PreTrainedTokenizerBase
@@ -50,10 +50,7 @@ def _rates(
     calls: dict[str, Callable[[], object]] = {PEER: lambda: peer.encode(texts, show_progress_bar=False)}
     for name, backend in backends.items():
         calls[name] = lambda backend=backend: encode_texts(tokenize(texts, tokenizer, length), backend)
-    taken = medians(calls, REPEATS)
+    rates = {name: len(texts) / values for name, values in take_turns(calls, REPEATS).items()}
     section, note = "encoding", f"{len(texts):,} reports, {length} tokens"
-    rows = [Row(section, f"{PEER}, encode", len(texts) / taken[PEER], "reports/s", note=note)]
-    for name in backends:
-        rate = len(texts) / taken[name]
-        rows += [Row(section, name, rate, "reports/s", PEER, taken[PEER] / taken[name])]
-    return rows
+    rows = [repeated(section, f"{PEER}, encode", rates[PEER], "reports/s", note=note)]
+    return rows + [repeated(section, name, rates[name], "reports/s", (PEER, rates[PEER])) for name in backends]

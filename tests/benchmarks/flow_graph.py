@@ -40,7 +40,7 @@ def _of_methods(path: Path) -> list[Row]:
     spent = time.process_time() - before
     nodes = sum(map(len, graphs))
     note = f"{len(graphs):,} methods with {nodes:,} nodes in {spent:.1f} s of one core's time"
-    return [Row(SECTION, "methods", MINUTE * len(graphs) / spent, "a minute", note=note)]
+    return [Row(SECTION, "methods", MINUTE * len(graphs) / spent, "methods a minute", note=note)]
 
 
 def _of_hunks(path: Path) -> list[Row]:

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytorch_lightning as pl
 import torch
-from measure import Row, medians, seconds
+from measure import Row, repeated, seconds, take_turns
 from torch.nn.functional import normalize
 from transformers import BertConfig, BertModel
 
@@ -41,13 +41,11 @@ def main() -> list[Row]:
     for length in (128, 256, 512):
         data, system = assembled(np.full(4 * BATCH, length), np.arange(4 * BATCH) // 2, BATCH, "cuda")
         batch = next(iter(data.train_dataloader()))
-        spent = medians({"step": partial(_step, system, batch)}, REPEATS)["step"]
-        rate = len(batch.n_id) / spent
+        rates = len(batch.n_id) / take_turns({"step": partial(_step, system, batch)}, REPEATS)["step"]
         peak = next((value for key, value in PEAK_TFLOPS.items() if key in name), float("nan"))
-        share = 6 * _weights(system) * length * rate / (1e12 * peak)
-        rows.append(
-            Row(SECTION, f"training, {length} tokens", rate, "sequences/s", note=f"{name}, {share:.0%} of peak")
-        )
+        share = 6 * _weights(system) * length * float(np.median(rates)) / (1e12 * peak)
+        note = f"{name}, {share:.0%} of peak"
+        rows.append(repeated(SECTION, f"training, {length} tokens", rates, "sequences/s", note=note))
     lengths = np.interp(np.random.default_rng(0).random(REPORTS), np.linspace(0, 1, len(LENGTHS)), LENGTHS).astype(int)
     group = np.sort(np.concatenate([np.repeat(np.arange(GROUPS), 2), np.arange(REPORTS - 2 * GROUPS) % GROUPS]))
     data, system = assembled(lengths, group, BATCH, "cuda")

@@ -1,16 +1,29 @@
 """Timing of contestants that take turns, and what one row of the table is."""
 
 import resource
-import statistics
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+
+import numpy as np
 
 
 @dataclass(frozen=True)
 class Row:
-    """One line of the table. ``ratio`` is how many times better than ``reference``, measured in the same process."""
+    """One line of the table.
+
+    Attributes:
+        section: Heading.
+        what: What was measured.
+        value: Median of the repeats, or the only measurement.
+        unit: Less is better, unless it is a rate such as ``reports/s``.
+        reference: What ``ratio`` refers to.
+        ratio: How many times better than ``reference``, measured in the same process: the median over the turns.
+        note: Sizes, conditions.
+        spread: The smallest and the largest of the repeats; None for a single measurement.
+        ratio_spread: Likewise of the ratios of the turns.
+    """
 
     section: str
     what: str
@@ -19,6 +32,35 @@ class Row:
     reference: str = ""
     ratio: float | None = None
     note: str = ""
+    spread: tuple[float, float] | None = None
+    ratio_spread: tuple[float, float] | None = None
+
+    @property
+    def is_rate(self) -> bool:
+        """Whether more is better."""
+        return self.unit.endswith("/s")
+
+
+def repeated(
+    section: str,
+    what: str,
+    values: Sequence[float] | np.ndarray,
+    unit: str,
+    reference: tuple[str, np.ndarray] | None = None,
+    note: str = "",
+) -> Row:
+    """The row of measurements ``(R,)``; ``reference`` is another contestant and its measurements in the same turns."""
+    values = np.asarray(values)
+    row = Row(section, what, float(np.median(values)), unit, note=note, spread=_spread(values))
+    if reference is None:
+        return row
+    name, others = reference
+    ratios = values / others if row.is_rate else others / values
+    return replace(row, reference=name, ratio=float(np.median(ratios)), ratio_spread=_spread(ratios))
+
+
+def _spread(values: np.ndarray) -> tuple[float, float]:
+    return float(values.min()), float(values.max())
 
 
 def seconds(call: Callable[[], object]) -> float:
@@ -28,15 +70,13 @@ def seconds(call: Callable[[], object]) -> float:
     return time.perf_counter() - start
 
 
-def medians(contestants: Mapping[str, Callable[[], object]], repeats: int) -> dict[str, float]:
-    """Median seconds of each, after one call to warm up. They take turns, so that all meet the same noise."""
+def take_turns(contestants: Mapping[str, Callable[[], object]], repeats: int) -> dict[str, np.ndarray]:
+    """``(repeats,)`` seconds of each, after one call to warm up. They take turns, so that all meet the same noise."""
     taken: dict[str, list[float]] = {name: [] for name in contestants}
-    for turn in range(repeats + 1):
+    for _ in range(repeats + 1):
         for name, call in contestants.items():
-            spent = seconds(call)
-            if turn:
-                taken[name].append(spent)
-    return {name: statistics.median(values) for name, values in taken.items()}
+            taken[name].append(seconds(call))
+    return {name: np.array(values[1:]) for name, values in taken.items()}
 
 
 def peak_mb() -> float:

@@ -1,13 +1,12 @@
 """The second start of a training: seconds from the command to the first step, and memory of some steps."""
 
 import os
-import statistics
 import subprocess
 import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from measure import Row
+from measure import Row, repeated
 from prepared_data import options
 
 FIRST_STEP = Path(__file__).parent / "first_step.py"
@@ -17,7 +16,7 @@ def main() -> list[Row]:
     """Starts once to fill the caches, then three times for the median; then trains some steps."""
     _run("steps=1")
     starts = [_run("steps=1")["seconds"] for _ in range(3)]
-    rows = [Row("training", "second start to first step", statistics.median(starts), "s", note="caches warm, 3 starts")]
+    rows = [repeated("training", "second start to first step", starts, "s", note="caches warm, 3 starts")]
     for more in (["pairs=sampled"], ["pairs=grouped"], ["pairs=grouped", "batch_size=32"]):
         peak = _run("steps=30", *more)["peak_mb"]
         rows.append(Row("training", f"peak memory, {' '.join(more)}", peak, "MB", note="30 steps, the graph included"))

@@ -5,7 +5,7 @@ from itertools import cycle
 
 import numpy as np
 from hydra.utils import instantiate
-from measure import Row, medians, seconds
+from measure import Row, seconds, take_turns
 from paper_loop import PAIRS, PaperLoop
 from prepared_data import built, configuration
 from sentence_loop import SentenceLoop
@@ -60,7 +60,7 @@ def main() -> list[Row]:
     paper = PaperLoop(backbone, encoder.tokenizer, texts, pairs, label, data.graph, cfg.encoder.max_tokens)
     peer = SentenceLoop(texts, pairs, label, cfg.encoder.max_tokens, PAIRS)
     calls: dict[str, Callable[[], object]] = {"paper": paper.step, "peer": peer.step}
-    taken = medians(calls | {name: loop.step for name, loop in ours.items()}, REPEATS)
+    taken = _medians(calls | {name: loop.step for name, loop in ours.items()})
     slow = taken["paper"] * len(paper)
     padded = 2 * len(pairs) * cfg.encoder.max_tokens
     real = int(data.tokens.lengths[pairs].sum())
@@ -89,7 +89,11 @@ def _graph_share(system: DuplicateSystem, loop: OurLoop) -> Row:
     batch = next(loop.batches)
     z = system.encoder(batch.input_ids, batch.attention_mask).detach().requires_grad_()
     calls = {"graph": lambda: system.branch(batch.n_id, z).sum().backward(), "step": loop.step}
-    taken = medians(calls, REPEATS)
+    taken = _medians(calls)
     share = 100 * taken["graph"] / taken["step"]
     note = f"{1000 * taken['graph']:.0f} ms of {taken['step']:.2f} s, {len(batch.n_id)} reports"
     return Row("graph", "share of a training step", share, "%", note=note)
+
+
+def _medians(calls: dict[str, Callable[[], object]]) -> dict[str, float]:
+    return {name: float(np.median(values)) for name, values in take_turns(calls, REPEATS).items()}

@@ -1,4 +1,4 @@
-"""Sparse graphs; those from nearest neighbours or a threshold are the paper's optional sparsification; labels add no edges."""
+"""Sparse graphs. Those of nearest neighbours or a threshold are the paper's optional ones; labels add no edges."""
 
 from collections.abc import Callable
 
