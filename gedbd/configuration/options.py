@@ -49,11 +49,12 @@ def check_command_line(conf_dir: str, config_name: str, arguments: Sequence[str]
     if not flags <= PLAIN_FLAGS:
         return []
     with initialize_config_dir(conf_dir, version_base="1.3"):
-        first = _compose(config_name, next(_jobs(words)))
+        first_job = next(_jobs(words))
+        first = _compose(config_name, first_job)
         # Some experiments set the mode themselves.
         multirun = bool(flags & {"-m", "--multirun"}) or first.hydra.mode == RunMode.MULTIRUN
         for job in _jobs(words) if multirun else [words]:
-            cfg = _compose(config_name, job)
+            cfg = first if job == first_job else _compose(config_name, job)
             swept = (cfg.hydra.sweeper.get("params") or {}) if multirun else {}
             _check_missing(cfg, Path(conf_dir), config_name, swept)
             _check_job(cfg, config_name, job)
