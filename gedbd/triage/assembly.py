@@ -17,6 +17,7 @@ from rich.console import Console
 
 from gedbd.configuration.allowed_targets import read_settings
 from gedbd.corpora.corpus import Corpus
+from gedbd.encoders.sinks.qdrant import open_store
 from gedbd.experiments.reading import read_corpus
 from gedbd.io.library_logs import silence_library_logs
 from gedbd.text.cleaning import Cleaning, shared_lines
@@ -25,6 +26,8 @@ from gedbd.triage.chosen_model import chosen_model
 from gedbd.triage.index import Index
 from gedbd.triage.report_encoder import ReportEncoder
 from gedbd.triage.storage.compaction import compact
+from gedbd.triage.storage.opening import MIN_REPORTS
+from gedbd.triage.storage.qdrant_server import forget_server
 from gedbd.triage.storage.store import FILE, Store
 from gedbd.triage.storage.stored_model import check_model, check_names, fitted, model_key, read_matching
 from gedbd.triage.storage.sync import Changes, Model, synchronise
@@ -34,6 +37,7 @@ if TYPE_CHECKING:
     from gedbd.encoders.encoder import Encoder
 
 EXACT = "float32"
+LOCAL = "local"  # the store of an index without a search server
 UPDATE_TIMEOUT_S = 60.0  # a command may wait longer for a lock than a service
 
 
@@ -85,6 +89,8 @@ def update_index(cfg: DictConfig, out: Path, console: Console) -> Changes:
         out: The folder of the index.
         console: Where warnings are printed.
     """
+    if cfg.store not in (None, LOCAL):
+        open_store(cfg.store, option="store")  # a server that does not answer is reported before any long work
     tested, matching, weights = chosen_model(cfg)
     if out.exists() and not out.is_dir():
         raise ValueError(f"out={out} is a file: give a folder, which need not exist yet")
@@ -95,6 +101,11 @@ def update_index(cfg: DictConfig, out: Path, console: Console) -> Changes:
     corpus = read_corpus(dataset)
     for warning in corpus.warnings:
         console.print(f"{corpus.name}: {warning}", markup=False, highlight=False)
+    if cfg.store not in (None, LOCAL) and len(corpus) < MIN_REPORTS:
+        raise ValueError(
+            f"store={cfg.store}: the {len(corpus):,} reports are searched here at once, a server helps from"
+            f" {MIN_REPORTS:,} on: leave store= out"
+        )
     console.print(matching.target.statement, highlight=False)
     out.mkdir(parents=True, exist_ok=True)
     # Resolved, so that the index keeps the precision of backend=auto whatever machine it is opened on.
@@ -109,8 +120,10 @@ def update_index(cfg: DictConfig, out: Path, console: Console) -> Changes:
     with closing(Store(out / FILE, timeout_s=UPDATE_TIMEOUT_S)) as store:
         model = _build_model(plain, matching, weights, corpus, store)
         changes = synchronise(store, corpus, model, _corpus_encoder(settings, model, store.path))
+    if cfg.store == LOCAL:
+        forget_server(out / FILE)
     try:
-        compact(out / FILE)
+        compact(out / FILE, None if cfg.store == LOCAL else cfg.store)
     except OSError as error:
         console.print(f"{out}: the files for quick opening cannot be written ({error})", markup=False, highlight=False)
     return changes

@@ -23,49 +23,55 @@ TIMEOUT_S = 60
 
 
 class Store(NamedTuple):
-    """A collection, which need not exist yet, and the client of its server; ``out`` is the address in messages."""
+    """A collection, which need not exist yet, and the client of its server; ``named`` is the option in messages."""
 
-    out: str
+    named: str
     client: "QdrantClient"
     collection: str
 
 
-def open_store(out: str, client: "QdrantClient | None" = None) -> Store:
+def open_store(address: str, client: "QdrantClient | None" = None, option: str = "out") -> Store:
     """Opens a collection and checks that its server answers.
 
     Args:
-        out: ``qdrant://host:6333/collection``, or ``qdrants://`` over TLS. The key is read from ``QDRANT_API_KEY``.
+        address: ``qdrant://host:6333/collection``, or ``qdrants://`` over TLS. The key is read from ``QDRANT_API_KEY``.
         client: A client to use instead of a new one for the address.
+        option: The option that names the address, for messages.
 
     Raises:
         ValueError: If the address is invalid, qdrant-client is not installed, or the server does not answer.
     """
     if find_spec("qdrant_client") is None:
-        raise ValueError(f"out={out}: qdrant-client is not installed: pip install 'gedbd[qdrant]'")
-    scheme, host, port, collection = _address(out)
+        raise ValueError(f"{option}={address}: qdrant-client is not installed: pip install 'gedbd[qdrant]'")
     if client is None:
-        from qdrant_client import QdrantClient
-
-        key = os.environ.get("QDRANT_API_KEY") or None
-        url = f"{scheme}://{host}:{port}"
-        client = QdrantClient(url=url, port=port, api_key=key, timeout=TIMEOUT_S, check_compatibility=False)
-    store = Store(out, client, collection)
-    with _answering(store):
-        client.collection_exists(collection)
+        client = connect(address, TIMEOUT_S, option)
+    store = Store(f"{option}={address}", client, read_address(address, option)[3])
+    with answering(store):
+        client.collection_exists(store.collection)
     return store
+
+
+def connect(address: str, timeout_s: float, option: str = "out") -> "QdrantClient":
+    """A client of the server at an address, see ``open_store``; it is not asked yet."""
+    from qdrant_client import QdrantClient
+
+    scheme, host, port, _ = read_address(address, option)
+    key = os.environ.get("QDRANT_API_KEY") or None
+    # The client takes whole seconds.
+    return QdrantClient(
+        url=f"{scheme}://{host}:{port}", port=port, api_key=key, timeout=int(timeout_s), check_compatibility=False
+    )
 
 
 def check_size(store: Store, size: int) -> None:
     """Raises ValueError if the collection exists and does not hold vectors of ``size`` numbers compared by cosine."""
-    with _answering(store):
+    with answering(store):
         if not store.client.collection_exists(store.collection):
             return
         held: Any = store.client.get_collection(store.collection).config.params.vectors
     if getattr(held, "size", None) != size or held.distance not in ("Cosine", "Dot"):
         found = f"{held.distance} of {held.size} numbers" if hasattr(held, "size") else "named vectors"
-        raise ValueError(
-            f"out={store.out}: the collection holds {found}, not Cosine of {size}: name another collection"
-        )
+        raise ValueError(f"{store.named}: the collection holds {found}, not Cosine of {size}: name another collection")
 
 
 def send_vectors(store: Store, corpus: Corpus, vectors: np.ndarray) -> tuple[str, ...]:
@@ -87,7 +93,7 @@ def send_vectors(store: Store, corpus: Corpus, vectors: np.ndarray) -> tuple[str
     """
     from qdrant_client import models
 
-    with _answering(store):
+    with answering(store):
         if not store.client.collection_exists(store.collection):
             params = models.VectorParams(size=vectors.shape[1], distance=models.Distance.COSINE)
             store.client.create_collection(store.collection, vectors_config=params)
@@ -126,10 +132,10 @@ def _payloads(corpus: Corpus, rows: range) -> Iterator[dict[str, str | None]]:
         }
 
 
-def _address(out: str) -> tuple[str, str, int, str]:
-    """Scheme, host, port and collection."""
+def read_address(address: str, option: str = "out") -> tuple[str, str, int, str]:
+    """Scheme, host, port and collection of an address, see ``open_store``."""
     try:
-        parts = urlsplit(out)
+        parts = urlsplit(address)
         scheme, default_port = SCHEMES[parts.scheme]
         host = parts.hostname
         port = parts.port or default_port
@@ -138,12 +144,13 @@ def _address(out: str) -> tuple[str, str, int, str]:
         host = None
         collection = ""
     if not host or not collection or "/" in collection:
-        raise ValueError(f"out={out} must be a file that ends in .npz, or like qdrant://host:6333/collection")
+        choices = "a file that ends in .npz, or like" if option == "out" else "like"
+        raise ValueError(f"{option}={address} must be {choices} qdrant://host:6333/collection")
     return scheme, host, port, collection
 
 
 @contextmanager
-def _answering(store: Store) -> Iterator[None]:
+def answering(store: Store) -> Iterator[None]:
     """Turns errors of the server into ValueErrors with one line."""
     from qdrant_client.http.exceptions import ApiException, UnexpectedResponse
 
@@ -152,6 +159,6 @@ def _answering(store: Store) -> Iterator[None]:
     except UnexpectedResponse as error:
         hint = ": is QDRANT_API_KEY right?" if error.status_code in (401, 403) else ""
         said = f"{error.status_code} {error.reason_phrase}{hint}"
-        raise ValueError(f"out={store.out}: the server answers {said}") from error
+        raise ValueError(f"{store.named}: the server answers {said}") from error
     except ApiException as error:
-        raise ValueError(f"out={store.out}: no Qdrant server answers there ({error})") from error
+        raise ValueError(f"{store.named}: no Qdrant server answers there ({error})") from error

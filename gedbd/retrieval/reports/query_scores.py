@@ -6,6 +6,7 @@ import numpy as np
 
 from gedbd.retrieval.reports.feature_store import TERM_KINDS, FeatureStore
 from gedbd.retrieval.reports.report_features import ReportFeatures
+from gedbd.retrieval.reports.search_server import MAX_EXCLUDED, num_excluded
 
 
 class QueryScores:
@@ -34,6 +35,7 @@ class QueryScores:
         self.count = count
         self.words = {kind: store.terms(kind).query(getattr(query.terms, kind)[0], count) for kind in TERM_KINDS}
         self._vectors = store.vectors
+        self._server = store.server
         self._vector = vector or (lambda: query.vectors[0])
         self._dense = dense
 
@@ -47,6 +49,12 @@ class QueryScores:
         """The reports with the highest cosines, the highest first; of equal ones the older report comes first."""
         dense = self._dense
         if dense is None:
+            excluded = num_excluded(allowed)
+            if self._server is not None and excluded <= MAX_EXCLUDED:
+                found = self._server.nearest(self._vector(), depth + excluded)
+                if found is not None:
+                    places = np.append(found, np.arange(self._server.num_places, self._vectors.num_places))
+                    return self._vectors.nearest_of(places, self._vector(), depth, self.count, allowed)
             return self._vectors.nearest(self._vector(), depth, self.count, allowed)
         rows = np.arange(self.count) if allowed is None else np.flatnonzero(allowed)
         if len(rows) > depth:

@@ -94,6 +94,13 @@ class VectorTable:
         cosines = self.cosines(rows, query)
         return np.asarray(rows[np.argsort(-cosines, kind="stable")][:depth])
 
+    def nearest_of(
+        self, places: np.ndarray, query: np.ndarray, depth: int, before: int, allowed: np.ndarray | None = None
+    ) -> np.ndarray:
+        """What ``nearest`` finds among the vectors in some distinct places."""
+        rows = self.rows.some(places, before, allowed)
+        return np.asarray(rows[np.argsort(-self.cosines(rows, query), kind="stable")][:depth])
+
     def _rough_cosines(self, query: np.ndarray) -> tuple[np.ndarray, float]:
         if len(self._vectors) < MIN_CODED:
             return self._vectors.filled @ query, ROUNDING
