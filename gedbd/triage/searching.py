@@ -124,8 +124,10 @@ def _reasons(state: State, scores: QueryScores, found: Ranked, top_k: int, is_da
 
 def _allowed(index: InMemoryIndex, count: int, report: Report, filters: Filters) -> np.ndarray | None:
     """The candidates among the first ``count`` reports, ``(N,)`` bool; None for all."""
-    allowed = np.ones(count, dtype=bool)
     own_row = index.ids.row(report.issue_id)
+    if own_row is None and filters == Filters():
+        return None
+    allowed = np.ones(count, dtype=bool)
     if own_row is not None:
         allowed[own_row] = False
     day = index.store.day[:count]
