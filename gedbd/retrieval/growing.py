@@ -27,17 +27,27 @@ class GrowingArray:
         """All rows, ``(N, ...)``."""
         return self._allocated[: self._count]
 
+    @classmethod
+    def copy_of(cls, filled: np.ndarray) -> "GrowingArray":
+        """An array with a copy of some rows, and a capacity of twice as many: the first ones are added at once, too."""
+        array = cls(filled)
+        array.reserve(2 * len(filled))
+        return array
+
     def extend(self, fresh: np.ndarray) -> None:
         """Adds rows."""
         needed = self._count + len(fresh)
         if needed > len(self._allocated):
-            shape = max(needed, 2 * len(self._allocated)), *self._allocated.shape[1:]
-            allocated = np.empty(shape, dtype=self._allocated.dtype)
-            allocated[: self._count] = self.filled
-            self._allocated = allocated
+            self.reserve(max(needed, 2 * len(self._allocated)))
         # Rows that others may be reading are never overwritten: new ones go behind them.
         self._allocated[self._count : needed] = fresh
         self._count = needed
+
+    def reserve(self, capacity: int) -> None:
+        """Makes the array so large that adding rows up to a number of rows copies nothing."""
+        allocated = np.empty((capacity, *self._allocated.shape[1:]), dtype=self._allocated.dtype)
+        allocated[: self._count] = self.filled
+        self._allocated = allocated
 
 
 class GrowingRows:

@@ -201,7 +201,8 @@ class Index:
                 numbers = memory.encoder.encode(table, vectors, learn=True)
                 store.add_terms(known, memory.vocabulary.since(known))
                 store.add(map(StoredReport, reports, vectors, numbers.terms.by_report()))
-                links = store.links_if_any_names([report.issue_id for report in reports])
+                added = [report.issue_id for report in reports if report.issue_id not in memory.ids]
+                links = store.links_if_any_names(added)
             undo.pop_all()  # the new terms are on disk: they stay in memory too
         memory = memory.changed([report.issue_id for report in reports], numbers, links)
         self._current.publish(change, memory)

@@ -64,9 +64,9 @@ class FeatureStore:
         """
         store = cls(arrays["vectors"].shape[1])
         store.vectors = VectorTable(arrays["vectors"], Int8Vectors(arrays["codes"], arrays["scale"], arrays["rest"]))
-        store._codes = [GrowingArray(arrays[f"field {name}"]) for name in FIELDS]
-        store._day = GrowingArray(arrays["day"])
-        store._resolved = GrowingArray(arrays["resolved"])
+        store._codes = [GrowingArray.copy_of(arrays[f"field {name}"]) for name in FIELDS]
+        store._day = GrowingArray.copy_of(arrays["day"])
+        store._resolved = GrowingArray.copy_of(arrays["resolved"])
         store._first_resolved = _first_number(arrays["resolved"])
         for kind in TERM_KINDS:
             own = {name.removeprefix(f"{kind} "): array for name, array in arrays.items() if name.startswith(kind)}

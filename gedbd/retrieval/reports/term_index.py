@@ -41,7 +41,7 @@ class TermIndex(InvertedIndex):
         """
         index = cls()
         lengths = arrays["lengths"]
-        index._lengths = GrowingArray(lengths)
+        index._lengths = GrowingArray.copy_of(lengths)
         index._num_fixed = len(lengths)
         index.lists = TermLists(arrays["list starts"], arrays["list terms"], arrays["list counts"])
         if len(arrays["common terms"]):

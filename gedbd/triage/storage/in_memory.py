@@ -95,7 +95,13 @@ class InMemoryIndex:
         return other
 
     def changed(self, ids: list[str], features: ReportFeatures, links: StoredLinks) -> "InMemoryIndex":
-        """An index with these reports: those that are there are replaced in their rows, others are added at the end."""
+        """An index with these reports: those that are there are replaced in their rows, others are added at the end.
+
+        Args:
+            ids: Their ids.
+            features: Their features.
+            links: All links of the index; none if no link names one of those that are added.
+        """
         rows = [self.ids.row(issue_id) for issue_id in ids]
         old = [place for place, row in enumerate(rows) if row is not None]
         new = [place for place, row in enumerate(rows) if row is None]
