@@ -19,16 +19,17 @@ install: .venv/installed  ## set up .venv with the pinned packages
 demo: install  ## train on the bundled corpus and show the results
 	$(BIN)/python -m gedbd.train
 
-# tests/test_*.py run whole commands: they come first, so that no long one is left to one process at the end
+# tests/test_*.py run whole commands: they come first, so that no long one is left to one process at the end.
+# Tests start many processes: bytecode is kept even where it is not wanted otherwise, for each to compile nothing again.
 test: install  ## run the quick tests (COVERAGE=1: measure their coverage, which takes longer)
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m 'not slow and not browser' -n 2 --dist loadscope --no-loadscope-reorder tests/test_*.py tests $(if $(COVERAGE),--cov=gedbd --cov-report=term:skip-covered --cov-fail-under=94)
+	OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -m 'not slow and not browser' -n 2 --dist loadscope --no-loadscope-reorder tests/test_*.py tests $(if $(COVERAGE),--cov=gedbd --cov-report=term:skip-covered --cov-fail-under=94)
 
 test-all: install  ## run all tests but those of the browser, also those that take minutes
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m 'not browser' -n 2 --dist loadscope
+	OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -m 'not browser' -n 2 --dist loadscope
 
 browser: install  ## look at a report and at the service's page in headless Chromium, which Debian's package brings if it is missing
 	@command -v chromium > /dev/null || (apt-get update -qq && apt-get install -qq -y chromium > /dev/null)
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m browser tests/test_browser.py tests/test_judging_page.py tests/service/test_service_page.py
+	OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -m browser tests/test_browser.py tests/test_judging_page.py tests/service/test_service_page.py
 
 soak: install  ## serve under load while faults are injected, 10 minutes (MINUTES=, SEED=); full disk and clock need root and a C compiler
 	PYTHONPATH=tests/service OMP_NUM_THREADS=1 $(BIN)/python tests/attack/soak --minutes $(or $(MINUTES),10) --seed $(or $(SEED),0)

@@ -117,9 +117,13 @@ def gc_paused() -> Iterator[None]:
     try:
         yield
     finally:
-        if not gc.get_freeze_count():
-            gc.freeze()
+        _freeze_once()
         gc.enable()
+
+
+@functools.cache
+def _freeze_once() -> None:
+    gc.freeze()
 
 
 def auto_precision() -> str:

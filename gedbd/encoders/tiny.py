@@ -2,6 +2,7 @@
 
 import re
 from collections import Counter
+from functools import cache
 from importlib.resources import files
 from string import printable
 
@@ -13,7 +14,8 @@ from transformers import BertConfig, BertModel, PreTrainedTokenizerBase, PreTrai
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 
 
-def tiny_vocabulary() -> list[str]:
+@cache
+def tiny_vocabulary() -> tuple[str, ...]:
     """Special tokens, characters, and the words that occur twice or more in the demo corpus, most frequent first."""
     demo = pd.read_csv(
         str(files("gedbd.corpora") / "demo.csv"), usecols=["Title", "Description"], keep_default_na=False
@@ -24,7 +26,7 @@ def tiny_vocabulary() -> list[str]:
     # Ties are broken by the alphabet, so that the vocabulary is the same on every machine.
     words = sorted(frequent, key=lambda word: (-counts[word], word))
     characters = [c for c in printable.lower() if not c.isspace()]
-    return list(dict.fromkeys([*SPECIAL, *characters, *(f"##{c}" for c in characters), *words]))
+    return tuple(dict.fromkeys([*SPECIAL, *characters, *(f"##{c}" for c in characters), *words]))
 
 
 def tiny_tokenizer() -> PreTrainedTokenizerBase:

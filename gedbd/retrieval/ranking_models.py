@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Protocol
 
 import numpy as np
@@ -91,6 +92,7 @@ def fit_weighted_sum(features: Sequence[np.ndarray], relevance: Sequence[np.ndar
     return WeightedSum(learn_weights(lists, is_relevant, l2))
 
 
+@lru_cache(maxsize=2)  # an index that is opened again has the same model
 def read_model(kind: str, text: str) -> Model:
     """The model of a text.
 
