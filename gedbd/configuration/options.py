@@ -8,6 +8,7 @@ alone (``encoder=tiny``). The second holds the defaults that values are compared
 import shutil
 import tempfile
 from collections.abc import Container, Iterator, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +58,7 @@ def check_command_line(conf_dir: str, config_name: str, arguments: Sequence[str]
             cfg = first if job == first_job else _compose(config_name, job)
             swept = (cfg.hydra.sweeper.get("params") or {}) if multirun else {}
             _check_missing(cfg, Path(conf_dir), config_name, swept)
-            _check_job(cfg, config_name, job)
+            _check_job(cfg, conf_dir, config_name, job)
     if cfg.hydra.output_subdir is None:  # the command writes no run folder
         return []
     option = "hydra.sweep.dir" if multirun else "hydra.run.dir"
@@ -148,13 +149,19 @@ def _names(options: dict[str, Any], above: str = "") -> Iterator[str]:
             yield from _names(value, f"{above}{name}.")
 
 
-def _check_job(cfg: DictConfig, config_name: str, words: list[str]) -> None:
+def _check_job(cfg: DictConfig, conf_dir: str, config_name: str, words: list[str]) -> None:
     """Raises ValueError if a value of a single run has the wrong type or is too small, or a file does not exist."""
-    choices = [word for word in words if _is_choice(word, cfg.hydra.runtime.choices)]
-    if choices != words:
-        check_types(cfg, compose(config_name, choices))
+    choices = tuple(word for word in words if _is_choice(word, cfg.hydra.runtime.choices))
+    if len(choices) < len(words):
+        check_types(cfg, _defaults(conf_dir, config_name, choices))
     check_values(cfg)
     _check_files(cfg)
+
+
+@lru_cache(maxsize=32)  # most jobs of a sweep choose the same files of groups
+def _defaults(conf_dir: str, config_name: str, choices: tuple[str, ...]) -> DictConfig:
+    """The options of a command, whose configuration is in a folder, with the choices of groups alone."""
+    return compose(config_name, list(choices))
 
 
 def _check_missing(cfg: DictConfig, conf: Path, config_name: str, swept: Container[str]) -> None:
