@@ -2,7 +2,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-all browser soak check sensitivity bench bench-compare clean
+.PHONY: help install demo test test-all browser soak check sensitivity bench bench-compare dist clean
 
 help:     ## list the commands
 	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+): *[^#]*## */make \1\t/'
@@ -49,5 +49,11 @@ bench: install  ## measure speed beside the paper's loop and other libraries (CO
 bench-compare: install  ## compare the two newest records of make bench (RECORDS="EARLIER.json LATER.json")
 	$(BIN)/python tests/benchmarks/compare.py $(RECORDS)
 
+dist: install  ## build wheel and source archive into dist/, and check what package indexes show of them
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev,release]'
+	rm -rf dist
+	$(BIN)/python -m build
+	$(BIN)/twine check --strict dist/*
+
 clean:  ## remove the environment and all caches, not outputs/
-	rm -rf .venv build *.egg-info .coverage .mypy_cache .pytest_cache .ruff_cache
+	rm -rf .venv build dist *.egg-info .coverage .mypy_cache .pytest_cache .ruff_cache
