@@ -63,7 +63,7 @@ def test_python_blocks_run(name, tmp_path, monkeypatch, capsys):
     (block,) = (block for block in PYTHON[name] if "qdrant_client" not in block)
     if "import gedbd" in block and not hasattr(gedbd, "load_corpus"):
         pytest.skip("gedbd has no functions for programs yet")
-    reports = pd.read_csv(Path(gedbd.__file__).parent / "corpora" / "demo.csv").head(40)
+    reports = pd.read_csv(Path(gedbd.__file__).parent / "corpora" / "demo.csv").head(12)
     reports.to_csv(tmp_path / "bugs.csv", index=False)
     vectors = np.eye(12, 32, dtype=np.float32)
     np.savez(tmp_path / "vectors.npz", id=np.arange(12).astype(str), vectors=vectors)
