@@ -23,7 +23,7 @@ from gedbd.retrieval.reports.training import RankerOptions, fit_ranker, usable_q
 
 SIZES = (10, 30, 100, 300, 0)  # 0: all
 PROJECT = Path(__file__).parents[2]
-FIGURE = Path(".github/report_ranker_curve.png")
+FIGURE = Path("docs/images/report_ranker_curve.png")
 OPTIONS = RankerOptions(num_seeds=1, default_below=0)
 
 
