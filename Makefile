@@ -42,9 +42,9 @@ check: install  ## format, lint and types
 sensitivity: install  ## sweep lambda, margin, d, D and epochs one at a time on the bundled corpus, in some minutes
 	$(BIN)/python -m gedbd.train experiment=sensitivity dataset=demo encoder=tiny hydra.sweep.dir=outputs/sensitivity
 
-bench: install  ## measure speed beside the paper's loop and other libraries (CORPUS=reports.csv, SECTIONS=graph)
+bench: install  ## measure speed beside the paper's loop and other libraries (CORPUS=reports.csv, SECTIONS=graph, FILL=page.md)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev,bench]'
-	$(BIN)/python tests/benchmarks --corpus '$(CORPUS)' $(SECTIONS)
+	$(BIN)/python tests/benchmarks --corpus '$(CORPUS)' --fill '$(FILL)' $(SECTIONS)
 
 bench-compare: install  ## compare the two newest records of make bench (RECORDS="EARLIER.json LATER.json")
 	$(BIN)/python tests/benchmarks/compare.py $(RECORDS)

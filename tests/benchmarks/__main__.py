@@ -1,6 +1,7 @@
 """``make bench``: every section in a process of its own; one table, ``benchmark.md``, a plot and a record.
 
 make bench CORPUS=reports.csv.xz SECTIONS="training encoding"
+make bench CORPUS=reports.csv.xz SECTIONS=search FILL=docs/results/speed.md
 """
 
 import argparse
@@ -16,7 +17,8 @@ import matplotlib
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
-from compare import digits, with_spread
+from compare import digits
+from fill import HEADER, check_page, fill_tables, markdown_table, shown
 from measure import Row
 from records import Record, read_row
 from rich.console import Console
@@ -24,7 +26,6 @@ from rich.table import Table
 
 SECTIONS = ("commands", "code_encoder", "graph", "encoding", "search", "start", "tag_network", "training")
 ON_REQUEST = ("quality", "flow_graph", "gpu", "locate", "million", "repository", "stackexchange")
-HEADER = ("section", "what", "value", "unit", "times better", "than", "")
 
 
 def main() -> None:
@@ -37,6 +38,7 @@ def main() -> None:
     parser.add_argument(
         "--section", choices=(*SECTIONS, *ON_REQUEST), help="run one section in this process and print its rows"
     )
+    parser.add_argument("--fill", default="", help="Markdown file whose tables of these sections are replaced")
     parser.add_argument("sections", nargs="*", default=SECTIONS)
     chosen = parser.parse_args()
     os.environ["BENCHMARK_CORPUS"] = str(Path(chosen.corpus).resolve()) if chosen.corpus else ""
@@ -44,8 +46,10 @@ def main() -> None:
         rows = importlib.import_module(chosen.section).main()
         print(json.dumps([asdict(row) for row in rows]))
         return
-    found = [row for name in chosen.sections for row in _apart(name)]
-    _write(chosen.out, found, chosen.corpus)
+    if chosen.fill:
+        check_page(Path(chosen.fill), chosen.sections)
+    found = {name: _apart(name) for name in chosen.sections}
+    _write(chosen.out, found, chosen.corpus, Path(chosen.fill) if chosen.fill else None)
 
 
 def _apart(section: str) -> list[Row]:
@@ -57,23 +61,18 @@ def _apart(section: str) -> list[Row]:
     return [read_row(row) for row in json.loads(done.stdout.strip().splitlines()[-1])]
 
 
-def _write(folder: Path, rows: list[Row], corpus: str) -> None:
+def _write(folder: Path, found: dict[str, list[Row]], corpus: str, page: Path | None) -> None:
+    rows = [row for of_section in found.values() for row in of_section]
     record = Record.of(corpus, rows)
     kept = record.write(folder / "records")
-    shown = [_shown(row) for row in rows]
-    lines = ["| " + " | ".join(HEADER) + " |", "| --- | --- | ---: | --- | ---: | --- | --- |"]
-    lines += ["| " + " | ".join(cells) + " |" for cells in shown]
-    (folder / "benchmark.md").write_text("\n".join(lines) + "\n")
+    (folder / "benchmark.md").write_text(markdown_table(rows) + "\n")
+    if page is not None:
+        page.write_text(fill_tables(page.read_text(), found, record.title))
     table = Table(*HEADER, title=record.title)
-    for cells in shown:
-        table.add_row(*cells)
+    for row in rows:
+        table.add_row(*shown(row))
     Console().print(table, f"written to {folder}; the record for make bench-compare is {kept.name}")
     _draw(folder / "benchmark.png", [row for row in rows if row.ratio is not None], record.title)
-
-
-def _shown(row: Row) -> tuple[str, ...]:
-    ratio = "" if row.ratio is None else with_spread(row.ratio, row.ratio_spread)
-    return row.section, row.what, with_spread(row.value, row.spread), row.unit, ratio, row.reference, row.note
 
 
 def _draw(path: Path, rows: list[Row], title: str) -> None:
