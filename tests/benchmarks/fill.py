@@ -38,16 +38,16 @@ def check_page(page: Path, sections: Sequence[str]) -> None:
         )
 
 
-def fill_tables(text: str, found: Mapping[str, Sequence[Row]], title: str) -> str:
+def fill_tables(text: str, found: Mapping[str, Sequence[Row]], titles: Mapping[str, str]) -> str:
     """Replaces what stands between ``<!-- benchmark: NAME -->`` and ``<!-- end -->``, for each section that was run.
 
     Args:
         text: A page.
         found: Rows of each section.
-        title: Corpus, machine and date, which come before the table.
+        titles: Corpus, machine and date of each, which come before the table.
     """
     for name, rows in found.items():
-        block = f"<!-- benchmark: {name} -->\n{title}:\n\n{markdown_table(rows)}\n\n<!-- end -->"
+        block = f"<!-- benchmark: {name} -->\n{titles[name]}:\n\n{markdown_table(rows)}\n\n<!-- end -->"
         text = re.sub(_block(name), lambda _, block=block: block, text, flags=re.DOTALL)
     return text
 
