@@ -53,7 +53,7 @@ def prepare_data(cfg: DictConfig, console: Console) -> PreparedData:
     """
     # Before anything is instantiated: modules draw their initial weights when they are made.
     seed_everything(cfg.seed, verbose=False)
-    corpus = read_corpus(cfg.dataset)
+    corpus = read_corpus(cfg.dataset, cfg.cache_dir)
     split = instantiate(cfg.split)
     corpus, parts = keep_assigned(corpus, split_corpus(split, corpus))
     sampler = instantiate(cfg.pairs)
