@@ -166,5 +166,5 @@ class _HiddenSum(torch.autograd.Function):
 
 
 def _block_buffer(send: Tensor, mixed: Tensor) -> Tensor:
-    """Room for the rows of a block, ``(BLOCK_ROWS, D)``: memory that stays in the processor's cache."""
+    """A buffer for the rows of a block, ``(BLOCK_ROWS, D)``: memory that stays in the cache of the processor."""
     return mixed.new_empty(min(BLOCK_ROWS, len(send)), mixed.shape[1])
