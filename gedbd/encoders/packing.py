@@ -11,7 +11,6 @@ from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
 from transformers import AttentionInterface, PreTrainedModel
 
-from gedbd.encoders.dropped_attention import attend_with_dropout, saves_memory
 from gedbd.text.tokens import split_by_tokens, token_budget
 
 NAME = "packed"
@@ -98,10 +97,7 @@ def attend(
     attended = []
     for bucket in buckets:
         q, k, v = (_spread(side[bucket.start : bucket.stop], bucket) for side in sides)
-        if saves_memory(q, dropout):
-            out = attend_with_dropout(q, k, v, bucket.mask, scaling, dropout)
-        else:
-            out = scaled_dot_product_attention(q, k, v, attn_mask=bucket.mask, dropout_p=dropout, scale=scaling)
+        out = scaled_dot_product_attention(q, k, v, attn_mask=bucket.mask, dropout_p=dropout, scale=scaling)
         flat = out.transpose(1, 2).reshape(-1, *out.shape[1:2], out.shape[3])
         attended.append(flat if bucket.places is None else flat[bucket.places])
     return torch.cat(attended)[None], None
