@@ -20,7 +20,8 @@ def api_page() -> str:
     """The page in Markdown; mkdocstrings puts the docstrings in the place of the lines with ``:::``."""
     lines = [INTRODUCTION, ""]
     for name, module in public_names().items():
-        lines += [f"## `gedbd.{name}`", "", f"::: {module}.{name}", "    options: { show_root_heading: false }", ""]
+        shown = f"gedbd.{name}"
+        lines += [f"::: {module}.{name}", f"    options: {{ heading: {shown}, toc_label: {shown} }}", ""]
     return "\n".join(lines)
 
 

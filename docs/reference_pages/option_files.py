@@ -96,7 +96,7 @@ def read_option_file(path: Path, conf: Path = CONF) -> OptionFile:
     options = []
     for name, value, parameter in _leaves(content):
         found = written.get(name)
-        # What stands in braces on one line has the comment of its section.
+        # What is in braces on one line has the comment of its section.
         named = found or written.get(name.rpartition(".")[0])
         comment_of = named.comment if named else ""
         if name.partition(".")[0] not in NOT_OPTIONS and (value is not None or comment_of):

@@ -79,12 +79,18 @@ def _groups_of(command: str) -> dict[str, str | None]:
     return read_command(CONF, command).groups
 
 
+def _about(file: OptionFile) -> str:
+    """What a file says about itself, in a cell of a table; items of a list begin a line."""
+    lines = [f"<br>{prose(line)}" if line.startswith("- ") else prose(line) for line in file.about]
+    return " ".join(lines)
+
+
 def _together(files: Sequence[OptionFile]) -> list[str]:
     """A table of choices, and one of options for all choices that have the same ones."""
     choices = [file for file in files if (file.group, file.name) not in NOT_CHOICES]
     lines = table(
         ("choice", "what it is"),
-        [(code(file.name), prose(" ".join(file.about)).replace(" - ", "<br>- ")) for file in choices],
+        [(code(file.name), _about(file)) for file in choices],
     )
     by_options: dict[tuple[tuple[str, str], ...], list[OptionFile]] = {}
     for file in choices:

@@ -135,7 +135,7 @@ def test_every_request_is_on_the_page_of_the_http_api():
 def test_every_public_name_is_on_the_page_of_the_python_interface():
     page = api_page()
     assert set(getattr(gedbd, "__all__", ())) <= {*public_names(), "__version__"}
-    assert all(f"\n## `gedbd.{name}`\n" in page for name in public_names())
+    assert all(f"heading: gedbd.{name}," in page for name in public_names())
 
 
 def test_the_page_of_run_folders_names_files_columns_and_schema():
