@@ -18,6 +18,7 @@ from gedbd.encoders.weights import load_state, read_state
 from gedbd.experiments.training_task import SystemTask, TrainingSetup
 from gedbd.io.checksums import check_whole
 from gedbd.io.files import read_object, write_text
+from gedbd.io.verbosity import stage
 
 PACKAGES = ("gedbd", "torch", "pytorch-lightning", "torch-geometric", "transformers", "numpy", "pandas")
 
@@ -57,6 +58,7 @@ def trained_epochs(checkpoint: Path) -> int:
     return int(torch.load(checkpoint, map_location="cpu", weights_only=True, mmap=True)["epoch"])
 
 
+@stage("open the run")
 def load_run(
     folder: Path, checkpoint: str, part: str, cache_dir: str, console: Console
 ) -> tuple[SystemTask, TrainingSetup]:

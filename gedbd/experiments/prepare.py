@@ -14,6 +14,8 @@ from rich.console import Console
 from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.splits import PARTS, TRAIN, VAL, keep_assigned, split_corpus
 from gedbd.experiments.reading import read_corpus
+from gedbd.io.printing import print_line
+from gedbd.io.verbosity import stage
 from gedbd.retrieval.ranking_tasks import RankingTask, TaskFinder
 
 MATMUL_PRECISIONS = ("highest", "high", "medium")
@@ -44,6 +46,7 @@ class PreparedData(NamedTuple):
         return self._replace(parts=parts, pairs=pairs, queries=queries)
 
 
+@stage("read the corpus, split it, sample pairs")
 def prepare_data(cfg: DictConfig, console: Console) -> PreparedData:
     """Reads the corpus, splits it, samples pairs and finds queries, and prints the warnings of each.
 
@@ -64,7 +67,7 @@ def prepare_data(cfg: DictConfig, console: Console) -> PreparedData:
     finders = {str(name): instantiate(finder) for name, finder in cfg.ranking.protocols.items()}
     queries, ranking_warnings = ranking_queries(corpus, parts, cfg.ranking.parts, finders, tuple(cfg.ranking.top_k))
     for warning in (*corpus.warnings, *pair_warnings, *ranking_warnings):
-        console.print(f"{corpus.name}: {warning}", markup=False, highlight=False)
+        print_line(console, f"{corpus.name}: {warning}")
     return PreparedData(corpus, parts, observed, pairs, queries)
 
 

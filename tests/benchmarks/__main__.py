@@ -15,12 +15,15 @@ from pathlib import Path
 import matplotlib
 
 matplotlib.use("Agg")
-import matplotlib.pyplot as plt
 from compare import digits, with_spread
+from matplotlib.figure import Figure
 from measure import Row
 from records import Record, read_row
 from rich.console import Console
 from rich.table import Table
+
+from gedbd.evaluation.figure_files import save_figure
+from gedbd.evaluation.palette import BLUE
 
 SECTIONS = ("commands", "code_encoder", "graph", "encoding", "search", "start", "tag_network", "training")
 ON_REQUEST = ("quality", "flow_graph", "gpu", "locate", "million", "repository", "stackexchange")
@@ -68,7 +71,7 @@ def _write(folder: Path, rows: list[Row], corpus: str) -> None:
     for cells in shown:
         table.add_row(*cells)
     Console().print(table, f"written to {folder}; the record for make bench-compare is {kept.name}")
-    _draw(folder / "benchmark.png", [row for row in rows if row.ratio is not None], record.title)
+    _draw(folder / "benchmark", [row for row in rows if row.ratio is not None], record.title)
 
 
 def _shown(row: Row) -> tuple[str, ...]:
@@ -78,10 +81,11 @@ def _shown(row: Row) -> tuple[str, ...]:
 
 def _draw(path: Path, rows: list[Row], title: str) -> None:
     """Ratios as bars from 1 on a logarithmic axis."""
-    figure, axes = plt.subplots(figsize=(8, 0.6 + 0.34 * len(rows)), layout="constrained")
+    figure = Figure(figsize=(8, 0.6 + 0.34 * len(rows)), layout="constrained")
+    axes = figure.subplots()
     names = [f"{row.section}: {row.what}" for row in rows]
     ratios = [row.ratio for row in rows]
-    axes.barh(names, [ratio - 1 for ratio in ratios], left=1)
+    axes.barh(names, [ratio - 1 for ratio in ratios], left=1, color=BLUE)
     for place, row in enumerate(rows):
         axes.text(1.1 * max(1, row.ratio), place, f"{digits(row.ratio)}x {row.reference}", va="center", fontsize=8)
     axes.set_xscale("log")
@@ -90,7 +94,7 @@ def _draw(path: Path, rows: list[Row], title: str) -> None:
     axes.invert_yaxis()
     axes.set_xlabel("times better")
     axes.set_title(title, fontsize=9)
-    figure.savefig(path, dpi=110)
+    save_figure(figure, path, dpi=110)
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from rich.console import Console
 
 from gedbd.experiments.sweeps.job_process import EXIT_STATUS
+from gedbd.io.json_output import write_json_line
 from gedbd.triage.locating.printing import as_json, print_changes, print_notices
 from gedbd.triage.locating.reports import query_of
 from gedbd.triage.locating.repository_index import RepositoryIndex
@@ -68,6 +69,6 @@ def _answer(index: RepositoryIndex, statement: str, reports: Iterable[Report], s
         facts = index.facts(query)
         print_notices(notices, index.warnings(query))
         if shown.json:
-            print(as_json(report, changes, facts | {"statement": statement}), flush=True)
+            write_json_line(as_json(report, changes, facts | {"statement": statement}))
         else:
             print_changes(console, report, changes, facts, statement)
