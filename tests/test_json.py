@@ -2,14 +2,18 @@
 
 import json
 import sys
+from pathlib import Path
 
 import pandas as pd
 import pytest
+from hydra import compose, initialize_config_dir
 
 import gedbd.baseline
 import gedbd.compare
 import gedbd.describe
 import gedbd.report
+from gedbd.configuration.help import read_command
+from gedbd.configuration.locations import CONF_DIR
 from gedbd.corpora.statistics import describe_corpus
 from gedbd.experiments.reading import read_corpus
 
@@ -36,17 +40,13 @@ def test_statistics_of_a_corpus(told):
     assert errors == ""
     (corpus,) = document["corpora"]
     assert (corpus["name"], corpus["warnings"]) == ("demo", [])
-    expected = describe_corpus(read_corpus(gedbd_demo()))
+    expected = describe_corpus(read_corpus(demo_section()))
     dates = {name: value.isoformat() for name, value in expected.items() if isinstance(value, pd.Timestamp)}
     assert corpus["statistics"] == expected | dates
 
 
-def gedbd_demo():
+def demo_section():
     """The section ``dataset`` of the bundled corpus."""
-    from hydra import compose, initialize_config_dir
-
-    from gedbd.configuration.command import CONF_DIR
-
     with initialize_config_dir(CONF_DIR, version_base="1.3"):
         return compose("describe").dataset
 
@@ -69,3 +69,13 @@ def test_tables_of_runs_of_a_sweep_of_a_comparison_and_of_a_page(told, tmp_path,
     swept, _ = told(gedbd.baseline, "-m", "name=constant,closure", "hydra.sweep.dir=sweep", "-q")
     assert list(swept) == ["sweep", "summary"]
     same_rows([row | {"run": int(row["run"])} for row in swept["summary"]], tmp_path / "sweep" / "summary.csv")
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["backtest", "baseline", "compare", "describe", "evaluate", "flow_graph", "judge", "locate_backtest", "train"],
+)
+def test_every_command_with_a_table_documents_its_fields(command):
+    (option,) = [one for one in read_command(Path(CONF_DIR), command).options if one.name == "json"]
+    assert option.value == "false"
+    assert option.comment.startswith("print one JSON document on standard output, all else on standard error: ")

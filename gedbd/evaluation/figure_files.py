@@ -54,7 +54,7 @@ def name_subject(figure: Figure, subject: str) -> Figure:
     if figure.get_label():
         return figure
     figure.set_label(subject)
-    if figure.get_layout_engine() is not None and not figure.get_suptitle():
+    if figure.get_constrained_layout() and not figure.get_suptitle():
         figure.suptitle(subject, fontsize=SUBJECT_SIZE, color=DARK_GREY)
     else:
         figure.text(0.5, 0.99, subject, ha="center", va="top", fontsize=SUBJECT_SIZE, color=DARK_GREY)

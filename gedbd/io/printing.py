@@ -16,7 +16,7 @@ UNWRAPPED_WIDTH = 10_000  # columns where the output is no terminal: programs re
 @cache
 def say_once(line: str) -> None:
     """Prints a line unless this process has printed it before."""
-    print(line, flush=True)
+    print_line(open_console(), line)
 
 
 def is_first_process() -> bool:
@@ -24,17 +24,18 @@ def is_first_process() -> bool:
     return all(os.environ.get(name, "0") == "0" for name in ("RANK", "LOCAL_RANK", "SLURM_PROCID"))
 
 
-def open_console(quiet: bool = False) -> "Console":
+def open_console(quiet: bool = False, stderr: bool = False) -> "Console":
     """The console of a command: as wide as the terminal, and without line breaks of its own in a pipe or a file.
 
     The environment variable ``COLUMNS`` sets another width.
 
     Args:
         quiet: Print nothing.
+        stderr: Print on standard error.
     """
     from rich.console import Console
 
-    console = Console(quiet=quiet)
+    console = Console(quiet=quiet, stderr=stderr)
     if not (console.is_terminal or os.environ.get("COLUMNS", "").isdigit()):
         console.width = UNWRAPPED_WIDTH
     return console
