@@ -74,13 +74,17 @@ def print_table(console: "Console", frame: pd.DataFrame, title: str) -> None:
 
 
 def print_records(console: "Console", frame: pd.DataFrame) -> None:
-    """Prints every row of a table of texts as a record: a line for each field, an empty line between records."""
+    """Prints every row of a table of texts as a record: a line for each field that is not empty.
+
+    An empty line separates two records.
+    """
     width = max((len(_heading(name)) for name in frame), default=0)
     for place, row in enumerate(frame.to_dict("records")):
         if place:
             console.print()
         for name, text in row.items():
-            print_hanging(console, f"{INDENT}{_heading(name):<{width}}  ", str(text))
+            if text:
+                print_hanging(console, f"{INDENT}{_heading(name):<{width}}  ", text)
 
 
 def print_hanging(console: "Console", start: str, text: str) -> None:

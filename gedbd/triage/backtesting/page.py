@@ -15,7 +15,7 @@ from gedbd.triage.triage_model import TriageModel
 FEW_DUPLICATES = 50
 # Columns that the page has and a terminal has no place for, without and with verdicts.
 NOT_PRINTED = ("same title, not marked", "right without those")
-NOT_PRINTED_WITH_VERDICTS = (*NOT_PRINTED, "right on validation", "suggestion rate")
+NOT_PRINTED_WITH_VERDICTS = (*NOT_PRINTED, "threshold", "right on validation", "coverage", "suggestion rate")
 
 
 def next_step(matching: TriageModel, folder: str) -> tuple[str, str]:
