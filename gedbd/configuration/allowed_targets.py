@@ -18,6 +18,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from gedbd.configuration.locations import CONF_DIR
 from gedbd.io.paths import IN_PACKAGE
+from gedbd.io.printing import open_console, print_line
 
 VARIABLE = "GEDBD_ALLOWED_TARGETS"  # environment variable with further names, separated by commas
 NAMED = re.compile(rf"_target_:\s*['\"]?([\w.]+)|({IN_PACKAGE}\S+)")
@@ -74,13 +75,18 @@ def keep_local(options: DictConfig, source: str) -> None:
     """
     backend = options.get("backend")
     if OmegaConf.is_dict(backend) and backend.get("address") is not None:
-        print(f"{source}: backend.address={backend.address} is not used, as it comes from a file: Ray starts here")
+        print_line(
+            open_console(),
+            f"{source}: backend.address={backend.address} is not used, as it comes from a file: Ray starts here",
+        )
         backend.address = None
     for section in list(options):
         plain = OmegaConf.to_container(options[section]) if OmegaConf.is_config(options[section]) else None
         found = _remove_urls(plain)
         if found:
-            print(f"{source}: base_url={found[0]} of {section} is not used, as it comes from a file")
+            print_line(
+                open_console(), f"{source}: base_url={found[0]} of {section} is not used, as it comes from a file"
+            )
             options[section] = plain
 
 

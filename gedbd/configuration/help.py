@@ -18,6 +18,11 @@ MAX_DEPTH = 2
 NOT_CHOICES = {("graph", "common"), ("graph", "titles")}  # the other files of the group include them
 # Groups and sections that a command composes for the functions it shares with training, but does not read.
 UNREAD = {"backtest": {"protocol", "ranking"}}
+FLAG_LINES = (
+    "-q, --quiet     print results, warnings and errors only: no progress",
+    "-v, --verbose   print log lines and the times of stages on standard error too",
+    "-h, --help      print this text",
+)
 EXAMPLE = "gedbd "  # how the comment lines that are examples begin
 COMMAND = re.compile(r"(?:# |: )gedbd ([\w-]+)")
 LINE = re.compile(r"^(?P<indent> *)(?P<name>\w+):(?P<value>.*?)(?:(?:^|\s)\s*# (?P<comment>.*))?$")
@@ -72,7 +77,7 @@ def command_help(conf: Path, name: str) -> str:
             groups += _group_lines(conf, name, group, default)
     if groups:
         lines += ["", "Groups, given as group=choice; * marks the default:", *groups]
-    lines += ["", "--cfg job prints the options of the chosen groups too, --hydra-help Hydra's own."]
+    lines += ["", *FLAG_LINES, "", "--cfg job prints the options of the chosen groups too, --hydra-help Hydra's own."]
     return "\n".join(piece for line in lines for piece in _wrap(line))
 
 

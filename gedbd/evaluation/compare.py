@@ -9,6 +9,7 @@ import pandas as pd
 from gedbd.evaluation.display_names import ALWAYS_DUPLICATE
 from gedbd.evaluation.run_folders import Run
 from gedbd.evaluation.significance import Comparison, compare_f1, compare_means, mann_whitney
+from gedbd.io.verbosity import stage
 from gedbd.retrieval.protocol_words import metric_prefix
 from gedbd.retrieval.ranking import per_query
 
@@ -25,6 +26,7 @@ class Key(NamedTuple):
     year: int
 
 
+@stage("compare")
 def compare_runs(
     first: list[Run], second: list[Run], method: str | None = None, against_method: str | None = None
 ) -> pd.DataFrame:

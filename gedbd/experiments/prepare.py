@@ -14,6 +14,8 @@ from rich.console import Console
 from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.splits import PARTS, TRAIN, VAL, keep_assigned, split_corpus
 from gedbd.experiments.reading import read_corpus
+from gedbd.io.printing import print_line
+from gedbd.io.verbosity import stage
 from gedbd.retrieval.ranking_tasks import RankingTask, TaskFinder
 
 MATMUL_PRECISIONS = ("highest", "high", "medium")
@@ -46,6 +48,7 @@ class PreparedData(NamedTuple):
         return self._replace(parts=parts, pairs=pairs, queries=queries)
 
 
+@stage("read the corpus, split it, sample pairs")
 def prepare_data(cfg: DictConfig, console: Console) -> PreparedData:
     """Reads the corpus, splits it, samples pairs and finds queries, and prints the warnings of each.
 
@@ -57,7 +60,7 @@ def prepare_data(cfg: DictConfig, console: Console) -> PreparedData:
     seed_everything(cfg.seed, verbose=False)
     prepared = prepare_corpus(cfg, read_corpus(cfg.dataset, cfg.cache_dir))
     for warning in prepared.warnings:
-        console.print(f"{prepared.corpus.name}: {warning}", markup=False, highlight=False)
+        print_line(console, f"{prepared.corpus.name}: {warning}")
     return prepared
 
 

@@ -16,6 +16,8 @@ from gedbd.encoders.given import GivenEncoder, is_given
 from gedbd.encoders.sinks.qdrant import open_store
 from gedbd.experiments.reading import read_corpus
 from gedbd.io.library_logs import silence_library_logs
+from gedbd.io.printing import print_line
+from gedbd.io.verbosity import stage
 from gedbd.text.templates import FieldTemplate, Text
 from gedbd.triage.building import LOCAL, IndexModel, store_corpus, with_stored_boilerplate
 from gedbd.triage.chosen_model import chosen_model
@@ -63,6 +65,7 @@ def check_backtest(cfg: DictConfig) -> None:
         raise ValueError(f"fill={cfg.fill}: there is no such file")
 
 
+@stage("encode the reports")
 def encode_corpus(cfg: DictConfig, corpus: Corpus, weights: Path | None) -> EncodedCorpus:
     """Encodes all reports with the configured encoder, trained if there are weights."""
     encoder: Encoder = instantiate(cfg.encoder, backend=instantiate(cfg.backend), cache_dir=cfg.cache_dir)
@@ -92,21 +95,21 @@ def update_index(cfg: DictConfig, out: Path, console: Console) -> Changes:
     backend = cfg.get("backend") or tested.backend
     corpus = read_corpus(dataset)
     for warning in corpus.warnings:
-        console.print(f"{corpus.name}: {warning}", markup=False, highlight=False)
+        print_line(console, f"{corpus.name}: {warning}")
     if cfg.store not in (None, LOCAL) and len(corpus) < MIN_REPORTS:
         raise ValueError(
             f"store={cfg.store}: the {len(corpus):,} reports are searched here at once, a server helps from"
             f" {MIN_REPORTS:,} on: leave store= out"
         )
-    console.print(matching.target.statement, highlight=False)
+    print_line(console, matching.target.statement)
     # Resolved, so that the index keeps the precision of backend=auto whatever machine it is opened on.
     backend = OmegaConf.to_container(backend, resolve=True)
     settings = OmegaConf.create({"encoder": tested.encoder, "text": tested.text, "backend": backend})
     model = IndexModel(settings, matching, weights, cfg.cache_dir)
-    tell = partial(console.print, markup=False, highlight=False)
-    return store_corpus(out, corpus, model, cfg.store, tell)
+    return store_corpus(out, corpus, model, cfg.store, partial(print_line, console))
 
 
+@stage("open the index")
 def open_index(folder: str | Path, cache_dir: str, backend: DictConfig | None = None) -> Index:
     """Opens an index.
 

@@ -16,13 +16,16 @@ from pathlib import Path
 import matplotlib
 
 matplotlib.use("Agg")
-import matplotlib.pyplot as plt
 from compare import digits
 from fill import HEADER, check_page, fill_tables, markdown_table, shown
+from matplotlib.figure import Figure
 from measure import Row
 from records import Record, read_row
 from rich.console import Console
 from rich.table import Table
+
+from gedbd.evaluation.figure_files import save_figure
+from gedbd.evaluation.palette import BLUE
 
 SECTIONS = ("commands", "code_encoder", "graph", "encoding", "search", "start", "tag_network", "training")
 MADE_UP = ("million", "repository")  # they read no corpus
@@ -75,15 +78,16 @@ def _write(folder: Path, found: dict[str, list[Row]], corpus: str, page: Path | 
     for row in rows:
         table.add_row(*shown(row))
     Console().print(table, f"written to {folder}; the record for make bench-compare is {kept.name}")
-    _draw(folder / "benchmark.png", [row for row in rows if row.ratio is not None], record.title)
+    _draw(folder / "benchmark", [row for row in rows if row.ratio is not None], record.title)
 
 
 def _draw(path: Path, rows: list[Row], title: str) -> None:
     """Ratios as bars from 1 on a logarithmic axis."""
-    figure, axes = plt.subplots(figsize=(8, 0.6 + 0.34 * len(rows)), layout="constrained")
+    figure = Figure(figsize=(8, 0.6 + 0.34 * len(rows)), layout="constrained")
+    axes = figure.subplots()
     names = [f"{row.section}: {row.what}" for row in rows]
     ratios = [row.ratio for row in rows]
-    axes.barh(names, [ratio - 1 for ratio in ratios], left=1)
+    axes.barh(names, [ratio - 1 for ratio in ratios], left=1, color=BLUE)
     for place, row in enumerate(rows):
         axes.text(1.1 * max(1, row.ratio), place, f"{digits(row.ratio)}x {row.reference}", va="center", fontsize=8)
     axes.set_xscale("log")
@@ -92,7 +96,7 @@ def _draw(path: Path, rows: list[Row], title: str) -> None:
     axes.invert_yaxis()
     axes.set_xlabel("times better")
     axes.set_title(title, fontsize=9)
-    figure.savefig(path, dpi=110)
+    save_figure(figure, path, dpi=110)
 
 
 if __name__ == "__main__":

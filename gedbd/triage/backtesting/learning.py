@@ -8,6 +8,7 @@ import pandas as pd
 
 from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.splits import PARTS, TEST, TRAIN, VAL
+from gedbd.io.verbosity import stage
 from gedbd.retrieval.reports.history import Replayed, ReportHistory
 from gedbd.retrieval.reports.ranker import ReportRanker
 from gedbd.retrieval.reports.training import RankerOptions, fit_ranker
@@ -40,6 +41,7 @@ class LearntProbability(NamedTuple):
     val: np.ndarray
 
 
+@stage("learn and replay")
 def learn(
     corpus: Corpus,
     parts: np.ndarray,

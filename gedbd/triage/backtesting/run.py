@@ -3,6 +3,7 @@
 import os
 import shlex
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -19,6 +20,8 @@ from gedbd.corpora.splits import TEST, TRAIN, VAL
 from gedbd.evaluation.run_folders import MATCHING
 from gedbd.experiments.checkpoint import save_run
 from gedbd.io.files import write_text
+from gedbd.io.json_output import record
+from gedbd.io.printing import print_line, print_path
 from gedbd.io.tables import write_parquet
 from gedbd.retrieval.reports.trained_on import SEEN
 from gedbd.retrieval.reports.training import RankerOptions
@@ -73,7 +76,7 @@ def run_backtest(
         fill_targets(Path(cfg.fill).read_text(), corpus.name, "")  # a missing mark fails before the long work
 
     def tell(warning: str) -> None:
-        console.print(f"{corpus.name}: {warning}", markup=False, highlight=False)
+        print_line(console, f"{corpus.name}: {warning}")
 
     measured = measure_history(cfg, corpus, parts, weights, partial(encode_corpus, cfg, corpus), tell)
     backtest = measured.backtest
@@ -82,9 +85,10 @@ def run_backtest(
         table = targets_markdown(corpus.name, backtest)
         write_text(Path(cfg.fill), fill_targets(Path(cfg.fill).read_text(), corpus.name, table))
     print_results(console, backtest, next_step(backtest.matching, os.path.relpath(folder)))
-    for line in (warning, f"page: {page}"):
-        if line:
-            console.print(line, markup=False, highlight=False, soft_wrap=True)
+    record_backtest(folder, corpus.name, page, backtest)
+    if warning:
+        print_line(console, warning)
+    print_path(console, "page:", page)
     return backtest.matching.target.precision or 0.0
 
 
@@ -165,7 +169,21 @@ def write_backtest(folder: Path, corpus: Corpus, backtest: Backtest, facts: Page
 def print_results(console: Console, backtest: Backtest, step: tuple[str, str]) -> None:
     """Prints the table of targets, the results in sentences, and the next step, see ``next_step``."""
     print_targets(console, backtest.tables["targets"])
-    console.print(f"{summary(backtest)} {same_title_sentence(backtest)}".rstrip(), highlight=False)
-    console.print(f"calibration error on test: {backtest.calibration_error:.4f}", highlight=False)
-    for line in (f"Next: {step[0]}", f"  {step[1]}"):
-        console.print(line, markup=False, highlight=False, soft_wrap=True)
+    print_line(console, f"{summary(backtest)} {same_title_sentence(backtest)}".rstrip())
+    print_line(console, f"calibration error on test: {backtest.calibration_error:.4f}")
+    print_line(console, f"Next: {step[0]}")
+    print_path(console, " ", step[1])
+
+
+def record_backtest(folder: Path, name: str, page: Path, backtest: Backtest) -> None:
+    """Adds a backtest to the JSON document of the command: the tables of the CSV files, and what an index takes over.
+
+    Args:
+        folder: The run folder.
+        name: Name of the corpus.
+        page: The page's path.
+        backtest: What was learnt and measured.
+    """
+    target = asdict(backtest.matching.target) | {"statement": backtest.matching.target.statement}
+    about = {"folder": folder, "corpus": name, "page": page, "target": target}
+    record(**about, calibration_error=backtest.calibration_error, **backtest.tables)
