@@ -18,8 +18,8 @@ from torch.nn.functional import normalize
 
 from gedbd.configuration.locations import CONF_DIR
 from gedbd.corpora.splits import split_corpus
-from gedbd.evaluation.figures import DUPLICATE, GREY, OTHER
 from gedbd.evaluation.leakage import audit_leak
+from gedbd.evaluation.palette import DUPLICATE, GREY, OTHER
 from gedbd.tasks.duplicates.graph.dense import kernel, kernel_factor
 from gedbd.triage.calibration import calibration_error, fit_isotonic
 

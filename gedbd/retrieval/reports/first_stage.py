@@ -90,7 +90,7 @@ def _best_by_words(store: FeatureStore, scores: QueryScores, allowed: np.ndarray
         found = store.server.best({kind: query.weighted(DEPTHS[kind] + excluded) for kind, query in queries.items()})
         if found is not None:
             return [query.best_of(found[kind], DEPTHS[kind], allowed) for kind, query in queries.items()]
-    return [query.best_in_any_order(DEPTHS[kind], allowed) for kind, query in queries.items()]
+    return [query.best(DEPTHS[kind], allowed) for kind, query in queries.items()]
 
 
 def _possible(

@@ -76,24 +76,18 @@ class TermQuery:
         return np.asarray(self._scores[rows])
 
     def best(self, depth: int, allowed: np.ndarray | None = None) -> np.ndarray:
-        """The texts with the highest scores, the highest first; of equal scores the older text comes first.
+        """The texts with the highest scores; of equal scores the older text is taken first.
 
         Rough scores of all texts, whose error has a bound, choose the texts whose exact scores are computed: what is
-        found is what exact scores of all texts would find.
+        found is what exact scores of all texts would find. Only those near the lowest score need exact ones.
 
         Args:
             depth: Number of texts to find. Texts that share no term with the query are not found.
             allowed: ``(N,)`` bool, what may be found; None for all.
 
         Returns:
-            ``(R,)`` rows, R up to ``depth``.
+            ``(R,)`` rows in any order, R up to ``depth``.
         """
-        certain, possible = self._likely(depth, allowed)
-        rows = np.union1d(certain, possible)
-        return np.asarray(rows[np.argsort(-self.scores(rows), kind="stable")][:depth])
-
-    def best_in_any_order(self, depth: int, allowed: np.ndarray | None = None) -> np.ndarray:
-        """The texts that ``best`` finds, in any order: only those near the lowest score need exact scores."""
         certain, possible = self._likely(depth, allowed)
         wanted = depth - len(certain)
         if len(possible) > wanted:
