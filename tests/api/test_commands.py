@@ -23,6 +23,7 @@ def as_printed(text, index, **options):
     return json.loads(as_json(report_from_text(text), matches, index._stored.target))
 
 
+@pytest.mark.slow
 def test_ranks_and_differences_are_those_of_baseline_and_compare(command, demo, cache):
     command("baseline", *TINY, "name=bm25", "hydra.run.dir=bm25")
     command("baseline", *TINY, "name=fusion", "hydra.run.dir=fusion")
@@ -44,6 +45,7 @@ def test_ranks_and_differences_are_those_of_baseline_and_compare(command, demo, 
     pd.testing.assert_frame_equal(own, printed[list(own)], check_exact=False, rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_a_backtest_is_that_of_the_command(command, demo):
     command("backtest", *TINY, "max_replayed=60", "hydra.run.dir=command")
     result = gedbd.backtest(demo, "tiny", options=["max_replayed=60"])

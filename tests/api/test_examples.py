@@ -31,6 +31,7 @@ def test_the_example_of_a_docstring_prints_what_it_shows(name):
     assert doctest.DocTestRunner(optionflags=FLAGS).run(test, out=said.append).failed == 0, "".join(said)
 
 
+@pytest.mark.slow
 def test_the_blocks_of_the_guide_run_one_after_the_other(tmp_path, demo):
     usual = {"id": "Issue_id", "title": "Title", "description": "Description", "created_at": "Created_time"}
     table = demo.reports[list(usual)].rename(columns=usual)

@@ -72,6 +72,7 @@ def test_a_scorer_that_needs_weights_refuses_an_object(demo, hashed_words):
         gedbd.rank(demo, "frozen_title_body", encoder=hashed_words)
 
 
+@pytest.mark.slow
 def test_an_index_by_an_object(demo, hashed_words, command, tmp_path, capsys):
     tested = gedbd.backtest(demo, hashed_words, options=["max_replayed=40", "ranker.kind=linear"])
     page = tested.save("tested")

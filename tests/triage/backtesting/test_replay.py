@@ -64,6 +64,7 @@ def group_of(seed, count):
 
 
 @pytest.mark.parametrize("boundary", [1, 2, 17, 40, 59])
+@pytest.mark.quick_cases(2)
 def test_what_comes_later_changes_nothing_bit_for_bit(boundary):
     reports, vectors = some_reports(0, 60)
     group = group_of(0, 60)
