@@ -11,6 +11,7 @@ from gedbd.retrieval.reports.known_groups import KnownGroups
 from gedbd.retrieval.reports.query_scores import QueryScores
 from gedbd.retrieval.reports.report_features import FIELDS, ReportFeatures
 from gedbd.retrieval.reports.search_server import MAX_EXCLUDED, num_excluded
+from gedbd.retrieval.reports.term_query import TermQuery
 
 MAX_GROUPS = 300
 # How many reports each kind of retrieval finds.
@@ -52,6 +53,7 @@ def find_candidates(
     max_groups: int = MAX_GROUPS,
     dense: np.ndarray | None = None,
     vector: Callable[[], np.ndarray] | None = None,
+    words: Mapping[str, TermQuery] | None = None,
 ) -> FirstStage:
     """Finds the groups with the most similar vectors, the most shared words, and the latest of the same component.
 
@@ -65,9 +67,10 @@ def find_candidates(
         max_groups: Number of groups to find.
         dense: ``(n,)`` the query's cosines, where they are known already.
         vector: See ``QueryScores``; called in another thread.
+        words: See ``QueryScores``.
     """
     count = len(groups.group)
-    scores = QueryScores(store, query, count, dense, vector)
+    scores = QueryScores(store, query, count, dense, vector, words)
     # In another thread, which waits for the vector while this one compares words.
     nearest = None if vector is None else THREADS.submit(scores.nearest, DEPTHS["dense"], allowed)
     lists = _best_by_words(store, scores, allowed)

@@ -1,23 +1,29 @@
 """A tracker's history: the candidates of every report, as if it had just come in."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
-from dataclasses import replace
-from typing import NamedTuple
+from dataclasses import dataclass, replace
+from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
 import pandas as pd
 
 from gedbd.corpora.corpus import Corpus
+from gedbd.io.processes import map_in_processes
 from gedbd.io.progress import item_progress
 from gedbd.retrieval.reports.candidate_features import candidate_features
 from gedbd.retrieval.reports.candidate_graph import graph_features
-from gedbd.retrieval.reports.feature_store import FeatureStore
+from gedbd.retrieval.reports.feature_store import TERM_KINDS, FeatureStore
 from gedbd.retrieval.reports.first_stage import FirstStage, find_candidates
 from gedbd.retrieval.reports.known_groups import GrowingGroups, KnownGroups
+from gedbd.retrieval.reports.replayed_terms import ReplayedTerms
 from gedbd.retrieval.reports.report_features import FeatureEncoder
 from gedbd.retrieval.scorers.cosine import BLOCK_QUERIES, block_cosines
 from gedbd.retrieval.vocabulary import Vocabulary
+
+Result = TypeVar("Result")
+
+MIN_PARALLEL_QUERIES = 1000  # to start processes for fewer takes longer than they save
 
 
 class Replayed(NamedTuple):
@@ -56,6 +62,7 @@ class ReportHistory:
         # One store for all rows: the replay of a row looks at the rows before it alone.
         self.store = FeatureStore(vectors.shape[1])
         self.store.add(self.features)
+        self.terms = {kind: ReplayedTerms.of(self.store.terms(kind)) for kind in TERM_KINDS}
         self.group = group
         self.graph = graph
         self._growing = GrowingGroups(links, len(reports))
@@ -91,7 +98,9 @@ class ReportHistory:
 
     def find(self, row: int, dense: np.ndarray | None = None) -> FirstStage:
         """The candidates of a report, without their features; ``dense (row,)``, if known, are its cosines."""
-        return find_candidates(self.store, self.features[row], self.known_before(row), dense=dense)
+        query = self.features[row]
+        words = {kind: terms.query(row, getattr(query.terms, kind)[0]) for kind, terms in self.terms.items()}
+        return find_candidates(self.store, query, self.known_before(row), dense=dense, words=words)
 
     def replay_one(self, row: int, dense: np.ndarray | None = None) -> Replayed:
         """The candidates of a report, see ``find``."""
@@ -105,15 +114,45 @@ class ReportHistory:
         """Whether each of some groups, with its ``members``, has a duplicate of a report, ``(C,)`` bool."""
         if not members:
             return np.zeros(0, dtype=bool)
-        sizes = np.array([len(rows) for rows in members])
+        sizes = np.fromiter(map(len, members), dtype=np.int64, count=len(members))
         is_duplicate = self.group[np.concatenate(members)] == self.group[row]
         return np.asarray(np.logical_or.reduceat(is_duplicate, np.cumsum(sizes) - sizes))
 
-    def replay(self, rows: Iterable[int], label: str = "replay") -> Iterator[Replayed]:
-        """The candidates of some reports, with a progress bar; see ``replay_each``."""
+    def replay(
+        self, rows: Iterable[int], label: str = "replay", num_processes: int | None = None
+    ) -> Iterator[Replayed]:
+        """The candidates of some reports, with a progress bar; see ``replay_with``."""
+        return self.replay_with(_unchanged, rows, label, num_processes)
+
+    def replay_with(
+        self,
+        compute: Callable[[Replayed], Result],
+        rows: Iterable[int],
+        label: str = "replay",
+        num_processes: int | None = None,
+    ) -> Iterator[Result]:
+        """What is computed of the candidates of each of some reports, with a progress bar.
+
+        Args:
+            compute: Computes it, in another process perhaps: it and its results can be pickled.
+            rows: The reports. The work is quickest if they ascend.
+            label: Of the progress bar.
+            num_processes: They share the work; the results are the same to the bit for any number. None for as many as
+                there are cores, and for one if there are fewer than ``MIN_PARALLEL_QUERIES`` reports.
+        """
         chosen = [int(row) for row in rows]
+        if num_processes is None and len(chosen) < MIN_PARALLEL_QUERIES:
+            num_processes = 1
         with item_progress("reports") as progress:
-            yield from progress.track(self.replay_each(chosen), total=len(chosen), description=label)
+            results = self._results(compute, chosen, num_processes)
+            yield from progress.track(results, total=len(chosen), description=label)
+
+    def _results(
+        self, compute: Callable[[Replayed], Result], rows: Sequence[int], num_processes: int | None
+    ) -> Iterator[Result]:
+        blocks = [rows[start : start + BLOCK_QUERIES] for start in range(0, len(rows), BLOCK_QUERIES)]
+        for results in map_in_processes(_BlockReplay(self, compute), blocks, num_processes):
+            yield from results
 
     def replay_each(self, rows: Sequence[int]) -> Iterator[Replayed]:
         """The candidates of some reports, by cosines of many reports at once, which differ in their last bits."""
@@ -123,3 +162,18 @@ class ReportHistory:
             dense = block_cosines(vectors[: max(block)], vectors[block])
             for row, own in zip(block, dense, strict=True):
                 yield self.replay_one(row, own[:row])
+
+
+@dataclass(frozen=True)
+class _BlockReplay(Generic[Result]):
+    """Replays reports, and computes something of the candidates of each."""
+
+    history: ReportHistory
+    compute: Callable[[Replayed], Result]
+
+    def __call__(self, rows: Sequence[int]) -> list[Result]:
+        return [self.compute(one) for one in self.history.replay_each(rows)]
+
+
+def _unchanged(replayed: Replayed) -> Replayed:
+    return replayed

@@ -1,12 +1,13 @@
 """Scores of stored reports for one query."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
 from gedbd.retrieval.reports.feature_store import TERM_KINDS, FeatureStore
 from gedbd.retrieval.reports.report_features import ReportFeatures
 from gedbd.retrieval.reports.search_server import MAX_EXCLUDED, num_excluded
+from gedbd.retrieval.reports.term_query import TermQuery
 
 
 class QueryScores:
@@ -18,6 +19,7 @@ class QueryScores:
         count: Number n of reports that exist. Only an index without replaced and removed reports can leave out others.
         dense: ``(n,)`` the cosines, where they are known already.
         vector: Waits for the query's vector ``(D,)``, where it is still being computed; None takes that of ``query``.
+        words: The query's terms of each kind of ``TERM_KINDS``, where they are known already.
 
     Attributes:
         count: See there.
@@ -31,9 +33,12 @@ class QueryScores:
         count: int,
         dense: np.ndarray | None = None,
         vector: Callable[[], np.ndarray] | None = None,
+        words: Mapping[str, TermQuery] | None = None,
     ) -> None:
         self.count = count
-        self.words = {kind: store.terms(kind).query(getattr(query.terms, kind)[0], count) for kind in TERM_KINDS}
+        if words is None:
+            words = {kind: store.terms(kind).query(getattr(query.terms, kind)[0], count) for kind in TERM_KINDS}
+        self.words = words
         self._vectors = store.vectors
         self._server = store.server
         self._vector = vector or (lambda: query.vectors[0])

@@ -52,6 +52,10 @@ class TermQuery:
         self._length = len(terms)
         self.own, self._order, self._times = np.unique(terms, return_inverse=True, return_counts=True)
         self.frequency = self._state.frequency(self.own, self._before)
+        self._begin()
+
+    def _begin(self) -> None:
+        """Sets what is known before any text is scored."""
         self.idf = idf_of(self.frequency, self._state.num_texts)
         # Zeros, which the system gives without writing them, unlike other values.
         self._scores = np.zeros(self._state.num_texts, dtype=np.float32)

@@ -39,6 +39,14 @@ class VectorTable:
         other.rows = self.rows
         return other
 
+    def __getstate__(self) -> dict[str, object]:
+        """What is pickled: all but the lock, of which each process has its own."""
+        return {name: value for name, value in self.__dict__.items() if name != "_turn"}
+
+    def __setstate__(self, state: dict[str, object]) -> None:
+        self.__dict__.update(state)
+        self._turn = threading.Lock()
+
     @property
     def dim(self) -> int:
         """Size of the vectors."""

@@ -1,11 +1,12 @@
 """Replays a tracker's history: every report is a query against those created before it, as if it had just come in."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
-from gedbd.retrieval.reports.history import ReportHistory
+from gedbd.retrieval.reports.history import Replayed, ReportHistory
 from gedbd.retrieval.reports.ranker import ReportRanker
 from gedbd.triage.confidence import CONFIDENCE_FEATURES, NUM_COMPARED, confidence_features
 
@@ -28,13 +29,27 @@ def replay(history: ReportHistory, rows: np.ndarray, rankers: Sequence[ReportRan
         A row for each of up to ``NUM_COMPARED`` candidates of each query: ``query``, ``candidate`` (rows), ``place`` (1
         is best), ``right`` (both are of one group), and ``CONFIDENCE_FEATURES``.
     """
-    blocks = [np.empty((0, len(COLUMNS)))]
-    for one, ranker in zip(history.replay(rows.tolist(), label), rankers, strict=True):
-        scores = ranker.scores(one.features)
+    best = _BestGroups(dict(zip(rows.tolist(), rankers, strict=True)))
+    blocks = [np.empty((0, len(COLUMNS))), *history.replay_with(best, rows.tolist(), label)]
+    table = pd.DataFrame(np.concatenate(blocks), columns=list(COLUMNS))
+    return table.astype({"query": np.int64, "candidate": np.int64, "place": np.int64, "right": bool})
+
+
+@dataclass(frozen=True)
+class _BestGroups:
+    """Ranks the candidates of a report.
+
+    Attributes:
+        rankers: The ranker of each report by its row.
+    """
+
+    rankers: Mapping[int, ReportRanker]
+
+    def __call__(self, one: Replayed) -> np.ndarray:
+        """The ``COLUMNS`` of the best candidates, ``(C, F)``."""
+        scores = self.rankers[one.row].scores(one.features)
         order = np.argsort(-scores, kind="stable")[:NUM_COMPARED]
         features = confidence_features(one.features[order], scores[order])
         # A member of the right group counts as right: a triager links the report to the whole group.
         columns = [np.full(len(order), one.row), one.best[order], np.arange(1, len(order) + 1), one.right[order]]
-        blocks.append(np.column_stack([*columns, features]))
-    table = pd.DataFrame(np.concatenate(blocks), columns=list(COLUMNS))
-    return table.astype({"query": np.int64, "candidate": np.int64, "place": np.int64, "right": bool})
+        return np.column_stack([*columns, features])

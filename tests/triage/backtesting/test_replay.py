@@ -8,6 +8,7 @@ from small_tracker import RANKER
 from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.readers.bug_reports import BUG_FIELDS
 from gedbd.corpora.splits import PARTS, TEST
+from gedbd.retrieval.reports import history as history_module
 from gedbd.retrieval.reports.history import ReportHistory
 from gedbd.retrieval.reports.training import RankerOptions
 from gedbd.triage.backtesting.learning import evenly_spaced, folds, learn, learn_probability
@@ -61,6 +62,12 @@ def group_of(seed, count):
         if generator.random() < 0.5:
             group[row] = group[generator.integers(max(0, row - 5), row)]
     return group
+
+
+def links_of(seed, count):
+    group = group_of(seed, count)
+    rows = np.flatnonzero(group != np.arange(count))
+    return np.stack([rows, group[rows]])
 
 
 @pytest.mark.parametrize("boundary", [1, 2, 17, 40, 59])
@@ -162,6 +169,32 @@ def test_each_part_is_replayed_by_its_own_vectors():
         assert len(both) > 10
         of_pair = "dense"  # whatever ranker chose the candidates
         np.testing.assert_array_equal(both[of_pair], both[f"{of_pair} alone"])
+
+
+def test_several_processes_find_the_same_bit_for_bit(monkeypatch):
+    reports, vectors = some_reports(5, 150)
+    history = ReportHistory.of_corpus(Corpus.of_table("small", reports, group_of(5, 150)), vectors)
+    history.graph = True
+    rows = [3, *range(20, 150)]
+    alone, shared = (list(history.replay(rows, num_processes=number)) for number in (1, 2))
+    assert [one.row for one in shared] == rows
+    for one, other in zip(alone, shared, strict=True):
+        for name in ("group", "best", "features", "right"):
+            np.testing.assert_array_equal(getattr(other, name), getattr(one, name))
+    history.graph = False  # the ranker does not read its features
+    table = replay(history, np.array(rows), [RANKER] * len(rows), "replay")
+    monkeypatch.setattr(history_module, "MIN_PARALLEL_QUERIES", 1)
+    pd.testing.assert_frame_equal(replay(history, np.array(rows), [RANKER] * len(rows), "replay"), table)
+
+
+def test_processes_keep_what_they_write_to_themselves():
+    history = ReportHistory(*some_reports(6, 90), links_of(6, 90), group_of(6, 90))
+    known = history.known_before(90).group.copy()
+    rows = [80, 20, 89, 1, 50]  # not in order: the groups are built up again
+    alone, shared = (list(history.replay(rows, num_processes=number)) for number in (1, 2))
+    for one, other in zip(alone, shared, strict=True):
+        np.testing.assert_array_equal(other.group, one.group)
+    assert history.known_before(90).group.tolist() == known.tolist()
 
 
 def test_reports_of_one_group_are_in_one_fold():
