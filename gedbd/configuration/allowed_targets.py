@@ -21,6 +21,8 @@ from gedbd.io.paths import IN_PACKAGE
 
 VARIABLE = "GEDBD_ALLOWED_TARGETS"  # environment variable with further names, separated by commas
 NAMED = re.compile(rf"_target_:\s*['\"]?([\w.]+)|({IN_PACKAGE}\S+)")
+# What gedbd itself saves besides: the function that says that an encoder was an object in Python.
+SAVED = {"encoder": ("gedbd.encoders.given.refuse_given",)}
 # Files and groups of conf/ that name the factories of a section, if not the group of the same name.
 SOURCES = {
     "baselines": ("baseline.yaml", "encoder", "backend", "text", "tags", "cross", "llm"),
@@ -140,7 +142,7 @@ def _targets_of(section: str) -> frozenset[str]:
     """The names in ``conf/`` for a section; none if the section, which may come from a file, could be a path."""
     if not section.isidentifier():
         return frozenset()
-    found: set[str] = set()
+    found: set[str] = set(SAVED.get(section, ()))
     for source in SOURCES.get(section, (section,)):
         place = Path(CONF_DIR) / source
         for file in [place] if place.suffix else place.glob("*.yaml"):

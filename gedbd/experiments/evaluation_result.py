@@ -62,7 +62,7 @@ def evaluate_baseline(baseline: Scorer, name: str, prepared: PreparedData, part:
     """
     corpus = prepared.corpus
     pairs = prepared.pairs
-    baseline.fit(_scorer_inputs(prepared, part))
+    baseline.fit(scorer_inputs(prepared, part))
     chosen = pairs[pairs["part"].isin(("val", part))]
     scores = pair_scores(baseline, chosen["later"].to_numpy(), chosen["earlier"].to_numpy())
     predictions = name_reports(chosen.assign(score=scores), corpus, "earlier", "later")
@@ -85,7 +85,7 @@ def evaluate_baseline(baseline: Scorer, name: str, prepared: PreparedData, part:
     )
 
 
-def _scorer_inputs(prepared: PreparedData, part: str) -> ScorerInputs:
+def scorer_inputs(prepared: PreparedData, part: str) -> ScorerInputs:
     """What a baseline may learn from when a part is reported: nothing of this part but its reports and their links.
 
     Links that training may not see are left out.

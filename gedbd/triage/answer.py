@@ -41,7 +41,7 @@ def read_queries(text: str | None, file: str | None) -> Iterator[Report]:
         # Bytes: standard input may not be UTF-8, and then one character fails instead of the whole line.
         return _read_lines((line.decode("utf-8", "replace") for line in sys.stdin.buffer), "standard input")
     if file is None:
-        return iter([_read_text(str(text))])
+        return iter([report_from_text(str(text))])
     path = Path(file)
     if not path.is_file():
         raise ValueError(f"file={file}: there is no such file")
@@ -50,7 +50,7 @@ def read_queries(text: str | None, file: str | None) -> Iterator[Report]:
         raise ValueError(f"file={file} is empty: {EXPECTED}")
     if path.suffix in JSON_LINES:
         return _read_lines(content.split("\n"), file)
-    return iter([_read_text(content)])
+    return iter([report_from_text(content)])
 
 
 def report_from_json(plain: Any) -> Report:
@@ -160,7 +160,8 @@ def _explain(match: Match) -> str:
     return "\n".join(lines)
 
 
-def _read_text(text: str) -> Report:
+def report_from_text(text: str) -> Report:
+    """A report whose title is the first line of a text. Raises ValueError if there is no text, or too much."""
     title, _, description = text.strip().partition("\n")
     report = Report(title=title.strip(), description=description.strip())
     check_report(report)
