@@ -16,7 +16,6 @@ from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
 __all__ = [
     "BacktestResult",
     "Corpus",
@@ -51,6 +50,7 @@ _MODULES = {
 }
 
 if TYPE_CHECKING:
+    __version__: str
     from gedbd.api.backtesting import BacktestResult, backtest
     from gedbd.api.comparison import compare
     from gedbd.api.corpora import load_corpus
@@ -64,6 +64,10 @@ if TYPE_CHECKING:
 
 def __getattr__(name: str) -> Any:
     """Imports a name of the API when it is used first."""
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("gedbd")
     if name not in _MODULES:
         raise AttributeError(f"module 'gedbd' has no attribute {name!r}")
     found = getattr(import_module(_MODULES[name]), name)

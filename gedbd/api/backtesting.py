@@ -145,7 +145,7 @@ def backtest(
         check_backtest(cfg)
         cfg.dataset = _source(corpus)
         silence_library_logs()
-        with own_random_numbers(seed):
+        with own_random_numbers(cfg.seed):
             prepared = prepare_corpus(cfg, corpus)
             if chosen._run is not None:
                 check_corpus(chosen._run, prepared.corpus)

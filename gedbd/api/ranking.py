@@ -180,7 +180,7 @@ def rank(
         run = _set_encoder(cfg, encoder)
         _check_scorer(cfg, scorer, protocol)
         silence_library_logs()
-        with own_random_numbers(seed):
+        with own_random_numbers(cfg.seed):
             prepared = prepare_corpus(cfg, corpus)
             if run is not None:
                 check_corpus(run, prepared.corpus)

@@ -55,7 +55,7 @@ def prepare_data(cfg: DictConfig, console: Console) -> PreparedData:
     """
     # Before anything is instantiated: modules draw their initial weights when they are made.
     seed_everything(cfg.seed, verbose=False)
-    prepared = prepare_corpus(cfg, read_corpus(cfg.dataset))
+    prepared = prepare_corpus(cfg, read_corpus(cfg.dataset, cfg.cache_dir))
     for warning in prepared.warnings:
         console.print(f"{prepared.corpus.name}: {warning}", markup=False, highlight=False)
     return prepared

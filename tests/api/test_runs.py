@@ -7,6 +7,7 @@ import pytest
 import gedbd
 
 
+@pytest.mark.slow
 def test_a_trained_encoder_ranks_and_searches_as_by_commands(command, demo):
     smoke = ["encoder=tiny", "trainer=smoke", "graph=none", "ranking.parts=[]", "hydra.run.dir=training"]
     command("train", *smoke)

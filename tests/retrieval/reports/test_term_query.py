@@ -29,6 +29,9 @@ def check(mine, plain, query, before=None, allowed=None):
     for depth in (0, 1, 7, 60):
         rows = np.flatnonzero(scores if allowed is None else scores * allowed)
         best = rows[np.argsort(-scores[rows], kind="stable")][:depth]
+        # Of a query of its own, which has computed no exact scores yet.
+        found = mine.query(query, before).best_in_any_order(depth, allowed)
+        assert sorted(found.tolist()) == sorted(best.tolist())
         assert asked.best(depth, allowed).tolist() == best.tolist()
     np.testing.assert_array_equal(asked.scores(np.arange(len(scores))), scores)
     assert asked.copy_score == plain.self_score(query, before)
