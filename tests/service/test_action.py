@@ -78,7 +78,7 @@ def test_the_workflows_have_the_rights_they_need_and_no_more():
 
 def test_the_index_is_found_where_it_was_saved():
     saved, restored = used(BUILDS, "actions/cache/save@"), used(SUGGESTS, "actions/cache/restore@")
-    action = used(SUGGESTS, "/.github/actions/suggest@main")
+    action = used(SUGGESTS, "/.github/actions/suggest@v0")
     assert set(action) <= set(ACTION["inputs"]) - {"precision"}
     assert saved["path"] == restored["path"] == action["index"]
     assert saved["key"].startswith(restored["restore-keys"])
@@ -188,7 +188,7 @@ def test_the_workflows_of_the_manual_run_as_printed(hub, tmp_path):
     }
     values = {"github.token": "t0ken"}
     given = {name: str(one.get("default", "")) for name, one in ACTION["inputs"].items()}
-    given |= {name: str(value) for name, value in used(SUGGESTS, "/suggest@main").items()}
+    given |= {name: str(value) for name, value in used(SUGGESTS, "/suggest@v0").items()}
     values |= {f"inputs.{name}": value.replace("${{ github.token }}", "t0ken") for name, value in given.items()}
     for step in [*steps_of(BUILDS), *STEPS]:
         if "run" in step:
