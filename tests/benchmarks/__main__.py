@@ -16,16 +16,18 @@ from pathlib import Path
 import matplotlib
 
 matplotlib.use("Agg")
+import pandas as pd
 from compare import digits
 from fill import HEADER, check_page, fill_tables, markdown_table, shown
 from matplotlib.figure import Figure
 from measure import Row
 from records import Record, read_row
 from rich.console import Console
-from rich.table import Table
 
 from gedbd.evaluation.figure_files import save_figure
 from gedbd.evaluation.palette import BLUE
+from gedbd.io.console_tables import print_table
+from gedbd.io.printing import open_console, print_path
 
 SECTIONS = ("commands", "code_encoder", "graph", "encoding", "search", "start", "tag_network", "training")
 MADE_UP = ("million", "repository")  # they read no corpus
@@ -74,10 +76,10 @@ def _write(folder: Path, found: dict[str, list[Row]], corpus: str, page: Path | 
         made_up = replace(record, corpus="made up").title
         titles = {name: made_up if name in MADE_UP else record.title for name in found}
         page.write_text(fill_tables(page.read_text(), found, titles))
-    table = Table(*HEADER, title=record.title)
-    for row in rows:
-        table.add_row(*shown(row))
-    Console().print(table, f"written to {folder}; the record for make bench-compare is {kept.name}")
+    console = open_console()
+    print_table(console, pd.DataFrame([shown(row) for row in rows], columns=[*HEADER[:-1], "note"]), record.title)
+    print_path(console, "written to", folder)
+    print_path(console, "the record for make bench-compare:", kept)
     _draw(folder / "benchmark", [row for row in rows if row.ratio is not None], record.title)
 
 
