@@ -11,6 +11,7 @@ from gedbd.evaluation.run_folders import find_own_pages, find_runs
 from gedbd.io.files import write_text
 from gedbd.io.json_output import record
 from gedbd.io.printing import open_console, print_line, print_path
+from gedbd.io.verbosity import stage
 
 
 def report_runs(paths: list[Path], folder: Path, fill: Path | None, title: str, command: str) -> None:
@@ -23,7 +24,8 @@ def report_runs(paths: list[Path], folder: Path, fill: Path | None, title: str, 
         title: The page's title.
         command: The command line that wrote the page, to show on it.
     """
-    runs, unfinished, outdated = find_runs(paths)
+    with stage("read the runs"):
+        runs, unfinished, outdated = find_runs(paths)
     own_pages = find_own_pages(paths)
     settings = group_settings(runs)
     sections = make_sections(settings)
