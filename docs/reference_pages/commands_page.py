@@ -21,7 +21,8 @@ gedbd COMMAND [option=value ...]
 loss.margin=0.3,0.5`. `-q` prints results, warnings and errors only, `-v` also log lines and the times of stages; the
 variable `GEDBD_VERBOSITY` (`quiet` or `verbose`) does so for every command. `json=true` makes a command that prints a
 table print one JSON document instead, with all digits, and everything else on standard error. Without a terminal, lines
-are not wrapped unless `COLUMNS` is set. `eval "$(gedbd train -sc install=bash)"` completes commands, options and choices in Bash.
+are not wrapped unless `COLUMNS` is set. `eval "$(gedbd train -sc install=bash)"` completes commands, options and
+choices in Bash.
 
 This page lists the options of each command; the choices of a group, and their options, are in [Options](options.md).
 """.strip()
