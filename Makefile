@@ -2,7 +2,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-all browser soak check sensitivity bench bench-compare clean
+.PHONY: help install demo test test-all browser soak check sensitivity bench bench-compare docs docs-serve dist clean
 
 help:     ## list the commands
 	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+): *[^#]*## */make \1\t/'
@@ -42,12 +42,28 @@ check: install  ## format, lint and types
 sensitivity: install  ## sweep lambda, margin, d, D and epochs one at a time on the bundled corpus, in some minutes
 	$(BIN)/python -m gedbd.train experiment=sensitivity dataset=demo encoder=tiny hydra.sweep.dir=outputs/sensitivity
 
-bench: install  ## measure speed beside the paper's loop and other libraries (CORPUS=reports.csv, SECTIONS=graph)
+bench: install  ## measure speed beside the paper's loop and other libraries (CORPUS=reports.csv, SECTIONS=graph, FILL=page.md)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev,bench]'
-	$(BIN)/python tests/benchmarks --corpus '$(CORPUS)' $(SECTIONS)
+	$(BIN)/python tests/benchmarks --corpus '$(CORPUS)' --fill '$(FILL)' $(SECTIONS)
 
 bench-compare: install  ## compare the two newest records of make bench (RECORDS="EARLIER.json LATER.json")
 	$(BIN)/python tests/benchmarks/compare.py $(RECORDS)
 
+docs: .venv/docs-installed  ## build the manual into site/, to be read from the file system too (every warning is an error)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
+
+docs-serve: .venv/docs-installed  ## show the manual at http://127.0.0.1:8000, and again after every change
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs serve
+
+.venv/docs-installed: .venv/installed
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev,docs]'
+	@touch $@
+
+dist: install  ## build wheel and source archive into dist/, and check what package indexes show of them
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev,release]'
+	rm -rf dist
+	$(BIN)/python -m build
+	$(BIN)/twine check --strict dist/*
+
 clean:  ## remove the environment and all caches, not outputs/
-	rm -rf .venv build *.egg-info .coverage .mypy_cache .pytest_cache .ruff_cache
+	rm -rf .venv build dist site *.egg-info .coverage .mypy_cache .pytest_cache .ruff_cache

@@ -1,3 +1,99 @@
-"""gedbd: duplicate bug reports found by a text encoder trained together with a graph over all reports."""
+"""gedbd finds duplicate bug reports: it trains encoders, measures them honestly, and searches a tracker with them.
 
-__version__ = "0.1.0"
+Everything is a command (``gedbd --help``) or one of the names below, ``__all__``. What is not among them is private:
+modules, functions and options inside the package may change with any version. A name is imported when it is used first,
+so that ``import gedbd`` takes milliseconds.
+
+Example:
+    >>> import gedbd
+    >>> corpus = gedbd.load_corpus("demo")
+    >>> gedbd.rank(corpus, "bm25")
+    RankingResult('bm25': 39 queries of test, rr@10 0.385, mrr 0.214)
+"""
+
+import sys
+from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+__all__ = [
+    "BacktestResult",
+    "Corpus",
+    "Encoder",
+    "Index",
+    "Match",
+    "RankingResult",
+    "Report",
+    "Scorer",
+    "ScorerInputs",
+    "__version__",
+    "backtest",
+    "compare",
+    "load_corpus",
+    "rank",
+]
+
+_MODULES = {
+    "BacktestResult": "gedbd.api.backtesting",
+    "Corpus": "gedbd.corpora.corpus",
+    "Encoder": "gedbd.api.encoder",
+    "Index": "gedbd.api.index",
+    "Match": "gedbd.triage.report",
+    "RankingResult": "gedbd.api.ranking",
+    "Report": "gedbd.triage.report",
+    "Scorer": "gedbd.retrieval.scorers.scorer",
+    "ScorerInputs": "gedbd.retrieval.scorers.scorer",
+    "backtest": "gedbd.api.backtesting",
+    "compare": "gedbd.api.comparison",
+    "load_corpus": "gedbd.api.corpora",
+    "rank": "gedbd.api.ranking",
+}
+
+if TYPE_CHECKING:
+    __version__: str
+    from gedbd.api.backtesting import BacktestResult, backtest
+    from gedbd.api.comparison import compare
+    from gedbd.api.corpora import load_corpus
+    from gedbd.api.encoder import Encoder
+    from gedbd.api.index import Index
+    from gedbd.api.ranking import RankingResult, rank
+    from gedbd.corpora.corpus import Corpus
+    from gedbd.retrieval.scorers.scorer import Scorer, ScorerInputs
+    from gedbd.triage.report import Match, Report
+
+
+def __getattr__(name: str) -> Any:
+    """Imports a name of the API when it is used first."""
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("gedbd")
+    if name not in _MODULES:
+        raise AttributeError(f"module 'gedbd' has no attribute {name!r}")
+    found = getattr(import_module(_MODULES[name]), name)
+    if not isinstance(globals().get(name), ModuleType):  # a command of the same name stays importable, see below
+        globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
+class _Command(ModuleType):
+    """The module of a command whose name is also that of a function: a call of it calls the function."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return __getattr__(self.__name__.rpartition(".")[2])(*args, **kwargs)
+
+
+class _Package(ModuleType):
+    """Keeps ``gedbd.backtest(...)`` working after ``import gedbd.backtest``, which puts the command's module there."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in _MODULES and isinstance(value, ModuleType):
+            value.__class__ = _Command
+        super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Package

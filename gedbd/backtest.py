@@ -4,10 +4,10 @@ from pathlib import Path
 
 from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig
-from rich.console import Console
 
 from gedbd.configuration.command import command, gc_paused
 from gedbd.configuration.saved_options import check_run_folder
+from gedbd.io.printing import open_console
 
 
 @command("backtest")
@@ -23,7 +23,7 @@ def main(cfg: DictConfig) -> float:
         from gedbd.triage.backtesting.run import run_backtest
         from gedbd.triage.backtesting.weights import run_weights
 
-    console = Console()
+    console = open_console()
     hydra = HydraConfig.get()
     check_backtest(cfg)
     weights = run_weights(cfg) if cfg.run else None

@@ -4,11 +4,11 @@ from pathlib import Path
 
 from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig
-from rich.console import Console
 
 from gedbd.configuration.command import command, gc_paused
 from gedbd.configuration.saved_options import check_run_folder
 from gedbd.experiments.sweeps.jobs import resumable_job
+from gedbd.io.printing import open_console
 
 
 @command("baseline")
@@ -24,7 +24,7 @@ def main(cfg: DictConfig) -> float:
         from gedbd.experiments.tracking.runs import check_login
         from gedbd.io.library_logs import silence_library_logs
 
-    console = Console()
+    console = open_console()
     check_baseline(cfg)
     check_login(cfg.logger)
     if cfg.run:

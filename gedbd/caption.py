@@ -5,9 +5,9 @@ from pathlib import Path
 
 from hydra.utils import instantiate
 from omegaconf import DictConfig
-from rich.console import Console
 
 from gedbd.configuration.command import command
+from gedbd.io.printing import open_console, print_about
 
 
 @command("caption")
@@ -22,8 +22,8 @@ def main(cfg: DictConfig) -> None:
     check_writable(Path(cfg.out))
     check_limits(cfg.batch_size, cfg.max_megapixels, cfg.max_megabytes)
     corpus = read_corpus(cfg.dataset)
-    console = Console(soft_wrap=True, highlight=False, markup=False)
-    say = partial(console.print, f"{corpus.name}:")
+    console = open_console()
+    say = partial(print_about, console, corpus.name)
     image_dir, owner, image_warnings = images_in(corpus)
     for warning in (*corpus.warnings, *image_warnings):
         say(warning)
@@ -35,7 +35,7 @@ def main(cfg: DictConfig) -> None:
     for warning in problem_warnings(found.images, owner):
         say(warning)
     write_captions(Path(cfg.out), found.rows)
-    console.print(f"{cfg.out}: {found.summary(cfg.cache_dir)}")
+    print_about(console, cfg.out, found.summary(cfg.cache_dir))
 
 
 if __name__ == "__main__":

@@ -59,6 +59,7 @@ def overview() -> str:
         )
         lines.append(f"  {name:<{NAME_WIDTH}}{docstring.splitlines()[0]}")
     lines += ["", "gedbd COMMAND --help lists the options of a command, gedbd --version prints the version."]
+    lines.append("With every command: -q prints results, warnings and errors only, -v log lines and times too.")
     lines.append('Tab completion, in Bash: eval "$(gedbd train -sc install=bash)"')
     return "\n".join(lines)
 

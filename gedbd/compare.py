@@ -3,9 +3,10 @@
 from pathlib import Path
 
 from omegaconf import DictConfig
-from rich.console import Console
 
 from gedbd.configuration.command import command
+from gedbd.io.json_output import record
+from gedbd.io.printing import open_console, print_line
 
 
 @command("compare")
@@ -13,7 +14,8 @@ def main(cfg: DictConfig) -> None:
     """Compares two runs, or two sets of runs with the same seeds, query by query and pair by pair."""
     from gedbd.evaluation.compare import TESTS, compare_runs, describe_matches, readable
     from gedbd.evaluation.run_folders import find_runs
-    from gedbd.experiments.results import as_table, with_intervals
+    from gedbd.experiments.results import with_intervals
+    from gedbd.io.console_tables import print_table
     from gedbd.io.tables import write_csv
 
     first = find_runs([Path(cfg.run)])
@@ -21,13 +23,14 @@ def main(cfg: DictConfig) -> None:
     outdated = [*first.outdated, *second.outdated]
     if outdated:
         raise ValueError(outdated[0])
-    console = Console()
+    console = open_console()
     for folder in (*first.unfinished, *second.unfinished):
-        console.print(f"left out, not finished: {folder}", markup=False, highlight=False)
+        print_line(console, f"left out, not finished: {folder}")
     table = compare_runs(first.finished, second.finished, cfg.method, cfg.against_method)
     title = f"{cfg.run} less {cfg.against}, {describe_matches(first.finished)}"
-    console.print(as_table(with_intervals(readable(table), decimals=3), title))
-    console.print(TESTS)
+    print_table(console, with_intervals(readable(table), decimals=3), title)
+    print_line(console, TESTS)
+    record(run=cfg.run, against=cfg.against, comparison=table)
     if cfg.out:
         write_csv(Path(cfg.out), table)
 

@@ -2,25 +2,29 @@
 
 from hydra.utils import instantiate
 from omegaconf import DictConfig
-from rich.console import Console
 
 from gedbd.configuration.command import command
+from gedbd.io.json_output import record
+from gedbd.io.printing import open_console, print_line
 
 
 @command("describe")
 def main(cfg: DictConfig) -> None:
     """Reads the corpus, and the label files published with it, and prints counts and warnings."""
-    from gedbd.corpora.statistics_table import statistics_table
+    from gedbd.corpora.statistics_table import corpus_statistics, statistics_table
+    from gedbd.io.console_tables import print_table
 
     if "subset" in cfg.dataset:
         corpora = instantiate(cfg.dataset, _target_="gedbd.corpora.readers.bughub.read_parts")
     else:
         corpora = [instantiate(cfg.dataset)]
-    console = Console()
-    console.print(statistics_table(corpora))
-    for corpus in corpora:
-        for warning in corpus.warnings:
-            console.print(f"{corpus.name}: {warning}", markup=False, highlight=False, soft_wrap=True)
+    console = open_console()
+    described = corpus_statistics(corpora)
+    print_table(console, statistics_table(described), title="")
+    for corpus in described:
+        for warning in corpus["warnings"]:
+            print_line(console, f"{corpus['name']}: {warning}")
+    record(corpora=described)
 
 
 if __name__ == "__main__":

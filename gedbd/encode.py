@@ -3,10 +3,10 @@
 from pathlib import Path
 
 from omegaconf import DictConfig, OmegaConf
-from rich.console import Console
 
 from gedbd.configuration.command import command, gc_paused
 from gedbd.configuration.saved_options import check_run_folder
+from gedbd.io.printing import open_console
 
 
 @command("encode")
@@ -32,7 +32,7 @@ def main(cfg: DictConfig) -> None:
         if OmegaConf.is_missing(cfg.dataset, "path"):
             cfg.dataset = saved.dataset
     silence_library_logs()
-    encode_corpus(cfg, weights, store, Console())
+    encode_corpus(cfg, weights, store, open_console())
 
 
 if __name__ == "__main__":

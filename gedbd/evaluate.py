@@ -3,10 +3,10 @@
 from pathlib import Path
 
 from omegaconf import DictConfig
-from rich.console import Console
 
 from gedbd.configuration.command import command, gc_paused
-from gedbd.configuration.saved_options import check_run_folder
+from gedbd.configuration.saved_options import check_run_folder, read_config
+from gedbd.io.printing import open_console
 
 
 @command("evaluate")
@@ -21,14 +21,14 @@ def main(cfg: DictConfig) -> float:
         from gedbd.experiments.results import report, show_verdict
 
     folder = Path(cfg.run)
-    console = Console()
+    console = open_console()
     if cfg.part not in PARTS:
         raise ValueError(f"part={cfg.part} is unknown: choose {', '.join(PARTS)}")
     task, setup = load_run(folder, cfg.checkpoint, cfg.part, cfg.cache_dir, console)
     trainer = pl.Trainer(logger=False, devices=1, enable_checkpointing=False)
     trainer.test(setup.system, setup.data, verbose=False)
     result = task.result(setup)
-    tables = report(folder / "evaluation" / cfg.part, result, console, [])
+    tables = report(folder / "evaluation" / cfg.part, result, console, [], read_config(folder).encoder.name)
     show_verdict(console, result, tables)
     return float(tables["results"]["f1"].iloc[0])
 

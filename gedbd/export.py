@@ -3,10 +3,10 @@
 from pathlib import Path
 
 from omegaconf import DictConfig
-from rich.console import Console
 
 from gedbd.configuration.command import command, gc_paused
 from gedbd.configuration.saved_options import check_run_folder
+from gedbd.io.printing import open_console, print_path
 
 
 @command("export")
@@ -25,11 +25,8 @@ def main(cfg: DictConfig) -> None:
     check_free(out)
     silence_library_logs()
     count, difference = export_run(folder, cfg.checkpoint, cfg.format, form, out, cfg.cache_dir)
-    Console().print(
-        f"{out}: {cfg.format}, {count} texts encoded with it and with gedbd, largest difference {difference:.1e}",
-        highlight=False,
-        soft_wrap=True,
-    )
+    said = f"{cfg.format}, {count} texts encoded with it and with gedbd, largest difference {difference:.1e}:"
+    print_path(open_console(), said, out)
 
 
 if __name__ == "__main__":

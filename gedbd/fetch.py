@@ -6,6 +6,7 @@ from hydra.utils import instantiate
 from omegaconf import DictConfig
 
 from gedbd.configuration.command import command
+from gedbd.io.printing import open_console, print_line
 
 
 @command("fetch")
@@ -14,7 +15,8 @@ def main(cfg: DictConfig) -> None:
     from gedbd.corpora.clients.fetch import fetch_tracker
 
     out = Path(cfg.out).expanduser()
-    print(fetch_tracker(instantiate(cfg.tracker), str(cfg.project), out, cfg.max_wait_s))
+    told = fetch_tracker(instantiate(cfg.tracker), str(cfg.project), out, cfg.max_wait_s)
+    print_line(open_console(), told)
 
 
 if __name__ == "__main__":

@@ -4,10 +4,11 @@ from functools import partial
 from pathlib import Path
 
 from omegaconf import DictConfig
-from rich.console import Console
 
 from gedbd.configuration.command import command
 from gedbd.configuration.positional import path_and_flags
+from gedbd.io.json_output import record
+from gedbd.io.printing import open_console, print_line, print_path
 
 
 @command("flow_graph", partial(path_and_flags, option="path", flags=("method", "line", "out")))
@@ -15,10 +16,10 @@ def main(cfg: DictConfig) -> None:
     """Finds the method, writes its figure as SVG and PNG, and prints its nodes and edges."""
     from gedbd.code.method_choice import choose_method, read_source
     from gedbd.code.parse import method_graph
-    from gedbd.evaluation.flow_graph_files import check_size, edge_table, node_table, write_figures
+    from gedbd.evaluation.flow_graph_files import LEFT_OUT, check_size, edge_table, node_table, write_figures
+    from gedbd.io.console_tables import print_table
 
-    console = Console(highlight=False, markup=False)
-    say = partial(console.print, soft_wrap=True)
+    console = open_console()
     source, source_warnings = read_source(Path(cfg.path), cfg.max_megabytes)
     method, is_overloaded = choose_method(source, str(cfg.path), cfg.method, cfg.line)
     graph = method_graph(method.code)
@@ -26,14 +27,14 @@ def main(cfg: DictConfig) -> None:
     stem = Path(cfg.out) / (f"{method.name}-{method.line}" if is_overloaded else method.name)
     title = f"{method.name}, {Path(cfg.path).name}:{method.line}"
     files, figure_warnings = write_figures(graph, method.code, title, stem, method.line)
-    console.print(node_table(graph, method.code, method.line))
-    console.print(edge_table(graph))
-    for warning in (*source_warnings, *figure_warnings):
-        say(warning)
-    if graph.is_approximate:
-        say("the method is so large that edges are left out")
+    tables = {"nodes": node_table(graph, method.code, method.line), "edges": edge_table(graph)}
+    record(method=method.name, line=method.line, files=files, **tables)
+    for name, table in tables.items():
+        print_table(console, table, name.capitalize())
+    for warning in (*source_warnings, *figure_warnings, *([LEFT_OUT] if graph.is_approximate else [])):
+        print_line(console, warning)
     for file in files:
-        say(f"written: {file}")
+        print_path(console, "written:", file)
 
 
 if __name__ == "__main__":

@@ -5,9 +5,9 @@ from pathlib import Path
 
 from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig
-from rich.console import Console
 
 from gedbd.configuration.command import command
+from gedbd.io.printing import open_console, print_line, print_path
 
 
 @command("index")
@@ -18,19 +18,15 @@ def main(cfg: DictConfig) -> None:
     given = [one for one in HydraConfig.get().overrides.task if one.lstrip("+").startswith(("encoder", "text"))]
     if cfg.run and given:
         raise ValueError(f"{given[0]}: run= brings the encoder and the text of its backtest; leave one of them out")
-    console, started = Console(), time.perf_counter()
+    console, started = open_console(), time.perf_counter()
     changes = update_index(cfg, Path(cfg.out), console)
     counts = changes._asdict()
     kept = counts.pop("kept")
     said = ", ".join(f"{count:,} {name}" for name, count in counts.items())
     if kept:
         said += f", {kept:,} kept as others have changed them meanwhile"
-    console.print(
-        f"{cfg.out}: {said}, in {time.perf_counter() - started:.1f} s (search it: python -m gedbd.search"
-        f' index={cfg.out} "...")',
-        highlight=False,
-        soft_wrap=True,
-    )
+    print_line(console, f"{cfg.out}: {said}, in {time.perf_counter() - started:.1f} s")
+    print_path(console, "search it:", f'gedbd search index={cfg.out} "..."')
 
 
 if __name__ == "__main__":

@@ -3,9 +3,9 @@
 from pathlib import Path
 
 from omegaconf import DictConfig
-from rich.console import Console
 
 from gedbd.configuration.command import command
+from gedbd.io.printing import open_console
 
 
 @command("judge")
@@ -13,7 +13,7 @@ def main(cfg: DictConfig) -> None:
     """Reads the verdicts given on a backtest's page, and writes its tables and its page with them."""
     from gedbd.triage.backtesting.judge import run_judge
 
-    run_judge(Path(cfg.run), Path(cfg.file) if cfg.file else None, Console())
+    run_judge(Path(cfg.run), Path(cfg.file) if cfg.file else None, open_console())
 
 
 if __name__ == "__main__":

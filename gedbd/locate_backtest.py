@@ -4,9 +4,9 @@ from pathlib import Path
 
 from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig
-from rich.console import Console
 
 from gedbd.configuration.command import command, gc_paused
+from gedbd.io.printing import open_console
 
 
 @command("locate_backtest")
@@ -21,7 +21,7 @@ def main(cfg: DictConfig) -> float:
 
     silence_library_logs()
     hydra = HydraConfig.get()
-    return run_locate_backtest(cfg, Path(hydra.runtime.output_dir), hydra.overrides.task, Console())
+    return run_locate_backtest(cfg, Path(hydra.runtime.output_dir), hydra.overrides.task, open_console())
 
 
 if __name__ == "__main__":

@@ -4,11 +4,12 @@ from functools import partial
 from pathlib import Path
 
 from omegaconf import DictConfig
-from rich.console import Console
 
 from gedbd.configuration.command import command, gc_paused
 from gedbd.configuration.locations import CONF_DIR
 from gedbd.configuration.positional import literal_text, option_names
+from gedbd.io.json_output import write_json_line
+from gedbd.io.printing import open_console
 
 NAMES = option_names(Path(CONF_DIR) / "search.yaml")
 
@@ -25,11 +26,11 @@ def main(cfg: DictConfig) -> None:
         check_top_k(cfg.top_k)
         filters = Filters.of_texts(cfg.created_from, cfg.created_before, cfg.component)
         index = open_index(cfg.index, cfg.cache_dir, cfg.get("backend"))
-    console = Console()
+    console = open_console()
     for report in queries:
         matches = index.search(report, cfg.top_k, filters)
         if cfg.json:
-            print(as_json(report, matches, index.target), flush=True)
+            write_json_line(as_json(report, matches, index.target))
         else:
             print_matches(console, report, matches, index.target)
     index.close()

@@ -26,10 +26,10 @@ def main(cfg: DictConfig) -> float:
         from gedbd.experiments.seeds import check_device, first_process_console, train_seeds
         from gedbd.experiments.tracking.runs import check_login
 
-    console = first_process_console()
-    check_login(cfg.logger)
-    hydra = HydraConfig.get()
-    check_sections(cfg, hydra.overrides.task, hydra.runtime.choices, partial(compose, "train"))
+        console = first_process_console()
+        check_login(cfg.logger)
+        hydra = HydraConfig.get()
+        check_sections(cfg, hydra.overrides.task, hydra.runtime.choices, partial(compose, "train"))  # imports the task
     if cfg.ckpt_path:
         cfg = resumed_options(cfg, hydra.overrides.task, hydra.runtime.choices, defaults=partial(compose, "train"))
     check_device(cfg.trainer)

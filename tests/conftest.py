@@ -4,6 +4,7 @@ import gc
 import signal
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -96,3 +97,18 @@ def tiny() -> "tuple[TextEncoder, PreTrainedTokenizerBase]":
 
     encoder = load_tiny_encoder("tiny", "mean", dim=8, max_tokens=32, hidden=16, layers=1, dropout=0.0, seed=0)
     return encoder.model, encoder.tokenizer
+
+
+@pytest.fixture
+def same_rows() -> "Callable[[object, Path], None]":
+    """Asserts that a table of a JSON document holds the rows of a CSV file."""
+    import pandas as pd
+
+    def check(rows: object, path: Path) -> None:
+        written = pd.read_csv(path)
+        told = pd.DataFrame(rows, columns=list(written.columns)).replace("", None)
+        told = told.astype({name: kind for name, kind in written.dtypes.items() if told[name].notna().any()})
+        pd.testing.assert_frame_equal(told, written, check_dtype=False, rtol=1e-15)
+        assert list(rows[0]) == list(written.columns)  # type: ignore[index]
+
+    return check

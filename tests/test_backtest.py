@@ -1,6 +1,7 @@
 """The command that measures suggestions on a tracker's history."""
 
 import io
+import json
 import sys
 from contextlib import redirect_stdout
 
@@ -8,6 +9,10 @@ import pandas as pd
 import pytest
 
 import gedbd.backtest
+from gedbd.io.json_output import json_output
+from gedbd.triage.backtesting.backtest import Backtest, tables_of
+from gedbd.triage.backtesting.run import record_backtest
+from gedbd.triage.backtesting.suggestions import read_suggestions
 from gedbd.triage.triage_model import TriageModel
 
 TEMPLATE = "dataset.url_template='https://bugs.example.org/show_bug.cgi?id={issue_id}'"
@@ -40,6 +45,21 @@ def finished(tmp_path_factory):
         patch.setattr(sys, "argv", ["gedbd", *options, "hydra.run.dir=out"])
         gedbd.backtest.main()
     return home / "out", told.getvalue()
+
+
+def test_the_tables_as_json(finished, capsys, same_rows):
+    folder, _ = finished
+    val, test, corpus = read_suggestions(folder, "demo")
+    matching = TriageModel.from_json((folder / "matching.json").read_text())
+    threshold = matching.target.threshold
+    tables = {"targets": pd.read_csv(folder / "targets.csv")} | tables_of(test, corpus, threshold, 50)
+    with json_output(True):
+        record_backtest(folder, "demo", folder / "report.html", Backtest(matching, val, test, tables, 0.1))
+    document = json.loads(capsys.readouterr().out)
+    assert {"folder", "corpus", "page", "target", "calibration_error", "targets", "wrong", "right"} <= set(document)
+    assert document["target"]["statement"] == matching.target.statement
+    for name in ("targets", "thresholds", "reliability"):
+        same_rows(document[name], folder / f"{name}.csv")
 
 
 def test_a_backtest_leaves_tables_and_a_page(finished):

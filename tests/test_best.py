@@ -188,6 +188,7 @@ def test_an_interrupted_last_training_ends_like_another(finished, copied, go_on)
             assert torch.equal(value, again[name])
 
 
+@pytest.mark.slow
 def test_without_a_better_epoch_the_encoder_before_training_is_taken(copied, go_on):
     (copied / "frozen_ranker_mrr.txt").write_text("1.0\n")
     shutil.rmtree(copied / "backtest")

@@ -152,6 +152,7 @@ def test_completion_is_installed_for_the_console_script():
         ("report",),
     ],
 )
+@pytest.mark.quick_cases(5)
 def test_help_and_refusals_import_nothing_large(words):
     assert imported_by(*words) <= {"pandas"}  # which the table of a sweep imports
 

@@ -1,5 +1,6 @@
 """The command flow-graph: what it writes and prints, and how it is called."""
 
+import json
 import re
 import sys
 
@@ -49,6 +50,14 @@ def test_figures_and_tables(run, tmp_path):
     # the parameters 1 and 2, the condition 5 and 6, the returned 9 and 11
     assert re.search(r"DATA +4 +1>5 1>9 2>6 2>11", told)
     assert told.endswith("written: figures/least.svg\nwritten: figures/least.png\n")
+
+
+def test_tables_as_json(run):
+    told = json.loads(run("Sorter.java", "method=least", "json=true"))
+    assert list(told) == ["method", "line", "files", "nodes", "edges"]
+    assert (told["method"], told["files"]) == ("least", ["least.svg", "least.png"])
+    assert told["nodes"][0] == {"node": 1, "line": 4, "name": "a", "type": "INTEGER", "role": "PARAMETER"}
+    assert told["edges"][0] == {"kind": "DATA", "edges": 4, "from>to": "1>5 1>9 2>6 2>11"}
 
 
 def test_overloaded_methods_write_their_lines(run, tmp_path):

@@ -12,7 +12,7 @@ PACKAGE = Path(gedbd.__file__).parent
 # A folder imports only from itself and from those before it.
 LAYERS = (
     *("io", "configuration", "code", "corpora", "text", "encoders", "sampling", "losses", "retrieval"),
-    *("evaluation", "experiments", "tasks", "triage", "service", "commands"),
+    *("evaluation", "experiments", "tasks", "triage", "service", "api", "commands"),
 )
 MAY_NAME_TASKS = {"gedbd", "gedbd.configuration.allowed_targets"}  # the latter lists what configuration may build
 

@@ -46,7 +46,9 @@ def update(home, capsys):
     def run(*options):
         capsys.readouterr()
         home[1](gedbd.index, *options)
-        return capsys.readouterr().out.splitlines()[-1].split(", in ")[0]
+        counts, next_step = capsys.readouterr().out.splitlines()[-2:]
+        assert next_step.startswith("search it: gedbd search index=")
+        return counts.split(", in ")[0]
 
     return run
 

@@ -62,7 +62,7 @@ def run(finished, tmp_path, monkeypatch):
     return through
 
 
-def test_the_tables_and_the_page_are_written_again_with_the_verdicts(run, tmp_path, capsys):
+def test_the_tables_and_the_page_are_written_again_with_the_verdicts(run, tmp_path, capsys, same_rows):
     out = tmp_path / "out"
     before = pd.read_csv(out / "targets.csv")
     assert before["same_title"].tolist() == [1, 0]
@@ -88,6 +88,11 @@ def test_the_tables_and_the_page_are_written_again_with_the_verdicts(run, tmp_pa
     assert [one["verdict"] for one in json.loads(given[1])] == ["accept", "reject", "reject", "accept"]
     assert len(re.findall('<span class="state">(?:not a )?duplicate</span>', page)) == 4  # one pair is in two lists
     assert pd.read_csv(out / "verdicts.csv")["judgements"].max() == 3
+    run("run=out", "json=true")
+    document = json.loads(capsys.readouterr().out)
+    assert {"folder", "corpus", "page", "targets", "verdicts", "wrong", "right"} <= set(document)
+    for name in ("targets", "verdicts"):
+        same_rows(document[name], out / f"{name}.csv")
 
 
 def test_the_list_to_fill_by_hand_is_read_and_a_new_backtest_leaves_it(run, tmp_path):

@@ -1,4 +1,4 @@
-"""Training started by torchrun and by SLURM, as the README shows it, with processes of this machine as the nodes."""
+"""Training started by torchrun and by SLURM, as the manual shows it, with processes of this machine as the nodes."""
 
 import os
 import re
@@ -17,7 +17,7 @@ import gedbd.train
 from gedbd.configuration.run_folder import run_dir, started
 
 ROOT = Path(gedbd.train.__file__).parents[1]
-README = (ROOT / "README.md").read_text()
+PAGE = (ROOT / "docs" / "guides" / "large.md").read_text()
 SMALL = [
     "encoder=tiny",
     "graph=knn",
@@ -48,8 +48,8 @@ def launch(tmp_path):
 
 
 def shown(start: str) -> list[str]:
-    """The words of the README's command that starts so."""
-    return shlex.split(re.search(rf"^{start}.*?(?=\s*(#|$))", README, flags=re.MULTILINE)[0])
+    """The words of the page's command that starts so."""
+    return shlex.split(re.search(rf"^{start}.*?(?=\s*(#|$))", PAGE, flags=re.MULTILINE)[0])
 
 
 def free_port() -> int:

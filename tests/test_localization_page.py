@@ -1,4 +1,4 @@
-"""Every command of docs/localization.md, in its order, on a small repository and its reports."""
+"""Every command of docs/guides/localization.md, in its order, on a small repository and its reports."""
 
 import re
 import shlex
@@ -11,7 +11,7 @@ from small_repository import NAMES, make_repository, write_reports
 
 from gedbd.cli import module_name
 
-PAGE = (Path(__file__).parents[1] / "docs" / "localization.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[1] / "docs" / "guides" / "localization.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```bash\n(.*?)^```", PAGE, flags=re.DOTALL | re.MULTILINE)
 COMMANDS = [line for block in BLOCKS for line in block.splitlines()]
 

@@ -95,7 +95,7 @@ def test_lines_fit_a_terminal_and_shared_words_stand_out(run, tmp_path, monkeypa
     console = Console(width=80, force_terminal=True, file=io.StringIO(), highlight=False, color_system="standard")
     notices = Console(file=io.StringIO())
     monkeypatch.setattr(
-        "gedbd.triage.locating.answering.Console", lambda stderr=False, **_: notices if stderr else console
+        "gedbd.triage.locating.answering.open_console", lambda stderr=False: notices if stderr else console
     )
     run(REPORT, f"index={tmp_path}")
     told = console.file.getvalue()

@@ -60,12 +60,16 @@ def test_a_backtest_leaves_a_ranker_its_figure_and_a_page(run, capsys):
     assert json.loads((folder / "own_page.json").read_text())["summary"] == found.statement
 
 
-def test_few_reports_teach_nothing(run, capsys):
-    folder = run("repo=repo", "dataset.path=issues.csv", "min_reports=25")
+def test_few_reports_teach_nothing(run, capsys, same_rows):
+    folder = run("repo=repo", "dataset.path=issues.csv", "min_reports=25", "json=true")
     found = read_hit_rate(folder)
     assert (found.reports, found.learnt) == (24, False)
-    told = capsys.readouterr().out
-    assert "The 24 reports with an inducing commit before them are too few to learn from" in told
+    told = capsys.readouterr()
+    assert "The 24 reports with an inducing commit before them are too few to learn from" in told.err
+    document = json.loads(told.out)
+    assert document["statement"] == found.statement
+    for name in ("metrics", "differences", "years", "counts"):
+        same_rows(document[name], folder / f"{name}.csv")
     assert pd.read_csv(folder / "metrics.csv")["system"][0] == "default ranker"
 
 

@@ -320,6 +320,7 @@ def fine_tuning(*options) -> tuple[float, ...]:
 
 
 @pytest.mark.parametrize("encoder", ["bert", "roberta", "distilbert", "codebert", "modernbert"])
+@pytest.mark.quick_cases(2)
 def test_encoders_of_berts_size_bring_their_own_fine_tuning(encoder):
     assert fine_tuning(f"encoder={encoder}", "dataset=eclipse") == (2e-5, 0.5, 32, 5, 2)
     assert fine_tuning(f"encoder={encoder}", "optimizer.lr=1e-3", "loss.margin=0", "patience=9") == (1e-3, 0, 32, 5, 9)

@@ -1,26 +1,39 @@
-"""The commands that the README shows can be given as they stand."""
+"""README and manual: commands can be given as they stand, Python runs, links lead somewhere, tables can be filled."""
 
 import re
 import shlex
 from importlib import import_module
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import pytest
 from hydra import compose, initialize_config_dir
 from omegaconf import OmegaConf
 
+import gedbd
 from gedbd.cli import command_names, module_name
 from gedbd.configuration.locations import CONF_DIR
 from gedbd.configuration.positional import literal_text, option_names, path_and_flags, positional_list
+from gedbd.evaluation.report.page import fill_tables
+from gedbd.evaluation.report.section import Section
+from gedbd.triage.backtesting.page import fill_targets
 
 ROOT = Path(__file__).parent.parent
-TEXT = (ROOT / "README.md").read_text()
+DOCS = ROOT / "docs"
+PAGES = {path.relative_to(ROOT).as_posix(): path.read_text() for path in (ROOT / "README.md", *DOCS.rglob("*.md"))}
+WRITTEN = ("README.md", "docs/guides/", "docs/results/")
+TEXT = "\n".join(PAGES.values())
 BLOCKS = "\n".join(re.findall(r"^```bash\n(.*?)^```", TEXT, flags=re.DOTALL | re.MULTILINE))
 SHOWN = re.findall(r"^((?:python -m gedbd\.|gedbd )\w[^#\n]*?)\s*(?:#.*)?$", BLOCKS, flags=re.MULTILINE)
 COMMANDS = sorted({command.replace("python -m gedbd.", "gedbd ") for command in SHOWN})
+PYTHON = {name: re.findall(r"^```python\n(.*?)^```", PAGES[name], flags=re.DOTALL | re.MULTILINE) for name in PAGES}
+RUN_HERE = ("README.md", "docs/guides/export.md")
+FILLED = [(name, title) for name in PAGES for title in re.findall(r"<!-- report: (.*?) -->\n", PAGES[name])]
+TARGETS = [(name, title) for name in PAGES for title in re.findall(r"<!-- backtest: ([^A-Z]*?) -->\n", PAGES[name])]
 
 
-def test_readme_shows_every_command():
+def test_every_command_is_shown():
     assert set(command_names()) == {command.split()[1] for command in COMMANDS}
 
 
@@ -37,10 +50,77 @@ def test_command_composes(command):
         compose(module_name(name), overrides=single)
 
 
-def test_readme_names_every_option():
+def test_all_pages_with_python_have_a_test_that_runs_them():
+    tests = [path.read_text() for path in (ROOT / "tests").rglob("test_*.py") if path != Path(__file__)]
+    for path in (Path(name) for name, blocks in PYTHON.items() if blocks and name not in RUN_HERE):
+        named = (f'"{path.name}"', f'"{path.parent.name}"')
+        assert any(name in text for text in tests for name in named), f"no test reads {path}"
+
+
+@pytest.mark.parametrize("name", RUN_HERE)
+def test_python_blocks_run(name, tmp_path, monkeypatch, capsys):
+    # A Qdrant server is needed by one, which tests/encoders/sinks/test_qdrant.py runs.
+    (block,) = (block for block in PYTHON[name] if "qdrant_client" not in block)
+    if "import gedbd" in block and not hasattr(gedbd, "load_corpus"):
+        pytest.skip("gedbd has no functions for programs yet")
+    reports = pd.read_csv(Path(gedbd.__file__).parent / "corpora" / "demo.csv").head(12)
+    reports.to_csv(tmp_path / "bugs.csv", index=False)
+    vectors = np.eye(12, 32, dtype=np.float32)
+    np.savez(tmp_path / "vectors.npz", id=np.arange(12).astype(str), vectors=vectors)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("GEDBD_CACHE", str(tmp_path / "cache"))
+    exec(block, {})
+    assert capsys.readouterr().out
+
+
+def heading_ids(text: str) -> set[str]:
+    """What a link after ``#`` may name: the headings' words in small letters, joined by hyphens."""
+    without_code = re.sub(r"^```.*?^```", "", text, flags=re.DOTALL | re.MULTILINE)
+    headings = re.findall(r"^#+ (.*)$", without_code, flags=re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading).strip().lower().replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_links_lead_to_pages_and_headings(name):
+    prose = re.sub(r"^```.*?^```|`[^`\n]*`", "", PAGES[name], flags=re.DOTALL | re.MULTILINE)
+    for link in re.findall(r"\]\(([^)\s]+)\)", prose):
+        if link.startswith(("http://", "https://")):
+            continue
+        path, _, heading = link.partition("#")
+        target = (ROOT / name).parent / path if path else ROOT / name
+        if target.resolve().parent == DOCS / "reference" and not target.exists():
+            continue  # made from the code by make docs, which checks the links to it
+        assert target.resolve().is_relative_to(ROOT), f"{link} is outside of the project"
+        assert target.exists(), link
+        assert not heading or heading in heading_ids(target.read_text()), link
+
+
+def test_pages_are_short():
+    lines = {name: text.splitlines() for name, text in PAGES.items() if name.startswith(WRITTEN)}
+    assert len(lines["README.md"]) <= 200
+    assert max(map(len, lines["README.md"])) <= 120
+    assert {name: len(of_page) for name, of_page in lines.items() if len(of_page) > 250} == {}
+
+
+def test_tables_are_on_one_page_and_can_be_filled():
+    assert {title.split(":")[0] for _, title in FILLED} >= {"Ranking", "Pairs", "Leak audit", "Label scarcity"}
+    assert len(TARGETS) == 2
+    assert len(set(FILLED)) == len({title for _, title in FILLED})
+    for name in {name for name, _ in FILLED}:
+        titles = [title for of_page, title in FILLED if of_page == name]
+        emptied = fill_tables(PAGES[name], [Section(title, "", []) for title in titles])
+        assert re.findall(r"<!-- report: (.*?) -->\n<!-- end -->", emptied) == titles
+        assert [line for line in emptied.splitlines() if not line.startswith("|")] != []
+    for name, title in TARGETS:
+        filled = fill_targets(PAGES[name], title, "the table")
+        assert f"<!-- backtest: {title} -->\nthe table\n<!-- end -->" in filled
+        assert len(filled) > 0.8 * len(PAGES[name])
+
+
+def test_every_option_is_named():
     for folder in {path.parent for path in Path(CONF_DIR).glob("*/**/*.yaml")}:
         group = folder.relative_to(CONF_DIR).as_posix()
-        rows = re.findall(rf"^\| `{group}` \|(.*?)\|", TEXT, flags=re.MULTILINE)
+        rows = re.findall(rf"^\| `{group}` \|(.*?)\|", PAGES["docs/reference/groups.md"], flags=re.MULTILINE)
         assert rows, group
         ours = {path.stem for path in folder.glob("*.yaml")} - {"common", "titles"}
         named = set(re.findall(r"`(\w+)`", " ".join(rows)))
@@ -61,4 +141,4 @@ def test_the_table_of_encoders_is_that_of_their_files():
 def test_make_targets_exist():
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), flags=re.MULTILINE))
     assert {"help", "install", "demo", "test", "check", "bench", "clean"} <= targets
-    assert set(re.findall(r"^make ([\w-]+)", TEXT, flags=re.MULTILINE)) <= targets
+    assert set(re.findall(r"^make ([\w-]+)", BLOCKS, flags=re.MULTILINE)) <= targets

@@ -169,10 +169,14 @@ def test_resuming_with_other_options_is_refused(train, halted):
         train("ckpt_path=nowhere.ckpt")
 
 
-def test_evaluate_repeats_the_test_and_changes_nothing(run, halted):
+def test_evaluate_repeats_the_test_and_changes_nothing(run, halted, capsys, same_rows):
     folder = halted
     before = {path: path.read_bytes() for path in (folder / "checkpoints").iterdir()}
-    run(gedbd.evaluate, f"run={folder}", "part=test")
+    run(gedbd.evaluate, f"run={folder}", "part=test", "json=true")
+    told = json.loads(capsys.readouterr().out)
+    assert list(told) == ["folder", "corpus", "part", "results", "ranking", "examples", "leak", "conclusions"]
+    for name in ("results", "ranking"):
+        same_rows(told[name], folder / "evaluation" / "test" / f"{name}.csv")
     assert (folder / "evaluation" / "test" / "figures" / "confusion_matrix.png").is_file()
     again = pd.read_csv(folder / "evaluation" / "test" / "results.csv")
     pd.testing.assert_frame_equal(again, pd.read_csv(folder / "results.csv"))

@@ -18,9 +18,12 @@ from omegaconf import DictConfig, OmegaConf
 
 from gedbd.configuration.locations import CONF_DIR
 from gedbd.io.paths import IN_PACKAGE
+from gedbd.io.printing import open_console, print_line
 
 VARIABLE = "GEDBD_ALLOWED_TARGETS"  # environment variable with further names, separated by commas
 NAMED = re.compile(rf"_target_:\s*['\"]?([\w.]+)|({IN_PACKAGE}\S+)")
+# What gedbd itself saves besides: the function that says that an encoder was an object in Python.
+SAVED = {"encoder": ("gedbd.encoders.given.refuse_given",)}
 # Files and groups of conf/ that name the factories of a section, if not the group of the same name.
 SOURCES = {
     "baselines": ("baseline.yaml", "encoder", "backend", "text", "tags", "cross", "llm"),
@@ -72,13 +75,18 @@ def keep_local(options: DictConfig, source: str) -> None:
     """
     backend = options.get("backend")
     if OmegaConf.is_dict(backend) and backend.get("address") is not None:
-        print(f"{source}: backend.address={backend.address} is not used, as it comes from a file: Ray starts here")
+        print_line(
+            open_console(),
+            f"{source}: backend.address={backend.address} is not used, as it comes from a file: Ray starts here",
+        )
         backend.address = None
     for section in list(options):
         plain = OmegaConf.to_container(options[section]) if OmegaConf.is_config(options[section]) else None
         found = _remove_urls(plain)
         if found:
-            print(f"{source}: base_url={found[0]} of {section} is not used, as it comes from a file")
+            print_line(
+                open_console(), f"{source}: base_url={found[0]} of {section} is not used, as it comes from a file"
+            )
             options[section] = plain
 
 
@@ -140,7 +148,7 @@ def _targets_of(section: str) -> frozenset[str]:
     """The names in ``conf/`` for a section; none if the section, which may come from a file, could be a path."""
     if not section.isidentifier():
         return frozenset()
-    found: set[str] = set()
+    found: set[str] = set(SAVED.get(section, ()))
     for source in SOURCES.get(section, (section,)):
         place = Path(CONF_DIR) / source
         for file in [place] if place.suffix else place.glob("*.yaml"):

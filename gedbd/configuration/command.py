@@ -3,6 +3,7 @@
 import functools
 import gc
 import os
+import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -18,9 +19,13 @@ from gedbd.configuration.help import command_help
 from gedbd.configuration.locations import CONF_DIR
 from gedbd.configuration.options import check_command_line, delete_unused
 from gedbd.configuration.run_folder import is_own, own_folders
+from gedbd.io.json_output import json_output
+from gedbd.io.verbosity import stage, take_flags, verbosity
 
 # Hydra's own help lists options without their comments.
 HELP_FLAGS = {"-h", "--help"}
+MULTIRUN_FLAGS = {"-m", "--multirun"}
+JSON_OPTION = re.compile(r"\+{0,2}json=(true|yes|on|1)", re.IGNORECASE)
 
 Task = Callable[[DictConfig], Any]
 ReadArguments = Callable[[list[str]], list[str]]
@@ -41,7 +46,8 @@ def command(config_name: str, read_arguments: ReadArguments = list) -> Callable[
     def decorate(task: Task) -> Any:
         @functools.wraps(task)
         def guarded(cfg: DictConfig) -> Any:
-            with mistakes_in_one_line(cfg):
+            # A job of a sweep may run in a process of its own, which has the level of the first one.
+            with mistakes_in_one_line(cfg), verbosity(None), json_output(bool(cfg.get("json"))):
                 return task(cfg)
 
         run = hydra.main(version_base="1.3", config_path=CONF_DIR, config_name=config_name)(guarded)
@@ -54,15 +60,28 @@ def command(config_name: str, read_arguments: ReadArguments = list) -> Callable[
                 print(command_help(Path(CONF_DIR), config_name))
                 return None
             with mistakes_in_one_line():
+                words, level = take_flags(sys.argv[1:])
                 # Hydra reads ``sys.argv`` itself, and Lightning starts further processes with it.
-                sys.argv[1:] = read_arguments(sys.argv[1:])
-                new_folders = check_command_line(CONF_DIR, config_name, sys.argv[1:])
-            with own_folders(), deleted_if_empty(new_folders):
-                return run()
+                sys.argv[1:] = read_arguments(words)
+            with verbosity(level):
+                with mistakes_in_one_line(), stage("check the options"):
+                    new_folders = check_command_line(CONF_DIR, config_name, sys.argv[1:])
+                json = asks_json(sys.argv[1:])
+                if json and MULTIRUN_FLAGS & set(sys.argv[1:]):
+                    # It is no option of a job: the same sweep goes on with it and without it.
+                    sys.argv[1:] = [word for word in sys.argv[1:] if not JSON_OPTION.fullmatch(word)]
+                with json_output(json), own_folders(), deleted_if_empty(new_folders):
+                    return run()
 
         return start
 
     return decorate
+
+
+def asks_json(arguments: Sequence[str]) -> bool:
+    """Whether a command line has ``json=true``: what a sweep prints before its first job goes to standard error too."""
+    given = [word for word in arguments if word.lstrip("+").startswith("json=")]
+    return bool(given) and JSON_OPTION.fullmatch(given[-1]) is not None
 
 
 @contextmanager

@@ -18,6 +18,11 @@ MAX_DEPTH = 2
 NOT_CHOICES = {("graph", "common"), ("graph", "titles")}  # the other files of the group include them
 # Groups and sections that a command composes for the functions it shares with training, but does not read.
 UNREAD = {"backtest": {"protocol", "ranking"}}
+FLAG_LINES = (
+    "-q, --quiet     print results, warnings and errors only: no progress",
+    "-v, --verbose   print log lines and the times of stages on standard error too",
+    "-h, --help      print this text",
+)
 EXAMPLE = "gedbd "  # how the comment lines that are examples begin
 COMMAND = re.compile(r"(?:# |: )gedbd ([\w-]+)")
 LINE = re.compile(r"^(?P<indent> *)(?P<name>\w+):(?P<value>.*?)(?:(?:^|\s)\s*# (?P<comment>.*))?$")
@@ -72,7 +77,7 @@ def command_help(conf: Path, name: str) -> str:
             groups += _group_lines(conf, name, group, default)
     if groups:
         lines += ["", "Groups, given as group=choice; * marks the default:", *groups]
-    lines += ["", "--cfg job prints the options of the chosen groups too, --hydra-help Hydra's own."]
+    lines += ["", *FLAG_LINES, "", "--cfg job prints the options of the chosen groups too, --hydra-help Hydra's own."]
     return "\n".join(piece for line in lines for piece in _wrap(line))
 
 
@@ -99,14 +104,14 @@ def read_command(conf: Path, name: str) -> CommandFile:
         if not group.startswith("hydra/"):
             command.groups[group] = chosen
     lines = path.read_text(encoding="utf-8").splitlines()
-    comment = list(_top_comment(lines))
+    comment = list(top_comment(lines))
     command.about = " ".join(line for line in comment if not line.startswith(EXAMPLE))
     command.examples = [line for line in comment if line.startswith(EXAMPLE)]
-    command.options += _options(lines)
+    command.options += options_of(lines)
     return command
 
 
-def _top_comment(lines: list[str]) -> Iterator[str]:
+def top_comment(lines: list[str]) -> Iterator[str]:
     """The lines of the comment that a file begins with, without Hydra's ``@package``."""
     for line in lines:
         if not line.startswith("#"):
@@ -115,8 +120,13 @@ def _top_comment(lines: list[str]) -> Iterator[str]:
             yield line.removeprefix("#").strip()
 
 
-def _options(lines: list[str]) -> list[Option]:
-    """The options of a file with their comments; sections within sections are named, not listed."""
+def options_of(lines: list[str], max_depth: int = MAX_DEPTH) -> list[Option]:
+    """The options of a file with their comments.
+
+    Args:
+        lines: The lines of the file.
+        max_depth: Options in deeper sections are left out; a section at this depth is named.
+    """
     found: list[Option] = []
     above: list[str] = []
     for line in lines:
@@ -130,9 +140,9 @@ def _options(lines: list[str]) -> list[Option]:
         above = [*above[:depth], match["name"]]
         value = match["value"].strip()
         comment = match["comment"] or ""
-        if above[0] in ("defaults", "hydra") or above[-1].startswith("_") or len(above) > MAX_DEPTH:
+        if above[0] in ("defaults", "hydra") or above[-1].startswith("_") or len(above) > max_depth:
             continue
-        if value or comment or len(above) == MAX_DEPTH:
+        if value or comment or len(above) == max_depth:
             found.append(Option(".".join(above), FALLBACK.sub(r"\1", value), comment))
     return found
 
@@ -144,16 +154,16 @@ def _group_lines(conf: Path, command: str, group: str, default: str | None) -> l
         text = path.read_text(encoding="utf-8")
         if (group, path.stem) in NOT_CHOICES or not _serves(command, group, text):
             continue
-        about = _first_sentence(text)
+        about = first_sentence(text)
         mark = " *" if path.stem == default else ""
         lines += _entry(f"  {path.stem}{mark}", about, CHOICE_WIDTH)
     return [f"  {group}", *lines] if lines else []
 
 
-def _first_sentence(text: str) -> str:
+def first_sentence(text: str) -> str:
     """The comment that a file begins with, up to a full stop or a line that ends with a colon."""
     words: list[str] = []
-    for line in _top_comment(text.splitlines()):
+    for line in top_comment(text.splitlines()):
         words.append(line)
         if line.startswith(EXAMPLE) or line.endswith((".", ":")):
             break

@@ -16,7 +16,7 @@ from hydra import compose, initialize_config_dir
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.errors import HydraException
 from hydra.types import RunMode
-from omegaconf import MISSING, DictConfig, OmegaConf
+from omegaconf import MISSING, DictConfig, OmegaConf, flag_override
 
 from gedbd.configuration.errors import composition_line, os_error_line
 from gedbd.configuration.help import first_example
@@ -65,6 +65,27 @@ def check_command_line(conf_dir: str, config_name: str, arguments: Sequence[str]
     folder = Path(OmegaConf.select(cfg, option))
     check_folder(folder, option)
     return [] if multirun else [path for path in (folder, *folder.parents) if not path.exists()]
+
+
+def compose_options(conf_dir: str, config_name: str, words: Sequence[str]) -> DictConfig:
+    """The checked options of a command that is called from Python, without Hydra's own.
+
+    Args:
+        conf_dir: Folder of the configuration.
+        config_name: File in it to start from, without its suffix.
+        words: Options, as on the command line.
+
+    Raises:
+        ValueError: If an option is unknown or missing, or has a value that does not fit.
+    """
+    job = list(words)
+    with initialize_config_dir(conf_dir, version_base="1.3"):
+        cfg = _compose(config_name, job)
+        _check_missing(cfg, Path(conf_dir), config_name, ())
+        _check_job(cfg, conf_dir, config_name, job)
+    with flag_override(cfg, ["struct", "readonly"], False):
+        del cfg["hydra"]
+    return cfg
 
 
 def check_folder(folder: Path, option: str) -> None:

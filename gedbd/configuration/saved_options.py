@@ -18,6 +18,7 @@ from gedbd.io.files import read_object
 CONFIG = "config.yaml"
 VERSIONS = "versions.json"
 SCHEMA = 2  # version of the files of a run folder, stored in VERSIONS; raised when the files of older ones change
+JSON = "json"
 NEEDED = ("dataset", "encoder", "split", "text")
 PATHS = (
     *(
@@ -39,9 +40,11 @@ def saved_options(cfg: DictConfig) -> dict[str, Any]:
     """Resolved options with absolute paths, so that a run can be read from any working directory.
 
     Paths are the options in ``PATHS``, and ``model`` if it names an existing folder instead of a model on a hub.
-    Paths that begin with ``~`` or name a resource (``pkg://``) do not change.
+    Paths that begin with ``~`` or name a resource (``pkg://``) do not change. ``json``, which says how results are
+    printed, is left out.
     """
     options: dict[str, Any] = _with_paths(OmegaConf.to_container(cfg, resolve=True), lambda path: str(path.absolute()))
+    options.pop(JSON, None)
     return options
 
 

@@ -1,8 +1,10 @@
 """A corpus: documents, the duplicate groups among them, and where they come from."""
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -11,7 +13,7 @@ from gedbd.corpora.documents import Documents
 from gedbd.corpora.relevance import Groups, Links
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Corpus:
     """The reports of a tracker and their duplicates.
 
@@ -21,6 +23,7 @@ class Corpus:
         links: The links behind the groups, in the direction in which the tracker states them; None if unknown.
         image_dir: Folder of the files that the column ``attachments`` names; None if there is none.
         url_template: Address of a report that has none, with ``{issue_id}`` for its id; None if unknown.
+        source: The options that it was read with, the section ``dataset`` of a configuration; None if unknown.
     """
 
     documents: Documents
@@ -28,6 +31,7 @@ class Corpus:
     links: Links | None = None
     image_dir: Path | None = None
     url_template: str | None = None
+    source: Mapping[str, Any] | None = None
 
     @classmethod
     def of_table(cls, name: str, table: pd.DataFrame, group: np.ndarray) -> "Corpus":
@@ -36,6 +40,17 @@ class Corpus:
 
     def __len__(self) -> int:
         return len(self.documents)
+
+    def __repr__(self) -> str:
+        sizes = np.unique(self.group, return_counts=True)[1]
+        sizes = sizes[sizes > 1]
+        parts = [f"{len(self):,} reports", f"{sizes.sum():,} of them in {len(sizes):,} duplicate groups"]
+        if len(self) and self.documents.has_dates:
+            dates = self.reports["created_at"]
+            parts.append(f"{dates.iloc[0]:%Y-%m-%d} to {dates.iloc[-1]:%Y-%m-%d}")
+        if self.warnings:
+            parts.append(f"{len(self.warnings)} warnings")
+        return f"Corpus({self.name!r}: {', '.join(parts)})"
 
     @property
     def name(self) -> str:

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from PIL import Image, ImageOps
-from rich.progress import track
+
+from gedbd.io.progress import track
 
 MISSING = "missing"
 BROKEN = "broken"

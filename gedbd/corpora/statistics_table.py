@@ -1,10 +1,9 @@
-"""Statistics of corpora as a table for the terminal."""
+"""Statistics of corpora as a table for the terminal, and as plain values for programs."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import pandas as pd
-from rich.markup import escape
-from rich.table import Table
 
 from gedbd.corpora.change_statistics import describe_changes
 from gedbd.corpora.changes import ChangeCorpus
@@ -12,16 +11,21 @@ from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.statistics import Statistic, describe_corpus
 
 
-def statistics_table(corpora: Sequence[Corpus | ChangeCorpus]) -> Table:
-    """A row for each statistic, a column for each corpus."""
-    table = Table("metric")
-    for corpus in corpora:
-        table.add_column(escape(corpus.name), justify="right")
-    columns = [_describe(corpus) for corpus in corpora]
-    metrics = dict.fromkeys(metric for column in columns for metric in column)  # unlike a set, keeps the order
-    for metric in metrics:
-        table.add_row(metric, *(format_statistic(column.get(metric)) for column in columns))
-    return table
+def corpus_statistics(corpora: Sequence[Corpus | ChangeCorpus]) -> list[dict[str, Any]]:
+    """For each corpus its ``name``, its ``statistics`` by name, and its ``warnings``."""
+    return [
+        {"name": corpus.name, "statistics": _describe(corpus), "warnings": list(corpus.warnings)} for corpus in corpora
+    ]
+
+
+def statistics_table(described: Sequence[dict[str, Any]]) -> pd.DataFrame:
+    """A row for each statistic, a column of texts for each corpus; see ``corpus_statistics``."""
+    names = [name for corpus in described for name in corpus["statistics"]]
+    metrics = list(dict.fromkeys(names))  # unlike a set, keeps the order
+    columns: dict[str, list[str]] = {"metric": metrics}
+    for corpus in described:
+        columns[corpus["name"]] = [format_statistic(corpus["statistics"].get(metric)) for metric in metrics]
+    return pd.DataFrame(columns)
 
 
 def _describe(corpus: Corpus | ChangeCorpus) -> dict[str, Statistic]:

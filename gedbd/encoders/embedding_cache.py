@@ -17,6 +17,9 @@ import numpy as np
 BATCHES_A_COMMIT = 16
 MAX_PLACEHOLDERS = 500
 VALUE_BYTES = 4  # of a float32
+# Of a new file. A vector of 384 numbers, or of 768, does not fit into SQLite's usual page of 4,096 bytes beside others,
+# so that each would take a page of its own.
+PAGE_BYTES = 16_384
 # SQLite reports damaged table names as SQLITE_ERROR.
 DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR)
 PRIMARY = 0xFF  # the lowest byte of an SQLite error code is the kind of error; the others tell where it occurred
@@ -58,6 +61,7 @@ class EmbeddingCache:
     def _look_up(self, wanted: dict[bytes, str], encode: EncodeTexts) -> dict[bytes, bytes]:
         """The vectors of texts by key, from the file or encoded now."""
         with closing(sqlite3.connect(self.file, timeout=60)) as database:
+            database.execute(f"PRAGMA page_size = {PAGE_BYTES}")
             database.execute("CREATE TABLE IF NOT EXISTS vectors (key BLOB PRIMARY KEY, vector BLOB) WITHOUT ROWID")
             stored = self._read(database, sorted(wanted))
             missing = {key: text for key, text in wanted.items() if key not in stored}
@@ -81,7 +85,7 @@ class EmbeddingCache:
             for key, content in database.execute(query, some):
                 vector = content[:length] if isinstance(content, bytes) else b""
                 # Files of older versions hold vectors without a checksum.
-                if content in (vector, vector + _checksum(vector)) and len(vector) == length:
+                if len(vector) == length and content[length:] in (_checksum(vector), b""):
                     stored[key] = vector
                 else:
                     damaged += 1

@@ -1,6 +1,6 @@
 """Compares two runs on the same pairs and queries, or two sets of runs with the same seeds or test years."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from typing import NamedTuple
 
@@ -9,6 +9,7 @@ import pandas as pd
 from gedbd.evaluation.display_names import ALWAYS_DUPLICATE
 from gedbd.evaluation.run_folders import Run
 from gedbd.evaluation.significance import Comparison, compare_f1, compare_means, mann_whitney
+from gedbd.io.verbosity import stage
 from gedbd.retrieval.protocol_words import metric_prefix
 from gedbd.retrieval.ranking import per_query
 
@@ -25,6 +26,7 @@ class Key(NamedTuple):
     year: int
 
 
+@stage("compare")
 def compare_runs(
     first: list[Run], second: list[Run], method: str | None = None, against_method: str | None = None
 ) -> pd.DataFrame:
@@ -50,20 +52,34 @@ def compare_runs(
     matched = _match(first, second)
     pairs = {}
     for key, (a, b) in matched.items():
-        pairs[key] = _join(a, b, _predictions(a, method), _predictions(b, against_method))
+        names = (str(a.folder), str(b.folder))
+        pairs[key] = join_results(names, _predictions(a, method), _predictions(b, against_method))
     rows = [_row("f1", pairs, _compare_pairs)]
     for protocol in first[0].protocols:
         if any(run.queries_of(protocol) is None for run in (*first, *second)):
             continue
         ranks = {}
         for key, (a, b) in matched.items():
-            ranks[key] = _join(a, b, _ranks(a, method, protocol), _ranks(b, against_method, protocol))
-        # the joined columns are rr@10_a, rr@10_b and so on
-        columns = next(iter(ranks.values()))
-        for name in [name.removesuffix("_a") for name in map(str, columns) if name.endswith("_a")]:
-            row = _row(metric_prefix(protocol) + name, ranks, _compare_queries(name))
-            rows.append(row | {"p_mann_whitney": _rank_sum(pd.concat(ranks.values()), name)})
+            names = (str(a.folder), str(b.folder))
+            ranks[key] = join_results(names, _ranks(a, method, protocol), _ranks(b, against_method, protocol))
+        rows += compare_queries(protocol, ranks)
     return pd.DataFrame(rows)
+
+
+def compare_queries(protocol: str, tables: Mapping[Key, pd.DataFrame]) -> list[dict[str, object]]:
+    """The differences of the ranking metrics: for each metric a row of ``compare_runs``.
+
+    Args:
+        protocol: How the queries were ranked.
+        tables: What ``join_results`` gives of ``per_query`` with ``id`` and ``group``, for each pair of runs.
+    """
+    # the joined columns are rr@10_a, rr@10_b and so on
+    columns = next(iter(tables.values()))
+    rows = []
+    for name in [name.removesuffix("_a") for name in map(str, columns) if name.endswith("_a")]:
+        row = _row(metric_prefix(protocol) + name, tables, _compare_metric(name))
+        rows.append(row | {"p_mann_whitney": _rank_sum(pd.concat(tables.values()), name)})
+    return rows
 
 
 def describe_matches(runs: list[Run]) -> str:
@@ -128,20 +144,24 @@ def _row_of(table: pd.DataFrame, method: str | None, run: Run) -> pd.Series:
     return found.iloc[0]
 
 
-def _join(first: Run, second: Run, a: pd.DataFrame, b: pd.DataFrame) -> pd.DataFrame:
-    """Both tables side by side; names of values end in ``_a`` and ``_b``."""
+def join_results(names: tuple[str, str], a: pd.DataFrame, b: pd.DataFrame) -> pd.DataFrame:
+    """Two results on the same pairs or queries side by side; names of values end in ``_a`` and ``_b``.
+
+    Raises:
+        ValueError: If they are of other pairs or queries; ``names`` are what it calls the results.
+    """
     keys = [name for name in ("id_1", "id_2", "id", "label", "group") if name in a]
     both = a.merge(b, on=keys, suffixes=("_a", "_b"))
     if not len(both) == len(a) == len(b):
         raise ValueError(
-            f"{first.folder} and {second.folder} were tested on other pairs or queries ({len(both)} of {len(a)} and"
+            f"{names[0]} and {names[1]} were tested on other pairs or queries ({len(both)} of {len(a)} and"
             f" {len(b)} are the same): compare runs of one corpus, split, seed and pairs"
         )
     return pd.DataFrame(both)
 
 
 def _row(
-    metric: str, tables: dict[Key, pd.DataFrame], compare: Callable[[pd.DataFrame], Comparison]
+    metric: str, tables: Mapping[Key, pd.DataFrame], compare: Callable[[pd.DataFrame], Comparison]
 ) -> dict[str, object]:
     whole = asdict(compare(pd.concat(tables.values(), ignore_index=True)))
     ends = {"difference_low": whole.pop("low"), "difference_high": whole.pop("high")}
@@ -161,7 +181,7 @@ def _compare_pairs(table: pd.DataFrame) -> Comparison:
     return compare_f1(*values)
 
 
-def _compare_queries(metric: str) -> Callable[[pd.DataFrame], Comparison]:
+def _compare_metric(metric: str) -> Callable[[pd.DataFrame], Comparison]:
     def compare(table: pd.DataFrame) -> Comparison:
         means = _over_seeds(table, metric)
         return compare_means(*(means[name].to_numpy() for name in (f"{metric}_a", f"{metric}_b", "group")))

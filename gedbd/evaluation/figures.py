@@ -1,6 +1,7 @@
 """Figures of a run: each function takes tables or arrays and returns a matplotlib figure."""
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -10,22 +11,21 @@ from sklearn.metrics import ConfusionMatrixDisplay, precision_recall_curve
 from sklearn.metrics import confusion_matrix as sklearn_confusion_matrix
 
 from gedbd.evaluation.display_names import ALWAYS_DUPLICATE, display_name
+from gedbd.evaluation.palette import DUPLICATE, OTHER, colour
 
-DUPLICATE = "#0b6e99"  # colours
-OTHER = "#d1662a"
-GREY = "#8a8a8a"
-SIZE = (6.4, 4.2)
-# Fixed margins: matplotlib's layout algorithms draw every figure twice to find them.
-MARGINS = {"left": 0.11, "right": 0.97, "bottom": 0.125, "top": 0.915}
+SIZE = (6.4, 4.4)
+LEGEND: dict[str, Any] = {"loc": "best", "framealpha": 0.85, "edgecolor": "none"}  # pale where it must cover a line
+# Fixed margins, with space for the subject: matplotlib's layout algorithms draw every figure twice to find them.
+MARGINS = {"left": 0.11, "right": 0.97, "bottom": 0.12, "top": 0.875}
 
 
 def training_curves(epochs: pd.DataFrame) -> Figure:
     """Loss and F1 of training and validation by epoch, side by side (the paper's Figures 3 and 4)."""
-    figure = Figure(figsize=(9.6, 3.8))
+    figure = Figure(figsize=(9.6, 4.0))
     axes = figure.subplots(1, 2, gridspec_kw={**MARGINS, "left": 0.075, "right": 0.985, "bottom": 0.14, "wspace": 0.2})
     for axis, name, title in zip(axes, ("loss", "f1"), ("Loss", "F1"), strict=True):
-        for part, colour in (("train", DUPLICATE), ("val", OTHER)):
-            axis.plot(epochs["epoch"] + 1, epochs[f"{part}/{name}"], marker="o", color=colour, label=part)
+        for part, tone, marker in (("train", DUPLICATE, "o"), ("val", OTHER, "s")):
+            axis.plot(epochs["epoch"] + 1, epochs[f"{part}/{name}"], marker=marker, color=tone, label=part)
         axis.set(title=title, xlabel="epoch", xticks=epochs["epoch"] + 1)
         axis.grid(alpha=0.25)
         axis.legend(frameon=False)
@@ -35,7 +35,7 @@ def training_curves(epochs: pd.DataFrame) -> Figure:
 def confusion_matrix(scores: np.ndarray, labels: np.ndarray, threshold: float) -> Figure:
     """Confusion matrix at a threshold (the paper's Figure 2)."""
     predicted = scores >= np.asarray(threshold, dtype=scores.dtype)
-    figure = Figure(figsize=(4.8, 4.2))
+    figure = Figure(figsize=(4.8, 4.4))
     axis = figure.subplots(gridspec_kw=MARGINS)
     draw_confusion_matrix(axis, labels, predicted, fontsize=16)
     names = ["not duplicate", "duplicate"]
@@ -60,11 +60,11 @@ def similarity_histogram(scores: np.ndarray, labels: np.ndarray, threshold: floa
     figure = Figure(figsize=SIZE)
     axis = figure.subplots(gridspec_kw=MARGINS)
     bins = list(np.linspace(min(-0.2, float(scores.min())), 1, 41))
-    for label, name, colour in ((0, "not duplicate", OTHER), (1, "duplicate", DUPLICATE)):
+    for label, name, tone in ((0, "not duplicate", OTHER), (1, "duplicate", DUPLICATE)):
         chosen = scores[labels == label].clip(max=1)  # in float32 the cosine of equal texts may exceed 1, the last edge
         if len(chosen):
             share = np.full(len(chosen), 1 / len(chosen))
-            axis.hist(chosen, bins=bins, weights=share, alpha=0.6, color=colour, label=f"{name} ({len(chosen):,})")
+            axis.hist(chosen, bins=bins, weights=share, alpha=0.6, color=tone, label=f"{name} ({len(chosen):,})")
     axis.axvline(threshold, color="black", linestyle="--", linewidth=1, label=f"threshold {threshold:.2f}")
     axis.set(title="Similarity of test pairs", xlabel="cosine", ylabel="share of pairs")
     axis.legend(frameon=False)
@@ -81,10 +81,10 @@ def title_cosines(raw: np.ndarray, reduced: np.ndarray) -> Figure:
     figure = Figure(figsize=SIZE)
     axis = figure.subplots(gridspec_kw=MARGINS)
     bins = list(np.linspace(-1, 1, 81))
-    for values, name, colour in ((reduced, "after PCA", DUPLICATE), (raw, "raw", OTHER)):
+    for values, name, tone in ((reduced, "after PCA", DUPLICATE), (raw, "raw", OTHER)):
         share = np.full(len(values), 1 / len(values))
         label = f"{name}: median {np.median(values):.2f}, {np.mean(values > 0.95):.0%} above 0.95"
-        axis.hist(values.clip(-1, 1), bins=bins, weights=share, alpha=0.6, color=colour, label=label)
+        axis.hist(values.clip(-1, 1), bins=bins, weights=share, alpha=0.6, color=tone, label=label)
     axis.set(title=f"Similarity of {len(raw):,} random pairs of titles", xlabel="cosine", ylabel="share of pairs")
     axis.set_ylim(0, 1.25 * axis.get_ylim()[1])  # the legend is above the bars
     axis.legend(frameon=False, loc="upper left")
@@ -98,16 +98,16 @@ def precision_recall(scores: Mapping[str, np.ndarray], labels: np.ndarray) -> Fi
     """
     figure = Figure(figsize=SIZE)
     axis = figure.subplots(gridspec_kw=MARGINS)
-    for (name, values), colour in zip(scores.items(), (DUPLICATE, OTHER, GREY), strict=False):
+    for place, (name, values) in enumerate(scores.items()):
         precision, recall, _ = precision_recall_curve(labels, values)
-        axis.step(recall, precision, where="post", color=colour, label=display_name(name))
+        axis.step(recall, precision, where="post", color=colour(place), label=display_name(name))
     always = display_name(ALWAYS_DUPLICATE)  # its precision is the share of duplicates, whatever the recall
     axis.axhline(float(np.mean(labels)), color="black", linestyle=":", linewidth=1, label=always)
     axis.set(
         title="Precision and recall on test pairs", xlabel="recall", ylabel="precision", xlim=(0, 1), ylim=(0, 1.02)
     )
     axis.grid(alpha=0.25)
-    axis.legend(frameon=False, loc="lower left")
+    axis.legend(**LEGEND)
     return figure
 
 
@@ -116,11 +116,10 @@ def rank_curves(queries: Mapping[str, pd.DataFrame], counted: str = "groups") ->
     figure = Figure(figsize=SIZE)
     axis = figure.subplots(gridspec_kw=MARGINS)
     k = np.arange(1, 101)
-    for (name, table), colour in zip(queries.items(), (DUPLICATE, OTHER, GREY), strict=False):
+    for place, (name, table) in enumerate(queries.items()):
         rank = table["rank"].to_numpy()
-        axis.step(
-            k, [np.mean((rank > 0) & (rank <= top)) for top in k], where="post", color=colour, label=display_name(name)
-        )
+        shares = [np.mean((rank > 0) & (rank <= top)) for top in k]
+        axis.step(k, shares, where="post", color=colour(place), label=display_name(name))
     ceiling = float(next(iter(queries.values()))["reachable"].mean())
     axis.axhline(ceiling, color="black", linestyle=":", linewidth=1, label=f"ceiling {ceiling:.3f}")
     axis.set(
@@ -128,5 +127,5 @@ def rank_curves(queries: Mapping[str, pd.DataFrame], counted: str = "groups") ->
     )
     axis.set_xticks([1, 5, 10, 20, 100], labels=["1", "5", "10", "20", "100"])
     axis.grid(alpha=0.25)
-    axis.legend(frameon=False, loc="lower right")
+    axis.legend(**LEGEND)
     return figure

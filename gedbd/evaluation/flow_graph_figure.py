@@ -16,11 +16,11 @@ from gedbd.code.flow_graph import FlowGraph
 from gedbd.code.node_types import EdgeKind, NodeType
 from gedbd.evaluation.flow_graph_layout import HALF_HEIGHT, MARGIN, Box, Layout, place_nodes
 from gedbd.evaluation.flow_graph_routes import Point, Router
+from gedbd.evaluation.palette import BLUE, DARK_GREY, GREY
 
 FONT = "monospace"
 HEAD_LENGTH = 0.075  # inches
 HEAD_WIDTH = 0.08
-GREY = "#8a8a8a"
 CONTROL_FILL = "#ffffff"
 FAMILIES = {  # tints of the palette of Okabe and Ito, which colour-blind readers can tell apart
     "number": ("#bfe0f5", "INTEGER FLOAT LONG DOUBLE BYTE SHORT OTHER_PRIMITIVE"),
@@ -31,7 +31,7 @@ FAMILIES = {  # tints of the palette of Okabe and Ito, which colour-blind reader
     "own class": ("#f2bd94", "USER_DEFINED"),
     "unknown": ("#e6e6e6", "NULL"),
 }
-DATA_COLOURS = ("#0072b2", "#00805e", "#8a3ffc", "#1a1a80")  # of the variables in turn, to tell their edges apart
+DATA_COLOURS = (BLUE, "#00805e", "#8a3ffc", "#1a1a80")  # of the variables in turn, to tell their edges apart
 FILLS = {name: colour for colour, names in FAMILIES.values() for name in names.split()}
 
 
@@ -49,9 +49,9 @@ class Style:
 
 
 STYLES = {
-    EdgeKind.DATA: Style("data edge, by variable", "#0072b2", "-", 1.0),
+    EdgeKind.DATA: Style("data edge, by variable", BLUE, "-", 1.0),
     EdgeKind.CONTROL: Style("control edge", "#a63a00", "-", 1.8),
-    EdgeKind.SEQUENTIAL: Style("sequential edge", "#4d4d4d", (0, (3, 2)), 0.9),
+    EdgeKind.SEQUENTIAL: Style("sequential edge", DARK_GREY, (0, (3, 2)), 0.9),
 }
 
 

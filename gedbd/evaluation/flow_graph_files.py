@@ -3,9 +3,7 @@
 import warnings
 from pathlib import Path
 
-from rich.box import SIMPLE_HEAD
-from rich.markup import escape
-from rich.table import Table
+import pandas as pd
 
 from gedbd.code.flow_graph import FlowGraph
 from gedbd.code.node_types import EdgeKind, NodeType
@@ -14,6 +12,7 @@ from gedbd.code.roles import Role
 RESOLUTION = 150  # pixels per inch
 MAX_PIXELS = 30_000  # of a side of an image; matplotlib draws no more than 65,535
 LARGE = 150  # nodes
+LEFT_OUT = "the method is so large that edges are left out"
 MISSING_GLYPH = "Glyph .* missing from font"
 
 
@@ -42,8 +41,7 @@ def write_figures(
         stem: The files without their suffixes.
         first_line: Line number of the first line of the source.
     """
-    from matplotlib import rc_context
-
+    from gedbd.evaluation.figure_files import save_figure
     from gedbd.evaluation.flow_graph_figure import draw_flow_graph
 
     stem.parent.mkdir(parents=True, exist_ok=True)
@@ -53,31 +51,28 @@ def write_figures(
     if len(graph) > LARGE:
         found.append(f"the figure is large: {len(graph):,} nodes on {width:.0f} by {height:.0f} inches")
     resolution = min(RESOLUTION, MAX_PIXELS / max(width, height))
-    files = [stem.with_name(f"{stem.name}{suffix}") for suffix in (".svg", ".png")]
-    # The salt gives the parts of an SVG the same names each time.
-    with rc_context({"svg.hashsalt": stem.name}), warnings.catch_warnings(record=True) as raised:
+    with warnings.catch_warnings(record=True) as raised:
         warnings.filterwarnings("always", MISSING_GLYPH)
-        for file in files:
-            figure.savefig(file, dpi=resolution, metadata={"Date": None} if file.suffix == ".svg" else None)
+        files = save_figure(figure, stem, resolution)
     if any("missing from font" in str(warning.message) for warning in raised):
         found.append(f"{files[1]}: the font has no sign for some letters, which are boxes")
     return files, tuple(found)
 
 
-def node_table(graph: FlowGraph, source: str, first_line: int = 1) -> Table:
+def node_table(graph: FlowGraph, source: str, first_line: int = 1) -> pd.DataFrame:
     """A row for each node: its number, line, name, type and role."""
-    table = Table("node", "line", "name", "type", "role", title="Nodes", box=SIMPLE_HEAD, title_justify="left")
+    rows = []
     for node, name in enumerate(graph.names):
         line = first_line + source.count("\n", 0, int(graph.spans[node, 0]))
         role = Role(int(graph.roles[node])).name if name else ""
-        table.add_row(str(node + 1), str(line), escape(name), NodeType(int(graph.types[node])).name, role)
-    return table
+        rows.append((node + 1, line, name, NodeType(int(graph.types[node])).name, role))
+    return pd.DataFrame(rows, columns=["node", "line", "name", "type", "role"])
 
 
-def edge_table(graph: FlowGraph) -> Table:
+def edge_table(graph: FlowGraph) -> pd.DataFrame:
     """A row for each kind of edges: their number, and the numbers of the nodes that they connect."""
-    table = Table("kind", "edges", "from>to", title="Edges", box=SIMPLE_HEAD, title_justify="left")
+    rows = []
     for kind in EdgeKind:
         pairs = graph.edges[:, graph.kinds == kind].T.tolist()
-        table.add_row(kind.name, str(len(pairs)), " ".join(f"{start + 1}>{end + 1}" for start, end in pairs))
-    return table
+        rows.append((kind.name, len(pairs), " ".join(f"{start + 1}>{end + 1}" for start, end in pairs)))
+    return pd.DataFrame(rows, columns=["kind", "edges", "from>to"])

@@ -12,6 +12,7 @@ from gedbd.evaluation.display_names import display_name
 from gedbd.io.files import read_list, read_object
 from gedbd.io.paths import corpus_name
 from gedbd.io.tables import read_csv, read_parquet
+from gedbd.io.verbosity import stage
 from gedbd.retrieval.protocol_words import ProtocolWords, words_of
 
 PREDICTIONS = "predictions.parquet"  # the last file that a finished run needs
@@ -186,6 +187,7 @@ class FoundRuns(NamedTuple):
     outdated: list[str]
 
 
+@stage("read the runs")
 def find_runs(paths: list[Path]) -> FoundRuns:
     """All runs in some folders and below. Those with a page of their own are left out, see ``find_own_pages``.
 

@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 from matplotlib.patheffects import withStroke
 
 from gedbd.encoders.tags.tag_network import TagNetwork
-from gedbd.evaluation.figures import DUPLICATE, GREY, OTHER
+from gedbd.evaluation.palette import DARK_GREY, DUPLICATE, GREY, SERIES
 
 CAPTION = "Tags of the training documents: areas by documents, lines between tags that share many, colours by community"
 EDGES_PER_TAG = 3
@@ -16,8 +16,8 @@ MAX_BARS = 30
 MAX_ISOLATED = 8  # that are named
 LETTER_WIDTH = 0.56  # of an average letter, relative to the size of the font
 # Of the largest communities; tags of the others are grey.
-COLOURS = (DUPLICATE, OTHER, "#2f7d3f", "#8a5aa8", "#96720f", "#c0476b", "#24807c", "#7a5c43", "#4a66bd", "#6f8220")
-RARE_LABEL = "#5f5f5f"
+COLOURS = SERIES[:-1]
+RARE_LABEL = DARK_GREY
 
 Box = tuple[float, float, float, float]
 Positions = dict[int, tuple[float, float]]
@@ -42,7 +42,7 @@ def tag_network(network: TagNetwork, max_tags: int = 150, seed: int = 0) -> Figu
     if not len(graph):
         return _bars(network, frequent[:MAX_BARS])
     figure = Figure(figsize=(11, 8.5))
-    axis = figure.subplots(gridspec_kw={"left": 0.01, "right": 0.99, "bottom": 0.035, "top": 0.95})
+    axis = figure.subplots(gridspec_kw={"left": 0.01, "right": 0.99, "bottom": 0.035, "top": 0.935})
     positions = node_positions(graph)
     colours = community_colours(graph, seed)
     _draw_edges(axis, graph, positions, colours)

@@ -14,6 +14,8 @@ from gedbd.experiments.evaluation_result import evaluate_baseline
 from gedbd.experiments.prepare import PreparedData, check_ranking, ranks_later
 from gedbd.experiments.results import first_row, report, show_verdict
 from gedbd.experiments.tracking.runs import open_loggers
+from gedbd.io.json_output import record
+from gedbd.io.printing import print_line
 from gedbd.io.tables import write_csv
 from gedbd.retrieval.ranking_tasks import RankingTask
 from gedbd.retrieval.scorers.scorer import TwoStageScorer
@@ -52,7 +54,7 @@ def run_baseline(cfg: DictConfig, prepared: PreparedData, folder: Path, console:
     baseline = instantiate(cfg.baselines[cfg.name], _convert_="object")
     result = evaluate_baseline(baseline, cfg.name, prepared, cfg.part)
     for warning in baseline.warnings_:
-        console.print(f"{prepared.corpus.name}: {warning}", markup=False, highlight=False)
+        print_line(console, f"{prepared.corpus.name}: {warning}")
     save_run(folder, cfg, prepared.corpus)
     with open_loggers(cfg, folder, "baseline") as loggers:
         tables = report(folder, result, console, loggers)
@@ -75,5 +77,7 @@ def _report_first_stage(
         shares = {depth: float(((ranks > 0) & (ranks <= depth)).mean()) for depth in FIRST_STAGE_DEPTHS}
         rows.append({"protocol": protocol} | {f"recall@{depth}": share for depth, share in shares.items()})
         words = ", ".join(f"{share:.3f} among the first {depth}" for depth, share in shares.items())
-        console.print(f"first stage, share of queries with a duplicate among the candidates: {words}", highlight=False)
-    write_csv(folder / "first_stage.csv", pd.DataFrame(rows))
+        print_line(console, f"first stage, share of queries with a duplicate among the candidates: {words}")
+    first_stage = pd.DataFrame(rows)
+    write_csv(folder / "first_stage.csv", first_stage)
+    record(first_stage=first_stage)

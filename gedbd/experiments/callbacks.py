@@ -14,6 +14,7 @@ from rich.console import Console
 from gedbd.evaluation.pairwise import METRICS
 from gedbd.experiments.batch import Batch
 from gedbd.experiments.early_stopping import ResumableEarlyStopping, pruning_callbacks
+from gedbd.io.printing import print_detail
 from gedbd.io.tables import write_csv
 
 SHOWN_METRICS = {
@@ -107,7 +108,7 @@ class EpochLine(Checkpoint):
             parts.append("best so far")
         epochs = f"/{trainer.max_epochs}" if trainer.max_epochs and trainer.max_epochs > 0 else ""
         line = f"epoch {trainer.current_epoch + 1}{epochs}: {', '.join(parts)}"
-        self.console.print(line, markup=False, highlight=False, soft_wrap=True)
+        print_detail(self.console, line)
 
 
 def training_callbacks(

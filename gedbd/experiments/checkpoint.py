@@ -18,6 +18,8 @@ from gedbd.encoders.weights import load_state, read_state
 from gedbd.experiments.training_task import SystemTask, TrainingSetup
 from gedbd.io.checksums import check_whole
 from gedbd.io.files import read_object, write_text
+from gedbd.io.printing import open_console, print_line
+from gedbd.io.verbosity import stage
 
 PACKAGES = ("gedbd", "torch", "pytorch-lightning", "torch-geometric", "transformers", "numpy", "pandas")
 
@@ -46,7 +48,9 @@ def readable_checkpoint(folder: Path) -> str | None:
         # mmap reads the structure of the archive, not the weights, which the checksum has covered.
         torch.load(path, map_location="cpu", weights_only=True, mmap=True)
     except (OSError, EOFError, RuntimeError, UnpicklingError, ValueError) as error:
-        print(f"{path} cannot be read, so this run starts over: {str(error).partition(chr(10))[0]}")
+        print_line(
+            open_console(), f"{path} cannot be read, so this run starts over: {str(error).partition(chr(10))[0]}"
+        )
         return None
     return str(path)
 
@@ -57,6 +61,7 @@ def trained_epochs(checkpoint: Path) -> int:
     return int(torch.load(checkpoint, map_location="cpu", weights_only=True, mmap=True)["epoch"])
 
 
+@stage("open the run")
 def load_run(
     folder: Path, checkpoint: str, part: str, cache_dir: str, console: Console
 ) -> tuple[SystemTask, TrainingSetup]:

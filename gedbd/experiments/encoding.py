@@ -11,8 +11,11 @@ from gedbd.encoders.encoder import Encoder
 from gedbd.encoders.sinks.qdrant import Store, check_size, send_vectors
 from gedbd.encoders.sinks.vector_file import save_vectors
 from gedbd.experiments.reading import read_corpus
+from gedbd.io.printing import print_line
+from gedbd.io.verbosity import stage
 
 
+@stage("encode the corpus")
 def encode_corpus(cfg: DictConfig, weights: Path | None, store: Store | None, console: Console) -> None:
     """Encodes all reports, and writes or sends their vectors.
 
@@ -31,18 +34,17 @@ def encode_corpus(cfg: DictConfig, weights: Path | None, store: Store | None, co
     text = instantiate(cfg.text)
     texts, text_warnings = text(corpus.reports, encoder.tokenizer, encoder.text_tokens)
     for warning in (*corpus.warnings, *text_warnings):
-        console.print(f"{corpus.name}: {warning}", markup=False, highlight=False)
+        print_line(console, f"{corpus.name}: {warning}")
     started = time.perf_counter()
     vectors = encoder.encode(texts)
     seconds = time.perf_counter() - started
     if store:
         for warning in send_vectors(store, corpus, vectors):
-            console.print(f"{cfg.out}: {warning}", markup=False, highlight=False)
+            print_line(console, f"{cfg.out}: {warning}")
     else:
         save_vectors(Path(cfg.out), corpus.reports["id"], vectors)
-    console.print(
+    print_line(
+        console,
         f"{cfg.out}: {vectors.shape[0]:,} reports, {vectors.shape[1]} numbers each, in {seconds:.1f} s"
         f" ({vectors.shape[0] / seconds:,.0f} reports/s; vectors of known texts come from {cfg.cache_dir})",
-        highlight=False,
-        soft_wrap=True,
     )

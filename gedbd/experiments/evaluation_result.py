@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 from gedbd.corpora.corpus import Corpus
 from gedbd.evaluation.threshold import best_threshold, score_grid
 from gedbd.experiments.prepare import PreparedData
+from gedbd.io.verbosity import stage
 from gedbd.retrieval.ranking import Ranking, rank_all
 from gedbd.retrieval.ranking_tasks import RankingTask
 from gedbd.retrieval.scorers.scorer import Scorer, ScorerInputs, pair_scores
@@ -49,6 +50,7 @@ class EvaluationResult:
     figures: Mapping[str, tuple[str, Figure]] = field(default_factory=dict)
 
 
+@stage("fit, score and rank")
 def evaluate_baseline(baseline: Scorer, name: str, prepared: PreparedData, part: str) -> EvaluationResult:
     """Fits a baseline, scores the pairs of ``val`` and of a part, and ranks the part's queries.
 
@@ -62,7 +64,7 @@ def evaluate_baseline(baseline: Scorer, name: str, prepared: PreparedData, part:
     """
     corpus = prepared.corpus
     pairs = prepared.pairs
-    baseline.fit(_scorer_inputs(prepared, part))
+    baseline.fit(scorer_inputs(prepared, part))
     chosen = pairs[pairs["part"].isin(("val", part))]
     scores = pair_scores(baseline, chosen["later"].to_numpy(), chosen["earlier"].to_numpy())
     predictions = name_reports(chosen.assign(score=scores), corpus, "earlier", "later")
@@ -85,7 +87,7 @@ def evaluate_baseline(baseline: Scorer, name: str, prepared: PreparedData, part:
     )
 
 
-def _scorer_inputs(prepared: PreparedData, part: str) -> ScorerInputs:
+def scorer_inputs(prepared: PreparedData, part: str) -> ScorerInputs:
     """What a baseline may learn from when a part is reported: nothing of this part but its reports and their links.
 
     Links that training may not see are left out.

@@ -11,9 +11,11 @@ from gedbd.evaluation.model_card import MADE_UP, model_card
 from gedbd.evaluation.run_folders import Run
 from gedbd.experiments.checkpoint import check_corpus, find_run
 from gedbd.experiments.reading import read_corpus
+from gedbd.io.verbosity import stage
 from gedbd.text.templates import Text
 
 
+@stage("export and check")
 def export_run(folder: Path, checkpoint: str, name: str, form: Format, out: Path, cache_dir: str) -> tuple[int, float]:
     """Writes the folder; where its vectors differ from gedbd's, nothing is left behind.
 

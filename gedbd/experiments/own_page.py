@@ -10,16 +10,16 @@ from hydra.core.hydra_config import HydraConfig
 from matplotlib.figure import Figure
 from pytorch_lightning.loggers import Logger, WandbLogger
 
+from gedbd.evaluation.figure_files import name_subject, save_figure
 from gedbd.evaluation.run_folders import OWN_PAGE
-from gedbd.io.files import replacing, write_text
+from gedbd.io.files import write_text
 
 
-def save_figures(folder: Path, drawn: Mapping[str, Figure]) -> None:
-    """Writes ``figures/<name>.png`` of each figure."""
+def save_figures(folder: Path, drawn: Mapping[str, Figure], subject: str) -> None:
+    """Writes ``figures/<name>.png`` and ``.svg`` of each figure, with what it is about: the corpus."""
     (folder / "figures").mkdir(exist_ok=True)
     for name, figure in drawn.items():
-        with replacing(folder / "figures" / f"{name}.png") as unfinished:
-            figure.savefig(unfinished, dpi=120)
+        save_figure(name_subject(figure, subject), folder / "figures" / name)
 
 
 def training_command() -> str | None:

@@ -14,6 +14,8 @@ from rich.console import Console
 from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.splits import PARTS, TRAIN, VAL, keep_assigned, split_corpus
 from gedbd.experiments.reading import read_corpus
+from gedbd.io.printing import print_line
+from gedbd.io.verbosity import stage
 from gedbd.retrieval.ranking_tasks import RankingTask, TaskFinder
 
 MATMUL_PRECISIONS = ("highest", "high", "medium")
@@ -28,6 +30,7 @@ class PreparedData(NamedTuple):
         observed_group: ``(N,)`` groups as far as training may see them.
         pairs: The table of ``PairSampler.sample``.
         queries: What is ranked, by part and protocol.
+        warnings: What was found on the way, in sentences for the user.
     """
 
     corpus: Corpus
@@ -35,6 +38,7 @@ class PreparedData(NamedTuple):
     observed_group: np.ndarray
     pairs: pd.DataFrame
     queries: dict[str, dict[str, RankingTask]]
+    warnings: tuple[str, ...] = ()
 
     def with_larger_training(self) -> "PreparedData":
         """The same data with the validation part in the training part."""
@@ -44,6 +48,7 @@ class PreparedData(NamedTuple):
         return self._replace(parts=parts, pairs=pairs, queries=queries)
 
 
+@stage("read the corpus, split it, sample pairs")
 def prepare_data(cfg: DictConfig, console: Console) -> PreparedData:
     """Reads the corpus, splits it, samples pairs and finds queries, and prints the warnings of each.
 
@@ -53,7 +58,19 @@ def prepare_data(cfg: DictConfig, console: Console) -> PreparedData:
     """
     # Before anything is instantiated: modules draw their initial weights when they are made.
     seed_everything(cfg.seed, verbose=False)
-    corpus = read_corpus(cfg.dataset)
+    prepared = prepare_corpus(cfg, read_corpus(cfg.dataset, cfg.cache_dir))
+    for warning in prepared.warnings:
+        print_line(console, f"{prepared.corpus.name}: {warning}")
+    return prepared
+
+
+def prepare_corpus(cfg: DictConfig, corpus: Corpus) -> PreparedData:
+    """Splits a corpus, samples pairs and finds queries.
+
+    Args:
+        cfg: A configuration with the sections split, labels, pairs and ranking.
+        corpus: All reports.
+    """
     split = instantiate(cfg.split)
     corpus, parts = keep_assigned(corpus, split_corpus(split, corpus))
     sampler = instantiate(cfg.pairs)
@@ -63,9 +80,8 @@ def prepare_data(cfg: DictConfig, console: Console) -> PreparedData:
     check_ranking(cfg.ranking)
     finders = {str(name): instantiate(finder) for name, finder in cfg.ranking.protocols.items()}
     queries, ranking_warnings = ranking_queries(corpus, parts, cfg.ranking.parts, finders, tuple(cfg.ranking.top_k))
-    for warning in (*corpus.warnings, *pair_warnings, *ranking_warnings):
-        console.print(f"{corpus.name}: {warning}", markup=False, highlight=False)
-    return PreparedData(corpus, parts, observed, pairs, queries)
+    warnings = (*corpus.warnings, *pair_warnings, *ranking_warnings)
+    return PreparedData(corpus, parts, observed, pairs, queries, warnings)
 
 
 def check_ranking(ranking: DictConfig) -> None:

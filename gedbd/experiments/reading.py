@@ -1,16 +1,35 @@
 """Reads the corpus of a command that needs one table of reports, or a history of changes."""
 
 import inspect
+from functools import partial
+from pathlib import Path
 
 from hydra.utils import get_method, instantiate
-from omegaconf import DictConfig
+from omegaconf import DictConfig, OmegaConf
 
 from gedbd.corpora.changes import ChangeCorpus
 from gedbd.corpora.corpus import Corpus
+from gedbd.corpora.corpus_cache import cached_corpus
+
+# Readers of one export, whose option ``path`` names the only file they read, unless it is a folder.
+OF_ONE_FILE = frozenset(
+    f"gedbd.corpora.readers.{name}"
+    for name in (
+        "bugzilla.read_bugzilla",
+        "csv_export.read_csv",
+        "github.read_github",
+        "gitlab.read_gitlab",
+        "jira.read_jira",
+    )
+)
 
 
-def read_corpus(dataset: DictConfig) -> Corpus:
+def read_corpus(dataset: DictConfig, cache_dir: str | None = None) -> Corpus:
     """The corpus of the section ``dataset``.
+
+    Args:
+        dataset: The section.
+        cache_dir: Folder of parsed corpora, see ``cached_corpus``; None to read the corpus each time.
 
     Raises:
         ValueError: The section names a history of changes; raised before anything is read if the function that reads it
@@ -18,6 +37,13 @@ def read_corpus(dataset: DictConfig) -> Corpus:
     """
     if inspect.signature(get_method(dataset["_target_"])).return_annotation is ChangeCorpus:
         raise _is_history(dataset)
+    export = Path(str(dataset.get("path"))).expanduser()
+    if cache_dir is not None and dataset["_target_"] in OF_ONE_FILE and export.is_file():
+        options = OmegaConf.to_container(dataset, resolve=True)
+        assert isinstance(options, dict)
+        return cached_corpus(
+            partial(instantiate, dataset), {str(key): options[key] for key in options}, export, cache_dir
+        )
     corpus: Corpus | ChangeCorpus = instantiate(dataset)
     if isinstance(corpus, ChangeCorpus):
         raise _is_history(dataset)

@@ -13,6 +13,8 @@ from gedbd.experiments.checkpoint_io import save_whole
 from gedbd.experiments.distributed import is_first
 from gedbd.experiments.interruption import keyboard_interrupts
 from gedbd.experiments.training_task import SystemTask
+from gedbd.io.printing import print_detail
+from gedbd.io.verbosity import is_quiet
 
 
 def refit(task: SystemTask, cfg: DictConfig, epochs: int, folder: Path, console: Console) -> None:
@@ -34,7 +36,7 @@ def refit(task: SystemTask, cfg: DictConfig, epochs: int, folder: Path, console:
     if weights.is_file() and trained_epochs(weights) == epochs:
         return
     if is_first():
-        console.print(f"train again, on training and validation part; epochs: {epochs}", highlight=False)
+        print_detail(console, f"train again, on training and validation part; epochs: {epochs}")
     setup = task.build(cfg, console, ())
     # A folder for each number of epochs: a run that is trained further may find another epoch best.
     kept = folder / "refit" / f"{epochs}_epochs"
@@ -50,7 +52,7 @@ def refit(task: SystemTask, cfg: DictConfig, epochs: int, folder: Path, console:
             default_root_dir=folder,
             limit_val_batches=0,
             use_distributed_sampler=False,  # the batch samplers share out batches themselves
-            enable_progress_bar=cfg.trainer.get("enable_progress_bar", True) and not console.quiet,
+            enable_progress_bar=cfg.trainer.get("enable_progress_bar", True) and not (console.quiet or is_quiet()),
         )
         save_whole(trainer)
         trainer.fit(setup.system, setup.data, ckpt_path=readable_checkpoint(kept))

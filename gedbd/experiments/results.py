@@ -2,33 +2,35 @@
 
 import json
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 from pytorch_lightning.loggers import Logger, WandbLogger
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
 
 from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.urls import with_urls
 from gedbd.evaluation.conclusions import verdict_on_pairs, verdict_on_queries
-from gedbd.evaluation.display_names import with_display_names
+from gedbd.evaluation.display_names import display_name, with_display_names
+from gedbd.evaluation.figure_files import name_subject, save_figure
 from gedbd.evaluation.figures import rank_curves, title_cosines, training_curves
 from gedbd.evaluation.leakage import audit_leak, leak_warning
 from gedbd.evaluation.result_tables import compare_methods, compare_rankings, draw_figures, example_pairs
 from gedbd.evaluation.run_folders import CAPTIONS, PREDICTIONS, TSNE
 from gedbd.experiments.evaluation_result import EvaluationResult
+from gedbd.experiments.example_pairs import print_example_pairs
 from gedbd.experiments.ranking_files import write_rankings
-from gedbd.io.files import replacing, write_text
+from gedbd.io.console_tables import print_table
+from gedbd.io.files import write_text
+from gedbd.io.json_output import record
+from gedbd.io.printing import print_line, print_path
 from gedbd.io.spreadsheet import safe_cells
 from gedbd.io.tables import read_csv, write_csv, write_parquet
+from gedbd.io.verbosity import stage
 from gedbd.retrieval.protocol_words import EARLIER, file_suffix
 
-MAX_UNWRAPPED = 26  # characters of the widest cell of a column that is never wrapped
 SHOWN_RANKING = ("method", "rr@1", "rr@10", "rr@10_low", "rr@10_high", "rr@100", "mrr", "mrr_low", "mrr_high")
 PREDICTION_COLUMNS = (
     "id_1",
@@ -58,7 +60,10 @@ class ResultTables(NamedTuple):
     audit: dict[str, float]
 
 
-def report(folder: Path, result: EvaluationResult, console: Console, loggers: list[Logger]) -> dict[str, pd.DataFrame]:
+@stage("write tables and figures")
+def report(
+    folder: Path, result: EvaluationResult, console: Console, loggers: list[Logger], encoder: str | None = None
+) -> dict[str, pd.DataFrame]:
     """Writes, shows and logs a result; returns its tables.
 
     Args:
@@ -66,12 +71,15 @@ def report(folder: Path, result: EvaluationResult, console: Console, loggers: li
         result: The result.
         console: Where tables are shown.
         loggers: Loggers of the run.
+        encoder: Name of the run's encoder, for its figures; None for a baseline.
     """
     derived = derive_tables(result)
-    figures = result_figures(result, derived.predictions, folder / "metrics.csv")
+    model = ", ".join(filter(None, (encoder, display_name(next(iter(result.methods))))))
+    figures = result_figures(result, derived.predictions, folder / "metrics.csv", model)
     write_results(folder, result, derived, figures)
     show_results(console, result, derived)
-    console.print(f"predictions, tables and figures: {folder}", markup=False, highlight=False, soft_wrap=True)
+    record_results(folder, result, derived)
+    print_path(console, "predictions, tables and figures:", folder)
     log_results(loggers, folder, derived, list(figures))
     return derived.tables
 
@@ -87,8 +95,15 @@ def derive_tables(result: EvaluationResult) -> ResultTables:
     return ResultTables(predictions, tables, audit_leak(result.pairs, result.parts, result.corpus.group))
 
 
-def result_figures(result: EvaluationResult, predictions: pd.DataFrame, metrics: Path) -> dict[str, Figure]:
-    """Draws the figures of a result, by name; ``metrics`` is the file of the training curves, if there is one."""
+def result_figures(result: EvaluationResult, predictions: pd.DataFrame, metrics: Path, model: str) -> dict[str, Figure]:
+    """Draws the figures of a result, by name, each with its corpus and model.
+
+    Args:
+        result: The result.
+        predictions: Scored pairs, see ``derive_tables``.
+        metrics: The file of the training curves, if there is one.
+        model: Name of the model.
+    """
     figures = draw_figures(predictions, result.part, result.methods, result.threshold)
     for protocol, rankings in result.rankings.items():
         unit = result.queries[protocol].words.unit
@@ -98,7 +113,9 @@ def result_figures(result: EvaluationResult, predictions: pd.DataFrame, metrics:
         figures["training_curves"] = training_curves(read_csv(metrics))
     if result.title_cosines is not None:
         figures["title_cosines"] = title_cosines(*result.title_cosines)
-    return figures | {name: figure for name, (_, figure) in result.figures.items()}
+    figures |= {name: figure for name, (_, figure) in result.figures.items()}
+    subject = f"{result.corpus.name}, {result.part} part: {model}"
+    return {name: name_subject(figure, subject) for name, figure in figures.items()}
 
 
 def write_results(folder: Path, result: EvaluationResult, derived: ResultTables, figures: dict[str, Figure]) -> None:
@@ -112,8 +129,7 @@ def write_results(folder: Path, result: EvaluationResult, derived: ResultTables,
     write_text(folder / "leak.json", json.dumps(derived.audit, indent=2) + "\n")
     for name, figure in figures.items():
         # evaluate writes into the folder of a finished run: a figure is replaced as a whole.
-        with replacing(folder / "figures" / f"{name}.png") as unfinished:
-            figure.savefig(unfinished, dpi=120)
+        save_figure(figure, folder / "figures" / name)
     if result.figures:
         captions = {name: caption for name, (caption, _) in result.figures.items()}
         write_text(folder / CAPTIONS, json.dumps(captions, indent=2) + "\n")
@@ -126,27 +142,33 @@ def write_results(folder: Path, result: EvaluationResult, derived: ResultTables,
     write_parquet(folder / PREDICTIONS, derived.predictions[columns])
 
 
+def record_results(folder: Path, result: EvaluationResult, derived: ResultTables) -> None:
+    """Adds a result to the JSON document of the command: the tables of the CSV files, and the leak audit."""
+    about = {"folder": folder, "corpus": result.corpus.name, "part": result.part}
+    record(**about, **derived.tables, leak=derived.audit)
+
+
 def show_results(console: Console, result: EvaluationResult, derived: ResultTables) -> None:
     """Prints the tables of a result and its leak audit."""
     tables = derived.tables
     labels = derived.predictions.loc[derived.predictions["part"] == result.part, "label"]
     title = f"{result.corpus.name}, {result.part}"
     pairs = f"{title}: {labels.sum()} duplicate and {(labels == 0).sum()} other pairs"
-    console.print(as_table(with_intervals(tables["results"]), pairs))
+    print_table(console, with_intervals(tables["results"]), pairs)
     for protocol, queries in result.queries.items():
         ranking = tables[f"ranking{file_suffix(protocol)}"]
         ceiling = (
             f"{title}: {len(queries)} queries against {queries.against}, {ranking['reachable'][0]:.1%} can be found"
         )
         shown = ranking[[name for name in SHOWN_RANKING if name in ranking]]
-        console.print(as_table(with_intervals(shown), ceiling))
-    console.print(as_table(tables["examples"], "example pairs"))
+        print_table(console, with_intervals(shown), ceiling)
+    print_example_pairs(console, tables["examples"])
     values = [str(value) if isinstance(value, int) else f"{value:.3f}" for value in derived.audit.values()]
     audited = pd.DataFrame({"": [name.replace("_", " ") for name in derived.audit], "value": values})
-    console.print(as_table(audited, "leak audit: what test shares with training"))
+    print_table(console, audited, "leak audit: what test shares with training")
     warning = leak_warning(derived.audit)
     if warning:
-        console.print(warning, style="bold red", markup=False, highlight=False)
+        print_line(console, warning, style="bold red")
 
 
 def log_results(loggers: list[Logger], folder: Path, derived: ResultTables, figures: list[str]) -> None:
@@ -166,8 +188,10 @@ def show_verdict(console: Console, result: EvaluationResult, tables: dict[str, p
     if EARLIER in result.rankings:
         rankings = result.rankings[EARLIER]
         lines.append(verdict_on_queries(result.part, rankings, result.corpus.group, tables["ranking"]))
-    for line in filter(None, lines):
-        console.print(line, markup=False, highlight=False, soft_wrap=True)
+    said = [line for line in lines if line]
+    for line in said:
+        print_line(console, line)
+    record(conclusions=said)
 
 
 def first_row(tables: dict[str, pd.DataFrame], part: str) -> dict[str, float]:
@@ -189,22 +213,6 @@ def with_intervals(frame: pd.DataFrame, decimals: int = 2) -> pd.DataFrame:
         intervals = [f"{a:.{decimals}f} to {b:.{decimals}f}" for a, b in bounds]
         shown.insert(list(shown.columns).index(name) + 1, f"{name} 95%", intervals)
     return shown
-
-
-def as_table(frame: pd.DataFrame, title: str) -> Table:
-    """A table for the terminal: numbers have three decimals, and only columns with long texts are wrapped."""
-    table = Table(title=title, box=SIMPLE_HEAD, padding=0)
-    cells = [[f"{value:.3f}" if isinstance(value, float) else str(value) for value in row] for row in frame.to_numpy()]
-    for place, name in enumerate(frame.columns):
-        heading = str(name).replace("_", " ")
-        # Headings may be wrapped between words, cells may not.
-        texts = [*heading.split(), *(row[place] for row in cells)]
-        widest = max((len(text) for text in texts), default=0)
-        justify: Literal["left", "right"] = "right" if pd.api.types.is_numeric_dtype(frame[name]) else "left"
-        table.add_column(heading, justify=justify, width=widest if widest <= MAX_UNWRAPPED else None)
-    for row in cells:
-        table.add_row(*map(escape, row))
-    return table
 
 
 def _with_groups(result: EvaluationResult) -> pd.DataFrame:

@@ -11,7 +11,7 @@ from gedbd.configuration.option_types import plain_options, shown
 from gedbd.configuration.saved_options import read_saved, saved_options
 from gedbd.io.checksums import check_whole
 
-MAY_DIFFER = ("ckpt_path", "seeds", "trainer", "logger", "patience", "cache_dir", "data_dir")
+MAY_DIFFER = ("ckpt_path", "seeds", "trainer", "logger", "patience", "cache_dir", "data_dir", "json")
 MACHINE_OPTIONS = ("cache_dir", "data_dir")  # other sections repeat them
 SECTIONS = {"pairs": ["pairs", "batches", "batch_size"], "protocol": ["ranking"]}
 CHOSEN_NAMES = ("ranking.protocols",)  # sections whose names the user chooses, so that a further one is a difference

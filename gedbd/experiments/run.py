@@ -37,7 +37,7 @@ def train_system(task: SystemTask, cfg: DictConfig, folder: Path, console: Conso
     with trained(setup.system, setup.data, setup.corpus, cfg, folder, callbacks, console) as training:
         if training.is_first:
             result = task.result(setup)
-            tables = report(folder, result, console, training.loggers)
+            tables = report(folder, result, console, training.loggers, cfg.encoder.name)
     if training.is_first:
         show_verdict(console, result, tables)
     return best_f1(folder, cfg.monitor)

@@ -11,7 +11,7 @@ from gedbd.configuration.option_types import plain_options
 
 # What every run reads, or what belongs to the command.
 READ_BY_ALL = frozenset(
-    {"task", "dataset", "data_dir", "cache_dir", "seed", "seeds", "logger", "trainer", "ckpt_path", "monitor"}
+    {"task", "dataset", "data_dir", "cache_dir", "seed", "seeds", "json", "logger", "trainer", "ckpt_path", "monitor"}
     | {"patience", "hydra", "bughub_subset"}  # the last one is of the datasets of bughub
 )
 

@@ -13,18 +13,21 @@ from scipy.stats import t
 from gedbd.configuration.saved_options import read_config
 from gedbd.experiments.checkpoint import readable_checkpoint
 from gedbd.experiments.distributed import is_first
-from gedbd.experiments.results import as_table
 from gedbd.experiments.resume import check_resumable
 from gedbd.experiments.run import best_f1, train_once
 from gedbd.experiments.sweeps.job_status import FINISHED, JobStatus, read_status, write_status
 from gedbd.experiments.sweeps.sweep_table import SUMMARISED
+from gedbd.io.console_tables import print_table
+from gedbd.io.json_output import record, recorded_part
+from gedbd.io.printing import open_console
 from gedbd.io.tables import read_csv, write_csv
 
 
 def first_process_console() -> Console:
     """The console, which prints only in the first process; progress bars share it."""
     rich.reconfigure(quiet=not is_first())
-    return rich.get_console()
+    shared = rich.get_console()
+    return shared if shared.is_terminal else open_console(quiet=shared.quiet)
 
 
 def check_device(trainer: DictConfig) -> None:
@@ -44,7 +47,8 @@ def train_seeds(cfg: DictConfig, folder: Path, console: Console) -> float:
     if cfg.ckpt_path:
         raise ValueError(f"seeds={cfg.seeds} with ckpt_path=: continue several seeds by hydra.run.dir= instead")
     for seed in range(cfg.seed, cfg.seed + cfg.seeds):
-        train_seed(cfg, seed, folder / f"seed_{seed}", console)
+        with recorded_part("runs", seed=seed):
+            train_seed(cfg, seed, folder / f"seed_{seed}", console)
     seeds = summarise_seeds(folder, console)
     return float(seeds["val_f1" if "val_f1" in seeds else "val_value"].mean())
 
@@ -82,9 +86,10 @@ def summarise_seeds(folder: Path, console: Console) -> pd.DataFrame:
     seeds = pd.concat(frames, ignore_index=True)
     if is_first():
         write_csv(folder / "seeds.csv", seeds)
+    record(folder=folder, seeds=seeds)
     shown = [name for name in SUMMARISED if name in seeds]
     means = seeds.groupby("method", sort=False)[shown].agg(mean_and_half).reset_index()
-    console.print(as_table(means, f"mean ± 95% over {seeds['seed'].nunique()} seeds: {folder}"))
+    print_table(console, means, f"mean ± 95% over {seeds['seed'].nunique()} seeds: {folder}")
     return seeds
 
 

@@ -19,7 +19,9 @@ from gedbd.experiments.checkpoint import save_run
 from gedbd.experiments.checkpoint_io import save_whole
 from gedbd.experiments.interruption import keyboard_interrupts
 from gedbd.experiments.tracking.runs import open_loggers
+from gedbd.io.printing import print_detail, print_path
 from gedbd.io.tables import read_csv
+from gedbd.io.verbosity import is_quiet, stage
 
 
 class Trained(NamedTuple):
@@ -68,16 +70,19 @@ def trained(
             default_root_dir=folder,
             num_sanity_val_steps=0,  # the threshold would be chosen on a part of the pairs
             use_distributed_sampler=False,  # the batch samplers share out batches themselves
-            enable_progress_bar=cfg.trainer.get("enable_progress_bar", True) and not console.quiet,
+            enable_progress_bar=cfg.trainer.get("enable_progress_bar", True) and not (console.quiet or is_quiet()),
         )
         save_whole(trainer)
         if trainer.is_global_zero:
             save_run(folder, cfg, corpus)
-            console.print(f"run folder: {folder}", markup=False, highlight=False, soft_wrap=True)
             best = "lowest" if direction(cfg.monitor) == "min" else "highest"
-            console.print(f"the best epoch has the {best} {cfg.monitor}", markup=False, highlight=False)
-        trainer.fit(system, data, ckpt_path=cfg.ckpt_path)
-        trainer.test(system, data, ckpt_path=folder / "checkpoints" / "best.ckpt", verbose=False)
+            if not is_quiet():
+                print_path(console, "run folder:", folder)
+            print_detail(console, f"the best epoch has the {best} {cfg.monitor}")
+        with stage("train"):
+            trainer.fit(system, data, ckpt_path=cfg.ckpt_path)
+        with stage("test the best checkpoint"):
+            trainer.test(system, data, ckpt_path=folder / "checkpoints" / "best.ckpt", verbose=False)
         yield Trained(trainer.is_global_zero, loggers)
         trainer.strategy.barrier()  # the other processes read the files that the first one has written
 

@@ -3,6 +3,8 @@
 import logging
 import warnings
 
+from gedbd.io.verbosity import is_verbose
+
 UNIMPORTANT_WARNINGS = (
     ".*does not have many workers.*",
     ".*smaller than the logging interval.*",
@@ -14,7 +16,12 @@ UNIMPORTANT_WARNINGS = (
 
 
 def silence_library_logs() -> None:
-    """Hides progress bars of weights being loaded, lists of devices, and advice on worker processes."""
+    """Hides progress bars of weights being loaded, lists of devices, and advice on worker processes.
+
+    With ``-v`` they are shown.
+    """
+    if is_verbose():
+        return
     from transformers.utils import logging as transformers_logging
 
     transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]

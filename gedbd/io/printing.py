@@ -1,15 +1,76 @@
-"""Lines that a command prints only once, in one of its processes."""
+"""Lines that a command prints: never cut within a word, and some only once or only without ``-q``."""
 
 import os
+import textwrap
 from functools import cache
+from typing import TYPE_CHECKING
+
+from gedbd.io.verbosity import is_quiet
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+UNWRAPPED_WIDTH = 10_000  # columns where the output is no terminal: programs read lines
 
 
 @cache
 def say_once(line: str) -> None:
     """Prints a line unless this process has printed it before."""
-    print(line, flush=True)
+    print_line(open_console(), line)
 
 
 def is_first_process() -> bool:
     """Whether this is the first of the processes that torchrun, SLURM or Lightning started."""
     return all(os.environ.get(name, "0") == "0" for name in ("RANK", "LOCAL_RANK", "SLURM_PROCID"))
+
+
+def open_console(quiet: bool = False, stderr: bool = False) -> "Console":
+    """The console of a command: as wide as the terminal, and without line breaks of its own in a pipe or a file.
+
+    The environment variable ``COLUMNS`` sets another width.
+
+    Args:
+        quiet: Print nothing.
+        stderr: Print on standard error.
+    """
+    from rich.console import Console
+
+    console = Console(quiet=quiet, stderr=stderr)
+    if not (console.is_terminal or os.environ.get("COLUMNS", "").isdigit()):
+        console.width = UNWRAPPED_WIDTH
+    return console
+
+
+def print_line(console: "Console", line: str, style: str | None = None) -> None:
+    """Prints a result or a warning; in a terminal, lines break between words, and a long path stays whole.
+
+    Args:
+        console: Where the line goes.
+        line: Plain text: brackets and numbers have no meaning.
+        style: Colour and weight of the line, such as ``bold red``.
+    """
+    if console.is_terminal and console.width < len(line):
+        line = "\n".join(_wrapped(part, console.width) for part in line.split("\n"))
+    console.print(line, style=style, markup=False, highlight=False, soft_wrap=True)
+
+
+def print_path(console: "Console", line: str, path: object) -> None:
+    """Prints a line that ends with a path: below the line if both together are wider than the terminal."""
+    separator = "\n  " if len(line) + 1 + len(str(path)) > console.width else " "
+    console.print(f"{line}{separator}{path}", markup=False, highlight=False, soft_wrap=True)
+
+
+def print_about(console: "Console", subject: str, line: str) -> None:
+    """Prints a line about something that is named before it, such as a warning about a corpus."""
+    print_line(console, f"{subject}: {line}")
+
+
+def print_detail(console: "Console", line: str) -> None:
+    """Prints a line about the progress of the work, which ``-q`` leaves out."""
+    if not is_quiet():
+        print_line(console, line)
+
+
+def _wrapped(line: str, width: int) -> str:
+    """A line in pieces that fit a width; a word that is longer stays whole."""
+    return "\n".join(textwrap.wrap(line, width, break_long_words=False, break_on_hyphens=False))

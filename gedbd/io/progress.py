@@ -1,5 +1,9 @@
-"""Progress bars of bytes and of items, with their rates."""
+"""Progress bars of bytes and of items, with their rates; ``-q`` shows none."""
 
+from collections.abc import Iterable
+from typing import TypeVar
+
+from rich import progress
 from rich.console import Console
 from rich.progress import (
     BarColumn,
@@ -14,6 +18,23 @@ from rich.progress import (
 )
 from rich.text import Text
 
+from gedbd.io.verbosity import is_quiet
+
+T = TypeVar("T")
+
+
+def track(
+    sequence: Iterable[T],
+    description: str,
+    total: float | None = None,
+    transient: bool = False,
+    console: Console | None = None,
+    disable: bool = False,
+) -> Iterable[T]:
+    """The elements of a sequence, with a progress bar; see ``rich.progress.track``."""
+    hidden = disable or is_quiet()
+    return progress.track(sequence, description, total=total, transient=transient, console=console, disable=hidden)
+
 
 def byte_progress(transient: bool = False) -> Progress:
     """A bar with the bytes done, their rate and the remaining time.
@@ -23,7 +44,7 @@ def byte_progress(transient: bool = False) -> Progress:
     """
     columns = (BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
     console = Console()
-    disable = transient and not console.is_terminal
+    disable = is_quiet() or (transient and not console.is_terminal)
     return Progress(TextColumn("{task.description}"), *columns, console=console, transient=transient, disable=disable)
 
 
@@ -35,9 +56,8 @@ def item_progress(unit: str) -> Progress:
     """
     columns = (BarColumn(), MofNCompleteColumn(), _RateColumn(unit), TimeRemainingColumn())
     console = Console()
-    return Progress(
-        TextColumn("{task.description}"), *columns, console=console, transient=True, disable=not console.is_terminal
-    )
+    disable = is_quiet() or not console.is_terminal
+    return Progress(TextColumn("{task.description}"), *columns, console=console, transient=True, disable=disable)
 
 
 class _RateColumn(ProgressColumn):

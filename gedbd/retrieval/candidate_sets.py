@@ -14,12 +14,12 @@ import pandas as pd
 import torch
 from hydra.utils import instantiate
 from omegaconf import DictConfig
-from rich.progress import track
 from scipy.sparse import csr_array
 
 from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.tags import number_tags, occurrence_matrix, tag_overlap, tags_of
 from gedbd.encoders.encoder import Encoder
+from gedbd.io.progress import track
 from gedbd.retrieval.protocol_words import ProtocolWords
 from gedbd.retrieval.ranking_tasks import TOP_K
 from gedbd.retrieval.two_table_tasks import CandidateSets

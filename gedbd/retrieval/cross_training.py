@@ -5,9 +5,9 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
-from rich.progress import track
 from torch.nn.functional import cross_entropy
 
+from gedbd.io.progress import track
 from gedbd.retrieval.cross_encoder import CrossEncoder
 
 MIN_PROGRESS_ITEMS = 10

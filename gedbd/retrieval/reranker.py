@@ -4,9 +4,9 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from rich.progress import track
 
 from gedbd.encoders.encoder import Encoder
+from gedbd.io.progress import track
 from gedbd.retrieval.cross_encoder import CrossEncoder
 from gedbd.retrieval.cross_training import Example, TrainingOptions, train_cross_encoder
 from gedbd.retrieval.linear_ranker import learn_weights, standardise

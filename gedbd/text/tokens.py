@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from rich.progress import track
 from torch import Tensor
 from transformers import PreTrainedTokenizerBase
+
+from gedbd.io.progress import track
 
 CHUNK_TEXTS = 1000  # texts that are tokenized at a time, between two steps of the progress bar
 LAST_WORD = re.compile(r"\S+$")

@@ -15,6 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from gedbd.corpora.urls import web_url
+from gedbd.io.printing import print_line
 from gedbd.triage.backtesting.targets import TargetResult
 from gedbd.triage.report import DATES, Match, Report, check_report, read_moment
 
@@ -41,7 +42,7 @@ def read_queries(text: str | None, file: str | None) -> Iterator[Report]:
         # Bytes: standard input may not be UTF-8, and then one character fails instead of the whole line.
         return _read_lines((line.decode("utf-8", "replace") for line in sys.stdin.buffer), "standard input")
     if file is None:
-        return iter([_read_text(str(text))])
+        return iter([report_from_text(str(text))])
     path = Path(file)
     if not path.is_file():
         raise ValueError(f"file={file}: there is no such file")
@@ -50,7 +51,7 @@ def read_queries(text: str | None, file: str | None) -> Iterator[Report]:
         raise ValueError(f"file={file} is empty: {EXPECTED}")
     if path.suffix in JSON_LINES:
         return _read_lines(content.split("\n"), file)
-    return iter([_read_text(content)])
+    return iter([report_from_text(content)])
 
 
 def report_from_json(plain: Any) -> Report:
@@ -94,18 +95,20 @@ def print_matches(console: Console, report: Report, matches: Sequence[Match], ta
 
     Ids are links in a terminal with styles; elsewhere the addresses follow below the table.
     """
-    table = Table(title=_printable(report.title[:100] or report.issue_id), box=SIMPLE_HEAD, title_justify="left")
-    for name in ("probability", "report", "explanation"):
-        table.add_column(name, overflow="fold")
+    console.print(_printable(report.title[:100] or report.issue_id), style="italic", highlight=False)
+    # The explanation stands below its report: beside it, neither would have the width for long words.
+    table = Table(box=SIMPLE_HEAD, leading=1, show_edge=False, pad_edge=False)
+    table.add_column("probability", justify="right")
+    table.add_column("report and explanation", overflow="fold")
     for match in matches:
-        table.add_row(f"{match.probability:.0%}", _describe(match), _printable(_explain(match)))
+        table.add_row(f"{match.probability:.0%}", Text("\n").join([_describe(match), _printable(_explain(match))]))
     console.print(table if matches else "no candidate: the filters exclude every stored report", highlight=False)
     if console.color_system is None:  # no styles, so no links
         print_urls(console, matches)
     if target.suggest_from is None:
-        console.print(f"{target.statement} Check each match yourself.", highlight=False)
+        print_line(console, f"{target.statement} Check each match yourself.")
     elif any(match.probability >= target.suggest_from for match in matches):
-        console.print(f"Suggested from {target.suggest_from:.0%}. {target.statement}", highlight=False)
+        print_line(console, f"Suggested from {target.suggest_from:.0%}. {target.statement}")
 
 
 def print_urls(console: Console, matches: Sequence[Match]) -> None:
@@ -160,7 +163,8 @@ def _explain(match: Match) -> str:
     return "\n".join(lines)
 
 
-def _read_text(text: str) -> Report:
+def report_from_text(text: str) -> Report:
+    """A report whose title is the first line of a text. Raises ValueError if there is no text, or too much."""
     title, _, description = text.strip().partition("\n")
     report = Report(title=title.strip(), description=description.strip())
     check_report(report)

@@ -1,44 +1,38 @@
 """Builds indexes, encoders and models from configuration, for the commands backtest, index, search and serve."""
 
 import io
-import json
-from collections.abc import Callable
-from contextlib import closing
-from dataclasses import replace
-from functools import cache
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import pandas as pd
 from hydra.utils import instantiate
 from omegaconf import DictConfig, OmegaConf
 from rich.console import Console
 
 from gedbd.configuration.allowed_targets import read_settings
 from gedbd.corpora.corpus import Corpus
+from gedbd.encoders.given import GivenEncoder, is_given
 from gedbd.encoders.sinks.qdrant import open_store
 from gedbd.experiments.reading import read_corpus
 from gedbd.io.library_logs import silence_library_logs
-from gedbd.text.cleaning import Cleaning, shared_lines
+from gedbd.io.printing import print_line
+from gedbd.io.verbosity import stage
 from gedbd.text.templates import FieldTemplate, Text
+from gedbd.triage.building import LOCAL, IndexModel, store_corpus, with_stored_boilerplate
 from gedbd.triage.chosen_model import chosen_model
 from gedbd.triage.index import Index
 from gedbd.triage.report_encoder import ReportEncoder
-from gedbd.triage.storage.compaction import compact
 from gedbd.triage.storage.opening import MIN_REPORTS
-from gedbd.triage.storage.qdrant_server import forget_server
 from gedbd.triage.storage.store import FILE, Store
-from gedbd.triage.storage.stored_model import check_model, check_names, fitted, model_key, read_matching
-from gedbd.triage.storage.sync import Changes, Model, synchronise
+from gedbd.triage.storage.stored_model import check_model, check_names, fitted, read_matching
+from gedbd.triage.storage.sync import Changes
 from gedbd.triage.triage_model import TriageModel
 
 if TYPE_CHECKING:
     from gedbd.encoders.encoder import Encoder
 
 EXACT = "float32"
-LOCAL = "local"  # the store of an index without a search server
-UPDATE_TIMEOUT_S = 60.0  # a command may wait longer for a lock than a service
 
 
 class EncodedCorpus(NamedTuple):
@@ -71,6 +65,7 @@ def check_backtest(cfg: DictConfig) -> None:
         raise ValueError(f"fill={cfg.fill}: there is no such file")
 
 
+@stage("encode the reports")
 def encode_corpus(cfg: DictConfig, corpus: Corpus, weights: Path | None) -> EncodedCorpus:
     """Encodes all reports with the configured encoder, trained if there are weights."""
     encoder: Encoder = instantiate(cfg.encoder, backend=instantiate(cfg.backend), cache_dir=cfg.cache_dir)
@@ -100,35 +95,21 @@ def update_index(cfg: DictConfig, out: Path, console: Console) -> Changes:
     backend = cfg.get("backend") or tested.backend
     corpus = read_corpus(dataset)
     for warning in corpus.warnings:
-        console.print(f"{corpus.name}: {warning}", markup=False, highlight=False)
+        print_line(console, f"{corpus.name}: {warning}")
     if cfg.store not in (None, LOCAL) and len(corpus) < MIN_REPORTS:
         raise ValueError(
             f"store={cfg.store}: the {len(corpus):,} reports are searched here at once, a server helps from"
             f" {MIN_REPORTS:,} on: leave store= out"
         )
-    console.print(matching.target.statement, highlight=False)
-    out.mkdir(parents=True, exist_ok=True)
+    print_line(console, matching.target.statement)
     # Resolved, so that the index keeps the precision of backend=auto whatever machine it is opened on.
     backend = OmegaConf.to_container(backend, resolve=True)
     settings = OmegaConf.create({"encoder": tested.encoder, "text": tested.text, "backend": backend})
-    # The index stores a reference instead of this machine's folder, and can be opened on another one.
-    if "cache_dir" in settings.backend:
-        settings.backend.cache_dir = "${cache_dir}"
-    plain = json.dumps(OmegaConf.to_container(settings), sort_keys=True)
-    settings.cache_dir = cfg.cache_dir
-    silence_library_logs()
-    with closing(Store(out / FILE, timeout_s=UPDATE_TIMEOUT_S)) as store:
-        model = _build_model(plain, matching, weights, corpus, store)
-        changes = synchronise(store, corpus, model, _corpus_encoder(settings, model, store.path))
-    if cfg.store == LOCAL:
-        forget_server(out / FILE)
-    try:
-        compact(out / FILE, None if cfg.store == LOCAL else cfg.store)
-    except OSError as error:
-        console.print(f"{out}: the files for quick opening cannot be written ({error})", markup=False, highlight=False)
-    return changes
+    model = IndexModel(settings, matching, weights, cfg.cache_dir)
+    return store_corpus(out, corpus, model, cfg.store, partial(print_line, console))
 
 
+@stage("open the index")
 def open_index(folder: str | Path, cache_dir: str, backend: DictConfig | None = None) -> Index:
     """Opens an index.
 
@@ -141,20 +122,33 @@ def open_index(folder: str | Path, cache_dir: str, backend: DictConfig | None = 
         ValueError: If there is no index, or it is damaged or of another version.
     """
     folder = Path(folder)
-    if not (folder / FILE).is_file():
-        raise ValueError(f"index={folder}: there is no {FILE} in it; python -m gedbd.index out={folder} builds one")
+    check_index(folder)
     from threadpoolctl import threadpool_limits
 
     silence_library_logs()
     # Encoders have threads of their own; those of BLAS would compete with them for the same cores.
     threadpool_limits(1, user_api="blas")
-    return Index(folder, lambda store: _load_model(store, f"index={folder}", cache_dir, backend))
+    return Index(folder, lambda store: load_model(store, f"index={folder}", cache_dir, backend))
 
 
-def _load_model(
-    store: Store, source: str, cache_dir: str, backend: DictConfig | None
+def check_index(folder: Path) -> None:
+    """Raises ValueError if there is no index in a folder."""
+    if not (folder / FILE).is_file():
+        raise ValueError(f"index={folder}: there is no {FILE} in it; python -m gedbd.index out={folder} builds one")
+
+
+def load_model(
+    store: Store, source: str, cache_dir: str, backend: DictConfig | None, given: GivenEncoder | None = None
 ) -> tuple[ReportEncoder, TriageModel]:
-    """The encoder and the model that an index holds; see ``open_index``."""
+    """The encoder and the model that an index holds; see ``open_index``.
+
+    Args:
+        store: The file of the index.
+        source: What messages call it.
+        cache_dir: See ``open_index``.
+        backend: See ``open_index``.
+        given: The encoder, where the index was built with an object in Python.
+    """
     about = store.about()
     weights = store.weights()
     check_names(store.path, about)
@@ -164,66 +158,29 @@ def _load_model(
     if backend is not None:
         _check_backend(settings.backend, backend)
         settings.backend = backend
-    return _report_encoder(settings, about, weights, cache_dir, store.path), matching
-
-
-def _build_model(settings: str, matching: TriageModel, weights: Path | None, corpus: Corpus, store: Store) -> Model:
-    """The model for an index: the stored one if it is the same, which keeps what was fitted to its corpus."""
-    state = b""
-    if weights is not None:
-        import torch
-
-        from gedbd.encoders.weights import read_state
-
-        encoder_state = {key: value for key, value in read_state(weights).items() if key.startswith("encoder.")}
-        stream = io.BytesIO()
-        torch.save({"state_dict": encoder_state}, stream)
-        state = stream.getvalue()
-    about = {"settings": settings, "matching": matching.as_json()}
-    key = model_key(settings, about["matching"], state)
-    about |= {"model": key, "name": corpus.name}
-    stored = {} if store.is_empty else store.about()
-    if stored.get("model") == key:
-        check_names(store.path, stored)
-        check_model(store.path, stored, store.weights())
-        return Model(stored, state)
-    cleaning = json.loads(settings)["text"].get("cleaning", {})
-    lines: set[str] = set()
-    if cleaning.get("boilerplate", "keep") != "keep":
-        lines = shared_lines(list(corpus.reports["description"]))
-    return Model(about | {"boilerplate": json.dumps(sorted(lines))}, state)
-
-
-def _corpus_encoder(settings: DictConfig, model: Model, path: Path) -> Callable[[pd.DataFrame], np.ndarray]:
-    """Encodes many reports through the embedding cache; the encoder is loaded when the first ones are given."""
-    from gedbd.encoders.encoder import calibration_texts
-
-    @cache
-    def load() -> "tuple[Encoder, Text]":
-        backend = instantiate(settings.backend)
-        encoder: Encoder = instantiate(settings.encoder, backend=backend, cache_dir=settings.cache_dir)
-        if model.weights:
-            encoder.load_weights(io.BytesIO(model.weights))
-        return encoder, _with_stored_boilerplate(instantiate(settings.text), model.about, path)
-
-    def encode(reports: pd.DataFrame) -> np.ndarray:
-        encoder, text = load()
-        texts, _ = text(reports, encoder.tokenizer, encoder.text_tokens)
-        if "calibration" not in model.about:
-            model.about["calibration"] = json.dumps(calibration_texts(texts))
-        encoder.calibration = fitted(path, model.about, "calibration")
-        return encoder.encode(texts)
-
-    return encode
-
-
-def _report_encoder(settings: Any, about: dict[str, str], weights: bytes, cache_dir: str, path: Path) -> ReportEncoder:
     settings.cache_dir = cache_dir
+    encoder = _stored_encoder(settings, weights, source, given)
+    return _report_encoder(encoder, settings, about, store.path), matching
+
+
+def _stored_encoder(settings: Any, weights: bytes, source: str, given: GivenEncoder | None) -> "Encoder | GivenEncoder":
+    """The encoder of an index: made from its settings, or the given one if they describe it."""
+    if given is not None:
+        if not is_given(settings.encoder):
+            raise ValueError(f"{source} brings its own encoder: leave encoder out")
+        given.check(settings.encoder, source)
+        return given
     encoder: Encoder = instantiate(settings.encoder, backend=instantiate(settings.backend))
     if weights:
         encoder.load_weights(io.BytesIO(weights))
     encoder.model.eval()
-    text = _with_stored_boilerplate(instantiate(settings.text), about, path)
+    return encoder
+
+
+def _report_encoder(
+    encoder: "Encoder | GivenEncoder", settings: Any, about: dict[str, str], path: Path
+) -> ReportEncoder:
+    text = with_stored_boilerplate(instantiate(settings.text), about, path)
     if isinstance(text, FieldTemplate):
         text.captions = None  # the images of a new report have no captions yet
     encoder.calibration = fitted(path, about, "calibration") if encoder.backend.calibrated else None
@@ -239,10 +196,3 @@ def _check_backend(stored: DictConfig, asked: DictConfig) -> None:
             f"backend: the stored reports are encoded in {precisions[0]}, queries in {precisions[1]} cannot be compared"
             " with them: build the index with this backend"
         )
-
-
-def _with_stored_boilerplate(text: Text, about: dict[str, str], path: Path) -> Text:
-    """A text template that removes the boilerplate found in the corpus, not in the few reports at hand."""
-    if isinstance(text, FieldTemplate) and isinstance(text.cleaning, Cleaning):
-        text.cleaning = replace(text.cleaning, shared=frozenset(fitted(path, about, "boilerplate")))
-    return text

@@ -22,6 +22,8 @@ from gedbd.experiments.run import train_system
 from gedbd.experiments.training import epochs_of_best, value_of_best
 from gedbd.experiments.training_task import SystemTask, TrainingSetup
 from gedbd.io.files import write_text
+from gedbd.io.json_output import recorded_part
+from gedbd.io.printing import print_line
 from gedbd.io.tables import read_csv
 from gedbd.retrieval.reports.on_top import RankerOnTop
 from gedbd.triage.assembly import check_backtest, encode_corpus
@@ -84,18 +86,28 @@ class BestTask:
         prepared = prepare_data(cfg, console)
         check_corpus(folder, prepared.corpus)
         frozen = self._frozen_value(tested, prepared, folder)
-        console.print(f"MRR of a ranker on validation: {frozen:.3f} before the encoder's training, {tuned:.3f} after")
+        said = f"MRR of a ranker on validation: {frozen:.3f} before the encoder's training, {tuned:.3f} after"
+        print_line(console, said)
         weights = None
         if tuned > frozen:
             tested.run = str(folder)
             weights = run_weights(tested)
         for name, options in ranked.items():
-            self._rank(options, weights if self.baselines[name] == "after" else None, folder / name, console)
+            with recorded_part("baselines", name=name):
+                self._rank(options, weights if self.baselines[name] == "after" else None, folder / name, console)
         if not (folder / "backtest" / MATCHING).is_file():
             command = ["gedbd.train", *HydraConfig.get().overrides.task]
-            run_backtest(
-                tested, prepared.corpus, prepared.parts, prepared.pairs, weights, folder / "backtest", command, console
-            )
+            with recorded_part("backtests"):
+                run_backtest(
+                    tested,
+                    prepared.corpus,
+                    prepared.parts,
+                    prepared.pairs,
+                    weights,
+                    folder / "backtest",
+                    command,
+                    console,
+                )
         return max(tuned, frozen)
 
     def build(self, cfg: DictConfig, console: Console, parts: tuple[str, ...] = ("val", "test")) -> TrainingSetup:

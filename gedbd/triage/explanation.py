@@ -31,11 +31,14 @@ def explain(
         candidates: The stored reports.
         rarity: Weights of words: high for rare ones, 0 for uninformative ones such as stop words.
     """
-    texts = [_split_sentences(report) for report in (query, *candidates)]
-    words = sorted(set().union(*(sentence for text in texts for sentence in text.values())) - stop_words())
+    mine = _split_sentences(query)
+    asked = set().union(*mine.values()) - stop_words()
+    # Sentences that share no word with the query are left out, so that their words need not be looked up.
+    texts = [_sentences_with(asked, _split_sentences(report)) for report in candidates]
+    words = sorted(asked.union(*(sentence for text in texts for sentence in text.values())) - stop_words())
     weights = {word: weight for word, weight in zip(words, rarity(words).tolist(), strict=True) if weight > 0}
-    own = _WeightedSentences(texts[0], weights, weights.keys())
-    others = [_WeightedSentences(text, weights, own.words) for text in texts[1:]]
+    own = _WeightedSentences(mine, weights, weights.keys())
+    others = [_WeightedSentences(text, weights, own.words) for text in texts]
     explanations = []
     for candidate, sentences in zip(candidates, others, strict=True):
         terms = own.shared_terms(sentences)
@@ -102,19 +105,19 @@ class _WeightedSentences:
         for word in sorted(self.places.keys() & other.places.keys()):
             for pair in product(self.places[word], other.places[word]):
                 overlap[pair] = overlap.get(pair, 0.0) + self.weights[word]
-        similarity = {
-            (mine, theirs): 2 * both / (self.sum_at(mine) + other.sum_at(theirs))
-            for (mine, theirs), both in overlap.items()
-        }
+        similar: list[tuple[float, int, int]] = []
+        for (mine, theirs), both in overlap.items():
+            similarity = 2 * both / (self.sum_at(mine) + other.sum_at(theirs))
+            if similarity >= MIN_SIMILARITY:
+                similar.append((-similarity, mine, theirs))  # the most similar pair is sorted first
         found: list[tuple[str, str, float]] = []
         used: set[tuple[int, int]] = set()
-        for pair in sorted(similarity, key=lambda pair: (-similarity[pair], pair)):
-            if len(found) == MAX_PAIRS or similarity[pair] < MIN_SIMILARITY:
+        for negative, mine, theirs in sorted(similar):
+            if len(found) == MAX_PAIRS:
                 break
-            if all(pair[0] != mine and pair[1] != theirs for mine, theirs in used):
-                used.add(pair)
-                rounded = round(min(similarity[pair], 1.0), 3)
-                found.append((self.text[pair[0]], other.text[pair[1]], rounded))
+            if all(mine != first and theirs != second for first, second in used):
+                used.add((mine, theirs))
+                found.append((self.text[mine], other.text[theirs], round(min(-negative, 1.0), 3)))
         return tuple(found)
 
 
@@ -126,3 +129,8 @@ def _split_sentences(report: Report) -> dict[str, set[str]]:
     stripped = [part.strip() for part in (report.title, *body)]
     sentences = [part for part in stripped if part]
     return {part: set(WORD.findall(part.lower())) for part in sentences[:MAX_SENTENCES]}
+
+
+def _sentences_with(words: Set[str], text: Mapping[str, set[str]]) -> dict[str, set[str]]:
+    """The sentences that have any of some words."""
+    return {sentence: own for sentence, own in text.items() if not own.isdisjoint(words)}

@@ -94,6 +94,11 @@ class Index:
         one = without_surrogates(issue_id)
         return self._current.latest().file.reports([one]).get(one)
 
+    def vectors(self) -> tuple[list[str], np.ndarray]:
+        """Ids of all N stored reports, and their vectors ``(N, D)``, float32 unit rows."""
+        memory = self._current.latest().memory
+        return [memory.ids[row] for row in range(len(memory))], memory.store.vectors.filled
+
     def search(self, report: Report, top_k: int = 10, filters: Filters = NO_FILTERS) -> list[Match]:
         """Finds the duplicate groups that a report may belong to, the best first.
 

@@ -12,6 +12,7 @@ from gedbd.text.templates import Text
 
 if TYPE_CHECKING:  # it imports torch
     from gedbd.encoders.encoder import Encoder
+    from gedbd.encoders.given import GivenEncoder
 
 MAX_BATCH = 16
 
@@ -24,7 +25,7 @@ class ReportEncoder:
         text: Makes texts of reports.
     """
 
-    def __init__(self, encoder: "Encoder", text: Text) -> None:
+    def __init__(self, encoder: "Encoder | GivenEncoder", text: Text) -> None:
         self.encoder = encoder
         self.text = text
         self._turn = threading.Lock()

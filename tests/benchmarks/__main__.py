@@ -1,6 +1,7 @@
 """``make bench``: every section in a process of its own; one table, ``benchmark.md``, a plot and a record.
 
 make bench CORPUS=reports.csv.xz SECTIONS="training encoding"
+make bench CORPUS=reports.csv.xz SECTIONS=search FILL=docs/results/speed.md
 """
 
 import argparse
@@ -9,22 +10,28 @@ import json
 import os
 import subprocess
 import sys
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import matplotlib
 
 matplotlib.use("Agg")
-import matplotlib.pyplot as plt
-from compare import digits, with_spread
+import pandas as pd
+from compare import digits
+from fill import HEADER, check_page, fill_tables, markdown_table, shown
+from matplotlib.figure import Figure
 from measure import Row
 from records import Record, read_row
 from rich.console import Console
-from rich.table import Table
+
+from gedbd.evaluation.figure_files import save_figure
+from gedbd.evaluation.palette import BLUE
+from gedbd.io.console_tables import print_table
+from gedbd.io.printing import open_console, print_path
 
 SECTIONS = ("commands", "code_encoder", "graph", "encoding", "search", "start", "tag_network", "training")
+MADE_UP = ("million", "repository")  # they read no corpus
 ON_REQUEST = ("quality", "flow_graph", "gpu", "locate", "million", "repository", "stackexchange")
-HEADER = ("section", "what", "value", "unit", "times better", "than", "")
 
 
 def main() -> None:
@@ -37,6 +44,7 @@ def main() -> None:
     parser.add_argument(
         "--section", choices=(*SECTIONS, *ON_REQUEST), help="run one section in this process and print its rows"
     )
+    parser.add_argument("--fill", default="", help="Markdown file whose tables of these sections are replaced")
     parser.add_argument("sections", nargs="*", default=SECTIONS)
     chosen = parser.parse_args()
     os.environ["BENCHMARK_CORPUS"] = str(Path(chosen.corpus).resolve()) if chosen.corpus else ""
@@ -44,8 +52,10 @@ def main() -> None:
         rows = importlib.import_module(chosen.section).main()
         print(json.dumps([asdict(row) for row in rows]))
         return
-    found = [row for name in chosen.sections for row in _apart(name)]
-    _write(chosen.out, found, chosen.corpus)
+    if chosen.fill:
+        check_page(Path(chosen.fill), chosen.sections)
+    found = {name: _apart(name) for name in chosen.sections}
+    _write(chosen.out, found, chosen.corpus, Path(chosen.fill) if chosen.fill else None)
 
 
 def _apart(section: str) -> list[Row]:
@@ -57,31 +67,29 @@ def _apart(section: str) -> list[Row]:
     return [read_row(row) for row in json.loads(done.stdout.strip().splitlines()[-1])]
 
 
-def _write(folder: Path, rows: list[Row], corpus: str) -> None:
+def _write(folder: Path, found: dict[str, list[Row]], corpus: str, page: Path | None) -> None:
+    rows = [row for of_section in found.values() for row in of_section]
     record = Record.of(corpus, rows)
     kept = record.write(folder / "records")
-    shown = [_shown(row) for row in rows]
-    lines = ["| " + " | ".join(HEADER) + " |", "| --- | --- | ---: | --- | ---: | --- | --- |"]
-    lines += ["| " + " | ".join(cells) + " |" for cells in shown]
-    (folder / "benchmark.md").write_text("\n".join(lines) + "\n")
-    table = Table(*HEADER, title=record.title)
-    for cells in shown:
-        table.add_row(*cells)
-    Console().print(table, f"written to {folder}; the record for make bench-compare is {kept.name}")
-    _draw(folder / "benchmark.png", [row for row in rows if row.ratio is not None], record.title)
-
-
-def _shown(row: Row) -> tuple[str, ...]:
-    ratio = "" if row.ratio is None else with_spread(row.ratio, row.ratio_spread)
-    return row.section, row.what, with_spread(row.value, row.spread), row.unit, ratio, row.reference, row.note
+    (folder / "benchmark.md").write_text(markdown_table(rows) + "\n")
+    if page is not None:
+        made_up = replace(record, corpus="made up").title
+        titles = {name: made_up if name in MADE_UP else record.title for name in found}
+        page.write_text(fill_tables(page.read_text(), found, titles))
+    console = open_console()
+    print_table(console, pd.DataFrame([shown(row) for row in rows], columns=[*HEADER[:-1], "note"]), record.title)
+    print_path(console, "written to", folder)
+    print_path(console, "the record for make bench-compare:", kept)
+    _draw(folder / "benchmark", [row for row in rows if row.ratio is not None], record.title)
 
 
 def _draw(path: Path, rows: list[Row], title: str) -> None:
     """Ratios as bars from 1 on a logarithmic axis."""
-    figure, axes = plt.subplots(figsize=(8, 0.6 + 0.34 * len(rows)), layout="constrained")
+    figure = Figure(figsize=(8, 0.6 + 0.34 * len(rows)), layout="constrained")
+    axes = figure.subplots()
     names = [f"{row.section}: {row.what}" for row in rows]
     ratios = [row.ratio for row in rows]
-    axes.barh(names, [ratio - 1 for ratio in ratios], left=1)
+    axes.barh(names, [ratio - 1 for ratio in ratios], left=1, color=BLUE)
     for place, row in enumerate(rows):
         axes.text(1.1 * max(1, row.ratio), place, f"{digits(row.ratio)}x {row.reference}", va="center", fontsize=8)
     axes.set_xscale("log")
@@ -90,7 +98,7 @@ def _draw(path: Path, rows: list[Row], title: str) -> None:
     axes.invert_yaxis()
     axes.set_xlabel("times better")
     axes.set_title(title, fontsize=9)
-    figure.savefig(path, dpi=110)
+    save_figure(figure, path, dpi=110)
 
 
 if __name__ == "__main__":

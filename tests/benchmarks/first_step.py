@@ -11,11 +11,13 @@ def main() -> None:
     began = _process_start()
     steps = int(sys.argv.pop(1).removeprefix("steps="))
     import gedbd.train
+    from gedbd.configuration.command import gc_paused
 
     sys.path.insert(0, str(Path(__file__).parent))
     from measure import peak_mb
 
-    from gedbd.tasks.duplicates.system import DuplicateSystem
+    with gc_paused():  # as the command imports it
+        from gedbd.tasks.duplicates.system import DuplicateSystem
 
     whole = DuplicateSystem.training_step
     reached: list[float] = []

@@ -18,12 +18,14 @@ from ranker_card import write_curve
 from report_lists import TRAIN, VAL, Tracker, fit_default, load_tracker, metrics, ranks
 
 import gedbd
+from gedbd.evaluation.figure_files import save_figure
+from gedbd.evaluation.palette import GREY, colour
 from gedbd.retrieval.reports.ranker import DEFAULT
 from gedbd.retrieval.reports.training import RankerOptions, fit_ranker, usable_queries
 
 SIZES = (10, 30, 100, 300, 0)  # 0: all
 PROJECT = Path(__file__).parents[2]
-FIGURE = Path(".github/report_ranker_curve.png")
+FIGURE = Path("docs/images/report_ranker_curve.png")
 OPTIONS = RankerOptions(num_seeds=1, default_below=0)
 
 
@@ -57,10 +59,10 @@ def draw_curves(table: pd.DataFrame) -> Figure:
     labels = {"own": "own queries alone", "stacked": "with the default's score"}
     for axis, name in zip(axes, names, strict=True):
         mine = table[table["tracker"] == name]
-        axis.axhline(mine.loc[mine["method"] == "default", "rr@10"].iloc[0], color="grey", ls="--", label="default")
-        for method, label in labels.items():
+        axis.axhline(mine.loc[mine["method"] == "default", "rr@10"].iloc[0], color=GREY, ls="--", label="default")
+        for place, (method, label) in enumerate(labels.items()):
             means = mine[mine["method"] == method].groupby("queries")["rr@10"].mean()
-            axis.plot(means.index, means, marker="o", label=label)
+            axis.plot(means.index, means, marker="o", color=colour(place), label=label)
         axis.set(title=name, xlabel="own queries", xscale="log")
         axis.grid(alpha=0.25)
     axes[0].set_ylabel("RR@10 on validation")
@@ -87,7 +89,7 @@ def main() -> None:
         rows += curve_of(left_out, base, arguments.draws)
         table = pd.DataFrame(rows)
         table.round(4).to_csv(arguments.output / "report_ranker_curve.csv", index=False)
-    draw_curves(table).savefig(PROJECT / FIGURE, dpi=110)
+    save_figure(draw_curves(table), (PROJECT / FIGURE).with_suffix(""), dpi=110)
     card = Path(gedbd.__file__).parent / "retrieval" / "reports" / Path(DEFAULT).with_suffix(".md")
     write_curve(card, table, os.path.relpath(PROJECT / FIGURE, card.parent), date.today().isoformat())
     print(table.groupby(["tracker", "method", "queries"])[["rr@1", "rr@10", "mrr"]].mean().round(3).to_string())

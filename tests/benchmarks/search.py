@@ -10,6 +10,7 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from operator import attrgetter
 from pathlib import Path
 
 import bm25s
@@ -24,6 +25,7 @@ from prepared_data import configuration
 from gedbd.corpora.corpus import Corpus
 from gedbd.encoders.backends.backend import PreparedBackend
 from gedbd.encoders.backends.openvino import has_bfloat16
+from gedbd.io.processes import num_available_cores
 from gedbd.retrieval.boosted_trees import BoostedTrees
 from gedbd.retrieval.reports.candidate_features import candidate_features
 from gedbd.retrieval.reports.first_stage import find_candidates
@@ -39,6 +41,7 @@ from gedbd.triage.storage.sync import Model, synchronise
 from gedbd.triage.triage_model import TriageModel, default_model
 
 QUERIES, WARM, CLIENTS, LASTING_S = 300, 20, 8, 60
+REPLAYED = 1500
 
 
 def main() -> list[Row]:
@@ -56,6 +59,7 @@ def main() -> list[Row]:
         path = Path(folder)
         rows = _building(corpus, vectors, cfg, model, path)
         rows += _stages(history, model.ranker)
+        rows += _replayed(history)
         rows += [row for clients in (1, CLIENTS) for row in _served(path, asked, clients)]
         # Last, for backends keep threads awake that would slow the service down.
         rows += _backends(path, asked, [f"{report.title} {report.description}" for report in reports])
@@ -81,6 +85,24 @@ def _stages(history: ReportHistory, ranker: ReportRanker) -> list[Row]:
     for name, (half, high) in zip(names, figures.T, strict=True):
         rows.append(Row("stages of a search", f"{name}, p50", float(half), "ms", note=f"p95 {high:.1f} ms"))
     return rows
+
+
+def _replayed(history: ReportHistory) -> list[Row]:
+    """The latest reports as a backtest replays them: first stage and features, by one process and by all cores."""
+    rows = range(len(history) - REPLAYED, len(history))
+
+    def replay(num_processes: int) -> None:
+        # Something small of each report, so that sending results between processes does not count.
+        list(history.replay_with(attrgetter("row"), rows, num_processes=num_processes))
+
+    num_processes = num_available_cores()
+    alone = seconds(lambda: replay(1))
+    together = seconds(lambda: replay(num_processes))
+    section, reference = "replay of a backtest", "one process"
+    return [
+        Row(section, reference, REPLAYED / alone, "reports/s", note=f"{REPLAYED:,} reports"),
+        Row(section, f"{num_processes} processes", REPLAYED / together, "reports/s", reference, alone / together),
+    ]
 
 
 def _building(corpus: Corpus, vectors: np.ndarray, cfg: object, matching: TriageModel, path: Path) -> list[Row]:

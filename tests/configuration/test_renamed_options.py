@@ -39,6 +39,7 @@ def test_every_renamed_option_is_tested():
 
 
 @pytest.mark.parametrize("option", OLD)
+@pytest.mark.quick_cases(4)
 def test_an_old_option_names_the_new_one(option):
     command, *choices = OLD[option]
     assert refusal(command, *choices, f"{option}=1") == f"the option {option} is now called {RENAMED_OPTIONS[option]}"

@@ -1,4 +1,4 @@
-"""The GitHub Action and the workflows that the README shows: what they run; no issue's text reaches a shell."""
+"""The GitHub Action and the workflows that the manual shows: what they run; no issue's text reaches a shell."""
 
 import json
 import os
@@ -23,7 +23,8 @@ from gedbd.triage.backtesting.targets import REASONS
 
 ROOT = Path(CONF_DIR).parent
 ACTION = yaml.safe_load((ROOT / ".github" / "actions" / "suggest" / "action.yml").read_text())
-SHOWN = re.findall(r"```yaml\n# \.github/workflows/(\S+)\n(.*?)```", (ROOT / "README.md").read_text(), flags=re.DOTALL)
+PAGE = (ROOT / "docs" / "guides" / "serving.md").read_text()
+SHOWN = re.findall(r"```yaml\n# \.github/workflows/(\S+)\n(.*?)```", PAGE, flags=re.DOTALL)
 BUILDS, SUGGESTS = (yaml.safe_load(text) for _, text in SHOWN)
 STEPS = ACTION["runs"]["steps"]
 (COMPARE,) = (step for step in STEPS if "gedbd" in step.get("run", "") and "serve" in step["run"] and "env" in step)
@@ -77,7 +78,7 @@ def test_the_workflows_have_the_rights_they_need_and_no_more():
 
 def test_the_index_is_found_where_it_was_saved():
     saved, restored = used(BUILDS, "actions/cache/save@"), used(SUGGESTS, "actions/cache/restore@")
-    action = used(SUGGESTS, "/.github/actions/suggest@main")
+    action = used(SUGGESTS, "/.github/actions/suggest@v0")
     assert set(action) <= set(ACTION["inputs"]) - {"precision"}
     assert saved["path"] == restored["path"] == action["index"]
     assert saved["key"].startswith(restored["restore-keys"])
@@ -168,7 +169,7 @@ def test_the_bot_says_only_what_its_backtest_measured(hub, met, tmp_path, monkey
 
 @pytest.mark.slow
 @pytest.mark.parametrize("hub", [{"count": 800}], indirect=True)
-def test_the_workflows_of_the_readme_run_as_printed(hub, tmp_path):
+def test_the_workflows_of_the_manual_run_as_printed(hub, tmp_path):
     """All shell lines but the installation, in bash, with a GitHub on this machine."""
     (tmp_path / "bin").mkdir()
     python = tmp_path / "bin" / "python"
@@ -187,7 +188,7 @@ def test_the_workflows_of_the_readme_run_as_printed(hub, tmp_path):
     }
     values = {"github.token": "t0ken"}
     given = {name: str(one.get("default", "")) for name, one in ACTION["inputs"].items()}
-    given |= {name: str(value) for name, value in used(SUGGESTS, "/suggest@main").items()}
+    given |= {name: str(value) for name, value in used(SUGGESTS, "/suggest@v0").items()}
     values |= {f"inputs.{name}": value.replace("${{ github.token }}", "t0ken") for name, value in given.items()}
     for step in [*steps_of(BUILDS), *STEPS]:
         if "run" in step:

@@ -20,6 +20,7 @@ from rich.text import Text
 
 from gedbd.corpora.clients.http import Client, check_base
 from gedbd.corpora.clients.page_folder import Cursor, Page, add_page, open_state
+from gedbd.io.verbosity import is_quiet
 
 OVERLAP = timedelta(minutes=10)  # the clocks of a tracker's servers may differ by this much
 
@@ -139,7 +140,7 @@ def progress_bar() -> Progress:
     """A bar with the number of records, their rate and the remaining time."""
     console = Console(soft_wrap=True, highlight=False, markup=False)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), Rate(), TimeRemainingColumn())
-    return Progress(*columns, console=console)
+    return Progress(*columns, console=console, disable=is_quiet())
 
 
 class Bar:

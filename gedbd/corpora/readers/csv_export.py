@@ -2,11 +2,14 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
+
+import pandas as pd
 
 from gedbd.corpora.corpus import Corpus, keep_last
 from gedbd.corpora.readers.bug_reports import RESOLVED_AT, build_corpus, resolution_dates, split_links
-from gedbd.corpora.readers.csv_file import NOT_UTF8, read_table, take_columns
+from gedbd.corpora.readers.csv_file import FIRST_RECORD, NOT_UTF8, read_table, take_columns
 from gedbd.corpora.urls import check_template
 from gedbd.io.paths import corpus_name, locate
 
@@ -47,9 +50,67 @@ def read_csv(
     table, warnings = read_table(file, separator, encoding, [column for column in columns.values() if column])
     if any(NOT_UTF8 in warning for warning in warnings):
         warnings += (f"if {file.name} is in an older encoding, name it: dataset.encoding=cp1252",)
+    return _build(
+        name or corpus_name(file), table, file, columns, warnings, date_format, last_n, image_dir, url_template
+    )
+
+
+def read_frame(
+    frame: pd.DataFrame,
+    columns: Mapping[str, str | None],
+    name: str = "table",
+    date_format: str = "ISO8601",
+    last_n: int | None = None,
+    image_dir: str | None = None,
+    url_template: str | None = None,
+) -> Corpus:
+    """Read a table in memory as if it were in a CSV file; missing values are empty, dates may be dates.
+
+    Args:
+        frame: One row a report. Messages number its rows as those of a file, from 2 on.
+        columns: See ``read_csv``; likewise the other arguments.
+        name: Short name of the corpus.
+        date_format: Of dates that are texts.
+        last_n: See ``read_csv``.
+        image_dir: See ``read_csv``.
+        url_template: See ``read_csv``.
+
+    Raises:
+        ValueError: See ``read_csv``.
+    """
+    check_template(url_template)
+    table = pd.DataFrame({str(column): _as_texts(values) for column, values in frame.items()}, dtype=str)
+    table.index = pd.RangeIndex(FIRST_RECORD, FIRST_RECORD + len(table))
+    if table.empty:
+        raise ValueError(f"{name}: the table is empty; it needs one row for each report")
+    return _build(name, table, Path(name), columns, (), date_format, last_n, image_dir, url_template)
+
+
+def _as_texts(values: pd.Series) -> list[str]:
+    """Values as a CSV file would hold them."""
+    texts = []
+    for value in values.tolist():
+        if isinstance(value, datetime) and not pd.isna(value):
+            texts.append(value.isoformat())
+        else:
+            texts.append("" if pd.isna(value) else str(value))
+    return texts
+
+
+def _build(
+    title: str,
+    table: pd.DataFrame,
+    file: Path,
+    columns: Mapping[str, str | None],
+    warnings: tuple[str, ...],
+    date_format: str,
+    last_n: int | None,
+    image_dir: str | None,
+    url_template: str | None,
+) -> Corpus:
+    """The corpus of a table of text; for the arguments see ``read_csv``."""
     reports, column_warnings = take_columns(table, columns, file)
     warnings += column_warnings
-    title = name or corpus_name(file)
     resolved_at, date_warnings = resolution_dates(reports[RESOLVED_AT], date_format)
     warnings += date_warnings
     links = split_links(reports["id"], reports["duplicate"], resolved_at)

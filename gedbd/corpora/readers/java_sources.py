@@ -5,7 +5,6 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from rich.progress import track
 
 from gedbd.code.methods import Method, find_methods
 from gedbd.code.plain_code import plain_code
@@ -17,6 +16,7 @@ from gedbd.corpora.readers.json_lines import Record, read_json_lines
 from gedbd.corpora.readers.source_files import find_sources
 from gedbd.corpora.relevance import Groups
 from gedbd.io.paths import corpus_name
+from gedbd.io.progress import track
 
 FILE_ENDINGS = (".jsonl", ".jsonl.gz", ".jsonl.xz", ".jsonl.zip")
 Found = tuple[list[Method], list[str]]

@@ -8,6 +8,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from torch import Tensor
 
 from gedbd.encoders.text_encoder import TextEncoder
+from gedbd.io.verbosity import is_quiet
 from gedbd.text.tokens import TokenTable, split_by_tokens
 
 MIN_PROGRESS_TEXTS = 65
@@ -70,7 +71,7 @@ def encode_batches(
     batches = [order[first:last] for first, last in reversed(runs)]
     columns = (TextColumn(label), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[rate]}"))
     count = len(tokens.lengths)
-    with Progress(*columns, TimeRemainingColumn(), disable=count < MIN_PROGRESS_TEXTS) as progress:
+    with Progress(*columns, TimeRemainingColumn(), disable=is_quiet() or count < MIN_PROGRESS_TEXTS) as progress:
         task = progress.add_task(label, total=count, rate="")
         encoded = prepared.encode(tokens.batch(rows) for rows in batches)
         for rows, vectors in zip(batches, encoded, strict=True):

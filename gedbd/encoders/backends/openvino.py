@@ -107,8 +107,12 @@ class PreparedOpenVino:
         yield from (done[number] for number in sorted(done))
 
     def _fixed_length(self, tokens: int) -> int:
-        """The length that a single text is padded to: the next power of two; 0 if the encoder cannot read as many."""
-        length = max(MIN_FIXED_LENGTH, 1 << (tokens - 1).bit_length())
+        """The length that a single text is padded to: 32, 64, 96, 128, 192, 256, 384, 512 ...; 0 if it is too long.
+
+        More lengths would save little time, and each takes as much memory as the weights.
+        """
+        step = max(MIN_FIXED_LENGTH, (1 << (tokens - 1).bit_length()) // 4)
+        length = -(-tokens // step) * step  # rounded up
         return length if length <= getattr(self.encoder.backbone.config, "max_position_embeddings", length) else 0
 
     def _encode_one(self, input_ids: Tensor, attention_mask: Tensor, length: int) -> np.ndarray:

@@ -10,9 +10,9 @@ from uuid import NAMESPACE_URL, UUID, uuid5
 
 import numpy as np
 import pandas as pd
-from rich.progress import track
 
 from gedbd.corpora.corpus import Corpus
+from gedbd.io.progress import track
 
 if TYPE_CHECKING:
     from qdrant_client import QdrantClient

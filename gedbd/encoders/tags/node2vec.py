@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 
 import numpy as np
-from rich.progress import track
 from scipy.sparse import csr_array
 
 from gedbd.encoders.tags.tag_network import TagNetwork
+from gedbd.io.progress import track
 
 MIN_PROGRESS_WALKS = 5000
 MAX_BIAS = 100  # of p and q: beyond it nearly all of the proposed steps would be rejected

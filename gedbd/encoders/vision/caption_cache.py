@@ -14,6 +14,7 @@ from PIL import Image
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from gedbd.corpora.images import BROKEN, open_image
+from gedbd.io.verbosity import is_quiet
 from gedbd.text.token_cache import cache_folder
 
 TABLE = "captions (captioner TEXT, sha256 TEXT, caption TEXT NOT NULL, PRIMARY KEY (captioner, sha256))"
@@ -89,7 +90,8 @@ def describe(
     """
     columns = (TextColumn("describe images"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[rate]}"))
     waiting = list(images.items())
-    with _open_cache(cache_dir) as cache, Progress(*columns, TimeRemainingColumn(), disable=not waiting) as progress:
+    bar = Progress(*columns, TimeRemainingColumn(), disable=is_quiet() or not waiting)
+    with _open_cache(cache_dir) as cache, bar as progress:
         task = progress.add_task("describe", total=len(waiting), rate="")
         failures = _Failures(_has_captions(cache, captioner))
         for start in range(0, len(waiting), batch_size):

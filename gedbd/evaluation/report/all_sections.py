@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from gedbd.evaluation.figure_files import name_subject
 from gedbd.evaluation.leakage import leak_warning
 from gedbd.evaluation.report import charts
 from gedbd.evaluation.report.configurations import configurations
@@ -90,7 +91,8 @@ def _ranking(corpus: str, settings: list[Setting], protocol: str) -> Section | N
     table = _methods(ranked, metrics)
     curves = charts.rank_curves(drawn, protocol)
     name = "_".join(filter(None, ("rank_curves", metric_prefix(protocol).removesuffix("_"), corpus)))
-    return Section(f"{words.heading}: {corpus}", text, [table], [(name, "RR@k over k", curves)])
+    figures = [(name, f"RR@k over k: {corpus}", name_subject(curves, corpus))]  # the legend names the models
+    return Section(f"{words.heading}: {corpus}", text, [table], figures)
 
 
 def _pairs(corpus: str, settings: list[Setting]) -> Section:
@@ -105,9 +107,11 @@ def _pairs(corpus: str, settings: list[Setting]) -> Section:
     )
     table = _methods(settings, lambda setting, method: pick(setting.pair_metrics(method), ON_PAIRS))
     figures = [
-        (f"precision_recall_{corpus}", "Precision over recall", charts.precision_recall(drawn)),
-        (f"confusion_{corpus}", "Confusion matrices", charts.confusion_matrices(drawn)),
+        (f"precision_recall_{corpus}", f"Precision over recall: {corpus}", charts.precision_recall(drawn)),
+        (f"confusion_{corpus}", f"Confusion matrices: {corpus}", charts.confusion_matrices(drawn)),
     ]
+    for _, _, figure in figures:
+        name_subject(figure, corpus)
     return Section(f"Pairs: {corpus}", text, [table], figures)
 
 
@@ -139,6 +143,7 @@ def _projections(settings: list[Setting]) -> Section | None:
         table = setting.runs[0].tsne
         assert table is not None
         caption = f"{setting.label}, {setting.corpus}: duplicates share colour and marker, other reports are grey"
-        figures.append((f"tsne_{number}", caption, charts.tsne_projection(table)))
+        figure = name_subject(charts.tsne_projection(table), f"{setting.corpus}: {setting.label}")
+        figures.append((f"tsne_{number}", caption, figure))
     text = f"The largest duplicate groups of the test part, and some reports without duplicates.{notice}"
     return Section("t-SNE projection of reports", text, [], figures) if figures else None

@@ -4,17 +4,16 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from sklearn.metrics import precision_recall_curve
 
 from gedbd.evaluation.display_names import metric_name
 from gedbd.evaluation.figures import SIZE, draw_confusion_matrix
+from gedbd.evaluation.palette import DUPLICATE, OTHER, SERIES, colour, line_style
 from gedbd.evaluation.report.settings import Setting
 
 LONGEST_IN_TWO_COLUMNS = 45  # characters of a legend's entry
-COLOURS = [colormaps["tab10"](place) for place in range(10)]
 
 
 def rank_curves(settings: list[Setting], protocol: str) -> Figure:
@@ -56,12 +55,12 @@ def training_curves(setting: Setting) -> Figure:
     """Loss and F1 by epoch, one line a seed (the paper's Figures 3 and 4)."""
     figure = Figure(figsize=(8, 3.2), layout="constrained")
     for axis, name, title in zip(figure.subplots(1, 2), ("loss", "f1"), ("Loss", "F1"), strict=True):
-        for part, colour in (("train", COLOURS[0]), ("val", COLOURS[1])):
+        for part, tone, marker in (("train", DUPLICATE, "o"), ("val", OTHER, "s")):
             for number, run in enumerate(setting.runs):
                 epochs = run.epochs
                 if epochs is not None:
                     label = part if number == 0 else None
-                    axis.plot(epochs["epoch"] + 1, epochs[f"{part}/{name}"], marker="o", color=colour, label=label)
+                    axis.plot(epochs["epoch"] + 1, epochs[f"{part}/{name}"], marker=marker, color=tone, label=label)
         axis.set(title=title, xlabel="epoch")
         axis.xaxis.get_major_locator().set_params(integer=True, min_n_ticks=1)
         axis.grid(alpha=0.25)
@@ -101,7 +100,7 @@ def scarcity_curve(table: pd.DataFrame, metric: str) -> Figure:
         mine = mine.sort_values("fraction")
         shifted = mine["fraction"] * (1 + 0.04 * place)  # or the error bars would cover each other
         bars = np.stack([mine[metric] - mine[f"{metric}_low"], mine[f"{metric}_high"] - mine[metric]])
-        axis.errorbar(shifted, mine[metric], yerr=bars, capsize=3, marker="o", label=kind, color=COLOURS[place % 10])
+        axis.errorbar(shifted, mine[metric], yerr=bars, capsize=3, marker="o", label=kind, **_style(place))
     shares = sorted(table["fraction"].unique())
     axis.set(title="Label scarcity", xlabel="share of the training groups that are known", xscale="log")
     axis.set(ylabel=metric_name(metric))
@@ -162,8 +161,8 @@ def _grid(figure: Figure, axis: Axes, grid: pd.DataFrame, metric: str) -> None:
     middle = np.nanmean([np.nanmin(values), np.nanmax(values)])
     for (y, x), value in np.ndenumerate(values):
         if np.isfinite(value):
-            colour = "white" if value < middle else "black"  # low values are dark in viridis
-            axis.text(x, y, f"{value:.3f}", ha="center", va="center", color=colour, fontsize=9)
+            tone = "white" if value < middle else "black"  # low values are dark in viridis
+            axis.text(x, y, f"{value:.3f}", ha="center", va="center", color=tone, fontsize=9)
     axis.set(xlabel=grid.columns.name, ylabel=grid.index.name)
     axis.set_xticks(range(grid.shape[1]), labels=[str(value) for value in grid.columns])
     axis.set_yticks(range(grid.shape[0]), labels=[str(value) for value in grid.index])
@@ -193,7 +192,7 @@ def _bars(axis: Axes, table: pd.DataFrame, option: str, metric: str) -> None:
         # Side by side around x: for three models at -width, 0 and +width.
         shifted = x + width * (place - (len(models) - 1) / 2)
         bars = mine.get(f"{metric}_deviation")
-        axis.bar(shifted, mine[metric], width=0.9 * width, yerr=bars, capsize=3, label=model, color=COLOURS[place % 10])
+        axis.bar(shifted, mine[metric], width=0.9 * width, yerr=bars, capsize=3, label=model, color=colour(place))
     axis.set_xticks(range(len(values)), labels=values)
     axis.grid(alpha=0.25, axis="y")
 
@@ -205,17 +204,16 @@ def tsne_projection(table: pd.DataFrame) -> Figure:
     singletons = table[table["group"] < 0]
     axis.scatter(singletons["x"], singletons["y"], s=8, color="#c8c8c8")
     for place, (_, mine) in enumerate(table[table["group"] >= 0].groupby("group")):
-        marker = "os^DvP"[place // 10 % 6]  # the next marker after ten colours
-        axis.scatter(
-            mine["x"], mine["y"], s=26, color=COLOURS[place % 10], marker=marker, edgecolors="white", linewidths=0.4
-        )
-        axis.plot(mine["x"], mine["y"], color=COLOURS[place % 10], alpha=0.25, linewidth=0.8)
+        marker = "os^DvP"[place // len(SERIES) % 6]  # the next marker after all colours
+        tone = colour(place)
+        axis.scatter(mine["x"], mine["y"], s=26, color=tone, marker=marker, edgecolors="white", linewidths=0.4)
+        axis.plot(mine["x"], mine["y"], color=tone, alpha=0.25, linewidth=0.8)
     axis.set(xticks=[], yticks=[], title="Reports by their vectors (t-SNE)")
     return figure
 
 
 def _style(place: int) -> dict[str, Any]:
-    return {"color": COLOURS[place % 10], "linestyle": ("-", "--", ":")[place // 10 % 3]}
+    return {"color": colour(place), "linestyle": line_style(place)}
 
 
 def _with_legend(figure: Figure) -> Figure:

@@ -10,6 +10,8 @@ from typing import Any
 from jinja2 import Environment, PackageLoader
 from matplotlib.figure import Figure
 
+from gedbd.evaluation.figure_files import write_figure
+
 DPI = 150  # of the PNG files, for sharp lines on dense screens
 SHOWN_DPI = 100  # on the page
 SIGNATURE = b"\x89PNG\r\n\x1a\n"  # a PNG file begins with it
@@ -18,11 +20,12 @@ HEADER_BYTES = 24  # up to and with width and height
 
 @dataclass(frozen=True)
 class Picture:
-    """A rendered figure: name of its file, caption and PNG data."""
+    """A rendered figure: name of its file, caption, PNG data, and SVG data unless it was a finished file."""
 
     name: str
     caption: str
     png: bytes
+    svg: bytes = b""
 
     @property
     def data(self) -> str:
@@ -47,8 +50,17 @@ def to_png(figure: Figure | Path) -> bytes:
         if len(png) < HEADER_BYTES or not png.startswith(SIGNATURE):
             raise ValueError(f"{figure} is damaged: it is no PNG file")
         return png
+    return _written(figure, "png", "")
+
+
+def to_svg(figure: Figure | Path, name: str) -> bytes:
+    """The figure as an SVG file; nothing of a path. From ``name`` its parts get their names, the same each time."""
+    return b"" if isinstance(figure, Path) else _written(figure, "svg", name)
+
+
+def _written(figure: Figure, kind: str, salt: str) -> bytes:
     stream = io.BytesIO()
-    figure.savefig(stream, format="png", dpi=DPI)
+    write_figure(figure, stream, kind, salt, DPI)
     return stream.getvalue()
 
 

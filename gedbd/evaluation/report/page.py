@@ -10,13 +10,16 @@ from urllib.parse import quote
 
 import numpy as np
 import pandas as pd
+from matplotlib.figure import Figure
 
 from gedbd.corpora.urls import URL_OF, web_url
 from gedbd.evaluation.display_names import column_name, is_option
-from gedbd.evaluation.report.html import Picture, render, to_png
+from gedbd.evaluation.figure_files import name_subject
+from gedbd.evaluation.report.html import Picture, render, to_png, to_svg
 from gedbd.evaluation.report.judging import PAIR, VERDICT, Judging
 from gedbd.evaluation.report.section import Section
 from gedbd.io.files import replacing, write_text
+from gedbd.io.verbosity import stage
 
 BEST = ("f1", "average precision", "rr@1", "rr@5", "rr@10", "rr@20", "rr@100", "mrr", "map", "map@10")
 MIN_LONG_CELL = 24  # characters
@@ -70,6 +73,7 @@ class ShownSection:
         return slug(self.title)
 
 
+@stage("write the page")
 def write_report(
     folder: Path,
     title: str,
@@ -80,6 +84,7 @@ def write_report(
     date: datetime | None = None,
     next_steps: Sequence[tuple[str, str]] = (),
     judging: Judging | None = None,
+    subject: str = "",
 ) -> Path:
     """Writes ``report.html``, ``report.md`` and ``report_figures/`` into a folder; returns the path of the page.
 
@@ -94,19 +99,22 @@ def write_report(
         date: When it was made, with a time zone.
         next_steps: What the reader can do next: a sentence and a command each; the command may be empty.
         judging: How verdicts are kept, if a section asks for them.
+        subject: Corpus and model, which figures name that do not name theirs; empty for the title.
     """
     filled = [section for section in sections if _has_content(section)]
     empty = [section.title for section in sections if not _has_content(section)]
     left_out = f"Left out, as there is nothing to show: {', '.join(empty)}." if empty else ""
-    shown = [_shown_section(section) for section in filled]
+    shown = [_shown_section(section, subject or title) for section in filled]
     written = f"{date:%Y-%m-%d %H:%M %Z}".strip() if date else ""
     header = {"command": command, "date": date, "written": written, "next_steps": next_steps, "left_out": left_out}
     page = folder / "report.html"
     write_text(page, render(title=title, summary=summary, sections=shown, judging=judging, **header))
     (folder / "report_figures").mkdir(exist_ok=True)
     for picture in (picture for section in shown for picture in section.pictures):
-        with replacing(folder / "report_figures" / f"{picture.name}.png") as unfinished:
-            unfinished.write_bytes(picture.png)
+        for suffix, content in ((".png", picture.png), (".svg", picture.svg)):
+            if content:
+                with replacing(folder / "report_figures" / f"{picture.name}{suffix}") as unfinished:
+                    unfinished.write_bytes(content)
     write_text(folder / "report.md", _markdown_page(title, summary, shown, header))
     return page
 
@@ -116,12 +124,18 @@ def _has_content(section: Section) -> bool:
     return bool(section.figures) or not section.tables or any(len(table) for table in section.tables)
 
 
-def _shown_section(section: Section) -> ShownSection:
+def _picture(name: str, caption: str, figure: Figure | Path, subject: str) -> Picture:
+    if not isinstance(figure, Path):
+        name_subject(figure, subject)
+    return Picture(name, caption, to_png(figure), to_svg(figure, name))
+
+
+def _shown_section(section: Section, subject: str) -> ShownSection:
     tables = [show(table) for table in section.tables if len(table)]
     if section.asks_verdicts:
         pairs = [list(table[list(PAIR)].itertuples(index=False, name=None)) for table in section.tables if len(table)]
         tables = [replace(table, pairs=ids) for table, ids in zip(tables, pairs, strict=True)]
-    pictures = [Picture(slug(name), caption, to_png(figure)) for name, caption, figure in section.figures]
+    pictures = [_picture(slug(name), caption, figure, subject) for name, caption, figure in section.figures]
     return ShownSection(section.title, section.text, tables, pictures)
 
 

@@ -2,9 +2,6 @@
 
 from datetime import datetime
 from pathlib import Path
-from typing import Any
-
-from rich.console import Console
 
 from gedbd.evaluation.report.all_sections import make_sections
 from gedbd.evaluation.report.overview import next_steps, repeated_runs, summarise
@@ -12,8 +9,8 @@ from gedbd.evaluation.report.page import fill_tables, write_report
 from gedbd.evaluation.report.settings import group_settings
 from gedbd.evaluation.run_folders import find_own_pages, find_runs
 from gedbd.io.files import write_text
-
-PLAIN: dict[str, Any] = {"markup": False, "highlight": False, "soft_wrap": True}
+from gedbd.io.json_output import record
+from gedbd.io.printing import open_console, print_line, print_path
 
 
 def report_runs(paths: list[Path], folder: Path, fill: Path | None, title: str, command: str) -> None:
@@ -43,17 +40,16 @@ def report_runs(paths: list[Path], folder: Path, fill: Path | None, title: str, 
         date=datetime.now().astimezone(),
         next_steps=next_steps(settings, unfinished),
     )
-    console = Console()
+    console = open_console()
     for run in repeated_runs(settings):
-        console.print(
-            f"left out, repeated: {run['left out']} (seed {run['seed']} of {run['model']}; newer: {run['newer']})",
-            **PLAIN,
-        )
+        said = f"left out, repeated: {run['left out']} (seed {run['seed']} of {run['model']}; newer: {run['newer']})"
+        print_line(console, said)
     for place in unfinished:
-        console.print(f"left out, not finished: {place}", **PLAIN)
+        print_path(console, "left out, not finished:", place)
     for place in own_pages:
-        console.print(f"left out, has a page of its own: {place / 'report.html'}", **PLAIN)
+        print_path(console, "left out, has a page of its own:", place / "report.html")
     for line in outdated:
-        console.print(f"left out: {line}", **PLAIN)
-    console.print(summary, **PLAIN)
-    console.print(f"report: {page}", **PLAIN)
+        print_line(console, f"left out: {line}")
+    record(page=page, markdown=page.with_suffix(".md"), summary=summary, not_finished=[str(one) for one in unfinished])
+    print_line(console, summary)
+    print_path(console, "report:", page)

@@ -4,6 +4,7 @@ import pandas as pd
 
 from gedbd.evaluation.compare import compare_runs
 from gedbd.evaluation.display_names import metric_name
+from gedbd.evaluation.figure_files import name_subject
 from gedbd.evaluation.report import charts
 from gedbd.evaluation.report.section import Section, pick
 from gedbd.evaluation.report.settings import Setting
@@ -30,7 +31,11 @@ def scarcity(corpus: str, settings: list[Setting]) -> Section | None:
     found = [(kind, fraction, setting) for kind, mine in kinds.items() for fraction, setting in mine.items()]
     table = pd.DataFrame([_value(*one) for one in found])
     figures = [
-        (f"scarcity_{metric}_{corpus}", f"{metric_name(metric)} over the share", charts.scarcity_curve(table, metric))
+        (
+            f"scarcity_{metric}_{corpus}",
+            f"{metric_name(metric)} over the share",
+            name_subject(charts.scarcity_curve(table, metric), corpus),
+        )
         for metric in METRICS
     ]
     first, *others = kinds

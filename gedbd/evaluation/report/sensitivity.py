@@ -8,6 +8,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from gedbd.evaluation.display_names import metric_name
+from gedbd.evaluation.figure_files import name_subject
 from gedbd.evaluation.report import charts
 from gedbd.evaluation.report.options import setting_key
 from gedbd.evaluation.report.section import Section
@@ -87,9 +88,9 @@ def _line_charts(lines: dict[str, list[list[Setting]]], metric: str, corpus: str
         table = _table(groups, (name,), metric)
         if len(table):
             caption = f"{metric_name(metric)} over {name}"
-            figures.append(
-                (f"line_{metric}_{name}_{corpus}", caption, charts.sensitivity_grid(table, name, None, metric))
-            )
+            subject = f"{corpus}: {table['model'].iloc[0]}" if table["model"].nunique() == 1 else corpus
+            figure = name_subject(charts.sensitivity_grid(table, name, None, metric), subject)
+            figures.append((f"line_{metric}_{name}_{corpus}", caption, figure))
     return figures
 
 
@@ -102,7 +103,8 @@ def _grid_charts(
             table = _table([group], (first, second), metric)
             if len(table):
                 caption = f"{metric_name(metric)} over {first} and {second}: {table['model'].iloc[0]}"
-                figure = charts.sensitivity_grid(table, first, second, metric)
+                subject = f"{corpus}: {table['model'].iloc[0]}"
+                figure = name_subject(charts.sensitivity_grid(table, first, second, metric), subject)
                 figures.append((f"grid_{metric}_{first}_{second}_{number}_{corpus}", caption, figure))
     return figures
 

@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 
 from gedbd.evaluation.display_names import TEXT
+from gedbd.evaluation.figure_files import name_subject
 from gedbd.evaluation.report import charts
 from gedbd.evaluation.report.section import Section, first_of
 from gedbd.evaluation.report.settings import Setting
@@ -28,7 +29,7 @@ def training(settings: list[Setting]) -> Section | None:
         (
             f"training_{number}",
             f"Loss and F1 by epoch: {setting.label}, {setting.corpus}",
-            charts.training_curves(setting),
+            name_subject(charts.training_curves(setting), f"{setting.corpus}: {setting.label}"),
         )
         for number, setting in enumerate(shown)
     ]

@@ -6,6 +6,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from gedbd.evaluation.display_names import metric_name
+from gedbd.evaluation.figure_files import name_subject
 from gedbd.evaluation.report import charts
 from gedbd.evaluation.report.options import setting_key
 from gedbd.evaluation.report.section import MAX_DRAWN, Section, pick
@@ -89,5 +90,6 @@ def _figures(table: pd.DataFrame, drawn: list[str], protocol: str, corpus: str) 
     shown = table[table["model"].isin(drawn)]
     for metric in (metric for metric in METRICS if metric in table):
         caption = f"{metric_name(metric)} over the years, {protocol.replace('_', ' ')}"
-        figures.append((f"years_{metric}_{protocol}_{corpus}", caption, charts.year_curve(shown, metric)))
+        figure = name_subject(charts.year_curve(shown, metric), corpus)
+        figures.append((f"years_{metric}_{protocol}_{corpus}", caption, figure))
     return figures

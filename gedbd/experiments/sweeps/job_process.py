@@ -13,6 +13,7 @@ from hydra.utils import get_original_cwd
 from omegaconf import DictConfig
 
 from gedbd.experiments.sweeps.job_status import FAILED, JobStatus, read_status, write_status
+from gedbd.io.printing import open_console, print_line
 
 LOG_FILE = "log.txt"
 OWN_PROCESS = "GEDBD_JOB_FOLDER"  # environment variable: folder of the job that a process was started for
@@ -77,7 +78,10 @@ def _run_process(command: list[str], log: BinaryIO, folder: Path) -> int:
 
 def print_continuation(folder: Path) -> None:
     """Prints how to continue a sweep after Ctrl-C has ended the job in a folder."""
-    print(f"interrupted in {folder}: the same command with hydra.sweep.dir={folder.parent} continues the sweep")
+    print_line(
+        open_console(),
+        f"interrupted in {folder}: the same command with hydra.sweep.dir={folder.parent} continues the sweep",
+    )
 
 
 def quoted(text: object) -> str:

@@ -20,7 +20,7 @@ from filelock import FileLock, Timeout
 from hydra.core.hydra_config import HydraConfig
 from hydra.errors import InstantiationException
 from hydra.types import RunMode
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig, OmegaConf, open_dict
 
 from gedbd.configuration.errors import error_line, written_places
 from gedbd.experiments.sweeps.job_process import (
@@ -160,6 +160,8 @@ def _fingerprint(cfg: DictConfig) -> str:
     for key in NOT_COMPARED:
         if key in settings:
             settings[key] = None
+    with open_dict(settings):
+        settings.pop("json", None)  # says how results are printed
     return sha256(OmegaConf.to_yaml(settings, resolve=True).encode()).hexdigest()[:16]
 
 

@@ -18,6 +18,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from gedbd.experiments.sweeps.job_process import quoted
 from gedbd.experiments.sweeps.job_status import FINISHED, PRUNED, read_status
+from gedbd.io.printing import open_console, print_line
 
 if TYPE_CHECKING:
     from optuna import Study
@@ -118,7 +119,7 @@ class OptunaSweeper(Sweeper):
         done = study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
         if done:
             options = " ".join(f"{key}={value}" for key, value in study.best_params.items())
-            print(f"best of {len(study.trials)} trials: {study.best_value:.3f} with {options}")
+            print_line(open_console(), f"best of {len(study.trials)} trials: {study.best_value:.3f} with {options}")
 
     def _open_study(self, folder: Path, arguments: list[str]) -> "Study":
         """The study in the sweep's folder, made if there is none.

@@ -9,7 +9,7 @@ import torch
 from rich.console import Console
 
 from gedbd.evaluation.report.page import show
-from gedbd.experiments.results import as_table
+from gedbd.io.console_tables import print_table
 
 
 def readable(table: pd.DataFrame, headings: Mapping[str, str] | None = None) -> pd.DataFrame:
@@ -29,12 +29,14 @@ def readable(table: pd.DataFrame, headings: Mapping[str, str] | None = None) -> 
     return shown.drop(columns=empty)
 
 
-def print_table(console: Console, table: pd.DataFrame, title: str, headings: Mapping[str, str] | None = None) -> None:
+def print_paper_table(
+    console: Console, table: pd.DataFrame, title: str, headings: Mapping[str, str] | None = None
+) -> None:
     """Prints a table without its intervals, to fit 80 columns."""
     narrow = table[[column for column in table.columns if not str(column).endswith(("_low", "_high"))]]
     shown = show(readable(narrow, headings))
     cells = [[cell.text for cell in row] for row in shown.rows]
-    console.print(as_table(pd.DataFrame(cells, columns=shown.header), title))
+    print_table(console, pd.DataFrame(cells, columns=shown.header), title)
 
 
 def device() -> str:

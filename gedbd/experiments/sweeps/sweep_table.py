@@ -11,12 +11,14 @@ from hydra.core.utils import JobReturn
 from hydra.experimental.callback import Callback
 from hydra.types import RunMode
 from omegaconf import DictConfig, open_dict, read_write
-from rich.console import Console
 
 from gedbd.experiments.sweeps.job_process import LOG_FILE, quoted
 from gedbd.experiments.sweeps.job_status import FAILED, FINISHED, PRUNED, JobStatus, read_jobs, read_status
-from gedbd.io.printing import is_first_process, say_once
+from gedbd.io.console_tables import print_table
+from gedbd.io.json_output import discard_recorded, finish_document, record
+from gedbd.io.printing import is_first_process, open_console, print_detail, print_line, print_path, say_once
 from gedbd.io.tables import read_csv, write_csv
+from gedbd.io.verbosity import is_quiet
 from hydra_plugins.gedbd import OptunaSweeper, RayLauncher
 
 SUMMARISED = ("f1", "average_precision", "rr@10", "mrr", "spearman", "rmse", "mean_accuracy")
@@ -46,7 +48,9 @@ class SweepTable(Callback):
         self._find_jobs(config)
         self.before = read_jobs(Path(folder).absolute())
         count = "jobs" if self.total is None else "1 job" if self.total == 1 else f"{self.total} jobs"
-        _say(f"sweep of {count} in {folder} (continue it by the same command with hydra.sweep.dir={folder})")
+        if not is_quiet():
+            print_path(open_console(), f"sweep of {count} in", folder)
+            print_path(open_console(), "continue it by the same command with", f"hydra.sweep.dir={folder}")
 
     def _find_jobs(self, config: DictConfig) -> None:
         """Counts the jobs and finds the options that vary."""
@@ -71,7 +75,7 @@ class SweepTable(Callback):
         counted = f"[{number}/{self.total}]" if self.total else f"[{number}]"
         varied = [item for item in status.overrides if item.partition("=")[0] in self.varied]
         skipped = status.done and status == self.before.get(folder)
-        _say("  ".join([counted, *varied, *_ending(folder, status, skipped)]))
+        print_detail(open_console(), "  ".join([counted, *varied, *_ending(folder, status, skipped)]))
 
     def on_multirun_end(self, config: DictConfig, **kwargs: Any) -> None:
         """Prints and writes the table; exits with status 1 if jobs have failed."""
@@ -91,14 +95,13 @@ class SweepTable(Callback):
         for job, status in failed.items():
             reason = status.reason or "it has not ended: it was killed, or another process is running it"
             _say(f"{status.state}: {job}: {reason} (see its {LOG_FILE})")
+        finish_document()
         if failed:
             raise SystemExit(1)
 
 
 def show_jobs(folder: Path, jobs: dict[Path, JobStatus]) -> None:
     """Prints and writes ``summary.csv``: a row for each job, with its state if not all have finished."""
-    from gedbd.experiments.results import as_table
-
     if not jobs:
         return
     all_finished = all(status.state == FINISHED for status in jobs.values())
@@ -109,12 +112,14 @@ def show_jobs(folder: Path, jobs: dict[Path, JobStatus]) -> None:
         rows.append({"run": job.name} | options | state | (_results(job) if status.state == FINISHED else {}))
     summary = pd.DataFrame(rows)
     write_csv(folder / "summary.csv", summary)
+    discard_recorded()
+    record(sweep=folder, summary=summary)
     given = {item.partition("=")[0] for status in jobs.values() for item in status.overrides}
     varied = [name for name in summary if name in given and summary[name].nunique(dropna=False) > 1]
     columns = ["run", *varied, *(name for name in ("state", *SUMMARISED) if name in summary)]
     shown = summary[columns].astype(object).where(summary[columns].notna(), "").rename(columns=_short_names(varied))
     finished = sum(status.state == FINISHED for status in jobs.values())
-    Console().print(as_table(shown, f"{finished} of {len(jobs)} runs in {folder}"))
+    print_table(open_console(), shown, f"{finished} of {len(jobs)} runs in {folder}")
 
 
 def _short_names(options: list[str]) -> dict[str, str]:
@@ -158,7 +163,7 @@ def _ending(folder: Path, status: JobStatus, skipped: bool) -> list[str]:
 
 
 def _say(line: str) -> None:
-    Console().print(line, markup=False, highlight=False, soft_wrap=True)
+    print_line(open_console(), line)
 
 
 Plugins.instance().register(OptunaSweeper)

@@ -7,8 +7,8 @@ from pathlib import PurePosixPath
 
 import numpy as np
 import pandas as pd
-from rich.progress import track
 
+from gedbd.io.progress import track
 from gedbd.retrieval.changes.file_diff import FileDiff, read_file_diff
 from gedbd.retrieval.changes.segments import Segments
 from gedbd.retrieval.vocabulary import Vocabulary

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 import numpy as np
-from rich.progress import track
 
+from gedbd.io.progress import track
 from gedbd.retrieval.changes.commit_features import feature_names
 from gedbd.retrieval.changes.history import ChangeHistory
 from gedbd.retrieval.changes.known_fixes import changed_paths

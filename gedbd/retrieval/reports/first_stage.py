@@ -86,7 +86,7 @@ def find_candidates(
 
 
 def _best_by_words(store: FeatureStore, scores: QueryScores, allowed: np.ndarray | None) -> list[np.ndarray]:
-    """The reports that share the most words of each kind of ``WORDS``."""
+    """The reports that share the most words of each kind of ``WORDS``, in any order."""
     queries = {kind: scores.words[kind] for kind in WORDS}
     excluded = num_excluded(allowed)
     if store.server is not None and excluded <= MAX_EXCLUDED:
@@ -170,8 +170,7 @@ def _last(depth: int, wanted: np.ndarray, allowed: np.ndarray | None) -> np.ndar
 
 def _members(groups: KnownGroups, group: np.ndarray, row: np.ndarray, allowed: np.ndarray | None) -> list[np.ndarray]:
     """See ``FirstStage.members``."""
-    found = []
-    for number, own in zip(group.tolist(), row, strict=True):
-        members = groups.members.get(number, own[None])
-        found.append(members if allowed is None else members[allowed[members]])
-    return found
+    known = map(groups.members.get, group.tolist())
+    # Without a known duplicate, a report is a group of its own.
+    found = [own if members is None else members for members, own in zip(known, row[:, None], strict=True)]
+    return found if allowed is None else [members[allowed[members]] for members in found]

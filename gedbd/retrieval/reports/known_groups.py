@@ -3,7 +3,7 @@
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping
 from copy import copy
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -25,16 +25,21 @@ class Members(Mapping[int, np.ndarray]):
         self._changed: dict[int, np.ndarray] = {}  # empty for a group that is in another one now
 
     def __getitem__(self, number: int) -> np.ndarray:
+        found = self.get(number)
+        if found is None:
+            raise KeyError(number)
+        return np.asarray(found)
+
+    def get(self, number: int, default: Any = None) -> Any:
+        """The rows of a group; ``default`` if it has one row only, without the exception that ``Mapping`` catches."""
         changed = self._changed.get(number)
         if changed is not None:
-            if not len(changed):
-                raise KeyError(number)
-            return changed
+            return changed if len(changed) else default
         place = bisect_left(self._numbers, number)  # of a list: in an array it takes ten times as long
         if place == len(self._numbers) or self._numbers[place] != number:
-            raise KeyError(number)
-        start = int(self._starts[place])
-        return np.asarray(self._order[start : start + int(self._sizes[place])])
+            return default
+        start = self._starts[place]
+        return self._order[start : start + self._sizes[place]]
 
     def __iter__(self) -> Iterator[int]:
         numbers = dict.fromkeys([*self._numbers, *self._changed])

@@ -43,27 +43,41 @@ class QueryScores:
         self._server = store.server
         self._vector = vector or (lambda: query.vectors[0])
         self._dense = dense
+        # Zeros, which the system gives without writing them, unlike other values.
+        self._cosines = np.zeros(count, dtype=np.float32)
+        self._is_known = np.zeros(count, dtype=bool)
 
     def __call__(self, name: str, rows: np.ndarray) -> np.ndarray:
         """Scores of some reports, ``(R,)``; ``name`` is ``dense`` or a kind of ``TERM_KINDS``."""
         if name != "dense":
             return self.words[name].scores(rows)
-        return self._vectors.cosines(rows, self._vector()) if self._dense is None else self._dense[rows]
+        if self._dense is not None:
+            return np.asarray(self._dense[rows])
+        # A cosine is the same whatever other reports it is computed with: what is computed once is kept.
+        fresh = rows[~self._is_known[rows]]
+        if len(fresh):
+            self._cosines[fresh] = self._vectors.cosines(fresh, self._vector())
+            self._is_known[fresh] = True
+        return np.asarray(self._cosines[rows])
 
     def nearest(self, depth: int, allowed: np.ndarray | None) -> np.ndarray:
         """The reports with the highest cosines, the highest first; of equal ones the older report comes first."""
+        rows = self._likely(depth, allowed)
+        return np.asarray(rows[np.argsort(-self("dense", rows), kind="stable")][:depth])
+
+    def _likely(self, depth: int, allowed: np.ndarray | None) -> np.ndarray:
+        """The reports that ``nearest`` finds among others, ascending."""
         dense = self._dense
-        if dense is None:
-            excluded = num_excluded(allowed)
-            if self._server is not None and excluded <= MAX_EXCLUDED:
-                found = self._server.nearest(self._vector(), depth + excluded)
-                if found is not None:
-                    places = np.append(found, np.arange(self._server.num_places, self._vectors.num_places))
-                    return self._vectors.nearest_of(places, self._vector(), depth, self.count, allowed)
-            return self._vectors.nearest(self._vector(), depth, self.count, allowed)
-        if allowed is not None:
-            dense = np.where(allowed, dense, -np.inf)
-        rows = np.flatnonzero(dense > -np.inf)
-        if len(rows) > depth:
-            rows = np.flatnonzero(dense >= np.partition(dense, -depth)[-depth])
-        return np.asarray(rows[np.argsort(-dense[rows], kind="stable")][:depth])
+        if dense is not None:
+            rows = np.arange(self.count) if allowed is None else np.flatnonzero(allowed)
+            if len(rows) > depth:
+                lowest = np.partition(dense[rows], -depth)[-depth]
+                rows = rows[dense[rows] >= lowest]
+            return rows
+        excluded = num_excluded(allowed)
+        if self._server is not None and excluded <= MAX_EXCLUDED:
+            found = self._server.nearest(self._vector(), depth + excluded)
+            if found is not None:
+                places = np.append(found, np.arange(self._server.num_places, self._vectors.num_places))
+                return self._vectors.rows.some(places, self.count, allowed)
+        return self._vectors.likely(self._vector(), depth, self.count, allowed)

@@ -80,31 +80,42 @@ class TermQuery:
         return np.asarray(self._scores[rows])
 
     def best(self, depth: int, allowed: np.ndarray | None = None) -> np.ndarray:
-        """The texts with the highest scores, the highest first; of equal scores the older text comes first.
+        """The texts with the highest scores; of equal scores the older text is taken first.
 
         Rough scores of all texts, whose error has a bound, choose the texts whose exact scores are computed: what is
-        found is what exact scores of all texts would find.
+        found is what exact scores of all texts would find. Only those near the lowest score need exact ones.
 
         Args:
             depth: Number of texts to find. Texts that share no term with the query are not found.
             allowed: ``(N,)`` bool, what may be found; None for all.
 
         Returns:
-            ``(R,)`` rows, R up to ``depth``.
+            ``(R,)`` rows in any order, R up to ``depth``.
         """
-        if not len(self.own):
-            return np.empty(0, dtype=np.int64)
+        certain, possible = self._likely(depth, allowed)
+        wanted = depth - len(certain)
+        if len(possible) > wanted:
+            possible = possible[np.argsort(-self.scores(possible), kind="stable")][:wanted]
+        return np.concatenate([certain, possible])
+
+    def _likely(self, depth: int, allowed: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+        """Texts that ``best`` finds for certain, and the others that it may find, both ascending."""
+        nothing = np.empty(0, dtype=np.int64)
+        if not len(self.own) or not depth:
+            return nothing, nothing
         rough = self._rough
         if allowed is not None:
             rough = np.where(allowed, rough, 0)
         positive = rough[rough > 0]  # most texts share no rare term: equal numbers take long to partition
-        if len(positive) > depth:
-            least, most = self._error
-            lowest = np.partition(positive, -depth)[-depth] * (least / most)
-            rows = np.flatnonzero(rough >= lowest)
-        else:
-            rows = np.flatnonzero(rough)
-        return np.asarray(rows[np.argsort(-self.scores(rows), kind="stable")][:depth])
+        if len(positive) <= depth:
+            return nothing, np.flatnonzero(rough)
+        least, most = self._error
+        lowest = np.partition(positive, -depth)[-depth]
+        rows = np.flatnonzero(rough >= lowest * (least / most))
+        # Its exact score is above that of every text whose rough score is ``lowest`` or less, and fewer than ``depth``
+        # texts have a higher one.
+        is_certain = rough[rows] > lowest * (most / least)
+        return rows[is_certain], rows[~is_certain]
 
     def weighted(self, depth: int) -> WeightedTerms:
         """The known terms as a query to a search server."""

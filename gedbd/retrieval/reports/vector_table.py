@@ -91,6 +91,13 @@ class VectorTable:
         Returns:
             ``(R,)`` rows.
         """
+        rows = self.likely(query, depth, before, allowed)
+        return np.asarray(rows[np.argsort(-self.cosines(rows, query), kind="stable")][:depth])
+
+    def likely(
+        self, query: np.ndarray, depth: int, before: int | None = None, allowed: np.ndarray | None = None
+    ) -> np.ndarray:
+        """The reports that ``nearest`` finds among others, ``(R,)`` rows, ascending."""
         rough, error = self._rough_cosines(query)
         rough = self.rows.in_rows(rough)[:before]
         if allowed is not None:
@@ -99,15 +106,7 @@ class VectorTable:
         if len(rows) > depth:
             lowest = np.partition(rough, -depth)[-depth] - 2 * error
             rows = np.flatnonzero(rough >= lowest)
-        cosines = self.cosines(rows, query)
-        return np.asarray(rows[np.argsort(-cosines, kind="stable")][:depth])
-
-    def nearest_of(
-        self, places: np.ndarray, query: np.ndarray, depth: int, before: int, allowed: np.ndarray | None = None
-    ) -> np.ndarray:
-        """What ``nearest`` finds among the vectors in some distinct places."""
-        rows = self.rows.some(places, before, allowed)
-        return np.asarray(rows[np.argsort(-self.cosines(rows, query), kind="stable")][:depth])
+        return rows
 
     def _rough_cosines(self, query: np.ndarray) -> tuple[np.ndarray, float]:
         if len(self._vectors) < MIN_CODED:

@@ -5,8 +5,8 @@ from typing import Any, Literal, Protocol, get_args
 
 import numpy as np
 import pandas as pd
-from rich.progress import track
 
+from gedbd.io.progress import track
 from gedbd.retrieval.scorers.earlier import EarlierScorer
 from gedbd.retrieval.scorers.scorer import ScorerInputs
 

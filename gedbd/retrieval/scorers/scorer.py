@@ -6,9 +6,9 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 import pandas as pd
-from rich.progress import track
 
 from gedbd.corpora.relevance import Groups, Links, Relevance, find_groups
+from gedbd.io.progress import track
 from gedbd.retrieval.two_table_tasks import count_earlier
 
 BLOCK = 64

@@ -6,10 +6,10 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 import torch
-from rich.progress import track
 
 from gedbd.encoders.backends.pytorch import process_device
 from gedbd.encoders.encoder import Encoder, unit_rows
+from gedbd.io.progress import track
 from gedbd.text.templates import Text
 from gedbd.text.tokens import split_by_tokens, token_budget
 

@@ -4,9 +4,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
-from rich.progress import track
 
 from gedbd.encoders.encoder import unit_rows
+from gedbd.io.progress import track
 from gedbd.retrieval.vocabulary import Vocabulary
 from gedbd.retrieval.word_models.gensim_training import MAX_WORDS, TrainingTexts, check_gensim
 from gedbd.retrieval.word_models.numbered_texts import (

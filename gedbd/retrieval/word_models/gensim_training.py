@@ -7,6 +7,8 @@ from types import TracebackType
 import numpy as np
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
+from gedbd.io.verbosity import is_quiet
+
 MAX_WORDS = 10_000  # gensim ignores what a text has beyond that, without a word
 UPDATE_TEXTS = 500  # texts between two steps of the progress bar
 
@@ -37,7 +39,7 @@ class TrainingTexts:
         self.terms = terms
         self.tagged = tagged
         columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
-        self._progress = Progress(*columns, transient=True)
+        self._progress = Progress(*columns, transient=True, disable=is_quiet())
         self._bar = self._progress.add_task(label, total=passes * len(numbers))
 
     def __enter__(self) -> "TrainingTexts":

@@ -5,9 +5,9 @@ from itertools import chain
 
 import numpy as np
 import pandas as pd
-from rich.progress import track
 from scipy.sparse import csr_array
 
+from gedbd.io.progress import track
 from gedbd.retrieval.vocabulary import Vocabulary, words
 from gedbd.text.cleaning import URL
 

@@ -4,7 +4,6 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 import torch
-from rich.progress import track
 from torch import Tensor
 from transformers import AutoModel
 
@@ -13,6 +12,7 @@ from gedbd.encoders.code.batches import CodeBatch, collate
 from gedbd.encoders.code.encoder import CodeEncoder, SavedEncoder
 from gedbd.encoders.code.inputs import CODE_BLOCK, CodeInput, InputParts, make_input, tokenize
 from gedbd.encoders.code.kept_graph import tokens_of_nodes
+from gedbd.io.progress import track
 from gedbd.text.tokens import split_by_tokens, token_budget
 
 TEXT_ALONE = InputParts(nodes=False, types=False, roles=False)

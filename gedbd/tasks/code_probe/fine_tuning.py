@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from rich.progress import track
 from torch import Tensor
 from torch.nn.functional import normalize
 
 from gedbd.code.flow_graph import FlowGraph
 from gedbd.encoders.code.batches import collate
 from gedbd.encoders.code.inputs import CodeInput
+from gedbd.io.progress import track
 from gedbd.losses.loss import StepLabels
 from gedbd.losses.multiple_negatives import MultipleNegativesLoss
 from gedbd.tasks.code_probe.encoding import ProbedEncoder

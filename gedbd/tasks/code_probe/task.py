@@ -17,6 +17,7 @@ from gedbd.encoders.code.encoder import SavedEncoder, load_code_encoder
 from gedbd.experiments.checkpoint import save_run
 from gedbd.experiments.tracking.runs import open_loggers
 from gedbd.io.library_logs import silence_library_logs
+from gedbd.io.printing import print_line
 from gedbd.tasks.code_probe.comparison import by_seed, compared_pairs, differences_table, results_table, value_of
 from gedbd.tasks.code_probe.data import ProbeData, SampleSizes, read_data
 from gedbd.tasks.code_probe.encoding import ProbedEncoder, untrained_copy
@@ -86,7 +87,7 @@ class CodeProbeTask:
             read.append((encoders, self._read(corpus, split, encoders, cfg.seed)))
         found = [warning for encoders, data in read for warning in (*data.warnings, *_size_warnings(encoders))]
         for warning in dict.fromkeys([*corpus.warnings, *found]):
-            console.print(f"{corpus.name}: {warning}", markup=False, highlight=False, soft_wrap=True)
+            print_line(console, f"{corpus.name}: {warning}")
         save_run(folder, cfg, corpus)
         with open_loggers(cfg, folder, "train") as loggers:
             result = self._probe(corpus.name, tuple(runs), read, cfg.seed)

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from rich.progress import track
 
 from gedbd.code.flow_graph import FlowGraph
 from gedbd.code.node_types import EdgeKind, NodeType
 from gedbd.code.parse import find_method_graph
+from gedbd.io.progress import track
 
 
 class Pairs(NamedTuple):

@@ -9,8 +9,11 @@ from rich.console import Console
 
 from gedbd.evaluation.report.page import markdown, show, write_report
 from gedbd.experiments.own_page import log_files, mark_finished, save_figures, training_command
-from gedbd.experiments.results import as_table, with_intervals
+from gedbd.experiments.results import with_intervals
+from gedbd.io.console_tables import print_table
 from gedbd.io.files import write_text
+from gedbd.io.json_output import record
+from gedbd.io.printing import print_line, print_path
 from gedbd.io.tables import write_csv
 from gedbd.tasks.code_probe.figures import FAMILIES, draw
 from gedbd.tasks.code_probe.page import sections
@@ -32,7 +35,7 @@ def write_result(folder: Path, result: ProbeResult, loggers: list[Logger], conso
         write_csv(folder / f"{name}.csv", table)
     write_text(folder / "results.md", _markdown(result, tables))
     drawn = draw(result.table, result.differences)
-    save_figures(folder, drawn)
+    save_figures(folder, drawn, result.name)
     page = write_report(
         folder,
         f"Code probes: {result.name}",
@@ -41,6 +44,7 @@ def write_result(folder: Path, result: ProbeResult, loggers: list[Logger], conso
         command=training_command(),
         date=datetime.now().astimezone(),
     )
+    record(folder=folder, corpus=result.name, page=page, summary=result.summary, **tables)
     _show(console, result, page)
     _log(loggers, folder, tables, list(drawn))
     mark_finished(folder, result.summary)
@@ -62,12 +66,12 @@ def _show(console: Console, result: ProbeResult, page: Path) -> None:
         # Each family is measured of other methods: a table of all would be wider than a terminal.
         shown = values[[measure for measure in measures if measure in values]].dropna(how="all").reset_index()
         if len(shown):
-            console.print(as_table(shown, f"{result.name}, test part: {name.replace('_', ' ')}"))
+            print_table(console, shown, f"{result.name}, test part: {name.replace('_', ' ')}")
     if len(result.differences):
         columns = [name for name in result.differences if not str(name).startswith("seeds")]
-        console.print(as_table(with_intervals(result.differences[columns], 3), "paired differences"))
-    console.print(result.summary, markup=False, highlight=False, soft_wrap=True)
-    console.print(f"page: {page}", markup=False, highlight=False, soft_wrap=True)
+        print_table(console, with_intervals(result.differences[columns], 3), "paired differences")
+    print_line(console, result.summary)
+    print_path(console, "page:", page)
 
 
 def _log(loggers: list[Logger], folder: Path, tables: dict[str, pd.DataFrame], names: list[str]) -> None:

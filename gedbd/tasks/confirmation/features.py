@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from rich.progress import track
 
 from gedbd.encoders.encoder import unit_rows
+from gedbd.io.progress import track
 from gedbd.tasks.confirmation.history import LinkHistory, TagIndex, Titles, arrivals, naive
 from gedbd.tasks.confirmation.resolutions import Resolutions, log_hours
 

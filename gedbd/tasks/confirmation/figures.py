@@ -5,11 +5,11 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from gedbd.evaluation.display_names import display_name
-from gedbd.evaluation.figures import DUPLICATE, GREY, MARGINS, OTHER, SIZE
+from gedbd.evaluation.figures import MARGINS, SIZE
+from gedbd.evaluation.palette import DUPLICATE, GREY, OTHER
 
 DECILES = 10
 MAX_BARS = 15
-WIDE = {**MARGINS, "left": 0.36}  # names of methods and features are on the left
 
 
 def predicted_against_true(predicted: np.ndarray, true: np.ndarray) -> Figure:
@@ -52,8 +52,8 @@ def calibration(deciles: pd.DataFrame) -> Figure:
 def rho_by_method(table: pd.DataFrame) -> Figure:
     """Spearman's rho of each method with its 95% interval; a constant has none and is left out."""
     shown = table[table["spearman"].notna()].iloc[::-1]
-    figure = Figure(figsize=SIZE)
-    axis = figure.subplots(gridspec_kw=WIDE)
+    figure = Figure(figsize=SIZE, layout="constrained")  # names of any length are on the left
+    axis = figure.subplots()
     ends = np.stack([shown["spearman"] - shown["spearman_low"], shown["spearman_high"] - shown["spearman"]])
     names = [display_name(name) for name in shown["method"]]
     axis.errorbar(shown["spearman"], names, xerr=ends.clip(0), fmt="o", color=DUPLICATE, capsize=3)
@@ -66,9 +66,10 @@ def rho_by_method(table: pd.DataFrame) -> Figure:
 def importance(table: pd.DataFrame) -> Figure:
     """Permutation importance of the most important features."""
     shown = table.head(MAX_BARS).iloc[::-1]
-    figure = Figure(figsize=SIZE)
-    axis = figure.subplots(gridspec_kw=WIDE)
+    figure = Figure(figsize=SIZE, layout="constrained")  # names of any length are on the left
+    axis = figure.subplots()
     axis.barh([name.replace("_", " ") for name in shown["feature"]], shown["importance"], color=DUPLICATE)
     axis.set(title="Importance of features on validation", xlabel="fall of Spearman's rho")
+    axis.locator_params(axis="x", nbins=5)
     axis.grid(alpha=0.25, axis="x")
     return figure

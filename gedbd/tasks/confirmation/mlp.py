@@ -5,9 +5,9 @@ import itertools
 
 import numpy as np
 import torch
-from rich.progress import track
 from torch import Tensor, nn
 
+from gedbd.io.progress import track
 from gedbd.tasks.confirmation.models import Examples
 
 

@@ -16,6 +16,7 @@ from gedbd.experiments.checkpoint import save_run
 from gedbd.experiments.reading import read_corpus
 from gedbd.experiments.tracking.runs import open_loggers
 from gedbd.io.library_logs import silence_library_logs
+from gedbd.io.printing import print_detail, print_line
 from gedbd.retrieval.scorers.table_vectors import TagVectors
 from gedbd.tasks.confirmation.assemble import assemble
 from gedbd.tasks.confirmation.comparison import MEDIAN
@@ -66,7 +67,7 @@ class ConfirmationTask:
         corpus = read_corpus(cfg.dataset)
         data, warnings = self._data(cfg, corpus)
         for warning in (*corpus.warnings, *warnings):
-            console.print(f"{corpus.name}: {warning}", markup=False, highlight=False, soft_wrap=True)
+            print_line(console, f"{corpus.name}: {warning}")
         save_run(folder, cfg, corpus)
         with open_loggers(cfg, folder, "train") as loggers:
             result = self._fit(corpus, data, console)
@@ -90,9 +91,9 @@ class ConfirmationTask:
         left_out = [name for name in self.methods if name not in usable]
         if left_out:
             line = f"{corpus.name}: there are no tags, so these methods are left out: {', '.join(left_out)}"
-            console.print(line, markup=False, highlight=False, soft_wrap=True)
+            print_line(console, line)
         predictions: dict[str, Prediction] = {}
         for name, method in usable.items():
-            console.print(f"fit {name} on {data.train.sum():,} anchors", markup=False, highlight=False)
+            print_detail(console, f"fit {name} on {data.train.sum():,} anchors")
             predictions[name] = method.predict(data)
         return measure(corpus, data, usable, predictions)

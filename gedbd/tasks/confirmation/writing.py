@@ -10,8 +10,11 @@ from rich.console import Console
 
 from gedbd.evaluation.report.page import write_report
 from gedbd.experiments.own_page import log_files, mark_finished, save_figures, training_command
-from gedbd.experiments.results import as_table, with_intervals
+from gedbd.experiments.results import with_intervals
+from gedbd.io.console_tables import print_table
 from gedbd.io.files import write_text
+from gedbd.io.json_output import record
+from gedbd.io.printing import print_line, print_path
 from gedbd.io.spreadsheet import safe_cells
 from gedbd.io.tables import write_csv, write_parquet
 from gedbd.tasks.confirmation import figures
@@ -42,7 +45,7 @@ def write_result(
         write_csv(folder / f"{name}.csv", safe_cells(table))
     write_parquet(folder / "confirmation.parquet", _predicted(result))
     drawn = draw(result)
-    save_figures(folder, drawn)
+    save_figures(folder, drawn, result.corpus.name)
     page = write_report(
         folder,
         f"Confirmation time: {result.corpus.name}",
@@ -51,6 +54,7 @@ def write_result(
         command=training_command(),
         date=datetime.now().astimezone(),
     )
+    record(folder=folder, corpus=result.corpus.name, page=page, summary=result.summary, **tables)
     _show(console, result, tables, page)
     _log(loggers, folder, result, tables, list(drawn))
     mark_finished(folder, result.summary)
@@ -101,13 +105,13 @@ def _show(console: Console, result: ConfirmationResult, tables: dict[str, pd.Dat
     shown = result.table.drop(columns=["features", "rmse_low", "rmse_high", "val_spearman", "val_rmse"])
     shown = shown.rename(columns=lambda name: name.replace("rmse_difference", "rmse_less_median"))
     title = f"{result.corpus.name}, {result.data.test.sum():,} test anchors: log10 hours until confirmation"
-    console.print(as_table(with_intervals(shown), title))
+    print_table(console, with_intervals(shown), title)
     if len(result.network):
-        console.print(as_table(with_intervals(result.network), "with the tag network and without"))
+        print_table(console, with_intervals(result.network), "with the tag network and without")
     if "table7" in tables:
-        console.print(as_table(tables["table7"], "beside the paper's Table 7"))
-    console.print(result.summary, markup=False, highlight=False, soft_wrap=True)
-    console.print(f"page: {page}", markup=False, highlight=False, soft_wrap=True)
+        print_table(console, tables["table7"], "beside the paper's Table 7")
+    print_line(console, result.summary)
+    print_path(console, "page:", page)
 
 
 def _log(

@@ -18,6 +18,7 @@ from gedbd.experiments.prepare import PreparedData, prepare_data, set_matmul_pre
 from gedbd.experiments.run import train_system
 from gedbd.experiments.training_task import TrainingSetup
 from gedbd.io.library_logs import silence_library_logs
+from gedbd.io.printing import print_line
 from gedbd.losses.loss import Loss, check_labels
 from gedbd.retrieval.reports.on_top import RankerOnTop
 from gedbd.sampling.batches import Batches
@@ -156,7 +157,7 @@ def _graph(cfg: DictConfig, prepared: PreparedData, encoder: Encoder, console: C
         tag_encoder,
     )
     for warning in tag_encoder.warnings_ if tag_encoder else ():
-        console.print(f"{prepared.corpus.name}: {warning}", markup=False, highlight=False)
+        print_line(console, f"{prepared.corpus.name}: {warning}")
     return graph
 
 
@@ -173,7 +174,7 @@ def _data(
     text: Text = instantiate(cfg.text)
     texts, warnings = text(prepared.corpus.reports, encoder.tokenizer, encoder.text_tokens)
     for warning in warnings:
-        console.print(f"{prepared.corpus.name}: {warning}", markup=False, highlight=False)
+        print_line(console, f"{prepared.corpus.name}: {warning}")
     data = DuplicateDataModule(
         prepared.corpus,
         cached_tokens(encoder.with_prefix(texts), encoder.tokenizer, encoder.max_tokens, cfg.cache_dir),

@@ -5,7 +5,6 @@ import pandas as pd
 
 from gedbd.corpora.splits import PARTS
 from gedbd.evaluation.result_tables import WITH_GRAPH, WITHOUT_GRAPH
-from gedbd.evaluation.tag_figure import CAPTION, tag_network
 from gedbd.evaluation.tsne import project_reports
 from gedbd.experiments.evaluation_result import EvaluationResult, name_reports
 from gedbd.retrieval.ranking import Ranking, rank_all
@@ -20,6 +19,8 @@ def evaluate_trained(data: DuplicateDataModule, system: DuplicateSystem) -> Eval
     graph = data.title_graph
     figures = {}
     if graph is not None and graph.tag_network is not None:
+        from gedbd.evaluation.tag_figure import CAPTION, tag_network  # here, as it imports networkx
+
         figures["tag_network"] = (CAPTION, tag_network(graph.tag_network))
     methods = WITHOUT_GRAPH if system.branch is None else WITH_GRAPH
     return EvaluationResult(

@@ -4,10 +4,10 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
-from rich.progress import track
 from torch.nn.functional import normalize
 
 from gedbd.encoders.code.batches import BatchEdges, CodeBatch, collate
+from gedbd.io.progress import track
 from gedbd.tasks.localization.inputs import Inputs
 from gedbd.tasks.localization.model import TokenFeatures, Tower
 from gedbd.text.tokens import split_by_tokens, token_budget

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from gedbd.evaluation.display_names import display_name
-from gedbd.evaluation.figures import DUPLICATE, GREY, OTHER
+from gedbd.evaluation.palette import DUPLICATE, GREY, OTHER
 from gedbd.tasks.localization.rankings import MAX_RANK, Measured
 
 MAX_CURVES = 6

@@ -6,9 +6,10 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 from rich.console import Console
-from rich.progress import track
 
 from gedbd.corpora.changes import Granularity
+from gedbd.io.printing import print_line
+from gedbd.io.progress import track
 from gedbd.retrieval.ranking import Ranking, per_query, rank
 from gedbd.retrieval.ranking_tasks import RankingTask
 from gedbd.retrieval.scorers.scorer import Scorer
@@ -81,8 +82,7 @@ def measure(level: Level, scorer: Scorer, console: Console, name: str) -> tuple[
     """Fits a scorer and ranks the queries of a level: the metrics of each query, and the ranking."""
     scorer.fit(level.inputs)
     for warning in scorer.warnings_:
-        line = f"{name}, {level.granularity}s: {warning}"
-        console.print(line, markup=False, highlight=False, soft_wrap=True)
+        print_line(console, f"{name}, {level.granularity}s: {warning}")
     ranking = rank(level.task, NewestFirst(scorer))
     return query_metrics(level.task, ranking), ranking
 

@@ -17,6 +17,7 @@ from gedbd.experiments.reading import read_changes
 from gedbd.experiments.tracking.runs import open_loggers
 from gedbd.experiments.training import trained, value_of_best
 from gedbd.io.library_logs import silence_library_logs
+from gedbd.io.printing import print_line
 from gedbd.io.tables import read_csv
 from gedbd.retrieval.scorers.scorer import Scorer
 from gedbd.tasks.localization.hmcbl import (
@@ -145,7 +146,7 @@ class LocalizationTask:
         made = [make_level(corpus, halves, granularity) for granularity in self.granularities]
         warnings = [warning for _, told in made for warning in told]
         for warning in (*corpus.warnings, *halves.warnings, *warnings):
-            console.print(f"{corpus.name}: {warning}", markup=False, highlight=False, soft_wrap=True)
+            print_line(console, f"{corpus.name}: {warning}")
         return tuple(level for level, _ in made)
 
     def _rank(

@@ -11,8 +11,11 @@ from rich.console import Console
 from gedbd.evaluation.report.page import markdown, show, write_report
 from gedbd.evaluation.trec import write_qrels, write_run
 from gedbd.experiments.own_page import log_files, mark_finished, save_figures, training_command
-from gedbd.experiments.results import as_table, with_intervals
+from gedbd.experiments.results import with_intervals
+from gedbd.io.console_tables import print_table
 from gedbd.io.files import write_text
+from gedbd.io.json_output import record
+from gedbd.io.printing import print_line, print_path
 from gedbd.io.tables import write_csv, write_parquet
 from gedbd.tasks.localization import figures
 from gedbd.tasks.localization.page import sections
@@ -44,7 +47,7 @@ def write_result(
     write_text(folder / "results.md", "\n".join([result.summary, "", *markdown(show(ranking)), ""]))
     write_queries(folder, result)
     drawn = draw(result, ranking)
-    save_figures(folder, drawn)
+    save_figures(folder, drawn, result.corpus.name)
     page = write_report(
         folder,
         f"Bug localization: {result.corpus.name}",
@@ -53,6 +56,7 @@ def write_result(
         command=training_command(),
         date=datetime.now().astimezone(),
     )
+    record(folder=folder, corpus=result.corpus.name, page=page, summary=result.summary, **tables)
     _show(console, result, ranking, page)
     _log(loggers, folder, ranking, tables, list(drawn))
     mark_finished(folder, result.summary)
@@ -95,9 +99,9 @@ def _show(console: Console, result: LocalizationResult, ranking: pd.DataFrame, p
     for level in result.levels:
         rows = ranking[ranking["granularity"] == level.granularity]
         title = f"{result.corpus.name}, {len(level.task):,} test reports: {level.granularity}s"
-        console.print(as_table(with_intervals(rows[list(SHOWN)]), title))
-    console.print(result.summary, markup=False, highlight=False, soft_wrap=True)
-    console.print(f"page: {page}", markup=False, highlight=False, soft_wrap=True)
+        print_table(console, with_intervals(rows[list(SHOWN)]), title)
+    print_line(console, result.summary)
+    print_path(console, "page:", page)
 
 
 def _log(

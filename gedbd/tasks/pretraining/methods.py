@@ -4,13 +4,13 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from rich.progress import track
 from transformers import PreTrainedTokenizerBase
 
 from gedbd.code.parse import find_method_graph
 from gedbd.corpora.corpus import Corpus
 from gedbd.encoders.code.inputs import CodeInput, InputLimits, InputParts, make_input
 from gedbd.encoders.code.vocabulary import CODE_TOKENS
+from gedbd.io.progress import track
 from gedbd.tasks.pretraining.sampling import Vocabulary
 
 MIN_PROGRESS_METHODS = 200

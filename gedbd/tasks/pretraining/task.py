@@ -25,6 +25,7 @@ from gedbd.experiments.prepare import set_matmul_precision
 from gedbd.experiments.reading import read_corpus
 from gedbd.experiments.training import trained, value_of_best
 from gedbd.io.library_logs import silence_library_logs
+from gedbd.io.printing import print_line
 from gedbd.tasks.pretraining.data import PretrainingDataModule
 from gedbd.tasks.pretraining.methods import check_methods, find_vocabulary, read_inputs, texts_of
 from gedbd.tasks.pretraining.objectives import active_weights
@@ -109,7 +110,7 @@ class PretrainingTask:
         add_code_tokens(tokenizer, backbone)
         inputs, warnings = read_inputs(corpus.reports, tokenizer, self.limits, self.parts)
         for warning in (*corpus.warnings, *warnings):
-            console.print(f"{corpus.name}: {warning}", markup=False, highlight=False, soft_wrap=True)
+            print_line(console, f"{corpus.name}: {warning}")
         vocabulary = find_vocabulary(tokenizer)
         data = PretrainingDataModule(inputs, parts, self.weights, self.shares, vocabulary, cfg.batch_size, cfg.seed)
         # Other modules have drawn random numbers: the weights of the head depend on the seed alone.

@@ -9,7 +9,9 @@ from rich.console import Console
 from gedbd.evaluation.report.page import write_report
 from gedbd.evaluation.report.section import Section
 from gedbd.experiments.own_page import log_files, mark_finished, save_figures, training_command
-from gedbd.experiments.results import as_table
+from gedbd.io.console_tables import print_table
+from gedbd.io.json_output import record
+from gedbd.io.printing import print_line, print_path
 from gedbd.io.tables import write_csv
 from gedbd.tasks.pretraining.figures import loss_curve, objective_curves
 from gedbd.tasks.pretraining.result import PretrainingResult
@@ -42,7 +44,7 @@ def write_result(folder: Path, result: PretrainingResult, loggers: list[Logger],
         "total_loss": loss_curve(result.epochs),
         "objectives": objective_curves(result.epochs, result.objectives["objective"].tolist()),
     }
-    save_figures(folder, drawn)
+    save_figures(folder, drawn, result.corpus.name)
     page = write_report(
         folder,
         f"Pre-training: {result.corpus.name}",
@@ -54,9 +56,10 @@ def write_result(folder: Path, result: PretrainingResult, loggers: list[Logger],
         command=training_command(),
         date=datetime.now().astimezone(),
     )
-    console.print(as_table(result.objectives, f"{result.corpus.name}, {result.num_tested:,} test methods"))
-    console.print(result.summary, markup=False, highlight=False, soft_wrap=True)
-    console.print(f"page: {page}", markup=False, highlight=False, soft_wrap=True)
-    console.print(f"encoder: {folder / 'encoder'}", markup=False, highlight=False, soft_wrap=True)
+    record(folder=folder, corpus=result.corpus.name, page=page, summary=result.summary, **tables)
+    print_table(console, result.objectives, f"{result.corpus.name}, {result.num_tested:,} test methods")
+    print_line(console, result.summary)
+    print_path(console, "page:", page)
+    print_path(console, "encoder:", folder / "encoder")
     log_files(loggers, folder, tables, drawn)
     mark_finished(folder, result.summary)

@@ -16,6 +16,7 @@ from gedbd.experiments.prepare import PreparedData, prepare_data, set_matmul_pre
 from gedbd.experiments.run import train_system
 from gedbd.experiments.training_task import TrainingSetup
 from gedbd.io.library_logs import silence_library_logs
+from gedbd.io.printing import print_line
 from gedbd.losses.loss import check_labels
 from gedbd.tasks.questions.data import QuestionsDataModule
 from gedbd.tasks.questions.inputs import Questions, read_questions
@@ -91,7 +92,7 @@ class QuestionsTask:
             tags,
         )
         for warning in data.warnings:
-            console.print(f"{prepared.corpus.name}: {warning}", markup=False, highlight=False)
+            print_line(console, f"{prepared.corpus.name}: {warning}")
         # Other modules have drawn random numbers: the projection's weights depend on the seed alone.
         torch.manual_seed(cfg.seed)
         head = make_head(self.head, questions.features.shape[1], questions.num_text, self.dim)

@@ -9,6 +9,7 @@ import pandas as pd
 
 from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.urls import with_urls
+from gedbd.io.verbosity import stage
 from gedbd.retrieval.reports.ranker import ReportRanker
 from gedbd.triage.backtesting.examples import MAX_ROWS, examples, hubs, same_title_table, with_same_titles
 from gedbd.triage.backtesting.learning import learn_probability
@@ -42,6 +43,7 @@ class Backtest:
     calibration_error: float
 
 
+@stage("measure")
 def measure(
     replayed: pd.DataFrame,
     corpus: Corpus,

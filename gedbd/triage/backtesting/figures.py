@@ -4,7 +4,8 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from gedbd.evaluation.figures import DUPLICATE, GREY, MARGINS, OTHER, SIZE
+from gedbd.evaluation.figures import MARGINS, SIZE
+from gedbd.evaluation.palette import DUPLICATE, GREY, OTHER
 from gedbd.triage.backtesting.backtest import GRID
 
 STEPS = np.round(np.arange(0.1, 1.0, 0.1), 2)
@@ -26,7 +27,7 @@ def precision_and_coverage(thresholds: pd.DataFrame, chosen: float | None) -> Fi
     axis.plot(table["threshold"], table["suggestion_rate"], color=GREY, linestyle=":", label="suggestion rate")
     if chosen is not None:
         axis.axvline(chosen, color="black", linestyle="--", linewidth=1, label="chosen")
-    axis.set(title="Suggesting the best match", xlabel="from probability", xlim=(0, 1), ylim=(0, 1.02))
+    axis.set(title="Suggesting the best match", xlabel="from probability", ylabel="share", xlim=(0, 1), ylim=(0, 1.02))
     axis.grid(alpha=0.25)
     axis.legend(frameon=False)
     return figure
@@ -46,6 +47,6 @@ def reliability_diagram(table: pd.DataFrame) -> Figure:
         point = (row["predicted"], row["right"])
         axis.annotate(f"{row['reports']:,.0f}", point, xytext=(7, -11), textcoords="offset points")
     axis.set(title="Calibration on test", xlabel="predicted probability", ylabel="share right")
-    axis.set(xlim=(0, 1), ylim=(0, 1.02))
+    axis.set(xlim=(-0.02, 1.04), ylim=(-0.07, 1.04))  # space for the numbers below points at 0
     axis.grid(alpha=0.25)
     return figure

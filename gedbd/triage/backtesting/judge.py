@@ -8,10 +8,13 @@ from rich.console import Console
 
 from gedbd.corpora.corpus import Corpus
 from gedbd.evaluation.run_folders import MATCHING
+from gedbd.io.console_tables import print_table
+from gedbd.io.json_output import record
+from gedbd.io.printing import print_line, print_path
 from gedbd.io.tables import read_csv
 from gedbd.triage.backtesting.backtest import Backtest, tables_of
 from gedbd.triage.backtesting.judgements import find_judgements, verdicts_of, with_judgements
-from gedbd.triage.backtesting.page import print_table, print_targets, readable_verdicts
+from gedbd.triage.backtesting.page import print_targets, readable_verdicts
 from gedbd.triage.backtesting.sections import some_thresholds
 from gedbd.triage.backtesting.suggestions import REPORTS, SUGGESTIONS, read_suggestions
 from gedbd.triage.backtesting.writing import PAGE, PageFacts, read_facts, write_page, write_tables
@@ -56,10 +59,13 @@ def run_judge(folder: Path, file: Path | None, console: Console) -> None:
     texts = [*verdict_texts(targets, verdict, marked, backtest.matching.target_precision), *warnings]
     write_tables(folder, facts.name, backtest)
     page = write_page(folder, backtest, facts, list(judgements.verdicts.values()), texts)
+    record(folder=folder, corpus=facts.name, page=page, **backtest.tables)
     print_targets(console, targets)
-    print_table(console, "With verdicts", readable_verdicts(backtest.tables["verdicts"]))
-    for line in (f"verdicts of {judgements.file}", *texts, f"page: {page}"):
-        console.print(line, markup=False, highlight=False, soft_wrap=True)
+    print_table(console, readable_verdicts(backtest.tables["verdicts"]), "With verdicts")
+    print_path(console, "verdicts of", judgements.file)
+    for line in texts:
+        print_line(console, line)
+    print_path(console, "page:", page)
 
 
 def check_folder(folder: Path) -> None:

@@ -1,7 +1,6 @@
 """Learns from a tracker's history what a backtest measures: a ranker, and the probability of a match."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -9,15 +8,12 @@ import pandas as pd
 
 from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.splits import PARTS, TEST, TRAIN, VAL
-from gedbd.io.processes import map_in_processes
+from gedbd.io.verbosity import stage
 from gedbd.retrieval.reports.history import Replayed, ReportHistory
 from gedbd.retrieval.reports.ranker import ReportRanker
 from gedbd.retrieval.reports.training import RankerOptions, fit_ranker
 from gedbd.triage.backtesting.replay import replay
 from gedbd.triage.confidence import CONFIDENCE_FEATURES, NUM_FOLDS, BestMatches, MatchProbability, learn_confidence
-
-MIN_PARALLEL_EXAMPLES = 300  # to start processes for fewer takes longer than they save
-NO_FOLD = -1
 
 
 class Learnt(NamedTuple):
@@ -45,6 +41,7 @@ class LearntProbability(NamedTuple):
     val: np.ndarray
 
 
+@stage("learn and replay")
 def learn(
     corpus: Corpus,
     parts: np.ndarray,
@@ -77,9 +74,8 @@ def learn(
         labelled = history.duplicates[parts[history.duplicates] == part]
         examples += histories[part].replay(labelled, "learn to rank")
     options = options.without_seen(corpus.reports).settled(examples)
-    num_processes = None if len(examples) >= MIN_PARALLEL_EXAMPLES else 1
-    work = _FitWithout(examples, fold, options)
-    *rankers, ranker = map_in_processes(work, [*range(NUM_FOLDS), NO_FOLD], num_processes)
+    rankers = [fit_ranker([one for one in examples if fold[one.row] != number], options) for number in range(NUM_FOLDS)]
+    ranker = fit_ranker(examples, options)
     is_duplicate = corpus.group < np.arange(len(corpus))
     tables = []
     for number in (TRAIN, VAL, TEST):
@@ -95,18 +91,6 @@ def learn(
         weight = np.where(is_duplicate[queries], 1.0, share)
         tables.append(table.assign(part=PARTS[number], fold=fold[queries], weight=weight))
     return Learnt(ranker, pd.concat(tables, ignore_index=True))
-
-
-@dataclass(frozen=True)
-class _FitWithout:
-    """Trains the ranker for the reports of one fold, on the examples of the others; for ``NO_FOLD`` on all of them."""
-
-    examples: Sequence[Replayed]
-    fold: np.ndarray
-    options: RankerOptions
-
-    def __call__(self, number: int) -> ReportRanker:
-        return fit_ranker([one for one in self.examples if self.fold[one.row] != number], self.options)
 
 
 def learn_probability(replayed: pd.DataFrame, seed: int) -> LearntProbability:

@@ -4,11 +4,10 @@ from collections.abc import Hashable, Mapping
 from typing import Any
 
 import pandas as pd
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
-from rich.table import Table
 
 from gedbd.evaluation.report.page import markdown, show
+from gedbd.io.console_tables import print_table
 from gedbd.triage.backtesting.backtest import Backtest
 from gedbd.triage.backtesting.targets import MET, met_targets
 from gedbd.triage.triage_model import TriageModel
@@ -16,7 +15,7 @@ from gedbd.triage.triage_model import TriageModel
 FEW_DUPLICATES = 50
 # Columns that the page has and a terminal has no place for, without and with verdicts.
 NOT_PRINTED = ("same title, not marked", "right without those")
-NOT_PRINTED_WITH_VERDICTS = (*NOT_PRINTED, "right on validation", "suggestion rate")
+NOT_PRINTED_WITH_VERDICTS = (*NOT_PRINTED, "threshold", "right on validation", "coverage", "suggestion rate")
 
 
 def next_step(matching: TriageModel, folder: str) -> tuple[str, str]:
@@ -97,17 +96,7 @@ def print_targets(console: Console, targets: pd.DataFrame) -> None:
     """Prints the table of targets."""
     left_out = NOT_PRINTED_WITH_VERDICTS if "judgements" in targets else NOT_PRINTED
     table = readable(targets).drop(columns=list(left_out), errors="ignore")
-    print_table(console, "Suggestions on the newest reports", table)
-
-
-def print_table(console: Console, title: str, table: pd.DataFrame) -> None:
-    """Prints a table of texts."""
-    printed = Table(title=title, box=SIMPLE_HEAD, title_justify="left", pad_edge=False, collapse_padding=True)
-    for name in table.columns:
-        printed.add_column(name, justify="right", no_wrap=" " not in name)
-    for row in table.itertuples(index=False):
-        printed.add_row(*row)
-    console.print(printed)
+    print_table(console, table, "Suggestions on the newest reports")
 
 
 def targets_markdown(name: str, backtest: Backtest) -> str:

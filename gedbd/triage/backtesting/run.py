@@ -2,9 +2,12 @@
 
 import os
 import shlex
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from datetime import datetime
+from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -17,10 +20,12 @@ from gedbd.corpora.splits import TEST, TRAIN, VAL
 from gedbd.evaluation.run_folders import MATCHING
 from gedbd.experiments.checkpoint import save_run
 from gedbd.io.files import write_text
+from gedbd.io.json_output import record
+from gedbd.io.printing import print_line, print_path
 from gedbd.io.tables import write_parquet
 from gedbd.retrieval.reports.trained_on import SEEN
 from gedbd.retrieval.reports.training import RankerOptions
-from gedbd.triage.assembly import encode_corpus
+from gedbd.triage.assembly import EncodedCorpus, encode_corpus
 from gedbd.triage.backtesting.backtest import Backtest, measure
 from gedbd.triage.backtesting.learning import learn
 from gedbd.triage.backtesting.page import fill_targets, next_step, print_targets, summary, targets_markdown
@@ -28,6 +33,18 @@ from gedbd.triage.backtesting.sections import same_title_sentence
 from gedbd.triage.backtesting.suggestions import keep_suggestions
 from gedbd.triage.backtesting.weights import RunWeights
 from gedbd.triage.backtesting.writing import PageFacts, keep_facts, write_page, write_tables, write_to_judge
+
+
+class Measured(NamedTuple):
+    """What a backtest learnt and measured.
+
+    Attributes:
+        replayed: See ``Learnt``.
+        backtest: The result.
+    """
+
+    replayed: pd.DataFrame
+    backtest: Backtest
 
 
 def run_backtest(
@@ -57,33 +74,76 @@ def run_backtest(
     """
     if cfg.fill:
         fill_targets(Path(cfg.fill).read_text(), corpus.name, "")  # a missing mark fails before the long work
-    encoded = encode_corpus(cfg, corpus, weights.test if weights else None)
-    for warning in encoded.warnings:
-        console.print(f"{corpus.name}: {warning}", markup=False, highlight=False)
-    ranker: RankerOptions = instantiate(cfg.ranker)
-    if ranker.without_seen(corpus.reports) != ranker:
-        console.print(f"{corpus.name}: {SEEN}: trained without it", markup=False, highlight=False)
-    vectors = {TEST: encoded.vectors}
-    if weights is not None:
-        # A trained encoder scores the duplicates that it has learnt from too high.
-        vectors[TRAIN] = encode_corpus(cfg, corpus, None).vectors
-    if weights is not None and weights.val != weights.test:
-        vectors[VAL] = encode_corpus(cfg, corpus, weights.val).vectors
-    learnt = learn(corpus, parts, vectors, cfg.max_replayed, ranker)
-    targets = (cfg.target_precision, cfg.confidence_level)
-    backtest = measure(learnt.replayed, corpus, learnt.ranker, *targets, cfg.seed, cfg.judge)
-    save_run(folder, cfg, corpus)
-    write_parquet(folder / "matches.parquet", learnt.replayed)
-    facts = PageFacts(corpus.name, shlex.join(["python", "-m", *command]), f"{datetime.now().astimezone()}", cfg.judge)
-    page, warning = write_backtest(folder, corpus, backtest, facts)
+
+    def tell(warning: str) -> None:
+        print_line(console, f"{corpus.name}: {warning}")
+
+    measured = measure_history(cfg, corpus, parts, weights, partial(encode_corpus, cfg, corpus), tell)
+    backtest = measured.backtest
+    page, warning = keep_backtest(folder, cfg, corpus, measured, shlex.join(["python", "-m", *command]))
     if cfg.fill:
         table = targets_markdown(corpus.name, backtest)
         write_text(Path(cfg.fill), fill_targets(Path(cfg.fill).read_text(), corpus.name, table))
     print_results(console, backtest, next_step(backtest.matching, os.path.relpath(folder)))
-    for line in (warning, f"page: {page}"):
-        if line:
-            console.print(line, markup=False, highlight=False, soft_wrap=True)
+    record_backtest(folder, corpus.name, page, backtest)
+    if warning:
+        print_line(console, warning)
+    print_path(console, "page:", page)
     return backtest.matching.target.precision or 0.0
+
+
+def measure_history(
+    cfg: DictConfig,
+    corpus: Corpus,
+    parts: np.ndarray,
+    weights: RunWeights | None,
+    encode: Callable[[Path | None], EncodedCorpus],
+    tell: Callable[[str], None],
+) -> Measured:
+    """Learns on the parts before test, replays all, and measures suggestions.
+
+    Args:
+        cfg: See ``run_backtest``.
+        corpus: N reports.
+        parts: ``(N,)`` the part of each report.
+        weights: See ``run_backtest``.
+        encode: Encodes the reports with some weights; None for the encoder as it was downloaded.
+        tell: Receives warnings as they are found.
+    """
+    encoded = encode(weights.test if weights else None)
+    for warning in encoded.warnings:
+        tell(warning)
+    ranker: RankerOptions = instantiate(cfg.ranker)
+    if ranker.without_seen(corpus.reports) != ranker:
+        tell(f"{SEEN}: trained without it")
+    vectors = {TEST: encoded.vectors}
+    if weights is not None:
+        # A trained encoder scores the duplicates that it has learnt from too high.
+        vectors[TRAIN] = encode(None).vectors
+    if weights is not None and weights.val != weights.test:
+        vectors[VAL] = encode(weights.val).vectors
+    learnt = learn(corpus, parts, vectors, cfg.max_replayed, ranker)
+    targets = (cfg.target_precision, cfg.confidence_level)
+    return Measured(learnt.replayed, measure(learnt.replayed, corpus, learnt.ranker, *targets, cfg.seed, cfg.judge))
+
+
+def keep_backtest(folder: Path, cfg: DictConfig, corpus: Corpus, measured: Measured, command: str) -> tuple[Path, str]:
+    """Writes the run folder.
+
+    Args:
+        folder: The run folder.
+        cfg: See ``run_backtest``.
+        corpus: The reports.
+        measured: What was learnt and measured.
+        command: What the page says has measured.
+
+    Returns:
+        See ``write_backtest``.
+    """
+    save_run(folder, cfg, corpus)
+    write_parquet(folder / "matches.parquet", measured.replayed)
+    facts = PageFacts(corpus.name, command, f"{datetime.now().astimezone()}", cfg.judge)
+    return write_backtest(folder, corpus, measured.backtest, facts)
 
 
 def write_backtest(folder: Path, corpus: Corpus, backtest: Backtest, facts: PageFacts) -> tuple[Path, str]:
@@ -109,7 +169,21 @@ def write_backtest(folder: Path, corpus: Corpus, backtest: Backtest, facts: Page
 def print_results(console: Console, backtest: Backtest, step: tuple[str, str]) -> None:
     """Prints the table of targets, the results in sentences, and the next step, see ``next_step``."""
     print_targets(console, backtest.tables["targets"])
-    console.print(f"{summary(backtest)} {same_title_sentence(backtest)}".rstrip(), highlight=False)
-    console.print(f"calibration error on test: {backtest.calibration_error:.4f}", highlight=False)
-    for line in (f"Next: {step[0]}", f"  {step[1]}"):
-        console.print(line, markup=False, highlight=False, soft_wrap=True)
+    print_line(console, f"{summary(backtest)} {same_title_sentence(backtest)}".rstrip())
+    print_line(console, f"calibration error on test: {backtest.calibration_error:.4f}")
+    print_line(console, f"Next: {step[0]}")
+    print_path(console, " ", step[1])
+
+
+def record_backtest(folder: Path, name: str, page: Path, backtest: Backtest) -> None:
+    """Adds a backtest to the JSON document of the command: the tables of the CSV files, and what an index takes over.
+
+    Args:
+        folder: The run folder.
+        name: Name of the corpus.
+        page: The page's path.
+        backtest: What was learnt and measured.
+    """
+    target = asdict(backtest.matching.target) | {"statement": backtest.matching.target.statement}
+    about = {"folder": folder, "corpus": name, "page": page, "target": target}
+    record(**about, calibration_error=backtest.calibration_error, **backtest.tables)

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
 
+from gedbd.configuration.saved_options import CONFIG, read_config
 from gedbd.evaluation.report.judging import Judging, Verdict
 from gedbd.evaluation.report.page import write_report
 from gedbd.io.files import read_object, write_text
@@ -107,4 +108,10 @@ def write_page(
         date=datetime.fromisoformat(facts.date),
         next_steps=[next_step(backtest.matching, shown)],
         judging=judging if has_pairs else None,
+        subject=f"{facts.name}: {_encoder_of(folder)}".removesuffix(": "),
     )
+
+
+def _encoder_of(folder: Path) -> str:
+    """Name of the encoder of a backtest; empty if its options are not there."""
+    return str(read_config(folder).encoder.name) if (folder / CONFIG).is_file() else ""

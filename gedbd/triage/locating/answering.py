@@ -6,9 +6,9 @@ from contextlib import redirect_stdout
 from datetime import datetime
 from typing import NamedTuple
 
-from rich.console import Console
-
 from gedbd.experiments.sweeps.job_process import EXIT_STATUS
+from gedbd.io.json_output import write_json_line
+from gedbd.io.printing import open_console
 from gedbd.triage.locating.printing import as_json, print_changes, print_notices
 from gedbd.triage.locating.reports import query_of
 from gedbd.triage.locating.repository_index import RepositoryIndex
@@ -57,8 +57,8 @@ def answer(index: RepositoryIndex, statement: str, reports: Iterable[Report], sh
 
 
 def _answer(index: RepositoryIndex, statement: str, reports: Iterable[Report], shown: Shown) -> None:
-    console = Console(highlight=False)
-    notices = Console(stderr=True, highlight=False)
+    console = open_console()
+    notices = open_console(stderr=True)
     with redirect_stdout(sys.stderr):  # progress bars
         update = index.update()
     print_notices(notices, update.warnings)
@@ -68,6 +68,6 @@ def _answer(index: RepositoryIndex, statement: str, reports: Iterable[Report], s
         facts = index.facts(query)
         print_notices(notices, index.warnings(query))
         if shown.json:
-            print(as_json(report, changes, facts | {"statement": statement}), flush=True)
+            write_json_line(as_json(report, changes, facts | {"statement": statement}))
         else:
             print_changes(console, report, changes, facts, statement)

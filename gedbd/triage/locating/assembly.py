@@ -4,11 +4,13 @@ from pathlib import Path
 
 from omegaconf import DictConfig
 
+from gedbd.io.verbosity import stage
 from gedbd.triage.locating.indexing import IndexLimits
 from gedbd.triage.locating.repository_index import RepositoryIndex, open_repository
 from gedbd.triage.locating.trained import NOT_MEASURED, read_trained
 
 
+@stage("open the repository's index")
 def open_configured(cfg: DictConfig) -> tuple[RepositoryIndex, str]:
     """The index of a repository, and what its ranker is worth, in words.
 

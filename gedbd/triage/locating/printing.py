@@ -10,6 +10,7 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
+from gedbd.io.printing import print_line
 from gedbd.triage.locating.hunks import MatchedHunk, MatchedLine
 from gedbd.triage.locating.located import LocatedChange
 from gedbd.triage.report import Report
@@ -48,17 +49,15 @@ def print_changes(
         facts: See ``RepositoryIndex.facts``.
         statement: What the ranker is worth, in words.
     """
-    _print_line(console, printable(f"{report.issue_id} {report.title}".strip()[:200]))
+    _print_wrapped(console, Text(), printable(f"{report.issue_id} {report.title}".strip()[:200]).plain)
     for change in changes:
         console.print()
         head = Text(f"{change.rank:3} ", style="bold")
         head.append(change.id[:SHORT_ID], style="yellow")
         head.append(f"  {change.created_at:%Y-%m-%d}  ")
-        head.append_text(printable(change.title or "(no message)"))
-        _print_line(console, head)
+        _print_wrapped(console, head, printable(change.title or "(no message)").plain)
         reasons = printable("; ".join(change.explanation)).plain
-        for line in wrap(reasons, console.width, initial_indent=INDENT, subsequent_indent=INDENT):
-            _print_line(console, Text(line))
+        _print_wrapped(console, Text(INDENT), reasons)
         for hunk in change.hunks:
             _print_hunk(console, hunk)
     if not changes:
@@ -68,7 +67,7 @@ def print_changes(
     console.print()
     counts = f"{facts['num_ranked']:,} of the {facts['num_commits']:,} commits up to {facts['commit'][:SHORT_ID]}"
     merges = f", {facts['num_merges']:,} merges left out" if facts["num_merges"] else ""
-    console.print(printable(f"{counts} were ranked{merges}. {statement}"))
+    print_line(console, printable(f"{counts} were ranked{merges}. {statement}").plain)
 
 
 def print_notices(console: Console, notices: Sequence[str]) -> None:
@@ -87,7 +86,8 @@ def _print_hunk(console: Console, hunk: MatchedHunk) -> None:
     # Of a hunk without lines after the change, the place of the removed lines.
     start = hunk.new_start if hunk.new_count else hunk.old_start
     last = start + max(1, hunk.new_count or hunk.old_count) - 1
-    _print_line(console, Text(INDENT) + Text.assemble((printable(hunk.path).plain, "cyan"), f":{start}-{last}"))
+    place = Text(INDENT) + Text.assemble((printable(hunk.path).plain, "cyan"), f":{start}-{last}")
+    console.print(place, soft_wrap=True)  # whole, to be copied
     indent = min((len(line.text) - len(line.text.lstrip()) for line in hunk.lines), default=0)
     for line in hunk.lines:
         _print_line(console, _line_text(line, indent, console.width))
@@ -111,6 +111,16 @@ def _line_text(line: MatchedLine, left_out: int, width: int) -> Text:
         left_out = max(0, first[0] - SHOWN_BEFORE)
         head.append(CUT)
     return head + text[left_out:]
+
+
+def _print_wrapped(console: Console, head: Text, text: str) -> None:
+    """Prints a text behind a head; in a terminal, lines break between words, and further ones are indented as far."""
+    lines = [text]
+    if console.is_terminal:
+        lines = wrap(text, console.width - len(head), break_long_words=False, break_on_hyphens=False) or [""]
+    for place, line in enumerate(lines):
+        start = Text(" " * len(head), style=head.style) if place else head.copy()
+        console.print(start.append(line), soft_wrap=True)
 
 
 def _print_line(console: Console, text: Text) -> None:

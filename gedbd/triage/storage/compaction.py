@@ -9,6 +9,7 @@ from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
+from gedbd.io.verbosity import stage
 from gedbd.triage.storage.cache_files import read_cache, write_cache
 from gedbd.triage.storage.connection import StoreUnavailable
 from gedbd.triage.storage.opening import MIN_REPORTS
@@ -28,6 +29,7 @@ def is_due(num_reports: int, num_changed: int) -> bool:
     return num_reports >= MIN_REPORTS and num_changed > max(MIN_CHANGED, CHANGED_SHARE * num_reports)
 
 
+@stage("write the files for quick opening")
 def compact(path: Path, address: str | None = None) -> None:
     """Makes the files beside an index of ``MIN_REPORTS`` and more, and deletes the changes that they have from its log.
 

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 
 from gedbd.corpora.corpus import Corpus
+from gedbd.io.verbosity import stage
 from gedbd.retrieval.reports.report_features import terms_of
 from gedbd.retrieval.vocabulary import Vocabulary
 from gedbd.triage.report import Report, as_table, report_from_row
@@ -70,6 +71,7 @@ class Contents(NamedTuple):
             return cls(store.about().get("model"), store.contents())
 
 
+@stage("bring the index up to date")
 def synchronise(store: Store, corpus: Corpus, model: Model, encode: EncodeReports) -> Changes:
     """Adds, updates and deletes reports until the index equals the corpus; links that did not come from it stay.
 

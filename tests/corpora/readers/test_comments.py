@@ -142,6 +142,7 @@ def test_a_repository_may_be_written_short():
     "piece", ["> a\n", "`", "```\n", "duplicate of ", "#1 ", "~~a", "{code}", "<!--", " ", "\n", "a/", "/-"]
 )
 @pytest.mark.usefixtures("hang_guard")
+@pytest.mark.quick_cases(4)
 def test_long_comments_are_read_in_linear_time(piece):
     for tracker in (github, gitlab, bugzilla, jira):
         tracker.REFERENCES.find("dup " + piece * (300_000 // len(piece)))

@@ -51,12 +51,12 @@ def test_many_batches_come_back_in_the_order_they_were_given(tiny, tmp_path):
     np.testing.assert_allclose(alone, torch_[5], atol=1e-5)
 
 
-@pytest.mark.parametrize(("max_positions", "lengths"), [(512, {32, 64}), (50, {32})])
+@pytest.mark.parametrize(("max_positions", "lengths"), [(512, {32, 64, 96}), (50, {32})])
 def test_a_single_text_of_any_length_gets_the_vector_of_torch(tiny, tmp_path, monkeypatch, max_positions, lengths):
     encoder, tokenizer = tiny
     monkeypatch.setattr(encoder.backbone.config, "max_position_embeddings", max_positions)
     prepared = OpenVino("float32", tmp_path).prepare(encoder, None)
-    for length in (1, 31, 32, 33, 50):
+    for length in (1, 31, 32, 33, 50, 65, 96):
         input_ids = torch.randint(5, len(tokenizer), (1, length), generator=torch.Generator().manual_seed(length))
         batch = input_ids, torch.ones_like(input_ids)
         (found,) = prepared.encode([batch])

@@ -21,7 +21,7 @@ from gedbd.encoders.encoder import Encoder
 from gedbd.text.tokens import tokenize
 
 ROOT = Path(__file__).parents[3]
-README = (ROOT / "README.md").read_text()
+PAGE = (ROOT / "docs" / "guides" / "large.md").read_text()
 TEXTS = [f"{'crash on start of the editor ' * (number % 6)}{number}" for number in range(90)] + ["", "slow"]
 
 
@@ -95,16 +95,16 @@ def test_a_worker_that_dies_loses_nothing(cluster):
 
 @pytest.mark.slow
 @pytest.mark.no_cover
-def test_the_command_of_the_readme_starts_workers_where_there_is_no_cluster(tmp_path):
+def test_the_command_of_the_manual_starts_workers_where_there_is_no_cluster(tmp_path):
     pytest.importorskip("ray")
-    (command,) = re.findall(r"^python (-m gedbd.encode .*backend=ray.*?)\s*(?:#.*)?$", README, flags=re.MULTILINE)
+    (command,) = re.findall(r"^gedbd encode (.*backend=ray.*?)\s*(?:#.*)?$", PAGE, flags=re.MULTILINE)
     here = {"dataset.path=bugs.csv": "dataset=demo", "backend.address=auto": "backend.address=null"}
     here["backend.workers=16"] = "backend.workers=2"
     options = [here.get(word, word) for word in shlex.split(command)]
     assert set(here.values()) <= set(options)
     environment = os.environ | {"GEDBD_CACHE": str(tmp_path / "cache"), "PYTHONPATH": str(ROOT)}
     settings = {"cwd": tmp_path, "env": environment, "check": True, "capture_output": True, "timeout": 300}
-    told = subprocess.run([sys.executable, *options, "encoder=tiny"], **settings)
+    told = subprocess.run([sys.executable, "-m", "gedbd.encode", *options, "encoder=tiny"], **settings)
     assert b"vectors.npz: 425 reports, 32 numbers each" in told.stdout
     with np.load(tmp_path / "vectors.npz") as found:
         assert found["vectors"].shape == (425, 32)

@@ -19,7 +19,7 @@ import gedbd.encode
 from gedbd.corpora.corpus import Corpus
 from gedbd.encoders.sinks.qdrant import POINTS_A_CALL, check_size, open_store, send_vectors
 
-README = (Path(__file__).parents[3] / "README.md").read_text()
+PAGE = (Path(__file__).parents[3] / "docs" / "guides" / "export.md").read_text()
 OUT = "qdrant://127.0.0.1:6333/bugs"
 DEMO = pd.read_csv(Path(gedbd.encode.__file__).parent / "corpora" / "demo.csv", dtype=str)
 
@@ -176,8 +176,8 @@ def test_a_silent_server_is_told_before_anything_is_read(encode):
 
 
 @pytest.mark.slow
-def test_the_examples_of_the_readme(server, encode, monkeypatch, capsys):
-    out = re.search(r"^gedbd encode .*(out=qdrant://\S*)", README, flags=re.MULTILINE)[1]
+def test_the_examples_of_the_manual(server, encode, monkeypatch, capsys):
+    out = re.search(r"^gedbd encode .*(out=qdrant://\S*)", PAGE, flags=re.MULTILINE)[1]
     out = out.replace(":6333", f":{server.server_port}")
     for _ in range(2):
         encode(out)
@@ -187,7 +187,7 @@ def test_the_examples_of_the_readme(server, encode, monkeypatch, capsys):
     assert f"{out.removeprefix('out=')}: 425 reports, 32 numbers each" in capsys.readouterr().out
     with monkeypatch.context() as patch:
         patch.setattr(qdrant_client, "QdrantClient", lambda url: server.held)
-        exec(re.search(r"```python\n(from qdrant_client.*?)```", README, flags=re.DOTALL)[1], {})
+        exec(re.search(r"```python\n(from qdrant_client.*?)```", PAGE, flags=re.DOTALL)[1], {})
     near = [line.split(" ", 2) for line in capsys.readouterr().out.splitlines()]
     assert len(near) == 5
     titles = dict(zip(DEMO["Issue_id"], DEMO["Title"], strict=True))

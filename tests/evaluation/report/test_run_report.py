@@ -85,7 +85,7 @@ def test_a_page_has_all_sections_with_the_numbers_of_the_runs_and_fills_marked_t
     assert "closure" in filled
     shown = capsys.readouterr().out
     assert "left out, not finished" in shown
-    assert "report: " in shown
+    assert "report:" in shown
 
 
 def test_two_runs_on_the_same_queries_differ_by_their_ranks(runs, monkeypatch, capsys):

@@ -240,6 +240,7 @@ def test_later_commits_change_nothing():
 @pytest.mark.parametrize(
     "text", ["A" * 300_000, "a/" * 150_000, "a." * 150_000, "Aa" * 150_000, "at a.B.c(B.java:1)\n" * 15_000]
 )
+@pytest.mark.quick_cases(2)
 def test_hostile_reports_take_one_pass(text):
     # In quadratic time the test would not end.
     assert report_words(text, text) == report_words(text, text)

@@ -109,6 +109,7 @@ def test_mistakes_are_told_in_one_line(call, make_run, tmp_path):
             call(*options)
 
 
+@pytest.mark.slow
 def test_a_text_without_a_method_is_left_out_and_counted(call, make_run, methods_file, tmp_path, capsys):
     lines = methods_file.read_text().splitlines()
     odd = {"path": "src/window.java", "name": "odd", "line": 90, "comment": "No method at all is here.", "code": "}"}

@@ -139,6 +139,7 @@ def naive_contrast(vector: Callable[[int], Tensor], step: BatchIndices, group: n
 
 @pytest.mark.parametrize("features", [None, "text", "learnable"])
 @pytest.mark.parametrize(("batches", "loss"), [("sampled", "pairs"), ("grouped", "pairs"), ("clusters", "contrastive")])
+@pytest.mark.quick_cases(5)
 def test_loss_and_gradients_of_a_step(batches, loss, features):
     data, system, trainer = assemble(batches, features, loss=loss)
     plain = deepcopy(system)

@@ -74,7 +74,8 @@ def test_a_run_leaves_tables_rankings_and_a_page(run):
     page = (run / "report.html").read_text()
     assert "Beside the paper" in page
     assert "made strictly before the report" in page
-    assert {"mrr_by_method.png", "hit_curves.png"} == {file.name for file in (run / "figures").iterdir()}
+    drawn = {f"{name}{suffix}" for name in ("mrr_by_method", "hit_curves") for suffix in (".png", ".svg")}
+    assert drawn == {file.name for file in (run / "figures").iterdir()}
     assert "boosted: " in (run / "results.md").read_text()
 
 

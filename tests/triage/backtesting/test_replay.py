@@ -11,7 +11,6 @@ from gedbd.corpora.splits import PARTS, TEST
 from gedbd.retrieval.reports import history as history_module
 from gedbd.retrieval.reports.history import ReportHistory
 from gedbd.retrieval.reports.training import RankerOptions
-from gedbd.triage.backtesting import learning
 from gedbd.triage.backtesting.learning import evenly_spaced, folds, learn, learn_probability
 from gedbd.triage.backtesting.replay import replay
 from gedbd.triage.confidence import CONFIDENCE_FEATURES, NUM_COMPARED, NUM_FOLDS
@@ -72,6 +71,7 @@ def links_of(seed, count):
 
 
 @pytest.mark.parametrize("boundary", [1, 2, 17, 40, 59])
+@pytest.mark.quick_cases(2)
 def test_what_comes_later_changes_nothing_bit_for_bit(boundary):
     reports, vectors = some_reports(0, 60)
     group = group_of(0, 60)
@@ -185,17 +185,6 @@ def test_several_processes_find_the_same_bit_for_bit(monkeypatch):
     table = replay(history, np.array(rows), [RANKER] * len(rows), "replay")
     monkeypatch.setattr(history_module, "MIN_PARALLEL_QUERIES", 1)
     pd.testing.assert_frame_equal(replay(history, np.array(rows), [RANKER] * len(rows), "replay"), table)
-
-
-def test_several_processes_learn_the_same(monkeypatch):
-    reports, vectors = some_reports(7, 60)
-    corpus = Corpus.of_table("small", reports, group_of(7, 60))
-    arguments = corpus, np.repeat([0, 1, 2], [30, 15, 15]), {TEST: vectors}, 1000, QUICK
-    alone = learn(*arguments)
-    monkeypatch.setattr(learning, "MIN_PARALLEL_EXAMPLES", 1)
-    shared = learn(*arguments)
-    pd.testing.assert_frame_equal(shared.replayed, alone.replayed)
-    assert shared.ranker.to_text() == alone.ranker.to_text()
 
 
 def test_processes_keep_what_they_write_to_themselves():

@@ -72,7 +72,8 @@ def lists(index, number):
     memory = index._current.state.memory
     table = first_stage.QueryScores(memory.store, query_of(index, number), len(memory))
     by_words = first_stage._best_by_words(memory.store, table, None)
-    scored = [table.words[kind].scores(rows) for kind, rows in zip(first_stage.WORDS, by_words, strict=True)]
+    # By words they come in any order.
+    scored = [np.sort(table.words[kind].scores(rows)) for kind, rows in zip(first_stage.WORDS, by_words, strict=True)]
     return [*scored, table("dense", table.nearest(8, None))]
 
 

@@ -66,7 +66,7 @@ def build_graph(
     for field in fields:
         check_field(field, (*FIELDS, TAGS))
     tag_vectors = [fit_tags(tag_encoder, corpus, training)] if tag_encoder else []
-    vectors = encoder.pool(list(corpus.reports["title"]), label="encode titles")
+    vectors = encoder.pool(corpus.reports["title"].tolist(), label="encode titles")
     reduced = reduce_titles(vectors, training, pca_dim)
     cosines = sample_cosines(vectors, reduced)
     if fields:

@@ -142,8 +142,10 @@ class _HiddenSum(torch.autograd.Function):
     def forward(ctx: Any, send: Tensor, mixed: Tensor, bias: Tensor) -> Tensor:
         ctx.save_for_backward(send, mixed, bias)
         total = torch.zeros_like(mixed)
+        buffer = _block_buffer(send, mixed)
         for block in torch.split(send, BLOCK_ROWS):
-            total.addmm_(block.T, torch.addmm(bias, block, mixed).relu_())
+            hidden = torch.addmm(bias, block, mixed, out=buffer[: len(block)]).relu_()
+            total.addmm_(block.T, hidden)
         return total
 
     @staticmethod
@@ -151,10 +153,18 @@ class _HiddenSum(torch.autograd.Function):
         send, mixed, bias = ctx.saved_tensors
         grad_mixed = torch.zeros_like(mixed)
         grad_bias = torch.zeros_like(bias)
+        buffer = _block_buffer(send, mixed)
+        grad_buffer = _block_buffer(send, mixed)
         for block in torch.split(send, BLOCK_ROWS):
-            before_relu = torch.addmm(bias, block, mixed)
-            # The gradient of relu: the incoming gradient where its input is above 0.
-            grad_hidden = torch.ops.aten.threshold_backward(block @ grads[0], before_relu, 0)
+            before_relu = torch.addmm(bias, block, mixed, out=buffer[: len(block)])
+            grad_hidden = torch.mm(block, grads[0], out=grad_buffer[: len(block)])
+            # The gradient of relu, in place: the incoming gradient where its input is above 0.
+            torch.ops.aten.threshold_backward(grad_hidden, before_relu, 0, grad_input=grad_hidden)
             grad_mixed.addmm_(block.T, grad_hidden)
             grad_bias += grad_hidden.sum(0)
         return None, grad_mixed, grad_bias
+
+
+def _block_buffer(send: Tensor, mixed: Tensor) -> Tensor:
+    """A buffer for the rows of a block, ``(BLOCK_ROWS, D)``: memory that stays in the cache of the processor."""
+    return mixed.new_empty(min(BLOCK_ROWS, len(send)), mixed.shape[1])

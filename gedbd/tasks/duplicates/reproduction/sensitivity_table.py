@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from matplotlib import colormaps
 from matplotlib.figure import Figure
 from omegaconf import OmegaConf
 
+from gedbd.evaluation.palette import colour
 from gedbd.evaluation.run_folders import Run
 from gedbd.experiments.seeds import seed_interval
 
@@ -114,7 +114,7 @@ def sensitivity_figure(table: pd.DataFrame, title: str) -> Figure:
         mine = table[table["option"] == option]
         mine = mine.iloc[pd.to_numeric(mine["value"]).argsort(kind="stable")]
         for number, metric in enumerate(name for name in ("f1", "rr@10") if name in table):
-            _draw(axis, mine, metric, colormaps["tab10"](number))
+            _draw(axis, mine, metric, colour(number))
         axis.set(xlabel=option, xticks=range(len(mine)), xticklabels=list(mine["value"]))
         axis.grid(alpha=0.25)
     axes[0].legend(frameon=False)

@@ -6,13 +6,14 @@ from pathlib import Path
 
 import pandas as pd
 from matplotlib.figure import Figure
-from rich.console import Console
 
+from gedbd.evaluation.figure_files import save_figure
 from gedbd.evaluation.report.page import markdown, show, slug
 from gedbd.evaluation.report.settings import Setting, group_settings
 from gedbd.evaluation.run_folders import Run, find_runs
-from gedbd.experiments.sweeps.paper_table import device, print_table, readable
+from gedbd.experiments.sweeps.paper_table import device, print_paper_table, readable
 from gedbd.io.files import write_text
+from gedbd.io.printing import open_console, print_line, print_path
 from gedbd.io.tables import write_csv
 from gedbd.tasks.duplicates.reproduction import paper_tables
 from gedbd.tasks.duplicates.reproduction.paper_figures import convergence
@@ -43,11 +44,11 @@ def write_item(name: str, sweep_dir: Path, options: Sequence[str]) -> None:
         sweep_dir: The sweep's folder.
         options: The options that the sweep varied, for ``sensitivity``.
     """
-    console = Console()
+    console = open_console()
     try:
         runs = [run for run in find_runs([sweep_dir]).finished if not run.is_baseline]
     except ValueError:
-        console.print(f"{name}: no table, because no run of {sweep_dir} has finished", markup=False)
+        print_line(console, f"{name}: no table, because no run of {sweep_dir} has finished")
         return
     settings = group_settings(runs)
     if name == "sensitivity":
@@ -56,11 +57,11 @@ def write_item(name: str, sweep_dir: Path, options: Sequence[str]) -> None:
         table = getattr(paper_tables, name)(settings)
         figures = _convergence(settings) if name == "figures34" else {}
     if table.empty:
-        console.print(f"{name}: the jobs of {sweep_dir} vary none of {', '.join(options)}", markup=False)
+        print_line(console, f"{name}: the jobs of {sweep_dir} vary none of {', '.join(options)}")
         return
     write_csv(sweep_dir / f"{name}.csv", table)
     for stem, figure in figures.items():
-        figure.savefig(sweep_dir / f"{stem}.png", dpi=120)
+        save_figure(figure, sweep_dir / stem)
     notes = [_corpus_note(mine) for mine in _by_corpus(settings)]
     notes.append(NO_PAPER if name == "sensitivity" else PAPER)
     shown = show(readable(table, HEADINGS))
@@ -68,10 +69,10 @@ def write_item(name: str, sweep_dir: Path, options: Sequence[str]) -> None:
     lines += [line for stem in figures for line in ("", f"![{TITLES[name]}]({stem}.png)")]
     write_text(sweep_dir / f"{name}.md", "\n".join(lines) + "\n")
     if name != "figures34":  # too wide for a terminal
-        print_table(console, table, TITLES[name], HEADINGS)
+        print_paper_table(console, table, TITLES[name], HEADINGS)
     for note in notes:
-        console.print(note, markup=False, highlight=False)
-    console.print(f"table and figures: {sweep_dir / name}.md", markup=False, highlight=False)
+        print_line(console, note)
+    print_path(console, "table and figures:", f"{sweep_dir / name}.md")
 
 
 def _by_corpus(settings: Sequence[Setting]) -> list[list[Setting]]:

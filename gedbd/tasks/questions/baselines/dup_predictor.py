@@ -1,9 +1,9 @@
 """DupPredictor: a weighted sum of the similarities of titles, descriptions, topics and tags."""
 
 import numpy as np
-from rich.progress import track
 from scipy.sparse import csr_array
 
+from gedbd.io.progress import track
 from gedbd.retrieval.scorers.scorer import BLOCK, MIN_PROGRESS_BLOCKS, Scorer, ScorerInputs
 from gedbd.tasks.questions.baselines.term_vectors import MAX_CHARACTERS, TermVectors, tag_vectors
 from gedbd.tasks.questions.baselines.topics import Topics

@@ -2,10 +2,10 @@
 
 import numpy as np
 import pandas as pd
-from rich.progress import track
 from scipy.sparse import csr_array
 
 from gedbd.encoders.encoder import unit_rows
+from gedbd.io.progress import track
 from gedbd.retrieval.scorers.lexical import has_words, short_texts
 
 BATCH_SIZE = 1024

@@ -4,7 +4,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from rich.progress import track
+
+from gedbd.io.progress import track
 
 RECALL_AT = (5, 10, 20)
 

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from rich.console import Console
 
 from gedbd.evaluation.report.page import markdown, show
 from gedbd.evaluation.report.settings import Setting, group_settings
 from gedbd.evaluation.run_folders import find_runs
-from gedbd.experiments.sweeps.paper_table import device, print_table, readable
+from gedbd.experiments.sweeps.paper_table import device, print_paper_table, readable
 from gedbd.io.files import write_text
+from gedbd.io.printing import open_console, print_line, print_path
 from gedbd.io.tables import write_csv
 from gedbd.retrieval.protocol_words import EARLIER
 from gedbd.tasks.questions.reproduction.published import read_published
@@ -41,11 +41,11 @@ def write_table4(sweep_dir: Path) -> None:
     Args:
         sweep_dir: The sweep's folder.
     """
-    console = Console()
+    console = open_console()
     try:
         runs = find_runs([sweep_dir]).finished
     except ValueError:
-        console.print(f"table4: no table, because no run of {sweep_dir} has finished", markup=False)
+        print_line(console, f"table4: no table, because no run of {sweep_dir} has finished")
         return
     settings = group_settings(runs)
     table = table4(settings)
@@ -58,10 +58,10 @@ def write_table4(sweep_dir: Path) -> None:
         lines += [*markdown(show(readable(mine))), ""]
     lines += [f"- {note}" for note in notes]
     write_text(sweep_dir / "table4.md", "\n".join(lines) + "\n")
-    print_table(console, table[[name for name in TERMINAL if name in table]], f"{TITLE} (percent)")
+    print_paper_table(console, table[[name for name in TERMINAL if name in table]], f"{TITLE} (percent)")
     for note in notes:
-        console.print(note, markup=False, highlight=False)
-    console.print(f"table: {sweep_dir / 'table4.md'}", markup=False, highlight=False, soft_wrap=True)
+        print_line(console, note)
+    print_path(console, "table:", sweep_dir / "table4.md")
 
 
 def table4(settings: Sequence[Setting]) -> pd.DataFrame:

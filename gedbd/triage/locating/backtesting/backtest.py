@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 
 from gedbd.corpora.changes import ChangeCorpus
+from gedbd.io.verbosity import stage
 from gedbd.retrieval.changes.history import ChangeHistory
 from gedbd.retrieval.changes.known_fixes import KnownFix
 from gedbd.retrieval.changes.ranker import ChangeRanker, default_ranker
@@ -75,6 +76,7 @@ class LocatingBacktest:
         return LEARNT if self.hit_rate.learnt else DEFAULT
 
 
+@stage("learn and replay")
 def run_replay(
     corpus: ChangeCorpus, target: float, min_reports: int, max_replayed: int, max_learnt: int, seed: int
 ) -> LocatingBacktest:

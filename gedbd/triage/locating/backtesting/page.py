@@ -4,8 +4,10 @@ import pandas as pd
 from matplotlib.figure import Figure
 from rich.console import Console
 
-from gedbd.evaluation.figures import DUPLICATE, GREY, MARGINS, OTHER, SIZE
+from gedbd.evaluation.figures import MARGINS, SIZE
+from gedbd.evaluation.palette import DUPLICATE, GREY, OTHER
 from gedbd.evaluation.report.section import Section
+from gedbd.io.console_tables import print_table
 from gedbd.triage.locating.backtesting.backtest import LocatingBacktest
 from gedbd.triage.locating.backtesting.hit_rate import TOP
 from gedbd.triage.locating.backtesting.systems import BM25, DEFAULT, LEARNT, NUM_FILES
@@ -112,9 +114,9 @@ def hit_figure(curve: pd.DataFrame) -> Figure:
 
 def print_metrics(console: Console, metrics: pd.DataFrame) -> None:
     """Prints hit@k and MRR of each system; of the intervals only that of hit@10, so that a row fits 80 columns."""
-    from gedbd.experiments.results import as_table, with_intervals
+    from gedbd.experiments.results import with_intervals
 
     count = int(metrics["reports"].iloc[0])
     left_out = [name for name in metrics if str(name).endswith(("_low", "_high")) and f"hit@{TOP}" not in str(name)]
     table = with_intervals(metrics.drop(columns=["reports", *left_out]), 3)
-    console.print(as_table(table, f"an inducing commit among the first k, {count:,} reports"))
+    print_table(console, table, f"an inducing commit among the first k, {count:,} reports")

@@ -4,6 +4,7 @@ from hydra.utils import instantiate
 from omegaconf import DictConfig, OmegaConf
 
 from gedbd.corpora.changes import ChangeCorpus
+from gedbd.io.verbosity import stage
 
 REPOSITORY_OPTIONS = ("fix_patterns", "fixes")
 
@@ -22,6 +23,7 @@ def check_options(cfg: DictConfig) -> None:
         raise ValueError(f"{given[0]}= is of a repository: add repo=., or use dataset.{given[0]}= with dataset=git")
 
 
+@stage("read the repository")
 def read_changes(cfg: DictConfig) -> ChangeCorpus:
     """The reports, and the commits of the repository that fixed and induced their bugs.
 

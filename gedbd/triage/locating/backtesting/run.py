@@ -14,6 +14,8 @@ from gedbd.evaluation.report.page import write_report
 from gedbd.experiments.checkpoint import save_run
 from gedbd.experiments.own_page import mark_finished
 from gedbd.io.files import write_text
+from gedbd.io.json_output import record
+from gedbd.io.printing import print_line, print_path
 from gedbd.io.spreadsheet import safe_cells
 from gedbd.io.tables import write_csv, write_parquet
 from gedbd.triage.locating.backtesting.backtest import LocatingBacktest, run_replay
@@ -39,19 +41,22 @@ def run_locate_backtest(cfg: DictConfig, folder: Path, options: Sequence[str], c
     """
     corpus = read_changes(cfg)
     for warning in corpus.warnings:
-        console.print(f"{corpus.name}: {warning}", markup=False, highlight=False, soft_wrap=True)
+        print_line(console, f"{corpus.name}: {warning}")
     ranked, told = (corpus, ()) if cfg.merges else without_merges(corpus)
     for warning in told:
-        console.print(f"{corpus.name}: {warning}", markup=False, highlight=False, soft_wrap=True)
+        print_line(console, f"{corpus.name}: {warning}")
     backtest = run_replay(ranked, cfg.target, cfg.min_reports, cfg.max_replayed, cfg.max_learnt, cfg.seed)
     for warning in backtest.warnings:
-        console.print(f"{corpus.name}: {warning}", markup=False, highlight=False, soft_wrap=True)
+        print_line(console, f"{corpus.name}: {warning}")
     save_run(folder, cfg, corpus)
     step = next_step(os.path.relpath(folder), cfg.repo)
     page = write_backtest(folder, ranked, backtest, step, options)
+    record(folder=folder, corpus=corpus.name, page=page, statement=backtest.hit_rate.statement, **backtest.tables)
     print_metrics(console, backtest.tables["metrics"])
-    for line in (summary(backtest), f"Next: {step[0]}", f"  {step[1]}", f"page: {page}"):
-        console.print(line, markup=False, highlight=False, soft_wrap=True)
+    print_line(console, summary(backtest))
+    print_line(console, f"Next: {step[0]}")
+    print_path(console, " ", step[1])
+    print_path(console, "page:", page)
     return backtest.hit_rate.share or 0.0
 
 

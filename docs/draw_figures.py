@@ -1,0 +1,195 @@
+"""Draw the figures of the manual's concepts into docs/images: python docs/draw_figures.py.
+
+What they show is computed by the functions that the commands call, on the bundled corpus or on numbers made up with a
+seed; each page says which.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import matplotlib
+import numpy as np
+import torch
+from hydra import compose, initialize_config_dir
+from hydra.utils import instantiate
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+from torch.nn.functional import normalize
+
+from gedbd.configuration.locations import CONF_DIR
+from gedbd.corpora.splits import split_corpus
+from gedbd.evaluation.leakage import audit_leak
+from gedbd.evaluation.palette import DUPLICATE, GREY, OTHER
+from gedbd.tasks.duplicates.graph.dense import kernel, kernel_factor
+from gedbd.triage.calibration import calibration_error, fit_isotonic
+
+IMAGES = Path(__file__).parent / "images"
+WIDE = (8.0, 3.2)
+BYTES_OF_FLOAT = 4
+
+
+def main(folder: Path = IMAGES) -> None:
+    """Draws all of them into a folder."""
+    # The same numbers give the same file: ids in an SVG are drawn at random unless there is a salt.
+    matplotlib.rcParams["svg.hashsalt"] = "gedbd"
+    figures = {
+        "ranking": ranking,
+        "leakage": leakage,
+        "dense_graph": dense_graph,
+        "calibration": calibration,
+        "flow": flow,
+    }
+    folder.mkdir(exist_ok=True)
+    for name, draw in figures.items():
+        draw().savefig(folder / f"{name}.svg", metadata={"Date": None}, bbox_inches="tight")
+
+
+def ranking() -> Figure:
+    """A query of the test part, its candidates, and how groups are counted."""
+    figure = Figure(figsize=WIDE)
+    axis = figure.subplots()
+    days = [0, 1, 2, 3, 4, 5, 6, 7, 8]
+    groups = ["A", "B", "A", "C", "D", "B", "E", "C", "F"]
+    scores = [0.35, 0.8, 0.9, 0.6, 0.2, 0.85, 0.3, 0.75, 0.1]
+    best = {
+        group: max(score for score, other in zip(scores, groups, strict=True) if other == group) for group in groups
+    }
+    order = sorted(best, key=lambda group: -best[group])
+    for day, group, score in zip(days, groups, scores, strict=True):
+        relevant = group == "C"
+        axis.bar(day, score, color=DUPLICATE if relevant else GREY, width=0.6)
+        axis.text(day, score + 0.02, group, ha="center", fontweight="bold" if relevant else "normal")
+    axis.axvline(8.6, color="black", linewidth=1)
+    axis.text(8.7, 0.98, "query,\na duplicate of C", va="top", color=DUPLICATE)
+    axis.bar([9.6, 10.6], [0.45, 0.7], color="none", edgecolor=GREY, linestyle=":", width=0.6)
+    axis.text(10.1, 0.02, "later reports:\nno candidates", ha="center", va="bottom", color=GREY, fontsize=8)
+    ranks = ", ".join(f"{rank}. {group}" for rank, group in enumerate(order, start=1))
+    axis.set_title(
+        f"Ranks count groups, by the best member of each: {ranks}. The rank is {order.index('C') + 1}", fontsize=9
+    )
+    axis.set(xlabel="reports in the order of their creation", ylabel="score", xticks=[], ylim=(0, 1.08))
+    axis.spines[["top", "right"]].set_visible(False)
+    return figure
+
+
+def leakage() -> Figure:
+    """What closure of training pairs finds on the demo corpus, by split."""
+    names = ("pair", "group", "time")
+    audits = {name: _audit(name) for name in names}
+    figure = Figure(figsize=WIDE)
+    axis = figure.subplots()
+    place = np.arange(len(names))
+    for shift, key, label, colour in (
+        (-0.2, "closure_f1", "chains of training pairs, no text read", OTHER),
+        (0.2, "always_duplicate_f1", '"always duplicate"', GREY),
+    ):
+        values = [audits[name][key] for name in names]
+        bars = axis.bar(place + shift, values, 0.38, color=colour, label=label)
+        axis.bar_label(bars, fmt="{:.2f}", fontsize=8)
+    axis.set(title="demo: F1 on test pairs without reading a word", xticks=place, ylim=(0, 1), ylabel="F1")
+    axis.set_xticklabels([f"split={name}" for name in names])
+    axis.legend(frameon=False, loc="upper right")
+    axis.spines[["top", "right"]].set_visible(False)
+    return figure
+
+
+def _audit(split: str) -> Mapping[str, float]:
+    """The leak audit of the demo corpus by the default pairs."""
+    with initialize_config_dir(CONF_DIR, version_base="1.3"):
+        cfg = compose("baseline", overrides=["name=closure", f"split={split}"])
+    corpus = instantiate(cfg.dataset)
+    splitter = instantiate(cfg.split)
+    pairs, _ = instantiate(cfg.pairs).sample(corpus, splitter)
+    return audit_leak(pairs, split_corpus(splitter, corpus), corpus.group)
+
+
+def dense_graph() -> Figure:
+    """Memory of the matrix and of its factor, and how closely the factor gives the matrix's products."""
+    figure = Figure(figsize=WIDE)
+    memory, error = figure.subplots(1, 2)
+    num_reports = np.array([1_000, 10_000, 100_000, 1_000_000])
+    memory.loglog(num_reports, BYTES_OF_FLOAT * num_reports**2 / 1e9, "o-", color=OTHER, label="N x N matrix")
+    for power, style in ((1, "o-"), (2, "s--")):
+        columns = kernel_factor(torch.ones(1, 10), power).shape[1]
+        label = f"factor, p = {power} ({columns} columns)"
+        memory.loglog(num_reports, BYTES_OF_FLOAT * num_reports * columns / 1e9, style, color=DUPLICATE, label=label)
+    memory.set(title="Memory, float32, d = 10", xlabel="reports N", ylabel="GB")
+    memory.legend(frameon=False, fontsize=8)
+    vectors = normalize(torch.randn(2000, 10, generator=torch.Generator().manual_seed(0)), dim=1)
+    x = torch.randn(2000, 16, generator=torch.Generator().manual_seed(1))
+    for power, colour in ((1, DUPLICATE), (2, OTHER)):
+        factor = kernel_factor(vectors, power)
+        exact = kernel(vectors @ vectors.T, power) @ x
+        difference = (factor @ (factor.T @ x) - exact).abs() / exact.abs().max()
+        bins = np.logspace(-11, -5, 49)
+        error.hist(
+            difference.flatten().clamp(min=1e-11).numpy(), bins=bins, alpha=0.6, color=colour, label=f"p = {power}"
+        )
+    error.set(xscale="log", title="Difference to the matrix's product", xlabel="share of the largest value", yticks=[])
+    error.legend(frameon=False, fontsize=8)
+    for axis in (memory, error):
+        axis.spines[["top", "right"]].set_visible(False)
+    figure.tight_layout()
+    return figure
+
+
+def flow() -> Figure:
+    """The way of a report through the folders of the package, in the order of its imports."""
+    stations = (
+        ("corpora", "reports,\ngroups, splits"),
+        ("text", "texts,\ntoken ids"),
+        ("encoders", "vectors"),
+        ("sampling", "pairs,\nbatches"),
+        ("losses", "loss of\na step"),
+        ("retrieval", "candidates,\nscores, ranks"),
+        ("evaluation", "metrics,\nreport"),
+        ("experiments", "runs,\nsweeps"),
+        ("tasks", "what is\ntrained"),
+        ("triage", "index,\nbacktest"),
+        ("service", "page, API,\nwebhook"),
+        ("commands", "gedbd train,\nsearch, ..."),
+    )
+    figure = Figure(figsize=(8.0, 2.6))
+    axis = figure.subplots()
+    columns = len(stations) // 2
+    for number, (name, holds) in enumerate(stations):
+        # The second half runs below the first: 0..5 above, 6..11 below.
+        x, y = number % columns, -(number // columns)
+        axis.add_patch(Rectangle((x - 0.43, y - 0.36), 0.86, 0.72, facecolor="white", edgecolor=DUPLICATE))
+        axis.text(x, y + 0.18, name, ha="center", va="center", fontsize=9, fontweight="bold")
+        axis.text(x, y - 0.12, holds, ha="center", va="center", fontsize=8)
+        if number % columns < columns - 1:
+            axis.annotate("", (x + 0.57, y), (x + 0.43, y), arrowprops={"arrowstyle": "->", "color": GREY})
+    axis.annotate("", (0, -0.62), (columns - 1, -0.38), arrowprops={"arrowstyle": "->", "color": GREY})
+    axis.set(xlim=(-0.5, columns - 0.5), ylim=(-1.5, 0.5))
+    axis.axis("off")
+    return figure
+
+
+def calibration() -> Figure:
+    """Made-up outputs of an overconfident model, before and after isotonic regression."""
+    rng = np.random.default_rng(0)
+    chance = rng.beta(1, 4, 6000)
+    right = rng.random(6000) < chance
+    outputs = np.clip(chance**0.5 + rng.normal(0, 0.05, 6000), 0, 0.999)
+    half = 3000
+    knots, probabilities = fit_isotonic(outputs[:half], right[:half])
+    calibrated = np.interp(outputs[half:], knots, probabilities)
+    figure = Figure(figsize=(4.4, 4.0))
+    axis = figure.subplots()
+    axis.plot([0, 1], [0, 1], color=GREY, linewidth=1, linestyle="--")
+    for values, name, colour in ((outputs[half:], "before", OTHER), (calibrated, "after", DUPLICATE)):
+        error = calibration_error(values, right[half:])
+        bins = np.minimum((values * 10).astype(int), 9)
+        filled = [number for number in range(10) if (bins == number).sum() >= 20]
+        mean = [values[bins == number].mean() for number in filled]
+        observed = [right[half:][bins == number].mean() for number in filled]
+        axis.plot(mean, observed, "o-", color=colour, label=f"{name}: error {error:.3f}")
+    axis.set(title="Calibration, made-up outputs", xlabel="probability that was given", ylabel="share that was right")
+    axis.legend(frameon=False)
+    axis.spines[["top", "right"]].set_visible(False)
+    return figure
+
+
+if __name__ == "__main__":
+    main()

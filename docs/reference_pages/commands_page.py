@@ -1,0 +1,62 @@
+"""The page of all commands, each with its purpose, examples and options."""
+
+import ast
+
+from gedbd.cli import command_names, module_name
+from gedbd.configuration.help import UNREAD, read_command
+from reference_pages.docstrings import ROOT
+from reference_pages.markdown import code, code_block, paragraphs, prose, table
+from reference_pages.option_files import CONF, Option, all_options, option_files
+from reference_pages.options_page import anchor, option_table
+
+INTRODUCTION = """
+# Commands
+
+```bash
+gedbd COMMAND [option=value ...]
+```
+
+`gedbd --help` lists the commands, `gedbd COMMAND --help` the options of one, and `gedbd --version` prints the version.
+`python -m gedbd.COMMAND` is the same command. `-m` runs a command once for each value: `gedbd train -m
+loss.margin=0.3,0.5`. `-q` prints results, warnings and errors only, `-v` also log lines and the times of stages; the
+variable `GEDBD_VERBOSITY` (`quiet` or `verbose`) does so for every command. `json=true` makes a command that prints a
+table print one JSON document instead, with all digits, and everything else on standard error. Without a terminal, lines
+are not wrapped unless `COLUMNS` is set. `eval "$(gedbd train -sc install=bash)"` completes commands, options and choices in Bash.
+
+This page lists the options of each command; the choices of a group, and their options, are in [Options](options.md).
+""".strip()
+
+
+def commands_page() -> str:
+    """The page in Markdown."""
+    links = [(f"[`gedbd {name}`](#gedbd-{name})", prose(purpose(name))) for name in command_names()]
+    lines = [INTRODUCTION, "", *table(("command", "what it does"), links)]
+    for name in command_names():
+        lines += _command(name)
+    return "\n".join(lines)
+
+
+def purpose(command: str) -> str:
+    """The first line of the docstring of a command, as ``gedbd --help`` shows it."""
+    source = (ROOT / "gedbd" / f"{module_name(command)}.py").read_text(encoding="utf-8")
+    return (ast.get_docstring(ast.parse(source)) or "").splitlines()[0]
+
+
+def _command(name: str) -> list[str]:
+    """The section of a command."""
+    command = read_command(CONF, module_name(name))
+    unread = UNREAD.get(module_name(name), set())
+    lines = [f"## `gedbd {name}`", "", *paragraphs([command.about]), *code_block(command.examples)]
+    lines += option_table([one for one in command_options(name) if one.name.partition(".")[0] not in unread])
+    groups = [
+        (f"[`{group}`](options.md#{anchor(group)})", code(chosen or "null"))
+        for group, chosen in command.groups.items()
+        if group not in unread
+    ]
+    return [*lines, *table(("group", "default"), groups)] if groups else lines
+
+
+def command_options(name: str) -> list[Option]:
+    """The options of a command; those of baselines are on the page of options."""
+    (file,) = (file for file in option_files() if (file.group, file.name) == ("", module_name(name)))
+    return [option for option in all_options(file) if not option.name.startswith("baselines.")]

@@ -1,0 +1,27 @@
+"""What each group of options is for, in the order of the reference."""
+
+GROUPS = {
+    "dataset": "What is read: the reports of a tracker, questions, a repository's history, or source code.",
+    "tracker": "Where `gedbd fetch` reads issues from.",
+    "text": "How a report becomes the input of the encoder.",
+    "split": "Which reports are for training, validation and test.",
+    "pairs": "How batches of training pairs are drawn.",
+    "protocol": "What the queries of a ranking are compared with.",
+    "encoder": "The model that makes vectors of texts, and values that fine-tuning takes for it by default.",
+    "backend": "What runs the encoder, and in which precision.",
+    "tags": "How tags become vectors. Only methods that read tags use it.",
+    "graph": "Which reports are connected in the graph branch, and by which weights.",
+    "fusion": "How the vectors of text and graph become one.",
+    "loss": "What training makes smaller.",
+    "optimizer": "How weights are changed in a step of training.",
+    "scheduler": "How the learning rates change from step to step.",
+    "trainer": "Devices, precision and length of training. `+trainer.NAME=` adds any option of Lightning's `Trainer`.",
+    "logger": "Where metrics of training are sent, besides the files of the run folder.",
+    "task": "What is trained and tested. A choice may set options of other groups.",
+    "cross": "A cross-encoder whose scores are features of `name=boosted`.",
+    "llm": "A language model whose answers are features of `name=boosted`.",
+    "captioner": "The model that describes screenshots for `gedbd caption`.",
+    "hydra/launcher": "Where the jobs of a sweep run.",
+    "hydra/sweeper": "Which values a sweep takes.",
+    "experiment": "Settings that belong together: each makes a table or a figure, or is a method as published.",
+}

@@ -1,0 +1,170 @@
+"""Measures suggestions on a tracker's own history: ``gedbd.backtest``."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pandas as pd
+from hydra.utils import instantiate
+from omegaconf import DictConfig, OmegaConf
+
+from gedbd.api.encoder import AnyEncoder, Encoder, as_encoder
+from gedbd.api.options import command_options, long_call, own_random_numbers, plain_errors
+from gedbd.corpora.corpus import Corpus
+
+if TYPE_CHECKING:
+    from gedbd.triage.assembly import EncodedCorpus
+    from gedbd.triage.backtesting.run import Measured
+
+
+@dataclass(frozen=True, repr=False)
+class BacktestResult:
+    """What a backtest measured.
+
+    Attributes:
+        corpus: The reports.
+        encoder: What encoded them.
+        warnings: What was found in the data, in sentences.
+    """
+
+    corpus: Corpus
+    encoder: Encoder
+    warnings: tuple[str, ...]
+    _measured: "Measured"
+    _cfg: DictConfig
+
+    def __repr__(self) -> str:
+        return f"BacktestResult({self.corpus.name!r}: {self.statement})"
+
+    @property
+    def targets(self) -> pd.DataFrame:
+        """One row a precision target, with what its threshold, chosen on validation, comes to on test.
+
+        The columns are ``target``, ``threshold`` (NaN if there is none), ``suggestions``, ``right``, ``precision``,
+        ``coverage`` (the share of all duplicates), ``suggestion_rate``, ``status`` and more; the ends of intervals are
+        in columns that end in ``_low`` and ``_high``.
+        """
+        return self.tables["targets"]
+
+    @property
+    def thresholds(self) -> pd.DataFrame:
+        """Precision, coverage and suggestion rate on test at every threshold; a row a threshold."""
+        return self.tables["thresholds"]
+
+    @property
+    def tables(self) -> dict[str, pd.DataFrame]:
+        """All tables of the page, by name.
+
+        They are ``targets``, ``thresholds``, ``reliability``, ``hubs``, ``same_title``, ``right`` and ``wrong``.
+        """
+        return self._measured.backtest.tables
+
+    @property
+    def calibration_error(self) -> float:
+        """Expected calibration error of the probabilities on test."""
+        return self._measured.backtest.calibration_error
+
+    @property
+    def statement(self) -> str:
+        """The result for the precision target, in a sentence."""
+        return self._measured.backtest.matching.target.statement
+
+    def save(self, folder: str | Path) -> Path:
+        """Writes the folder that ``gedbd backtest`` leaves; ``gedbd index run=`` and ``Index.build`` read it.
+
+        Args:
+            folder: The folder, made if absent.
+
+        Returns:
+            The page in it, ``report.html``.
+
+        Raises:
+            OSError: If it cannot be written.
+        """
+        from gedbd.triage.backtesting.run import keep_backtest
+
+        command = f"gedbd.backtest(corpus, encoder={self.encoder.name!r})"
+        with plain_errors():
+            page, _ = keep_backtest(Path(folder), self._cfg, self.corpus, self._measured, command)
+        return page
+
+
+def backtest(
+    corpus: Corpus,
+    encoder: AnyEncoder | None = None,
+    *,
+    target_precision: float = 0.7,
+    confidence_level: float = 0.9,
+    seed: int = 0,
+    options: Sequence[str] = (),
+) -> BacktestResult:
+    """Replays a tracker's history: how often the best match of a new report would have been right, and how often shown.
+
+    The same as ``gedbd backtest``: a ranker and probabilities learn on the oldest 80% of the reports, the latest
+    quarter of these chooses a threshold for each precision target, and the newest 20% show what comes of it.
+
+    Args:
+        corpus: The reports, see ``load_corpus``.
+        encoder: An ``Encoder`` or what it takes; None for ``minilm``.
+        target_precision: The share of suggestions that must be right; .5, .6, .7, .8 and .9 are measured too.
+        confidence_level: Of the lower bound of the precision on validation, which must reach the target.
+        seed: Of all that is drawn.
+        options: Further options as on the command line: ``["ranker.base=null", "max_replayed=1000"]``.
+
+    Returns:
+        Tables, thresholds and what an index needs.
+
+    Raises:
+        ValueError: If an option is unknown, or there is no duplicate to learn from.
+
+    Example:
+        >>> import gedbd
+        >>> result = gedbd.backtest(gedbd.load_corpus("demo"), "tiny", options=["max_replayed=60"])
+        >>> list(result.targets["target"])
+        [0.5, 0.6, 0.7, 0.8, 0.9]
+    """
+    words = ["dataset=demo", f"target_precision={target_precision}", f"confidence_level={confidence_level}"]
+    with long_call():
+        from gedbd.experiments.checkpoint import check_corpus
+        from gedbd.experiments.prepare import prepare_corpus
+        from gedbd.io.library_logs import silence_library_logs
+        from gedbd.triage.assembly import check_backtest
+        from gedbd.triage.backtesting.run import measure_history
+        from gedbd.triage.backtesting.weights import run_weights
+
+        cfg = command_options("backtest", [*words, f"seed={seed}", *options])
+        chosen = as_encoder(encoder or "minilm")
+        weights = None
+        if chosen._run is not None:
+            cfg.run = str(chosen._run)
+            cfg.weights = chosen._checkpoint
+            weights = run_weights(cfg)
+        chosen._put_into(cfg)
+        check_backtest(cfg)
+        cfg.dataset = _source(corpus)
+        silence_library_logs()
+        with own_random_numbers(cfg.seed):
+            prepared = prepare_corpus(cfg, corpus)
+            if chosen._run is not None:
+                check_corpus(chosen._run, prepared.corpus)
+            warnings = list(prepared.warnings)
+            encode = partial(_encode, cfg, prepared.corpus, chosen)
+            measured = measure_history(cfg, prepared.corpus, prepared.parts, weights, encode, warnings.append)
+        return BacktestResult(prepared.corpus, chosen, tuple(warnings), measured, cfg)
+
+
+def _encode(cfg: DictConfig, corpus: Corpus, encoder: Encoder, weights: Path | None) -> "EncodedCorpus":
+    """Encodes all reports, by an object in Python or as the command does."""
+    from gedbd.triage.assembly import EncodedCorpus, encode_corpus
+
+    if encoder._given is None:
+        return encode_corpus(cfg, corpus, weights)
+    return EncodedCorpus(*encoder._given.encode_reports(corpus.reports, instantiate(cfg.text)))
+
+
+def _source(corpus: Corpus) -> DictConfig:
+    """How the corpus was read, for the saved options; of a table in memory, an export that is not named yet."""
+    unknown = {"_target_": "gedbd.corpora.readers.csv_export.read_csv", "name": corpus.name, "path": "???"}
+    return OmegaConf.create(dict(corpus.source or unknown))

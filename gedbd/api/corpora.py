@@ -1,0 +1,149 @@
+"""Reads the reports of a tracker: ``gedbd.load_corpus``."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from omegaconf import OmegaConf
+
+from gedbd.api.options import choices, command_options, plain_errors
+from gedbd.corpora.corpus import Corpus, keep_last
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def load_corpus(
+    source: "str | Path | pd.DataFrame",
+    format: str | None = None,
+    *,
+    columns: Mapping[str, str | None] | None = None,
+    last_n: int | None = None,
+    **options: Any,
+) -> Corpus:
+    """Reads the reports of a tracker, and the duplicate groups among them.
+
+    Args:
+        source: A file, a folder of pages, or a table. ``"demo"`` is the corpus that comes with gedbd, and the name of
+            another file in ``conf/dataset/`` that needs no path, such as ``"eclipse"``, a downloaded one.
+        format: ``csv``, ``github``, ``gitlab``, ``jira``, ``bugzilla`` or another file in ``conf/dataset/``; None
+            recognizes it by the file.
+        columns: Of a CSV file or table: the column of each field that is called otherwise than in
+            ``conf/dataset/csv.yaml``, such as ``{"title": "Summary"}``; None as the column if there is none. In a
+            table, a column may also bear the field's own name, such as ``title``.
+        last_n: Keep only so many reports, the latest ones; None keeps all.
+        options: Further options of the format, as ``dataset.*`` on the command line: ``encoding="cp1252"``.
+
+    Returns:
+        The corpus: ``len(corpus)`` reports in chronological order, the table ``corpus.reports``, the ``(N,)`` group
+        numbers ``corpus.group`` and ``corpus.warnings``, what the reader has to say.
+
+    Raises:
+        ValueError: If the source is missing or malformed, or an option is unknown. The message names file, row and
+            column.
+
+    Example:
+        >>> import gedbd
+        >>> corpus = gedbd.load_corpus("demo")
+        >>> corpus
+        Corpus('demo': 425 reports, 280 of them in 107 duplicate groups, 2022-01-12 to 2024-12-11)
+        >>> corpus.reports.loc[0, "title"]
+        "New Year's Eve messages are archived under the wrong year"
+    """
+    given = {"columns": columns, "last_n": last_n} | options
+    given = {name: value for name, value in given.items() if value is not None}
+    if not isinstance(last_n, int | None):
+        raise ValueError(f"last_n={last_n!r} must be a whole number, or None for all reports")
+    if not isinstance(source, str | Path):
+        if format is not None:
+            raise ValueError(f"format={format!r} is of files: leave it out for a table")
+        return _of_table(source, given)
+    with plain_errors():
+        name = _format_of(str(source)) if format is None else format
+        words = [f"dataset={name}"]
+        if name not in choices("dataset"):
+            raise ValueError(f"format={name!r} is unknown: choose one of {', '.join(choices('dataset'))}")
+        cfg = command_options("describe", [*words, *_path_word(name, str(source))])
+        cut = None if "last_n" in cfg.dataset else given.pop("last_n", None)
+        _set_options(cfg.dataset, name, given)
+        corpus = _read(OmegaConf.to_container(cfg.dataset, resolve=True))
+        return corpus if cut is None else keep_last(corpus, cut)
+
+
+def _read(dataset: Any) -> Corpus:
+    """Reads by the section ``dataset``, as commands do, and keeps the section with the corpus."""
+    from gedbd.experiments.reading import read_corpus
+
+    return replace(read_corpus(OmegaConf.create(dataset)), source=dataset)
+
+
+def _has_path(name: str) -> bool:
+    """Whether a file in ``conf/dataset`` needs the path of an export."""
+    return "path: ???" in _text_of(name)
+
+
+def _text_of(name: str) -> str:
+    from gedbd.configuration.locations import CONF_DIR
+
+    return (Path(CONF_DIR) / "dataset" / f"{name}.yaml").read_text(encoding="utf-8")
+
+
+def _path_word(name: str, source: str) -> list[str]:
+    """The option that names the export; none for a corpus of its own, such as ``demo``."""
+    if not _has_path(name):
+        if source != name:
+            raise ValueError(f"format={name!r} names a corpus of its own: load_corpus({name!r}) reads it")
+        return []
+    if not Path(source).expanduser().exists():
+        raise ValueError(f"{source}: no such file or folder")
+    # In quotes, as a path may hold what Hydra takes for syntax.
+    quoted = source.replace("\\", "\\\\").replace("'", "\\'")
+    return [f"dataset.path='{quoted}'"]
+
+
+def _format_of(source: str) -> str:
+    """The format of a file or folder, from its name and its first record."""
+    if source in choices("dataset") and not _has_path(source):
+        return source
+    from gedbd.corpora.readers.export_pages import JSON_KINDS, kind_of, read_pages, read_records, recognise
+
+    path = Path(source).expanduser()
+    if not path.exists():
+        own = [name for name in choices("dataset") if not _has_path(name)]
+        raise ValueError(f"{source}: no such file or folder, and not one of the known corpora: {', '.join(own)}")
+    if path.is_file() and kind_of(path) == "csv":
+        return "csv"
+    if path.is_file() and kind_of(path) == "xml":
+        return "jira"
+    if path.is_file() and kind_of(path) not in JSON_KINDS:
+        # An archive without a second ending, such as reports.xz, is read as JSON where its format is not given.
+        raise ValueError(f"{source}: its format is not recognized by its name: give format=")
+    pages, _ = read_pages(path, JSON_KINDS)
+    found = next((recognise(record.record) for page in pages for record in read_records(page)), "")
+    if not found:
+        raise ValueError(f"{source}: its format is not recognized by its first record: give format=")
+    return found
+
+
+def _set_options(dataset: Any, name: str, given: Mapping[str, Any]) -> None:
+    """Puts options into the section ``dataset``; raises ValueError for an unknown one."""
+    for option, value in given.items():
+        if option not in dataset:
+            known = [str(key) for key in dataset if key not in ("_target_", "path")]
+            raise ValueError(f"there is no option {option} of format={name!r}: choose {', '.join(known)}")
+        OmegaConf.update(dataset, option, dict(value) if isinstance(value, Mapping) else value, force_add=True)
+
+
+def _of_table(table: "pd.DataFrame", given: dict[str, Any]) -> Corpus:
+    """A corpus of a table in memory, by the columns of ``conf/dataset/csv.yaml`` or the fields' own names."""
+    from gedbd.corpora.readers.csv_export import read_frame
+
+    usual: Any = OmegaConf.to_container(OmegaConf.create(_text_of("csv")).columns)
+    columns: dict[str, str | None] = {field: field if field in table else column for field, column in usual.items()}
+    columns = {field: column if column in table else None for field, column in columns.items()}
+    columns |= given.pop("columns", {})
+    unknown = [name for name in given if name not in ("date_format", "image_dir", "last_n", "name", "url_template")]
+    if unknown:
+        raise ValueError(f"there is no option {unknown[0]} of a table")
+    return read_frame(table, columns, **given)

@@ -1,0 +1,167 @@
+"""Texts to vectors: ``gedbd.Encoder``."""
+
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Union
+
+import numpy as np
+from omegaconf import DictConfig, OmegaConf
+
+from gedbd.api.options import choices, command_options, long_call, plain_errors
+from gedbd.configuration.saved_options import CONFIG
+from gedbd.encoders.given import GivenEncoder, TextEncoding
+
+if TYPE_CHECKING:
+    from gedbd.encoders.encoder import Encoder as LoadedEncoder
+
+AnyEncoder = Union["Encoder", str, Path, TextEncoding]
+
+
+class Encoder:
+    """Turns texts into unit vectors, whose inner products are their cosines.
+
+    The model is loaded when it is needed first. Vectors of documents are kept in the folder that the commands use,
+    ``$GEDBD_CACHE`` or ``~/.cache/gedbd``, so that a text is encoded once; those of queries and of objects are not.
+
+    Args:
+        model: One of
+
+            - the name of a file in ``conf/encoder/``, such as ``minilm``, which comes with the installation, or
+              ``tiny``, a small random one for tests;
+            - a folder with a model of transformers or sentence-transformers, or its name on the Hugging Face hub, such
+              as ``BAAI/bge-small-en-v1.5``;
+            - the folder of a training run of gedbd;
+            - an object with ``encode(texts) -> (N, D)``, such as a ``SentenceTransformer``. It is used as it stands.
+        backend: What runs the model: a file in ``conf/backend/``. ``auto`` takes the quickest of this machine.
+        max_tokens: Length that texts are cut to; None for the model's own.
+        cache_dir: Folder of known vectors; None for that of the commands.
+        checkpoint: Of a run: ``best``, ``last``, or ``refit``.
+
+    Attributes:
+        name: Short name of the model.
+
+    Raises:
+        ValueError: If there is no such model, or an option does not fit it.
+
+    Example:
+        >>> import gedbd
+        >>> encoder = gedbd.Encoder("tiny")
+        >>> vectors = encoder.encode(["Crash on paste", "Printing is slow"])
+        >>> vectors.shape
+        (2, 32)
+    """
+
+    def __init__(
+        self,
+        model: AnyEncoder = "minilm",
+        *,
+        backend: str = "auto",
+        max_tokens: int | None = None,
+        cache_dir: str | Path | None = None,
+        checkpoint: str = "best",
+    ) -> None:
+        self._given: GivenEncoder | None = None
+        self._run: Path | None = None
+        self._weights: Path | None = None
+        self._checkpoint = checkpoint
+        preset = str(model) if isinstance(model, str | Path) and str(model) in choices("encoder") else None
+        with plain_errors():
+            words = ["out=unused.npz", "dataset=demo", f"encoder={preset or 'minilm'}", f"backend={backend}"]
+            cfg = command_options("encode", words, cache_dir)
+            options = OmegaConf.to_container(OmegaConf.masked_copy(cfg, ["encoder", "text", "backend", "cache_dir"]))
+            plain: Any = OmegaConf.to_container(OmegaConf.create(options), resolve=True)
+            self._options: dict[str, Any] = plain
+            if preset is None:
+                self._find(model, max_tokens, checkpoint)
+            if max_tokens is not None:
+                if self._given is not None:
+                    raise ValueError(f"max_tokens is not of {self._given.name}, which cuts its texts itself")
+                self._options["encoder"]["max_tokens"] = max_tokens
+        self.name: str = self._options["encoder"]["name"] if self._given is None else self._given.name
+
+    def __repr__(self) -> str:
+        return f"Encoder({self.name!r})"
+
+    @property
+    def dim(self) -> int:
+        """Size D of the vectors."""
+        with plain_errors():
+            return self._loaded.dim
+
+    def encode(self, texts: Sequence[str], kind: Literal["document", "query"] = "document") -> np.ndarray:
+        """Vectors of N texts.
+
+        Args:
+            texts: N texts.
+            kind: ``document`` reads and fills the folder of known vectors and sorts texts by length, which suits many;
+                ``query`` suits a few. The vectors are the same within rounding.
+
+        Returns:
+            ``(N, D)`` float32 unit rows.
+
+        Raises:
+            ValueError: If ``texts`` is a single text, or the model cannot be loaded.
+        """
+        if isinstance(texts, str):
+            raise ValueError("texts is a single text: give a list of texts")
+        if kind not in ("document", "query"):
+            raise ValueError(f"kind={kind!r} is unknown: choose document or query")
+        with long_call():
+            if not len(texts):
+                return np.empty((0, self._loaded.dim), dtype=np.float32)
+            return self._loaded.encode(list(texts), kind)
+
+    @cached_property
+    def _loaded(self) -> "LoadedEncoder | GivenEncoder":
+        """The encoder with its weights."""
+        if self._given is not None:
+            return self._given
+        from hydra.utils import instantiate
+
+        from gedbd.io.library_logs import silence_library_logs
+
+        silence_library_logs()
+        options = OmegaConf.create(self._options)
+        backend = instantiate(options.backend)
+        encoder: LoadedEncoder = instantiate(options.encoder, backend=backend, cache_dir=options.cache_dir)
+        if self._weights is not None:
+            encoder.load_weights(self._weights)
+        return encoder
+
+    def _find(self, model: AnyEncoder, max_tokens: int | None, checkpoint: str) -> None:
+        """Finds what is not a file of ``conf/encoder``: an object, a run or a model."""
+        if not isinstance(model, str | Path):
+            if isinstance(model, Encoder) or not isinstance(model, TextEncoding):
+                raise ValueError(
+                    f"{type(model).__name__} is no encoder: give a name, a folder, or an object with encode()"
+                )
+            self._given = GivenEncoder(model)
+        elif (Path(model) / CONFIG).is_file():
+            from gedbd.experiments.checkpoint import find_run
+
+            saved, self._weights = find_run(Path(model), checkpoint)
+            self._run = Path(model)
+            self._options["encoder"] = OmegaConf.to_container(saved.encoder)
+            self._options["text"] = OmegaConf.to_container(saved.text)
+        elif Path(model).is_dir() or str(model).count("/") == 1:
+            from gedbd.encoders.model_folder import model_options
+
+            self._options["encoder"] = model_options(str(model), max_tokens)
+        else:
+            raise ValueError(
+                f"encoder {str(model)!r} is neither a folder, nor a name on the hub with its owner, nor one of"
+                f" {', '.join(choices('encoder'))}"
+            )
+
+    def _put_into(self, cfg: DictConfig) -> None:
+        """Sets the sections encoder, text and backend of a command's options, and the folder of known vectors."""
+        for name, value in self._options.items():
+            cfg[name] = value
+        if self._given is not None:
+            cfg.encoder = self._given.settings
+
+
+def as_encoder(encoder: AnyEncoder) -> Encoder:
+    """An encoder, as it is or from what its constructor takes."""
+    return encoder if isinstance(encoder, Encoder) else Encoder(encoder)

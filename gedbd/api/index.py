@@ -1,0 +1,247 @@
+"""Stores the reports of a tracker and searches them: ``gedbd.Index``."""
+
+import logging
+import os
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from gedbd.api.encoder import AnyEncoder, as_encoder
+from gedbd.api.index_model import index_model
+from gedbd.api.options import default_cache_dir, long_call, plain_errors
+from gedbd.corpora.corpus import Corpus
+from gedbd.triage.answer import report_from_json, report_from_text
+from gedbd.triage.report import Filters, Match, Report, read_moment
+
+if TYPE_CHECKING:
+    from gedbd.api.backtesting import BacktestResult
+    from gedbd.triage.storage.sync import Changes
+
+log = logging.getLogger("gedbd")
+
+Query = str | Mapping[str, Any] | Report
+
+
+class Index:
+    """The reports of one tracker, stored in a folder and ready to be searched; ``build`` and ``open`` make one.
+
+    The same index as that of ``gedbd index``, ``gedbd search`` and ``gedbd serve``, which may use it at the same time.
+    Methods may be called from any thread. A change is on disk before its method returns. While an index is open, the
+    linear algebra of NumPy runs on one thread in this process, as encoders have threads of their own; ``close`` ends
+    that. An index is a context manager, which closes it.
+
+    Attributes:
+        path: The folder.
+        changes: What ``build`` has ``added``, ``updated``, left ``unchanged``, ``deleted`` and ``kept``, numbers of
+            reports; None after ``open``.
+
+    Example:
+        >>> import gedbd
+        >>> with gedbd.Index.build(gedbd.load_corpus("demo"), "my-index", "tiny") as index:
+        ...     matches = index.search("Crash when I paste a picture")
+        >>> len(matches)
+        10
+        >>> 0 < matches[0].probability < 1
+        True
+    """
+
+    def __init__(self, path: str | Path, encoder: AnyEncoder | None = None, *, cache_dir: str | Path | None = None):
+        """See ``open``."""
+        from threadpoolctl import threadpool_limits
+
+        from gedbd.io.library_logs import silence_library_logs
+        from gedbd.triage import assembly
+        from gedbd.triage.index import Index as StoredIndex
+
+        self.path = Path(path)
+        self.changes: Changes | None = None
+        with plain_errors():
+            known = default_cache_dir() if cache_dir is None else str(cache_dir)
+            given = None if encoder is None else as_encoder(encoder)._given
+            if encoder is not None and given is None:
+                raise ValueError(f"{path} brings its own encoder: give encoder= for one that is an object alone")
+            assembly.check_index(self.path)
+            silence_library_logs()
+            load = partial(assembly.load_model, source=f"index={path}", cache_dir=known, backend=None, given=given)
+            limits = threadpool_limits(1, user_api="blas")
+            try:
+                self._stored = StoredIndex(self.path, load)
+            except BaseException:
+                limits.restore_original_limits()
+                raise
+        self._limits = limits
+
+    @classmethod
+    def open(
+        cls, path: str | Path, encoder: AnyEncoder | None = None, *, cache_dir: str | Path | None = None
+    ) -> "Index":
+        """Opens an index.
+
+        Args:
+            path: The folder.
+            encoder: The encoder, if the index was built with an object in Python; an index holds all others itself.
+            cache_dir: Folder of 8-bit models; None for that of the commands.
+
+        Raises:
+            ValueError: If there is no index, it is damaged, or it was built with another encoder.
+        """
+        return cls(path, encoder, cache_dir=cache_dir)
+
+    @classmethod
+    def build(
+        cls,
+        corpus: Corpus,
+        path: str | Path,
+        encoder: AnyEncoder | None = None,
+        *,
+        backtest: "BacktestResult | str | Path | None" = None,
+    ) -> "Index":
+        """Brings the index in a folder to the state of a corpus, and opens it; an absent one is made.
+
+        A second time, only reports that are new or have changed are encoded; with another encoder or backtest, all.
+
+        Args:
+            corpus: All reports of the tracker, see ``load_corpus``; stored ones that it lacks are deleted.
+            path: The folder.
+            encoder: An ``Encoder`` or what it takes; None for that of the backtest, or ``minilm``.
+            backtest: A result of ``backtest``, or the folder that it or ``gedbd backtest`` left: its encoder, ranker,
+                probabilities and threshold. Without one, the ranker that comes with gedbd is used, and
+                ``suggest_from`` is None.
+
+        Raises:
+            ValueError: If the folder or an option does not fit.
+            OSError: If it cannot be written.
+        """
+        from gedbd.triage.building import store_corpus
+
+        out = Path(path)
+        with long_call():
+            if out.exists() and not out.is_dir():
+                raise ValueError(f"{out} is a file: give a folder, which need not exist yet")
+            model = index_model(encoder, backtest)
+            changes = store_corpus(out, corpus, model, None, log.warning)
+        given = None if model.given is None else model.given.given
+        index = cls(out, given, cache_dir=model.cache_dir)
+        index.changes = changes
+        return index
+
+    def __len__(self) -> int:
+        """Number of reports."""
+        return len(self._stored)
+
+    def __repr__(self) -> str:
+        return f"Index({self.name!r}: {len(self):,} reports in {os.fspath(self.path)})"
+
+    def __enter__(self) -> "Index":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @property
+    def name(self) -> str:
+        """The tracker's name."""
+        return self._stored.name
+
+    @property
+    def suggest_from(self) -> float | None:
+        """The probability from which a match may be shown unasked; None if a backtest has not found one."""
+        return self._stored.target.suggest_from
+
+    def search(
+        self,
+        query: Query,
+        top_k: int = 10,
+        *,
+        component: str | None = None,
+        created_from: str | datetime | None = None,
+        created_before: str | datetime | None = None,
+    ) -> list[Match]:
+        """Finds the duplicate groups that a report may belong to, the best first.
+
+        Args:
+            query: A text, whose first line is the title; a ``Report``; or a dictionary of its fields, such as
+                ``{"title": "Crash", "description": "...", "component": "Editor"}``.
+            top_k: Number of groups, at most 50.
+            component: Only reports of this component.
+            created_from: Only reports created at this moment or later, such as ``2024-01-31``.
+            created_before: Only reports created before this moment.
+
+        Returns:
+            Matches, each with ``probability``, ``master`` (the oldest report of the group), ``best`` (the most similar
+            one), ``members`` (ids) and ``explanation`` (``reasons``, ``terms``, ``fields``, ``sentences``).
+
+        Raises:
+            ValueError: If the query has no text or an unknown field, or an argument is out of range.
+        """
+        filters = Filters(_moment(created_from, "created_from"), _moment(created_before, "created_before"), component)
+        with plain_errors():
+            return self._stored.search(_report(query), top_k, filters)
+
+    def add(self, reports: Iterable[Mapping[str, Any] | Report]) -> dict[str, str]:
+        """Adds reports, or updates those whose id is stored: all of them or none.
+
+        Args:
+            reports: Reports with ``issue_id``, or dictionaries of their fields. One without a date keeps the stored
+                one, or gets the current time.
+
+        Returns:
+            For each id ``added``, ``updated`` or ``unchanged``.
+
+        Raises:
+            ValueError: If a report has no id or no text.
+        """
+        with plain_errors():
+            return self._stored.add([_report(report) for report in reports])
+
+    def remove(self, ids: Iterable[str]) -> int:
+        """Deletes reports; ids that are not stored are left out. Returns how many were deleted."""
+        wanted = [ids] if isinstance(ids, str) else ids
+        with plain_errors():
+            return sum(self._stored.delete(one) for one in wanted)
+
+    def export_faiss(self, path: str | Path) -> tuple[Path, Path]:
+        """Writes the vectors of all reports as an index of faiss, and their ids.
+
+        Args:
+            path: The file, such as ``my.faiss``: an ``IndexFlatIP``, whose products are cosines. Row i of it is line i
+                of the file of ids, counted from 0.
+
+        Returns:
+            The file, and that of the ids: ``my.faiss.ids.txt``, one id a line.
+
+        Raises:
+            OSError: If they cannot be written.
+        """
+        from gedbd.encoders.sinks.faiss_file import write_faiss
+
+        with plain_errors():
+            return write_faiss(Path(path), *self._stored.vectors())
+
+    def close(self) -> None:
+        """Closes the files."""
+        self._stored.close()
+        self._limits.restore_original_limits()
+
+
+def _report(query: Query) -> Report:
+    """A report from a text or a dictionary."""
+    if isinstance(query, str):
+        return report_from_text(query)
+    if isinstance(query, Report):
+        return query
+    return report_from_json({name: _text(value) for name, value in query.items()})
+
+
+def _text(value: Any) -> Any:
+    """A date as text; other values as they are."""
+    return value.isoformat() if isinstance(value, datetime) else value
+
+
+def _moment(value: str | datetime | None, name: str) -> datetime | None:
+    return read_moment(_text(value), name)

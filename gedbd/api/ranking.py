@@ -1,0 +1,230 @@
+"""Ranks the reports before each duplicate: ``gedbd.rank``."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+from omegaconf import DictConfig
+
+from gedbd.api.encoder import AnyEncoder, as_encoder
+from gedbd.api.options import command_options, long_call, own_random_numbers
+from gedbd.corpora.corpus import Corpus
+from gedbd.retrieval.ranking import Ranking, per_query
+from gedbd.retrieval.ranking_tasks import TOP_K, RankingTask
+from gedbd.retrieval.scorers.scorer import Scorer
+
+PROTOCOLS = {"earlier": "earlier", "test_pool": "test_pool_alone"}  # by name: the file in conf/protocol
+
+
+class Metric(NamedTuple):
+    """A mean over queries.
+
+    Attributes:
+        value: The mean.
+        low: Lower end of its 95% interval, by a bootstrap over duplicate groups.
+        high: Upper end.
+    """
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, repr=False)
+class RankingResult:
+    """The ranks that a scorer gives to the duplicates of a part.
+
+    Attributes:
+        name: What the scorer is called.
+        corpus: The reports that were ranked.
+        part: ``val`` or ``test``.
+        protocol: ``earlier`` or ``test_pool``.
+        scorer: The fitted scorer.
+        warnings: What was found in the data, in sentences.
+    """
+
+    name: str
+    corpus: Corpus
+    part: str
+    protocol: str
+    scorer: Scorer
+    warnings: tuple[str, ...]
+    _task: RankingTask
+    _ranking: Ranking
+
+    def __len__(self) -> int:
+        """Number of queries."""
+        return len(self._task)
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{name} {self.metrics[name].value:.3f}" for name in self.metrics if name in ("rr@10", "mrr"))
+        return f"RankingResult({self.name!r}: {len(self):,} queries of {self.part}, {shown})"
+
+    @cached_property
+    def metrics(self) -> dict[str, Metric]:
+        """Means over queries by name: ``rr@k``, the share with a duplicate in the first k, ``mrr``, ``map``, ...."""
+        from gedbd.evaluation.significance import mean_interval
+
+        values = per_query(self._ranking.queries)
+        cluster = self.corpus.group[self._ranking.queries["query"]]
+        found = {}
+        for name in map(str, values):
+            own = values[name].to_numpy()
+            found[name] = Metric(float(own.mean()), *mean_interval(own, cluster))
+        return found
+
+    @cached_property
+    def queries(self) -> pd.DataFrame:
+        """One row a query: ``id``, ``group`` (id of its oldest report), ``rank`` (0: not found) and each metric."""
+        table = self._ranking.queries
+        rows = table["query"].to_numpy()
+        ids = self._ids
+        named = pd.DataFrame({"id": ids[rows], "group": ids[self.corpus.group[rows]], "rank": table["rank"]})
+        return named.join(per_query(table))
+
+    @cached_property
+    def top(self) -> pd.DataFrame:
+        """The best 100 groups of each query: ``query`` and ``candidate`` (ids), ``place`` and ``score``."""
+        top = self._ranking.top
+        return top.assign(query=self._ids[top["query"]], candidate=self._ids[top["candidate"]])
+
+    @property
+    def _ids(self) -> np.ndarray:
+        return self.corpus.reports["id"].to_numpy(dtype=object)
+
+    def save_trec(self, folder: str | Path) -> tuple[Path, Path]:
+        """Writes the ranking and the relevant reports as TREC files, which other tools of retrieval read.
+
+        Args:
+            folder: Where they go, made if absent.
+
+        Returns:
+            ``PART.NAME.run`` and ``PART.qrels``.
+
+        Raises:
+            OSError: If they cannot be written.
+        """
+        from gedbd.evaluation.trec import write_qrels, write_run
+        from gedbd.retrieval.protocol_words import file_suffix
+
+        stem = f"{self.part}{file_suffix(self.protocol)}"
+        run = Path(folder) / f"{stem}.{self.name}.run"
+        qrels = Path(folder) / f"{stem}.qrels"
+        Path(folder).mkdir(parents=True, exist_ok=True)
+        write_run(run, self._ranking, self.corpus.reports["id"], self.name)
+        write_qrels(qrels, self._task, self.corpus.reports["id"])
+        return run, qrels
+
+
+def rank(
+    corpus: Corpus,
+    scorer: str | Scorer = "bm25",
+    *,
+    part: str = "test",
+    encoder: AnyEncoder | None = None,
+    protocol: str = "earlier",
+    top_k: Sequence[int] = TOP_K,
+    seed: int = 0,
+    options: Sequence[str] = (),
+) -> RankingResult:
+    """Fits a scorer to the older reports of a corpus, and ranks the candidates of each duplicate of a part.
+
+    The same as ``gedbd baseline``, without the pairs: the parts are the oldest 60% of the reports (train), the next 20%
+    (val) and the newest 20% (test). A query is a report of the part with an earlier duplicate.
+
+    Args:
+        corpus: The reports, see ``load_corpus``.
+        scorer: A name of ``gedbd baseline``, such as ``bm25``, ``tfidf``, ``frozen`` (cosine of vectors), ``fusion`` (a
+            learnt sum) or ``boosted``; or an object with ``fit(inputs)`` and ``scores(rows)``, see ``Scorer``.
+        part: ``val`` or ``test``.
+        encoder: What scorers with vectors encode by: an ``Encoder`` or what it takes; None for ``minilm``.
+        protocol: ``earlier`` ranks against all earlier reports, and ranks count groups; ``test_pool`` ranks the
+            reports of the part among themselves, as many papers do, which gives higher figures.
+        top_k: The k of ``rr@k`` and ``map@k``, ascending.
+        seed: Of all that is drawn.
+        options: Further options as on the command line, such as ``["split.test_from=2015-01-31"]``.
+
+    Returns:
+        The ranks, their metrics with intervals, and the fitted scorer.
+
+    Raises:
+        ValueError: If a name or an option is unknown, or the part has no query.
+
+    Example:
+        >>> import gedbd
+        >>> result = gedbd.rank(gedbd.load_corpus("demo"), "bm25")
+        >>> result
+        RankingResult('bm25': 39 queries of test, rr@10 0.385, mrr 0.214)
+        >>> result.metrics["rr@10"].low < result.metrics["rr@10"].value
+        True
+    """
+    if part not in ("val", "test"):
+        raise ValueError(f"part={part!r} is unknown: choose val or test")
+    if protocol not in PROTOCOLS:
+        raise ValueError(f"protocol={protocol!r} is unknown: choose {' or '.join(PROTOCOLS)}")
+    words = [f"protocol={PROTOCOLS[protocol]}", f"ranking.parts=[{part}]", f"ranking.top_k={list(top_k)}"]
+    words += ["dataset=demo", f"part={part}", f"seed={seed}", *options]
+    with long_call():
+        from gedbd.experiments.checkpoint import check_corpus
+        from gedbd.experiments.evaluation_result import scorer_inputs
+        from gedbd.experiments.prepare import prepare_corpus
+        from gedbd.io.library_logs import silence_library_logs
+        from gedbd.retrieval.ranking import rank as rank_queries
+
+        name = scorer if isinstance(scorer, str) else type(scorer).__name__
+        cfg = command_options("baseline", [f"name={name}", *words])
+        run = _set_encoder(cfg, encoder)
+        _check_scorer(cfg, scorer, protocol)
+        silence_library_logs()
+        with own_random_numbers(cfg.seed):
+            prepared = prepare_corpus(cfg, corpus)
+            if run is not None:
+                check_corpus(run, prepared.corpus)
+            task = prepared.queries.get(part, {}).get(protocol)
+            if task is None:
+                raise ValueError(f"{corpus.name}: {prepared.warnings[-1]}")
+            fitted = _made(cfg) if isinstance(scorer, str) else scorer
+            fitted.fit(scorer_inputs(prepared, part))
+            ranking = rank_queries(task, fitted)
+        warnings = (*prepared.warnings, *getattr(fitted, "warnings_", ()))
+        return RankingResult(name, prepared.corpus, part, protocol, fitted, warnings, task, ranking)
+
+
+def _set_encoder(cfg: DictConfig, encoder: AnyEncoder | None) -> Path | None:
+    """Puts an encoder into the options of ``gedbd baseline``; returns the folder of its run, if it is of one."""
+    if encoder is None:
+        return None
+    chosen = as_encoder(encoder)
+    if chosen._run is not None:
+        from gedbd.experiments.checkpoint import use_run
+
+        cfg.baselines.frozen.checkpoint = str(use_run(cfg, chosen._run, chosen._checkpoint))
+    chosen._put_into(cfg)
+    if chosen._given is not None:
+        cfg._set_flag("allow_objects", True)
+        cfg.encoder = chosen._given
+    return chosen._run
+
+
+def _check_scorer(cfg: DictConfig, scorer: str | Scorer, protocol: str) -> None:
+    """Raises ValueError if a scorer is unknown, or no scorer, or cannot rank by the protocol."""
+    from gedbd.experiments.baseline_run import check_baseline
+
+    if isinstance(scorer, str):
+        check_baseline(cfg)
+    elif not (callable(getattr(scorer, "fit", None)) and callable(getattr(scorer, "scores", None))):
+        raise ValueError(f"{type(scorer).__name__} is no scorer: give a name, or an object with fit() and scores()")
+    elif getattr(scorer, "earlier_only", False) and protocol == "test_pool":
+        raise ValueError(f"{cfg.name} scores earlier reports only, and a pool holds later ones: protocol='earlier'")
+
+
+def _made(cfg: DictConfig) -> Scorer:
+    """The scorer that the options name."""
+    from hydra.utils import instantiate
+
+    scorer: Scorer = instantiate(cfg.baselines[cfg.name], _convert_="object")
+    return scorer

@@ -1,0 +1,210 @@
+"""On-disk cache of parsed corpora: an export that was read before is mapped into memory.
+
+A file is in Arrow's format, whose columns pandas uses where they lie: one row a document, with its group in a further
+column, and in the metadata of its schema all else that a corpus holds. A checksum follows.
+"""
+
+import hashlib
+import json
+import os
+import platform
+import warnings
+from collections.abc import Callable, Mapping
+from functools import cache
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+
+import gedbd
+from gedbd.corpora.corpus import Corpus
+from gedbd.corpora.documents import Documents
+from gedbd.corpora.relevance import Groups, Links
+from gedbd.io.files import replacing
+from gedbd.io.unpacking import MAX_GB_VARIABLE
+
+MIN_BYTES = 1 << 20  # smaller exports are read quickly
+SOURCES = ("code", "configuration", "corpora", "io")  # folders of the package that readers import from
+GROUP = "group"  # further column of a file, and no column of any reader
+FACTS = b"gedbd"
+LINKS = b"links"
+CHECKSUM_BYTES = 16
+
+
+class _NotStoredError(ValueError):
+    """A corpus that would not be the same if it were read from a file of the cache."""
+
+
+def cached_corpus(
+    read: Callable[[], Corpus], options: Mapping[str, Any], export: Path, cache_dir: str | Path
+) -> Corpus:
+    """What ``read`` returns, from the cache if the same version has read the same export with the same options before.
+
+    The key covers the contents of the export and of this package's readers. A file gets its name only when it is
+    complete, and a corpus is kept only if it equals the one that was read: values, types, order and warnings. A damaged
+    file is written again. One of the same export and options, but other contents or another version, is deleted.
+    Concurrent runs may share the folder. If nothing can be written there, a warning says so.
+
+    Args:
+        read: Reads the corpus.
+        options: All that ``read`` depends on besides the export.
+        export: The only file that ``read`` reads.
+        cache_dir: Folder of the cache files, created if absent.
+    """
+    if export.stat().st_size < MIN_BYTES:
+        return read()
+    place = _digest({"options": options, "export": str(export.absolute()), "limit": os.environ.get(MAX_GB_VARIABLE)})
+    contents = _file_digest(export)
+    key = _digest({"export": contents, "version": _version()})
+    folder = Path(cache_dir).expanduser()
+    path = folder / f"corpus-{place}-{key}.arrow"
+    try:
+        return _read(path)
+    except (FileNotFoundError, NotADirectoryError):
+        pass
+    except (OSError, ValueError) as error:
+        warnings.warn(f"{path} is damaged ({error}): {export} is read again", stacklevel=2)
+    corpus = read()
+    if _file_digest(export) != contents:  # it was replaced while it was read
+        return corpus
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        _store(path, corpus)
+        for other in folder.glob(f"corpus-{place}-*.arrow"):
+            if other != path:
+                other.unlink(missing_ok=True)
+    except _NotStoredError:
+        path.unlink(missing_ok=True)
+    except OSError as error:
+        warnings.warn(f"cache_dir={folder}: {export} is not kept there ({error.strerror})", stacklevel=2)
+    return corpus
+
+
+def _digest(about: Mapping[str, Any]) -> str:
+    # The keys are not sorted: the order of options may matter to a reader.
+    return hashlib.blake2b(json.dumps(about).encode(), digest_size=12).hexdigest()
+
+
+def _file_digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
+
+
+@cache
+def _version() -> str:
+    """A hash of what reads an export, and of what maps it: the code of the readers, and the libraries they use."""
+    libraries = (gedbd.__version__, platform.python_version(), pd.__version__, pa.__version__)
+    digest = hashlib.blake2b(repr((libraries, pd.get_option("mode.string_storage"))).encode(), digest_size=16)
+    package = Path(str(resources.files(gedbd)))
+    for folder in SOURCES:
+        for file in sorted((package / folder).rglob("*.py")):
+            digest.update(str(file.relative_to(package)).encode() + b"\0")
+            digest.update(file.read_bytes())
+    return digest.hexdigest()
+
+
+def _read(path: Path) -> Corpus:
+    """Maps a file.
+
+    Raises:
+        OSError: If it cannot be read.
+        ValueError: If it is damaged.
+    """
+    with pa.memory_map(str(path)) as source:
+        whole = source.read_buffer()
+    size = len(whole) - CHECKSUM_BYTES
+    if size < 0 or _checksum(whole[:size]) != whole[size:].to_pybytes():
+        raise ValueError("it differs from its checksum")
+    documents = pa.ipc.open_file(whole[:size]).read_all()
+    facts = json.loads(documents.schema.metadata[FACTS])
+    links = None
+    if facts["links"] is not None:
+        table = pa.ipc.open_stream(documents.schema.metadata[LINKS]).read_all().to_pandas()
+        links = Links(table, *facts["links"])
+    table = documents.drop_columns([GROUP]).to_pandas()
+    return Corpus(
+        Documents(facts["name"], table, tuple(facts["warnings"]), tuple(facts["more_texts"])),
+        Groups(documents[GROUP].to_numpy().copy()),  # PyTorch wants arrays that can be written to
+        links,
+        None if facts["image_dir"] is None else Path(facts["image_dir"]),
+        facts["url_template"],
+    )
+
+
+def _store(path: Path, corpus: Corpus) -> None:
+    """Writes a file and reads it back.
+
+    Raises:
+        OSError: If it cannot be written.
+        _NotStoredError: If the file does not hold the same corpus.
+    """
+    try:
+        content = _content(corpus)
+    except (pa.ArrowException, UnicodeEncodeError) as error:  # lone surrogates, or values of several types
+        raise _NotStoredError from error
+    with replacing(path) as unfinished, unfinished.open("wb") as file:
+        file.write(content)
+        file.write(_checksum(content))
+    if not _is_same(_read(path), corpus):
+        raise _NotStoredError
+
+
+def _content(corpus: Corpus) -> pa.Buffer:
+    """A corpus in Arrow's format."""
+    if GROUP in corpus.reports:
+        raise _NotStoredError
+    documents = pa.Table.from_pandas(corpus.reports).append_column(GROUP, pa.array(corpus.group))
+    metadata = {**documents.schema.metadata, FACTS: json.dumps(_facts(corpus)).encode()}
+    if corpus.links is not None:
+        metadata[LINKS] = _stream(pa.Table.from_pandas(corpus.links.table))
+    documents = documents.replace_schema_metadata(metadata).combine_chunks()
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_file(sink, documents.schema) as writer:
+        writer.write_table(documents)
+    return sink.getvalue()
+
+
+def _facts(corpus: Corpus) -> dict[str, Any]:
+    """All of a corpus but its tables and groups."""
+    links = corpus.links
+    return {
+        "name": corpus.name,
+        "warnings": corpus.warnings,
+        "more_texts": corpus.documents.more_texts,
+        "links": None if links is None else (links.num_queries, links.num_documents),
+        "image_dir": None if corpus.image_dir is None else str(corpus.image_dir),
+        "url_template": corpus.url_template,
+    }
+
+
+def _stream(table: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    content: bytes = sink.getvalue().to_pybytes()
+    return content
+
+
+def _checksum(content: pa.Buffer) -> bytes:
+    return hashlib.blake2b(content, digest_size=CHECKSUM_BYTES).digest()
+
+
+def _is_same(one: Corpus, other: Corpus) -> bool:
+    """Whether two corpora are equal, the types of all values included."""
+    if _facts(one) != _facts(other) or one.group.dtype != other.group.dtype or not (one.group == other.group).all():
+        return False
+    tables = [(one.reports, other.reports)]
+    if one.links is not None and other.links is not None:
+        tables.append((one.links.table, other.links.table))
+    return all(_is_same_table(*pair) for pair in tables)
+
+
+def _is_same_table(one: pd.DataFrame, other: pd.DataFrame) -> bool:
+    # Columns of objects would need a closer look: None and NaN are equal to pandas.
+    objects = [table[name] for table in (one, other) for name in table if table[name].dtype == object]
+    if not all(isinstance(value, str) for column in objects for value in column):
+        return False
+    types = [[type(table.index), table.columns.dtype, *table.dtypes] for table in (one, other)]
+    return types[0] == types[1] and one.index.equals(other.index) and one.equals(other)

@@ -1,0 +1,127 @@
+"""An encoder that the user of the Python API brings: any object that turns texts into vectors."""
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from types import SimpleNamespace
+from typing import Any, Literal, NoReturn, Protocol, runtime_checkable
+
+import numpy as np
+import pandas as pd
+
+from gedbd.text.templates import Text
+
+TARGET = "gedbd.encoders.given.refuse_given"
+PROBE = "Crash when I paste a picture into a mail"
+PROBE_NUMBERS = 8  # of the probe's vector; they are stored
+PROBE_TOLERANCE = 0.02  # other hardware and batch sizes round differently, other encoders differ by more
+
+
+@runtime_checkable
+class TextEncoding(Protocol):
+    """What turns N texts into vectors, ``(N, D)``; a model of sentence-transformers is one."""
+
+    def encode(self, sentences: list[str], /) -> Any:
+        """Vectors of N texts: an array, or what ``numpy.asarray`` makes one of."""
+        ...
+
+
+class GivenEncoder:
+    """Encodes by an object with ``encode``. It has no weights that could be stored, and no cache.
+
+    Args:
+        given: The object.
+
+    Attributes:
+        name: The name of its class, for messages and stored settings.
+    """
+
+    text_tokens = 0  # the object cuts texts itself; text templates with budgets are refused
+
+    def __init__(self, given: TextEncoding) -> None:
+        self.given = given
+        self.name = type(given).__name__
+        self.tokenizer: Any = SimpleNamespace(is_fast=False, name_or_path=self.name)
+        # What other code sets on an encoder of gedbd; nothing is read here.
+        self.backend: Any = SimpleNamespace(calibrated=False)
+        self.cache_dir: Any = None
+        self.calibration: list[str] | None = None
+        self.is_trained = False
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "GivenEncoder":
+        # Hydra copies configurations; the model is not one.
+        return self
+
+    @property
+    def model(self) -> Any:
+        """Raises ValueError: there is no model of gedbd."""
+        raise ValueError(
+            f"the encoder {self.name} is an object that only has encode(): this scorer needs an encoder by its name, or"
+            " the folder of one"
+        )
+
+    @cached_property
+    def settings(self) -> dict[str, Any]:
+        """What is stored in place of the object, to recognize it by: its name, and the beginning of one vector."""
+        probe = self.encode([PROBE])[0]
+        numbers = [round(float(number), 3) for number in probe[:PROBE_NUMBERS]]
+        return {"_target_": TARGET, "name": self.name, "dim": len(probe), "probe": numbers}
+
+    @property
+    def dim(self) -> int:
+        """Size D of the vectors."""
+        return int(self.settings["dim"])
+
+    def encode(
+        self, texts: Sequence[str], kind: Literal["document", "query"] = "document", label: str = ""
+    ) -> np.ndarray:
+        """Vectors of N texts, ``(N, D)`` float32 unit rows; documents and queries alike.
+
+        Raises:
+            ValueError: If the object returns something else than N rows of numbers.
+        """
+        vectors = np.asarray(self.given.encode(list(texts)))
+        if vectors.ndim != 2 or len(vectors) != len(texts) or not np.issubdtype(vectors.dtype, np.number):
+            raise ValueError(
+                f"{self.name}.encode() returned an array of shape {vectors.shape} and type {vectors.dtype} for"
+                f" {len(texts)} texts: it must return ({len(texts)}, D) numbers"
+            )
+        vectors = vectors.astype(np.float32)
+        if not np.isfinite(vectors).all():
+            raise ValueError(f"{self.name}.encode() returned numbers that are not finite")
+        return np.asarray(vectors / np.linalg.norm(vectors, axis=1, keepdims=True).clip(1e-12))
+
+    def encode_reports(self, reports: pd.DataFrame, text: Text) -> tuple[np.ndarray, tuple[str, ...]]:
+        """Vectors of N reports ``(N, D)`` by a text template, and what that found."""
+        texts, warnings = text(reports, self.tokenizer, self.text_tokens)
+        return self.encode(texts), warnings
+
+    def prepare(self) -> None:
+        """Does nothing: the object is ready."""
+
+    def check(self, stored: Mapping[str, Any], source: str) -> None:
+        """Compares the object with the one whose settings are stored.
+
+        Raises:
+            ValueError: If its vectors are others.
+        """
+        own = self.settings
+        probe = list(stored.get("probe", ()))
+        same = own["dim"] == stored.get("dim") and len(probe) == len(own["probe"])
+        if not same or not np.allclose(probe, own["probe"], atol=PROBE_TOLERANCE):
+            raise ValueError(
+                f"{source} was encoded by another encoder, {stored.get('name')} of {stored.get('dim')} numbers: give"
+                " that one, or build the index again"
+            )
+
+
+def is_given(settings: Mapping[str, Any]) -> bool:
+    """Whether the settings of an encoder are those of an object in Python."""
+    return settings.get("_target_") == TARGET
+
+
+def refuse_given(name: str, **_: Any) -> NoReturn:
+    """Raises ValueError: commands cannot make an encoder that was an object in Python."""
+    raise ValueError(
+        f"the encoder {name} was an object in Python, which a command cannot make: use gedbd.Index.open(..., encoder=)"
+        " there, or build with an encoder by its name"
+    )

@@ -1,0 +1,61 @@
+"""Figures as files: SVG and PNG beside each other, the same bytes each time, with what the figure is about above it."""
+
+from pathlib import Path
+from typing import IO
+
+from matplotlib import rc_context
+from matplotlib.figure import Figure
+
+from gedbd.evaluation.palette import DARK_GREY
+from gedbd.io.files import replacing
+
+DPI = 120
+SUBJECT_SIZE = 8  # points
+SUFFIXES = (".svg", ".png")
+
+
+def save_figure(figure: Figure, stem: Path, dpi: float = DPI) -> list[Path]:
+    """Writes a figure as SVG and PNG, replaces files that exist as a whole, and returns their paths.
+
+    Args:
+        figure: The figure.
+        stem: The path without a suffix.
+        dpi: Pixels per inch of the PNG file.
+    """
+    files = [stem.with_name(f"{stem.name}{suffix}") for suffix in SUFFIXES]
+    for file in files:
+        with replacing(file) as unfinished:
+            write_figure(figure, unfinished, file.suffix.removeprefix("."), stem.name, dpi)
+    return files
+
+
+def write_figure(figure: Figure, file: Path | IO[bytes], kind: str, salt: str, dpi: float = DPI) -> None:
+    """Writes a figure as ``png`` or ``svg``, without a date.
+
+    Args:
+        figure: The figure.
+        file: Where to.
+        kind: The format.
+        salt: From it the parts of an SVG get their names, the same ones each time.
+        dpi: Pixels per inch of a PNG file.
+    """
+    metadata = {"Date": None} if kind == "svg" else None
+    with rc_context({"svg.hashsalt": salt}):
+        figure.savefig(file, format=kind, dpi=dpi, metadata=metadata)
+
+
+def name_subject(figure: Figure, subject: str) -> Figure:
+    """Writes above a figure what it is about, such as corpus and model, unless it says so already.
+
+    Args:
+        figure: The figure; one with fixed margins has some space at its top, see ``gedbd.evaluation.figures.MARGINS``.
+        subject: One line.
+    """
+    if figure.get_label():
+        return figure
+    figure.set_label(subject)
+    if figure.get_constrained_layout() and not figure.get_suptitle():
+        figure.suptitle(subject, fontsize=SUBJECT_SIZE, color=DARK_GREY)
+    else:
+        figure.text(0.5, 0.99, subject, ha="center", va="top", fontsize=SUBJECT_SIZE, color=DARK_GREY)
+    return figure

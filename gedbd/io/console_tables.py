@@ -1,0 +1,167 @@
+"""Tables in the terminal: whole words in every cell, or a list of records where a table is too wide."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+import pandas as pd
+
+from gedbd.io.json_output import is_json_asked
+from gedbd.io.printing import print_line
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+MAX_UNWRAPPED = 26  # characters of the widest cell of a column that is never wrapped
+MIN_TEXT_WIDTH = 18  # of a column with longer texts: narrower ones are hard to read
+INDENT = "  "
+DIGITS = r"[-+]?[\d.,]+%?"
+NUMBER = rf"({DIGITS}|{DIGITS} to {DIGITS}|nan|\d{{4}}-\d\d-\d\d|-)?"  # also an interval, a date, a missing value
+
+
+class _Column(NamedTuple):
+    """What is known of a column before it is shown.
+
+    Attributes:
+        heading: Its heading.
+        justify: Numbers and dates stand to the right.
+        widest: Characters of the widest cell, or of the longest word of the heading.
+        longest_word: Characters of the longest word of all cells and the heading.
+    """
+
+    heading: str
+    justify: Literal["left", "right"]
+    widest: int
+    longest_word: int
+
+    @property
+    def is_wrapped(self) -> bool:
+        """Whether its cells may take several lines."""
+        return self.widest > MAX_UNWRAPPED
+
+    @property
+    def min_width(self) -> int:
+        """Characters that it needs at least so that no word is cut."""
+        return min(self.widest, max(self.longest_word, MIN_TEXT_WIDTH)) if self.is_wrapped else self.widest
+
+
+def print_table(console: "Console", frame: pd.DataFrame, title: str) -> None:
+    """Prints a table below its title: numbers have three decimals, underscores in headings become blanks.
+
+    With ``json=true`` the document holds the table instead. Where the terminal is too narrow for it, rows and columns
+    change places if that fits; if not, every row is printed as a record, one field a line.
+
+    Args:
+        console: Where the table goes.
+        frame: The table as it is to be read, see ``with_intervals``.
+        title: A line above it; empty for none.
+    """
+    if is_json_asked():
+        return
+    shown = _as_text(frame)
+    columns = _describe_all(shown)
+    if title:
+        print_line(console, f"\n{title}", style="italic")
+    if _min_width(columns) <= console.width:
+        console.print(_table(shown, columns))
+        return
+    turned = _turned(shown)
+    turned_columns = _describe_all(turned)
+    if _min_width(turned_columns) <= console.width:
+        console.print(_table(turned, turned_columns))
+    else:
+        print_records(console, shown)
+
+
+def print_records(console: "Console", frame: pd.DataFrame) -> None:
+    """Prints every row of a table of texts as a record: a line for each field that is not empty.
+
+    An empty line separates two records.
+    """
+    width = max((len(_heading(name)) for name in frame), default=0)
+    for place, row in enumerate(frame.to_dict("records")):
+        if place:
+            console.print()
+        for name, text in row.items():
+            if text:
+                print_hanging(console, f"{INDENT}{_heading(name):<{width}}  ", text)
+
+
+def print_hanging(console: "Console", start: str, text: str) -> None:
+    """Prints a text behind the start of its first line; further lines are indented as far.
+
+    Args:
+        console: Where the text goes.
+        start: Such as ``"  title  "``.
+        text: What may take several lines; a word that is longer than a line stays whole.
+    """
+    import textwrap
+
+    width = max(console.width - len(start), 1)
+    lines = textwrap.wrap(text, width, break_long_words=False, break_on_hyphens=False) or [""]
+    for place, line in enumerate(lines):
+        shown = f"{' ' * len(start) if place else start}{line}"
+        console.print(shown.rstrip(), markup=False, highlight=False, soft_wrap=True)
+
+
+def _as_text(frame: pd.DataFrame) -> pd.DataFrame:
+    """The cells as they are shown; floats have three decimals."""
+    cells = [[_cell(value) for value in row] for row in frame.to_numpy()]
+    return pd.DataFrame(cells, columns=frame.columns, dtype=object)
+
+
+def _cell(value: object) -> str:
+    """A cell in one line, without control characters, which could steer the terminal."""
+    text = f"{value:.3f}" if isinstance(value, float) else str(value)
+    return text if text.isprintable() else "".join(sign if sign.isprintable() else " " for sign in text)
+
+
+def _turned(shown: pd.DataFrame) -> pd.DataFrame:
+    """Rows and columns exchanged: the first column gives the headings.
+
+    The rows ``("bm25", "0.5")`` and ``("frozen", "0.6")`` of the columns method and F1 become the row
+    ``("f1", "0.5", "0.6")`` of the columns method, bm25 and frozen.
+    """
+    first, *rest = shown.columns
+    rows = [[_heading(name), *shown[name]] for name in rest]
+    return pd.DataFrame(rows, columns=[first, *shown[first]], dtype=object)
+
+
+def _describe_all(shown: pd.DataFrame) -> list[_Column]:
+    # by place: two columns may have the same heading
+    return [_describe(shown.iloc[:, place]) for place in range(shown.shape[1])]
+
+
+def _describe(texts: pd.Series) -> _Column:
+    from rich.cells import cell_len  # counts the columns of a terminal: a Chinese sign takes two
+
+    heading = _heading(texts.name)
+    is_number = bool(texts.str.fullmatch(NUMBER).all())
+    # Headings may be wrapped between words, cells only if they are long.
+    widest = max((cell_len(text) for text in [*heading.split(), *texts]), default=0)
+    words = [word for text in (heading, *texts) for word in text.split()]
+    longest_word = max(map(cell_len, words), default=0)
+    return _Column(heading, "right" if is_number else "left", widest, longest_word)
+
+
+def _min_width(columns: Sequence[_Column]) -> int:
+    """Characters of a line of the table: a blank between two columns."""
+    return sum(column.min_width for column in columns) + len(columns) - 1
+
+
+def _table(shown: pd.DataFrame, columns: Sequence[_Column]) -> "Table":
+    from rich.box import SIMPLE_HEAD
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table(box=SIMPLE_HEAD, padding=0, show_edge=False, pad_edge=False)
+    for column in columns:
+        width = None if column.is_wrapped else column.widest
+        table.add_column(escape(column.heading), justify=column.justify, width=width, min_width=column.min_width)
+    for row in shown.to_numpy():
+        table.add_row(*map(escape, row))
+    return table
+
+
+def _heading(name: object) -> str:
+    return str(name).replace("_", " ")

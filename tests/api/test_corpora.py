@@ -1,0 +1,68 @@
+"""Corpora by the API: formats, options, tables and mistakes."""
+
+import json
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+import gedbd
+
+ISSUES = Path(__file__).parents[1] / "corpora" / "readers" / "issues.json"
+
+
+def test_the_format_is_recognized(tmp_path):
+    assert gedbd.load_corpus(ISSUES).reports.equals(gedbd.load_corpus(str(ISSUES), "github").reports)
+    (tmp_path / "bugs.csv").write_text("Issue_id,Title,Duplicated_issue\n1,Crash,\n2,Again,1\n")
+    assert len(gedbd.load_corpus(tmp_path / "bugs.csv")) == 2
+    (tmp_path / "odd.txt").write_text("?")
+    with pytest.raises(ValueError, match="its format is not recognized by its name: give format="):
+        gedbd.load_corpus(tmp_path / "odd.txt")
+    (tmp_path / "odd.json").write_text(json.dumps([{"a": 1}]))
+    with pytest.raises(ValueError, match=r"odd\.json"):
+        gedbd.load_corpus(tmp_path / "odd.json")
+
+
+def test_columns_and_options_are_those_of_the_command(tmp_path):
+    file = tmp_path / "it's, {odd}.csv"
+    file.write_bytes("Key;Summary\nx;Größe\ny;Crash\n".encode("cp1252"))
+    corpus = gedbd.load_corpus(
+        file, columns={"title": "Summary", "id": "Key", "duplicate": None}, encoding="cp1252", last_n=1, name="mine"
+    )
+    assert corpus.name == "mine"
+    assert list(corpus.reports["title"]) == ["Crash"]
+    assert any("the newest 1 of 2 reports are kept" in warning for warning in corpus.warnings)
+
+
+def test_last_n_works_for_corpora_without_the_option(demo):
+    assert list(gedbd.load_corpus("demo", last_n=5).reports["id"]) == list(demo.reports["id"][-5:])
+
+
+def test_a_table_is_read_as_a_file_would_be(demo):
+    fields = ["id", "title", "description", "created_at", "component", "priority"]
+    table = demo.reports[fields].assign(Duplicated_issue=demo.reports["id"].to_numpy()[demo.group])
+    table.loc[table["Duplicated_issue"] == table["id"], "Duplicated_issue"] = None
+    corpus = gedbd.load_corpus(table.sample(frac=1, random_state=0), name="demo")
+    assert not corpus.warnings
+    assert corpus.reports[fields].equals(demo.reports[fields])
+    assert (corpus.group == demo.group).all()
+
+
+@pytest.mark.parametrize(
+    ("source", "options", "line"),
+    [
+        ("nowhere.csv", {}, "^nowhere.csv: no such file or folder, and not one of the known corpora: askubuntu, demo,"),
+        ("demo", {"format": "svn"}, "^format='svn' is unknown: choose one of askubuntu, bugzilla, csv,"),
+        ("other", {"format": "demo"}, "^format='demo' names a corpus of its own"),
+        ("demo", {"columns": {"x": "y"}}, "^dataset.columns.x: no such field; the fields are id, title,"),
+        ("demo", {"nonsense": 1}, "^there is no option nonsense of format='demo': choose name,"),
+        ("demo", {"last_n": "2"}, "^last_n='2' must be a whole number, or None"),
+        (pd.DataFrame({"id": ["1"]}), {}, r"^table, row 1: (no column|the column)"),
+        (pd.DataFrame({"id": [], "title": []}), {}, "^table: the table is empty"),
+        (pd.DataFrame({"id": ["1"]}), {"format": "csv"}, "^format='csv' is of files"),
+    ],
+)
+def test_mistakes_are_said_in_one_line(source, options, line):
+    with pytest.raises(ValueError, match=line) as caught:
+        gedbd.load_corpus(source, **options)
+    assert "\n" not in str(caught.value)

@@ -1,0 +1,94 @@
+"""Tables and lines in terminals of several widths: no word is cut."""
+
+import io
+
+import pandas as pd
+import pytest
+from rich.console import Console
+
+from gedbd.io.console_tables import print_records, print_table
+from gedbd.io.printing import open_console, print_line, print_path
+
+METRICS = pd.DataFrame(
+    {
+        "method": ["text + graph", "always duplicate"],
+        "threshold": [0.35, 0.0],
+        "average_precision": [0.8434, 0.1667],
+        "f1 95%": ["0.70 to 0.86", "0.27 to 0.30"],
+    }
+)
+TITLES = pd.DataFrame(
+    {"id": ["1479"], "title": ["RecurrenceExpander::advanceToTheNextOccurrence hangs in the month view"], "place": [1]}
+)
+
+
+def printed(show, *values, width):
+    console = Console(file=io.StringIO(), width=width, force_terminal=True, color_system=None)
+    show(console, *values)
+    return [line.rstrip() for line in console.file.getvalue().splitlines()]
+
+
+def test_a_table_that_fits_is_a_table():
+    lines = printed(print_table, METRICS, "demo, test", width=80)
+    assert lines[1] == "demo, test"
+    assert lines[2:4] == [" " * 29 + "average", "method           threshold precision       f1 95%"]
+    assert lines[5] == "text + graph         0.350     0.843 0.70 to 0.86"
+
+
+def test_rows_and_columns_change_places_where_that_fits():
+    lines = printed(print_table, METRICS, "", width=45)
+    assert lines[:2] == ["                                     always", "method            text + graph    duplicate"]
+    assert lines[3:] == [
+        "threshold                0.350        0.000",
+        "average precision        0.843        0.167",
+        "f1 95%            0.70 to 0.86 0.27 to 0.30",
+    ]
+
+
+def test_records_where_a_table_fits_in_no_way():
+    lines = printed(print_table, pd.concat([METRICS] * 2), "", width=30)
+    assert lines[:6] == [
+        "  method             text +",
+        "                     graph",
+        "  threshold          0.350",
+        "  average precision  0.843",
+        "  f1 95%             0.70 to",
+        "                     0.86",
+    ]
+    assert lines.count("") == 3
+
+
+@pytest.mark.parametrize("width", [20, 40, 60, 80, 200])
+def test_no_word_is_cut(width):
+    told = " ".join(printed(print_table, TITLES, "", width=width))
+    assert set(TITLES["title"][0].split()) <= set(told.split())
+
+
+def test_control_characters_are_not_printed():
+    hostile = pd.DataFrame({"title": ["\x1b[2Jgone\nline"]})
+    assert printed(print_table, hostile, "", width=80)[2] == " [2Jgone line"
+    assert printed(print_records, hostile.map(lambda text: "plain"), width=80) == ["  title  plain"]
+
+
+def test_lines_break_between_words_and_paths_stand_alone():
+    sentence = "Nothing is suggested unasked: [no] threshold was found in /a/very/long/folder/name"
+    assert printed(print_line, sentence, width=30) == [
+        "Nothing is suggested unasked:",
+        "[no] threshold was found in",
+        "/a/very/long/folder/name",
+    ]
+    assert printed(print_path, "page:", "/a/very/long/folder/name/report.html", width=30) == [
+        "page:",
+        "  /a/very/long/folder/name/report.html",
+    ]
+    assert printed(print_path, "page:", "report.html", width=30) == ["page: report.html"]
+
+
+def test_output_to_a_pipe_has_no_line_breaks_of_its_own(monkeypatch, capsys):
+    monkeypatch.delenv("COLUMNS", raising=False)
+    print_line(open_console(), "word " * 100)
+    print_table(open_console(), TITLES, "")
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 4
+    monkeypatch.setenv("COLUMNS", "40")
+    assert open_console().width == 40

@@ -1,0 +1,81 @@
+"""``json=true`` of the commands that read little: one document, which holds the numbers of the CSV files."""
+
+import json
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from hydra import compose, initialize_config_dir
+
+import gedbd.baseline
+import gedbd.compare
+import gedbd.describe
+import gedbd.report
+from gedbd.configuration.help import read_command
+from gedbd.configuration.locations import CONF_DIR
+from gedbd.corpora.statistics import describe_corpus
+from gedbd.experiments.reading import read_corpus
+
+
+@pytest.fixture
+def told(tmp_path, monkeypatch, capsys):
+    """Runs a command in a folder of its own; gives its document, and what it printed on standard error."""
+    monkeypatch.setenv("GEDBD_CACHE", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+
+    def through(command, *options):
+        monkeypatch.setattr(sys, "argv", ["gedbd", *options, "json=true"])
+        capsys.readouterr()
+        command.main()
+        printed = capsys.readouterr()
+        assert printed.out.count("\n") == 1
+        return json.loads(printed.out), printed.err
+
+    return through
+
+
+def test_statistics_of_a_corpus(told):
+    document, errors = told(gedbd.describe)
+    assert errors == ""
+    (corpus,) = document["corpora"]
+    assert (corpus["name"], corpus["warnings"]) == ("demo", [])
+    expected = describe_corpus(read_corpus(demo_section()))
+    dates = {name: value.isoformat() for name, value in expected.items() if isinstance(value, pd.Timestamp)}
+    assert corpus["statistics"] == expected | dates
+
+
+def demo_section():
+    """The section ``dataset`` of the bundled corpus."""
+    with initialize_config_dir(CONF_DIR, version_base="1.3"):
+        return compose("describe").dataset
+
+
+def test_tables_of_runs_of_a_sweep_of_a_comparison_and_of_a_page(told, tmp_path, same_rows):
+    names = ("constant", "bm25")
+    runs = [told(gedbd.baseline, f"name={name}", f"hydra.run.dir={name}")[0] for name in names]
+    for name, run in zip(names, runs, strict=True):
+        assert list(run) == ["folder", "corpus", "part", "results", "ranking", "examples", "leak", "conclusions"]
+        assert (run["corpus"], run["part"]) == ("demo", "test")
+        for table in ("results", "ranking"):
+            same_rows(run[table], tmp_path / name / f"{table}.csv")
+        assert run["leak"] == json.loads((tmp_path / name / "leak.json").read_text())
+        assert "json" not in (tmp_path / name / "config.yaml").read_text()
+    compared, _ = told(gedbd.compare, "run=bm25", "against=constant", "out=compared.csv")
+    same_rows(compared["comparison"], tmp_path / "compared.csv")
+    page, _ = told(gedbd.report, "bm25", "constant", "out=page")
+    assert page["page"] == "page/report.html"
+    assert page["not_finished"] == []
+    swept, _ = told(gedbd.baseline, "-m", "name=constant,closure", "hydra.sweep.dir=sweep", "-q")
+    assert list(swept) == ["sweep", "summary"]
+    same_rows([row | {"run": int(row["run"])} for row in swept["summary"]], tmp_path / "sweep" / "summary.csv")
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["backtest", "baseline", "compare", "describe", "evaluate", "flow_graph", "judge", "locate_backtest", "train"],
+)
+def test_every_command_with_a_table_documents_its_fields(command):
+    (option,) = [one for one in read_command(Path(CONF_DIR), command).options if one.name == "json"]
+    assert option.value == "false"
+    assert option.comment.startswith("print one JSON document on standard output, all else on standard error: ")
