@@ -3,6 +3,7 @@
 import mmap
 import pickle
 import tempfile
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -44,6 +45,8 @@ def map_in_processes(
         return
     from joblib import Parallel, delayed
 
+    # loky replaces a process that uses 300 MB more than at first, which the parts of the file that it reads count as.
+    warnings.filterwarnings("ignore", "A worker stopped while some jobs were given", UserWarning)
     # On Windows, files that a process has mapped into memory cannot be deleted: the system does it later.
     with tempfile.TemporaryDirectory(prefix="gedbd-", ignore_cleanup_errors=True) as folder:
         _write(work, Path(folder))

@@ -58,10 +58,11 @@ class ReportHistory:
     def __init__(
         self, reports: pd.DataFrame, vectors: np.ndarray, links: np.ndarray, group: np.ndarray, graph: bool = False
     ) -> None:
-        self.features = FeatureEncoder.of(Vocabulary()).encode(reports, vectors, learn=True)
+        features = FeatureEncoder.of(Vocabulary()).encode(reports, vectors, learn=True)
+        self.features = replace(features, terms=features.terms.flat())
         # One store for all rows: the replay of a row looks at the rows before it alone.
         self.store = FeatureStore(vectors.shape[1])
-        self.store.add(self.features)
+        self.store.add(features)
         self.terms = {kind: ReplayedTerms.of(self.store.terms(kind)) for kind in TERM_KINDS}
         self.group = group
         self.graph = graph

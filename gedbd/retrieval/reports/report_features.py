@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -17,6 +18,26 @@ FIELDS = ("product", "component", "version", "priority")
 # Terms of these kinds begin so in the vocabulary, which no word does.
 IDENTIFIER_MARK = "identifier:"
 ERROR_MARK = "error:"
+
+
+class FlatArrays(Sequence[np.ndarray]):
+    """Arrays of one type that are kept in one, end to end, which is written and read in less time than many.
+
+    Args:
+        arrays: N arrays, each ``(L,)``.
+    """
+
+    def __init__(self, arrays: Sequence[np.ndarray]) -> None:
+        self._flat = np.concatenate([np.empty(0, dtype=np.int32), *arrays])
+        self._starts = np.cumsum([0, *map(len, arrays)])
+
+    def __len__(self) -> int:
+        return len(self._starts) - 1
+
+    def __getitem__(self, place: Any) -> Any:
+        """One of the arrays."""
+        start, end = self._starts[place : place + 2].tolist()
+        return self._flat[start:end]
 
 
 @dataclass(frozen=True)
@@ -41,6 +62,10 @@ class ReportTerms:
     def by_report(self) -> list[tuple[np.ndarray, ...]]:
         """The terms of each report, in the order of the attributes."""
         return list(zip(self.text, self.title, self.identifiers, self.errors, strict=True))
+
+    def flat(self) -> "ReportTerms":
+        """The same in ``FlatArrays``."""
+        return ReportTerms(*(FlatArrays(getattr(self, one.name)) for one in fields(self)))
 
     def take(self, rows: list[int]) -> "ReportTerms":
         """The terms of some of the reports."""
