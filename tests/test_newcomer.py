@@ -24,7 +24,7 @@ def test_newcomer_gets_from_an_export_to_a_page(tmp_path, monkeypatch, capsys):
         monkeypatch.setattr(sys, "argv", ["gedbd", *options, *tiny])
         import_module(f"gedbd.{name}").main()
     shown = capsys.readouterr().out.replace("\n", "")
-    page = re.search(r"page: ?(\S+report\.html)", shown)
+    page = re.search(r"page:\s*(\S+report\.html)", shown)
     assert page
     text = Path(page[1]).read_text()
     assert "Which precision targets are met?" in text
