@@ -33,7 +33,13 @@ def corpus():
 
 def backtest():
     """25 best matches of probability 0.9, the first 20 of them right."""
-    rows = {"query": np.arange(25, 50), "candidate": np.arange(25), "right": np.arange(25) < 20, "probability": 0.9}
+    rows = {
+        "query": np.arange(25, 50),
+        "candidate": np.arange(25),
+        "right": np.arange(25) < 20,
+        "rank": 1,
+        "probability": 0.9,
+    }
     found = Suggestions.of(pd.DataFrame(rows), GROUP)
     targets = targets_table(found, found, (0.5, 0.95), 0.9)
     matching = TriageModel(RANKER, CONFIDENCE, target_results(targets, (None, None)), 0.5)

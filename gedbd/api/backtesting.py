@@ -57,7 +57,8 @@ class BacktestResult:
     def tables(self) -> dict[str, pd.DataFrame]:
         """All tables of the page, by name.
 
-        They are ``targets``, ``thresholds``, ``reliability``, ``hubs``, ``same_title``, ``right`` and ``wrong``.
+        They are ``targets``, ``search`` (for how many duplicates the right match is among the first), ``thresholds``,
+        ``reliability``, ``hubs``, ``same_title``, ``right`` and ``wrong``.
         """
         return self._measured.backtest.tables
 

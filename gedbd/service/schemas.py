@@ -133,9 +133,9 @@ class MatchResponse(BaseModel):
 class TargetResponse(BaseModel):
     """What the backtest measured for the precision target of the index; ``statement`` says the same in words.
 
-    ``status`` is ``met``, ``missed``, ``inconclusive``, ``no threshold`` or, without a backtest, ``not measured``. Of
-    ``suggestions`` on reports created from ``first`` to ``last``, ``right`` were right; ``precision_low`` and
-    ``precision_high`` end a 95% interval.
+    ``status`` is ``met``, ``missed``, ``inconclusive``, ``no threshold``, ``too few duplicates`` or, without a
+    backtest, ``not measured``. Of ``suggestions`` on reports created from ``first`` to ``last``, ``right`` were
+    right; ``precision_low`` and ``precision_high`` end a 95% interval.
     """
 
     target_precision: float

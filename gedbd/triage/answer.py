@@ -22,6 +22,7 @@ from gedbd.triage.report import DATES, Match, Report, check_report, read_moment
 JSON_LINES = (".jsonl", ".ndjson")
 EXPECTED = 'give a text, or a line such as {"title": "Crash", "description": "..."} for each report'
 FIELD_NAMES = tuple(field.name for field in fields(Report))
+NOTHING_SHARED = "found nothing that the two reports share"
 MAX_NAMED = 5  # further members of a group
 
 
@@ -160,7 +161,7 @@ def _explain(match: Match) -> str:
     if explanation.sentences:
         _, stored, _ = explanation.sentences[0]
         lines.append(f'"{stored[:160]}"')
-    return "\n".join(lines)
+    return "\n".join(lines) or NOTHING_SHARED
 
 
 def report_from_text(text: str) -> Report:

@@ -1,8 +1,11 @@
 """Calibration: from outputs of a model to probabilities, and how far these are from what is observed."""
 
 import numpy as np
+from scipy.optimize import brentq
+from scipy.special import expit, logit
 
 NUM_BINS = 10
+SHIFT_DEVIATION = 1.0  # standard deviation of the prior of a shift
 
 
 def fit_isotonic(
@@ -25,6 +28,28 @@ def fit_isotonic(
     knots = np.bincount(place, outputs * weight) / sizes
     probabilities = (np.bincount(place, right * weight) + np.average(right, weights=weight)) / (sizes + 1)
     return knots, np.maximum.accumulate(probabilities)
+
+
+def fit_shift(probability: np.ndarray, right: np.ndarray, weight: np.ndarray) -> float:
+    """What is to be added to the log odds of probabilities that were learnt on other trackers, to fit a tracker's own.
+
+    The maximum a posteriori estimate with a normal prior around 0. One parameter moves all probabilities up or down,
+    and leaves their order as it is: a few duplicates tell how frequent they are, and little else.
+
+    Args:
+        probability: ``(B,)`` of the best match of each report, above 0 and below 1.
+        right: ``(B,)`` bool, whether it is right.
+        weight: ``(B,)`` how many reports each stands for.
+    """
+    odds = logit(probability)
+
+    def slope(shift: float) -> float:
+        """Of the logarithm of the posterior; it falls everywhere."""
+        return float((weight * (right - expit(odds + shift))).sum() - shift / SHIFT_DEVIATION**2)
+
+    # At the ends the prior outweighs all reports, each of which adds less than its weight.
+    end = SHIFT_DEVIATION**2 * weight.sum() + 1.0
+    return float(brentq(slope, -end, end))
 
 
 def calibration_error(probability: np.ndarray, right: np.ndarray) -> float:

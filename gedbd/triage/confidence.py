@@ -4,16 +4,20 @@ Boosted trees read the features of a candidate, its score and how far it is ahea
 turns their output into a probability. It is fitted on outputs for reports that the trees were not trained on.
 """
 
+import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from importlib.resources import files as package_files
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.special import expit, logit
 
 from gedbd.retrieval.boosted_trees import BoostedTrees
 from gedbd.retrieval.reports.candidate_features import FEATURES
 from gedbd.triage.calibration import fit_isotonic
 
+DEFAULT_CONFIDENCE = "default_confidence.json"
 NUM_COMPARED = 5  # candidates of a query that these features depend on
 MARGINS = (
     *("score", "ahead of the next", "ahead of the third", "ahead of the last", "score of the first", "candidates near"),
@@ -48,6 +52,10 @@ class MatchProbability:
         """``(B, F) -> (B,)``."""
         return np.asarray(np.interp(self.trees.predict(features), self.knots, self.probabilities))
 
+    def shifted(self, shift: float) -> "MatchProbability":
+        """With a number added to the log odds of the probability at each knot, see ``fit_shift``."""
+        return replace(self, probabilities=expit(logit(self.probabilities) + shift))
+
     def as_dict(self) -> dict[str, Any]:
         """Plain values, for JSON; ``from_dict`` reads them."""
         arrays = {"knots": self.knots.tolist(), "probabilities": self.probabilities.tolist()}
@@ -60,6 +68,12 @@ class MatchProbability:
         if trees.num_features != len(CONFIDENCE_FEATURES):
             raise ValueError(f"the confidence reads {trees.num_features} features; run the backtest again")
         return cls(trees, *(np.array(plain[name], dtype=np.float64) for name in ("knots", "probabilities")))
+
+
+def default_confidence() -> MatchProbability:
+    """The probabilities of the default ranker's matches, learnt on other trackers, see ``default_ranker.md``."""
+    text = (package_files("gedbd.triage") / DEFAULT_CONFIDENCE).read_text(encoding="utf-8")
+    return MatchProbability.from_dict(json.loads(text))
 
 
 class BestMatches(NamedTuple):

@@ -2,15 +2,15 @@
 
 import json
 from dataclasses import asdict, dataclass, fields
-from importlib.resources import files as package_files
 from typing import Any
+
+import numpy as np
 
 from gedbd.retrieval.reports.ranker import ReportRanker, default_ranker
 from gedbd.triage.backtesting.targets import NOT_MEASURED, TargetResult, find_target
-from gedbd.triage.confidence import MatchProbability
+from gedbd.triage.confidence import MatchProbability, default_confidence
 
 OLDER = "was made by an older version of gedbd: run python -m gedbd.backtest again, then python -m gedbd.index"
-DEFAULT_CONFIDENCE = "default_confidence.json"
 DEFAULT_TARGET = 0.7
 
 
@@ -37,6 +37,11 @@ class TriageModel:
         if not self.targets:
             return TargetResult(self.target_precision, None, NOT_MEASURED)
         return find_target(self.targets, self.target_precision, "target_precision")
+
+    @property
+    def has_default_confidence(self) -> bool:
+        """Whether the probabilities are those that come with the default ranker, learnt on other trackers."""
+        return np.array_equal(self.confidence.knots, default_confidence().knots)
 
     def as_json(self) -> str:
         """The model as JSON; ``from_json`` reads it."""
@@ -65,5 +70,4 @@ class TriageModel:
 
 def default_model() -> TriageModel:
     """The model of a tracker without a backtest: learnt on other trackers, so that nothing is suggested unasked."""
-    text = (package_files("gedbd.triage") / DEFAULT_CONFIDENCE).read_text(encoding="utf-8")
-    return TriageModel(default_ranker(), MatchProbability.from_dict(json.loads(text)), (), DEFAULT_TARGET)
+    return TriageModel(default_ranker(), default_confidence(), (), DEFAULT_TARGET)

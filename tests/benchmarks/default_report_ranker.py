@@ -21,8 +21,13 @@ import gedbd
 from gedbd.retrieval.reports.ranker import DEFAULT, ReportRanker
 from gedbd.retrieval.reports.training import fit_ranker
 from gedbd.triage.backtesting.learning import folds
-from gedbd.triage.confidence import BestMatches, MatchProbability, confidence_features, learn_confidence
-from gedbd.triage.triage_model import DEFAULT_CONFIDENCE
+from gedbd.triage.confidence import (
+    DEFAULT_CONFIDENCE,
+    BestMatches,
+    MatchProbability,
+    confidence_features,
+    learn_confidence,
+)
 
 CARD = """# Default ranker of reports
 
@@ -77,8 +82,7 @@ def fit_confidence(trackers: Sequence[Tracker], rankers: Sequence[ReportRanker])
     """The confidence for a tracker without a backtest, from the trackers whose other reports were replayed."""
     found = [best_of(one, ranker) for one, ranker in zip(trackers, rankers, strict=True) if one.others]
     matches = BestMatches(*(np.concatenate(column) for column in zip(*found, strict=True)))
-    confidence, probability = learn_confidence(matches, 0)
-    print("mean probability", np.average(probability, weights=matches.weight), flush=True)
+    confidence, _ = learn_confidence(matches, 0)
     knots = confidence.knots.round(6)
     return MatchProbability(rounded_trees(confidence.trees), knots, confidence.probabilities.round(6))
 

@@ -49,6 +49,12 @@ def test_what_is_no_web_address_never_reaches_the_terminal():
         assert "]8;" not in told
 
 
+def test_a_match_without_anything_in_common_says_so():
+    assert "share" not in shown(MATCH)
+    nothing = replace(MATCH, explanation=Explanation((), {}, ()))
+    assert "found nothing that the two reports share" in " ".join(shown(nothing).split())
+
+
 def test_programs_get_plain_addresses():
     (match,) = json.loads(as_json(QUERY, [MATCH], TARGET))["matches"]
     assert match["master"]["url"] == "https://b.org/3"

@@ -11,7 +11,7 @@ from gedbd.retrieval.boosted_trees import BoostedTrees
 from gedbd.retrieval.reports.candidate_features import FEATURES
 from gedbd.triage.backtesting.learning import evenly_spaced
 from gedbd.triage.backtesting.targets import TargetResult
-from gedbd.triage.calibration import calibration_error, fit_isotonic
+from gedbd.triage.calibration import calibration_error, fit_isotonic, fit_shift
 from gedbd.triage.confidence import (
     CONFIDENCE_FEATURES,
     NUM_COMPARED,
@@ -47,6 +47,33 @@ def test_calibration_is_isotonic_regression_drawn_to_the_mean(seed):
     drawn = (np.unique(level.round(9)) * sizes + right.mean()) / (sizes + 1)
     assert probabilities == pytest.approx(np.maximum.accumulate(drawn), abs=1e-6)
     assert 0 < probabilities[0] <= probabilities[-1] < 1
+
+
+def test_a_shift_by_hand():
+    # Without a prior, 3 right of 4 at odds of 1 would be odds of 3: a shift of log 3 = 1.1. The prior holds it back.
+    half, right = np.full(4, 0.5), np.array([True, True, True, False])
+    shift = fit_shift(half, right, np.ones(4))
+    assert 3 - 4 / (1 + np.exp(-shift)) == pytest.approx(shift)
+    assert fit_shift(half, right, np.full(4, 1e6)) == pytest.approx(np.log(3), abs=1e-5)
+    assert fit_shift(half, right, np.zeros(4)) == 0
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_shift_has_the_highest_posterior_of_a_grid(seed):
+    generator = np.random.default_rng(seed)
+    probability, right = generator.uniform(0.01, 0.6, 50), generator.random(50) < 0.1
+    weight = generator.uniform(0.5, 4, 50)
+    grid = np.linspace(-8, 8, 16001)[:, None]
+    moved = 1 / (1 + np.exp(-np.log(probability / (1 - probability)) - grid))
+    posterior = (weight * np.log(np.where(right, moved, 1 - moved))).sum(axis=1) - grid[:, 0] ** 2 / 2
+    assert fit_shift(probability, right, weight) == pytest.approx(grid[posterior.argmax(), 0], abs=1e-3)
+
+
+def test_shifted_probabilities_by_hand():
+    trees = BoostedTrees([stump(0, 0.0, 0.5, 1.0)], len(CONFIDENCE_FEATURES))
+    confidence = MatchProbability(trees, np.array([0.5, 1.0]), np.array([0.2, 0.5])).shifted(np.log(4))
+    assert confidence(np.zeros((1, len(CONFIDENCE_FEATURES)))) == pytest.approx([0.5])  # odds of 1/4 times 4
+    assert confidence(np.ones((1, len(CONFIDENCE_FEATURES)))) == pytest.approx([0.8])
 
 
 def test_probabilities_between_knots_are_interpolated():

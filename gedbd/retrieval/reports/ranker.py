@@ -152,6 +152,11 @@ def default_ranker() -> ReportRanker:
     return ReportRanker.from_text(text)
 
 
+def is_default(ranker: ReportRanker) -> bool:
+    """Whether a ranker is the default ranker itself, not one that was trained on top of it."""
+    return ranker.base is None and ranker.trained_on == default_ranker().trained_on
+
+
 def read_base(base: str | None) -> ReportRanker | None:
     """The ranker that an option names: ``default`` is the default ranker, null none, everything else a file.
 

@@ -13,9 +13,9 @@ from gedbd.io.verbosity import stage
 from gedbd.retrieval.reports.ranker import ReportRanker
 from gedbd.triage.backtesting.examples import MAX_ROWS, examples, hubs, same_title_table, with_same_titles
 from gedbd.triage.backtesting.learning import learn_probability
-from gedbd.triage.backtesting.suggestions import Suggestions, shares
-from gedbd.triage.backtesting.targets import NO_THRESHOLD, TargetResult, target_status
-from gedbd.triage.backtesting.thresholds import choose_threshold
+from gedbd.triage.backtesting.suggestions import Suggestions, search_table, shares
+from gedbd.triage.backtesting.targets import NO_THRESHOLD, TOO_FEW, TargetResult, target_status
+from gedbd.triage.backtesting.thresholds import choose_threshold, duplicates_needed
 from gedbd.triage.calibration import NUM_BINS, calibration_error
 from gedbd.triage.confidence import CONFIDENCE_FEATURES, MatchProbability
 from gedbd.triage.triage_model import TriageModel
@@ -32,7 +32,8 @@ class Backtest:
         matching: What was learned, as an index needs it.
         val: Best matches of the validation part.
         test: Best matches of the test part.
-        tables: By name: ``targets``, ``thresholds``, ``reliability``, ``hubs``, ``same_title``, ``right``, ``wrong``.
+        tables: By name: ``targets``, ``search``, ``thresholds``, ``reliability``, ``hubs``, ``same_title``, ``right``,
+            ``wrong``.
         calibration_error: Expected calibration error on test.
     """
 
@@ -64,7 +65,7 @@ def measure(
         seed: Seed of the trees.
         max_examples: Number of right and of wrong suggestions that are listed at most.
     """
-    confidence, of_val = learn_probability(replayed, seed)
+    confidence, of_val = learn_probability(replayed, ranker, seed)
     val = suggestions(replayed, of_val, corpus.group, "val")
     test = suggestions(replayed, confidence, corpus.group, "test")
     others = [target for target in TARGETS if not isclose(target, target_precision)]
@@ -85,7 +86,7 @@ def suggestions(
         probability = confidence
     else:
         probability = confidence(mine[list(CONFIDENCE_FEATURES)].to_numpy())
-    best = mine[["query", "candidate", "right"]].assign(probability=probability).reset_index(drop=True)
+    best = mine[["query", "candidate", "right", "rank"]].assign(probability=probability).reset_index(drop=True)
     return Suggestions.of(best, group)
 
 
@@ -121,7 +122,8 @@ def targets_table(
 
     Returns:
         A row a target: ``target``, ``threshold`` (NaN if there is none), ``validation_suggestions`` and
-        ``validation_precision`` at this threshold, the columns of ``at_thresholds`` for test, and ``status``.
+        ``validation_precision`` at this threshold, ``validation_duplicates`` and ``duplicates_needed`` (see
+        ``duplicates_needed``), the columns of ``at_thresholds`` for test, and ``status``.
     """
     best = val.best
     columns = (best["probability"].to_numpy(), best["right"].to_numpy(), val.group[best["query"]])
@@ -129,16 +131,24 @@ def targets_table(
     thresholds = np.array([np.nan if threshold is None else threshold for threshold in chosen])
     on_val = at_thresholds(val, thresholds)
     on_test = at_thresholds(test, thresholds)
+    needed = [duplicates_needed(target, confidence_level) for target in targets]
     statuses = []
     ends = zip(on_test["precision_low"], on_test["precision_high"], strict=True)
-    for target, threshold, (low, high) in zip(targets, chosen, ends, strict=True):
-        statuses.append(NO_THRESHOLD if threshold is None else target_status(target, low, high))
+    for target, threshold, least, (low, high) in zip(targets, chosen, needed, ends, strict=True):
+        if threshold is not None:
+            statuses.append(target_status(target, low, high))
+        elif val.duplicates < least:
+            statuses.append(TOO_FEW)
+        else:
+            statuses.append(NO_THRESHOLD)
     first = pd.DataFrame(
         {
             "target": targets,
             "threshold": thresholds,
             "validation_suggestions": on_val["suggestions"],
             "validation_precision": on_val["precision"],
+            "validation_duplicates": val.duplicates,
+            "duplicates_needed": needed,
         }
     )
     return pd.concat([first, on_test.drop(columns="threshold")], axis=1).assign(status=statuses)
@@ -194,6 +204,7 @@ def tables_of(
 ) -> dict[str, pd.DataFrame]:
     """The tables about test by name; ``threshold`` is the chosen threshold."""
     tables = {
+        "search": search_table(test),
         "thresholds": at_thresholds(test, GRID if threshold is None else np.union1d(GRID, [threshold])),
         "reliability": reliability(test),
         "hubs": hubs(test, corpus),

@@ -10,10 +10,22 @@ from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.splits import PARTS, TEST, TRAIN, VAL
 from gedbd.io.verbosity import stage
 from gedbd.retrieval.reports.history import Replayed, ReportHistory
-from gedbd.retrieval.reports.ranker import ReportRanker
+from gedbd.retrieval.reports.ranker import ReportRanker, is_default
 from gedbd.retrieval.reports.training import RankerOptions, fit_ranker
 from gedbd.triage.backtesting.replay import replay
-from gedbd.triage.confidence import CONFIDENCE_FEATURES, NUM_FOLDS, BestMatches, MatchProbability, learn_confidence
+from gedbd.triage.calibration import fit_shift
+from gedbd.triage.confidence import (
+    CONFIDENCE_FEATURES,
+    NUM_FOLDS,
+    BestMatches,
+    MatchProbability,
+    default_confidence,
+    learn_confidence,
+)
+
+# Right best matches. On the validation parts of three trackers, own probabilities became better than the shifted ones
+# at about 40 (Eclipse) and at about 150 (Hadoop, Xamarin): tests/benchmarks/few_duplicates.py.
+MIN_RIGHT = 50
 
 
 class Learnt(NamedTuple):
@@ -93,12 +105,31 @@ def learn(
     return Learnt(ranker, pd.concat(tables, ignore_index=True))
 
 
-def learn_probability(replayed: pd.DataFrame, seed: int) -> LearntProbability:
-    """Learns probabilities on the replayed parts before test, see ``learn_confidence``."""
+def learn_probability(replayed: pd.DataFrame, ranker: ReportRanker, seed: int) -> LearntProbability:
+    """Learns probabilities on the replayed parts before test, see ``learn_confidence``.
+
+    With fewer right best matches than ``MIN_RIGHT`` there, the probabilities of the default ranker are those that come
+    with it, shifted to this tracker's share of duplicates.
+
+    Args:
+        replayed: See ``Learnt``.
+        ranker: What has ranked the test part.
+        seed: Seed of the trees.
+
+    Raises:
+        ValueError: See ``learn_confidence``.
+    """
     # Only the best candidate of a report is ever suggested: the trees learn on these.
     matches = replayed[(replayed["part"] != PARTS[TEST]) & (replayed["place"] == 1)]
-    confidence, probability = learn_confidence(best_matches(matches), seed)
-    return LearntProbability(confidence, probability[(matches["part"] == PARTS[VAL]).to_numpy()])
+    found = best_matches(matches)
+    is_val = (matches["part"] == PARTS[VAL]).to_numpy()
+    if found.right.sum() < MIN_RIGHT and is_default(ranker):
+        default = default_confidence()
+        shift = fit_shift(default(found.features), found.right, found.weight)
+        confidence = default.shifted(shift)
+        return LearntProbability(confidence, confidence(found.features[is_val]))
+    confidence, probability = learn_confidence(found, seed)
+    return LearntProbability(confidence, probability[is_val])
 
 
 def best_matches(matches: pd.DataFrame) -> BestMatches:

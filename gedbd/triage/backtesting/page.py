@@ -9,10 +9,14 @@ from rich.console import Console
 from gedbd.evaluation.report.page import markdown, show
 from gedbd.io.console_tables import print_table
 from gedbd.triage.backtesting.backtest import Backtest
-from gedbd.triage.backtesting.targets import MET, met_targets
+from gedbd.triage.backtesting.targets import MET, TOO_FEW, met_targets
 from gedbd.triage.triage_model import TriageModel
 
 FEW_DUPLICATES = 50
+DEFAULT_TEXT = (
+    "There are too few duplicates to learn probabilities from: they are those that come with gedbd, learnt on other"
+    " trackers, shifted to this tracker's share of duplicates."
+)
 # Columns that the page has and a terminal has no place for, without and with verdicts.
 NOT_PRINTED = ("same title, not marked", "right without those")
 NOT_PRINTED_WITH_VERDICTS = (*NOT_PRINTED, "threshold", "right on validation", "coverage", "suggestion rate")
@@ -34,9 +38,11 @@ def summary(backtest: Backtest) -> str:
     sentences = []
     if val.duplicates < FEW_DUPLICATES:
         sentences.append(f"The thresholds are based on only {val.duplicates} duplicates, so all numbers are uncertain.")
+    if backtest.matching.has_default_confidence:
+        sentences.append(DEFAULT_TEXT)
     sentences.append(
         f"{len(test.best):,} reports were replayed in chronological order, {test.duplicates:,} of them duplicates of an"
-        f" earlier one; the best match was right for {test.best['right'].sum():,} of these."
+        f" earlier one. {search_sentence(backtest.tables['search'])}"
     )
     if target.threshold is not None:
         sentences.append(
@@ -44,6 +50,28 @@ def summary(backtest: Backtest) -> str:
             f" threshold {target.threshold:.3f}."
         )
     return " ".join([*sentences, target.statement])
+
+
+def search_sentence(search: pd.DataFrame) -> str:
+    """What ``search_table`` says of the first match and of the first ten, in a sentence; empty without duplicates."""
+    rows = {row["first"]: row for row in search.to_dict("records") if row["duplicates"]}
+    if not rows:
+        return ""
+    first, ten = (f"{rows[k]['found']:,} ({interval_text(rows[k], 'share')})" for k in (1, 10))
+    return f"The best match was right for {first} of these, and one of the first ten matches for {ten}."
+
+
+def readable_search(search: pd.DataFrame) -> pd.DataFrame:
+    """``search_table`` in columns of text."""
+    rows = [
+        {
+            "matches looked at": f"first {row['first']}" if row["first"] > 1 else "the first",
+            "right one among them": f"{interval_text(row, 'share')} of {row['duplicates']:,} duplicates",
+        }
+        for row in search.to_dict("records")
+        if row["duplicates"]
+    ]
+    return pd.DataFrame(rows)
 
 
 def readable(targets: pd.DataFrame) -> pd.DataFrame:
@@ -65,16 +93,28 @@ def readable(targets: pd.DataFrame) -> pd.DataFrame:
                 cells["verdicts"] = f"{row['judgements']:,}"
                 cells["right with verdicts"] = precision_text(row, "precision_with_judgements", row["suggestions"])
             cells |= {"coverage": f"{row['coverage']:.1%}", "suggestion rate": f"{row['suggestion_rate']:.1%}"}
-        rows.append(cells | {"status": row["status"]})
+        rows.append(cells | {"status": status_text(row)})
     columns = max(rows, key=len).keys()  # a target without a threshold has fewer cells
     return pd.DataFrame(rows, columns=list(columns)).fillna("")
+
+
+def status_text(row: Mapping[Hashable, Any]) -> str:
+    """The status of a target; ``too few duplicates: 2, at least 10 needed``."""
+    if row["status"] != TOO_FEW:
+        return str(row["status"])
+    return f"{TOO_FEW}: {row['validation_duplicates']:,}, at least {row['duplicates_needed']:,} needed"
 
 
 def precision_text(row: Mapping[Hashable, Any], name: str, count: int) -> str:
     """``78% [46%, 96%] of 18``."""
     if not count:
         return "no suggestion"
-    return f"{row[name]:.0%} [{row[f'{name}_low']:.0%}, {row[f'{name}_high']:.0%}] of {count:,}"
+    return f"{interval_text(row, name)} of {count:,}"
+
+
+def interval_text(row: Mapping[Hashable, Any], name: str) -> str:
+    """``78% [46%, 96%]``."""
+    return f"{row[name]:.0%} [{row[f'{name}_low']:.0%}, {row[f'{name}_high']:.0%}]"
 
 
 def readable_verdicts(table: pd.DataFrame) -> pd.DataFrame:

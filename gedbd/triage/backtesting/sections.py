@@ -8,7 +8,7 @@ from gedbd.evaluation.report.judging import PAIR, VERDICT, VERDICT_TEXTS, Verdic
 from gedbd.evaluation.report.section import Section
 from gedbd.triage.backtesting.backtest import Backtest
 from gedbd.triage.backtesting.figures import STEPS, precision_and_coverage, reliability_diagram
-from gedbd.triage.backtesting.page import readable, readable_verdicts
+from gedbd.triage.backtesting.page import readable, readable_search, readable_verdicts
 
 TARGETS_TEXT = (
     "A precision target is the desired share of right suggestions. For each target the validation part gives a"
@@ -16,6 +16,10 @@ TARGETS_TEXT = (
     " columns are measured on the newest reports, which were not used to choose it. Brackets hold 95% intervals. A"
     " target is met if the whole interval is at or above it, missed if it is below, inconclusive otherwise. An index"
     " makes suggestions unasked only if its target was met."
+)
+SEARCH_TEXT = (
+    "For how many of the newest reports' duplicates a search would have shown the right match among the first. Brackets"
+    " hold 95% intervals."
 )
 COVERAGE_TEXT = (
     "Results of suggesting the best match from each probability. Coverage is the share of all duplicates that get the"
@@ -66,6 +70,7 @@ def sections(
     return [
         Section("Which precision targets are met?", TARGETS_TEXT, [readable(tables["targets"])]),
         *with_people,
+        Section("Does a search find the duplicate?", SEARCH_TEXT, [readable_search(tables["search"])]),
         coverage_section(backtest),
         calibration_section(backtest),
         Section("Hubs", HUBS_TEXT, [tables["hubs"]]),

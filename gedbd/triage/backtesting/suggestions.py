@@ -13,6 +13,7 @@ from gedbd.io.tables import read_parquet, write_parquet
 SUGGESTIONS = "suggestions.parquet"
 REPORTS = "reports.parquet"
 KEPT_PARTS = ("val", "test")
+RANKS = (1, 5, 10)
 
 
 @dataclass(frozen=True)
@@ -20,7 +21,8 @@ class Suggestions:
     """The best match of each replayed report of one part.
 
     Attributes:
-        best: One row a report with a candidate: ``query``, ``candidate``, ``right``, ``probability``.
+        best: One row a report with a candidate: ``query``, ``candidate``, ``right``, ``rank`` (of the first right
+            candidate, 0 if none is right), ``probability``.
         duplicates: Number of replayed reports that have an earlier duplicate, found or not.
         group: ``(N,)`` group of every report.
     """
@@ -39,6 +41,22 @@ class Suggestions:
         """``(B, T)`` bool: whether each best match is a suggestion from each probability; NaN gives none."""
         suggested: np.ndarray = self.best["probability"].to_numpy()[:, None] >= np.asarray(thresholds)[None, :]
         return suggested
+
+
+def search_table(found: Suggestions) -> pd.DataFrame:
+    """For how many duplicates a search would have shown the right group among the first.
+
+    Returns:
+        A row for each of ``RANKS``: ``first`` (number of matches that are looked at), ``found``, ``duplicates``,
+        ``share`` with its 95% interval, ``share_low`` and ``share_high``; NaN without duplicates.
+    """
+    best = found.best
+    cluster = found.group[best["query"]]
+    rank = best["rank"].to_numpy()[:, None]
+    hits = (rank > 0) & (rank <= np.array(RANKS))
+    duplicate = (cluster < best["query"].to_numpy())[:, None] & np.ones_like(hits)
+    table = pd.DataFrame({"first": RANKS, "found": hits.sum(axis=0), "duplicates": found.duplicates})
+    return table.join(shares("share", hits, duplicate, cluster))
 
 
 def shares(name: str, numerator: np.ndarray, denominator: np.ndarray, cluster: np.ndarray) -> pd.DataFrame:
@@ -75,7 +93,7 @@ def read_suggestions(folder: Path, name: str) -> tuple[Suggestions, Suggestions,
     Raises:
         ValueError: If a file is damaged; names the file.
     """
-    best = _read(folder / SUGGESTIONS, "part", "query", "candidate", "right", "probability")
+    best = _read(folder / SUGGESTIONS, "part", "query", "candidate", "right", "rank", "probability")
     reports = _read(folder / REPORTS, "id", "title", "url", "group")
     if ((best[["query", "candidate"]] < 0) | (best[["query", "candidate"]] >= len(reports))).to_numpy().any():
         raise ValueError(f"{folder / SUGGESTIONS} is damaged: it names rows that {REPORTS} does not have")
@@ -92,5 +110,5 @@ def _read(path: Path, *columns: str) -> pd.DataFrame:
     table = read_parquet(path)
     missing = [column for column in columns if column not in table]
     if missing:
-        raise ValueError(f"{path} is damaged: it has no column {missing[0]!r}")
+        raise ValueError(f"{path} is damaged: it has no column {missing[0]!r}; run gedbd backtest again")
     return table

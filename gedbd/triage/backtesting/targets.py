@@ -8,11 +8,13 @@ MET = "met"
 MISSED = "missed"
 INCONCLUSIVE = "inconclusive"
 NO_THRESHOLD = "no threshold"
+TOO_FEW = "too few duplicates"
 NOT_MEASURED = "not measured"
 REASONS = {
     MISSED: "the backtest missed the target that {target:.0%} of the suggestions are right",
     INCONCLUSIVE: "the backtest could not tell whether {target:.0%} of the suggestions are right",
     NO_THRESHOLD: "the backtest found no threshold from which {target:.0%} of the suggestions are right",
+    TOO_FEW: "the backtest had too few duplicates to find a threshold for a target of {target:.0%} right",
     NOT_MEASURED: "the probabilities were learnt on other trackers, and gedbd backtest has not measured them here",
 }
 
@@ -25,8 +27,8 @@ class TargetResult:
         target_precision: Desired share of right suggestions.
         threshold: Probability from which the best match is a suggestion, chosen on the validation part; None if there
             is no such threshold.
-        status: ``met``, ``missed``, ``inconclusive`` (see ``target_status``), ``no threshold``, or
-            ``not measured`` without a backtest.
+        status: ``met``, ``missed``, ``inconclusive`` (see ``target_status``), ``no threshold``, ``too few duplicates``
+            to find one (see ``duplicates_needed``), or ``not measured`` without a backtest.
         suggestions: Number of suggestions on test reports.
         right: Number of right suggestions.
         precision: Right suggestions divided by all; None without suggestions.

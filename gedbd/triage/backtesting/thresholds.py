@@ -85,6 +85,24 @@ def first_size(sizes: np.ndarray, target_precision: float, confidence: float) ->
     return float(below.max()) if len(below) else wanted
 
 
+def duplicates_needed(target_precision: float, confidence: float) -> int:
+    """Number of duplicates below which there is no threshold, even if each of them gets the right suggestion.
+
+    At a confidence of 0.9 it is 8 for a target of 0.5, as 8 right of 10 suggestions pass, 10 for 0.7 and 22 for 0.9.
+
+    Args:
+        target_precision: See ``choose_threshold``.
+        confidence: See ``choose_threshold``.
+    """
+    duplicates = 0
+    bound = 0.0
+    while bound < target_precision:
+        duplicates += 1
+        suggestions = max(MIN_SUGGESTIONS, duplicates)
+        bound = float(lower_bound(duplicates / suggestions, suggestions, confidence))
+    return duplicates
+
+
 def _steps(probability: np.ndarray, right: np.ndarray, cluster: np.ndarray) -> pd.DataFrame:
     """Every threshold from the highest down: ``threshold``, ``share`` of right suggestions, effective ``size``."""
     table = pd.DataFrame({"threshold": probability, "right": right, "cluster": cluster})

@@ -20,9 +20,17 @@ from gedbd.triage.backtesting.backtest import (
     targets_table,
 )
 from gedbd.triage.backtesting.examples import MAX_ROWS, examples, hubs
-from gedbd.triage.backtesting.page import fill_targets, next_step, readable, summary, targets_markdown
+from gedbd.triage.backtesting.page import (
+    fill_targets,
+    next_step,
+    readable,
+    readable_search,
+    search_sentence,
+    summary,
+    targets_markdown,
+)
 from gedbd.triage.backtesting.sections import same_title_sentence, sections, side_by_side
-from gedbd.triage.backtesting.suggestions import Suggestions
+from gedbd.triage.backtesting.suggestions import Suggestions, search_table
 from gedbd.triage.backtesting.targets import TargetResult
 from gedbd.triage.calibration import calibration_error
 from gedbd.triage.confidence import CONFIDENCE_FEATURES
@@ -48,6 +56,7 @@ class Score:
 
 def found(rows, group=GROUP):
     best = pd.DataFrame(rows, columns=["query", "candidate", "right", "probability"]).astype({"right": bool})
+    best["rank"] = best["right"].astype(int)  # 1 or 0: no other match than the best one is right
     return Suggestions(best, int((group[best["query"]] < best["query"]).sum()), group)
 
 
@@ -62,12 +71,32 @@ def test_suggestions_are_the_best_matches_of_a_part():
     replayed = pd.DataFrame(0.0, index=range(4), columns=list(CONFIDENCE_FEATURES))
     replayed["score"] = [0.25, 0.1, 0.75, 0.5]
     replayed = replayed.assign(
-        query=[4, 4, 8, 3], candidate=[0, 1, 3, 0], place=[1, 2, 1, 1], right=[False, True, True, True]
+        query=[4, 4, 8, 3],
+        candidate=[0, 1, 3, 0],
+        place=[1, 2, 1, 1],
+        right=[False, True, True, True],
+        rank=[2, 2, 1, 1],
     ).assign(part=["test", "test", "test", "val"])
     mine = suggestions(replayed, Score(), GROUP, "test")
-    assert mine.best.values.tolist() == [[4, 0, False, 0.25], [8, 3, True, 0.75]]
+    assert mine.best.values.tolist() == [[4, 0, False, 2, 0.25], [8, 3, True, 1, 0.75]]
     assert mine.duplicates == 2
     assert suggestions(replayed, Score(), GROUP, "train").best.empty
+
+
+def test_what_a_search_finds_by_hand():
+    test = found(ROWS)
+    test.best["rank"] = [1, 10, 0, 5, 0, 11]  # (5, 0) and (7, 3) are no duplicates
+    table = search_table(test).set_index("first")
+    assert table["found"].to_dict() == {1: 1, 5: 2, 10: 3}
+    assert table["duplicates"].tolist() == [4] * 3
+    assert table["share"].tolist() == [0.25, 0.5, 0.75]
+    assert (table["share_low"] < table["share"]).all()
+    assert search_sentence(search_table(test)).startswith("The best match was right for 1 (25% [")
+    assert readable_search(search_table(test))["matches looked at"].tolist() == ["the first", "first 5", "first 10"]
+    nothing = search_table(found([(5, 0, False, 0.6)]))
+    assert (nothing["duplicates"].tolist(), nothing["found"].tolist()) == ([0] * 3, [0] * 3)
+    assert search_sentence(nothing) == ""
+    assert readable_search(nothing).empty
 
 
 def test_thresholds_by_hand():
@@ -136,8 +165,12 @@ def test_a_target_is_met_if_its_whole_interval_reaches_it():
 
 def test_without_a_threshold_there_is_a_verdict_all_the_same():
     table = targets_table(many([(0.9, 1, 40)]), many([(0.9, 5, 5)]), TARGETS, 0.9)
-    assert table["status"].tolist() == ["no threshold"] * 5
+    assert table["status"].tolist() == ["too few duplicates"] * 5
     assert list(readable(table).columns) == ["target", "threshold", "status"]
+    # the only duplicate of the validation part is the one that was found
+    assert readable(table)["status"].tolist()[0] == "too few duplicates: 1, at least 8 needed"
+    table = targets_table(many([(0.9, 8, 40)]), many([(0.9, 5, 5)]), (0.5, 0.6), 0.9)
+    assert table["status"].tolist() == ["no threshold", "too few duplicates"]
 
 
 def test_results_are_kept_with_the_days_of_the_test_part(make_corpus):
@@ -146,7 +179,7 @@ def test_results_are_kept_with_the_days_of_the_test_part(make_corpus):
     first, second = target_results(table, ("2024-01-01", "2024-02-01"))
     low, high = table.loc[0, ["precision_low", "precision_high"]]
     assert first == TargetResult(0.8, 0.9, "inconclusive", 60, 48, 0.8, low, high, "2024-01-01", "2024-02-01")
-    assert second == TargetResult(0.99, None, "no threshold", first="2024-01-01", last="2024-02-01")
+    assert second == TargetResult(0.99, None, "too few duplicates", first="2024-01-01", last="2024-02-01")
     corpus = make_corpus(GROUP)
     corpus.reports["created_at"] = pd.date_range("2024-01-01", periods=9, tz="UTC")
     assert period(found(ROWS), corpus) == ("2024-01-04", "2024-01-09")
@@ -216,14 +249,15 @@ def test_all_tables_and_a_page(make_corpus, threshold):
     page = sections(made, 20, "judge")
     assert [section.title for section in page] == [
         "Which precision targets are met?",
+        "Does a search find the duplicate?",
         "Precision and coverage",
         "Are the probabilities calibrated?",
         "Hubs",
         "Same title, not marked",
         "Right and wrong suggestions",
     ]
-    assert "error on test is 0.250" in page[2].text
-    assert set(page[1].tables[0]["threshold"]) == set(np.round(np.arange(1, 10) / 10, 1)) | {threshold} - {None}
+    assert "error on test is 0.250" in page[3].text
+    assert set(page[2].tables[0]["threshold"]) == set(np.round(np.arange(1, 10) / 10, 1)) | {threshold} - {None}
     assert next_step(made.matching, "outputs/run") == (
         "Targets that were met: none. Build an index to search; nothing is suggested unasked:",
         "python -m gedbd.index run=outputs/run out=my-index",
@@ -244,8 +278,9 @@ def test_the_summary_says_what_was_measured(make_corpus):
     test, val = found(ROWS), found(ROWS[:4])
     start = (
         "The thresholds are based on only 3 duplicates, so all numbers are uncertain."
-        " 6 reports were replayed in chronological order, 4 of them duplicates of an earlier one;"
-        " the best match was right for 3 of these."
+        " 6 reports were replayed in chronological order, 4 of them duplicates of an earlier one."
+        " The best match was right for 3 (75% [11%, 100%]) of these, and one of the first ten matches for 3 (75% [11%,"
+        " 100%])."
     )
     assert summary(backtest(val, test, make_corpus(GROUP), NONE)) == (
         f"{start} Nothing is suggested unasked: the backtest found no threshold from which 70% of the suggestions are"

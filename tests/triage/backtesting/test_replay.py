@@ -11,9 +11,9 @@ from gedbd.corpora.splits import PARTS, TEST
 from gedbd.retrieval.reports import history as history_module
 from gedbd.retrieval.reports.history import ReportHistory
 from gedbd.retrieval.reports.training import RankerOptions
-from gedbd.triage.backtesting.learning import evenly_spaced, folds, learn, learn_probability
+from gedbd.triage.backtesting.learning import MIN_RIGHT, evenly_spaced, folds, learn, learn_probability
 from gedbd.triage.backtesting.replay import replay
-from gedbd.triage.confidence import CONFIDENCE_FEATURES, NUM_COMPARED, NUM_FOLDS
+from gedbd.triage.confidence import CONFIDENCE_FEATURES, NUM_COMPARED, NUM_FOLDS, default_confidence
 
 QUICK = RankerOptions(kind="linear")
 WORDS = np.array(
@@ -100,6 +100,7 @@ def test_right_is_right_by_hand():
     vectors = np.eye(5, dtype=np.float32)[[0, 1, 0, 2, 1]]
     table = replayed(reports, vectors, [0, 1, 0, 3, 1], [0, 2, 4])
     assert set(table["query"]) == {2, 4}  # before the first report there is none
+    assert (table["rank"] == table["query"].map(table[table["right"]].set_index("query")["place"])).all()
     for query, right in ((2, {0}), (4, {1})):
         mine = table[table["query"] == query]
         assert set(mine.loc[mine["right"], "candidate"]) == right
@@ -113,8 +114,9 @@ def test_at_most_so_many_candidates():
     reports, vectors = some_reports(2, 30)
     table = replayed(reports, vectors, np.arange(30), [29])
     assert len(table) == NUM_COMPARED
-    assert list(table.columns) == ["query", "candidate", "place", "right", *CONFIDENCE_FEATURES]
+    assert list(table.columns) == ["query", "candidate", "place", "right", "rank", *CONFIDENCE_FEATURES]
     assert not table["right"].any()
+    assert not table["rank"].any()
     assert replayed(reports, vectors, np.arange(30), []).empty
 
 
@@ -210,4 +212,20 @@ def test_a_replay_without_a_right_match_is_told():
     corpus = Corpus.of_table("small", reports, group_of(4, 40))
     table = learn(corpus, np.repeat([0, 1, 2], [20, 10, 10]), {TEST: vectors}, 40, QUICK).replayed
     with pytest.raises(ValueError, match="too few best matches of the training and the validation part are right"):
-        learn_probability(table.assign(right=False), 0)
+        learn_probability(table.assign(right=False), RANKER, 0)
+
+
+def test_few_right_matches_of_the_default_ranker_keep_its_probabilities():
+    reports, vectors = some_reports(5, 80)
+    corpus = Corpus.of_table("small", reports, group_of(5, 80))
+    parts = np.repeat([0, 1, 2], [40, 20, 20])
+    learnt = learn(corpus, parts, {TEST: vectors}, 80, RankerOptions(base="default"))
+    best = learnt.replayed[learnt.replayed["place"] == 1]
+    default = default_confidence()
+    confidence, of_val = learn_probability(learnt.replayed.assign(right=False), learnt.ranker, 0)
+    assert np.array_equal(confidence.knots, default.knots)
+    features = best.loc[best["part"] == "val", list(CONFIDENCE_FEATURES)].to_numpy()
+    assert np.array_equal(of_val, confidence(features))
+    assert (of_val < default(features)).all()  # nothing was right here
+    many = pd.concat([learnt.replayed] * MIN_RIGHT)
+    assert not np.array_equal(learn_probability(many, learnt.ranker, 0).confidence.knots, default.knots)

@@ -32,6 +32,7 @@ def corpus(make_corpus):
 @pytest.fixture
 def found():
     best = pd.DataFrame(ROWS, columns=["query", "candidate", "right", "probability"])
+    best["rank"] = best["right"].astype(int)
     return Suggestions.of(best, GROUP)
 
 
