@@ -178,7 +178,7 @@ def test_ctrl_c_finishes_the_run_and_tells_how_to_continue(tmp_path, seeds):
         told = training.stdout.read()
     assert training.returncode == 130
     way = "hydra.run.dir=mine" if seeds > 1 else "ckpt_path=mine/checkpoints/last.ckpt"
-    assert told.splitlines()[-1].split()[:3] == ["python", "-m", "gedbd.train"]
+    assert told.splitlines()[-1].split()[:2] == ["gedbd", "train"]
     assert told.splitlines()[-1].endswith(way)
     (found,) = offline_runs(tmp_path / "mine")
     assert found.exit_code == 255
