@@ -67,6 +67,17 @@ def test_an_export_of_a_tracker_shows_where_links_come_from(capsys):
     assert f"hedgerow: {missing} (first: 136)" in printed
 
 
+def test_rows_whose_names_do_not_tell_what_they_count_are_explained(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "60")
+    path = Path(__file__).parent / "corpora" / "readers" / "issues.json"
+    main(config("dataset=github", f"dataset.path={path}"))
+    printed = capsys.readouterr().out
+    assert "A group of three has 3 pairs, also if only 2 of them are linked." in " ".join(printed.split())
+    assert "labels: different names; on GitHub, 'duplicate'" in " ".join(printed.split())
+    # With COLUMNS, lines break between words in a pipe too.
+    assert max(map(len, printed.splitlines())) <= 60
+
+
 def test_a_history_of_changes_is_described_with_its_reports(tmp_path, capsys):
     git = ["git", "-C", str(tmp_path), "-c", "user.name=A", "-c", "user.email=a@example.org"]
     subprocess.run([*git, "init", "-q"], check=True)
