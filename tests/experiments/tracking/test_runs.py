@@ -182,8 +182,8 @@ def test_ctrl_c_finishes_the_run_and_tells_how_to_continue(tmp_path, seeds):
     assert told.splitlines()[-1].endswith(way)
     (found,) = offline_runs(tmp_path / "mine")
     assert found.exit_code == 255
-    words = told.splitlines()[-1].split()
-    again = [sys.executable, *words[1:], "trainer.max_epochs=3"]
+    _, _, *words = told.splitlines()[-1].split()
+    again = [*command[:3], *words, "trainer.max_epochs=3"]
     subprocess.run(again, cwd=tmp_path, env=environment, check=True, capture_output=True)
     assert {found.id for found in offline_runs(tmp_path / "mine")} >= {found.id}
 
