@@ -5,7 +5,7 @@ BIN := .venv/bin
 .PHONY: help install demo test test-all browser soak check sensitivity bench bench-compare docs docs-serve dist clean
 
 help:     ## list the commands
-	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+): *[^#]*## */make \1\t/'
+	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+): *[^#]*## */make \1\t/' | expand -t 20
 
 install: .venv/installed  ## set up .venv with the pinned packages
 
@@ -21,17 +21,19 @@ demo: install  ## train on the bundled corpus and show the results
 
 # tests/test_*.py run whole commands: they come first, so that no long one is left to one process at the end.
 # Tests start many processes: bytecode is kept even where it is not wanted otherwise, for each to compile nothing again.
-test: install  ## run the quick tests (COVERAGE=1: measure their coverage, which takes longer)
+test: install  ## run the quick tests (COVERAGE=1 measures their coverage)
 	OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -m 'not slow and not browser' -n 2 --dist loadscope --no-loadscope-reorder tests/test_*.py tests $(if $(COVERAGE),--cov=gedbd --cov-report=term:skip-covered --cov-fail-under=94)
 
-test-all: install  ## run all tests but those of the browser, also those that take minutes
+test-all: install  ## run all tests but those of the browser, for some minutes
 	OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -m 'not browser' -n 2 --dist loadscope
 
-browser: install  ## look at a report and at the service's page in headless Chromium, which Debian's package brings if it is missing
+# Debian's package brings Chromium if it is missing.
+browser: install  ## test a report and the service's page in headless Chromium
 	@command -v chromium > /dev/null || (apt-get update -qq && apt-get install -qq -y chromium > /dev/null)
 	OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -m browser tests/test_browser.py tests/test_judging_page.py tests/service/test_service_page.py
 
-soak: install  ## serve under load while faults are injected, 10 minutes (MINUTES=, SEED=); full disk and clock need root and a C compiler
+# Ten minutes by default. The faults of a full disk and of the clock need root and a C compiler.
+soak: install  ## serve under load while faults are injected (MINUTES=, SEED=)
 	PYTHONPATH=tests/service OMP_NUM_THREADS=1 $(BIN)/python tests/attack/soak --minutes $(or $(MINUTES),10) --seed $(or $(SEED),0)
 
 check: install  ## format, lint and types
@@ -39,27 +41,31 @@ check: install  ## format, lint and types
 	$(BIN)/ruff check
 	$(BIN)/mypy
 
-sensitivity: install  ## sweep lambda, margin, d, D and epochs one at a time on the bundled corpus, in some minutes
+sensitivity: install  ## sweep lambda, margin, d, D and epochs on the bundled corpus
 	$(BIN)/python -m gedbd.train experiment=sensitivity dataset=demo encoder=tiny hydra.sweep.dir=outputs/sensitivity
 
-bench: install  ## measure speed beside the paper's loop and other libraries (CORPUS=reports.csv, SECTIONS=graph, FILL=page.md)
+# Beside the paper's loop and other libraries: CORPUS=reports.csv SECTIONS=graph FILL=page.md
+bench: install  ## measure speed (CORPUS=, SECTIONS=, FILL=)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev,bench]'
 	$(BIN)/python tests/benchmarks --corpus '$(CORPUS)' --fill '$(FILL)' $(SECTIONS)
 
-bench-compare: install  ## compare the two newest records of make bench (RECORDS="EARLIER.json LATER.json")
+# RECORDS="EARLIER.json LATER.json" names two others.
+bench-compare: install  ## compare the two newest records of make bench (RECORDS=)
 	$(BIN)/python tests/benchmarks/compare.py $(RECORDS)
 
-docs: .venv/docs-installed  ## build the manual into site/, to be read from the file system too (every warning is an error)
+# The site can be read from the file system too. Every warning is an error.
+docs: .venv/docs-installed  ## build the manual into site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 
-docs-serve: .venv/docs-installed  ## show the manual at http://127.0.0.1:8000, and again after every change
+docs-serve: .venv/docs-installed  ## show the manual at http://127.0.0.1:8000 as it changes
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs serve
 
 .venv/docs-installed: .venv/installed
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev,docs]'
 	@touch $@
 
-dist: install  ## build wheel and source archive into dist/, and check what package indexes show of them
+# twine checks what package indexes show of them.
+dist: install  ## build wheel and source archive into dist/
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev,release]'
 	rm -rf dist
 	$(BIN)/python -m build

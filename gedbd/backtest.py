@@ -32,7 +32,7 @@ def main(cfg: DictConfig) -> float:
     if cfg.run:
         check_corpus(Path(cfg.run), prepared.corpus)
     folder = Path(hydra.runtime.output_dir)
-    made_by = ["gedbd.backtest", *hydra.overrides.task]
+    made_by = ["backtest", *hydra.overrides.task]
     return run_backtest(cfg, prepared.corpus, prepared.parts, prepared.pairs, weights, folder, made_by, console)
 
 

@@ -11,7 +11,7 @@ from gedbd.io.printing import open_console, print_line
 @command("describe")
 def main(cfg: DictConfig) -> None:
     """Reads the corpus, and the label files published with it, and prints counts and warnings."""
-    from gedbd.corpora.statistics_table import corpus_statistics, statistics_table
+    from gedbd.corpora.statistics_table import corpus_statistics, notes_on, statistics_table
     from gedbd.io.console_tables import print_table
 
     if "subset" in cfg.dataset:
@@ -21,6 +21,8 @@ def main(cfg: DictConfig) -> None:
     console = open_console()
     described = corpus_statistics(corpora)
     print_table(console, statistics_table(described), title="")
+    for note in notes_on(described):
+        print_line(console, note)
     for corpus in described:
         for warning in corpus["warnings"]:
             print_line(console, f"{corpus['name']}: {warning}")

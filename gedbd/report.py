@@ -23,7 +23,7 @@ def main(cfg: DictConfig) -> None:
         Path(cfg.out or paths[0]),
         None if cfg.fill is None else Path(cfg.fill),
         cfg.title,
-        shlex.join(["python", "-m", "gedbd.report", *paths, *options]),
+        shlex.join(["gedbd", "report", *paths, *options]),
     )
 
 

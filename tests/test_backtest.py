@@ -83,10 +83,10 @@ def test_a_backtest_leaves_tables_and_a_page(finished):
     assert all(title in page for title in ("Which precision targets are met?", "Right and wrong suggestions"))
     assert "85 reports were replayed in chronological order, 39 of them" in " ".join(told.split())
     assert "calibration error on test: 0." in told
-    assert "\n  python -m gedbd.index run=out out=my-index\n" in told
-    made = "python -m gedbd.backtest dataset=demo encoder=tiny target_precision=0.3"
+    assert "\n  gedbd index run=out out=my-index\n" in told
+    made = "gedbd backtest dataset=demo encoder=tiny target_precision=0.3"
     assert f'<pre class="command">{made} fill=numbers.md ' in page
-    assert page.count("python -m gedbd.index run=out out=my-index") == page.count(made) == 1
+    assert page.count("gedbd index run=out out=my-index") == page.count(made) == 1
     assert page.count("<time datetime=") == 1
     assert (folder / "config.yaml").is_file()
 

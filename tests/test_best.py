@@ -117,7 +117,7 @@ def test_a_run_trains_ranks_and_measures(finished):
     before, after = values(finished)
     assert is_trained_taken(finished) == (after > before)
     page = (finished / "backtest" / "report.html").read_text()
-    made = "python -m gedbd.train experiment=best encoder=tiny"
+    made = "gedbd train experiment=best encoder=tiny"
     assert f'<pre class="command">{made} ' in page
     targets = pd.read_csv(finished / "backtest" / "targets.csv")["target"].tolist()
     assert targets == [0.5, 0.6, 0.7, 0.8, 0.9]

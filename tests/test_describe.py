@@ -53,7 +53,7 @@ def test_labels_alone_are_described_and_said_to_be_alone(tmp_path, capsys):
     assert ["in", "a", "group", "3"] in lines_of(printed)
     assert ["pairs", "3"] in lines_of(printed)
     assert "eclipse train: eclipse_platform.zip is not in" in printed
-    assert f"python -m gedbd.download dataset=eclipse data_dir={tmp_path}" in printed
+    assert f"gedbd download dataset=eclipse data_dir={tmp_path}" in printed
 
 
 def test_an_export_of_a_tracker_shows_where_links_come_from(capsys):
@@ -62,7 +62,20 @@ def test_an_export_of_a_tracker_shows_where_links_come_from(capsys):
     printed = capsys.readouterr().out
     assert ["links:", "state", "reason", "21"] in lines_of(printed)
     assert ["links:", "comment", "3"] in lines_of(printed)
-    assert "hedgerow: the export has no history: titles and fields are those of the export" in printed
+    assert "hedgerow: the export has no history: titles and fields are those of the export (gh cannot" in printed
+    missing = "issues without the field closedAt (whether a candidate was still open when a report came in): 60"
+    assert f"hedgerow: {missing} (first: 136)" in printed
+
+
+def test_rows_whose_names_do_not_tell_what_they_count_are_explained(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "60")
+    path = Path(__file__).parent / "corpora" / "readers" / "issues.json"
+    main(config("dataset=github", f"dataset.path={path}"))
+    printed = capsys.readouterr().out
+    assert "A group of three has 3 pairs, also if only 2 of them are linked." in " ".join(printed.split())
+    assert "labels: different names; on GitHub, 'duplicate'" in " ".join(printed.split())
+    # With COLUMNS, lines break between words in a pipe too.
+    assert max(map(len, printed.splitlines())) <= 60
 
 
 def test_a_history_of_changes_is_described_with_its_reports(tmp_path, capsys):
@@ -91,7 +104,7 @@ def test_notices_are_printed_as_they_stand(tmp_path, capsys):
 @pytest.mark.parametrize("name", PUBLISHED)
 def test_published_datasets_ask_for_their_files(tmp_path, name):
     dataset = config(f"dataset={name}", f"data_dir={tmp_path}").dataset
-    with pytest.raises(Exception, match=f"python -m gedbd.download dataset={name} data_dir={tmp_path}"):
+    with pytest.raises(Exception, match=f"gedbd download dataset={name} data_dir={tmp_path}"):
         instantiate(dataset)
     assert dataset.rows.train + dataset.rows.test == dataset.rows.reports
 

@@ -237,15 +237,15 @@ def test_another_backend_reads_queries_like_the_stored_reports(home, update, bac
         (["run=tested"], "out= is missing, "),
         (
             ["run=nowhere", "out=new"],
-            "run=nowhere: there is no such folder; give the folder that python -m",
+            "run=nowhere: there is no such folder; give the folder that gedbd backtest leaves",
         ),
         (
             ["run=cache", "out=new"],
-            "run=cache is not a finished backtest, it has no matching.json: run python -m gedbd.backtest run=cache",
+            "run=cache is not a finished backtest, it has no matching.json: run gedbd backtest run=cache",
         ),
         (
             ["run=older", "out=new"],
-            "^error: run=older was made by an older version of gedbd: run python -m gedbd.backtest again",
+            "^error: run=older was made by an older version of gedbd: run gedbd backtest again",
         ),
         (["run=gone", "out=new"], "nowhere is not the folder of a run"),
         (["run=tested", "out=file.txt"], "out=file.txt is a file: give a folder, which need not exist yet"),
@@ -275,7 +275,7 @@ def test_an_index_of_an_older_version_is_refused_and_can_be_updated(home, update
     with store.transaction():
         store.write_about({"matching": OLD_MATCHING, "model": "older"})
     store.close()
-    with pytest.raises(ValueError, match=r"^index=\S*aged was made by an older version of gedbd: run python"):
+    with pytest.raises(ValueError, match=r"^index=\S*aged was made by an older version of gedbd: run gedbd backtest"):
         open_index(folder / "aged", str(folder / "cache"))
     assert update("run=tested", "out=aged") == "aged: 425 added, 0 updated, 0 unchanged, 0 deleted"
     open_index(folder / "aged", str(folder / "cache")).close()

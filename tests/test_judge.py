@@ -19,7 +19,7 @@ from gedbd.triage.backtesting.suggestions import Suggestions
 from gedbd.triage.backtesting.writing import PageFacts, write_to_judge
 from gedbd.triage.triage_model import TriageModel
 
-FACTS = PageFacts("small", "python -m gedbd.backtest dataset=small", "2026-11-23T09:30:00+00:00", 50)
+FACTS = PageFacts("small", "gedbd backtest dataset=small", "2026-11-23T09:30:00+00:00", 50)
 GROUP = np.concatenate([np.arange(25), np.arange(20), np.arange(45, 50)])
 HEAD = "report,suggested,verdict,date\n"
 
@@ -87,7 +87,7 @@ def test_the_tables_and_the_page_are_written_again_with_the_verdicts(run, tmp_pa
     assert "no suggestions of this backtest: 1, left out (first: row 5, 99 and 98)" in told
     page = (out / "report.html").read_text()
     assert "<h2>With verdicts</h2>" in page
-    assert "<code>python -m gedbd.judge run=out</code>" in page
+    assert "<code>gedbd judge run=out</code>" in page
     assert FACTS.command in page
     given = re.search("data-given='(.*?)'", page)
     assert given

@@ -143,7 +143,7 @@ def test_repeats_and_backtests_are_left_out_and_said(runs, call, capsys):
 
 
 def test_the_page_names_its_command(page):
-    assert "python -m gedbd.report all few grid bm25 closure out=page</pre>" in page.read_text()
+    assert "gedbd report all few grid bm25 closure out=page</pre>" in page.read_text()
 
 
 def test_tables_of_a_text_are_filled(runs, call):

@@ -183,7 +183,7 @@ def test_markup_and_smileys_in_reports_are_shown_as_they_are(search, home):
         (["index=stored", "crash", "file=report.txt"], r"what to search for\? Give one of"),
         (
             ["index=nowhere", "crash"],
-            "index=nowhere: there is no index.sqlite in it; python -m gedbd.index out=nowhere",
+            "index=nowhere: there is no index.sqlite in it; gedbd index out=nowhere",
         ),
         (["index=tested", "crash"], "index=tested: there is no index.sqlite in it"),
         (

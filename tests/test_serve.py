@@ -49,7 +49,7 @@ def serve(tmp_path, monkeypatch):
         (
             ["event=x.json", "webhook.repository=ann/mail", "webhook.target_precision=0.95"],
             "webhook.target_precision=0.95: the backtest of this index measured the targets 0.5, 0.7, 0.8, 0.9; run"
-            " python -m gedbd.backtest target_precision=0.95 and build the index with it",
+            " gedbd backtest target_precision=0.95 and build the index with it",
         ),
     ],
 )

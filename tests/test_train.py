@@ -234,7 +234,7 @@ MISTAKES = [
     (["monitor=val/auc"], "monitor=val/auc is not logged: choose one of val/loss, val/precision"),
     (["seeds=0"], "seeds=0 must be 1 or more"),
     (["graph.pca_dim=0"], "graph.pca_dim=0 must lie between 1 and"),
-    (["dataset=eclipse", "data_dir=nowhere"], "python -m gedbd.download dataset=eclipse data_dir=nowhere"),
+    (["dataset=eclipse", "data_dir=nowhere"], "gedbd download dataset=eclipse data_dir=nowhere"),
 ]
 FURTHER_MISTAKES = [
     (["split.test_from=2031-01-01"], "leaves a part empty"),

@@ -104,8 +104,9 @@ def _type_of(schema: dict[str, Any]) -> str:
     if "$ref" in schema:
         name = schema["$ref"].rpartition("/")[2]
         return f"[{name}](#{name.lower()})"
-    if "anyOf" in schema:
-        return " or ".join(_type_of(choice) for choice in schema["anyOf"])
+    choices = schema.get("anyOf") or schema.get("oneOf")
+    if choices:
+        return " or ".join(_type_of(choice) for choice in choices)
     if "prefixItems" in schema:
         return f"list of {' and '.join(_type_of(item) for item in schema['prefixItems'])}"
     if "enum" in schema:

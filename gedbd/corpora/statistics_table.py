@@ -10,6 +10,13 @@ from gedbd.corpora.changes import ChangeCorpus
 from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.statistics import Statistic, describe_corpus
 
+# What a row of the table counts, where its name does not tell: by the beginning of the name.
+NOTES = {
+    "links: ": "pairs: any two reports of one group; links: the pairs that the tracker or a comment names. A group of"
+    " three has 3 pairs, also if only 2 of them are linked.",
+    "labels": "labels: different names; on GitHub, 'duplicate', 'status: duplicate' and the like are not among them.",
+}
+
 
 def corpus_statistics(corpora: Sequence[Corpus | ChangeCorpus]) -> list[dict[str, Any]]:
     """For each corpus its ``name``, its ``statistics`` by name, and its ``warnings``."""
@@ -26,6 +33,12 @@ def statistics_table(described: Sequence[dict[str, Any]]) -> pd.DataFrame:
     for corpus in described:
         columns[corpus["name"]] = [format_statistic(corpus["statistics"].get(metric)) for metric in metrics]
     return pd.DataFrame(columns)
+
+
+def notes_on(described: Sequence[dict[str, Any]]) -> list[str]:
+    """What some rows of the table count, in sentences; see ``corpus_statistics``."""
+    names = [name for corpus in described for name in corpus["statistics"]]
+    return [note for start, note in NOTES.items() if any(name.startswith(start) for name in names)]
 
 
 def _describe(corpus: Corpus | ChangeCorpus) -> dict[str, Statistic]:

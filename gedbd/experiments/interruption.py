@@ -78,4 +78,4 @@ def _option(key: str, value: Path) -> str:
 
 
 def _command(words: list[str]) -> str:
-    return shlex.join(["python", "-m", "gedbd.train", *words])
+    return shlex.join(["gedbd", "train", *words])

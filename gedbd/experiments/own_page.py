@@ -26,7 +26,7 @@ def training_command() -> str | None:
     """The command line of the running job; None outside of Hydra."""
     if not HydraConfig.initialized():
         return None
-    return shlex.join(["python", "-m", "gedbd.train", *HydraConfig.get().overrides.task])
+    return shlex.join(["gedbd", "train", *HydraConfig.get().overrides.task])
 
 
 def log_files(

@@ -42,14 +42,14 @@ def open_console(quiet: bool = False, stderr: bool = False) -> "Console":
 
 
 def print_line(console: "Console", line: str, style: str | None = None) -> None:
-    """Prints a result or a warning; in a terminal, lines break between words, and a long path stays whole.
+    """Prints a result or a warning; where the width is known, lines break between words, and a long path stays whole.
 
     Args:
         console: Where the line goes.
         line: Plain text: brackets and numbers have no meaning.
         style: Colour and weight of the line, such as ``bold red``.
     """
-    if console.is_terminal and console.width < len(line):
+    if console.width < min(len(line), UNWRAPPED_WIDTH):
         line = "\n".join(_wrapped(part, console.width) for part in line.split("\n"))
     console.print(line, style=style, markup=False, highlight=False, soft_wrap=True)
 
@@ -58,6 +58,12 @@ def print_path(console: "Console", line: str, path: object) -> None:
     """Prints a line that ends with a path: below the line if both together are wider than the terminal."""
     separator = "\n  " if len(line) + 1 + len(str(path)) > console.width else " "
     console.print(f"{line}{separator}{path}", markup=False, highlight=False, soft_wrap=True)
+
+
+def print_next_step(console: "Console", sentence: str, command: str) -> None:
+    """Prints what to do next: a sentence after "Next:", and the command below it."""
+    print_line(console, f"Next: {sentence[:1].lower()}{sentence[1:]}")
+    print_path(console, " ", command)
 
 
 def print_about(console: "Console", subject: str, line: str) -> None:

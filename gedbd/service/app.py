@@ -17,6 +17,7 @@ from gedbd.service.locate_route import locate_router
 from gedbd.service.metrics import Metrics, MetricsMiddleware
 from gedbd.service.middleware import RequestGuard, RequestLimits
 from gedbd.service.routes import Service, router
+from gedbd.service.schemas import ONE_REPORT, REPORT_LIST
 from gedbd.service.static_pages import pages_router
 from gedbd.service.suspects import SuspectFinder
 from gedbd.service.thread_pool import BoundedThreadPool
@@ -27,6 +28,13 @@ from gedbd.triage.feedback import FeedbackStore
 from gedbd.triage.storage.connection import StoreUnavailable
 
 log = logging.getLogger("gedbd")
+MAX_PROBLEMS = 5  # that one answer names
+# Instead of pydantic's words, by its type of an error.
+PLAIN_WORDS = {
+    "extra_forbidden": "there is no such field; GET /docs lists them",
+    "missing": "this field is required",
+    "model_attributes_type": "it must be a JSON object",
+}
 
 
 @dataclass(frozen=True)
@@ -132,9 +140,13 @@ async def _answer_invalid(request: Request, error: Exception) -> Response:
     problems = error.errors()
     if any(problem["type"] == "json_invalid" for problem in problems):
         return _answer(400, "the body is not JSON")
-    # loc is ("body", "filters", "component"): where the value was, then its path
-    found = [f"{'.'.join(map(str, one['loc'][1:])) or 'the request'}: {one['msg']}" for one in problems[:5]]
-    return _answer(422, "; ".join(found))
+    return _answer(422, "; ".join(_problem(one["loc"], one["type"], one["msg"]) for one in problems[:MAX_PROBLEMS]))
+
+
+def _problem(loc: tuple[str | int, ...], kind: str, message: str) -> str:
+    """An error of pydantic in words; ``loc`` says where the value was: ("body", "filters", "component")."""
+    path = ".".join(str(step) for step in loc[1:] if step not in (ONE_REPORT, REPORT_LIST))
+    return f"{path or 'the request'}: {PLAIN_WORDS.get(kind, message.removeprefix('Value error, '))}"
 
 
 async def _answer_refused(request: Request, error: Exception) -> Response:

@@ -7,13 +7,15 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Body, Depends, HTTPException, Request
 from fastapi.responses import Response as PlainResponse
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
-from pydantic import Field
+from pydantic import Discriminator, Field, Tag
 
 from gedbd.service.field_types import IssueId
 from gedbd.service.index_interface import Index
 from gedbd.service.metrics import Metrics
 from gedbd.service.schemas import (
     MAX_REPORTS,
+    ONE_REPORT,
+    REPORT_LIST,
     AddResponse,
     DeleteResponse,
     ErrorResponse,
@@ -132,6 +134,11 @@ async def get_service(request: Request) -> Service:
 
 ServiceDependency = Annotated[Service, Depends(get_service)]
 ReportList = Annotated[list[ReportCreate], Field(min_length=1, max_length=MAX_REPORTS)]
+# Chosen by the JSON type, so that an error names the fields of the one that was sent, not those of both.
+ReportOrList = Annotated[
+    Annotated[ReportCreate, Tag(ONE_REPORT)] | Annotated[ReportList, Tag(REPORT_LIST)],
+    Discriminator(lambda sent: REPORT_LIST if isinstance(sent, list) else ONE_REPORT),
+]
 
 
 @router.post("/api/search")
@@ -150,7 +157,7 @@ async def search(query: SearchRequest, service: ServiceDependency) -> SearchResp
 
 
 @router.post("/api/reports")
-async def add(reports: Annotated[ReportCreate | ReportList, Body()], service: ServiceDependency) -> AddResponse:
+async def add(reports: Annotated[ReportOrList, Body()], service: ServiceDependency) -> AddResponse:
     """Adds or updates one report or a list of reports. They are on disk when the answer comes."""
     received = reports if isinstance(reports, list) else [reports]
     stored = [report.to_report() for report in received]

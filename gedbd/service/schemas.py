@@ -20,6 +20,9 @@ from gedbd.triage.report import MAX_TOP_K, Filters, Match, Report
 
 EXCERPT_LENGTH = 400
 MAX_REPORTS = 100
+# The two bodies of POST /api/reports; the blanks keep them apart from names of fields.
+ONE_REPORT = "one report"
+REPORT_LIST = "list of reports"
 
 
 class RequestBody(BaseModel):

@@ -134,7 +134,7 @@ def open_index(folder: str | Path, cache_dir: str, backend: DictConfig | None = 
 def check_index(folder: Path) -> None:
     """Raises ValueError if there is no index in a folder."""
     if not (folder / FILE).is_file():
-        raise ValueError(f"index={folder}: there is no {FILE} in it; python -m gedbd.index out={folder} builds one")
+        raise ValueError(f"index={folder}: there is no {FILE} in it; gedbd index out={folder} builds one")
 
 
 def load_model(

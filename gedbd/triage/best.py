@@ -96,7 +96,7 @@ class BestTask:
             with recorded_part("baselines", name=name):
                 self._rank(options, weights if self.baselines[name] == "after" else None, folder / name, console)
         if not (folder / "backtest" / MATCHING).is_file():
-            command = ["gedbd.train", *HydraConfig.get().overrides.task]
+            command = ["train", *HydraConfig.get().overrides.task]
             with recorded_part("backtests"):
                 run_backtest(
                     tested,

@@ -24,7 +24,7 @@ def chosen_model(cfg: DictConfig) -> tuple[DictConfig, TriageModel, Path | None]
     if OmegaConf.is_missing(cfg.dataset, "path"):
         raise ValueError(
             "which tracker? dataset=csv dataset.path=bugs.csv for the default ranker, or run= with the folder that"
-            " python -m gedbd.backtest leaves"
+            " gedbd backtest leaves"
         )
     options = OmegaConf.create({name: cfg[name] for name in ("dataset", "encoder", "text")})
     options.backend = cfg.get("backend") or {"_target_": QUICKEST, "precision": encoding_precision()}
@@ -38,10 +38,10 @@ def find_backtest(folder: Path) -> tuple[DictConfig, TriageModel, Path | None]:
         ValueError: If the folder is not a finished backtest, or the run it used is missing.
     """
     if not folder.is_dir():
-        raise ValueError(f"run={folder}: there is no such folder; give the folder that python -m gedbd.backtest leaves")
+        raise ValueError(f"run={folder}: there is no such folder; give the folder that gedbd backtest leaves")
     if not (folder / MATCHING).is_file():
         raise ValueError(
-            f"run={folder} is not a finished backtest, it has no {MATCHING}: run python -m gedbd.backtest run={folder}"
+            f"run={folder} is not a finished backtest, it has no {MATCHING}: run gedbd backtest run={folder}"
             " and give the folder that it leaves"
         )
     cfg = read_saved(folder)

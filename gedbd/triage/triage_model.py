@@ -10,7 +10,7 @@ from gedbd.retrieval.reports.ranker import ReportRanker, default_ranker
 from gedbd.triage.backtesting.targets import NOT_MEASURED, TargetResult, find_target
 from gedbd.triage.confidence import MatchProbability, default_confidence
 
-OLDER = "was made by an older version of gedbd: run python -m gedbd.backtest again, then python -m gedbd.index"
+OLDER = "was made by an older version of gedbd: run gedbd backtest again, then gedbd index"
 DEFAULT_TARGET = 0.7
 
 

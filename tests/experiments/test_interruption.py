@@ -22,20 +22,20 @@ def test_a_run_with_a_checkpoint_continues_from_it(folder):
     told, command = continuation_message(GIVEN, folder).splitlines()
     assert "outputs/lr=1 (a)/checkpoints/last.ckpt" in told
     continued = "ckpt_path='outputs/lr=1 (a)/checkpoints/last.ckpt'"
-    assert shlex.split(command) == ["python", "-m", "gedbd.train", *GIVEN[:2], continued]
+    assert shlex.split(command) == ["gedbd", "train", *GIVEN[:2], continued]
 
 
 def test_a_run_without_one_starts_again(folder):
     told, command = continuation_message(GIVEN[:2], folder).splitlines()
     assert "before the end of the first epoch" in told
-    assert shlex.split(command) == ["python", "-m", "gedbd.train", *GIVEN[:2]]
+    assert shlex.split(command) == ["gedbd", "train", *GIVEN[:2]]
 
 
 def test_several_runs_continue_by_the_folder_above(folder, tmp_path):
     _, command = continuation_message(["-m", "seed=1,2", "hydra.sweep.dir=x"], folder, "hydra.sweep.dir").splitlines()
-    assert shlex.split(command)[3:] == ["-m", "seed=1,2", "hydra.sweep.dir='outputs/lr=1 (a)'"]
+    assert shlex.split(command)[2:] == ["-m", "seed=1,2", "hydra.sweep.dir='outputs/lr=1 (a)'"]
     _, command = continuation_message(["seeds=2"], tmp_path / "plain", "hydra.run.dir").splitlines()
-    assert command == "  python -m gedbd.train seeds=2 hydra.run.dir=plain"
+    assert command == "  gedbd train seeds=2 hydra.run.dir=plain"
     _, command = continuation_message(["seeds=2"], tmp_path / "Ann's", "hydra.run.dir").splitlines()
     assert shlex.split(command)[-1] == r"hydra.run.dir='Ann\'s'"
 

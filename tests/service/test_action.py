@@ -61,9 +61,9 @@ def test_its_command_composes():
     line = COMPARE["run"]
     for name, value in {"$INDEX": "my index=1", "$GITHUB_EVENT_PATH": "/tmp/_x/event.json"}.items():
         line = line.replace(name, value)
-    _, _, module, *options = shlex.split(line.replace("${TARGET_PRECISION:-null}", "0.9"))
+    _, name, *options = shlex.split(line.replace("${TARGET_PRECISION:-null}", "0.9"))
     with initialize_config_dir(CONF_DIR, version_base="1.3"):
-        cfg = compose(module.removeprefix("gedbd."), overrides=options)
+        cfg = compose(name, overrides=options)
     assert (cfg.index, cfg.event, cfg.webhook.target_precision) == ("my index=1", "/tmp/_x/event.json", 0.9)
 
 
@@ -88,11 +88,11 @@ def test_the_index_is_found_where_it_was_saved():
 def test_the_commands_that_build_the_index_compose():
     text = "\n".join(step["run"] for step in steps_of(BUILDS) if "run" in step)
     lines = [shlex.split(line.replace("$GITHUB_REPOSITORY", REPOSITORY)) for line in text.splitlines() if line]
-    commands = {words[2]: words[3:] for words in lines if words[2].startswith("gedbd.")}
-    assert list(commands) == ["gedbd.fetch", "gedbd.backtest", "gedbd.index"]
-    for module, options in commands.items():
+    commands = {words[1]: words[2:] for words in lines if words[0] == "gedbd"}
+    assert list(commands) == ["fetch", "backtest", "index"]
+    for name, options in commands.items():
         with initialize_config_dir(CONF_DIR, version_base="1.3"):
-            compose(module.removeprefix("gedbd."), overrides=[o for o in options if not o.startswith("hydra.")])
+            compose(name, overrides=[o for o in options if not o.startswith("hydra.")])
 
 
 def test_the_old_input_is_refused_in_one_line(tmp_path):
@@ -172,9 +172,10 @@ def test_the_bot_says_only_what_its_backtest_measured(hub, met, tmp_path, monkey
 def test_the_workflows_of_the_manual_run_as_printed(hub, tmp_path):
     """All shell lines but the installation, in bash, with a GitHub on this machine."""
     (tmp_path / "bin").mkdir()
-    python = tmp_path / "bin" / "python"
-    python.write_text(f'#!/bin/sh\n[ "$2" = pip ] || exec "{sys.executable}" "$@"\n')
-    python.chmod(0o755)
+    start = f'exec "{sys.executable}" -c "from gedbd.cli import main; main()" "$@"'
+    for program, line in {"python": '[ "$2" = pip ]', "gedbd": start}.items():
+        (tmp_path / "bin" / program).write_text(f"#!/bin/sh\n{line}\n")
+        (tmp_path / "bin" / program).chmod(0o755)
     repeated = write_event(tmp_path, hub)
     environment = os.environ | {
         "PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}",

@@ -100,10 +100,10 @@ def test_nul_characters_and_lone_surrogates_are_replaced(client_of, index):
         ("search", b"{", 400, "not JSON"),
         ("search", b"[" * 50_000, 400, "parsing"),
         ("search", b"\xff\xfe", 400, "not JSON"),
-        ("search", b"[]", 422, "dictionary"),
+        ("search", b"[]", 422, "the request: it must be a JSON object"),
         ("search", b"{}", 422, "neither title nor description"),
         ("search", b'{"title": "\\u0020"}', 422, "neither title nor description"),
-        ("search", b'{"title": "x", "colour": 1}', 422, "colour: Extra inputs"),
+        ("search", b'{"title": "x", "colour": 1}', 422, "colour: there is no such field"),
         ("search", b'{"title": "x", "top_k": 0}', 422, "top_k"),
         ("search", b'{"title": "x", "top_k": 51}', 422, "top_k"),
         ("search", b'{"title": "x", "top_k": 1e999}', 422, "top_k"),
@@ -117,7 +117,9 @@ def test_nul_characters_and_lone_surrogates_are_replaced(client_of, index):
         ("search", b'{"title": "x", "issue_id": "\\ud800"}', 422, "issue_id"),
         ("search", b'{"title": "x", "issue_id": "a\\u0000"}', 422, "issue_id"),
         ("search", b'{"title": "x", "\\ud800": 1}', 422, "valid string"),
-        ("reports", b'{"title": "x"}', 422, "issue_id: Field required"),
+        ("reports", b'{"title": "x"}', 422, "issue_id: this field is required"),
+        ("reports", b'[{"issue_id": "1", "titel": "x"}]', 422, "0.titel: there is no such field"),
+        ("reports", b'"x"', 422, "the request: it must be a JSON object"),
         ("reports", b"[]", 422, "at least 1"),
         ("feedback", b'{"report": {"title": "x"}, "candidate": "12", "verdict": "maybe"}', 422, "verdict"),
         (
@@ -134,6 +136,14 @@ def test_what_does_not_fit_is_refused_in_words(client_of, path, body, status, wo
     answer = client_of().post(f"/api/{path}", content=body, headers={"Content-Type": "application/json"})
     assert answer.status_code == status
     assert words in detail(answer)
+
+
+def test_an_error_names_the_fields_of_what_was_sent(client_of):
+    answer = client_of().post("/api/reports", json={"issue_id": "1", "title": "x" * 1001, "created_at": "soon"})
+    assert detail(answer) == (
+        "title: String should have at most 1000 characters;"
+        " created_at: not a date; expected format: 2024-01-31 or 2024-01-31T09:30:00+01:00"
+    )
 
 
 def test_too_many_reports_at_once_are_refused(client_of, index):

@@ -169,7 +169,7 @@ def test_a_confidence_over_other_features_is_refused():
 
 def test_what_an_older_version_learnt_is_refused():
     old = {"weights": {}, "confidence": {}, "threshold": 0.4, "precision": 0.7}
-    with pytest.raises(ValueError, match=r"older version of gedbd: run python -m gedbd.backtest again"):
+    with pytest.raises(ValueError, match=r"older version of gedbd: run gedbd backtest again"):
         TriageModel.from_json(json.dumps(old))
 
 

@@ -36,6 +36,18 @@ HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 DUPLICATE_LABEL = re.compile(
     r"^(?:(?:status|resolution|closed|type|r|s)\s*[:/]+\s*|closed\W+)?(?:duplicate|dupe?)s?$", re.I
 )
+# Key to its name in gh issue list --json, and what it is for. REST lists hold all of these.
+READ_FIELDS = {
+    "body": ("body", "the description"),
+    "created_at": ("createdAt", "the chronological order"),
+    "updated_at": ("updatedAt", "which of two records of an issue is newer"),
+    "closed_at": ("closedAt", "whether a candidate was still open when a report came in"),
+    "url": ("url", "the address of the page, and the repository"),
+    "labels": ("labels", "components, and the label duplicate"),
+    "state": ("state", "whether an issue is closed"),
+    "state_reason": ("stateReason", "issues that were closed as duplicates"),
+    "comments": ("comments", "duplicates that people name"),
+}
 COUNTED_COMMENTS = "with comments that the export counts but does not hold; duplicates named there are missing"
 
 
@@ -79,6 +91,7 @@ def parse_issue(raw: Record, prefixes: tuple[str, ...]) -> Issue | None:
     noted, far = formal_links(record, here, number)
     links = [*noted, *told]
     remarks = [ELSEWHERE] * (elsewhere or far) + [NAMED_NOWHERE] * (closed and not links) + [COUNTED_COMMENTS] * unseen
+    remarks += missing_fields(record)
     values = {
         "title": (title,),
         "description": (text(record, "body"),),
@@ -112,6 +125,16 @@ def plain(value: Any) -> Any:
     if isinstance(value.get("edges"), list):
         return [plain(edge.get("node") if isinstance(edge, dict) else edge) for edge in value["edges"]]
     return {HUMP.sub("_", key).lower(): plain(item) for key, item in value.items()}
+
+
+def missing_fields(record: Record) -> list[str]:
+    """A remark on each field that is read and that the export does not have, with what it is for."""
+    held = set(record)
+    if "html_url" in held:
+        held.add("url")
+    if any(kind(event) == "commented" for event in events(record) or ()):
+        held.add("comments")
+    return [f"without the field {name} ({purpose})" for key, (name, purpose) in READ_FIELDS.items() if key not in held]
 
 
 def address(record: Record) -> tuple[str, str]:

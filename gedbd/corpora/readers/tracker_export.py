@@ -74,7 +74,7 @@ def read_tracker(
     warnings += (*dropped, *date_warnings(issues), *remark_warnings(issues))
     links = links_of(issues.values())
     if options.get("as_created", True):
-        warnings += tuple(history_warnings(issues))
+        warnings += tuple(history_warnings(issues, tracker))
         issues = {row: reset_to_creation(issue) for row, issue in issues.items()}
     title = name or corpus_name(place)
     reports = table_of(issues)
@@ -174,11 +174,14 @@ def remark_warnings(issues: Mapping[int, Issue]) -> list[str]:
     return [f"issues {remark}: {count:,} (first: {first[remark]})" for remark, count in counts.items()]
 
 
-def history_warnings(issues: Mapping[int, Issue]) -> list[str]:
+def history_warnings(issues: Mapping[int, Issue], tracker: str) -> list[str]:
     """Warnings that count the issues that were reset to their creation, and those without a history."""
     without = sum(issue.changes is None for issue in issues.values())
     if without == len(issues):
-        return ["the export has no history: titles and fields are those of the export"]
+        advice = f"gedbd fetch tracker={tracker} fetches it"
+        if tracker == "github":
+            advice = f"gh cannot export it, {advice}"
+        return [f"the export has no history: titles and fields are those of the export ({advice})"]
     changed = sum(reset_to_creation(issue).values != issue.values for issue in issues.values())
     warnings = [f"issues whose title or fields are reset to those at creation: {changed:,}"]
     return warnings + ([f"issues without a history: {without:,}, as in the export"] if without else [])

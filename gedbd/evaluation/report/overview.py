@@ -62,7 +62,7 @@ def next_steps(settings: list[Setting], unfinished: list[Path]) -> list[tuple[st
     for folder in unfinished:
         last = folder / "checkpoints" / "last.ckpt"
         if last.is_file():
-            steps.append(("Resume an interrupted run:", f"python -m gedbd.train ckpt_path={last.as_posix()}"))
+            steps.append(("Resume an interrupted run:", f"gedbd train ckpt_path={last.as_posix()}"))
     trained = [setting for setting in settings if not setting.runs[0].is_baseline]
     single = [setting for setting in trained if len(setting.runs) == 1]
     if single:
@@ -70,7 +70,7 @@ def next_steps(settings: list[Setting], unfinished: list[Path]) -> list[tuple[st
         steps.append((text, ""))
     pair = _comparable_pair(trained)
     if pair:
-        command = f"python -m gedbd.compare run={_folder(pair[1])} against={_folder(pair[0])}"
+        command = f"gedbd compare run={_folder(pair[1])} against={_folder(pair[0])}"
         steps.append(("Test whether two settings differ, query by query over the same seeds:", command))
     return steps
 

@@ -73,7 +73,9 @@ class Webhook:
         self.target_precision = target_precision
         self.suggestions = suggestions
         if self.target.suggest_from is None:
-            log.warning("%s: %s %s", index.name, self.target.statement, met_targets(index.targets))
+            # Not the statement of the target: the command prints it, or gives it as the reason for no comment.
+            reason = "the webhook posts no comments, since its precision target was not met"
+            log.warning("%s: %s. %s", index.name, reason, met_targets(index.targets))
         self.feedback = FeedbackStore(index.folder)
         self.file = WebhookFile(index.folder)
         self.inbox = Inbox(self.file, max_waiting)

@@ -71,14 +71,14 @@ def run_judge(folder: Path, file: Path | None, console: Console) -> None:
 def check_folder(folder: Path) -> None:
     """Raises ValueError unless a folder holds a finished backtest with its suggestions."""
     if not folder.is_dir():
-        raise ValueError(f"run={folder}: there is no such folder; give the folder that python -m gedbd.backtest leaves")
+        raise ValueError(f"run={folder}: there is no such folder; give the folder that gedbd backtest leaves")
     if not (folder / MATCHING).is_file():
         raise ValueError(f"run={folder} is not a finished backtest, it has no {MATCHING}")
     missing = [name for name in (PAGE, SUGGESTIONS, REPORTS) if not (folder / name).is_file()]
     if missing:
         raise ValueError(
             f"run={folder} has no {missing[0]}, as its backtest was made by an older version of gedbd: run"
-            " python -m gedbd.backtest again"
+            " gedbd backtest again"
         )
 
 

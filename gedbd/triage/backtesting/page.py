@@ -24,10 +24,10 @@ NOT_PRINTED_WITH_VERDICTS = (*NOT_PRINTED, "threshold", "right on validation", "
 
 def next_step(matching: TriageModel, folder: str) -> tuple[str, str]:
     """The next step for the user: a sentence and a command, which reads the run folder."""
-    command = f"python -m gedbd.index run={folder} out=my-index"
+    command = f"gedbd index run={folder} out=my-index"
     if matching.target.status == MET:
-        return "Build an index; the webhook of gedbd.serve then suggests duplicates unasked:", command
-    return f"{met_targets(matching.targets)} Build an index to search; nothing is suggested unasked:", command
+        return "Build an index; the webhook of gedbd serve then suggests duplicates unasked:", command
+    return "Build an index to search; nothing is suggested unasked:", command
 
 
 def summary(backtest: Backtest) -> str:
@@ -49,7 +49,7 @@ def summary(backtest: Backtest) -> str:
             f"For a target of {target.target_precision:.0%}, the {len(val.best):,} reports before them give the"
             f" threshold {target.threshold:.3f}."
         )
-    return " ".join([*sentences, target.statement])
+    return " ".join([*sentences, target.statement, met_targets(backtest.matching.targets)])
 
 
 def search_sentence(search: pd.DataFrame) -> str:

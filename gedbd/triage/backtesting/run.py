@@ -21,7 +21,7 @@ from gedbd.evaluation.run_folders import MATCHING
 from gedbd.experiments.checkpoint import save_run
 from gedbd.io.files import write_text
 from gedbd.io.json_output import record
-from gedbd.io.printing import print_line, print_path
+from gedbd.io.printing import print_line, print_next_step, print_path
 from gedbd.io.tables import write_parquet
 from gedbd.retrieval.reports.trained_on import SEEN
 from gedbd.retrieval.reports.training import RankerOptions
@@ -66,7 +66,7 @@ def run_backtest(
         pairs: Pairs of reports with their labels and parts.
         weights: Those of a trained encoder; None for the encoder as it was downloaded.
         folder: The run folder.
-        command: The command's module and its options, for the page.
+        command: The command's name and its options, for the page.
         console: Where results and warnings go.
 
     Returns:
@@ -80,7 +80,7 @@ def run_backtest(
 
     measured = measure_history(cfg, corpus, parts, weights, partial(encode_corpus, cfg, corpus), tell)
     backtest = measured.backtest
-    page, warning = keep_backtest(folder, cfg, corpus, measured, shlex.join(["python", "-m", *command]))
+    page, warning = keep_backtest(folder, cfg, corpus, measured, shlex.join(["gedbd", *command]))
     if cfg.fill:
         table = targets_markdown(corpus.name, backtest)
         write_text(Path(cfg.fill), fill_targets(Path(cfg.fill).read_text(), corpus.name, table))
@@ -171,8 +171,7 @@ def print_results(console: Console, backtest: Backtest, step: tuple[str, str]) -
     print_targets(console, backtest.tables["targets"])
     print_line(console, f"{summary(backtest)} {same_title_sentence(backtest)}".rstrip())
     print_line(console, f"calibration error on test: {backtest.calibration_error:.4f}")
-    print_line(console, f"Next: {step[0]}")
-    print_path(console, " ", step[1])
+    print_next_step(console, *step)
 
 
 def record_backtest(folder: Path, name: str, page: Path, backtest: Backtest) -> None:

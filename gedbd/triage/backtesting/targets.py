@@ -105,7 +105,7 @@ def find_target(targets: Sequence[TargetResult], wanted: float, option: str) -> 
     """
     if not targets:
         raise ValueError(
-            f"{option}={wanted:g}: nothing was measured on this tracker; run python -m gedbd.backtest and build the"
+            f"{option}={wanted:g}: nothing was measured on this tracker; run gedbd backtest and build the"
             " index with its folder as run="
         )
     for target in targets:
@@ -114,7 +114,7 @@ def find_target(targets: Sequence[TargetResult], wanted: float, option: str) -> 
     measured = ", ".join(f"{target.target_precision:g}" for target in targets)
     raise ValueError(
         f"{option}={wanted:g}: the backtest of this index measured the targets {measured};"
-        f" run python -m gedbd.backtest target_precision={wanted:g} and build the index with it"
+        f" run gedbd backtest target_precision={wanted:g} and build the index with it"
     )
 
 

@@ -95,7 +95,7 @@ def write_page(
         texts: Sentences about these, for the section of the targets.
     """
     shown = os.path.relpath(folder)
-    command = f"python -m gedbd.judge run={shown}"
+    command = f"gedbd judge run={shown}"
     page = sections(backtest, facts.max_examples, command, verdicts, texts)
     judging = Judging(f"gedbd {facts.name} {facts.date}", JUDGEMENTS, shown, command, verdicts)
     has_pairs = any(len(table) for section in page if section.asks_verdicts for table in section.tables)

@@ -7,7 +7,7 @@ import numpy as np
 
 from gedbd.triage.storage.rows import TERM_COLUMNS, FeatureRow
 
-CURE = "restore it from a copy, or delete it and build it again with python -m gedbd.index"
+CURE = "restore it from a copy, or delete it and build it again with gedbd index"
 
 
 def check_features(rows: Sequence[FeatureRow], dim: int, terms: int, path: Path) -> None:
@@ -49,4 +49,4 @@ def damaged(path: Path, reason: str) -> ValueError:
 
 def not_an_index(path: Path, reason: str) -> ValueError:
     """The error for a file of another kind."""
-    return ValueError(f"{path} is not an index ({reason}): build one with python -m gedbd.index")
+    return ValueError(f"{path} is not an index ({reason}): build one with gedbd index")

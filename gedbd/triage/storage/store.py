@@ -79,7 +79,7 @@ class Store:
                 self._create(LOG_SCHEMA)
             version, tables = FORMAT, self._tables()
         if version not in (0, FORMAT):  # 0: nothing was written yet
-            cure = "delete it and build it again with python -m gedbd.index"
+            cure = "delete it and build it again with gedbd index"
             raise ValueError(f"{self.path} has format {version}, this version of gedbd reads {FORMAT}: {cure}")
         missing = sorted(TABLES - tables)
         if version and missing:

@@ -89,7 +89,7 @@ def test_the_reports_may_be_packed_or_named_reports(tmp_path, name):
 def test_a_missing_file_names_its_address_and_the_command(tmp_path):
     message = (
         "Small/small_bugs.zip: no such file; fetch https://example.org/hub/Small/small_bugs.zip with: "
-        f"python -m gedbd.download dataset=small data_dir={tmp_path}"
+        f"gedbd download dataset=small data_dir={tmp_path}"
     )
     with pytest.raises(ValueError, match=re.escape(message)):
         read(lay_out(tmp_path))

@@ -47,11 +47,27 @@ def test_a_newcomers_export_goes_to_pairs_in_every_part():
     assert corpus.reports["id"].iloc[[0, -1]].tolist() == ["3", "136"]
     assert corpus.reports["component"].iloc[0] == "calendar"
     assert corpus.warnings == (
+        "issues without the field closedAt (whether a candidate was still open when a report came in): 60 (first: 136)",
         "issues that name a duplicate in another repository or project, which is dropped: 1 (first: 98)",
-        "the export has no history: titles and fields are those of the export",
+        "the export has no history: titles and fields are those of the export (gh cannot export it, gedbd fetch"
+        " tracker=github fetches it)",
     )
     pairs = PairSampler().sample(corpus, TimeSplit()).table
     assert pairs[pairs["label"] == 1]["part"].value_counts().to_dict() == {"test": 11, "train": 10, "val": 10}
+
+
+def test_fields_that_an_export_lacks_are_named_with_their_purpose(tmp_path):
+    command_line = {"number": 1, "title": "a", "body": "", "createdAt": "2024-01-01T00:00:00Z", "closedAt": None}
+    command_line |= {"updatedAt": "2024-01-01T00:00:00Z", "url": "https://github.com/owner/repo/issues/1"}
+    command_line |= {"state": "OPEN", "stateReason": ""}
+    missing = [line for line in read(tmp_path, [command_line]).warnings if "without the field" in line]
+    assert missing == [
+        "issues without the field labels (components, and the label duplicate): 1 (first: 1)",
+        "issues without the field comments (duplicates that people name): 1 (first: 1)",
+    ]
+    timeline = [{"event": "commented", "body": "Duplicate of #7", "created_at": "2024-01-02T00:00:00Z"}]
+    rest = issue(1, closed_at=None, state_reason=None, timeline=timeline)
+    assert not any("without the field" in line for line in read(tmp_path, [rest]).warnings)
 
 
 def test_rest_list_without_pull_requests(tmp_path):

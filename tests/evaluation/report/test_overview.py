@@ -39,8 +39,8 @@ def test_next_steps_name_commands_that_can_be_given(leave, tmp_path):
     ]
     steps = next_steps(group_settings(runs), [halted, Path("never/started")])
     assert [command for _, command in steps] == [
-        f"python -m gedbd.train ckpt_path={halted.as_posix()}/checkpoints/last.ckpt",
-        f"python -m gedbd.compare run={tmp_path.as_posix()}/dense against={tmp_path.as_posix()}/none",
+        f"gedbd train ckpt_path={halted.as_posix()}/checkpoints/last.ckpt",
+        f"gedbd compare run={tmp_path.as_posix()}/dense against={tmp_path.as_posix()}/none",
     ]
 
 

@@ -135,16 +135,16 @@ def test_empty_tables_are_left_out_and_named(tmp_path):
 
 
 def test_date_command_and_next_steps(tmp_path):
-    steps = [("Try this:", "python -m gedbd.index run='a & b'"), ("Read on.", "")]
+    steps = [("Try this:", "gedbd index run='a & b'"), ("Read on.", "")]
     date = datetime(2026, 11, 22, 7, 5, tzinfo=UTC)
-    command = "python -m gedbd.report a b"
+    command = "gedbd report a b"
     page = write_report(tmp_path, "T", "sum", [], command=command, date=date, next_steps=steps).read_text()
     assert '<time datetime="2026-11-22T07:05:00+00:00">2026-11-22 07:05 UTC</time> by' in page
-    assert "python -m gedbd.report a b</pre>" in page
-    assert "<p>Try this:</p>\n<pre>python -m gedbd.index run=&#39;a &amp; b&#39;</pre>\n<p>Read on.</p>" in page
+    assert "gedbd report a b</pre>" in page
+    assert "<p>Try this:</p>\n<pre>gedbd index run=&#39;a &amp; b&#39;</pre>\n<p>Read on.</p>" in page
     text = (tmp_path / "report.md").read_text()
-    assert "Made 2026-11-22 07:05 UTC by\n\n```\npython -m gedbd.report a b\n```\n" in text
-    assert "Try this:\n\n```\npython -m gedbd.index run='a & b'\n```\n\nRead on.\n" in text
+    assert "Made 2026-11-22 07:05 UTC by\n\n```\ngedbd report a b\n```\n" in text
+    assert "Try this:\n\n```\ngedbd index run='a & b'\n```\n\nRead on.\n" in text
 
 
 def test_a_page_without_date_or_steps_mentions_none(tmp_path):

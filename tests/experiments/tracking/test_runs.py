@@ -178,12 +178,12 @@ def test_ctrl_c_finishes_the_run_and_tells_how_to_continue(tmp_path, seeds):
         told = training.stdout.read()
     assert training.returncode == 130
     way = "hydra.run.dir=mine" if seeds > 1 else "ckpt_path=mine/checkpoints/last.ckpt"
-    assert told.splitlines()[-1].split()[:3] == ["python", "-m", "gedbd.train"]
+    assert told.splitlines()[-1].split()[:2] == ["gedbd", "train"]
     assert told.splitlines()[-1].endswith(way)
     (found,) = offline_runs(tmp_path / "mine")
     assert found.exit_code == 255
-    words = told.splitlines()[-1].split()
-    again = [sys.executable, *words[1:], "trainer.max_epochs=3"]
+    _, _, *words = told.splitlines()[-1].split()
+    again = [*command[:3], *words, "trainer.max_epochs=3"]
     subprocess.run(again, cwd=tmp_path, env=environment, check=True, capture_output=True)
     assert {found.id for found in offline_runs(tmp_path / "mine")} >= {found.id}
 

@@ -259,8 +259,8 @@ def test_all_tables_and_a_page(make_corpus, threshold):
     assert "error on test is 0.250" in page[3].text
     assert set(page[2].tables[0]["threshold"]) == set(np.round(np.arange(1, 10) / 10, 1)) | {threshold} - {None}
     assert next_step(made.matching, "outputs/run") == (
-        "Targets that were met: none. Build an index to search; nothing is suggested unasked:",
-        "python -m gedbd.index run=outputs/run out=my-index",
+        "Build an index to search; nothing is suggested unasked:",
+        "gedbd index run=outputs/run out=my-index",
     )
 
 
@@ -284,11 +284,12 @@ def test_the_summary_says_what_was_measured(make_corpus):
     )
     assert summary(backtest(val, test, make_corpus(GROUP), NONE)) == (
         f"{start} Nothing is suggested unasked: the backtest found no threshold from which 70% of the suggestions are"
-        " right."
+        " right. Targets that were met: none."
     )
     assert summary(backtest(val, test, make_corpus(GROUP), MET)) == (
         f"{start} For a target of 50%, the 4 reports before them give the threshold 0.500. Of 30 such suggestions on"
         " this tracker's reports from 2017-03-01 to 2018-02-01, 22 (73%, 95% interval 56% to 89%) were right."
+        " Targets that were met: 0.5."
     )
 
 

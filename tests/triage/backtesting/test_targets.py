@@ -67,7 +67,7 @@ def test_targets_are_looked_up():
     assert find_target(targets, 0.3, "x") is targets[1]
     with pytest.raises(
         ValueError,
-        match=r"^x=0.95: the backtest of this index measured the targets 0.5, 0.3; run python -m .*=0.95 and",
+        match=r"^x=0.95: .* measured the targets 0.5, 0.3; run gedbd backtest target_precision=0.95 and build",
     ):
         find_target(targets, 0.95, "x")
     assert met_targets(targets) == "Targets that were met: 0.5."

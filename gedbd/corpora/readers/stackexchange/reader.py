@@ -100,7 +100,7 @@ def read_published(
     elif not any(place.glob("[Pp]osts.xml*")):
         raise ValueError(
             f"{place / file}: no such file; fetch {shown_url(base_url)}/{file} with: "
-            f"python -m gedbd.download dataset={name} data_dir={data_dir}"
+            f"gedbd download dataset={name} data_dir={data_dir}"
         )
     return read_stackexchange(name, str(place), last_n, url_template, post_history)
 

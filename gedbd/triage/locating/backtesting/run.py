@@ -15,7 +15,7 @@ from gedbd.experiments.checkpoint import save_run
 from gedbd.experiments.own_page import mark_finished
 from gedbd.io.files import write_text
 from gedbd.io.json_output import record
-from gedbd.io.printing import print_line, print_path
+from gedbd.io.printing import print_line, print_next_step, print_path
 from gedbd.io.spreadsheet import safe_cells
 from gedbd.io.tables import write_csv, write_parquet
 from gedbd.triage.locating.backtesting.backtest import LocatingBacktest, run_replay
@@ -54,8 +54,7 @@ def run_locate_backtest(cfg: DictConfig, folder: Path, options: Sequence[str], c
     record(folder=folder, corpus=corpus.name, page=page, statement=backtest.hit_rate.statement, **backtest.tables)
     print_metrics(console, backtest.tables["metrics"])
     print_line(console, summary(backtest))
-    print_line(console, f"Next: {step[0]}")
-    print_path(console, " ", step[1])
+    print_next_step(console, *step)
     print_path(console, "page:", page)
     return backtest.hit_rate.share or 0.0
 
