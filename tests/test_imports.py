@@ -1,6 +1,7 @@
 """The package's imports: folders form layers, modules form no circle, and tasks stay apart."""
 
 import ast
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -44,7 +45,10 @@ def imported_modules(file: Path) -> dict[str, int]:
     return found
 
 
-IMPORTS = {name: imported_modules(file) for name, file in MODULES.items()}
+@cache
+def imports() -> dict[str, dict[str, int]]:
+    """What each module imports."""
+    return {name: imported_modules(file) for name, file in MODULES.items()}
 
 
 def layer_of(module: str) -> str:
@@ -61,7 +65,7 @@ def task_of(module: str) -> str:
 
 def where(module: str, imported: str) -> str:
     """``gedbd/triage/index.py:12: imports gedbd.service.app``."""
-    return f"{MODULES[module].relative_to(PACKAGE.parent)}:{IMPORTS[module][imported]}: imports {imported}"
+    return f"{MODULES[module].relative_to(PACKAGE.parent)}:{imports()[module][imported]}: imports {imported}"
 
 
 def test_every_folder_has_a_layer():
@@ -74,7 +78,7 @@ def test_no_import_points_up():
         where(module, imported)
         for module in MODULES
         if module != "gedbd"
-        for imported in IMPORTS[module]
+        for imported in imports()[module]
         if LAYERS.index(layer_of(imported)) > LAYERS.index(layer_of(module))
     ]
     assert not upward, "\n".join(upward)
@@ -82,7 +86,7 @@ def test_no_import_points_up():
 
 def test_no_modules_import_each_other_in_a_circle():
     try:
-        TopologicalSorter(IMPORTS).prepare()
+        TopologicalSorter(imports()).prepare()
     except CycleError as error:
         pytest.fail(" -> ".join(error.args[1]))
 
@@ -91,7 +95,7 @@ def test_no_task_imports_another():
     crossing = [
         where(module, imported)
         for module in MODULES
-        for imported in IMPORTS[module]
+        for imported in imports()[module]
         if task_of(module) and task_of(imported) not in {"", task_of(module)}
     ]
     assert not crossing, "\n".join(crossing)
