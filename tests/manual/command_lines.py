@@ -74,13 +74,20 @@ def run_in_bash(line: str) -> None:
 def serve(words: Sequence[str]) -> None:
     """Starts the service, asks whether it is ready, and stops it as Ctrl-C does."""
     with subprocess.Popen(words, stderr=subprocess.PIPE, text=True) as service:
-        assert service.stderr is not None
-        told = ""
-        while not (address := ADDRESS.search(told)):
-            line = service.stderr.readline()
-            assert line, f"{shlex.join(words)}\n{told}"
-            told += line
-        assert requests.get(f"{address[1]}/api/health", timeout=20).ok
-        service.send_signal(signal.SIGINT)
-        service.communicate(timeout=60)
+        try:
+            assert requests.get(f"{address_of(service)}/api/health", timeout=20).ok
+        finally:
+            service.send_signal(signal.SIGINT)
+            service.communicate(timeout=60)
     assert service.returncode == 0
+
+
+def address_of(service: subprocess.Popen[str]) -> str:
+    """The address that a service prints as soon as it listens."""
+    assert service.stderr is not None
+    told = ""
+    for line in service.stderr:
+        told += line
+        if found := ADDRESS.search(line):
+            return found[1]
+    raise AssertionError(f"the service has ended:\n{told}")
