@@ -51,7 +51,7 @@ def test_command_composes(command):
 
 
 def test_all_pages_with_python_have_a_test_that_runs_them():
-    tests = [path.read_text() for path in (ROOT / "tests").rglob("test_*.py") if path != Path(__file__)]
+    tests = [path.read_text() for path in (ROOT / "tests").rglob("*.py") if path != Path(__file__)]
     for path in (Path(name) for name, blocks in PYTHON.items() if blocks and name not in RUN_HERE):
         named = (f'"{path.name}"', f'"{path.parent.name}"')
         assert any(name in text for text in tests for name in named), f"no test reads {path}"

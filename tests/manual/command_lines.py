@@ -1,0 +1,93 @@
+"""Command lines of the manual, made ready for a test and run."""
+
+import re
+import shlex
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+import requests
+from manual_lines import ROOT
+
+from gedbd import cli
+
+RUN_FOLDER = re.compile(r"outputs/[\w/-]*RUN")
+ADDRESS = re.compile(r"running on (http://[\d.:]+)")
+
+
+def with_options(line: str, options: dict[str, str]) -> list[str]:
+    """The words of a line, with the options of all beginnings that it has; a later one replaces an earlier one."""
+    words = shlex.split(line)
+    for beginning, added in options.items():
+        if f"{line} ".startswith(f"{beginning} "):
+            names = {f"{word.partition('=')[0]}=" for word in shlex.split(added)}
+            words = [word for word in words if not word.startswith(tuple(names))]
+            words += shlex.split(added)
+    return words
+
+
+def with_run_folders(text: str) -> str:
+    """Text with the newest run folder in place of each that the manual writes as ``outputs/TRACKER/backtest/RUN``."""
+
+    def newest(found: re.Match[str]) -> str:
+        folders = list(Path().glob(found[0].replace("TRACKER", "*").replace("RUN", "*")))
+        assert folders, f"no command has left a folder {found[0]}"
+        return max(folders, key=lambda folder: folder.name).as_posix()  # named after the time of its start
+
+    return RUN_FOLDER.sub(newest, text)
+
+
+def run_line(words: Sequence[str]) -> None:
+    """Runs a line in the current folder; a command of gedbd in this process, as a start of its own takes seconds."""
+    words = [with_run_folders(word) for word in words]
+    if words[:2] == ["gedbd", "serve"]:
+        serve(words)
+    elif words[0] == "gedbd":
+        call(words)
+    else:
+        run_in_bash(shlex.join(words))
+
+
+def call(words: Sequence[str]) -> None:
+    """Calls a command of gedbd as its console script does."""
+    status = None
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "argv", list(words))
+        try:
+            cli.main()
+        except SystemExit as end:
+            status = end.code
+    assert not status, f"{shlex.join(words)}\n{status}"
+
+
+def run_in_bash(line: str) -> None:
+    """Runs a line as a shell does."""
+    # The project itself is on the path of a shell in which it is installed.
+    line = line.replace("PYTHONPATH=.", f"PYTHONPATH=.:{ROOT}")
+    done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, f"{line}\n{done.stdout}\n{done.stderr}"
+
+
+def serve(words: Sequence[str]) -> None:
+    """Starts the service, asks whether it is ready, and stops it as Ctrl-C does."""
+    with subprocess.Popen(words, stderr=subprocess.PIPE, text=True) as service:
+        try:
+            assert requests.get(f"{address_of(service)}/api/health", timeout=20).ok
+        finally:
+            service.send_signal(signal.SIGINT)
+            service.communicate(timeout=60)
+    assert service.returncode == 0
+
+
+def address_of(service: subprocess.Popen[str]) -> str:
+    """The address that a service prints as soon as it listens."""
+    assert service.stderr is not None
+    told = ""
+    for line in service.stderr:
+        told += line
+        if found := ADDRESS.search(line):
+            return found[1]
+    raise AssertionError(f"the service has ended:\n{told}")

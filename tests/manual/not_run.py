@@ -1,0 +1,46 @@
+"""The lines of the manual that no test runs, by the reason."""
+
+NOT_RUN = {
+    "sets up an environment, which the tests run in": (
+        "make install",
+        "source .venv/bin/activate",
+        ". .venv/bin/activate",
+        "pip install dist/gedbd-*.whl",
+        "pipx install dist/gedbd-*.whl",
+        "pip install 'gedbd[serve]'",
+        "pip install 'gedbd[export]'",
+        "pip install 'gedbd[captions]'",
+    ),
+    "runs these tests and the checks beside them": ("make test", "make test-all", "make check"),
+    "trains for minutes; it is gedbd train without options, which the guide to training names too": ("make demo",),
+    "needs the network: to download the project's code or its build tools": (
+        "git clone https://github.com/OWNER/gedbd && cd gedbd",
+        "make dist",
+    ),
+    "needs the network: asks a tracker; fetching is tested against a local server": (
+        "gh issue list --state all --limit 10000 --json number,title,body,createdAt,updatedAt,closedAt,url,labels,"
+        "state,stateReason,comments > issues.json",
+        "gedbd fetch tracker=github project=owner/repo out=folder",
+    ),
+    "needs the network: downloads a corpus": ("gedbd download dataset=eclipse",),
+    "needs Docker": (
+        "docker build -t gedbd .",
+        "docker run --rm gedbd --help",
+        'docker run -v "$PWD/my-index:/data/my-index" -p 8080:8080 -e GEDBD_TOKEN gedbd serve index=my-index'
+        " host=0.0.0.0",
+    ),
+    "names a service outside of this machine; the tests set the same variables to a local one": (
+        "export OPENAI_BASE_URL=https://api.openai.com/v1 OPENAI_API_KEY=...",
+    ),
+    "needs several machines": (
+        "torchrun --nnodes=2 --node-rank=0 --master-addr=node0 --master-port=29500 --nproc-per-node=8 -m gedbd.train"
+        " trainer=ddp",
+        "srun python -m gedbd.train trainer=ddp trainer.num_nodes=2 trainer.devices=4",
+        "gedbd encode dataset.path=bugs.csv out=vectors.npz backend=ray backend.workers=16 backend.address=auto",
+    ),
+    "needs a Qdrant server; sending and searching are tested with the client's own store": (
+        "gedbd encode run=outputs/demo/minilm/RUN out=qdrant://127.0.0.1:6333/bugs",
+        "gedbd index run=outputs/TRACKER/backtest/RUN out=my-index store=qdrant://127.0.0.1:6333/my-index",
+    ),
+}
+REASONS = {line: reason for reason, lines in NOT_RUN.items() for line in lines}

@@ -1,0 +1,147 @@
+"""What each page of the manual needs for its commands to run in a test: files, earlier commands, smaller settings."""
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+import prepared_files as prepared
+from manual_lines import ROOT
+
+# Results lie in the folders that the manual names after the encoder, outputs/demo/minilm.
+TINY = "encoder=tiny encoder.name=minilm"
+SHORT = f"{TINY} trainer=smoke"
+SHORT_DDP = f"{TINY} trainer.accelerator=cpu trainer.max_epochs=1 ++trainer.limit_train_batches=2"
+SHORT_HMCBL = (
+    "encoder=tiny batch_size=4 trainer.max_epochs=1 task.model.val_candidates=10 task.model.report_tokens=12"
+    " task.model.comment_tokens=6 task.model.code_tokens=12 task.model.settings.num_layers=2"
+    " task.model.settings.projector_hidden=8 task.model.settings.dim=8 task.model.settings.bank_size=32"
+)
+SMALL_ROBERTA = "encoder=roberta encoder.model=small-roberta encoder.max_tokens=32"
+SMALL_CODE = (
+    "encoder.layers=1 encoder.hidden=16 encoder.heads=2 encoder.intermediate=16 encoder.vocab_size=400 batch_size=8"
+)
+
+
+class Scenario(NamedTuple):
+    """How the commands of a page run.
+
+    Attributes:
+        files: Write the files that the commands read.
+        before: Commands that the page takes as done.
+        by_hand: By a line of the page: a command in place of what a person does before it.
+        options: By the beginning of a line: options that are added to it; they replace those of the same name.
+        quick: Whether the page is part of ``make test``.
+    """
+
+    files: tuple[Callable[[Path], None], ...] = ()
+    before: tuple[str, ...] = ()
+    by_hand: dict[str, str] = {}
+    options: dict[str, str] = {}
+    quick: bool = False
+
+
+SCENARIOS = {
+    "README.md": Scenario(
+        files=(prepared.issues_json,),
+        before=("gedbd baseline name=bm25 dataset=demo",),
+        options={
+            "gedbd backtest": "encoder=tiny",
+            "gedbd serve": "port=0",
+            "gedbd train": SHORT,
+            "gedbd baseline": TINY,
+        },
+    ),
+    "docs/index.md": Scenario(
+        files=(prepared.bugs_csv,),
+        options={"gedbd train": SHORT, "gedbd backtest": "encoder=tiny"},
+        quick=True,
+    ),
+    "docs/guides/tracker.md": Scenario(
+        files=(prepared.issues_json, prepared.pages, prepared.bugs_csv, prepared.report_txt),
+        options={
+            "gedbd backtest": "encoder=tiny",
+            "gedbd index dataset=csv": "encoder=tiny",
+            "gedbd serve": "port=0",
+            "gedbd train experiment=best": f"{TINY} trainer.max_epochs=1 trainer.accelerator=cpu",
+            "gedbd search index=my-index file=report.txt": "component=compose",  # of the demo corpus
+        },
+    ),
+    "docs/guides/suggestions.md": Scenario(
+        files=(prepared.issues_json,),
+        by_hand={
+            # A person fills in the table of suggestions.
+            "gedbd judge run=outputs/TRACKER/backtest/RUN": (
+                "sed -i 's/^,no/reject,no/' outputs/TRACKER/backtest/RUN/to_judge.csv"
+            ),
+        },
+        options={"gedbd backtest": "encoder=tiny"},
+        quick=True,
+    ),
+    "docs/guides/serving.md": Scenario(
+        files=(prepared.feedback,),
+        before=("gedbd index dataset=demo out=my-index",),
+        options={"gedbd index": "encoder=tiny", "gedbd serve": "port=0", "gedbd train": SHORT},
+    ),
+    "docs/guides/localization.md": Scenario(files=(prepared.repository,), quick=True),
+    "docs/guides/training.md": Scenario(
+        files=(prepared.issues_json, prepared.bugs_csv, prepared.small_encoder),
+        before=("gedbd baseline name=bm25 dataset=demo", "gedbd baseline name=fusion dataset=demo"),
+        options={
+            "gedbd train": SHORT,
+            "python -m gedbd.train": SHORT,
+            "gedbd train encoder=roberta": f"dataset=demo {SMALL_ROBERTA}",
+            "gedbd train pairs=grouped": "dataset=demo",
+            "gedbd train -m fusion.lambda_text=0.3,0.5,0.7": "graph.pca_dim=5",
+            "gedbd train -m hydra/sweeper=optuna": "hydra.sweeper.n_trials=2",
+            "gedbd train pairs=pk": "encoder.max_tokens=128",
+            # Runs of several seeds lie apart from the single runs that later lines name.
+            "gedbd train seeds=5": "hydra.run.dir=outputs/seeds",
+            "gedbd train seeds=5 split=fold": "hydra.run.dir=outputs/folds",
+            "gedbd train experiment=supcon_paper": "dataset=demo encoder.max_tokens=128",
+            "gedbd train experiment=paper_code": f"dataset=demo {SMALL_ROBERTA}",
+            "gedbd train experiment=sensitivity": "seeds=1",
+            "gedbd baseline name=bm25": TINY,
+            "gedbd baseline name=fusion dataset=demo": TINY,
+            "gedbd baseline name=boosted": TINY,
+            "gedbd baseline name=boosted cross=trained": "cross.max_queries=40 cross.depth=5",
+        },
+    ),
+    "docs/guides/wandb.md": Scenario(
+        options={"gedbd train": SHORT, "gedbd dashboard project=gedbd": "out=dashboard.json"},
+    ),
+    "docs/guides/large.md": Scenario(
+        options={"torchrun": SHORT_DDP, "gedbd train": SHORT},
+    ),
+    "docs/guides/screenshots.md": Scenario(
+        files=(prepared.screenshots,),
+        options={
+            "gedbd caption dataset=csv dataset.path=bugs.csv captioner=smolvlm": "captioner=tiny",
+            "gedbd train": f"{SHORT} encoder.max_tokens=128",  # fields and their markers need more than the 32 of tiny
+        },
+    ),
+    "docs/guides/export.md": Scenario(
+        files=(prepared.bugs_csv,),
+        before=("gedbd train",),
+        options={"gedbd train": SHORT, "gedbd encode dataset=csv": TINY},
+    ),
+    "docs/guides/questions.md": Scenario(
+        files=(prepared.stack_exchange, prepared.reports_csv),
+        options={"gedbd": "encoder=tiny", "gedbd train task=questions": "trainer.max_epochs=2"},
+    ),
+    "docs/guides/code.md": Scenario(
+        files=(prepared.repository, prepared.java_sources, prepared.changes),
+        options={
+            "gedbd train task=pretraining": f"{SMALL_CODE} trainer=smoke",
+            "gedbd train task=code_probe": "trainer=smoke",
+            "gedbd train task=localization": SHORT_HMCBL,
+            "gedbd train experiment=locate_table3": "encoder=tiny",
+            "gedbd train experiment=locate_ablation": SHORT_HMCBL,
+        },
+    ),
+}
+WALK_THROUGHS = sorted((ROOT / "docs" / "contributing").glob("add_*.md"))
+SCENARIOS |= {
+    page: Scenario(files=(partial(prepared.files_of, page),), quick=page.endswith("add_dataset.md"))
+    for page in (path.relative_to(ROOT).as_posix() for path in WALK_THROUGHS)
+}
