@@ -4,7 +4,7 @@ from hydra.utils import instantiate
 from omegaconf import DictConfig
 
 from gedbd.configuration.command import command
-from gedbd.io.json_output import record
+from gedbd.io.json_output import is_json_asked, record
 from gedbd.io.printing import open_console, print_line
 
 
@@ -21,8 +21,9 @@ def main(cfg: DictConfig) -> None:
     console = open_console()
     described = corpus_statistics(corpora)
     print_table(console, statistics_table(described), title="")
-    for note in notes_on(described):
-        print_line(console, note)
+    if not is_json_asked():
+        for note in notes_on(described):
+            print_line(console, note)
     for corpus in described:
         for warning in corpus["warnings"]:
             print_line(console, f"{corpus['name']}: {warning}")

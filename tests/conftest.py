@@ -1,6 +1,7 @@
 """Fixtures of all tests. The process that hands out the tests reads this file too: it imports no heavy package."""
 
 import gc
+import os
 import signal
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
 
     from gedbd.corpora.corpus import Corpus
     from gedbd.encoders.encoder import TextEncoder
+
+
+os.environ.pop("COLUMNS", None)  # pytest-xdist sets it; without it, lines are as long in every process
 
 
 @pytest.hookimpl(wrapper=True)

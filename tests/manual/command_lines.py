@@ -1,11 +1,13 @@
 """Command lines of the manual, made ready for a test and run."""
 
+import json
 import re
 import shlex
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -15,6 +17,7 @@ from manual_lines import ROOT
 from gedbd import cli
 
 RUN_FOLDER = re.compile(r"outputs/[\w/-]*RUN")
+SHOWN_ADDRESS = "http://127.0.0.1:8080"
 ADDRESS = re.compile(r"running on (http://[\d.:]+)")
 
 
@@ -44,7 +47,8 @@ def run_line(words: Sequence[str]) -> None:
     """Runs a line in the current folder; a command of gedbd in this process, as a start of its own takes seconds."""
     words = [with_run_folders(word) for word in words]
     if words[:2] == ["gedbd", "serve"]:
-        serve(words)
+        with service(words) as address:
+            assert requests.get(f"{address}/api/health", timeout=20).ok
     elif words[0] == "gedbd":
         call(words)
     else:
@@ -63,30 +67,38 @@ def call(words: Sequence[str]) -> None:
     assert not status, f"{shlex.join(words)}\n{status}"
 
 
-def run_in_bash(line: str) -> None:
-    """Runs a line as a shell does."""
+def run_in_bash(line: str) -> str:
+    """Runs a line as a shell does, and returns what it printed."""
     # The project itself is on the path of a shell in which it is installed.
     line = line.replace("PYTHONPATH=.", f"PYTHONPATH=.:{ROOT}")
     done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, f"{line}\n{done.stdout}\n{done.stderr}"
+    return done.stdout
 
 
-def serve(words: Sequence[str]) -> None:
-    """Starts the service, asks whether it is ready, and stops it as Ctrl-C does."""
-    with subprocess.Popen(words, stderr=subprocess.PIPE, text=True) as service:
+def ask_service(line: str) -> None:
+    """Runs a line that asks the service of the manual's index for JSON."""
+    with service(["gedbd", "serve", "index=my-index", "port=0"]) as address:
+        assert json.loads(run_in_bash(line.replace(SHOWN_ADDRESS, address)))["matches"]
+
+
+@contextmanager
+def service(words: Sequence[str]) -> Iterator[str]:
+    """Starts the service, gives its address, and stops it as Ctrl-C does."""
+    with subprocess.Popen(words, stderr=subprocess.PIPE, text=True) as process:
         try:
-            assert requests.get(f"{address_of(service)}/api/health", timeout=20).ok
+            yield address_of(process)
         finally:
-            service.send_signal(signal.SIGINT)
-            service.communicate(timeout=60)
-    assert service.returncode == 0
+            process.send_signal(signal.SIGINT)
+            process.communicate(timeout=60)
+    assert process.returncode == 0
 
 
-def address_of(service: subprocess.Popen[str]) -> str:
+def address_of(process: subprocess.Popen[str]) -> str:
     """The address that a service prints as soon as it listens."""
-    assert service.stderr is not None
+    assert process.stderr is not None
     told = ""
-    for line in service.stderr:
+    for line in process.stderr:
         told += line
         if found := ADDRESS.search(line):
             return found[1]

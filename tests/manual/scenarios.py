@@ -81,7 +81,12 @@ SCENARIOS = {
     "docs/guides/serving.md": Scenario(
         files=(prepared.feedback,),
         before=("gedbd index dataset=demo out=my-index",),
-        options={"gedbd index": "encoder=tiny", "gedbd serve": "port=0", "gedbd train": SHORT},
+        options={
+            "gedbd index": "encoder=tiny",
+            "gedbd serve": "port=0",
+            "gedbd serve index=my-index host=0.0.0.0": "host=127.0.0.1",
+            "gedbd train": SHORT,
+        },
     ),
     "docs/guides/localization.md": Scenario(files=(prepared.repository,), quick=True),
     "docs/guides/training.md": Scenario(

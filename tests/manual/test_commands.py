@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from chat_server import KEY, running, told
-from command_lines import run_in_bash, run_line, with_options, with_run_folders
+from command_lines import ask_service, run_in_bash, run_line, with_options, with_run_folders
 from hydra import compose, initialize_config_dir
 from manual_lines import ALL_PAGES, PAGES, ROOT, blocks_of, lines_of
 from not_run import NOT_RUN, REASONS
@@ -44,7 +44,7 @@ def _environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[No
     "page",
     [pytest.param(page, marks=[] if scenario.quick else [pytest.mark.slow]) for page, scenario in SCENARIOS.items()],
 )
-def test_the_commands_of_a_page_run(page: str, tmp_path: Path) -> None:
+def test_the_commands_of_a_page_run(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     scenario = SCENARIOS[page]
     for write in scenario.files:
         write(tmp_path)
@@ -53,7 +53,13 @@ def test_the_commands_of_a_page_run(page: str, tmp_path: Path) -> None:
             continue
         if line in scenario.by_hand:
             run_in_bash(with_run_folders(scenario.by_hand[line]))
-        run_line(with_options(line, scenario.options))
+        if line.startswith("export "):
+            name, value = line.removeprefix("export ").split("=", maxsplit=1)
+            monkeypatch.setenv(name, run_in_bash(f"echo {value}").strip())
+        elif line.startswith("curl "):
+            ask_service(line)
+        else:
+            run_line(with_options(line, scenario.options))
 
 
 def test_every_line_is_run_or_has_a_reason_why_not() -> None:

@@ -261,7 +261,7 @@ def test_a_bad_record_is_named(tmp_path, more, message):
 
 
 def test_a_record_nested_without_end_is_refused(tmp_path):
-    nested = "[" * 700 + "]" * 700
+    nested = "[" * 100_000 + "]" * 100_000
     with pytest.raises(ValueError, match=r"(record 1: lists and objects are nested too deep|not readable as JSON)"):
         read(tmp_path, f'[{{"number": 1, "title": "a", "more": {nested}}}]')
 
