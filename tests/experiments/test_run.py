@@ -17,7 +17,7 @@ def test_a_training_prints_its_epochs_and_a_verdict(tmp_path):
         cfg = compose("train", [*OPTIONS, "graph=none", f"cache_dir={tmp_path}", "monitor=val/loss"])
     folder = tmp_path / "run"
     with (tmp_path / "printed.txt").open("w+") as file:
-        train_once(cfg, folder, Console(file=file, width=120))
+        train_once(cfg, folder, Console(file=file, width=200))
         file.seek(0)
         told = file.read()
     assert "FLOPs" not in told
