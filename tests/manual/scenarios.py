@@ -104,12 +104,25 @@ SCENARIOS = {
             "gedbd train seeds=5": "hydra.run.dir=outputs/seeds",
             "gedbd train seeds=5 split=fold": "hydra.run.dir=outputs/folds",
             "gedbd train experiment=supcon_paper": "dataset=demo encoder.max_tokens=128",
-            "gedbd train experiment=paper_code": f"dataset=demo {SMALL_ROBERTA}",
-            "gedbd train experiment=sensitivity": "seeds=1",
             "gedbd baseline name=bm25": TINY,
             "gedbd baseline name=fusion dataset=demo": TINY,
             "gedbd baseline name=boosted": TINY,
             "gedbd baseline name=boosted cross=trained": "cross.max_queries=40 cross.depth=5",
+        },
+    ),
+    "docs/guides/encoders.md": Scenario(
+        files=(prepared.bugs_csv, prepared.small_encoder),
+        options={
+            "gedbd baseline": "encoder.model=small-roberta encoder.max_tokens=32",
+            "gedbd train": "encoder.model=small-roberta encoder.max_tokens=32 trainer=smoke",
+        },
+    ),
+    "docs/guides/papers.md": Scenario(
+        files=(prepared.small_encoder,),
+        options={
+            "gedbd train": SHORT,
+            "gedbd train experiment=paper_code": f"dataset=demo {SMALL_ROBERTA}",
+            "gedbd train experiment=sensitivity": "seeds=1",
         },
     ),
     "docs/guides/wandb.md": Scenario(
