@@ -59,7 +59,9 @@ def overview() -> str:
         )
         lines.append(f"  {name:<{NAME_WIDTH}}{docstring.splitlines()[0]}")
     lines += ["", "gedbd COMMAND --help lists the options of a command; gedbd --version prints the version."]
-    lines.append("Every command accepts -q (print results, warnings and errors only) and -v (also log lines and times).")
+    lines.append(
+        "Every command accepts -q (print results, warnings and errors only) and -v (also log lines and times)."
+    )
     lines.append('Tab completion in Bash: eval "$(gedbd train -sc install=bash)"')
     return "\n".join(lines)
 

@@ -72,8 +72,8 @@ def test_rows_whose_names_do_not_tell_what_they_count_are_explained(capsys, monk
     path = Path(__file__).parent / "corpora" / "readers" / "issues.json"
     main(config("dataset=github", f"dataset.path={path}"))
     printed = capsys.readouterr().out
-    assert "A group of three has 3 pairs, also if only 2 of them are linked." in " ".join(printed.split())
-    assert "labels: different names; on GitHub, 'duplicate'" in " ".join(printed.split())
+    assert "A group of three has 3 pairs, even if only 2 of them are linked." in " ".join(printed.split())
+    assert "labels: distinct names; on GitHub, 'duplicate'" in " ".join(printed.split())
     # With COLUMNS, lines break between words in a pipe too.
     assert max(map(len, printed.splitlines())) <= 60
 

@@ -163,10 +163,10 @@ def test_a_report_from_a_file(tmp_path, name, content):
 @pytest.mark.parametrize(
     ("words", "repo", "told"),
     [
-        ([], "project.git", "error: which report? Give its text in quotes"),
+        ([], "project.git", "error: no report given: give its text in quotes"),
         (["  "], "project.git", "error: the report has neither title nor description"),
-        (["x", "file=y"], "project.git", "error: what to search for? Give one of"),
-        (["file=nowhere.json"], "project.git", "error: file=nowhere.json: there is no such file"),
+        (["x", "file=y"], "project.git", "error: give exactly one of"),
+        (["file=nowhere.json"], "project.git", "error: file=nowhere.json: no such file"),
         (["crash"], "empty.git", "error: empty.git: the repository has no commits"),
         (["crash"], "nowhere", "error: nowhere: no such folder"),
         (["crash"], "/", "error: /: no git repository"),
@@ -199,11 +199,11 @@ def test_ctrl_c_ends_in_one_line(run, tmp_path, monkeypatch, capsys):
 @pytest.mark.parametrize(
     ("content", "told"),
     [
-        ('[{"number": 1, "title": "x", "pull_request": {"url": ""}}]', "issue.json, record 1: a pull request"),
+        ('[{"number": 1, "title": "x", "pull_request": {"url": ""}}]', "issue.json, record 1: this is a pull request"),
         ('[{"number": 1, "title": ""}]', "issue.json, record 1: the report has neither title nor description"),
         (
             '[{"name": "x"}]',
-            "issue.json, record 1: not an issue of GitHub, GitLab, Jira or Bugzilla; its keys are name",
+            "issue.json, record 1: not an issue from GitHub, GitLab, Jira or Bugzilla; its keys are name",
         ),
         ('[{"number": 1, "title": 5}]', "issue.json, record 1: 'title' is 5 where text is expected"),
         ('{"name": "x"}', "issue.json: an object without issues; its keys are name"),

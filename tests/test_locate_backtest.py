@@ -85,7 +85,7 @@ def test_a_history_with_its_reports_needs_no_repo(run):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ("dataset=csv", "which tracker? repo=. dataset=csv dataset.path=issues.csv"),
+        ("dataset=csv", "no reports given: set repo=. dataset=csv dataset.path=issues.csv"),
         ("dataset.path=issues.csv", "reports without a repository: add repo=. or repo=PATH"),
         ("repo=repo dataset.path=none.csv", "none.csv"),
         ("repo=issues.csv dataset.path=issues.csv", "issues.csv"),

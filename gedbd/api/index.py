@@ -150,7 +150,7 @@ class Index:
 
     @property
     def suggest_from(self) -> float | None:
-        """The probability from which a match may be shown unasked; None if a backtest has not found one."""
+        """The probability from which a match may be shown automatically; None if no backtest found one."""
         return self._stored.target.suggest_from
 
     def search(

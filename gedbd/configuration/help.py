@@ -77,7 +77,12 @@ def command_help(conf: Path, name: str) -> str:
             groups += _group_lines(conf, name, group, default)
     if groups:
         lines += ["", "Groups, given as group=choice; * marks the default:", *groups]
-    lines += ["", *FLAG_LINES, "", "--cfg job also prints the options of the chosen groups; --hydra-help prints Hydra's help."]
+    lines += [
+        "",
+        *FLAG_LINES,
+        "",
+        "--cfg job also prints the options of the chosen groups; --hydra-help prints Hydra's help.",
+    ]
     return "\n".join(piece for line in lines for piece in _wrap(line))
 
 

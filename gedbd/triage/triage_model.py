@@ -69,5 +69,5 @@ class TriageModel:
 
 
 def default_model() -> TriageModel:
-    """The model of a tracker without a backtest: learnt on other trackers, so that nothing is suggested unasked."""
+    """The model of a tracker without a backtest: learnt on other trackers, so that nothing is suggested automatically."""
     return TriageModel(default_ranker(), default_confidence(), (), DEFAULT_TARGET)

@@ -54,7 +54,7 @@ def test_unless_the_target_was_met_nothing_is_suggested(client_of, index, target
     found = client_of().post("/api/search", json={"title": TITLE}).json()
     assert found["threshold"] is None
     assert found["matches"][0]["probability"] == 1
-    assert found["target"]["statement"].startswith("Nothing is suggested unasked: the backtest ")
+    assert found["target"]["statement"].startswith("Nothing is suggested automatically: the backtest ")
     assert {match["suggested"] for match in found["matches"]} == {False}
 
 

@@ -134,7 +134,7 @@ def test_nothing_is_suggested_unless_the_backtest_met_the_target(index, hub, cap
         assert hook.post_comments() == []
     assert hub.asked == []
     assert caplog.messages == [
-        "small: the webhook posts no comments, since its precision target was not met. Targets that were met: 0.5.",
+        "small: the webhook posts no comments, since its precision target was not met. Targets met: 0.5.",
         f"no comment on issue 70: {target.statement}",
     ]
     hook.close()
@@ -160,7 +160,7 @@ def test_the_target_is_that_of_the_index_as_it_is_now(index, hub):
 
 
 def test_a_target_that_was_not_measured_is_refused(index):
-    there = "measured the targets 0.5, 0.7, 0.8, 0.9; run gedbd backtest target_precision=0.95 and build"
+    there = "measured only the targets 0.5, 0.7, 0.8, 0.9; run gedbd backtest target_precision=0.95 and build"
     with pytest.raises(ValueError, match=f"^webhook.target_precision=0.95: the backtest of this index {there}"):
         Webhook(index, REPOSITORY, target_precision=0.95)
 

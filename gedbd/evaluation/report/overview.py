@@ -8,8 +8,10 @@ import pandas as pd
 from gedbd.evaluation.report.section import Section
 from gedbd.evaluation.report.settings import Setting
 
-READ = "Each run folder has the resolved configuration (config.yaml) and the versions of packages (versions.json)."
-REPEATED = " The second table lists repeated runs, which are left out: of one setting and seed, the newest run counts."
+READ = "Each run folder holds the resolved configuration (config.yaml) and the package versions (versions.json)."
+REPEATED = (
+    " The second table lists repeated runs, which are left out: for each setting and seed, only the newest run counts."
+)
 
 
 def runs_section(settings: list[Setting]) -> Section:
@@ -66,7 +68,9 @@ def next_steps(settings: list[Setting], unfinished: list[Path]) -> list[tuple[st
     trained = [setting for setting in settings if not setting.runs[0].is_baseline]
     single = [setting for setting in trained if len(setting.runs) == 1]
     if single:
-        text = f"{_count(len(single), 'setting')} trained with one seed: seeds=3 shows the variation between seeds."
+        text = (
+            f"{_count(len(single), 'setting')} trained with only one seed: seeds=3 shows the variation between seeds."
+        )
         steps.append((text, ""))
     pair = _comparable_pair(trained)
     if pair:

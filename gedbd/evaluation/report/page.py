@@ -103,7 +103,7 @@ def write_report(
     """
     filled = [section for section in sections if _has_content(section)]
     empty = [section.title for section in sections if not _has_content(section)]
-    left_out = f"Left out, as there is nothing to show: {', '.join(empty)}." if empty else ""
+    left_out = f"Sections without data: {', '.join(empty)}." if empty else ""
     shown = [_shown_section(section, subject or title) for section in filled]
     written = f"{date:%Y-%m-%d %H:%M %Z}".strip() if date else ""
     header = {"command": command, "date": date, "written": written, "next_steps": next_steps, "left_out": left_out}
@@ -171,7 +171,7 @@ def fill_tables(text: str, sections: list[Section]) -> str:
 
     def filled(match: re.Match[str]) -> str:
         if match[1] not in tables:
-            raise ValueError(f"there is no section {match[1]} in the report: it has {', '.join(tables)}")
+            raise ValueError(f"the report has no section {match[1]}; choose from {', '.join(tables)}")
         lines = [line for table in tables[match[1]] for line in (*markdown(show(table)), "")]
         return "\n".join([f"<!-- report: {match[1]} -->", *lines, "<!-- end -->"])
 
