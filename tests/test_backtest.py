@@ -148,7 +148,7 @@ def test_fewer_reports_are_replayed_on_request(run):
         (["dataset=demo", "max_replayed=0"], "max_replayed=0 must be a whole number, 1 or more"),
         (["dataset=demo", "judge=0"], "judge=0 must be a whole number, 1 or more"),
         (["dataset=demo", "max_replayed=2.5"], "max_replayed=2.5 must be a whole number"),
-        (["dataset=demo", "run=nowhere"], "nowhere is not the folder of a run"),
+        (["dataset=demo", "run=nowhere"], "nowhere is not a run folder"),
         (["dataset=csv", "dataset.path=nowhere.csv"], "nowhere.csv: no such file"),
         (["dataset=demo", "split.test_from=0.999"], "part test of demo has no duplicate pair"),
     ],

@@ -127,7 +127,7 @@ def test_a_sweep_over_baselines_gives_a_summary(run, tmp_path):
 MISTAKES = [
     (["name=bm26"], "name=bm26 is not a baseline: choose one of constant, closure, tfidf"),
     (["name=bm25", "cross=trained"], "name=bm25 reads no scores of cross: choose name=boosted, or leave cross out"),
-    (["name=bm25", "run=nowhere"], "nowhere is not the folder of a run"),
+    (["name=bm25", "run=nowhere"], "nowhere is not a run folder"),
     (["name=bm25", "dataset=eclipse_labels", "data_dir=nowhere"], "EclipsePlatform"),
 ]
 FURTHER_MISTAKES = [

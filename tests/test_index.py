@@ -234,7 +234,7 @@ def test_another_backend_reads_queries_like_the_stored_reports(home, update, bac
             ["out=new"],
             "dataset=csv dataset.path=bugs.csv for the default ranker, or run= to a folder",
         ),
-        (["run=tested"], "out= is missing, "),
+        (["run=tested"], "out= is required, "),
         (
             ["run=nowhere", "out=new"],
             "run=nowhere: no such folder; give a folder written by gedbd backtest",
@@ -245,9 +245,9 @@ def test_another_backend_reads_queries_like_the_stored_reports(home, update, bac
         ),
         (
             ["run=older", "out=new"],
-            "^error: run=older was made by an older version of gedbd: run gedbd backtest again",
+            "^error: run=older was written by an older version of gedbd: run gedbd backtest again",
         ),
-        (["run=gone", "out=new"], "nowhere is not the folder of a run"),
+        (["run=gone", "out=new"], "nowhere is not a run folder"),
         (["run=tested", "out=file.txt"], "out=file.txt is a file: give a new or existing folder"),
         (["run=tested", "out=strange"], "index.sqlite is not an index .file is not a database."),
         (["run=tested", "out=new", "dataset.path=nowhere.csv"], "nowhere.csv: no such file"),
@@ -275,7 +275,9 @@ def test_an_index_of_an_older_version_is_refused_and_can_be_updated(home, update
     with store.transaction():
         store.write_about({"matching": OLD_MATCHING, "model": "older"})
     store.close()
-    with pytest.raises(ValueError, match=r"^index=\S*aged was made by an older version of gedbd: run gedbd backtest"):
+    with pytest.raises(
+        ValueError, match=r"^index=\S*aged was written by an older version of gedbd: run gedbd backtest"
+    ):
         open_index(folder / "aged", str(folder / "cache"))
     assert update("run=tested", "out=aged") == "aged: 425 added, 0 updated, 0 unchanged, 0 deleted"
     open_index(folder / "aged", str(folder / "cache")).close()

@@ -26,7 +26,7 @@ def test_the_default_model_searches_and_suggests_nothing(index, capsys):
     folder = index("dataset=demo", "encoder=tiny", "out=stored")
     told = " ".join(capsys.readouterr().out.split())
     assert "Nothing is suggested automatically: the probabilities were learnt from other trackers," in told
-    assert "and no gedbd backtest has measured them on this one." in told
+    assert "but gedbd backtest has not measured them here." in told
     assert "stored: 425 added, 0 updated, 0 unchanged, 0 deleted" in told
     opened = open_index(folder / "stored", str(folder / "cache"))
     found = opened.search(opened.get("2395"))

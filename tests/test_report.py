@@ -160,7 +160,7 @@ def test_tables_of_a_text_are_filled(runs, call):
     [
         (["paths=[nowhere]"], "nowhere: there is no such folder"),
         (["paths=[cache]"], "cache has no run with predictions"),
-        ([], "paths= is missing, "),
+        ([], "paths= is required, "),
     ],
 )
 def test_report_refuses(call, options, message):
@@ -201,7 +201,7 @@ def test_compare_takes_other_methods(runs, call):
         (["run=bm25", "against=closure"], "were tested on different pairs or queries"),
         (["run=bm25", "against=grid/0", "method=rep"], "has no method 'rep': choose one of bm25"),
         (["run=grid", "against=grid/0"], "has several runs with the same seed"),
-        (["run=bm25"], "against= is missing, "),
+        (["run=bm25"], "against= is required, "),
     ],
 )
 def test_compare_refuses(call, options, message):

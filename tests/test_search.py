@@ -180,7 +180,7 @@ def test_markup_and_smileys_in_reports_are_shown_as_they_are(search, home):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["crash"], "index= is missing, "),
+        (["crash"], "index= is required, "),
         (["index=stored"], r"give exactly one of: a text in quotes, file=report.txt, or file=-"),
         (["index=stored", "crash", "file=report.txt"], r"give exactly one of"),
         (

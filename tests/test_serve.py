@@ -48,8 +48,8 @@ def serve(tmp_path, monkeypatch):
         (["webhook.precision=0.9"], "the option webhook.precision is now called webhook.target_precision"),
         (
             ["event=x.json", "webhook.repository=ann/mail", "webhook.target_precision=0.95"],
-            "webhook.target_precision=0.95: the backtest of this index measured only the targets 0.5, 0.7, 0.8, 0.9; run"
-            " gedbd backtest target_precision=0.95 and build the index with its folder",
+            "webhook.target_precision=0.95: the backtest of this index measured only the targets 0.5, 0.7, 0.8, 0.9;"
+            " run gedbd backtest target_precision=0.95 and build the index with its folder",
         ),
     ],
 )

@@ -47,7 +47,7 @@ def test_results_of_other_queries_are_not_compared(demo):
         ("bm25", {"part": "train"}, "^part='train' is unknown: choose val or test$"),
         ("bm25", {"protocol": "all"}, "^protocol='all' is unknown: choose earlier or test_pool$"),
         ("bm25", {"top_k": [10, 1]}, r"^ranking.top_k=\[10, 1\] must be one or more whole numbers"),
-        ("bm25", {"options": ["splitt=time"]}, "^there is no option splitt: did you mean split"),
+        ("bm25", {"options": ["splitt=time"]}, "^unknown option splitt: did you mean split"),
         ("bm25", {"options": ["seed=x"]}, "seed"),
         ("fusion", {"protocol": "test_pool"}, "^name=fusion scores earlier reports only"),
         (3, {}, "^int is no scorer: give a name, or an object with fit"),

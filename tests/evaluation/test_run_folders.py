@@ -122,8 +122,8 @@ def test_a_run_of_another_version_is_left_out_with_a_line(tmp_path):
     (old / "versions.json").write_text("{}")
     found = find_runs([tmp_path])
     assert [run.folder.name for run in found.finished] == ["done"]
-    assert found.outdated == [f"{old} was made by an older version of gedbd: run its command again in a new folder"]
-    with pytest.raises(ValueError, match="was made by an older version of gedbd"):
+    assert found.outdated == [f"{old} was written by an older version of gedbd: run its command again in a new folder"]
+    with pytest.raises(ValueError, match="was written by an older version of gedbd"):
         find_runs([old])
 
 

@@ -121,7 +121,7 @@ def verdict_texts(targets: pd.DataFrame, verdict: np.ndarray, marked: np.ndarray
         )
     if counts[2] + counts[3] == 0:
         texts.append(
-            "No suggestion that is marked as a duplicate has a verdict, so the precision with verdicts can only be higher"
-            " than as marked: it is not an unbiased estimate."
+            "No suggestion that is marked as a duplicate has a verdict, so the precision with verdicts can only be"
+            " higher than as marked: it is not an unbiased estimate."
         )
     return texts

@@ -152,7 +152,8 @@ def verdicts_of(judgements: Judgements, found: Suggestions, corpus: Corpus) -> t
     unknown = [pair for pair in judgements.verdicts if pair not in known]
     if len(unknown) == len(judgements.verdicts):
         raise ValueError(
-            f"{judgements.file}: none of its pairs is a suggestion of this backtest; does the file belong to another one?"
+            f"{judgements.file}: none of its pairs is a suggestion of this backtest; does the file belong to another"
+            " one?"
         )
     warnings = judgements.warnings
     if unknown:

@@ -18,8 +18,8 @@ TARGETS_TEXT = (
     " index makes automatic suggestions only if its target was met."
 )
 SEARCH_TEXT = (
-    "The share of the duplicates among the newest reports for which a search would have listed the right match among the"
-    " first results. Brackets hold 95% intervals."
+    "The share of the duplicates among the newest reports for which a search would have listed the right match among"
+    " the first results. Brackets hold 95% intervals."
 )
 COVERAGE_TEXT = (
     "Results of suggesting the best match if its probability reaches the threshold. Coverage is the share of all"
@@ -44,8 +44,8 @@ EXAMPLES_TEXT = (
     " write accept or reject in the column verdict of to_judge.csv in that folder and run the same command."
 )
 VERDICTS_TEXT = (
-    "A suggestion with a verdict is right if it was accepted; all others count as marked. Intervals are bootstrapped over"
-    " duplicate groups, which accepted pairs merge. Whether a target is met is decided by the precision as marked."
+    "A suggestion with a verdict is right if it was accepted; all others count as marked. Intervals are bootstrapped"
+    " over duplicate groups, which accepted pairs merge. Whether a target is met is decided by the precision as marked."
 )
 
 
@@ -121,7 +121,8 @@ def same_title_sentence(backtest: Backtest) -> str:
     if not count:
         return ""
     unmarked = (~backtest.test.best["right"]).sum()
-    sentence = f"Of the {unmarked:,} best matches that are not marked as duplicates, {count:,} have the same title as the report"
+    sentence = f"Of the {unmarked:,} best matches that are not marked as duplicates, {count:,} have the same title as"
+    " the report"
     target = backtest.matching.target
     if target.threshold is None:
         return f"{sentence}."

@@ -14,8 +14,8 @@ REASONS = {
     MISSED: "the backtest missed the target that {target:.0%} of the suggestions are right",
     INCONCLUSIVE: "the backtest could not show whether {target:.0%} of the suggestions are right",
     NO_THRESHOLD: "the backtest found no threshold at which {target:.0%} of the suggestions are right",
-    TOO_FEW: "the backtest had too few duplicates to find a threshold at which {target:.0%} of the suggestions are right",
-    NOT_MEASURED: "the probabilities were learnt from other trackers, and no gedbd backtest has measured them on this one",
+    TOO_FEW: "the backtest had too few duplicates to find a threshold for a target of {target:.0%} right suggestions",
+    NOT_MEASURED: "the probabilities were learnt from other trackers, but gedbd backtest has not measured them here",
 }
 
 

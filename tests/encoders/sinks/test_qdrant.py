@@ -207,7 +207,7 @@ def test_the_key_is_sent_and_a_wrong_one_is_told(server, encode, monkeypatch):
     server.key = "sesame"
     out = f"out=qdrant://127.0.0.1:{server.server_port}/bugs"
     monkeypatch.setenv("QDRANT_API_KEY", "barley")
-    with pytest.raises(SystemExit, match=r"the server answers 401 Unauthorized: is QDRANT_API_KEY right\?"):
+    with pytest.raises(SystemExit, match=r"the server returned 401 Unauthorized: is QDRANT_API_KEY right\?"):
         encode(out)
     monkeypatch.setenv("QDRANT_API_KEY", "sesame")
     encode(out)

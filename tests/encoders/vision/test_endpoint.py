@@ -223,7 +223,11 @@ def test_a_redirect_elsewhere_gets_neither_image_nor_key(server, other_server, s
     [
         ({"OPENAI_BASE_URL": ""}, {}, "captioner.base_url is not set: .* OPENAI_BASE_URL=https://api.openai.com/v1"),
         ({"OPENAI_API_KEY": " "}, {}, "captioner=openai: set OPENAI_API_KEY to the key of http://127"),
-        ({"OPENAI_API_KEY": "two words"}, {}, "OPENAI_API_KEY holds blanks or characters that no token has"),
+        (
+            {"OPENAI_API_KEY": "two words"},
+            {},
+            "OPENAI_API_KEY holds spaces or characters that are not allowed in a token",
+        ),
         ({}, {"base_url": "localhost:8000"}, "captioner.base_url=localhost:8000 is no address"),
         ({}, {"base_url": f"http://me:{KEY}@host/v1"}, "captioner.base_url holds a name or password"),
         ({}, {"prompt": " "}, "captioner.prompt is empty"),

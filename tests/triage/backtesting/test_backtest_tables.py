@@ -283,13 +283,13 @@ def test_the_summary_says_what_was_measured(make_corpus):
         " 100%])."
     )
     assert summary(backtest(val, test, make_corpus(GROUP), NONE)) == (
-        f"{start} Nothing is suggested automatically: the backtest found no threshold at which 70% of the suggestions are"
-        " right. Targets met: none."
+        f"{start} Nothing is suggested automatically: the backtest found no threshold at which 70% of the suggestions"
+        " are right. Targets met: none."
     )
     assert summary(backtest(val, test, make_corpus(GROUP), MET)) == (
-        f"{start} For a target of 50%, the threshold is 0.500, chosen on the 4 reports before them. Of 30 such suggestions on"
-        " this tracker's reports from 2017-03-01 to 2018-02-01, 22 (73%, 95% interval 56% to 89%) were right."
-        " Targets met: 0.5."
+        f"{start} For a target of 50%, the threshold is 0.500, chosen on the 4 reports before them. Of 30 such"
+        " suggestions on this tracker's reports from 2017-03-01 to 2018-02-01, 22 (73%, 95% interval 56% to 89%) were"
+        " right. Targets met: 0.5."
     )
 
 
