@@ -169,7 +169,7 @@ def test_the_card_quotes_no_report(graph_run, shared):
         (["run=graph", "out=new", "format=gguf"], "format=gguf is unknown: choose sentence_transformers or onnx"),
         (["run=nowhere", "out=new"], "nowhere is not a run folder"),
         (["run=graph", "out=new", "checkpoint=first"], "there is no first.ckpt in its checkpoints"),
-        (["run=unfinished", "out=new"], "run=unfinished is unfinished: it goes on with ckpt_path="),
+        (["run=unfinished", "out=new"], "run=unfinished is unfinished: resume it with ckpt_path="),
         (["run=changed", "out=new"], "the corpus demo has changed since the run was trained"),
     ],
 )

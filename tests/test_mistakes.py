@@ -84,7 +84,7 @@ def test_an_option_that_does_not_fit_is_told_before_the_command_begins(refuse, c
 )
 def test_a_history_of_changes_is_refused_before_it_is_read(refuse, command, options):
     told = refuse(command, "dataset.path=/", *options.split(" "))
-    assert told.startswith("/: a history of changes, where this command needs one table of reports")
+    assert told.startswith("/: this is a history of changes, but this command needs a table of reports")
 
 
 DEFAULTS = OmegaConf.create(

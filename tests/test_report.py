@@ -158,8 +158,8 @@ def test_tables_of_a_text_are_filled(runs, call):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["paths=[nowhere]"], "nowhere: there is no such folder"),
-        (["paths=[cache]"], "cache has no run with predictions"),
+        (["paths=[nowhere]"], "nowhere: no such folder"),
+        (["paths=[cache]"], "cache has no finished run"),
         ([], "paths= is required, "),
     ],
 )

@@ -190,7 +190,7 @@ def test_markup_and_smileys_in_reports_are_shown_as_they_are(search, home):
         (["index=tested", "crash"], "index=tested: there is no index.sqlite in it"),
         (
             ["index=cut", "crash"],
-            "cut/index.sqlite is empty, its building was interrupted: build it again",
+            "cut/index.sqlite is empty because building it was interrupted: build it again",
         ),
         (["index=strange", "crash"], "index.sqlite is not an index"),
         (["index=stored", "crash", "top_k=0"], "top_k=0 must be a whole number between 1 and 50"),
@@ -201,8 +201,8 @@ def test_markup_and_smileys_in_reports_are_shown_as_they_are(search, home):
             "created_from=yesterday is not a date: write 2024-01-31",
         ),
         (["index=stored", "crash", "created_before=2024-02-30"], "created_before=2024-02-30 is not a date"),
-        (["index=stored", "  "], "the report has neither title nor description"),
-        (["index=stored", "query="], "the report has neither title nor description"),
+        (["index=stored", "  "], "the report has neither a title nor a description"),
+        (["index=stored", "query="], "the report has neither a title nor a description"),
         (["index=stored", "file=nowhere.txt"], "file=nowhere.txt: no such file"),
         (["index=stored", "x" * 1001], "the title has 1,001 characters, more than 1,000: shorten it"),
     ],
@@ -229,7 +229,7 @@ def test_mistakes_are_told_in_one_line(home, options, message):
         (b"[" * 100_000, "line 3: maximum recursion depth"),
         (b"[1, 2]", "line 3: expected an object with title and description"),
         (b'{"title": ["a"]}', "line 3: title must be a text"),
-        (b'{"issue_id": "3"}', "line 3: the report has neither title nor description"),
+        (b'{"issue_id": "3"}', "line 3: the report has neither a title nor a description"),
         (b'{"title": "a", "created_at": "soon"}', "line 3: created_at=soon is not a date"),
     ],
 )

@@ -50,7 +50,7 @@ def summarise(settings: list[Setting], unfinished: int, own_pages: int, outdated
     left_out = [
         _count(repeated, "repeated run"),
         _count(unfinished, "unfinished run"),
-        _count(outdated, "run", " of another version of gedbd", " of another version of gedbd"),
+        _count(outdated, "run", " from another version of gedbd", " from another version of gedbd"),
         _count(own_pages, "run", " with a page of its own", " with pages of their own"),
     ]
     left_out = [text for text in left_out if text]

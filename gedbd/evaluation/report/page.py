@@ -142,7 +142,7 @@ def _shown_section(section: Section, subject: str) -> ShownSection:
 def _markdown_page(title: str, summary: str, sections: list[ShownSection], header: dict[str, Any]) -> str:
     lines = [f"# {escape_markdown(title)}", "", escape_markdown(summary), ""]
     if header["date"]:
-        lines += [f"Made {header['written']}{' by' if header['command'] else ''}", ""]
+        lines += [f"Written {header['written']}{' by' if header['command'] else ''}", ""]
     if header["command"]:
         lines += _code(header["command"])
     if header["next_steps"]:

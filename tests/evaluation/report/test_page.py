@@ -143,7 +143,7 @@ def test_date_command_and_next_steps(tmp_path):
     assert "gedbd report a b</pre>" in page
     assert "<p>Try this:</p>\n<pre>gedbd index run=&#39;a &amp; b&#39;</pre>\n<p>Read on.</p>" in page
     text = (tmp_path / "report.md").read_text()
-    assert "Made 2026-11-22 07:05 UTC by\n\n```\ngedbd report a b\n```\n" in text
+    assert "Written 2026-11-22 07:05 UTC by\n\n```\ngedbd report a b\n```\n" in text
     assert "Try this:\n\n```\ngedbd index run='a & b'\n```\n\nRead on.\n" in text
 
 
