@@ -51,7 +51,7 @@ def test_the_vectors_of_a_run_score_pairs_as_its_text_branch_does(run, capsys):
     pairs = pd.read_parquet(folder / "trained" / "predictions.parquet")
     assert cosines(folder / "vectors.npz", pairs) == pytest.approx(pairs["score_text"].to_numpy(), abs=1e-5)
     told = capsys.readouterr().out
-    assert "vectors.npz: 425 reports, 16 numbers each" in told
+    assert "vectors.npz: 425 reports, 16 dimensions" in told
     assert "reports/s" in told
     other = pd.read_csv(DEMO).head(40).rename(columns={"Title": "Summary"})
     other.to_csv(folder / "other.csv", index=False)

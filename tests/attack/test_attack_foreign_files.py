@@ -257,7 +257,9 @@ def test_a_run_to_resume_joins_no_cluster_by_itself(options, run):
             cfg, words = compose("train", [*first, *more]), [*first, *more]
             choices = {"backend": "torch"}
             if refused:
-                with pytest.raises(ValueError, match=r"to join it, give backend=ray backend.address=evil.example:6379"):
+                with pytest.raises(
+                    ValueError, match=r"to use it again, set backend=ray backend.address=evil.example:6379"
+                ):
                     resumed_options(cfg, words, choices, partial(compose, "train"))
             else:
                 resumed = resumed_options(cfg, words, choices, partial(compose, "train"))
