@@ -1,7 +1,7 @@
-"""gedbd finds duplicate bug reports: it trains encoders, measures them honestly, and searches a tracker with them.
+"""gedbd finds duplicate bug reports: it trains encoders, evaluates them, and searches a tracker with them.
 
-Everything is a command (``gedbd --help``) or one of the names below, ``__all__``. What is not among them is private:
-modules, functions and options inside the package may change with any version. A name is imported when it is used first,
+Everything is a command (``gedbd --help``) or one of the names below, ``__all__``. Everything else is private:
+modules, functions and options inside the package may change with any version. Names are imported on first use,
 so that ``import gedbd`` takes milliseconds.
 
 Example:

@@ -1,4 +1,4 @@
-"""Measure suggestions on a tracker's own history."""
+"""Measure how often suggestions are right on a tracker's own history."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Score and rank with a baseline, such as BM25 or the untrained encoder."""
+"""Score and rank with a baseline, such as BM25 or the encoder without fine-tuning."""
 
 from pathlib import Path
 

@@ -28,7 +28,7 @@ def main() -> None:
     elif first not in command_names():
         near = get_close_matches(first, command_names(), n=3)
         hint = f"did you mean {' or '.join(near)}?" if near else "gedbd --help lists all commands"
-        print(f"error: there is no command {first}: {hint}", file=sys.stderr)
+        print(f"error: unknown command {first}: {hint}", file=sys.stderr)
         raise SystemExit(USAGE_STATUS)
     elif set(COMPLETION_FLAGS) & set(rest):
         run_completion(first, rest)
@@ -58,9 +58,11 @@ def overview() -> str:
             ast.get_docstring(ast.parse((PACKAGE_DIR / f"{module_name(name)}.py").read_text(encoding="utf-8"))) or ""
         )
         lines.append(f"  {name:<{NAME_WIDTH}}{docstring.splitlines()[0]}")
-    lines += ["", "gedbd COMMAND --help lists the options of a command, gedbd --version prints the version."]
-    lines.append("With every command: -q prints results, warnings and errors only, -v log lines and times too.")
-    lines.append('Tab completion, in Bash: eval "$(gedbd train -sc install=bash)"')
+    lines += ["", "gedbd COMMAND --help lists the options of a command; gedbd --version prints the version."]
+    lines.append(
+        "Every command accepts -q (print results, warnings and errors only) and -v (also log lines and times)."
+    )
+    lines.append('Tab completion in Bash: eval "$(gedbd train -sc install=bash)"')
     return "\n".join(lines)
 
 

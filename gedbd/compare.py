@@ -25,9 +25,9 @@ def main(cfg: DictConfig) -> None:
         raise ValueError(outdated[0])
     console = open_console()
     for folder in (*first.unfinished, *second.unfinished):
-        print_line(console, f"left out, not finished: {folder}")
+        print_line(console, f"left out because unfinished: {folder}")
     table = compare_runs(first.finished, second.finished, cfg.method, cfg.against_method)
-    title = f"{cfg.run} less {cfg.against}, {describe_matches(first.finished)}"
+    title = f"{cfg.run} minus {cfg.against}, {describe_matches(first.finished)}"
     print_table(console, with_intervals(readable(table), decimals=3), title)
     print_line(console, TESTS)
     record(run=cfg.run, against=cfg.against, comparison=table)

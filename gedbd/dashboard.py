@@ -1,4 +1,4 @@
-"""Create a Weights & Biases workspace or sweep for the runs of logger=wandb."""
+"""Create a Weights & Biases workspace or sweep for runs with logger=wandb."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Export a trained encoder as a folder that other programs read without gedbd."""
+"""Export a trained encoder to a folder that other programs can read without gedbd."""
 
 from pathlib import Path
 

@@ -17,16 +17,18 @@ def main(cfg: DictConfig) -> None:
 
     given = [one for one in HydraConfig.get().overrides.task if one.lstrip("+").startswith(("encoder", "text"))]
     if cfg.run and given:
-        raise ValueError(f"{given[0]}: run= brings the encoder and the text of its backtest; leave one of them out")
+        raise ValueError(
+            f"{given[0]}: run= already sets the encoder and text, from its backtest; leave one of the two out"
+        )
     console, started = open_console(), time.perf_counter()
     changes = update_index(cfg, Path(cfg.out), console)
     counts = changes._asdict()
     kept = counts.pop("kept")
     said = ", ".join(f"{count:,} {name}" for name, count in counts.items())
     if kept:
-        said += f", {kept:,} kept as others have changed them meanwhile"
+        said += f", {kept:,} kept because they were changed elsewhere in the meantime"
     print_line(console, f"{cfg.out}: {said}, in {time.perf_counter() - started:.1f} s")
-    print_path(console, "search it:", f'gedbd search index={cfg.out} "..."')
+    print_path(console, "search the index:", f'gedbd search index={cfg.out} "..."')
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Measure a backtest again with people's verdicts on its suggestions."""
+"""Measure a backtest again, using people's verdicts on its suggestions."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Measure on a tracker's own history how often a bug's inducing commit is found."""
+"""Measure how often a bug's inducing commit is found on a tracker's own history."""
 
 from pathlib import Path
 

@@ -121,7 +121,7 @@ def test_tables_and_page_link_the_reports_and_a_file_gets_the_table_of_targets(f
 
 def test_a_file_without_a_place_for_the_table_is_refused(run, tmp_path):
     (tmp_path / "numbers.md").write_text("no place")
-    with pytest.raises(SystemExit, match=r"^error: there is no <!-- backtest: demo -->"):
+    with pytest.raises(SystemExit, match=r"^error: the file to fill has no <!-- backtest: demo -->"):
         run("dataset=demo", "encoder=tiny", "fill=numbers.md")
 
 
@@ -137,18 +137,18 @@ def test_fewer_reports_are_replayed_on_request(run):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ([], r"which tracker\? dataset=csv dataset.path=bugs.csv, or dataset=demo"),
-        (["dataset=demo", "split=group"], "a backtest replays reports in chronological order: split=time"),
+        ([], r"no reports given: set dataset=csv dataset.path=bugs.csv, or dataset=demo"),
+        (["dataset=demo", "split=group"], "a backtest replays reports in chronological order: set split=time"),
         (["dataset=demo", "target_precision=0"], "target_precision=0 must be a number above 0 and below 1"),
         (["dataset=demo", "target_precision=1"], "target_precision=1 must be a number above 0 and below 1"),
         (["dataset=demo", "target_precision=high"], "target_precision=high must be a number"),
         (["dataset=demo", "confidence_level=90"], "confidence_level=90 must be a number above 0 and below 1"),
         (["dataset=demo", "precision=0.9"], "^error: the option precision is now called target_precision$"),
-        (["dataset=demo", "fill=nowhere.md"], "fill=nowhere.md: there is no such file"),
+        (["dataset=demo", "fill=nowhere.md"], "fill=nowhere.md: no such file"),
         (["dataset=demo", "max_replayed=0"], "max_replayed=0 must be a whole number, 1 or more"),
         (["dataset=demo", "judge=0"], "judge=0 must be a whole number, 1 or more"),
         (["dataset=demo", "max_replayed=2.5"], "max_replayed=2.5 must be a whole number"),
-        (["dataset=demo", "run=nowhere"], "nowhere is not the folder of a run"),
+        (["dataset=demo", "run=nowhere"], "nowhere is not a run folder"),
         (["dataset=csv", "dataset.path=nowhere.csv"], "nowhere.csv: no such file"),
         (["dataset=demo", "split.test_from=0.999"], "part test of demo has no duplicate pair"),
     ],

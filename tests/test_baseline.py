@@ -105,7 +105,7 @@ def test_closure_sees_the_leak_of_shuffled_pairs(run, capsys):
     assert pd.read_csv(folder / "results.csv")["f1"][0] == pytest.approx(audit["closure_f1"])
     told = capsys.readouterr().out
     assert "warning: this split leaks" in told
-    assert "no report of part test has an earlier duplicate: there is no ranking" in told
+    assert "no report of part test has an earlier duplicate, so nothing is ranked" in told
 
 
 @pytest.mark.slow
@@ -126,8 +126,8 @@ def test_a_sweep_over_baselines_gives_a_summary(run, tmp_path):
 
 MISTAKES = [
     (["name=bm26"], "name=bm26 is not a baseline: choose one of constant, closure, tfidf"),
-    (["name=bm25", "cross=trained"], "name=bm25 reads no scores of cross: choose name=boosted, or leave cross out"),
-    (["name=bm25", "run=nowhere"], "nowhere is not the folder of a run"),
+    (["name=bm25", "cross=trained"], "name=bm25 does not use scores of cross: choose name=boosted, or leave cross out"),
+    (["name=bm25", "run=nowhere"], "nowhere is not a run folder"),
     (["name=bm25", "dataset=eclipse_labels", "data_dir=nowhere"], "EclipsePlatform"),
 ]
 FURTHER_MISTAKES = [

@@ -70,7 +70,7 @@ def test_a_language_model_that_knows_the_answer_moves_it_up(run, server, tmp_pat
 
 def test_an_endpoint_that_fails_ends_the_command_in_one_line(run, server):
     server.answer = lambda request: Reply({"error": {"message": "no"}}, 401)
-    with pytest.raises(SystemExit, match=r"http://127.* the endpoint answers 401 .*is OPENAI_API_KEY right"):
+    with pytest.raises(SystemExit, match=r"http://127.* the endpoint returned 401 .*is OPENAI_API_KEY right"):
         run("llm=openai", folder="asked")
 
 

@@ -271,8 +271,8 @@ def test_a_changed_corpus_is_refused(home, copied, go_on):
     [
         (["+task.baselines.nosuch=before"], "^error: name=nosuch is not a baseline: choose one of constant, closure"),
         (["task.baselines.fusion=later"], "^error: task.baselines.fusion=later is unknown: choose before or after"),
-        (["split=group"], "^error: a backtest replays reports in chronological order: split=time"),
-        (["dataset=csv", "~dataset.path", "+dataset.path=???"], "^error: dataset.path= is missing"),
+        (["split=group"], "^error: a backtest replays reports in chronological order: set split=time"),
+        (["dataset=csv", "~dataset.path", "+dataset.path=???"], "^error: dataset.path= is required"),
         (["ranking.ranker=false"], "^error: ranking.ranker=false: this task compares encoders by a ranker"),
         (["task.backtest.max_replayed=0"], "^error: max_replayed=0 must be a whole number, 1 or more"),
         (["protocol=test_pool"], "^error: name=fusion scores earlier reports only"),

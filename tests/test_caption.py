@@ -204,10 +204,10 @@ def test_mistakes_are_told_in_one_line(run, pictures, tmp_path, attachments, opt
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["dataset=demo"], "out= is missing, "),
-        (["out=captions.csv"], "dataset.path= is missing, "),
+        (["dataset=demo"], "out= is required, "),
+        (["out=captions.csv"], "dataset.path= is required, "),
         (["out=captions.csv", "dataset=demo"], "demo: no report attaches a file"),
-        (["out=captions.csv", "dataset=jdt"], r"jdt has no folder of images: use dataset=csv dataset.image_dir="),
+        (["out=captions.csv", "dataset=jdt"], r"jdt has no image folder: set dataset.image_dir="),
     ],
 )
 def test_datasets_without_images_are_refused(monkeypatch, tmp_path, options, message):

@@ -51,7 +51,7 @@ def test_every_command_has_a_line():
 
 def test_a_command_of_two_words_is_written_with_a_hyphen():
     assert "flow-graph" in command_names()
-    assert start("flow_graph")[2] == "error: there is no command flow_graph: did you mean flow-graph?\n"
+    assert start("flow_graph")[2] == "error: unknown command flow_graph: did you mean flow-graph?\n"
     assert start("flow-graph", "--help")[1].startswith("Draws the semantic flow graph of a Java method")
 
 
@@ -62,8 +62,8 @@ def test_version_and_help():
 
 
 def test_an_unknown_command_names_the_closest():
-    assert start("serach") == (2, "", "error: there is no command serach: did you mean search?\n")
-    assert start("xyzzy") == (2, "", "error: there is no command xyzzy: gedbd --help lists all commands\n")
+    assert start("serach") == (2, "", "error: unknown command serach: did you mean search?\n")
+    assert start("xyzzy") == (2, "", "error: unknown command xyzzy: gedbd --help lists all commands\n")
 
 
 def test_a_command_runs_as_with_python_m(tmp_path, monkeypatch):

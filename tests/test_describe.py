@@ -42,7 +42,7 @@ def test_demo_is_described_from_any_folder_and_nothing_is_written(tmp_path):
 def test_a_users_mistake_is_one_line_and_status_1(tmp_path):
     done = describe(tmp_path, "dataset=csv", "dataset.path=none.csv")
     assert done.returncode == 1
-    assert done.stderr == "error: none.csv: no such file or folder; name an existing one with dataset.path=...\n"
+    assert done.stderr == "error: none.csv: no such file or folder; set dataset.path= to an existing one\n"
 
 
 def test_labels_alone_are_described_and_said_to_be_alone(tmp_path, capsys):
@@ -62,7 +62,7 @@ def test_an_export_of_a_tracker_shows_where_links_come_from(capsys):
     printed = capsys.readouterr().out
     assert ["links:", "state", "reason", "21"] in lines_of(printed)
     assert ["links:", "comment", "3"] in lines_of(printed)
-    assert "hedgerow: the export has no history: titles and fields are those of the export (gh cannot" in printed
+    assert "hedgerow: the export has no history, so titles and fields are those at export time (gh cannot" in printed
     missing = "issues without the field closedAt (whether a candidate was still open when a report came in): 60"
     assert f"hedgerow: {missing} (first: 136)" in printed
 
@@ -72,8 +72,8 @@ def test_rows_whose_names_do_not_tell_what_they_count_are_explained(capsys, monk
     path = Path(__file__).parent / "corpora" / "readers" / "issues.json"
     main(config("dataset=github", f"dataset.path={path}"))
     printed = capsys.readouterr().out
-    assert "A group of three has 3 pairs, also if only 2 of them are linked." in " ".join(printed.split())
-    assert "labels: different names; on GitHub, 'duplicate'" in " ".join(printed.split())
+    assert "A group of three has 3 pairs, even if only 2 of them are linked." in " ".join(printed.split())
+    assert "labels: distinct names; on GitHub, 'duplicate'" in " ".join(printed.split())
     # With COLUMNS, lines break between words in a pipe too.
     assert max(map(len, printed.splitlines())) <= 60
 

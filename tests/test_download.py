@@ -156,7 +156,7 @@ def test_a_part_longer_than_the_file_is_thrown_away(server, tmp_path):
 def test_a_wrong_count_leaves_nothing_in_place(server, tmp_path):
     server.put("/bugs.zip", zipped(TABLE))
     server.put("/train.csv", LABELS)
-    message = "train.csv: 2 rows, 3 expected; no file was kept"
+    message = "train.csv: 2 rows instead of the expected 3; no file was kept"
     with pytest.raises(ValueError, match=message):
         fetch_tables(server.url, tmp_path, {"bugs.zip": 20_000, "train.csv": 3})
     assert names(tmp_path) == ["bugs.zip.part", "bugs.zip.part.etag"]
@@ -170,7 +170,7 @@ def test_a_damaged_archive_is_not_kept(server, tmp_path):
 
 
 def test_an_http_error_names_the_address(server, tmp_path):
-    with pytest.raises(ValueError, match=re.escape(f"{server.url}/bugs.csv: the server answers 404 Not Found")):
+    with pytest.raises(ValueError, match=re.escape(f"{server.url}/bugs.csv: the server returned 404 Not Found")):
         fetch_tables(server.url, tmp_path, {"bugs.csv": 20_000})
     assert names(tmp_path) == []
 

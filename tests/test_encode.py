@@ -51,7 +51,7 @@ def test_the_vectors_of_a_run_score_pairs_as_its_text_branch_does(run, capsys):
     pairs = pd.read_parquet(folder / "trained" / "predictions.parquet")
     assert cosines(folder / "vectors.npz", pairs) == pytest.approx(pairs["score_text"].to_numpy(), abs=1e-5)
     told = capsys.readouterr().out
-    assert "vectors.npz: 425 reports, 16 numbers each" in told
+    assert "vectors.npz: 425 reports, 16 dimensions" in told
     assert "reports/s" in told
     other = pd.read_csv(DEMO).head(40).rename(columns={"Title": "Summary"})
     other.to_csv(folder / "other.csv", index=False)
@@ -74,12 +74,12 @@ def test_without_a_run_the_encoder_is_the_untrained_one(run):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["dataset=demo"], "out= is missing, "),
+        (["dataset=demo"], "out= is required, "),
         (["dataset=demo", "out=vectors.csv"], "out=vectors.csv must end in .npz"),
         (["dataset=demo", "out=nowhere/vectors.npz"], "out=nowhere/vectors.npz cannot be written"),
         (["dataset=demo", "out=file/vectors.npz"], "out=file/vectors.npz cannot be written"),
-        (["run=nowhere", "out=vectors.npz"], "nowhere is not the folder of a run"),
-        (["out=vectors.npz", "encoder=tiny"], "dataset.path= is missing, "),
+        (["run=nowhere", "out=vectors.npz"], "nowhere is not a run folder"),
+        (["out=vectors.npz", "encoder=tiny"], "dataset.path= is required, "),
         (["out=vectors.npz", "encoder=tiny", "dataset.path=none.csv"], "none.csv: no such file"),
     ],
 )

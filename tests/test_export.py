@@ -161,15 +161,15 @@ def test_the_card_quotes_no_report(graph_run, shared):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["run=graph"], "out= is missing, "),
-        (["out=new"], "run= is missing, "),
+        (["run=graph"], "out= is required, "),
+        (["out=new"], "run= is required, "),
         (["run=graph", "out=graph"], "out=graph exists and is not an empty folder"),
         (["run=graph", "out=texts"], "out=texts exists and is not an empty folder"),
         (["run=graph", "out=nowhere/new"], "out=nowhere/new cannot be written"),
         (["run=graph", "out=new", "format=gguf"], "format=gguf is unknown: choose sentence_transformers or onnx"),
-        (["run=nowhere", "out=new"], "nowhere is not the folder of a run"),
+        (["run=nowhere", "out=new"], "nowhere is not a run folder"),
         (["run=graph", "out=new", "checkpoint=first"], "there is no first.ckpt in its checkpoints"),
-        (["run=unfinished", "out=new"], "run=unfinished is unfinished: it goes on with ckpt_path="),
+        (["run=unfinished", "out=new"], "run=unfinished is unfinished: resume it with ckpt_path="),
         (["run=changed", "out=new"], "the corpus demo has changed since the run was trained"),
     ],
 )

@@ -72,7 +72,7 @@ def test_overloaded_methods_write_their_lines(run, tmp_path):
     [
         (["Sorter.java", "--line", "x"], "line=x must be a whole number"),
         (["Sorter.java", "--method"], "--method needs a value: --method VALUE"),
-        ([], "path= is missing, for example: gedbd flow-graph Sorter.java --method sort"),
+        ([], "path= is required, for example: gedbd flow-graph Sorter.java --method sort"),
         (
             ["Sorter.java", "--line=6", "max_nodes=3"],
             "the graph has 12 nodes, more than max_nodes=3: a figure of as many takes minutes; "
@@ -94,5 +94,5 @@ def test_path_and_flags():
     assert path_and_flags(["-sc", "query=bash"], "path", flags) == ["-sc", "query=bash"]
     with pytest.raises(ValueError, match=r"give one path at a time: A.java B.java"):
         path_and_flags(["A.java", "B.java"], "path", flags)
-    with pytest.raises(ValueError, match=r"time: A.java f; --methud takes no value, only --line, --method do"):
+    with pytest.raises(ValueError, match=r"time: A.java f; --methud does not take a value; only --line, --method do"):
         path_and_flags(["A.java", "--methud", "f"], "path", flags)

@@ -47,7 +47,7 @@ def update(home, capsys):
         capsys.readouterr()
         home[1](gedbd.index, *options)
         counts, next_step = capsys.readouterr().out.splitlines()[-2:]
-        assert next_step.startswith("search it: gedbd search index=")
+        assert next_step.startswith("search the index: gedbd search index=")
         return counts.split(", in ")[0]
 
     return run
@@ -232,23 +232,23 @@ def test_another_backend_reads_queries_like_the_stored_reports(home, update, bac
     [
         (
             ["out=new"],
-            "dataset=csv dataset.path=bugs.csv for the default ranker, or run= with the folder",
+            "dataset=csv dataset.path=bugs.csv for the default ranker, or run= to a folder",
         ),
-        (["run=tested"], "out= is missing, "),
+        (["run=tested"], "out= is required, "),
         (
             ["run=nowhere", "out=new"],
-            "run=nowhere: there is no such folder; give the folder that gedbd backtest leaves",
+            "run=nowhere: no such folder; give a folder written by gedbd backtest",
         ),
         (
             ["run=cache", "out=new"],
-            "run=cache is not a finished backtest, it has no matching.json: run gedbd backtest run=cache",
+            "run=cache is not a finished backtest: it has no matching.json; run gedbd backtest run=cache",
         ),
         (
             ["run=older", "out=new"],
-            "^error: run=older was made by an older version of gedbd: run gedbd backtest again",
+            "^error: run=older was written by an older version of gedbd: run gedbd backtest again",
         ),
-        (["run=gone", "out=new"], "nowhere is not the folder of a run"),
-        (["run=tested", "out=file.txt"], "out=file.txt is a file: give a folder, which need not exist yet"),
+        (["run=gone", "out=new"], "nowhere is not a run folder"),
+        (["run=tested", "out=file.txt"], "out=file.txt is a file: give a new or existing folder"),
         (["run=tested", "out=strange"], "index.sqlite is not an index .file is not a database."),
         (["run=tested", "out=new", "dataset.path=nowhere.csv"], "nowhere.csv: no such file"),
     ],
@@ -275,7 +275,9 @@ def test_an_index_of_an_older_version_is_refused_and_can_be_updated(home, update
     with store.transaction():
         store.write_about({"matching": OLD_MATCHING, "model": "older"})
     store.close()
-    with pytest.raises(ValueError, match=r"^index=\S*aged was made by an older version of gedbd: run gedbd backtest"):
+    with pytest.raises(
+        ValueError, match=r"^index=\S*aged was written by an older version of gedbd: run gedbd backtest"
+    ):
         open_index(folder / "aged", str(folder / "cache"))
     assert update("run=tested", "out=aged") == "aged: 425 added, 0 updated, 0 unchanged, 0 deleted"
     open_index(folder / "aged", str(folder / "cache")).close()

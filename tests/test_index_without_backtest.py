@@ -25,8 +25,8 @@ def index(tmp_path, monkeypatch):
 def test_the_default_model_searches_and_suggests_nothing(index, capsys):
     folder = index("dataset=demo", "encoder=tiny", "out=stored")
     told = " ".join(capsys.readouterr().out.split())
-    assert "Nothing is suggested unasked: the probabilities were learnt on other trackers," in told
-    assert "and gedbd backtest has not measured them here." in told
+    assert "Nothing is suggested automatically: the probabilities were learnt from other trackers," in told
+    assert "but gedbd backtest has not measured them here." in told
     assert "stored: 425 added, 0 updated, 0 unchanged, 0 deleted" in told
     opened = open_index(folder / "stored", str(folder / "cache"))
     found = opened.search(opened.get("2395"))
@@ -38,7 +38,9 @@ def test_the_default_model_searches_and_suggests_nothing(index, capsys):
 
 @pytest.mark.parametrize("option", ["encoder=tiny", "encoder.max_tokens=20", "text=fields"])
 def test_a_backtest_brings_its_encoder_and_text(index, tmp_path, option):
-    with pytest.raises(SystemExit, match=f"^error: {option}: run= brings the encoder and the text of its backtest"):
+    with pytest.raises(
+        SystemExit, match=f"^error: {option}: run= already sets the encoder and text, from its backtest"
+    ):
         index("run=tested", option, "out=stored")
     assert list(tmp_path.iterdir()) == []
 

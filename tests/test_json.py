@@ -78,4 +78,6 @@ def test_tables_of_runs_of_a_sweep_of_a_comparison_and_of_a_page(told, tmp_path,
 def test_every_command_with_a_table_documents_its_fields(command):
     (option,) = [one for one in read_command(Path(CONF_DIR), command).options if one.name == "json"]
     assert option.value == "false"
-    assert option.comment.startswith("print one JSON document on standard output, all else on standard error: ")
+    assert option.comment.startswith(
+        "print one JSON document to standard output, everything else to standard error; its "
+    )

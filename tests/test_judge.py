@@ -84,7 +84,7 @@ def test_the_tables_and_the_page_are_written_again_with_the_verdicts(run, tmp_pa
         assert after.loc[0, ["judgements", "judgements_marked"]].tolist() == [3, 1]
     told = " ".join(capsys.readouterr().out.split())
     assert "Not marked as duplicates: 1 accepted, 1 rejected. Marked as duplicates: 0 accepted, 1 rejected." in told
-    assert "no suggestions of this backtest: 1, left out (first: row 5, 99 and 98)" in told
+    assert "not suggestions of this backtest: 1, left out (first: row 5, 99 and 98)" in told
     page = (out / "report.html").read_text()
     assert "<h2>With verdicts</h2>" in page
     assert "<code>gedbd judge run=out</code>" in page
@@ -111,7 +111,7 @@ def test_the_list_to_fill_by_hand_is_read_and_a_new_backtest_leaves_it(run, tmp_
     run("run=out")
     assert pd.read_csv(out / "targets.csv")["precision_with_judgements"][0] == 21 / 25
     warning = write_to_judge(out, backtest(), 50)
-    assert warning == f"{out / 'to_judge.csv'} holds verdicts and stays as it is: move it away for a new list"
+    assert warning == f"{out / 'to_judge.csv'} holds verdicts and is kept: move it elsewhere to get a new list"
     assert pd.read_csv(out / "to_judge.csv", dtype=str).equals(listed)
 
 
@@ -120,10 +120,10 @@ def test_the_list_to_fill_by_hand_is_read_and_a_new_backtest_leaves_it(run, tmp_
     ("change", "options", "message"),
     [
         ("", ("run=out",), "^error: out/to_judge.csv holds no verdict"),
-        ("", ("run=nowhere",), "^error: run=nowhere: there is no such folder; give the folder that"),
-        ("page.json", ("run=out",), r"^error: run=out has no page.json, as its backtest was made by an older version"),
-        ("matching.json", ("run=out",), r"^error: run=out is not a finished backtest, it has no matching.json"),
-        ("", ("run=out", "file=nowhere.csv"), "^error: file=nowhere.csv: there is no such file"),
+        ("", ("run=nowhere",), "^error: run=nowhere: no such folder; give a folder written by"),
+        ("page.json", ("run=out",), r"^error: run=out has no page.json because it was written by an older version"),
+        ("matching.json", ("run=out",), r"^error: run=out is not a finished backtest: it has no matching.json"),
+        ("", ("run=out", "file=nowhere.csv"), "^error: file=nowhere.csv: no such file"),
         ("", (), "^error: .*run"),
     ],
 )

@@ -70,7 +70,7 @@ def test_verdicts_are_given_by_keyboard_kept_and_downloaded(browser, written, tm
     assert states(page)[1] == "verdict: not a duplicate"
     page.get_by_role("group", name="9 and 3").get_by_role("button", name="not a duplicate").click()  # withdrawn
     assert states(page)[2] == "no verdict"
-    status = "2 of 3 pairs have a verdict. 3 differ from those that this page was made with."
+    status = "2 of 3 pairs have a verdict. 3 differ from those on the page as it was written."
     expect(page.get_by_role("status")).to_have_text(status)
     page.reload()
     expect(page.get_by_role("status")).to_have_text(status)

@@ -65,7 +65,7 @@ def test_few_reports_teach_nothing(run, capsys, same_rows):
     found = read_hit_rate(folder)
     assert (found.reports, found.learnt) == (24, False)
     told = capsys.readouterr()
-    assert "The 24 reports with an inducing commit before them are too few to learn from" in told.err
+    assert "The 24 reports with an earlier inducing commit are too few to learn from" in told.err
     document = json.loads(told.out)
     assert document["statement"] == found.statement
     for name in ("metrics", "differences", "years", "counts"):
@@ -85,7 +85,7 @@ def test_a_history_with_its_reports_needs_no_repo(run):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ("dataset=csv", "which tracker? repo=. dataset=csv dataset.path=issues.csv"),
+        ("dataset=csv", "no reports given: set repo=. dataset=csv dataset.path=issues.csv"),
         ("dataset.path=issues.csv", "reports without a repository: add repo=. or repo=PATH"),
         ("repo=repo dataset.path=none.csv", "none.csv"),
         ("repo=issues.csv dataset.path=issues.csv", "issues.csv"),

@@ -44,19 +44,19 @@ def refuse(tmp_path, monkeypatch, capsys):
         ("train", "trainer.max_epochs=three", "trainer.max_epochs=three must be a whole number"),
         ("train", "optimizer.lr=abc", "optimizer.lr=abc must be a number"),
         ("train", "seed=${sed}", "seed=${sed}: Interpolation key 'sed' not found"),
-        ("train", "ckpt_path=no.ckpt", "ckpt_path=no.ckpt: there is no such file"),
-        ("train", "trainer.max_epoch=1", "there is no option trainer.max_epoch: did you mean trainer.max_epochs?"),
+        ("train", "ckpt_path=no.ckpt", "ckpt_path=no.ckpt: no such file"),
+        ("train", "trainer.max_epoch=1", "unknown option trainer.max_epoch: did you mean trainer.max_epochs?"),
         ("train", "dataset=githb", "dataset=githb is unknown: did you mean github? Choose one of askubuntu, bugzilla"),
-        ("train", "ranking.parts=[val", "ranking.parts=[val cannot be read as option=value: close its brackets"),
-        ("train", "optimizer.lr=1,2", "optimizer.lr=1,2 gives several values: add -m for a run with each"),
+        ("train", "ranking.parts=[val", "ranking.parts=[val cannot be parsed as option=value: close all brackets"),
+        ("train", "optimizer.lr=1,2", "optimizer.lr=1,2 has several values: add -m to run each of them"),
         ("train", "+seed=1", "Could not append to config. An item is already at 'seed'."),
         ("train", "-m optimizer.lr=0.1,abc", "optimizer.lr=abc must be a number"),
         ("train", "-m dataset=demo,githb", "dataset=githb is unknown: did you mean github?"),
-        ("train", "-m ranking.parts=[val", "ranking.parts=[val cannot be read as option=value"),
+        ("train", "-m ranking.parts=[val", "ranking.parts=[val cannot be parsed as option=value"),
         (
             "search",
             "query=crash",
-            'index= is missing, for example: gedbd search index=folder "what happened"',
+            'index= is required, for example: gedbd search index=folder "what happened"',
         ),
         ("train", "loss.margin=abc", "loss.margin=abc must be a number"),  # its default follows the encoder
         ("train", "experiment=table5 seeds=1,x", "seeds=x must be a whole number"),  # a sweep without -m
@@ -84,7 +84,7 @@ def test_an_option_that_does_not_fit_is_told_before_the_command_begins(refuse, c
 )
 def test_a_history_of_changes_is_refused_before_it_is_read(refuse, command, options):
     told = refuse(command, "dataset.path=/", *options.split(" "))
-    assert told.startswith("/: a history of changes, where this command needs one table of reports")
+    assert told.startswith("/: this is a history of changes, but this command needs a table of reports")
 
 
 DEFAULTS = OmegaConf.create(

@@ -28,4 +28,4 @@ def test_newcomer_gets_from_an_export_to_a_page(tmp_path, monkeypatch, capsys):
     assert page
     text = Path(page[1]).read_text()
     assert "Which precision targets are met?" in text
-    assert "so all numbers are uncertain" in text
+    assert "so all figures are uncertain" in text

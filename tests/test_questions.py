@@ -105,9 +105,9 @@ def test_a_run_is_evaluated_again_with_the_same_numbers(export, tmp_path, monkey
 @pytest.mark.parametrize(
     ("word", "message"),
     [
-        ("graph.pca_dim=5", "task=questions does not read the section graph: leave graph.pca_dim=5 out"),
-        ("text=fields", "task=questions does not read the section text: leave text=fields out"),
-        pytest.param("pairs=pk", "does not read the section batches: leave pairs=pk out", marks=pytest.mark.slow),
+        ("graph.pca_dim=5", "task=questions does not use the section graph: leave graph.pca_dim=5 out"),
+        ("text=fields", "task=questions does not use the section text: leave text=fields out"),
+        pytest.param("pairs=pk", "does not use the section batches: leave pairs=pk out", marks=pytest.mark.slow),
         pytest.param(
             "experiment=sbert_graph", "the section text: leave experiment=sbert_graph out", marks=pytest.mark.slow
         ),
@@ -121,7 +121,7 @@ def test_options_that_the_task_would_ignore_are_refused(word, message):
 def test_the_task_of_times_refuses_what_it_would_ignore():
     check("task=confirmation", "encoder=tiny", "split=year", "tags.dim=8", "backend=torch")
     check("experiment=cqa_confirmation")
-    with pytest.raises(ValueError, match="task=confirmation does not read the section fusion: leave fusion=concat out"):
+    with pytest.raises(ValueError, match="task=confirmation does not use the section fusion: leave fusion=concat out"):
         check("task=confirmation", "fusion=concat")
 
 

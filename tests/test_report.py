@@ -120,7 +120,7 @@ def test_unfinished_runs_are_left_out_and_said(runs, call, capsys):
     (runs / "partly" / "halted" / "predictions.parquet").unlink()
     shutil.copytree(runs / "grid" / "1", runs / "partly" / "whole")
     call(gedbd.report, "paths=[partly]")
-    assert "left out, not finished: partly/halted" in capsys.readouterr().out
+    assert "left out because unfinished: partly/halted" in capsys.readouterr().out
     summary = "1 run in 1 setting. Left out: 1 unfinished run."
     assert summary in (runs / "partly" / "report.html").read_text()
 
@@ -158,9 +158,9 @@ def test_tables_of_a_text_are_filled(runs, call):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["paths=[nowhere]"], "nowhere: there is no such folder"),
-        (["paths=[cache]"], "cache has no run with predictions"),
-        ([], "paths= is missing, "),
+        (["paths=[nowhere]"], "nowhere: no such folder"),
+        (["paths=[cache]"], "cache has no finished run"),
+        ([], "paths= is required, "),
     ],
 )
 def test_report_refuses(call, options, message):
@@ -175,7 +175,7 @@ def test_positional_paths_become_an_option():
 
 def test_compare_matches_seeds(runs, call, capsys):
     call(gedbd.compare, "run=all/1", "against=all/0", "out=difference.csv")
-    assert "2 seed(s)" in capsys.readouterr().out
+    assert "2 seeds" in capsys.readouterr().out
     table = pd.read_csv(runs / "difference.csv").set_index("metric")
     means = [
         pd.read_csv(runs / "all" / number / "seeds.csv").query(f"method == '{method}'")["mrr"].mean()
@@ -198,10 +198,10 @@ def test_compare_takes_other_methods(runs, call):
     ("options", "message"),
     [
         (["run=all/1", "against=grid/0"], "the runs have different seeds"),
-        (["run=bm25", "against=closure"], "were tested on other pairs or queries"),
+        (["run=bm25", "against=closure"], "were tested on different pairs or queries"),
         (["run=bm25", "against=grid/0", "method=rep"], "has no method 'rep': choose one of bm25"),
-        (["run=grid", "against=grid/0"], "has several runs of one seed"),
-        (["run=bm25"], "against= is missing, "),
+        (["run=grid", "against=grid/0"], "has several runs with the same seed"),
+        (["run=bm25"], "against= is required, "),
     ],
 )
 def test_compare_refuses(call, options, message):

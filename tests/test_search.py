@@ -86,7 +86,7 @@ def test_words_on_the_command_line(search):
     told = search("UIDPLUS", "missing", "on", "the", "server")
     assert told.startswith("UIDPLUS missing on the server")
     assert "uidplus" in told
-    assert "Nothing is suggested unasked: the backtest found no threshold" in told
+    assert "Nothing is suggested automatically: the backtest found no threshold" in told
     assert "Check each match yourself." in told
 
 
@@ -107,7 +107,9 @@ def test_an_answer_for_programs(answers):
     (answer,) = answers("Pasted screenshots are an empty frame in Outlook", "top_k=3")
     assert set(answer) == {"query", "threshold", "target", "matches"}
     assert (answer["threshold"], answer["target"]["status"]) == (None, "no threshold")
-    assert answer["target"]["statement"].startswith("Nothing is suggested unasked: the backtest found no threshold")
+    assert answer["target"]["statement"].startswith(
+        "Nothing is suggested automatically: the backtest found no threshold"
+    )
     assert len(answer["matches"]) == 3
     best = answer["matches"][0]
     assert set(best) == {"master", "best", "members", "score", "probability", "explanation", "urls"}
@@ -157,7 +159,7 @@ def test_filters(answers, search):
     for match in answer["matches"]:
         assert match["best"]["component"] == "compose"
         assert match["best"]["created_at"].startswith("2023")
-    assert "no candidate: the filters exclude every stored report" in search("crash", "created_from=2099-01-01")
+    assert "no candidates: the filters exclude every stored report" in search("crash", "created_from=2099-01-01")
     assert answers("crash", "component=12")[0]["matches"] == []
 
 
@@ -178,17 +180,17 @@ def test_markup_and_smileys_in_reports_are_shown_as_they_are(search, home):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["crash"], "index= is missing, "),
-        (["index=stored"], r"what to search for\? Give one of: a text in quotes, file=report.txt, or file=-"),
-        (["index=stored", "crash", "file=report.txt"], r"what to search for\? Give one of"),
+        (["crash"], "index= is required, "),
+        (["index=stored"], r"give exactly one of: a text in quotes, file=report.txt, or file=-"),
+        (["index=stored", "crash", "file=report.txt"], r"give exactly one of"),
         (
             ["index=nowhere", "crash"],
-            "index=nowhere: there is no index.sqlite in it; gedbd index out=nowhere",
+            "index=nowhere: no index.sqlite there; build an index with gedbd index out=nowhere",
         ),
         (["index=tested", "crash"], "index=tested: there is no index.sqlite in it"),
         (
             ["index=cut", "crash"],
-            "cut/index.sqlite is empty, its building was interrupted: build it again",
+            "cut/index.sqlite is empty because building it was interrupted: build it again",
         ),
         (["index=strange", "crash"], "index.sqlite is not an index"),
         (["index=stored", "crash", "top_k=0"], "top_k=0 must be a whole number between 1 and 50"),
@@ -199,9 +201,9 @@ def test_markup_and_smileys_in_reports_are_shown_as_they_are(search, home):
             "created_from=yesterday is not a date: write 2024-01-31",
         ),
         (["index=stored", "crash", "created_before=2024-02-30"], "created_before=2024-02-30 is not a date"),
-        (["index=stored", "  "], "the report has neither title nor description"),
-        (["index=stored", "query="], "the report has neither title nor description"),
-        (["index=stored", "file=nowhere.txt"], "file=nowhere.txt: there is no such file"),
+        (["index=stored", "  "], "the report has neither a title nor a description"),
+        (["index=stored", "query="], "the report has neither a title nor a description"),
+        (["index=stored", "file=nowhere.txt"], "file=nowhere.txt: no such file"),
         (["index=stored", "x" * 1001], "the title has 1,001 characters, more than 1,000: shorten it"),
     ],
 )
@@ -219,12 +221,15 @@ def test_mistakes_are_told_in_one_line(home, options, message):
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        (b'{"title": "a", "sumary": "b"}', "line 3: 'sumary' is not a field of a report: title, description, issue_id"),
+        (
+            b'{"title": "a", "sumary": "b"}',
+            "line 3: 'sumary' is not a field of a report: choose from title, description, issue_id",
+        ),
         (b'{"title": "a"', "line 3: Expecting"),
         (b"[" * 100_000, "line 3: maximum recursion depth"),
         (b"[1, 2]", "line 3: expected an object with title and description"),
         (b'{"title": ["a"]}', "line 3: title must be a text"),
-        (b'{"issue_id": "3"}', "line 3: the report has neither title nor description"),
+        (b'{"issue_id": "3"}', "line 3: the report has neither a title nor a description"),
         (b'{"title": "a", "created_at": "soon"}', "line 3: created_at=soon is not a date"),
     ],
 )

@@ -38,7 +38,7 @@ def serve(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["host=0.0.0.0"], "host=0.0.0.0 can be reached from elsewhere: set GEDBD_TOKEN"),
+        (["host=0.0.0.0"], "host=0.0.0.0 can be reached from other machines: set GEDBD_TOKEN"),
         (["port=70000"], "port=70000 must lie between"),
         (["settings.timeout_s=0"], "timeout_s=0 must be above 0"),
         (["connections.max_connections=0"], "connections.max_connections=0 must be a whole number, 1 or more"),
@@ -48,8 +48,8 @@ def serve(tmp_path, monkeypatch):
         (["webhook.precision=0.9"], "the option webhook.precision is now called webhook.target_precision"),
         (
             ["event=x.json", "webhook.repository=ann/mail", "webhook.target_precision=0.95"],
-            "webhook.target_precision=0.95: the backtest of this index measured the targets 0.5, 0.7, 0.8, 0.9; run"
-            " gedbd backtest target_precision=0.95 and build the index with it",
+            "webhook.target_precision=0.95: the backtest of this index measured only the targets 0.5, 0.7, 0.8, 0.9;"
+            " run gedbd backtest target_precision=0.95 and build the index with its folder",
         ),
     ],
 )
@@ -80,7 +80,7 @@ def test_one_event_without_a_server(serve, tmp_path, capsys):
     event = {"action": "opened", "repository": {"full_name": "ann/mail"}, "issue": {"number": 70, "title": "x"}}
     (tmp_path / "event.json").write_text(json.dumps(event))
     serve(f"event={tmp_path}/event.json", "webhook.repository=ann/mail")
-    assert capsys.readouterr().out == "#70 added; comments: none (the best match does not reach the threshold 0.600)\n"
+    assert capsys.readouterr().out == "#70 added; comments: none (the best match is below the threshold 0.600)\n"
     assert (tmp_path / "closed").is_file()
 
 

@@ -223,7 +223,7 @@ def test_a_failing_file_in_a_real_sweep(sweep, tmp_path, capsys):
     options = ["name=constant", "dataset=csv", "dataset.path=one.csv,two.csv", "ranking.parts=[]"]
     with pytest.raises(SystemExit):
         sweep(gedbd.baseline.main, *options)
-    assert "two.csv: there is a header but no row below it" in capsys.readouterr().out
+    assert "two.csv: there are no rows below the header" in capsys.readouterr().out
     (tmp_path / "two.csv").write_bytes(source)
     finished = (tmp_path / "sweep" / "0" / "results.csv").stat().st_mtime_ns
     folder = sweep(gedbd.baseline.main, *options)

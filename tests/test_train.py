@@ -165,7 +165,7 @@ def test_two_seeds_are_two_runs(two_seeds):
 def test_resuming_with_other_options_is_refused(train, halted):
     with pytest.raises(SystemExit, match=r"its run had loss.margin=0.0, this one has 0.1"):
         train("loss.margin=0.1", f"ckpt_path={halted}/checkpoints/last.ckpt")
-    with pytest.raises(SystemExit, match=r"ckpt_path=nowhere.ckpt: there is no such file"):
+    with pytest.raises(SystemExit, match=r"ckpt_path=nowhere.ckpt: no such file"):
         train("ckpt_path=nowhere.ckpt")
 
 
@@ -193,7 +193,7 @@ def test_evaluate_measures_training_pairs_too(run, halted):
 
 def test_evaluate_refuses(run, first_epoch):
     mistakes = {
-        ("run=nowhere",): "nowhere is not the folder of a run",
+        ("run=nowhere",): "nowhere is not a run folder",
         (f"run={first_epoch}", "part=tset"): "part=tset is unknown: choose train, val, test",
         (f"run={first_epoch}", "checkpoint=first"): "there is no first.ckpt",
     }

@@ -26,7 +26,7 @@ class BacktestResult:
     Attributes:
         corpus: The reports.
         encoder: What encoded them.
-        warnings: What was found in the data, in sentences.
+        warnings: Warnings about the data, in sentences.
     """
 
     corpus: Corpus
@@ -111,7 +111,7 @@ def backtest(
         encoder: An ``Encoder`` or what it takes; None for ``minilm``.
         target_precision: The share of suggestions that must be right; .5, .6, .7, .8 and .9 are measured too.
         confidence_level: Of the lower bound of the precision on validation, which must reach the target.
-        seed: Of all that is drawn.
+        seed: Seed of all random choices.
         options: Further options as on the command line: ``["ranker.base=null", "max_replayed=1000"]``.
 
     Returns:

@@ -34,7 +34,7 @@ def compare(first: RankingResult, second: RankingResult) -> pd.DataFrame:
     if first.protocol != second.protocol or first.part != second.part:
         raise ValueError(
             f"{first.name} ranked {first.part} by {first.protocol}, {second.name} {second.part} by {second.protocol}:"
-            " give results of one part and protocol"
+            " give results with the same part and protocol"
         )
     tables = [result.queries.drop(columns="rank") for result in (first, second)]
     joined = join_results((first.name, second.name), tables[0], tables[1])

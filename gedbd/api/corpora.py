@@ -26,18 +26,18 @@ def load_corpus(
 
     Args:
         source: A file, a folder of pages, or a table. ``"demo"`` is the corpus that comes with gedbd, and the name of
-            another file in ``conf/dataset/`` that needs no path, such as ``"eclipse"``, a downloaded one.
+            another file in ``conf/dataset/`` that needs no path, such as ``"eclipse"``, reads a downloaded one.
         format: ``csv``, ``github``, ``gitlab``, ``jira``, ``bugzilla`` or another file in ``conf/dataset/``; None
             recognizes it by the file.
         columns: Of a CSV file or table: the column of each field that is called otherwise than in
             ``conf/dataset/csv.yaml``, such as ``{"title": "Summary"}``; None as the column if there is none. In a
             table, a column may also bear the field's own name, such as ``title``.
-        last_n: Keep only so many reports, the latest ones; None keeps all.
+        last_n: Keep only this many reports, the latest ones; None keeps all.
         options: Further options of the format, as ``dataset.*`` on the command line: ``encoding="cp1252"``.
 
     Returns:
         The corpus: ``len(corpus)`` reports in chronological order, the table ``corpus.reports``, the ``(N,)`` group
-        numbers ``corpus.group`` and ``corpus.warnings``, what the reader has to say.
+        numbers ``corpus.group`` and ``corpus.warnings``, the reader's warnings.
 
     Raises:
         ValueError: If the source is missing or malformed, or an option is unknown. The message names file, row and
@@ -57,7 +57,7 @@ def load_corpus(
         raise ValueError(f"last_n={last_n!r} must be a whole number, or None for all reports")
     if not isinstance(source, str | Path):
         if format is not None:
-            raise ValueError(f"format={format!r} is of files: leave it out for a table")
+            raise ValueError(f"format={format!r} applies to files only: leave it out for a table")
         return _of_table(source, given)
     with plain_errors():
         name = _format_of(str(source)) if format is None else format
@@ -93,7 +93,7 @@ def _path_word(name: str, source: str) -> list[str]:
     """The option that names the export; none for a corpus of its own, such as ``demo``."""
     if not _has_path(name):
         if source != name:
-            raise ValueError(f"format={name!r} names a corpus of its own: load_corpus({name!r}) reads it")
+            raise ValueError(f"format={name!r} is the name of a corpus: use load_corpus({name!r})")
         return []
     if not Path(source).expanduser().exists():
         raise ValueError(f"{source}: no such file or folder")
@@ -118,11 +118,11 @@ def _format_of(source: str) -> str:
         return "jira"
     if path.is_file() and kind_of(path) not in JSON_KINDS:
         # An archive without a second ending, such as reports.xz, is read as JSON where its format is not given.
-        raise ValueError(f"{source}: its format is not recognized by its name: give format=")
+        raise ValueError(f"{source}: its format cannot be recognized from its name: set format=")
     pages, _ = read_pages(path, JSON_KINDS)
     found = next((recognise(record.record) for page in pages for record in read_records(page)), "")
     if not found:
-        raise ValueError(f"{source}: its format is not recognized by its first record: give format=")
+        raise ValueError(f"{source}: its format cannot be recognized from its first record: set format=")
     return found
 
 
@@ -131,7 +131,7 @@ def _set_options(dataset: Any, name: str, given: Mapping[str, Any]) -> None:
     for option, value in given.items():
         if option not in dataset:
             known = [str(key) for key in dataset if key not in ("_target_", "path")]
-            raise ValueError(f"there is no option {option} of format={name!r}: choose {', '.join(known)}")
+            raise ValueError(f"unknown option {option} of format={name!r}: choose {', '.join(known)}")
         OmegaConf.update(dataset, option, dict(value) if isinstance(value, Mapping) else value, force_add=True)
 
 
@@ -145,5 +145,5 @@ def _of_table(table: "pd.DataFrame", given: dict[str, Any]) -> Corpus:
     columns |= given.pop("columns", {})
     unknown = [name for name in given if name not in ("date_format", "image_dir", "last_n", "name", "url_template")]
     if unknown:
-        raise ValueError(f"there is no option {unknown[0]} of a table")
+        raise ValueError(f"unknown option {unknown[0]} for a table")
     return read_frame(table, columns, **given)

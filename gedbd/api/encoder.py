@@ -21,7 +21,7 @@ AnyEncoder = Union["Encoder", str, Path, TextEncoding]
 class Encoder:
     """Turns texts into unit vectors, whose inner products are their cosines.
 
-    The model is loaded when it is needed first. Vectors of documents are kept in the folder that the commands use,
+    The model is loaded on first use. Vectors of documents are kept in the folder that the commands use,
     ``$GEDBD_CACHE`` or ``~/.cache/gedbd``, so that a text is encoded once; those of queries and of objects are not.
 
     Args:
@@ -32,8 +32,8 @@ class Encoder:
             - a folder with a model of transformers or sentence-transformers, or its name on the Hugging Face hub, such
               as ``BAAI/bge-small-en-v1.5``;
             - the folder of a training run of gedbd;
-            - an object with ``encode(texts) -> (N, D)``, such as a ``SentenceTransformer``. It is used as it stands.
-        backend: What runs the model: a file in ``conf/backend/``. ``auto`` takes the quickest of this machine.
+            - an object with ``encode(texts) -> (N, D)``, such as a ``SentenceTransformer``. It is used unchanged.
+        backend: What runs the model: a file in ``conf/backend/``. ``auto`` chooses the fastest on this machine.
         max_tokens: Length that texts are cut to; None for the model's own.
         cache_dir: Folder of known vectors; None for that of the commands.
         checkpoint: Of a run: ``best``, ``last``, or ``refit``.
@@ -76,7 +76,9 @@ class Encoder:
                 self._find(model, max_tokens, checkpoint)
             if max_tokens is not None:
                 if self._given is not None:
-                    raise ValueError(f"max_tokens is not of {self._given.name}, which cuts its texts itself")
+                    raise ValueError(
+                        f"max_tokens does not apply to {self._given.name}, which truncates its texts itself"
+                    )
                 self._options["encoder"]["max_tokens"] = max_tokens
         self.name: str = self._options["encoder"]["name"] if self._given is None else self._given.name
 
@@ -134,7 +136,7 @@ class Encoder:
         if not isinstance(model, str | Path):
             if isinstance(model, Encoder) or not isinstance(model, TextEncoding):
                 raise ValueError(
-                    f"{type(model).__name__} is no encoder: give a name, a folder, or an object with encode()"
+                    f"{type(model).__name__} is not an encoder: give a name, a folder, or an object with encode()"
                 )
             self._given = GivenEncoder(model)
         elif (Path(model) / CONFIG).is_file():

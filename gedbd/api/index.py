@@ -62,7 +62,7 @@ class Index:
             known = default_cache_dir() if cache_dir is None else str(cache_dir)
             given = None if encoder is None else as_encoder(encoder)._given
             if encoder is not None and given is None:
-                raise ValueError(f"{path} brings its own encoder: give encoder= for one that is an object alone")
+                raise ValueError(f"{path} stores its own encoder: set encoder= only for an encoder object")
             assembly.check_index(self.path)
             silence_library_logs()
             load = partial(assembly.load_model, source=f"index={path}", cache_dir=known, backend=None, given=given)
@@ -99,7 +99,7 @@ class Index:
         *,
         backtest: "BacktestResult | str | Path | None" = None,
     ) -> "Index":
-        """Brings the index in a folder to the state of a corpus, and opens it; an absent one is made.
+        """Brings the index in a folder to the state of a corpus, and opens it; it is created if absent.
 
         A second time, only reports that are new or have changed are encoded; with another encoder or backtest, all.
 
@@ -120,7 +120,7 @@ class Index:
         out = Path(path)
         with long_call():
             if out.exists() and not out.is_dir():
-                raise ValueError(f"{out} is a file: give a folder, which need not exist yet")
+                raise ValueError(f"{out} is a file: give a new or existing folder")
             model = index_model(encoder, backtest)
             changes = store_corpus(out, corpus, model, None, log.warning)
         given = None if model.given is None else model.given.given
@@ -150,7 +150,7 @@ class Index:
 
     @property
     def suggest_from(self) -> float | None:
-        """The probability from which a match may be shown unasked; None if a backtest has not found one."""
+        """The probability from which a match may be shown automatically; None if no backtest found one."""
         return self._stored.target.suggest_from
 
     def search(
@@ -209,8 +209,8 @@ class Index:
         """Writes the vectors of all reports as an index of faiss, and their ids.
 
         Args:
-            path: The file, such as ``my.faiss``: an ``IndexFlatIP``, whose products are cosines. Row i of it is line i
-                of the file of ids, counted from 0.
+            path: The file, such as ``my.faiss``: an ``IndexFlatIP``, whose inner products are cosines. Its row i is
+                line i of the file of ids, counted from 0.
 
         Returns:
             The file, and that of the ids: ``my.faiss.ids.txt``, one id a line.

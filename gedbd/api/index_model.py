@@ -43,10 +43,10 @@ def _tested_model(encoder: AnyEncoder | None, backtest: "BacktestResult | str | 
         given = given or (backtest.encoder._given if encoder is None else None)
     if is_given(cfg.encoder):
         if given is None:
-            raise ValueError(f"the backtest was of {cfg.encoder.name}, an object in Python: give it as encoder=")
+            raise ValueError(f"the backtest used {cfg.encoder.name}, an object in Python: give it as encoder=")
         given.check(cfg.encoder, "the backtest")
     elif encoder is not None:
-        raise ValueError("the backtest brings its encoder: leave encoder= out, or backtest=")
+        raise ValueError("the backtest sets the encoder: leave out encoder= or backtest=")
     return IndexModel(_sections(cfg), matching, weights, default_cache_dir(), given)
 
 

@@ -44,7 +44,7 @@ class RankingResult:
         part: ``val`` or ``test``.
         protocol: ``earlier`` or ``test_pool``.
         scorer: The fitted scorer.
-        warnings: What was found in the data, in sentences.
+        warnings: Warnings about the data, in sentences.
     """
 
     name: str
@@ -97,7 +97,7 @@ class RankingResult:
         return self.corpus.reports["id"].to_numpy(dtype=object)
 
     def save_trec(self, folder: str | Path) -> tuple[Path, Path]:
-        """Writes the ranking and the relevant reports as TREC files, which other tools of retrieval read.
+        """Writes the ranking and the relevant reports as TREC files, which other retrieval tools read.
 
         Args:
             folder: Where they go, made if absent.
@@ -145,7 +145,7 @@ def rank(
         protocol: ``earlier`` ranks against all earlier reports, and ranks count groups; ``test_pool`` ranks the
             reports of the part among themselves, as many papers do, which gives higher figures.
         top_k: The k of ``rr@k`` and ``map@k``, ascending.
-        seed: Of all that is drawn.
+        seed: Seed of all random choices.
         options: Further options as on the command line, such as ``["split.test_from=2015-01-31"]``.
 
     Returns:
@@ -217,9 +217,9 @@ def _check_scorer(cfg: DictConfig, scorer: str | Scorer, protocol: str) -> None:
     if isinstance(scorer, str):
         check_baseline(cfg)
     elif not (callable(getattr(scorer, "fit", None)) and callable(getattr(scorer, "scores", None))):
-        raise ValueError(f"{type(scorer).__name__} is no scorer: give a name, or an object with fit() and scores()")
+        raise ValueError(f"{type(scorer).__name__} is not a scorer: give a name, or an object with fit() and scores()")
     elif getattr(scorer, "earlier_only", False) and protocol == "test_pool":
-        raise ValueError(f"{cfg.name} scores earlier reports only, and a pool holds later ones: protocol='earlier'")
+        raise ValueError(f"{cfg.name} scores earlier reports only, but a pool holds later ones: set protocol='earlier'")
 
 
 def _made(cfg: DictConfig) -> Scorer:

@@ -54,8 +54,8 @@ def check_options(options: Any, source: str, also: Set[str] = frozenset()) -> No
         for key, found in _walk(value, str(section)):
             if _names_code(key, found) and not (isinstance(found, str) and found in allowed):
                 raise ValueError(
-                    f"{source}: {key}={found} is not run, as a file may only name what conf/ names for {section};"
-                    f" if you trust it, set {VARIABLE}={found}"
+                    f"{source}: {key}={found} is not run, because a file may only name targets that conf/ has for"
+                    f" {section}; if you trust it, set {VARIABLE}={found}"
                 )
 
 
@@ -65,7 +65,9 @@ def check_plain(options: Any, source: str) -> None:
         raise ValueError(f"{source} is damaged: it holds no options")
     for key, found in _walk(options, ""):
         if isinstance(found, str) and "${" in found:
-            raise ValueError(f"{source}: {key[1:]} holds an interpolation, ${{...}}: a saved configuration has none")
+            raise ValueError(
+                f"{source}: {key[1:]} holds an interpolation, ${{...}}, which a saved configuration never does"
+            )
 
 
 def keep_local(options: DictConfig, source: str) -> None:
@@ -77,7 +79,8 @@ def keep_local(options: DictConfig, source: str) -> None:
     if OmegaConf.is_dict(backend) and backend.get("address") is not None:
         print_line(
             open_console(),
-            f"{source}: backend.address={backend.address} is not used, as it comes from a file: Ray starts here",
+            f"{source}: backend.address={backend.address} is ignored because it comes from a file: Ray is started on"
+            " this machine",
         )
         backend.address = None
     for section in list(options):
@@ -85,7 +88,7 @@ def keep_local(options: DictConfig, source: str) -> None:
         found = _remove_urls(plain)
         if found:
             print_line(
-                open_console(), f"{source}: base_url={found[0]} of {section} is not used, as it comes from a file"
+                open_console(), f"{source}: base_url={found[0]} of {section} is ignored because it comes from a file"
             )
             options[section] = plain
 
@@ -128,7 +131,9 @@ def read_settings(text: str, source: str, cache_dir: str) -> DictConfig:
         raise ValueError(damaged) from error
     missing = [name for name in ("encoder", "text", "backend") if not isinstance(plain.get(name), dict)]
     if missing:
-        raise ValueError(f"{source}: its settings have no section {missing[0]}; build the index again elsewhere")
+        raise ValueError(
+            f"{source}: its settings have no section {missing[0]}; build the index again in another folder"
+        )
     keep_local(settings, source)
     return settings
 

@@ -21,9 +21,9 @@ FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 RUST_ERROR = re.compile(r"\(os error (\d+)\)")  # safetensors and tokenizers report error numbers in words
 CURES = {
     **dict.fromkeys(FULL, "free some space there"),
-    **dict.fromkeys((errno.EACCES, errno.EPERM, errno.EROFS), "get permission for it"),
-    **dict.fromkeys((errno.EEXIST, errno.ENOTDIR), "a file is in the way of a folder: move it"),
-    errno.EISDIR: "it is a folder: name a file",
+    **dict.fromkeys((errno.EACCES, errno.EPERM, errno.EROFS), "check its permissions"),
+    **dict.fromkeys((errno.EEXIST, errno.ENOTDIR), "a file has the name of the folder: move the file"),
+    errno.EISDIR: "it is a folder: give a file",
     errno.ENAMETOOLONG: "choose a shorter name",
 }
 EXAMPLES = {"dataset.path": "bugs.csv", "text.captions": "captions.csv", "tracker.base_url": "https://bugs.example.org"}
@@ -56,7 +56,7 @@ def composition_line(error: Exception, words: Sequence[str], names: Sequence[str
         return _unknown_choice(error.missing_cfg_file, error.options or ())
     if isinstance(error, OverrideParseException):
         return (
-            f"{error.override} cannot be read as option=value: close its brackets and quotes, and write a value with"
+            f"{error.override} cannot be parsed as option=value: close all brackets and quotes, and write a value with"
             " special characters as 'option=\"value\"'"
         )
     first = _first_line(error)
@@ -65,7 +65,7 @@ def composition_line(error: Exception, words: Sequence[str], names: Sequence[str
         return _unknown_option(refused[1], names)
     several = re.match(r"Ambiguous value for argument '(.+)'", first)
     if several:
-        return f"{several[1]} gives several values: add -m for a run with each, or write a list as [1,2]"
+        return f"{several[1]} has several values: add -m to run each of them, or write a list as [1,2]"
     cause = f" {_first_line(error.__cause__)}" if error.__cause__ else ""
     return f"{first}{cause} (in {' '.join(words)})"
 
@@ -83,16 +83,16 @@ def error_line(error: BaseException, places: Mapping[str, Path]) -> str | None:
         return _refused_argument(error) or _with_place(error, error_line(error.__cause__, places))
     if isinstance(error, MissingMandatoryValue):
         key = _first_line(error).rpartition(" ")[2]
-        return f"{key}= is missing, such as {key}={EXAMPLES.get(key, '...')}"
+        return f"{key}= is required, for example: {key}={EXAMPLES.get(key, '...')}"
     if isinstance(error, ConfigAttributeError | ConfigKeyError):
-        return f"there is no option {error.full_key}, which this command needs"
+        return f"the option {error.full_key} is missing, which this command needs"
     if isinstance(error, InterpolationResolutionError):
         return f"{error.full_key}: {_first_line(error)}"
     if isinstance(error, OSError):
         return os_error_line(error, places)
     if isinstance(error, sqlite3.OperationalError):
         written = ", ".join(f"{option}={path}" for option, path in places.items())
-        return f"{error}, while writing to {written}: free some space there, or get permission for it"
+        return f"{error}, while writing to {written}: free some space there, or check its permissions"
     # Recognised by name, as importing the classes of Lightning and of the index takes a second.
     if isinstance(error, ValueError) or type(error).__name__ in ("MisconfigurationException", "StoreUnavailable"):
         return _first_line(error)
@@ -141,7 +141,7 @@ def os_error_line(error: OSError, places: Mapping[str, Path]) -> str:
     subject = str(file or " or ".join(f"{option}={places[option]}" for option in options))
     reason = os.strerror(error.errno).lower()
     cure = CURES.get(error.errno, "check the path")
-    other = f", or write elsewhere with {options[0]}=" if options and error.errno != errno.ENOENT else ""
+    other = f", or set {options[0]}= to another place" if options and error.errno != errno.ENOENT else ""
     return f"{subject}: {reason}; {cure}{other}"
 
 
@@ -173,7 +173,7 @@ def _unknown_choice(missing: str, options: Sequence[str]) -> str:
     if renamed:
         return f"{group}={choice} is now called {renamed}"
     if not options:
-        return f"{group}={choice}: there is no {missing}.yaml"
+        return f"{group}={choice}: {missing}.yaml does not exist"
     near = get_close_matches(choice, options, n=1)
     hint = f"did you mean {near[0]}? Choose" if near else "choose"
     return f"{group}={choice} is unknown: {hint} one of {', '.join(options)}"
@@ -188,7 +188,7 @@ def _unknown_option(option: str, names: Sequence[str]) -> str:
     same = [name for name in names if name.rpartition(".")[2] == last]
     near = same or get_close_matches(option, names, n=1)
     hint = f": did you mean {near[0]}?" if near else ": --help lists all options"
-    return f"there is no option {option}{hint} (a new one is added with +{option}=)"
+    return f"unknown option {option}{hint} (to add a new option: +{option}=)"
 
 
 def _refused_argument(error: InstantiationException) -> str | None:
@@ -200,10 +200,10 @@ def _refused_argument(error: InstantiationException) -> str | None:
     section = f"{named['key']}." if named["key"] else ""
     unknown = re.search(r"unexpected keyword argument '(.+?)'", str(cause))
     if isinstance(cause, TypeError) and unknown:
-        return f"{section}{unknown[1]}= is no argument of {named['target']}: leave it out"
+        return f"{section}{unknown[1]}= is not an argument of {named['target']}: leave it out"
     missing = re.search(r"missing \d+ required .* arguments?: '(.+?)'", str(cause))
     if isinstance(cause, TypeError) and missing:
-        return f"{section}{missing[1]}= is missing, which {named['target']} needs"
+        return f"{section}{missing[1]}= is required by {named['target']}"
     if named["target"].startswith("pytorch_lightning") and not isinstance(cause, OSError):
         return f"{named['key'] or 'trainer'}: {_first_line(cause)}"
     return None

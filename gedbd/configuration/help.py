@@ -20,8 +20,8 @@ NOT_CHOICES = {("graph", "common"), ("graph", "titles")}  # the other files of t
 UNREAD = {"backtest": {"protocol", "ranking"}}
 FLAG_LINES = (
     "-q, --quiet     print results, warnings and errors only: no progress",
-    "-v, --verbose   print log lines and the times of stages on standard error too",
-    "-h, --help      print this text",
+    "-v, --verbose   also print log lines and stage times, to standard error",
+    "-h, --help      print this help",
 )
 EXAMPLE = "gedbd "  # how the comment lines that are examples begin
 COMMAND = re.compile(r"(?:# |: )gedbd ([\w-]+)")
@@ -66,7 +66,7 @@ def command_help(conf: Path, name: str) -> str:
     command = read_command(conf, name)
     unread = UNREAD.get(name, set())
     lines = [command.about, "", *(f"  {example}" for example in command.examples)]
-    lines += ["", "Options, given as option=value, with their defaults; ??? must be given:"]
+    lines += ["", "Options, given as option=value, with their defaults; ??? means required:"]
     for option in command.options:
         if option.name.partition(".")[0] not in unread:
             shown = f"{option.name}={option.value}" if option.value else f"{option.name}.*"
@@ -77,7 +77,12 @@ def command_help(conf: Path, name: str) -> str:
             groups += _group_lines(conf, name, group, default)
     if groups:
         lines += ["", "Groups, given as group=choice; * marks the default:", *groups]
-    lines += ["", *FLAG_LINES, "", "--cfg job prints the options of the chosen groups too, --hydra-help Hydra's own."]
+    lines += [
+        "",
+        *FLAG_LINES,
+        "",
+        "--cfg job also prints the options of the chosen groups; --hydra-help prints Hydra's help.",
+    ]
     return "\n".join(piece for line in lines for piece in _wrap(line))
 
 

@@ -101,7 +101,9 @@ def check_folder(folder: Path, option: str) -> None:
     absolute = folder.absolute()
     nearest = next(path for path in (absolute, *absolute.parents) if path.exists())
     if not nearest.is_dir():
-        raise ValueError(f"{nearest} is a file in the way of the folder {folder}: move it, or choose {option}=")
+        raise ValueError(
+            f"{nearest} is a file, so the folder {folder} cannot be created: move the file, or set {option}="
+        )
     try:
         with tempfile.TemporaryFile(dir=nearest) as probe:
             probe.write(PROBE)
@@ -189,17 +191,17 @@ def _check_missing(cfg: DictConfig, conf: Path, config_name: str, swept: Contain
     """Raises ValueError if an option that the command needs is missing."""
     for name, value in plain_options(cfg).items():
         if value == MISSING and name not in swept:
-            raise ValueError(f"{name}= is missing, for example: {first_example(conf, config_name)}")
+            raise ValueError(f"{name}= is required, for example: {first_example(conf, config_name)}")
 
 
 def _check_files(cfg: DictConfig) -> None:
     """Raises ValueError if a checkpoint or a corpus does not exist."""
     export = OmegaConf.select(cfg, "dataset.path", throw_on_missing=False)
     if isinstance(export, str) and not export.startswith(IN_PACKAGE) and not Path(export).expanduser().exists():
-        raise ValueError(f"{export}: no such file or folder; name an existing one with dataset.path=...")
+        raise ValueError(f"{export}: no such file or folder; set dataset.path= to an existing one")
     path = cfg.get("ckpt_path")
     if path is not None and not Path(path).is_file():
-        raise ValueError(f"ckpt_path={path}: there is no such file; a run keeps checkpoints/last.ckpt in its folder")
+        raise ValueError(f"ckpt_path={path}: no such file; give checkpoints/last.ckpt of a run folder")
 
 
 def _is_choice(word: str, choices: DictConfig) -> bool:

@@ -98,7 +98,9 @@ def path_and_flags(arguments: Sequence[str], option: str, flags: Sequence[str]) 
             positional.append(word)
     if len(positional) > 1:
         others = [word for word in found if word.startswith("-")]
-        hint = f"; {others[0]} takes no value, only {', '.join(f'--{flag}' for flag in flags)} do" if others else ""
+        hint = (
+            f"; {others[0]} does not take a value; only {', '.join(f'--{flag}' for flag in flags)} do" if others else ""
+        )
         raise ValueError(f"give one {option} at a time: {' '.join(positional)}{hint}")
     return found + [f"{option}={_quoted(word)}" for word in positional]
 
@@ -117,7 +119,7 @@ def _is_option(word: str, option: str, names: Container[str]) -> bool:
         return True
     has_blank = re.search(r"\s", word) is not None
     if word.startswith("-") and word != "-" and not has_blank:
-        raise ValueError(f"{word} could be a flag or the text: write -- before the text, and flags before that")
+        raise ValueError(f"{word} could be a flag or part of the text: put flags first, then --, then the text")
     found = NAME_AND_VALUE.fullmatch(word)
     if found is None:
         return False
@@ -127,14 +129,16 @@ def _is_option(word: str, option: str, names: Container[str]) -> bool:
         return True
     if known and "\n" not in word:
         raise ValueError(
-            f"{word!r} could be an option or the text: write -- between the options and the text; if it is an option,"
-            f" end the command line with --, or write {name}=\"'{value}'\""
+            f"{word!r} could be an option or part of the text: write -- between the options and the text; if it is an"
+            f" option, end the command line with --, or write {name}=\"'{value}'\""
         )
     if not known and not has_blank:
         renamed = new_name(name, names)
         if renamed:
             raise ValueError(f"the option {name} is now called {renamed}")
-        raise ValueError(f"there is no option {name}: --help lists all; to search for {word}, write -- before the text")
+        raise ValueError(
+            f"unknown option {name}: --help lists all options; to search for {word}, write -- before the text"
+        )
     return False
 
 

@@ -55,7 +55,7 @@ def check_schema(folder: Path) -> None:
     if schema != SCHEMA:
         newer = isinstance(schema, int) and schema > SCHEMA
         repair = "install that version" if newer else "run its command again in a new folder"
-        raise ValueError(f"{folder} was made by {'a newer' if newer else 'an older'} version of gedbd: {repair}")
+        raise ValueError(f"{folder} was written by {'a newer' if newer else 'an older'} version of gedbd: {repair}")
 
 
 def read_saved(folder: Path, also: Set[str] = frozenset()) -> DictConfig:
@@ -77,7 +77,7 @@ def read_saved(folder: Path, also: Set[str] = frozenset()) -> DictConfig:
     check_options(options, str(file), also)
     for name in NEEDED:
         if not OmegaConf.is_dict(cfg.get(name)) or "_target_" not in cfg[name]:
-            raise ValueError(f"{file} is damaged: it has no section {name}, or none that names its _target_")
+            raise ValueError(f"{file} is damaged: it has no section {name}, or that section has no _target_")
     try:
         check_values(cfg)
     except ValueError as error:
@@ -104,7 +104,7 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mi
         """A section; an option that stands twice is an error."""
         names = [name.value for name, _ in node.value]
         if len(set(names)) < len(names):
-            raise yaml.constructor.ConstructorError("an option stands twice", node.start_mark)
+            raise yaml.constructor.ConstructorError("an option occurs twice", node.start_mark)
         found: dict[Any, Any] = super().construct_mapping(node, deep)
         return found
 
@@ -112,7 +112,7 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mi
 def check_run_folder(folder: Path) -> None:
     """Raises ValueError if a folder is not that of a run; commands call it before they import large libraries."""
     if not (folder / CONFIG).is_file():
-        raise ValueError(f"{folder} is not the folder of a run: it has no {CONFIG}")
+        raise ValueError(f"{folder} is not a run folder: it has no {CONFIG}")
 
 
 def read_config(folder: Path) -> DictConfig:
@@ -127,7 +127,7 @@ def read_config(folder: Path) -> DictConfig:
         text = file.read_text(encoding="utf-8")
         # Nested aliases can expand a short file without bound; gedbd writes none.
         if any(isinstance(token, yaml.AliasToken) for token in yaml.scan(text, Loader=_Loader)):
-            raise ValueError(f"{file} is damaged: it repeats parts of itself by *alias")
+            raise ValueError(f"{file} is damaged: it repeats parts of itself with YAML aliases (*name)")
         options = yaml.load(text, Loader=_Loader)
         if not isinstance(options, dict) or not options:
             raise ValueError(f"{file} is damaged: it holds no options")

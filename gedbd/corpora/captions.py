@@ -55,7 +55,9 @@ def images_in(corpus: Corpus) -> tuple[Path, dict[str, str], list[str]]:
         ValueError: There is no folder of images, no report attaches a file, or none attaches an image.
     """
     if corpus.image_dir is None:
-        raise ValueError(f"{corpus.name} has no folder of images: use dataset=csv dataset.image_dir=...")
+        raise ValueError(
+            f"{corpus.name} has no image folder: set dataset.image_dir=, which dataset=csv and tracker exports have"
+        )
     named: dict[str, str] = {}
     files = attached_files(corpus.reports["attachments"])
     for names, report in zip(files, corpus.documents.ids, strict=True):
@@ -69,7 +71,7 @@ def images_in(corpus: Corpus) -> tuple[Path, dict[str, str], list[str]]:
     images = {name: report for name, report in named.items() if is_image(name)}
     others = [f"{name} of report {report}" for name, report in named.items() if not is_image(name)]
     if not images:
-        raise ValueError(f"{corpus.name}: none of {len(others):,} attached files is an image (first: {others[0]})")
+        raise ValueError(f"{corpus.name}: none of the {len(others):,} attached files is an image (first: {others[0]})")
     warnings = []
     if others:
         warnings.append(f"attached files that are not images: {len(others):,}, left out (first: {others[0]})")
@@ -100,9 +102,11 @@ def read_captions(path: str | Path) -> dict[str, str]:
     texts = table["caption"].str.strip().map(plain_cell)
     for row, image, caption in zip(table.index, images, texts, strict=True):
         if not image:
-            raise ValueError(f"{file}, row {row}, column 'image': the cell is empty; name the image of this caption")
+            raise ValueError(f"{file}, row {row}, column 'image': the cell is empty; enter the file name of the image")
         if caption and captions.setdefault(image, caption) != caption:
-            raise ValueError(f"{file}, row {row}, column 'image': {image!r} has another caption above; keep one row")
+            raise ValueError(
+                f"{file}, row {row}, column 'image': {image!r} has another caption in an earlier row; keep one of them"
+            )
     return captions
 
 

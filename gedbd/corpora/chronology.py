@@ -29,14 +29,14 @@ def check_ids(ids: pd.Series, source: str, column: str | None) -> None:
         shown = wrong.iloc[0][:MAX_SHOWN_CHARACTERS]
         raise ValueError(
             f"{source}, row {wrong.index[0]}, column {column!r}: {shown!r} is not a valid id "
-            f"(in all: {len(wrong):,}); {ID_RULE}"
+            f"({len(wrong):,} in total); {ID_RULE}"
         )
     doubled = ids[ids.duplicated()]
     if len(doubled):
         first, again = ids.index[ids == doubled.iloc[0]][:2]
         raise ValueError(
             f"{source}, rows {first} and {again}, column {column!r}: "
-            f"the id {doubled.iloc[0]!r} occurs twice; keep one of the two reports"
+            f"the id {doubled.iloc[0]!r} occurs twice; keep only one of the two reports"
         )
 
 
@@ -54,7 +54,7 @@ def in_chronological_order(
     dates, warnings = read_dates(reports["created_at"], source, column, date_format)
     missing = dates.isna()
     if missing.all():
-        warnings.append("no report has a date: their order is that of their ids")
+        warnings.append("no report has a date, so reports are ordered by id")
     elif missing.any():
         dates = fill_dates(dates, by_id["project"])
         warnings.append(
@@ -94,7 +94,7 @@ def read_dates(texts: pd.Series, source: str, column: str | None, date_format: s
         value = unreadable.iloc[0][:MAX_SHOWN_CHARACTERS]
         raise ValueError(
             f"{source}, row {unreadable.index[0]}, column {column!r}: unreadable date {value!r} "
-            f"(unreadable in all: {len(unreadable):,}); expected format: {date_format}, such as 2024-01-31 or "
+            f"({len(unreadable):,} in total); expected format: {date_format}, such as 2024-01-31 or "
             "2024-01-31 09:30:00 +0100 for ISO8601; other formats: dataset.date_format, such as '%d.%m.%Y %H:%M'"
         )
     if not outside.any():

@@ -91,7 +91,7 @@ def keep_last(corpus: Corpus, count: int) -> Corpus:
     if count >= len(corpus):
         return corpus
     first = len(corpus) - count
-    warning = f"the newest {count:,} of {len(corpus):,} reports are kept, as dataset.last_n says"
+    warning = f"only the newest {count:,} of {len(corpus):,} reports are kept (dataset.last_n)"
     table = corpus.reports.iloc[first:].reset_index(drop=True)
     documents = replace(corpus.documents, table=table, warnings=(*corpus.warnings, warning))
     links = None if corpus.links is None else corpus.links.since(first)
@@ -100,7 +100,9 @@ def keep_last(corpus: Corpus, count: int) -> Corpus:
 
 def keep_first(corpus: Corpus, count: int) -> Corpus:
     """The reports created first; a group that loses members keeps the others and its number."""
-    warning = f"the last {len(corpus) - count:,} of {len(corpus):,} reports come after the test part and are left out"
+    warning = (
+        f"the last {len(corpus) - count:,} of {len(corpus):,} reports were created after the test part and are left out"
+    )
     table = corpus.reports.iloc[:count].reset_index(drop=True)
     documents = replace(corpus.documents, table=table, warnings=(*corpus.warnings, warning))
     links = None if corpus.links is None else corpus.links.until(count)

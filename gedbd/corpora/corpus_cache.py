@@ -78,7 +78,7 @@ def cached_corpus(
     except _NotStoredError:
         path.unlink(missing_ok=True)
     except OSError as error:
-        warnings.warn(f"cache_dir={folder}: {export} is not kept there ({error.strerror})", stacklevel=2)
+        warnings.warn(f"cache_dir={folder}: {export} cannot be cached there ({error.strerror})", stacklevel=2)
     return corpus
 
 

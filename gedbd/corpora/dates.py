@@ -16,7 +16,7 @@ MIN_YEAR = 1970
 MAX_YEAR = 2200
 ISO_FORMAT = "ISO8601"  # pandas uses the same name
 EXPECTED = "2024-01-31 or 2024-01-31T09:30:00+01:00"
-OUTSIDE = f"dates outside of the years {MIN_YEAR} to {MAX_YEAR}"
+OUTSIDE = f"dates outside the years {MIN_YEAR} to {MAX_YEAR}"
 MAX_LENGTH = 80  # characters, which bounds the time that the patterns take
 MAX_OFFSET = timedelta(hours=24)  # datetime accepts no larger one
 NO_TIME = "00"
@@ -119,7 +119,9 @@ def parse_dates(texts: pd.Series, date_format: str = ISO_FORMAT) -> tuple[pd.Ser
         ValueError: The format is ``mixed``, which guesses each date on its own.
     """
     if date_format == "mixed":
-        raise ValueError("dataset.date_format=mixed guesses, and reads words as dates: name the format of the dates")
+        raise ValueError(
+            "dataset.date_format=mixed guesses, and may take words for dates: set the exact format of the dates"
+        )
     dates, outside = _parse_each(texts, date_format)
     column = pd.to_datetime(pd.Series(dates, index=texts.index, dtype=object), utc=True)
     return column, pd.Series(outside, index=texts.index, dtype=bool)

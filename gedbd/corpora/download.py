@@ -106,8 +106,8 @@ def unpack(part: Path, file: str, num_rows: int, staging: Path) -> None:
         found = len(read_table(target)[0])
         if found != num_rows:
             raise ValueError(
-                f"{file}: {found:,} rows, {num_rows:,} expected; no file was kept. If the published file has changed, "
-                "download it by hand or set the new number under dataset.rows"
+                f"{file}: {found:,} rows instead of the expected {num_rows:,}; no file was kept. If the published"
+                " file has changed, download it by hand or set the new number under dataset.rows"
             )
     except (ValueError, OSError):
         discard(part)
@@ -119,8 +119,8 @@ def check_space(folder: Path, needed: int) -> None:
     free = shutil.disk_usage(folder).free
     if free < needed + RESERVE_BYTES:
         raise ValueError(
-            f"{folder}: {free:,} bytes are free, {needed + RESERVE_BYTES:,} are needed; free some space, or set "
-            "data_dir= to a folder on a larger disk"
+            f"{folder}: only {free:,} bytes are free, but {needed + RESERVE_BYTES:,} are needed; free some space, or"
+            " set data_dir= to a folder on a larger disk"
         )
 
 
@@ -159,7 +159,7 @@ def resumes(response: requests.Response, have: int, validator: str) -> bool:
     if have and response.status_code == requests.codes.requested_range_not_satisfiable:
         return response.headers.get("Content-Range") == f"bytes */{have}"
     if not response.ok:
-        raise ValueError(f"{shown_url(response.url)}: the server answers {response.status_code} {response.reason}")
+        raise ValueError(f"{shown_url(response.url)}: the server returned {response.status_code} {response.reason}")
     if not have or response.status_code != requests.codes.partial_content:
         return True
     starts = response.headers.get("Content-Range", "").startswith(f"bytes {have}-")

@@ -41,7 +41,8 @@ class FileSplit:
         paths, file_of, counts = np.unique(documents.table["path"], return_inverse=True, return_counts=True)
         if len(paths) < len(PARTS):
             raise ValueError(
-                f"split=file: {documents.name} is of {len(paths)} files, but each part needs one of its own"
+                f"split=file: {documents.name} has only {len(paths)} files, but each of the three parts needs at"
+                " least one"
             )
         order = np.random.default_rng(self.seed).permutation(len(paths))
         part = np.full(len(paths), TRAIN, dtype=np.int8)

@@ -37,7 +37,10 @@ class Labels:
         if not 0 < self.fraction <= 1:
             raise ValueError(f"labels.fraction={self.fraction} must be above 0 and at most 1")
         if self.fraction < 1 and (parts == TRAIN).all():
-            raise ValueError(f"labels.fraction={self.fraction} needs reports outside training: not split=pair")
+            raise ValueError(
+                f"labels.fraction={self.fraction} needs reports outside training, which split=pair does not have:"
+                " choose another split"
+            )
         masters, sizes = np.unique(corpus.group[parts == TRAIN], return_counts=True)
         masters = masters[sizes > 1]
         kept = int(np.ceil(self.fraction * len(masters)))

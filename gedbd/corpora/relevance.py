@@ -174,7 +174,7 @@ def circle_warnings(links: np.ndarray, ids: pd.Series) -> list[str]:
     oldest = np.isin(component, circles).argmax()
     members = np.flatnonzero(component == component[oldest])
     first = ", ".join(ids.iloc[members[:5]])
-    return [f"circles of duplicate links: {len(circles):,}, each taken as one group (first: reports {first})"]
+    return [f"cycles of duplicate links: {len(circles):,}, each treated as one group (first: reports {first})"]
 
 
 def components(links: np.ndarray, num_documents: int, connection: str) -> np.ndarray:

@@ -83,7 +83,7 @@ def _row_of(documents: Documents, moment: float | str, option: str) -> int:
         return int(dates.searchsorted(dates[row], side="left"))
     if not documents.has_dates:
         raise ValueError(
-            f"split.{option}={moment} is a date, but {documents.name} has no dates: give a share such as 0.8"
+            f"split.{option}={moment} is a date, but {documents.name} has no dates: set a share such as 0.8"
         )
     try:
         when = parse_date(str(moment))

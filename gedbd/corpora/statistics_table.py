@@ -12,9 +12,9 @@ from gedbd.corpora.statistics import Statistic, describe_corpus
 
 # What a row of the table counts, where its name does not tell: by the beginning of the name.
 NOTES = {
-    "links: ": "pairs: any two reports of one group; links: the pairs that the tracker or a comment names. A group of"
-    " three has 3 pairs, also if only 2 of them are linked.",
-    "labels": "labels: different names; on GitHub, 'duplicate', 'status: duplicate' and the like are not among them.",
+    "links: ": "pairs: any two reports in the same group; links: the pairs named by the tracker or in a comment. A"
+    " group of three has 3 pairs, even if only 2 of them are linked.",
+    "labels": "labels: distinct names; on GitHub, 'duplicate', 'status: duplicate' and the like are not counted.",
 }
 
 

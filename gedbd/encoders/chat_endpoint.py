@@ -72,9 +72,9 @@ class ChatEndpoint:
         try:
             answer = request(model=model, messages=messages, extra_body=dict(fields))
         except APITimeoutError:
-            return self.failed("the endpoint gives no answer in time")
+            return self.failed("the endpoint did not answer in time")
         except APIConnectionError as error:
-            return self.failed("the connection to the endpoint fails", str(error.__cause__ or ""))
+            return self.failed("the connection to the endpoint failed", str(error.__cause__ or ""))
         except APIStatusError as error:
             return self._refused(error)
         return self._read(answer.content)
@@ -103,21 +103,21 @@ class ChatEndpoint:
         if status < 400:
             place = urlsplit(urljoin(str(error.response.url), error.response.headers.get("Location", "")))
             raise ValueError(
-                f"{self.base_url}: the endpoint redirects to {place.scheme}://{place.hostname}: it is sent nothing;"
+                f"{self.base_url}: the endpoint redirects to {place.scheme}://{place.hostname}: nothing was sent there;"
                 f" if it is the right one, set {URL_VARIABLE} to its address"
             )
         # A used-up quota has the status of a rate limit, 429, but waiting does not help.
         advice = "the quota is used up" if error.code == NO_QUOTA else self._advice(status)
         if advice:
-            raise ValueError(f"{self.base_url}: the endpoint answers {status}{f' ({said})' if said else ''}; {advice}")
+            raise ValueError(f"{self.base_url}: the endpoint returned {status}{f' ({said})' if said else ''}; {advice}")
         may_pass = status == 429 or status >= 500
-        return self.failed(f"the endpoint answers {status}", said, may_pass)
+        return self.failed(f"the endpoint returned {status}", said, may_pass)
 
     def _advice(self, status: int) -> str:
         return {
             401: f"is {KEY_VARIABLE} right?",
-            402: "the account cannot pay",
-            403: f"may the owner of {KEY_VARIABLE} use this model?",
+            402: "the account has no credit",
+            403: f"is the owner of {KEY_VARIABLE} allowed to use this model?",
             404: f"are {self.section}.base_url (often with /v1 at its end) and {self.section}.model right?",
         }.get(status, "")
 
@@ -149,7 +149,9 @@ def open_endpoint(section: str, name: str, base_url: str | None, timeout: float,
         raise ValueError(f"{section}.timeout={timeout} must be above 0")
     key = read_secret(KEY_VARIABLE)
     if not key:
-        raise ValueError(f"{section}={name}: set {KEY_VARIABLE} to the key of {url}, or to any word if it needs none")
+        raise ValueError(
+            f"{section}={name}: set {KEY_VARIABLE} to the API key of {url}, or to any word if it needs none"
+        )
     try:
         from openai import DefaultHttpxClient, OpenAI
     except ImportError as error:
@@ -174,7 +176,7 @@ def check_url(base_url: str, section: str) -> str:
     if "@" in parts.netloc:
         raise ValueError(f"{section}.base_url holds a name or password: the key is taken from {KEY_VARIABLE} only")
     if parts.scheme not in {"http", "https"} or not parts.hostname or parts.query or parts.fragment:
-        raise ValueError(f"{section}.base_url={base_url} is no address such as https://api.openai.com/v1")
+        raise ValueError(f"{section}.base_url={base_url} is not an address such as https://api.openai.com/v1")
     return base_url.rstrip("/")
 
 

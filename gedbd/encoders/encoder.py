@@ -60,8 +60,8 @@ class Encoder:
         self.prefix_tokens = len(tokenizer.tokenize(self.prefix.rstrip())) if self.prefix else 0
         if self.prefix and self.text_tokens <= tokenizer.num_special_tokens_to_add():
             raise ValueError(
-                f"encoder.prefix={self.prefix!r} takes {self.prefix_tokens} of {max_tokens} tokens and leaves none to a"
-                " text: shorten it, or raise encoder.max_tokens (of titles: graph.max_title_tokens)"
+                f"encoder.prefix={self.prefix!r} takes {self.prefix_tokens} of {max_tokens} tokens and leaves none"
+                " for the text: shorten it, or raise encoder.max_tokens (of titles: graph.max_title_tokens)"
             )
         self.is_trained = False
         self.calibration: list[str] | None = None
@@ -218,7 +218,9 @@ def load_tiny_encoder(
     tokenizer = tiny_tokenizer()
     backbone = tiny_backbone(hidden, layers, dropout, seed, len(tokenizer))
     if max_tokens > backbone.config.max_position_embeddings:
-        raise ValueError(f"encoder={name} reads at most {backbone.config.max_position_embeddings} tokens")
+        raise ValueError(
+            f"encoder={name} reads at most {backbone.config.max_position_embeddings} tokens: lower max_tokens"
+        )
     return Encoder(TextEncoder(backbone, pooling, dim), tokenizer, max_tokens, backend, cache_dir, prefix)
 
 

@@ -83,7 +83,7 @@ class GivenEncoder:
         if vectors.ndim != 2 or len(vectors) != len(texts) or not np.issubdtype(vectors.dtype, np.number):
             raise ValueError(
                 f"{self.name}.encode() returned an array of shape {vectors.shape} and type {vectors.dtype} for"
-                f" {len(texts)} texts: it must return ({len(texts)}, D) numbers"
+                f" {len(texts)} texts: it must return an array of shape ({len(texts)}, D)"
             )
         vectors = vectors.astype(np.float32)
         if not np.isfinite(vectors).all():

@@ -29,8 +29,8 @@ def model_options(model: str, max_tokens: int | None = None) -> dict[str, Any]:
     other = [kind for kind in kinds if kind not in KNOWN_MODULES]
     if other:
         raise ValueError(
-            f"{model} has a layer {other[0]}, which gedbd does not have: load it by sentence-transformers, and give"
-            " the model itself as the encoder"
+            f"{model} has a layer {other[0]}, which gedbd does not support: load it with sentence-transformers, and"
+            " give the model itself as the encoder"
         )
     lengths = _read(model, "sentence_bert_config.json") or {}
     return {
@@ -52,8 +52,8 @@ def _pooling(model: str, config: dict[str, Any]) -> str:
     modes = [older.get(name, name) for name in flags] or [config.get("pooling_mode", "mean")]
     if modes not in (["mean"], ["cls"]):
         raise ValueError(
-            f"{model} pools by {modes[0]}, gedbd by mean or cls: load it by sentence-transformers, and give the model"
-            " itself as the encoder"
+            f"{model} uses the pooling {modes[0]}, but gedbd supports only mean and cls: load it with"
+            " sentence-transformers, and give the model itself as the encoder"
         )
     return str(modes[0])
 
@@ -69,7 +69,7 @@ def _read(model: str, name: str) -> Any:
         try:
             file = Path(hf_hub_download(model, name))
         except LocalEntryNotFoundError as error:
-            raise ValueError(f"{model}: the hub cannot be reached; download the model, and give its folder") from error
+            raise ValueError(f"{model}: the hub cannot be reached; download the model and give its folder") from error
         except EntryNotFoundError:
             return None
         except (HfHubHTTPError, OSError) as error:

@@ -30,7 +30,7 @@ def load_pretrained(
         backbone.pooler = None
     limit = max_positions(backbone)
     if limit is not None and max_tokens > limit:
-        raise ValueError(f"encoder.max_tokens={max_tokens} is more than the {limit} that {source} was built for")
+        raise ValueError(f"encoder.max_tokens={max_tokens} is more than the {limit} that {source} supports")
     return backbone, tokenizer
 
 
@@ -76,6 +76,6 @@ def _packaged_weights(package: str | None, sha256: str | None) -> str | None:
         found = hashlib.file_digest(file, "sha256").hexdigest()
     if found != sha256:
         raise ValueError(
-            f"the weights in package {package} hash to {found}, not to {sha256}: reinstall or uninstall it"
+            f"the weights in package {package} have SHA-256 {found} instead of {sha256}: reinstall or uninstall it"
         )
     return str(folder)

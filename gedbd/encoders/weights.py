@@ -23,8 +23,8 @@ def encoder_state(checkpoint: str | Path | BinaryIO) -> dict[str, Any]:
     encoder = {key.removeprefix("encoder."): value for key, value in state.items() if key.startswith("encoder.")}
     if not encoder:
         raise ValueError(
-            f"{source_name(checkpoint)} holds no weights of a text encoder: it is of another model, or of a task that"
-            " trains no encoder"
+            f"{source_name(checkpoint)} holds no weights of a text encoder: it belongs to another model, or to a task"
+            " that trains no encoder"
         )
     return encoder
 

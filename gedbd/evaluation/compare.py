@@ -15,7 +15,7 @@ from gedbd.retrieval.ranking import per_query
 
 TESTS = (
     "95%: paired bootstrap over duplicate groups; p: Wilcoxon's signed-rank test, two-sided; p Mann-Whitney: U test,"
-    " which takes the two rankings for independent samples, as some papers do"
+    " which treats the two rankings as independent samples, as some papers do"
 )
 
 
@@ -83,10 +83,10 @@ def compare_queries(protocol: str, tables: Mapping[Key, pd.DataFrame]) -> list[d
 
 
 def describe_matches(runs: list[Run]) -> str:
-    """How many seeds, and years if any, the runs of one side have: ``1 seed(s), 2012 to 2015``."""
+    """How many seeds, and years if any, the runs of one side have: ``3 seeds, 2012 to 2015``."""
     years = sorted({run.year for run in runs if run.year is not None})
     seeds = len({int(run.config.seed) for run in runs})
-    return f"{seeds} seed(s)" + (f", {years[0]} to {years[-1]}" if years else "")
+    return f"{seeds} seed{'' if seeds == 1 else 's'}" + (f", {years[0]} to {years[-1]}" if years else "")
 
 
 def readable(table: pd.DataFrame) -> pd.DataFrame:
@@ -113,7 +113,7 @@ def _match(first: list[Run], second: list[Run]) -> dict[Key, tuple[Run, Run]]:
 def _by_key(runs: list[Run]) -> dict[Key, Run]:
     by_key = {Key(int(run.config.seed), run.year or 0): run for run in runs}
     if len(by_key) != len(runs):
-        raise ValueError(f"{runs[0].folder.parent} has several runs of one seed: give the folder of one setting")
+        raise ValueError(f"{runs[0].folder.parent} has several runs with the same seed: give a folder with one setting")
     return by_key
 
 
@@ -154,8 +154,8 @@ def join_results(names: tuple[str, str], a: pd.DataFrame, b: pd.DataFrame) -> pd
     both = a.merge(b, on=keys, suffixes=("_a", "_b"))
     if not len(both) == len(a) == len(b):
         raise ValueError(
-            f"{names[0]} and {names[1]} were tested on other pairs or queries ({len(both)} of {len(a)} and"
-            f" {len(b)} are the same): compare runs of one corpus, split, seed and pairs"
+            f"{names[0]} and {names[1]} were tested on different pairs or queries ({len(both)} of {len(a)} and"
+            f" {len(b)} are shared): compare runs with the same corpus, split, seed and pairs"
         )
     return pd.DataFrame(both)
 

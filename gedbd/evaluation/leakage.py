@@ -10,7 +10,7 @@ from gedbd.evaluation.pairwise import pairwise_metrics
 from gedbd.retrieval.scorers.scorer import linked_groups
 
 NOTE = (
-    "warning: this split leaks. A baseline that reads no text, and only follows training pairs, finds {found} of"
+    "warning: this split leaks. A baseline that reads no text and only follows training pairs, finds {found} of"
     " {positives} test duplicates (F1 {f1:.3f}): scores on these pairs say little about new reports"
 )
 

@@ -98,7 +98,7 @@ class Run:
         for name in found:
             # The folder may come from a stranger: a name with slashes would be a file elsewhere.
             if not name.isidentifier():
-                raise ValueError(f"{path} is damaged: {name!r} is no name of a figure")
+                raise ValueError(f"{path} is damaged: {name!r} is not the name of a figure")
         return {name: str(caption) for name, caption in found.items()}
 
     def figure_file(self, name: str) -> Path:
@@ -204,8 +204,7 @@ def find_runs(paths: list[Path]) -> FoundRuns:
         scored = [folder for folder in folders if (folder / PREDICTIONS).is_file()]
         if not scored and not own:
             raise ValueError(
-                f"{path} has no run with predictions: resume an interrupted run with"
-                " ckpt_path=<run>/checkpoints/last.ckpt"
+                f"{path} has no finished run: resume an interrupted one with ckpt_path=<run>/checkpoints/last.ckpt"
             )
         with_page += own
         for folder in scored:
@@ -220,7 +219,7 @@ def find_runs(paths: list[Path]) -> FoundRuns:
     if not finished:
         more = f"; so have {len(with_page) - 1:,} more runs" if len(with_page) > 1 else ""
         raise ValueError(
-            f"{with_page[0]} has a page of its own, and there is no run to report beside it: its page is"
+            f"{with_page[0]} has its own page, and there is no other run to report: see"
             f" {with_page[0]}/report.html{more}"
         )
     return FoundRuns(list(finished.values()), list(unfinished.values()), list(outdated.values()))
@@ -235,7 +234,7 @@ def find_own_pages(paths: list[Path]) -> list[Path]:
 def _configured_folders(path: Path) -> list[Path]:
     """The folders with a configuration in a folder and below, without Hydra's own."""
     if not path.is_dir():
-        raise ValueError(f"{path}: there is no such folder; give a run folder, a sweep, or a folder above them")
+        raise ValueError(f"{path}: no such folder; give a run folder, a sweep, or a folder that contains them")
     folders = {file.parent for file in path.rglob("config.yaml") if file.parent.name != ".hydra"}
     return sorted(folders, key=_numbers_in_order)
 

@@ -32,11 +32,15 @@ def check_baseline(cfg: DictConfig) -> None:
         raise ValueError(f"part={cfg.part} is unknown: choose val or test")
     for group in PAIR_SCORERS:
         if cfg.get(group) is not None and group not in cfg.baselines[cfg.name]:
-            raise ValueError(f"name={cfg.name} reads no scores of {group}: choose name=boosted, or leave {group} out")
+            raise ValueError(
+                f"name={cfg.name} does not use scores of {group}: choose name=boosted, or leave {group} out"
+            )
     scorer: Any = get_class(cfg.baselines[cfg.name]._target_)
     check_ranking(cfg.ranking)
     if scorer.earlier_only and any(ranks_later(finder) for finder in cfg.ranking.protocols.values()):
-        raise ValueError(f"name={cfg.name} scores earlier reports only, and a pool holds later ones: protocol=earlier")
+        raise ValueError(
+            f"name={cfg.name} scores earlier reports only, but a pool holds later ones: set protocol=earlier"
+        )
 
 
 def run_baseline(cfg: DictConfig, prepared: PreparedData, folder: Path, console: Console) -> float:

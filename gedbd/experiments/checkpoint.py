@@ -112,7 +112,7 @@ def _check_trains_system(cfg: DictConfig, folder: Path) -> None:
     if target is None or issubclass(get_class(target), SystemTask):
         return
     own = folder / "encoder"
-    use = f"take its weights by encoder=codebert encoder.model={own}" if own.is_dir() else "name a run of another task"
+    use = f"use its weights with encoder=codebert encoder.model={own}" if own.is_dir() else "give a run of another task"
     raise ValueError(f"run={folder}: its task, {target}, trains no encoder of reports: {use}")
 
 
@@ -138,7 +138,9 @@ def use_run(cfg: DictConfig, folder: Path, checkpoint: str = "best") -> Path:
     for key in ("split", "labels"):
         here = OmegaConf.to_container(cfg[key], resolve=True)
         if here != OmegaConf.to_container(saved[key], resolve=True):
-            raise ValueError(f"run={folder} was trained with {key}={saved[key]}, here it is {here}: give the same")
+            raise ValueError(
+                f"run={folder} was trained with {key}={saved[key]}, but here it is {here}: set the same value"
+            )
     cfg.encoder = saved.encoder
     cfg.text = saved.text
     return path

@@ -45,6 +45,6 @@ def encode_corpus(cfg: DictConfig, weights: Path | None, store: Store | None, co
         save_vectors(Path(cfg.out), corpus.reports["id"], vectors)
     print_line(
         console,
-        f"{cfg.out}: {vectors.shape[0]:,} reports, {vectors.shape[1]} numbers each, in {seconds:.1f} s"
-        f" ({vectors.shape[0] / seconds:,.0f} reports/s; vectors of known texts come from {cfg.cache_dir})",
+        f"{cfg.out}: {vectors.shape[0]:,} reports, {vectors.shape[1]} dimensions, in {seconds:.1f} s"
+        f" ({vectors.shape[0] / seconds:,.0f} reports/s; vectors of texts encoded before come from {cfg.cache_dir})",
     )

@@ -35,7 +35,7 @@ def export_run(folder: Path, checkpoint: str, name: str, form: Format, out: Path
     """
     saved, weights = find_run(folder, checkpoint)
     if not (folder / "results.csv").is_file():
-        raise ValueError(f"run={folder} is unfinished: it goes on with ckpt_path={folder}/checkpoints/last.ckpt")
+        raise ValueError(f"run={folder} is unfinished: resume it with ckpt_path={folder}/checkpoints/last.ckpt")
     corpus = read_corpus(saved.dataset)
     check_corpus(folder, corpus)
     encoder: Encoder = instantiate(saved.encoder, cache_dir=cache_dir)

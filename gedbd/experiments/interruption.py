@@ -61,14 +61,14 @@ def continuation_message(arguments: list[str], folder: Path, several: str | None
         folder = folder.relative_to(Path.cwd())
     if several:
         kept = [word for word in arguments if not word.startswith(f"{several}=")]
-        saved = f"interrupted; finished runs and the last epoch of the others are saved in {folder}; continue with:"
+        saved = f"interrupted; finished runs and the last epoch of the others are saved in {folder}; resume with:"
         return f"{saved}\n  {_command([*kept, _option(several, folder)])}"
     kept = [word for word in arguments if not word.startswith("ckpt_path=")]
     checkpoint = folder / "checkpoints" / "last.ckpt"
     if not checkpoint.is_file():
-        saved = "interrupted before the end of the first epoch: there is no checkpoint yet; start again with:"
+        saved = "interrupted before the end of the first epoch, so there is no checkpoint; start again with:"
         return f"{saved}\n  {_command(kept)}"
-    saved = f"interrupted; the last finished epoch is saved in {checkpoint}; continue with:"
+    saved = f"interrupted; the last finished epoch is saved in {checkpoint}; resume with:"
     return f"{saved}\n  {_command([*kept, _option('ckpt_path', checkpoint)])}"
 
 

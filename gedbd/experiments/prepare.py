@@ -140,7 +140,7 @@ def ranking_queries(
                 for warning in found.warnings:
                     told.setdefault(warning, []).append(part)
             else:
-                warnings.append(f"no report of part {part} has {found.words.lacks}: there is no ranking")
+                warnings.append(f"no report of part {part} has {found.words.lacks}, so nothing is ranked")
     return queries, [*warnings, *(f"{' and '.join(named)}: {warning}" for warning, named in told.items())]
 
 

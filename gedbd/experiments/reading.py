@@ -68,14 +68,14 @@ def read_changes(dataset: DictConfig) -> ChangeCorpus:
 def _is_table(dataset: DictConfig) -> ValueError:
     place = dataset.get("path") or dataset["_target_"]
     return ValueError(
-        f"{place}: one table of reports, where this task needs a history of changes: choose dataset=localization, or"
-        " dataset=git with reports"
+        f"{place}: this is a table of reports, but this task needs a history of changes: choose dataset=localization,"
+        " or dataset=git with reports"
     )
 
 
 def _is_history(dataset: DictConfig) -> ValueError:
     place = dataset.get("path") or dataset["_target_"]
     return ValueError(
-        f"{place}: a history of changes, where this command needs one table of reports: "
+        f"{place}: this is a history of changes, but this command needs a table of reports: "
         "gedbd describe shows it; choose another dataset="
     )

@@ -24,7 +24,7 @@ def check_resumable(cfg: DictConfig) -> None:
         ValueError: If there is no such checkpoint, or an option that affects the model or its data differs.
     """
     if not Path(cfg.ckpt_path).is_file():
-        raise ValueError(f"ckpt_path={cfg.ckpt_path}: there is no such file; a run keeps checkpoints/last.ckpt")
+        raise ValueError(f"ckpt_path={cfg.ckpt_path}: no such file; give checkpoints/last.ckpt of a run folder")
     now = OmegaConf.create(saved_options(cfg))
     _check_equal(now, _run_options(cfg), [str(key) for key in now if key not in MAY_DIFFER])
 
@@ -76,7 +76,7 @@ def _check_address(now: DictConfig, resumed: DictConfig) -> None:
     address = OmegaConf.select(resumed, "backend.address")
     if address is not None and address != OmegaConf.select(now, "backend.address"):
         raise ValueError(
-            f"ckpt_path={now.ckpt_path}: its run used the Ray cluster at {address}; to join it, give"
+            f"ckpt_path={now.ckpt_path}: its run used the Ray cluster at {address}; to use it again, set"
             f" backend=ray backend.address={address}"
         )
 

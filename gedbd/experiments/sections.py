@@ -45,7 +45,7 @@ def check_sections(
     unread = [str(name) for name in cfg if name not in task.reads | READ_BY_ALL]
     for word in given:
         if _section(word) in unread:
-            raise ValueError(f"task={choices['task']} does not read the section {_section(word)}: leave {word} out")
+            raise ValueError(f"task={choices['task']} does not use the section {_section(word)}: leave {word} out")
     if not unread:
         return
     options = plain_options(cfg)
@@ -54,7 +54,7 @@ def check_sections(
         # An experiment, or a group such as pairs, sets further sections.
         if options[name] != defaults.get(name):
             raise ValueError(
-                f"task={choices['task']} does not read the section {name}: leave {_setter(name, given, compose)} out"
+                f"task={choices['task']} does not use the section {name}: leave {_setter(name, given, compose)} out"
             )
 
 

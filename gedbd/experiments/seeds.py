@@ -45,7 +45,9 @@ def train_seeds(cfg: DictConfig, folder: Path, console: Console) -> float:
     if cfg.seeds == 1:
         return train_once(cfg, folder, console)
     if cfg.ckpt_path:
-        raise ValueError(f"seeds={cfg.seeds} with ckpt_path=: continue several seeds by hydra.run.dir= instead")
+        raise ValueError(
+            f"seeds={cfg.seeds} does not work with ckpt_path=: resume several seeds with hydra.run.dir= instead"
+        )
     for seed in range(cfg.seed, cfg.seed + cfg.seeds):
         with recorded_part("runs", seed=seed):
             train_seed(cfg, seed, folder / f"seed_{seed}", console)

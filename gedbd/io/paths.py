@@ -16,7 +16,7 @@ def locate(path: str) -> Path:
     package, _, inside = path.removeprefix(IN_PACKAGE).partition("/")
     file = Path(str(resources.files(package) / inside)) if path.startswith(IN_PACKAGE) else Path(path).expanduser()
     if not file.is_file():
-        raise ValueError(f"{file}: no such file; name an existing one with dataset.path=...")
+        raise ValueError(f"{file}: no such file; set dataset.path= to an existing one")
     return file
 
 

@@ -161,7 +161,9 @@ async def _answer_unavailable(request: Request, error: Exception) -> Response:
     log.warning("%s: %s", _request_line(request), error)
     if isinstance(error, StoreUnavailable):
         return _answer(503, str(error), {"Retry-After": str(error.retry_after_s)})
-    return _answer(503, "a file of the service cannot be used at the moment: see its log", {"Retry-After": "5"})
+    return _answer(
+        503, "a file of the service cannot be used at the moment: see the log of the service", {"Retry-After": "5"}
+    )
 
 
 async def _answer_failed(request: Request, error: Exception) -> Response:

@@ -46,7 +46,7 @@ class SuspectResponse(BaseModel):
 
     id: str
     rank: int
-    score: float = Field(description="Only the order of the scores of one answer says something")
+    score: float = Field(description="Comparable only within one answer")
     created_at: datetime
     title: str
     message: str
@@ -55,7 +55,7 @@ class SuspectResponse(BaseModel):
 
 
 class LocateResponse(BaseModel):
-    """The most suspect commits, the first one first.
+    """The most suspect commits, most suspect first.
 
     ``statement`` says how often an inducing commit was among the first on the tracker's own history. ``problem`` says
     why the index of the repository may be out of date, and is empty if it is not.

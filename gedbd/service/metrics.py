@@ -25,7 +25,9 @@ class Metrics:
         buckets = LATENCY_BUCKETS_S
         self.requests = Counter("gedbd_requests", "Requests answered", ["path", "status"], registry=own)
         self.seconds = Histogram("gedbd_request_seconds", "Time to answer", ["path"], buckets=buckets, registry=own)
-        self.search = Histogram("gedbd_search_seconds", "Time of the search alone", buckets=buckets, registry=own)
+        self.search = Histogram(
+            "gedbd_search_seconds", "Time spent in the search itself", buckets=buckets, registry=own
+        )
         self.feedback = Counter("gedbd_feedback", "Feedback recorded", ["verdict"], registry=own)
         self.webhook = Counter("gedbd_webhook", "Webhook deliveries", ["result"], registry=own)
         self.comments = Counter("gedbd_comments", "Comments on GitHub", ["result"], registry=own)
@@ -35,7 +37,7 @@ class Metrics:
 
     def watch_backlog(self, inbox: Inbox) -> None:
         """Adds the number of deliveries that wait to be processed."""
-        backlog = Gauge("gedbd_webhook_waiting", "Webhook deliveries that wait", registry=self.registry)
+        backlog = Gauge("gedbd_webhook_waiting", "Webhook deliveries waiting to be processed", registry=self.registry)
         backlog.set_function(lambda: inbox.waiting)
 
 

@@ -152,7 +152,7 @@ def _content_length(headers: Headers) -> int:
     """
     lengths = headers.getlist("content-length")
     if lengths and "transfer-encoding" in headers:
-        raise RequestRefused(400, "Content-Length and Transfer-Encoding exclude each other")
+        raise RequestRefused(400, "Content-Length and Transfer-Encoding must not be used together")
     if len(lengths) > 1:
         raise RequestRefused(400, "there is more than one Content-Length")
     if not lengths:
@@ -160,7 +160,7 @@ def _content_length(headers: Headers) -> int:
     digits = lengths[0]
     # ``int`` alone would also take "+5", " 5 ", "1_000" and digits of other scripts.
     if not (digits.isascii() and digits.isdecimal()):
-        raise RequestRefused(400, "Content-Length must be a number of digits")
+        raise RequestRefused(400, "Content-Length must be a non-negative whole number")
     return int(digits.lstrip("0")[:20] or "0")  # 20 digits suffice to be too large
 
 

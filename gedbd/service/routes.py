@@ -158,7 +158,7 @@ async def search(query: SearchRequest, service: ServiceDependency) -> SearchResp
 
 @router.post("/api/reports")
 async def add(reports: Annotated[ReportOrList, Body()], service: ServiceDependency) -> AddResponse:
-    """Adds or updates one report or a list of reports. They are on disk when the answer comes."""
+    """Adds or updates one report or a list of reports. They are on disk when the response is sent."""
     received = reports if isinstance(reports, list) else [reports]
     stored = [report.to_report() for report in received]
     return AddResponse(reports=await service.changes.run(service.index.add, stored))
@@ -208,7 +208,7 @@ async def unlink(report: IssueId, duplicate: IssueId, service: ServiceDependency
 
 @router.get("/api/health")
 async def health(service: ServiceDependency) -> HealthResponse:
-    """Answers if the service is up; needs no token."""
+    """Answers while the service is up; no token is needed."""
     return HealthResponse(ready=True, reports=len(service.index), locates=service.suspects is not None)
 
 

@@ -26,7 +26,7 @@ REPORT_LIST = "list of reports"
 
 
 class RequestBody(BaseModel):
-    """A request body. Unknown fields are refused, so that a misspelt one is noticed."""
+    """A request body. Unknown fields are rejected, so that a misspelt one is noticed."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -114,7 +114,7 @@ class SentencePair(BaseModel):
 class ExplanationResponse(BaseModel):
     """Why a report matches: what added most to its score, rare words in both, equal fields, similar sentences."""
 
-    reasons: list[str] = Field(description="Short phrases, the most important first")
+    reasons: list[str] = Field(description="Short phrases, most important first")
     terms: list[str]
     fields: dict[str, str]
     sentences: list[SentencePair]
@@ -130,7 +130,7 @@ class MatchResponse(BaseModel):
     probability: float
     suggested: bool
     explanation: ExplanationResponse
-    urls: dict[str, str] = Field(description="Addresses of the members that have one, by id")
+    urls: dict[str, str] = Field(description="URLs of the members that have one, by id")
 
 
 class TargetResponse(BaseModel):

@@ -38,7 +38,7 @@ def read_token(token_env: str, host: str, allow_open: bool) -> str | None:
     token = os.environ.get(token_env) or None
     if token is None and not allow_open and not is_loopback(host):
         raise ValueError(
-            f"host={host} can be reached from elsewhere: set {token_env} in the environment, or allow_open=true"
+            f"host={host} can be reached from other machines: set {token_env} in the environment, or allow_open=true"
         )
     if token is not None and (len(token) < 16 or not token.isascii() or token != token.strip()):
         raise ValueError(f"{token_env} must have 16 ASCII characters or more, without spaces around them")
@@ -130,6 +130,6 @@ def allow_descriptors(max_connections: int) -> None:
     if hard != resource.RLIM_INFINITY and hard < needed:
         raise ValueError(
             f"connections.max_connections={max_connections} needs {needed} open files and the system allows {hard}"
-            " (ulimit -Hn): lower the one or raise the other"
+            " (ulimit -Hn): lower the option or raise the limit"
         )
     resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))

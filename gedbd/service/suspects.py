@@ -47,7 +47,7 @@ class Suspects(NamedTuple):
     """The answer for one report.
 
     Attributes:
-        changes: The most suspect commits, the first one first.
+        changes: The most suspect commits, most suspect first.
         facts: See ``Repository.facts``.
         problem: Why the index may be out of date; empty if it is not.
     """
@@ -152,7 +152,7 @@ def open_suspects(
     """
     if repo is None:
         if run is not None:
-            raise ValueError(f"locate_run={run} needs the repository: add repo=PATH")
+            raise ValueError(f"locate_run={run} needs a repository: add repo=PATH")
         return None
     trained = None if run is None else read_trained(Path(run).expanduser())
     limits = IndexLimits(max_files, max_diff_chars)

@@ -38,7 +38,7 @@ def read_queries(text: str | None, file: str | None) -> Iterator[Report]:
             the line.
     """
     if (text is None) == (file is None):
-        raise ValueError("what to search for? Give one of: a text in quotes, file=report.txt, or file=- for JSON lines")
+        raise ValueError("give exactly one of: a text in quotes, file=report.txt, or file=- for JSON lines")
     if file == "-":
         # Bytes: standard input may not be UTF-8, and then one character fails instead of the whole line.
         return _read_lines((line.decode("utf-8", "replace") for line in sys.stdin.buffer), "standard input")
@@ -46,7 +46,7 @@ def read_queries(text: str | None, file: str | None) -> Iterator[Report]:
         return iter([report_from_text(str(text))])
     path = Path(file)
     if not path.is_file():
-        raise ValueError(f"file={file}: there is no such file")
+        raise ValueError(f"file={file}: no such file")
     content = path.read_text(encoding="utf-8-sig", errors="replace")
     if not content.strip():
         raise ValueError(f"file={file} is empty: {EXPECTED}")
@@ -65,7 +65,7 @@ def report_from_json(plain: Any) -> Report:
         raise ValueError("expected an object with title and description")
     unknown = [name for name in plain if name not in FIELD_NAMES]
     if unknown:
-        raise ValueError(f"{unknown[0]!r} is not a field of a report: {', '.join(FIELD_NAMES)}")
+        raise ValueError(f"{unknown[0]!r} is not a field of a report: choose from {', '.join(FIELD_NAMES)}")
     wrong = [name for name, value in plain.items() if not isinstance(value, str | int | float | None)]
     if wrong:
         raise ValueError(f"{wrong[0]} must be a text")
@@ -79,8 +79,8 @@ def report_from_json(plain: Any) -> Report:
 def as_json(report: Report, matches: Sequence[Match], target: TargetResult) -> str:
     """One line of ASCII for programs: ``query``, ``threshold``, ``target`` and ``matches``.
 
-    ``threshold`` is the probability from which a match may be suggested unasked, null if none may be; ``target`` holds
-    what the backtest measured, with ``statement`` in words.
+    ``threshold`` is the probability from which a match may be suggested automatically, null if none may be; ``target``
+    holds what the backtest measured, with ``statement`` in words.
     """
     answer = {
         "query": asdict(report),
@@ -103,13 +103,13 @@ def print_matches(console: Console, report: Report, matches: Sequence[Match], ta
     table.add_column("report and explanation", overflow="fold")
     for match in matches:
         table.add_row(f"{match.probability:.0%}", Text("\n").join([_describe(match), _printable(_explain(match))]))
-    console.print(table if matches else "no candidate: the filters exclude every stored report", highlight=False)
+    console.print(table if matches else "no candidates: the filters exclude every stored report", highlight=False)
     if console.color_system is None:  # no styles, so no links
         print_urls(console, matches)
     if target.suggest_from is None:
         print_line(console, f"{target.statement} Check each match yourself.")
     elif any(match.probability >= target.suggest_from for match in matches):
-        print_line(console, f"Suggested from {target.suggest_from:.0%}. {target.statement}")
+        print_line(console, f"Suggested from a probability of {target.suggest_from:.0%}. {target.statement}")
 
 
 def print_urls(console: Console, matches: Sequence[Match]) -> None:

@@ -50,9 +50,11 @@ class EncodedCorpus(NamedTuple):
 def check_backtest(cfg: DictConfig) -> None:
     """Raises ValueError if the options of a backtest are invalid, before any long work."""
     if OmegaConf.is_missing(cfg.dataset, "path"):
-        raise ValueError("which tracker? dataset=csv dataset.path=bugs.csv, or dataset=demo for the bundled reports")
+        raise ValueError(
+            "no reports given: set dataset=csv dataset.path=bugs.csv, or dataset=demo for the bundled reports"
+        )
     if not cfg.split._target_.endswith("TimeSplit"):
-        raise ValueError("a backtest replays reports in chronological order: split=time")
+        raise ValueError("a backtest replays reports in chronological order: set split=time")
     if cfg.weights not in ("best", "refit"):
         raise ValueError(f"weights={cfg.weights} is unknown: choose best or refit")
     for name in ("target_precision", "confidence_level"):
@@ -62,7 +64,7 @@ def check_backtest(cfg: DictConfig) -> None:
         if not (isinstance(cfg[name], int) and cfg[name] >= 1):
             raise ValueError(f"{name}={cfg[name]} must be a whole number, 1 or more")
     if cfg.fill and not Path(cfg.fill).is_file():
-        raise ValueError(f"fill={cfg.fill}: there is no such file")
+        raise ValueError(f"fill={cfg.fill}: no such file")
 
 
 @stage("encode the reports")
@@ -88,7 +90,7 @@ def update_index(cfg: DictConfig, out: Path, console: Console) -> Changes:
         open_store(cfg.store, option="store")  # a server that does not answer is reported before any long work
     tested, matching, weights = chosen_model(cfg)
     if out.exists() and not out.is_dir():
-        raise ValueError(f"out={out} is a file: give a folder, which need not exist yet")
+        raise ValueError(f"out={out} is a file: give a new or existing folder")
     dataset = tested.dataset if OmegaConf.is_missing(cfg.dataset, "path") else cfg.dataset
     if cfg.dataset.get("url_template") is not None:
         dataset.url_template = cfg.dataset.url_template
@@ -98,8 +100,8 @@ def update_index(cfg: DictConfig, out: Path, console: Console) -> Changes:
         print_line(console, f"{corpus.name}: {warning}")
     if cfg.store not in (None, LOCAL) and len(corpus) < MIN_REPORTS:
         raise ValueError(
-            f"store={cfg.store}: the {len(corpus):,} reports are searched here at once, a server helps from"
-            f" {MIN_REPORTS:,} on: leave store= out"
+            f"store={cfg.store}: a server is only used for {MIN_REPORTS:,} reports or more, and"
+            f" there are {len(corpus):,}: leave store= out"
         )
     print_line(console, matching.target.statement)
     # Resolved, so that the index keeps the precision of backend=auto whatever machine it is opened on.
@@ -134,7 +136,7 @@ def open_index(folder: str | Path, cache_dir: str, backend: DictConfig | None = 
 def check_index(folder: Path) -> None:
     """Raises ValueError if there is no index in a folder."""
     if not (folder / FILE).is_file():
-        raise ValueError(f"index={folder}: there is no {FILE} in it; gedbd index out={folder} builds one")
+        raise ValueError(f"index={folder}: no {FILE} there; build an index with gedbd index out={folder}")
 
 
 def load_model(
@@ -167,7 +169,7 @@ def _stored_encoder(settings: Any, weights: bytes, source: str, given: GivenEnco
     """The encoder of an index: made from its settings, or the given one if they describe it."""
     if given is not None:
         if not is_given(settings.encoder):
-            raise ValueError(f"{source} brings its own encoder: leave encoder out")
+            raise ValueError(f"{source} sets the encoder: leave encoder= out")
         given.check(settings.encoder, source)
         return given
     encoder: Encoder = instantiate(settings.encoder, backend=instantiate(settings.backend))
@@ -193,6 +195,6 @@ def _check_backend(stored: DictConfig, asked: DictConfig) -> None:
     precisions = [backend.get("precision", EXACT) for backend in (stored, asked)]
     if precisions != [EXACT, EXACT] and precisions[0] != precisions[1]:
         raise ValueError(
-            f"backend: the stored reports are encoded in {precisions[0]}, queries in {precisions[1]} cannot be compared"
-            " with them: build the index with this backend"
+            f"backend: the stored reports were encoded in {precisions[0]}, so queries in {precisions[1]} cannot be"
+            " compared with them: build the index with this backend"
         )

@@ -23,8 +23,8 @@ def chosen_model(cfg: DictConfig) -> tuple[DictConfig, TriageModel, Path | None]
         return find_backtest(Path(cfg.run))
     if OmegaConf.is_missing(cfg.dataset, "path"):
         raise ValueError(
-            "which tracker? dataset=csv dataset.path=bugs.csv for the default ranker, or run= with the folder that"
-            " gedbd backtest leaves"
+            "no reports given: set dataset=csv dataset.path=bugs.csv for the default ranker, or run= to a folder"
+            " written by gedbd backtest"
         )
     options = OmegaConf.create({name: cfg[name] for name in ("dataset", "encoder", "text")})
     options.backend = cfg.get("backend") or {"_target_": QUICKEST, "precision": encoding_precision()}
@@ -38,11 +38,11 @@ def find_backtest(folder: Path) -> tuple[DictConfig, TriageModel, Path | None]:
         ValueError: If the folder is not a finished backtest, or the run it used is missing.
     """
     if not folder.is_dir():
-        raise ValueError(f"run={folder}: there is no such folder; give the folder that gedbd backtest leaves")
+        raise ValueError(f"run={folder}: no such folder; give a folder written by gedbd backtest")
     if not (folder / MATCHING).is_file():
         raise ValueError(
-            f"run={folder} is not a finished backtest, it has no {MATCHING}: run gedbd backtest run={folder}"
-            " and give the folder that it leaves"
+            f"run={folder} is not a finished backtest: it has no {MATCHING}; run gedbd backtest run={folder}"
+            " and give the folder that it writes"
         )
     cfg = read_saved(folder)
     weights = None

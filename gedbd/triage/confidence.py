@@ -133,8 +133,8 @@ def learn_confidence(matches: BestMatches, seed: int) -> tuple[MatchProbability,
         if not others.any() or others.all():
             which = "right" if not others.any() else "wrong"
             raise ValueError(
-                f"too few best matches of the training and the validation part are {which}: a probability cannot be"
-                " learnt without both; move split.test_from, or gather more duplicates"
+                f"too few best matches of the training and validation parts are {which} to learn probabilities"
+                " from: change split.test_from, or provide more duplicates"
             )
     outputs = np.empty(len(right))
     for fold in range(NUM_FOLDS):

@@ -146,7 +146,7 @@ class Match:
 def check_report(report: Report) -> None:
     """Raises ValueError if a report has no text, or too much, or if its id, date or address is invalid."""
     if not (report.title.strip() or report.description.strip()):
-        raise ValueError("the report has neither title nor description: there is nothing to search for")
+        raise ValueError("the report has neither a title nor a description, so there is nothing to search for")
     for name, text, max_length in (
         ("title", report.title, MAX_TITLE_LENGTH),
         ("description", report.description, MAX_DESCRIPTION_LENGTH),

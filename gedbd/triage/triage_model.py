@@ -10,7 +10,7 @@ from gedbd.retrieval.reports.ranker import ReportRanker, default_ranker
 from gedbd.triage.backtesting.targets import NOT_MEASURED, TargetResult, find_target
 from gedbd.triage.confidence import MatchProbability, default_confidence
 
-OLDER = "was made by an older version of gedbd: run gedbd backtest again, then gedbd index"
+OLDER = "was written by an older version of gedbd: run gedbd backtest again, then gedbd index"
 DEFAULT_TARGET = 0.7
 
 
@@ -69,5 +69,5 @@ class TriageModel:
 
 
 def default_model() -> TriageModel:
-    """The model of a tracker without a backtest: learnt on other trackers, so that nothing is suggested unasked."""
+    """The model of a tracker without a backtest: learnt from other trackers, so without automatic suggestions."""
     return TriageModel(default_ranker(), default_confidence(), (), DEFAULT_TARGET)

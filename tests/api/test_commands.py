@@ -59,7 +59,7 @@ def test_a_backtest_is_that_of_the_command(command, demo):
     with gedbd.Index.build(demo, "stored", backtest=result) as index:
         assert index.changes.unchanged == len(demo)  # the same model: nothing is encoded again
         assert as_printed(TEXT, index) == before
-    with pytest.raises(ValueError, match=r"^the backtest brings its encoder: leave encoder= out, or backtest=$"):
+    with pytest.raises(ValueError, match=r"^the backtest sets the encoder: leave out encoder= or backtest=$"):
         gedbd.Index.build(demo, "stored", "tiny", backtest="api")
 
 

@@ -16,7 +16,7 @@ def test_the_format_is_recognized(tmp_path):
     (tmp_path / "bugs.csv").write_text("Issue_id,Title,Duplicated_issue\n1,Crash,\n2,Again,1\n")
     assert len(gedbd.load_corpus(tmp_path / "bugs.csv")) == 2
     (tmp_path / "odd.txt").write_text("?")
-    with pytest.raises(ValueError, match="its format is not recognized by its name: give format="):
+    with pytest.raises(ValueError, match="its format cannot be recognized from its name: set format="):
         gedbd.load_corpus(tmp_path / "odd.txt")
     (tmp_path / "odd.json").write_text(json.dumps([{"a": 1}]))
     with pytest.raises(ValueError, match=r"odd\.json"):
@@ -53,13 +53,13 @@ def test_a_table_is_read_as_a_file_would_be(demo):
     [
         ("nowhere.csv", {}, "^nowhere.csv: no such file or folder, and not one of the known corpora: askubuntu, demo,"),
         ("demo", {"format": "svn"}, "^format='svn' is unknown: choose one of askubuntu, bugzilla, csv,"),
-        ("other", {"format": "demo"}, "^format='demo' names a corpus of its own"),
+        ("other", {"format": "demo"}, "^format='demo' is the name of a corpus"),
         ("demo", {"columns": {"x": "y"}}, "^dataset.columns.x: no such field; the fields are id, title,"),
-        ("demo", {"nonsense": 1}, "^there is no option nonsense of format='demo': choose name,"),
+        ("demo", {"nonsense": 1}, "^unknown option nonsense of format='demo': choose name,"),
         ("demo", {"last_n": "2"}, "^last_n='2' must be a whole number, or None"),
         (pd.DataFrame({"id": ["1"]}), {}, r"^table, row 1: (no column|the column)"),
         (pd.DataFrame({"id": [], "title": []}), {}, "^table: the table is empty"),
-        (pd.DataFrame({"id": ["1"]}), {"format": "csv"}, "^format='csv' is of files"),
+        (pd.DataFrame({"id": ["1"]}), {"format": "csv"}, "^format='csv' applies to files only"),
     ],
 )
 def test_mistakes_are_said_in_one_line(source, options, line):

@@ -48,8 +48,12 @@ def test_the_same_model_by_name_by_folder_and_as_an_object(sentence_transformer,
     [
         ({}, {}, "its config.json is missing, or names no hidden_size: it is not a text encoder$"),
         ({"modules.json": [{"type": "sentence_transformers.models.Dense"}]}, {}, "has a layer Dense, which gedbd does"),
-        ({"1_Pooling/config.json": {"pooling_mode": "max"}}, {}, "pools by max, gedbd by mean or cls"),
-        ({"1_Pooling/config.json": {"pooling_mode_max_tokens": True}}, {}, "pools by pooling_mode_max_tokens"),
+        (
+            {"1_Pooling/config.json": {"pooling_mode": "max"}},
+            {},
+            "uses the pooling max, but gedbd supports only mean and cls",
+        ),
+        ({"1_Pooling/config.json": {"pooling_mode_max_tokens": True}}, {}, "uses the pooling pooling_mode_max_tokens"),
     ],
 )
 def test_a_folder_that_gedbd_cannot_load_is_refused(tmp_path, files, options, line):
@@ -96,13 +100,13 @@ def test_vectors_of_an_object_are_unit_rows(hashed_words):
 def test_mistakes_are_said_in_one_line(hashed_words):
     with pytest.raises(ValueError, match=r"^encoder 'foo' is neither a folder, nor a name on the hub with its owner"):
         gedbd.Encoder("foo")
-    with pytest.raises(ValueError, match=r"^int is no encoder: give a name, a folder, or an object with"):
+    with pytest.raises(ValueError, match=r"^int is not an encoder: give a name, a folder, or an object with"):
         gedbd.Encoder(3)
     with pytest.raises(ValueError, match=r"^texts is a single text: give a list of texts$"):
         gedbd.Encoder("tiny").encode("Crash")
-    with pytest.raises(ValueError, match=r"^encoder=tiny reads at most 512 tokens$"):
+    with pytest.raises(ValueError, match=r"^encoder=tiny reads at most 512 tokens: lower max_tokens$"):
         gedbd.Encoder("tiny", max_tokens=1000).encode(TEXTS)
-    with pytest.raises(ValueError, match=r"^max_tokens is not of HashedWords"):
+    with pytest.raises(ValueError, match=r"^max_tokens does not apply to HashedWords"):
         gedbd.Encoder(hashed_words, max_tokens=10)
 
 

@@ -32,7 +32,7 @@ def test_a_scorer_of_the_user_is_fitted_and_ranked(demo):
 def test_results_of_other_queries_are_not_compared(demo):
     results = [gedbd.rank(demo, "bm25", part=part) for part in ("val", "test")]
     with pytest.raises(
-        ValueError, match=r"^bm25 ranked val by earlier, bm25 test by earlier: give results of one part"
+        ValueError, match=r"^bm25 ranked val by earlier, bm25 test by earlier: give results with the same part"
     ):
         gedbd.compare(*results)
     pool = gedbd.rank(demo, "bm25", protocol="test_pool")
@@ -47,10 +47,10 @@ def test_results_of_other_queries_are_not_compared(demo):
         ("bm25", {"part": "train"}, "^part='train' is unknown: choose val or test$"),
         ("bm25", {"protocol": "all"}, "^protocol='all' is unknown: choose earlier or test_pool$"),
         ("bm25", {"top_k": [10, 1]}, r"^ranking.top_k=\[10, 1\] must be one or more whole numbers"),
-        ("bm25", {"options": ["splitt=time"]}, "^there is no option splitt: did you mean split"),
+        ("bm25", {"options": ["splitt=time"]}, "^unknown option splitt: did you mean split"),
         ("bm25", {"options": ["seed=x"]}, "seed"),
         ("fusion", {"protocol": "test_pool"}, "^name=fusion scores earlier reports only"),
-        (3, {}, "^int is no scorer: give a name, or an object with fit"),
+        (3, {}, "^int is not a scorer: give a name, or an object with fit"),
     ],
 )
 def test_mistakes_are_said_in_one_line(demo, scorer, options, line):
@@ -88,7 +88,7 @@ def test_an_index_by_an_object(demo, hashed_words, command, tmp_path, capsys):
         assert again == found
     for wrong, line in (
         (None, "^the encoder HashedWords was an object in Python, which a command cannot make"),
-        ("tiny", "^stored brings its own encoder"),
+        ("tiny", "^stored stores its own encoder"),
         (Other(), "^index=stored was encoded by another encoder, HashedWords of 64 numbers"),
     ):
         with pytest.raises(ValueError, match=line):
@@ -122,7 +122,7 @@ def test_reports_come_and_go_and_faiss_has_them(demo, hashed_words, tmp_path):
     assert named[rows[0, 0]] == "new"
     assert scores[0, 0] == pytest.approx(1, abs=1e-6)
     with (
-        pytest.raises(ValueError, match="neither title nor description"),
+        pytest.raises(ValueError, match="neither a title nor a description"),
         gedbd.Index.open(tmp_path / "stored", hashed_words) as index,
     ):
         index.search(" ")

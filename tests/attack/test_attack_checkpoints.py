@@ -225,7 +225,7 @@ def test_weights_of_another_model_are_refused_in_one_line():
 
 
 def test_a_folder_without_a_run_is_none(tmp_path):
-    with pytest.raises(ValueError, match=r"is not the folder of a run: it has no config.yaml"):
+    with pytest.raises(ValueError, match=r"is not a run folder: it has no config.yaml"):
         find_run(tmp_path, "best")
 
 

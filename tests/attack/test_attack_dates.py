@@ -104,7 +104,7 @@ def told(corpus: Corpus, *words: str) -> list[str]:
 def test_a_date_out_of_range_in_a_table_is_no_date_and_is_counted(tmp_path, date):
     corpus = table(tmp_path, "2024-01-31", date, date)
     assert corpus.reports["created_at"].tolist() == [pd.Timestamp("2024-01-31", tz="UTC")] * 3
-    assert told(corpus, "dates outside of the years 1970 to 2200: 2", "first: reports.csv, row 3, column 'created'")
+    assert told(corpus, "dates outside the years 1970 to 2200: 2", "first: reports.csv, row 3, column 'created'")
 
 
 @pytest.mark.parametrize("date", FAR)
@@ -113,7 +113,7 @@ def test_a_date_out_of_range_in_an_export_is_no_date_and_is_counted(tmp_path, tr
     corpus = export(tmp_path, tracker, "2024-01-31T00:00:00Z", date, date)
     assert corpus.reports["created_at"].tolist() == [pd.Timestamp("2024-01-31", tz="UTC")] * 3
     key = READERS[tracker][1]
-    assert told(corpus, "dates outside of the years 1970 to 2200: 2", f"page.json, record 2, {key!r}")
+    assert told(corpus, "dates outside the years 1970 to 2200: 2", f"page.json, record 2, {key!r}")
 
 
 def test_a_date_out_of_range_in_jira_s_xml_is_no_date_and_is_counted(tmp_path):
@@ -122,7 +122,7 @@ def test_a_date_out_of_range_in_jira_s_xml_is_no_date_and_is_counted(tmp_path):
     items += "".join(ITEM.format(number, date) for number, date in enumerate(far, start=2))
     (tmp_path / "page.xml").write_text(f"<rss><channel>{items}</channel></rss>")
     corpus = read_jira(None, str(tmp_path / "page.xml"))
-    assert told(corpus, "dates outside of the years 1970 to 2200: 3", "page.xml, record 2, 'created'")
+    assert told(corpus, "dates outside the years 1970 to 2200: 3", "page.xml, record 2, 'created'")
 
 
 @pytest.mark.parametrize(
@@ -140,7 +140,7 @@ def test_a_change_out_of_range_is_passed_over_and_counted(tmp_path):
     (tmp_path / "page.json").write_text(json.dumps([record]))
     corpus = read_bugzilla(None, str(tmp_path / "page.json"))
     assert corpus.reports["title"].tolist() == ["y"]
-    assert told(corpus, "dates outside of the years 1970 to 2200: 1", "record 1, 'when'")
+    assert told(corpus, "dates outside the years 1970 to 2200: 1", "record 1, 'when'")
 
 
 @pytest.mark.parametrize("date", NO_DATES)
@@ -160,7 +160,7 @@ def test_what_is_no_date_in_an_export_is_refused_with_its_record(tmp_path, track
 @pytest.mark.parametrize("date", [1706693400, 1e400, float("nan"), True, [], {"year": 2024}])
 @pytest.mark.parametrize("tracker", READERS)
 def test_a_number_or_a_list_in_place_of_a_date_is_refused(tmp_path, tracker, date):
-    with pytest.raises(ValueError, match=r"page.json, record 1: '\w+' is .* where text is expected"):
+    with pytest.raises(ValueError, match=r"page.json, record 1: '\w+' is .*; expected: text"):
         export(tmp_path, tracker, date)
 
 
@@ -168,7 +168,7 @@ def test_a_number_or_a_list_in_place_of_a_date_is_refused(tmp_path, tracker, dat
 def test_a_format_of_ones_own_reads_no_words_and_keeps_the_range(tmp_path, date):
     if date.startswith("01"):
         corpus = table(tmp_path, "31.01.2024", date, date_format="%d.%m.%Y")
-        assert told(corpus, "dates outside of the years 1970 to 2200: 1")
+        assert told(corpus, "dates outside the years 1970 to 2200: 1")
     else:
         with pytest.raises(ValueError, match="row 3, column 'created': unreadable date"):
             table(tmp_path, "31.01.2024", date, date_format="%d.%m.%Y")

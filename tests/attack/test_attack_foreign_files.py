@@ -128,7 +128,7 @@ def without_interpolations(value: Any) -> Any:
 @pytest.mark.parametrize(("key", "value"), HOSTILE)
 def test_a_run_that_names_other_code_is_refused(options, run, key, value):
     folder = run(changed(options, key, value))
-    with pytest.raises(ValueError, match=r"config.yaml: .*=.* is not run, as a file may only name") as refused:
+    with pytest.raises(ValueError, match=r"config.yaml: .*=.* is not run, because a file may only name") as refused:
         find_run(folder, "best")
     assert "\n" not in str(refused.value)
 
@@ -181,7 +181,7 @@ def test_the_cache_folder_and_the_cluster_of_an_index_are_not_used(options, caps
         "gpus": 0,
     }
     assert read_settings(json.dumps(own | {"backend": ray}), "index=other", "mine").backend.address is None
-    assert "index=other: backend.address=evil.example:6379 is not used" in capsys.readouterr().out
+    assert "index=other: backend.address=evil.example:6379 is ignored" in capsys.readouterr().out
 
 
 def test_an_endpoint_that_a_run_names_gets_no_reports(options, run, capsys):
@@ -194,7 +194,7 @@ def test_an_endpoint_that_a_run_names_gets_no_reports(options, run, capsys):
     assert "evil.example" not in OmegaConf.to_yaml(cfg)
     said = capsys.readouterr().out
     for section in ("llm", "baselines"):
-        assert f"base_url=https://evil.example/v1 of {section} is not used, as it comes from a file" in said
+        assert f"base_url=https://evil.example/v1 of {section} is ignored because it comes from a file" in said
     assert "also" not in said
 
 
@@ -257,7 +257,9 @@ def test_a_run_to_resume_joins_no_cluster_by_itself(options, run):
             cfg, words = compose("train", [*first, *more]), [*first, *more]
             choices = {"backend": "torch"}
             if refused:
-                with pytest.raises(ValueError, match=r"to join it, give backend=ray backend.address=evil.example:6379"):
+                with pytest.raises(
+                    ValueError, match=r"to use it again, set backend=ray backend.address=evil.example:6379"
+                ):
                     resumed_options(cfg, words, choices, partial(compose, "train"))
             else:
                 resumed = resumed_options(cfg, words, choices, partial(compose, "train"))

@@ -122,7 +122,8 @@ def test_one_rule_for_ids_everywhere(tmp_path: Path, client_of, issue_id):
     (tmp_path / "reports.csv").write_text(f'id,title\n1,a\n"{issue_id}",b\n', encoding="utf-8")
     if "\x00" not in issue_id:
         with pytest.raises(
-            ValueError, match=r"reports.csv, row 3, column 'id': .* is not a valid id \(in all: 1\); an id has 1 to 200"
+            ValueError,
+            match=r"reports.csv, row 3, column 'id': .* is not a valid id \(1 in total\); an id has 1 to 200",
         ):
             read_csv(None, str(tmp_path / "reports.csv"), COLUMNS)
     with pytest.raises(ValueError, match="an id has 1 to 200 characters"):

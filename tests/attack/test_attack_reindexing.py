@@ -138,7 +138,7 @@ def test_another_run_with_another_model_is_told(opened, reader):
         return read_rows(reader, rows)
 
     store = Store(opened.folder / FILE)
-    with pytest.raises(ValueError, match="another process has replaced the model"):
+    with pytest.raises(ValueError, match="another process replaced the model"):
         synchronise(store, as_corpus(NEW), model("second"), meanwhile)
     store.close()
 

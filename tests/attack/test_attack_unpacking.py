@@ -138,7 +138,7 @@ def test_a_limit_that_is_no_number_is_refused(tmp_path, monkeypatch, value):
 def test_a_packing_that_is_not_read_is_named(tmp_path, suffix):
     path = tmp_path / f"reports.csv{suffix}"
     path.write_bytes(bz2.compress(HEADER + ROW))
-    with pytest.raises(ValueError, match=rf"\{suffix} files are not unpacked: pack it as \.gz, \.xz or \.zip"):
+    with pytest.raises(ValueError, match=rf"\{suffix} files are not supported: pack it as \.gz, \.xz or \.zip"):
         read_csv(None, str(path), COLUMNS)
 
 

@@ -38,12 +38,12 @@ def test_a_value_error_inside_instantiate_does_too():
 def test_options_of_a_nested_dataset_are_named_with_their_place():
     call = {"_target_": f"{read_csv.__module__}.read_csv", "name": None, "path": "none.csv", "columns": {}}
     history = OmegaConf.create({"dataset": {"_target_": "builtins.dict", "reports": call}})
-    with pytest.raises(SystemExit, match=r"name an existing one with dataset\.reports\.path="):
+    with pytest.raises(SystemExit, match=r"set dataset\.reports\.path= to an existing one"):
         command("describe")(lambda cfg: instantiate(history.dataset))(EMPTY)
 
 
 def test_a_missing_value_is_named():
-    with pytest.raises(SystemExit, match=r"^error: path= is missing, such as path="):
+    with pytest.raises(SystemExit, match=r"^error: path= is required, for example: path="):
         command("describe")(lambda cfg: cfg.path)(EMPTY)
 
 
@@ -61,10 +61,10 @@ def small_files(size):
 def test_what_the_system_refuses_names_path_and_option(tmp_path):
     (tmp_path / "file").touch()
     writing = {
-        "file/table.csv": f"{tmp_path}/file/table.csv: not a directory; a file is in the way of a folder: move it, or"
-        " write elsewhere with out=",
+        "file/table.csv": f"{tmp_path}/file/table.csv: not a directory; a file has the name of the folder: move the"
+        " file, or set out= to another place",
         "none/table.csv": f"{tmp_path}/none/table.csv: no such file or directory; check the path",
-        "": f"{tmp_path}: is a directory; it is a folder: name a file, or write elsewhere with out=",
+        "": f"{tmp_path}: is a directory; it is a folder: give a file, or set out= to another place",
     }
     for name, message in writing.items():
         cfg = OmegaConf.create({"out": str(tmp_path / name)})
@@ -81,7 +81,7 @@ def test_a_full_disk_is_told_with_the_folders_that_may_lie_on_it(tmp_path, write
         command("describe")(lambda cfg: write(numbers, cfg.out))(cfg)
     told = raised.value.code
     assert told.startswith(f"error: out={tmp_path}/table or cache_dir={Path.home()}/cache or TMPDIR=")
-    assert told.endswith(": file too large; free some space there, or write elsewhere with out=")
+    assert told.endswith(": file too large; free some space there, or set out= to another place")
 
 
 def test_a_full_database_is_told_in_one_line(tmp_path):
@@ -97,7 +97,7 @@ def test_a_full_database_is_told_in_one_line(tmp_path):
 def test_arguments_that_lightning_refuses_are_told_in_one_line():
     call = OmegaConf.create({"trainer": {"_target_": "pytorch_lightning.Trainer", "accelerator": "cpu"}})
     refused = {
-        "max_epochz=3": r"trainer.max_epochz= is no argument of pytorch_lightning.*Trainer: leave it out",
+        "max_epochz=3": r"trainer.max_epochz= is not an argument of pytorch_lightning.*Trainer: leave it out",
         "limit_val_batches=-3": r"trainer: .*limit_val_batches",
         "strategy=nothing": r"trainer: .*strategy='nothing'",
         "precision=3": r"trainer: Precision 3 is invalid",
@@ -113,9 +113,9 @@ def test_arguments_that_lightning_refuses_are_told_in_one_line():
 def test_a_deleted_option_is_named():
     cfg = OmegaConf.create({"dataset": {"_target_": f"{read_csv.__module__}.read_csv", "name": None, "path": "a.csv"}})
     OmegaConf.set_struct(cfg, True)
-    with pytest.raises(SystemExit, match=r"^error: there is no option patience, which this command needs$"):
+    with pytest.raises(SystemExit, match=r"^error: the option patience is missing, which this command needs$"):
         command("describe")(lambda cfg: cfg.patience)(cfg)
-    with pytest.raises(SystemExit, match=r"^error: dataset.columns= is missing, which .*read_csv needs$"):
+    with pytest.raises(SystemExit, match=r"^error: dataset.columns= is required by .*read_csv$"):
         command("describe")(lambda cfg: instantiate(cfg.dataset))(cfg)
 
 

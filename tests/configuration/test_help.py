@@ -67,7 +67,7 @@ def test_help_shows_comments_sections_and_plain_defaults():
     text = command_help(CONF, "train")
     assert "  compile=false                 torch.compile the encoder\n" in text
     assert "    adamw *               AdamW with two learning rates: one for pretrained" in text
-    assert "  cache_dir=~/.cache/gedbd      what is used again" in text
+    assert "  cache_dir=~/.cache/gedbd      cache of vectors" in text
     assert "  labels.*  " in text
     assert "    minilm *              all-MiniLM-L6-v2: small" in text
     assert "  baselines.tfidf.*             cosine of TF-IDF vectors\n" in command_help(CONF, "baseline")

@@ -36,13 +36,13 @@ def test_images_of_a_corpus_belong_to_the_first_report_that_attaches_them(make_c
     ("attachments", "message"),
     [
         (" ; ", "small: no report attaches a file; say which column names them with dataset.columns.attachments="),
-        ("a.log;b.txt", r"small: none of 2 attached files is an image \(first: a.log of report 1000\)"),
+        ("a.log;b.txt", r"small: none of the 2 attached files is an image \(first: a.log of report 1000\)"),
     ],
 )
 def test_a_corpus_without_images_is_refused(make_corpus, tmp_path, attachments, message):
     corpus = make_corpus([0, 1])
     corpus.reports["attachments"] = [attachments, ""]
-    with pytest.raises(ValueError, match=r"small has no folder of images: use dataset=csv dataset.image_dir="):
+    with pytest.raises(ValueError, match=r"small has no image folder: set dataset.image_dir="):
         images_in(corpus)
     corpus = replace(corpus, image_dir=tmp_path)
     with pytest.raises(ValueError, match=message):
@@ -86,8 +86,11 @@ def test_other_tables_need_two_columns_only(tmp_path):
         ("name,caption\na.png,x\n", "row 1: no column 'image'; the columns are name, caption"),
         ("image,text\na.png,x\n", "row 1: no column 'caption'; the columns are image, text"),
         ("image,caption\na.png,x\n ,y\n", "row 3, column 'image': the cell is empty"),
-        ("image,caption\na.png,x\nb.png,y\na.png,z\n", "row 4, column 'image': 'a.png' has another caption above"),
-        ("image,caption\n", "there is a header but no row below it"),
+        (
+            "image,caption\na.png,x\nb.png,y\na.png,z\n",
+            "row 4, column 'image': 'a.png' has another caption in an earlier row",
+        ),
+        ("image,caption\n", "there are no rows below the header"),
     ],
 )
 def test_mistakes_in_a_table_are_told_with_their_place(tmp_path, content, message):

@@ -15,7 +15,7 @@ def test_the_newest_reports_are_kept_and_groups_renamed_after_the_oldest_that_is
     assert newest.reports["created_at"].tolist() == corpus.reports["created_at"].tolist()[3:]
     assert (newest.name, newest.warnings) == (
         "small",
-        ("the newest 6 of 9 reports are kept, as dataset.last_n says",),
+        ("only the newest 6 of 9 reports are kept (dataset.last_n)",),
     )
     assert corpus.group.tolist() == [0, 1, 0, 3, 1, 0, 6, 3, 1]
 

@@ -192,6 +192,6 @@ def test_a_corpus_that_would_change_in_the_file_is_not_kept(export, tmp_path, va
 
 def test_a_folder_that_cannot_be_written_is_told_and_not_needed(export, tmp_path):
     (tmp_path / "cache").write_text("a file")
-    with pytest.warns(UserWarning, match="bugs.csv is not kept there") as warned:
+    with pytest.warns(UserWarning, match="bugs.csv cannot be cached there") as warned:
         check_equal(read_corpus(dataset(export), tmp_path / "cache"), read_corpus(dataset(export)))
     assert not [warning for warning in warned if "damaged" in str(warning.message)]

@@ -222,7 +222,7 @@ def test_runs_of_other_seeds_are_refused(pair_of_runs, tmp_path):
 
 def test_several_runs_of_one_seed_are_refused(pair_of_runs):
     first, second = pair_of_runs
-    message = f"{first.folder.parent} has several runs of one seed: give the folder of one setting"
+    message = f"{first.folder.parent} has several runs with the same seed: give a folder with one setting"
     for runs in (([first, second], [second]), ([first], [first, second])):
         with pytest.raises(ValueError, match=message):
             compare_runs(*runs)
@@ -233,7 +233,7 @@ def test_runs_on_other_pairs_or_queries_are_refused(pair_of_runs, tmp_path):
 
     def refused(name: str, counts: str, predictions: pd.DataFrame, queries: pd.DataFrame | None = None) -> None:
         other = leave(tmp_path / name, predictions, queries)
-        message = rf"{first.folder} and {other.folder} were tested on other pairs or queries \({counts} are the same"
+        message = rf"{first.folder} and {other.folder} were tested on different pairs or queries \({counts} are shared"
         with pytest.raises(ValueError, match=message):
             compare_runs([first], [other])
 
@@ -271,7 +271,7 @@ def test_walk_forward_runs_are_matched_by_year_and_their_queries_pooled(tmp_path
     assert table.loc["mrr", ["first", "second"]].tolist() == pytest.approx([2.5 / 5, 2 / 5])
     assert table.loc["mrr", "by_year"] == "+0.000 +0.167"  # (1/2 + 1/2 - 1/4 - 1/4) / 3
     assert table["by_seed"].tolist() == [""] * len(table)
-    assert describe_matches(sides[0]) == "1 seed(s), 2013 to 2014"
+    assert describe_matches(sides[0]) == "1 seed, 2013 to 2014"
     shown = readable(table.reset_index())
     assert "by_seed" not in shown
     assert shown["p Mann-Whitney"][0] == ""

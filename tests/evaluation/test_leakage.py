@@ -113,7 +113,7 @@ def test_shuffled_pairs_leak_what_chains_of_them_reach(corpus, seed):
 def test_the_warning_says_what_a_baseline_without_text_finds():
     audit = {"closure_found": 12, "test_positives": 40, "closure_f1": 0.4615, "test_reports_in_training": 0.5}
     assert leak_warning(audit) == (
-        "warning: this split leaks. A baseline that reads no text, and only follows training pairs, finds 12 of 40 test"
+        "warning: this split leaks. A baseline that reads no text and only follows training pairs, finds 12 of 40 test"
         " duplicates (F1 0.462): scores on these pairs say little about new reports"
     )
     assert leak_warning(audit | {"closure_found": 0, "test_reports_in_training": 0.0}) is None

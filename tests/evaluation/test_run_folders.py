@@ -100,7 +100,7 @@ def test_a_run_that_is_named_twice_is_found_once(tmp_path):
 
 def test_a_folder_that_is_not_there_is_refused(tmp_path):
     leave(tmp_path / "run", settings())
-    message = "{}: there is no such folder; give a run folder, a sweep, or a folder above them"
+    message = "{}: no such folder; give a run folder, a sweep, or a folder that contains them"
     for path in (tmp_path / "walk", tmp_path / "run" / "config.yaml"):
         with pytest.raises(ValueError, match=message.format(path)):
             find_runs([tmp_path / "run", path])
@@ -111,7 +111,7 @@ def test_a_folder_without_a_finished_run_is_refused(tmp_path):
     leave(tmp_path / "open" / "0", settings(), finished=False)
     (tmp_path / "empty").mkdir()
     for name in ("open", "empty"):
-        message = f"{tmp_path / name} has no run with predictions: resume an interrupted run with ckpt_path="
+        message = f"{tmp_path / name} has no finished run: resume an interrupted one with ckpt_path="
         with pytest.raises(ValueError, match=message):
             find_runs([tmp_path / "done", tmp_path / name])
 
@@ -122,8 +122,8 @@ def test_a_run_of_another_version_is_left_out_with_a_line(tmp_path):
     (old / "versions.json").write_text("{}")
     found = find_runs([tmp_path])
     assert [run.folder.name for run in found.finished] == ["done"]
-    assert found.outdated == [f"{old} was made by an older version of gedbd: run its command again in a new folder"]
-    with pytest.raises(ValueError, match="was made by an older version of gedbd"):
+    assert found.outdated == [f"{old} was written by an older version of gedbd: run its command again in a new folder"]
+    with pytest.raises(ValueError, match="was written by an older version of gedbd"):
         find_runs([old])
 
 
@@ -146,5 +146,5 @@ def test_a_finished_backtest_is_no_unfinished_run(tmp_path):
 
 def test_a_backtest_alone_is_refused(tmp_path):
     backtest = leave_backtest(tmp_path / "tested")
-    with pytest.raises(ValueError, match=r"tested has a page of its own, .*: its page is .*report\.html"):
+    with pytest.raises(ValueError, match=r"tested has its own page, .*: see .*report\.html"):
         find_runs([backtest])

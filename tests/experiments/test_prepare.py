@@ -29,7 +29,7 @@ def test_each_protocol_finds_the_queries_of_each_part(make_corpus):
     }
     assert queries["test"]["pool"].queries.tolist() == [3, 4]
     assert queries["test"]["earlier"].top_k == (1, 5)
-    assert warnings == ["no report of part val has a duplicate in it for protocol=test_pool: there is no ranking"]
+    assert warnings == ["no report of part val has a duplicate in it for protocol=test_pool, so nothing is ranked"]
 
 
 def test_a_warning_that_holds_for_several_parts_is_told_once(make_corpus):

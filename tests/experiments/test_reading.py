@@ -25,5 +25,5 @@ def make_other_changes(path) -> ChangeCorpus:
     ],
 )
 def test_a_history_is_refused_whether_its_function_says_so_or_not(name, options, place):
-    with pytest.raises(ValueError, match=f"{place}: a history of changes, where this command needs one table"):
+    with pytest.raises(ValueError, match=f"{place}: this is a history of changes, but this command needs a table"):
         read_corpus(OmegaConf.create({"_target_": f"{__name__}.{name}"} | options))

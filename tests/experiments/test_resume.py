@@ -177,6 +177,6 @@ def test_a_damaged_configuration_is_named(tmp_path, content, message):
 def test_a_run_folder_of_another_schema_is_refused_in_one_line(train, tmp_path, versions, made_by):
     write(train(), tmp_path)
     (tmp_path / VERSIONS).write_text(json.dumps(versions))
-    with pytest.raises(ValueError, match=rf"^{tmp_path} was made by {made_by} version of gedbd: ") as refused:
+    with pytest.raises(ValueError, match=rf"^{tmp_path} was written by {made_by} version of gedbd: ") as refused:
         read_saved(tmp_path)
     assert "\n" not in str(refused.value)

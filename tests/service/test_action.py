@@ -150,7 +150,9 @@ def test_the_bot_says_only_what_its_backtest_measured(hub, met, tmp_path, monkey
     days = "2020-12-14 to 2021-03-09"  # issues 321 to 400
     assert row["status"] == ("met" if met else "missed")
     figure = f"Of {row['suggestions']} such suggestions on this tracker's reports from {days}, {row['right']} ("
-    reason = "Nothing is suggested unasked: the backtest missed the target that 60% of the suggestions are right. "
+    reason = (
+        "Nothing is suggested automatically: the backtest missed the target that 60% of the suggestions are right. "
+    )
     posted = hub.posted.get(f"{ISSUES}/999/comments", [])
     if met:
         (text,) = posted
@@ -163,7 +165,7 @@ def test_the_bot_says_only_what_its_backtest_measured(hub, met, tmp_path, monkey
     (usual,) = pd.read_csv("backtest/targets.csv").query("target == 0.7").to_dict("records")
     of_index = f"Of {usual['suggestions']} such suggestions on this tracker's reports from {days}"
     if usual["status"] != "met":
-        of_index = f"Nothing is suggested unasked: {REASONS[usual['status']].format(target=0.7)}"
+        of_index = f"Nothing is suggested automatically: {REASONS[usual['status']].format(target=0.7)}"
     assert of_index in told
 
 

@@ -54,7 +54,7 @@ def test_unless_the_target_was_met_nothing_is_suggested(client_of, index, target
     found = client_of().post("/api/search", json={"title": TITLE}).json()
     assert found["threshold"] is None
     assert found["matches"][0]["probability"] == 1
-    assert found["target"]["statement"].startswith("Nothing is suggested unasked: the backtest ")
+    assert found["target"]["statement"].startswith("Nothing is suggested automatically: the backtest ")
     assert {match["suggested"] for match in found["matches"]} == {False}
 
 
@@ -101,8 +101,8 @@ def test_nul_characters_and_lone_surrogates_are_replaced(client_of, index):
         ("search", b"[" * 50_000, 400, "parsing"),
         ("search", b"\xff\xfe", 400, "not JSON"),
         ("search", b"[]", 422, "the request: it must be a JSON object"),
-        ("search", b"{}", 422, "neither title nor description"),
-        ("search", b'{"title": "\\u0020"}', 422, "neither title nor description"),
+        ("search", b"{}", 422, "neither a title nor a description"),
+        ("search", b'{"title": "\\u0020"}', 422, "neither a title nor a description"),
         ("search", b'{"title": "x", "colour": 1}', 422, "colour: there is no such field"),
         ("search", b'{"title": "x", "top_k": 0}', 422, "top_k"),
         ("search", b'{"title": "x", "top_k": 51}', 422, "top_k"),

@@ -102,7 +102,7 @@ def test_what_reaches_the_threshold_is_told_from_the_rest(opened, tmp_path: Path
     options = page.get_by_role("option")
     expect(options.first).to_contain_text("Likely a duplicate: above the threshold")
     expect(options.nth(1)).to_contain_text("below the threshold")
-    expect(page.locator("#threshold")).to_have_text(f"Suggested from 60%. {FIGURE}")
+    expect(page.locator("#threshold")).to_have_text(f"Suggested from a probability of 60%. {FIGURE}")
     page.screenshot(path=tmp_path / "threshold.png")
     options.first.click()
     expect(page.locator("#comparison-odds")).to_have_text("probability 75%, above the threshold")
@@ -168,7 +168,7 @@ def test_a_token_is_asked_for_and_kept_for_the_tab(opened, tmp_path):
     page.screenshot(path=tmp_path / "token.png")
     page.fill("#token", "a wrong one")
     page.keyboard.press("Enter")
-    expect(page.locator("#token-problem")).to_have_text("This token is wrong.")
+    expect(page.locator("#token-problem")).to_have_text("This token was not accepted.")
     page.fill("#token", TOKEN)
     page.keyboard.press("Enter")
     expect(page.get_by_role("option").first).to_be_visible()
@@ -194,7 +194,7 @@ def test_what_goes_wrong_is_said_in_plain_words(opened, tmp_path):
     expect(page.get_by_role("option").first).to_be_visible()
     expect(page.locator("#problem")).to_be_hidden()
     page.fill("#title", "zzzzzz")
-    expect(page.locator("#empty")).to_contain_text("This one may be new")
+    expect(page.locator("#empty")).to_contain_text("This may be a new bug")
 
 
 def test_a_late_answer_never_replaces_a_newer_one(opened):

@@ -163,7 +163,7 @@ def test_the_figure_of_a_backtest_is_shown(repo, tmp_path, finder):
 @pytest.mark.parametrize(
     ("repo_name", "run", "update_s", "message"),
     [
-        (None, "run", 60, "locate_run=run needs the repository: add repo=PATH"),
+        (None, "run", 60, "locate_run=run needs a repository: add repo=PATH"),
         ("project.git", "nowhere", 60, "nowhere"),
         ("project.git", None, 0, "suspects.update_s=0 must be a number above 0"),
         ("elsewhere", None, 60, "elsewhere"),

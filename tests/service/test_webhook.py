@@ -67,7 +67,7 @@ def test_a_new_issue_is_stored_and_gets_one_comment(send, hub, index):
     (text,) = comments(hub)
     assert text.startswith(MARKER)
     assert "This may be a duplicate of #12 (probability 100%)." in text
-    assert f"(probability 100%). {FIGURE}\n\nNothing was closed or labelled: a person decides." in text
+    assert f"(probability 100%). {FIGURE}\n\nNothing was closed or labelled: that decision is left to a person." in text
     assert "#31" not in text
     again = send(issue(), delivery="d1")
     assert (again.status_code, again.json()["detail"]) == (200, "already accepted")
@@ -114,7 +114,7 @@ def test_nothing_is_suggested_below_the_threshold_or_without_a_token(send, hub, 
         silent.close()
     assert len(index) == 6
     assert hub.comments == {}
-    assert "no comment on issue 71: the best match does not reach the threshold 0.600" in caplog.text
+    assert "no comment on issue 71: the best match is below the threshold 0.600" in caplog.text
     assert "no comment on issue 74: there is no token to post it with" in caplog.text
 
 
@@ -134,7 +134,7 @@ def test_nothing_is_suggested_unless_the_backtest_met_the_target(index, hub, cap
         assert hook.post_comments() == []
     assert hub.asked == []
     assert caplog.messages == [
-        "small: the webhook posts no comments, since its precision target was not met. Targets that were met: 0.5.",
+        "small: the webhook posts no comments, since its precision target was not met. Targets met: 0.5.",
         f"no comment on issue 70: {target.statement}",
     ]
     hook.close()
@@ -160,7 +160,7 @@ def test_the_target_is_that_of_the_index_as_it_is_now(index, hub):
 
 
 def test_a_target_that_was_not_measured_is_refused(index):
-    there = "measured the targets 0.5, 0.7, 0.8, 0.9; run gedbd backtest target_precision=0.95 and build"
+    there = "measured only the targets 0.5, 0.7, 0.8, 0.9; run gedbd backtest target_precision=0.95 and build"
     with pytest.raises(ValueError, match=f"^webhook.target_precision=0.95: the backtest of this index {there}"):
         Webhook(index, REPOSITORY, target_precision=0.95)
 
@@ -208,12 +208,12 @@ def test_a_comment_of_a_member_links(send, index):
         (note("Duplicate of #12", action="pinned"), "issue_comment", "action pinned changes no text"),
         (note("Duplicate of #12", by="bea", author_association="NONE"), "issue_comment", "only owners, members"),
         (note("Duplicate of #12", author_association="CONTRIBUTOR"), "issue_comment", "only owners, members"),
-        (note("Duplicate of #12", user={"login": "x[bot]", "type": "Bot"}), "issue_comment", "by a program"),
-        (note(f"{MARKER}\nDuplicate of #12"), "issue_comment", "by a program"),
+        (note("Duplicate of #12", user={"login": "x[bot]", "type": "Bot"}), "issue_comment", "by a bot"),
+        (note(f"{MARKER}\nDuplicate of #12"), "issue_comment", "by a bot"),
         (issue(action="labeled"), "issues", "action labeled changes no text"),
         (issue(pull_request={"url": "x"}), "issues", "pull request"),
-        ({"zen": "x"}, "star", "events of kind star are not read"),
-        ([], "", "events of kind  are not read"),
+        ({"zen": "x"}, "star", "events of kind star are ignored"),
+        ([], "", "events of kind  are ignored"),
     ],
 )
 def test_what_is_passed_over_is_said(send, hook, index, hub, payload, event, words):

@@ -183,13 +183,13 @@ def test_bad_reports_are_refused_whole(index):
     for report, message in (
         (Report("a title"), "give issue_id"),
         (Report("a", issue_id=" "), "give issue_id"),
-        (Report(issue_id="9"), "neither title nor description"),
+        (Report(issue_id="9"), "neither a title nor a description"),
         (Report("", "x" * 200_001, "9"), "200,001 characters"),
     ):
         with pytest.raises(ValueError, match=message):
             index.add([some_report(40), report])
         assert index.get("40") is None
-    with pytest.raises(ValueError, match="neither title nor description"):
+    with pytest.raises(ValueError, match="neither a title nor a description"):
         index.search(Report(" "))
 
 
@@ -414,7 +414,7 @@ def test_another_format_is_told(index, version):
     with sqlite3.connect(index.folder / FILE) as file:
         file.execute(f"PRAGMA user_version={version}")
     file.close()
-    with pytest.raises(ValueError, match=f"has format {version}, this version of gedbd reads {FORMAT}: delete"):
+    with pytest.raises(ValueError, match=f"has format {version}, but this version of gedbd reads {FORMAT}: delete"):
         Store(index.folder / FILE)
 
 

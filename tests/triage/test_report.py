@@ -37,8 +37,8 @@ def test_good_reports_pass(report):
 @pytest.mark.parametrize(
     ("report", "message"),
     [
-        (Report(), "neither title nor description"),
-        (Report(" \n", "\t", "12"), "neither title nor description"),
+        (Report(), "neither a title nor a description"),
+        (Report(" \n", "\t", "12"), "neither a title nor a description"),
         (Report("x" * (MAX_TITLE_LENGTH + 1)), "the title has 1,001 characters, more than 1,000: shorten it"),
         (Report("", "x" * (MAX_DESCRIPTION_LENGTH + 1)), "the description has 200,001 characters"),
         (Report("a", url="javascript:alert(1)"), r"url=javascript:alert\(1\) is not an http or https address"),

@@ -14,7 +14,7 @@ def read_secret(variable: str) -> str:
     value = os.environ.get(variable, "").strip()
     # Headers hold printable ASCII; a line break inside a token would start another header.
     if not all("!" <= character <= "~" for character in value):
-        raise ValueError(f"{variable} holds blanks or characters that no token has; set it again")
+        raise ValueError(f"{variable} holds spaces or characters that are not allowed in a token; set it again")
     return value
 
 
@@ -39,7 +39,7 @@ def basic_or_bearer(user_variable: str, variable: str) -> Mapping[str, str]:
     user = read_secret(user_variable)
     token = read_secret(variable)
     if user and not token:
-        raise ValueError(f"{user_variable} is set and {variable} is not: set both, or none")
+        raise ValueError(f"{user_variable} is set but {variable} is not: set both or neither")
     if not user:
         return bearer(variable)
     return {"Authorization": "Basic " + base64.b64encode(f"{user}:{token}".encode()).decode()}

@@ -106,7 +106,7 @@ def fetch_tracker(
             # The next fetch asks for changes since this one began: what changes during it must not be missed.
             state.started = state.started or iso(client.started)
             if not page.next and not state.pages and not page.records:
-                empty = f"{project} has no visible issue: check project= and {tracker.token}"
+                empty = f"{project} has no visible issues: check project= and {tracker.token}"
                 raise ValueError(f"{client.base_url}: {empty}")
             add_page(out, state, page)
             bar.advance(page)

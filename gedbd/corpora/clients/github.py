@@ -119,11 +119,11 @@ class GitHub:
         if last is None:
             return None
         if cursor["list"] == "events":
-            client.say(f"events: GitHub shows none before {last}, if there are any")
+            client.say(f"events: GitHub returns none before {last}, even if there are any")
             return self._first("issues", wanted, wanted.since)
         since = cursor["since"] or ""
         if last < since:
-            client.say(f"{cursor['list']}: GitHub ends the list at {last}; what was created later may be missing")
+            client.say(f"{cursor['list']}: GitHub ends the list at {last}; anything created later may be missing")
         return self._first(cursor["list"], wanted, last) if last > since else None
 
     def _with_comments(self, issue: Record, store: CommentStore, answer: Answer) -> Record:

@@ -131,7 +131,7 @@ class Client:
             advice = "" if self._secrets else f"; set {self.token} to raise it"
             return Wait(seconds, f"{self.base_url}: the rate limit is reached{advice}")
         if response.status_code >= 500:
-            return Wait(self._backoff_s(attempt), f"{shown_url(url)}: the server answers {response.status_code}")
+            return Wait(self._backoff_s(attempt), f"{shown_url(url)}: the server returned {response.status_code}")
         what = explain(response.status_code, self.token, bool(self._secrets), said)
         raise RefusedError(f"{shown_url(url)}: {what}", response.status_code)
 
@@ -179,7 +179,7 @@ class PageList:
         """
         answer = self._client.get(address, params)
         if answer.url in self._visited:
-            raise ValueError(f"{shown_url(answer.url)}: the pages lead back to this one, which was read before")
+            raise ValueError(f"{shown_url(answer.url)}: the pagination links back to this page, which was already read")
         self._visited.add(answer.url)
         return answer
 

@@ -43,11 +43,13 @@ def explain(status: int, token: str, has_token: bool, said: str) -> str:
     """
     private = "check project= and tracker.base_url; a private project needs a token that may read it"
     advice = {
-        401: f"it does not accept {token}: expired, or mistyped?" if has_token else f"it requires a token: set {token}",
-        403: f"may the owner of {token} read this project?"
+        401: f"{token} is not accepted: has it expired, or is it mistyped?"
         if has_token
-        else f"set {token} to a token that may read it",
+        else f"it requires a token: set {token}",
+        403: f"does the owner of {token} have read access to this project?"
+        if has_token
+        else f"set {token} to a token with read access",
         404: private if has_token else f"{private}: set {token}",
         410: "the resource is gone: are issues disabled for this project?",
     }.get(status, "")
-    return f"the server answers {status}" + (f" ({said})" if said else "") + (f"; {advice}" if advice else "")
+    return f"the server returned {status}" + (f" ({said})" if said else "") + (f"; {advice}" if advice else "")

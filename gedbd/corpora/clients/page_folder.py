@@ -72,7 +72,9 @@ def open_state(out: Path, tracker: Mapping[str, Any]) -> State:
     state = read_state(file)
     if state.tracker != tracker:
         other = [f"{key}={state.tracker.get(key)}" for key in tracker if state.tracker.get(key) != tracker[key]]
-        raise ValueError(f"out={out} was fetched with {', '.join(other)}: choose another folder or the same options")
+        raise ValueError(
+            f"out={out} was fetched with {', '.join(other)}: choose another folder, or use the same options"
+        )
     if not state.complete:
         return state
     # An update keeps the pages and counts on.
@@ -108,7 +110,7 @@ def read_state(file: Path) -> State:
     except (ValueError, TypeError) as error:
         raise ValueError(f"{file}: damaged ({error}); fetch into another folder") from error
     if not isinstance(state.tracker, dict) or not isinstance(state.pages, int) or not isinstance(state.issues, int):
-        raise ValueError(f"{file}: damaged (a value of another type); fetch into another folder")
+        raise ValueError(f"{file}: damaged (a value has the wrong type); fetch into another folder")
     return state
 
 

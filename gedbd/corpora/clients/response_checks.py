@@ -56,4 +56,7 @@ def sized(text: str | None) -> int | None:
 
 def unexpected(answer: Answer, wanted: str) -> ValueError:
     """The error for a JSON response of another shape than the expected one."""
-    return ValueError(f"{shown_url(answer.url)}: unexpected response: expected {wanted}; is tracker= the right one?")
+    return ValueError(
+        f"{shown_url(answer.url)}: unexpected response: expected {wanted}; is tracker= set to the right kind of"
+        " tracker?"
+    )

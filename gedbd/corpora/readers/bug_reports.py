@@ -65,7 +65,7 @@ def build_corpus(
         ValueError: An id or date is wrong, the template gives no address, or there is no report.
     """
     if reports.empty:
-        raise ValueError(f"{source}: no report is left to read; at least one row is needed under the header")
+        raise ValueError(f"{source}: the file has no reports; add at least one row below the header")
     reports = reports.assign(id=reports["id"].str.strip())
     check_ids(reports["id"], source, columns["id"])
     urls, url_warnings = report_urls(reports, url_template)
@@ -94,9 +94,7 @@ def resolution_dates(texts: pd.Series, date_format: str) -> tuple[pd.Series, tup
     unread = dates.isna() & (texts.str.strip() != "")
     if not unread.any():
         return dates, ()
-    return dates, (
-        f"dates of resolution that cannot be read: {unread.sum():,}, left out (first: row {unread.idxmax()})",
-    )
+    return dates, (f"unreadable resolution dates: {unread.sum():,}, treated as missing (first: row {unread.idxmax()})",)
 
 
 def early_warnings(reports: pd.DataFrame) -> list[str]:
@@ -107,9 +105,7 @@ def early_warnings(reports: pd.DataFrame) -> list[str]:
     early = reports.index[reports[RESOLVED_AT] < reports["created_at"].dt.floor("D")]
     if not len(early):
         return []
-    return [
-        f"reports with a date of resolution before that of creation: {len(early):,}, kept (first: row {early.min()})"
-    ]
+    return [f"reports resolved before they were created: {len(early):,}, kept (first: row {early.min()})"]
 
 
 def split_links(ids: pd.Series, duplicates: pd.Series, resolved_at: pd.Series | None = None) -> pd.DataFrame:
@@ -152,7 +148,7 @@ def size_warnings(num_reports: int, num_links: int) -> list[str]:
     """Warn where there is too little to learn from."""
     warnings = []
     if num_reports == 1:
-        warnings.append("there is only one report: it has nothing to be compared with")
+        warnings.append("there is only one report, so there is nothing to compare it with")
     if num_links == 0:
-        warnings.append("no report is marked as a duplicate of another: every report is a group of its own")
+        warnings.append("no report is marked as a duplicate, so every report is a group of its own")
     return warnings

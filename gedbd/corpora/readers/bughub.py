@@ -113,7 +113,7 @@ def read_parts(
         reports = read_bughub(name, data_dir, folder, file, base_url, subset, rows, date_format, url_template)
         return [reports, *parts]
     advice = how_to_fetch(name, data_dir, folder, file, base_url)
-    alone = f"{file} is not in {place}: the numbers come from this label file only; {advice}"
+    alone = f"{file} is not in {place}: all figures come from this label file alone; {advice}"
     return [_with_warning(alone, part) for part in parts]
 
 
@@ -158,7 +158,7 @@ def count_warnings(path: Path, num_rows: int, published: int | None) -> tuple[st
     """A warning if the number of reports is not the published one."""
     if published in {None, num_rows}:  # nothing is published, or exactly this number
         return ()
-    return (f"reports in {path.name}: {num_rows:,}, published are {published:,}; numbers will differ",)
+    return (f"reports in {path.name}: {num_rows:,}, but {published:,} were published; figures will differ",)
 
 
 def read_subset(place: Path, subset: str) -> pd.DataFrame | None:
@@ -201,7 +201,7 @@ def add_labels(reports: pd.DataFrame, labels: pd.DataFrame, subset: str) -> tupl
     links = labels.groupby("id")["duplicate"].agg(";".join)
     reports = reports.assign(duplicate=reports["duplicate"] + ";" + ids.map(links).fillna(""))
     unknown = labels.loc[~labels["id"].isin(ids), "id"]
-    warning = f"reports that are only in the label files: {len(unknown):,}, left out (first: {unknown.min()})"
+    warning = f"reports that occur only in the label files: {len(unknown):,}, left out (first: {unknown.min()})"
     kept = reports if subset == "all" else reports[ids.isin(labels["id"])]
     return kept, (warning,) if len(unknown) else ()
 

@@ -71,7 +71,7 @@ def read_bugzilla(
 def parse_bug(record: Record) -> Issue:
     """Parse one bug."""
     number = number_of(record, "id")
-    title = needed_text(record, "summary", "fetch whole bugs, or ask for it in include_fields")
+    title = needed_text(record, "summary", "fetch whole bugs, or add it to include_fields")
     described, comments = comments_of(record)
     closed = text(record, "resolution").upper() == "DUPLICATE"
     formal = [Link(number_of(record, "dupe_of"), "dupe_of")] if record.get("dupe_of") else []

@@ -35,12 +35,14 @@ class Changesets:
         """
         records = list(read_json_lines(self.path))
         if not records:
-            raise ValueError(f"{self.path}: the file is empty; it needs one changeset a line")
+            raise ValueError(f"{self.path}: the file is empty; it needs one changeset per line")
         dates: dict[str, datetime] = {}
         for row, record in reversed(records):
             commit = self._commit(f"{self.path}, row {row}", record, dates)
             if commit.id in dates:
-                raise ValueError(f"{self.path}, row {row}: the commit {commit.id} occurs twice; keep one of the two")
+                raise ValueError(
+                    f"{self.path}, row {row}: the commit {commit.id} occurs twice; keep only one of the two"
+                )
             dates[commit.id] = commit.created_at
             yield commit
 
@@ -59,7 +61,7 @@ class Changesets:
                 f"{place}: unreadable commit_date {record['commit_date']!r}; expected: {EXPECTED}"
             ) from error
         latest = max([created_at, *(dates[parent] for parent in record["parents"] if parent in dates)])
-        self._counts["commits dated before their parent, given the parent's date"] += latest > created_at
+        self._counts["commits dated before their parent, given the date of the parent"] += latest > created_at
         is_cut = bool(record.get("truncated", False))
         shown = parse_patch(record["diff"].strip("\n").split("\n"))
         files = self._all_files(shown, record["files"], is_cut)
@@ -72,7 +74,7 @@ class Changesets:
         paths = {change.path for change in shown} | {change.old_path for change in shown}
         absent = [path for path in dict.fromkeys(named) if path not in paths]
         if not is_cut:
-            self._counts["files that a whole diff does not show, kept without hunks"] += len(absent)
+            self._counts["files missing from a complete diff, kept without hunks"] += len(absent)
         return (*shown, *(FileChange("M", path, path, False, False, (), is_cut) for path in absent))
 
 
@@ -80,9 +82,9 @@ def check_record(place: str, record: Record) -> None:
     """Raises ValueError if a field is missing, or has another type."""
     for name, kind in FIELDS.items():
         if not isinstance(record.get(name), kind):
-            raise ValueError(f"{place}: {name!r} must be a {'list' if kind is list else 'text'}")
+            raise ValueError(f"{place}: {name!r} must be a {'list' if kind is list else 'string'}")
     for name in ("parents", "files"):
         if not all(isinstance(item, str) for item in record[name]):
-            raise ValueError(f"{place}: {name!r} must be a list of texts")
+            raise ValueError(f"{place}: {name!r} must be a list of strings")
     if not record["commit"].isalnum():
         raise ValueError(f"{place}: 'commit' must be the id of a commit")

@@ -57,7 +57,7 @@ def find_dialect(
     if encoding is None:
         encoding = next((name for mark, name in MARKS if head.startswith(mark)), DEFAULT_ENCODING)
         if encoding != DEFAULT_ENCODING:
-            warnings.append(f"{path.name} is read as {encoding}, by its byte order mark")
+            warnings.append(f"{path.name} is read as {encoding}, according to its byte order mark")
     header = _first_line(head, path, encoding)
     if separator is None:
         name = _detect_separator(header, path, wanted)
@@ -85,7 +85,7 @@ def _first_line(head: bytes, path: Path, encoding: str) -> str:
     except UnicodeError as error:
         raise ValueError(f"{path}: not readable as {encoding} ({error}): set dataset.encoding=") from error
     if "\0" in text:
-        raise ValueError(f"{path}: not readable as {encoding} (it has zero bytes): try dataset.encoding=utf-16-le")
+        raise ValueError(f"{path}: not readable as {encoding} (it contains zero bytes): try dataset.encoding=utf-16-le")
     return next((line for line in text.splitlines() if line), "")
 
 
@@ -111,7 +111,7 @@ def _detect_separator(header: str, path: Path, wanted: Collection[str]) -> str:
     if "comma" in several or len(several) == 1:
         return several[0]
     raise ValueError(
-        f"{path}, row 1: no comma, semicolon, tab or pipe separates columns in the header"
+        f"{path}, row 1: no comma, semicolon, tab or pipe separates the columns of the header"
         f" {header[:MAX_SHOWN_CHARACTERS]!r}: set dataset.separator=, or dataset.encoding= if it is not readable"
     )
 

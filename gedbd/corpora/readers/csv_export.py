@@ -49,7 +49,7 @@ def read_csv(
     file = locate(path)
     table, warnings = read_table(file, separator, encoding, [column for column in columns.values() if column])
     if any(NOT_UTF8 in warning for warning in warnings):
-        warnings += (f"if {file.name} is in an older encoding, name it: dataset.encoding=cp1252",)
+        warnings += (f"if {file.name} has an older encoding, set it, for example dataset.encoding=cp1252",)
     return _build(
         name or corpus_name(file), table, file, columns, warnings, date_format, last_n, image_dir, url_template
     )
@@ -82,7 +82,7 @@ def read_frame(
     table = pd.DataFrame({str(column): _as_texts(values) for column, values in frame.items()}, dtype=str)
     table.index = pd.RangeIndex(FIRST_RECORD, FIRST_RECORD + len(table))
     if table.empty:
-        raise ValueError(f"{name}: the table is empty; it needs one row for each report")
+        raise ValueError(f"{name}: the table is empty; it needs one row per report")
     return _build(name, table, Path(name), columns, (), date_format, last_n, image_dir, url_template)
 
 

@@ -90,7 +90,7 @@ def open_packed(
     openers: dict[str, Any] = {".zip": partial(open_zip, kinds=kinds), ".xz": lzma.open, ".gz": gzip.open}
     opener = openers.get(suffix.lower())
     if opener is None and suffix.lower() in NOT_UNPACKED:
-        raise ValueError(f"{path}: {suffix} files are not unpacked: pack it as .gz, .xz or .zip")
+        raise ValueError(f"{path}: {suffix} files are not supported: pack it as .gz, .xz or .zip")
     if opener is None:
         with path.open("rb") as plain:
             yield plain
@@ -101,7 +101,7 @@ def open_packed(
             limit.open(path)
             yield BufferedReader(LimitedStream(stream, path, limit), CHUNK_BYTES)
     except DAMAGED as error:
-        raise ValueError(f"{path}: the archive is damaged ({error}); fetch or pack it again") from error
+        raise ValueError(f"{path}: the archive is damaged ({error}); download or pack it again") from error
 
 
 def open_zip(path: Path, mode: str, kinds: tuple[str, ...]) -> IO[bytes]:
@@ -112,7 +112,7 @@ def open_zip(path: Path, mode: str, kinds: tuple[str, ...]) -> IO[bytes]:
         files = [name for name in archive.namelist() if name.lower().endswith(endings) and "__MACOSX" not in name]
         if len(files) != 1:
             what = " or ".join(kind.upper() for kind in kinds)
-            raise ValueError(f"{path}: the archive holds {len(files)} {what} files; pack exactly one")
+            raise ValueError(f"{path}: the archive holds {len(files)} {what} files; it must hold exactly one")
         try:
             return archive.open(files[0])
         except RuntimeError as error:
@@ -131,7 +131,7 @@ def read_rows(stream: IO[bytes], path: Path, dialect: Dialect) -> tuple[pd.DataF
     records = read_records(stream, path, dialect)
     header = [column.strip() for column in next(records, [])]
     if not header:
-        raise ValueError(f"{path}: the file is empty; it needs a header and one row for each report")
+        raise ValueError(f"{path}: the file is empty; it needs a header and one row per report")
     replaced = replace_bytes([header], header, 1)
     check_header(header, path)
     tables: list[pd.DataFrame] = []
@@ -144,7 +144,7 @@ def read_rows(stream: IO[bytes], path: Path, dialect: Dialect) -> tuple[pd.DataF
         tables.append(pd.DataFrame(part, columns=header, index=index, dtype=str))
         row += len(part)
     if not tables:
-        raise ValueError(f"{path}: there is a header but no row below it; add one row for each report")
+        raise ValueError(f"{path}: there are no rows below the header; add one row per report")
     return pd.concat(tables), replaced
 
 
@@ -211,7 +211,7 @@ def replaced_warnings(places: list[Place], path: Path, encoding: str) -> tuple[s
     row, column = places[0]
     name = NOT_UTF8 if encoding == DEFAULT_ENCODING else f"not {encoding}"
     return (
-        f"rows of {path.name} with bytes that are {name}: {num_rows:,}, each byte replaced by U+FFFD "
+        f"rows of {path.name} with bytes that are {name}: {num_rows:,}, replaced by U+FFFD "
         f"(first: row {row}, column {column!r})",
     )
 
@@ -245,5 +245,5 @@ def take_columns(
     taken = dict.fromkeys(fields, "") | {field: table[columns[field]] for field in present}
     told = [field for field in absent if field not in RARELY_READ]
     names = ", ".join(repr(columns[field]) for field in told)
-    warning = f"columns not in {path.name}: {names}; left empty: {', '.join(told)}"
+    warning = f"columns missing in {path.name}: {names}; left empty: {', '.join(told)}"
     return pd.DataFrame(taken, index=table.index, dtype=str), (warning,) if told else ()

@@ -57,7 +57,7 @@ def read_pages(path: Path, kinds: Sequence[str]) -> tuple[Iterator[Page], tuple[
             damaged, or the pages together unpack to too much.
     """
     if not path.exists():
-        raise ValueError(f"{path}: no such file or folder; name an existing one with dataset.path=...")
+        raise ValueError(f"{path}: no such file or folder; set dataset.path= to an existing one")
     files = [path]
     warnings: tuple[str, ...] = ()
     if path.is_dir():
@@ -65,9 +65,9 @@ def read_pages(path: Path, kinds: Sequence[str]) -> tuple[Iterator[Page], tuple[
         files = [file for file in there if kind_of(file) in kinds]
         others = [file.name for file in there if file not in files]
         if not files:
-            raise ValueError(f"{path}: the folder holds no file that ends in .{', .'.join(kinds)}, packed or not")
+            raise ValueError(f"{path}: the folder holds no file ending in .{', .'.join(kinds)}, packed or not")
         if others:
-            warnings = (f"files of {path.name} that are not pages: {len(others):,}, ignored (first: {others[0]})",)
+            warnings = (f"other files in {path.name}: {len(others):,}, ignored (first: {others[0]})",)
     elif kind_of(path) not in kinds:
         raise ValueError(
             f"{path}: its name must end in .{', .'.join(kinds)}, followed by .gz, .xz or .zip if it is packed"
@@ -96,7 +96,9 @@ def read_text(file: Path, kinds: tuple[str, ...], limit: UnpackLimit) -> str:
     try:
         return content.decode(encoding)
     except UnicodeDecodeError as error:
-        raise ValueError(f"{file}: byte {error.start:,} is not {encoding.upper()}; export the issues again") from error
+        raise ValueError(
+            f"{file}: byte {error.start:,} is not valid {encoding.upper()}; export the issues again"
+        ) from error
 
 
 def read_records(page: Page) -> Iterator[ExportRecord]:
@@ -111,7 +113,7 @@ def read_records(page: Page) -> Iterator[ExportRecord]:
             count += 1
             if not isinstance(record, dict):
                 raise ValueError(
-                    f"{page.path}, record {count}: {str(record)[:40]!r} is not an issue; expected is an object"
+                    f"{page.path}, record {count}: {str(record)[:40]!r} is not an issue; a JSON object is expected"
                 )
             yield ExportRecord(f"{page.path}, record {count}", record)
 
@@ -139,7 +141,7 @@ def reason(error: JSONDecodeError) -> str:
     """Explain a syntax error: the file is cut off, another format, or malformed."""
     rest = error.doc[error.pos :].strip()
     if not rest or error.msg.startswith("Unterminated string"):
-        return "the file ends in the middle of a record; it was cut off, export the issues again"
+        return "the file ends in the middle of a record, so it was truncated; export the issues again"
     if error.doc.lstrip().startswith("<"):
         return "this is a web page or XML, not JSON; export the issues as JSON"
     return f"not readable as JSON ({error.msg}); export the issues again"
@@ -164,13 +166,15 @@ def unwrap(value: Any, path: Path) -> Iterator[Any]:
             )
         inner = next((key for key in WRAPPERS if isinstance(value.get(key), list | dict)), None)
         if inner is None:
-            raise ValueError(f"{path}: an object without issues; its keys are {', '.join(list(value)[:8]) or 'none'}")
+            raise ValueError(
+                f"{path}: the object has no list of issues; its keys are {', '.join(list(value)[:8]) or 'none'}"
+            )
         if (
             inner in {"issues", "bugs"}
             and isinstance(value[inner], dict)
             and not {"nodes", "edges"} & set(value[inner])
         ):
-            raise ValueError(f"{path}: {inner!r} is an object where a list of issues is expected")
+            raise ValueError(f"{path}: {inner!r} is an object; a list of issues is expected")
         yield from unwrap(value[inner], path)
 
 

@@ -59,9 +59,9 @@ def read_git(
     place = Path(path).expanduser()
     title = name or corpus_name(place.resolve())
     if isinstance(reports, ChangeCorpus):
-        raise ValueError(f"dataset.reports: {reports.name} is a history of changes; choose reports of a tracker")
+        raise ValueError(f"dataset.reports: {reports.name} is a history of changes; choose the reports of a tracker")
     if reports is None and (fix_patterns is not None or fixes is not None):
-        raise ValueError("there are fixes but no reports: name them, such as dataset@dataset.reports=csv")
+        raise ValueError("there are fixes but no reports: add reports, for example with dataset@dataset.reports=csv")
     finder = None if reports is None else _finder(reports, fix_patterns, fixes, merges)
     limits = _limits(max_files, max_diff_chars)
     history = read_history(place, revision, cache_dir, limits)
@@ -119,7 +119,7 @@ def _no_fix(place: Path, reports: Corpus, table: str | None, found: Fixes) -> st
     told = f" ({'; '.join(found.warnings)})" if found.warnings else ""
     if table is None:
         return (
-            f"{place}: no commit message names one of the {len(reports):,} reports, such as "
+            f"{place}: no commit message refers to any of the {len(reports):,} reports, such as "
             f"{reports.documents.ids.iloc[0]}; set dataset.fix_patterns or dataset.fixes{told}"
         )
     return f"dataset.fixes={table}: none of its rows names a report and a commit of {place}{told}"

@@ -48,7 +48,7 @@ READ_FIELDS = {
     "state_reason": ("stateReason", "issues that were closed as duplicates"),
     "comments": ("comments", "duplicates that people name"),
 }
-COUNTED_COMMENTS = "with comments that the export counts but does not hold; duplicates named there are missing"
+COUNTED_COMMENTS = "whose comments are counted but not exported; duplicates named in them are missing"
 
 
 def read_github(

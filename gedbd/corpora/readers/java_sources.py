@@ -52,17 +52,17 @@ def read_java_sources(
             raise ValueError(f"dataset.{option}={limit} must be 1 or more")
     place = Path(path)
     if not place.exists():
-        raise ValueError(f"{path}: no such file or folder; name an existing one with dataset.path=...")
+        raise ValueError(f"{path}: no such file or folder; set dataset.path= to an existing one")
     if place.is_dir() or place.suffix == ".java":
         methods, warnings = _read_sources(place, skip_folders, max_file_kb)
     elif place.name.endswith(FILE_ENDINGS):
         methods, warnings = list(track(_read_lines(place), "read methods", transient=True)), []
     else:
-        raise ValueError(f"{path}: neither a folder, a .java file nor a file of methods ({', '.join(FILE_ENDINGS)})")
+        raise ValueError(f"{path}: not a folder, a .java file or a file of methods ({', '.join(FILE_ENDINGS)})")
     kept, more = _without_long_and_repeated(methods, max_method_lines)
     if not kept:
         reasons = "".join(f" ({warning})" for warning in (*warnings, *more))
-        raise ValueError(f"{path}: it holds no Java method with a body{reasons}: set dataset.path to other sources")
+        raise ValueError(f"{path}: no Java method with a body found{reasons}: set dataset.path to other sources")
     table = _table(kept)
     documents = Documents(name or corpus_name(place), table, (*warnings, *more), more_texts=("comment",))
     return Corpus(documents, Groups(np.arange(len(table))))
@@ -105,7 +105,7 @@ def _text(record: Record, key: str, place: str) -> str:
     """A text of a record."""
     value = record.get(key)
     if not isinstance(value, str) or not value.strip():
-        raise ValueError(f"{place}: {key!r} must be a text that is not empty")
+        raise ValueError(f"{place}: {key!r} must be a non-empty string")
     return value
 
 
@@ -126,7 +126,7 @@ def _without_long_and_repeated(methods: Iterable[Method], max_lines: int) -> Fou
             kept.append(method)
     told = {
         f"methods of more than {max_lines:,} lines (dataset.max_method_lines)": long,
-        "methods that differ from an earlier one in white space and comments alone": repeated,
+        "methods that differ from an earlier one only in white space and comments": repeated,
     }
     return kept, [f"{what}: {len(ids):,}, left out (first: {ids[0]})" for what, ids in told.items() if ids]
 

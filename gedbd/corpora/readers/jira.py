@@ -40,7 +40,7 @@ REFERENCES = References(
 IMAGE = re.compile(r"\.(?:bmp|gif|jpe?g|png|webp)$", re.IGNORECASE)
 # An app that reads through this host receives addresses on it instead of the Jira's own.
 GATEWAY = "https://api.atlassian.com/"
-CUT_OFF = "whose changelog or comments are cut off in the export"
+CUT_OFF = "whose changelog or comments are truncated in the export"
 ODD_NAMES = "with an image whose name holds a semicolon, which is dropped"
 
 
@@ -73,8 +73,8 @@ def parse_issue(record: Record) -> Issue:
     key = text(record, "key")
     fields = part(record, "fields")
     if not KEY.fullmatch(key):
-        raise ValueError(f"the issue has no 'key' such as ABC-12, but {key!r}" if key else "the issue has no 'key'")
-    title = needed_text(fields, "summary", "ask for it in the fields of the search")
+        raise ValueError(f"the issue key must be like ABC-12, not {key!r}" if key else "the issue has no 'key'")
+    title = needed_text(fields, "summary", "add it to the fields of the search")
     resolution = name_of(fields, "resolution")
     closed = "duplicate" in resolution.lower()
     comments = parts(part(fields, "comment"), "comments")

@@ -23,11 +23,13 @@ def read_items(page: Page) -> Iterator[ExportRecord]:
         ValueError: The file is not XML, is cut off, has a document type or an unreadable date.
     """
     if page.text.lstrip("\ufeff \t\r\n").lower().startswith(("<!doctype html", "<html")):
-        raise ValueError(f"{page.path}: this is a web page, perhaps a log-in page; export the search as XML from Jira")
+        raise ValueError(f"{page.path}: this is a web page, maybe a login page; export the search as XML from Jira")
     root = parse_safely(page)
     items = root.findall("./channel/item")
     if root.tag != "rss" or root.find("channel") is None:
-        raise ValueError(f"{page.path}: <{root.tag}> where <rss> is expected; export the search as XML from Jira")
+        raise ValueError(
+            f"{page.path}: the root element is <{root.tag}> instead of <rss>; export the search as XML from Jira"
+        )
     for number, item in enumerate(items, start=1):
         place = f"{page.path}, record {number}"
         try:
@@ -51,7 +53,9 @@ def parse_safely(page: Page) -> Element:
     parser.CharacterDataHandler = builder.data
 
     def refuse(*_: object) -> None:
-        raise ValueError(f"{page.path}, line {parser.CurrentLineNumber}: a document type (<!DOCTYPE>) is not accepted")
+        raise ValueError(
+            f"{page.path}, line {parser.CurrentLineNumber}: a document type declaration (<!DOCTYPE>) is not allowed"
+        )
 
     parser.StartDoctypeDeclHandler = refuse
     parser.EntityDeclHandler = refuse
@@ -62,7 +66,9 @@ def parse_safely(page: Page) -> Element:
     except expat.ExpatError as error:
         place = f"{page.path}, line {error.lineno}, column {error.offset + 1}"
         cut = error.code in {expat.errors.codes[message] for message in CUT_OFF}
-        what = "the file ends in the middle of a record; it was cut off" if cut else f"not readable as XML ({error})"
+        what = (
+            "the file ends in the middle of a record, so it was truncated" if cut else f"not readable as XML ({error})"
+        )
         raise ValueError(f"{place}: {what}; export the issues again") from error
 
 
@@ -116,7 +122,7 @@ def iso_date(item: Element, tag: str) -> str:
         return OUT_OF_RANGE
     except ValueError as error:
         expected = "Wed, 31 Jan 2024 09:30:00 +0000; set the language of your Jira profile to English"
-        raise ValueError(f"{tag!r}: unreadable date {written[:40]!r}; expected is {expected}") from error
+        raise ValueError(f"{tag!r}: unreadable date {written[:40]!r}; expected: {expected}") from error
 
 
 def links_of(kind: Element) -> Iterator[Record]:

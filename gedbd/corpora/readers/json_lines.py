@@ -33,7 +33,7 @@ def read_json_lines(path: Path) -> Iterator[tuple[int, Record]]:
                 reason = str(error).partition("\n")[0]
                 raise ValueError(f"{path}, row {row}: not readable as JSON ({reason}); fetch the file again") from error
             if not isinstance(record, dict):
-                raise ValueError(f"{path}, row {row}: expected is a JSON object, not {str(record)[:40]!r}")
+                raise ValueError(f"{path}, row {row}: a JSON object is expected, not {str(record)[:40]!r}")
             yield row, record
 
 

@@ -16,7 +16,7 @@ SURROGATE = re.compile("[\ud800-\udfff]")  # half a character, which JSON can ex
 def refuse(key: str, value: Any, expected: str) -> ValueError:
     """The error for a value of another type than the expected one."""
     shown = repr(value) if isinstance(value, str | int | float) else TYPES.get(type(value), "null")
-    return ValueError(f"{key!r} is {shown[:60]} where {expected} is expected")
+    return ValueError(f"{key!r} is {shown[:60]}; expected: {expected}")
 
 
 def text(record: Record, key: str) -> str:
@@ -117,7 +117,7 @@ def moment(record: Record, key: str) -> datetime | None:
     except OutOfRangeError:
         return None
     except ValueError as error:
-        raise ValueError(f"{key!r}: unreadable date {written[:40]!r}; expected is 2024-01-31T09:30:00Z") from error
+        raise ValueError(f"{key!r}: unreadable date {written[:40]!r}; expected: 2024-01-31T09:30:00Z") from error
 
 
 def dates_outside(key: str, *records: Record) -> tuple[str, ...]:

@@ -76,7 +76,9 @@ def find_file(folder: Path, name: str) -> Path:
     for ending in ENDINGS:
         if (folder / f"{name}{ending}").is_file():
             return folder / f"{name}{ending}"
-    raise ValueError(f"{folder}: it holds no {name}, plain or packed as .xz or .gz; name a folder with dataset.path=")
+    raise ValueError(
+        f"{folder}: there is no {name}, plain or packed as .xz or .gz; set dataset.path= to a complete folder"
+    )
 
 
 def _read(path: Path, needed: tuple[str, ...]) -> tuple[pd.DataFrame, tuple[str, ...]]:
@@ -84,7 +86,7 @@ def _read(path: Path, needed: tuple[str, ...]) -> tuple[pd.DataFrame, tuple[str,
     table, warnings = read_table(path)
     missing = [column for column in needed if column not in table]
     if missing:
-        raise ValueError(f"{path}, row 1: there is no column {missing[0]!r}; it has {', '.join(table.columns)}")
+        raise ValueError(f"{path}, row 1: no column {missing[0]!r}; the columns are {', '.join(table.columns)}")
     return pd.DataFrame({column: table[column].str.strip() for column in table}), warnings
 
 
@@ -138,7 +140,7 @@ class _Resolver:
             commit = self._commits.row(row["inducing_commit"])
             if report is None or commit is None:
                 what = "report" if report is None else "changeset"
-                self._counts[f"inducing commits of an unknown {what}, dropped"] += 1
+                self._counts[f"inducing commits with an unknown {what}, dropped"] += 1
                 continue
             made_at = self._fixed_at(row.get("fix_commit", ""))
             to_commits.add(report, commit, made_at)

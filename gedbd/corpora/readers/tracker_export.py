@@ -21,8 +21,8 @@ from gedbd.io.paths import corpus_name
 
 Parse = Callable[[Record], Issue | None]
 NEVER = datetime.min.replace(tzinfo=UTC)
-NAMED_NOWHERE = "closed as duplicates that name no other issue"
-ELSEWHERE = "that name a duplicate in another repository or project, which is dropped"
+NAMED_NOWHERE = "closed as duplicates without naming another issue"
+ELSEWHERE = "that name a duplicate in another repository or project, dropped"
 
 
 class ExportOptions(TypedDict, total=False):
@@ -119,18 +119,21 @@ def parse_all(
         # A record that looks like another tracker's would be parsed into nonsense.
         other = recognise(record)
         if other not in {tracker, ""}:
-            raise ValueError(f"{place}: looks like a {other} export: dataset={other}")
+            raise ValueError(f"{place}: this looks like a {other} export: set dataset={other}")
         try:
             issue = parse(record)
         except ValueError as error:
             raise ValueError(f"{place}: {error}") from error
         except RecursionError as error:
-            raise ValueError(f"{place}: lists and objects are nested too deep for an issue") from error
+            raise ValueError(f"{place}: lists and objects are nested too deeply for an issue") from error
         if issue is None:
             counts["pull requests"] += 1
             continue
         if issue.project and project and issue.project != project:
-            raise ValueError(f"{place}: issues of {issue.project} among those of {project}; export each on its own")
+            raise ValueError(
+                f"{place}: the issue belongs to {issue.project}, the others to {project}; export each project"
+                " separately"
+            )
         project = project or issue.project
         yield row, issue._replace(place=place)
 
@@ -153,7 +156,7 @@ def join_pages(issues: Mapping[int, Issue]) -> tuple[dict[int, Issue], list[str]
             last[issue.issue_id] = row
     kept = {row: issues[row] for row in sorted(last.values())}
     again = len(issues) - len(kept)
-    warning = f"issues that occur on several pages: {again:,}, the most recently updated record of each is used"
+    warning = f"issues that occur on several pages: {again:,}, only the most recently updated record is used"
     return kept, [warning] if again else []
 
 
@@ -180,11 +183,11 @@ def history_warnings(issues: Mapping[int, Issue], tracker: str) -> list[str]:
     if without == len(issues):
         advice = f"gedbd fetch tracker={tracker} fetches it"
         if tracker == "github":
-            advice = f"gh cannot export it, {advice}"
-        return [f"the export has no history: titles and fields are those of the export ({advice})"]
+            advice = f"gh cannot export it; {advice}"
+        return [f"the export has no history, so titles and fields are those at export time ({advice})"]
     changed = sum(reset_to_creation(issue).values != issue.values for issue in issues.values())
-    warnings = [f"issues whose title or fields are reset to those at creation: {changed:,}"]
-    return warnings + ([f"issues without a history: {without:,}, as in the export"] if without else [])
+    warnings = [f"issues with title or fields reset to those at creation: {changed:,}"]
+    return warnings + ([f"issues without a history: {without:,}, used as exported"] if without else [])
 
 
 def table_of(issues: Mapping[int, Issue]) -> pd.DataFrame:

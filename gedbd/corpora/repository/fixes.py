@@ -121,7 +121,7 @@ def compile_pattern(pattern: str) -> re.Pattern[str]:
     try:
         compiled = re.compile(pattern, re.IGNORECASE)
     except re.error as error:
-        raise ValueError(f"dataset.fix_patterns: {pattern!r} is no regular expression ({error})") from error
+        raise ValueError(f"dataset.fix_patterns: {pattern!r} is not a regular expression ({error})") from error
     if NAMED_GROUP not in compiled.groupindex:
         raise ValueError(f"dataset.fix_patterns: {pattern!r} has no group (?P<{NAMED_GROUP}>...) around the id")
     return compiled

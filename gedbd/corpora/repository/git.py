@@ -35,7 +35,7 @@ VARIABLES = {
     "GIT_TERMINAL_PROMPT": "0",
     "LC_ALL": "C",
 }
-MISSING = "git is not installed: a history is read with the program git, 2.31 or later"
+MISSING = "git is not installed: install git 2.31 or later to read a history"
 DAMAGED = re.compile("unable to read|could not|corrupt|missing|bad object|inflate|loose object|not allowed")
 VERSION = re.compile(r"git version (\d+)\.(\d+)")
 
@@ -61,7 +61,7 @@ class Git:
         self.folder = _find(self.path)
         if self.run("rev-parse", "--is-shallow-repository").strip() == b"true":
             raise ValueError(
-                f"{self.path}: a shallow clone, whose oldest commits seem to add every file; complete it with "
+                f"{self.path}: this is a shallow clone, whose oldest commits seem to add every file; complete it with "
                 "git fetch --unshallow"
             )
 
@@ -81,7 +81,7 @@ class Git:
             raise ValueError(f"{self.path}: the repository has no commits")
         branches = self.run("for-each-ref", "--count=5", "--format=%(refname:short)", "--sort=-creatordate")
         named = ", ".join(branches.decode("utf-8", "replace").split("\n")[:-1])
-        raise ValueError(f"{self.path}: revision {revision} names no commit; the newest references are {named}")
+        raise ValueError(f"{self.path}: revision {revision} is not a commit; the newest references are {named}")
 
     def run(self, *arguments: str | bytes) -> bytes:
         """The output of a command, whole.
@@ -145,7 +145,7 @@ class Git:
     def _failure(self, arguments: tuple[str | bytes, ...], messages: bytes) -> ValueError:
         lines = messages.decode("utf-8", "replace").strip().splitlines() or ["it was ended"]
         told = next((line for line in lines if line.startswith(("fatal: ", "error: "))), lines[-1])
-        advice = "; git fsck tells which objects are damaged or missing" if DAMAGED.search(told) else ""
+        advice = "; git fsck shows which objects are damaged or missing" if DAMAGED.search(told) else ""
         return ValueError(f"{self.path}: git {arguments[0]!s} failed: {told}{advice}")
 
 
@@ -177,9 +177,9 @@ def _find(path: Path) -> Path:
         ValueError: There is none, or Git does not trust its owner.
     """
     if not path.exists():
-        raise ValueError(f"{path}: no such folder; name a repository")
+        raise ValueError(f"{path}: no such folder; give the folder of a repository")
     if not path.is_dir():
-        raise ValueError(f"{path}: a file; name the folder of a repository (a bundle becomes one by git clone)")
+        raise ValueError(f"{path}: this is a file; give the folder of a repository (clone a bundle first)")
     done = subprocess.run(
         _command(("rev-parse", "--absolute-git-dir")), capture_output=True, check=False, cwd=path, env=_variables()
     )
@@ -191,4 +191,4 @@ def _find(path: Path) -> Path:
             f"{path}: it belongs to another user; if you trust it: git config --global --add safe.directory "
             f"{path.resolve()}"
         )
-    raise ValueError(f"{path}: no git repository, nor a folder in one ({told.strip().splitlines()[0]})")
+    raise ValueError(f"{path}: not a git repository or a folder in one ({told.strip().splitlines()[0]})")

@@ -117,7 +117,7 @@ def _read_commit(git: Git, walked: WalkedCommit, objects: IO[bytes], diff: _Diff
     """A commit from its diff and its object, which is the next one of the output of ``cat-file``."""
     name, _, size = objects.readline(MIN_LINE_BYTES).partition(b" commit ")
     if name != walked.id.encode():
-        raise ValueError(f"{git.path}: commit {walked.id} cannot be read; git fsck tells which objects are damaged")
+        raise ValueError(f"{git.path}: commit {walked.id} cannot be read; git fsck shows which objects are damaged")
     num_left = int(size)
     parents: list[str] = []
     encoding = ""

@@ -124,4 +124,4 @@ class RowCache:
         return hashlib.blake2b(self._settings + id_.encode(), digest_size=16).digest()
 
     def _unusable(self, error: Exception) -> ValueError:
-        return ValueError(f"{self.file} cannot be used ({error}): delete it, or name another folder as cache_dir")
+        return ValueError(f"{self.file} cannot be used ({error}): delete it, or set cache_dir= to another folder")

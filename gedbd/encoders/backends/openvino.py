@@ -51,7 +51,10 @@ class OpenVino:
                     f"backend: {package} is not installed: pip install 'gedbd[openvino]', or backend=torch"
                 )
         if precision == "bfloat16" and not has_bfloat16():
-            raise ValueError("backend.precision=bfloat16: this CPU lacks it: backend=openvino or backend=openvino_int8")
+            raise ValueError(
+                "backend.precision=bfloat16: this CPU does not support it: choose backend=openvino or"
+                " backend=openvino_int8"
+            )
         self.precision = precision
         self.folder = Path(cache_dir or ".").expanduser()
         self.calibrated = precision == "int8"

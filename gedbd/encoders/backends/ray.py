@@ -52,10 +52,10 @@ class Ray:
             raise ValueError("backend: ray is not installed: pip install 'gedbd[ray]', or backend=torch")
         if workers < 1 or cpus < 1 or gpus not in (0, 1):
             asked = f"backend.workers={workers}, backend.cpus={cpus}, backend.gpus={gpus}"
-            raise ValueError(f"{asked}: there must be 1 or more workers and cores of each, and 0 or 1 GPU")
+            raise ValueError(f"{asked}: set 1 or more workers and CPUs per worker, and 0 or 1 GPUs")
         if address is not None and address.startswith("ray://"):
             raise ValueError(
-                f"backend.address={address}: Ray Data needs a machine of the cluster: say auto on one of them"
+                f"backend.address={address}: Ray Data must run on a machine of the cluster: set it to auto there"
             )
         self.address = address
         self.workers = workers
@@ -76,7 +76,7 @@ class Ray:
         if resources.get("CPU", 0) < self.cpus or resources.get("GPU", 0) < self.gpus:
             asked = f"backend.cpus={self.cpus}, backend.gpus={self.gpus}"
             has = f"{resources.get('CPU', 0):.0f} cores and {resources.get('GPU', 0):.0f} GPUs"
-            raise ValueError(f"{asked}: the cluster has {has}, too few for a single worker")
+            raise ValueError(f"{asked}: the cluster has {has}, which is too few for a single worker")
         precision = self.torch.precision
         on_gpu = bool(self.gpus)
         backend = self.torch if on_gpu or openvino_obstacle(encoder, precision) else OpenVino(precision)

@@ -47,10 +47,10 @@ def largest_difference(found: np.ndarray, expected: np.ndarray) -> float:
 def check_free(out: Path) -> None:
     """Raises ValueError if no folder can be made there: the name is taken, or its parent is missing or not writable."""
     if out.exists() and not (out.is_dir() and not any(out.iterdir())):
-        raise ValueError(f"out={out} exists and is not an empty folder: give another name, or remove it")
+        raise ValueError(f"out={out} exists and is not an empty folder: give another folder, or delete it")
     parent = out.absolute().parent
     if not (parent.is_dir() and os.access(parent, os.W_OK)):
-        raise ValueError(f"out={out} cannot be written: give a folder inside an existing one that you may write to")
+        raise ValueError(f"out={out} cannot be written: give a new folder inside a writable one")
 
 
 @contextmanager

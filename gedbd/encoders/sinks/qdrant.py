@@ -159,6 +159,6 @@ def answering(store: Store) -> Iterator[None]:
     except UnexpectedResponse as error:
         hint = ": is QDRANT_API_KEY right?" if error.status_code in (401, 403) else ""
         said = f"{error.status_code} {error.reason_phrase}{hint}"
-        raise ValueError(f"{store.named}: the server answers {said}") from error
+        raise ValueError(f"{store.named}: the server returned {said}") from error
     except ApiException as error:
         raise ValueError(f"{store.named}: no Qdrant server answers there ({error})") from error

@@ -14,7 +14,7 @@ def check_writable(path: Path) -> None:
     if path.suffix != ".npz":
         raise ValueError(f"out={path} must end in .npz: ids and vectors as NumPy arrays")
     if path.is_dir() or not (path.parent.is_dir() and os.access(path.parent, os.W_OK)):
-        raise ValueError(f"out={path} cannot be written: give a file in an existing folder that you may write to")
+        raise ValueError(f"out={path} cannot be written: give a file in an existing, writable folder")
 
 
 def save_vectors(path: Path, ids: pd.Series, vectors: np.ndarray) -> None:

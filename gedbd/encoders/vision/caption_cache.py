@@ -160,4 +160,4 @@ def _open_cache(cache_dir: str | Path) -> Iterator[sqlite3.Connection]:
             cache.execute(f"CREATE TABLE IF NOT EXISTS {TABLE}")
             yield cache
     except sqlite3.DatabaseError as error:
-        raise ValueError(f"{file} cannot be used ({error}): remove it, or name another folder as cache_dir") from error
+        raise ValueError(f"{file} cannot be used ({error}): delete it, or set cache_dir= to another folder") from error

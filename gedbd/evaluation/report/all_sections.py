@@ -91,7 +91,7 @@ def _ranking(corpus: str, settings: list[Setting], protocol: str) -> Section | N
     table = _methods(ranked, metrics)
     curves = charts.rank_curves(drawn, protocol)
     name = "_".join(filter(None, ("rank_curves", metric_prefix(protocol).removesuffix("_"), corpus)))
-    figures = [(name, f"RR@k over k: {corpus}", name_subject(curves, corpus))]  # the legend names the models
+    figures = [(name, f"RR@k by k: {corpus}", name_subject(curves, corpus))]  # the legend names the models
     return Section(f"{words.heading}: {corpus}", text, [table], figures)
 
 
@@ -107,7 +107,7 @@ def _pairs(corpus: str, settings: list[Setting]) -> Section:
     )
     table = _methods(settings, lambda setting, method: pick(setting.pair_metrics(method), ON_PAIRS))
     figures = [
-        (f"precision_recall_{corpus}", f"Precision over recall: {corpus}", charts.precision_recall(drawn)),
+        (f"precision_recall_{corpus}", f"Precision-recall curve: {corpus}", charts.precision_recall(drawn)),
         (f"confusion_{corpus}", f"Confusion matrices: {corpus}", charts.confusion_matrices(drawn)),
     ]
     for _, _, figure in figures:

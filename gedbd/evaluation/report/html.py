@@ -48,7 +48,7 @@ def to_png(figure: Figure | Path) -> bytes:
     if isinstance(figure, Path):
         png = figure.read_bytes()
         if len(png) < HEADER_BYTES or not png.startswith(SIGNATURE):
-            raise ValueError(f"{figure} is damaged: it is no PNG file")
+            raise ValueError(f"{figure} is damaged: it is not a PNG file")
         return png
     return _written(figure, "png", "")
 

@@ -63,8 +63,8 @@ function show() {
   const count = [...listed].filter((key) => verdictOn(key)?.verdict).length;
   const changed = [...kept.keys()].filter((key) => verdictOn(key).verdict !== (given.get(key)?.verdict ?? "")).length;
   const said = [`${count} of ${listed.size} pairs have a verdict.`];
-  if (changed) said.push(`${changed} differ from those that this page was made with.`);
-  if (!isKept) said.push("This browser keeps nothing: download the file before you close the page.");
+  if (changed) said.push(`${changed} differ from those on the page as it was written.`);
+  if (!isKept) said.push("This browser does not save verdicts: download the file before you close the page.");
   bar.querySelector("[role=status]").textContent = said.join(" ");
 }
 

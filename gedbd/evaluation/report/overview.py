@@ -8,8 +8,10 @@ import pandas as pd
 from gedbd.evaluation.report.section import Section
 from gedbd.evaluation.report.settings import Setting
 
-READ = "Each run folder has the resolved configuration (config.yaml) and the versions of packages (versions.json)."
-REPEATED = " The second table lists repeated runs, which are left out: of one setting and seed, the newest run counts."
+READ = "Each run folder holds the resolved configuration (config.yaml) and the package versions (versions.json)."
+REPEATED = (
+    " The second table lists repeated runs, which are left out: for each setting and seed, only the newest run counts."
+)
 
 
 def runs_section(settings: list[Setting]) -> Section:
@@ -48,7 +50,7 @@ def summarise(settings: list[Setting], unfinished: int, own_pages: int, outdated
     left_out = [
         _count(repeated, "repeated run"),
         _count(unfinished, "unfinished run"),
-        _count(outdated, "run", " of another version of gedbd", " of another version of gedbd"),
+        _count(outdated, "run", " from another version of gedbd", " from another version of gedbd"),
         _count(own_pages, "run", " with a page of its own", " with pages of their own"),
     ]
     left_out = [text for text in left_out if text]
@@ -66,7 +68,9 @@ def next_steps(settings: list[Setting], unfinished: list[Path]) -> list[tuple[st
     trained = [setting for setting in settings if not setting.runs[0].is_baseline]
     single = [setting for setting in trained if len(setting.runs) == 1]
     if single:
-        text = f"{_count(len(single), 'setting')} trained with one seed: seeds=3 shows the variation between seeds."
+        text = (
+            f"{_count(len(single), 'setting')} trained with only one seed: seeds=3 shows the variation between seeds."
+        )
         steps.append((text, ""))
     pair = _comparable_pair(trained)
     if pair:

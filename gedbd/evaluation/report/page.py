@@ -103,7 +103,7 @@ def write_report(
     """
     filled = [section for section in sections if _has_content(section)]
     empty = [section.title for section in sections if not _has_content(section)]
-    left_out = f"Left out, as there is nothing to show: {', '.join(empty)}." if empty else ""
+    left_out = f"Sections without data: {', '.join(empty)}." if empty else ""
     shown = [_shown_section(section, subject or title) for section in filled]
     written = f"{date:%Y-%m-%d %H:%M %Z}".strip() if date else ""
     header = {"command": command, "date": date, "written": written, "next_steps": next_steps, "left_out": left_out}
@@ -142,7 +142,7 @@ def _shown_section(section: Section, subject: str) -> ShownSection:
 def _markdown_page(title: str, summary: str, sections: list[ShownSection], header: dict[str, Any]) -> str:
     lines = [f"# {escape_markdown(title)}", "", escape_markdown(summary), ""]
     if header["date"]:
-        lines += [f"Made {header['written']}{' by' if header['command'] else ''}", ""]
+        lines += [f"Written {header['written']}{' by' if header['command'] else ''}", ""]
     if header["command"]:
         lines += _code(header["command"])
     if header["next_steps"]:
@@ -171,7 +171,7 @@ def fill_tables(text: str, sections: list[Section]) -> str:
 
     def filled(match: re.Match[str]) -> str:
         if match[1] not in tables:
-            raise ValueError(f"there is no section {match[1]} in the report: it has {', '.join(tables)}")
+            raise ValueError(f"the report has no section {match[1]}; choose from {', '.join(tables)}")
         lines = [line for table in tables[match[1]] for line in (*markdown(show(table)), "")]
         return "\n".join([f"<!-- report: {match[1]} -->", *lines, "<!-- end -->"])
 

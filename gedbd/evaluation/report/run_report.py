@@ -47,9 +47,9 @@ def report_runs(paths: list[Path], folder: Path, fill: Path | None, title: str, 
         said = f"left out, repeated: {run['left out']} (seed {run['seed']} of {run['model']}; newer: {run['newer']})"
         print_line(console, said)
     for place in unfinished:
-        print_path(console, "left out, not finished:", place)
+        print_path(console, "left out because unfinished:", place)
     for place in own_pages:
-        print_path(console, "left out, has a page of its own:", place / "report.html")
+        print_path(console, "left out because it has its own page:", place / "report.html")
     for line in outdated:
         print_line(console, f"left out: {line}")
     record(page=page, markdown=page.with_suffix(".md"), summary=summary, not_finished=[str(one) for one in unfinished])

@@ -11,7 +11,7 @@ from gedbd.evaluation.report.settings import Setting
 
 METRICS = ("rr@10", "mrr")
 TEXT = (
-    "Results if only a share of the training part's duplicate groups is known; the other reports stay in the corpus."
+    "Results when only a share of the training part's duplicate groups is known; all reports stay in the corpus."
     " The second table has the differences at the same share, query by query over the same seeds: their intervals are"
     " narrower than those of the values. P values are of Wilcoxon's test."
 )

@@ -61,7 +61,7 @@ def read_status(folder: Path) -> JobStatus | None:
         return None
     known = {field.name: content[field.name] for field in fields(JobStatus) if field.name in content}
     if not isinstance(known["overrides"], list):
-        raise ValueError(f"{path} is damaged: overrides are no list; delete it to run this job again")
+        raise ValueError(f"{path} is damaged: its overrides are not a list; delete it to run this job again")
     return JobStatus(**known | {"overrides": tuple(map(str, known["overrides"]))})
 
 

@@ -96,7 +96,7 @@ def _run_job(task: Task, cfg: DictConfig, module: str) -> float:
         _prepare(cfg, folder)
         return task(cfg)
     if before.settings not in (None, settings) and (before.done or any(folder.rglob("*.ckpt"))):
-        changed = f"its configuration has changed since it ran in {folder}: give another hydra.sweep.dir"
+        changed = f"its configuration has changed since it ran in {folder}: set another hydra.sweep.dir"
         status = replace(before, state=FAILED, reason=changed)
         write_status(folder, status)
     elif os.environ.get(OWN_PROCESS) != str(folder) and starts_processes(cfg):

@@ -73,7 +73,7 @@ class OptunaSweeper(Sweeper):
         try:
             if "RANK" in os.environ:
                 raise ValueError(
-                    "hydra/sweeper=optuna runs in one process: start it without torchrun; its jobs may use several"
+                    "hydra/sweeper=optuna must run in one process: start it without torchrun; its jobs may use several"
                 )
             self._sweep(arguments)
         except ModuleNotFoundError as error:
@@ -89,7 +89,7 @@ class OptunaSweeper(Sweeper):
         space = {str(item.get_key_element()): distribution(item) for item in overrides if item.is_sweep_override()}
         if not space:
             raise ValueError(
-                "hydra/sweeper=optuna has nothing to search: give a range, such as optimizer.lr=interval(1e-6,1e-4)"
+                "hydra/sweeper=optuna has nothing to search: set a range, such as optimizer.lr=interval(1e-6,1e-4)"
             )
         assert self.config is not None
         folder = Path(self.config.hydra.sweep.dir)
@@ -135,7 +135,7 @@ class OptunaSweeper(Sweeper):
         storage = f"sqlite:///{folder.resolve()}/{STUDY_FILE}"
         study = optuna.create_study(storage=storage, study_name=STUDY, direction=self.direction, load_if_exists=True)
         if study.user_attrs.get("options", arguments) != arguments:
-            raise ValueError(f"{folder} holds a search with other options: give another hydra.sweep.dir")
+            raise ValueError(f"{folder} holds a search with other options: set another hydra.sweep.dir")
         study.set_user_attr("options", arguments)
         # Jobs in other processes read the pruner from the study.
         study.set_user_attr("pruner", OmegaConf.to_container(self.pruner, resolve=True))

@@ -50,7 +50,7 @@ class SweepTable(Callback):
         count = "jobs" if self.total is None else "1 job" if self.total == 1 else f"{self.total} jobs"
         if not is_quiet():
             print_path(open_console(), f"sweep of {count} in", folder)
-            print_path(open_console(), "continue it by the same command with", f"hydra.sweep.dir={folder}")
+            print_path(open_console(), "continue it with the same command and", f"hydra.sweep.dir={folder}")
 
     def _find_jobs(self, config: DictConfig) -> None:
         """Counts the jobs and finds the options that vary."""
@@ -89,11 +89,11 @@ class SweepTable(Callback):
             for number, (job, status) in enumerate(jobs.items(), start=1):
                 self._show_job(number, job.absolute(), status)
         if len(jobs) < len(found):
-            _say(f"left out: {len(found) - len(jobs)} jobs in {folder} that this command does not ask for")
+            _say(f"left out: {len(found) - len(jobs)} jobs in {folder} that are not part of this command")
         show_jobs(folder, jobs)
         failed = {job: status for job, status in jobs.items() if not status.done}
         for job, status in failed.items():
-            reason = status.reason or "it has not ended: it was killed, or another process is running it"
+            reason = status.reason or "it has not finished: it was killed, or another process is still running it"
             _say(f"{status.state}: {job}: {reason} (see its {LOG_FILE})")
         finish_document()
         if failed:

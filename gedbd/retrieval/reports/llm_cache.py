@@ -59,7 +59,7 @@ class AnswerCache:
                 yield cache
         except sqlite3.DatabaseError as error:
             raise ValueError(
-                f"{self.file} cannot be used ({error}): remove it, or name another folder as cache_dir"
+                f"{self.file} cannot be used ({error}): delete it, or set cache_dir= to another folder"
             ) from error
 
 

@@ -61,18 +61,18 @@ function showMatches(answer) {
   if (!answer) {
     $("threshold").hidden = true;
     $("empty").textContent =
-      "Type or paste a report. Similar reports of the tracker appear here, the best match first.";
+      "Type or paste a report. Similar reports from the tracker appear here, best match first.";
     return showStatus("");
   }
   const count = state.matches.length;
   $("tracker").textContent = `${answer.tracker}, ${answer.reports.toLocaleString("en")} reports`;
-  $("empty").textContent = `None of the ${answer.reports.toLocaleString("en")} reports is similar. This one may be new.`;
+  $("empty").textContent = `None of the ${answer.reports.toLocaleString("en")} reports is similar. This may be a new bug.`;
   showStatus(count === 1 ? "1 candidate" : `${count} candidates`);
   $("threshold").hidden = !count;
   $("threshold").textContent =
     answer.threshold === null
       ? `${answer.target.statement} Check each candidate yourself.`
-      : `Suggested from ${percent(answer.threshold)}. ${answer.target.statement}`;
+      : `Suggested from a probability of ${percent(answer.threshold)}. ${answer.target.statement}`;
 }
 
 function moveBy(step) {

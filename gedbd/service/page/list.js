@@ -44,7 +44,7 @@ function explain({ best, explanation }, marked) {
   if (equal.length) found.push(make("p", { class: "quiet" }, "Same ", ...some(equal)));
   const sentence = explanation.sentences.find(({ stored }) => stored !== best.title);
   if (sentence) found.push(fill(make("blockquote"), sentence.stored.slice(0, 300), marked));
-  const nothing = make("p", { class: "quiet" }, "Found nothing that the two reports share.");
+  const nothing = make("p", { class: "quiet" }, "The two reports have nothing obvious in common.");
   return found.length ? found : [nothing];
 }
 

@@ -35,6 +35,6 @@ function describe(status, detail) {
   if (status === 404) return "This report no longer exists. It may have been deleted.";
   if (status === 413) return "This report is too large. Shorten the description.";
   if (status === 503) return `The service is busy: ${detail || "try again in a moment"}.`;
-  if (status >= 500) return "Internal error of the service. Its log has the details.";
+  if (status >= 500) return "The service had an internal error. See its log for details.";
   return `The service refused the request: ${detail || status}.`;
 }

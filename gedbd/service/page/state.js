@@ -24,7 +24,7 @@ export function side(match) {
 
 export function askToken(then) {
   state.afterToken = then;
-  $("token-problem").textContent = $("token").value ? "This token is wrong." : "";
+  $("token-problem").textContent = $("token").value ? "This token was not accepted." : "";
   $("token").value = "";
   if (comparison.open) comparison.close();
   if (!$("token-dialog").open) $("token-dialog").showModal();

@@ -115,9 +115,9 @@ class IndexUpdater:
         if named is None:
             return None, "the comment names no duplicate"
         if MARKER in text or (comment.user and comment.user.is_bot):
-            return None, "the comment is written by a program"
+            return None, "the comment was written by a bot"
         if comment.author_association not in MEMBERS:
-            return None, "only owners, members and collaborators of the repository may call an issue a duplicate"
+            return None, "only owners, members and collaborators of the repository may mark an issue as a duplicate"
         if named == number:
             return None, f"#{number} cannot be a duplicate of itself"
         if self.index.get(named) is None:

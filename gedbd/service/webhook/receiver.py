@@ -201,7 +201,7 @@ class Webhook:
         if kind == "ping":
             return EventResult(200, "ping", "pong")
         if kind not in ACTIONS:
-            return ignored(f"events of kind {kind[:100]} are not read")
+            return ignored(f"events of kind {kind[:100]} are ignored")
         event = read_event(payload, kind)
         if event.repository.full_name.lower() != self.repository.lower():
             return EventResult(403, "refused", f"only events of {self.repository} are accepted")

@@ -30,7 +30,7 @@ def suggest_duplicates(index: Index, report: Report, max_named: int, target: Tar
         return Suggestion(None, target.statement)
     matches = index.search(report, MAX_SEARCHED)
     if not matches or matches[0].probability < target.suggest_from:
-        return Suggestion(None, f"the best match does not reach the threshold {target.suggest_from:.3f}")
+        return Suggestion(None, f"the best match is below the threshold {target.suggest_from:.3f}")
     suggested = [match for match in matches if is_suggested(match, report, target.suggest_from)]
     # The backtest measured best matches only: where that one cannot be named, no other replaces it.
     if matches[0] not in suggested:
@@ -40,7 +40,7 @@ def suggest_duplicates(index: Index, report: Report, max_named: int, target: Tar
     also = f"Also possible: {', '.join(others)}. " if others else ""
     body = (
         f"{MARKER}\nThis may be a duplicate of {best}. {target.evidence}\n\n"
-        f"{also}Nothing was closed or labelled: a person decides."
+        f"{also}Nothing was closed or labelled: that decision is left to a person."
     )
     return Suggestion(body, "")
 

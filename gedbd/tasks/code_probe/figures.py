@@ -47,7 +47,7 @@ def difference_bars(table: pd.DataFrame) -> Figure | None:
         return None
     shown = table.iloc[::-1]
     names = [
-        f"{metric_name(row['measure'])}: {display_name(row['method'])} less {display_name(row['against'])}"
+        f"{metric_name(row['measure'])}: {display_name(row['method'])} minus {display_name(row['against'])}"
         for row in shown.to_dict("records")
     ]
     figure = Figure(figsize=(9.6, 1.2 + 0.22 * len(shown)), layout="constrained")

@@ -71,13 +71,13 @@ def run_judge(folder: Path, file: Path | None, console: Console) -> None:
 def check_folder(folder: Path) -> None:
     """Raises ValueError unless a folder holds a finished backtest with its suggestions."""
     if not folder.is_dir():
-        raise ValueError(f"run={folder}: there is no such folder; give the folder that gedbd backtest leaves")
+        raise ValueError(f"run={folder}: no such folder; give a folder written by gedbd backtest")
     if not (folder / MATCHING).is_file():
-        raise ValueError(f"run={folder} is not a finished backtest, it has no {MATCHING}")
+        raise ValueError(f"run={folder} is not a finished backtest: it has no {MATCHING}")
     missing = [name for name in (PAGE, SUGGESTIONS, REPORTS) if not (folder / name).is_file()]
     if missing:
         raise ValueError(
-            f"run={folder} has no {missing[0]}, as its backtest was made by an older version of gedbd: run"
+            f"run={folder} has no {missing[0]} because it was written by an older version of gedbd: run"
             " gedbd backtest again"
         )
 
@@ -121,7 +121,7 @@ def verdict_texts(targets: pd.DataFrame, verdict: np.ndarray, marked: np.ndarray
         )
     if counts[2] + counts[3] == 0:
         texts.append(
-            "No suggestion that is marked as a duplicate has a verdict: the precision with verdicts can only be higher"
-            " than as marked, so do not take it for an estimate."
+            "No suggestion that is marked as a duplicate has a verdict, so the precision with verdicts can only be"
+            " higher than as marked: it is not an unbiased estimate."
         )
     return texts

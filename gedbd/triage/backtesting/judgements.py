@@ -49,19 +49,19 @@ def find_judgements(folder: Path, file: Path | None) -> Judgements:
     """
     if file is not None:
         if not file.is_file():
-            raise ValueError(f"file={file}: there is no such file")
+            raise ValueError(f"file={file}: no such file")
         return _with_any(read_judgements(file))
     downloaded = folder / JUDGEMENTS
     by_hand = folder / TO_JUDGE
     if not downloaded.is_file():
         if not by_hand.is_file():
-            raise ValueError(f"run={folder} has neither {JUDGEMENTS} nor {TO_JUDGE}: name the file by file=")
+            raise ValueError(f"run={folder} has neither {JUDGEMENTS} nor {TO_JUDGE}: set file= to the file of verdicts")
         return _with_any(read_judgements(by_hand))
     found = _with_any(read_judgements(downloaded))
     ignored = len(read_judgements(by_hand).verdicts) if by_hand.is_file() else 0
     if not ignored:
         return found
-    warning = f"verdicts in {TO_JUDGE} that are not read, as there is a {JUDGEMENTS} in the folder: {ignored:,}"
+    warning = f"verdicts in {TO_JUDGE} ignored because the folder has a {JUDGEMENTS}: {ignored:,}"
     return Judgements(found.file, found.verdicts, found.lines, (*found.warnings, warning))
 
 
@@ -69,7 +69,7 @@ def _with_any(found: Judgements) -> Judgements:
     """The same; raises ValueError if there is no verdict."""
     if not found.verdicts:
         raise ValueError(
-            f"{found.file} holds no verdict: press the buttons of the page and put the downloaded {JUDGEMENTS} into the"
+            f"{found.file} holds no verdict: give verdicts on the page and put the downloaded {JUDGEMENTS} into the"
             f" run folder, or fill the column verdict of {TO_JUDGE} with {ACCEPT} or {REJECT}"
         )
     return found
@@ -90,7 +90,7 @@ def read_judgements(file: Path) -> Judgements:
     try:
         dialect = find_dialect(head, file, None, None, COLUMNS)
     except ValueError as error:
-        raise ValueError(f"{file} is no CSV table with the columns {', '.join(COLUMNS)}") from error
+        raise ValueError(f"{file} is not a CSV file with the columns {', '.join(COLUMNS)}") from error
     verdicts: dict[tuple[str, str], Verdict] = {}
     lines: dict[tuple[str, str], int] = {}
     with file.open(encoding=dialect.encoding, errors="replace", newline="") as stream:
@@ -98,7 +98,9 @@ def read_judgements(file: Path) -> Judgements:
         try:
             missing = [name for name in COLUMNS if name not in (rows.fieldnames or ())]
             if missing:
-                raise ValueError(f"{file}, row 1: there is no column {missing[0]!r}: needed are {', '.join(COLUMNS)}")
+                raise ValueError(
+                    f"{file}, row 1: there is no column {missing[0]!r}; required columns: {', '.join(COLUMNS)}"
+                )
             for row in rows:
                 _add_row(row, f"{file}, row {rows.line_num}", rows.line_num, verdicts, lines)
         except csv.Error as error:
@@ -150,13 +152,14 @@ def verdicts_of(judgements: Judgements, found: Suggestions, corpus: Corpus) -> t
     unknown = [pair for pair in judgements.verdicts if pair not in known]
     if len(unknown) == len(judgements.verdicts):
         raise ValueError(
-            f"{judgements.file}: none of its pairs is a suggestion of this backtest: is it of another one?"
+            f"{judgements.file}: none of its pairs is a suggestion of this backtest; does the file belong to another"
+            " one?"
         )
     warnings = judgements.warnings
     if unknown:
         first = f"first: row {judgements.lines[unknown[0]]}, {unknown[0][0]} and {unknown[0][1]}"
         warnings += (
-            f"verdicts on pairs that are no suggestions of this backtest: {len(unknown):,}, left out ({first})",
+            f"verdicts on pairs that are not suggestions of this backtest: {len(unknown):,}, left out ({first})",
         )
     values = {ACCEPT: 1.0, REJECT: 0.0}
     given = [judgements.verdicts.get(pair) for pair in pairs]

@@ -14,10 +14,10 @@ from gedbd.triage.triage_model import TriageModel
 
 FEW_DUPLICATES = 50
 DEFAULT_TEXT = (
-    "There are too few duplicates to learn probabilities from: they are those that come with gedbd, learnt on other"
-    " trackers, shifted to this tracker's share of duplicates."
+    "There are too few duplicates to learn probabilities from, so those shipped with gedbd are used: learnt from other"
+    " trackers, and shifted to this tracker's share of duplicates."
 )
-# Columns that the page has and a terminal has no place for, without and with verdicts.
+# Columns of the page that do not fit a terminal, without and with verdicts.
 NOT_PRINTED = ("same title, not marked", "right without those")
 NOT_PRINTED_WITH_VERDICTS = (*NOT_PRINTED, "threshold", "right on validation", "coverage", "suggestion rate")
 
@@ -26,8 +26,8 @@ def next_step(matching: TriageModel, folder: str) -> tuple[str, str]:
     """The next step for the user: a sentence and a command, which reads the run folder."""
     command = f"gedbd index run={folder} out=my-index"
     if matching.target.status == MET:
-        return "Build an index; the webhook of gedbd serve then suggests duplicates unasked:", command
-    return "Build an index to search; nothing is suggested unasked:", command
+        return "Build an index; the webhook of gedbd serve then suggests duplicates automatically:", command
+    return "Build an index to search; nothing is suggested automatically:", command
 
 
 def summary(backtest: Backtest) -> str:
@@ -37,7 +37,7 @@ def summary(backtest: Backtest) -> str:
     target = backtest.matching.target
     sentences = []
     if val.duplicates < FEW_DUPLICATES:
-        sentences.append(f"The thresholds are based on only {val.duplicates} duplicates, so all numbers are uncertain.")
+        sentences.append(f"The thresholds are based on only {val.duplicates} duplicates, so all figures are uncertain.")
     if backtest.matching.has_default_confidence:
         sentences.append(DEFAULT_TEXT)
     sentences.append(
@@ -46,8 +46,8 @@ def summary(backtest: Backtest) -> str:
     )
     if target.threshold is not None:
         sentences.append(
-            f"For a target of {target.target_precision:.0%}, the {len(val.best):,} reports before them give the"
-            f" threshold {target.threshold:.3f}."
+            f"For a target of {target.target_precision:.0%}, the threshold is {target.threshold:.3f}, chosen on the"
+            f" {len(val.best):,} reports before them."
         )
     return " ".join([*sentences, target.statement, met_targets(backtest.matching.targets)])
 
@@ -58,7 +58,7 @@ def search_sentence(search: pd.DataFrame) -> str:
     if not rows:
         return ""
     first, ten = (f"{rows[k]['found']:,} ({interval_text(rows[k], 'share')})" for k in (1, 10))
-    return f"The best match was right for {first} of these, and one of the first ten matches for {ten}."
+    return f"The best match was right for {first} of them, and one of the first ten matches for {ten}."
 
 
 def readable_search(search: pd.DataFrame) -> pd.DataFrame:
@@ -157,5 +157,5 @@ def fill_targets(text: str, name: str, table: str) -> str:
     before, found, rest = text.partition(start)
     _, closed, after = rest.partition(end)
     if not (found and closed):
-        raise ValueError(f"there is no {start} ... {end} in the file to fill")
+        raise ValueError(f"the file to fill has no {start} ... {end}")
     return f"{before}{start}\n{table}\n{end}{after}"

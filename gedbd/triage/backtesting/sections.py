@@ -11,40 +11,41 @@ from gedbd.triage.backtesting.figures import STEPS, precision_and_coverage, reli
 from gedbd.triage.backtesting.page import readable, readable_search, readable_verdicts
 
 TARGETS_TEXT = (
-    "A precision target is the desired share of right suggestions. For each target the validation part gives a"
-    " threshold: the lowest one at which a lower confidence bound of the precision reaches the target. The other"
-    " columns are measured on the newest reports, which were not used to choose it. Brackets hold 95% intervals. A"
-    " target is met if the whole interval is at or above it, missed if it is below, inconclusive otherwise. An index"
-    " makes suggestions unasked only if its target was met."
+    "A precision target is the desired share of right suggestions. For each target, the threshold is the lowest one at"
+    " which a lower confidence bound of the precision on the validation part reaches the target. The other columns are"
+    " measured on the newest reports, which were not used to choose it. Brackets hold 95% intervals. A target is met if"
+    " the whole interval is at or above it, missed if the whole interval is below it, and inconclusive otherwise. An"
+    " index makes automatic suggestions only if its target was met."
 )
 SEARCH_TEXT = (
-    "For how many of the newest reports' duplicates a search would have shown the right match among the first. Brackets"
-    " hold 95% intervals."
+    "The share of the duplicates among the newest reports for which a search would have listed the right match among"
+    " the first results. Brackets hold 95% intervals."
 )
 COVERAGE_TEXT = (
-    "Results of suggesting the best match from each probability. Coverage is the share of all duplicates that get the"
-    " right suggestion, the suggestion rate the share of all reports that get any. Brackets hold 95% intervals."
+    "Results of suggesting the best match if its probability reaches the threshold. Coverage is the share of all"
+    " duplicates that get the right suggestion; the suggestion rate is the share of all reports that get any. Brackets"
+    " hold 95% intervals."
 )
 HUBS_TEXT = (
     "Hubs: groups that are the best match of several reports but rarely the right one, such as empty templates and"
     " vague titles. If their probabilities are high, cleaning (text=fields text.cleaning.boilerplate=mark) may help."
 )
 SAME_TITLE_TEXT = (
-    "Best matches that have the very title of the report, but that nobody marked as duplicates. The precision as marked"
-    " counts them as wrong; at each threshold, the first table has the precision without them beside it. Some are"
-    " duplicates that nobody marked, others have the title of a template."
+    "Best matches with exactly the same title as the report that nobody marked as duplicates. The precision as marked"
+    " counts them as wrong; the first table also shows the precision without them. Some are duplicates that nobody"
+    " marked, others have a title that comes from a template."
 )
 EXAMPLES_TEXT = (
     "The most probable right and wrong suggestions in one list. Look at the wrong ones before you trust the precision"
-    " above: some may be duplicates that are not marked as such, and then the true precision is higher. Say in the"
-    " column verdict which are duplicates, of right ones too: if only wrong ones get a verdict, the precision can only"
-    " rise. Then download judgements.csv (at the end of the page), put it into the folder of this page and run"
-    " {command}: the first table gets the precision with verdicts beside the one as marked. Without JavaScript, write"
-    " accept or reject into the column verdict of to_judge.csv in that folder, and run the same command."
+    " above: some may be duplicates that nobody marked, and then the true precision is higher. In the column"
+    " verdict, say which are duplicates, for the right ones too: if only wrong ones get a verdict, the precision can"
+    " only rise. Then download judgements.csv (at the end of the page), put it into the folder of this page and run"
+    " {command}: the first table then shows the precision with verdicts next to the one as marked. Without JavaScript,"
+    " write accept or reject in the column verdict of to_judge.csv in that folder and run the same command."
 )
 VERDICTS_TEXT = (
-    "With verdicts, a suggestion that has one is right if it was accepted; all others count as marked. Intervals are"
-    " over duplicate groups, which accepted pairs join. Whether a target is met goes by the precision as marked."
+    "A suggestion with a verdict is right if it was accepted; all others count as marked. Intervals are bootstrapped"
+    " over duplicate groups, which accepted pairs merge. Whether a target is met is decided by the precision as marked."
 )
 
 
@@ -83,8 +84,8 @@ def calibration_section(backtest: Backtest) -> Section:
     """Predicted and observed probabilities."""
     table = backtest.tables["reliability"]
     text = (
-        f"The expected calibration error on test is {backtest.calibration_error:.3f}: the average distance between the"
-        " predicted probability and the share of right matches."
+        f"The expected calibration error on test is {backtest.calibration_error:.3f}: the average difference between"
+        " the predicted probability and the share of right matches."
     )
     figures = [("reliability", "Predicted and observed probability", reliability_diagram(table))]
     return Section("Are the probabilities calibrated?", text, [table], figures)
@@ -120,14 +121,13 @@ def same_title_sentence(backtest: Backtest) -> str:
     if not count:
         return ""
     unmarked = (~backtest.test.best["right"]).sum()
-    sentence = (
-        f"Of the {unmarked:,} best matches that are not marked as duplicates, {count:,} have the report's own title"
-    )
+    sentence = f"Of the {unmarked:,} best matches that are not marked as duplicates, {count:,} have the same title as"
+    " the report"
     target = backtest.matching.target
     if target.threshold is None:
         return f"{sentence}."
     same = int((backtest.tables["same_title"]["probability"] >= target.threshold).sum())
-    return f"{sentence}; of the {target.suggestions - target.right:,} wrong suggestions, {same:,} have."
+    return f"{sentence}; of the {target.suggestions - target.right:,} wrong suggestions, {same:,} do."
 
 
 def with_verdicts(table: pd.DataFrame, verdicts: Sequence[Verdict]) -> pd.DataFrame:

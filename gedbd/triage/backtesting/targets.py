@@ -12,10 +12,10 @@ TOO_FEW = "too few duplicates"
 NOT_MEASURED = "not measured"
 REASONS = {
     MISSED: "the backtest missed the target that {target:.0%} of the suggestions are right",
-    INCONCLUSIVE: "the backtest could not tell whether {target:.0%} of the suggestions are right",
-    NO_THRESHOLD: "the backtest found no threshold from which {target:.0%} of the suggestions are right",
-    TOO_FEW: "the backtest had too few duplicates to find a threshold for a target of {target:.0%} right",
-    NOT_MEASURED: "the probabilities were learnt on other trackers, and gedbd backtest has not measured them here",
+    INCONCLUSIVE: "the backtest could not show whether {target:.0%} of the suggestions are right",
+    NO_THRESHOLD: "the backtest found no threshold at which {target:.0%} of the suggestions are right",
+    TOO_FEW: "the backtest had too few duplicates to find a threshold for a target of {target:.0%} right suggestions",
+    NOT_MEASURED: "the probabilities were learnt from other trackers, but gedbd backtest has not measured them here",
 }
 
 
@@ -51,7 +51,7 @@ class TargetResult:
 
     @property
     def suggest_from(self) -> float | None:
-        """The probability from which a match may be suggested unasked; None unless the target was met."""
+        """The probability from which a match may be suggested automatically; None unless the target was met."""
         return self.threshold if self.status == MET else None
 
     @property
@@ -63,7 +63,7 @@ class TargetResult:
         if self.first is not None:
             reports = f"this tracker's reports from {self.first} to {self.last}"
         if not self.suggestions:
-            return f"On {reports} there was no such suggestion."
+            return f"There were no such suggestions on {reports}."
         interval = f"95% interval {self.precision_low:.0%} to {self.precision_high:.0%}"
         were = "was" if self.right == 1 else "were"
         return (
@@ -77,7 +77,7 @@ class TargetResult:
         if self.status == MET:
             return self.evidence
         reason = REASONS[self.status].format(target=self.target_precision)
-        return f"Nothing is suggested unasked: {reason}. {self.evidence}".rstrip()
+        return f"Nothing is suggested automatically: {reason}. {self.evidence}".rstrip()
 
 
 def target_status(target_precision: float, low: float, high: float) -> str:
@@ -105,20 +105,20 @@ def find_target(targets: Sequence[TargetResult], wanted: float, option: str) -> 
     """
     if not targets:
         raise ValueError(
-            f"{option}={wanted:g}: nothing was measured on this tracker; run gedbd backtest and build the"
-            " index with its folder as run="
+            f"{option}={wanted:g}: no target was measured on this tracker; run gedbd backtest and build the"
+            " index with run= set to its folder"
         )
     for target in targets:
         if isclose(target.target_precision, wanted):
             return target
     measured = ", ".join(f"{target.target_precision:g}" for target in targets)
     raise ValueError(
-        f"{option}={wanted:g}: the backtest of this index measured the targets {measured};"
-        f" run gedbd backtest target_precision={wanted:g} and build the index with it"
+        f"{option}={wanted:g}: the backtest of this index measured only the targets {measured};"
+        f" run gedbd backtest target_precision={wanted:g} and build the index with its folder"
     )
 
 
 def met_targets(targets: Sequence[TargetResult]) -> str:
     """Which targets were met, in a sentence."""
     met = [f"{target.target_precision:g}" for target in targets if target.status == MET]
-    return f"Targets that were met: {', '.join(met) or 'none'}."
+    return f"Targets met: {', '.join(met) or 'none'}."

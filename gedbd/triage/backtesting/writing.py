@@ -54,7 +54,7 @@ def read_facts(folder: Path) -> PageFacts:
         is_dated = False
     texts = isinstance(facts.name, str) and isinstance(facts.command, str)
     if not (texts and is_dated and isinstance(facts.max_examples, int) and facts.max_examples > 0):
-        raise ValueError(f"{folder / PAGE} is damaged: it does not say how the backtest was made")
+        raise ValueError(f"{folder / PAGE} is damaged: it does not say how the backtest was run")
     return facts
 
 
@@ -77,7 +77,7 @@ def write_to_judge(folder: Path, backtest: Backtest, max_examples: int) -> str:
     except ValueError:  # a verdict is written wrongly
         is_changed = True
     if is_changed:
-        return f"{file} holds verdicts and stays as it is: move it away for a new list"
+        return f"{file} holds verdicts and is kept: move it elsewhere to get a new list"
     write_csv(file, safe_cells(to_judge(backtest.tables, max_examples)))
     return ""
 

@@ -52,7 +52,7 @@ def answer(index: RepositoryIndex, statement: str, reports: Iterable[Report], sh
     try:
         _answer(index, statement, reports, shown)
     except KeyboardInterrupt:
-        print("\ninterrupted; what was indexed is kept, and the same command goes on from there", flush=True)
+        print("\ninterrupted; what was indexed is kept, and the same command continues from there", flush=True)
         raise SystemExit(EXIT_STATUS) from None
 
 

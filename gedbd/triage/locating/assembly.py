@@ -21,7 +21,7 @@ def open_configured(cfg: DictConfig) -> tuple[RepositoryIndex, str]:
         ValueError: See ``open_repository`` and ``read_trained``.
     """
     if cfg.repo is None or cfg.revision is None:
-        raise ValueError("repo= and revision= are needed: repo=. revision=HEAD is this folder's last commit")
+        raise ValueError("repo= and revision= are required: repo=. revision=HEAD is the last commit of this folder")
     trained = None if cfg.run is None else read_trained(Path(cfg.run).expanduser())
     index = open_repository(
         cfg.repo,

@@ -48,7 +48,7 @@ class IndexFolder:
                 return None, ()
             if not header.serves(self._settings):
                 return None, (
-                    "the index was made with other options or by another version: all commits are read again",
+                    "the index was built with other options or by another version: all commits are read again",
                 )
             return read_snapshot(file), ()
         except DamagedSnapshotError as error:

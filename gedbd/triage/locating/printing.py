@@ -62,7 +62,9 @@ def print_changes(
             _print_hunk(console, hunk)
     if not changes:
         console.print(
-            "no commit is before the report" if facts["num_commits"] else "there are only merges: merges=true"
+            "no commit is older than the report"
+            if facts["num_commits"]
+            else "there are only merge commits: set merges=true"
         )
     console.print()
     counts = f"{facts['num_ranked']:,} of the {facts['num_commits']:,} commits up to {facts['commit'][:SHORT_ID]}"

@@ -14,7 +14,7 @@ MIN_SHARE = 0.1  # of all positive contributions, from which a family of feature
 # What families of features are about, by the beginnings of their names; the first that fits counts. They claim nothing:
 # a ranker may prefer a commit for what it lacks too, such as earlier bugs.
 FAMILIES = (
-    ("lines", "its lines in files that the report may concern"),
+    ("lines", "its lines in files that the report may be about"),
     ("touches", "the files that it changes"),
     ("newest", "how recent it is among the changes of these files"),
     ("oldest", "how recent it is among the changes of these files"),
@@ -24,7 +24,7 @@ FAMILIES = (
     ("best_file", "the words of its changed lines"),
     ("message", "the words of its message"),
     ("induced_similar", "the commits that induced the bugs of similar reports"),
-    ("times_induced", "the number of bugs that it had induced"),
+    ("times_induced", "the number of bugs that it is known to have induced"),
     ("age_days", "its age"),
     ("num_files", "its size"),
     ("removed_lines", "its size"),
@@ -48,17 +48,17 @@ def reasons(
     found = []
     names = _named_files(commit, query, weights)
     if names:
-        found.append(f"changes {_listed(names)}, which the report names")
+        found.append(f"changes {_listed(names)}, named in the report")
     in_message = {word.word for word in placed_words(commit.message)} & set(weights)
     if in_message:
         rarest = sorted(in_message, key=lambda word: (-weights[word], word))
-        found.append(f"the message has {_listed(rarest)}")
+        found.append(f"the message mentions {_listed(rarest)}")
     if query.created_at is not None:
         days = (query.created_at.to_pydatetime() - commit.created_at).days
         found.append(f"{days:,} days earlier")
     families = largest_families(contributions)
     if families:
-        found.append(f"ranked by: {', '.join(families)}")
+        found.append(f"ranked by {', '.join(families)}")
     return tuple(found)
 
 

@@ -30,12 +30,12 @@ def read_reports(text: str | None, file: str | None) -> Iterator[Report]:
         ValueError: If neither or both are given, the file is missing or has no report, or a record is invalid.
     """
     if text is None and file is None:
-        raise ValueError("which report? Give its text in quotes, file=report.txt, or file=issue.json")
+        raise ValueError("no report given: give its text in quotes, file=report.txt, or file=issue.json")
     if text is not None or file is None or not file.lower().endswith(JSON):
         return read_queries(text, file)
     path = Path(file).expanduser()
     if not path.is_file():
-        raise ValueError(f"file={file}: there is no such file")
+        raise ValueError(f"file={file}: no such file")
     pages, _ = read_pages(path, ("json",))
     reports = [_report(record) for page in pages for record in read_records(page)]
     if not reports:
@@ -74,7 +74,7 @@ def _parse(record: ExportRecord) -> Issue:
     tracker = recognise(values)
     if not tracker:
         keys = ", ".join(list(values)[:MAX_KEYS]) or "none"
-        raise ValueError(f"not an issue of GitHub, GitLab, Jira or Bugzilla; its keys are {keys}")
+        raise ValueError(f"not an issue from GitHub, GitLab, Jira or Bugzilla; its keys are {keys}")
     reader = import_module(f"gedbd.corpora.readers.{tracker}")
     issue: Issue | None
     if tracker == "github":
@@ -86,5 +86,5 @@ def _parse(record: ExportRecord) -> Issue:
     else:
         issue = reader.parse_bug(values)
     if issue is None:
-        raise ValueError("a pull request; expected is an issue")
+        raise ValueError("this is a pull request; an issue is expected")
     return issue if tracker != "github" or "number" in values else issue._replace(issue_id="")

@@ -19,8 +19,9 @@ from gedbd.triage.locating.located import LocatedChange, read_changes, word_weig
 from gedbd.triage.locating.snapshot import Snapshot
 
 MAX_HUNKS = 2
-NO_SHARED_WORD = "no commit has a word of the report: the order says little about it"
-OTHER_HISTORY = "no report that the ranker has learnt from names a commit of this repository: it is of another one"
+NO_SHARED_WORD = "no commit shares a word with the report, so the order means little"
+OTHER_HISTORY = "none of the reports that the ranker learnt from refers to a commit of this repository: it was"
+" trained on another one"
 
 
 class Update(NamedTuple):
@@ -197,7 +198,7 @@ class RepositoryIndex:
                 with self._store.lock().acquire(timeout=-1 if wait or self._state is None else 0):
                     return self._update_locked(commit, warnings)
             except Timeout:
-                told = f"another process updates the index: this answer is as of commit {self.commit[:12]}"
+                told = f"another process is updating the index: this answer is as of commit {self.commit[:12]}"
                 return Update(warnings=(*warnings, told))
 
     def _load(self) -> tuple[str, ...]:

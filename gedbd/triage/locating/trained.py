@@ -8,7 +8,7 @@ from gedbd.retrieval.changes.ranker import ChangeRanker
 from gedbd.triage.locating.backtesting.hit_rate import HIT_RATE, read_hit_rate
 from gedbd.triage.locating.fixed_reports import FIXES, TrackerRanker, read_fixes
 
-NOT_MEASURED = "How often it is right was not measured on this tracker: gedbd locate-backtest tells."
+NOT_MEASURED = "How often it is right was not measured on this tracker: run gedbd locate-backtest."
 RANKER = "ranker.json"
 T = TypeVar("T")
 
@@ -33,9 +33,7 @@ def read_trained(folder: Path) -> TrainedRanker:
     """
     file = folder / RANKER
     if not file.is_file():
-        raise ValueError(
-            f"run={folder} has no {RANKER}: give the folder that gedbd locate-backtest repo=... dataset=... leaves"
-        )
+        raise ValueError(f"run={folder} has no {RANKER}: give a folder written by gedbd locate-backtest")
     ranker = _read(file, ChangeRanker.from_text)
     known = _read(folder / FIXES, read_fixes)
     measured = (folder / HIT_RATE).is_file()

@@ -63,7 +63,7 @@ def read_cache(store: Store) -> CacheFiles | None:
         except FileNotFoundError:
             continue  # another process has replaced them
         except (OSError, ValueError, KeyError) as error:
-            log.warning("%s cannot be used (%s): it is made again", folder, error)
+            log.warning("%s cannot be used (%s): it is rebuilt", folder, error)
     return None
 
 

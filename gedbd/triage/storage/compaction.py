@@ -98,7 +98,7 @@ class Compaction:
                 log.warning("%s: %s", self._path, done.stderr.strip())
             elif done.returncode:
                 reason = done.stderr.strip().splitlines()[-1:] or ["it was stopped"]
-                log.error("%s: the files beside it could not be made again (%s)", self._path, reason[0])
+                log.error("%s: the files next to it could not be rebuilt (%s)", self._path, reason[0])
                 return
             self._on_done()
         except StoreUnavailable as error:

@@ -183,7 +183,7 @@ class CurrentState:
     def _open_replacement(self) -> None:
         """Opens the file that has replaced the open one."""
         if file_identity(self._path) is None:
-            raise StoreUnavailable(f"{self._path} is gone: put it back, or build it again with gedbd index")
+            raise StoreUnavailable(f"{self._path} is gone: restore it, or build it again with gedbd index")
         former = self.state
         wal_identity = former.file.wal_identity
         # SQLite would apply the log of the former file to the new one.

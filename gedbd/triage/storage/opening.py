@@ -36,7 +36,7 @@ def read_index(store: Store) -> InMemoryIndex:
         index = _read_files(store)
     if index is not None:
         return index
-    log.warning("%s: making files that let searches begin at once", store.path.parent)
+    log.warning("%s: writing files that make opening the index faster", store.path.parent)
     try:
         write_cache(store)
     except (OSError, StoreUnavailable) as error:

@@ -157,7 +157,7 @@ def read_state(file: IndexFile, load_model: LoadModel, former: State | None = No
 
 def _read(store: Store, file: IndexFile, version: int, load_model: LoadModel, former: State | None) -> State:
     if store.is_empty:
-        raise ValueError(f"{file.path} is empty, its building was interrupted: build it again")
+        raise ValueError(f"{file.path} is empty because building it was interrupted: build it again")
     about = store.about()
     memory = read_index(store)
     if former is not None and _facts_of_model(former.about) == _facts_of_model(about):

@@ -80,7 +80,7 @@ class Store:
             version, tables = FORMAT, self._tables()
         if version not in (0, FORMAT):  # 0: nothing was written yet
             cure = "delete it and build it again with gedbd index"
-            raise ValueError(f"{self.path} has format {version}, this version of gedbd reads {FORMAT}: {cure}")
+            raise ValueError(f"{self.path} has format {version}, but this version of gedbd reads {FORMAT}: {cure}")
         missing = sorted(TABLES - tables)
         if version and missing:
             raise damaged(self.path, f"it has no table {missing[0]}")

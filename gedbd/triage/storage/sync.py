@@ -152,7 +152,7 @@ class Vectors:
 def _contents_of_same_model(store: Store, before: Contents) -> Contents:
     now = Contents.of(store)
     if now.model != before.model:
-        raise ValueError(f"another process has replaced the model of {store.path} meanwhile: run this again")
+        raise ValueError(f"another process replaced the model of {store.path} in the meantime: run this command again")
     return now
 
 

@@ -67,7 +67,7 @@ def test_comments_of_another_shape_are_refused(bugzilla, reply):
 def test_a_key_that_is_refused_is_explained(bugzilla, reply):
     said = {"error": True, "code": 306, "message": "The API key you specified is invalid."}
     bugzilla.server.faults = [reply(said, 400)]
-    with pytest.raises(ValueError, match=r"answers 400 \(The API key you specified is invalid\.\)"):
+    with pytest.raises(ValueError, match=r"returned 400 \(The API key you specified is invalid\.\)"):
         whole(bugzilla)
 
 

@@ -183,14 +183,14 @@ def test_a_damaged_state_is_refused(github, tmp_path, make_client, content):
 
 
 def test_a_wrong_project_leaves_a_folder_that_can_be_used(github, tmp_path, make_client):
-    with pytest.raises(ValueError, match="the server answers 404"):
+    with pytest.raises(ValueError, match="the server returned 404"):
         fetch_tracker(github.tracker, "owner/none", tmp_path, 10, make_client=make_client)
     run(github, tmp_path, make_client)
     assert len(fetched(tmp_path)) == 7
 
 
 def test_a_tracker_without_issues_is_an_error(bugzilla, tmp_path, make_client):
-    with pytest.raises(ValueError, match="Mail Clint has no visible issue: check project="):
+    with pytest.raises(ValueError, match="Mail Clint has no visible issues: check project="):
         fetch_tracker(bugzilla.tracker, "Mail Clint", tmp_path, 10, make_client=make_client)
     run(bugzilla, tmp_path, make_client)
 
@@ -233,8 +233,8 @@ def test_the_command_says_that_a_token_is_rejected(github, tmp_path, monkeypatch
         run_fetch("project=owner/repo", *options)
     url = f"{github.server.url}/repos/owner/repo/issues/comments?per_page=100&sort=created&direction=asc"
     assert raised.value.code == (
-        f"error: {url}: the server answers 401 (Bad credentials);"
-        " it does not accept GITHUB_TOKEN: expired, or mistyped?"
+        f"error: {url}: the server returned 401 (Bad credentials);"
+        " GITHUB_TOKEN is not accepted: has it expired, or is it mistyped?"
     )
 
 
@@ -249,8 +249,8 @@ def test_every_option_of_the_tracker_works(name, request, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("overrides", "message"),
     [
-        (["out=x"], "project= is missing, "),
-        (["project=a/b"], "out= is missing, "),
+        (["out=x"], "project= is required, "),
+        (["project=a/b"], "out= is required, "),
         (["project=repo", "out=x"], "project=repo must be owner/repo"),
         (["project=a/b", "out=x", "tracker.page_size=0"], "tracker.page_size=0 must be between 1 and 1000"),
         (["project=X", "out=x", "tracker=jira"], "base_url"),

@@ -131,7 +131,7 @@ def test_events_that_github_does_not_show_are_said(github, tmp_path, monkeypatch
     ended_after(github, "issues/events", 2, status)
     issues, shown, _ = whole(github, tmp_path)
     assert [event["id"] for event in issues[3]["events"]] == [25, 26, 27, 28]
-    assert shown == ["events: GitHub shows none before 2024-02-25T00:00:00Z, if there are any"]
+    assert shown == ["events: GitHub returns none before 2024-02-25T00:00:00Z, even if there are any"]
 
 
 def test_a_list_that_ends_among_old_records_is_said(github, tmp_path, monkeypatch):
@@ -140,7 +140,7 @@ def test_a_list_that_ends_among_old_records_is_said(github, tmp_path, monkeypatc
         comment["updated_at"] = "2024-06-01T00:00:00Z"
     _, shown, _ = whole(github, tmp_path, since="2024-05-01T00:00:00Z")
     end = github.comments[-1]["created_at"]
-    assert shown[0] == f"comments: GitHub ends the list at {end}; what was created later may be missing"
+    assert shown[0] == f"comments: GitHub ends the list at {end}; anything created later may be missing"
 
 
 @pytest.mark.parametrize("number", [-1, 2**63, "3", None, [3]])
@@ -153,7 +153,7 @@ def test_odd_numbers_are_refused(github, tmp_path, reply, number):
 
 def test_another_refusal_is_not_taken_for_a_limit(github, tmp_path, reply):
     github.server.faults = [reply({"message": "Validation Failed"}, 422)]
-    with pytest.raises(ValueError, match=r"the server answers 422 \(Validation Failed\)"):
+    with pytest.raises(ValueError, match=r"the server returned 422 \(Validation Failed\)"):
         whole(github, tmp_path)
 
 
@@ -162,7 +162,7 @@ def test_a_next_page_that_is_the_same_ends_with_an_error(github, tmp_path):
     github.server.answer = lambda path, query: plain._replace(
         headers={"Link": f'<{github.server.url}/same>; rel="next"'}
     )
-    with pytest.raises(ValueError, match=re.escape(f"{github.server.url}/same: the pages lead back")):
+    with pytest.raises(ValueError, match=re.escape(f"{github.server.url}/same: the pagination links back")):
         whole(github, tmp_path)
     assert len(github.server.asked) == 3
 

@@ -52,7 +52,7 @@ def test_a_cut_answer_is_asked_for_again(fine, reply, capsys):
 def test_a_server_that_keeps_failing_is_given_up(fine, reply):
     fine.faults = [reply({}, 500)] * 6
     client, slept = fine.client()
-    message = "/a: the server answers 500, 6 times in a row; run the same command to continue from here"
+    message = "/a: the server returned 500, 6 times in a row; run the same command to continue from here"
     with pytest.raises(ValueError, match=re.escape(fine.url + message)):
         client.get("/a")
     assert slept == [1, 2, 4, 8, 16]
@@ -153,7 +153,7 @@ def test_a_page_that_is_too_large_is_refused(fine, reply, monkeypatch, packed):
 def test_the_same_address_twice_is_a_circle(fine):
     page_list = PageList(fine.client()[0])
     page_list.get("/a")
-    with pytest.raises(ValueError, match=re.escape(f"{fine.url}/a: the pages lead back to this one")):
+    with pytest.raises(ValueError, match=re.escape(f"{fine.url}/a: the pagination links back to this page")):
         page_list.get(f"{fine.url}/a")
 
 
@@ -203,14 +203,14 @@ def test_a_redirect_to_something_else_than_the_web_is_refused(fine, reply):
 @pytest.mark.parametrize(
     ("status", "secrets", "advice"),
     [
-        (401, SECRETS, r"401 \(Bad token\); it does not accept SOME_TOKEN: expired, or mistyped\?"),
+        (401, SECRETS, r"401 \(Bad token\); SOME_TOKEN is not accepted: has it expired, or is it mistyped\?"),
         (401, {}, r"401 \(Bad token\); it requires a token: set SOME_TOKEN"),
-        (403, SECRETS, r"may the owner of SOME_TOKEN read this project"),
-        (403, {}, "set SOME_TOKEN to a token that may read it"),
+        (403, SECRETS, r"does the owner of SOME_TOKEN have read access to this project"),
+        (403, {}, "set SOME_TOKEN to a token with read access"),
         (404, SECRETS, "check project= and tracker.base_url; a private project needs a token that may read it$"),
         (404, {}, "a private project needs a token that may read it: set SOME_TOKEN"),
         (410, {}, "are issues disabled for this project"),
-        (418, {}, r"the server answers 418 \(Bad token\)$"),
+        (418, {}, r"the server returned 418 \(Bad token\)$"),
     ],
 )
 def test_refusals_are_explained(fine, reply, status, secrets, advice):
@@ -265,13 +265,13 @@ def test_tokens_come_from_the_environment(monkeypatch):
     monkeypatch.setenv("JIRA_USER", "me@example.org")
     assert basic_or_bearer("JIRA_USER", "JIRA_TOKEN") == {"Authorization": "Basic bWVAZXhhbXBsZS5vcmc6YWJj"}
     monkeypatch.delenv("JIRA_TOKEN")
-    with pytest.raises(ValueError, match="JIRA_USER is set and JIRA_TOKEN is not"):
+    with pytest.raises(ValueError, match="JIRA_USER is set but JIRA_TOKEN is not"):
         basic_or_bearer("JIRA_USER", "JIRA_TOKEN")
 
 
 def test_a_token_with_a_line_break_is_refused_and_not_shown(monkeypatch):
     monkeypatch.setenv("GITHUB_TOKEN", "s3cret\nX-Other: 1")
-    with pytest.raises(ValueError, match="GITHUB_TOKEN holds blanks") as raised:
+    with pytest.raises(ValueError, match="GITHUB_TOKEN holds spaces") as raised:
         bearer("GITHUB_TOKEN")
     assert "s3cret" not in str(raised.value)
 

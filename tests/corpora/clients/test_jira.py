@@ -77,14 +77,14 @@ def test_a_token_that_has_expired_starts_the_list_again(cloud, capsys):
 def test_a_token_that_stays_the_same_ends_with_an_error(cloud, reply):
     page = reply({"issues": [{"key": "MAIL-1"}], "nextPageToken": "t2"})
     cloud.server.faults = [reply({}, 410), page, page]
-    with pytest.raises(ValueError, match="the pages lead back to this one"):
+    with pytest.raises(ValueError, match="the pagination links back to this page"):
         whole(cloud)
 
 
 def test_a_wrong_project_is_explained(jira, reply):
     said = "The value 'MAIL' does not exist for the field 'project'."
     jira.server.faults = [reply({"errorMessages": [said]}, 400)]
-    with pytest.raises(ValueError, match=rf"search\?.*: the server answers 400 \({said}\)"):
+    with pytest.raises(ValueError, match=rf"search\?.*: the server returned 400 \({said}\)"):
         whole(jira)
 
 

@@ -64,7 +64,7 @@ def test_a_date_format_of_ones_own():
 
 
 def test_an_unreadable_date_names_row_column_and_value():
-    message = r"small.csv, row 3, column 'Created_at': unreadable date '31/12/2024' \(unreadable in all: 2\)"
+    message = r"small.csv, row 3, column 'Created_at': unreadable date '31/12/2024' \(2 in total\)"
     with pytest.raises(ValueError, match=message):
         build(("1", "2024-01-01", ""), ("2", "31/12/2024", ""), ("3", "soon", ""))
 
@@ -88,7 +88,7 @@ def test_without_any_date_the_ids_give_the_order():
     corpus = build(("10", "", ""), ("9", "", "10"), ("007", " ", ""))
     assert ids(corpus) == ["007", "9", "10"]
     assert corpus.reports["created_at"].isna().all()
-    assert corpus.warnings == ("no report has a date: their order is that of their ids",)
+    assert corpus.warnings == ("no report has a date, so reports are ordered by id",)
 
 
 def test_ids_longer_than_any_integer_are_ordered():
@@ -96,7 +96,7 @@ def test_ids_longer_than_any_integer_are_ordered():
 
 
 def test_a_doubled_id_names_both_rows():
-    message = "small.csv, rows 2 and 4, column 'Id': the id '1' occurs twice; keep one of the two reports"
+    message = "small.csv, rows 2 and 4, column 'Id': the id '1' occurs twice; keep only one of the two reports"
     with pytest.raises(ValueError, match=message):
         build(("1", "", ""), ("2", "", ""), (" 1 ", "", ""))
 
@@ -127,22 +127,22 @@ def test_a_circle_of_duplicates_is_one_group():
     reports = [("1", "2024-01-01", "3"), ("2", "2024-01-02", "1"), ("3", "2024-01-03", "2"), ("4", "2024-01-04", "1")]
     corpus = build(*reports)
     assert corpus.group.tolist() == [0, 0, 0, 0]
-    assert corpus.warnings == ("circles of duplicate links: 1, each taken as one group (first: reports 1, 2, 3)",)
+    assert corpus.warnings == ("cycles of duplicate links: 1, each treated as one group (first: reports 1, 2, 3)",)
     assert build(*reports, mutual=True).warnings == ()
 
 
 def test_no_duplicate_at_all_and_a_single_report_are_remarked_on():
     assert build(("1", "2024-01-01", ""), ("2", "2024-01-02", "")).warnings == (
-        "no report is marked as a duplicate of another: every report is a group of its own",
+        "no report is marked as a duplicate, so every report is a group of its own",
     )
     alone = build(("1", "2024-01-01", ""))
     assert len(alone) == 1
     assert alone.group.tolist() == [0]
-    assert alone.warnings[0] == "there is only one report: it has nothing to be compared with"
+    assert alone.warnings[0] == "there is only one report, so there is nothing to compare it with"
 
 
 def test_no_report_at_all_is_refused():
-    with pytest.raises(ValueError, match=r"small.csv: no report is left to read"):
+    with pytest.raises(ValueError, match=r"small.csv: the file has no reports"):
         build()
 
 
@@ -162,7 +162,7 @@ def test_groups_agree_with_union_by_hand_on_random_links():
 def test_what_was_met_before_is_still_told_of_the_newest():
     corpus = build(("1", "2024-01-01", "1"), *((str(row), "2024-01-02", "") for row in range(2, 1300)))
     newest = keep_last(corpus, 1200)
-    assert newest.warnings == (*corpus.warnings, "the newest 1,200 of 1,299 reports are kept, as dataset.last_n says")
+    assert newest.warnings == (*corpus.warnings, "only the newest 1,200 of 1,299 reports are kept (dataset.last_n)")
     assert len(corpus.warnings) == 2
 
 

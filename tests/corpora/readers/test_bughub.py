@@ -48,7 +48,7 @@ def test_the_dates_of_resolution_are_read_with_the_reports(tmp_path):
     reports = REPORTS.replace(",X\n", ",Resolved_time\n").replace("2024-01-02,\n", "2024-01-02,2024-03-01\n")
     corpus = read(lay_out(tmp_path, small_bugs=reports.replace("2024-01-03,\n", "2024-01-03,soon\n")))
     assert corpus.reports["resolved_at"].dropna().to_dict() == {1: pd.Timestamp("2024-03-01", tz="UTC")}
-    assert "dates of resolution that cannot be read: 1, left out (first: row 4)" in corpus.warnings
+    assert "unreadable resolution dates: 1, treated as missing (first: row 4)" in corpus.warnings
     assert corpus.links.table["made_at"].isna().all()
 
 
@@ -76,7 +76,7 @@ def test_a_subset_without_its_label_file_says_what_to_do(tmp_path):
 
 def test_reports_that_only_the_labels_name_are_remarked_on(tmp_path):
     corpus = read(lay_out(tmp_path, small_bugs=REPORTS, train=TRAIN + "77,1\n"))
-    assert "reports that are only in the label files: 1, left out (first: 77)" in corpus.warnings
+    assert "reports that occur only in the label files: 1, left out (first: 77)" in corpus.warnings
 
 
 @pytest.mark.parametrize("name", ["small_bugs.csv.xz", "small_bugs.xz", "reports.csv.xz"])
@@ -98,7 +98,7 @@ def test_a_missing_file_names_its_address_and_the_command(tmp_path):
 def test_another_number_of_reports_is_remarked_on(tmp_path):
     data_dir = lay_out(tmp_path, small_bugs=REPORTS)
     assert read(data_dir, rows={"reports": 1_000}).warnings[0] == (
-        "reports in small_bugs.csv: 6, published are 1,000; numbers will differ"
+        "reports in small_bugs.csv: 6, but 1,000 were published; figures will differ"
     )
     assert not any("published" in warning for warning in read(data_dir, rows={"reports": 6}).warnings)
 

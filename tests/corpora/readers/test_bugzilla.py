@@ -43,7 +43,7 @@ def test_fields_descriptions_and_links(tmp_path):
     row = corpus.reports.iloc[0]
     fields = ["description", "product", "component", "version", "os", "priority", "status"]
     assert row[fields].tolist() == ["It fails.", "Mail", "Inbox", "1", "Linux", "P3", "NEW"]
-    assert "issues closed as duplicates that name no other issue: 1 (first: 8)" in corpus.warnings
+    assert "issues closed as duplicates without naming another issue: 1 (first: 8)" in corpus.warnings
     assert any("dropped: 1 (first: 7)" in warning for warning in corpus.warnings)
 
 
@@ -72,7 +72,7 @@ def test_fields_at_creation(tmp_path):
     [
         ({"id": None}, "record 1: the issue has no 'id'"),
         ({"creation_time": "soon"}, "record 1: 'creation_time': unreadable date 'soon'"),
-        ({"dupe_of": "x"}, "record 1: 'dupe_of' is 'x' where a whole number"),
+        ({"dupe_of": "x"}, "record 1: 'dupe_of' is 'x'; expected: a whole number"),
         ({"history": {"a": 1}}, "record 1: 'history' is an object"),
     ],
 )
@@ -87,7 +87,7 @@ def test_an_error_and_an_answer_about_something_else(tmp_path):
     with pytest.raises(ValueError, match=r"an error message of the server, 'The API key you specified is invalid'"):
         read_bugzilla(None, str(path))
     path.write_text('{"bugs": {"1": {"comments": []}}}')
-    with pytest.raises(ValueError, match=r"'bugs' is an object where a list of issues is expected"):
+    with pytest.raises(ValueError, match=r"'bugs' is an object; a list of issues is expected"):
         read_bugzilla(None, str(path))
 
 
@@ -114,9 +114,9 @@ def test_dates_of_resolution(tmp_path):
     )
     first, early = pd.Timestamp("2024-02-01 12:00", tz="UTC"), pd.Timestamp("2024-01-04 23:00", tz="UTC")
     assert corpus.reports["resolved_at"].tolist() == [first, pd.NaT, pd.NaT, pd.NaT, early]
-    outside = "dates outside of the years 1970 to 2200: 1, treated as missing (first: "
+    outside = "dates outside the years 1970 to 2200: 1, treated as missing (first: "
     assert f"{outside}{tmp_path / 'bugs.json'}, record 4, 'cf_last_resolved')" in corpus.warnings
-    assert "reports with a date of resolution before that of creation: 1, kept (first: row 5)" in corpus.warnings
+    assert "reports resolved before they were created: 1, kept (first: row 5)" in corpus.warnings
     with pytest.raises(ValueError, match="record 1: 'cf_last_resolved': unreadable date 'soon'"):
         read(tmp_path, bug(1, cf_last_resolved="soon", **done))
 

@@ -68,7 +68,7 @@ def test_the_name_comes_from_the_file_or_its_folder(tmp_path, file, name):
 
 
 def test_a_missing_path_names_the_option(tmp_path):
-    with pytest.raises(ValueError, match=r"none.csv: no such file; name an existing one with dataset.path=..."):
+    with pytest.raises(ValueError, match=r"none.csv: no such file; set dataset.path= to an existing one"):
         read_csv(None, str(tmp_path / "none.csv"), COLUMNS)
 
 
@@ -96,7 +96,7 @@ def test_a_title_is_needed_and_a_field_must_exist(tmp_path):
 def test_optional_columns_that_are_absent_are_left_empty_and_remarked_on(tmp_path):
     corpus = read_csv(None, write(tmp_path, "Key,Summary,Dup\n1,a,2\n2,b,\n"), COLUMNS)
     assert corpus.reports["description"].tolist() == ["", ""]
-    assert corpus.warnings[0] == "columns not in tracker.csv: 'Body', 'Filed'; left empty: description, created_at"
+    assert corpus.warnings[0] == "columns missing in tracker.csv: 'Body', 'Filed'; left empty: description, created_at"
 
 
 def test_images_lie_beside_the_file_or_where_the_option_says(tmp_path):
@@ -119,7 +119,7 @@ def test_addresses_of_a_column_and_of_a_template(tmp_path):
     assert filled.tolist() == ["https://b.org/1", "https://c.org/2", "https://c.org/3"]
     without = read_csv(None, path, columns | {"url": "Url"})
     assert without.reports["url"].tolist() == ["", "", ""]
-    assert any(warning.startswith("columns not in tracker.csv: 'Url'") for warning in without.warnings)
+    assert any(warning.startswith("columns missing in tracker.csv: 'Url'") for warning in without.warnings)
 
 
 def test_a_bad_template_is_refused_before_the_file_is_read(tmp_path):
@@ -130,7 +130,7 @@ def test_a_bad_template_is_refused_before_the_file_is_read(tmp_path):
 def test_a_tracker_without_duplicates_maps_them_to_null(tmp_path):
     corpus = read_csv(None, write(tmp_path, "Key,Summary\n1,a\n2,b\n"), {"id": "Key", "title": "Summary"})
     assert corpus.group.tolist() == [0, 1]
-    assert "no report is marked as a duplicate of another: every report is a group of its own" in corpus.warnings
+    assert "no report is marked as a duplicate, so every report is a group of its own" in corpus.warnings
 
 
 def test_an_unreadable_date_names_file_row_column_and_value(tmp_path):
@@ -210,7 +210,7 @@ def test_a_separator_is_the_one_under_which_the_columns_are_found(tmp_path):
 def test_an_encoding_is_recognised_by_its_byte_order_mark(tmp_path, encoding):
     corpus = read_csv(None, write(tmp_path, ROWS.format("\t").encode(encoding)), COLUMNS)
     assert corpus.reports["title"].tolist() == ["early", "späte"]
-    told = () if encoding == "utf-8-sig" else (f"tracker.csv is read as {encoding}, by its byte order mark",)
+    told = () if encoding == "utf-8-sig" else (f"tracker.csv is read as {encoding}, according to its byte order mark",)
     assert corpus.warnings == (*told, "columns of tracker.csv are separated by tab")
 
 
@@ -224,14 +224,14 @@ def test_an_encoding_without_a_mark_is_read_on_request(tmp_path, encoding):
 def test_bytes_of_an_older_encoding_are_told_with_the_option(tmp_path):
     corpus = read_csv(None, write(tmp_path, ROWS.format(",").encode("cp1252")), COLUMNS)
     assert corpus.reports["title"].tolist() == ["early", "sp�te"]
-    assert corpus.warnings[1] == "if tracker.csv is in an older encoding, name it: dataset.encoding=cp1252"
+    assert corpus.warnings[1] == "if tracker.csv has an older encoding, set it, for example dataset.encoding=cp1252"
 
 
 @pytest.mark.parametrize(
     ("content", "options", "message"),
     [
         (b"Key Summary Body\n1 a b\n", {}, "row 1: no comma, semicolon, tab or pipe .* header 'Key Summary Body': set"),
-        (b"a;b\tc\n1;2\t3\n", {}, r"no comma, semicolon, tab or pipe separates columns in the header 'a;b\\tc'"),
+        (b"a;b\tc\n1;2\t3\n", {}, r"no comma, semicolon, tab or pipe separates the columns of the header 'a;b\\tc'"),
         (ROWS.format(",").encode("utf-16-le"), {}, r"zero bytes.: try dataset.encoding=utf-16-le"),
         (b"Key,Summary\n1,a\n", {"encoding": "utf-17"}, "dataset.encoding=utf-17 is unknown: utf-8, utf-16, cp1252"),
         (b"Key,Summary\n1,a\n", {"encoding": "utf-16"}, "not readable as utf-16"),

@@ -48,7 +48,7 @@ def test_packed_files_read_as_plain_ones(tmp_path):
 
 @pytest.mark.parametrize("name", ["bugs.csv.xz", "bugs.csv.gz", "bugs.zip"])
 def test_a_damaged_archive_is_named(tmp_path, name):
-    with pytest.raises(ValueError, match=rf"{name}: the archive is damaged .*; fetch or pack it again"):
+    with pytest.raises(ValueError, match=rf"{name}: the archive is damaged .*; download or pack it again"):
         read_table(write(tmp_path, b"not an archive", name))
 
 
@@ -59,7 +59,7 @@ def test_an_archive_cut_short_is_named(tmp_path):
 
 
 def test_an_archive_of_several_tables_is_refused(tmp_path):
-    with pytest.raises(ValueError, match=r"bugs.zip: the archive holds 2 CSV files; pack exactly one"):
+    with pytest.raises(ValueError, match=r"bugs.zip: the archive holds 2 CSV files; it must hold exactly one"):
         read_table(pack_zip(tmp_path, "a.csv", "b.csv"))
 
 
@@ -74,7 +74,7 @@ def test_bytes_that_are_not_utf8_are_replaced_counted_and_placed(tmp_path):
     table, warnings = read_table(write(tmp_path, content))
     assert table["text"].tolist() == ["café \ufffd", "caf\ufffd", "\ufffd\ufffd"]
     assert warnings == (
-        "rows of bugs.csv with bytes that are not UTF-8: 2, each byte replaced by U+FFFD (first: row 3, column 'text')",
+        "rows of bugs.csv with bytes that are not UTF-8: 2, replaced by U+FFFD (first: row 3, column 'text')",
     )
 
 
@@ -92,9 +92,9 @@ def test_a_megabyte_of_description_is_read_whole(tmp_path):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("", "bugs.csv: the file is empty; it needs a header and one row for each report"),
+        ("", "bugs.csv: the file is empty; it needs a header and one row per report"),
         ("\ufeff\n\n", "bugs.csv: the file is empty"),
-        ("id,text\n", "bugs.csv: there is a header but no row below it; add one row for each report"),
+        ("id,text\n", "bugs.csv: there are no rows below the header; add one row per report"),
         ("id,text,id\n1,a,2\n", "bugs.csv, row 1: the column 'id' occurs twice; rename one of them"),
         ('id,text\n1,"a\nb"\n2,a,b\n', "bugs.csv, row 3: 3 fields under a header of 2; quote fields that contain"),
         ("id,text\n1,a\n2\n", "bugs.csv, row 3: 1 fields under a header of 2"),

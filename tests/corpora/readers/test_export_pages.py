@@ -41,7 +41,7 @@ def test_packed_pages(tmp_path):
     with zipfile.ZipFile(tmp_path / "issues.zip", "a") as archive:
         archive.writestr("more.json", "[]")
     with pytest.raises(
-        ValueError, match=r"issues.zip: the archive holds 2 JSON or JSONL or NDJSON files; pack exactly"
+        ValueError, match=r"issues.zip: the archive holds 2 JSON or JSONL or NDJSON files; it must hold exactly"
     ):
         numbers(tmp_path / "issues.zip")
 

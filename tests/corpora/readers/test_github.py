@@ -48,8 +48,8 @@ def test_a_newcomers_export_goes_to_pairs_in_every_part():
     assert corpus.reports["component"].iloc[0] == "calendar"
     assert corpus.warnings == (
         "issues without the field closedAt (whether a candidate was still open when a report came in): 60 (first: 136)",
-        "issues that name a duplicate in another repository or project, which is dropped: 1 (first: 98)",
-        "the export has no history: titles and fields are those of the export (gh cannot export it, gedbd fetch"
+        "issues that name a duplicate in another repository or project, dropped: 1 (first: 98)",
+        "the export has no history, so titles and fields are those at export time (gh cannot export it; gedbd fetch"
         " tracker=github fetches it)",
     )
     pairs = PairSampler().sample(corpus, TimeSplit()).table
@@ -133,7 +133,7 @@ def test_every_link_keeps_its_source_and_groups_follow(tmp_path):
     )
     assert tied(corpus) == {("2", "1", "comment"), ("4", "2", "state reason"), ("8", "7", "comment")}
     assert corpus.group.tolist() == [0, 0, 2, 0, 4, 5, 6, 6, 8, 9]
-    assert "issues closed as duplicates that name no other issue: 1 (first: 7)" in corpus.warnings
+    assert "issues closed as duplicates without naming another issue: 1 (first: 7)" in corpus.warnings
     assert any("not in the file: 1, dropped" in warning for warning in corpus.warnings)
 
 
@@ -148,7 +148,7 @@ def test_a_mark_of_another_repository_is_dropped_and_counted(tmp_path):
     far = {"number": 1, "html_url": "https://github.com/owner/other/issues/1"}
     corpus = read(tmp_path, [issue(1), issue(2, duplicate_of=far), issue(3, duplicate_of={"number": 1})])
     assert tied(corpus) == {("3", "1", "state reason")}
-    assert any(warning.endswith("which is dropped: 1 (first: 2)") for warning in corpus.warnings)
+    assert any(warning.endswith("project, dropped: 1 (first: 2)") for warning in corpus.warnings)
 
 
 def test_titles_components_and_states_are_those_at_creation(tmp_path):
@@ -171,8 +171,8 @@ def test_titles_components_and_states_are_those_at_creation(tmp_path):
     assert created.reports[fields].iloc[0].tolist() == ["it brakes", "map", "open", ""]
     assert present.reports[fields].iloc[0].tolist() == ["Map is slow on zoom", "zoom", "closed", "completed"]
     assert tied(created) == {("1", "2", "comment")}
-    assert "issues whose title or fields are reset to those at creation: 1" in created.warnings
-    assert "issues without a history: 1, as in the export" in created.warnings
+    assert "issues with title or fields reset to those at creation: 1" in created.warnings
+    assert "issues without a history: 1, used as exported" in created.warnings
     assert not any("history" in warning for warning in present.warnings)
 
 
@@ -185,8 +185,8 @@ def test_a_folder_of_pages_that_overlap(tmp_path):
     (tmp_path / "README.txt").write_text("pages")
     corpus = read_github("mine", str(tmp_path))
     assert corpus.reports["title"].tolist() == ["title 1", "new", "title 3"]
-    assert "issues that occur on several pages: 1, the most recently updated record of each is used" in corpus.warnings
-    assert f"files of {tmp_path.name} that are not pages: 1, ignored (first: README.txt)" in corpus.warnings
+    assert "issues that occur on several pages: 1, only the most recently updated record is used" in corpus.warnings
+    assert f"other files in {tmp_path.name}: 1, ignored (first: README.txt)" in corpus.warnings
     assert corpus.image_dir == tmp_path
 
 
@@ -201,9 +201,7 @@ def test_concatenated_lists_utf16_and_halves_of_characters(tmp_path):
 
 def test_comments_that_are_only_counted_are_remarked_on(tmp_path):
     warnings = read(tmp_path, [issue(1, comments=4), issue(2, comments=0)]).warnings
-    assert any(
-        warning.startswith("issues with comments that the export counts but does not hold") for warning in warnings
-    )
+    assert any(warning.startswith("issues whose comments are counted but not exported") for warning in warnings)
 
 
 def test_the_newest_keep_their_links(tmp_path):
@@ -222,12 +220,12 @@ REFUSED = {
     "": r"tracker.json: no issue in the export; at least one is needed",
     "[]": r"no issue in the export",
     "[" * 100_000: r"tracker.json: not readable as JSON",
-    "7": r"tracker.json, record 1: '7' is not an issue; expected is an object",
+    "7": r"tracker.json, record 1: '7' is not an issue; a JSON object is expected",
     '["a"]': r"record 1: 'a' is not an issue",
     '{"message": "Bad credentials", "status": "401"}': r"an error message of the server, 'Bad credentials'",
     '{"errors": [{"message": "rate limit"}], "data": null}': r"an error message of the server, 'rate limit'",
-    '{"a": 1}': r"an object without issues; its keys are a",
-    '{"data": {"repository": null}}': r"an object without issues; its keys are repository",
+    '{"a": 1}': r"the object has no list of issues; its keys are a",
+    '{"data": {"repository": null}}': r"the object has no list of issues; its keys are repository",
 }
 
 
@@ -242,16 +240,19 @@ def test_what_is_no_export_is_refused(tmp_path, content, message):
     ("more", "message"),
     [
         ({"number": None}, "the issue has no 'number'"),
-        ({"number": "x"}, "'number' is 'x' where a whole number is expected"),
-        ({"number": True}, "'number' is True where a whole number is expected"),
-        ({"title": 5}, "'title' is 5 where text is expected"),
-        ({"body": ["a"]}, "'body' is a list where text is expected"),
-        ({"labels": [5]}, "'name' is 5 where text is expected"),
-        ({"comments": "a"}, "'comments' is 'a' where a list is expected"),
-        ({"comments": ["a"]}, "'comments' is 'a' where a list of objects is expected"),
+        ({"number": "x"}, "'number' is 'x'; expected: a whole number"),
+        ({"number": True}, "'number' is True; expected: a whole number"),
+        ({"title": 5}, "'title' is 5; expected: text"),
+        ({"body": ["a"]}, "'body' is a list; expected: text"),
+        ({"labels": [5]}, "'name' is 5; expected: text"),
+        ({"comments": "a"}, "'comments' is 'a'; expected: a list"),
+        ({"comments": ["a"]}, "'comments' is 'a'; expected: a list of objects"),
         ({"created_at": "yesterday"}, "'created_at': unreadable date 'yesterday'"),
         ({"timeline": [{"event": "renamed", "created_at": "?"}]}, "'created_at': unreadable date"),
-        ({"html_url": "https://github.com/owner/other/issues/2"}, "issues of github.com/owner/other among those of"),
+        (
+            {"html_url": "https://github.com/owner/other/issues/2"},
+            "the issue belongs to github.com/owner/other, the others to",
+        ),
     ],
 )
 def test_a_bad_record_is_named(tmp_path, more, message):
@@ -262,7 +263,7 @@ def test_a_bad_record_is_named(tmp_path, more, message):
 
 def test_a_record_nested_without_end_is_refused(tmp_path):
     nested = "[" * 100_000 + "]" * 100_000
-    with pytest.raises(ValueError, match=r"(record 1: lists and objects are nested too deep|not readable as JSON)"):
+    with pytest.raises(ValueError, match=r"(record 1: lists and objects are nested too deeply|not readable as JSON)"):
         read(tmp_path, f'[{{"number": 1, "title": "a", "more": {nested}}}]')
 
 
@@ -278,7 +279,7 @@ def test_exports_of_other_trackers_are_recognised(tmp_path):
         "bugzilla": {"bugs": [{"id": 1, "summary": "a"}]},
     }
     for tracker, value in others.items():
-        with pytest.raises(ValueError, match=f"record 1: looks like a {tracker} export: dataset={tracker}"):
+        with pytest.raises(ValueError, match=f"record 1: this looks like a {tracker} export: set dataset={tracker}"):
             read(tmp_path, value)
 
 
@@ -288,9 +289,9 @@ def test_only_pull_requests(tmp_path):
 
 
 def test_paths_that_lead_nowhere(tmp_path):
-    with pytest.raises(ValueError, match=r"none.json: no such file or folder; name an existing one"):
+    with pytest.raises(ValueError, match=r"none.json: no such file or folder; set dataset.path="):
         read_github(None, str(tmp_path / "none.json"))
-    with pytest.raises(ValueError, match=r"the folder holds no file that ends in .json, .jsonl, .ndjson"):
+    with pytest.raises(ValueError, match=r"the folder holds no file ending in .json, .jsonl, .ndjson"):
         read_github(None, str(tmp_path))
     (tmp_path / "issues.csv").write_text("a")
     with pytest.raises(ValueError, match=r"issues.csv: its name must end in .json"):
@@ -299,7 +300,7 @@ def test_paths_that_lead_nowhere(tmp_path):
     with pytest.raises(ValueError, match=r"cut.json.gz: the archive is damaged"):
         read_github(None, str(tmp_path / "cut.json.gz"))
     (tmp_path / "odd.json").write_bytes(b'[{"number": 1, "title": "\xe9"}]')
-    with pytest.raises(ValueError, match=r"odd.json: byte 25 is not UTF-8"):
+    with pytest.raises(ValueError, match=r"odd.json: byte 25 is not valid UTF-8"):
         read_github(None, str(tmp_path / "odd.json"))
 
 
@@ -331,9 +332,9 @@ def test_dates_of_resolution(tmp_path):
     corpus = read(tmp_path, issues)
     first, early = pd.Timestamp("2024-02-01 12:00", tz="UTC"), pd.Timestamp("2024-01-04 23:00", tz="UTC")
     assert corpus.reports["resolved_at"].tolist() == [first, pd.NaT, pd.NaT, pd.NaT, early]
-    outside = "dates outside of the years 1970 to 2200: 1, treated as missing (first: "
+    outside = "dates outside the years 1970 to 2200: 1, treated as missing (first: "
     assert f"{outside}{tmp_path / 'tracker.json'}, record 4, 'closed_at')" in corpus.warnings
-    assert "reports with a date of resolution before that of creation: 1, kept (first: row 5)" in corpus.warnings
+    assert "reports resolved before they were created: 1, kept (first: row 5)" in corpus.warnings
     command_line = {"number": 6, "title": "a", "createdAt": "2024-01-06T00:00:00Z", "closedAt": "2024-01-07T00:00:00Z"}
     corpus = read(tmp_path, [command_line])
     assert corpus.reports["resolved_at"].tolist() == [pd.Timestamp("2024-01-07", tz="UTC")]

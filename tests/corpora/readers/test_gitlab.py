@@ -55,9 +55,7 @@ def test_links_notes_and_comments(tmp_path):
         ("10", "1", "system note"),
     }
     assert corpus.reports["component"].iloc[0] == "map"
-    assert any(
-        "another repository or project, which is dropped: 2 (first: 4)" in warning for warning in corpus.warnings
-    )
+    assert any("another repository or project, dropped: 2 (first: 4)" in warning for warning in corpus.warnings)
 
 
 def test_titles_and_states_at_creation(tmp_path):
@@ -72,10 +70,13 @@ def test_titles_and_states_at_creation(tmp_path):
     ("issues", "message"),
     [
         ([issue(1), issue(2, iid=None)], "record 2: the issue has no 'iid'"),
-        ([issue(1), issue(2, web_url="https://gitlab.example.org/a/b/-/issues/2")], "record 2: issues of .*a/b among"),
-        ([issue(1, notes={"a": 1})], "record 1: 'notes' is an object where a list is expected"),
+        (
+            [issue(1), issue(2, web_url="https://gitlab.example.org/a/b/-/issues/2")],
+            "record 2: the issue belongs to .*a/b, the others",
+        ),
+        ([issue(1, notes={"a": 1})], "record 1: 'notes' is an object; expected: a list"),
         ({"message": "401 Unauthorized"}, "an error message of the server, '401 Unauthorized'"),
-        ([{"number": 1, "title": "a"}], "record 1: looks like a github export: dataset=github"),
+        ([{"number": 1, "title": "a"}], "record 1: this looks like a github export: set dataset=github"),
     ],
 )
 def test_bad_input(tmp_path, issues, message):
@@ -100,6 +101,6 @@ def test_dates_of_resolution(tmp_path):
     corpus = read(tmp_path, issues)
     first, early = pd.Timestamp("2024-02-01 12:00", tz="UTC"), pd.Timestamp("2024-01-03 23:00", tz="UTC")
     assert corpus.reports["resolved_at"].tolist() == [first, pd.NaT, pd.NaT, early]
-    outside = "dates outside of the years 1970 to 2200: 1, treated as missing (first: "
+    outside = "dates outside the years 1970 to 2200: 1, treated as missing (first: "
     assert f"{outside}{tmp_path / 'tracker.json'}, record 3, 'closed_at')" in corpus.warnings
-    assert "reports with a date of resolution before that of creation: 1, kept (first: row 4)" in corpus.warnings
+    assert "reports resolved before they were created: 1, kept (first: row 4)" in corpus.warnings

@@ -101,8 +101,7 @@ def test_repeated_and_long_methods_are_counted(folder) -> None:
         assert corpus.reports["comment"].tolist() == ["Says a.", "", ""]
         assert corpus.warnings == (
             "methods of more than 6 lines (dataset.max_method_lines): 1, left out (first: C.java:5:long)",
-            "methods that differ from an earlier one in white space and comments alone: 1, left out"
-            " (first: B.java:4:a)",
+            "methods that differ from an earlier one only in white space and comments: 1, left out (first: B.java:4:a)",
         )
 
 
@@ -121,10 +120,10 @@ def test_the_fingerprint_covers_code_and_comments(folder) -> None:
     [
         ("{", r"m\.jsonl, row 2: not readable as JSON"),
         pytest.param("[" * 100_000, r"row 2: not readable as JSON", id="nested"),
-        ("[]", r"row 2: expected is a JSON object, not '\[\]'"),
-        ('{"path": "a", "name": "b", "code": " "}', "row 2: 'code' must be a text that is not empty"),
-        ('{"name": "b", "code": "c"}', "row 2: 'path' must be a text"),
-        ('{"path": "a", "name": "b", "code": "c", "comment": 3}', "row 2: 'comment' must be a text"),
+        ("[]", r"row 2: a JSON object is expected, not '\[\]'"),
+        ('{"path": "a", "name": "b", "code": " "}', "row 2: 'code' must be a non-empty string"),
+        ('{"name": "b", "code": "c"}', "row 2: 'path' must be a non-empty string"),
+        ('{"path": "a", "name": "b", "code": "c", "comment": 3}', "row 2: 'comment' must be a non-empty string"),
         ('{"path": "a", "name": "b", "code": "c", "line": "x"}', "row 2: 'line' must be a whole number, not 'x'"),
     ],
 )
@@ -144,13 +143,13 @@ def test_paths_without_methods_are_refused(folder, tmp_path) -> None:
     (tmp_path / "large").mkdir()
     (tmp_path / "large" / "A.java").write_text(" " * 2000)
     (tmp_path / "m.csv").touch()
-    with pytest.raises(ValueError, match="empty: it holds no Java method with a body: set dataset"):
+    with pytest.raises(ValueError, match="empty: no Java method with a body found: set dataset"):
         read(tmp_path / "empty")
-    with pytest.raises(ValueError, match=r"holds no Java method .*\(Java files of more than 1 kB .*: 1, left out"):
+    with pytest.raises(ValueError, match=r"no Java method .*\(Java files of more than 1 kB .*: 1, left out"):
         read(tmp_path / "large", max_file_kb=1)
-    with pytest.raises(ValueError, match="no such file or folder; name an existing one"):
+    with pytest.raises(ValueError, match=r"no such file or folder; set dataset\.path="):
         read(tmp_path / "absent")
-    with pytest.raises(ValueError, match=r"neither a folder, a \.java file nor a file of methods"):
+    with pytest.raises(ValueError, match=r"not a folder, a \.java file or a file of methods"):
         read(tmp_path / "m.csv")
     with pytest.raises(ValueError, match="max_method_lines=0 must be 1 or more"):
         read(folder, max_method_lines=0)

@@ -59,7 +59,7 @@ def test_fields_and_links_in_both_directions(tmp_path):
     assert corpus.reports[fields].iloc[0].tolist() == ["Alphabet", "Map, Print", "1.0", "Linux", "Major", "Open", ""]
     assert corpus.reports["created_at"].iloc[0] == pd.Timestamp("2024-01-01 09:00", tz="UTC")
     assert corpus.reports["attachments"].iloc[3] == "ABC-4/a.png"
-    remarks = ("closed as duplicates that name no other", "comments are cut off", "name holds a semicolon")
+    remarks = ("closed as duplicates without naming", "comments are truncated", "name holds a semicolon")
     assert all(any(remark in warning for warning in corpus.warnings) for remark in remarks)
 
 
@@ -155,14 +155,17 @@ OUTSIDE = '<!DOCTYPE r [<!ENTITY a SYSTEM "file:///etc/hostname">]>'
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (BOMB + RSS.replace("Second", "&b;"), r"search.xml, line 1: a document type \(<!DOCTYPE>\) is not accepted"),
-        (OUTSIDE + RSS.replace("Second", "&a;"), "is not accepted"),
+        (
+            BOMB + RSS.replace("Second", "&b;"),
+            r"search.xml, line 1: a document type declaration \(<!DOCTYPE>\) is not allowed",
+        ),
+        (OUTSIDE + RSS.replace("Second", "&a;"), "is not allowed"),
         (RSS.replace("Second", "&a;"), "line 1\\d, column .*not readable as XML"),
-        (RSS[:900], "the file ends in the middle of a record; it was cut off"),
-        (RSS[: RSS.index("</item>") + 7], "the file ends in the middle of a record; it was cut off"),
-        ("<html></html>", "search.xml: this is a web page, perhaps a log-in page"),
+        (RSS[:900], "the file ends in the middle of a record, so it was truncated"),
+        (RSS[: RSS.index("</item>") + 7], "the file ends in the middle of a record, so it was truncated"),
+        ("<html></html>", "search.xml: this is a web page, maybe a login page"),
         ("<!DOCTYPE html><html><br></html>", "this is a web page"),
-        ("<feed></feed>", "<feed> where <rss> is expected"),
+        ("<feed></feed>", "<feed> instead of <rss>"),
         (RSS.replace("Thu, 1 Feb", "jeudi 1 f\u00e9vrier"), "record 2: 'created': unreadable date 'jeudi"),
         (RSS.replace("<key>ABC-2</key>", ""), "record 2: the issue has no 'key'"),
         (RSS.replace("<summary>Third</summary>", ""), "record 3: the issue has no 'summary'"),
@@ -177,12 +180,12 @@ def test_bad_xml(tmp_path, text, message):
 @pytest.mark.parametrize(
     ("page", "message"),
     [
-        ({"key": "12", "fields": {"summary": "a"}}, "record 1: the issue has no 'key' such as ABC-12, but '12'"),
-        (issue(1, summary=7), "record 1: 'summary' is 7 where text is expected"),
+        ({"key": "12", "fields": {"summary": "a"}}, "record 1: the issue key must be like ABC-12, not '12'"),
+        (issue(1, summary=7), "record 1: 'summary' is 7; expected: text"),
         (issue(1, created="soon"), "record 1: 'created': unreadable date 'soon'"),
-        (issue(1, issuelinks={"a": 1}), "record 1: 'issuelinks' is an object where a list is expected"),
-        (issue(1, description=3), "record 1: 'description' is 3 where text is expected"),
-        ({"iid": 1, "title": "a"}, "record 1: looks like a gitlab export: dataset=gitlab"),
+        (issue(1, issuelinks={"a": 1}), "record 1: 'issuelinks' is an object; expected: a list"),
+        (issue(1, description=3), "record 1: 'description' is 3; expected: text"),
+        ({"iid": 1, "title": "a"}, "record 1: this looks like a gitlab export: set dataset=gitlab"),
     ],
 )
 def test_bad_json(tmp_path, page, message):
@@ -231,9 +234,9 @@ def test_dates_of_resolution(tmp_path):
     )
     first, early = pd.Timestamp("2024-02-01 11:00", tz="UTC"), pd.Timestamp("2024-01-04 09:00", tz="UTC")
     assert corpus.reports["resolved_at"].tolist() == [first, pd.NaT, pd.NaT, pd.NaT, early]
-    outside = "dates outside of the years 1970 to 2200: 1, treated as missing (first: "
+    outside = "dates outside the years 1970 to 2200: 1, treated as missing (first: "
     assert f"{outside}{tmp_path / 'page.json'}, record 4, 'resolutiondate')" in corpus.warnings
-    assert "reports with a date of resolution before that of creation: 1, kept (first: row 5)" in corpus.warnings
+    assert "reports resolved before they were created: 1, kept (first: row 5)" in corpus.warnings
 
 
 def test_dates_of_resolution_in_xml(tmp_path):

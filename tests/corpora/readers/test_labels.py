@@ -137,7 +137,7 @@ def test_a_table_without_them_says_nothing_and_an_unreadable_date_is_counted(tmp
     assert not any("labels" in warning or "resol" in warning for warning in corpus.warnings)
     (tmp_path / "a.csv").write_text("Key,Summary,Dup,Done\n1,a,,\n2,b,1,soon\n")
     corpus = read_csv(None, str(tmp_path / "a.csv"), COLUMNS)
-    assert "dates of resolution that cannot be read: 1, left out (first: row 3)" in corpus.warnings
+    assert "unreadable resolution dates: 1, treated as missing (first: row 3)" in corpus.warnings
 
 
 def test_a_resolution_before_the_creation_is_counted_and_kept(tmp_path):
@@ -148,4 +148,4 @@ def test_a_resolution_before_the_creation_is_counted_and_kept(tmp_path):
     early = pd.Timestamp("2024-01-04 23:59", tz="UTC")
     assert corpus.reports["resolved_at"].tolist() == [early, pd.Timestamp("2024-01-06", tz="UTC"), pd.NaT]
     # The second report has a date without a time, of the day on which it was created.
-    assert "reports with a date of resolution before that of creation: 1, kept (first: row 2)" in corpus.warnings
+    assert "reports resolved before they were created: 1, kept (first: row 2)" in corpus.warnings

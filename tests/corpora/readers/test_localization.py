@@ -87,14 +87,14 @@ def test_links_are_rows_of_commits_and_files(corpus):
 
 def test_what_is_dropped_is_counted(corpus):
     assert corpus.warnings[1:] == (
-        "commits dated before their parent, given the parent's date: 1",
-        "files that a whole diff does not show, kept without hunks: 2",
+        "commits dated before their parent, given the date of the parent: 1",
+        "files missing from a complete diff, kept without hunks: 2",
         "commits with files or lines left out: 3",
         "files without a diff, as the commit was cut before them: 5",
         "reports whose fix commit is not among the changesets: 1",
         "files of inducing commits that are not among the changed files, dropped: 1",
-        "inducing commits of an unknown changeset, dropped: 1",
-        "inducing commits of an unknown report, dropped: 1",
+        "inducing commits with an unknown changeset, dropped: 1",
+        "inducing commits with an unknown report, dropped: 1",
         "reports with inducing files whose inducing hunks are found by equal lines: 0; not found, as diffs were cut or"
         " lines were changed in between: 2",
     )
@@ -103,17 +103,17 @@ def test_what_is_dropped_is_counted(corpus):
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
-        ({"bugs": "bug_id,summary\n1,x\n"}, "bugs.csv, row 1: there is no column 'report_time'"),
+        ({"bugs": "bug_id,summary\n1,x\n"}, "bugs.csv, row 1: no column 'report_time'"),
         ({"bugs": BUGS.replace("2020-03-01", "soon")}, "bugs.csv, row 2, column 'report_time': unreadable date"),
         ({"bugs": BUGS.replace("5,Ear", "7,Ear")}, "rows 2 and 3, column 'bug_id': the id '7' occurs twice"),
-        ({"inducing": "bug_id,x\n1,2\n"}, "inducing.csv.gz, row 1: there is no column 'inducing_commit'"),
+        ({"inducing": "bug_id,x\n1,2\n"}, "inducing.csv.gz, row 1: no column 'inducing_commit'"),
         ({"changesets": []}, "changesets.jsonl.xz: the file is empty"),
-        ({"changesets": ["{}\n"]}, "changesets.jsonl.xz, row 1: 'commit' must be a text"),
+        ({"changesets": ["{}\n"]}, "changesets.jsonl.xz, row 1: 'commit' must be a string"),
         ({"changesets": [CHANGESETS[0], "{\n"]}, "row 2: not readable as JSON"),
-        ({"changesets": ["[1]\n"]}, r"row 1: expected is a JSON object, not '\[1\]'"),
+        ({"changesets": ["[1]\n"]}, r"row 1: a JSON object is expected, not '\[1\]'"),
         ({"changesets": CHANGESETS[:1] * 2}, "row 1: the commit dddd44440000 occurs twice"),
         ({"changesets": [changeset("a", "soon")]}, "row 1: unreadable commit_date 'soon'"),
-        ({"changesets": [changeset("a", "2020", files=[1])]}, "row 1: 'files' must be a list of texts"),
+        ({"changesets": [changeset("a", "2020", files=[1])]}, "row 1: 'files' must be a list of strings"),
         ({"changesets": [changeset("a:b", "2020")]}, "row 1: 'commit' must be the id of a commit"),
     ],
 )
@@ -123,7 +123,7 @@ def test_a_malformed_row_is_named(tmp_path, damage, message):
 
 
 def test_a_missing_file_is_named(tmp_path):
-    with pytest.raises(ValueError, match=r"it holds no bugs\.csv, plain or packed"):
+    with pytest.raises(ValueError, match=r"there is no bugs\.csv, plain or packed"):
         read_localization(str(tmp_path))
 
 
@@ -169,4 +169,4 @@ def test_published_data_have_their_counts(name, reports, commits, fixed, induced
     ids = [corpus.reports.documents.ids.iloc[row] for row in (0, -1)]
     assert (*ids, *(corpus.commits.ids.iloc[row][:7] for row in (0, -1))) == ends
     # One report of Tomcat names only an inducing commit that is not among the changesets.
-    assert ("inducing commits of an unknown changeset, dropped: 4" in corpus.warnings) == (name == "tomcat")
+    assert ("inducing commits with an unknown changeset, dropped: 4" in corpus.warnings) == (name == "tomcat")

@@ -78,7 +78,7 @@ def test_merges_count_if_wanted():
 
 @pytest.mark.parametrize(
     ("pattern", "message"),
-    [("(", "is no regular expression"), (r"bug (\d+)", r"has no group \(\?P<ids>")],
+    [("(", "is not a regular expression"), (r"bug (\d+)", r"has no group \(\?P<ids>")],
 )
 def test_a_pattern_that_cannot_be_used_is_refused(pattern, message):
     with pytest.raises(ValueError, match=message):

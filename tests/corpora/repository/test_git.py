@@ -56,10 +56,10 @@ def test_paths_that_are_no_repository(tmp_path):
     one_line(error)
     file = tmp_path / "x.bundle"
     file.write_text("")
-    with pytest.raises(ValueError, match="a file; name the folder") as error:
+    with pytest.raises(ValueError, match="this is a file; give the folder") as error:
         Git(file)
     one_line(error)
-    with pytest.raises(ValueError, match="no git repository") as error:
+    with pytest.raises(ValueError, match="not a git repository") as error:
         Git(tmp_path)
     one_line(error)
 
@@ -73,7 +73,7 @@ def test_a_repository_without_commits(tmp_path):
 
 @pytest.mark.parametrize("revision", ["nowhere", "--all", "-h", "HEAD:a.txt", ""])
 def test_a_revision_that_names_no_commit(repository, revision):
-    with pytest.raises(ValueError, match="names no commit; the newest references are main") as error:
+    with pytest.raises(ValueError, match="is not a commit; the newest references are main") as error:
         read_history(repository[0], revision)
     one_line(error)
 

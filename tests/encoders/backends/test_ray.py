@@ -105,7 +105,7 @@ def test_the_command_of_the_manual_starts_workers_where_there_is_no_cluster(tmp_
     environment = os.environ | {"GEDBD_CACHE": str(tmp_path / "cache"), "PYTHONPATH": str(ROOT)}
     settings = {"cwd": tmp_path, "env": environment, "check": True, "capture_output": True, "timeout": 300}
     told = subprocess.run([sys.executable, "-m", "gedbd.encode", *options, "encoder=tiny"], **settings)
-    assert b"vectors.npz: 425 reports, 32 numbers each" in told.stdout
+    assert b"vectors.npz: 425 reports, 32 dimensions" in told.stdout
     with np.load(tmp_path / "vectors.npz") as found:
         assert found["vectors"].shape == (425, 32)
 
@@ -119,13 +119,15 @@ def test_a_cluster_without_gpu_is_told(tiny, cluster):
 @pytest.mark.parametrize("numbers", [{"workers": 0}, {"cpus": 0}, {"gpus": 2}])
 def test_numbers_out_of_range_are_refused(numbers):
     pytest.importorskip("ray")
-    with pytest.raises(ValueError, match=r"there must be 1 or more workers and cores of each, and 0 or 1 GPU"):
+    with pytest.raises(ValueError, match=r"set 1 or more workers and CPUs per worker, and 0 or 1 GPUs"):
         Ray(None, **{"workers": 1, "cpus": 1, "gpus": 0} | numbers)
 
 
 def test_an_address_of_ray_client_is_refused():
     pytest.importorskip("ray")
-    with pytest.raises(ValueError, match=r"backend.address=ray://head:10001: Ray Data needs a machine of the cluster"):
+    with pytest.raises(
+        ValueError, match=r"backend.address=ray://head:10001: Ray Data must run on a machine of the cluster"
+    ):
         Ray("ray://head:10001", workers=1, cpus=1, gpus=0)
 
 

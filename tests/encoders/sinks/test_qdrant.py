@@ -184,7 +184,7 @@ def test_the_examples_of_the_manual(server, encode, monkeypatch, capsys):
     assert server.held.count("bugs").count == len(DEMO)
     assert server.calls.count(("PUT",)) == 1
     assert server.calls.count(("PUT", "points")) == 2 * -(-len(DEMO) // POINTS_A_CALL)
-    assert f"{out.removeprefix('out=')}: 425 reports, 32 numbers each" in capsys.readouterr().out
+    assert f"{out.removeprefix('out=')}: 425 reports, 32 dimensions" in capsys.readouterr().out
     with monkeypatch.context() as patch:
         patch.setattr(qdrant_client, "QdrantClient", lambda url: server.held)
         exec(re.search(r"```python\n(from qdrant_client.*?)```", PAGE, flags=re.DOTALL)[1], {})
@@ -207,7 +207,7 @@ def test_the_key_is_sent_and_a_wrong_one_is_told(server, encode, monkeypatch):
     server.key = "sesame"
     out = f"out=qdrant://127.0.0.1:{server.server_port}/bugs"
     monkeypatch.setenv("QDRANT_API_KEY", "barley")
-    with pytest.raises(SystemExit, match=r"the server answers 401 Unauthorized: is QDRANT_API_KEY right\?"):
+    with pytest.raises(SystemExit, match=r"the server returned 401 Unauthorized: is QDRANT_API_KEY right\?"):
         encode(out)
     monkeypatch.setenv("QDRANT_API_KEY", "sesame")
     encode(out)

@@ -142,18 +142,18 @@ def test_what_keeps_failing_is_a_problem_of_its_image(server, caplog):
         refused(429, f"slow down, {KEY}") if sent_image(request).width == 6 else told(width(request))
     )
     found = captioner(concurrency=1).describe(pictures(5, 6, 7, 6))
-    problem = Caption("", "the endpoint answers 429", may_pass=True)
+    problem = Caption("", "the endpoint returned 429", may_pass=True)
     assert found == [Caption("an image 5 pixels wide"), problem, Caption("an image 7 pixels wide"), problem]
     assert len(server.requests) == 2 + 2 * 3
     assert [record.getMessage() for record in caplog.records if record.name.startswith("gedbd")] == [
-        f"{server.url}: the endpoint answers 429: slow down, ***"
+        f"{server.url}: the endpoint returned 429: slow down, ***"
     ]
 
 
 def test_a_refused_image_is_not_asked_about_again(server):
     server.faults = [refused(400, "the image shows what it may not show")]
     assert captioner(concurrency=1).describe(pictures(5, 6)) == [
-        Caption("", "the endpoint answers 400"),
+        Caption("", "the endpoint returned 400"),
         Caption("an image 6 pixels wide"),
     ]
 
@@ -169,7 +169,7 @@ def test_a_refused_image_is_not_asked_about_again(server):
         (Reply([1]), "the answer is not a chat completion", True),
         (Reply({"choices": None}), "the answer is not a chat completion", True),
         (Reply(b"[" * 100_000), "the answer is not a chat completion", True),
-        (told("x" * 500)._replace(sent=100), "the connection to the endpoint fails", True),
+        (told("x" * 500)._replace(sent=100), "the connection to the endpoint failed", True),
     ],
 )
 def test_broken_answers_are_problems_of_their_image(server, reply, problem, may_pass):
@@ -181,7 +181,7 @@ def test_broken_answers_are_problems_of_their_image(server, reply, problem, may_
 def test_an_endpoint_that_stays_silent_is_given_up(server):
     server.silence.clear()
     found = captioner(timeout=0.05, max_retries=1).describe(pictures(5))
-    assert found == [Caption("", "the endpoint gives no answer in time", may_pass=True)]
+    assert found == [Caption("", "the endpoint did not answer in time", may_pass=True)]
     assert len(server.requests) == 2
 
 
@@ -193,13 +193,13 @@ def test_captions_become_one_printable_line(server):
 @pytest.mark.parametrize(
     ("reply", "message"),
     [
-        (refused(401, f"wrong key {KEY}"), r"the endpoint answers 401 \(wrong key \*\*\*\); is OPENAI_API_KEY right"),
-        (refused(403, ""), "the endpoint answers 403; may the owner of OPENAI_API_KEY use this model"),
+        (refused(401, f"wrong key {KEY}"), r"the endpoint returned 401 \(wrong key \*\*\*\); is OPENAI_API_KEY right"),
+        (refused(403, ""), "the endpoint returned 403; is the owner of OPENAI_API_KEY allowed to use this model"),
         (
             refused(404, "no such model"),
-            r"answers 404 \(no such model\); are captioner.base_url .* and captioner.model",
+            r"returned 404 \(no such model\); are captioner.base_url .* and captioner.model",
         ),
-        (refused(429, "", code="insufficient_quota"), "the endpoint answers 429; the quota is used up"),
+        (refused(429, "", code="insufficient_quota"), "the endpoint returned 429; the quota is used up"),
     ],
 )
 def test_what_would_be_refused_for_all_images_ends_the_run(server, reply, message):
@@ -212,7 +212,7 @@ def test_what_would_be_refused_for_all_images_ends_the_run(server, reply, messag
 @pytest.mark.parametrize("status", [301, 302, 307, 308])
 def test_a_redirect_elsewhere_gets_neither_image_nor_key(server, other_server, status):
     server.answer = lambda request: Reply(b"", status, {"Location": f"{other_server.url}/chat/completions?k={KEY}"})
-    with pytest.raises(ValueError, match=r"redirects to http://127.0.0.1: it is sent nothing") as raised:
+    with pytest.raises(ValueError, match=r"redirects to http://127.0.0.1: nothing was sent there") as raised:
         captioner().describe(pictures(5))
     assert other_server.requests == []
     assert KEY not in str(raised.value)
@@ -222,9 +222,13 @@ def test_a_redirect_elsewhere_gets_neither_image_nor_key(server, other_server, s
     ("variables", "changed", "message"),
     [
         ({"OPENAI_BASE_URL": ""}, {}, "captioner.base_url is not set: .* OPENAI_BASE_URL=https://api.openai.com/v1"),
-        ({"OPENAI_API_KEY": " "}, {}, "captioner=openai: set OPENAI_API_KEY to the key of http://127"),
-        ({"OPENAI_API_KEY": "two words"}, {}, "OPENAI_API_KEY holds blanks or characters that no token has"),
-        ({}, {"base_url": "localhost:8000"}, "captioner.base_url=localhost:8000 is no address"),
+        ({"OPENAI_API_KEY": " "}, {}, "captioner=openai: set OPENAI_API_KEY to the API key of http://127"),
+        (
+            {"OPENAI_API_KEY": "two words"},
+            {},
+            "OPENAI_API_KEY holds spaces or characters that are not allowed in a token",
+        ),
+        ({}, {"base_url": "localhost:8000"}, "captioner.base_url=localhost:8000 is not an address"),
         ({}, {"base_url": f"http://me:{KEY}@host/v1"}, "captioner.base_url holds a name or password"),
         ({}, {"prompt": " "}, "captioner.prompt is empty"),
         ({}, {"max_side": 0}, "captioner.max_side=0 must be 1 or more"),
@@ -272,11 +276,11 @@ def test_the_command_says_what_it_sends_counts_failures_and_goes_on(server, run,
     told_lines = capsys.readouterr()
     assert "tracker: 10 images will be sent to " + server.url + " (unencrypted), model gpt-4.1-mini" in told_lines.out
     assert "dataset images leave this machine" in told_lines.out
-    assert "images the endpoint answers 429: 2, not described (first: 2.png of report 2.png" in told_lines.out
+    assert "images the endpoint returned 429: 2, not described (first: 2.png of report 2.png" in told_lines.out
     assert "of 10 different ones 7 newly described in" in told_lines.out
     assert found.loc["0.png"].tolist()[1:] == ["an image 10 pixels wide", "described"]
-    assert found.loc["3.png"].tolist()[1:] == ["", "the endpoint answers 400"]
-    assert found["status"].value_counts()["the endpoint answers 429"] == 2
+    assert found.loc["3.png"].tolist()[1:] == ["", "the endpoint returned 400"]
+    assert found["status"].value_counts()["the endpoint returned 429"] == 2
     server.answer = lambda request: told(width(request))
     assert (run()["status"] == "described").all()
     assert len(server.requests) == 10 + 3
@@ -306,9 +310,12 @@ def test_a_killed_command_goes_on_where_it_was(server, run, tmp_path):
 @pytest.mark.parametrize(
     ("reply", "message"),
     [
-        (refused(400, "no images, please"), r"none of 2 images could be described \(the endpoint answers 400\): check"),
-        (refused(500, ""), r"none of 2 images could be described \(the endpoint answers 500\): check"),
-        (refused(401, "who are you"), "the endpoint answers 401"),
+        (
+            refused(400, "no images, please"),
+            r"none of 2 images could be described \(the endpoint returned 400\): check",
+        ),
+        (refused(500, ""), r"none of 2 images could be described \(the endpoint returned 500\): check"),
+        (refused(401, "who are you"), "the endpoint returned 401"),
     ],
 )
 def test_an_endpoint_that_describes_nothing_is_told_after_one_batch(server, run, reply, message):

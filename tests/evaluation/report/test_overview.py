@@ -46,4 +46,4 @@ def test_next_steps_name_commands_that_can_be_given(leave, tmp_path):
 
 def test_settings_of_other_tests_are_not_compared(leave):
     steps = next_steps(group_settings([leave("a"), leave("b", "split=group", "graph=none")]), [])
-    assert steps == [("2 settings trained with one seed: seeds=3 shows the variation between seeds.", "")]
+    assert steps == [("2 settings trained with only one seed: seeds=3 shows the variation between seeds.", "")]

@@ -100,7 +100,7 @@ def test_tables_in_markdown_are_replaced():
 
 
 def test_a_table_that_is_not_there_is_refused():
-    with pytest.raises(ValueError, match="there is no section B in the report: it has A"):
+    with pytest.raises(ValueError, match="the report has no section B; choose from A"):
         fill_tables("<!-- report: B --><!-- end -->", [Section("A", "", [])])
 
 
@@ -131,7 +131,7 @@ def test_empty_tables_are_left_out_and_named(tmp_path):
     assert page.count("<table>") == 1
     assert "gone" not in page
     for text in (page, (tmp_path / "report.md").read_text()):
-        assert "Left out, as there is nothing to show: Empty." in text
+        assert "Sections without data: Empty." in text
 
 
 def test_date_command_and_next_steps(tmp_path):
@@ -143,7 +143,7 @@ def test_date_command_and_next_steps(tmp_path):
     assert "gedbd report a b</pre>" in page
     assert "<p>Try this:</p>\n<pre>gedbd index run=&#39;a &amp; b&#39;</pre>\n<p>Read on.</p>" in page
     text = (tmp_path / "report.md").read_text()
-    assert "Made 2026-11-22 07:05 UTC by\n\n```\ngedbd report a b\n```\n" in text
+    assert "Written 2026-11-22 07:05 UTC by\n\n```\ngedbd report a b\n```\n" in text
     assert "Try this:\n\n```\ngedbd index run='a & b'\n```\n\nRead on.\n" in text
 
 

@@ -84,7 +84,7 @@ def test_a_page_has_all_sections_with_the_numbers_of_the_runs_and_fills_marked_t
     assert "old" not in filled
     assert "closure" in filled
     shown = capsys.readouterr().out
-    assert "left out, not finished" in shown
+    assert "left out because unfinished" in shown
     assert "report:" in shown
 
 
@@ -95,4 +95,4 @@ def test_two_runs_on_the_same_queries_differ_by_their_ranks(runs, monkeypatch, c
     table = pd.read_csv("compared.csv").set_index("metric")
     assert table.loc["mrr", "difference"] == pytest.approx(1 / 2 - 1 / 4)
     assert table.loc["rr@1", "difference"] == 0
-    assert "text_1.0 less graph_1.0, 1 seed(s)" in capsys.readouterr().out
+    assert "text_1.0 minus graph_1.0, 1 seed" in capsys.readouterr().out

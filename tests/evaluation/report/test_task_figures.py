@@ -47,8 +47,8 @@ def test_without_such_figures_there_is_no_section(leave):
 
 def test_a_damaged_file_is_named(runs, tmp_path):
     (runs[0].folder / "figures" / "tag_network.png").write_bytes(b"no picture")
-    with pytest.raises(ValueError, match=r"tag_network.png is damaged: it is no PNG file"):
+    with pytest.raises(ValueError, match=r"tag_network.png is damaged: it is not a PNG file"):
         write_report(tmp_path, "title", "summary", task_figures(group_settings(runs[:1])))
     (runs[1].folder / "figures" / "captions.json").write_text('{"../elsewhere": "x"}')
-    with pytest.raises(ValueError, match=r"captions.json is damaged: '../elsewhere' is no name of a figure"):
+    with pytest.raises(ValueError, match=r"captions.json is damaged: '../elsewhere' is not the name of a figure"):
         task_figures(group_settings(runs[1:2]))

@@ -112,7 +112,7 @@ def test_a_backtest_ends_at_a_failure_and_goes_on_from_there(server, load):
 
 def test_a_backtest_ends_at_a_refusal_of_the_key(server, load):
     server.answer = lambda request: refused(401, "who are you")
-    with pytest.raises(ValueError, match=r"the endpoint answers 401 \(who are you\); is OPENAI_API_KEY right"):
+    with pytest.raises(ValueError, match=r"the endpoint returned 401 \(who are you\); is OPENAI_API_KEY right"):
         load().score(QUERY, CANDIDATES)
     assert len(server.requests) <= 3
 
@@ -151,8 +151,8 @@ def test_it_says_what_leaves_the_machine_before_it_does(server, load):
     ("variables", "changed", "message"),
     [
         ({"OPENAI_BASE_URL": ""}, {}, "llm.base_url is not set: set it or OPENAI_BASE_URL"),
-        ({"OPENAI_API_KEY": ""}, {}, "llm=openai: set OPENAI_API_KEY to the key of http://127"),
-        ({}, {"base_url": "localhost:8000"}, "llm.base_url=localhost:8000 is no address"),
+        ({"OPENAI_API_KEY": ""}, {}, "llm=openai: set OPENAI_API_KEY to the API key of http://127"),
+        ({}, {"base_url": "localhost:8000"}, "llm.base_url=localhost:8000 is not an address"),
         ({}, {"answer": "maybe"}, "llm.answer=maybe is unknown: choose number or yes_no"),
         ({}, {"depth": 0}, "llm.depth=0 must be 1 or more"),
         ({}, {"max_characters": 0}, "llm.max_characters=0 must be 1 or more"),

@@ -150,7 +150,7 @@ def test_a_checkpoint_without_an_encoder_or_with_another_one_is_refused(corpus, 
     bare, wider, folder = tmp_path / "bare.ckpt", tmp_path / "wider.ckpt", str(tmp_path / "cache")
     torch.save({"state_dict": {"branch.weight": torch.ones(3)}}, bare)
     saved(fresh(seed=1, dim=12).model, wider)
-    with pytest.raises(ValueError, match=r"bare\.ckpt holds no weights of a text encoder: it is of another"):
+    with pytest.raises(ValueError, match=r"bare\.ckpt holds no weights of a text encoder: it belongs to another"):
         DenseScorer(fresh(), title_description, folder, bare).fit(inputs_of(corpus))
     with pytest.raises(ValueError, match=r"size mismatch for projection\.weight"):
         DenseScorer(fresh(), title_description, folder, wider).fit(inputs_of(corpus))

@@ -103,7 +103,7 @@ def test_mistakes_are_told_in_one_line(call, make_run, tmp_path):
     for options, line in (
         (("task.runs.graph=[nowhere]",), "nowhere in task.runs: there is no such folder"),
         ((f"task.runs.graph=[{other}]",), "was trained on another corpus"),
-        (("task.runs.graph=[graph/seed_0]", "split.test_from=0.5"), "does not read the section split"),
+        (("task.runs.graph=[graph/seed_0]", "split.test_from=0.5"), "does not use the section split"),
     ):
         with pytest.raises(SystemExit, match=re.escape(line)):
             call(*options)

@@ -201,6 +201,6 @@ def test_invalid_options_are_refused(compared, options, message):
 
 @pytest.mark.slow
 def test_another_kind_of_dataset_is_refused_before_it_is_read(call, localization_folder):
-    message = r"bugs\.csv: one table of reports, where this task needs a history of changes"
+    message = r"bugs\.csv: this is a table of reports, but this task needs a history of changes"
     with pytest.raises(SystemExit, match=message):
         call("dataset=csv", f"dataset.path={localization_folder}/bugs.csv")

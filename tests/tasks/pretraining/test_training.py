@@ -122,7 +122,7 @@ def test_a_halted_run_goes_on_as_if_it_had_not_stopped(train, whole):
 def test_commands_for_reports_refuse_the_run(whole, monkeypatch, command):
     out = () if command is gedbd.evaluate else ("out=exported",)
     monkeypatch.setattr(sys, "argv", ["gedbd", f"run={whole}", *out])
-    with pytest.raises(SystemExit, match=f"take its weights by encoder=codebert encoder.model={whole}/encoder"):
+    with pytest.raises(SystemExit, match=f"use its weights with encoder=codebert encoder.model={whole}/encoder"):
         command.main()
 
 
@@ -132,7 +132,7 @@ def test_commands_for_reports_refuse_the_run(whole, monkeypatch, command):
     [
         ("task.limits.code_tokens=600", "but the encoder has 512 positions"),
         ("monitor=val/f1", "monitor=val/f1 is not logged: choose one of val/loss"),
-        ("ranking.top_k=[1]", "does not read the section ranking"),
+        ("ranking.top_k=[1]", "does not use the section ranking"),
         ("task.weights.mlm=-1", "task.weights.mlm=-1"),
     ],
 )

@@ -259,7 +259,7 @@ def test_all_tables_and_a_page(make_corpus, threshold):
     assert "error on test is 0.250" in page[3].text
     assert set(page[2].tables[0]["threshold"]) == set(np.round(np.arange(1, 10) / 10, 1)) | {threshold} - {None}
     assert next_step(made.matching, "outputs/run") == (
-        "Build an index to search; nothing is suggested unasked:",
+        "Build an index to search; nothing is suggested automatically:",
         "gedbd index run=outputs/run out=my-index",
     )
 
@@ -269,27 +269,27 @@ def test_sections_without_content_are_left_out(make_corpus, tmp_path):
     made = backtest(test, test, make_corpus(GROUP), MET)
     page = write_report(tmp_path, "T", summary(made), sections(made, 20, "judge")).read_text()
     assert "<h2>Right and wrong suggestions</h2>" in page
-    assert "Left out, as there is nothing to show: Hubs, Same title, not marked." in page
+    assert "Sections without data: Hubs, Same title, not marked." in page
     assert same_title_sentence(made) == ""
-    assert "then suggests duplicates unasked" in next_step(made.matching, "run")[0]
+    assert "then suggests duplicates automatically" in next_step(made.matching, "run")[0]
 
 
 def test_the_summary_says_what_was_measured(make_corpus):
     test, val = found(ROWS), found(ROWS[:4])
     start = (
-        "The thresholds are based on only 3 duplicates, so all numbers are uncertain."
+        "The thresholds are based on only 3 duplicates, so all figures are uncertain."
         " 6 reports were replayed in chronological order, 4 of them duplicates of an earlier one."
-        " The best match was right for 3 (75% [11%, 100%]) of these, and one of the first ten matches for 3 (75% [11%,"
+        " The best match was right for 3 (75% [11%, 100%]) of them, and one of the first ten matches for 3 (75% [11%,"
         " 100%])."
     )
     assert summary(backtest(val, test, make_corpus(GROUP), NONE)) == (
-        f"{start} Nothing is suggested unasked: the backtest found no threshold from which 70% of the suggestions are"
-        " right. Targets that were met: none."
+        f"{start} Nothing is suggested automatically: the backtest found no threshold at which 70% of the suggestions"
+        " are right. Targets met: none."
     )
     assert summary(backtest(val, test, make_corpus(GROUP), MET)) == (
-        f"{start} For a target of 50%, the 4 reports before them give the threshold 0.500. Of 30 such suggestions on"
-        " this tracker's reports from 2017-03-01 to 2018-02-01, 22 (73%, 95% interval 56% to 89%) were right."
-        " Targets that were met: 0.5."
+        f"{start} For a target of 50%, the threshold is 0.500, chosen on the 4 reports before them. Of 30 such"
+        " suggestions on this tracker's reports from 2017-03-01 to 2018-02-01, 22 (73%, 95% interval 56% to 89%) were"
+        " right. Targets met: 0.5."
     )
 
 
@@ -307,5 +307,5 @@ def test_a_file_gets_the_table(make_corpus):
     rest = " between <!-- backtest: other --> x <!-- end -->"
     text = f"before <!-- backtest: mine --> old <!-- end -->{rest}"
     assert fill_targets(text, "mine", table) == f"before <!-- backtest: mine -->\n{table}\n<!-- end -->{rest}"
-    with pytest.raises(ValueError, match="there is no <!-- backtest: third -->"):
+    with pytest.raises(ValueError, match="the file to fill has no <!-- backtest: third -->"):
         fill_targets(text, "third", table)

@@ -70,16 +70,16 @@ def test_a_file_that_a_spreadsheet_has_saved_is_read(tmp_path, separator, encodi
     [
         (
             "report,suggested\n1,2\n",
-            r"judgements.csv, row 1: there is no column 'verdict': needed are report, suggested",
+            r"judgements.csv, row 1: there is no column 'verdict'; required columns: report, suggested",
         ),
         (f"{HEAD}1,2,yes,\n", r"judgements.csv, row 2: the verdict is 'yes': write accept, reject or nothing"),
         (
             f"{HEAD}1,2,accept,\n3,2,reject,\n1,2,reject,\n",
             r"row 4: reject for report 1 and 2, but row 2 has accept: keep one of them",
         ),
-        ("a\n1\n", r"judgements.csv is no CSV table with the columns report, suggested, verdict"),
+        ("a\n1\n", r"judgements.csv is not a CSV file with the columns report, suggested, verdict"),
         ("", r"row 1: there is no column 'report'"),
-        ("ab cd\n", r"judgements.csv is no CSV table with the columns report, suggested, verdict"),
+        ("ab cd\n", r"judgements.csv is not a CSV file with the columns report, suggested, verdict"),
     ],
 )
 def test_a_wrong_file_is_refused_in_one_line(tmp_path, text, message):
@@ -89,21 +89,21 @@ def test_a_wrong_file_is_refused_in_one_line(tmp_path, text, message):
 
 
 def test_the_downloaded_file_comes_before_the_one_filled_by_hand(tmp_path):
-    with pytest.raises(ValueError, match=r"has neither judgements.csv nor to_judge.csv: name the file by file="):
+    with pytest.raises(
+        ValueError, match=r"has neither judgements.csv nor to_judge.csv: set file= to the file of verdicts"
+    ):
         find_judgements(tmp_path, None)
-    with pytest.raises(ValueError, match=r"^file=.*nowhere.csv: there is no such file"):
+    with pytest.raises(ValueError, match=r"^file=.*nowhere.csv: no such file"):
         find_judgements(tmp_path, tmp_path / "nowhere.csv")
     by_hand = write(tmp_path, f"{HEAD}1,2,,\n", "to_judge.csv")
-    with pytest.raises(ValueError, match=r"to_judge.csv holds no verdict: press the buttons of the page"):
+    with pytest.raises(ValueError, match=r"to_judge.csv holds no verdict: give verdicts on the page"):
         find_judgements(tmp_path, None)
     write(tmp_path, f"{HEAD}1,2,accept,\n", "to_judge.csv")
     assert find_judgements(tmp_path, None).file == by_hand
     downloaded = write(tmp_path, f"{HEAD}1,2,reject,\n")
     read = find_judgements(tmp_path, None)
     assert (read.file, read.verdicts["1", "2"].verdict) == (downloaded, "reject")
-    assert read.warnings == (
-        "verdicts in to_judge.csv that are not read, as there is a judgements.csv in the folder: 1",
-    )
+    assert read.warnings == ("verdicts in to_judge.csv ignored because the folder has a judgements.csv: 1",)
     assert find_judgements(tmp_path, by_hand).verdicts["1", "2"].verdict == "accept"
 
 
@@ -113,9 +113,9 @@ def test_verdicts_on_other_pairs_are_counted_and_left_out(tmp_path, found, make_
     verdict, warnings = verdicts_of(read_judgements(file), found, corpus)
     np.testing.assert_array_equal(verdict, [0, 1, np.nan, np.nan, np.nan])
     assert warnings == (
-        "verdicts on pairs that are no suggestions of this backtest: 2, left out (first: row 2, 99 and 77)",
+        "verdicts on pairs that are not suggestions of this backtest: 2, left out (first: row 2, 99 and 77)",
     )
-    with pytest.raises(ValueError, match="none of its pairs is a suggestion of this backtest: is it of another one"):
+    with pytest.raises(ValueError, match="none of its pairs is a suggestion of this backtest; does the file belong to"):
         verdicts_of(read_judgements(write(tmp_path, f"{HEAD}99,77,accept,\n")), found, corpus)
 
 

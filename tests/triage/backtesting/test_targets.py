@@ -42,23 +42,23 @@ def test_a_target_that_was_met_is_told_by_its_figure_on_test():
     ("status", "reason"),
     [
         ("missed", "the backtest missed the target that 80% of the suggestions are right"),
-        ("inconclusive", "the backtest could not tell whether 80% of the suggestions are right"),
+        ("inconclusive", "the backtest could not show whether 80% of the suggestions are right"),
     ],
 )
 def test_otherwise_nothing_is_suggested_and_the_figure_stands_behind_the_reason(status, reason):
     result = replace(MEASURED, target_precision=0.8, status=status)
     assert result.suggest_from is None
-    assert result.statement == f"Nothing is suggested unasked: {reason}. {FIGURE}"
+    assert result.statement == f"Nothing is suggested automatically: {reason}. {FIGURE}"
 
 
 def test_without_a_threshold_or_a_suggestion_there_is_no_figure():
     none = TargetResult(0.9, None, "no threshold", first="2017-03-01", last="2018-02-01")
     assert none.statement == (
-        "Nothing is suggested unasked: the backtest found no threshold from which 90% of the suggestions are right."
+        "Nothing is suggested automatically: the backtest found no threshold at which 90% of the suggestions are right."
     )
     quiet = TargetResult(0.9, 0.8, "inconclusive", first="2017-03-01", last="2018-02-01")
     assert quiet.statement.endswith(
-        "are right. On this tracker's reports from 2017-03-01 to 2018-02-01 there was no such suggestion."
+        "are right. There were no such suggestions on this tracker's reports from 2017-03-01 to 2018-02-01."
     )
 
 
@@ -67,8 +67,8 @@ def test_targets_are_looked_up():
     assert find_target(targets, 0.3, "x") is targets[1]
     with pytest.raises(
         ValueError,
-        match=r"^x=0.95: .* measured the targets 0.5, 0.3; run gedbd backtest target_precision=0.95 and build",
+        match=r"^x=0.95: .* measured only the targets 0.5, 0.3; run gedbd backtest target_precision=0.95 and build",
     ):
         find_target(targets, 0.95, "x")
-    assert met_targets(targets) == "Targets that were met: 0.5."
-    assert met_targets(targets[1:]) == "Targets that were met: none."
+    assert met_targets(targets) == "Targets met: 0.5."
+    assert met_targets(targets[1:]) == "Targets met: none."

@@ -20,8 +20,8 @@ def test_names_words_and_dates():
     commit = Commit("c", (), datetime(2024, 1, 1, 12, tzinfo=UTC), message, files, False)
     query = ChangeQuery("", "word1 in WORD2.py", pd.Timestamp("2024-01-11T13:00:00Z"))
     assert reasons(commit, query, WEIGHTS, {}) == (
-        "changes Lexer, Parser, word2, which the report names",
-        "the message has word6, lexer, word5, word4, parser and 4 more",
+        "changes Lexer, Parser, word2, named in the report",
+        "the message mentions word6, lexer, word5, word4, parser and 4 more",
         "10 days earlier",
     )
     alone = Commit("c", (), commit.created_at, "", (), False)
@@ -41,7 +41,7 @@ def test_the_largest_families_of_features():
         ("added", "the words of its changed lines"),
         ("added_lines", "its size"),
         ("is_cut", "its size"),
-        ("lines_top_3", "its lines in files that the report may concern"),
+        ("lines_top_3", "its lines in files that the report may be about"),
     ],
 )
 def test_families_by_name(name, said):

@@ -35,7 +35,7 @@ def test_the_commit_that_shares_words_comes_first_with_its_lines(repository, ope
     first, *others = index.locate(QUOTED, top_k=3)
     assert (first.rank, first.title, first.num_files) == (1, "Parse quoted values", 2)
     assert first.created_at == datetime(2023, 11, 16, 22, 13, 20, tzinfo=UTC)
-    assert "changes QuotedParser, which the report names" in first.explanation
+    assert "changes QuotedParser, named in the report" in first.explanation
     (hunk,) = first.hunks
     assert (hunk.path, hunk.new_start, hunk.new_count) == ("src/QuotedParser.java", 1, 3)
     line = hunk.lines[-1]
@@ -61,7 +61,7 @@ def test_a_report_that_shares_no_word_is_told(repository, open_index):
     index.update()
     assert index.warnings(QUOTED) == ()
     (told,) = index.warnings(ChangeQuery("Zebra", "of the"))
-    assert told.startswith("no commit has a word of the report")
+    assert told.startswith("no commit shares a word with the report")
 
 
 def test_new_commits_are_added_to_the_stored_ones(repository, open_index):
@@ -185,7 +185,7 @@ def test_a_reader_does_not_wait_for_another_process(repository, open_index):
     other = open_index(repository)
     with FileLock(index.folder / LOCK):
         told = other.update().warnings
-        assert "another process updates the index" in told[0]
+        assert "another process is updating the index" in told[0]
         assert other.commit == index.commit
         assert other.locate(QUOTED)[0].title == "Parse quoted values"
     assert other.update().num_added == 1

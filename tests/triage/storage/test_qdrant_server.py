@@ -205,5 +205,5 @@ def test_a_bad_address_is_told_before_any_work(address, message, tmp_path, monke
 def test_a_small_index_needs_no_server(tmp_path, monkeypatch, client):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "argv", ["gedbd", "dataset=demo", "encoder=tiny", "out=index", f"store={ADDRESS}"])
-    with pytest.raises(SystemExit, match="the 425 reports are searched here at once, a server helps from 10,000 on"):
+    with pytest.raises(SystemExit, match="a server is only used for 10,000 reports or more, and there are 425"):
         gedbd.index.main()

@@ -35,7 +35,7 @@ def check_archive(path: Path) -> None:
     held = files_of(path)
     missing = [name for name in NEEDED if name not in held]
     if missing:
-        raise ValueError(f"{path}: the archive holds no {missing[0]}, but {', '.join(sorted(held)[:5]) or 'no file'}")
+        raise ValueError(f"{path}: the archive holds no {missing[0]}, only {', '.join(sorted(held)[:5]) or 'no file'}")
 
 
 def unpack_file(path: Path, name: str, folder: Path, limit: UnpackLimit) -> Path:
@@ -93,8 +93,8 @@ def _check_space(folder: Path, needed: int, path: Path) -> None:
     free = shutil.disk_usage(folder).free
     if free < needed + RESERVE_BYTES:
         raise ValueError(
-            f"{path}: it unpacks to {needed:,} bytes, and {free:,} are free in {folder}; free some space, or unpack it "
-            "elsewhere and set dataset.path to that folder"
+            f"{path}: it unpacks to {needed:,} bytes, but only {free:,} are free in {folder}; free some space, or"
+            " unpack it elsewhere and set dataset.path to that folder"
         )
 
 

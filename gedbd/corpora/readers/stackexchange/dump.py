@@ -34,9 +34,9 @@ class Dump:
 
     def __init__(self, path: Path) -> None:
         if not path.exists():
-            raise ValueError(f"{path}: no such folder or archive; name an existing one with dataset.path=...")
+            raise ValueError(f"{path}: no such folder or archive; set dataset.path= to an existing one")
         if path.is_file() and path.suffix.lower() != SUFFIX:
-            raise ValueError(f"{path}: name the folder of Posts.xml and PostLinks.xml, or a {SUFFIX} archive")
+            raise ValueError(f"{path}: give the folder with Posts.xml and PostLinks.xml, or a {SUFFIX} archive")
         self.path = path
         self.limit = UnpackLimit()
         self._folder = path if path.is_dir() else path.parent

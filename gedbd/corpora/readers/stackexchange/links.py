@@ -56,8 +56,8 @@ def _with_both_ends(links: pd.DataFrame, path: Path, ids: pd.Series) -> tuple[pd
     )
     if len(links) and not is_question.to_numpy().any():
         raise ValueError(
-            f"{path}: none of its {len(links):,} duplicate links names a question of Posts.xml; it is the links file "
-            "of another site"
+            f"{path}: none of its {len(links):,} duplicate links refers to a question in Posts.xml; it belongs "
+            "to another site"
         )
     both = links[is_question.all(axis=1)]
     dropped = len(links) - len(both)
@@ -66,7 +66,7 @@ def _with_both_ends(links: pd.DataFrame, path: Path, ids: pd.Series) -> tuple[pd
     warnings = []
     if dropped:
         warnings.append(
-            f"duplicate links with an end that is no question of the file: {dropped:,}, dropped "
+            f"duplicate links to or from a post that is not a question in the file: {dropped:,}, dropped "
             f"(first: row {is_question.all(axis=1).idxmin()})"
         )
     if again:
@@ -84,7 +84,7 @@ def _kind_warnings(kinds: Counter[str]) -> list[str]:
         )
     others = kinds.total() - kinds[REFERENCE] - kinds[DUPLICATE]
     if others:
-        warnings.append(f"links of other types than 1 and 3: {others:,}, not used")
+        warnings.append(f"links of types other than 1 and 3: {others:,}, not used")
     return warnings
 
 
@@ -117,7 +117,7 @@ def date_links(
     counted = {
         "the date at which the duplicate was closed": in_bulk & (closed != ""),
         "the date of closing in PostHistory.xml": in_history,
-        "no date, as none is known": missing & ~in_history,
+        "no date, because none is known": missing & ~in_history,
     }
     warnings += [
         f"duplicate links made in bulk on 2013-02-18: {rows.sum():,}, given {date}"

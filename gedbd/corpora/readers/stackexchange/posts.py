@@ -18,7 +18,7 @@ QUESTION = "1"
 ANSWER = "2"
 TEXTS = ("id", "title", "description", "code", "created_at", "labels", "closed_at")
 TAG_NAME = re.compile(r"[^<>|;\s]+")  # of "<data-structures><c++>", or of "|data-structures|c++|" since 2023
-FIELDS = {"Body": "descriptions are empty", "Tags": "they have no labels", "CreationDate": "their order is by id"}
+FIELDS = {"Body": "descriptions are empty", "Tags": "they have no labels", "CreationDate": "they are ordered by id"}
 
 
 @dataclass(frozen=True)
@@ -143,7 +143,7 @@ def _post_warnings(found: _Collected, fields: frozenset[str]) -> list[str]:
     if others := found.counts["others"]:
         warnings.append(f"posts that are neither questions nor answers: {others:,}, left out")
     if marks := found.counts["marks"]:
-        warnings.append(f'bodies that name the original as "Possible Duplicate": {marks:,}, this mark is removed')
+        warnings.append(f'bodies with a "Possible Duplicate" notice that names the original: {marks:,}, notice removed')
     warnings += [f"no question has {name}: {FIELDS[name]}" for name in FIELDS if name not in fields]
     untagged = len(found.rows) - found.counts["Tags"]
     if "Tags" in fields and untagged:

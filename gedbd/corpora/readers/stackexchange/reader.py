@@ -112,7 +112,7 @@ def _read_questions(dump: Dump) -> tuple[Posts, tuple[str, ...]]:
         posts = read_posts(rows, path)
     tags = dump.find("Tags")
     if tags is None:
-        return posts, (*posts.warnings, "no Tags.xml: the tags of the questions are not checked")
+        return posts, (*posts.warnings, "no Tags.xml, so the tags of the questions are not checked")
     with closing(read_rows(tags, "tags", dump.limit)) as rows:
         known = {attributes.get("TagName", "") for attributes in rows}
     return posts, (*posts.warnings, *_unknown_tags(posts.questions["labels"], known))
@@ -144,7 +144,7 @@ def _newer_originals(links: pd.DataFrame, questions: pd.DataFrame) -> list[str]:
     # Dates of one format sort as text.
     asked = questions.set_index("id")["created_at"]
     newer = int((links["duplicate_id"].map(asked) > links["id"].map(asked)).sum())
-    return [f"originals that are newer than their duplicate: {newer:,}, kept"] if newer else []
+    return [f"originals that are newer than their duplicates: {newer:,}, kept"] if newer else []
 
 
 def _with_question_fields(corpus: Corpus, questions: pd.DataFrame) -> Corpus:

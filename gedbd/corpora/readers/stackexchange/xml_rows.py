@@ -80,7 +80,7 @@ class _Rows:
         # The parser reads an unfinished tag again with every chunk.
         if self._bytes_since_row > MAX_ROW_BYTES:
             raise ValueError(
-                f"{self._path}, row {self._count + 1}: more than {MAX_ROW_BYTES:,} bytes; no post is as long"
+                f"{self._path}, row {self._count + 1}: more than {MAX_ROW_BYTES:,} bytes, which no post has"
             )
         return self._found
 
@@ -115,8 +115,8 @@ class _Rows:
     def _wrong_element(self, name: str) -> str:
         expected = self._root if self._depth == 1 else "row"
         where = f"{self._path}, line {self._parser.CurrentLineNumber}"
-        return f"{where}: <{name[:40]}> where <{expected}> is expected; this is no {self._root} file of a dump"
+        return f"{where}: unexpected <{name[:40]}>, expected <{expected}>; this is not the {self._root} file of a dump"
 
     def _refuse_doctype(self, *_: object) -> None:
         where = f"{self._path}, line {self._parser.CurrentLineNumber}"
-        raise ValueError(f"{where}: a document type (<!DOCTYPE>) is not accepted")
+        raise ValueError(f"{where}: a document type declaration (<!DOCTYPE>) is not allowed")

@@ -130,15 +130,15 @@ def _learn(
     try:
         return learn_rankers(corpus, history, parts.train, max_learnt, seed), ()
     except ValueError as error:
-        return None, (f"nothing is learnt: {error}",)
+        return None, (f"nothing was learnt: {error}",)
 
 
 def _seen_history(systems: dict[str, System]) -> str:
     """Leaves the default ranker out if there is a learnt one, as it has learnt from this history; says so."""
     if LEARNT not in systems:
-        return "the default ranker has learnt from this history: its figures are too high"
+        return "the default ranker was trained on this history, so its figures are too high"
     systems.pop(DEFAULT)
-    return "the default ranker has learnt from this history: it is left out"
+    return "the default ranker was trained on this history and is left out"
 
 
 def _baselines(corpus: ChangeCorpus) -> dict[str, System]:

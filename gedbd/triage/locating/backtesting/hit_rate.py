@@ -12,7 +12,7 @@ TOP = 10
 STATUS_WORDS = {
     MET: "the target of {target:.0%} was met",
     MISSED: "the target of {target:.0%} was missed",
-    INCONCLUSIVE: "whether the target of {target:.0%} is met remains open",
+    INCONCLUSIVE: "the target of {target:.0%} was neither clearly met nor missed",
 }
 
 
@@ -51,7 +51,7 @@ class HitRate:
     def statement(self) -> str:
         """The measured share in one sentence."""
         if self.share is None:
-            return f"On {self.tracker}, no report with an inducing commit before it could be tested."
+            return f"On {self.tracker}, there was no report with an earlier inducing commit to test."
         count = f"{self.reports:,} report{'' if self.reports == 1 else 's'}"
         days = f"from {self.first} to {self.last}"
         interval = f"95% interval {self.low:.0%} to {self.high:.0%}"
@@ -75,8 +75,7 @@ def read_hit_rate(folder: Path) -> HitRate:
     path = folder / HIT_RATE
     if not path.is_file():
         raise ValueError(
-            f"{folder} is not a finished backtest, it has no {HIT_RATE}: give the folder that gedbd locate-backtest"
-            " leaves"
+            f"{folder} is not a finished backtest: it has no {HIT_RATE}; give a folder written by gedbd locate-backtest"
         )
     names = [field.name for field in fields(HitRate)]
     stored = read_object(path, *names)

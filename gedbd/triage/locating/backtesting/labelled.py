@@ -48,7 +48,7 @@ def labelled_reports(corpus: ChangeCorpus) -> LabelledReports:
     """
     if corpus.reports is None or "commit" not in corpus.inducing:
         raise ValueError(
-            f"{corpus.name}: there are no reports with inducing commits; name the tracker's export, such as"
+            f"{corpus.name}: there are no reports with inducing commits; give the tracker's export, such as"
             " repo=. dataset=csv dataset.path=issues.csv"
         )
     created_at = corpus.reports.reports["created_at"]

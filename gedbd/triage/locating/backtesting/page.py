@@ -16,26 +16,28 @@ STYLES = {LEARNT: (DUPLICATE, "-"), DEFAULT: (OTHER, "-"), BM25: (GREY, "--"), N
 METRICS_TEXT = (
     "Hit@k is the share of the tested reports with an inducing commit among the first k suspects; MRR is the mean of"
     " 1 / rank of the first inducing commit. Brackets hold 95% intervals. Candidates are the commits before the report."
-    " BM25 over diffs compares words and the parts of identifiers; the number of changed files reads nothing of the"
-    " report, and shows what the sizes of commits alone tell, since large commits are blamed for much."
+    " BM25 over diffs compares words and the parts of identifiers; the number of changed files ignores the report and"
+    " shows how far commit size alone gets, since large commits are often blamed."
 )
 LEARNT_TEXT = (
-    " The learnt ranker that is measured here has seen the older half of the reports only. The one in ranker.json has"
-    " learnt from all of them, so its own figure is not known."
+    " The learnt ranker measured here was trained on the older half of the reports only. The one in ranker.json was"
+    " trained on all of them, so its own figures are not known."
 )
 DEFAULT_TEXT = (
-    " The default ranker has learnt from the histories of Apache Tomcat and AspectJ: where these two are replayed, it"
-    " is left out, or, if nothing else is learnt, its figures are too high."
+    " The default ranker was trained on the histories of Apache Tomcat and AspectJ: when these are replayed, it is left"
+    " out, or, if no other ranker is trained, its figures are too high."
 )
-DIFFERENCES_TEXT = "The {system} less each other system on the same reports. Brackets hold 95% intervals, paired."
+DIFFERENCES_TEXT = (
+    "Differences between the {system} and each other system on the same reports. Brackets hold paired 95% intervals."
+)
 COUNTS_TEXT = (
     "Fixes are found by the reports that commit messages name, or are listed in a table. The commits that last changed"
-    " the lines that a fix removes count as inducing ones; a fix that only adds lines has none. All figures are of the"
-    " reports that have one: of the others nothing is known."
+    " the lines that a fix removes count as inducing ones; a fix that only adds lines has none. All figures cover the"
+    " reports that have one; nothing is known about the others."
 )
 EXAMPLES_TEXT = (
-    "The first suspects with the largest margin: the score of the first less that of place 10. Blame is not always"
-    " right: look at the wrong ones before you trust the figures above."
+    "The first suspects with the largest margin: the score of the first minus that of the tenth. Blame is not"
+    " always right: look at the wrong ones before you trust the figures above."
 )
 
 
@@ -45,14 +47,14 @@ def summary(backtest: LocatingBacktest) -> str:
     without = labelled.num_reports - len(labelled)
     sentences = [backtest.hit_rate.statement]
     if backtest.hit_rate.learnt:
-        sentences.append(f"The ranker that was measured learnt from {backtest.parts.num_labelled:,} older reports.")
+        sentences.append(f"The measured ranker was trained on {backtest.parts.num_labelled:,} older reports.")
     else:
         sentences.append(
-            f"The {len(labelled):,} reports with an inducing commit before them are too few to learn from: the default"
+            f"The {len(labelled):,} reports with an earlier inducing commit are too few to learn from, so the default"
             " ranker is measured on all of them, and used."
         )
     sentences.append(
-        f"{without:,} of {labelled.num_reports:,} reports have no such commit and cannot be tested: the figures are of"
+        f"{without:,} of {labelled.num_reports:,} reports have no such commit and cannot be tested; the figures cover"
         " the others."
     )
     return " ".join(sentences)
@@ -61,7 +63,7 @@ def summary(backtest: LocatingBacktest) -> str:
 def next_step(folder: str, repo: str | None) -> tuple[str, str]:
     """The next step for the user: a sentence and a command, which reads the run folder."""
     place = repo or "PATH"
-    return "Find the suspect commits of a new report:", f'gedbd locate repo={place} run={folder} "text of the report"'
+    return "Find the suspect commits for a new report:", f'gedbd locate repo={place} run={folder} "text of the report"'
 
 
 def sections(backtest: LocatingBacktest) -> list[Section]:

@@ -92,9 +92,9 @@ def test_links_of_other_types_make_no_groups_and_dropped_ones_are_counted(tmp_pa
     assert corpus.group.tolist() == [0, 1, 0, 3]
     assert len(corpus.links) == 1
     assert about(corpus, "(LinkTypeId 1): 1, not used")
-    assert about(corpus, "other types") == ["links of other types than 1 and 3: 1, not used"]
-    assert about(corpus, "no question of the file") == [
-        "duplicate links with an end that is no question of the file: 2, dropped (first: row 4)"
+    assert about(corpus, "types other") == ["links of types other than 1 and 3: 1, not used"]
+    assert about(corpus, "not a question in the file") == [
+        "duplicate links to or from a post that is not a question in the file: 2, dropped (first: row 4)"
     ]
     assert about(corpus, "repeat") == ["duplicate links that repeat an earlier one: 1, dropped"]
     assert about(corpus, "to itself")[0].startswith("duplicate links from a report to itself: 1, dropped")
@@ -114,7 +114,7 @@ def test_links_made_in_bulk_take_the_date_of_closing(tmp_path, has_history):
     told += [
         "duplicate links made in bulk on 2013-02-18: 1, given the date of closing in PostHistory.xml"
     ] * has_history
-    told += [f"duplicate links made in bulk on 2013-02-18: {2 - has_history}, given no date, as none is known"]
+    told += [f"duplicate links made in bulk on 2013-02-18: {2 - has_history}, given no date, because none is known"]
     assert about(corpus, "in bulk") == told
     if has_history:
         unread = read_stackexchange(None, str(tmp_path), post_history=False)
@@ -124,7 +124,7 @@ def test_links_made_in_bulk_take_the_date_of_closing(tmp_path, has_history):
 def test_an_original_may_be_newer(tmp_path):
     corpus = read(tmp_path, TWO, [link(1, 2)])
     assert corpus.links.pairs.tolist() == [[0], [1]]
-    assert about(corpus, "newer") == ["originals that are newer than their duplicate: 1, kept"]
+    assert about(corpus, "newer") == ["originals that are newer than their duplicates: 1, kept"]
 
 
 def test_missing_fields_are_told(tmp_path):
@@ -134,16 +134,14 @@ def test_missing_fields_are_told(tmp_path):
     assert corpus.reports[["answered_at", "created_at"]].isna().all(axis=None)
     for line in ("no question has Body: descriptions are empty", "no question has Tags: they have no labels"):
         assert line in corpus.warnings
-    assert about(corpus, "CreationDate") == ["no question has CreationDate: their order is by id"]
+    assert about(corpus, "CreationDate") == ["no question has CreationDate: they are ordered by id"]
     assert about(corpus, "no answers in the file")
     some = read(tmp_path, [*TWO, *[question(3) | {"Tags": ""}], bare[0] | {"Id": "4"}], [])
     assert about(some, "Tags") == ["questions without Tags: 1, kept"]
     assert about(some, "without a date") == [
         "reports without a date: 1, each given the date of the report with the next lower id (first: row 4)"
     ]
-    assert about(some, "marked") == [
-        "no report is marked as a duplicate of another: every report is a group of its own"
-    ]
+    assert about(some, "marked") == ["no report is marked as a duplicate, so every report is a group of its own"]
 
 
 def test_without_tags_file_without_links_and_with_one_question(tmp_path):
@@ -152,7 +150,7 @@ def test_without_tags_file_without_links_and_with_one_question(tmp_path):
     corpus = read_stackexchange("mine", str(tmp_path))
     assert len(corpus) == 1
     assert corpus.name == "mine"
-    assert "no Tags.xml: the tags of the questions are not checked" in corpus.warnings
+    assert "no Tags.xml, so the tags of the questions are not checked" in corpus.warnings
     assert about(corpus, "only one report")
 
 
@@ -168,7 +166,7 @@ def test_the_last_questions_keep_their_links(tmp_path):
 def test_dates_out_of_range_and_dates_of_answers_that_cannot_be_read(tmp_path):
     posts = [question(1), question(2, CreationDate="0001-01-01T00:00:00"), answer(3, 1, "soon")]
     corpus = read(tmp_path, posts, [])
-    (line,) = about(corpus, "outside of the years 1970 to 2200: 1, treated as missing")
+    (line,) = about(corpus, "outside the years 1970 to 2200: 1, treated as missing")
     assert line.endswith("(first: Posts.xml, row 2, column 'CreationDate')")
     assert corpus.reports["answered"].tolist() == [True, False]
     assert about(corpus, "readable date") == ["answered questions without a readable date of an answer: 1"]
@@ -226,7 +224,7 @@ def test_the_published_archive_or_the_files_in_its_folder(tmp_path):
 @pytest.mark.parametrize(
     ("posts", "links", "message"),
     [
-        (TWO, [link(8, 9), link(7, 9)], r"PostLinks\.xml: none of its 2 duplicate links .* links file of another site"),
+        (TWO, [link(8, 9), link(7, 9)], r"PostLinks\.xml: none of its 2 duplicate links .* it belongs to another site"),
         (
             [answer(1, 2, "2012-01-01")],
             [],
@@ -249,7 +247,7 @@ def test_wrong_content_is_named(tmp_path, posts, links, message):
     ("place", "message"),
     [
         ("nowhere", "nowhere: no such folder or archive"),
-        ("Posts.xml", r"Posts\.xml: name the folder of Posts\.xml and PostLinks\.xml, or a \.7z archive"),
+        ("Posts.xml", r"Posts\.xml: give the folder with Posts\.xml and PostLinks\.xml, or a \.7z archive"),
         (".", r"holds no PostLinks\.xml, plain or packed"),
         ("empty", r"holds no Posts\.xml"),
         ("two", r"two: it holds archives of 2 sites; set dataset\.path to one: .*a\.7z"),

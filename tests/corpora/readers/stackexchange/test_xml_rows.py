@@ -42,12 +42,12 @@ def test_rows_across_the_ends_of_chunks(tmp_path):
         ("<posts><row Title='&#0;'/></posts>", r"not readable as XML \(reference to invalid character number"),
         ("<posts><row Title='&nope;'/></posts>", r"not readable as XML \(undefined entity"),
         (f"<posts>{ROW}</posts><posts/>", r"not readable as XML \(junk after document element"),
-        ("<postlinks></postlinks>", r"line 1: <postlinks> where <posts> is expected; this is no posts file"),
-        ("<html><body/></html>", r"<html> where <posts> is expected"),
-        ("<posts>\n<post/></posts>", r"line 2: <post> where <row> is expected"),
-        ("<posts><row><row/></row></posts>", r"<row> where <row> is expected"),
-        ("<posts>" + "<row>" * 100_000, r"where <row> is expected"),
-        ("<!DOCTYPE posts><posts/>", r"line 1: a document type \(<!DOCTYPE>\) is not accepted"),
+        ("<postlinks></postlinks>", r"line 1: unexpected <postlinks>, expected <posts>; this is not the posts file"),
+        ("<html><body/></html>", r"unexpected <html>, expected <posts>"),
+        ("<posts>\n<post/></posts>", r"line 2: unexpected <post>, expected <row>"),
+        ("<posts><row><row/></row></posts>", r"unexpected <row>, expected <row>"),
+        ("<posts>" + "<row>" * 100_000, r"expected <row>"),
+        ("<!DOCTYPE posts><posts/>", r"line 1: a document type declaration \(<!DOCTYPE>\) is not allowed"),
         ('<!DOCTYPE posts SYSTEM "file:///etc/passwd"><posts/>', r"a document type"),
         ('<!DOCTYPE p [<!ENTITY a SYSTEM "file:///etc/passwd">]><posts><row Body="&a;"/></posts>', r"a document type"),
         (
@@ -55,7 +55,7 @@ def test_rows_across_the_ends_of_chunks(tmp_path):
             '<posts><row Body="&c;"/></posts>',
             r"a document type",
         ),
-        (f"<posts><row Body='{'x' * 18_000_000}'/></posts>", r"row 1: more than 16,777,216 bytes; no post is as long"),
+        (f"<posts><row Body='{'x' * 18_000_000}'/></posts>", r"row 1: more than 16,777,216 bytes, which no post has"),
     ],
 )
 def test_anything_else_is_refused_in_one_line(tmp_path, content, message):

@@ -153,7 +153,10 @@ def test_the_statement_says_what_was_measured(tmp_path):
         "On the history of shop, an inducing commit was among the first 10 suspects for 61% (95% interval 52% to 70%)"
         " of 120 reports from 2020-01-02 to 2021-03-04: the target of 50% was met."
     )
-    assert "remains open" in HitRate("shop", 0.5, "inconclusive", 2, 1, 0.5, 0.1, 0.9, "x", "y").statement
+    assert (
+        "neither clearly met nor missed"
+        in HitRate("shop", 0.5, "inconclusive", 2, 1, 0.5, 0.1, 0.9, "x", "y").statement
+    )
 
 
 @pytest.mark.parametrize(
