@@ -236,7 +236,7 @@ def test_the_command_keeps_a_published_archive_as_it_is(server, tmp_path, capsys
     ("content", "message"),
     [
         (b"no archive", r"the archive is damaged \(Bad7zFile\); fetch it again"),
-        (archived("Posts.xml", "Badges.xml"), r"the archive holds no postlinks\.xml, but badges\.xml, posts\.xml"),
+        (archived("Posts.xml", "Badges.xml"), r"the archive holds no postlinks\.xml, only badges\.xml, posts\.xml"),
     ],
 )
 def test_another_file_than_an_archive_of_a_site_is_not_kept(server, tmp_path, content, message):

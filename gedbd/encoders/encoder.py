@@ -164,6 +164,7 @@ def load_encoder(
     dim: int,
     max_tokens: int,
     package: str | None = None,
+    packaged_model: str | None = None,
     sha256: str | None = None,
     fine_tuning: Mapping[str, float] | None = None,
     backend: Backend | None = None,
@@ -181,6 +182,8 @@ def load_encoder(
         dim: See ``TextEncoder``.
         max_tokens: Length that texts are cut to, the prefix included; at most what the model was built for.
         package: Python package that contains the same files, used instead of the hub where it is installed.
+        packaged_model: The model that the package contains: for another ``model`` the package is not used. None: it is
+            used for any.
         sha256: Expected hash of that package's ``model.safetensors``.
         fine_tuning: Unused here. The configuration takes defaults of training options (``optimizer.lr`` and others)
             for encoders of this size from it.
@@ -195,7 +198,9 @@ def load_encoder(
     """
     check_prefix(prefix)
     check_truncation(name, truncate_dim, matryoshka_dims)
-    backbone, tokenizer = load_pretrained(name, model, max_tokens, package, sha256)
+    # The package of a preset contains one model: another one that is named in its place comes from the hub or a folder.
+    chosen_package = package if packaged_model in {None, model} else None
+    backbone, tokenizer = load_pretrained(name, model, max_tokens, chosen_package, sha256)
     text_encoder = TextEncoder(backbone, pooling, dim, truncate_dim)
     return Encoder(text_encoder, tokenizer, max_tokens, backend, cache_dir, prefix)
 

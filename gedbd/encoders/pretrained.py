@@ -22,6 +22,8 @@ def load_pretrained(
         backbone = AutoModel.from_pretrained(source, trust_remote_code=False)
         tokenizer = AutoTokenizer.from_pretrained(source, trust_remote_code=False)
     except (OSError, ValueError) as error:
+        if _is_path(source) and not Path(source).is_dir():
+            raise ValueError(f"encoder={name}: encoder.model={source}: there is no such folder") from error
         raise ValueError(
             f"encoder={name}: cannot load {source}: {str(error).splitlines()[0]} Without access to the hub, download it"
             " elsewhere and set encoder.model=<folder>."
@@ -32,6 +34,11 @@ def load_pretrained(
     if limit is not None and max_tokens > limit:
         raise ValueError(f"encoder.max_tokens={max_tokens} is more than the {limit} that {source} supports")
     return backbone, tokenizer
+
+
+def _is_path(model: str) -> bool:
+    """Whether a model can only be a folder: names on the hub have one slash at most, and do not begin with one."""
+    return model.startswith(("/", ".", "~")) or model.count("/") > 1
 
 
 def check_prefix(prefix: object) -> None:

@@ -119,7 +119,8 @@ def test_a_missing_model_is_named_with_what_to_do(tmp_path, inside):
     if inside == "tokenizer only":
         folder.mkdir()
         (folder / "config.json").write_text('{"model_type": "bert"}')
-    with pytest.raises(ValueError, match=rf"encoder=mine: cannot load {folder}: .*set encoder.model=<folder>"):
+    told = rf"cannot load {folder}: .*set encoder.model=<folder>" if folder.is_dir() else "there is no such folder"
+    with pytest.raises(ValueError, match=f"encoder=mine: .*{told}"):
         load_encoder("mine", str(folder), "cls", 4, 8)
 
 
@@ -136,6 +137,16 @@ def test_a_package_is_preferred_to_the_hub_once_its_hash_is_right(tmp_path, monk
     right = sha256(weights.read_bytes()).hexdigest()
     encoder = load_encoder("mine", "hub/name", "mean", 4, 8, package="carrier", sha256=right).model
     assert fingerprint(encoder.backbone.embeddings) == fingerprint(BertModel.from_pretrained(weights.parent).embeddings)
+
+
+def test_a_package_stands_for_its_own_model_alone(tmp_path, monkeypatch):
+    right = sha256((packaged(tmp_path, monkeypatch) / "model.safetensors").read_bytes()).hexdigest()
+    of_package = {"package": "carrier", "packaged_model": "hub/name", "sha256": right}
+    other = str(save_model(tmp_path, "roberta"))
+    assert load_encoder("mine", "hub/name", "mean", 4, 8, **of_package).model.backbone.config.model_type == "bert"
+    assert load_encoder("mine", other, "mean", 4, 8, **of_package).model.backbone.config.model_type == "roberta"
+    with pytest.raises(ValueError, match=r"^encoder=mine: encoder.model=/no/folder: there is no such folder$"):
+        load_encoder("mine", "/no/folder", "mean", 4, 8, **of_package)
 
 
 def test_a_package_with_other_weights_is_refused(tmp_path, monkeypatch):

@@ -99,7 +99,7 @@ def test_nothing_to_tell_apart_is_an_error(all_right, which):
 
 def test_right_matches_in_one_fold_alone_are_an_error():
     matches = some(0)
-    with pytest.raises(ValueError, match=r"too few best matches .* are right: .* move split.test_from"):
+    with pytest.raises(ValueError, match=r"too few best matches .* are right .*: change split.test_from"):
         learn_confidence(matches._replace(right=matches.right & (matches.fold == 1)), 0)
 
 

@@ -102,7 +102,7 @@ def test_whatever_shapes_an_answer_is_asked_again(server, load, changed):
 
 def test_a_backtest_ends_at_a_failure_and_goes_on_from_there(server, load):
     server.faults = [told("70"), refused(503, f"down, {KEY}")]
-    with pytest.raises(ValueError, match=r"answers 503 \(\d requests so far\): check the endpoint, then run") as raised:
+    with pytest.raises(ValueError, match=r"returned 503 \(\d requests so far\): check the endpoint, then run") as raised:
         load().score(QUERY, CANDIDATES)
     assert KEY not in str(raised.value)
     before = len(server.requests)
@@ -181,7 +181,7 @@ def test_without_the_package_it_says_what_to_install(load, monkeypatch):
 def test_a_damaged_cache_is_told_before_anything_is_sent(server, load, tmp_path):
     load()
     (tmp_path / "cache" / "llm_answers.sqlite").write_bytes(b"no database" * 1000)
-    with pytest.raises(ValueError, match=r"llm_answers.sqlite cannot be used .*: remove it"):
+    with pytest.raises(ValueError, match=r"llm_answers.sqlite cannot be used .*: delete it"):
         load()
     assert server.requests == []
 
