@@ -8,7 +8,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from gedbd.corpora.corpus import Corpus
-from gedbd.evaluation.threshold import best_threshold, score_grid
+from gedbd.evaluation.threshold import GRID, best_threshold, score_grid
 from gedbd.experiments.prepare import PreparedData
 from gedbd.io.verbosity import stage
 from gedbd.retrieval.ranking import Ranking, rank_all
@@ -72,7 +72,8 @@ def evaluate_baseline(baseline: Scorer, name: str, prepared: PreparedData, part:
     threshold = baseline.threshold
     if threshold is None:
         scores = val["score"].to_numpy()
-        threshold = best_threshold(scores, val["label"].to_numpy(), score_grid(scores))
+        grid = GRID if baseline.on_training_grid else score_grid(scores)
+        threshold = best_threshold(scores, val["label"].to_numpy(), grid)
     queries = prepared.queries.get(part, {})
     return EvaluationResult(
         corpus=corpus,
