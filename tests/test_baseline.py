@@ -89,11 +89,15 @@ def test_only_thresholds_of_the_encoder_are_those_of_training(kept):
 
 
 @pytest.mark.slow  # a training
-def test_a_trained_encoder_takes_the_place_of_the_untrained_one(kept, run, trained):
+def test_a_trained_encoder_takes_the_place_of_the_untrained_one(kept, run, trained, capsys):
     plain = kept(gedbd.baseline, "name=frozen", *SMALL)
+    capsys.readouterr()
     through = run(gedbd.baseline, "name=frozen", f"run={trained}")
     text = pd.read_parquet(trained / "predictions.parquet")
     mine = pd.read_parquet(through / "predictions.parquet")
+    told = capsys.readouterr().out
+    assert "frozen (trained encoder)" in told
+    assert "frozen encoder" not in told
     both = mine.merge(text, on=["id_1", "id_2", "label", "part"])
     assert len(both) == len(mine)
     columns = ["threshold", "f1"]

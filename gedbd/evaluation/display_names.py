@@ -28,6 +28,11 @@ def display_name(method_id: str) -> str:
     return DISPLAY_NAMES.get(method_id, method_id.replace("_", " "))
 
 
+def with_trained_encoder(baseline: str) -> str:
+    """Name of a baseline whose encoder is that of a run: ``frozen -> frozen (trained encoder)``."""
+    return f"{baseline} (trained encoder)"
+
+
 def with_display_names(table: pd.DataFrame) -> pd.DataFrame:
     """A copy of a table to show: its column ``method``, if it has one, holds display names."""
     if "method" not in table:
