@@ -11,6 +11,7 @@ from hydra import compose, initialize_config_dir
 import gedbd.baseline
 import gedbd.train
 from gedbd.configuration.command import CONF_DIR
+from gedbd.evaluation.threshold import GRID
 
 with initialize_config_dir(CONF_DIR, version_base="1.3"):
     NAMES = list(compose("baseline", ["name=bm25"]).baselines)
@@ -78,14 +79,30 @@ def test_a_second_run_is_the_first(kept, run):
         assert (first / name).read_bytes() == (second / name).read_bytes(), name
 
 
+def test_only_thresholds_of_the_encoder_are_those_of_training(kept):
+    thresholds = {}
+    for name in ("frozen", "bm25"):
+        results = pd.read_csv(kept(gedbd.baseline, f"name={name}", *SMALL) / "results.csv")
+        thresholds[name] = float(results["threshold"][0])
+    assert thresholds["frozen"] in GRID
+    assert thresholds["bm25"] > 1
+
+
 @pytest.mark.slow  # a training
-def test_a_trained_encoder_takes_the_place_of_the_untrained_one(kept, run, trained):
+def test_a_trained_encoder_takes_the_place_of_the_untrained_one(kept, run, trained, capsys):
     plain = kept(gedbd.baseline, "name=frozen", *SMALL)
+    capsys.readouterr()
     through = run(gedbd.baseline, "name=frozen", f"run={trained}")
     text = pd.read_parquet(trained / "predictions.parquet")
     mine = pd.read_parquet(through / "predictions.parquet")
+    told = capsys.readouterr().out
+    assert "frozen (trained encoder)" in told
+    assert "frozen encoder" not in told
     both = mine.merge(text, on=["id_1", "id_2", "label", "part"])
     assert len(both) == len(mine)
+    columns = ["threshold", "f1"]
+    rows = [pd.read_csv(folder / "results.csv").set_index("method") for folder in (through, trained)]
+    assert rows[0].loc["frozen", columns].tolist() == pytest.approx(rows[1].loc["text", columns].tolist())
     assert both["score_x"].to_numpy() == pytest.approx(both["score_text"].to_numpy(), abs=1e-5)
     assert not mine["score"].equals(pd.read_parquet(plain / "predictions.parquet")["score"])
 

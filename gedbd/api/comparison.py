@@ -17,7 +17,8 @@ def compare(first: RankingResult, second: RankingResult) -> pd.DataFrame:
     Returns:
         One row a metric: ``metric``, ``first`` and ``second`` (its values), ``difference`` (first less second) with
         ``difference_low`` and ``difference_high`` (95%, a paired bootstrap over duplicate groups), ``p_value``
-        (Wilcoxon's signed-rank test) and ``p_mann_whitney`` (which takes the two rankings for independent samples).
+        (Wilcoxon's signed-rank test over queries) and ``p_mann_whitney`` (which takes the two rankings for
+        independent samples).
 
     Raises:
         ValueError: If the queries or the protocols differ.

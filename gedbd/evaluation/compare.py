@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from gedbd.evaluation.display_names import ALWAYS_DUPLICATE
+from gedbd.evaluation.display_names import ALWAYS_DUPLICATE, format_p_value
 from gedbd.evaluation.run_folders import Run
 from gedbd.evaluation.significance import Comparison, compare_f1, compare_means, mann_whitney
 from gedbd.io.verbosity import stage
@@ -14,9 +14,10 @@ from gedbd.retrieval.protocol_words import metric_prefix
 from gedbd.retrieval.ranking import per_query
 
 TESTS = (
-    "95%: paired bootstrap over duplicate groups; p: Wilcoxon's signed-rank test, two-sided; p Mann-Whitney: U test,"
-    " which treats the two rankings as independent samples, as some papers do"
+    "95%: paired bootstrap over duplicate groups; p: Wilcoxon's signed-rank test over queries, two-sided, so there is"
+    " none for F1; p Mann-Whitney: U test, which treats the two rankings as independent samples, as some papers do"
 )
+P_VALUES = {"p_value": "p", "p_mann_whitney": "p Mann-Whitney"}  # headings in the terminal
 
 
 class Key(NamedTuple):
@@ -44,7 +45,8 @@ def compare_runs(
 
     Returns:
         One row a metric: ``metric``, the fields of ``Comparison``, ``by_seed`` (the difference of each seed), with
-        several years ``by_year``, and with rankings ``p_mann_whitney``, see ``mann_whitney``; missing for F1.
+        several years ``by_year``, and with rankings ``p_mann_whitney``, see ``mann_whitney``. Both p values are missing
+        for F1.
 
     Raises:
         ValueError: If seeds, years, pairs or queries differ, or a method is unknown.
@@ -92,10 +94,9 @@ def describe_matches(runs: list[Run]) -> str:
 def readable(table: pd.DataFrame) -> pd.DataFrame:
     """The table of ``compare_runs`` for the terminal: without empty columns, and no p value where there is no test."""
     shown = table if (table["by_seed"] != "").any() else table.drop(columns="by_seed")
-    if "p_mann_whitney" not in shown:
-        return shown
-    values = ["" if pd.isna(value) else f"{value:.3f}" for value in shown["p_mann_whitney"]]
-    return shown.drop(columns="p_mann_whitney").assign(**{"p Mann-Whitney": values})
+    names = {name: heading for name, heading in P_VALUES.items() if name in shown}
+    texts = {name: shown[name].map(format_p_value) for name in names}
+    return shown.assign(**texts).rename(columns=names)
 
 
 def _match(first: list[Run], second: list[Run]) -> dict[Key, tuple[Run, Run]]:

@@ -1,5 +1,6 @@
 """Names for readers: of methods, metrics and columns. Data and files hold ids."""
 
+import math
 import re
 
 import pandas as pd
@@ -18,12 +19,18 @@ DISPLAY_NAMES = {
     "te_modern": "TE modern",
     "te_network_modern": "TE + network modern",
 }
+MIN_SHOWN_P = 0.001  # a smaller p value would be shown as 0.000
 ABBREVIATIONS = re.compile(r"\b(f1|rr|mrr|map)\b")
 
 
 def display_name(method_id: str) -> str:
     """``text_graph -> text + graph``; of an id without an entry in ``DISPLAY_NAMES`` the underscores become spaces."""
     return DISPLAY_NAMES.get(method_id, method_id.replace("_", " "))
+
+
+def with_trained_encoder(baseline: str) -> str:
+    """Name of a baseline whose encoder is that of a run: ``frozen -> frozen (trained encoder)``."""
+    return f"{baseline} (trained encoder)"
 
 
 def with_display_names(table: pd.DataFrame) -> pd.DataFrame:
@@ -41,6 +48,18 @@ def metric_name(name: str) -> str:
 def column_name(name: str) -> str:
     """Heading of a column: an option as it is typed, a metric by its name."""
     return name if is_option(name) else metric_name(name)
+
+
+def format_p_value(value: float | None) -> str:
+    """``0.0312 -> 0.031``, ``0.0002 -> <0.001``; empty for None and NaN, where nothing was tested."""
+    if value is None or math.isnan(value):
+        return ""
+    return f"<{MIN_SHOWN_P}" if value < MIN_SHOWN_P else f"{value:.3f}"
+
+
+def is_p_value(name: str) -> bool:
+    """Whether a column holds p values: ``p of MRR``, ``mrr_p_value``, ``mann_whitney_p``."""
+    return name.startswith("p of ") or name.endswith(("p_value", "_p"))
 
 
 def is_option(name: str) -> bool:

@@ -16,7 +16,8 @@ from gedbd.corpora.readers.bug_reports import BUG_FIELDS
 from gedbd.corpora.statistics import describe_corpus
 from gedbd.evaluation.display_names import FROZEN, TEXT
 from gedbd.evaluation.leakage import leak_warning
-from gedbd.evaluation.report.page import markdown, show
+from gedbd.evaluation.report.page import markdown
+from gedbd.evaluation.report.shown_tables import show
 from gedbd.evaluation.run_folders import Run
 from gedbd.io.files import read_object
 from gedbd.io.tables import read_csv

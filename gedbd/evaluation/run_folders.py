@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from gedbd.configuration.saved_options import VERSIONS, check_schema, read_config
-from gedbd.evaluation.display_names import display_name
+from gedbd.evaluation.display_names import display_name, with_trained_encoder
 from gedbd.io.files import read_list, read_object
 from gedbd.io.paths import corpus_name
 from gedbd.io.tables import read_csv, read_parquet
@@ -159,8 +159,7 @@ class Run:
     def label(self) -> str:
         """Name of the run in tables: that of the baseline, or encoder and method."""
         if self.is_baseline:
-            trained = " (trained encoder)" if self.config.run else ""
-            return f"{self.config.name}{trained}"
+            return with_trained_encoder(self.config.name) if self.config.run else str(self.config.name)
         return f"{self.config.encoder.name}, {display_name(self.method)}"
 
     def _table(self, name: str) -> pd.DataFrame | None:

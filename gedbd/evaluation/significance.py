@@ -26,7 +26,7 @@ class Comparison:
         difference: First less second.
         low: Lower end of the difference's bootstrap interval.
         high: Upper end.
-        p_value: P value of Wilcoxon's signed-rank test on the values of queries or pairs; 1 if all are equal.
+        p_value: P value of Wilcoxon's signed-rank test on the values of the queries; 1 if all are equal. None for F1.
     """
 
     first: float
@@ -34,7 +34,7 @@ class Comparison:
     difference: float
     low: float
     high: float
-    p_value: float
+    p_value: float | None
 
 
 def mean_interval(values: np.ndarray, cluster: np.ndarray) -> tuple[float, float]:
@@ -124,7 +124,8 @@ def compare_means(first: np.ndarray, second: np.ndarray, cluster: np.ndarray) ->
 def compare_f1(first: np.ndarray, second: np.ndarray, labels: np.ndarray, cluster: np.ndarray) -> Comparison:
     """Paired comparison of F1 of two predictions of the same pairs, ``(P,)`` bool.
 
-    Wilcoxon's test is on whether each pair is predicted right.
+    There is no p value: F1 is not a mean over pairs, so that no value of single pairs could be tested in its place.
+    A test of whether each pair is predicted right would be one of accuracy, which may rise while F1 falls.
     """
     first_counts = _pair_counts(first, labels, cluster)
     second_counts = _pair_counts(second, labels, cluster)
@@ -134,10 +135,7 @@ def compare_f1(first: np.ndarray, second: np.ndarray, labels: np.ndarray, cluste
     # [None]: one sample, where the bootstrap has many
     first_f1 = float(_f1(*(part[None] for part in first_counts))[0])
     second_f1 = float(_f1(*(part[None] for part in second_counts))[0])
-    first_right = (first == (labels == 1)).astype(float)
-    second_right = (second == (labels == 1)).astype(float)
-    p_value = signed_rank(first_right, second_right)
-    return Comparison(first_f1, second_f1, first_f1 - second_f1, low, high, p_value)
+    return Comparison(first_f1, second_f1, first_f1 - second_f1, low, high, p_value=None)
 
 
 def metric_interval(metric: Callable[[np.ndarray], np.ndarray], cluster: np.ndarray) -> tuple[float, float]:

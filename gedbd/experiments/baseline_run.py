@@ -1,6 +1,7 @@
 """One run of a baseline: fit it, score a part's pairs and queries, and write the run folder."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ from hydra.utils import get_class, instantiate
 from omegaconf import DictConfig
 from rich.console import Console
 
+from gedbd.evaluation.display_names import with_trained_encoder
 from gedbd.experiments.checkpoint import save_run
 from gedbd.experiments.evaluation_result import evaluate_baseline
 from gedbd.experiments.prepare import PreparedData, check_ranking, ranks_later
@@ -57,6 +59,8 @@ def run_baseline(cfg: DictConfig, prepared: PreparedData, folder: Path, console:
     """
     baseline = instantiate(cfg.baselines[cfg.name], _convert_="object")
     result = evaluate_baseline(baseline, cfg.name, prepared, cfg.part)
+    if cfg.run:
+        result = replace(result, own_name=with_trained_encoder(cfg.name))
     for warning in baseline.warnings_:
         print_line(console, f"{prepared.corpus.name}: {warning}")
     save_run(folder, cfg, prepared.corpus)

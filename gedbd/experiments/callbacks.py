@@ -11,6 +11,7 @@ import pytorch_lightning as pl
 from pytorch_lightning.callbacks import Callback, Checkpoint, ModelCheckpoint
 from rich.console import Console
 
+from gedbd.evaluation.display_names import metric_name
 from gedbd.evaluation.pairwise import METRICS
 from gedbd.experiments.batch import Batch
 from gedbd.experiments.early_stopping import ResumableEarlyStopping, pruning_callbacks
@@ -24,6 +25,7 @@ SHOWN_METRICS = {
     "val/ranker_mrr": "MRR of a ranker",
     "val/mean_accuracy": "val mean accuracy",
 }
+MONITORED_METRICS = {"val/average_precision": "AP"}  # in short: a line has at most 80 characters
 
 
 class EpochTable(Checkpoint):
@@ -76,7 +78,7 @@ class EpochTable(Checkpoint):
 
 
 class EpochLine(Checkpoint):
-    """Prints a line after each epoch: loss, metrics, seconds, and whether it is the best so far.
+    """Prints a line after each epoch: loss, metrics, seconds. ``(best)`` marks the best value of ``monitor`` so far.
 
     Args:
         table: The table of the epochs' metrics.
@@ -87,6 +89,8 @@ class EpochLine(Checkpoint):
     def __init__(self, table: EpochTable, monitor: str, console: Console) -> None:
         self.table = table
         self.monitor = monitor
+        own_label = MONITORED_METRICS.get(monitor, metric_name(monitor.replace("/", " ")))
+        self._labels = {**SHOWN_METRICS, monitor: SHOWN_METRICS.get(monitor, own_label)}
         self.console = console
         self._started = 0.0
 
@@ -99,16 +103,17 @@ class EpochLine(Checkpoint):
         if not trainer.is_global_zero:
             return
         rows = self.table.rows
-        parts = [f"{label} {rows[-1][name]:.3f}" for name, label in SHOWN_METRICS.items() if name in rows[-1]]
-        parts.append(f"{time.perf_counter() - self._started:.1f} s")
+        parts = {name: f"{label} {rows[-1][name]:.3f}" for name, label in self._labels.items() if name in rows[-1]}
         values = [row[self.monitor] for row in rows]
         best = min(values) if direction(self.monitor) == "min" else max(values)
         # index finds the first of equal values: an epoch that only ties is no new best, as for the checkpoint.
         if values.index(best) == len(values) - 1:
-            parts.append("best so far")
+            parts[self.monitor] += " (best)"
         epochs = f"/{trainer.max_epochs}" if trainer.max_epochs and trainer.max_epochs > 0 else ""
-        line = f"epoch {trainer.current_epoch + 1}{epochs}: {', '.join(parts)}"
-        print_detail(self.console, line)
+        seconds = f"{time.perf_counter() - self._started:.1f} s"
+        print_detail(
+            self.console, f"epoch {trainer.current_epoch + 1}{epochs}: {', '.join([*parts.values(), seconds])}"
+        )
 
 
 def training_callbacks(

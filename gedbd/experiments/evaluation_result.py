@@ -8,7 +8,8 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from gedbd.corpora.corpus import Corpus
-from gedbd.evaluation.threshold import best_threshold, score_grid
+from gedbd.evaluation.display_names import display_name
+from gedbd.evaluation.threshold import GRID, best_threshold, score_grid
 from gedbd.experiments.prepare import PreparedData
 from gedbd.io.verbosity import stage
 from gedbd.retrieval.ranking import Ranking, rank_all
@@ -34,6 +35,7 @@ class EvaluationResult:
         tsne: A t-SNE projection of reports with ids and titles, if there are vectors.
         title_cosines: Cosines of some pairs of titles, raw and reduced, if there is a graph.
         figures: Captions and figures, by name, that only this task has, such as ``tag_network``.
+        own_name: Name of the run's own method for readers, where it is not that of its id.
     """
 
     corpus: Corpus
@@ -48,6 +50,16 @@ class EvaluationResult:
     tsne: pd.DataFrame | None = None
     title_cosines: tuple[np.ndarray, np.ndarray] | None = None
     figures: Mapping[str, tuple[str, Figure]] = field(default_factory=dict)
+    own_name: str | None = None
+
+    def name_of(self, method: str) -> str:
+        """Name of a method for readers."""
+        is_own = method == next(iter(self.methods))
+        return self.own_name if self.own_name and is_own else display_name(method)
+
+    def with_names(self, table: pd.DataFrame) -> pd.DataFrame:
+        """A copy of a table to show: its column ``method`` holds names for readers."""
+        return table.assign(method=table["method"].map(self.name_of))
 
 
 @stage("fit, score and rank")
@@ -72,7 +84,8 @@ def evaluate_baseline(baseline: Scorer, name: str, prepared: PreparedData, part:
     threshold = baseline.threshold
     if threshold is None:
         scores = val["score"].to_numpy()
-        threshold = best_threshold(scores, val["label"].to_numpy(), score_grid(scores))
+        grid = GRID if baseline.on_training_grid else score_grid(scores)
+        threshold = best_threshold(scores, val["label"].to_numpy(), grid)
     queries = prepared.queries.get(part, {})
     return EvaluationResult(
         corpus=corpus,

@@ -13,7 +13,7 @@ from rich.console import Console
 from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.urls import with_urls
 from gedbd.evaluation.conclusions import verdict_on_pairs, verdict_on_queries
-from gedbd.evaluation.display_names import display_name, with_display_names
+from gedbd.evaluation.display_names import with_display_names
 from gedbd.evaluation.figure_files import name_subject, save_figure
 from gedbd.evaluation.figures import rank_curves, title_cosines, training_curves
 from gedbd.evaluation.leakage import audit_leak, leak_warning
@@ -74,7 +74,7 @@ def report(
         encoder: Name of the run's encoder, for its figures; None for a baseline.
     """
     derived = derive_tables(result)
-    model = ", ".join(filter(None, (encoder, display_name(next(iter(result.methods))))))
+    model = ", ".join(filter(None, (encoder, result.name_of(next(iter(result.methods))))))
     figures = result_figures(result, derived.predictions, folder / "metrics.csv", model)
     write_results(folder, result, derived, figures)
     show_results(console, result, derived)
@@ -154,14 +154,14 @@ def show_results(console: Console, result: EvaluationResult, derived: ResultTabl
     labels = derived.predictions.loc[derived.predictions["part"] == result.part, "label"]
     title = f"{result.corpus.name}, {result.part}"
     pairs = f"{title}: {labels.sum()} duplicate and {(labels == 0).sum()} other pairs"
-    print_table(console, with_intervals(tables["results"]), pairs)
+    print_table(console, with_intervals(result.with_names(tables["results"])), pairs)
     for protocol, queries in result.queries.items():
         ranking = tables[f"ranking{file_suffix(protocol)}"]
         ceiling = (
             f"{title}: {len(queries)} queries against {queries.against}, {ranking['reachable'][0]:.1%} can be found"
         )
         shown = ranking[[name for name in SHOWN_RANKING if name in ranking]]
-        print_table(console, with_intervals(shown), ceiling)
+        print_table(console, with_intervals(result.with_names(shown)), ceiling)
     print_example_pairs(console, tables["examples"])
     values = [str(value) if isinstance(value, int) else f"{value:.3f}" for value in derived.audit.values()]
     audited = pd.DataFrame({"": [name.replace("_", " ") for name in derived.audit], "value": values})

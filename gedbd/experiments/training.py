@@ -18,6 +18,7 @@ from gedbd.experiments.callbacks import direction
 from gedbd.experiments.checkpoint import save_run
 from gedbd.experiments.checkpoint_io import save_whole
 from gedbd.experiments.interruption import keyboard_interrupts
+from gedbd.experiments.progress_bar import EpochProgressBar
 from gedbd.experiments.tracking.runs import open_loggers
 from gedbd.io.printing import print_detail, print_path
 from gedbd.io.tables import read_csv
@@ -63,14 +64,15 @@ def trained(
         KeyboardInterrupt: If Ctrl-C was pressed; the last finished epoch is saved in ``checkpoints/last.ckpt``.
     """
     with open_loggers(cfg, folder, "train") as loggers, keyboard_interrupts():
+        shows_progress = cfg.trainer.get("enable_progress_bar", True) and not (console.quiet or is_quiet())
         trainer: pl.Trainer = instantiate(
             cfg.trainer,
             logger=loggers,
-            callbacks=callbacks,
+            callbacks=[*callbacks, EpochProgressBar()] if shows_progress else callbacks,
             default_root_dir=folder,
             num_sanity_val_steps=0,  # the threshold would be chosen on a part of the pairs
             use_distributed_sampler=False,  # the batch samplers share out batches themselves
-            enable_progress_bar=cfg.trainer.get("enable_progress_bar", True) and not (console.quiet or is_quiet()),
+            enable_progress_bar=shows_progress,
         )
         save_whole(trainer)
         if trainer.is_global_zero:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 MAX_UNWRAPPED = 26  # characters of the widest cell of a column that is never wrapped
 MIN_TEXT_WIDTH = 18  # of a column with longer texts: narrower ones are hard to read
 INDENT = "  "
-DIGITS = r"[-+]?[\d.,]+%?"
+DIGITS = r"<?[-+]?[\d.,]+%?"
 NUMBER = rf"({DIGITS}|{DIGITS} to {DIGITS}|nan|\d{{4}}-\d\d-\d\d|-)?"  # also an interval, a date, a missing value
 
 

@@ -105,7 +105,14 @@ def test_one_run_against_another_worked_out_by_hand(pair_of_runs):
 def test_a_run_does_not_differ_from_itself(pair_of_runs):
     table = compare_runs([pair_of_runs[0]], [pair_of_runs[0]])
     assert (table[["difference", "difference_low", "difference_high"]] == 0).all(axis=None)
-    assert (table["p_value"] == 1).all()
+    assert (table.set_index("metric")["p_value"].drop("f1") == 1).all()
+
+
+def test_f1_has_no_p_value(pair_of_runs):
+    table = compare_runs([pair_of_runs[0]], [pair_of_runs[1]])
+    assert np.isnan(table.set_index("metric").loc["f1", ["p_value", "p_mann_whitney"]].astype(float)).all()
+    shown = readable(table.assign(p_value=[np.nan, *[0.0002] * (len(table) - 1)]))
+    assert shown["p"].tolist() == ["", *["<0.001"] * (len(table) - 1)]
 
 
 def test_several_seeds_worked_out_by_hand(pair_of_runs, tmp_path):

@@ -1,6 +1,6 @@
 import pytest
 
-from gedbd.evaluation.display_names import column_name
+from gedbd.evaluation.display_names import column_name, format_p_value, is_p_value
 
 
 @pytest.mark.parametrize(
@@ -17,3 +17,17 @@ from gedbd.evaluation.display_names import column_name
 )
 def test_column_names(name, shown):
     assert column_name(name) == shown
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [(0.0, "<0.001"), (0.00099, "<0.001"), (0.001, "0.001"), (1.0, "1.000"), (float("nan"), ""), (None, "")],
+)
+def test_small_p_values_are_not_shown_as_zero(value, shown):
+    assert format_p_value(value) == shown
+
+
+@pytest.mark.parametrize("name", ["p of MRR", "mrr_p_value", "p_value", "mann_whitney_p"])
+def test_columns_of_p_values(name):
+    assert is_p_value(name)
+    assert not is_p_value(name.replace("p", "d"))

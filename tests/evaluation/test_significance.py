@@ -115,7 +115,7 @@ def test_a_single_cluster_has_no_interval():
     assert np.isnan(f1_interval(first, labels, one)).all()
     for result in (compare_means(first * 1.0, second * 1.0, one), compare_f1(first, second, labels, one)):
         assert np.isnan([result.low, result.high]).all()
-        assert np.isfinite([result.difference, result.p_value]).all()
+        assert np.isfinite(result.difference)
 
 
 def test_names_and_order_of_clusters_do_not_matter():
@@ -135,7 +135,7 @@ def test_equal_values_do_not_differ():
     assert result.first == result.second == pytest.approx(values.mean())
     predicted, labels = values > 0.5, (values > 0.3).astype(int)
     result = compare_f1(predicted, predicted.copy(), labels, cluster)
-    assert (result.difference, result.low, result.high, result.p_value) == (0, 0, 0, 1)
+    assert (result.difference, result.low, result.high, result.p_value) == (0, 0, 0, None)
 
 
 def test_means_are_compared_query_by_query():
@@ -178,8 +178,7 @@ def test_differences_of_f1_are_those_of_scikit_learn(seed):
     assert (result.first, result.second) == pytest.approx(expected)
     assert result.difference == pytest.approx(expected[0] - expected[1])
     assert result.low < result.difference < result.high
-    right = [(verdict == (labels == 1)).astype(float) for verdict in (first, second)]
-    assert result.p_value == pytest.approx(wilcoxon(*right, zero_method="pratt", method="asymptotic").pvalue)
+    assert result.p_value is None
 
 
 def test_f1_is_paired():

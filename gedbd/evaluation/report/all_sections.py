@@ -22,6 +22,7 @@ from gedbd.retrieval.protocol_words import metric_prefix
 
 ON_PAIRS = ("threshold", "precision", "recall", "f1", "f1_low", "f1_high", "accuracy", "average_precision")
 MAX_PROJECTIONS = 4
+EQUAL_ROWS = " Left out: {count} of the other methods of a training whose numbers equal those of a row above."
 
 
 def make_sections(settings: list[Setting]) -> list[Section]:
@@ -64,9 +65,10 @@ def _leak(settings: list[Setting]) -> Section:
             leaks = any(leak_warning(audit) for audit in audits)
             warnings += [f"split={setting.split} of {setting.corpus} leaks."] if leaks else []
     text = (
-        "What the test part shares with training, by the share of known training groups. Transitive closure reads no"
-        " text: it follows chains of training pairs. If it finds any test duplicate, the results on pairs are too good"
-        " for every model. " + " ".join(warnings)
+        "What the test part shares with training, by the share of known training groups. Only reports of the test part"
+        " count: the older ones that they are compared with may be in training. Transitive closure reads no text: it"
+        " follows chains of training pairs. If it finds any test duplicate, the results on pairs are too good for every"
+        " model. " + " ".join(warnings)
     )
     return Section("Leak audit", text.strip(), [with_models(rows, ("corpus", "split", "known"))])
 
@@ -88,11 +90,11 @@ def _ranking(corpus: str, settings: list[Setting], protocol: str) -> Section | N
         at_k = [name for name in values if name.startswith("rr@")]
         return pick(values, (*at_k, "mrr", "mrr_low", "mrr_high", "map", "map@10", "map@10_low", "map@10_high"))
 
-    table = _methods(ranked, metrics)
+    table, left_out = _methods(ranked, metrics)
     curves = charts.rank_curves(drawn, protocol)
     name = "_".join(filter(None, ("rank_curves", metric_prefix(protocol).removesuffix("_"), corpus)))
     figures = [(name, f"RR@k by k: {corpus}", name_subject(curves, corpus))]  # the legend names the models
-    return Section(f"{words.heading}: {corpus}", text, [table], figures)
+    return Section(f"{words.heading}: {corpus}", text + left_out, [table], figures)
 
 
 def _pairs(corpus: str, settings: list[Setting]) -> Section:
@@ -102,17 +104,17 @@ def _pairs(corpus: str, settings: list[Setting]) -> Section:
     drawn, notice = first_of(settings)
     text = (
         f"Sampled pairs, {_range(shares, '{:.1%}')} of them duplicates; always predicting a duplicate gives F1"
-        f" {_range(always, '{:.3f}')}. Each model's threshold is the best on validation pairs (the paper's Table 5)."
-        f"{notice}"
+        f" {_range(always, '{:.3f}')}. Each model's threshold is the best on validation pairs (the paper's Table 5):"
+        f" one of 0, 0.05, ..., 1 for cosines of an encoder, a quantile of the scores for other methods.{notice}"
     )
-    table = _methods(settings, lambda setting, method: pick(setting.pair_metrics(method), ON_PAIRS))
+    table, left_out = _methods(settings, lambda setting, method: pick(setting.pair_metrics(method), ON_PAIRS))
     figures = [
         (f"precision_recall_{corpus}", f"Precision-recall curve: {corpus}", charts.precision_recall(drawn)),
         (f"confusion_{corpus}", f"Confusion matrices: {corpus}", charts.confusion_matrices(drawn)),
     ]
     for _, _, figure in figures:
         name_subject(figure, corpus)
-    return Section(f"Pairs: {corpus}", text, [table], figures)
+    return Section(f"Pairs: {corpus}", text + left_out, [table], figures)
 
 
 def _range(values: list[float], form: str) -> str:
@@ -122,17 +124,23 @@ def _range(values: list[float], form: str) -> str:
     return low if low == high else f"{low} to {high}"
 
 
-def _methods(settings: list[Setting], metrics: Callable[[Setting, str], dict[str, float]]) -> pd.DataFrame:
-    """A row for each method of each setting; methods with equal results in several settings appear once."""
+def _methods(settings: list[Setting], metrics: Callable[[Setting, str], dict[str, float]]) -> tuple[pd.DataFrame, str]:
+    """A row for each method of each setting, and a sentence if rows are left out.
+
+    Of several methods with equal results, such as the frozen encoder of each training, the first has a row.
+    """
     rows: list[dict[str, Any]] = []
     seen = []
+    left_out = 0
     for setting in settings:
         for method in setting.methods:
             values = metrics(setting, method)
             if method == setting.methods[0] or values not in seen:
                 rows.append({"model": setting.name_of(method), "seeds": len(setting.runs), **values})
+            else:
+                left_out += 1
             seen.append(values)
-    return pd.DataFrame(rows)
+    return pd.DataFrame(rows), EQUAL_ROWS.format(count=left_out) if left_out else ""
 
 
 def _projections(settings: list[Setting]) -> Section | None:

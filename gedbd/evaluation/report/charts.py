@@ -14,6 +14,7 @@ from gedbd.evaluation.palette import DUPLICATE, OTHER, SERIES, colour, line_styl
 from gedbd.evaluation.report.settings import Setting
 
 LONGEST_IN_TWO_COLUMNS = 45  # characters of a legend's entry
+LONGEST_ENTRY = 100  # characters that fit beside the colour in a single column
 
 
 def rank_curves(settings: list[Setting], protocol: str) -> Figure:
@@ -212,6 +213,13 @@ def tsne_projection(table: pd.DataFrame) -> Figure:
     return figure
 
 
+def cut_labels(labels: list[str], max_length: int = LONGEST_ENTRY) -> list[str]:
+    """Long labels with an ellipsis in their middle; all of them in full if two would become equal."""
+    half = max_length // 2
+    cut = [f"{label[:half]}…{label[-half:]}" if len(label) > max_length else label for label in labels]
+    return cut if len(set(cut)) == len(set(labels)) else labels
+
+
 def _style(place: int) -> dict[str, Any]:
     return {"color": colour(place), "linestyle": line_style(place)}
 
@@ -219,7 +227,8 @@ def _style(place: int) -> dict[str, Any]:
 def _with_legend(figure: Figure) -> Figure:
     axis = figure.axes[0]
     axis.grid(alpha=0.25)
-    _, labels = axis.get_legend_handles_labels()
+    handles, labels = axis.get_legend_handles_labels()
+    labels = cut_labels(labels)
     columns = 1 if max(map(len, labels)) > LONGEST_IN_TWO_COLUMNS else 2
-    figure.legend(loc="outside lower center", frameon=False, fontsize=8, ncols=columns)
+    figure.legend(handles, labels, loc="outside lower center", frameon=False, fontsize=8, ncols=columns)
     return figure

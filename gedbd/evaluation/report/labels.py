@@ -1,5 +1,6 @@
 """Names settings by the options in which they differ from other settings of their kind and corpus."""
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -7,6 +8,9 @@ from gedbd.evaluation.report.options import comparable
 from gedbd.evaluation.run_folders import Run
 
 CONTENTS_SHOWN = 8  # characters of a fingerprint
+CHECKPOINTS = ("checkpoint", "val_checkpoint")
+MAX_PATH_PARTS = 4  # of a path in a label; paths that agree in these are shown in full
+MARKERS = ("name", "_target_", "model")
 
 
 def named_options(runs: list[Run], options: list[dict[str, Any]]) -> list[dict[str, str]]:
@@ -50,6 +54,9 @@ def _is_implied(name: str, varied: list[str], runs: list[Run], options: list[dic
     # The label of a run says whether it has a graph.
     if name.split(".")[0] in ("graph", "fusion") and _determines([run.method for run in runs], values):
         return True
+    # The checkpoint of a baseline's encoder is that of its run.
+    if name.rsplit(".", 1)[-1] in CHECKPOINTS and "run" in varied:
+        return _determines([comparable(flat.get("run")) for flat in options], values)
     # With split=year the corpus ends with the test year, so that the year says what the corpus holds.
     years = [comparable(flat.get("split.year")) for flat in options]
     if name == "dataset.contents" and "split.year" in varied and _determines(years, values):
@@ -65,10 +72,10 @@ def _is_implied(name: str, varied: list[str], runs: list[Run], options: list[dic
 
 
 def _markers(name: str) -> list[str]:
-    """The options ``name`` and ``_target_`` of the sections around an option, which say what each section is."""
+    """The options ``MARKERS`` of the sections around an option, which say what each section is."""
     parts = name.split(".")
     sections = [".".join(parts[:length]) for length in range(1, len(parts))]
-    markers = [f"{section}.{key}" for section in sections for key in ("name", "_target_")]
+    markers = [f"{section}.{key}" for section in sections for key in MARKERS]
     return markers[: markers.index(name)] if name in markers else markers
 
 
@@ -88,7 +95,10 @@ def _shown(names: list[str], options: list[dict[str, Any]]) -> list[dict[str, st
     labels: list[dict[str, str]] = [{} for _ in options]
     for name in names:
         values = {comparable(flat[name]): flat[name] for flat in options if name in flat}
-        shown = {key: _short(name, value) for key, value in values.items()}
+        for depth in range(1, MAX_PATH_PARTS + 1):
+            shown = {key: _short(name, value, depth) for key, value in values.items()}
+            if len(set(shown.values())) == len(shown):
+                break
         if len(set(shown.values())) < len(shown):
             shown = {key: _text(value) for key, value in values.items()}
         if len(set(shown.values())) < len(shown):
@@ -99,14 +109,16 @@ def _shown(names: list[str], options: list[dict[str, Any]]) -> list[dict[str, st
     return labels
 
 
-def _short(name: str, value: Any) -> str:
-    """A value in few characters: a class without its module, a path without folders, the start of a fingerprint."""
+def _short(name: str, value: Any, depth: int) -> str:
+    """A value in few characters: a class without its module, the last parts of a path, the start of a fingerprint."""
     text = _text(value)
     if name.endswith("_target_"):
         return text.rsplit(".", 1)[-1]
     if name == "dataset.contents":
         return text[:CONTENTS_SHOWN]
-    return Path(text).name if isinstance(value, str) and Path(value).suffix else text
+    is_path = isinstance(value, str) and (Path(value).suffix or value.startswith(("/", "~", ".")))
+    # normpath: /tmp/x/../model is /tmp/model
+    return "/".join(Path(os.path.normpath(value)).parts[-depth:]) if is_path else text
 
 
 def _text(value: Any) -> str:

@@ -8,54 +8,19 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-import numpy as np
-import pandas as pd
 from matplotlib.figure import Figure
 
-from gedbd.corpora.urls import URL_OF, web_url
-from gedbd.evaluation.display_names import column_name, is_option
 from gedbd.evaluation.figure_files import name_subject
 from gedbd.evaluation.report.html import Picture, render, to_png, to_svg
-from gedbd.evaluation.report.judging import PAIR, VERDICT, Judging
+from gedbd.evaluation.report.judging import PAIR, Judging
 from gedbd.evaluation.report.section import Section
+from gedbd.evaluation.report.shown_tables import Cell, Shown, show
 from gedbd.io.files import replacing, write_text
 from gedbd.io.verbosity import stage
 
-BEST = ("f1", "average precision", "rr@1", "rr@5", "rr@10", "rr@20", "rr@100", "mrr", "map", "map@10")
-MIN_LONG_CELL = 24  # characters
 # Underscores inside words, and brackets and parentheses that make no link, need no escape.
 MARKDOWN_SIGNS = re.compile(r"[\\`*~|]|(?<!\w)_|_(?!\w)|(?<=\])[(\[:]")
 URL_CHARACTERS = ":/?#@!$&*+,;=%~[]"  # may stay in an address; others, such as ")", would end the Markdown link
-
-
-@dataclass(frozen=True)
-class Cell:
-    """A formatted cell; ``best`` if it has the highest value of a metric, ``url`` if it is a link."""
-
-    text: str
-    best: bool = False
-    url: str = ""
-
-
-@dataclass(frozen=True)
-class Shown:
-    """A formatted table; ``pairs`` are the ids of each row that gets buttons for a verdict."""
-
-    header: list[str]
-    numeric: list[bool]
-    rows: list[list[Cell]]
-    pairs: Sequence[tuple[str, str]] = ()
-
-    @property
-    def kinds(self) -> list[str]:
-        """The CSS class of each column: ``number``, ``long`` for wide columns of text, or empty."""
-        kinds = []
-        for place, is_number in enumerate(self.numeric):
-            longest = max((len(row[place].text) for row in self.rows), default=0)
-            kinds.append("number" if is_number else "long" if longest > MIN_LONG_CELL else "")
-        if self.pairs:
-            kinds[self.header.index(VERDICT)] = VERDICT
-        return kinds
 
 
 @dataclass(frozen=True)
@@ -176,44 +141,6 @@ def fill_tables(text: str, sections: list[Section]) -> str:
         return "\n".join([f"<!-- report: {match[1]} -->", *lines, "<!-- end -->"])
 
     return re.sub(r"<!-- report: (.*?) -->.*?<!-- end -->", filled, text, flags=re.DOTALL)
-
-
-def show(table: pd.DataFrame) -> Shown:
-    """Formats a table: three decimals, intervals after values, best metrics marked, ids linked (``with_urls``)."""
-    linking = {f"{URL_OF}{name}" for name in table.columns}
-    names = [name for name in table.columns if not str(name).endswith(("_low", "_high")) and name not in linking]
-    header = [column_name(str(name)) for name in names]
-    numeric = [bool(pd.api.types.is_numeric_dtype(table[name])) for name in names]
-    columns = [_cells(table, str(name)) for name in names]
-    rows = [list(row) for row in zip(*columns, strict=True)]
-    return Shown(header, numeric, rows)
-
-
-def _cells(table: pd.DataFrame, name: str) -> list[Cell]:
-    values = table[name]
-    is_metric = name.replace("_", " ").removeprefix("pool ") in BEST
-    highest = values.max() if is_metric and len(values) > 1 else np.nan  # equal to no value
-    cells = []
-    for place, value in enumerate(values):
-        text = "" if pd.isna(value) else _text(value, "g" if is_option(name) else ".3f")
-        if text and f"{name}_low" in table:
-            low, high = (_text(table[f"{name}_{end}"].iloc[place], ".3f") for end in ("low", "high"))
-            text += f" [{low}, {high}]"
-        cells.append(Cell(text, is_metric and bool(value == highest), _url(table, name, place)))
-    return cells
-
-
-def _text(value: object, form: str) -> str:
-    """A float in a format, never as minus zero; anything else as it is."""
-    if not isinstance(value, float):
-        return str(value)
-    return f"{value:z{form}}"
-
-
-def _url(table: pd.DataFrame, name: str, place: int) -> str:
-    """The address that a cell links to, empty if the table has none."""
-    urls = table.get(f"{URL_OF}{name}")
-    return "" if urls is None or pd.isna(urls.iloc[place]) else web_url(str(urls.iloc[place]))
 
 
 def markdown(table: Shown) -> list[str]:

@@ -26,6 +26,8 @@ class DenseScorer(Scorer):
         backend: What runs the encoder, by default PyTorch.
     """
 
+    on_training_grid = True  # its cosines are those that training compares its encoder with
+
     def __init__(
         self,
         encoder: Encoder,

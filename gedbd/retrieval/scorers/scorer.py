@@ -102,11 +102,14 @@ class Scorer(Protocol):
 
     Attributes:
         threshold: The score from which a pair counts as relevant; None if it is to be chosen on validation pairs.
+        on_training_grid: Whether that threshold is chosen from 0, 0.05, ..., 1, as training chooses it; else from
+            quantiles of the scores, which may have any range.
         earlier_only: Scores are meaningful for the documents that exist when the query is made, not for later ones.
         warnings_: What was found in the data while fitting, in sentences for the user.
     """
 
     threshold: float | None = None
+    on_training_grid: bool = False
     earlier_only: bool = False
     warnings_: tuple[str, ...] = ()
 

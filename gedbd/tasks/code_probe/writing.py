@@ -7,7 +7,8 @@ import pandas as pd
 from pytorch_lightning.loggers import Logger
 from rich.console import Console
 
-from gedbd.evaluation.report.page import markdown, show, write_report
+from gedbd.evaluation.report.page import markdown, write_report
+from gedbd.evaluation.report.shown_tables import show
 from gedbd.experiments.own_page import log_files, mark_finished, save_figures, training_command
 from gedbd.experiments.results import with_intervals
 from gedbd.io.console_tables import print_table

@@ -2,7 +2,8 @@
 
 import pandas as pd
 
-from gedbd.evaluation.report.page import markdown, show
+from gedbd.evaluation.report.page import markdown
+from gedbd.evaluation.report.shown_tables import show
 from gedbd.io.paths import locate
 from gedbd.io.tables import read_csv
 

@@ -6,7 +6,8 @@ Source: Tables 2 and 4 of "Pre-training Code Representation with Semantic Flow G
 
 import pandas as pd
 
-from gedbd.evaluation.report.page import markdown, show
+from gedbd.evaluation.report.page import markdown
+from gedbd.evaluation.report.shown_tables import show
 from gedbd.io.paths import locate
 from gedbd.io.tables import read_csv
 

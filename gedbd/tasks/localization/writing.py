@@ -8,7 +8,8 @@ from matplotlib.figure import Figure
 from pytorch_lightning.loggers import Logger
 from rich.console import Console
 
-from gedbd.evaluation.report.page import markdown, show, write_report
+from gedbd.evaluation.report.page import markdown, write_report
+from gedbd.evaluation.report.shown_tables import show
 from gedbd.evaluation.trec import write_qrels, write_run
 from gedbd.experiments.own_page import log_files, mark_finished, save_figures, training_command
 from gedbd.experiments.results import with_intervals

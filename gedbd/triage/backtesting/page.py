@@ -6,7 +6,8 @@ from typing import Any
 import pandas as pd
 from rich.console import Console
 
-from gedbd.evaluation.report.page import markdown, show
+from gedbd.evaluation.report.page import markdown
+from gedbd.evaluation.report.shown_tables import show
 from gedbd.io.console_tables import print_table
 from gedbd.triage.backtesting.backtest import Backtest
 from gedbd.triage.backtesting.targets import MET, TOO_FEW, met_targets

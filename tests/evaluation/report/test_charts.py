@@ -2,7 +2,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from gedbd.evaluation.report.charts import scarcity_curve, sensitivity_grid, tsne_projection
+from gedbd.evaluation.report.charts import cut_labels, scarcity_curve, sensitivity_grid, tsne_projection
 
 
 def test_scarcity_shows_a_line_a_kind_in_the_order_of_the_shares():
@@ -62,3 +62,9 @@ def test_map_shows_every_report():
     table = pd.DataFrame({"group": [-1, 4, 4, 7], "x": np.arange(4.0), "y": np.arange(4.0)})
     axis = tsne_projection(table).axes[0]
     assert sum(len(points.get_offsets()) for points in axis.collections) == 4
+
+
+def test_long_entries_of_a_legend_are_cut_unless_two_would_be_equal():
+    assert cut_labels(["short", "0123456789ab"], max_length=6) == ["short", "012…9ab"]
+    alike = ["aaa-1-bbb", "aaa-2-bbb"]
+    assert cut_labels(alike, max_length=6) == alike

@@ -5,8 +5,9 @@ import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 
-from gedbd.evaluation.report.page import fill_tables, markdown, show, slug, write_report
+from gedbd.evaluation.report.page import fill_tables, markdown, slug, write_report
 from gedbd.evaluation.report.section import Section
+from gedbd.evaluation.report.shown_tables import show
 
 TABLE = pd.DataFrame(
     {

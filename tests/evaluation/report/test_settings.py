@@ -242,3 +242,33 @@ def test_an_option_of_one_protocol_counts_and_its_encoder_is_named_once(leave):
         for name in ("tiny", "minilm")
     ]
     assert labels(group_settings(both))[1] == "bm25, ranking.protocols.candidate_sets.encoder=minilm"
+
+
+def test_an_encoder_in_a_folder_is_named_by_its_last_folder(leave):
+    own = ["encoder.model=/tmp/x/../models/my-encoder", "encoder.max_tokens=64"]
+    runs = [
+        leave("a", "name=frozen", "encoder=minilm", command="baseline"),
+        leave("b", "name=frozen", "encoder=minilm", *own, command="baseline"),
+    ]
+    label = labels(group_settings(runs))[1]
+    assert label == "frozen, encoder.model=my-encoder"
+
+
+def test_folders_of_one_name_get_as_many_parts_as_tell_them_apart(leave):
+    models = [f"encoder.model=/data/models/{name}/best/encoder" for name in "ab"]
+    runs = [leave(str(place), "graph=none", model) for place, model in enumerate(models)]
+    assert labels(group_settings(runs)) == [f"tiny, text alone, encoder.model={name}/best/encoder" for name in "ab"]
+
+
+def test_the_checkpoint_of_a_baseline_is_named_by_its_run(leave):
+    runs = [
+        leave(
+            name,
+            "name=frozen",
+            f"run=/out/demo/{name}",
+            f"baselines.frozen.checkpoint=/out/demo/{name}/checkpoints/best.ckpt",
+            command="baseline",
+        )
+        for name in "ab"
+    ]
+    assert labels(group_settings(runs)) == [f"frozen (trained encoder), run={name}" for name in "ab"]

@@ -8,8 +8,9 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from gedbd.evaluation.figure_files import save_figure
-from gedbd.evaluation.report.page import markdown, show, slug
+from gedbd.evaluation.report.page import markdown, slug
 from gedbd.evaluation.report.settings import Setting, group_settings
+from gedbd.evaluation.report.shown_tables import show
 from gedbd.evaluation.run_folders import Run, find_runs
 from gedbd.experiments.sweeps.paper_table import device, print_paper_table, readable
 from gedbd.io.files import write_text
