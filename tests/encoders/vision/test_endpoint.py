@@ -329,7 +329,9 @@ def test_an_endpoint_that_describes_nothing_is_told_after_one_batch(server, run,
 @pytest.mark.slow
 def test_an_endpoint_that_dies_ends_the_run_which_goes_on_later(server, run):
     server.answer = lambda request: told("seen") if len(server.requests) <= 2 else refused(503, "")
-    with pytest.raises(SystemExit, match=r"none of 1 images could be described .*503\), 5 batches in a row: run the same command"):
+    with pytest.raises(
+        SystemExit, match=r"none of 1 images could be described .*503\), 5 batches in a row: run the same command"
+    ):
         run("batch_size=1")
     assert len(server.requests) == 2 + 5
     server.answer = lambda request: told("seen")

@@ -102,7 +102,9 @@ def test_whatever_shapes_an_answer_is_asked_again(server, load, changed):
 
 def test_a_backtest_ends_at_a_failure_and_goes_on_from_there(server, load):
     server.faults = [told("70"), refused(503, f"down, {KEY}")]
-    with pytest.raises(ValueError, match=r"returned 503 \(\d requests so far\): check the endpoint, then run") as raised:
+    with pytest.raises(
+        ValueError, match=r"returned 503 \(\d requests so far\): check the endpoint, then run"
+    ) as raised:
         load().score(QUERY, CANDIDATES)
     assert KEY not in str(raised.value)
     before = len(server.requests)
