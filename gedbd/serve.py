@@ -30,6 +30,8 @@ def main(cfg: DictConfig) -> None:
     webhook = build_webhook(cfg.webhook, index, secret) if secret else None
     app = create_app(index, instantiate(cfg.settings, token=token), webhook, instantiate(cfg.suspects))
     hooked = f"with a webhook for {cfg.webhook.repository}" if webhook else "without a webhook"
+    if cfg.webhook.repository and not webhook:
+        hooked += f" for {cfg.webhook.repository}, as {cfg.webhook.secret_env} is not set"
     console.print(f"{index.name}: {len(index):,} reports; http://{cfg.host}:{cfg.port}, {hooked}", markup=False)
     for statement in app.state.service.statements:
         console.print(statement, markup=False)

@@ -185,7 +185,7 @@ def test_markup_and_smileys_in_reports_are_shown_as_they_are(search, home):
         (["index=stored", "crash", "file=report.txt"], r"give exactly one of"),
         (
             ["index=nowhere", "crash"],
-            "index=nowhere: no index.sqlite there; build an index with gedbd index out=nowhere",
+            "index=nowhere: no index.sqlite there; build an index with gedbd index run=BACKTEST out=nowhere",
         ),
         (["index=tested", "crash"], "index=tested: there is no index.sqlite in it"),
         (

@@ -182,7 +182,8 @@ def _add_feedback(pairs: pd.DataFrame, labels: FeedbackLabels) -> tuple[pd.DataF
 def _require_positives(pairs: pd.DataFrame, corpus: Corpus, split: Split) -> None:
     if not len(pairs):
         raise ValueError(
-            f"{corpus.name} has no duplicate pairs in {len(corpus)} reports: there is nothing to learn from"
+            f"{corpus.name} has no duplicate pairs in {len(corpus)} reports: there is nothing to learn from; to"
+            " search it all the same, run gedbd index without run="
         )
     found = pairs[pairs["label"] == 1]["part"]
     for number, name in enumerate(PARTS):

@@ -136,7 +136,7 @@ def open_index(folder: str | Path, cache_dir: str, backend: DictConfig | None = 
 def check_index(folder: Path) -> None:
     """Raises ValueError if there is no index in a folder."""
     if not (folder / FILE).is_file():
-        raise ValueError(f"index={folder}: no {FILE} there; build an index with gedbd index out={folder}")
+        raise ValueError(f"index={folder}: no {FILE} there; build an index with gedbd index run=BACKTEST out={folder}")
 
 
 def load_model(

@@ -9,6 +9,7 @@ MAX_REASONS = 5
 MAX_NAMED = 3  # identifiers
 MIN_SHARE = 0.05  # of all that was added to a score
 SAME_FIELDS = ("same product", "same component", "same version", "same priority")
+NO_LIKENESS = {"days", "group size", "open"}
 FAMILIES = {
     "title": ("title", "same title", "report title"),
     "text": ("text", "report text", "dense", "sum"),
@@ -26,7 +27,8 @@ def reasons(
 ) -> tuple[str, ...]:
     """Short phrases, the family of features that added most first.
 
-    A family that added nothing, or about which there is no fact to state, such as another component, is left out.
+    A family that added nothing, or about which there is no fact to state, such as another component, is left out. What
+    is no sign that two reports are alike, such as a candidate that is open, is no reason by itself.
 
     Args:
         added: What each feature added to the score of a candidate, see ``ReportRanker.contributions``.
@@ -40,12 +42,14 @@ def reasons(
         if family is not None:
             totals[family] += value
     least = MIN_SHARE * sum(value for value in totals.values() if value > 0)
-    found = []
+    found = {}
     for family in sorted(totals, key=lambda one: -totals[one]):
         phrase = _phrase(family, values, identifiers, num_errors)
         if totals[family] > 0 and totals[family] >= least and phrase:
-            found.append(phrase)
-    return tuple(found[:MAX_REASONS])
+            found[family] = phrase
+    if found.keys() <= NO_LIKENESS:
+        return ()
+    return tuple(found.values())[:MAX_REASONS]
 
 
 @cache

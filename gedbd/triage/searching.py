@@ -62,11 +62,11 @@ def find_matches(state: State, report: Report, top_k: int, filters: Filters) -> 
 
 
 def _without_vector(table: pd.DataFrame, report: Report, state: State) -> ReportFeatures:
-    """The other features of a query; one without a date is as recent as the latest stored report."""
+    """The other features of a query; one without a date comes after all that is stored, also what was resolved."""
     query = state.memory.encoder.encode(table, np.empty((1, 0), dtype=np.float32), learn=False)
     if report.created_at:
         return query
-    return replace(query, day=np.array([state.memory.store.latest_day]))
+    return replace(query, day=np.nextafter([state.memory.store.latest_day], np.inf))
 
 
 def _matches(

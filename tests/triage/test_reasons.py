@@ -24,8 +24,8 @@ def test_families_by_what_they_added():
 
 
 def test_what_is_no_fact_or_speaks_against_is_left_out():
-    added = {"same product": 1.0, "errors shared": 1.0, "title z": -0.5, "group size": 1.0, "text z": 0.01}
-    assert reasons(added, VALUES, [], 0) == ("a group of 4 reports",)
+    added = {"same product": 1.0, "errors shared": 1.0, "title z": -0.5, "same component": 1.0, "text z": 0.01}
+    assert reasons(added, VALUES, [], 0) == ("same component",)
 
 
 def test_error_lines_and_equal_titles_are_counted_and_named():
@@ -37,10 +37,22 @@ def test_error_lines_and_equal_titles_are_counted_and_named():
 
 
 def test_only_an_open_report_is_called_so():
-    for value, said in ((1.0, ("still open",)), (0.0, ()), (math.nan, ())):
-        assert reasons({"open": 1.0}, VALUES | {"open": value}, [], 0) == said
+    added = {"open": 1.0, "same component": 0.5}
+    for value, said in (
+        (1.0, ("still open", "same component")),
+        (0.0, ("same component",)),
+        (math.nan, ("same component",)),
+    ):
+        assert reasons(added, VALUES | {"open": value}, [], 0) == said
+
+
+def test_what_makes_no_reports_alike_is_no_reason_by_itself():
+    added = {"open": 1.0, "days": 1.0, "group size": 1.0}
+    assert reasons(added, VALUES | {"open": 1.0}, [], 0) == ()
+    assert len(reasons(added | {"text z": 0.5}, VALUES | {"open": 1.0}, [], 0)) == 4
 
 
 def test_days_are_worded():
     for days, said in ((0.2, "less than a day apart"), (1, "1 day apart"), (1500, "1,500 days apart")):
-        assert reasons({"days": 1.0}, VALUES | {"days": math.log1p(days)}, [], 0) == (said,)
+        added = {"days": 1.0, "same component": 0.5}
+        assert reasons(added, VALUES | {"days": math.log1p(days)}, [], 0) == (said, "same component")

@@ -1,8 +1,9 @@
 """Find the duplicates that comments name.
 
 "Duplicate of #12" counts. Quoted lines, code and struck-out text do not count, nor does "#7 is a duplicate of #12",
-which is about another issue. "Possible duplicate of #12" and every comment of a bot are guesses, which count if the
-issue was closed as a duplicate. "Not a duplicate of #12" withdraws earlier comments about #12.
+which is about another issue. "Possible duplicate of #12", "same as #12", "already reported in #12", "closing in favor
+of #12" and every comment of a bot are guesses, which count if the issue was closed as a duplicate. "Not a duplicate of
+#12" withdraws earlier comments about #12.
 """
 
 import re
@@ -32,6 +33,12 @@ PHRASE = (
     rf"(?:\b{WORD}\s+(?:(?:report|issue|bug|ticket)s?\s+)?(?:of|by)\b|\b{WORD}\s*:|\bduplicates\b|\bdupes?\b|\bdup\b"
     rf"|(?<=\bas\s)duplicate\b|^[ \t*_]*duplicate\b)"
 )
+# What says so without that word: "same as", "same problem as", "already reported in", "in favor of".
+ALIKE = (
+    r"(?:\bsame\s+(?:(?:bug|issue|problem|report)\s+)?as\b|\balready\s+(?:reported|tracked)\b(?:\s+(?:as|by|under)\b)?"
+    r"|\bin\s+favou?r\s+of\b)"
+)
+SPOKEN_OF = ("dup", "same", "already", "favo")  # a comment without any of these says nothing
 # What may stand between the phrase and the number: "the existing issue (", "bug number".
 FILLER = (
     r"(?:[\s*_:\[(<\"']|\b(?:the|this|an?|our|older|earlier|existing|original|issue|bug|ticket|report|tracked|reported"
@@ -91,16 +98,18 @@ class References:
         more = rf"(?:(?:\s*,\s*(?:and\s+)?|\s+(?:and|&)\s+|[ \t]+)(?:{bare}))"
         # "duplicate of #12, #13 and #14" names three issues, "#12 is a duplicate of this" names one.
         self.naming = re.compile(rf"{PHRASE}{FILLER}(?P<named>(?:{bare}){more}*)", flags)
+        self.alike = re.compile(rf"{ALIKE}{FILLER}(?P<named>(?:{bare}){more}*)", flags)
         verb = r"(?:has been |have been |was |were |is |are )?(?:marked |closed )?(?:as )?(?:an? )?"
         self.named = re.compile(rf"(?P<named>(?:{bare}))\s+{verb}{WORD} of this\b", flags)
 
     def find(self, text: str) -> list[Mention]:
         """The mentions in a comment, in order."""
-        if "dup" not in text.lower():
+        lower = text.lower()
+        if not any(word in lower for word in SPOKEN_OF):
             return []
         # Quotes are removed first, then code is replaced by a mark that no phrase can span.
         spoken = INDENTED.sub("\n", SILENT.sub(" ` ", QUOTED.sub("", text.replace("\r\n", "\n"))))
-        matches = [*self.naming.finditer(spoken), *self.named.finditer(spoken)]
+        matches = [match for pattern in (self.naming, self.named, self.alike) for match in pattern.finditer(spoken)]
         matches.sort(key=re.Match.start)
         return [mention for match in matches for mention in self._mentions(match)]
 
@@ -111,6 +120,8 @@ class References:
         if self.one.search(clause):
             return []  # "#7 is a duplicate of #12" is about #7
         stance = stance_of(clause, SENTENCE.split(before)[-1], after)
+        if match.re is self.alike and stance == "certain":
+            stance = "hedged"
         found = [reference.groupdict() for reference in self.one.finditer(match["named"])]
         return [Mention(pick(groups, "id"), pick(groups, "place"), stance) for groups in found]
 

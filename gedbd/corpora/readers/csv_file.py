@@ -175,7 +175,11 @@ def read_records(stream: IO[bytes], path: Path, dialect: Dialect) -> Iterator[li
 
 
 def check_header(header: list[str], path: Path) -> None:
-    """Refuse columns that occur twice."""
+    """Refuse columns that occur twice, and JSON, which looks like columns that begin with a brace or a bracket."""
+    if header[:1] and header[0].lstrip("\ufeff").startswith(("{", "[")):
+        raise ValueError(
+            f"{path}: looks like JSON, not CSV: set dataset= to its tracker: github, gitlab, jira or bugzilla"
+        )
     doubled = [column for column, count in Counter(header).items() if count > 1]
     if doubled:
         raise ValueError(f"{path}, row 1: the column {doubled[0]!r} occurs twice; rename one of them")

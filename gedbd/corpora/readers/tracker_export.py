@@ -21,7 +21,7 @@ from gedbd.io.paths import corpus_name
 
 Parse = Callable[[Record], Issue | None]
 NEVER = datetime.min.replace(tzinfo=UTC)
-NAMED_NOWHERE = "closed as duplicates without naming another issue"
+NAMED_NOWHERE = "closed as duplicates, the original not recognised"
 ELSEWHERE = "that name a duplicate in another repository or project, dropped"
 
 

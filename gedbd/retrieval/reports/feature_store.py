@@ -103,9 +103,10 @@ class FeatureStore:
 
     @property
     def latest_day(self) -> float:
-        """The highest of all days; NaN if no report has a date."""
+        """The highest of all days on which a report came in or was resolved; NaN if no report has a date."""
         if self._latest_day is None:
-            self._latest_day = float(np.fmax.reduce(self.day, initial=np.nan))
+            created = np.fmax.reduce(self.day, initial=np.nan)
+            self._latest_day = float(np.fmax.reduce(self.resolved, initial=created))
         return self._latest_day
 
     def terms(self, kind: str) -> TermIndex:
@@ -145,7 +146,8 @@ class FeatureStore:
         if self._first_resolved is None:
             self._first_resolved = _first_number(fresh.resolved, len(self))
         self._resolved.extend(fresh.resolved)
-        self._latest_day = float(np.fmax.reduce(fresh.day, initial=self.latest_day))
+        created = np.fmax.reduce(fresh.day, initial=self.latest_day)
+        self._latest_day = float(np.fmax.reduce(fresh.resolved, initial=created))
         self._day.extend(fresh.day)  # last, because len() counts the days
 
     def replaced(self, rows: list[int], fresh: ReportFeatures) -> "FeatureStore":

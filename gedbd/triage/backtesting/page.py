@@ -38,7 +38,7 @@ def summary(backtest: Backtest) -> str:
     target = backtest.matching.target
     sentences = []
     if val.duplicates < FEW_DUPLICATES:
-        sentences.append(f"The thresholds are based on only {val.duplicates} duplicates, so all figures are uncertain.")
+        sentences.append(f"The validation part has only {val.duplicates} duplicates, so all figures are uncertain.")
     if backtest.matching.has_default_confidence:
         sentences.append(DEFAULT_TEXT)
     sentences.append(

@@ -43,7 +43,7 @@ def test_fields_descriptions_and_links(tmp_path):
     row = corpus.reports.iloc[0]
     fields = ["description", "product", "component", "version", "os", "priority", "status"]
     assert row[fields].tolist() == ["It fails.", "Mail", "Inbox", "1", "Linux", "P3", "NEW"]
-    assert "issues closed as duplicates without naming another issue: 1 (first: 8)" in corpus.warnings
+    assert "issues closed as duplicates, the original not recognised: 1 (first: 8)" in corpus.warnings
     assert any("dropped: 1 (first: 7)" in warning for warning in corpus.warnings)
 
 

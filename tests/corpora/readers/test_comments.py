@@ -42,6 +42,7 @@ SILENT = (
     "Duplicate of #12abc",
 )
 DENIED = (
+    "This is not the same as #12",
     "not a duplicate of #12",
     "This is not a duplicate of #12",
     "I don't think this is a duplicate of #12",
@@ -50,6 +51,10 @@ DENIED = (
     "No longer a duplicate of #12",
 )
 HEDGED = (
+    "This is the same as #12, closing.",
+    "Same problem as #12",
+    "Already reported in #12.",
+    "Closing in favour of #12",
     "Possible duplicate of #12",
     "This might be a duplicate of #12",
     "Looks like a dup of #12",
@@ -139,7 +144,7 @@ def test_a_repository_may_be_written_short():
 
 
 @pytest.mark.parametrize(
-    "piece", ["> a\n", "`", "```\n", "duplicate of ", "#1 ", "~~a", "{code}", "<!--", " ", "\n", "a/", "/-"]
+    "piece", ["> a\n", "`", "```\n", "duplicate of ", "same as ", "#1 ", "~~a", "{code}", "<!--", " ", "\n", "a/", "/-"]
 )
 @pytest.mark.usefixtures("hang_guard")
 @pytest.mark.quick_cases(4)

@@ -133,7 +133,7 @@ def test_every_link_keeps_its_source_and_groups_follow(tmp_path):
     )
     assert tied(corpus) == {("2", "1", "comment"), ("4", "2", "state reason"), ("8", "7", "comment")}
     assert corpus.group.tolist() == [0, 0, 2, 0, 4, 5, 6, 6, 8, 9]
-    assert "issues closed as duplicates without naming another issue: 1 (first: 7)" in corpus.warnings
+    assert "issues closed as duplicates, the original not recognised: 1 (first: 7)" in corpus.warnings
     assert any("not in the file: 1, dropped" in warning for warning in corpus.warnings)
 
 

@@ -59,7 +59,7 @@ def test_fields_and_links_in_both_directions(tmp_path):
     assert corpus.reports[fields].iloc[0].tolist() == ["Alphabet", "Map, Print", "1.0", "Linux", "Major", "Open", ""]
     assert corpus.reports["created_at"].iloc[0] == pd.Timestamp("2024-01-01 09:00", tz="UTC")
     assert corpus.reports["attachments"].iloc[3] == "ABC-4/a.png"
-    remarks = ("closed as duplicates without naming", "comments are truncated", "name holds a semicolon")
+    remarks = ("closed as duplicates, the original not recognised", "comments are truncated", "name holds a semicolon")
     assert all(any(remark in warning for warning in corpus.warnings) for remark in remarks)
 
 

@@ -277,7 +277,7 @@ def test_sections_without_content_are_left_out(make_corpus, tmp_path):
 def test_the_summary_says_what_was_measured(make_corpus):
     test, val = found(ROWS), found(ROWS[:4])
     start = (
-        "The thresholds are based on only 3 duplicates, so all figures are uncertain."
+        "The validation part has only 3 duplicates, so all figures are uncertain."
         " 6 reports were replayed in chronological order, 4 of them duplicates of an earlier one."
         " The best match was right for 3 (75% [11%, 100%]) of them, and one of the first ten matches for 3 (75% [11%,"
         " 100%])."
