@@ -182,7 +182,7 @@ def test_images_may_lie_elsewhere_and_the_model_in_a_folder(run, pictures, tmp_p
         ("0.png", ["max_megapixels=0"], "max_megapixels=0 must be above 0"),
         ("0.png", ["max_megabytes=-1"], "max_megabytes=-1 must be above 0"),
         ("", [], "tracker: no report attaches a file"),
-        ("a.log", [], r"tracker: none of 1 attached files is an image \(first: a.log of report 1\)"),
+        ("a.log", [], r"tracker: none of the 1 attached files is an image \(first: a.log of report 1\)"),
         ("a.png;../b.png", [], r"nothing to describe: images missing: 1, not described \(first: a.png of report 1\)"),
         ("0.png", ["captioner.prompt=''"], "captioner.prompt is empty"),
         ("0.png", ["captioner=smolvlm", "captioner.model=./none"], "captioner=smolvlm: cannot load ./none"),

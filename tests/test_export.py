@@ -120,7 +120,7 @@ def test_without_a_graph_too(home, text_run, capsys):
     capsys.readouterr()
     command(gedbd.export, "run=text", "out=empty", "checkpoint=best")
     told = capsys.readouterr().out
-    assert re.search(r"empty: sentence_transformers, \d\d\d texts .* largest difference \d", told)
+    assert re.search(r"sentence_transformers, \d\d\d texts .* largest difference \d.*:\s+empty", told)
     check(text_run, read_sentence_transformers(folder / "empty", own_vectors(text_run)[1]))
 
 

@@ -94,7 +94,7 @@ def test_a_history_with_its_reports_needs_no_repo(run):
         ("repo=repo dataset.path=issues.csv target=1.5", "target=1.5 must be a number above 0 and below 1"),
         ("repo=repo dataset.path=issues.csv min_reports=1", "min_reports=1 must be a whole number, 2 or more"),
         ("repo=repo dataset.path=issues.csv max_replayed=x", "max_replayed"),
-        ("dataset.path=issues.csv fixes=fixes.csv", "fixes= is of a repository: add repo=."),
+        ("dataset.path=issues.csv fixes=fixes.csv", "fixes= needs a repository: add repo=."),
         ("repo=repo dataset.path=issues.csv suffixes=[.c]", "none of the 27 reports has an inducing commit before it"),
         ("repo=repo dataset.path=issues.csv fix_patterns=[xyz]", "fix_patterns"),
         ("repo=repo dataset.path=issues.csv dataset.columns.created_at=null", "reports without a date cannot be"),

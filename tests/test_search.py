@@ -187,7 +187,7 @@ def test_markup_and_smileys_in_reports_are_shown_as_they_are(search, home):
             ["index=nowhere", "crash"],
             "index=nowhere: no index.sqlite there; build an index with gedbd index run=BACKTEST out=nowhere",
         ),
-        (["index=tested", "crash"], "index=tested: there is no index.sqlite in it"),
+        (["index=tested", "crash"], "index=tested: no index.sqlite there"),
         (
             ["index=cut", "crash"],
             "cut/index.sqlite is empty because building it was interrupted: build it again",
