@@ -2,6 +2,7 @@
 
 import functools
 import gc
+import logging
 import os
 import re
 import sys
@@ -25,6 +26,8 @@ from gedbd.io.verbosity import stage, take_flags, verbosity
 # Hydra's own help lists options without their comments.
 HELP_FLAGS = {"-h", "--help"}
 MULTIRUN_FLAGS = {"-m", "--multirun"}
+# It logs a target that cannot be imported in several lines, before ``mistakes_in_one_line`` reports it.
+LOOKUP_LOGGER = "hydra.utils"
 JSON_OPTION = re.compile(r"\+{0,2}json=(true|yes|on|1)", re.IGNORECASE)
 
 Task = Callable[[DictConfig], Any]
@@ -56,6 +59,7 @@ def command(config_name: str, read_arguments: ReadArguments = list) -> Callable[
         def start(*cfg: DictConfig) -> Any:
             if cfg:
                 return run(*cfg)
+            logging.getLogger(LOOKUP_LOGGER).setLevel(logging.CRITICAL)
             if HELP_FLAGS & set(sys.argv[1:]):
                 print(command_help(Path(CONF_DIR), config_name))
                 return None
