@@ -21,6 +21,7 @@ from gedbd.configuration.locations import CONF_DIR
 from gedbd.configuration.options import check_command_line, delete_unused
 from gedbd.configuration.run_folder import is_own, own_folders
 from gedbd.io.json_output import json_output
+from gedbd.io.printing import print_help
 from gedbd.io.verbosity import stage, take_flags, verbosity
 
 # Hydra's own help lists options without their comments.
@@ -61,7 +62,7 @@ def command(config_name: str, read_arguments: ReadArguments = list) -> Callable[
                 return run(*cfg)
             logging.getLogger(LOOKUP_LOGGER).setLevel(logging.CRITICAL)
             if HELP_FLAGS & set(sys.argv[1:]):
-                print(command_help(Path(CONF_DIR), config_name))
+                print_help(command_help(Path(CONF_DIR), config_name))
                 return None
             with mistakes_in_one_line():
                 words, level = take_flags(sys.argv[1:])

@@ -276,7 +276,7 @@ def test_the_command_says_what_it_sends_counts_failures_and_goes_on(server, run,
     told_lines = capsys.readouterr()
     assert "tracker: 10 images will be sent to " + server.url + " (unencrypted), model gpt-4.1-mini" in told_lines.out
     assert "dataset images leave this machine" in told_lines.out
-    assert "images the endpoint returned 429: 2, not described (first: 2.png of report 2.png" in told_lines.out
+    assert "images not described: 2 (the endpoint returned 429; first: 2.png of report 2.png" in told_lines.out
     assert "of 10 different ones 7 newly described in" in told_lines.out
     assert found.loc["0.png"].tolist()[1:] == ["an image 10 pixels wide", "described"]
     assert found.loc["3.png"].tolist()[1:] == ["", "the endpoint returned 400"]
@@ -329,7 +329,9 @@ def test_an_endpoint_that_describes_nothing_is_told_after_one_batch(server, run,
 @pytest.mark.slow
 def test_an_endpoint_that_dies_ends_the_run_which_goes_on_later(server, run):
     server.answer = lambda request: told("seen") if len(server.requests) <= 2 else refused(503, "")
-    with pytest.raises(SystemExit, match=r"none of 1 images could be described .*503\), 5 batches in a row: the same"):
+    with pytest.raises(
+        SystemExit, match=r"none of 1 images could be described .*503\), 5 batches in a row: run the same"
+    ):
         run("batch_size=1")
     assert len(server.requests) == 2 + 5
     server.answer = lambda request: told("seen")
