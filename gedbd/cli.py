@@ -4,15 +4,18 @@ import ast
 import os
 import runpy
 import sys
+import textwrap
 from difflib import get_close_matches
 from importlib import import_module
 from pathlib import Path
 
 from gedbd import __version__
 from gedbd.configuration.locations import CONF_DIR, PACKAGE_DIR
+from gedbd.io.printing import print_help
 
 COMPLETION_FLAGS = ("-sc", "--shell-completion")
 USAGE_STATUS = 2  # exit status of a wrong usage, by the shells' convention
+WIDTH = 80
 NAME_WIDTH = 16
 
 
@@ -20,7 +23,7 @@ def main() -> None:
     """Runs the command that the first argument names."""
     first, *rest = sys.argv[1:] or ["--help"]
     if first in ("-h", "--help"):
-        print(overview())
+        print_help(overview())
     elif first == "--version":
         print(f"gedbd {__version__}")
     elif first in COMPLETION_FLAGS:
@@ -50,18 +53,18 @@ def module_name(command: str) -> str:
 
 
 def overview() -> str:
-    """The text of ``gedbd --help``: every command with the first line of its docstring."""
+    """The text of ``gedbd --help``, at most 80 columns wide: every command with the first line of its docstring."""
     lines = ["Usage: gedbd COMMAND [option=value ...]", ""]
     for name in command_names():
         # Parsed, not imported: a command may import large libraries.
         docstring = (
             ast.get_docstring(ast.parse((PACKAGE_DIR / f"{module_name(name)}.py").read_text(encoding="utf-8"))) or ""
         )
-        lines.append(f"  {name:<{NAME_WIDTH}}{docstring.splitlines()[0]}")
-    lines += ["", "gedbd COMMAND --help lists the options of a command; gedbd --version prints the version."]
-    lines.append(
-        "Every command accepts -q (print results, warnings and errors only) and -v (also log lines and times)."
-    )
+        about = f"  {name:<{NAME_WIDTH}}{docstring.splitlines()[0]}"
+        lines += textwrap.wrap(about, WIDTH, subsequent_indent=" " * (NAME_WIDTH + 2), break_on_hyphens=False)
+    lines += ["", "gedbd COMMAND --help lists the options of a command; gedbd --version prints the"]
+    lines.append("version. Every command accepts -q (print results, warnings and errors only) and")
+    lines.append("-v (also log lines and times).")
     lines.append('Tab completion in Bash: eval "$(gedbd train -sc install=bash)"')
     return "\n".join(lines)
 

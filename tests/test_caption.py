@@ -101,10 +101,10 @@ def test_each_content_is_described_once_and_what_is_not_is_counted_and_named(run
     assert set(captions) == {"0.png", "1.png", "2.png", "again.PNG"}
     assert len(stored()) == 3
     told = capsys.readouterr().out
-    assert "images broken: 3, not described (first: half.png of report 1, text.png of report 4, halves.png" in told
-    assert "images missing: 1, not described (first: none.png of report 4)" in told
-    assert "images too large: 1, not described (first: wide.png of report 4)" in told
-    assert "images outside image_dir: 1, not described (first: ../x.png of report 4)" in told
+    assert "images not described: 3 (broken; first: half.png of report 1, text.png of report 4, halves.png" in told
+    assert "images not described: 1 (missing; first: none.png of report 4)" in told
+    assert "images not described: 1 (too large; first: wide.png of report 4)" in told
+    assert "images not described: 1 (outside image_dir; first: ../x.png of report 4)" in told
     assert "attached files that are not images: 1, left out (first: trace.log of report 1)" in told
     assert "captions.csv: 10 images; of 4 different ones 3 newly described in " in told
     assert "s, 0 from cache; 6 not described" in told
@@ -183,7 +183,7 @@ def test_images_may_lie_elsewhere_and_the_model_in_a_folder(run, pictures, tmp_p
         ("0.png", ["max_megabytes=-1"], "max_megabytes=-1 must be above 0"),
         ("", [], "tracker: no report attaches a file"),
         ("a.log", [], r"tracker: none of the 1 attached files is an image \(first: a.log of report 1\)"),
-        ("a.png;../b.png", [], r"nothing to describe: images missing: 1, not described \(first: a.png of report 1\)"),
+        ("a.png;../b.png", [], r"nothing to describe: images not described: 1 \(missing; first: a.png of report 1\)"),
         ("0.png", ["captioner.prompt=''"], "captioner.prompt is empty"),
         ("0.png", ["captioner=smolvlm", "captioner.model=./none"], "captioner=smolvlm: cannot load ./none"),
         ("0.png", ["cache_dir=tracker.csv"], "cache_dir=tracker.csv cannot be used"),

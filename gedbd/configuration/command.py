@@ -2,6 +2,7 @@
 
 import functools
 import gc
+import logging
 import os
 import re
 import sys
@@ -20,11 +21,14 @@ from gedbd.configuration.locations import CONF_DIR
 from gedbd.configuration.options import check_command_line, delete_unused
 from gedbd.configuration.run_folder import is_own, own_folders
 from gedbd.io.json_output import json_output
+from gedbd.io.printing import print_help
 from gedbd.io.verbosity import stage, take_flags, verbosity
 
 # Hydra's own help lists options without their comments.
 HELP_FLAGS = {"-h", "--help"}
 MULTIRUN_FLAGS = {"-m", "--multirun"}
+# It logs a target that cannot be imported in several lines, before ``mistakes_in_one_line`` reports it.
+LOOKUP_LOGGER = "hydra.utils"
 JSON_OPTION = re.compile(r"\+{0,2}json=(true|yes|on|1)", re.IGNORECASE)
 
 Task = Callable[[DictConfig], Any]
@@ -56,8 +60,9 @@ def command(config_name: str, read_arguments: ReadArguments = list) -> Callable[
         def start(*cfg: DictConfig) -> Any:
             if cfg:
                 return run(*cfg)
+            logging.getLogger(LOOKUP_LOGGER).setLevel(logging.CRITICAL)
             if HELP_FLAGS & set(sys.argv[1:]):
-                print(command_help(Path(CONF_DIR), config_name))
+                print_help(command_help(Path(CONF_DIR), config_name))
                 return None
             with mistakes_in_one_line():
                 words, level = take_flags(sys.argv[1:])

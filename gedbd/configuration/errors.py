@@ -14,6 +14,7 @@ from hydra.errors import InstantiationException, MissingConfigException, Overrid
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import ConfigAttributeError, ConfigKeyError, InterpolationResolutionError, MissingMandatoryValue
 
+from gedbd.configuration.instantiation_errors import creation_line, first_line, lookup_line
 from gedbd.configuration.renamed_options import RENAMED_CHOICES, new_name
 
 FULL_BYTES = 1 << 20  # a disk with less free space counts as full
@@ -59,14 +60,14 @@ def composition_line(error: Exception, words: Sequence[str], names: Sequence[str
             f"{error.override} cannot be parsed as option=value: close all brackets and quotes, and write a value with"
             " special characters as 'option=\"value\"'"
         )
-    first = _first_line(error)
+    first = first_line(error)
     refused = re.match(r"Could not (?:override|delete from config\.) '(.+?)'", first)
     if refused:
         return _unknown_option(refused[1], names)
     several = re.match(r"Ambiguous value for argument '(.+)'", first)
     if several:
         return f"{several[1]} has several values: add -m to run each of them, or write a list as [1,2]"
-    cause = f" {_first_line(error.__cause__)}" if error.__cause__ else ""
+    cause = f" {first_line(error.__cause__)}" if error.__cause__ else ""
     return f"{first}{cause} (in {' '.join(words)})"
 
 
@@ -78,16 +79,14 @@ def error_line(error: BaseException, places: Mapping[str, Path]) -> str | None:
         places: Where the command writes, by the option that says so.
     """
     if isinstance(error, InstantiationException):
-        if error.__cause__ is None:
-            return _first_line(error)
-        return _refused_argument(error) or _with_place(error, error_line(error.__cause__, places))
+        return creation_line(error, error_line(error.__cause__, places) if error.__cause__ else None)
     if isinstance(error, MissingMandatoryValue):
-        key = _first_line(error).rpartition(" ")[2]
+        key = first_line(error).rpartition(" ")[2]
         return f"{key}= is required, for example: {key}={EXAMPLES.get(key, '...')}"
     if isinstance(error, ConfigAttributeError | ConfigKeyError):
         return f"the option {error.full_key} is missing, which this command needs"
     if isinstance(error, InterpolationResolutionError):
-        return f"{error.full_key}: {_first_line(error)}"
+        return f"{error.full_key}: {first_line(error)}"
     if isinstance(error, OSError):
         return os_error_line(error, places)
     if isinstance(error, sqlite3.OperationalError):
@@ -95,7 +94,9 @@ def error_line(error: BaseException, places: Mapping[str, Path]) -> str | None:
         return f"{error}, while writing to {written}: free some space there, or check its permissions"
     # Recognised by name, as importing the classes of Lightning and of the index takes a second.
     if isinstance(error, ValueError) or type(error).__name__ in ("MisconfigurationException", "StoreUnavailable"):
-        return _first_line(error)
+        return first_line(error)
+    if isinstance(error, ImportError):
+        return lookup_line(error)
     full = _disk_error(error)
     return os_error_line(full, places) if full else None
 
@@ -134,7 +135,7 @@ def os_error_line(error: OSError, places: Mapping[str, Path]) -> str:
     """
     file = error.filename2 or error.filename
     if error.errno is None or (file is None and error.errno not in FULL):
-        return _first_line(error)
+        return first_line(error)
     # Without a file the disk is full: the options whose disk it is, or all if none of them is full any more.
     near = (_full(places) or places) if file is None else _options_of(Path(str(file)), places)
     options = list(near)
@@ -189,31 +190,3 @@ def _unknown_option(option: str, names: Sequence[str]) -> str:
     near = same or get_close_matches(option, names, n=1)
     hint = f": did you mean {near[0]}?" if near else ": --help lists all options"
     return f"unknown option {option}{hint} (to add a new option: +{option}=)"
-
-
-def _refused_argument(error: InstantiationException) -> str | None:
-    """The message for an option that a class refuses, such as one added to Lightning's Trainer."""
-    cause = error.__cause__
-    named = re.search(r"call to target '(?P<target>.+?)'(?:.*full_key: (?P<key>\S+))?", str(error), re.DOTALL)
-    if cause is None or named is None:
-        return None
-    section = f"{named['key']}." if named["key"] else ""
-    unknown = re.search(r"unexpected keyword argument '(.+?)'", str(cause))
-    if isinstance(cause, TypeError) and unknown:
-        return f"{section}{unknown[1]}= is not an argument of {named['target']}: leave it out"
-    missing = re.search(r"missing \d+ required .* arguments?: '(.+?)'", str(cause))
-    if isinstance(cause, TypeError) and missing:
-        return f"{section}{missing[1]}= is required by {named['target']}"
-    if named["target"].startswith("pytorch_lightning") and not isinstance(cause, OSError):
-        return f"{named['key'] or 'trainer'}: {_first_line(cause)}"
-    return None
-
-
-def _with_place(error: InstantiationException, line: str | None) -> str | None:
-    """A message of a reader that names its options, for one that is nested: ``dataset.reports.path`` in a history."""
-    nested = re.search(r"full_key: (dataset\.\w+)$", str(error))
-    return re.sub(r"(?<![\w/.])dataset\.(?=\w)", f"{nested[1]}.", line) if nested and line else line
-
-
-def _first_line(error: BaseException | None) -> str:
-    return str(error).strip().partition("\n")[0]

@@ -49,7 +49,7 @@ class Corpus:
             dates = self.reports["created_at"]
             parts.append(f"{dates.iloc[0]:%Y-%m-%d} to {dates.iloc[-1]:%Y-%m-%d}")
         if self.warnings:
-            parts.append(f"{len(self.warnings)} warnings")
+            parts.append(f"{len(self.warnings)} warning{'s' if len(self.warnings) > 1 else ''}")
         return f"Corpus({self.name!r}: {', '.join(parts)})"
 
     @property

@@ -87,7 +87,7 @@ def problem_warnings(images: Iterable[ImageFile], owner: Mapping[str, str]) -> l
     warnings = []
     for problem, names in by_problem.items():
         some = ", ".join(f"{name} of report {owner[name]}" for name in names[:MAX_NAMED])
-        warnings.append(f"images {problem}: {len(names):,}, not described (first: {some})")
+        warnings.append(f"images not described: {len(names):,} ({problem}; first: {some})")
     return warnings
 
 

@@ -14,6 +14,9 @@ from hydra.types import RunMode
 from gedbd.experiments.distributed import is_first
 from gedbd.experiments.sweeps.job_process import EXIT_STATUS, quoted
 
+# Options that a run's folder does not say, or is not trusted to say: code, addresses and files beside those of conf/.
+NOT_SAVED = re.compile(r"-|.*(_target_|address|base_url|searchpath)=|.*=pkg://")
+CALL_OPTION = re.compile(r"(cache_dir|json)=")  # belongs to this call, not to the run
 PLAIN_VALUE = re.compile(r"[\w./:@%+-]+")  # what Hydra reads without quotes
 
 
@@ -51,6 +54,8 @@ def exit_when_interrupted(seeds: int) -> Iterator[None]:
 def continuation_message(arguments: list[str], folder: Path, several: str | None = None) -> str:
     """What an interrupted training has saved, and the command that continues it.
 
+    A single run continues by its checkpoint alone, as its options are in its folder.
+
     Args:
         arguments: The command's options as given.
         folder: The run folder, or the folder of several runs.
@@ -68,6 +73,9 @@ def continuation_message(arguments: list[str], folder: Path, several: str | None
     if not checkpoint.is_file():
         saved = "interrupted before the end of the first epoch, so there is no checkpoint; start again with:"
         return f"{saved}\n  {_command(kept)}"
+    # The other options are read from the folder.
+    if not any(NOT_SAVED.match(word) for word in kept):
+        kept = [word for word in kept if CALL_OPTION.match(word)]
     saved = f"interrupted; the last finished epoch is saved in {checkpoint}; resume with:"
     return f"{saved}\n  {_command([*kept, _option('ckpt_path', checkpoint)])}"
 

@@ -1,6 +1,7 @@
 """Lines that a command prints: never cut within a word, and some only once or only without ``-q``."""
 
 import os
+import sys
 import textwrap
 from functools import cache
 from typing import TYPE_CHECKING
@@ -52,6 +53,15 @@ def print_line(console: "Console", line: str, style: str | None = None) -> None:
     if console.width < min(len(line), UNWRAPPED_WIDTH):
         line = "\n".join(_wrapped(part, console.width) for part in line.split("\n"))
     console.print(line, style=style, markup=False, highlight=False, soft_wrap=True)
+
+
+def print_help(text: str) -> None:
+    """Prints a long text to standard output; a reader that closes it early, such as ``head``, is no error."""
+    try:
+        print(text, flush=True)
+    except BrokenPipeError:
+        # Python flushes standard output again when it exits.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def print_path(console: "Console", line: str, path: object) -> None:

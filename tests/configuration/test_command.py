@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from hydra.utils import instantiate
+from hydra.utils import get_class, instantiate
 from omegaconf import MISSING, OmegaConf
 
 from gedbd.configuration.command import CONF_DIR, command
@@ -108,6 +108,44 @@ def test_arguments_that_lightning_refuses_are_told_in_one_line():
         with pytest.raises(SystemExit, match=f"^error: {message}") as raised:
             command("describe")(lambda cfg: instantiate(cfg.trainer))(cfg)
         assert "\n" not in raised.value.code
+
+
+def fails_to_read(path):
+    """A reader with a mistake in it."""
+    raise KeyError(path)
+
+
+@pytest.mark.parametrize(
+    ("target", "message"),
+    [
+        ("absent.Loss", "cannot import absent: loss._target_=absent.Loss; put its folder on PYTHONPATH"),
+        ("gedbd.losses.absent.Loss", "loss._target_=gedbd.losses.absent.Loss: gedbd.losses has no absent"),
+        ("gedbd.losses.Absent", "loss._target_=gedbd.losses.Absent: gedbd.losses has no Absent"),
+        ("gedbd.losses", "loss: Expected a callable target, got "),
+        (
+            "broken_module.Loss",
+            "cannot import loss._target_=broken_module.Loss: ModuleNotFoundError: No module named 'absent'",
+        ),
+        (
+            f"{__name__}.fails_to_read",
+            f"loss: {__name__}.fails_to_read fails: KeyError: 'a.csv'; HYDRA_FULL_ERROR=1 shows where",
+        ),
+    ],
+)
+def test_what_cannot_be_created_is_told_in_one_line(target, message, tmp_path, monkeypatch):
+    (tmp_path / "broken_module.py").write_text("import absent")
+    monkeypatch.syspath_prepend(tmp_path)
+    cfg = OmegaConf.create({"loss": {"_target_": target, "path": "a.csv"}})
+    with pytest.raises(SystemExit) as raised:
+        command("describe")(lambda cfg: instantiate(cfg.loss))(cfg)
+    assert raised.value.code.startswith(f"error: {message}")
+    assert "\n" not in raised.value.code
+
+
+def test_a_class_that_cannot_be_looked_up_is_told_in_one_line():
+    message = "^error: cannot import absent: _target_=absent.Task; put its folder on PYTHONPATH$"
+    with pytest.raises(SystemExit, match=message):
+        command("describe")(lambda cfg: get_class("absent.Task"))(EMPTY)
 
 
 def test_a_deleted_option_is_named():

@@ -3,6 +3,7 @@
 import random
 
 import pandas as pd
+import pytest
 
 from gedbd.corpora.dates import OutOfRangeError, parse_date, parse_dates
 
@@ -36,3 +37,16 @@ def test_columns_are_read_as_single_dates_are():
     assert dates.notna().sum() > 50
     pd.testing.assert_series_equal(dates, pd.Series([date for date, _ in expected], dtype=dates.dtype))
     assert outside.tolist() == [is_outside for _, is_outside in expected]
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (None, "dataset.date_format=null must be a format such as .*; leave it out for ISO 8601"),
+        (2024, "dataset.date_format=2024 must be a format"),
+        ("mixed", "dataset.date_format=mixed guesses"),
+    ],
+)
+def test_what_is_no_format_of_dates_is_refused(given, message):
+    with pytest.raises(ValueError, match=message):
+        parse_dates(pd.Series(["2024-01-31"]), given)

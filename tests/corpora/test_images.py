@@ -142,7 +142,7 @@ def test_problems_are_counted_and_the_first_are_named(tmp_path):
     names = ["a.png", "../b.png", "c.png", "d.png", "e.png"]
     owner = {name: str(number) for number, name in enumerate(names)}
     assert problem_warnings(check_images(names, tmp_path, **LIMITS), owner) == [
-        "images missing: 4, not described (first: a.png of report 0, c.png of report 2, d.png of report 3)",
-        "images outside image_dir: 1, not described (first: ../b.png of report 1)",
+        "images not described: 4 (missing; first: a.png of report 0, c.png of report 2, d.png of report 3)",
+        "images not described: 1 (outside image_dir; first: ../b.png of report 1)",
     ]
     assert problem_warnings([], {}) == []

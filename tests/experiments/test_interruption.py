@@ -8,6 +8,8 @@ from gedbd.experiments.interruption import continuation_message, keyboard_interr
 
 GIVEN = ["encoder=tiny", "text.order=[title,component]", "ckpt_path=elsewhere/last.ckpt"]
 
+CONTINUED = "ckpt_path='outputs/lr=1 (a)/checkpoints/last.ckpt'"
+
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
@@ -21,8 +23,20 @@ def test_a_run_with_a_checkpoint_continues_from_it(folder):
     (folder / "checkpoints" / "last.ckpt").touch()
     told, command = continuation_message(GIVEN, folder).splitlines()
     assert "outputs/lr=1 (a)/checkpoints/last.ckpt" in told
-    continued = "ckpt_path='outputs/lr=1 (a)/checkpoints/last.ckpt'"
-    assert shlex.split(command) == ["gedbd", "train", *GIVEN[:2], continued]
+    assert shlex.split(command) == ["gedbd", "train", CONTINUED]
+
+
+@pytest.mark.parametrize(
+    "needed", ["loss._target_=hinge.HingeLoss", "backend.address=10.0.0.1:6379", "dataset.path=pkg://mine/bugs.csv"]
+)
+def test_what_the_folder_does_not_say_is_repeated(folder, needed):
+    (folder / "checkpoints" / "last.ckpt").touch()
+    _, command = continuation_message([*GIVEN, "cache_dir=/tmp/cache"], folder).splitlines()
+    assert shlex.split(command) == ["gedbd", "train", "cache_dir=/tmp/cache", CONTINUED]
+    _, command = continuation_message([*GIVEN, needed], folder).splitlines()
+    assert shlex.split(command) == ["gedbd", "train", *GIVEN[:2], needed, CONTINUED]
+    _, command = continuation_message(["--config-dir", "mine", "loss=hinge"], folder).splitlines()
+    assert shlex.split(command) == ["gedbd", "train", "--config-dir", "mine", "loss=hinge", CONTINUED]
 
 
 def test_a_run_without_one_starts_again(folder):

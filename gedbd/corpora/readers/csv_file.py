@@ -248,6 +248,6 @@ def take_columns(
     present = [field for field in fields if columns.get(field) and field not in absent]
     taken = dict.fromkeys(fields, "") | {field: table[columns[field]] for field in present}
     told = [field for field in absent if field not in RARELY_READ]
-    names = ", ".join(repr(columns[field]) for field in told)
-    warning = f"columns missing in {path.name}: {names}; left empty: {', '.join(told)}"
+    names = ", ".join(str(columns[field]) for field in told)
+    warning = f"columns not in {path.name}, left empty: {names}"
     return pd.DataFrame(taken, index=table.index, dtype=str), (warning,) if told else ()

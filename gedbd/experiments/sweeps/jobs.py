@@ -18,7 +18,6 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 from hydra.core.hydra_config import HydraConfig
-from hydra.errors import InstantiationException
 from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf, open_dict
 
@@ -168,8 +167,7 @@ def _fingerprint(cfg: DictConfig) -> str:
 def _reason(error: Exception, cfg: DictConfig, folder: Path) -> str:
     """The error that ended a job, in one line."""
     places = {"hydra.sweep.dir": folder.parent} | written_places(cfg, run_folder=None)
-    cause = error.__cause__ if isinstance(error, InstantiationException) and error.__cause__ else error
-    return error_line(error, places) or f"{type(cause).__name__}: {str(cause).partition(chr(10))[0]}"
+    return error_line(error, places) or f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
 
 
 @contextmanager

@@ -96,7 +96,7 @@ def test_a_title_is_needed_and_a_field_must_exist(tmp_path):
 def test_optional_columns_that_are_absent_are_left_empty_and_remarked_on(tmp_path):
     corpus = read_csv(None, write(tmp_path, "Key,Summary,Dup\n1,a,2\n2,b,\n"), COLUMNS)
     assert corpus.reports["description"].tolist() == ["", ""]
-    assert corpus.warnings[0] == "columns missing in tracker.csv: 'Body', 'Filed'; left empty: description, created_at"
+    assert corpus.warnings[0] == "columns not in tracker.csv, left empty: Body, Filed"
 
 
 def test_images_lie_beside_the_file_or_where_the_option_says(tmp_path):
@@ -119,7 +119,7 @@ def test_addresses_of_a_column_and_of_a_template(tmp_path):
     assert filled.tolist() == ["https://b.org/1", "https://c.org/2", "https://c.org/3"]
     without = read_csv(None, path, columns | {"url": "Url"})
     assert without.reports["url"].tolist() == ["", "", ""]
-    assert any(warning.startswith("columns missing in tracker.csv: 'Url'") for warning in without.warnings)
+    assert any(warning.startswith("columns not in tracker.csv, left empty: Url") for warning in without.warnings)
 
 
 def test_a_bad_template_is_refused_before_the_file_is_read(tmp_path):
