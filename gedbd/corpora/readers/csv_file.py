@@ -176,10 +176,8 @@ def read_records(stream: IO[bytes], path: Path, dialect: Dialect) -> Iterator[li
 
 def check_header(header: list[str], path: Path) -> None:
     """Refuse columns that occur twice, and JSON, which looks like columns that begin with a brace or a bracket."""
-    if header[:1] and header[0].lstrip("\ufeff").startswith(("{", "[")):
-        raise ValueError(
-            f"{path}: looks like JSON, not CSV: set dataset= to its tracker: github, gitlab, jira or bugzilla"
-        )
+    if header[0].startswith(("{", "[")):
+        raise ValueError(f"{path}: looks like JSON, not CSV: set dataset= to github, gitlab, jira or bugzilla")
     doubled = [column for column, count in Counter(header).items() if count > 1]
     if doubled:
         raise ValueError(f"{path}, row 1: the column {doubled[0]!r} occurs twice; rename one of them")
@@ -248,6 +246,5 @@ def take_columns(
     present = [field for field in fields if columns.get(field) and field not in absent]
     taken = dict.fromkeys(fields, "") | {field: table[columns[field]] for field in present}
     told = [field for field in absent if field not in RARELY_READ]
-    names = ", ".join(str(columns[field]) for field in told)
-    warning = f"columns not in {path.name}, left empty: {names}"
+    warning = f"columns not in {path.name}, left empty: {', '.join(str(columns[field]) for field in told)}"
     return pd.DataFrame(taken, index=table.index, dtype=str), (warning,) if told else ()

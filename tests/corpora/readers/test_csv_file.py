@@ -96,6 +96,10 @@ def test_a_megabyte_of_description_is_read_whole(tmp_path):
         ("\ufeff\n\n", "bugs.csv: the file is empty"),
         ("id,text\n", "bugs.csv: there are no rows below the header; add one row per report"),
         ("id,text,id\n1,a,2\n", "bugs.csv, row 1: the column 'id' occurs twice; rename one of them"),
+        (
+            '[{"number": 1, "body": null}, {"number": 2, "body": null}]',
+            "bugs.csv: looks like JSON, not CSV: set dataset= to github",
+        ),
         ('id,text\n1,"a\nb"\n2,a,b\n', "bugs.csv, row 3: 3 fields under a header of 2; quote fields that contain"),
         ("id,text\n1,a\n2\n", "bugs.csv, row 3: 1 fields under a header of 2"),
         ('id,text\n1,"a\n2,b\n', "bugs.csv, row 2: not readable as CSV (unexpected end of data); close every quoted"),
