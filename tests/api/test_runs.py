@@ -25,7 +25,7 @@ def test_a_trained_encoder_ranks_and_searches_as_by_commands(command, demo):
         _, vectors = index._stored.vectors()
     texts = (demo.reports["title"] + "\n" + demo.reports["description"]).str.strip()
     np.testing.assert_allclose(encoder.encode(list(texts[-3:]), kind="query"), vectors[-3:], atol=1e-5)
-    with pytest.raises(ValueError, match=r"^run=training was trained with split=.* give the same$"):
+    with pytest.raises(ValueError, match=r"^run=training was trained with split=.*: set the same value$"):
         gedbd.rank(demo, "frozen", encoder=encoder, options=["split.test_from=0.7"])
     with pytest.raises(ValueError, match=r"^run=training: the corpus demo has changed since the run was trained$"):
         gedbd.rank(gedbd.load_corpus("demo", last_n=400), "frozen", encoder=encoder)

@@ -85,7 +85,7 @@ def test_a_run_leaves_tables_and_a_page(run):
 
 def test_report_names_the_page_and_other_commands_refuse(run, call):
     for command, options, line in (
-        (gedbd.report, (str(run),), "run has a page of its own"),
+        (gedbd.report, (str(run),), "run has its own page"),
         (gedbd.evaluate, (f"run={run}",), "ConfirmationTask, trains no encoder"),
         (gedbd.train, (*SMALL, "~task.methods.median"), "task.methods has no median"),
         (gedbd.train, (*SMALL, "split.test_from=0.99"), "part test has 1 anchors"),
