@@ -210,6 +210,8 @@ def test_health_metrics_and_description(client_of):
     assert {"/api/search", "/api/reports", "/api/reports/{issue_id}", "/api/feedback", "/metrics"} <= set(paths)
     docs = client.get("/docs").text
     assert "POST /api/search" in docs
+    assert 'Request body: <a href="#SearchRequest"><code>SearchRequest</code></a>' in docs
+    assert '<h2 id="SearchRequest">' in docs
     assert "<script" not in docs
 
 
