@@ -10,13 +10,15 @@ from gedbd.evaluation.report.page import markdown
 from gedbd.evaluation.report.shown_tables import show
 from gedbd.io.console_tables import print_table
 from gedbd.triage.backtesting.backtest import Backtest
+from gedbd.triage.backtesting.learning import MIN_RIGHT
 from gedbd.triage.backtesting.targets import MET, TOO_FEW, met_targets
 from gedbd.triage.triage_model import TriageModel
 
 FEW_DUPLICATES = 50
 DEFAULT_TEXT = (
-    "There are too few duplicates to learn probabilities from, so those shipped with gedbd are used: learnt from other"
-    " trackers, and shifted to this tracker's share of duplicates."
+    f"Fewer than {MIN_RIGHT} best matches of the older reports are right, which is too few to learn probabilities from."
+    " So those shipped with gedbd are used: learnt from other trackers, and shifted to this tracker's share of"
+    " duplicates."
 )
 # Columns of the page that do not fit a terminal, without and with verdicts.
 NOT_PRINTED = ("same title, not marked", "right without those")
