@@ -117,7 +117,7 @@ def _short(name: str, value: Any, depth: int) -> str:
     if name == "dataset.contents":
         return text[:CONTENTS_SHOWN]
     is_path = isinstance(value, str) and (Path(value).suffix or value.startswith(("/", "~", ".")))
-    # normpath: /tmp/x/../model is /tmp/model
+    # normpath: models/x/../mine is models/mine
     return "/".join(Path(os.path.normpath(value)).parts[-depth:]) if is_path else text
 
 

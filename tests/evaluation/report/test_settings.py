@@ -245,7 +245,7 @@ def test_an_option_of_one_protocol_counts_and_its_encoder_is_named_once(leave):
 
 
 def test_an_encoder_in_a_folder_is_named_by_its_last_folder(leave):
-    own = ["encoder.model=/tmp/x/../models/my-encoder", "encoder.max_tokens=64"]
+    own = ["encoder.model=./x/../models/my-encoder", "encoder.max_tokens=64"]
     runs = [
         leave("a", "name=frozen", "encoder=minilm", command="baseline"),
         leave("b", "name=frozen", "encoder=minilm", *own, command="baseline"),
