@@ -36,7 +36,11 @@ SELECT name, updated_at, gone FROM versions LIMIT 0;
 SELECT comment_id, report, duplicate FROM comment_links LIMIT 0;
 """
 # Files of earlier versions do not have these columns.
-ADDED_COLUMNS = (("tried_at", "REAL NOT NULL DEFAULT 0"), ("next_try_at", "REAL NOT NULL DEFAULT 0"))
+ADDED_COLUMNS = (
+    ("tried_at", "REAL NOT NULL DEFAULT 0"),
+    ("next_try_at", "REAL NOT NULL DEFAULT 0"),
+    ("posted_at", "REAL NOT NULL DEFAULT 0"),  # when the last POST whose result is unknown was begun; 0 if none was
+)
 
 
 class WebhookFile(Database):

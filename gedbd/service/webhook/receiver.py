@@ -170,8 +170,8 @@ class Webhook:
         return 0.0
 
     def post_comments(self) -> list[str]:
-        """Tries each comment that is due once; returns the results: posted, exists, postponed, failed."""
-        return self.poster.post_due() if self.poster else []
+        """Tries each comment that is due, and returns the results; see ``CommentPoster.post_all_due``."""
+        return self.poster.post_all_due() if self.poster else []
 
     def stop(self) -> bool:
         """Starts no further work and waits for what runs; the rest is done after the next start.
