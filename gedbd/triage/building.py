@@ -58,7 +58,7 @@ def store_corpus(out: Path, corpus: Corpus, index_model: IndexModel, tell: Calla
         index_model: Encoder and triage model.
         tell: Receives warnings.
     """
-    out.mkdir(parents=True, exist_ok=True)
+    out.mkdir(0o700, parents=True, exist_ok=True)
     settings = index_model.settings.copy()
     # The index stores a reference instead of this machine's folder, and can be opened on another one.
     if "cache_dir" in settings.backend:
@@ -124,9 +124,10 @@ def _corpus_encoder(
     def encode(reports: pd.DataFrame) -> np.ndarray:
         encoder, text = load()
         texts, _ = text(reports, encoder.tokenizer, encoder.text_tokens)
-        if "calibration" not in model.about:
-            model.about["calibration"] = json.dumps(calibration_texts(texts))
-        encoder.calibration = fitted(path, model.about, "calibration")
+        if encoder.backend.calibrated:
+            if "calibration" not in model.about:
+                model.about["calibration"] = json.dumps(calibration_texts(texts))
+            encoder.calibration = fitted(path, model.about, "calibration")
         return encoder.encode(texts)
 
     return encode

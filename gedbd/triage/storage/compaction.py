@@ -9,10 +9,13 @@ from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
+import numpy as np
+
 from gedbd.io.verbosity import stage
 from gedbd.triage.storage.cache_files import read_cache, write_cache
 from gedbd.triage.storage.connection import StoreUnavailable
 from gedbd.triage.storage.opening import MIN_REPORTS
+from gedbd.triage.storage.rows import TERM_COLUMNS
 from gedbd.triage.storage.store import Store
 
 MODULE = "gedbd.triage.storage.compaction"
@@ -29,7 +32,9 @@ def is_due(num_reports: int, num_changed: int) -> bool:
 
 @stage("write the files for quick opening")
 def compact(path: Path) -> None:
-    """Makes the files beside an index of ``MIN_REPORTS`` and more, and deletes the changes that they have from its log.
+    """Deletes words that no report has any more, and makes the files beside an index of ``MIN_REPORTS`` and more.
+
+    The changes that the files have are deleted from its log.
 
     Args:
         path: The index file.
@@ -39,11 +44,31 @@ def compact(path: Path) -> None:
         ValueError: If the index cannot be opened.
     """
     with closing(Store(path, create=False)) as store:
-        if store.is_empty or store.count() < MIN_REPORTS:
+        if store.is_empty:
+            return
+        prune_terms(store)
+        if store.count() < MIN_REPORTS:
             return
         change = write_latest(store)
         with store.transaction():
             store.log.forget(change)
+
+
+def prune_terms(store: Store) -> None:
+    """Deletes the words of terms that no report has any more; searches and their scores stay the same.
+
+    Reports are read before the file is locked, which takes seconds for millions of them.
+    """
+    with store.snapshot():
+        change = store.log.last()
+        unused = store.unused_terms()
+    if not len(unused):
+        return
+    with store.transaction():
+        if store.log.has_all_since(change):
+            _, rows = store.log.features_of(store.log.rows_since(change).tolist())
+            fresh = b"".join(getattr(row, kind) for row in rows for kind in TERM_COLUMNS)
+            store.empty_terms(np.setdiff1d(unused, np.frombuffer(fresh, dtype=np.int32)))
 
 
 def write_latest(store: Store) -> int:
@@ -96,4 +121,5 @@ if __name__ == "__main__":
     if hasattr(os, "nice"):
         os.nice(10)  # searches come first
     with closing(Store(Path(sys.argv[1]), create=False)) as opened:
+        prune_terms(opened)
         write_latest(opened)
