@@ -37,7 +37,7 @@ def fetch_tables(base_url: str, folder: Path, rows: Mapping[str, int]) -> list[s
         ValueError: A download fails, or a file holds another number of rows. The message names the address without its
             secrets.
     """
-    folder.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(0o700, parents=True, exist_ok=True)
     tables = {file: find_table(folder, Path(file).stem) for file in rows}
     there = {file: table for file, table in tables.items() if table}
     wanted = {file: folder / f"{file}.part" for file in rows if file not in there}
@@ -70,7 +70,7 @@ def fetch_file(url: str, target: Path, check: Callable[[Path], object]) -> str:
     """
     if target.exists():
         return f"already there: {target}"
-    target.parent.mkdir(parents=True, exist_ok=True)
+    target.parent.mkdir(0o700, parents=True, exist_ok=True)
     part = target.with_name(f"{target.name}.part")
     with naming(url):
         download(url, part)

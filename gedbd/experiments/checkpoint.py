@@ -26,7 +26,7 @@ PACKAGES = ("gedbd", "torch", "pytorch-lightning", "torch-geometric", "transform
 
 def save_run(folder: Path, cfg: DictConfig, corpus: Corpus | ChangeCorpus) -> None:
     """Writes ``config.yaml``, resolved and with absolute paths, and ``versions.json`` with the corpus' fingerprint."""
-    folder.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(0o700, parents=True, exist_ok=True)
     write_text(folder / CONFIG, OmegaConf.to_yaml(OmegaConf.create(saved_options(cfg))))
     packages = {name: version(name) for name in PACKAGES}
     about = {

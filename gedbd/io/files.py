@@ -6,13 +6,53 @@ import json
 import os
 import shutil
 import socket
+import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from glob import escape as glob_escape
 from pathlib import Path
 from typing import Any
 
 UNFINISHED = ".part"
+PRIVATE = 0o077  # the umask that leaves new files and folders to their owner
+
+
+@contextmanager
+def private_files() -> Iterator[None]:
+    """Lets new files and folders be read by their owner only, whoever writes them; existing ones keep their modes.
+
+    For whole processes, since the umask belongs to all threads.
+    """
+    former = os.umask(PRIVATE)
+    os.umask(former | PRIVATE)
+    try:
+        yield
+    finally:
+        os.umask(former)
+
+
+def connect_database(path: Path, mode: str = "mode=rwc", **options: Any) -> sqlite3.Connection:
+    """Opens an SQLite file that overwrites what is deleted from it; if it is made, only its owner can read it.
+
+    Args:
+        path: The file.
+        mode: The query of its address, which tells SQLite how to open it; by default it is made if absent.
+        **options: Those of ``sqlite3.connect``.
+
+    Raises:
+        sqlite3.DatabaseError: If it cannot be opened.
+    """
+    if mode == "mode=rwc" and not path.exists():
+        with suppress(OSError):  # SQLite reports what is wrong
+            path.touch(mode=0o600)
+    connection: sqlite3.Connection = sqlite3.connect(f"{path.absolute().as_uri()}?{mode}", uri=True, **options)
+    try:
+        # Not the default of SQLite, but of some systems. SQLite gives -wal and -shm the mode of the file.
+        connection.execute("PRAGMA secure_delete=ON")
+    except sqlite3.DatabaseError:
+        connection.close()
+        raise
+    return connection
 
 
 @contextmanager

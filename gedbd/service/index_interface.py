@@ -38,6 +38,10 @@ class Index(Protocol):
         """Deletes a report; returns whether there was one."""
         ...
 
+    def forget(self, issue_id: str) -> bool:
+        """Deletes a report and erases all that came from it; returns whether there was one."""
+        ...
+
     def get(self, issue_id: str) -> Report | None:
         """Returns a stored report."""
         ...

@@ -20,7 +20,6 @@ from gedbd.io.library_logs import silence_library_logs
 from gedbd.text.cleaning import Cleaning, shared_lines
 from gedbd.text.templates import FieldTemplate, Text
 from gedbd.triage.storage.compaction import compact
-from gedbd.triage.storage.qdrant_server import forget_server
 from gedbd.triage.storage.store import FILE, Store
 from gedbd.triage.storage.stored_model import check_model, check_names, fitted, model_key
 from gedbd.triage.storage.sync import Changes, Model, synchronise
@@ -29,7 +28,6 @@ from gedbd.triage.triage_model import TriageModel
 if TYPE_CHECKING:
     from gedbd.encoders.encoder import Encoder
 
-LOCAL = "local"  # the store of an index without a search server
 UPDATE_TIMEOUT_S = 60.0  # a command may wait longer for a lock than a service
 
 
@@ -51,19 +49,16 @@ class IndexModel(NamedTuple):
     given: GivenEncoder | None = None
 
 
-def store_corpus(
-    out: Path, corpus: Corpus, index_model: IndexModel, server: str | None, tell: Callable[[str], None]
-) -> Changes:
+def store_corpus(out: Path, corpus: Corpus, index_model: IndexModel, tell: Callable[[str], None]) -> Changes:
     """Brings an index to the state of a corpus; with another model than before, every report is encoded again.
 
     Args:
         out: The folder of the index, made if absent.
         corpus: All reports.
         index_model: Encoder and triage model.
-        server: Address of a search server; ``local`` for none any more, None as last time.
         tell: Receives warnings.
     """
-    out.mkdir(parents=True, exist_ok=True)
+    out.mkdir(0o700, parents=True, exist_ok=True)
     settings = index_model.settings.copy()
     # The index stores a reference instead of this machine's folder, and can be opened on another one.
     if "cache_dir" in settings.backend:
@@ -75,10 +70,8 @@ def store_corpus(
         model = _build_model(plain, index_model.matching, index_model.weights, corpus, store)
         encode = _corpus_encoder(settings, model, store.path, index_model.given)
         changes = synchronise(store, corpus, model, encode)
-    if server == LOCAL:
-        forget_server(out / FILE)
     try:
-        compact(out / FILE, None if server == LOCAL else server)
+        compact(out / FILE)
     except OSError as error:
         tell(f"{out}: the files for quick opening cannot be written ({error})")
     return changes
@@ -131,9 +124,10 @@ def _corpus_encoder(
     def encode(reports: pd.DataFrame) -> np.ndarray:
         encoder, text = load()
         texts, _ = text(reports, encoder.tokenizer, encoder.text_tokens)
-        if "calibration" not in model.about:
-            model.about["calibration"] = json.dumps(calibration_texts(texts))
-        encoder.calibration = fitted(path, model.about, "calibration")
+        if encoder.backend.calibrated:
+            if "calibration" not in model.about:
+                model.about["calibration"] = json.dumps(calibration_texts(texts))
+            encoder.calibration = fitted(path, model.about, "calibration")
         return encoder.encode(texts)
 
     return encode

@@ -14,9 +14,11 @@ from gedbd.corpora.urls import fill_template
 from gedbd.triage.backtesting.targets import TargetResult
 from gedbd.triage.report import Filters, Match, Report, as_table, check_report, check_top_k, without_surrogates
 from gedbd.triage.searching import find_matches
+from gedbd.triage.storage.cache_files import remove_outdated
 from gedbd.triage.storage.compaction import Compaction, is_due
 from gedbd.triage.storage.connection import StoreUnavailable
 from gedbd.triage.storage.current_state import CurrentState
+from gedbd.triage.storage.opening import MIN_REPORTS
 from gedbd.triage.storage.rows import StoredReport
 from gedbd.triage.storage.state import EncodeReports, LoadModel, State
 from gedbd.triage.storage.store import FILE, Store
@@ -193,6 +195,29 @@ class Index:
                 self._current.publish(change, memory.without(issue_id))
         return found
 
+    def forget(self, issue_id: str) -> bool:
+        """Deletes a report and erases all that came from it; returns whether it was stored.
+
+        Its text, vector, words and links are gone from the bytes of the index file, its write-ahead log and the files
+        beside it; reports that were duplicates of it stay duplicates of each other.
+
+        Raises:
+            OSError: If a file cannot be deleted.
+        """
+        with self._current.exclusive():
+            with self._current.change() as change:
+                memory = change.state.memory
+                store = change.state.file.writer
+                found = issue_id in memory.ids
+                store.forget([issue_id])
+                links = store.links()
+            store.empty_log()
+            remove_outdated(store)
+            self._current.publish(change, memory.without(issue_id).regrouped(links))
+        if len(self) >= MIN_REPORTS:
+            self._compaction.start()
+        return found
+
     def _store(
         self, state: State, changed: "Changed", given: Sequence[Report], fields: Sequence[str] | None
     ) -> "Changed":
@@ -216,6 +241,8 @@ class Index:
                 undo.callback(memory.vocabulary.forget, known)
                 numbers = memory.encoder.encode(table, vectors, learn=True)
                 store.add_terms(known, memory.vocabulary.since(known))
+                used = np.unique(np.concatenate([text for one in numbers.terms.by_report() for text in one]))
+                store.restore_terms((one, memory.vocabulary[one]) for one in used[used < known].tolist())
                 store.add(map(StoredReport, reports, vectors, numbers.terms.by_report()))
                 added = [report.issue_id for report in reports if report.issue_id not in memory.ids]
                 links = store.links_if_any_names(added)

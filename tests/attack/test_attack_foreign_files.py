@@ -2,16 +2,21 @@
 
 import json
 import shutil
+import socket
 import sqlite3
+import sys
 from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
+from fastapi.testclient import TestClient
 from hydra import compose, initialize_config_dir
 from omegaconf import OmegaConf
 
+import gedbd.index
+import gedbd.search
 from gedbd.configuration.allowed_targets import VARIABLE, check_options, named_targets, read_settings
 from gedbd.configuration.command import CONF_DIR
 from gedbd.configuration.saved_options import CONFIG, SCHEMA, VERSIONS, read_saved, saved_options
@@ -21,8 +26,10 @@ from gedbd.experiments.checkpoint import find_run, save_run
 from gedbd.experiments.checkpoint_io import WholeCheckpointIO
 from gedbd.experiments.resume import resumed_options
 from gedbd.experiments.tracking.runs import read_stored
+from gedbd.service.app import create_app
 from gedbd.tasks.duplicates.reproduction.sensitivity_table import find_jobs
 from gedbd.triage.assembly import open_index
+from gedbd.triage.storage.cache_files import NAME
 from gedbd.triage.storage.store import FILE
 from gedbd.triage.storage.stored_model import model_key
 
@@ -346,3 +353,46 @@ def test_save_run_leaves_what_read_saved_reads(tmp_path, make_corpus, monkeypatc
     save_run(tmp_path / "run", cfg, make_corpus([0, 0, 1]))
     assert read_saved(tmp_path / "run").name == "fusion"
     assert sorted(path.name for path in (tmp_path / "run").iterdir()) == [CONFIG, "versions.json"]
+
+
+@pytest.fixture
+def large_index(tmp_path, monkeypatch):
+    """An index of 10,000 reports with the files beside it, and the options that build it."""
+    monkeypatch.setenv("GEDBD_CACHE", str(tmp_path / "cache"))
+    rows = [f"{number},crash {number} in window {number % 97}\n" for number in range(10_000)]
+    (tmp_path / "bugs.csv").write_text("id,title\n" + "".join(rows))
+    columns = dict.fromkeys(("description", "duplicate", "created_at"), "null") | {"id": "id", "title": "title"}
+    options = [f"dataset.path={tmp_path / 'bugs.csv'}", f"out={tmp_path / 'index'}", "encoder=tiny"]
+    options += [f"dataset.columns.{name}={value}" for name, value in columns.items()]
+    monkeypatch.setattr(sys, "argv", ["gedbd", *options])
+    gedbd.index.main()
+    return tmp_path / "index", options
+
+
+def test_an_address_beside_an_index_is_not_connected_to(large_index, monkeypatch, capsys):
+    folder, options = large_index
+    (cache,) = folder.glob(f"{NAME}*")
+    with closing(sqlite3.connect(folder / FILE)) as file:
+        ((identity,),) = file.execute("SELECT token FROM identity")
+        ((model,),) = file.execute("SELECT value FROM about WHERE name = 'model'")
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        address = f"qdrant://127.0.0.1:{listener.getsockname()[1]}/bugs"
+        sent = {"address": address, "identity": identity, "model": model, "change": int(cache.name.split("-")[1])}
+        (folder / "server.json").write_text(json.dumps(sent))
+        monkeypatch.setattr(sys, "argv", ["gedbd", f"index={folder}", "crash 12 in window 3"])
+        gedbd.search.main()
+        index = open_index(folder, str(folder.parent / "cache"))
+        with TestClient(create_app(index), base_url="http://localhost") as client:
+            assert client.post("/api/search", json={"title": "crash 5 in window 5"}).json()["matches"]
+            assert client.post("/api/reports", json={"issue_id": "new", "title": "another crash"}).status_code == 200
+        monkeypatch.setattr(sys, "argv", ["gedbd", *options])
+        gedbd.index.main()
+        assert "0 added, 0 updated, 10,000 unchanged, 1 deleted" in capsys.readouterr().out
+        for option in (f"store={address}", "store=local"):
+            monkeypatch.setattr(sys, "argv", ["gedbd", *options, option])
+            with pytest.raises(SystemExit, match="store") as refused:
+                gedbd.index.main()
+            assert "\n" not in str(refused.value)
+        listener.setblocking(False)
+        with pytest.raises(BlockingIOError):  # nobody has connected
+            listener.accept()

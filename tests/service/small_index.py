@@ -135,6 +135,9 @@ class SmallIndex:
         with self.lock:
             return self.reports.pop(issue_id, None) is not None
 
+    def forget(self, issue_id: str) -> bool:
+        return self.delete(issue_id)
+
     def get(self, issue_id: str) -> Report | None:
         return self.reports.get(issue_id)
 

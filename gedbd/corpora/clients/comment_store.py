@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from gedbd.corpora.clients.http import Record
+from gedbd.io.files import connect_database
 
 
 class StoredComment(NamedTuple):
@@ -25,9 +26,9 @@ class CommentStore:
     """
 
     def __init__(self, file: Path) -> None:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        self._connection = sqlite3.connect(file)
+        file.parent.mkdir(0o700, parents=True, exist_ok=True)
         try:
+            self._connection = connect_database(file)
             # The table keeps the name "note", so that a fetch begun with an older version can be continued.
             with self._connection as rows:
                 rows.execute("CREATE TABLE IF NOT EXISTS note (kind, id, issue, record, PRIMARY KEY (kind, id))")

@@ -88,7 +88,7 @@ def make_folder(out: Path) -> None:
         ValueError: The folder holds other files, or is not writable.
     """
     try:
-        out.mkdir(parents=True, exist_ok=True)
+        out.mkdir(0o700, parents=True, exist_ok=True)
         if {path.name for path in out.iterdir()} - UNFINISHED:
             raise ValueError(f"out={out} exists and holds other files: choose a new or an empty folder")
         for name in UNFINISHED:

@@ -2,6 +2,7 @@
 
 import logging
 import re
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -46,6 +47,9 @@ class Webhook:
         suggestions: Maximum number of issues that one comment names.
         max_waiting: Maximum number of deliveries that wait to be processed; more are refused.
 
+    Attributes:
+        turn: Held while an event is processed.
+
     Raises:
         ValueError: If the repository is not "owner/name", a number is out of range, the backtest did not measure the
             target, or a file in the index folder is damaged.
@@ -88,6 +92,7 @@ class Webhook:
         if self.poster:
             self.workers.append(Worker("comments", self.poster.step))
         self.count: Callable[[str], object] = lambda code: None
+        self.turn = threading.Lock()
 
     @property
     def target(self) -> TargetResult:
@@ -212,6 +217,10 @@ class Webhook:
         return event
 
     def _process(self, kind: str, event: Event) -> EventResult:
+        with self.turn:
+            return self._process_alone(kind, event)
+
+    def _process_alone(self, kind: str, event: Event) -> EventResult:
         if kind == "issue_comment":
             return self.updater.update_links(event)
         result = self.updater.update_issue(event)
