@@ -10,9 +10,8 @@ import os
 from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TypeVar, cast
+from typing import Any, TypeVar
 
-from torch import nn
 from transformers import AutoConfig, AutoModel, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 
 Loaded = TypeVar("Loaded")
@@ -39,7 +38,7 @@ def load_pretrained(
     if hasattr(backbone, "pooler"):
         backbone.pooler = None
     largest = max(tokenizer.get_vocab().values(), default=0)
-    num_embeddings = cast(nn.Embedding, backbone.get_input_embeddings()).num_embeddings
+    num_embeddings = backbone.get_input_embeddings().num_embeddings
     if largest >= num_embeddings:
         raise ValueError(
             f"encoder={name}: {source}: its tokenizer numbers tokens up to {largest:,}, but its weights have"
@@ -73,7 +72,7 @@ def local_first(source: str, read: Callable[[bool], Loaded]) -> Loaded:
     return read(False)
 
 
-def _read(source: str, local: bool) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+def _read(source: str, local: bool) -> tuple[Any, PreTrainedTokenizerBase]:
     # Unless trust_remote_code is set, transformers asks on the terminal whether to run a repository's code.
     config = AutoConfig.from_pretrained(source, trust_remote_code=False, local_files_only=local)
     config._attn_implementation = None  # it may name a compiled kernel on the hub
