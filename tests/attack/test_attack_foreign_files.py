@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from hydra import compose, initialize_config_dir
 from omegaconf import OmegaConf
+from optuna import create_study
 from small_tracker import MATCHING
 
 from gedbd.configuration.allowed_targets import VARIABLE, check_options, named_targets, read_settings
@@ -21,7 +22,9 @@ from gedbd.evaluation.run_folders import MATCHING as MATCHING_FILE
 from gedbd.evaluation.run_folders import Run
 from gedbd.experiments.checkpoint import find_run, save_run
 from gedbd.experiments.checkpoint_io import WholeCheckpointIO
+from gedbd.experiments.early_stopping import EpochPruning
 from gedbd.experiments.resume import resumed_options
+from gedbd.experiments.sweeps.optuna_sweeper import STUDY
 from gedbd.experiments.tracking.runs import read_stored
 from gedbd.tasks.duplicates.reproduction.sensitivity_table import find_jobs
 from gedbd.triage.assembly import open_index
@@ -363,6 +366,18 @@ def test_a_stored_run_of_wandb_is_text(tmp_path, value):
         read_stored(tmp_path / "wandb.json")
     (tmp_path / "wandb.json").write_text(json.dumps({"id": "a", "experiment": value}))
     assert read_stored(tmp_path / "wandb.json") == {"id": "a", "name": None, "group": None}
+
+
+@pytest.mark.parametrize(
+    "pruner",
+    [{"_target_": "optuna.pruners._percentile.np.load", "file": "evil.npy", "allow_pickle": True}, {"_target_": EVIL}],
+)
+def test_a_study_names_pruners_only(tmp_path, pruner):
+    storage = f"sqlite:///{tmp_path}/study.db"
+    study = create_study(storage=storage, study_name=STUDY)
+    study.set_user_attr("pruner", {"_target_": "optuna.pruners.PatientPruner", "wrapped_pruner": pruner})
+    with pytest.raises(ValueError, match=r"study.db: .* is not a pruner of Optuna"):
+        EpochPruning(0, storage)._should_prune(0, 0.5)
 
 
 def test_options_of_a_sweep_are_shown_as_they_were_typed(tmp_path):
