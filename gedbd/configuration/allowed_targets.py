@@ -131,7 +131,7 @@ def check_models(options: Any, source: str, given: Any = None) -> None:
     """
     allowed = _models_of_conf() | {section.get("model") for _, section in _sections(given) if _loads_model(section)}
     for key, section in _sections(options):
-        model = section.get("model")
+        model = str(section.get("model"))
         if not _loads_model(section) or model in allowed or not HUB_NAME.fullmatch(model) or Path(model).is_dir():
             continue
         from huggingface_hub import try_to_load_from_cache

@@ -35,10 +35,17 @@ def place(tmp_path: Path) -> tuple[Path, dict[str, str]]:
     """A folder to run commands in, and their environment: a fresh home, no switch that keeps a library off the net."""
     (tmp_path / "site").mkdir()
     (tmp_path / "site" / "sitecustomize.py").write_text(RECORDER)
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("HF_", "TRANSFORMERS_", "WANDB_"))}
+    kept = {
+        name: value for name, value in os.environ.items() if not name.startswith(("HF_", "TRANSFORMERS_", "WANDB_"))
+    }
     for name in ("CI", "PYTEST_CURRENT_TEST", "PYTEST_VERSION", "DO_NOT_TRACK"):
         kept.pop(name, None)
     own = {"HOME": str(tmp_path), "TRACE": str(tmp_path / "trace"), "PYTHONPATH": f"{tmp_path / 'site'}:{ROOT}"}
+    (tmp_path / "repository").mkdir()
+    author = ["-c", "user.name=Ann", "-c", "user.email=ann@example.org"]
+    remote = ["remote", "add", "origin", "https://example.invalid/repository"]
+    for words in (["init", "-q"], [*author, "commit", "-q", "--allow-empty", "-m", "Crash"], remote):
+        subprocess.run(["git", *words], cwd=tmp_path / "repository", check=True)
     return tmp_path, kept | own | {"GEDBD_CACHE": str(tmp_path / "cache")}
 
 
@@ -68,9 +75,9 @@ OTHERS = [
     "backtest dataset=demo encoder=tiny",
     "train dataset=demo encoder=tiny graph=none trainer.max_epochs=1 trainer.accelerator=cpu logger=csv",
     "baseline name=bm25 dataset=demo",
+    "locate repo=repository Crash",
 ]
 SERVE = """
-import threading, urllib.request
 from fastapi.testclient import TestClient
 from gedbd.service.app import create_app
 from gedbd.triage.assembly import open_index
