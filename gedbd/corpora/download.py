@@ -6,12 +6,13 @@ import shutil
 import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from urllib.parse import urljoin
 
 import requests
 
 from gedbd.corpora.readers.bughub import find_table
 from gedbd.corpora.readers.csv_file import open_packed, read_table
-from gedbd.corpora.urls import naming, shown_url
+from gedbd.corpora.urls import MAX_REDIRECTS, check_same_server, naming, shown_url
 from gedbd.io.progress import byte_progress
 from gedbd.io.unpacking import CURE, GIGABYTE, MAX_BYTES, asked_bytes
 
@@ -137,7 +138,7 @@ def download(url: str, part: Path) -> None:
     if have:
         headers |= {"Range": f"bytes={have}-", "If-Range": validator}
     try:
-        with requests.get(url, headers=headers, stream=True, timeout=TIMEOUT_S) as response:
+        with request(url, headers) as response:
             fits = resumes(response, have, validator)
             if fits:
                 receive(response, part, have)
@@ -148,6 +149,23 @@ def download(url: str, part: Path) -> None:
     if not fits:
         discard(part)
         download(url, part)
+
+
+def request(url: str, headers: Mapping[str, str]) -> requests.Response:
+    """The response at an address, after redirects to the same server or hosts below it.
+
+    Raises:
+        ValueError: It redirects elsewhere, or without end.
+    """
+    target = url
+    for _ in range(MAX_REDIRECTS + 1):
+        check_same_server(target, url, "dataset.base_url", subdomains=True)
+        response = requests.get(target, headers=headers, stream=True, timeout=TIMEOUT_S, allow_redirects=False)
+        if not response.is_redirect:
+            return response
+        response.close()
+        target = urljoin(target, response.headers["Location"])
+    raise ValueError(f"{shown_url(url)}: more than {MAX_REDIRECTS} redirects")
 
 
 def resumes(response: requests.Response, have: int, validator: str) -> bool:

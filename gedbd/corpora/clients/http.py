@@ -11,11 +11,10 @@ import requests
 
 from gedbd.corpora.clients.http_errors import RefusedError, explain, server_message
 from gedbd.corpora.clients.rate_limits import limit_wait_s, server_time
-from gedbd.corpora.urls import naming, shown_url
+from gedbd.corpora.urls import MAX_REDIRECTS, check_same_server, naming, origin, shown_url
 
 ATTEMPTS = 6
 MAX_BYTES = 64_000_000
-MAX_REDIRECTS = 5
 CHUNK_BYTES = 1 << 16
 TIMEOUT_S = (10, 60)  # to connect, and between two chunks
 TEMPORARY_ERRORS = (
@@ -48,7 +47,8 @@ class Client:
     """HTTP client of one tracker.
 
     Args:
-        base_url: Address of the tracker. The secrets are sent only to addresses with its scheme, host and port.
+        base_url: Address of the tracker. Nothing is sent to another server, and the secrets only to addresses with its
+            scheme, host and port.
         secrets: Headers that hold a token.
         token: The environment variable that the token comes from, for messages.
         max_wait_s: The longest accepted wait for a rate limit, in seconds.
@@ -84,7 +84,7 @@ class Client:
         self._session.headers.update({"Accept": "application/json", "User-Agent": "gedbd"})
 
     def get(self, address: str, params: Mapping[str, Any] | None = None) -> Answer:
-        """Request an address: a path below ``base_url``, or a complete one that the server returned.
+        """Request an address: a path below ``base_url``, or a complete one that the server or a saved fetch names.
 
         Raises:
             ValueError: The server refuses the request (``RefusedError``), fails repeatedly, requires a longer wait
@@ -136,10 +136,11 @@ class Client:
         raise RefusedError(f"{shown_url(url)}: {what}", response.status_code)
 
     def _receive(self, url: str) -> tuple[requests.Response, bytes]:
-        """Request an address and follow its redirects."""
+        """Request an address and follow its redirects on the same server."""
         # Not left to requests, which removes only "Authorization" from a request to another host.
         target = url
         for _ in range(MAX_REDIRECTS + 1):
+            check_same_server(target, self.base_url, "tracker.base_url")
             secrets = self._secrets if origin(target) == origin(self.base_url) else {}
             with self._session.get(
                 target, headers=dict(secrets), stream=True, allow_redirects=False, timeout=TIMEOUT_S
@@ -201,12 +202,6 @@ def check_base(base_url: str) -> str:
     if "@" in parts.netloc:
         raise ValueError("tracker.base_url holds a name or password: tokens are taken from the environment only")
     return base_url.rstrip("/")
-
-
-def origin(url: str) -> tuple[str, str | None, int | None]:
-    """Scheme, host and port."""
-    parts = urlsplit(url)
-    return parts.scheme, parts.hostname, parts.port or {"http": 80, "https": 443}.get(parts.scheme)
 
 
 def innermost(error: requests.RequestException) -> str:

@@ -104,7 +104,8 @@ class Compaction:
 
     def _run(self) -> None:
         try:
-            command = [sys.executable, "-m", MODULE, str(self._path)]
+            # -P: with -m alone, modules in the current folder, which may be a stranger's, would be imported.
+            command = [sys.executable, "-P", "-m", MODULE, str(self._path)]
             done = subprocess.run(command, capture_output=True, text=True, check=False)
             if done.returncode:
                 reason = done.stderr.strip().splitlines()[-1:] or ["it was stopped"]
