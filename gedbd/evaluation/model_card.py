@@ -16,7 +16,7 @@ from gedbd.corpora.readers.bug_reports import BUG_FIELDS
 from gedbd.corpora.statistics import describe_corpus
 from gedbd.evaluation.display_names import FROZEN, TEXT
 from gedbd.evaluation.leakage import leak_warning
-from gedbd.evaluation.report.page import markdown
+from gedbd.evaluation.report.page import code_block, escape_markdown, markdown
 from gedbd.evaluation.report.shown_tables import show
 from gedbd.evaluation.run_folders import Run
 from gedbd.io.files import read_object
@@ -97,6 +97,7 @@ def _template() -> Template:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
+    environment.filters |= {"inert": lambda value: escape_markdown(str(value)), "code": code_block}
     return environment.get_template("model_card.md.j2")
 
 

@@ -26,7 +26,6 @@ from gedbd.io.console_tables import print_table
 from gedbd.io.files import write_text
 from gedbd.io.json_output import record
 from gedbd.io.printing import print_line, print_path
-from gedbd.io.spreadsheet import safe_cells
 from gedbd.io.tables import read_csv, write_csv, write_parquet
 from gedbd.io.verbosity import stage
 from gedbd.retrieval.protocol_words import EARLIER, file_suffix
@@ -122,8 +121,7 @@ def write_results(folder: Path, result: EvaluationResult, derived: ResultTables,
     """Writes tables, figures, rankings, the t-SNE projection and predictions into a run folder."""
     (folder / "figures").mkdir(parents=True, exist_ok=True)
     for name, table in derived.tables.items():
-        # Titles may begin with = or @, which spreadsheets take for formulas.
-        write_csv(folder / f"{name}.csv", safe_cells(table))
+        write_csv(folder / f"{name}.csv", table)
     records = derived.tables["results"].to_dict("records")
     write_text(folder / "results.json", json.dumps(records, indent=2) + "\n")
     write_text(folder / "leak.json", json.dumps(derived.audit, indent=2) + "\n")

@@ -7,7 +7,7 @@ import pandas as pd
 from pytorch_lightning.loggers import Logger
 from rich.console import Console
 
-from gedbd.evaluation.report.page import markdown, write_report
+from gedbd.evaluation.report.page import escape_markdown, markdown, write_report
 from gedbd.evaluation.report.shown_tables import show
 from gedbd.experiments.own_page import log_files, mark_finished, save_figures, training_command
 from gedbd.experiments.results import with_intervals
@@ -52,7 +52,7 @@ def write_result(folder: Path, result: ProbeResult, loggers: list[Logger], conso
 
 
 def _markdown(result: ProbeResult, tables: dict[str, pd.DataFrame]) -> str:
-    lines = [result.summary, ""]
+    lines = [escape_markdown(result.summary), ""]
     for name in ("results", "differences"):
         if name in tables:
             lines += [*markdown(show(tables[name])), ""]

@@ -6,7 +6,7 @@ Source: Tables 2 and 4 of "Pre-training Code Representation with Semantic Flow G
 
 import pandas as pd
 
-from gedbd.evaluation.report.page import markdown
+from gedbd.evaluation.report.page import escape_markdown, markdown
 from gedbd.evaluation.report.shown_tables import show
 from gedbd.io.paths import locate
 from gedbd.io.tables import read_csv
@@ -41,4 +41,4 @@ def beside_published(table: pd.DataFrame, name: str) -> pd.DataFrame:
 
 def table3_markdown(name: str, table: pd.DataFrame) -> str:
     """The table in Markdown, under a line that names the corpus and one that says what differs."""
-    return "\n".join([f"{name}, test half.", "", REMARK, "", *markdown(show(table)), ""])
+    return "\n".join([f"{escape_markdown(name)}, test half.", "", REMARK, "", *markdown(show(table)), ""])

@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from pytorch_lightning.loggers import Logger
 from rich.console import Console
 
-from gedbd.evaluation.report.page import markdown, write_report
+from gedbd.evaluation.report.page import escape_markdown, markdown, write_report
 from gedbd.evaluation.report.shown_tables import show
 from gedbd.evaluation.trec import write_qrels, write_run
 from gedbd.experiments.own_page import log_files, mark_finished, save_figures, training_command
@@ -45,7 +45,7 @@ def write_result(
         write_text(folder / "table3.md", table3_markdown(result.corpus.name, tables["table3"]))
     for name, table in tables.items():
         write_csv(folder / f"{name}.csv", table)
-    write_text(folder / "results.md", "\n".join([result.summary, "", *markdown(show(ranking)), ""]))
+    write_text(folder / "results.md", "\n".join([escape_markdown(result.summary), "", *markdown(show(ranking)), ""]))
     write_queries(folder, result)
     drawn = draw(result, ranking)
     save_figures(folder, drawn, result.corpus.name)

@@ -65,7 +65,7 @@ def test_ids_with_an_address_are_links():
     assert shown.header == ["report", "url of nothing"]
     assert [row[0].url for row in shown.rows] == ["https://b.org/A|1?x=(1)&y=2", "", "", ""]
     assert markdown(shown)[2:4] == [
-        "| [A\\|1](https://b.org/A%7C1?x=%281%29&y=2) | https://c.org |",
+        "| [A\\|1](https://b.org/A%7C1?x=%281%29&y=2) | `https://c.org` |",
         "| &lt;b> |  |",
     ]
 
@@ -87,7 +87,7 @@ def test_page_escapes_what_reports_say(tmp_path):
     assert 'alt="a &#34;figure&#34; &lt;x&gt;"' in text
     assert re.findall(r'<section id="(.*?)">', text) == ["a-b-c"]
     assert (tmp_path / "report_figures" / "one.png").is_file()
-    assert '![a "figure" <x>](report_figures/one.png)' in (tmp_path / "report.md").read_text()
+    assert '![a "figure" &lt;x>](report_figures/one.png)' in (tmp_path / "report.md").read_text()
 
 
 def test_tables_in_markdown_are_replaced():

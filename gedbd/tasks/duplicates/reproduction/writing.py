@@ -8,7 +8,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from gedbd.evaluation.figure_files import save_figure
-from gedbd.evaluation.report.page import markdown, slug
+from gedbd.evaluation.report.page import escape_markdown, markdown, slug
 from gedbd.evaluation.report.settings import Setting, group_settings
 from gedbd.evaluation.report.shown_tables import show
 from gedbd.evaluation.run_folders import Run, find_runs
@@ -66,7 +66,7 @@ def write_item(name: str, sweep_dir: Path, options: Sequence[str]) -> None:
     notes = [_corpus_note(mine) for mine in _by_corpus(settings)]
     notes.append(NO_PAPER if name == "sensitivity" else PAPER)
     shown = show(readable(table, HEADINGS))
-    lines = [f"# {TITLES[name]}", "", *(f"- {note}" for note in notes), "", *markdown(shown)]
+    lines = [f"# {TITLES[name]}", "", *(f"- {escape_markdown(note)}" for note in notes), "", *markdown(shown)]
     lines += [line for stem in figures for line in ("", f"![{TITLES[name]}]({stem}.png)")]
     write_text(sweep_dir / f"{name}.md", "\n".join(lines) + "\n")
     if name != "figures34":  # too wide for a terminal

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from gedbd.evaluation.report.page import markdown
+from gedbd.evaluation.report.page import escape_markdown, markdown
 from gedbd.evaluation.report.settings import Setting, group_settings
 from gedbd.evaluation.report.shown_tables import show
 from gedbd.evaluation.run_folders import find_runs
@@ -57,7 +57,7 @@ def write_table4(sweep_dir: Path) -> None:
     lines = [f"# {TITLE}", "", "In percent.", ""]
     for _, mine in table.groupby("ranked", sort=False):
         lines += [*markdown(show(readable(mine))), ""]
-    lines += [f"- {note}" for note in notes]
+    lines += [f"- {escape_markdown(note)}" for note in notes]
     write_text(sweep_dir / "table4.md", "\n".join(lines) + "\n")
     print_paper_table(console, table[[name for name in TERMINAL if name in table]], f"{TITLE} (percent)")
     for note in notes:
