@@ -73,8 +73,8 @@ def test_ids_with_an_address_are_links():
 def test_links_of_the_page_are_escaped_and_open_in_a_tab_of_their_own(tmp_path):
     text = write_report(tmp_path, "T", "sum", [Section("A", "text", [LINKED])]).read_text()
     opened = 'target="_blank" rel="noopener noreferrer"'
-    assert f'<td><a href="https://b.org/A|1?x=(1)&amp;y=2" {opened}>A|1</a></td>' in text
-    assert "<td>&lt;b&gt;</td>" in text
+    assert f'<td dir="auto"><a href="https://b.org/A|1?x=(1)&amp;y=2" {opened}>A|1</a></td>' in text
+    assert '<td dir="auto">&lt;b&gt;</td>' in text
     assert "javascript" not in text
 
 
@@ -82,7 +82,7 @@ def test_page_escapes_what_reports_say(tmp_path):
     section = Section("A <b> & c", "text & <i>", [TABLE], [("one", 'a "figure" <x>', line())])
     text = write_report(tmp_path, "T <1>", "sum", [section]).read_text()
     assert "<title>T &lt;1&gt;</title>" in text
-    assert "<td>&lt;c&gt;</td>" in text
+    assert '<td dir="auto">&lt;c&gt;</td>' in text
     assert "text &amp; &lt;i&gt;" in text
     assert 'alt="a &#34;figure&#34; &lt;x&gt;"' in text
     assert re.findall(r'<section id="(.*?)">', text) == ["a-b-c"]
