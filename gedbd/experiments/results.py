@@ -21,6 +21,7 @@ from gedbd.evaluation.result_tables import compare_methods, compare_rankings, dr
 from gedbd.evaluation.run_folders import CAPTIONS, PREDICTIONS, TSNE
 from gedbd.experiments.evaluation_result import EvaluationResult
 from gedbd.experiments.example_pairs import print_example_pairs
+from gedbd.experiments.own_page import log_files
 from gedbd.experiments.ranking_files import write_rankings
 from gedbd.io.console_tables import print_table
 from gedbd.io.files import write_text
@@ -171,12 +172,9 @@ def show_results(console: Console, result: EvaluationResult, derived: ResultTabl
 
 def log_results(loggers: list[Logger], folder: Path, derived: ResultTables, figures: list[str]) -> None:
     """Logs figures, tables and the leak audit to Weights & Biases, if it is among the loggers."""
+    log_files(loggers, folder, derived.tables, figures)
     for logger in loggers:
         if isinstance(logger, WandbLogger):
-            for name in figures:
-                logger.log_image(f"figures/{name}", [str(folder / "figures" / f"{name}.png")])
-            for name, table in derived.tables.items():
-                logger.log_table(name, dataframe=table)
             logger.log_metrics({f"leak/{name}": value for name, value in derived.audit.items()})
 
 

@@ -45,6 +45,13 @@ FORMULAS = [
     "\r=1+1",
     "\n=1",
     "\uff1d1+1",
+    " =1+1",
+    "\ufeff=1+1",
+    "\u200b\u00a0@SUM(1)",
+    '"=1+1',
+    "'=1+1",
+    '\ufeff "\uff0b1',
+    "\x07-1+1",
 ]
 ODD_IDS = ["A 1", "A\u00a01", "A\t1", "A\x001", "A\x7f1", "A\u20031", "A\x851", "A" * 201]
 COLUMNS = {"id": "id", "title": "title", "duplicate": None}

@@ -17,23 +17,9 @@ from gedbd.evaluation.report.judging import PAIR, Judging
 from gedbd.evaluation.report.section import Section
 from gedbd.evaluation.report.shown_tables import Cell, Shown, show
 from gedbd.io.files import replacing, write_text
-from gedbd.io.plain_text import printable, printable_line
+from gedbd.io.plain_text import LINK_SIGNS, code_block, escape_markdown
 from gedbd.io.verbosity import stage
 
-# Underscores inside words, and brackets and parentheses that make no link, need no escape.
-MARKDOWN_SIGNS = re.compile(r"[\\`*~|]|(?<!\w)_|_(?!\w)|(?<=\])[(\[:]")
-LINK_SIGNS = re.compile(MARKDOWN_SIGNS.pattern + r"|[\[\]]")  # in the text of a link or an image
-WORDS = re.compile(r"([\s|`]+)")
-# What GitHub and other readers of Markdown make a link of, also where its signs are escaped: addresses, mail addresses,
-# names, numbers of issues and advisories, hashes of commits; between dollar signs it is set as a formula.
-REFERENCE = re.compile(
-    r"//\S|www\.|(?:mailto|xmpp):|(?<![a-z0-9_])@[a-z0-9]|\w@[\w-]+\.\w|#\d|(?<![a-z0-9])(?:gh|ghsa|cve)-\w|\$"
-    r"|(?<![a-z0-9])[0-9a-f]{7,64}(?![a-z0-9])",
-    re.ASCII | re.IGNORECASE,
-)
-# The start of a heading, a quote or a list, before the sign that makes it one.
-BLOCK_START = re.compile(r"^(\d{1,9})(?=[.)](?:\s|$))|^(?=#{1,6}(?:\s|$)|>|[-+=](?:[\s=-]|$))", re.ASCII)
-BACKTICKS = re.compile(r"`+")
 MAX_SLUG = 100  # names of files end in it
 URL_CHARACTERS = ":/?#@!$&*+,;=%~[]"  # may stay in an address; others, such as ")", would end the Markdown link
 
@@ -137,13 +123,6 @@ def _markdown_page(title: str, summary: str, sections: list[ShownSection], heade
     return "\n".join([*lines, *([escape_markdown(header["left_out"]), ""] if header["left_out"] else [])])
 
 
-def code_block(text: str, language: str = "") -> str:
-    """A text as a block of code in Markdown."""
-    # A fence is longer than all others in the text, which would end the block.
-    fence = "`" * max(3, 1 + max(map(len, BACKTICKS.findall(text)), default=0))
-    return f"{fence}{language}\n{printable(text, keep=chr(10))}\n{fence}"
-
-
 def fill_tables(text: str, sections: list[Section]) -> str:
     """Puts tables into Markdown, each between ``<!-- report: <section> -->`` and ``<!-- end -->``.
 
@@ -180,26 +159,6 @@ def _markdown_cell(cell: Cell, is_number: bool) -> str:
     if not cell.url:
         return text
     return f"[{escape_markdown(cell.text, LINK_SIGNS)}]({quote(cell.url, safe=URL_CHARACTERS)})"
-
-
-def escape_markdown(text: str, signs: re.Pattern[str] = MARKDOWN_SIGNS) -> str:
-    """A line that Markdown shows unchanged: no HTML, link, image, heading, list, emphasis or table cell.
-
-    Titles come from trackers, where anyone may write them. Words that GitHub would make a reference of, such as
-    ``@ann`` and ``#12``, become code: GitHub notifies nobody and closes no issue for what it reads in code.
-
-    Args:
-        text: The text; line breaks become blanks.
-        signs: What is escaped outside code.
-    """
-    # Backticks are no part of a word, so that the code between two of them ends where the word does.
-    parts = WORDS.split(printable_line(text))
-    shown = [f"`{part}`" if REFERENCE.search(part) else _escaped(part, signs) for part in parts]
-    return BLOCK_START.sub(r"\1\\", "".join(shown))
-
-
-def _escaped(text: str, signs: re.Pattern[str]) -> str:
-    return signs.sub(r"\\\g<0>", text).replace("&", "&amp;").replace("<", "&lt;")
 
 
 def slug(text: str) -> str:

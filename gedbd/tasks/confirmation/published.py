@@ -2,9 +2,10 @@
 
 import pandas as pd
 
-from gedbd.evaluation.report.page import escape_markdown, markdown
+from gedbd.evaluation.report.page import markdown
 from gedbd.evaluation.report.shown_tables import show
 from gedbd.io.paths import locate
+from gedbd.io.plain_text import escape_markdown
 from gedbd.io.tables import read_csv
 
 METRICS = ("rmse", "spearman")

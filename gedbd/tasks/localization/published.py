@@ -6,9 +6,10 @@ Source: Tables 2 and 4 of "Pre-training Code Representation with Semantic Flow G
 
 import pandas as pd
 
-from gedbd.evaluation.report.page import escape_markdown, markdown
+from gedbd.evaluation.report.page import markdown
 from gedbd.evaluation.report.shown_tables import show
 from gedbd.io.paths import locate
+from gedbd.io.plain_text import escape_markdown
 from gedbd.io.tables import read_csv
 
 METRICS = ("mrr", "map", "p@1", "p@3", "p@5")

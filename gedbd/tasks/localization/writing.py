@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from pytorch_lightning.loggers import Logger
 from rich.console import Console
 
-from gedbd.evaluation.report.page import escape_markdown, markdown, write_report
+from gedbd.evaluation.report.page import markdown, write_report
 from gedbd.evaluation.report.shown_tables import show
 from gedbd.evaluation.trec import write_qrels, write_run
 from gedbd.experiments.own_page import log_files, mark_finished, save_figures, training_command
@@ -16,6 +16,7 @@ from gedbd.experiments.results import with_intervals
 from gedbd.io.console_tables import print_table
 from gedbd.io.files import write_text
 from gedbd.io.json_output import record
+from gedbd.io.plain_text import escape_markdown
 from gedbd.io.printing import print_line, print_path
 from gedbd.io.tables import write_csv, write_parquet
 from gedbd.tasks.localization import figures

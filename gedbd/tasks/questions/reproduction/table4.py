@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from gedbd.evaluation.report.page import escape_markdown, markdown
+from gedbd.evaluation.report.page import markdown
 from gedbd.evaluation.report.settings import Setting, group_settings
 from gedbd.evaluation.report.shown_tables import show
 from gedbd.evaluation.run_folders import find_runs
 from gedbd.experiments.sweeps.paper_table import device, print_paper_table, readable
 from gedbd.io.files import write_text
+from gedbd.io.plain_text import escape_markdown
 from gedbd.io.printing import open_console, print_line, print_path
 from gedbd.io.tables import write_csv
 from gedbd.retrieval.protocol_words import EARLIER
