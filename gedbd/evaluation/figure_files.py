@@ -69,7 +69,7 @@ def _show_texts_as_they_are(figure: Figure) -> None:
     """Switches formulas off, except in the numbers of axes: tags, names and options may hold ``$`` or control signs."""
     numbers: set[Text] = set()
     for axis in (axis for axes in figure.axes for axis in (axes.xaxis, axes.yaxis)):
-        names = axis.get_major_formatter().format_ticks(axis.get_majorticklocs())
+        names = axis.get_major_formatter().format_ticks(list(axis.get_majorticklocs()))
         if not all(name.isprintable() for name in names):
             axis.set_ticks(axis.get_majorticklocs(), labels=[printable(name) for name in names])
         # Asking for the ticks makes those that are missing.

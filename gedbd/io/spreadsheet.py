@@ -37,7 +37,7 @@ def safe_cells(table: pd.DataFrame) -> pd.DataFrame:
     for place in range(table.shape[1]):
         column = table.iloc[:, place]
         if not (pd.api.types.is_numeric_dtype(column) or pd.api.types.is_datetime64_any_dtype(column)):
-            safe.isetitem(place, pd.Series(_safe_column(list(column)), index=table.index, dtype=object))
+            safe.isetitem(place, pd.Series(_safe_column(list(column)), dtype=object).array)
     return safe.set_axis([safe_cell(name) for name in table.columns], axis="columns")
 
 
@@ -47,7 +47,9 @@ def plain_cells(table: pd.DataFrame) -> pd.DataFrame:
     for place in range(table.shape[1]):
         column = plain.iloc[:, place]
         if not (pd.api.types.is_numeric_dtype(column) or pd.api.types.is_bool_dtype(column)):
-            plain.isetitem(place, column.map(lambda value: plain_cell(value) if isinstance(value, str) else value))
+            plain.isetitem(
+                place, column.map(lambda value: plain_cell(value) if isinstance(value, str) else value).array
+            )
     return plain
 
 

@@ -135,7 +135,7 @@ def of_report(folder: Path, text: str) -> str:
 
 
 def of_comment(folder: Path, text: str) -> str:
-    """The words of an index that somebody else made stand in the comment."""
+    """The words of an index that somebody else made are part of the comment."""
     index = SmallIndex(folder, REPORTS)
     asked = Report("Attachments over 10 MB are not sent", "", "77")
     suggestion = suggest_duplicates(index, asked, 3, replace(MET, suggestions=1, first=text, last=text))
