@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from hydra.utils import instantiate
 from omegaconf import DictConfig
-from rich.console import Console
 
 from gedbd.configuration.command import command
 from gedbd.io.locks import sole_process
+from gedbd.io.printing import open_console, print_line
 
 if TYPE_CHECKING:
     from gedbd.service.connections import ConnectionLimits
@@ -38,10 +38,10 @@ def serve(cfg: DictConfig, limits: "ConnectionLimits", token: str | None, secret
     from gedbd.service.server import listen
     from gedbd.service.webhook.assembly import build_webhook, handle_event
 
-    console = Console(soft_wrap=True, highlight=False)
+    console = open_console()
     index = instantiate(cfg.opened)
     if cfg.event is not None:
-        console.print(handle_event(cfg.webhook, index, cfg.event, cfg.event_name), markup=False)
+        print_line(console, handle_event(cfg.webhook, index, cfg.event, cfg.event_name))
         return
     from gedbd.service.app import create_app
 
@@ -50,9 +50,9 @@ def serve(cfg: DictConfig, limits: "ConnectionLimits", token: str | None, secret
     hooked = f"with a webhook for {cfg.webhook.repository}" if webhook else "without a webhook"
     if cfg.webhook.repository and not webhook:
         hooked += f" for {cfg.webhook.repository}, as {cfg.webhook.secret_env} is not set"
-    console.print(f"{index.name}: {len(index):,} reports; http://{cfg.host}:{cfg.port}, {hooked}", markup=False)
+    print_line(console, f"{index.name}: {len(index):,} reports; http://{cfg.host}:{cfg.port}, {hooked}")
     for statement in app.state.service.statements:
-        console.print(statement, markup=False)
+        print_line(console, statement)
     listen(app, cfg.host, cfg.port, limits)
 
 

@@ -22,6 +22,7 @@ from gedbd.configuration.options import check_command_line, delete_unused
 from gedbd.configuration.run_folder import is_own, own_folders
 from gedbd.io.files import private_files
 from gedbd.io.json_output import json_output
+from gedbd.io.plain_text import printable
 from gedbd.io.printing import print_help
 from gedbd.io.verbosity import stage, take_flags, verbosity
 
@@ -105,7 +106,7 @@ def mistakes_in_one_line(cfg: DictConfig | None = None) -> Iterator[None]:
         line = error_line(error, written_places(cfg or OmegaConf.create(), _run_folder()))
         if line is None:
             raise
-        raise CommandError(f"error: {line}", _run_folder()) from error
+        raise CommandError(f"error: {printable(line)}", _run_folder()) from error
 
 
 @contextmanager
