@@ -7,7 +7,7 @@ import os
 import shutil
 import socket
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from glob import escape as glob_escape
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,11 @@ def replacing(path: Path) -> Iterator[Path]:
 
     Args:
         path: The file to replace; a symbolic link is followed.
+
+    Raises:
+        ValueError: If it is a link of another user, see ``check_link``.
     """
+    check_link(path)
     target = Path(os.path.realpath(path))
     if target.exists() and not target.is_file():
         yield target
@@ -34,6 +38,9 @@ def replacing(path: Path) -> Iterator[Path]:
     # The last suffix stays: some libraries choose a format by it, others append theirs if it is missing.
     unfinished = target.with_name(f"{_prefix(target)}{os.getpid()}{UNFINISHED}{target.suffix}")
     try:
+        # A new file: in a folder that others can write to, something of theirs may have this name.
+        unfinished.unlink(missing_ok=True)
+        unfinished.open("x").close()
         yield unfinished
         if target.exists():
             shutil.copymode(target, unfinished)
@@ -45,7 +52,22 @@ def replacing(path: Path) -> Iterator[Path]:
             raise
         raise OSError(error.errno, error.strerror, str(target)) from error
     finally:
-        unfinished.unlink(missing_ok=True)
+        with suppress(OSError):  # on a read-only disk, where there is no such file either
+            unfinished.unlink(missing_ok=True)
+
+
+def check_link(path: Path) -> None:
+    """Checks that a file to be written is no symbolic link which somebody else put there.
+
+    Linux follows no such link in a folder like ``/tmp``, but SQLite and ``os.path.realpath`` read where links lead.
+
+    Raises:
+        ValueError: If it is a link of another user than this one, root and the owner of its folder.
+    """
+    if os.name != "posix" or not path.is_symlink():
+        return
+    if path.lstat().st_uid not in (os.geteuid(), 0, path.parent.stat().st_uid):
+        raise ValueError(f"{path} is a symbolic link of another user: delete it, or choose another place")
 
 
 def write_text(path: Path, text: str) -> None:

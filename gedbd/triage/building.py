@@ -2,8 +2,8 @@
 
 import io
 import json
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pandas as pd
+from filelock import FileLock, Timeout
 from hydra.utils import instantiate
 from omegaconf import DictConfig, OmegaConf
 
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from gedbd.encoders.encoder import Encoder
 
 LOCAL = "local"  # the store of an index without a search server
+LOCK = "index.lock"  # held while a corpus is stored
 UPDATE_TIMEOUT_S = 60.0  # a command may wait longer for a lock than a service
 
 
@@ -62,6 +64,9 @@ def store_corpus(
         index_model: Encoder and triage model.
         server: Address of a search server; ``local`` for none any more, None as last time.
         tell: Receives warnings.
+
+    Raises:
+        ValueError: If another process is storing a corpus in this index.
     """
     out.mkdir(parents=True, exist_ok=True)
     settings = index_model.settings.copy()
@@ -71,7 +76,7 @@ def store_corpus(
     plain = json.dumps(OmegaConf.to_container(settings), sort_keys=True)
     settings.cache_dir = index_model.cache_dir
     silence_library_logs()
-    with closing(Store(out / FILE, timeout_s=UPDATE_TIMEOUT_S)) as store:
+    with _only_builder(out), closing(Store(out / FILE, timeout_s=UPDATE_TIMEOUT_S)) as store:
         model = _build_model(plain, index_model.matching, index_model.weights, corpus, store)
         encode = _corpus_encoder(settings, model, store.path, index_model.given)
         changes = synchronise(store, corpus, model, encode)
@@ -82,6 +87,23 @@ def store_corpus(
     except OSError as error:
         tell(f"{out}: the files for quick opening cannot be written ({error})")
     return changes
+
+
+@contextmanager
+def _only_builder(out: Path) -> Iterator[None]:
+    """Holds the lock of an index folder, so that two corpora stored at once do not leave reports of both.
+
+    The end of the process frees it too, even by ``kill -9``.
+    """
+    lock = FileLock(out / LOCK, blocking=False)
+    try:
+        lock.acquire()
+    except Timeout as error:
+        raise ValueError(
+            f"{out}: another process is updating this index with a corpus: run this command again when it has finished"
+        ) from error
+    with lock:  # counts twice: the exit of this one releases
+        yield
 
 
 def _build_model(settings: str, matching: TriageModel, weights: Path | None, corpus: Corpus, store: Store) -> Model:

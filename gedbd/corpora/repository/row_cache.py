@@ -9,6 +9,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from gedbd.io.files import check_link
+
 MAX_PLACEHOLDERS = 500
 MAX_UNSTORED = 200  # rows of a transaction
 FAST = 1  # of zlib's levels
@@ -111,6 +113,7 @@ class RowCache:
         return self._connected()
 
     def _connected(self) -> sqlite3.Connection:
+        check_link(self.file)
         rows = sqlite3.connect(self.file, timeout=60)
         try:
             with rows:

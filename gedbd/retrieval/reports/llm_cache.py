@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 
+from gedbd.io.files import check_link
 from gedbd.text.token_cache import cache_folder
 
 FILE = "llm_answers.sqlite"
@@ -53,6 +54,7 @@ class AnswerCache:
 
     @contextmanager
     def _open(self) -> Iterator[sqlite3.Connection]:
+        check_link(self.file)
         try:
             with closing(sqlite3.connect(self.file, timeout=60)) as cache:
                 cache.execute(f"CREATE TABLE IF NOT EXISTS {TABLE}")

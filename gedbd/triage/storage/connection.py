@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from gedbd.io.files import check_link
 from gedbd.triage.storage.damage_checks import CURE
 
 LOCK_TIMEOUT_S = 5.0
@@ -51,12 +52,14 @@ class Connection:
 
     Raises:
         sqlite3.DatabaseError: If it cannot be opened.
+        ValueError: If it is a symbolic link of another user.
     """
 
     def __init__(self, path: Path, create: bool, timeout_s: float = LOCK_TIMEOUT_S) -> None:
         self.path = path
         self.refusal = ""
         self._damage_logged = False
+        check_link(path)
         try:
             self._sqlite = self._connect("mode=rwc" if create else "mode=rw", timeout_s)
         except sqlite3.DatabaseError as error:

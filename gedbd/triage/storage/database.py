@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from gedbd.io.files import check_link
 from gedbd.triage.storage.connection import StoreUnavailable, file_identity, is_damage, wal_path
 
 BUSY_TIMEOUT_S = 5.0
@@ -92,6 +93,7 @@ class Database:
 
 def _open(path: Path, schema: str, loss: str) -> sqlite3.Connection:
     """A connection in autocommit mode; see ``Database``."""
+    check_link(path)
     connection = None
     try:
         connection = sqlite3.connect(path, timeout=BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False)
