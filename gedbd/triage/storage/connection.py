@@ -16,6 +16,7 @@ from gedbd.io.files import check_link
 from gedbd.triage.storage.damage_checks import CURE
 
 LOCK_TIMEOUT_S = 5.0
+MAX_CHECKED_BYTES = 1 << 26  # of a file whose structure is checked when it is opened; 40 ms
 MAX_REASON = 120  # characters; SQLite quotes text that it cannot decode
 PRIMARY_CODE = 0xFF  # the bits above tell kinds of one error apart
 LOCKED = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL)
