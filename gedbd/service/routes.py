@@ -53,6 +53,7 @@ NO_REPORT: Responses = {404: {"model": ErrorResponse, "description": "No such re
 NO_FEEDBACK: Responses = {404: {"model": ErrorResponse, "description": "No feedback on these reports"}}
 NO_LINK: Responses = {404: {"model": ErrorResponse, "description": "No such link"}}
 router = APIRouter(responses=ERROR_RESPONSES)
+public_router = APIRouter(responses=ERROR_RESPONSES)  # needs no token
 log = logging.getLogger("gedbd")
 
 
@@ -206,7 +207,7 @@ async def unlink(report: IssueId, duplicate: IssueId, service: ServiceDependency
     return UnlinkResponse(unlinked=(report, duplicate))
 
 
-@router.get("/api/health")
+@public_router.get("/api/health")
 async def health(service: ServiceDependency) -> HealthResponse:
     """Answers while the service is up; no token is needed."""
     return HealthResponse(ready=True, reports=len(service.index), locates=service.suspects is not None)

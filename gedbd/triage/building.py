@@ -95,14 +95,13 @@ def _only_builder(out: Path) -> Iterator[None]:
 
     The end of the process frees it too, even by ``kill -9``.
     """
-    lock = FileLock(out / LOCK, blocking=False)
     try:
-        lock.acquire()
+        held = FileLock(out / LOCK, blocking=False).acquire()
     except Timeout as error:
         raise ValueError(
             f"{out}: another process is updating this index with a corpus: run this command again when it has finished"
         ) from error
-    with lock:  # counts twice: the exit of this one releases
+    with held:
         yield
 
 

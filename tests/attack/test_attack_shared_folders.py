@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from gedbd.encoders.embedding_cache import EmbeddingCache
+from gedbd.experiments.tracking.wandb_sweep import write_sweep
 from gedbd.io.files import replacing, write_text
 from gedbd.triage.feedback import FeedbackStore
 from gedbd.triage.storage.store import Store
@@ -22,6 +23,7 @@ WRITERS = {
     "results.json": lambda path: write_text(path, "{}"),
     "index.sqlite": lambda path: Store(path),
     "feedback.sqlite": lambda path: FeedbackStore(path.parent),
+    "sweep.yaml": lambda path: write_sweep("mine", path),
     "cache.sqlite": lambda path: EmbeddingCache(path, 2).vectors(["a"], encode),
 }
 
