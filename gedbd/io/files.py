@@ -41,7 +41,9 @@ def connect_database(path: Path, mode: str = "mode=rwc", **options: Any) -> sqli
 
     Raises:
         sqlite3.DatabaseError: If it cannot be opened.
+        ValueError: If it is a link of another user, see ``check_link``.
     """
+    check_link(path)
     if mode == "mode=rwc" and not path.exists():
         with suppress(OSError):  # SQLite reports what is wrong
             path.touch(mode=0o600)
@@ -65,7 +67,11 @@ def replacing(path: Path) -> Iterator[Path]:
 
     Args:
         path: The file to replace; a symbolic link is followed.
+
+    Raises:
+        ValueError: If it is a link of another user, see ``check_link``.
     """
+    check_link(path)
     target = Path(os.path.realpath(path))
     if target.exists() and not target.is_file():
         yield target
@@ -74,6 +80,9 @@ def replacing(path: Path) -> Iterator[Path]:
     # The last suffix stays: some libraries choose a format by it, others append theirs if it is missing.
     unfinished = target.with_name(f"{_prefix(target)}{os.getpid()}{UNFINISHED}{target.suffix}")
     try:
+        # A new file: in a folder that others can write to, something of theirs may have this name.
+        unfinished.unlink(missing_ok=True)
+        unfinished.open("x").close()
         yield unfinished
         if target.exists():
             shutil.copymode(target, unfinished)
@@ -85,7 +94,22 @@ def replacing(path: Path) -> Iterator[Path]:
             raise
         raise OSError(error.errno, error.strerror, str(target)) from error
     finally:
-        unfinished.unlink(missing_ok=True)
+        with suppress(OSError):  # on a read-only disk, where there is no such file either
+            unfinished.unlink(missing_ok=True)
+
+
+def check_link(path: Path) -> None:
+    """Checks that a file to be written is no symbolic link which somebody else put there.
+
+    Linux follows no such link in a folder like ``/tmp``, but SQLite and ``os.path.realpath`` read where links lead.
+
+    Raises:
+        ValueError: If it is a link of another user than this one, root and the owner of its folder.
+    """
+    if os.name != "posix" or not path.is_symlink():
+        return
+    if path.lstat().st_uid not in (os.geteuid(), 0, path.parent.stat().st_uid):
+        raise ValueError(f"{path} is a symbolic link of another user: delete it, or choose another place")
 
 
 def write_text(path: Path, text: str) -> None:

@@ -33,7 +33,7 @@ def sole_process(path: Path, refusal: str) -> Iterator[None]:
         found = "another process"
         with suppress(OSError):
             found = owner.read_text(encoding="utf-8", errors="replace").strip() or found
-        raise ValueError(f"{refusal} by {found}: stop it first, or give another folder") from None
+        raise ValueError(f"{refusal} by {found}: wait for its end or stop it, or give another folder") from None
     try:
         started = datetime.now(UTC).isoformat(sep=" ", timespec="seconds")
         # Not in the lock file: some versions of filelock empty that of another process. On a full disk nobody is named.

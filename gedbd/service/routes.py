@@ -60,6 +60,7 @@ FORGET = (
     " brings it back. This cannot be undone. A later export or event that still has the report adds it again."
 )
 router = APIRouter(responses=ERROR_RESPONSES)
+public_router = APIRouter(responses=ERROR_RESPONSES)  # needs no token
 log = logging.getLogger("gedbd")
 
 
@@ -226,7 +227,7 @@ async def unlink(report: IssueId, duplicate: IssueId, service: ServiceDependency
     return UnlinkResponse(unlinked=(report, duplicate))
 
 
-@router.get("/api/health")
+@public_router.get("/api/health")
 async def health(service: ServiceDependency) -> HealthResponse:
     """Answers while the service is up; no token is needed."""
     return HealthResponse(ready=True, reports=len(service.index), locates=service.suspects is not None)

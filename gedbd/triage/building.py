@@ -17,6 +17,7 @@ from omegaconf import DictConfig, OmegaConf
 from gedbd.corpora.corpus import Corpus
 from gedbd.encoders.given import GivenEncoder
 from gedbd.io.library_logs import silence_library_logs
+from gedbd.io.locks import sole_process
 from gedbd.text.cleaning import Cleaning, shared_lines
 from gedbd.text.templates import FieldTemplate, Text
 from gedbd.triage.storage.compaction import compact
@@ -28,6 +29,7 @@ from gedbd.triage.triage_model import TriageModel
 if TYPE_CHECKING:
     from gedbd.encoders.encoder import Encoder
 
+LOCK = "index.lock"  # held while a corpus is stored: two at once would leave reports of both
 UPDATE_TIMEOUT_S = 60.0  # a command may wait longer for a lock than a service
 
 
@@ -57,6 +59,9 @@ def store_corpus(out: Path, corpus: Corpus, index_model: IndexModel, tell: Calla
         corpus: All reports.
         index_model: Encoder and triage model.
         tell: Receives warnings.
+
+    Raises:
+        ValueError: If another process is storing a corpus in this index.
     """
     out.mkdir(0o700, parents=True, exist_ok=True)
     settings = index_model.settings.copy()
@@ -66,7 +71,10 @@ def store_corpus(out: Path, corpus: Corpus, index_model: IndexModel, tell: Calla
     plain = json.dumps(OmegaConf.to_container(settings), sort_keys=True)
     settings.cache_dir = index_model.cache_dir
     silence_library_logs()
-    with closing(Store(out / FILE, timeout_s=UPDATE_TIMEOUT_S)) as store:
+    with (
+        sole_process(out / LOCK, f"{out}: the index is updated with a corpus"),
+        closing(Store(out / FILE, timeout_s=UPDATE_TIMEOUT_S)) as store,
+    ):
         model = _build_model(plain, index_model.matching, index_model.weights, corpus, store)
         encode = _corpus_encoder(settings, model, store.path, index_model.given)
         changes = synchronise(store, corpus, model, encode)

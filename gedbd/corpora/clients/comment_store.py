@@ -23,6 +23,7 @@ class CommentStore:
 
     Raises:
         ValueError: The file is damaged.
+        sqlite3.OperationalError: The file cannot be written.
     """
 
     def __init__(self, file: Path) -> None:
@@ -33,6 +34,8 @@ class CommentStore:
             with self._connection as rows:
                 rows.execute("CREATE TABLE IF NOT EXISTS note (kind, id, issue, record, PRIMARY KEY (kind, id))")
                 rows.execute("CREATE INDEX IF NOT EXISTS by_issue ON note (kind, issue)")
+        except sqlite3.OperationalError:
+            raise  # the disk is full, read-only or failing: the file may be whole
         except sqlite3.DatabaseError as error:
             raise ValueError(f"{file}: damaged ({error}); fetch into another folder") from error
 

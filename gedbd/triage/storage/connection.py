@@ -16,6 +16,7 @@ from gedbd.io.files import connect_database
 from gedbd.triage.storage.damage_checks import CURE
 
 LOCK_TIMEOUT_S = 5.0
+MAX_CHECKED_BYTES = 1 << 26  # of a file whose structure is checked when it is opened; 40 ms
 MAX_REASON = 120  # characters; SQLite quotes text that it cannot decode
 PRIMARY_CODE = 0xFF  # the bits above tell kinds of one error apart
 LOCKED = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL)
@@ -52,6 +53,7 @@ class Connection:
 
     Raises:
         sqlite3.DatabaseError: If it cannot be opened.
+        ValueError: If it is a symbolic link of another user.
     """
 
     def __init__(self, path: Path, create: bool, timeout_s: float = LOCK_TIMEOUT_S) -> None:

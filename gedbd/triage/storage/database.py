@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from gedbd.io.files import connect_database
-from gedbd.triage.storage.connection import StoreUnavailable, file_identity, is_damage, wal_path
+from gedbd.triage.storage.connection import MAX_CHECKED_BYTES, StoreUnavailable, file_identity, is_damage, wal_path
 
 BUSY_TIMEOUT_S = 5.0
 RETRY_AFTER_S = 10
-MAX_CHECKED_BYTES = 1 << 26  # checking a larger file would delay each start by seconds
 
 
 class Database:
