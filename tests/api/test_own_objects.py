@@ -136,7 +136,7 @@ def test_two_corpora_are_not_stored_in_an_index_at_once(demo, hashed_words, tmp_
 
         def encode(self, texts):
             if len(texts) > 9:  # of fewer, it is tried before the index is built
-                with pytest.raises(ValueError, match="another process is updating this index with a corpus: run"):
+                with pytest.raises(ValueError, match="is updated with a corpus by process"):
                     gedbd.Index.build(demo, tmp_path, hashed_words)
                 refused.append(len(texts))
             return super().encode(texts)
