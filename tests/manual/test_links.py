@@ -121,3 +121,15 @@ def test_links_out_of_the_manual_lead_to_copies(tmp_path):
     assert guide == "[card](../repository/gedbd/card.md#use) [own](../index.md) [none](../../gone.md)"
     card = with_site_links((tmp_path / "gedbd/card.md").read_text(), "repository/gedbd/card.md", tmp_path)
     assert card == "# Use\n\n[file](../conf/x.yaml) [back](../../index.md)"
+
+
+def test_each_promise_of_the_page_on_security_names_tests_that_exist():
+    comments = " ".join(re.findall(r"<!--(.*?)-->", (ROOT / "docs/security.md").read_text(), re.DOTALL))
+    named = re.findall(r"(tests/[\w/]+\.py)(?:::(\w+))?", comments)
+    assert len(named) > 30
+    missing = [
+        f"{file}::{test}"
+        for file, test in named
+        if not (ROOT / file).is_file() or (f"def {test}(" not in (ROOT / file).read_text() and test)
+    ]
+    assert not missing
