@@ -1,4 +1,4 @@
-"""Files written as a whole or not at all, and JSON files that name themselves when they are damaged."""
+"""Files written as a whole or not at all, folders with one writer, and JSON files that name themselves if damaged."""
 
 import errno
 import hashlib
@@ -8,11 +8,45 @@ import shutil
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from glob import escape as glob_escape
 from pathlib import Path
 from typing import Any
 
+from filelock import FileLock, Timeout
+
 UNFINISHED = ".part"
+LOCK_FILE = ".lock"  # held while a process writes into the folder
+
+
+class FolderInUseError(ValueError):
+    """Another process writes into the folder."""
+
+
+@contextmanager
+def only_writer(folder: Path) -> Iterator[None]:
+    """Holds the lock of a folder; the end of the process frees it too, even by ``kill -9``.
+
+    A process that holds the lock may take it again.
+
+    Raises:
+        FolderInUseError: If another process holds it. The message names that process.
+    """
+    path = folder / LOCK_FILE
+    # Read before the lock is asked for: some versions of filelock empty the file then.
+    holder = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
+    try:
+        held = FileLock(path, blocking=False, is_singleton=True).acquire()
+    except Timeout as error:
+        named = "".join(character for character in holder if character.isprintable())[:200]
+        raise FolderInUseError(
+            f"{folder} is in use by {named or 'another process'}: wait until that ends, or choose another folder"
+        ) from error
+    with held:
+        path.write_text(
+            f"process {os.getpid()} on {socket.gethostname()}, since {datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC"
+        )
+        yield
 
 
 @contextmanager

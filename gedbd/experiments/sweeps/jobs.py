@@ -10,13 +10,12 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from filelock import FileLock, Timeout
 from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf, open_dict
@@ -40,8 +39,8 @@ from gedbd.experiments.sweeps.job_status import (
     read_status,
     write_status,
 )
+from gedbd.io.files import FolderInUseError, only_writer
 
-LOCK_FILE = ".lock"  # held while the job runs
 NOT_COMPARED = ("ckpt_path", "logger", "cache_dir", "data_dir")  # may differ when a job continues
 
 Task = Callable[[DictConfig], float]
@@ -108,13 +107,12 @@ def _run_job(task: Task, cfg: DictConfig, module: str) -> float:
 def _run_here(task: Task, cfg: DictConfig, folder: Path, status: JobStatus) -> JobStatus:
     """Runs a job in this process and records how it ends, unless another process is running it."""
     started = time.perf_counter()
-    lock = FileLock(folder / LOCK_FILE, blocking=False)
-    try:
-        held = lock.acquire()
-    except Timeout:
-        print(f"{folder}: another process is running this job")
-        return status
-    with held:
+    with ExitStack() as held:
+        try:
+            held.enter_context(only_writer(folder))
+        except FolderInUseError as error:
+            print(f"another process is running this job: {error}")
+            return status
         write_status(folder, replace(status, state=RUNNING))
         try:
             value = _logged(task, cfg, folder)
