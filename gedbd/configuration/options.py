@@ -21,6 +21,7 @@ from omegaconf import MISSING, DictConfig, OmegaConf, flag_override
 from gedbd.configuration.errors import composition_line, os_error_line
 from gedbd.configuration.help import first_example
 from gedbd.configuration.option_types import check_types, check_values, plain_options
+from gedbd.io.files import LOCK_FILE
 from gedbd.io.paths import IN_PACKAGE
 
 PLAIN_FLAGS = {"-m", "--multirun", "-r", "--run"}
@@ -119,7 +120,9 @@ def delete_unused(folder: Path, above: Sequence[Path]) -> None:
         folder: The run folder.
         above: Folders above it that may be deleted, the lowest first.
     """
-    first = {folder / ".hydra" / name for name in ("config.yaml", "hydra.yaml", "overrides.yaml")}
+    first = {folder / ".hydra" / name for name in ("config.yaml", "hydra.yaml", "overrides.yaml")} | {
+        folder / LOCK_FILE
+    }
     if not {path for path in folder.rglob("*") if not path.is_dir()} <= first:
         return
     shutil.rmtree(folder)

@@ -10,7 +10,7 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
@@ -20,9 +20,9 @@ from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf, open_dict
 
+from gedbd.configuration.command import exit_status, sigterm_as_interrupt
 from gedbd.configuration.errors import error_line, written_places
 from gedbd.experiments.sweeps.job_process import (
-    EXIT_STATUS,
     LOG_FILE,
     OWN_PROCESS,
     print_continuation,
@@ -40,6 +40,7 @@ from gedbd.experiments.sweeps.job_status import (
     write_status,
 )
 from gedbd.io.files import FolderInUseError, only_writer
+from gedbd.io.printing import is_first_process
 
 NOT_COMPARED = ("ckpt_path", "logger", "cache_dir", "data_dir")  # may differ when a job continues
 
@@ -59,7 +60,9 @@ class Pruned(Exception):  # noqa: N818 - an ending, not an error
 
 
 def resumable_job(task: Task) -> Task:
-    """Makes a command's function a job that a sweep may run again; outside sweeps the function is not changed.
+    """Makes a command's function a job that a sweep may run again; outside sweeps only its signals and lock change.
+
+    SIGTERM ends it as Ctrl-C does. Outside sweeps too, a second process with the same folder is refused.
 
     In a sweep, a finished job returns its stored value, and an interrupted or failed one continues from
     ``checkpoints/last.ckpt``. After an error the job has the state ``failed`` and the value NaN, and the other jobs
@@ -70,12 +73,14 @@ def resumable_job(task: Task) -> Task:
 
     @functools.wraps(task)
     def recorded(cfg: DictConfig) -> float:
-        if HydraConfig.get().mode != RunMode.MULTIRUN:
-            return task(cfg)
-        try:
-            return _run_job(task, cfg, module)
-        except KeyboardInterrupt:
-            raise SystemExit(EXIT_STATUS) from None
+        with sigterm_as_interrupt():
+            if HydraConfig.get().mode != RunMode.MULTIRUN:
+                with only_writer(Path(HydraConfig.get().runtime.output_dir)) if is_first_process() else nullcontext():
+                    return task(cfg)
+            try:
+                return _run_job(task, cfg, module)
+            except KeyboardInterrupt as interrupt:
+                raise SystemExit(exit_status(interrupt)) from None
 
     return recorded
 

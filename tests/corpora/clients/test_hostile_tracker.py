@@ -158,6 +158,15 @@ def test_a_server_whose_clock_is_ahead_hides_no_changes(github, tmp_path, make_c
     assert "1 new or changed issues" in run(github, tmp_path, make_client)
 
 
+def refusal(call):
+    """The message of a ValueError, empty for none."""
+    try:
+        call()
+    except ValueError as error:
+        return str(error)
+    return ""
+
+
 def mutated(value, chance, numbers):
     """The same JSON with other values in some places."""
     if numbers.random() < chance:
@@ -181,11 +190,9 @@ def test_values_of_any_type_end_in_one_line_with_the_address(any_tracker, tmp_pa
                 return plain._replace(content=mutated(plain.content, chance, numbers))
 
             any_tracker.server.answer = answer
-            try:
-                run(any_tracker, out, make_client)
-            except ValueError as error:
-                assert any_tracker.server.url in str(error)
-                assert len(str(error).splitlines()) == 1
+            said = refusal(lambda out=out: run(any_tracker, out, make_client))
+            assert said == "" or any_tracker.server.url in said
+            assert len(said.splitlines()) <= 1
             any_tracker.server.answer = any_tracker.answer
             if (out / "state.json").exists():
                 run(any_tracker, out, make_client)
