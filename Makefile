@@ -33,8 +33,8 @@ browser: install  ## test a report and the service's page in headless Chromium
 	OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -m browser tests/test_browser.py tests/test_judging_page.py tests/service/test_service_page.py
 
 # Ten minutes by default. The faults of a full disk and of the clock need root and a C compiler.
-soak: install  ## serve under load while faults are injected (MINUTES=, SEED=)
-	PYTHONPATH=tests/service OMP_NUM_THREADS=1 $(BIN)/python tests/attack/soak --minutes $(or $(MINUTES),10) --seed $(or $(SEED),0)
+soak: install  ## serve under load while faults are injected (MINUTES=, SEED=, OVERLAP=1)
+	PYTHONPATH=tests/service OMP_NUM_THREADS=1 $(BIN)/python tests/attack/soak --minutes $(or $(MINUTES),10) --seed $(or $(SEED),0) $(if $(OVERLAP),--overlap)
 
 check: install  ## format, lint and types
 	$(BIN)/ruff format --check

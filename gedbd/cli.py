@@ -37,6 +37,8 @@ def main() -> None:
         run_completion(first, rest)
     else:
         sys.argv = ["gedbd", *rest]
+        # Further processes would import modules from the current folder, which may be a stranger's; this one does not.
+        os.environ["PYTHONSAFEPATH"] = "1"
         # As ``python -m`` does: Lightning and sweeps start further processes by the module's name in ``__main__``.
         runpy.run_module(f"gedbd.{module_name(first)}", run_name="__main__", alter_sys=True)
 

@@ -4,7 +4,7 @@ import time
 from pathlib import Path
 
 from hydra.core.hydra_config import HydraConfig
-from omegaconf import DictConfig
+from omegaconf import DictConfig, OmegaConf
 
 from gedbd.configuration.command import command
 from gedbd.io.printing import open_console, print_line, print_path
@@ -13,6 +13,9 @@ from gedbd.io.printing import open_console, print_line, print_path
 @command("index")
 def main(cfg: DictConfig) -> None:
     """Adds, updates and deletes reports until the index holds those of the tracker, and prints how many."""
+    if cfg.forget is not None:
+        _forget(cfg)
+        return
     from gedbd.triage.assembly import update_index
 
     given = [one for one in HydraConfig.get().overrides.task if one.lstrip("+").startswith(("encoder", "text"))]
@@ -29,6 +32,25 @@ def main(cfg: DictConfig) -> None:
         said += f", {kept:,} kept because they were changed elsewhere in the meantime"
     print_line(console, f"{cfg.out}: {said}, in {time.perf_counter() - started:.1f} s")
     print_path(console, "search the index:", f'gedbd search index={cfg.out} "..."')
+
+
+def _forget(cfg: DictConfig) -> None:
+    """Erases reports from an index. Raises ValueError, after erasing the others, if it does not hold some of them."""
+    from gedbd.service.forgetting import forget_reports
+    from gedbd.triage.storage.store import FILE
+
+    others = [one for one in HydraConfig.get().overrides.task if one.partition("=")[0] not in ("out", "forget")]
+    if others:
+        raise ValueError(f"{others[0]}: forget= only erases reports and takes out= alone; leave this out")
+    folder = Path(cfg.out)
+    if not (folder / FILE).is_file():
+        raise ValueError(f"out={folder}: no {FILE} there, so there is nothing to forget")
+    given = list(cfg.forget) if OmegaConf.is_list(cfg.forget) else [cfg.forget]
+    ids = [str(one) for one in given]
+    missing = forget_reports(folder, ids)
+    if missing:
+        raise ValueError(f"forget={','.join(missing)}: not in {folder}; what else named it was erased")
+    print_line(open_console(), f"{folder}: {len(ids):,} forgotten")
 
 
 if __name__ == "__main__":

@@ -1,40 +1,58 @@
 """Serve an index over HTTP: a page, an API and a webhook for GitHub."""
 
-import os
+from contextlib import nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from hydra.utils import instantiate
 from omegaconf import DictConfig
-from rich.console import Console
 
 from gedbd.configuration.command import command
+from gedbd.io.locks import sole_process
+from gedbd.io.printing import open_console, print_line
+
+if TYPE_CHECKING:
+    from gedbd.service.connections import ConnectionLimits
+
+
+LOCK_FILE = "serve.lock"
 
 
 @command("serve")
 def main(cfg: DictConfig) -> None:
     """Opens the index and listens, or handles one event from a file."""
-    from gedbd.service.server import check_installed, listen, read_token
+    from gedbd.service.server import check_installed, read_secret, read_token
 
     check_installed()
+    limits = instantiate(cfg.connections)
+    token = read_token(cfg.token_env, cfg.host, cfg.allow_open or cfg.event is not None)
+    secret = None if cfg.event is not None else read_secret(cfg.webhook.secret_env)
+    folder = Path(cfg.index)
+    # Two processes would both post the comments of one file, and an older event could overwrite a later one.
+    with sole_process(folder / LOCK_FILE, f"index={folder} is served") if folder.is_dir() else nullcontext():
+        serve(cfg, limits, token, secret)
+
+
+def serve(cfg: DictConfig, limits: "ConnectionLimits", token: str | None, secret: str | None) -> None:
+    """Does so, as the only process in the folder of the index."""
+    from gedbd.service.server import listen
     from gedbd.service.webhook.assembly import build_webhook, handle_event
 
-    limits = instantiate(cfg.connections)
-    console = Console(soft_wrap=True, highlight=False)
-    token = read_token(cfg.token_env, cfg.host, cfg.allow_open or cfg.event is not None)
+    console = open_console()
     index = instantiate(cfg.opened)
     if cfg.event is not None:
-        console.print(handle_event(cfg.webhook, index, cfg.event, cfg.event_name), markup=False)
+        print_line(console, handle_event(cfg.webhook, index, cfg.event, cfg.event_name))
         return
     from gedbd.service.app import create_app
 
-    secret = os.environ.get(cfg.webhook.secret_env)
     webhook = build_webhook(cfg.webhook, index, secret) if secret else None
     app = create_app(index, instantiate(cfg.settings, token=token), webhook, instantiate(cfg.suspects))
     hooked = f"with a webhook for {cfg.webhook.repository}" if webhook else "without a webhook"
     if cfg.webhook.repository and not webhook:
         hooked += f" for {cfg.webhook.repository}, as {cfg.webhook.secret_env} is not set"
-    console.print(f"{index.name}: {len(index):,} reports; http://{cfg.host}:{cfg.port}, {hooked}", markup=False)
+    print_line(console, f"{index.name}: {len(index):,} reports; http://{cfg.host}:{cfg.port}, {hooked}")
     for statement in app.state.service.statements:
-        console.print(statement, markup=False)
+        print_line(console, statement)
     listen(app, cfg.host, cfg.port, limits)
 
 

@@ -90,6 +90,7 @@ def test_further_processes_are_started_by_the_name_of_the_module(monkeypatch):
 
     monkeypatch.setattr("gedbd.cli.runpy.run_module", run_module)
     monkeypatch.setattr(sys, "argv", ["/usr/bin/gedbd", "train", "-m", "seed=1,2"])
+    monkeypatch.setenv("PYTHONSAFEPATH", "")
     main()
     assert seen == {
         "name": "gedbd.train",

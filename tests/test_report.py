@@ -148,7 +148,7 @@ def test_repeats_and_backtests_are_left_out_and_said(runs, call, capsys):
     assert "not finished" not in printed
     text = (runs / "repeats" / "report.html").read_text()
     assert summary in text
-    assert "<td>repeats/first</td>" in text
+    assert '<td dir="auto">repeats/first</td>' in text
 
 
 def test_the_page_names_its_command(page):

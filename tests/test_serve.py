@@ -13,11 +13,20 @@ import pytest
 import requests
 
 import gedbd.serve
-from gedbd.service.server import is_loopback, read_token
+from gedbd.serve import LOCK_FILE
+from gedbd.service.server import is_loopback, read_secret, read_token
 
 ROOT = Path(gedbd.serve.__file__).parent.parent
 SMALL = "opened._target_=small_index.open_small"
 TOKEN = "a token of some length"
+HOLD = """
+import sys, time
+from pathlib import Path
+from gedbd.io.locks import sole_process
+with sole_process(Path(sys.argv[1]), "x"):
+    print("held", flush=True)
+    time.sleep(60)
+"""
 
 
 @pytest.fixture
@@ -74,6 +83,31 @@ def test_a_token_opens_other_addresses(monkeypatch):
     assert read_token("GEDBD_TOKEN", "0.0.0.0", True) is None
     hosts = ("127.0.0.1", "::1", "localhost", "127.1.2.3", "0.0.0.0", "::", "10.0.0.1", "bugs.example")
     assert [is_loopback(host) for host in hosts] == [True] * 4 + [False] * 4
+
+
+def test_a_short_secret_is_refused_before_the_index_is_opened(serve, tmp_path, monkeypatch):
+    for secret in ("fifteen letters", " sixteen letters and a blank"):
+        monkeypatch.setenv("GITHUB_WEBHOOK_SECRET", secret)
+        with pytest.raises(SystemExit, match=r"^error: GITHUB_WEBHOOK_SECRET must have 16"):
+            serve("webhook.repository=ann/mail")
+    assert list(tmp_path.iterdir()) == []
+    monkeypatch.setenv("GITHUB_WEBHOOK_SECRET", TOKEN)
+    assert read_secret("GITHUB_WEBHOOK_SECRET") == TOKEN
+
+
+def test_one_process_at_a_time_serves_a_folder(serve, tmp_path, capsys):
+    event = {"action": "opened", "repository": {"full_name": "ann/mail"}, "issue": {"number": 70, "title": "x"}}
+    (tmp_path / "event.json").write_text(json.dumps(event))
+    options = f"event={tmp_path}/event.json", "webhook.repository=ann/mail"
+    with subprocess.Popen([sys.executable, "-c", HOLD, tmp_path / LOCK_FILE], stdout=subprocess.PIPE) as holder:
+        holder.stdout.readline()
+        held = {path.name for path in tmp_path.iterdir()}
+        with pytest.raises(SystemExit, match=f"^error: index={tmp_path} is served by process {holder.pid} on .* since"):
+            serve(*options)
+        assert {path.name for path in tmp_path.iterdir()} == held
+        holder.kill()
+    serve(*options)
+    assert "#70 added" in capsys.readouterr().out
 
 
 def test_one_event_without_a_server(serve, tmp_path, capsys):

@@ -61,11 +61,11 @@ def _schema() -> dict[str, Any]:
     from fastapi import FastAPI
 
     from gedbd.service.locate_route import locate_router
-    from gedbd.service.routes import router
+    from gedbd.service.routes import public_router, router
     from gedbd.service.webhook.route import webhook_router
 
     app = FastAPI(title="gedbd", version="1")
-    for part in (router, locate_router, webhook_router):
+    for part in (router, public_router, locate_router, webhook_router):
         app.include_router(part)
     return app.openapi()
 

@@ -122,7 +122,7 @@ class Index:
             if out.exists() and not out.is_dir():
                 raise ValueError(f"{out} is a file: give a new or existing folder")
             model = index_model(encoder, backtest)
-            changes = store_corpus(out, corpus, model, None, log.warning)
+            changes = store_corpus(out, corpus, model, log.warning)
         given = None if model.given is None else model.given.given
         index = cls(out, given, cache_dir=model.cache_dir)
         index.changes = changes

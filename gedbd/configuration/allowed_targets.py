@@ -24,6 +24,9 @@ VARIABLE = "GEDBD_ALLOWED_TARGETS"  # environment variable with further names, s
 NAMED = re.compile(rf"_target_:\s*['\"]?([\w.]+)|({IN_PACKAGE}\S+)")
 # What gedbd itself saves besides: the function that says that an encoder was an object in Python.
 SAVED = {"encoder": ("gedbd.encoders.given.refuse_given",)}
+LOADER = "gedbd.encoders.encoder.load_encoder"
+CORPUS = "dataset"  # only ``gedbd download`` contacts its base_url, and that command reads no run
+HUB_NAME = re.compile(r"[\w.-]+(/[\w.-]+)?")
 # Files and groups of conf/ that name the factories of a section, if not the group of the same name.
 SOURCES = {
     "baselines": ("baseline.yaml", "encoder", "backend", "text", "tags", "cross", "llm"),
@@ -57,6 +60,9 @@ def check_options(options: Any, source: str, also: Set[str] = frozenset()) -> No
                     f"{source}: {key}={found} is not run, because a file may only name targets that conf/ has for"
                     f" {section}; if you trust it, set {VARIABLE}={found}"
                 )
+    for key, section in _sections(options):
+        if "_args_" in section:  # gedbd names all arguments, so that what a file must not set can be found
+            raise ValueError(f"{source}: {key}._args_ is not run, because a file may only set arguments by their names")
 
 
 def check_plain(options: Any, source: str) -> None:
@@ -70,39 +76,100 @@ def check_plain(options: Any, source: str) -> None:
             )
 
 
-def keep_local(options: DictConfig, source: str) -> None:
-    """Removes addresses that reports would be sent to from options of a file: the command line alone may name them.
+def keep_local(options: DictConfig, source: str, cache_dir: str | None = None) -> None:
+    """Removes from options of a file what would send or write something to a place that the file names.
 
-    The owner of a Ray cluster can run code on the machines that join it, and an endpoint reads the texts of reports.
+    The owner of a Ray cluster can run code on the machines that join it, an endpoint reads the texts of reports, and
+    caches are written. The command line alone may name these places.
+
+    Args:
+        options: Changed in place.
+        source: The file, for messages.
+        cache_dir: Folder of caches on this machine; None for the one of ``GEDBD_CACHE``, or the default one.
+
+    Raises:
+        ValueError: If the options name a model on the hub, see ``check_models``.
     """
-    backend = options.get("backend")
-    if OmegaConf.is_dict(backend) and backend.get("address") is not None:
-        print_line(
-            open_console(),
-            f"{source}: backend.address={backend.address} is ignored because it comes from a file: Ray is started on"
-            " this machine",
-        )
-        backend.address = None
+    plain: Any = OmegaConf.to_container(options)
+    check_models(plain, source)
+    for key, value in _replace(plain, "address", None):
+        told = f"{source}: {key}={value} is ignored because it comes from a file: Ray is started on this machine"
+        print_line(open_console(), told)
+    for key, value in _replace({name: plain[name] for name in plain if name != CORPUS}, "base_url", None):
+        section = key.partition(".")[0]
+        print_line(open_console(), f"{source}: base_url={value} of {section} is ignored because it comes from a file")
+    use_own_caches(plain, cache_dir)
     for section in list(options):
-        plain = OmegaConf.to_container(options[section]) if OmegaConf.is_config(options[section]) else None
-        found = _remove_urls(plain)
-        if found:
-            print_line(
-                open_console(), f"{source}: base_url={found[0]} of {section} is ignored because it comes from a file"
+        if options[section] != plain[section]:
+            options[section] = plain[section]
+
+
+def use_own_caches(options: Any, cache_dir: str | None = None) -> None:
+    """Replaces each ``cache_dir`` in plain options of a file; for the arguments see ``keep_local``."""
+    _replace(options, "cache_dir", cache_dir or os.environ.get("GEDBD_CACHE", "~/.cache/gedbd"))
+
+
+def named_addresses(options: Any) -> Iterator[tuple[str, Any]]:
+    """Dotted names and values of the addresses in plain options."""
+    for key, value in _walk(options, ""):
+        if key.endswith((".address", ".base_url")) and value is not None and not key.startswith(f".{CORPUS}."):
+            yield key[1:], value
+
+
+def check_models(options: Any, source: str, given: Any = None) -> None:
+    """Refuses models that would be downloaded because a file names them.
+
+    A file may name a folder, a model that ``conf/`` names, or one that was downloaded to this machine before.
+
+    Args:
+        options: Plain options.
+        source: The file, for messages.
+        given: Options of the command line; the models that they name are allowed, too.
+
+    Raises:
+        ValueError: If they name another model on the Hugging Face hub.
+    """
+    allowed = _models_of_conf() | {section.get("model") for _, section in _sections(given) if _loads_model(section)}
+    for key, section in _sections(options):
+        model = str(section.get("model"))
+        if not _loads_model(section) or model in allowed or not HUB_NAME.fullmatch(model) or Path(model).is_dir():
+            continue
+        from huggingface_hub import try_to_load_from_cache
+
+        if not isinstance(try_to_load_from_cache(model, "config.json"), str):
+            raise ValueError(
+                f"{source}: {key}.model={model} is not downloaded, because a file names it; if you trust it, download"
+                f" it first: hf download {model}"
             )
-            options[section] = plain
 
 
-def _remove_urls(value: Any) -> list[str]:
-    """Sets each ``base_url`` in nested dictionaries and lists to None; gives what they were."""
+def _loads_model(section: dict[str, Any]) -> bool:
+    return section.get("_target_") == LOADER and isinstance(section.get("model"), str)
+
+
+def _sections(value: Any, key: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
+    """Nested dictionaries with their dotted names."""
+    if isinstance(value, dict):
+        yield key, value
+        for name, inner in value.items():
+            yield from _sections(inner, f"{key}.{name}".lstrip("."))
+    elif isinstance(value, list | tuple):
+        for place, inner in enumerate(value):
+            yield from _sections(inner, f"{key}[{place}]")
+
+
+def _replace(value: Any, name: str, new: str | None, key: str = "") -> list[tuple[str, Any]]:
+    """Replaces each value of this name in nested dictionaries and lists; gives what they were, by dotted name."""
     found = []
     if isinstance(value, dict):
-        if value.get("base_url") is not None:
-            found.append(str(value["base_url"]))
-            value["base_url"] = None
-        value = list(value.values())
-    for inner in value if isinstance(value, list) else ():
-        found += _remove_urls(inner)
+        if value.get(name) is not None:
+            found.append((f"{key}.{name}".lstrip("."), value[name]))
+            value[name] = new
+        for inner in value:
+            found += _replace(value[inner], name, new, f"{key}.{inner}")
+    elif isinstance(value, list):
+        for inner in value:
+            found += _replace(inner, name, new, key)
     return found
 
 
@@ -122,9 +189,8 @@ def read_settings(text: str, source: str, cache_dir: str) -> DictConfig:
         plain = json.loads(text)
     except (ValueError, RecursionError) as error:  # nested lists of a damaged file exceed the recursion limit
         raise ValueError(damaged) from error
-    if isinstance(plain, dict) and isinstance(plain.get("backend"), dict) and "cache_dir" in plain["backend"]:
-        plain["backend"]["cache_dir"] = cache_dir
     try:
+        use_own_caches(plain, cache_dir)
         check_options(plain, source)
         settings: DictConfig = OmegaConf.create(plain)
     except RecursionError as error:
@@ -134,7 +200,7 @@ def read_settings(text: str, source: str, cache_dir: str) -> DictConfig:
         raise ValueError(
             f"{source}: its settings have no section {missing[0]}; build the index again in another folder"
         )
-    keep_local(settings, source)
+    keep_local(settings, source, cache_dir)
     return settings
 
 
@@ -159,6 +225,13 @@ def _targets_of(section: str) -> frozenset[str]:
         for file in [place] if place.suffix else place.glob("*.yaml"):
             found |= {target or path for target, path in NAMED.findall(file.read_text(encoding="utf-8"))}
     return frozenset(found)
+
+
+@cache
+def _models_of_conf() -> frozenset[str]:
+    """The models that ``conf/`` names."""
+    files = Path(CONF_DIR).glob("encoder/*.yaml")
+    return frozenset(re.findall(r"^model: (\S+)", "\n".join(file.read_text() for file in files), re.MULTILINE))
 
 
 def _walk(value: Any, key: str) -> Iterator[tuple[str, Any]]:

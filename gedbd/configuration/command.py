@@ -23,7 +23,9 @@ from gedbd.configuration.help import command_help
 from gedbd.configuration.locations import CONF_DIR
 from gedbd.configuration.options import check_command_line, delete_unused
 from gedbd.configuration.run_folder import is_own, own_folders
+from gedbd.io.files import private_files
 from gedbd.io.json_output import json_output
+from gedbd.io.plain_text import printable
 from gedbd.io.printing import print_help
 from gedbd.io.verbosity import stage, take_flags, verbosity
 
@@ -84,7 +86,7 @@ def command(config_name: str, read_arguments: ReadArguments = list) -> Callable[
                 if json and MULTIRUN_FLAGS & set(sys.argv[1:]):
                     # It is no option of a job: the same sweep goes on with it and without it.
                     sys.argv[1:] = [word for word in sys.argv[1:] if not JSON_OPTION.fullmatch(word)]
-                with json_output(json), own_folders(), deleted_if_empty(new_folders):
+                with private_files(), json_output(json), own_folders(), deleted_if_empty(new_folders):
                     return run()
 
         return start
@@ -113,7 +115,7 @@ def mistakes_in_one_line(cfg: DictConfig | None = None) -> Iterator[None]:
         line = error_line(error, written_places(cfg or OmegaConf.create(), _run_folder()))
         if line is None:
             raise
-        raise CommandError(f"error: {line}", _run_folder()) from error
+        raise CommandError(f"error: {printable(line)}", _run_folder()) from error
 
 
 class Terminated(KeyboardInterrupt):

@@ -8,7 +8,7 @@ import pandas as pd
 
 from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.readers.csv_file import read_table
-from gedbd.io.spreadsheet import plain_cell, safe_cells
+from gedbd.io.spreadsheet import plain_cell
 from gedbd.io.tables import write_csv
 
 IMAGE_ENDINGS = (".png", ".jpg", ".jpeg", ".gif", ".bmp", ".webp")
@@ -118,7 +118,7 @@ def write_captions(path: str | Path, rows: Iterable[tuple[str, str, str, str]]) 
         rows: Image name, SHA-256 of its file (empty if it was not read), caption, and ``described`` or the reason
             against it.
     """
-    write_csv(Path(path).expanduser(), safe_cells(pd.DataFrame(rows, columns=list(COLUMNS), dtype=str)))
+    write_csv(Path(path).expanduser(), pd.DataFrame(rows, columns=list(COLUMNS), dtype=str))
 
 
 def check_writable(path: str | Path) -> None:

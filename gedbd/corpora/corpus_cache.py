@@ -70,7 +70,7 @@ def cached_corpus(
     if _file_digest(export) != contents:  # it was replaced while it was read
         return corpus
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(0o700, parents=True, exist_ok=True)
         _store(path, corpus)
         for other in folder.glob(f"corpus-{place}-*.arrow"):
             if other != path:

@@ -5,12 +5,13 @@ import re
 import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from urllib.parse import urljoin
 
 import requests
 
 from gedbd.corpora.readers.bughub import find_table
 from gedbd.corpora.readers.csv_file import open_packed, read_table
-from gedbd.corpora.urls import naming, shown_url
+from gedbd.corpora.urls import MAX_REDIRECTS, check_same_server, naming, shown_url
 from gedbd.io.progress import byte_progress
 from gedbd.io.unpacking import CURE, GIGABYTE, MAX_BYTES, asked_bytes, check_space
 
@@ -35,7 +36,7 @@ def fetch_tables(base_url: str, folder: Path, rows: Mapping[str, int]) -> list[s
         ValueError: A download fails, or a file holds another number of rows. The message names the address without its
             secrets.
     """
-    folder.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(0o700, parents=True, exist_ok=True)
     tables = {file: find_table(folder, Path(file).stem) for file in rows}
     there = {file: table for file, table in tables.items() if table}
     wanted = {file: folder / f"{file}.part" for file in rows if file not in there}
@@ -68,7 +69,7 @@ def fetch_file(url: str, target: Path, check: Callable[[Path], object]) -> str:
     """
     if target.exists():
         return f"already there: {target}"
-    target.parent.mkdir(parents=True, exist_ok=True)
+    target.parent.mkdir(0o700, parents=True, exist_ok=True)
     part = target.with_name(f"{target.name}.part")
     with naming(url):
         download(url, part)
@@ -125,7 +126,7 @@ def download(url: str, part: Path) -> None:
     if have:
         headers |= {"Range": f"bytes={have}-", "If-Range": validator}
     try:
-        with requests.get(url, headers=headers, stream=True, timeout=TIMEOUT_S) as response:
+        with request(url, headers) as response:
             fits = resumes(response, have, validator)
             if fits:
                 receive(response, part, have)
@@ -136,6 +137,23 @@ def download(url: str, part: Path) -> None:
     if not fits:
         discard(part)
         download(url, part)
+
+
+def request(url: str, headers: Mapping[str, str]) -> requests.Response:
+    """The response at an address, after redirects to the same server or hosts below it.
+
+    Raises:
+        ValueError: It redirects elsewhere, or without end.
+    """
+    target = url
+    for _ in range(MAX_REDIRECTS + 1):
+        check_same_server(target, url, "dataset.base_url", subdomains=True)
+        response = requests.get(target, headers=headers, stream=True, timeout=TIMEOUT_S, allow_redirects=False)
+        if not response.is_redirect:
+            return response
+        response.close()
+        target = urljoin(target, response.headers["Location"])
+    raise ValueError(f"{shown_url(url)}: more than {MAX_REDIRECTS} redirects")
 
 
 def resumes(response: requests.Response, have: int, validator: str) -> bool:

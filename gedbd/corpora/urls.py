@@ -3,12 +3,13 @@
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 import pandas as pd
 
 MAX_URL_LENGTH = 2_000
 URL_OF = "url of "
+MAX_REDIRECTS = 5
 ID_COLUMNS = ("id", "report", "suggested")  # columns of result tables with ids of reports
 PLACEHOLDER = "{issue_id}"
 # A host without user name and password, then anything without white space and the delimiters of HTML and Markdown.
@@ -33,6 +34,35 @@ def web_url(text: str) -> str:
     url = text.strip()
     is_safe = len(url) <= MAX_URL_LENGTH and url.isprintable() and WEB_URL.fullmatch(url) is not None
     return url if is_safe else ""
+
+
+def origin(url: str) -> tuple[str, str | None, int | None]:
+    """Scheme, host and port."""
+    parts = urlsplit(url)
+    return parts.scheme, parts.hostname, parts.port or {"http": 80, "https": 443}.get(parts.scheme)
+
+
+def check_same_server(url: str, asked: str, option: str, subdomains: bool = False) -> None:
+    """Raises ValueError if a response leads from the address that the user named to another server.
+
+    From http to https of the same host, both on their usual ports, is no other server.
+
+    Args:
+        url: Where it leads.
+        asked: The address that the user named.
+        option: What the address was set by, for the message.
+        subdomains: Whether https addresses of hosts below the named one are allowed, too: archives keep files there.
+    """
+    scheme, host, port = origin(url)
+    own = origin(asked)
+    if (scheme, host, port) in (own, ("https", own[1], 443) if own[0::2] == ("http", 80) else own):
+        return
+    if subdomains and (scheme, port) == ("https", 443) and str(host).endswith(f".{own[1]}"):
+        return
+    raise ValueError(
+        f"{shown_url(asked)}: it leads to {shown_url(url)}, which is another server: nothing was sent there; if it is"
+        f" the right one, set {option}"
+    )
 
 
 def shown_url(url: str) -> str:

@@ -9,6 +9,7 @@ from urllib.parse import urljoin, urlsplit
 
 from gedbd.corpora.clients.credentials import read_secret
 from gedbd.corpora.clients.http_errors import server_message
+from gedbd.io.plain_text import printable_line
 
 if TYPE_CHECKING:
     from openai import APIStatusError, OpenAI
@@ -178,11 +179,6 @@ def check_url(base_url: str, section: str) -> str:
     if parts.scheme not in {"http", "https"} or not parts.hostname or parts.query or parts.fragment:
         raise ValueError(f"{section}.base_url={base_url} is not an address such as https://api.openai.com/v1")
     return base_url.rstrip("/")
-
-
-def printable_line(text: str) -> str:
-    """A text in one line, without control characters, which a terminal would obey."""
-    return " ".join("".join(sign if sign.isprintable() else " " for sign in text).split())
 
 
 def optional_fields(

@@ -14,6 +14,8 @@ from pathlib import Path
 
 import numpy as np
 
+from gedbd.io.files import connect_database
+
 BATCHES_A_COMMIT = 16
 MAX_PLACEHOLDERS = 500
 VALUE_BYTES = 4  # of a float32
@@ -60,7 +62,7 @@ class EmbeddingCache:
 
     def _look_up(self, wanted: dict[bytes, str], encode: EncodeTexts) -> dict[bytes, bytes]:
         """The vectors of texts by key, from the file or encoded now."""
-        with closing(sqlite3.connect(self.file, timeout=60)) as database:
+        with closing(connect_database(self.file, timeout=60)) as database:
             database.execute(f"PRAGMA page_size = {PAGE_BYTES}")
             database.execute("CREATE TABLE IF NOT EXISTS vectors (key BLOB PRIMARY KEY, vector BLOB) WITHOUT ROWID")
             stored = self._read(database, sorted(wanted))

@@ -1,11 +1,20 @@
-"""Pretrained weights and their tokenizer: from the hub, a folder, or an installed package."""
+"""Pretrained weights and their tokenizer: from the hub, a folder, or an installed package.
+
+The files of a model may come from a stranger. They choose an architecture that transformers has itself, and nothing
+else: no code of theirs is run, and no other model, adapter or compiled kernel that they name is fetched. Weights are
+safetensors, or else a ``.bin`` file of tensors, which transformers reads with ``weights_only=True``.
+"""
 
 import hashlib
-from collections.abc import Sequence
+import os
+from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any, TypeVar
 
-from transformers import AutoModel, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
+from transformers import AutoConfig, AutoModel, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
+
+Loaded = TypeVar("Loaded")
 
 
 def load_pretrained(
@@ -18,22 +27,57 @@ def load_pretrained(
     """
     source = _packaged_weights(package, sha256) or model
     try:
-        # Unless trust_remote_code is set, transformers asks on the terminal whether to run a repository's code.
-        backbone = AutoModel.from_pretrained(source, trust_remote_code=False)
-        tokenizer = AutoTokenizer.from_pretrained(source, trust_remote_code=False)
-    except (OSError, ValueError) as error:
+        backbone, tokenizer = local_first(source, lambda local: _read(source, local))
+    except Exception as error:  # any type: damaged files make transformers and tokenizers raise whatever they meet
         if _is_path(source) and not Path(source).is_dir():
             raise ValueError(f"encoder={name}: encoder.model={source}: there is no such folder") from error
         raise ValueError(
-            f"encoder={name}: cannot load {source}: {str(error).splitlines()[0]} Without access to the hub, download it"
+            f"encoder={name}: cannot load {source}: {first_line(error)}. Without access to the hub, download it"
             " elsewhere and set encoder.model=<folder>."
         ) from error
     if hasattr(backbone, "pooler"):
         backbone.pooler = None
+    largest = max(tokenizer.get_vocab().values(), default=0)
+    num_embeddings = backbone.get_input_embeddings().num_embeddings
+    if largest >= num_embeddings:
+        raise ValueError(
+            f"encoder={name}: {source}: its tokenizer numbers tokens up to {largest:,}, but its weights have"
+            f" {num_embeddings:,} tokens: download it again"
+        )
     limit = max_positions(backbone)
     if limit is not None and max_tokens > limit:
         raise ValueError(f"encoder.max_tokens={max_tokens} is more than the {limit} that {source} supports")
     return backbone, tokenizer
+
+
+def first_line(error: Exception) -> str:
+    """The first line of an error's message without its full stop, or the error's type."""
+    return str(error).strip().partition("\n")[0].rstrip(".") or type(error).__name__
+
+
+def local_first(source: str, read: Callable[[bool], Loaded]) -> Loaded:
+    """What ``read(local_files_only)`` returns; the hub is asked only for a model that is not on this machine.
+
+    Args:
+        source: A folder, or a name on the hub.
+        read: Loads from it; raises OSError or ValueError if files are missing.
+    """
+    try:
+        return read(True)
+    except (OSError, ValueError):
+        if Path(source).is_dir():
+            raise
+    # Otherwise transformers asks a service on the hub to convert models that have no safetensors.
+    os.environ.setdefault("DISABLE_SAFETENSORS_CONVERSION", "1")
+    return read(False)
+
+
+def _read(source: str, local: bool) -> tuple[Any, PreTrainedTokenizerBase]:
+    # Unless trust_remote_code is set, transformers asks on the terminal whether to run a repository's code.
+    config = AutoConfig.from_pretrained(source, trust_remote_code=False, local_files_only=local)
+    config._attn_implementation = None  # it may name a compiled kernel on the hub
+    backbone = AutoModel.from_pretrained(source, config=config, trust_remote_code=False, local_files_only=local)
+    return backbone, AutoTokenizer.from_pretrained(source, trust_remote_code=False, local_files_only=local)
 
 
 def _is_path(model: str) -> bool:

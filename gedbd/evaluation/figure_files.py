@@ -5,9 +5,12 @@ from typing import IO
 
 from matplotlib import rc_context
 from matplotlib.figure import Figure
+from matplotlib.text import Text
+from matplotlib.ticker import LogFormatter, ScalarFormatter
 
 from gedbd.evaluation.palette import DARK_GREY
 from gedbd.io.files import replacing
+from gedbd.io.plain_text import printable
 
 DPI = 120
 SUBJECT_SIZE = 8  # points
@@ -30,7 +33,7 @@ def save_figure(figure: Figure, stem: Path, dpi: float = DPI) -> list[Path]:
 
 
 def write_figure(figure: Figure, file: Path | IO[bytes], kind: str, salt: str, dpi: float = DPI) -> None:
-    """Writes a figure as ``png`` or ``svg``, without a date.
+    """Writes a figure as ``png`` or ``svg``, without a date; texts with ``$`` are no formulas.
 
     Args:
         figure: The figure.
@@ -40,6 +43,7 @@ def write_figure(figure: Figure, file: Path | IO[bytes], kind: str, salt: str, d
         dpi: Pixels per inch of a PNG file.
     """
     metadata = {"Date": None} if kind == "svg" else None
+    _show_texts_as_they_are(figure)
     with rc_context({"svg.hashsalt": salt}):
         figure.savefig(file, format=kind, dpi=dpi, metadata=metadata)
 
@@ -59,3 +63,23 @@ def name_subject(figure: Figure, subject: str) -> Figure:
     else:
         figure.text(0.5, 0.99, subject, ha="center", va="top", fontsize=SUBJECT_SIZE, color=DARK_GREY)
     return figure
+
+
+def _show_texts_as_they_are(figure: Figure) -> None:
+    """Switches formulas off, except in the numbers of axes: tags, names and options may hold ``$`` or control signs."""
+    numbers: set[Text] = set()
+    for axis in (axis for axes in figure.axes for axis in (axes.xaxis, axes.yaxis)):
+        names = axis.get_major_formatter().format_ticks(list(axis.get_majorticklocs()))
+        if not all(name.isprintable() for name in names):
+            axis.set_ticks(axis.get_majorticklocs(), labels=[printable(name) for name in names])
+        # Asking for the ticks makes those that are missing.
+        for formatter, ticks in (
+            (axis.get_major_formatter(), axis.get_major_ticks()),
+            (axis.get_minor_formatter(), axis.get_minor_ticks()),
+        ):
+            if isinstance(formatter, ScalarFormatter | LogFormatter):
+                numbers |= {label for tick in ticks for label in (tick.label1, tick.label2)}
+    for text in set(figure.findobj(Text)) - numbers:
+        assert isinstance(text, Text)
+        text.set_parse_math(False)
+        text.set_text(printable(text.get_text(), keep="\n"))

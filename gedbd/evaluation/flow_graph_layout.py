@@ -8,6 +8,7 @@ from itertools import pairwise
 from gedbd.code.flow_graph import FlowGraph
 from gedbd.code.node_types import NodeType
 from gedbd.code.roles import Role
+from gedbd.io.plain_text import printable
 
 MAX_CHARACTERS = 80  # of a printed line of code; longer ones are broken
 MAX_NAME = 28  # characters; longer names are cut
@@ -26,7 +27,6 @@ MARGIN = 0.25
 HEADER = 0.95  # title and legend
 
 LINES = re.compile(r"[^\n]*\n|[^\n]+")
-UNPRINTABLE = re.compile(r"[\s\x00-\x1f\x7f-\x9f]")  # XML, and so an SVG, must not hold most control characters
 BREAKS = (re.compile(r"[;{}](?= )"), re.compile(r"(?<=\S)(?= )"), re.compile(r"[(,.]"))  # the best first
 
 
@@ -126,7 +126,7 @@ def _label(graph: FlowGraph, node: int) -> tuple[str, str]:
     if not name:
         return NodeType(int(graph.types[node])).name, ""
     shown = name if len(name) <= MAX_NAME else f"{name[: MAX_NAME - 1]}…"
-    return shown, Role(int(graph.roles[node])).name
+    return printable(shown), Role(int(graph.roles[node])).name
 
 
 def _width(label: str, note: str) -> float:
@@ -181,7 +181,7 @@ def _parts(line: str, offset: int, indent: int, number: int) -> Iterator[Piece]:
         cut = end
         if limit < end:
             cut = _break_place(line, start, limit)
-        text = UNPRINTABLE.sub(" ", line[start:cut])
+        text = printable(line[start:cut])
         yield Piece(shown, offset + start, offset + cut, " " * indent + text)
         indent += INDENT if shown else 0
         shown = ""

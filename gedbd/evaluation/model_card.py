@@ -20,6 +20,7 @@ from gedbd.evaluation.report.page import markdown
 from gedbd.evaluation.report.shown_tables import show
 from gedbd.evaluation.run_folders import Run
 from gedbd.io.files import read_object
+from gedbd.io.plain_text import code_block, escape_markdown
 from gedbd.io.tables import read_csv
 
 METHODS = {TEXT: "this model", FROZEN: "its encoder, not fine-tuned"}
@@ -97,6 +98,7 @@ def _template() -> Template:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
+    environment.filters |= {"inert": lambda value: escape_markdown(str(value)), "code": code_block}
     return environment.get_template("model_card.md.j2")
 
 

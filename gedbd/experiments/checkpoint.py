@@ -26,7 +26,7 @@ PACKAGES = ("gedbd", "torch", "pytorch-lightning", "torch-geometric", "transform
 
 def save_run(folder: Path, cfg: DictConfig, corpus: Corpus | ChangeCorpus) -> None:
     """Writes ``config.yaml``, resolved and with absolute paths, and ``versions.json`` with the corpus' fingerprint."""
-    folder.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(0o700, parents=True, exist_ok=True)
     write_text(folder / CONFIG, OmegaConf.to_yaml(OmegaConf.create(saved_options(cfg))))
     packages = {name: version(name) for name in PACKAGES}
     about = {
@@ -77,11 +77,7 @@ def load_run(
     Raises:
         ValueError: If the folder is no run, or its corpus has changed.
     """
-    cfg, path = find_run(folder, checkpoint)
-    cfg.cache_dir = cache_dir
-    for finder in cfg.ranking.protocols.values():
-        if "cache_dir" in finder:
-            finder.cache_dir = cache_dir
+    cfg, path = find_run(folder, checkpoint, cache_dir)
     cfg.ranking.parts = [part]  # validation is scored for the thresholds of the other methods, not ranked
     task: SystemTask = instantiate(cfg.task)
     setup = task.build(cfg, console, ("val", part))
@@ -90,8 +86,13 @@ def load_run(
     return task, setup
 
 
-def find_run(folder: Path, checkpoint: str) -> tuple[DictConfig, Path]:
+def find_run(folder: Path, checkpoint: str, cache_dir: str | None = None) -> tuple[DictConfig, Path]:
     """A run's resolved configuration and the file of its ``best``, ``last`` or ``refit`` checkpoint.
+
+    Args:
+        folder: The run folder.
+        checkpoint: Name of the checkpoint.
+        cache_dir: Folder of the caches, see ``keep_local``.
 
     Raises:
         ValueError: If the folder is no run, or has no such checkpoint, or a damaged one.
@@ -102,7 +103,7 @@ def find_run(folder: Path, checkpoint: str) -> tuple[DictConfig, Path]:
     if not path.is_file():
         raise ValueError(f"run={folder}: there is no {path.name} in its checkpoints")
     check_whole(path)
-    keep_local(cfg, str(folder / CONFIG))
+    keep_local(cfg, str(folder / CONFIG), cache_dir)
     return cfg, path
 
 

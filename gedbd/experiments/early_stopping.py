@@ -6,7 +6,7 @@ import pytorch_lightning as pl
 from hydra.utils import instantiate
 from pytorch_lightning.callbacks import Checkpoint, EarlyStopping
 
-from gedbd.configuration.allowed_targets import named_targets
+from gedbd.configuration.allowed_targets import check_plain, named_targets
 from gedbd.experiments.sweeps.jobs import Pruned
 from gedbd.experiments.sweeps.optuna_sweeper import STUDY, TRIAL
 
@@ -51,9 +51,12 @@ class EpochPruning(Checkpoint):
         study = optuna.load_study(study_name=STUDY, storage=self.storage)
         pruner = study.user_attrs["pruner"]
         # The study's file may come from someone else, and instantiate calls any target.
-        other = [name for name in named_targets(pruner) if not name.startswith("optuna.pruners.")]
+        check_plain(pruner, self.storage)
+        other = named_targets(pruner) - {f"optuna.pruners.{name}" for name in optuna.pruners.__all__}
         if other:
-            raise ValueError(f"{self.storage}: {other[0]} is not a pruner of Optuna, and a file may name nothing else")
+            raise ValueError(
+                f"{self.storage}: {min(other)} is not a pruner of Optuna, and a file may name nothing else"
+            )
         # A loaded study has Optuna's default pruner.
         study.pruner = instantiate(pruner)
         trial = optuna.Trial(study, self.trial_id)

@@ -21,7 +21,7 @@ from gedbd.experiments.sweeps.job_process import quoted
 
 # Options that a run's folder does not say, or is not trusted to say: code, addresses and files beside those of conf/.
 NOT_SAVED = re.compile(r"-|.*(_target_|address|base_url|searchpath)=|.*=pkg://")
-CALL_OPTION = re.compile(r"(cache_dir|json)=")  # belongs to this call, not to the run
+CALL_OPTION = re.compile(r"(cache_dir|json)=|\+*logger\b")  # belongs to this call, not to the run
 PLAIN_VALUE = re.compile(r"[\w./:@%+-]+")  # what Hydra reads without quotes
 
 

@@ -13,6 +13,7 @@ from pytorch_lightning.loggers import Logger, WandbLogger
 from gedbd.evaluation.figure_files import name_subject, save_figure
 from gedbd.evaluation.run_folders import OWN_PAGE
 from gedbd.io.files import write_text
+from gedbd.io.plain_text import printable
 
 
 def save_figures(folder: Path, drawn: Mapping[str, Figure], subject: str) -> None:
@@ -38,7 +39,8 @@ def log_files(
             for name in figures:
                 logger.log_image(f"figures/{name}", [str(folder / "figures" / f"{name}.png")])
             for name, table in tables.items():
-                logger.log_table(name, dataframe=table)
+                shown = table.map(lambda cell: printable(cell, keep="\n") if isinstance(cell, str) else cell)
+                logger.log_table(name, dataframe=shown)
 
 
 def mark_finished(folder: Path, summary: str) -> None:

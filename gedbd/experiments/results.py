@@ -21,12 +21,12 @@ from gedbd.evaluation.result_tables import compare_methods, compare_rankings, dr
 from gedbd.evaluation.run_folders import CAPTIONS, PREDICTIONS, TSNE
 from gedbd.experiments.evaluation_result import EvaluationResult
 from gedbd.experiments.example_pairs import print_example_pairs
+from gedbd.experiments.own_page import log_files
 from gedbd.experiments.ranking_files import write_rankings
 from gedbd.io.console_tables import print_table
 from gedbd.io.files import write_text
 from gedbd.io.json_output import record
 from gedbd.io.printing import print_line, print_path
-from gedbd.io.spreadsheet import safe_cells
 from gedbd.io.tables import read_csv, write_csv, write_parquet
 from gedbd.io.verbosity import stage
 from gedbd.retrieval.protocol_words import EARLIER, file_suffix
@@ -122,8 +122,7 @@ def write_results(folder: Path, result: EvaluationResult, derived: ResultTables,
     """Writes tables, figures, rankings, the t-SNE projection and predictions into a run folder."""
     (folder / "figures").mkdir(parents=True, exist_ok=True)
     for name, table in derived.tables.items():
-        # Titles may begin with = or @, which spreadsheets take for formulas.
-        write_csv(folder / f"{name}.csv", safe_cells(table))
+        write_csv(folder / f"{name}.csv", table)
     records = derived.tables["results"].to_dict("records")
     write_text(folder / "results.json", json.dumps(records, indent=2) + "\n")
     write_text(folder / "leak.json", json.dumps(derived.audit, indent=2) + "\n")
@@ -173,12 +172,9 @@ def show_results(console: Console, result: EvaluationResult, derived: ResultTabl
 
 def log_results(loggers: list[Logger], folder: Path, derived: ResultTables, figures: list[str]) -> None:
     """Logs figures, tables and the leak audit to Weights & Biases, if it is among the loggers."""
+    log_files(loggers, folder, derived.tables, figures)
     for logger in loggers:
         if isinstance(logger, WandbLogger):
-            for name in figures:
-                logger.log_image(f"figures/{name}", [str(folder / "figures" / f"{name}.png")])
-            for name, table in derived.tables.items():
-                logger.log_table(name, dataframe=table)
             logger.log_metrics({f"leak/{name}": value for name, value in derived.audit.items()})
 
 

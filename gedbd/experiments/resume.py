@@ -6,9 +6,9 @@ from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
-from gedbd.configuration.allowed_targets import named_targets
+from gedbd.configuration.allowed_targets import check_models, named_addresses, named_targets, use_own_caches
 from gedbd.configuration.option_types import plain_options, shown
-from gedbd.configuration.saved_options import read_saved, saved_options
+from gedbd.configuration.saved_options import CONFIG, read_saved, saved_options
 from gedbd.io.checksums import check_whole
 
 MAY_DIFFER = ("ckpt_path", "seeds", "trainer", "logger", "patience", "cache_dir", "data_dir", "json")
@@ -64,29 +64,37 @@ def resumed_options(
         if option in choices or option.partition(".")[0] not in MAY_DIFFER or word.startswith("~"):
             continue
         OmegaConf.update(resumed, option, OmegaConf.select(now, option), force_add=True)
-    _check_address(now, resumed)
+    _check_addresses(now, resumed)
+    # A file does not decide where metrics and options are sent.
+    resumed.logger = now.get("logger")
+    if saved.get("logger") and not resumed.logger and not any(option == "logger" for _, option in words):
+        raise ValueError(
+            f"ckpt_path={now.ckpt_path}: its run had a logger, which sends options and metrics: to send them again, set"
+            " logger=wandb, otherwise logger=csv"
+        )
     # The saved options are resolved: a section that repeats cache_dir, such as backend, has to follow it here.
     for name in MACHINE_OPTIONS:
         _repeat(resumed, name, saved.get(name), resumed[name])
     return resumed
 
 
-def _check_address(now: DictConfig, resumed: DictConfig) -> None:
-    """Raises ValueError if the run would join a Ray cluster that the command line does not name; see ``keep_local``."""
-    address = OmegaConf.select(resumed, "backend.address")
-    if address is not None and address != OmegaConf.select(now, "backend.address"):
-        raise ValueError(
-            f"ckpt_path={now.ckpt_path}: its run used the Ray cluster at {address}; to use it again, set"
-            f" backend=ray backend.address={address}"
-        )
+def _check_addresses(now: DictConfig, resumed: DictConfig) -> None:
+    """Raises ValueError if the run would use an address that the command line does not name; see ``keep_local``."""
+    for key, address in named_addresses(plain_options(resumed)):
+        if address != OmegaConf.select(now, key):
+            again = f"{'backend=ray ' if key == 'backend.address' else ''}{key}={address}"
+            raise ValueError(f"ckpt_path={now.ckpt_path}: its run used {address}; to use it again, set {again}")
 
 
 def _run_options(cfg: DictConfig) -> DictConfig:
-    """The options of the run whose checkpoint a configuration names; they may name its targets."""
+    """The options of the run whose checkpoint a configuration names; they may name its targets and models."""
     path = Path(cfg.ckpt_path)
-    saved = read_saved(path.parent.parent, also=named_targets(plain_options(cfg)))
+    folder, given = path.parent.parent, plain_options(cfg)
+    saved = plain_options(read_saved(folder, also=named_targets(given)))
+    check_models(saved, str(folder / CONFIG), given)
+    use_own_caches(saved)
     check_whole(path)
-    return OmegaConf.create(saved_options(saved))
+    return OmegaConf.create(saved_options(OmegaConf.create(saved)))
 
 
 def _keys(option: str, now: DictConfig) -> list[str]:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 import pandas as pd
 
 from gedbd.io.json_output import is_json_asked
+from gedbd.io.plain_text import printable
 from gedbd.io.printing import print_line
 
 if TYPE_CHECKING:
@@ -98,7 +99,7 @@ def print_hanging(console: "Console", start: str, text: str) -> None:
     import textwrap
 
     width = max(console.width - len(start), 1)
-    lines = textwrap.wrap(text, width, break_long_words=False, break_on_hyphens=False) or [""]
+    lines = textwrap.wrap(printable(text), width, break_long_words=False, break_on_hyphens=False) or [""]
     for place, line in enumerate(lines):
         shown = f"{' ' * len(start) if place else start}{line}"
         console.print(shown.rstrip(), markup=False, highlight=False, soft_wrap=True)
@@ -111,9 +112,8 @@ def _as_text(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _cell(value: object) -> str:
-    """A cell in one line, without control characters, which could steer the terminal."""
-    text = f"{value:.3f}" if isinstance(value, float) else str(value)
-    return text if text.isprintable() else "".join(sign if sign.isprintable() else " " for sign in text)
+    """A cell in one line, safe for the terminal."""
+    return printable(f"{value:.3f}" if isinstance(value, float) else str(value))
 
 
 def _turned(shown: pd.DataFrame) -> pd.DataFrame:
@@ -164,4 +164,4 @@ def _table(shown: pd.DataFrame, columns: Sequence[_Column]) -> "Table":
 
 
 def _heading(name: object) -> str:
-    return str(name).replace("_", " ")
+    return printable(str(name)).replace("_", " ")

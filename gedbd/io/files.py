@@ -6,8 +6,9 @@ import json
 import os
 import shutil
 import socket
+import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from glob import escape as glob_escape
 from pathlib import Path
@@ -16,6 +17,49 @@ from typing import Any
 from filelock import FileLock, Timeout
 
 UNFINISHED = ".part"
+PRIVATE = 0o077  # the umask that leaves new files and folders to their owner
+
+
+@contextmanager
+def private_files() -> Iterator[None]:
+    """Lets new files and folders be read by their owner only, whoever writes them; existing ones keep their modes.
+
+    For whole processes, since the umask belongs to all threads.
+    """
+    former = os.umask(PRIVATE)
+    os.umask(former | PRIVATE)
+    try:
+        yield
+    finally:
+        os.umask(former)
+
+
+def connect_database(path: Path, mode: str = "mode=rwc", **options: Any) -> sqlite3.Connection:
+    """Opens an SQLite file that overwrites what is deleted from it; if it is made, only its owner can read it.
+
+    Args:
+        path: The file.
+        mode: The query of its address, which tells SQLite how to open it; by default it is made if absent.
+        **options: Those of ``sqlite3.connect``.
+
+    Raises:
+        sqlite3.DatabaseError: If it cannot be opened.
+        ValueError: If it is a link of another user, see ``check_link``.
+    """
+    check_link(path)
+    if mode == "mode=rwc" and not path.exists():
+        with suppress(OSError):  # SQLite reports what is wrong
+            path.touch(mode=0o600)
+    connection: sqlite3.Connection = sqlite3.connect(f"{path.absolute().as_uri()}?{mode}", uri=True, **options)
+    try:
+        # Not the default of SQLite, but of some systems. SQLite gives -wal and -shm the mode of the file.
+        connection.execute("PRAGMA secure_delete=ON")
+    except sqlite3.DatabaseError:
+        connection.close()
+        raise
+    return connection
+
+
 LOCK_FILE = ".lock"  # held while a process writes into the folder
 
 
@@ -59,7 +103,11 @@ def replacing(path: Path) -> Iterator[Path]:
 
     Args:
         path: The file to replace; a symbolic link is followed.
+
+    Raises:
+        ValueError: If it is a link of another user, see ``check_link``.
     """
+    check_link(path)
     target = Path(os.path.realpath(path))
     if target.exists() and not target.is_file():
         yield target
@@ -68,6 +116,9 @@ def replacing(path: Path) -> Iterator[Path]:
     # The last suffix stays: some libraries choose a format by it, others append theirs if it is missing.
     unfinished = target.with_name(f"{_prefix(target)}{os.getpid()}{UNFINISHED}{target.suffix}")
     try:
+        # A new file: in a folder that others can write to, something of theirs may have this name.
+        unfinished.unlink(missing_ok=True)
+        unfinished.open("x").close()
         yield unfinished
         if target.exists():
             shutil.copymode(target, unfinished)
@@ -79,7 +130,22 @@ def replacing(path: Path) -> Iterator[Path]:
             raise
         raise OSError(error.errno, error.strerror, str(target)) from error
     finally:
-        unfinished.unlink(missing_ok=True)
+        with suppress(OSError):  # on a read-only disk, where there is no such file either
+            unfinished.unlink(missing_ok=True)
+
+
+def check_link(path: Path) -> None:
+    """Checks that a file to be written is no symbolic link which somebody else put there.
+
+    Linux follows no such link in a folder like ``/tmp``, but SQLite and ``os.path.realpath`` read where links lead.
+
+    Raises:
+        ValueError: If it is a link of another user than this one, root and the owner of its folder.
+    """
+    if os.name != "posix" or not path.is_symlink():
+        return
+    if path.lstat().st_uid not in (os.geteuid(), 0, path.parent.stat().st_uid):
+        raise ValueError(f"{path} is a symbolic link of another user: delete it, or choose another place")
 
 
 def write_text(path: Path, text: str) -> None:

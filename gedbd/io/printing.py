@@ -6,6 +6,7 @@ import textwrap
 from functools import cache
 from typing import TYPE_CHECKING
 
+from gedbd.io.plain_text import printable
 from gedbd.io.verbosity import is_quiet
 
 if TYPE_CHECKING:
@@ -47,9 +48,10 @@ def print_line(console: "Console", line: str, style: str | None = None) -> None:
 
     Args:
         console: Where the line goes.
-        line: Plain text: brackets and numbers have no meaning.
+        line: Plain text, also of several lines: brackets and numbers have no meaning.
         style: Colour and weight of the line, such as ``bold red``.
     """
+    line = printable(line, keep="\n")
     if console.width < min(len(line), UNWRAPPED_WIDTH):
         line = "\n".join(_wrapped(part, console.width) for part in line.split("\n"))
     console.print(line, style=style, markup=False, highlight=False, soft_wrap=True)
@@ -66,8 +68,9 @@ def print_help(text: str) -> None:
 
 def print_path(console: "Console", line: str, path: object) -> None:
     """Prints a line that ends with a path: below the line if both together are wider than the terminal."""
-    separator = "\n  " if len(line) + 1 + len(str(path)) > console.width else " "
-    console.print(f"{line}{separator}{path}", markup=False, highlight=False, soft_wrap=True)
+    shown = printable(str(path))
+    separator = "\n  " if len(line) + 1 + len(shown) > console.width else " "
+    console.print(f"{printable(line)}{separator}{shown}", markup=False, highlight=False, soft_wrap=True)
 
 
 def print_next_step(console: "Console", sentence: str, command: str) -> None:

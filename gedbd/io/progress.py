@@ -5,6 +5,7 @@ from typing import TypeVar
 
 from rich import progress
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import (
     BarColumn,
     DownloadColumn,
@@ -18,6 +19,7 @@ from rich.progress import (
 )
 from rich.text import Text
 
+from gedbd.io.plain_text import printable
 from gedbd.io.verbosity import is_quiet
 
 T = TypeVar("T")
@@ -33,7 +35,9 @@ def track(
 ) -> Iterable[T]:
     """The elements of a sequence, with a progress bar; see ``rich.progress.track``."""
     hidden = disable or is_quiet()
-    return progress.track(sequence, description, total=total, transient=transient, console=console, disable=hidden)
+    return progress.track(
+        sequence, escape(printable(description)), total=total, transient=transient, console=console, disable=hidden
+    )
 
 
 def byte_progress(transient: bool = False) -> Progress:
@@ -45,7 +49,9 @@ def byte_progress(transient: bool = False) -> Progress:
     columns = (BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
     console = Console()
     disable = is_quiet() or (transient and not console.is_terminal)
-    return Progress(TextColumn("{task.description}"), *columns, console=console, transient=transient, disable=disable)
+    return Progress(
+        TextColumn("{task.description}", markup=False), *columns, console=console, transient=transient, disable=disable
+    )
 
 
 def item_progress(unit: str) -> Progress:
@@ -57,7 +63,9 @@ def item_progress(unit: str) -> Progress:
     columns = (BarColumn(), MofNCompleteColumn(), _RateColumn(unit), TimeRemainingColumn())
     console = Console()
     disable = is_quiet() or not console.is_terminal
-    return Progress(TextColumn("{task.description}"), *columns, console=console, transient=True, disable=disable)
+    return Progress(
+        TextColumn("{task.description}", markup=False), *columns, console=console, transient=True, disable=disable
+    )
 
 
 class _RateColumn(ProgressColumn):

@@ -8,12 +8,13 @@ import pandas as pd
 from pandas.errors import ParserError
 
 from gedbd.io.files import replacing
+from gedbd.io.spreadsheet import plain_cells, safe_cells
 
 
 def write_csv(path: Path, table: pd.DataFrame) -> None:
-    """Replaces a CSV file as a whole, without the table's index."""
+    """Replaces a CSV file as a whole, without the table's index; no spreadsheet program runs a cell of it."""
     with replacing(path) as unfinished:
-        table.to_csv(unfinished, index=False)
+        safe_cells(table).to_csv(unfinished, index=False)
 
 
 def write_parquet(path: Path, table: pd.DataFrame) -> None:
@@ -35,7 +36,7 @@ def read_csv(path: Path, *numbers: str) -> pd.DataFrame:
     """
     _check_rows(path)
     try:
-        table = pd.read_csv(path)
+        table = plain_cells(pd.read_csv(path))
     except (ParserError, UnicodeDecodeError) as error:
         raise ValueError(f"{path} is damaged: {str(error).partition(chr(10))[0]}") from error
     for name in numbers:

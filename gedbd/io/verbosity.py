@@ -11,6 +11,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TextIO
 
+from gedbd.io.plain_text import printable
+
 VARIABLE = "GEDBD_VERBOSITY"
 QUIET = "quiet"
 VERBOSE = "verbose"
@@ -49,18 +51,21 @@ def is_verbose() -> bool:
 
 @contextmanager
 def verbosity(level: str | None) -> Iterator[None]:
-    """Sets the level while a command runs.
+    """Sets the level while a command runs, and makes log messages safe for the terminal.
 
     Args:
         level: ``quiet`` or ``verbose``; None for that of the environment.
     """
     before = os.environ.get(VARIABLE)
+    factory = logging.getLogRecordFactory()
     if level is not None:
         os.environ[VARIABLE] = level
+    logging.setLogRecordFactory(_Record)
     try:
         with _log_lines():
             yield
     finally:
+        logging.setLogRecordFactory(factory)
         if before is None:
             os.environ.pop(VARIABLE, None)
         else:
@@ -74,6 +79,13 @@ def stage(name: str) -> Iterator[None]:
     LOG.debug("%s ...", name)
     yield
     LOG.debug("%s: %.2f s", name, time.perf_counter() - started)
+
+
+class _Record(logging.LogRecord):
+    """A log record of one line that steers no terminal: messages quote ids, titles and file names of others."""
+
+    def getMessage(self) -> str:  # noqa: N802, the name of the standard library
+        return printable(super().getMessage(), keep="" if self.name.startswith("gedbd") else "\n")
 
 
 class _LogLines(logging.StreamHandler[TextIO]):

@@ -156,6 +156,7 @@ def _bridges(pairs: pd.DataFrame, group: np.ndarray, grouped: np.ndarray) -> np.
         ends = [group[earlier], group[later]]
         for side in (0, 1):
             while root[ends[side]] != ends[side]:
+                root[ends[side]] = root[root[ends[side]]]  # halves the path, so that a long chain takes no longer
                 ends[side] = root[ends[side]]
         # A group of the tracker stays the root, so a second one is always noticed.
         first, second = sorted(ends, key=lambda end: grouped[end])

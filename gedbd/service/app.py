@@ -16,7 +16,7 @@ from gedbd.service.index_interface import Index
 from gedbd.service.locate_route import locate_router
 from gedbd.service.metrics import Metrics, MetricsMiddleware
 from gedbd.service.middleware import RequestGuard, RequestLimits
-from gedbd.service.routes import Service, router
+from gedbd.service.routes import Service, public_router, router
 from gedbd.service.schemas import ONE_REPORT, REPORT_LIST
 from gedbd.service.static_pages import pages_router
 from gedbd.service.suspects import SuspectFinder
@@ -108,6 +108,7 @@ def _include_routes(app: FastAPI, service: Service, with_token: bool) -> None:
     # RequestGuard checks the token; the dependency only documents it in /openapi.json.
     documented = [Depends(HTTPBearer(auto_error=False))] if with_token else []
     app.include_router(router, dependencies=documented)
+    app.include_router(public_router)
     if service.suspects is not None:
         app.include_router(locate_router, dependencies=documented)
     app.include_router(pages_router)

@@ -22,8 +22,8 @@ class Index(Protocol):
         """Returns the groups that a report may belong to, the best first."""
         ...
 
-    def add(self, reports: Sequence[Report]) -> dict[str, str]:
-        """Stores reports; returns for each id "added", "updated" or "unchanged"."""
+    def add(self, reports: Sequence[Report], fields: Sequence[str] | None = None) -> dict[str, str]:
+        """Stores the given fields of reports, or all; returns for each id "added", "updated" or "unchanged"."""
         ...
 
     def link(self, report_id: str, duplicate_id: str, source: str) -> None:
@@ -36,6 +36,10 @@ class Index(Protocol):
 
     def delete(self, issue_id: str) -> bool:
         """Deletes a report; returns whether there was one."""
+        ...
+
+    def forget(self, issue_id: str) -> bool:
+        """Deletes a report and erases all that came from it; returns whether there was one."""
         ...
 
     def get(self, issue_id: str) -> Report | None:

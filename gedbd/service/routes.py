@@ -1,15 +1,17 @@
 """Routes of the API: search, reports, feedback, links, health and metrics."""
 
 import logging
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Body, Depends, HTTPException, Request
+from fastapi import APIRouter, Body, Depends, HTTPException, Query, Request
 from fastapi.responses import Response as PlainResponse
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from pydantic import Discriminator, Field, Tag
 
 from gedbd.service.field_types import IssueId
+from gedbd.service.forgetting import forget_beside
 from gedbd.service.index_interface import Index
 from gedbd.service.metrics import Metrics
 from gedbd.service.schemas import (
@@ -52,7 +54,13 @@ ERROR_RESPONSES: Responses = {
 NO_REPORT: Responses = {404: {"model": ErrorResponse, "description": "No such report"}}
 NO_FEEDBACK: Responses = {404: {"model": ErrorResponse, "description": "No feedback on these reports"}}
 NO_LINK: Responses = {404: {"model": ErrorResponse, "description": "No such link"}}
+FORGET = (
+    "Erase all that came from the report, stored or not, from every file of the index: its words, links and vector,"
+    " all feedback that names it, and events and comments that wait. Only its id stays, so that no old event of GitHub"
+    " brings it back. This cannot be undone. A later export or event that still has the report adds it again."
+)
 router = APIRouter(responses=ERROR_RESPONSES)
+public_router = APIRouter(responses=ERROR_RESPONSES)  # needs no token
 log = logging.getLogger("gedbd")
 
 
@@ -101,6 +109,16 @@ class Service:
         if withdrawn:
             self.metrics.feedback.labels("withdraw").inc()
         return withdrawn
+
+    def forget(self, issue_id: str) -> bool:
+        """Erases a report from the index and the files beside it; returns whether it was stored."""
+        # No event may store it, or name it, in between.
+        with self.webhook.turn if self.webhook else nullcontext():
+            forget_beside(self.index.folder, issue_id, self.index.get(issue_id))
+            found = self.index.forget(issue_id)
+        if self.webhook:
+            self.webhook.inbox.recount()
+        return found
 
     def start(self) -> None:
         """Starts what there is of repository and webhook, and counts the webhook's results."""
@@ -174,10 +192,13 @@ async def get(issue_id: IssueId, service: ServiceDependency) -> Report:
 
 
 @router.delete("/api/reports/{issue_id:path}", responses=NO_REPORT)
-async def delete(issue_id: IssueId, service: ServiceDependency) -> DeleteResponse:
-    """Deletes a report; feedback on it is kept."""
-    if not await service.changes.run(service.index.delete, issue_id):
-        raise HTTPException(404, f"report {issue_id} is not in the index")
+async def delete(
+    issue_id: IssueId, service: ServiceDependency, forget: Annotated[bool, Query(description=FORGET)] = False
+) -> DeleteResponse:
+    """Deletes a report. Feedback on it, its links and the words of its text are kept; `forget=true` erases them too."""
+    if not await service.changes.run(service.forget if forget else service.index.delete, issue_id):
+        also = "; what else named it was erased" if forget else ""
+        raise HTTPException(404, f"report {issue_id} is not in the index{also}")
     return DeleteResponse(deleted=issue_id)
 
 
@@ -206,7 +227,7 @@ async def unlink(report: IssueId, duplicate: IssueId, service: ServiceDependency
     return UnlinkResponse(unlinked=(report, duplicate))
 
 
-@router.get("/api/health")
+@public_router.get("/api/health")
 async def health(service: ServiceDependency) -> HealthResponse:
     """Answers while the service is up; no token is needed."""
     return HealthResponse(ready=True, reports=len(service.index), locates=service.suspects is not None)

@@ -40,9 +40,26 @@ def read_token(token_env: str, host: str, allow_open: bool) -> str | None:
         raise ValueError(
             f"host={host} can be reached from other machines: set {token_env} in the environment, or allow_open=true"
         )
-    if token is not None and (len(token) < 16 or not token.isascii() or token != token.strip()):
-        raise ValueError(f"{token_env} must have 16 ASCII characters or more, without spaces around them")
+    if token is not None:
+        _check_length(token_env, token)
     return token
+
+
+def read_secret(secret_env: str) -> str | None:
+    """The secret by which GitHub signs its events, from an environment variable; None if it is not set.
+
+    Raises:
+        ValueError: If it is so short that it can be guessed, or invalid.
+    """
+    secret = os.environ.get(secret_env) or None
+    if secret is not None:
+        _check_length(secret_env, secret)
+    return secret
+
+
+def _check_length(name: str, value: str) -> None:
+    if len(value) < 16 or not value.isascii() or value != value.strip():
+        raise ValueError(f"{name} must have 16 ASCII characters or more, without spaces around them")
 
 
 def is_loopback(host: str) -> bool:

@@ -61,7 +61,7 @@ def cache_folder(cache_dir: str | Path) -> Path:
     """
     folder = Path(cache_dir).expanduser()
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(0o700, parents=True, exist_ok=True)
     except OSError as error:
         raise _unusable(folder, error) from error
     return folder

@@ -15,6 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from gedbd.corpora.urls import web_url
+from gedbd.io.plain_text import printable
 from gedbd.io.printing import print_line
 from gedbd.triage.backtesting.targets import TargetResult
 from gedbd.triage.report import DATES, Match, Report, check_report, read_moment
@@ -122,8 +123,8 @@ def print_urls(console: Console, matches: Sequence[Match]) -> None:
 
 
 def _printable(text: str) -> Text:
-    """A text without control characters, which could steer the terminal, and without rich's markup."""
-    return Text("".join(letter if letter.isprintable() or letter == "\n" else "\ufffd" for letter in text))
+    """A text, also of several lines, that is safe for the terminal and not read as rich's markup."""
+    return Text(printable(text, keep="\n"))
 
 
 def _linked(issue_id: str, url: str) -> Text:

@@ -13,17 +13,15 @@ from rich.console import Console
 from gedbd.configuration.allowed_targets import read_settings
 from gedbd.corpora.corpus import Corpus
 from gedbd.encoders.given import GivenEncoder, is_given
-from gedbd.encoders.sinks.qdrant import open_store
 from gedbd.experiments.reading import read_corpus
 from gedbd.io.library_logs import silence_library_logs
 from gedbd.io.printing import print_line
 from gedbd.io.verbosity import stage
 from gedbd.text.templates import FieldTemplate, Text
-from gedbd.triage.building import LOCAL, IndexModel, store_corpus, with_stored_boilerplate
+from gedbd.triage.building import IndexModel, store_corpus, with_stored_boilerplate
 from gedbd.triage.chosen_model import chosen_model
 from gedbd.triage.index import Index
 from gedbd.triage.report_encoder import ReportEncoder
-from gedbd.triage.storage.opening import MIN_REPORTS
 from gedbd.triage.storage.store import FILE, Store
 from gedbd.triage.storage.stored_model import check_model, check_names, fitted, read_matching
 from gedbd.triage.storage.sync import Changes
@@ -86,8 +84,6 @@ def update_index(cfg: DictConfig, out: Path, console: Console) -> Changes:
         out: The folder of the index.
         console: Where warnings are printed.
     """
-    if cfg.store not in (None, LOCAL):
-        open_store(cfg.store, option="store")  # a server that does not answer is reported before any long work
     tested, matching, weights = chosen_model(cfg)
     if out.exists() and not out.is_dir():
         raise ValueError(f"out={out} is a file: give a new or existing folder")
@@ -98,17 +94,12 @@ def update_index(cfg: DictConfig, out: Path, console: Console) -> Changes:
     corpus = read_corpus(dataset)
     for warning in corpus.warnings:
         print_line(console, f"{corpus.name}: {warning}")
-    if cfg.store not in (None, LOCAL) and len(corpus) < MIN_REPORTS:
-        raise ValueError(
-            f"store={cfg.store}: a server is only used for {MIN_REPORTS:,} reports or more, and"
-            f" there are {len(corpus):,}: leave store= out"
-        )
     print_line(console, matching.target.statement)
     # Resolved, so that the index keeps the precision of backend=auto whatever machine it is opened on.
     backend = OmegaConf.to_container(backend, resolve=True)
     settings = OmegaConf.create({"encoder": tested.encoder, "text": tested.text, "backend": backend})
     model = IndexModel(settings, matching, weights, cfg.cache_dir)
-    return store_corpus(out, corpus, model, cfg.store, partial(print_line, console))
+    return store_corpus(out, corpus, model, partial(print_line, console))
 
 
 @stage("open the index")

@@ -17,10 +17,10 @@ from omegaconf import DictConfig, OmegaConf
 from gedbd.corpora.corpus import Corpus
 from gedbd.encoders.given import GivenEncoder
 from gedbd.io.library_logs import silence_library_logs
+from gedbd.io.locks import sole_process
 from gedbd.text.cleaning import Cleaning, shared_lines
 from gedbd.text.templates import FieldTemplate, Text
 from gedbd.triage.storage.compaction import compact
-from gedbd.triage.storage.qdrant_server import forget_server
 from gedbd.triage.storage.store import FILE, Store
 from gedbd.triage.storage.stored_model import check_model, check_names, fitted, model_key
 from gedbd.triage.storage.sync import Changes, Model, synchronise
@@ -29,7 +29,7 @@ from gedbd.triage.triage_model import TriageModel
 if TYPE_CHECKING:
     from gedbd.encoders.encoder import Encoder
 
-LOCAL = "local"  # the store of an index without a search server
+LOCK = "index.lock"  # held while a corpus is stored: two at once would leave reports of both
 UPDATE_TIMEOUT_S = 60.0  # a command may wait longer for a lock than a service
 
 
@@ -51,19 +51,19 @@ class IndexModel(NamedTuple):
     given: GivenEncoder | None = None
 
 
-def store_corpus(
-    out: Path, corpus: Corpus, index_model: IndexModel, server: str | None, tell: Callable[[str], None]
-) -> Changes:
+def store_corpus(out: Path, corpus: Corpus, index_model: IndexModel, tell: Callable[[str], None]) -> Changes:
     """Brings an index to the state of a corpus; with another model than before, every report is encoded again.
 
     Args:
         out: The folder of the index, made if absent.
         corpus: All reports.
         index_model: Encoder and triage model.
-        server: Address of a search server; ``local`` for none any more, None as last time.
         tell: Receives warnings.
+
+    Raises:
+        ValueError: If another process is storing a corpus in this index.
     """
-    out.mkdir(parents=True, exist_ok=True)
+    out.mkdir(0o700, parents=True, exist_ok=True)
     settings = index_model.settings.copy()
     # The index stores a reference instead of this machine's folder, and can be opened on another one.
     if "cache_dir" in settings.backend:
@@ -71,14 +71,15 @@ def store_corpus(
     plain = json.dumps(OmegaConf.to_container(settings), sort_keys=True)
     settings.cache_dir = index_model.cache_dir
     silence_library_logs()
-    with closing(Store(out / FILE, timeout_s=UPDATE_TIMEOUT_S)) as store:
+    with (
+        sole_process(out / LOCK, f"{out}: the index is updated with a corpus"),
+        closing(Store(out / FILE, timeout_s=UPDATE_TIMEOUT_S)) as store,
+    ):
         model = _build_model(plain, index_model.matching, index_model.weights, corpus, store)
         encode = _corpus_encoder(settings, model, store.path, index_model.given)
         changes = synchronise(store, corpus, model, encode)
-    if server == LOCAL:
-        forget_server(out / FILE)
     try:
-        compact(out / FILE, None if server == LOCAL else server)
+        compact(out / FILE)
     except OSError as error:
         tell(f"{out}: the files for quick opening cannot be written ({error})")
     return changes
@@ -131,9 +132,10 @@ def _corpus_encoder(
     def encode(reports: pd.DataFrame) -> np.ndarray:
         encoder, text = load()
         texts, _ = text(reports, encoder.tokenizer, encoder.text_tokens)
-        if "calibration" not in model.about:
-            model.about["calibration"] = json.dumps(calibration_texts(texts))
-        encoder.calibration = fitted(path, model.about, "calibration")
+        if encoder.backend.calibrated:
+            if "calibration" not in model.about:
+                model.about["calibration"] = json.dumps(calibration_texts(texts))
+            encoder.calibration = fitted(path, model.about, "calibration")
         return encoder.encode(texts)
 
     return encode

@@ -4,8 +4,9 @@ from pathlib import Path
 
 from omegaconf import DictConfig, OmegaConf
 
+from gedbd.configuration.allowed_targets import keep_local
 from gedbd.configuration.command import encoding_precision
-from gedbd.configuration.saved_options import read_saved
+from gedbd.configuration.saved_options import CONFIG, read_saved
 from gedbd.evaluation.run_folders import MATCHING
 from gedbd.triage.storage.stored_model import read_matching
 from gedbd.triage.triage_model import TriageModel, default_model
@@ -45,6 +46,7 @@ def find_backtest(folder: Path) -> tuple[DictConfig, TriageModel, Path | None]:
             " and give the folder that it writes"
         )
     cfg = read_saved(folder)
+    keep_local(cfg, str(folder / CONFIG))
     weights = None
     if cfg.run:
         from gedbd.experiments.checkpoint import find_run  # it imports torch

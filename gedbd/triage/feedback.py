@@ -1,6 +1,6 @@
-"""Feedback of people on suggestions, kept permanently in an SQLite file in the index folder."""
+"""Feedback of people on suggestions, in an SQLite file in the index folder."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -10,8 +10,11 @@ from gedbd.triage.storage.database import Database
 
 SOURCES = ("web", "api", "webhook")
 VERDICTS = ("accept", "reject", "withdraw")
-# The triggers keep every event for good; the view shows what counts.
-SCHEMA = """
+EVENTS_REMAIN = (
+    "CREATE TRIGGER IF NOT EXISTS events_remain BEFORE DELETE ON events BEGIN SELECT RAISE(ABORT, 'events stay'); END"
+)
+# The triggers keep every event, unless its report is forgotten; the view shows what counts.
+SCHEMA = f"""
 CREATE TABLE IF NOT EXISTS events (
     number INTEGER PRIMARY KEY AUTOINCREMENT,
     moment TEXT NOT NULL,
@@ -26,7 +29,7 @@ CREATE TABLE IF NOT EXISTS events (
 );
 CREATE INDEX IF NOT EXISTS events_of_pair ON events (subject, candidate, number);
 CREATE TRIGGER IF NOT EXISTS events_stay BEFORE UPDATE ON events BEGIN SELECT RAISE(ABORT, 'events stay'); END;
-CREATE TRIGGER IF NOT EXISTS events_remain BEFORE DELETE ON events BEGIN SELECT RAISE(ABORT, 'events stay'); END;
+{EVENTS_REMAIN};
 CREATE VIEW IF NOT EXISTS latest AS SELECT * FROM events
     WHERE number IN (SELECT MAX(number) FROM events GROUP BY subject, candidate) AND verdict != 'withdraw';
 SELECT number, moment, subject, issue_id, title, description, candidate, verdict, who, source FROM events LIMIT 0;
@@ -63,7 +66,7 @@ class FeedbackEvent:
 
 
 class FeedbackStore:
-    """A file of feedback events, to which events are only added. The latest event of a pair of reports counts.
+    """A file of feedback events, which stay until a report that they name is forgotten; the latest of a pair counts.
 
     Threads and processes may share it. An event is on disk when ``record`` returns.
 
@@ -113,6 +116,20 @@ class FeedbackStore:
                     self._add(event)
                     withdrawn = True
         return withdrawn
+
+    def forget(self, issue_id: str, report: Report | None) -> None:
+        """Erases all events that name a report, and those on its text if it is given, with their history.
+
+        Raises:
+            StoreUnavailable: If the file cannot be written, or is being read, at the moment.
+        """
+        text = FeedbackEvent(replace(report, issue_id=""), "", "withdraw", "api").subject if report else None
+        with self.file.transaction():
+            self.file.query("DROP TRIGGER events_remain")
+            query = "DELETE FROM events WHERE issue_id = ?1 OR candidate = ?1 OR subject IN (?2, ?3)"
+            self.file.query(query, issue_id, f"id:{issue_id}", text)
+            self.file.query(EVENTS_REMAIN)
+        self.file.checkpoint()
 
     def _add(self, event: FeedbackEvent) -> None:
         report = event.report

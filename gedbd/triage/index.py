@@ -5,6 +5,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -13,11 +14,13 @@ from gedbd.corpora.urls import fill_template
 from gedbd.triage.backtesting.targets import TargetResult
 from gedbd.triage.report import Filters, Match, Report, as_table, check_report, check_top_k, without_surrogates
 from gedbd.triage.searching import find_matches
+from gedbd.triage.storage.cache_files import remove_outdated
 from gedbd.triage.storage.compaction import Compaction, is_due
 from gedbd.triage.storage.connection import StoreUnavailable
 from gedbd.triage.storage.current_state import CurrentState
+from gedbd.triage.storage.opening import MIN_REPORTS
 from gedbd.triage.storage.rows import StoredReport
-from gedbd.triage.storage.state import EncodeReports, LoadModel
+from gedbd.triage.storage.state import EncodeReports, LoadModel, State
 from gedbd.triage.storage.store import FILE, Store
 from gedbd.triage.triage_model import TriageModel
 
@@ -113,11 +116,16 @@ class Index:
         check_top_k(top_k)
         return find_matches(self._current.latest(), report, top_k, filters)
 
-    def add(self, reports: Sequence[Report]) -> dict[str, str]:
+    def add(self, reports: Sequence[Report], fields: Sequence[str] | None = None) -> dict[str, str]:
         """Adds or updates reports, all of them or none.
 
         A report without a date keeps its stored date, or else gets the current time. A report without an address keeps
         its stored address, or else gets that of the tracker's template, if there is one.
+
+        Args:
+            reports: The reports.
+            fields: Names of the fields that they give; the other fields of a stored report stay, whoever else changes
+                them at the same time. None for all.
 
         Returns:
             For each id ``added``, ``updated`` or ``unchanged``. Of several reports with one id the last one counts.
@@ -130,14 +138,11 @@ class Index:
             if not report.issue_id.strip():
                 raise ValueError("a report without an id cannot be stored: give issue_id")
         with self._current.exclusive() as state:
-            stored = state.file.reports([report.issue_id for report in reports])
-            template = state.about.get("url_template", "")
-            wanted = {report.issue_id: _filled(report, stored.get(report.issue_id), template) for report in reports}
-            fresh = {one: report for one, report in wanted.items() if stored.get(one) != report}
-            if fresh:
-                self._store(state.encode, list(fresh.values()))
-        changed = {one: "updated" if one in stored else "added" for one in fresh}
-        return {one: changed.get(one, "unchanged") for one in wanted}
+            changed = _changed(state, reports, fields)
+            if changed.reports:
+                changed = self._store(state, changed, reports, fields)
+        said = {report.issue_id: "unchanged" for report in reports}
+        return said | {one: "updated" if one in changed.stored else "added" for one in changed.reports}
 
     def link(self, report_id: str, duplicate_id: str, source: str) -> None:
         """Marks two stored reports as duplicates, which merges their groups.
@@ -190,21 +195,54 @@ class Index:
                 self._current.publish(change, memory.without(issue_id))
         return found
 
-    def _store(self, encode: EncodeReports, reports: list[Report]) -> None:
-        """Writes reports, and only then shows them to searches."""
+    def forget(self, issue_id: str) -> bool:
+        """Deletes a report and erases all that came from it; returns whether it was stored.
+
+        Its text, vector, words and links are gone from the bytes of the index file, its write-ahead log and the files
+        beside it; reports that were duplicates of it stay duplicates of each other.
+
+        Raises:
+            OSError: If a file cannot be deleted.
+        """
+        with self._current.exclusive():
+            with self._current.change() as change:
+                memory = change.state.memory
+                store = change.state.file.writer
+                found = issue_id in memory.ids
+                store.forget([issue_id])
+                links = store.links()
+            store.empty_log()
+            remove_outdated(store)
+            self._current.publish(change, memory.without(issue_id).regrouped(links))
+        if len(self) >= MIN_REPORTS:
+            self._compaction.start()
+        return found
+
+    def _store(
+        self, state: State, changed: "Changed", given: Sequence[Report], fields: Sequence[str] | None
+    ) -> "Changed":
+        """Writes reports that have changed, and only then shows them to searches; returns what it has written."""
+        reports = list(changed.reports.values())
         table = as_table(reports)
         # Before the transaction, which locks the file: encoding may take seconds.
-        vectors = _encode_in_batches(encode, table)
+        vectors = _encode_in_batches(state.encode, table)
         with ExitStack() as undo:
             with self._current.change() as change:
                 memory = change.state.memory
                 store = change.state.file.writer
-                if change.state.encode is not encode:  # the model was replaced since; the lock now keeps this one
+                if change.state is not state:  # another process has written since; the lock now keeps this state
+                    changed = _changed(change.state, given, fields)
+                    if not changed.reports:
+                        return changed
+                    reports = list(changed.reports.values())
+                    table = as_table(reports)
                     vectors = _encode_in_batches(change.state.encode, table)
                 known = len(memory.vocabulary)
                 undo.callback(memory.vocabulary.forget, known)
                 numbers = memory.encoder.encode(table, vectors, learn=True)
                 store.add_terms(known, memory.vocabulary.since(known))
+                used = np.unique(np.concatenate([text for one in numbers.terms.by_report() for text in one]))
+                store.restore_terms((one, memory.vocabulary[one]) for one in used[used < known].tolist())
                 store.add(map(StoredReport, reports, vectors, numbers.terms.by_report()))
                 added = [report.issue_id for report in reports if report.issue_id not in memory.ids]
                 links = store.links_if_any_names(added)
@@ -213,6 +251,27 @@ class Index:
         self._current.publish(change, memory)
         if is_due(len(memory), memory.num_changed):
             self._compaction.start()
+        return changed
+
+
+class Changed(NamedTuple):
+    """What adding reports changes.
+
+    Attributes:
+        stored: The stored versions of all reports that are added, by id.
+        reports: The reports that differ from these, by id.
+    """
+
+    stored: dict[str, Report]
+    reports: dict[str, Report]
+
+
+def _changed(state: State, reports: Sequence[Report], fields: Sequence[str] | None) -> Changed:
+    """Compares reports with a state of the index; see ``Index.add``."""
+    stored = state.file.reports([report.issue_id for report in reports])
+    template = state.about.get("url_template", "")
+    wanted = {one.issue_id: _filled(one, stored.get(one.issue_id), template, fields) for one in reports}
+    return Changed(stored, {one: report for one, report in wanted.items() if stored.get(one) != report})
 
 
 def _encode_in_batches(encode: EncodeReports, table: pd.DataFrame) -> np.ndarray:
@@ -221,8 +280,10 @@ def _encode_in_batches(encode: EncodeReports, table: pd.DataFrame) -> np.ndarray
     return np.concatenate([encode(table.iloc[start : start + BATCH_SIZE]) for start in starts])
 
 
-def _filled(report: Report, stored: Report | None, template: str) -> Report:
+def _filled(report: Report, stored: Report | None, template: str, fields: Sequence[str] | None) -> Report:
     """A report with a date and an address: its own, those of the stored version, or now and the template's."""
+    if stored is not None and fields is not None:
+        report = replace(stored, **{name: getattr(report, name) for name in fields})
     created_at = report.created_at
     url = report.url
     if created_at is None:

@@ -126,3 +126,21 @@ def test_reports_come_and_go_and_faiss_has_them(demo, hashed_words, tmp_path):
         gedbd.Index.open(tmp_path / "stored", hashed_words) as index,
     ):
         index.search(" ")
+
+
+def test_two_corpora_are_not_stored_in_an_index_at_once(demo, hashed_words, tmp_path):
+    refused = []
+
+    class Interrupted(type(hashed_words)):
+        """While it encodes the reports of one corpus, another process stores a second one."""
+
+        def encode(self, texts):
+            if len(texts) > 9:  # of fewer, it is tried before the index is built
+                with pytest.raises(ValueError, match="is updated with a corpus by process"):
+                    gedbd.Index.build(demo, tmp_path, hashed_words)
+                refused.append(len(texts))
+            return super().encode(texts)
+
+    gedbd.Index.build(demo, tmp_path, Interrupted()).close()
+    assert refused
+    gedbd.Index.build(demo, tmp_path, hashed_words).close()

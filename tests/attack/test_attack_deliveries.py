@@ -40,17 +40,18 @@ class SlowIndex(SmallIndex):
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
-        self.go = threading.Event()
+        self.go, self.entered = threading.Event(), threading.Event()
         self.failures: list[Exception] = []
         self.go.set()
         self.order: list[str] = []
 
-    def add(self, reports: Sequence[Report]) -> dict[str, str]:
+    def add(self, reports: Sequence[Report], fields: Sequence[str] | None = None) -> dict[str, str]:
+        self.entered.set()
         assert self.go.wait(10)
         if self.failures:
             raise self.failures.pop(0)
         self.order += [report.issue_id for report in reports]
-        return super().add(reports)
+        return super().add(reports, fields)
 
 
 @pytest.fixture
@@ -84,6 +85,18 @@ def test_a_burst_is_taken_while_searches_are_busy(slow: SlowIndex, hook: Webhook
         slow.go.set()
         worked(hook)
     assert sorted(slow.order) == [str(number) for number in range(100, 140)]
+
+
+def test_fields_that_the_api_changes_while_an_event_is_applied_stay(slow: SlowIndex, send: Sender) -> None:
+    slow.go.clear()
+    send(issue(20, "edited", "A later title"), delivery="d")
+    until(slow.entered.is_set)
+    SmallIndex.add(slow, [Report("A title", "Text.", "20", component="Compose")])
+    slow.go.set()
+    worked(send.hook)
+    report = slow.get("20")
+    assert report is not None
+    assert (report.title, report.component) == ("A later title", "Compose")
 
 
 def test_they_are_worked_in_the_order_in_which_they_came(slow: SlowIndex, send: Sender) -> None:

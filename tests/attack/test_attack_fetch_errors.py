@@ -129,3 +129,15 @@ def test_a_download_that_goes_wrong_is_told_with_its_address(server, tmp_path: P
 )
 def test_what_is_shown_of_an_address(url, shown):
     assert shown_url(url) == shown
+
+
+def test_a_download_is_not_redirected_to_another_server(server, tmp_path):
+    with running_server() as other:
+        server.status, server.headers = 302, {"Location": f"http://{other.host}/bugs.csv"}
+        other.body = b"id\n1\n"
+        with pytest.raises(ValueError, match=rf"leads to http://{other.host}/bugs.csv.*set dataset.base_url"):
+            fetch_tables(f"http://{server.host}", tmp_path, {"bugs.csv": 1})
+        server.headers = {"Location": "/again"}
+        with pytest.raises(ValueError, match="more than 5 redirects"):
+            fetch_tables(f"http://{server.host}", tmp_path, {"bugs.csv": 1})
+    assert list(tmp_path.iterdir()) == []

@@ -2,27 +2,40 @@
 
 import json
 import shutil
+import socket
 import sqlite3
+import sys
 from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
+from fastapi.testclient import TestClient
 from hydra import compose, initialize_config_dir
 from omegaconf import OmegaConf
+from optuna import create_study
+from small_tracker import MATCHING
 
+import gedbd.index
+import gedbd.search
 from gedbd.configuration.allowed_targets import VARIABLE, check_options, named_targets, read_settings
 from gedbd.configuration.command import CONF_DIR
 from gedbd.configuration.saved_options import CONFIG, SCHEMA, VERSIONS, read_saved, saved_options
 from gedbd.encoders.encoder import load_encoder
+from gedbd.evaluation.run_folders import MATCHING as MATCHING_FILE
 from gedbd.evaluation.run_folders import Run
 from gedbd.experiments.checkpoint import find_run, save_run
 from gedbd.experiments.checkpoint_io import WholeCheckpointIO
+from gedbd.experiments.early_stopping import EpochPruning
 from gedbd.experiments.resume import resumed_options
+from gedbd.experiments.sweeps.optuna_sweeper import STUDY
 from gedbd.experiments.tracking.runs import read_stored
+from gedbd.service.app import create_app
 from gedbd.tasks.duplicates.reproduction.sensitivity_table import find_jobs
 from gedbd.triage.assembly import open_index
+from gedbd.triage.chosen_model import find_backtest
+from gedbd.triage.storage.cache_files import NAME
 from gedbd.triage.storage.store import FILE
 from gedbd.triage.storage.stored_model import model_key
 
@@ -51,6 +64,13 @@ HOSTILE: list[tuple[str, Any]] = [
     ("backend._target_", "gedbd.configuration.allowed_targets.os.system"),
     ("text.captions", "pkg://gedbd.triage.assembly/demo.csv"),
 ]
+RAY = {
+    "_target_": "gedbd.encoders.backends.ray.Ray",
+    "address": "evil.example:6379",
+    "workers": 2,
+    "cpus": 1,
+    "gpus": 0,
+}
 INTERPOLATIONS = [
     "${oc.env:HOME}",
     "${oc.decode:'[1]'}",
@@ -173,14 +193,7 @@ def test_the_cache_folder_and_the_cluster_of_an_index_are_not_used(options, caps
     for place in ("${cache_dir}", "/srv/of/somebody/else", "${oc.env:HOME}"):
         settings = own | {"backend": openvino | {"cache_dir": place}}
         assert read_settings(json.dumps(settings), "index=other", "mine").backend.cache_dir == "mine"
-    ray = {
-        "_target_": "gedbd.encoders.backends.ray.Ray",
-        "address": "evil.example:6379",
-        "workers": 2,
-        "cpus": 1,
-        "gpus": 0,
-    }
-    assert read_settings(json.dumps(own | {"backend": ray}), "index=other", "mine").backend.address is None
+    assert read_settings(json.dumps(own | {"backend": RAY}), "index=other", "mine").backend.address is None
     assert "index=other: backend.address=evil.example:6379 is ignored" in capsys.readouterr().out
 
 
@@ -196,6 +209,75 @@ def test_an_endpoint_that_a_run_names_gets_no_reports(options, run, capsys):
     for section in ("llm", "baselines"):
         assert f"base_url=https://evil.example/v1 of {section} is ignored because it comes from a file" in said
     assert "also" not in said
+
+
+def test_a_backtest_names_no_cluster_and_no_endpoint(options, run, capsys):
+    endpoint = {"_target_": "gedbd.retrieval.reports.llm_check.load_llm_check", "base_url": "https://evil.example/v1"}
+    folder = run(options | {"backend": RAY, "run": None, "llm": endpoint})
+    (folder / MATCHING_FILE).write_text(MATCHING.as_json())
+    cfg, _, _ = find_backtest(folder)
+    assert cfg.backend.address is cfg.llm.base_url is None
+    assert "backend.address=evil.example:6379 is ignored because it comes from a file" in capsys.readouterr().out
+
+
+def test_caches_are_written_where_this_user_has_them(options, run, monkeypatch):
+    monkeypatch.setenv("GEDBD_CACHE", "/mine")
+    backend = {"_target_": "gedbd.encoders.backends.openvino.OpenVino", "precision": "int8", "cache_dir": "/theirs"}
+    encoder = options["encoder"] | {"cache_dir": "/theirs"}
+    folder = run(
+        options | {"backend": backend, "encoder": encoder, "cache_dir": "/theirs", "baselines": {"a": encoder}}
+    )
+    for given, expected in ((None, "/mine"), ("/asked", "/asked")):
+        cfg, _ = find_run(folder, "best", given)
+        assert "/theirs" not in OmegaConf.to_yaml(cfg)
+        assert cfg.cache_dir == cfg.backend.cache_dir == cfg.encoder.cache_dir == expected
+    words = [f"ckpt_path={folder / 'checkpoints' / 'last.ckpt'}", "cache_dir=/asked"]
+    with initialize_config_dir(CONF_DIR, version_base="1.3"):
+        assert "/theirs" not in OmegaConf.to_yaml(
+            resumed_options(compose("train", words), words, {}, partial(compose, "train"))
+        )
+    settings = json.dumps({"encoder": encoder, "text": options["text"], "backend": backend})
+    assert "/theirs" not in OmegaConf.to_yaml(read_settings(settings, "index=other", "/asked"))
+
+
+def test_a_model_on_the_hub_that_a_file_names_is_not_downloaded(options, run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "hub"))
+    with initialize_config_dir(CONF_DIR, version_base="1.3"):
+        bert = OmegaConf.to_container(compose("train", ["encoder=bert"]).encoder)
+        evil = options | {"encoder": bert | {"model": "evil/model"}}
+        words = [f"ckpt_path={tmp_path / 'checkpoints' / 'last.ckpt'}"]
+        again = ["encoder=bert", "encoder.model=evil/model"]
+        folder = run(evil)
+        reads = [
+            partial(find_run, folder, "best"),
+            lambda: resumed_options(compose("train", words), words, {}, partial(compose, "train")),
+            lambda: read_settings(json.dumps({name: evil[name] for name in ("encoder", "text", "backend")}), "x", "c"),
+        ]
+        for read in reads:
+            with pytest.raises(ValueError, match=r"encoder.model=evil/model is not downloaded.*hf download evil/model"):
+                read()
+        given = resumed_options(
+            compose("train", words + again), words + again, {"encoder": ""}, partial(compose, "train")
+        )
+        assert given.encoder.model == "evil/model"
+        with pytest.raises(ValueError, match=r"baselines.a.encoder.model=evil is not downloaded"):
+            find_run(run(options | {"baselines": {"a": {"encoder": bert | {"model": "evil"}}}}), "best")
+        for name in (bert["model"], str(tmp_path)):
+            assert find_run(run(options | {"encoder": bert | {"model": name}}), "best")[0].encoder.model == name
+    run(evil)
+    stored = tmp_path / "hub" / "models--evil--model"
+    (stored / "refs").mkdir(parents=True)
+    (stored / "refs" / "main").write_text("0" * 40)
+    (stored / "snapshots" / ("0" * 40)).mkdir(parents=True)
+    (stored / "snapshots" / ("0" * 40) / "config.json").write_text("{}")
+    assert [read() for read in reads[::2]]  # it was downloaded by this user
+
+
+def test_arguments_without_names_are_refused(options, run):
+    hidden = {"_target_": "gedbd.encoders.encoder.load_encoder", "_args_": ["a", "evil/model", "mean", 8, 8]}
+    with pytest.raises(ValueError, match=r"config.yaml: encoder._args_ is not run"):
+        read_saved(run(options | {"encoder": hidden}))
 
 
 @pytest.mark.parametrize(
@@ -243,14 +325,7 @@ def test_a_run_to_resume_may_not_name_other_code(options, run):
 
 
 def test_a_run_to_resume_joins_no_cluster_by_itself(options, run):
-    ray = {
-        "_target_": "gedbd.encoders.backends.ray.Ray",
-        "address": "evil.example:6379",
-        "workers": 2,
-        "cpus": 1,
-        "gpus": 0,
-    }
-    folder = run(options | {"backend": ray})
+    folder = run(options | {"backend": RAY})
     first = [f"ckpt_path={folder / 'checkpoints' / 'last.ckpt'}"]
     with initialize_config_dir(CONF_DIR, version_base="1.3"):
         for more, refused in (([], True), (["backend=ray", "backend.address=evil.example:6379"], False)):
@@ -266,6 +341,28 @@ def test_a_run_to_resume_joins_no_cluster_by_itself(options, run):
                 assert resumed.backend.address == "evil.example:6379"
 
 
+def test_a_run_to_resume_sends_metrics_only_if_the_command_line_says_so(options, run):
+    logger = {"_target_": "pytorch_lightning.loggers.WandbLogger", "project": "theirs", "entity": "evil"}
+    folder = run(options | {"logger": logger, "encoder": options["encoder"] | {"base_url": "https://evil.example"}})
+    first = [f"ckpt_path={folder / 'checkpoints' / 'last.ckpt'}"]
+
+    def resume(*more: str) -> Any:
+        words = [*first, *more]
+        return resumed_options(compose("train", words), words, {"logger": ""}, partial(compose, "train"))
+
+    with initialize_config_dir(CONF_DIR, version_base="1.3"):
+        with pytest.raises(
+            ValueError, match=r"its run used https://evil.example; to use it again, set encoder.base_url"
+        ):
+            resume()
+        run(options | {"logger": logger})
+        with pytest.raises(ValueError, match=r"to send them again, set logger=wandb, otherwise logger=csv"):
+            resume()
+        assert not resume("logger=csv").logger
+        own = resume("logger=wandb", "logger.project=mine").logger
+        assert (own.project, own.entity) == ("mine", None)
+
+
 @pytest.mark.parametrize("value", [{"_target_": EVIL}, [{"_target_": EVIL}], 3])
 def test_a_stored_run_of_wandb_is_text(tmp_path, value):
     (tmp_path / "wandb.json").write_text(json.dumps({"id": "a", "name": value, "group": None}))
@@ -276,6 +373,18 @@ def test_a_stored_run_of_wandb_is_text(tmp_path, value):
         read_stored(tmp_path / "wandb.json")
     (tmp_path / "wandb.json").write_text(json.dumps({"id": "a", "experiment": value}))
     assert read_stored(tmp_path / "wandb.json") == {"id": "a", "name": None, "group": None}
+
+
+@pytest.mark.parametrize(
+    "pruner",
+    [{"_target_": "optuna.pruners._percentile.np.load", "file": "evil.npy", "allow_pickle": True}, {"_target_": EVIL}],
+)
+def test_a_study_names_pruners_only(tmp_path, pruner):
+    storage = f"sqlite:///{tmp_path}/study.db"
+    study = create_study(storage=storage, study_name=STUDY)
+    study.set_user_attr("pruner", {"_target_": "optuna.pruners.PatientPruner", "wrapped_pruner": pruner})
+    with pytest.raises(ValueError, match=r"study.db: .* is not a pruner of Optuna"):
+        EpochPruning(0, storage)._should_prune(0, 0.5)
 
 
 def test_options_of_a_sweep_are_shown_as_they_were_typed(tmp_path):
@@ -346,3 +455,46 @@ def test_save_run_leaves_what_read_saved_reads(tmp_path, make_corpus, monkeypatc
     save_run(tmp_path / "run", cfg, make_corpus([0, 0, 1]))
     assert read_saved(tmp_path / "run").name == "fusion"
     assert sorted(path.name for path in (tmp_path / "run").iterdir()) == [CONFIG, "versions.json"]
+
+
+@pytest.fixture
+def large_index(tmp_path, monkeypatch):
+    """An index of 10,000 reports with the files beside it, and the options that build it."""
+    monkeypatch.setenv("GEDBD_CACHE", str(tmp_path / "cache"))
+    rows = [f"{number},crash {number} in window {number % 97}\n" for number in range(10_000)]
+    (tmp_path / "bugs.csv").write_text("id,title\n" + "".join(rows))
+    columns = dict.fromkeys(("description", "duplicate", "created_at"), "null") | {"id": "id", "title": "title"}
+    options = [f"dataset.path={tmp_path / 'bugs.csv'}", f"out={tmp_path / 'index'}", "encoder=tiny"]
+    options += [f"dataset.columns.{name}={value}" for name, value in columns.items()]
+    monkeypatch.setattr(sys, "argv", ["gedbd", *options])
+    gedbd.index.main()
+    return tmp_path / "index", options
+
+
+def test_an_address_beside_an_index_is_not_connected_to(large_index, monkeypatch, capsys):
+    folder, options = large_index
+    (cache,) = folder.glob(f"{NAME}*")
+    with closing(sqlite3.connect(folder / FILE)) as file:
+        ((identity,),) = file.execute("SELECT token FROM identity")
+        ((model,),) = file.execute("SELECT value FROM about WHERE name = 'model'")
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        address = f"qdrant://127.0.0.1:{listener.getsockname()[1]}/bugs"
+        sent = {"address": address, "identity": identity, "model": model, "change": int(cache.name.split("-")[1])}
+        (folder / "server.json").write_text(json.dumps(sent))
+        monkeypatch.setattr(sys, "argv", ["gedbd", f"index={folder}", "crash 12 in window 3"])
+        gedbd.search.main()
+        index = open_index(folder, str(folder.parent / "cache"))
+        with TestClient(create_app(index), base_url="http://localhost") as client:
+            assert client.post("/api/search", json={"title": "crash 5 in window 5"}).json()["matches"]
+            assert client.post("/api/reports", json={"issue_id": "new", "title": "another crash"}).status_code == 200
+        monkeypatch.setattr(sys, "argv", ["gedbd", *options])
+        gedbd.index.main()
+        assert "0 added, 0 updated, 10,000 unchanged, 1 deleted" in capsys.readouterr().out
+        for option in (f"store={address}", "store=local"):
+            monkeypatch.setattr(sys, "argv", ["gedbd", *options, option])
+            with pytest.raises(SystemExit, match="store") as refused:
+                gedbd.index.main()
+            assert "\n" not in str(refused.value)
+        listener.setblocking(False)
+        with pytest.raises(BlockingIOError):  # nobody has connected
+            listener.accept()

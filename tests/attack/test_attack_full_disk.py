@@ -1,5 +1,6 @@
 """On a full disk each command ends with one line, and what was whole before stays whole."""
 
+import sqlite3
 import subprocess
 import sys
 from pathlib import Path
@@ -12,8 +13,10 @@ import gedbd.encode
 import gedbd.evaluate
 import gedbd.export
 import gedbd.train
+from gedbd.corpora.clients.comment_store import CommentStore
 from gedbd.evaluation.run_folders import Run
 from gedbd.io.checksums import check_whole
+from gedbd.io.files import write_text
 
 SMALL = [
     "encoder=tiny",
@@ -125,3 +128,19 @@ def test_a_full_cache_folder_is_named(disk, command, tmp_path):
             f"cache_dir={folder / 'cache'}",
         )
     assert "\n" not in str(ended.value)
+
+
+def test_a_fetch_does_not_call_a_file_damaged_because_the_disk_is_full(disk):
+    folder, resize = disk
+    fill(folder, left=8_000)
+    with pytest.raises(sqlite3.OperationalError, match="full"):
+        CommentStore(folder / "notes.sqlite")
+    resize("30m")
+    CommentStore(folder / "notes.sqlite").close()
+
+
+def test_a_read_only_folder_is_told_by_the_name_of_the_file(disk):
+    folder, _ = disk
+    subprocess.run(["mount", "-o", "remount,ro", str(folder)], check=True)
+    with pytest.raises(OSError, match=r"Read-only file system: '.*/results.json'$"):
+        write_text(folder / "results.json", "{}")

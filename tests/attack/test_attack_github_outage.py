@@ -1,5 +1,7 @@
 """GitHub is away for a while, or asks for patience: no comment is lost, and nobody needs to send another event."""
 
+import shutil
+import threading
 import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
@@ -13,12 +15,12 @@ from small_hub import REPOSITORY, SECRET, Hub, comments, issue, running_hub, sig
 from small_index import SmallIndex
 
 from gedbd.service.app import create_app
-from gedbd.service.webhook.comments import GitHub
+from gedbd.service.webhook.comments import MARKER, GitHub
 from gedbd.service.webhook.database import WebhookFile
 from gedbd.service.webhook.outbox import MAX_TRIES, Comment, Outbox, wait_after
 from gedbd.service.webhook.receiver import Webhook
 
-FIRST = Comment(REPOSITORY, "1", "text")
+FIRST = Comment(REPOSITORY, "1", f"{MARKER} text")
 
 
 @pytest.fixture
@@ -49,7 +51,7 @@ def next_due(outbox: Outbox) -> float:
 
 def test_a_comment_outlives_an_outage_without_another_delivery(index: SmallIndex, hub: Hub, hook: Webhook) -> None:
     hook.outbox.first_wait_s = 0.01
-    hub.failures = [("GET", 502)] * 12
+    hub.failures = [("GET", 502)] * 6
     with TestClient(create_app(index, webhook=hook), base_url="http://localhost") as client:
         client.post("/webhooks/github", **signed(issue(), "issues", "d"))
         until(lambda: comments(hub))
@@ -58,7 +60,7 @@ def test_a_comment_outlives_an_outage_without_another_delivery(index: SmallIndex
 
 
 def test_it_outlives_a_restart_in_an_outage(index: SmallIndex, hub: Hub, hook: Webhook) -> None:
-    hub.failures = [("GET", 503)] * 2
+    hub.failures = [("GET", 503)]
     hook.receive("issues", issue())
     assert hook.post_comments() == ["postponed"]
     hook.close()
@@ -97,10 +99,88 @@ def test_what_is_given_up_is_logged_and_counted(hub: Hub, hook: Webhook, caplog:
     hook.poster.count = words.append
     hook.outbox.put(FIRST)
     hook.file.query("UPDATE comments SET tries = ?", MAX_TRIES - 1)
-    hub.failures = [("GET", 502)] * 2
+    hub.failures = [("GET", 502)]
     assert hook.post_comments() == ["failed"]
     assert f"no comment on issue 1: given up after {MAX_TRIES} tries" in caplog.text
     assert words == ["failed"]
+
+
+UNKNOWN = [
+    ("POST", 0),
+    ("POST", 502),
+    ("POST", 503, {"Retry-After": "1800"}),
+    ("POST", 408),
+    ("POST", 201, {"Content-Length": "1000"}),  # the connection breaks in the middle of the answer
+]
+REFUSED = [("POST", 429), ("POST", 403, {"Retry-After": "1"}), ("POST", 401), ("POST", 302)]
+
+
+@pytest.mark.parametrize("is_created", [True, False])
+@pytest.mark.parametrize("failure", UNKNOWN)
+def test_a_comment_without_a_clear_answer_is_looked_for_before_it_is_posted_again(
+    index: SmallIndex, hub: Hub, failure: tuple[object, ...], is_created: bool
+) -> None:
+    hook = Webhook(index, REPOSITORY, GitHub("t0ken", hub.url, 0.3), SECRET)
+    assert hook.poster is not None
+    hook.outbox.put(FIRST)
+    hub.failures = [failure]
+    assert hook.poster.post_due() == ["unknown"]
+    assert hub.asked == ["GET", "POST"]
+    rest_for_a_minute(hook)
+    if is_created:
+        hub.create_unanswered()
+    again = restarted(index, hub, hook, 60)
+    assert again.poster is not None
+    assert again.poster.post_due() == ["exists" if is_created else "posted"]
+    assert len(comments(hub, 1)) == 1
+    again.close()
+
+
+@pytest.mark.parametrize("failure", REFUSED)
+def test_a_comment_that_is_refused_need_not_rest(hub: Hub, hook: Webhook, failure: tuple[object, ...]) -> None:
+    hook.outbox.put(FIRST)
+    hub.failures = [failure]
+    hook.post_comments()
+    assert hook.outbox.rest_s() <= 0
+    assert hook.file.query("SELECT posted_at FROM comments") == [(0.0,)]
+
+
+def test_a_process_that_is_killed_while_it_posts_looks_later(index: SmallIndex, hub: Hub) -> None:
+    hook = Webhook(index, REPOSITORY, GitHub("t0ken", hub.url, 60.0, deadline_s=60.0), SECRET)
+    assert hook.poster is not None
+    assert hook.github is not None
+    hook.outbox.put(FIRST)
+    hub.failures = [("POST", 0)]
+    thread = threading.Thread(target=hook.poster.post_due)
+    thread.start()
+    until(lambda: hub.unanswered)
+    shutil.copytree(index.folder, index.folder / "killed", ignore=shutil.ignore_patterns("killed"))
+    hook.github.cancel()  # as a shutdown does
+    thread.join()
+    rest_for_a_minute(hook)
+    hook.close()
+    for folder in (index.folder, index.folder / "killed"):
+        for passed_s, rests in ((0, True), (-3600, True), (50, True), (60, False)):  # -3600: the clock was set back
+            again = restarted(SmallIndex(folder), hub, hook, passed_s)
+            assert (again.outbox.due(1e12) == []) == rests
+            assert next_due(again.outbox) <= time.time() + 61
+            again.file.query("UPDATE comments SET posted_at = posted_at + ?", passed_s)
+            again.close()
+
+
+def rest_for_a_minute(hook: Webhook) -> None:
+    """Nothing is due, also if the time of day is set forward, and the next try comes in a minute at the earliest."""
+    assert hook.outbox.due(1e12) == []
+    assert next_due(hook.outbox) > time.time() + 50
+
+
+def restarted(index: SmallIndex, hub: Hub, hook: Webhook, passed_s: float) -> Webhook:
+    """The webhook of a later process, some seconds after the last try."""
+    hook.close()
+    file = WebhookFile(index.folder)
+    file.query("UPDATE comments SET posted_at = posted_at - ?, tried_at = 0, next_try_at = 0", passed_s)
+    file.close()
+    return Webhook(index, REPOSITORY, GitHub("t0ken", hub.url, 2.0), SECRET)
 
 
 def soon(seconds: float) -> str:
@@ -128,7 +208,7 @@ def test_github_is_not_asked_before_the_time_it_names(
 ) -> None:
     # Times are written now, not when the cases are collected.
     sent = {name: value if isinstance(value, str) else value() for name, value in headers.items()}
-    hub.failures = [("GET", status, sent)] * 2
+    hub.failures = [("GET", status, sent)]
     for number in ("1", "2"):
         hook.outbox.put(Comment(REPOSITORY, number, "text"))
     begun = time.time()

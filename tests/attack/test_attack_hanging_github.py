@@ -73,8 +73,9 @@ def test_other_requests_are_answered_and_the_service_ends(
 def test_an_attempt_ends_at_its_deadline(hub: Hub, drips: bool) -> None:
     hub.drips = drips
     with pytest.raises(CommentError, match=r"not done within 0\.2 seconds") as caught:
-        GitHub("t0ken", hub.url, NEVER_S, deadline_s=0.2).comment_once(REPOSITORY, "7", "text")
+        GitHub("t0ken", hub.url, NEVER_S, deadline_s=0.2).comment_once(REPOSITORY, "7", "text", lambda: None)
     assert caught.value.is_temporary
+    assert not caught.value.is_unknown
     until(lambda: not calls())  # nor does its thread go on, or begin another call
     assert len(hub.asked) <= 1
 
@@ -97,7 +98,7 @@ def test_a_body_that_drips_ends_at_the_deadline() -> None:
         thread.start()
         github = GitHub("t0ken", f"http://127.0.0.1:{server.getsockname()[1]}", NEVER_S, deadline_s=0.2)
         with pytest.raises(CommentError):
-            github.comment_once(REPOSITORY, "7", "text")
+            github.comment_once(REPOSITORY, "7", "text", lambda: None)
         thread.join(LIMIT_S)
         assert not thread.is_alive()
 

@@ -5,7 +5,7 @@ import threading
 from dataclasses import replace
 
 import pytest
-from small_tracker import as_corpus, fill, model, open_folder, read_rows, some_report
+from small_tracker import Switch, as_corpus, fill, model, open_folder, read_rows, some_report
 
 from gedbd.triage.report import Report
 from gedbd.triage.storage.connection import LOCK_TIMEOUT_S, StoreUnavailable
@@ -84,6 +84,31 @@ def test_what_others_write_each_time_reports_are_read_stays(opened, reader, key)
     assert changes.kept == 3 + len(later)
     assert changes.deleted == 1
     assert len(rounds) <= 6
+    same_as_fresh(opened, reader)
+
+
+@pytest.mark.parametrize(
+    ("other", "fields", "said", "component"),
+    [
+        ({"component": "late"}, ("title",), "updated", "late"),  # as the webhook adds an issue
+        ({"component": "late"}, None, "updated", "net"),
+        ({"title": "new"}, ("title",), "unchanged", "net"),
+        (None, ("title",), "added", "net"),
+    ],
+)
+def test_what_another_process_writes_while_a_report_is_encoded_counts(opened, reader, other, fields, said, component):
+    def meanwhile(rows):
+        index.encode.read = reader
+        if other is None:
+            opened.delete("1")
+        else:
+            opened.add([some_report(1, **other)])
+        return reader(rows)
+
+    index = open_folder(opened.folder, Switch(meanwhile))
+    assert index.add([some_report(1, title="new")], fields) == {"1": said}
+    assert (index.get("1").title, index.get("1").component) == ("new", component)
+    index.close()
     same_as_fresh(opened, reader)
 
 

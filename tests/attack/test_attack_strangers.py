@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
-from small_hub import REPOSITORY, SECRET, Sender, issue, note, until
+from small_hub import REPOSITORY, SECRET, Sender, counted, issue, note, until
 from small_index import REPORTS, SmallIndex
 
 from gedbd.sampling.feedback_labels import feedback_table
 from gedbd.service.app import create_app
-from gedbd.service.webhook.payloads import named_duplicate
+from gedbd.service.webhook.payloads import MARKDOWN, MAX_READ, named_duplicate
 from gedbd.service.webhook.receiver import Webhook
 from gedbd.triage.report import Report
 
@@ -122,6 +122,31 @@ def test_what_is_not_said_links_nothing(text: str) -> None:
 )
 def test_what_is_said_among_other_things_counts(text: str) -> None:
     assert named_duplicate(text, REPOSITORY, "github.com") == "12"
+
+
+@pytest.mark.parametrize("long", ["a\n=\n", "- - - a\n", "#\n", "> a\n\n", "x"])
+def test_what_the_parser_reads_of_a_text_is_bounded(
+    many: SmallIndex, send: Sender, long: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    read: list[str] = []
+    parse = MARKDOWN.parse
+    monkeypatch.setattr(MARKDOWN, "parse", lambda text: read.append(text) or parse(text))
+    text = f"Duplicate of #12\n\n{long * (60_000 // len(long))}"
+    stranger = {"by": "bea", "author_association": "NONE"}
+    send(note(text, **stranger), "issue_comment")  # type: ignore[arg-type]
+    send(note(f"{text}\n\nDuplicate of #31"), "issue_comment")
+    assert read == []
+    assert (many.members("20"), counted(send, "unread")) == (("20",), 1)
+    assert "is not read: " in caplog.text
+    send(note(text, 31), "issue_comment")
+    assert (many.members("12"), len(read)) == (("12", "15", "31"), 1)
+    assert len(read[0]) <= MAX_READ
+
+
+@pytest.mark.parametrize("newline", ["\n", "\r\n", "\r"])
+def test_a_paragraph_that_is_read_in_part_does_not_count(newline: str) -> None:
+    text = newline.join(["Duplicate of #31", "", "~~Duplicate of #12", "x" * 60_000, "~~"])
+    assert named_duplicate(text, REPOSITORY, "github.com") == "31"
 
 
 def comment(text: str, action: str = "created", moment: str = EARLY, number: int = 20, comment_id: int = 7) -> Any:

@@ -2,12 +2,10 @@
 
 import json
 import tempfile
-from collections.abc import Callable, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any
 from unittest.mock import patch
 
 import numpy as np
@@ -20,12 +18,8 @@ from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.readers.bug_reports import BUG_FIELDS
 from gedbd.encoders.backends.openvino import has_bfloat16
 from gedbd.encoders.encoder import unit_rows
-from gedbd.retrieval.reports.search_server import WeightedTerms
-from gedbd.retrieval.reports.term_query import TermQuery
-from gedbd.retrieval.reports.vector_table import VectorTable
 from gedbd.triage import assembly
 from gedbd.triage.assembly import open_index
-from gedbd.triage.index import Index
 from gedbd.triage.report import Report
 from gedbd.triage.storage.compaction import compact
 from gedbd.triage.storage.opening import read_index
@@ -75,7 +69,7 @@ def _make_files(folder: Path) -> list[Row]:
 
 
 def _search_quickly(folder: Path) -> list[Row]:
-    """Searches with the quickest encoder there is, and with candidates that a server finds."""
+    """Searches with the quickest encoder there is."""
     if not has_bfloat16():
         return []
     cfg = configuration("backend=openvino_bf16")
@@ -86,13 +80,8 @@ def _search_quickly(folder: Path) -> list[Row]:
     for report in asked:
         index.search(report)
     waits = [1000 * seconds(partial(index.search, report)) for report in asked]
-    by_server = _with_server(index, asked)
     index.close()
-    told = f"{_others(by_server, '')}; the server's own time not counted"
-    return [
-        _row("search, bfloat16, p50", _percentile(waits, 50), "ms", note=_others(waits, "")),
-        _row("search, bfloat16, candidates by a server, p50", _percentile(by_server, 50), "ms", note=told),
-    ]
+    return [_row("search, bfloat16, p50", _percentile(waits, 50), "ms", note=_others(waits, ""))]
 
 
 def _search(folder: Path) -> list[Row]:
@@ -121,45 +110,6 @@ def _search(folder: Path) -> list[Row]:
         _row("search after these changes, p50", _percentile(after, 50), "ms", note=_others(after, "")),
         _row("peak memory of the process that searches", peak_mb(), "MB", note="files mapped into memory included"),
     ]
-
-
-class _Recorded:
-    """A ``SearchServer`` that gives what a comparison of all reports has found, query by query, in no time."""
-
-    def __init__(self, num_places: int) -> None:
-        self.num_places = num_places
-        self.words: list[np.ndarray] = []
-        self.vectors: list[np.ndarray] = []
-
-    def best(self, queries: Mapping[str, WeightedTerms]) -> dict[str, np.ndarray]:
-        return {kind: self.words.pop(0) for kind in queries}
-
-    def nearest(self, _vector: np.ndarray, _depth: int) -> np.ndarray:
-        return self.vectors.pop(0)
-
-
-def _with_server(index: Index, asked: list[Report]) -> list[float]:
-    """Milliseconds of searches for which a server finds the candidates, its own time not counted."""
-    server = _Recorded(len(index))
-    with (
-        patch.object(TermQuery, "best", _recording(TermQuery.best, server.words)),
-        patch.object(VectorTable, "nearest", _recording(VectorTable.nearest, server.vectors)),
-    ):
-        for report in asked:
-            index.search(report)
-    store = index._current.state.memory.store
-    store.server = server
-    waits = [1000 * seconds(partial(index.search, report)) for report in asked]
-    store.server = None
-    return waits
-
-
-def _recording(call: Callable[..., np.ndarray], results: list[np.ndarray]) -> Callable[..., np.ndarray]:
-    def recorded(*args: Any) -> np.ndarray:
-        results.append(call(*args))
-        return results[-1]
-
-    return recorded
 
 
 def _asked(folder: Path) -> list[Report]:

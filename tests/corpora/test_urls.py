@@ -1,9 +1,11 @@
 """Addresses of reports."""
 
+from contextlib import nullcontext
+
 import pandas as pd
 import pytest
 
-from gedbd.corpora.urls import MAX_URL_LENGTH, check_template, report_urls, web_url, with_urls
+from gedbd.corpora.urls import MAX_URL_LENGTH, check_same_server, check_template, report_urls, web_url, with_urls
 
 
 @pytest.mark.parametrize(
@@ -102,3 +104,33 @@ def test_a_table_of_reports_gets_the_addresses_of_the_ids_in_it():
     assert list(table.columns) == ["probability", "report", "suggested", "right"]
     assert with_urls(table, reports.assign(url="")).equals(table)
     assert with_urls(table, reports, ["suggested"]).columns.tolist().count("url of report") == 0
+
+
+@pytest.mark.parametrize(
+    ("leads", "fine", "fine_for_files"),
+    [
+        ("http://a.org/x", True, True),
+        ("http://A.org:80/", True, True),
+        ("https://a.org/", True, True),
+        ("https://files.a.org/", False, True),
+        ("http://files.a.org/", False, False),
+        ("https://files.a.org:8443/", False, False),
+        ("https://a.org:8443/", False, False),
+        ("http://a.org:8080/", False, False),
+        ("https://a.org.evil.org/", False, False),
+        ("https://evila.org/", False, False),
+        ("https://a.org@evil.org/", False, False),
+        ("http://127.0.0.1/", False, False),
+        ("//evil.org/", False, False),
+        ("file:///etc/hostname", False, False),
+    ],
+)
+def test_a_response_leads_to_the_same_server_only(leads, fine, fine_for_files):
+    for subdomains, expected in ((False, fine), (True, fine_for_files)):
+        with nullcontext() if expected else pytest.raises(ValueError, match=r"another server.*set tracker.base_url"):
+            check_same_server(leads, "http://a.org/api", "tracker.base_url", subdomains)
+
+
+def test_https_does_not_become_http():
+    with pytest.raises(ValueError, match="another server"):
+        check_same_server("http://a.org/", "https://a.org/", "tracker.base_url", subdomains=True)

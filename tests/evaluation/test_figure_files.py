@@ -1,6 +1,7 @@
 """Figures as files, and whether readers with colour blindness tell the colours apart."""
 
 from itertools import combinations
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -47,6 +48,23 @@ def drawn(layout):
     axis.plot([1, 2], [3, 4])
     axis.set_title("Loss")
     return figure
+
+
+@pytest.mark.parametrize("text", [r"$\frac a$", "costs $5 or $6", "$", "a \x1b[31m\u202eb\x00"])
+def test_texts_are_neither_formulas_nor_control_signs(text, tmp_path):
+    figure = Figure(layout="constrained")
+    left, right = figure.subplots(1, 2)
+    left.barh([text, "b"], [1, 1000])
+    left.set(title=text, xlabel=text, xscale="log")
+    right.plot([1, 2], [0, 1], label=text)
+    right.set_xticks([1, 2], labels=[text, "second"])
+    right.annotate(text, (1, 1))
+    right.legend()
+    for file in save_figure(name_subject(figure, text), tmp_path / "figure"):
+        assert file.stat().st_size > 1000
+    svg = ElementTree.parse(tmp_path / "figure.svg")
+    assert any("mathdefault" in str(label.get_text()) for label in left.get_xticklabels())  # numbers stay powers of ten
+    assert svg.getroot().tag.endswith("svg")
 
 
 @pytest.mark.parametrize("layout", [None, "constrained"])

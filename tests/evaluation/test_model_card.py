@@ -152,3 +152,13 @@ def test_only_a_name_on_the_hub_is_a_base_model(tmp_path, monkeypatch):
 
 def test_the_made_up_report_is_a_report(make_corpus):
     assert list(MADE_UP.columns) == list(make_corpus([0]).reports.columns)
+
+
+def test_names_of_a_run_link_nowhere_and_end_no_block(card, folder):
+    change(
+        folder, dataset={"path": "data/@ann-fixes-#1.csv"}, encoder={"name": "<b>@ann"}, text={"note": "a\n```\n@ann"}
+    )
+    text = card("onnx")
+    assert "# Duplicate bug reports: `<b>@ann`, trained on `@ann-fixes-#1`\n" in text
+    assert "Corpus: `@ann-fixes-#1`." in text
+    assert "\n````yaml\n" in text

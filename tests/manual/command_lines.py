@@ -60,6 +60,7 @@ def call(words: Sequence[str]) -> None:
     status = None
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys, "argv", list(words))
+        patch.setenv("PYTHONSAFEPATH", "")  # the command sets it for its own process
         try:
             cli.main()
         except SystemExit as end:

@@ -1,8 +1,11 @@
+import sys
+
 import numpy as np
 import pandas as pd
 import pytest
 
 from gedbd.corpora.splits import GroupSplit, PairSplit, TimeSplit, split_corpus
+from gedbd.sampling import feedback_labels
 from gedbd.sampling.pairs import PairSampler
 from gedbd.triage.feedback import FeedbackEvent, FeedbackStore
 from gedbd.triage.report import Report
@@ -138,3 +141,22 @@ def test_without_feedback_nothing_is_drawn_otherwise(corpus, tmp_path):
     pd.testing.assert_frame_equal(plain, empty, check_dtype=False)
     with pytest.raises(ValueError, match=r"nowhere: no such file"):
         PairSampler(feedback=str(tmp_path / "nowhere")).sample(corpus, SPLIT)
+
+
+def test_a_long_chain_of_accepted_pairs_takes_no_longer_than_as_many_short_ones():
+    size = 400
+    pairs = pd.DataFrame({"earlier": 0, "later": np.arange(1, size), "label": 1})
+    lines = 0
+
+    def count(frame, event, _):
+        nonlocal lines
+        lines += event == "line"
+        return count if frame.f_code is feedback_labels._bridges.__code__ else None
+
+    sys.settrace(count)
+    try:
+        bridges = feedback_labels._bridges(pairs, np.arange(size), np.zeros(size, dtype=bool))
+    finally:
+        sys.settrace(None)
+    assert not bridges.any()
+    assert lines < 60 * size

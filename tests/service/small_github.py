@@ -60,6 +60,10 @@ class SmallGitHub(ThreadingHTTPServer):
         self.posted: dict[str, list[str]] = {}
         self.url = f"http://127.0.0.1:{self.server_port}"
 
+    def create(self, path: str, body: str) -> None:
+        """Keeps a comment."""
+        self.posted.setdefault(path, []).append(body)
+
 
 class Answers(BaseHTTPRequestHandler):
     server: SmallGitHub
@@ -86,7 +90,7 @@ class Answers(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        self.server.posted.setdefault(self.path, []).append(body["body"])
+        self.server.create(self.path, body["body"])
         self.answer(201, {})
 
     def log_message(self, format: str, *args: object) -> None:

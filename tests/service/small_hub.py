@@ -18,13 +18,15 @@ from gedbd.service.webhook.receiver import Webhook
 
 SECRET, REPOSITORY = "a secret of some length", "ann/mail"
 TITLE = "large attachment sending stops"
+HIDDEN = "a comment of a blocked account"  # on a page of comments it is left out
 
 
 class Hub(ThreadingHTTPServer):
     """Keeps comments, and fails as it is told.
 
     Attributes:
-        failures: Method, status and headers of the next answers that fail.
+        failures: Method, status and headers of the next answers that fail; with status 0 no answer comes.
+        unanswered: Path and text of each comment that was sent and not created.
         silent: While it is set, answers do not come.
         broken: Paths that always fail with status 500.
         drips: They begin to come then, and one byte of the header follows the other.
@@ -38,10 +40,19 @@ class Hub(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), Answers)
         self.comments: dict[str, list[str]] = {}
         self.failures: list[tuple[Any, ...]] = []
+        self.unanswered: list[tuple[str, str]] = []
         self.asked: list[str] = []
         self.broken: set[str] = set()
         self.silent, self.drips, self.over = threading.Event(), False, threading.Event()
         self.url = f"http://127.0.0.1:{self.server_port}"
+
+    def create(self, path: str, text: str) -> None:
+        self.comments.setdefault(path, []).append(text)
+
+    def create_unanswered(self) -> None:
+        """Creates the comments whose answer said nothing of it."""
+        while self.unanswered:
+            self.create(*self.unanswered.pop())
 
     def handle_error(self, request: object, client_address: object) -> None:
         pass  # the other side has closed its connection
@@ -71,6 +82,11 @@ class Answers(BaseHTTPRequestHandler):
             return True
         if hub.failures and hub.failures[0][0] == self.command:
             _, status, *headers = hub.failures.pop(0)
+            if status == 0:
+                hub.over.wait()
+                return True
+            if headers and "X-Creates" in headers[0]:
+                hub.create_unanswered()
             self.answer(status, {}, **(headers[0] if headers else {}))
             return True
         return False
@@ -79,13 +95,20 @@ class Answers(BaseHTTPRequestHandler):
         if not self.failed():
             url = urlsplit(self.path)
             page = int(parse_qs(url.query)["page"][0])
-            notes = self.server.comments.get(url.path, [])[100 * (page - 1) : 100 * page]
-            self.answer(200, [{"body": note} for note in notes])
+            notes = self.server.comments.get(url.path, [])
+            shown = [note for note in notes[100 * (page - 1) : 100 * page] if note != HIDDEN]
+            link = (
+                {"Link": f'<{self.server.url}{url.path}?page={page + 1}>; rel="next"'}
+                if len(notes) > 100 * page
+                else {}
+            )
+            self.answer(200, [{"body": note} for note in shown], **link)
 
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        self.server.unanswered.append((self.path, body["body"]))
         if not self.failed():
-            self.server.comments.setdefault(self.path, []).append(body["body"])
+            self.server.create(*self.server.unanswered.pop())
             self.answer(201, {})
 
     def log_message(self, format: str, *args: object) -> None:
@@ -140,9 +163,10 @@ def until(happened: Callable[[], object], seconds: float = 10.0) -> None:
 
 
 def worked(hook: Webhook) -> None:
-    """Waits until all deliveries are worked, and no comment is due."""
+    """Waits until all deliveries are worked, and each comment was tried."""
     until(lambda: hook.inbox.waiting == 0)
-    until(lambda: hook.poster is None or not hook.outbox.due(time.time()))
+    untried = "SELECT 1 FROM comments WHERE state = 'pending' AND tries = 0"
+    until(lambda: hook.poster is None or not hook.file.query(untried))
 
 
 class Sender:

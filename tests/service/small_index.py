@@ -4,6 +4,7 @@ import re
 import threading
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -101,11 +102,15 @@ class SmallIndex:
             group |= near
         return tuple(sorted((name for name in group if name in self.reports), key=int))
 
-    def add(self, reports: Sequence[Report]) -> dict[str, str]:
+    def add(self, reports: Sequence[Report], fields: Sequence[str] | None = None) -> dict[str, str]:
         done = {}
         with self.lock:
             for report in reports:
                 stored = self.reports.get(report.issue_id)
+                if stored and fields is not None:
+                    given = {name: getattr(report, name) for name in fields}
+                    given |= {name: given[name] or getattr(stored, name) for name in ("created_at", "url")}
+                    report = replace(stored, **given)
                 done[report.issue_id] = "unchanged" if stored == report else "updated" if stored else "added"
                 self.reports[report.issue_id] = report
         return done
@@ -129,6 +134,9 @@ class SmallIndex:
     def delete(self, issue_id: str) -> bool:
         with self.lock:
             return self.reports.pop(issue_id, None) is not None
+
+    def forget(self, issue_id: str) -> bool:
+        return self.delete(issue_id)
 
     def get(self, issue_id: str) -> Report | None:
         return self.reports.get(issue_id)

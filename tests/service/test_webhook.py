@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 import pytest
 from fastapi.testclient import TestClient
 from small_hub import (
+    HIDDEN,
     REPOSITORY,
     SECRET,
     TITLE,
@@ -267,15 +268,24 @@ def test_too_large_an_event_is_refused_and_without_a_webhook_there_is_none(clien
     assert client_of().post("/webhooks/github", json=issue()).status_code == 404
 
 
-@pytest.mark.parametrize("failure", [("GET", 502), ("POST", 500)])
-def test_what_fails_once_is_tried_again(send, hub, failure):
-    hub.failures = [failure]
-    send(issue())
-    assert len(comments(hub)) == 1
+@pytest.mark.parametrize(
+    ("found", "result", "asked"),
+    [
+        (["talk"] * 50 + [HIDDEN] * 50 + [f"{MARKER} from another run"], "exists", ["GET", "GET"]),
+        (["talk"] * 1001, "failed", ["GET"] * 10),
+    ],
+)
+def test_all_comments_are_looked_at_or_none_is_posted(index, hub, found, result, asked):
+    hub.comments[f"/repos/{REPOSITORY}/issues/70/comments"] = found
+    hook = Webhook(index, REPOSITORY, GitHub("t0ken", hub.url), SECRET)
+    hook.receive("issues", issue())
+    assert hook.post_comments() == [result]
+    assert hub.asked == asked
+    hook.close()
 
 
-def test_what_fails_twice_is_logged_and_tried_again_later(send, hub, hook, caplog):
-    hook.outbox.first_wait_s = 0.01
+def test_what_fails_is_logged_and_tried_again_later(send, hub, hook, caplog):
+    hook.outbox.first_wait_s = hook.outbox.result_wait_s = 0.01
     hub.failures = [("POST", 500), ("POST", 500)]
     with caplog.at_level(logging.WARNING, "gedbd"):
         assert send(issue()).status_code == 202
@@ -287,7 +297,7 @@ def test_what_fails_twice_is_logged_and_tried_again_later(send, hub, hook, caplo
     assert "t0ken" not in caplog.text
     assert len(comments(hub)) == 1
     until(lambda: 'gedbd_comments_total{result="posted"} 1.0' in send.client.get("/metrics").text)
-    assert 'gedbd_comments_total{result="postponed"} 1.0' in send.client.get("/metrics").text
+    assert 'gedbd_comments_total{result="unknown"} 2.0' in send.client.get("/metrics").text
 
 
 def test_what_is_forbidden_is_not_tried_again(send, hub, hook):
@@ -342,6 +352,11 @@ def test_one_event_from_a_file(index, hub, tmp_path):
     file.write_text(json.dumps(issue(title="$(rm x) `id` large attachment")))
     assert run_event(hook, file, "issues") == "#70 added; comments: posted"
     assert run_event(hook, file, "issues") == "#70 unchanged; comments: none"
+    hook.outbox.first_wait_s, hook.outbox.result_wait_s = 0.001, 0.05
+    hub.failures = [("POST", 502, {"X-Creates": "1"})]
+    file.write_text(json.dumps(issue(71)))
+    assert run_event(hook, file, "issues") == "#71 added; comments: unknown, exists"  # it waits, and looks again
+    assert len(comments(hub, 71)) == 1
     assert not is_signed("", b"", "sha256=" + hmac.new(b"", b"", hashlib.sha256).hexdigest())
     file.write_text("{")
     with pytest.raises(ValueError, match=r"event.json is not an event"):

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from gedbd.corpora.clients.http import Record
+from gedbd.io.files import connect_database
 
 
 class StoredComment(NamedTuple):
@@ -22,16 +23,19 @@ class CommentStore:
 
     Raises:
         ValueError: The file is damaged.
+        sqlite3.OperationalError: The file cannot be written.
     """
 
     def __init__(self, file: Path) -> None:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        self._connection = sqlite3.connect(file)
+        file.parent.mkdir(0o700, parents=True, exist_ok=True)
         try:
+            self._connection = connect_database(file)
             # The table keeps the name "note", so that a fetch begun with an older version can be continued.
             with self._connection as rows:
                 rows.execute("CREATE TABLE IF NOT EXISTS note (kind, id, issue, record, PRIMARY KEY (kind, id))")
                 rows.execute("CREATE INDEX IF NOT EXISTS by_issue ON note (kind, issue)")
+        except sqlite3.OperationalError:
+            raise  # the disk is full, read-only or failing: the file may be whole
         except sqlite3.DatabaseError as error:
             raise ValueError(f"{file}: damaged ({error}); fetch into another folder") from error
 

@@ -17,11 +17,10 @@ from requests.adapters import HTTPAdapter
 from gedbd.corpora.clients.credentials import read_secret
 from gedbd.corpora.clients.http_errors import RefusedError, explain, server_message
 from gedbd.corpora.clients.rate_limits import limit_wait_s, server_time
-from gedbd.corpora.urls import naming, shown_url
+from gedbd.corpora.urls import MAX_REDIRECTS, check_same_server, naming, origin, shown_url
 
 ATTEMPTS = 6
 MAX_BYTES = 64_000_000
-MAX_REDIRECTS = 5
 CHUNK_BYTES = 1 << 16
 TIMEOUT_S = (10, 60)  # to connect, and between two packets
 MAX_ANSWER_S = 600.0  # for a whole answer: one byte a second would pass the limit between packets for ever
@@ -55,7 +54,8 @@ class Client:
     """HTTP client of one tracker.
 
     Args:
-        base_url: Address of the tracker. Only addresses with its scheme, host and port are requested.
+        base_url: Address of the tracker. Nothing is sent to another server, and the secrets only to addresses with its
+            scheme, host and port.
         secrets: Headers that hold a token.
         token: The environment variable that the token comes from, for messages.
         max_wait_s: The longest accepted wait for a rate limit, in seconds.
@@ -95,7 +95,7 @@ class Client:
         self._session.headers.update({"Accept": "application/json", "User-Agent": "gedbd"})
 
     def get(self, address: str, params: Mapping[str, Any] | None = None) -> Answer:
-        """Request an address: a path below ``base_url``, or a complete one that the server returned.
+        """Request an address: a path below ``base_url``, or a complete one that the server or a saved fetch names.
 
         Raises:
             ValueError: The server refuses the request (``RefusedError``), fails repeatedly, requires a longer wait
@@ -110,18 +110,14 @@ class Client:
         """The address in the form in which it is requested.
 
         Raises:
-            ValueError: It is not an address, or that of another host than ``base_url``.
+            ValueError: It is not an address, or that of another server than ``base_url``.
         """
         try:
             url = str(requests.Request("GET", address, params=dict(params or {})).prepare().url)
-            is_own = origin(url) == origin(self.base_url)
+            origin(url)
         except (requests.RequestException, ValueError) as error:
             raise ValueError(f"{shown_url(address)}: not a valid address ({type(error).__name__})") from error
-        if not is_own:
-            raise ValueError(
-                f"{self.base_url}: the tracker refers to {shown_url(url)}, another host, so nothing was requested"
-                " there; if the tracker has moved, set tracker.base_url to its new address"
-            )
+        check_same_server(url, self.base_url, "tracker.base_url")
         return url
 
     def _get(self, url: str) -> Answer:
@@ -188,8 +184,9 @@ class Client:
         timer.daemon = True
         timer.start()
         try:
+            secrets = self._secrets if origin(url) == origin(self.base_url) else {}
             with self._session.get(
-                url, headers=dict(self._secrets), stream=True, allow_redirects=False, timeout=TIMEOUT_S
+                url, headers=dict(secrets), stream=True, allow_redirects=False, timeout=TIMEOUT_S
             ) as response:
                 body = b"" if response.is_redirect else bounded(response)
         except requests.RequestException:
@@ -261,12 +258,6 @@ def check_base(base_url: str) -> str:
     if "@" in parts.netloc:
         raise ValueError("tracker.base_url holds a name or password: tokens are taken from the environment only")
     return base_url.rstrip("/")
-
-
-def origin(url: str) -> tuple[str, str | None, int | None]:
-    """Scheme, host and port."""
-    parts = urlsplit(url)
-    return parts.scheme, parts.hostname, parts.port or {"http": 80, "https": 443}.get(parts.scheme)
 
 
 def innermost(error: requests.RequestException) -> str:

@@ -3,6 +3,8 @@
 import json
 from typing import Any
 
+from gedbd.io.plain_text import printable_line
+
 MAX_MESSAGE_CHARACTERS = 200
 
 
@@ -26,9 +28,7 @@ def server_message(body: bytes) -> str:
     if isinstance(said, dict):  # {"error": {"message": ...}}
         said = said.get("message", said)
     text = "; ".join(map(str, said)) if isinstance(said, list) else str(said)
-    # A terminal would obey control characters.
-    printable = "".join(character if character.isprintable() else " " for character in text)
-    clean = " ".join(printable.split())
+    clean = printable_line(text)  # a terminal would obey control characters
     return clean if len(clean) <= MAX_MESSAGE_CHARACTERS else clean[:MAX_MESSAGE_CHARACTERS] + "..."
 
 

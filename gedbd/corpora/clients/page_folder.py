@@ -89,7 +89,7 @@ def make_folder(out: Path) -> None:
         ValueError: The folder holds other files, or is not writable.
     """
     try:
-        out.mkdir(parents=True, exist_ok=True)
+        out.mkdir(0o700, parents=True, exist_ok=True)
         # Temporary files of a killed process have names that begin with a dot.
         others = {path.name for path in out.iterdir() if not path.name.startswith(".")} - UNFINISHED
     except OSError as error:

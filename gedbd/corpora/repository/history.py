@@ -4,8 +4,6 @@ from collections.abc import Generator, Iterator, Set
 from contextlib import closing
 from pathlib import Path
 
-from rich.markup import escape
-
 from gedbd.corpora.repository.commit_cache import CommitCache
 from gedbd.corpora.repository.commits import Commit, Limits
 from gedbd.corpora.repository.git import Git
@@ -68,7 +66,7 @@ class History:
         self._losses = Losses()
         self._cache_warnings = ()
         with item_progress("commits") as progress, closing(self._read()) as reads:
-            bar = progress.add_task(f"reading {escape(self.git.path.resolve().name)}", total=len(self))
+            bar = progress.add_task(f"reading {self.git.path.resolve().name}", total=len(self))
             for read in reads:
                 self._losses = Losses(*map(sum, zip(self._losses, read.losses, strict=True)))
                 yield read.commit

@@ -9,6 +9,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from gedbd.io.files import connect_database
+
 MAX_PLACEHOLDERS = 500
 MAX_UNSTORED = 200  # rows of a transaction
 FAST = 1  # of zlib's levels
@@ -39,7 +41,7 @@ class RowCache:
         self._unstored: list[tuple[bytes, bytes]] = []
         self._settings = json.dumps(settings).encode()
         try:
-            self.file.parent.mkdir(parents=True, exist_ok=True)
+            self.file.parent.mkdir(0o700, parents=True, exist_ok=True)
             self._rows = self._open()
         except (OSError, sqlite3.Error) as error:
             raise self._unusable(error) from error
@@ -111,7 +113,7 @@ class RowCache:
         return self._connected()
 
     def _connected(self) -> sqlite3.Connection:
-        rows = sqlite3.connect(self.file, timeout=60)
+        rows = connect_database(self.file, timeout=60)
         try:
             with rows:
                 rows.execute(f"CREATE TABLE IF NOT EXISTS {self._table} (key BLOB PRIMARY KEY, content BLOB)")

@@ -5,7 +5,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import NamedTuple
 
-from safetensors import SafetensorError
 from torch import Tensor, nn
 from transformers import AutoModel, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 
@@ -13,7 +12,7 @@ from gedbd.encoders.code.batches import CodeBatch
 from gedbd.encoders.code.inputs import InputLimits, InputParts, check_length
 from gedbd.encoders.code.mask import attention_mask
 from gedbd.encoders.code.vocabulary import CODE_TOKENS
-from gedbd.encoders.pretrained import max_positions
+from gedbd.encoders.pretrained import first_line, max_positions
 
 SETTINGS_FILE = "code_inputs.json"
 
@@ -72,10 +71,12 @@ def load_code_encoder(folder: str | Path) -> SavedEncoder:
     folder = Path(folder)
     limits, parts = read_settings(folder)
     try:
-        backbone = AutoModel.from_pretrained(folder, trust_remote_code=False, local_files_only=True)
+        backbone = AutoModel.from_pretrained(
+            folder, trust_remote_code=False, local_files_only=True, use_safetensors=True, attn_implementation="sdpa"
+        )
         tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False, local_files_only=True)
-    except (OSError, SafetensorError, ValueError) as error:
-        raise ValueError(f"{folder}: cannot load the encoder: {str(error).splitlines()[0]}") from error
+    except Exception as error:  # any type, see ``load_pretrained``
+        raise ValueError(f"{folder}: cannot load the encoder: {first_line(error)}") from error
     if hasattr(backbone, "pooler"):
         backbone.pooler = None
     missing = set(CODE_TOKENS) - set(tokenizer.get_vocab())

@@ -56,7 +56,7 @@ def read_onnx(folder: Path, texts: list[str]) -> np.ndarray:
 
     options = SessionOptions()
     options.intra_op_num_threads = torch.get_num_threads()
-    tokenizer = AutoTokenizer.from_pretrained(folder)
+    tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False, local_files_only=True)
     session = InferenceSession(folder / "model.onnx", options, providers=["CPUExecutionProvider"])
     texts = [read_prefix(folder) + text for text in texts]
     vectors = []

@@ -54,7 +54,7 @@ def read_sentence_transformers(folder: Path, texts: list[str]) -> np.ndarray:
     """Vectors of texts ``(N, D)`` float32, computed with the files of ``write_sentence_transformers``."""
     from sentence_transformers import SentenceTransformer
 
-    model = SentenceTransformer(str(folder), device="cpu", local_files_only=True)
+    model = SentenceTransformer(str(folder), device="cpu", trust_remote_code=False, local_files_only=True)
     return np.asarray(model.encode(texts, batch_size=BATCH, show_progress_bar=False))
 
 

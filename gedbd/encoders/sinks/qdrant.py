@@ -30,37 +30,30 @@ class Store(NamedTuple):
     collection: str
 
 
-def open_store(address: str, client: "QdrantClient | None" = None, option: str = "out") -> Store:
+def open_store(address: str, client: "QdrantClient | None" = None) -> Store:
     """Opens a collection and checks that its server answers.
 
     Args:
         address: ``qdrant://host:6333/collection``, or ``qdrants://`` over TLS. The key is read from ``QDRANT_API_KEY``.
         client: A client to use instead of a new one for the address.
-        option: The option that names the address, for messages.
 
     Raises:
         ValueError: If the address is invalid, qdrant-client is not installed, or the server does not answer.
     """
     if find_spec("qdrant_client") is None:
-        raise ValueError(f"{option}={address}: qdrant-client is not installed: pip install 'gedbd[qdrant]'")
+        raise ValueError(f"out={address}: qdrant-client is not installed: pip install 'gedbd[qdrant]'")
+    scheme, host, port, collection = _read_address(address)
     if client is None:
-        client = connect(address, TIMEOUT_S, option)
-    store = Store(f"{option}={address}", client, read_address(address, option)[3])
+        from qdrant_client import QdrantClient
+
+        key = os.environ.get("QDRANT_API_KEY") or None
+        client = QdrantClient(
+            url=f"{scheme}://{host}:{port}", port=port, api_key=key, timeout=TIMEOUT_S, check_compatibility=False
+        )
+    store = Store(f"out={address}", client, collection)
     with answering(store):
         client.collection_exists(store.collection)
     return store
-
-
-def connect(address: str, timeout_s: float, option: str = "out") -> "QdrantClient":
-    """A client of the server at an address, see ``open_store``; it is not asked yet."""
-    from qdrant_client import QdrantClient
-
-    scheme, host, port, _ = read_address(address, option)
-    key = os.environ.get("QDRANT_API_KEY") or None
-    # The client takes whole seconds.
-    return QdrantClient(
-        url=f"{scheme}://{host}:{port}", port=port, api_key=key, timeout=int(timeout_s), check_compatibility=False
-    )
 
 
 def check_size(store: Store, size: int) -> None:
@@ -132,7 +125,7 @@ def _payloads(corpus: Corpus, rows: range) -> Iterator[dict[str, str | None]]:
         }
 
 
-def read_address(address: str, option: str = "out") -> tuple[str, str, int, str]:
+def _read_address(address: str) -> tuple[str, str, int, str]:
     """Scheme, host, port and collection of an address, see ``open_store``."""
     try:
         parts = urlsplit(address)
@@ -144,8 +137,7 @@ def read_address(address: str, option: str = "out") -> tuple[str, str, int, str]
         host = None
         collection = ""
     if not host or not collection or "/" in collection:
-        choices = "a file that ends in .npz, or like" if option == "out" else "like"
-        raise ValueError(f"{option}={address} must be {choices} qdrant://host:6333/collection")
+        raise ValueError(f"out={address} must be a file that ends in .npz, or like qdrant://host:6333/collection")
     return scheme, host, port, collection
 
 

@@ -14,6 +14,7 @@ from PIL import Image
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from gedbd.corpora.images import BROKEN, open_image
+from gedbd.io.files import connect_database
 from gedbd.io.verbosity import is_quiet
 from gedbd.text.token_cache import cache_folder
 
@@ -156,7 +157,7 @@ def _has_captions(cache: sqlite3.Connection, captioner: Captioner) -> bool:
 def _open_cache(cache_dir: str | Path) -> Iterator[sqlite3.Connection]:
     file = cache_folder(cache_dir) / "captions.sqlite"
     try:
-        with closing(sqlite3.connect(file, timeout=60)) as cache:
+        with closing(connect_database(file, timeout=60)) as cache:
             cache.execute(f"CREATE TABLE IF NOT EXISTS {TABLE}")
             yield cache
     except sqlite3.DatabaseError as error:

@@ -7,7 +7,6 @@ from typing import Any
 
 import torch
 from PIL import Image
-from safetensors import SafetensorError
 from transformers import (
     AutoConfig,
     AutoModelForImageTextToText,
@@ -17,6 +16,7 @@ from transformers import (
     pipeline,
 )
 
+from gedbd.encoders.pretrained import first_line, local_first
 from gedbd.encoders.vision.caption_cache import Caption
 from gedbd.encoders.vision.tiny_vision import tiny_processor, tiny_vision_model
 from gedbd.encoders.weights import fingerprint
@@ -40,7 +40,9 @@ class Captioner:
         if tokenizer.pad_token is None:
             tokenizer.pad_token = tokenizer.eos_token
         device = "cuda" if torch.cuda.is_available() else "cpu"
-        self.pipe: Any = pipeline(TASK, model=model, processor=processor, device=device)  # type: ignore[call-overload]
+        self.pipe: Any = pipeline(  # type: ignore[call-overload]
+            TASK, model=model, processor=processor, device=device, trust_remote_code=False
+        )
         self.text = _question(processor, prompt)
         self.max_new_tokens = max_new_tokens
 
@@ -85,17 +87,15 @@ def load_captioner(name: str, model: str, prompt: str, max_new_tokens: int) -> C
     # CPUs without matrix units are slow in the half precision that weights are published in.
     precision = "auto" if torch.cuda.is_available() else torch.float32
     try:
-        AutoConfig.from_pretrained(model)  # one small file: without access to the hub, this fails soonest
-        processor = AutoProcessor.from_pretrained(model)  # type: ignore[no-untyped-call]
-        found = AutoModelForImageTextToText.from_pretrained(model, dtype=precision)
+        processor, found = local_first(model, lambda local: _read(model, precision, local))
     except ImportError as error:
         raise ValueError(
-            f"captioner={name}: {model} needs a package that is missing: {_first_line(error)}. Install it; torchvision"
+            f"captioner={name}: {model} needs a package that is missing: {first_line(error)}. Install it; torchvision"
             " must be built for the installed torch"
         ) from error
-    except (OSError, ValueError, SafetensorError) as error:
+    except Exception as error:  # any type, see ``load_pretrained``
         raise ValueError(
-            f"captioner={name}: cannot load {model}: {_first_line(error)}. Without access to the hub, download it"
+            f"captioner={name}: cannot load {model}: {first_line(error)}. Without access to the hub, download it"
             " elsewhere and set captioner.model=<folder>."
         ) from error
     return Captioner(found, processor, prompt, max_new_tokens)
@@ -109,15 +109,25 @@ def load_tiny_captioner(name: str, prompt: str, max_new_tokens: int, hidden: int
     return Captioner(model, processor, prompt, max_new_tokens)
 
 
+def _read(model: str, precision: "torch.dtype | str", local: bool) -> tuple[Any, PreTrainedModel]:
+    """Processor and model; nothing that their files name is run or fetched, see ``gedbd.encoders.pretrained``."""
+    # One small file: without access to the hub, this fails soonest.
+    config = AutoConfig.from_pretrained(model, trust_remote_code=False, local_files_only=local)
+    config._attn_implementation = None
+    processor = AutoProcessor.from_pretrained(  # type: ignore[no-untyped-call]
+        model, trust_remote_code=False, local_files_only=local
+    )
+    found = AutoModelForImageTextToText.from_pretrained(
+        model, config=config, dtype=precision, trust_remote_code=False, local_files_only=local, use_safetensors=True
+    )
+    return processor, found
+
+
 def _check(prompt: str, max_new_tokens: int) -> None:
     if not prompt.strip():
         raise ValueError("captioner.prompt is empty: give a question about an image")
     if max_new_tokens < 1:
         raise ValueError(f"captioner.max_new_tokens={max_new_tokens} must be 1 or more")
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).strip().partition("\n")[0].rstrip(".")
 
 
 def _question(processor: ProcessorMixin, prompt: str) -> str:

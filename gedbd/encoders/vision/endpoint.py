@@ -10,8 +10,9 @@ from typing import Any, NamedTuple
 
 from PIL import Image
 
-from gedbd.encoders.chat_endpoint import ChatEndpoint, Failure, open_endpoint, optional_fields, printable_line
+from gedbd.encoders.chat_endpoint import ChatEndpoint, Failure, open_endpoint, optional_fields
 from gedbd.encoders.vision.caption_cache import Caption
+from gedbd.io.plain_text import printable_line
 
 
 class Question(NamedTuple):

@@ -4,6 +4,7 @@ import base64
 import io
 import struct
 from dataclasses import dataclass
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from jinja2 import Environment, PackageLoader
 from matplotlib.figure import Figure
 
 from gedbd.evaluation.figure_files import write_figure
+from gedbd.io.plain_text import printable
 
 DPI = 150  # of the PNG files, for sharp lines on dense screens
 SHOWN_DPI = 100  # on the page
@@ -65,8 +67,24 @@ def _written(figure: Figure, kind: str, salt: str) -> bytes:
 
 
 def render(**values: Any) -> str:
-    """The page, from ``page.html.j2``; text of reports is escaped."""
+    """The page, from ``page.html.j2``; text of reports is escaped, and reorders no text around it."""
     environment = Environment(
-        loader=PackageLoader("gedbd.evaluation", "report"), autoescape=True, trim_blocks=True, lstrip_blocks=True
+        loader=PackageLoader("gedbd.evaluation", "report"),
+        autoescape=True,
+        finalize=_shown,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
+    environment.filters["exact"] = _exact
     return environment.get_template("page.html.j2").render(**values)
+
+
+def _shown(value: object) -> object:
+    """What the template shows of a value; markup stays as it is."""
+    is_markup = hasattr(value, "__html__")
+    return printable(value, keep="\n") if isinstance(value, str) and not is_markup else value
+
+
+def _exact(text: str) -> str:
+    """The markup of a text that programs read: characters that ``printable`` would replace become references."""
+    return "".join(escape(sign) if sign.isprintable() else f"&#{ord(sign)};" for sign in text)

@@ -68,9 +68,9 @@ function show() {
   bar.querySelector("[role=status]").textContent = said.join(" ");
 }
 
-// Spreadsheet programs run cells that begin like a formula: an apostrophe makes them text.
+// Spreadsheet programs run cells that begin like a formula: an apostrophe makes them text, see gedbd/io/spreadsheet.py.
 function csvCell(text) {
-  const safe = /^[=+\-@\t\n\uff1d\uff0b\uff0d\uff20]/.test(text) ? `'${text}` : text;
+  const safe = /^['"\p{C}\p{Z}]*[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]/u.test(text) ? `'${text}` : text;
   return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
 }
 

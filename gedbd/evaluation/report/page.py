@@ -1,5 +1,6 @@
 """Writes a report as a self-contained HTML page, and as Markdown with its figures in a folder."""
 
+import hashlib
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -16,10 +17,10 @@ from gedbd.evaluation.report.judging import PAIR, Judging
 from gedbd.evaluation.report.section import Section
 from gedbd.evaluation.report.shown_tables import Cell, Shown, show
 from gedbd.io.files import replacing, write_text
+from gedbd.io.plain_text import LINK_SIGNS, code_block, escape_markdown
 from gedbd.io.verbosity import stage
 
-# Underscores inside words, and brackets and parentheses that make no link, need no escape.
-MARKDOWN_SIGNS = re.compile(r"[\\`*~|]|(?<!\w)_|_(?!\w)|(?<=\])[(\[:]")
+MAX_SLUG = 100  # names of files end in it
 URL_CHARACTERS = ":/?#@!$&*+,;=%~[]"  # may stay in an address; others, such as ")", would end the Markdown link
 
 
@@ -109,21 +110,17 @@ def _markdown_page(title: str, summary: str, sections: list[ShownSection], heade
     if header["date"]:
         lines += [f"Written {header['written']}{' by' if header['command'] else ''}", ""]
     if header["command"]:
-        lines += _code(header["command"])
+        lines += [code_block(header["command"]), ""]
     if header["next_steps"]:
         lines += ["**Next**", ""]
     for text, command in header["next_steps"]:
-        lines += [text, "", *(_code(command) if command else [])]
+        lines += [escape_markdown(text), "", *([code_block(command), ""] if command else [])]
     for section in sections:
-        lines += [f"## {section.title}", "", section.text, ""]
+        lines += [f"## {escape_markdown(section.title)}", "", escape_markdown(section.text), ""]
         lines += [line for table in section.tables for line in (*markdown(table), "")]
         for picture in section.pictures:
-            lines += [f"![{picture.caption}](report_figures/{picture.name}.png)", ""]
-    return "\n".join([*lines, *([header["left_out"], ""] if header["left_out"] else [])])
-
-
-def _code(command: str) -> list[str]:
-    return ["```", command, "```", ""]
+            lines += [f"![{escape_markdown(picture.caption, LINK_SIGNS)}](report_figures/{picture.name}.png)", ""]
+    return "\n".join([*lines, *([escape_markdown(header["left_out"]), ""] if header["left_out"] else [])])
 
 
 def fill_tables(text: str, sections: list[Section]) -> str:
@@ -146,32 +143,28 @@ def fill_tables(text: str, sections: list[Section]) -> str:
 def markdown(table: Shown) -> list[str]:
     """A table in Markdown, with the best values in bold."""
     rule = ["---:" if number else "---" for number in table.numeric]
-    rows = [[_markdown_cell(cell) for cell in row] for row in table.rows]
+    rows = [
+        [_markdown_cell(cell, is_number) for cell, is_number in zip(row, table.numeric, strict=True)]
+        for row in table.rows
+    ]
     header = [escape_markdown(name) for name in table.header]
     return [f"| {' | '.join(cells)} |" for cells in (header, rule, *rows)]
 
 
-def _markdown_cell(cell: Cell) -> str:
+def _markdown_cell(cell: Cell, is_number: bool) -> str:
     """A cell in Markdown: bold if it is best, a link if it has an address."""
-    text = escape_markdown(cell.text)
+    text = cell.text if is_number else escape_markdown(cell.text)
     if cell.best:
         return f"**{text}**"
     if not cell.url:
         return text
-    text = text.replace("[", "\\[").replace("]", "\\]")
-    return f"[{text}]({quote(cell.url, safe=URL_CHARACTERS)})"
-
-
-def escape_markdown(text: str) -> str:
-    """A line that Markdown shows unchanged: no HTML, link, image, heading, emphasis or table cell.
-
-    Titles come from trackers, where anyone may write them.
-    """
-    line = "".join(sign if sign.isprintable() else " " for sign in " ".join(text.split()))
-    marked = MARKDOWN_SIGNS.sub(r"\\\g<0>", line)
-    return marked.replace("&", "&amp;").replace("<", "&lt;")
+    return f"[{escape_markdown(cell.text, LINK_SIGNS)}]({quote(cell.url, safe=URL_CHARACTERS)})"
 
 
 def slug(text: str) -> str:
-    """Letters, digits and dashes."""
-    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
+    """Up to ``MAX_SLUG`` letters, digits and dashes; of a longer text the beginning and a hash."""
+    found = re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
+    if len(found) <= MAX_SLUG:
+        return found
+    digest = hashlib.blake2b(text.encode(errors="replace"), digest_size=4).hexdigest()
+    return f"{found[: MAX_SLUG - 9]}-{digest}"

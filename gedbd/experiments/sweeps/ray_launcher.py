@@ -35,11 +35,13 @@ class RayLauncher(Launcher):
 
     def launch(self, job_overrides: Sequence[Sequence[str]], initial_job_idx: int) -> Sequence[JobReturn]:
         """Runs the jobs and waits for all of them."""
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # read when Ray is imported
         try:
             import ray
         except ModuleNotFoundError as error:
             raise SystemExit("error: hydra/launcher=ray needs Ray: pip install 'gedbd[ray]'") from error
-        ray.init(address=self.address, ignore_reinit_error=True, logging_level=logging.WARNING)
+        # Without an address Ray would join the cluster that RAY_ADDRESS or a file of another user in /tmp names.
+        ray.init(address=self.address or "local", ignore_reinit_error=True, logging_level=logging.WARNING)
         task = ray.remote(num_cpus=self.num_cpus, num_gpus=self.num_gpus, max_retries=0)(_run)
         # Hydra's global state does not travel with a task: it is sent along and restored in the worker.
         shared = (self.hydra_context, self.task_function, self.config, Singleton.get_state(), os.getcwd())

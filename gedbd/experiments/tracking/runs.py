@@ -91,6 +91,7 @@ def describe_job(cfg: DictConfig, folder: Path, job_type: str) -> Labels:
     chosen = {key: job.runtime.choices.get(key) for key in TAGGED}
     tags += [f"{key}={option}" for key, option in chosen.items() if option]
     name = " ".join(options) or f"{corpus} {cfg.encoder.name}"
+    group = group and group[:MAX_NAME_CHARACTERS]
     return Labels(name[:MAX_NAME_CHARACTERS], group, [tag[:MAX_TAG_CHARACTERS] for tag in tags], job_type)
 
 

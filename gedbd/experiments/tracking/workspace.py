@@ -15,6 +15,8 @@ from wandb_workspaces.reports.v2.interface import (
 )
 from wandb_workspaces.workspaces import Section, SectionLayoutSettings, Workspace, WorkspaceSettings
 
+from gedbd.io.files import write_text
+
 BY_EPOCH = {
     "Loss": ["train/loss", "val/loss"],
     "F1": ["train/f1", "val/f1"],
@@ -61,7 +63,8 @@ def make_workspace(entity: str, project: str, name: str) -> Workspace:
 def write_specification(workspace: Workspace, path: Path) -> None:
     """Writes the workspace as the JSON that W&B stores."""
     view = workspace._to_model()  # the library has no public function for it
-    path.write_text(json.dumps(json.loads(view.model_dump_json(by_alias=True, exclude_none=True)), indent=2) + "\n")
+    content = json.loads(view.model_dump_json(by_alias=True, exclude_none=True))
+    write_text(path, json.dumps(content, indent=2) + "\n")
 
 
 def save_workspace(entity: str | None, project: str, name: str) -> str:

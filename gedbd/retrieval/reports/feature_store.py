@@ -9,7 +9,6 @@ from gedbd.retrieval.growing import GrowingArray
 from gedbd.retrieval.reports.int8 import Int8Vectors
 from gedbd.retrieval.reports.report_features import FIELDS, ReportFeatures
 from gedbd.retrieval.reports.row_map import RowMap
-from gedbd.retrieval.reports.search_server import SearchServer
 from gedbd.retrieval.reports.term_index import TermIndex
 from gedbd.retrieval.reports.vector_table import VectorTable
 
@@ -33,7 +32,6 @@ class FeatureStore:
         title: Counts of the words of titles.
         identifiers: Which reports have an identifier.
         errors: Which reports have a line about an error.
-        server: Finds likely candidates among the first reports; None to compare all reports here.
     """
 
     def __init__(self, dim: int) -> None:
@@ -47,7 +45,6 @@ class FeatureStore:
         self.identifiers = TermIndex()
         self.errors = TermIndex()
         self._latest_day: float | None = None
-        self.server: SearchServer | None = None
         self._rows = RowMap()
         self._sums: dict[int, np.ndarray] = {}
         self._means: dict[int, np.ndarray] = {}
@@ -172,7 +169,6 @@ class FeatureStore:
         other.__dict__.update(self.__dict__)
         other.vectors = VectorTable(vectors)
         other.vectors.rows = self._rows
-        other.server = None  # it has the old ones
         other._sums = {}
         other._means = {}
         return other

@@ -10,7 +10,6 @@ from gedbd.retrieval.reports.feature_store import FeatureStore
 from gedbd.retrieval.reports.known_groups import KnownGroups
 from gedbd.retrieval.reports.query_scores import QueryScores
 from gedbd.retrieval.reports.report_features import FIELDS, ReportFeatures
-from gedbd.retrieval.reports.search_server import MAX_EXCLUDED, num_excluded
 from gedbd.retrieval.reports.term_query import TermQuery
 
 MAX_GROUPS = 300
@@ -73,7 +72,7 @@ def find_candidates(
     scores = QueryScores(store, query, count, dense, vector, words)
     # In another thread, which waits for the vector while this one compares words.
     nearest = None if vector is None else THREADS.submit(scores.nearest, DEPTHS["dense"], allowed)
-    lists = _best_by_words(store, scores, allowed)
+    lists = _best_by_words(scores, allowed)
     lists.append(_latest(store, query, count, allowed))
     lists.append(scores.nearest(DEPTHS["dense"], allowed) if nearest is None else nearest.result())
     found = _possible(store, query, groups, scores, np.unique(np.concatenate(lists)), max_groups)
@@ -85,15 +84,9 @@ def find_candidates(
     return FirstStage(group, found[chosen], _members(groups, group, found[chosen], allowed), sums[chosen], scores)
 
 
-def _best_by_words(store: FeatureStore, scores: QueryScores, allowed: np.ndarray | None) -> list[np.ndarray]:
+def _best_by_words(scores: QueryScores, allowed: np.ndarray | None) -> list[np.ndarray]:
     """The reports that share the most words of each kind of ``WORDS``, in any order."""
-    queries = {kind: scores.words[kind] for kind in WORDS}
-    excluded = num_excluded(allowed)
-    if store.server is not None and excluded <= MAX_EXCLUDED:
-        found = store.server.best({kind: query.weighted(DEPTHS[kind] + excluded) for kind, query in queries.items()})
-        if found is not None:
-            return [query.best_of(found[kind], DEPTHS[kind], allowed) for kind, query in queries.items()]
-    return [query.best(DEPTHS[kind], allowed) for kind, query in queries.items()]
+    return [scores.words[kind].best(DEPTHS[kind], allowed) for kind in WORDS]
 
 
 def _possible(

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 
+from gedbd.io.files import connect_database
 from gedbd.text.token_cache import cache_folder
 
 FILE = "llm_answers.sqlite"
@@ -54,7 +55,7 @@ class AnswerCache:
     @contextmanager
     def _open(self) -> Iterator[sqlite3.Connection]:
         try:
-            with closing(sqlite3.connect(self.file, timeout=60)) as cache:
+            with closing(connect_database(self.file, timeout=60)) as cache:
                 cache.execute(f"CREATE TABLE IF NOT EXISTS {TABLE}")
                 yield cache
         except sqlite3.DatabaseError as error:

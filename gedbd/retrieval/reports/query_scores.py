@@ -6,7 +6,6 @@ import numpy as np
 
 from gedbd.retrieval.reports.feature_store import TERM_KINDS, FeatureStore
 from gedbd.retrieval.reports.report_features import ReportFeatures
-from gedbd.retrieval.reports.search_server import MAX_EXCLUDED, num_excluded
 from gedbd.retrieval.reports.term_query import TermQuery
 
 
@@ -40,7 +39,6 @@ class QueryScores:
             words = {kind: store.terms(kind).query(getattr(query.terms, kind)[0], count) for kind in TERM_KINDS}
         self.words = words
         self._vectors = store.vectors
-        self._server = store.server
         self._vector = vector or (lambda: query.vectors[0])
         self._dense = dense
         # Zeros, which the system gives without writing them, unlike other values.
@@ -74,10 +72,4 @@ class QueryScores:
                 lowest = np.partition(dense[rows], -depth)[-depth]
                 rows = rows[dense[rows] >= lowest]
             return rows
-        excluded = num_excluded(allowed)
-        if self._server is not None and excluded <= MAX_EXCLUDED:
-            found = self._server.nearest(self._vector(), depth + excluded)
-            if found is not None:
-                places = np.append(found, np.arange(self._server.num_places, self._vectors.num_places))
-                return self._vectors.rows.some(places, self.count, allowed)
         return self._vectors.likely(self._vector(), depth, self.count, allowed)

@@ -31,12 +31,6 @@ class RowMap:
         """The values of all reports, ``(N,)``, from those of all places, ``(P,)``."""
         return values if self._place is None else values[self._place.filled]
 
-    def some(self, places: np.ndarray, before: int, allowed: np.ndarray | None) -> np.ndarray:
-        """The reports in some distinct places that are among the first ``before`` and allowed, ascending."""
-        rows = places if self._row is None else self._row.filled[places]
-        rows = np.sort(rows[(rows >= 0) & (rows < before)])
-        return np.asarray(rows if allowed is None else rows[allowed[rows]])
-
     def row(self, place: int) -> int:
         """The report of a place, -1 for none."""
         return place if self._row is None else int(self._row.filled[place])

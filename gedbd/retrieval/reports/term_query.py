@@ -10,7 +10,6 @@ from gedbd.retrieval.inverted_index import State, idf_of
 from gedbd.retrieval.postings import length_norm
 from gedbd.retrieval.reports.common_terms import CommonTerms
 from gedbd.retrieval.reports.row_map import RowMap
-from gedbd.retrieval.reports.search_server import WeightedTerms, num_excluded
 
 ROUNDING = 1e-4  # more than what rounding to single precision changes in a rough score, as a share
 BLOCK = 4096  # texts whose scores are computed at once
@@ -60,7 +59,6 @@ class TermQuery:
         # Zeros, which the system gives without writing them, unlike other values.
         self._scores = np.zeros(self._state.num_texts, dtype=np.float32)
         self._is_scored = np.zeros(self._state.num_texts, dtype=bool)
-        self._has_rough = True  # whether rough scores of all texts are worth computing
 
     @property
     def copy_score(self) -> float:
@@ -117,39 +115,8 @@ class TermQuery:
         is_certain = rough[rows] > lowest * (most / least)
         return rows[is_certain], rows[~is_certain]
 
-    def weighted(self, depth: int) -> WeightedTerms:
-        """The known terms as a query to a search server."""
-        known = (self.own >= 0) & (self.idf > 0)
-        return WeightedTerms(self.own[known], self._weights[known], depth)
-
-    def best_of(self, places: np.ndarray, depth: int, allowed: np.ndarray | None = None) -> np.ndarray:
-        """What ``best`` finds among the texts in some places, and those added or replaced since the files were made.
-
-        Args:
-            places: Places of texts in the files.
-            depth: Number of texts to find.
-            allowed: ``(N,)`` bool, what may be found; None for all.
-
-        Returns:
-            ``(R,)`` rows, R up to ``depth``.
-        """
-        self._has_rough = False
-        places = np.append(places, self._best_recent(depth + num_excluded(allowed)))
-        rows = self._texts.rows.some(places, self._state.num_texts, allowed)
-        return np.asarray(rows[np.argsort(-self.scores(rows), kind="stable")][:depth])
-
-    def _best_recent(self, depth: int) -> np.ndarray:
-        """The places of the recent texts with the highest rough scores."""
-        runs = [part.saturation_of(self.own, self._before) for part in self._state.parts[1:]]
-        places, which = np.unique(np.concatenate([run.rows for run in runs]), return_inverse=True)
-        products = np.concatenate([run.values * np.repeat(self._weights, run.sizes) for run in runs])
-        rough = np.bincount(which, products, len(places))
-        return np.asarray(places[np.argsort(-rough, kind="stable")[:depth]])
-
     def bounds(self, rows: np.ndarray) -> np.ndarray:
         """What the scores of some texts are at least and at most, ``(2, R)``; takes less time than ``scores``."""
-        if not self._has_rough:
-            return np.tile(self.scores(rows), (2, 1))
         return np.outer(self._error, self._rough[rows])
 
     @property

@@ -56,7 +56,7 @@ function showSides(stored) {
   const rows = FIELDS.filter((name) => stored[name] || own[name]).map((name) => {
     const [mine, theirs] = [own[name] || "", stored[name] || ""];
     const word = !mine || !theirs ? "" : mine.toLowerCase() === theirs.toLowerCase() ? "same" : "different";
-    const cells = [mine || "–", theirs || "–", word].map((text) => make("td", {}, text));
+    const cells = [mine || "–", theirs || "–", word].map((text) => make("td", { dir: "auto" }, text));
     return make("tr", {}, make("th", { scope: "row" }, name), ...cells);
   });
   $("fields").hidden = !rows.length;

@@ -15,10 +15,11 @@ export function option(match, number) {
   const word = match.suggested ? `Likely a duplicate: ${side(match)}` : side(match);
   const id = idLink(master.issue_id, master.url, { class: "id", ...OFF_TAB });
   item.append(make("div", { class: "line" }, id, bar(match.probability), odds));
-  item.append(fill(make("p", { class: "title" }), master.title || "(no title)", terms));
-  const facts = [date(master), master.component, master.status].filter(Boolean).join(" · ");
-  const inWords = state.threshold === null ? [] : [make("span", { class: "word" }, word), facts && " · "];
-  item.append(make("p", { class: "quiet" }, ...inWords, facts));
+  item.append(fill(make("p", { class: "title", dir: "auto" }), master.title || "(no title)", terms));
+  const facts = [date(master), master.component, master.status].filter(Boolean);
+  const inWords = state.threshold === null ? [] : [make("span", { class: "word" }, word)];
+  const parts = [...inWords, ...facts.map((fact) => make("bdi", {}, fact))];
+  item.append(make("p", { class: "quiet" }, ...parts.flatMap((part, place) => (place ? [" · ", part] : [part]))));
   item.append(...others(match, terms), ...explain(match, terms), make("p", { class: "feedback", hidden: "" }));
   showFeedback(item, best.issue_id, members);
   return item;
@@ -29,8 +30,8 @@ function others({ master, best, members, urls }, terms) {
   const links = members.filter((id) => id !== master.issue_id).map((id) => idLink(id, urls[id], OFF_TAB));
   if (links.length) found.push(make("p", { class: "quiet" }, "Duplicates: ", ...some(links)));
   if (best.issue_id !== master.issue_id) {
-    const title = fill(make("span"), ` ${best.title}`, terms);
-    found.push(make("p", { class: "quiet" }, "Most similar: ", idLink(best.issue_id, best.url, OFF_TAB), title));
+    const title = fill(make("bdi"), best.title, terms);
+    found.push(make("p", { class: "quiet" }, "Most similar: ", idLink(best.issue_id, best.url, OFF_TAB), " ", title));
   }
   return found;
 }
@@ -38,12 +39,12 @@ function others({ master, best, members, urls }, terms) {
 function explain({ best, explanation }, marked) {
   const found = [];
   if (explanation.reasons.length) found.push(make("p", { class: "quiet" }, `Because: ${explanation.reasons.join(", ")}`));
-  const terms = explanation.terms.slice(0, 8).map((term) => make("span", { class: "term" }, term));
+  const terms = explanation.terms.slice(0, 8).map((term) => make("span", { class: "term", dir: "auto" }, term));
   if (terms.length) found.push(make("p", { class: "terms" }, ...terms));
-  const equal = Object.entries(explanation.fields).map(([name, value]) => `${name}: ${value}`);
+  const equal = Object.entries(explanation.fields).map(([name, value]) => make("bdi", {}, `${name}: ${value}`));
   if (equal.length) found.push(make("p", { class: "quiet" }, "Same ", ...some(equal)));
   const sentence = explanation.sentences.find(({ stored }) => stored !== best.title);
-  if (sentence) found.push(fill(make("blockquote"), sentence.stored.slice(0, 300), marked));
+  if (sentence) found.push(fill(make("blockquote", { dir: "auto" }), sentence.stored.slice(0, 300), marked));
   const nothing = make("p", { class: "quiet" }, "The two reports have nothing obvious in common.");
   return found.length ? found : [nothing];
 }

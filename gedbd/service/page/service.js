@@ -1,5 +1,7 @@
 // Calls of the API, and error messages in plain words.
 
+import { printable } from "./text.js";
+
 const TOKEN = "gedbd-token";
 
 export class Problem extends Error {
@@ -25,7 +27,9 @@ export async function callService(method, path, body, signal) {
     if (error.name === "AbortError") throw error;
     throw new Problem(0, "The service cannot be reached. Your text is still here; try again in a moment.");
   }
-  const content = await answer.json().catch(() => ({}));
+  // Whatever the page shows of other people comes this way. Each text is made safe to show before it is used.
+  const shown = (_, value) => (typeof value === "string" ? printable(value) : value);
+  const content = await answer.text().then((text) => JSON.parse(text, shown)).catch(() => ({}));
   if (answer.ok) return content;
   throw new Problem(answer.status, describe(answer.status, content.detail));
 }

@@ -39,7 +39,7 @@ function suspect(change) {
   const date = change.created_at.slice(0, 10).replaceAll("-", "\u2011");
   const id = make("span", { class: "id", title: change.id }, change.id.slice(0, SHORT_ID));
   const item = make("li", {}, make("div", { class: "line" }, id, make("span", { class: "quiet" }, date)));
-  item.append(make("p", { class: "title" }, change.title || "(no message)"));
+  item.append(make("p", { class: "title", dir: "auto" }, change.title || "(no message)"));
   if (change.explanation.length) item.append(make("p", { class: "quiet" }, change.explanation.join("; ")));
   item.append(...change.hunks.map(hunk));
   return item;

@@ -1,5 +1,9 @@
 // Builds elements from text. Text of reports is only ever set as text, never as markup.
 
+// Characters without a shape, which could hide or reorder text. Joiners stay in words of scripts that are spelt with
+// them. The same as gedbd/io/plain_text.py, but for line breaks and tabs.
+const SHAPELESS = /[\p{C}\p{Z}]/gu;
+const JOINED = /[^\0-\u058f\u2000-\u206f]/;
 const WORD = /[\p{L}\p{N}_]{2,}/gu;
 const MAX_MARKED = 40000;
 const COMMON = new Set(
@@ -8,6 +12,13 @@ const COMMON = new Set(
     "in on of to at by an as be or if no so do my we he me too some while until more most again each " +
     "every am been").split(" "),
 );
+
+/** A text with a blank for each character without a shape. */
+export function printable(text) {
+  const isJoiner = (sign, place) =>
+    "\u200c\u200d".includes(sign) && JOINED.test(text[place - 1] ?? "") && JOINED.test(text[place + 1] ?? "");
+  return text.replace(SHAPELESS, (sign, place) => ("\n\t".includes(sign) || isJoiner(sign, place) ? sign : " "));
+}
 
 export function words(text) {
   const found = text.slice(0, MAX_MARKED).toLowerCase().match(WORD) || [];
@@ -42,8 +53,8 @@ export function make(name, attributes = {}, ...content) {
 
 /** The id of a report as a link to its page in the tracker, or as plain text where no web address is known. */
 export function idLink(id, url, attributes = {}) {
-  if (!/^https?:\/\//i.test(url ?? "")) return make("span", attributes, `#${id}`);
-  return make("a", { ...attributes, href: url, target: "_blank", rel: "noopener noreferrer" }, `#${id}`);
+  if (!/^https?:\/\//i.test(url ?? "")) return make("span", { ...attributes, dir: "auto" }, `#${id}`);
+  return make("a", { ...attributes, dir: "auto", href: url, target: "_blank", rel: "noopener noreferrer" }, `#${id}`);
 }
 
 export function percent(share) {

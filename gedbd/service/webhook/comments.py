@@ -1,11 +1,21 @@
-"""Posts comments on GitHub."""
+"""Posts comments on GitHub.
+
+GitHub has no request that posts a comment unless there is one. So each comment holds a hidden marker, and every try
+looks for it in all comments of the issue before it posts. The result of a POST is unknown if its answer does not come,
+cannot be read, or has a status of 500 or above: GitHub may create the comment after all. What can be relied on: a try
+posts at most once. An issue can get a second comment only if a try comes before GitHub shows the comment of an earlier
+one, if somebody has removed the marker from that comment, or if another program posts with the same marker at the same
+time. A marker that somebody else has written only keeps this program from posting.
+"""
 
 import json
 import logging
 import socket
+import threading
 import time
+from collections.abc import Callable
 from contextlib import suppress
-from typing import Any
+from typing import Any, NamedTuple
 
 import requests
 
@@ -29,12 +39,25 @@ class CommentError(Exception):
         reason: One line.
         is_temporary: Whether a later try may succeed.
         wait_s: How long GitHub asks to wait until then, in seconds; 0 if it does not ask.
+        status: Status of GitHub's answer; 0 if none was read.
+
+    Attributes:
+        is_unknown: Whether GitHub may have created the comment, or may still do so.
     """
 
-    def __init__(self, reason: str, is_temporary: bool, wait_s: float = 0.0) -> None:
+    def __init__(self, reason: str, is_temporary: bool, wait_s: float = 0.0, status: int = 0) -> None:
         super().__init__(reason)
         self.is_temporary = is_temporary
         self.wait_s = wait_s
+        self.status = status
+        self.is_unknown = False
+
+
+class Answer(NamedTuple):
+    """The parsed JSON of an answer, and whether GitHub says that there is a next page."""
+
+    content: Any
+    has_next: bool
 
 
 class GitHub:
@@ -66,8 +89,14 @@ class GitHub:
         self.deadline_s = deadline_s
         self._attempts: list[_Attempt] = []
 
-    def comment_once(self, repository: str, issue_id: str, body: str) -> bool:
-        """Posts a comment unless the issue has one with the hidden marker; retries once.
+    def comment_once(self, repository: str, issue_id: str, body: str, before_post: Callable[[], None]) -> bool:
+        """Posts a comment unless the issue has one with the hidden marker.
+
+        Args:
+            repository: "owner/name".
+            issue_id: Number of the issue.
+            body: Text of the comment, with the marker.
+            before_post: Called right before the comment is sent. If it fails, nothing is sent.
 
         Returns:
             Whether it was posted; False if the issue had one.
@@ -78,41 +107,50 @@ class GitHub:
         path = f"/repos/{repository}/issues/{issue_id}/comments"
         attempt = _Attempt(self.deadline_s)
         self._attempts.append(attempt)
+
+        def work() -> bool:
+            if self._has_marker(path, attempt):
+                return False
+            before_post()
+            attempt.begin_post(path)
+            try:
+                self._call("POST", path, attempt, json={"body": body})
+            except CommentError as error:
+                error.is_unknown = not 300 <= error.status < 500 or error.status == 408
+                raise
+            return True
+
         try:
-            return call_with_timeout(self.deadline_s, lambda: self._try_twice(path, body, attempt))
+            return call_with_timeout(self.deadline_s, work)
         except TimeoutError as error:
-            raise CommentError(f"{path}: not done within {self.deadline_s:g} seconds", is_temporary=True) from error
+            failure = CommentError(f"{path}: not done within {self.deadline_s:g} seconds", is_temporary=True)
+            failure.is_unknown = attempt.end()
+            raise failure from error
         finally:
             attempt.end()
             self._attempts.remove(attempt)
 
     def cancel(self) -> None:
-        """Ends all running attempts: each raises CommentError. The next try finds a comment that arrived after all."""
+        """Ends all running attempts: each raises CommentError."""
         for attempt in list(self._attempts):
             attempt.end()
 
-    def _try_twice(self, path: str, body: str, attempt: "_Attempt") -> bool:
-        try:
-            return self._comment(path, body, attempt)
-        except CommentError as error:
-            if not error.is_temporary or error.wait_s > 0 or attempt.is_over:
-                raise
-            # Looks for the marker again: the comment may have arrived, and only the answer was lost.
-            return self._comment(path, body, attempt)
-
-    def _comment(self, path: str, body: str, attempt: "_Attempt") -> bool:
+    def _has_marker(self, path: str, attempt: "_Attempt") -> bool:
+        """Whether a comment of an issue has the marker. Raises CommentError if there are too many to read them all."""
         for page in range(1, MAX_PAGES + 1):
-            comments = self._call("GET", path, attempt, params={"per_page": PER_PAGE, "page": page})
+            comments, has_next = self._call("GET", path, attempt, params={"per_page": PER_PAGE, "page": page})
             if not isinstance(comments, list):
                 raise CommentError(f"{path}: the answer is not a list", is_temporary=True)
             if any(MARKER in str(comment.get("body")) for comment in comments if isinstance(comment, dict)):
+                return True
+            # GitHub leaves comments of blocked accounts out, so a page that is not full need not be the last one.
+            if not has_next and len(comments) < PER_PAGE:
                 return False
-            if len(comments) < PER_PAGE:
-                break
-        self._call("POST", path, attempt, json={"body": body})
-        return True
+        raise CommentError(
+            f"{path}: over {MAX_PAGES * PER_PAGE:,} comments, which are not all read", is_temporary=False
+        )
 
-    def _call(self, method: str, path: str, attempt: "_Attempt", **content: Any) -> Any:
+    def _call(self, method: str, path: str, attempt: "_Attempt", **content: Any) -> Answer:
         headers = {"Accept": "application/vnd.github+json", "Authorization": f"Bearer {self.token}"}
         content |= {"headers": headers, "timeout": self.timeout_s, "allow_redirects": False, "stream": True}
         where = f"{method} {path}"
@@ -129,7 +167,7 @@ class GitHub:
         if answer.status_code >= 300:
             raise _refusal(answer, body, where)
         try:
-            return json.loads(body)
+            return Answer(json.loads(body), "next" in answer.links)
         except (ValueError, RecursionError) as error:
             raise CommentError(f"{where}: the answer is not JSON", is_temporary=True) from error
 
@@ -142,7 +180,16 @@ class _Attempt:
 
     def __init__(self, seconds: float) -> None:
         self._ends = time.monotonic() + seconds
+        self._has_posted = False
+        self._turn = threading.Lock()
         self._sockets: list[socket.socket] = []
+
+    def begin_post(self, path: str) -> None:
+        """Records that the comment is sent now. Raises CommentError if the attempt is over: then it is not sent."""
+        with self._turn:
+            if self.is_over:
+                raise CommentError(f"{path}: ended before the comment was sent", is_temporary=True)
+            self._has_posted = True
 
     @property
     def is_over(self) -> bool:
@@ -155,13 +202,15 @@ class _Attempt:
         if self.is_over:
             self.end()
 
-    def end(self) -> None:
-        """Ends the running calls, and with them the thread that waits for them."""
-        self._ends = 0.0
+    def end(self) -> bool:
+        """Ends the running calls, and with them the thread that waits for them; returns whether it has posted."""
+        with self._turn:
+            self._ends = 0.0
         for connection in self._sockets:  # none is removed: two threads may run this at once
             with suppress(OSError):  # it is closed already
                 # ssl.SSLSocket.shutdown would detach the connection from the thread that reads it.
                 socket.socket.shutdown(connection, socket.SHUT_RDWR)
+        return self._has_posted
 
 
 def _read_body(answer: requests.Response, where: str, attempt: _Attempt) -> bytes:
@@ -184,4 +233,4 @@ def _refusal(answer: requests.Response, body: bytes, where: str) -> CommentError
     except (ValueError, OverflowError, TypeError):  # the headers hold no valid time
         wait_s = None
     is_temporary = wait_s is not None or status >= 500 or status in TEMPORARY
-    return CommentError(f"{where}: status {status}", is_temporary, wait_s or 0.0)
+    return CommentError(f"{where}: status {status}", is_temporary, wait_s or 0.0, status)

@@ -1,5 +1,6 @@
 """Updates an index by GitHub's events: issues become reports, comments "Duplicate of #12" become links."""
 
+import logging
 from dataclasses import dataclass, replace
 
 from pydantic import ValidationError
@@ -8,7 +9,16 @@ from gedbd.corpora.urls import web_url
 from gedbd.service.index_interface import Index
 from gedbd.service.webhook.comments import MARKER
 from gedbd.service.webhook.history import History
-from gedbd.service.webhook.payloads import Event, Issue, IssueComment, named_duplicate, web_host
+from gedbd.service.webhook.payloads import (
+    MAX_READ,
+    PHRASE,
+    Event,
+    Issue,
+    IssueComment,
+    has_unread_phrase,
+    named_duplicate,
+    web_host,
+)
 from gedbd.triage.feedback import FeedbackEvent, FeedbackStore
 from gedbd.triage.report import Report
 
@@ -16,6 +26,11 @@ ISSUE_ACTIONS = ("opened", "edited", "closed", "reopened", "deleted", "transferr
 COMMENT_ACTIONS = ("created", "edited", "deleted")
 MEMBERS = ("OWNER", "MEMBER", "COLLABORATOR")
 SOURCE = "webhook"
+UNREAD = f'"{PHRASE}" comes after its first {MAX_READ:,} characters, or no blank line comes before them'
+# Fields of a report that GitHub gives. The others, such as the component, come from elsewhere and stay.
+ISSUE_FIELDS = ("title", "description", "created_at", "status", "resolution", "url", "resolved_at")
+
+log = logging.getLogger("gedbd")
 
 
 @dataclass(frozen=True)
@@ -76,7 +91,7 @@ class IndexUpdater:
             found = self.index.delete(issue_id)
             self.history.remember(name, updated_at, gone=True)
             return EventResult(200, "deleted" if found else "unchanged", f"#{issue_id} is no longer in the index")
-        done = self.index.add([as_report(self.index, event.issue)])[issue_id]
+        done = self.index.add([as_report(event.issue)], ISSUE_FIELDS)[issue_id]
         self.history.remember(name, updated_at)
         return EventResult(200, done, f"#{issue_id} {done}")
 
@@ -98,7 +113,7 @@ class IndexUpdater:
         elif linked is not None:
             result = EventResult(200, "unlinked", f"the comment no longer links #{linked[0]} and #{linked[1]}")
         else:
-            result = ignored(reason)
+            result = replace(ignored(reason), code="unread" if reason == UNREAD else "ignored")
         if comment.id is not None:
             self.history.remember(name, comment.updated_at, gone=event.action == "deleted")
         return result
@@ -111,13 +126,17 @@ class IndexUpdater:
             return None, "the deleted comment had linked nothing"
         if event.action == "edited" and comment.id is None:
             return None, "the edited comment has no id"
-        named = named_duplicate(text, event.repository.full_name, self._host(event))
-        if named is None:
-            return None, "the comment names no duplicate"
+        # Before the text is parsed, which takes long for some texts: those of strangers are not.
         if MARKER in text or (comment.user and comment.user.is_bot):
             return None, "the comment was written by a bot"
         if comment.author_association not in MEMBERS:
             return None, "only owners, members and collaborators of the repository may mark an issue as a duplicate"
+        if has_unread_phrase(text):
+            log.warning("comment %s on issue %s is not read: %s", comment.id, number, UNREAD)
+            return None, UNREAD
+        named = named_duplicate(text, event.repository.full_name, self._host(event))
+        if named is None:
+            return None, "the comment names no duplicate"
         if named == number:
             return None, f"#{number} cannot be a duplicate of itself"
         if self.index.get(named) is None:
@@ -134,12 +153,12 @@ class IndexUpdater:
         number = str(event.issue.number)
         author = comment.user.login if comment.user else ""
         if self.index.get(number) is None:
-            self.index.add([as_report(self.index, event.issue)])
+            self.index.add([as_report(event.issue)], ISSUE_FIELDS)
             self.history.remember(f"issue {number}", event.issue.updated_at)
         if comment.id is not None:  # recorded before the link: after a crash the link can still be deleted
             self.history.remember_link(comment.id, number, named)
         self.index.link(number, named, link_source(comment.id))
-        report = as_report(self.index, event.issue)
+        report = as_report(event.issue)
         self.feedback.record(FeedbackEvent(report, named, "accept", SOURCE, author[:200]))
         return EventResult(200, "linked", f"#{number} and #{named} are duplicates")
 
@@ -167,16 +186,15 @@ def link_source(comment_id: int | None) -> str:
     return SOURCE if comment_id is None else f"{SOURCE}: comment {comment_id}"
 
 
-def as_report(index: Index, issue: Issue) -> Report:
-    """An issue as a report; fields that GitHub does not have stay as they are stored."""
-    stored = index.get(str(issue.number)) or Report(issue_id=str(issue.number))
-    return replace(
-        stored,
+def as_report(issue: Issue) -> Report:
+    """An issue as a report, with the fields that GitHub gives."""
+    return Report(
+        issue_id=str(issue.number),
         title=issue.title,
         description=issue.body or "",
-        created_at=issue.created_at or stored.created_at,
+        created_at=issue.created_at,
         status=issue.state,
         resolution=issue.state_reason or "",
-        url=web_url(issue.html_url or "") or stored.url,
+        url=web_url(issue.html_url or ""),
         resolved_at=None if issue.state == "open" else issue.closed_at,
     )

@@ -19,8 +19,10 @@ REFERENCE = (
 )
 # Matched against a stripped line: two runs of optional blanks in the pattern would take quadratic time.
 DUPLICATE = re.compile(rf"{PHRASE}:?[ \t]+{REFERENCE}[.!]?", re.IGNORECASE | re.ASCII)
+BLANK_LINE = re.compile(r"\r\n\r\n|\n\n|\r\r")
 BLOCKS = ("blockquote", "code", "fence", "heading", "hr", "html_block", "lheading", "list")
 INLINE = ("backticks", "escape", "newline", "html_inline", "strikethrough", "balance_pairs")
+MAX_READ = 5000  # characters of a comment: the parser needs up to 15 µs for each
 MARKDOWN = MarkdownIt("zero", {"html": True}).enable([*BLOCKS, *INLINE])
 
 
@@ -98,13 +100,15 @@ def web_host(address: str) -> str:
 def named_duplicate(text: str, repository: str, host: str) -> str | None:
     """The issue of this repository that a line "Duplicate of #12" names; of several lines the last one counts.
 
-    Code, quotes, lists, HTML and struck-out text do not count. An address counts on the repository's own host only.
+    Code, quotes, lists, HTML and struck-out text do not count, nor does what ``has_unread_phrase`` finds. An address
+    counts on the repository's own host only.
 
     Args:
         text: A comment in Markdown.
         repository: "owner/name".
         host: Host of the repository's pages, with the port if there is one, in lower case.
     """
+    text = _read_part(text)
     if PHRASE not in text.lower():  # most comments: parsing Markdown is slow
         return None
     found = None
@@ -116,6 +120,19 @@ def named_duplicate(text: str, repository: str, host: str) -> str | None:
         if place.lower() == repository.lower():
             found = match["number"].lstrip("0") or found  # "#0" names no issue
     return found
+
+
+def has_unread_phrase(text: str) -> bool:
+    """Whether a comment says "duplicate of" after the part of it that is read."""
+    return PHRASE in text[len(_read_part(text)) :].lower()
+
+
+def _read_part(text: str) -> str:
+    """The whole paragraphs among the first characters of a long comment."""
+    if len(text) <= MAX_READ:
+        return text
+    blank_lines = [match.end() for match in BLANK_LINE.finditer(text, 0, MAX_READ)]
+    return text[: blank_lines[-1]] if blank_lines else ""
 
 
 def _paragraph_lines(text: str) -> Iterator[str]:

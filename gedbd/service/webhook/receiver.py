@@ -2,6 +2,7 @@
 
 import logging
 import re
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -46,6 +47,9 @@ class Webhook:
         suggestions: Maximum number of issues that one comment names.
         max_waiting: Maximum number of deliveries that wait to be processed; more are refused.
 
+    Attributes:
+        turn: Held while an event is processed.
+
     Raises:
         ValueError: If the repository is not "owner/name", a number is out of range, the backtest did not measure the
             target, or a file in the index folder is damaged.
@@ -88,6 +92,7 @@ class Webhook:
         if self.poster:
             self.workers.append(Worker("comments", self.poster.step))
         self.count: Callable[[str], object] = lambda code: None
+        self.turn = threading.Lock()
 
     @property
     def target(self) -> TargetResult:
@@ -170,8 +175,8 @@ class Webhook:
         return 0.0
 
     def post_comments(self) -> list[str]:
-        """Tries each comment that is due once; returns the results: posted, exists, postponed, failed."""
-        return self.poster.post_due() if self.poster else []
+        """Tries each comment that is due, and returns the results; see ``CommentPoster.post_all_due``."""
+        return self.poster.post_all_due() if self.poster else []
 
     def stop(self) -> bool:
         """Starts no further work and waits for what runs; the rest is done after the next start.
@@ -212,6 +217,10 @@ class Webhook:
         return event
 
     def _process(self, kind: str, event: Event) -> EventResult:
+        with self.turn:
+            return self._process_alone(kind, event)
+
+    def _process_alone(self, kind: str, event: Event) -> EventResult:
         if kind == "issue_comment":
             return self.updater.update_links(event)
         result = self.updater.update_issue(event)

@@ -9,10 +9,16 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Header, HTTPException, Request
 from starlette.responses import JSONResponse, Response
 
+from gedbd.service.routes import ERROR_RESPONSES, Responses
+from gedbd.service.schemas import ErrorResponse
 from gedbd.service.webhook.receiver import Webhook
 
 FULL_RETRY_S = 60
-webhook_router = APIRouter()
+ANSWERS: Responses = {
+    202: {"model": ErrorResponse, "description": "The event is on disk and will be processed"},
+    403: {"model": ErrorResponse, "description": "The event is one of another repository"},
+}
+webhook_router = APIRouter(responses=ERROR_RESPONSES | ANSWERS)
 
 
 @webhook_router.post("/webhooks/github")

@@ -2,6 +2,7 @@
 
 from typing import NamedTuple
 
+from gedbd.io.plain_text import escape_markdown
 from gedbd.service.index_interface import Index
 from gedbd.service.webhook.comments import MARKER
 from gedbd.triage.backtesting.targets import TargetResult
@@ -39,7 +40,7 @@ def suggest_duplicates(index: Index, report: Report, max_named: int, target: Tar
     best, *others = named
     also = f"Also possible: {', '.join(others)}. " if others else ""
     body = (
-        f"{MARKER}\nThis may be a duplicate of {best}. {target.evidence}\n\n"
+        f"{MARKER}\nThis may be a duplicate of {best}. {escape_markdown(target.evidence)}\n\n"
         f"{also}Nothing was closed or labelled: that decision is left to a person."
     )
     return Suggestion(body, "")
@@ -47,4 +48,6 @@ def suggest_duplicates(index: Index, report: Report, max_named: int, target: Tar
 
 def is_suggested(match: Match, report: Report, threshold: float) -> bool:
     """Whether a match reaches the threshold, has a number to name, and is not linked to the report already."""
-    return match.probability >= threshold and match.master.issue_id.isdecimal() and report.issue_id not in match.members
+    number = match.master.issue_id
+    is_number = number.isascii() and number.isdecimal()
+    return match.probability >= threshold and is_number and report.issue_id not in match.members

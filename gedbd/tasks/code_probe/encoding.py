@@ -121,7 +121,7 @@ def untrained_copy(saved: SavedEncoder, seed: int) -> SavedEncoder:
     """The same architecture, size, tokenizer and inputs with random weights; leaves other random numbers alone."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        backbone = AutoModel.from_config(saved.encoder.backbone.config)  # type: ignore[no-untyped-call]
+        backbone = AutoModel.from_config(saved.encoder.backbone.config, trust_remote_code=False)  # type: ignore[no-untyped-call]
     if hasattr(backbone, "pooler"):
         backbone.pooler = None
     return saved._replace(encoder=CodeEncoder(backbone))

@@ -14,6 +14,7 @@ from gedbd.experiments.results import with_intervals
 from gedbd.io.console_tables import print_table
 from gedbd.io.files import write_text
 from gedbd.io.json_output import record
+from gedbd.io.plain_text import escape_markdown
 from gedbd.io.printing import print_line, print_path
 from gedbd.io.tables import write_csv
 from gedbd.tasks.code_probe.figures import FAMILIES, draw
@@ -52,7 +53,7 @@ def write_result(folder: Path, result: ProbeResult, loggers: list[Logger], conso
 
 
 def _markdown(result: ProbeResult, tables: dict[str, pd.DataFrame]) -> str:
-    lines = [result.summary, ""]
+    lines = [escape_markdown(result.summary), ""]
     for name in ("results", "differences"):
         if name in tables:
             lines += [*markdown(show(tables[name])), ""]

@@ -5,6 +5,7 @@ import pandas as pd
 from gedbd.evaluation.report.page import markdown
 from gedbd.evaluation.report.shown_tables import show
 from gedbd.io.paths import locate
+from gedbd.io.plain_text import escape_markdown
 from gedbd.io.tables import read_csv
 
 METRICS = ("rmse", "spearman")
@@ -33,5 +34,5 @@ def beside_published(table: pd.DataFrame) -> pd.DataFrame:
 
 def table7_markdown(name: str, table: pd.DataFrame) -> str:
     """The table in Markdown, under a line that names the corpus."""
-    head = f"{name}: the paper's numbers are of askubuntu, 3,756 test pairs."
+    head = f"{escape_markdown(name)}: the paper's numbers are of askubuntu, 3,756 test pairs."
     return "\n".join([head, "", *markdown(show(table)), ""])

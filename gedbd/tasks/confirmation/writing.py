@@ -15,7 +15,6 @@ from gedbd.io.console_tables import print_table
 from gedbd.io.files import write_text
 from gedbd.io.json_output import record
 from gedbd.io.printing import print_line, print_path
-from gedbd.io.spreadsheet import safe_cells
 from gedbd.io.tables import write_csv, write_parquet
 from gedbd.tasks.confirmation import figures
 from gedbd.tasks.confirmation.page import sections
@@ -42,7 +41,7 @@ def write_result(
         tables["table7"] = beside_published(result.table)
         write_text(folder / "table7.md", table7_markdown(result.corpus.name, tables["table7"]))
     for name, table in tables.items():
-        write_csv(folder / f"{name}.csv", safe_cells(table))
+        write_csv(folder / f"{name}.csv", table)
     write_parquet(folder / "confirmation.parquet", _predicted(result))
     drawn = draw(result)
     save_figures(folder, drawn, result.corpus.name)

@@ -9,6 +9,7 @@ import pandas as pd
 from gedbd.evaluation.report.page import markdown
 from gedbd.evaluation.report.shown_tables import show
 from gedbd.io.paths import locate
+from gedbd.io.plain_text import escape_markdown
 from gedbd.io.tables import read_csv
 
 METRICS = ("mrr", "map", "p@1", "p@3", "p@5")
@@ -41,4 +42,4 @@ def beside_published(table: pd.DataFrame, name: str) -> pd.DataFrame:
 
 def table3_markdown(name: str, table: pd.DataFrame) -> str:
     """The table in Markdown, under a line that names the corpus and one that says what differs."""
-    return "\n".join([f"{name}, test half.", "", REMARK, "", *markdown(show(table)), ""])
+    return "\n".join([f"{escape_markdown(name)}, test half.", "", REMARK, "", *markdown(show(table)), ""])

@@ -16,6 +16,7 @@ from gedbd.experiments.results import with_intervals
 from gedbd.io.console_tables import print_table
 from gedbd.io.files import write_text
 from gedbd.io.json_output import record
+from gedbd.io.plain_text import escape_markdown
 from gedbd.io.printing import print_line, print_path
 from gedbd.io.tables import write_csv, write_parquet
 from gedbd.tasks.localization import figures
@@ -45,7 +46,7 @@ def write_result(
         write_text(folder / "table3.md", table3_markdown(result.corpus.name, tables["table3"]))
     for name, table in tables.items():
         write_csv(folder / f"{name}.csv", table)
-    write_text(folder / "results.md", "\n".join([result.summary, "", *markdown(show(ranking)), ""]))
+    write_text(folder / "results.md", "\n".join([escape_markdown(result.summary), "", *markdown(show(ranking)), ""]))
     write_queries(folder, result)
     drawn = draw(result, ranking)
     save_figures(folder, drawn, result.corpus.name)

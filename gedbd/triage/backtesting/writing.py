@@ -11,7 +11,6 @@ from gedbd.configuration.saved_options import CONFIG, read_config
 from gedbd.evaluation.report.judging import Judging, Verdict
 from gedbd.evaluation.report.page import write_report
 from gedbd.io.files import read_object, write_text
-from gedbd.io.spreadsheet import safe_cells
 from gedbd.io.tables import write_csv
 from gedbd.triage.backtesting.backtest import Backtest
 from gedbd.triage.backtesting.examples import to_judge
@@ -61,7 +60,7 @@ def read_facts(folder: Path) -> PageFacts:
 def write_tables(folder: Path, name: str, backtest: Backtest) -> None:
     """Writes the tables as CSV files, and that of the targets in Markdown; ``name`` is that of the corpus."""
     for table_name, table in backtest.tables.items():
-        write_csv(folder / f"{table_name}.csv", safe_cells(table))
+        write_csv(folder / f"{table_name}.csv", table)
     write_text(folder / "targets.md", targets_markdown(name, backtest) + "\n")
 
 
@@ -78,7 +77,7 @@ def write_to_judge(folder: Path, backtest: Backtest, max_examples: int) -> str:
         is_changed = True
     if is_changed:
         return f"{file} holds verdicts and is kept: move it elsewhere to get a new list"
-    write_csv(file, safe_cells(to_judge(backtest.tables, max_examples)))
+    write_csv(file, to_judge(backtest.tables, max_examples))
     return ""
 
 

@@ -36,7 +36,7 @@ class IndexFolder:
 
     def lock(self) -> BaseFileLock:
         """The lock, not yet taken. The system frees that of a process that ends in any way."""
-        self.path.mkdir(parents=True, exist_ok=True)
+        self.path.mkdir(0o700, parents=True, exist_ok=True)
         return FileLock(self.path / LOCK)
 
     def read(self, known: Header | None) -> tuple[Snapshot | None, tuple[str, ...]]:

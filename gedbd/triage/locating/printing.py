@@ -10,6 +10,7 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
+from gedbd.io.plain_text import printable
 from gedbd.io.printing import print_line
 from gedbd.triage.locating.hunks import MatchedHunk, MatchedLine
 from gedbd.triage.locating.located import LocatedChange
@@ -49,14 +50,14 @@ def print_changes(
         facts: See ``RepositoryIndex.facts``.
         statement: What the ranker is worth, in words.
     """
-    _print_wrapped(console, Text(), printable(f"{report.issue_id} {report.title}".strip()[:200]).plain)
+    _print_wrapped(console, Text(), printable(f"{report.issue_id} {report.title}".strip()[:200]))
     for change in changes:
         console.print()
         head = Text(f"{change.rank:3} ", style="bold")
         head.append(change.id[:SHORT_ID], style="yellow")
         head.append(f"  {change.created_at:%Y-%m-%d}  ")
-        _print_wrapped(console, head, printable(change.title or "(no message)").plain)
-        reasons = printable("; ".join(change.explanation)).plain
+        _print_wrapped(console, head, printable(change.title or "(no message)"))
+        reasons = printable("; ".join(change.explanation))
         _print_wrapped(console, Text(INDENT), reasons)
         for hunk in change.hunks:
             _print_hunk(console, hunk)
@@ -69,26 +70,20 @@ def print_changes(
     console.print()
     counts = f"{facts['num_ranked']:,} of the {facts['num_commits']:,} commits up to {facts['commit'][:SHORT_ID]}"
     merges = f", {facts['num_merges']:,} merges left out" if facts["num_merges"] else ""
-    print_line(console, printable(f"{counts} were ranked{merges}. {statement}").plain)
+    print_line(console, f"{counts} were ranked{merges}. {statement}")
 
 
 def print_notices(console: Console, notices: Sequence[str]) -> None:
     """Prints warnings, one a line."""
     for notice in notices:
-        console.print(printable(notice), soft_wrap=True)
-
-
-def printable(text: str) -> Text:
-    """A text in one line without control characters, which could steer the terminal, and without rich's markup."""
-    shown = "".join(letter if letter.isprintable() else " " if letter in "\t\n" else "\ufffd" for letter in text)
-    return Text(shown)
+        console.print(Text(printable(notice)), soft_wrap=True)
 
 
 def _print_hunk(console: Console, hunk: MatchedHunk) -> None:
     # Of a hunk without lines after the change, the place of the removed lines.
     start = hunk.new_start if hunk.new_count else hunk.old_start
     last = start + max(1, hunk.new_count or hunk.old_count) - 1
-    place = Text(INDENT) + Text.assemble((printable(hunk.path).plain, "cyan"), f":{start}-{last}")
+    place = Text(INDENT) + Text.assemble((printable(hunk.path), "cyan"), f":{start}-{last}")
     console.print(place, soft_wrap=True)  # whole, to be copied
     indent = min((len(line.text) - len(line.text.lstrip()) for line in hunk.lines), default=0)
     for line in hunk.lines:
@@ -104,7 +99,7 @@ def _line_text(line: MatchedLine, left_out: int, width: int) -> Text:
         width: Columns of the terminal.
     """
     head = Text(f"{INDENT}{line.number:6} {line.sign} ")
-    text = printable(line.text)  # one character for each, so that the places stay
+    text = Text(printable(line.text))  # one character for each, so that the places stay
     text.stylize(SIGN_STYLES[line.sign])
     for start, end in line.spans:
         text.stylize(HIT_STYLE, start, end)

@@ -7,6 +7,7 @@ of it. What has changed since is read from the index file when it is opened.
 import logging
 import shutil
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -90,6 +91,19 @@ def write_cache(store: Store) -> int:
         if other != folder:
             shutil.rmtree(other, ignore_errors=True)
     return change
+
+
+def remove_outdated(store: Store) -> None:
+    """Deletes the files of all states before the last change, unfinished ones too. Raises OSError if that fails.
+
+    Called after ``Store.forget`` and ``Store.empty_log``: then no process reads, or writes files of, an older state.
+    """
+    last = store.log.last()
+    for folder in store.path.parent.glob(f"{NAME}*"):
+        number = folder.name.removeprefix(NAME).partition(".")[0]
+        if number.isdecimal() and int(number) < last:
+            with suppress(FileNotFoundError):  # another process deletes it, too
+                shutil.rmtree(folder)
 
 
 def _owner(store: Store) -> dict[str, str | None]:

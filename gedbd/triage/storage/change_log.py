@@ -50,6 +50,11 @@ class ChangeLog:
         """Deletes the changes up to one from the log."""
         self._connection.rows("DELETE FROM changes WHERE number <= ?", (number,))
 
+    def restart(self) -> None:
+        """Deletes all changes behind a last one, so that no files that were made before can be used again."""
+        self._connection.rows("INSERT INTO changes (row) VALUES (NULL)")
+        self._connection.rows("DELETE FROM changes")
+
     def features_behind(self, key: int, limit: int) -> tuple[np.ndarray, list[FeatureRow]]:
         """The keys and features of the first reports behind a key, at most ``limit``."""
         query = f"SELECT row, {FEATURES} FROM reports WHERE row > ? ORDER BY row LIMIT ?"

@@ -9,16 +9,17 @@ from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
+import numpy as np
+
 from gedbd.io.verbosity import stage
 from gedbd.triage.storage.cache_files import read_cache, write_cache
 from gedbd.triage.storage.connection import StoreUnavailable
 from gedbd.triage.storage.opening import MIN_REPORTS
-from gedbd.triage.storage.qdrant_server import read_sent, send_reports
+from gedbd.triage.storage.rows import TERM_COLUMNS
 from gedbd.triage.storage.store import Store
 
 MODULE = "gedbd.triage.storage.compaction"
 MIN_CHANGED = 1_000
-NOT_SENT = 3  # exit status: the files were made, but a search server did not take them
 CHANGED_SHARE = 0.02  # of the reports: more changes would slow searches and additions down
 
 log = logging.getLogger("gedbd")
@@ -30,33 +31,44 @@ def is_due(num_reports: int, num_changed: int) -> bool:
 
 
 @stage("write the files for quick opening")
-def compact(path: Path, address: str | None = None) -> None:
-    """Makes the files beside an index of ``MIN_REPORTS`` and more, and deletes the changes that they have from its log.
+def compact(path: Path) -> None:
+    """Deletes words that no report has any more, and makes the files beside an index of ``MIN_REPORTS`` and more.
+
+    The changes that the files have are deleted from its log.
 
     Args:
         path: The index file.
-        address: A collection of a search server to which they are sent, too; None for that of the last time, if any.
 
     Raises:
         OSError: If they cannot be written.
-        ValueError: If the index cannot be opened, or the server does not take them.
+        ValueError: If the index cannot be opened.
     """
     with closing(Store(path, create=False)) as store:
-        if store.is_empty or store.count() < MIN_REPORTS:
+        if store.is_empty:
+            return
+        prune_terms(store)
+        if store.count() < MIN_REPORTS:
             return
         change = write_latest(store)
-        send_latest(store, address)
         with store.transaction():
             store.log.forget(change)
 
 
-def send_latest(store: Store, address: str | None = None) -> None:
-    """Sends the files beside an index to a search server, see ``compact``."""
-    sent = read_sent(store.path)
-    if address is None and sent is not None:
-        address = sent.address
-    if address is not None:
-        send_reports(store, address)
+def prune_terms(store: Store) -> None:
+    """Deletes the words of terms that no report has any more; searches and their scores stay the same.
+
+    Reports are read before the file is locked, which takes seconds for millions of them.
+    """
+    with store.snapshot():
+        change = store.log.last()
+        unused = store.unused_terms()
+    if not len(unused):
+        return
+    with store.transaction():
+        if store.log.has_all_since(change):
+            _, rows = store.log.features_of(store.log.rows_since(change).tolist())
+            fresh = b"".join(getattr(row, kind) for row in rows for kind in TERM_COLUMNS)
+            store.empty_terms(np.setdiff1d(unused, np.frombuffer(fresh, dtype=np.int32)))
 
 
 def write_latest(store: Store) -> int:
@@ -92,11 +104,10 @@ class Compaction:
 
     def _run(self) -> None:
         try:
-            command = [sys.executable, "-m", MODULE, str(self._path)]
+            # -P: with -m alone, modules in the current folder, which may be a stranger's, would be imported.
+            command = [sys.executable, "-P", "-m", MODULE, str(self._path)]
             done = subprocess.run(command, capture_output=True, text=True, check=False)
-            if done.returncode == NOT_SENT:
-                log.warning("%s: %s", self._path, done.stderr.strip())
-            elif done.returncode:
+            if done.returncode:
                 reason = done.stderr.strip().splitlines()[-1:] or ["it was stopped"]
                 log.error("%s: the files next to it could not be rebuilt (%s)", self._path, reason[0])
                 return
@@ -111,9 +122,5 @@ if __name__ == "__main__":
     if hasattr(os, "nice"):
         os.nice(10)  # searches come first
     with closing(Store(Path(sys.argv[1]), create=False)) as opened:
+        prune_terms(opened)
         write_latest(opened)
-        try:
-            send_latest(opened)
-        except ValueError as error:
-            print(error, file=sys.stderr)
-            sys.exit(NOT_SENT)

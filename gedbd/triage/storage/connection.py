@@ -12,9 +12,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from gedbd.io.files import connect_database
 from gedbd.triage.storage.damage_checks import CURE
 
 LOCK_TIMEOUT_S = 5.0
+MAX_CHECKED_BYTES = 1 << 26  # of a file whose structure is checked when it is opened; 40 ms
 MAX_REASON = 120  # characters; SQLite quotes text that it cannot decode
 PRIMARY_CODE = 0xFF  # the bits above tell kinds of one error apart
 LOCKED = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL)
@@ -51,6 +53,7 @@ class Connection:
 
     Raises:
         sqlite3.DatabaseError: If it cannot be opened.
+        ValueError: If it is a symbolic link of another user.
     """
 
     def __init__(self, path: Path, create: bool, timeout_s: float = LOCK_TIMEOUT_S) -> None:
@@ -67,9 +70,8 @@ class Connection:
 
     def _connect(self, options: str, timeout_s: float) -> sqlite3.Connection:
         """A connection that has read something: SQLite opens a file no earlier."""
-        address = f"{self.path.absolute().as_uri()}?{options}"
-        connection = sqlite3.connect(
-            address, uri=True, timeout=timeout_s, check_same_thread=False, isolation_level=None
+        connection = connect_database(
+            self.path, options, timeout=timeout_s, check_same_thread=False, isolation_level=None
         )
         try:
             connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
@@ -97,6 +99,18 @@ class Connection:
         """Writes changes to a write-ahead log, so that readers and a writer do not wait for each other."""
         self.rows("PRAGMA journal_mode=WAL")
         self.rows("PRAGMA synchronous=FULL")
+
+    def checkpoint(self) -> None:
+        """Moves all changes to the file, and empties the write-ahead log, where deleted text is until then.
+
+        Raises:
+            StoreUnavailable: If the file cannot be used, or another process still reads an older state of it.
+        """
+        ((is_busy, _, _),) = self.rows("PRAGMA wal_checkpoint(TRUNCATE)")
+        if is_busy:
+            raise StoreUnavailable(
+                f"{wal_path(self.path)} still holds what was deleted, as it is being read: try again"
+            )
 
     def close(self) -> None:
         """Closes the connection."""

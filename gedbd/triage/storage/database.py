@@ -7,11 +7,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from gedbd.triage.storage.connection import StoreUnavailable, file_identity, is_damage, wal_path
+from gedbd.io.files import connect_database
+from gedbd.triage.storage.connection import MAX_CHECKED_BYTES, StoreUnavailable, file_identity, is_damage, wal_path
 
 BUSY_TIMEOUT_S = 5.0
 RETRY_AFTER_S = 10
-MAX_CHECKED_BYTES = 1 << 26  # checking a larger file would delay each start by seconds
 
 
 class Database:
@@ -61,6 +61,17 @@ class Database:
                     self._connection.execute("ROLLBACK")
             self._check_identity()  # a file that was replaced meanwhile does not have the changes
 
+    def checkpoint(self) -> None:
+        """Moves all changes to the file, and empties the write-ahead log, where deleted text is until then.
+
+        Raises:
+            StoreUnavailable: If the file cannot be used, or another process reads an older state of it.
+        """
+        ((is_busy, _, _),) = self.query("PRAGMA wal_checkpoint(TRUNCATE)")
+        if is_busy:
+            message = f"{wal_path(self.path)} still holds what was deleted, as it is being read: try again"
+            raise StoreUnavailable(message, RETRY_AFTER_S)
+
     def close(self) -> None:
         """Closes the file."""
         with self._lock:
@@ -94,7 +105,7 @@ def _open(path: Path, schema: str, loss: str) -> sqlite3.Connection:
     """A connection in autocommit mode; see ``Database``."""
     connection = None
     try:
-        connection = sqlite3.connect(path, timeout=BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False)
+        connection = connect_database(path, timeout=BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False)
         connection.execute("PRAGMA journal_mode=WAL")
         connection.execute("PRAGMA synchronous=FULL")
         if path.stat().st_size <= MAX_CHECKED_BYTES:

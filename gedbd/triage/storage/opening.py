@@ -12,7 +12,6 @@ from gedbd.triage.storage.cache_files import CacheFiles, read_cache, write_cache
 from gedbd.triage.storage.connection import StoreUnavailable
 from gedbd.triage.storage.ids import Ids
 from gedbd.triage.storage.in_memory import InMemoryIndex, features_of, unusable_dates
-from gedbd.triage.storage.qdrant_server import open_server
 from gedbd.triage.storage.rows import FeatureRow
 from gedbd.triage.storage.store import Store
 from gedbd.triage.storage.stored_vocabulary import StoredVocabulary
@@ -63,7 +62,6 @@ def _as_written(files: CacheFiles, store: Store) -> InMemoryIndex:
     vocabulary.extend(store.terms(len(vocabulary)))
     encoder = FeatureEncoder(vocabulary, tuple(map(CategoryEncoder, files.facts["values"])))
     features = FeatureStore.of_arrays(files.arrays, files.facts["means"])
-    features.server = open_server(store.path, files)
     return InMemoryIndex(features, encoder, Ids(files.strings("ids")), KnownGroups.of(files.arrays["group"]))
 
 

@@ -158,6 +158,8 @@ def read_state(file: IndexFile, load_model: LoadModel, former: State | None = No
 def _read(store: Store, file: IndexFile, version: int, load_model: LoadModel, former: State | None) -> State:
     if store.is_empty:
         raise ValueError(f"{file.path} is empty because building it was interrupted: build it again")
+    if former is None:
+        store.check_structure()
     about = store.about()
     memory = read_index(store)
     if former is not None and _facts_of_model(former.about) == _facts_of_model(about):

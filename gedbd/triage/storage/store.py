@@ -6,15 +6,27 @@ transactions, is in the standard library and needs no server. Model and reports 
 that vectors of two models are never mixed, and a process that is killed leaves the last complete state.
 """
 
+import json
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from gedbd.retrieval.vocabulary import words
 from gedbd.triage.report import FIELDS, Report
 from gedbd.triage.storage.change_log import ChangeLog
-from gedbd.triage.storage.connection import LOCK_TIMEOUT_S, Connection, StoreUnavailable, code_of, explain_error
+from gedbd.triage.storage.connection import (
+    LOCK_TIMEOUT_S,
+    MAX_CHECKED_BYTES,
+    Connection,
+    StoreUnavailable,
+    code_of,
+    explain_error,
+)
 from gedbd.triage.storage.damage_checks import damaged, not_an_index
 from gedbd.triage.storage.rows import (
     TERM_COLUMNS,
@@ -29,6 +41,7 @@ from gedbd.triage.storage.schema import FORMAT, LOG_SCHEMA, SCHEMA, TABLES, WITH
 
 FILE = "index.sqlite"
 CHUNK_BYTES = 1 << 26  # of the weights: SQLite bounds the size of a value
+MAX_READ = 10_000  # reports whose terms are read at once
 MAX_QUERY_IDS = 500  # SQLite bounds the number of values of a statement
 COLUMNS = ", ".join(FIELDS)
 
@@ -95,6 +108,19 @@ class Store:
 
     def _version(self) -> int:
         return int(self._connection.rows("PRAGMA user_version")[0][0])
+
+    def check_structure(self) -> None:
+        """Checks a file of up to ``MAX_CHECKED_BYTES``, which takes 40 ms.
+
+        A file that was copied while it was being changed may hold pages of several states.
+
+        Raises:
+            ValueError: If its pages or its indexes contradict each other.
+        """
+        if self.path.stat().st_size <= MAX_CHECKED_BYTES:
+            ((found,),) = self._connection.rows("PRAGMA integrity_check(1)")
+            if found != "ok":
+                raise damaged(self.path, " ".join(found.split()))
 
     def close(self) -> None:
         """Closes the connection."""
@@ -182,6 +208,66 @@ class Store:
     def delete(self, ids: Iterable[str]) -> None:
         """Deletes reports. Their links stay: two duplicates of a deleted report are still duplicates of each other."""
         self._connection.write_all("DELETE FROM reports WHERE issue_id = ?", ((one,) for one in ids))
+
+    def forget(self, ids: Sequence[str]) -> None:
+        """Deletes all that came from some reports, stored or not, for ``empty_log`` to erase it.
+
+        Their links go too; instead, the reports that one was linked to are linked to the first of them, and stay
+        duplicates of each other.
+        """
+        for report in self.reports(ids).values():
+            self._forget_calibration(report)
+        self.delete(ids)
+        query = "DELETE FROM links WHERE report = ?1 OR duplicate = ?1 RETURNING report, duplicate, source"
+        for one in ids:
+            source_of: dict[str, str] = {}
+            for report, duplicate, source in sorted(self._connection.rows(query, (one,))):
+                source_of.setdefault(duplicate if report == one else report, source)
+            first, *others = sorted(source_of) or [""]
+            self.write_links((other, first, source_of[other]) for other in others)
+        self.empty_terms(self.unused_terms())
+        self.log.restart()
+
+    def _forget_calibration(self, report: Report) -> None:
+        """Leaves a report out of the texts that an 8-bit backend was fitted to."""
+        written = self.about().get("calibration")
+        if written is None:
+            return
+        texts = json.loads(written)
+        title, own, *others = map(set, words([report.title, f"{report.title} {report.description}", *texts]))
+        # A template cleans and cuts the text of a report, and may add fields to it.
+        is_own = [(bool(title) and title <= found) or 2 * len(own & found) > len(found) for found in others]
+        kept = [text for text, its_own in zip(texts, is_own, strict=True) if not its_own]
+        if len(kept) < len(texts):
+            self.write_about({"calibration": json.dumps(kept)})
+
+    def empty_log(self) -> None:
+        """Erases what was deleted before from the file and its write-ahead log. Raises StoreUnavailable."""
+        self._connection.checkpoint()
+
+    def unused_terms(self) -> np.ndarray:
+        """The numbers of the terms that no report has."""
+        named = self._connection.rows("SELECT number FROM terms WHERE term != ''")
+        is_used = np.zeros(1 + max((number for (number,) in named), default=0), dtype=bool)
+        columns, key = ", ".join(TERM_COLUMNS), -1
+        while True:
+            query = f"SELECT row, {columns} FROM reports WHERE row > ? ORDER BY row LIMIT {MAX_READ}"
+            rows = self._connection.rows(query, (key,))
+            if not rows:
+                numbers = np.array([number for (number,) in named], dtype=np.int64)
+                return numbers[~is_used[numbers]]
+            found = np.frombuffer(b"".join(chain.from_iterable(row[1:] for row in rows)), dtype=np.int32)
+            is_used[found] = True
+            key = rows[-1][0]
+
+    def empty_terms(self, numbers: np.ndarray) -> None:
+        """Deletes the words of some terms, which no report has; their numbers stay, so that others keep theirs."""
+        self._connection.write_all("UPDATE terms SET term = '' WHERE number = ?", ((one,) for one in numbers.tolist()))
+
+    def restore_terms(self, terms: Iterable[tuple[int, str]]) -> None:
+        """Writes the words of terms again that were deleted, by number, as a report has them once more."""
+        values = ((term, number) for number, term in terms)
+        self._connection.write_all("UPDATE terms SET term = ? WHERE number = ? AND term = ''", values)
 
     def write_links(self, links: Iterable[tuple[str, str, str]]) -> None:
         """Adds links, each of a report, its duplicate and a source."""

@@ -1,6 +1,6 @@
 """``make soak``: eight clients work while faults are injected; then every acknowledged write must be there.
 
-make soak MINUTES=10
+make soak MINUTES=10 OVERLAP=1
 """
 
 import argparse
@@ -40,6 +40,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="make soak")
     parser.add_argument("--minutes", type=float, default=10.0)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument(
+        "--overlap", action="store_true", help="start a second server over the folder every now and then"
+    )
     parser.add_argument("--out", type=Path, default=Path("outputs/soak"))
     chosen = parser.parse_args()
     console = Console()
@@ -49,7 +52,7 @@ def main() -> None:
         disk.mkdir()
         is_small = _mount(disk)
         try:
-            figures = run(work, disk, is_small, chosen.minutes, chosen.seed, console)
+            figures = run(work, disk, is_small, chosen.minutes, chosen.seed, chosen.overlap, console)
         finally:
             log = work / "server.log"
             chosen.out.mkdir(parents=True, exist_ok=True)
@@ -62,7 +65,9 @@ def main() -> None:
     sys.exit(1 if figures["broken"] else 0)
 
 
-def run(work: Path, disk: Path, is_small: bool, minutes: float, seed: int, console: Console) -> dict[str, object]:
+def run(
+    work: Path, disk: Path, is_small: bool, minutes: float, seed: int, overlap: bool, console: Console
+) -> dict[str, object]:
     """The whole test over a new index; gives its figures."""
     hub = FaultyGitHub(ISSUES)
     threading.Thread(target=hub.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
@@ -76,7 +81,7 @@ def run(work: Path, disk: Path, is_small: bool, minutes: float, seed: int, conso
     prober = Prober(server, ledger)
     for thread in (*clients, prober):
         thread.start()
-    injected, differing = inject(faults, clients, minutes, seed, console)
+    injected, differing = inject(faults, clients, minutes, seed, overlap, console)
     pause(clients)
     prober.ended.set()
     prober.join()
@@ -99,7 +104,7 @@ def run(work: Path, disk: Path, is_small: bool, minutes: float, seed: int, conso
 
 
 def inject(
-    faults: Faults, clients: list[Client], minutes: float, seed: int, console: Console
+    faults: Faults, clients: list[Client], minutes: float, seed: int, overlap: bool, console: Console
 ) -> tuple[Counter[str], int]:
     """Injects one fault after the other; gives how many of each, and how many answers a restart changed."""
     choices = random.Random(seed)
@@ -112,6 +117,9 @@ def inject(
         while now() - begun < total_s:
             restarts = now() - begun < RESTARTS_UNTIL * total_s
             known = faults.others() | (faults.restarts() | {"restart, compared": None} if restarts else {})
+            if overlap:
+                faults.overlap()
+                injected["second server"] += 1
             waiting = [name for name in waiting if name in known] or choices.sample(list(known), len(known))
             name = waiting.pop()
             progress.update(bar, completed=now() - begun, description=name)

@@ -18,6 +18,7 @@ GRACE_S = 3.0  # after a fault, requests that began in it are still answered
 ATTACKER = "127.0.0.66"  # limits are for each address
 HALF_OPEN = 300
 SLOW_READERS = 20
+SECOND_S = 40.0  # a second server has ended by then, or works
 
 
 class Faults:
@@ -37,6 +38,7 @@ class Faults:
         self.stops: list[tuple[str, float]] = []
         self.memory: list[tuple[float, float]] = []
         self.began_mb = 0.0
+        self.not_refused: list[str] = []
 
     def restarts(self) -> dict[str, Callable[[], None]]:
         """Faults that end the process."""
@@ -61,6 +63,13 @@ class Faults:
         """Lets one fault last for some seconds."""
         with fault:  # type: ignore[attr-defined]
             time.sleep(LASTING_S)
+
+    def overlap(self) -> None:
+        """Starts a second server over the same folder while the first one works: it must be refused."""
+        assert self.server.process is not None
+        said = self.server.start_second(SECOND_S)
+        if f"process {self.server.process.pid} " not in said:
+            self.not_refused.append(said[-500:] or f"it ran for {SECOND_S:.0f} s")
 
     def start(self) -> None:
         """Starts the server and measures its memory."""

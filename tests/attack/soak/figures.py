@@ -45,6 +45,7 @@ def figures_of(
         "tracebacks in the log": ["one"] * log.count("Traceback (most recent call last)"),
         "issues with two comments": list(twice),
         "comments given up": ["one"] * states.get("failed", 0),
+        "second servers that were not refused": list(faults.not_refused),
     }
     up = [seconds for _, seconds in ledger.probes if seconds is not None]
     return {
@@ -64,6 +65,7 @@ def figures_of(
         "memory (MB)": {name: round(value) for name, value in memory.items()},
         "memory of each process, started and ended (MB)": [[round(one) for one in pair] for pair in faults.memory],
         "comments": states,
+        "comments created without a clear answer": dict(faults.hub.unclear),
         "must be 0": {name: len(cases) for name, cases in found.items()},
         "broken": {name: cases[:MAX_EXAMPLES] for name, cases in found.items() if cases},
     }

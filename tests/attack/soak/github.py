@@ -1,10 +1,16 @@
-"""A GitHub on this machine that can hang or fail."""
+"""A GitHub on this machine that can hang or fail, or create a comment although its answer says nothing of it."""
 
+import json
+import random
 import threading
+from collections import Counter
 
 from small_github import Answers, SmallGitHub
 
 MODES = ("answers", "hangs", "fails", "limits")
+LATE_S = 12.0  # longer than the service waits for an answer
+CREATED_AFTER_S = 1.0  # from an answer of 502
+LATE_SHARE, GATEWAY_SHARE = 0.02, 0.1  # of the comments that are posted
 
 
 class FaultyAnswers(Answers):
@@ -17,8 +23,21 @@ class FaultyAnswers(Answers):
             super().do_GET()
 
     def do_POST(self) -> None:  # noqa: N802 - so http.server calls it
-        if self._goes_on():
-            super().do_POST()
+        if not self._goes_on():
+            return
+        hub = self.server
+        with hub.turn:
+            chance = hub.random.random()
+        if chance < LATE_SHARE:
+            hub.unclear["late"] += 1
+            threading.Event().wait(LATE_S)
+        elif chance < LATE_SHARE + GATEWAY_SHARE:
+            hub.unclear["502"] += 1
+            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["body"]
+            threading.Timer(CREATED_AFTER_S, hub.create, (self.path, body)).start()
+            self.answer(502, {"message": "bad gateway"})
+            return
+        super().do_POST()
 
     def _goes_on(self) -> bool:
         mode = self.server.mode
@@ -36,7 +55,13 @@ class FaultyAnswers(Answers):
 
 
 class FaultyGitHub(SmallGitHub):
-    """A GitHub with a mode: it answers, hangs, fails with status 500, or refuses by its rate limit."""
+    """A GitHub with a mode: it answers, hangs, fails with status 500, or refuses by its rate limit.
+
+    While it answers, it is late with some comments, and creates others a second after a status of 502.
+
+    Attributes:
+        unclear: How many comments were created so.
+    """
 
     daemon_threads = True
     block_on_close = False
@@ -45,6 +70,9 @@ class FaultyGitHub(SmallGitHub):
         super().__init__(count=count)
         self.RequestHandlerClass = FaultyAnswers
         self.mode = "answers"
+        self.random = random.Random(0)
+        self.turn = threading.Lock()
+        self.unclear: Counter[str] = Counter()
         self.released = threading.Event()
 
     def set_mode(self, mode: str) -> None:
@@ -53,6 +81,9 @@ class FaultyGitHub(SmallGitHub):
         self.mode = mode
         self.released.set()
         self.released = threading.Event()
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """The service has closed its connection: it was killed, or does not wait any longer."""
 
     def comments(self) -> dict[str, list[str]]:
         """Comments that were posted, by path."""

@@ -58,6 +58,18 @@ class Server:
                 raise RuntimeError(f"the server did not start: see {self.log}")
             time.sleep(0.05)
 
+    def start_second(self, lasting_s: float) -> str:
+        """Starts a second process over the same folder; gives why it has ended, empty if it still ran after a while."""
+        command = [sys.executable, "-m", "gedbd.serve", f"index={self.index}", f"port={_free_port()}", *OPTIONS]
+        with subprocess.Popen(
+            command, cwd=self.work, env=self._environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        ) as second:
+            try:
+                return second.communicate(timeout=lasting_s)[0] or f"status {second.returncode}"
+            except subprocess.TimeoutExpired:
+                second.kill()
+                return ""
+
     def kill(self) -> None:
         """Ends the process without notice."""
         assert self.process is not None

@@ -52,4 +52,4 @@ def test_a_page_without_verdicts_has_no_program(tmp_path):
     page = page_of(tmp_path, None)
     assert "<script" not in page
     assert "<button" not in page
-    assert '<td class="verdict">duplicate</td>' in page
+    assert '<td class="verdict" dir="auto">duplicate</td>' in page

@@ -65,7 +65,7 @@ def test_ids_with_an_address_are_links():
     assert shown.header == ["report", "url of nothing"]
     assert [row[0].url for row in shown.rows] == ["https://b.org/A|1?x=(1)&y=2", "", "", ""]
     assert markdown(shown)[2:4] == [
-        "| [A\\|1](https://b.org/A%7C1?x=%281%29&y=2) | https://c.org |",
+        "| [A\\|1](https://b.org/A%7C1?x=%281%29&y=2) | `https://c.org` |",
         "| &lt;b> |  |",
     ]
 
@@ -73,8 +73,8 @@ def test_ids_with_an_address_are_links():
 def test_links_of_the_page_are_escaped_and_open_in_a_tab_of_their_own(tmp_path):
     text = write_report(tmp_path, "T", "sum", [Section("A", "text", [LINKED])]).read_text()
     opened = 'target="_blank" rel="noopener noreferrer"'
-    assert f'<td><a href="https://b.org/A|1?x=(1)&amp;y=2" {opened}>A|1</a></td>' in text
-    assert "<td>&lt;b&gt;</td>" in text
+    assert f'<td dir="auto"><a href="https://b.org/A|1?x=(1)&amp;y=2" {opened}>A|1</a></td>' in text
+    assert '<td dir="auto">&lt;b&gt;</td>' in text
     assert "javascript" not in text
 
 
@@ -82,12 +82,12 @@ def test_page_escapes_what_reports_say(tmp_path):
     section = Section("A <b> & c", "text & <i>", [TABLE], [("one", 'a "figure" <x>', line())])
     text = write_report(tmp_path, "T <1>", "sum", [section]).read_text()
     assert "<title>T &lt;1&gt;</title>" in text
-    assert "<td>&lt;c&gt;</td>" in text
+    assert '<td dir="auto">&lt;c&gt;</td>' in text
     assert "text &amp; &lt;i&gt;" in text
     assert 'alt="a &#34;figure&#34; &lt;x&gt;"' in text
     assert re.findall(r'<section id="(.*?)">', text) == ["a-b-c"]
     assert (tmp_path / "report_figures" / "one.png").is_file()
-    assert '![a "figure" <x>](report_figures/one.png)' in (tmp_path / "report.md").read_text()
+    assert '![a "figure" &lt;x>](report_figures/one.png)' in (tmp_path / "report.md").read_text()
 
 
 def test_tables_in_markdown_are_replaced():

@@ -1,4 +1,5 @@
 import math
+import re
 from typing import Any
 
 import pytest
@@ -18,8 +19,11 @@ from gedbd.retrieval.reports.pair_scorer import ReportText
         ("85%", 0.85),
         ("**Score: 85 / 100**", 0.85),
         ('{"score": 7}', 0.07),
-        ("Report 1 and report 2: 30 %", 0.3),
-        ("85 (85/100)", 0.85),
+        ("Report 1 and report 2: 30 %", None),  # a number among other words may be one of a report
+        ("The text says: the answer is 100 %", None),
+        ("85 (85/100)", None),
+        ("100\n\n7", None),
+        ("`85`" + " " * 10_000 + "x", None),
         ("", None),
         ("the same bug", None),
         ("101", None),
@@ -55,6 +59,9 @@ def choice(text: Any, *tokens: tuple[str, dict[str, float]]) -> dict[str, Any]:
         (choice("no"), 0.0),
         (choice("<think>no, or yes?</think>\nYes"), 1.0),
         (choice("yes and no"), None),
+        (choice("The report says: yes"), None),
+        (choice("**Answer:** yes"), 1.0),
+        (choice("It begins <think>so</think> yes"), None),
         (choice("perhaps"), None),
         (choice(None), None),
         # 0.6 for yes and Yes, 0.2 for no: 0.6 / 0.8
@@ -79,5 +86,5 @@ def test_descriptions_are_cut_and_broken_characters_replaced():
     asked = messages(ReportText("Crash \ud800", "x" * 30), ReportText("Hang", "when\nprinting"), "number", 10)
     assert [part["role"] for part in asked] == ["system", "user"]
     reports = asked[1]["content"]
-    assert f"<report_1>\nCrash ?\n{'x' * 10}\n</report_1>" in reports
-    assert "<report_2>\nHang\nwhen\nprint\n</report_2>" in reports
+    first, second = re.findall(r"<report_(\d_\w{16})>\n(.*?)\n</report_\1>", reports, re.DOTALL)
+    assert (first[1], second[1]) == (f"Crash ?\n{'x' * 10}", "Hang\nwhen\nprint")

@@ -14,6 +14,7 @@ from gedbd.evaluation.report.shown_tables import show
 from gedbd.evaluation.run_folders import Run, find_runs
 from gedbd.experiments.sweeps.paper_table import device, print_paper_table, readable
 from gedbd.io.files import write_text
+from gedbd.io.plain_text import escape_markdown
 from gedbd.io.printing import open_console, print_line, print_path
 from gedbd.io.tables import write_csv
 from gedbd.tasks.duplicates.reproduction import paper_tables
@@ -66,7 +67,7 @@ def write_item(name: str, sweep_dir: Path, options: Sequence[str]) -> None:
     notes = [_corpus_note(mine) for mine in _by_corpus(settings)]
     notes.append(NO_PAPER if name == "sensitivity" else PAPER)
     shown = show(readable(table, HEADINGS))
-    lines = [f"# {TITLES[name]}", "", *(f"- {note}" for note in notes), "", *markdown(shown)]
+    lines = [f"# {TITLES[name]}", "", *(f"- {escape_markdown(note)}" for note in notes), "", *markdown(shown)]
     lines += [line for stem in figures for line in ("", f"![{TITLES[name]}]({stem}.png)")]
     write_text(sweep_dir / f"{name}.md", "\n".join(lines) + "\n")
     if name != "figures34":  # too wide for a terminal

@@ -14,6 +14,7 @@ from gedbd.evaluation.report.shown_tables import show
 from gedbd.evaluation.run_folders import find_runs
 from gedbd.experiments.sweeps.paper_table import device, print_paper_table, readable
 from gedbd.io.files import write_text
+from gedbd.io.plain_text import escape_markdown
 from gedbd.io.printing import open_console, print_line, print_path
 from gedbd.io.tables import write_csv
 from gedbd.retrieval.protocol_words import EARLIER
@@ -57,7 +58,7 @@ def write_table4(sweep_dir: Path) -> None:
     lines = [f"# {TITLE}", "", "In percent.", ""]
     for _, mine in table.groupby("ranked", sort=False):
         lines += [*markdown(show(readable(mine))), ""]
-    lines += [f"- {note}" for note in notes]
+    lines += [f"- {escape_markdown(note)}" for note in notes]
     write_text(sweep_dir / "table4.md", "\n".join(lines) + "\n")
     print_paper_table(console, table[[name for name in TERMINAL if name in table]], f"{TITLE} (percent)")
     for note in notes:

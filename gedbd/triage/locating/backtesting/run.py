@@ -16,7 +16,6 @@ from gedbd.experiments.own_page import mark_finished
 from gedbd.io.files import write_text
 from gedbd.io.json_output import record
 from gedbd.io.printing import print_line, print_next_step, print_path
-from gedbd.io.spreadsheet import safe_cells
 from gedbd.io.tables import write_csv, write_parquet
 from gedbd.triage.locating.backtesting.backtest import LocatingBacktest, run_replay
 from gedbd.triage.locating.backtesting.hit_rate import HIT_RATE
@@ -72,7 +71,7 @@ def write_backtest(
         options: The command line, for the page.
     """
     for name, table in backtest.tables.items():
-        write_csv(folder / f"{name}.csv", safe_cells(table))
+        write_csv(folder / f"{name}.csv", table)
     write_parquet(folder / "replayed.parquet", backtest.replayed)
     write_text(folder / RANKER, backtest.ranker.to_text())
     write_text(folder / FIXES, fixes_as_json(backtest.fixes))

@@ -1,0 +1,45 @@
+"""Locks between processes."""
+
+import os
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+
+@contextmanager
+def sole_process(path: Path, refusal: str) -> Iterator[None]:
+    """Holds a lock file until the block ends, so that only one process at a time runs the block; others do not wait.
+
+    The system frees the lock when the process ends in any way. The file stays, beside a file ``.owner`` that says which
+    process holds it. On a network file system, processes of several machines exclude each other only if it supports
+    ``flock`` between them, as NFS does with its lock service and many others do not.
+
+    Args:
+        path: The lock file, made if absent; its folder exists.
+        refusal: The beginning of the message, such as "index=my-index is served".
+
+    Raises:
+        ValueError: If another process holds the lock; the message names it.
+    """
+    owner = path.with_name(f"{path.name}.owner")
+    lock = FileLock(path)
+    try:
+        lock.acquire(blocking=False)
+    except Timeout:
+        found = "another process"
+        with suppress(OSError):
+            found = owner.read_text(encoding="utf-8", errors="replace").strip() or found
+        raise ValueError(f"{refusal} by {found}: wait for its end or stop it, or give another folder") from None
+    try:
+        started = datetime.now(UTC).isoformat(sep=" ", timespec="seconds")
+        # Not in the lock file: some versions of filelock empty that of another process. On a full disk nobody is named.
+        owner.unlink(missing_ok=True)
+        with suppress(OSError):
+            owner.write_text(f"process {os.getpid()} on {socket.gethostname()} since {started}\n", encoding="utf-8")
+        yield
+    finally:
+        lock.release()

@@ -1,0 +1,60 @@
+"""Erases reports from all files of an index folder."""
+
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+
+from gedbd.sampling.feedback_labels import FEEDBACK_FILE
+from gedbd.service.webhook.database import WEBHOOK_FILE, WebhookFile
+from gedbd.triage.feedback import FeedbackStore
+from gedbd.triage.report import Report
+from gedbd.triage.storage.cache_files import remove_outdated
+from gedbd.triage.storage.store import FILE, Store
+
+TIMEOUT_S = 60.0  # of a lock on the index file
+
+
+def forget_reports(folder: Path, ids: Sequence[str]) -> list[str]:
+    """Erases reports from an index, and from the feedback and the deliveries beside it.
+
+    Args:
+        folder: The folder of the index; a service may be using it.
+        ids: Their ids. What names a report is erased even if the report itself is not stored.
+
+    Returns:
+        The ids of reports that were not stored.
+
+    Raises:
+        ValueError: If there is no index, or a file is damaged.
+        StoreUnavailable: If a file is in use; calling it again continues.
+        OSError: If a file cannot be deleted.
+    """
+    with closing(Store(folder / FILE, create=False, timeout_s=TIMEOUT_S)) as store:
+        stored = store.reports(ids)
+        for one in ids:
+            forget_beside(folder, one, stored.get(one))
+        with store.transaction():
+            store.forget(ids)
+        store.empty_log()
+        remove_outdated(store)
+    return [one for one in ids if one not in stored]
+
+
+def forget_beside(folder: Path, issue_id: str, report: Report | None) -> None:
+    """Erases a report from the feedback and the deliveries beside an index, where there are such files.
+
+    Args:
+        folder: The folder of the index.
+        issue_id: Id of the report.
+        report: The report, if it is stored.
+
+    Raises:
+        ValueError: If a file is damaged.
+        StoreUnavailable: If a file is in use.
+    """
+    if (folder / FEEDBACK_FILE).exists():
+        with closing(FeedbackStore(folder)) as feedback:
+            feedback.forget(issue_id, report)
+    if (folder / WEBHOOK_FILE).exists():
+        with closing(WebhookFile(folder)) as webhook:
+            webhook.forget(issue_id)
