@@ -1,4 +1,4 @@
-"""Files written as a whole or not at all, folders with one writer, and JSON files that name themselves if damaged."""
+"""Files written as a whole or not at all, and JSON files that name themselves when they are damaged."""
 
 import errno
 import hashlib
@@ -9,12 +9,9 @@ import socket
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from datetime import UTC, datetime
 from glob import escape as glob_escape
 from pathlib import Path
 from typing import Any
-
-from filelock import FileLock, Timeout
 
 UNFINISHED = ".part"
 PRIVATE = 0o077  # the umask that leaves new files and folders to their owner
@@ -58,39 +55,6 @@ def connect_database(path: Path, mode: str = "mode=rwc", **options: Any) -> sqli
         connection.close()
         raise
     return connection
-
-
-LOCK_FILE = ".lock"  # held while a process writes into the folder
-
-
-class FolderInUseError(ValueError):
-    """Another process writes into the folder."""
-
-
-@contextmanager
-def only_writer(folder: Path) -> Iterator[None]:
-    """Holds the lock of a folder; the end of the process frees it too, even by ``kill -9``.
-
-    A process that holds the lock may take it again.
-
-    Raises:
-        FolderInUseError: If another process holds it. The message names that process.
-    """
-    path = folder / LOCK_FILE
-    # Read before the lock is asked for: some versions of filelock empty the file then.
-    holder = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
-    try:
-        held = FileLock(path, blocking=False, is_singleton=True).acquire()
-    except Timeout as error:
-        named = "".join(character for character in holder if character.isprintable())[:200]
-        raise FolderInUseError(
-            f"{folder} is in use by {named or 'another process'}: wait until that ends, or choose another folder"
-        ) from error
-    with held:
-        path.write_text(
-            f"process {os.getpid()} on {socket.gethostname()}, since {datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC"
-        )
-        yield
 
 
 @contextmanager

@@ -20,7 +20,7 @@ from rich.text import Text
 
 from gedbd.corpora.clients.http import Client, check_base
 from gedbd.corpora.clients.page_folder import Cursor, Page, add_page, make_folder, open_state
-from gedbd.io.files import only_writer
+from gedbd.io.locks import only_writer
 from gedbd.io.verbosity import is_quiet
 
 OVERLAP = timedelta(minutes=10)  # the clocks of a tracker's servers may differ by this much

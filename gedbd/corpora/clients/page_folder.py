@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from gedbd.corpora.clients.http import Record
-from gedbd.io.files import LOCK_FILE, write_text
+from gedbd.io.files import write_text
+from gedbd.io.locks import RUN_LOCK
 from gedbd.io.unpacking import check_space
 
 STATE = "state.json"
-UNFINISHED = {"notes.sqlite", "notes.sqlite-journal", LOCK_FILE}  # left by a fetch that failed on its first page
+UNFINISHED = {"notes.sqlite", "notes.sqlite-journal", RUN_LOCK}  # left by a fetch that failed on its first page
 Cursor = dict[str, Any]
 
 
@@ -65,7 +66,7 @@ def open_state(out: Path, tracker: Mapping[str, Any]) -> State:
     """
     file = out / STATE
     if not file.exists():
-        for name in UNFINISHED - {LOCK_FILE}:
+        for name in UNFINISHED - {RUN_LOCK}:
             (out / name).unlink(missing_ok=True)
         return State(tracker)
     state = read_state(file)

@@ -39,7 +39,7 @@ from gedbd.experiments.sweeps.job_status import (
     read_status,
     write_status,
 )
-from gedbd.io.files import FolderInUseError, only_writer
+from gedbd.io.locks import LockedError, only_writer
 from gedbd.io.printing import is_first_process
 
 NOT_COMPARED = ("ckpt_path", "logger", "cache_dir", "data_dir")  # may differ when a job continues
@@ -115,7 +115,7 @@ def _run_here(task: Task, cfg: DictConfig, folder: Path, status: JobStatus) -> J
     with ExitStack() as held:
         try:
             held.enter_context(only_writer(folder))
-        except FolderInUseError as error:
+        except LockedError as error:
             print(f"another process is running this job: {error}")
             return status
         write_status(folder, replace(status, state=RUNNING))

@@ -16,7 +16,7 @@ from filelock import FileLock
 from gedbd.corpora.clients import http, page_list
 from gedbd.corpora.clients.fetch import fetch_tracker
 from gedbd.io import unpacking
-from gedbd.io.files import LOCK_FILE
+from gedbd.io.locks import RUN_LOCK
 
 ODD = [None, True, -1, 1 << 63, 10**30, 1.5, float("nan"), "", "x", "\ud800", "9" * 30, [], [[]], [1], {}, {"id": 1}]
 TOKEN = "s3cret"
@@ -250,7 +250,7 @@ def test_a_state_of_another_shape_is_refused(any_tracker, tmp_path, make_client,
 
 
 def test_a_second_fetch_into_the_folder_is_refused(github, tmp_path, make_client):
-    with FileLock(tmp_path / LOCK_FILE), pytest.raises(ValueError, match=r"is in use by .*another folder"):
+    with FileLock(tmp_path / RUN_LOCK), pytest.raises(ValueError, match=r"is in use by .*another folder"):
         run(github, tmp_path, make_client)
     assert github.server.asked == []
     run(github, tmp_path, make_client)
