@@ -5,10 +5,13 @@ import gc
 import logging
 import os
 import re
+import signal
 import sys
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import hydra
@@ -31,6 +34,8 @@ HELP_FLAGS = {"-h", "--help"}
 MULTIRUN_FLAGS = {"-m", "--multirun"}
 # It logs a target that cannot be imported in several lines, before ``mistakes_in_one_line`` reports it.
 LOOKUP_LOGGER = "hydra.utils"
+INTERRUPTED_STATUS = 130  # after Ctrl-C, by the shells' convention
+TERMINATED_STATUS = 143  # likewise after SIGTERM
 JSON_OPTION = re.compile(r"\+{0,2}json=(true|yes|on|1)", re.IGNORECASE)
 
 Task = Callable[[DictConfig], Any]
@@ -62,6 +67,10 @@ def command(config_name: str, read_arguments: ReadArguments = list) -> Callable[
         def start(*cfg: DictConfig) -> Any:
             if cfg:
                 return run(*cfg)
+            with interrupted_in_one_line():
+                return start_command()
+
+        def start_command() -> Any:
             logging.getLogger(LOOKUP_LOGGER).setLevel(logging.CRITICAL)
             if HELP_FLAGS & set(sys.argv[1:]):
                 print_help(command_help(Path(CONF_DIR), config_name))
@@ -107,6 +116,43 @@ def mistakes_in_one_line(cfg: DictConfig | None = None) -> Iterator[None]:
         if line is None:
             raise
         raise CommandError(f"error: {printable(line)}", _run_folder()) from error
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM, which ends a training as Ctrl-C does."""
+
+
+@contextmanager
+def sigterm_as_interrupt() -> Iterator[None]:
+    """Raises ``Terminated`` on SIGTERM. Only the main thread receives signals; in others nothing changes."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, raise_terminated)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def raise_terminated(number: int, frame: FrameType | None) -> None:
+    """The handler of SIGTERM."""
+    raise Terminated
+
+
+def exit_status(interrupt: KeyboardInterrupt) -> int:
+    """The exit status of a command that was interrupted."""
+    return TERMINATED_STATUS if isinstance(interrupt, Terminated) else INTERRUPTED_STATUS
+
+
+@contextmanager
+def interrupted_in_one_line() -> Iterator[None]:
+    """Ends the process with one line on Ctrl-C, where the command does not say more itself."""
+    try:
+        yield
+    except KeyboardInterrupt as interrupt:
+        print("interrupted", file=sys.stderr, flush=True)
+        raise SystemExit(exit_status(interrupt)) from None
 
 
 @contextmanager

@@ -21,6 +21,7 @@ from omegaconf import MISSING, DictConfig, OmegaConf, flag_override
 from gedbd.configuration.errors import composition_line, os_error_line
 from gedbd.configuration.help import first_example
 from gedbd.configuration.option_types import check_types, check_values, plain_options
+from gedbd.io.locks import OWNER, RUN_LOCK
 from gedbd.io.paths import IN_PACKAGE
 
 PLAIN_FLAGS = {"-m", "--multirun", "-r", "--run"}
@@ -120,6 +121,7 @@ def delete_unused(folder: Path, above: Sequence[Path]) -> None:
         above: Folders above it that may be deleted, the lowest first.
     """
     first = {folder / ".hydra" / name for name in ("config.yaml", "hydra.yaml", "overrides.yaml")}
+    first |= {folder / RUN_LOCK, folder / f"{RUN_LOCK}{OWNER}"}
     if not {path for path in folder.rglob("*") if not path.is_dir()} <= first:
         return
     shutil.rmtree(folder)

@@ -2,7 +2,6 @@
 
 import os
 import re
-import shutil
 import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -14,11 +13,10 @@ from gedbd.corpora.readers.bughub import find_table
 from gedbd.corpora.readers.csv_file import open_packed, read_table
 from gedbd.corpora.urls import MAX_REDIRECTS, check_same_server, naming, shown_url
 from gedbd.io.progress import byte_progress
-from gedbd.io.unpacking import CURE, GIGABYTE, MAX_BYTES, asked_bytes
+from gedbd.io.unpacking import CURE, GIGABYTE, MAX_BYTES, asked_bytes, check_space
 
 CHUNK_BYTES = 1 << 16
 UNPACK_BYTES = 1 << 22
-RESERVE_BYTES = 100_000_000  # to be left free on the disk
 LENGTH = re.compile(r"[0-9]{1,18}")
 TIMEOUT_S = (10, 60)  # to connect, and between two chunks
 
@@ -113,16 +111,6 @@ def unpack(part: Path, file: str, num_rows: int, staging: Path) -> None:
     except (ValueError, OSError):
         discard(part)
         raise
-
-
-def check_space(folder: Path, needed: int) -> None:
-    """Raise ValueError if writing ``needed`` bytes would leave less than ``RESERVE_BYTES`` free."""
-    free = shutil.disk_usage(folder).free
-    if free < needed + RESERVE_BYTES:
-        raise ValueError(
-            f"{folder}: only {free:,} bytes are free, but {needed + RESERVE_BYTES:,} are needed; free some space, or"
-            " set data_dir= to a folder on a larger disk"
-        )
 
 
 def download(url: str, part: Path) -> None:

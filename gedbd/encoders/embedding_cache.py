@@ -87,7 +87,8 @@ class EmbeddingCache:
             for key, content in database.execute(query, some):
                 vector = content[:length] if isinstance(content, bytes) else b""
                 # Files of older versions hold vectors without a checksum.
-                if len(vector) == length and content[length:] in (_checksum(vector), b""):
+                is_whole = len(vector) == length and content[length:] in (_checksum(vector), b"")
+                if is_whole and np.isfinite(np.frombuffer(vector, dtype=np.float32)).all():
                     stored[key] = vector
                 else:
                     damaged += 1
@@ -107,6 +108,11 @@ def _encode(missing: dict[bytes, str], encode: EncodeTexts, database: sqlite3.Co
     encoded: dict[bytes, bytes] = {}
     unsaved: dict[bytes, bytes] = {}
     for number, (rows, vectors) in enumerate(encode(list(missing.values())), start=1):
+        if not np.isfinite(vectors).all():
+            raise ValueError(
+                "the encoder returns numbers that are not finite: choose another encoder= or checkpoint, or encode in"
+                " float32 with backend.precision=float32"
+            )
         for row, vector in zip(rows, vectors, strict=True):
             unsaved[keys[row]] = vector.tobytes()
         # A transaction holds the file's lock, so none stays open while texts are encoded: other processes may write.

@@ -1,18 +1,23 @@
-"""Ctrl-C during training: exit status, and the command that continues the run."""
+"""Ctrl-C and SIGTERM during training: exit status, and the command that continues the run."""
 
 import re
 import shlex
 import signal
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytorch_lightning as pl
 from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
+from lightning_fabric.plugins.environments.slurm import SLURMEnvironment
+from pytorch_lightning.callbacks import Callback
 
+from gedbd.configuration.command import exit_status, raise_terminated
 from gedbd.experiments.distributed import is_first
-from gedbd.experiments.sweeps.job_process import EXIT_STATUS, quoted
+from gedbd.experiments.sweeps.job_process import quoted
 
 # Options that a run's folder does not say, or is not trusted to say: code, addresses and files beside those of conf/.
 NOT_SAVED = re.compile(r"-|.*(_target_|address|base_url|searchpath)=|.*=pkg://")
@@ -30,25 +35,41 @@ def keyboard_interrupts() -> Iterator[None]:
             raise
         # Lightning has set SIGINT to be ignored.
         signal.signal(signal.SIGINT, signal.default_int_handler)
-        raise KeyboardInterrupt from None
+        raise ending.__context__ from None
+
+
+class TerminationHandler(Callback):
+    """Lets SIGTERM end the training at once.
+
+    Lightning's own handler waits for the end of a batch, ends the process with status 0 and, in a distributed run,
+    waits for processes that may have ended. Under SLURM it stays, as it belongs to requeueing.
+    """
+
+    def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """Replaces Lightning's handler."""
+        is_main = threading.current_thread() is threading.main_thread()
+        if is_main and not SLURMEnvironment.detect():
+            signal.signal(signal.SIGTERM, raise_terminated)
+
+    on_test_start = on_train_start
 
 
 @contextmanager
 def exit_when_interrupted(seeds: int) -> Iterator[None]:
-    """Ends the process with status 130 on Ctrl-C, and prints the command that continues the training.
+    """Ends the process with status 130 on Ctrl-C, 143 on SIGTERM, and prints the command that continues the training.
 
     In a sweep, ``gedbd.experiments.sweeps.jobs`` handles the exception and prints how to continue all jobs.
     """
     try:
         yield
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as interrupt:
         job = HydraConfig.get()
         if job.mode == RunMode.MULTIRUN:
             raise
         if is_first():
             several = "hydra.run.dir" if seeds > 1 else None
             print(continuation_message(sys.argv[1:], Path(job.runtime.output_dir), several), flush=True)
-        raise SystemExit(EXIT_STATUS) from None
+        raise SystemExit(exit_status(interrupt)) from None
 
 
 def continuation_message(arguments: list[str], folder: Path, several: str | None = None) -> str:

@@ -8,10 +8,11 @@ from omegaconf import DictConfig
 from pytorch_lightning.callbacks import ModelCheckpoint
 from rich.console import Console
 
+from gedbd.experiments.callbacks import FiniteValues
 from gedbd.experiments.checkpoint import readable_checkpoint, trained_epochs
 from gedbd.experiments.checkpoint_io import save_whole
-from gedbd.experiments.distributed import is_first
-from gedbd.experiments.interruption import keyboard_interrupts
+from gedbd.experiments.distributed import all_end_together, is_first
+from gedbd.experiments.interruption import TerminationHandler, keyboard_interrupts
 from gedbd.experiments.training_task import SystemTask
 from gedbd.io.printing import print_detail
 from gedbd.io.verbosity import is_quiet
@@ -48,12 +49,13 @@ def refit(task: SystemTask, cfg: DictConfig, epochs: int, folder: Path, console:
             cfg.trainer,
             max_epochs=epochs,
             logger=False,
-            callbacks=[last],
+            callbacks=[FiniteValues(), TerminationHandler(), last],
             default_root_dir=folder,
             limit_val_batches=0,
             use_distributed_sampler=False,  # the batch samplers share out batches themselves
             enable_progress_bar=cfg.trainer.get("enable_progress_bar", True) and not (console.quiet or is_quiet()),
         )
         save_whole(trainer)
-        trainer.fit(setup.system, setup.data, ckpt_path=readable_checkpoint(kept))
-        trainer.save_checkpoint(weights, weights_only=True)
+        with all_end_together(trainer):
+            trainer.fit(setup.system, setup.data, ckpt_path=readable_checkpoint(kept))
+            trainer.save_checkpoint(weights, weights_only=True)

@@ -1,5 +1,6 @@
 """Several seeds of one configuration, and the table of their results."""
 
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +20,7 @@ from gedbd.experiments.sweeps.job_status import FINISHED, JobStatus, read_status
 from gedbd.experiments.sweeps.sweep_table import SUMMARISED
 from gedbd.io.console_tables import print_table
 from gedbd.io.json_output import record, recorded_part
+from gedbd.io.locks import only_writer
 from gedbd.io.printing import open_console
 from gedbd.io.tables import read_csv, write_csv
 
@@ -60,14 +62,16 @@ def train_seed(cfg: DictConfig, seed: int, folder: Path, console: Console) -> No
     single = cfg.copy()
     single.seed = seed
     single.seeds = 1
-    single.ckpt_path = readable_checkpoint(folder)
-    if single.ckpt_path:
-        check_resumable(single)
-    before = read_status(folder)
-    if before is None or not before.done:
-        value = train_once(single, folder, console)
-        if is_first():
-            write_status(folder, JobStatus(FINISHED, (f"seed={seed}",), value))
+    folder.mkdir(parents=True, exist_ok=True)
+    with only_writer(folder) if is_first() else nullcontext():
+        single.ckpt_path = readable_checkpoint(folder)
+        if single.ckpt_path:
+            check_resumable(single)
+        before = read_status(folder)
+        if before is None or not before.done:
+            value = train_once(single, folder, console)
+            if is_first():
+                write_status(folder, JobStatus(FINISHED, (f"seed={seed}",), value))
 
 
 def summarise_seeds(folder: Path, console: Console) -> pd.DataFrame:

@@ -14,10 +14,11 @@ from rich.console import Console
 
 from gedbd.corpora.changes import ChangeCorpus
 from gedbd.corpora.corpus import Corpus
-from gedbd.experiments.callbacks import direction
+from gedbd.experiments.callbacks import FiniteValues, direction
 from gedbd.experiments.checkpoint import save_run
 from gedbd.experiments.checkpoint_io import save_whole
-from gedbd.experiments.interruption import keyboard_interrupts
+from gedbd.experiments.distributed import all_end_together
+from gedbd.experiments.interruption import TerminationHandler, keyboard_interrupts
 from gedbd.experiments.progress_bar import EpochProgressBar
 from gedbd.experiments.tracking.runs import open_loggers
 from gedbd.io.printing import print_detail, print_path
@@ -62,13 +63,15 @@ def trained(
 
     Raises:
         KeyboardInterrupt: If Ctrl-C was pressed; the last finished epoch is saved in ``checkpoints/last.ckpt``.
+        ValueError: If a loss or a weight is no longer finite, or another process of a distributed run has ended.
     """
     with open_loggers(cfg, folder, "train") as loggers, keyboard_interrupts():
         shows_progress = cfg.trainer.get("enable_progress_bar", True) and not (console.quiet or is_quiet())
+        progress = [EpochProgressBar()] if shows_progress else []
         trainer: pl.Trainer = instantiate(
             cfg.trainer,
             logger=loggers,
-            callbacks=[*callbacks, EpochProgressBar()] if shows_progress else callbacks,
+            callbacks=[FiniteValues(), TerminationHandler(), *callbacks, *progress],
             default_root_dir=folder,
             num_sanity_val_steps=0,  # the threshold would be chosen on a part of the pairs
             use_distributed_sampler=False,  # the batch samplers share out batches themselves
@@ -81,12 +84,13 @@ def trained(
             if not is_quiet():
                 print_path(console, "run folder:", folder)
             print_detail(console, f"the best epoch has the {best} {cfg.monitor}")
-        with stage("train"):
-            trainer.fit(system, data, ckpt_path=cfg.ckpt_path)
-        with stage("test the best checkpoint"):
-            trainer.test(system, data, ckpt_path=folder / "checkpoints" / "best.ckpt", verbose=False)
-        yield Trained(trainer.is_global_zero, loggers)
-        trainer.strategy.barrier()  # the other processes read the files that the first one has written
+        with all_end_together(trainer):
+            with stage("train"):
+                trainer.fit(system, data, ckpt_path=cfg.ckpt_path)
+            with stage("test the best checkpoint"):
+                trainer.test(system, data, ckpt_path=folder / "checkpoints" / "best.ckpt", verbose=False)
+            yield Trained(trainer.is_global_zero, loggers)
+            trainer.strategy.barrier()  # the other processes read the files that the first one has written
 
 
 def value_of_best(folder: Path, monitor: str, metric: str) -> float:

@@ -9,9 +9,27 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
+RUN_LOCK = ".lock"  # in the folder of a run or of a fetch
+OWNER = ".owner"  # ends the name of the file that says who holds a lock
+
+
+class LockedError(ValueError):
+    """Another process holds a lock."""
+
 
 @contextmanager
-def sole_process(path: Path, refusal: str) -> Iterator[None]:
+def only_writer(folder: Path) -> Iterator[None]:
+    """Holds the lock of a folder that one process at a time writes into; that process may take it again.
+
+    Raises:
+        LockedError: If another process holds it; the message names it.
+    """
+    with sole_process(folder / RUN_LOCK, f"{folder} is in use", nested=True):
+        yield
+
+
+@contextmanager
+def sole_process(path: Path, refusal: str, nested: bool = False) -> Iterator[None]:
     """Holds a lock file until the block ends, so that only one process at a time runs the block; others do not wait.
 
     The system frees the lock when the process ends in any way. The file stays, beside a file ``.owner`` that says which
@@ -21,19 +39,20 @@ def sole_process(path: Path, refusal: str) -> Iterator[None]:
     Args:
         path: The lock file, made if absent; its folder exists.
         refusal: The beginning of the message, such as "index=my-index is served".
+        nested: Whether a block in this process that holds the lock may take it again.
 
     Raises:
-        ValueError: If another process holds the lock; the message names it.
+        LockedError: If another process holds the lock; the message names it.
     """
-    owner = path.with_name(f"{path.name}.owner")
-    lock = FileLock(path)
+    owner = path.with_name(f"{path.name}{OWNER}")
+    lock = FileLock(path, is_singleton=nested)
     try:
         lock.acquire(blocking=False)
     except Timeout:
         found = "another process"
         with suppress(OSError):
             found = owner.read_text(encoding="utf-8", errors="replace").strip() or found
-        raise ValueError(f"{refusal} by {found}: wait for its end or stop it, or give another folder") from None
+        raise LockedError(f"{refusal} by {found}: wait for its end or stop it, or give another folder") from None
     try:
         started = datetime.now(UTC).isoformat(sep=" ", timespec="seconds")
         # Not in the lock file: some versions of filelock empty that of another process. On a full disk nobody is named.

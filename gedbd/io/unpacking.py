@@ -7,6 +7,7 @@ A few hundred kilobytes can unpack to gigabytes. Exports of trackers unpack to 5
 import io
 import math
 import os
+import shutil
 from pathlib import Path
 from typing import IO
 
@@ -14,6 +15,7 @@ MAX_BYTES = 4_000_000_000
 MAX_RATIO = 100
 ALWAYS_BYTES = 1 << 25  # any file may unpack to this size, however small it is
 GIGABYTE = 1_000_000_000
+RESERVE_BYTES = 100_000_000  # to be left free on the disk by what arrives from elsewhere
 MAX_GB_VARIABLE = "GEDBD_MAX_UNPACKED_GB"  # the environment variable
 CURE = f"if you trust it, set {MAX_GB_VARIABLE} to a number of gigabytes"
 
@@ -114,3 +116,17 @@ class LimitedStream(io.RawIOBase):
         """Moves to a position that was read before, or to the beginning."""
         self._position = self._stream.seek(offset, whence)
         return self._position
+
+
+def check_space(folder: Path, needed: int, option: str = "data_dir=") -> None:
+    """Checks that writing ``needed`` bytes leaves ``RESERVE_BYTES`` free.
+
+    Raises:
+        ValueError: If it does not; names the option of the folder.
+    """
+    free = shutil.disk_usage(folder).free
+    if free < needed + RESERVE_BYTES:
+        raise ValueError(
+            f"{folder}: only {free:,} bytes are free, but {needed + RESERVE_BYTES:,} are needed; free some space, or"
+            f" set {option} to a folder on a larger disk"
+        )

@@ -14,7 +14,6 @@ from pathlib import Path
 import pytest
 from fixed_server import FixedServer, running_server
 
-from gedbd.corpora import download
 from gedbd.corpora.clients.http import Client
 from gedbd.corpora.download import fetch_tables
 from gedbd.corpora.readers.csv_export import read_csv
@@ -191,7 +190,7 @@ def test_a_download_announced_as_larger_is_not_begun(server, tmp_path, monkeypat
 
 def test_a_disk_that_would_be_full_stops_the_download(server, tmp_path, monkeypatch):
     server.body = HEADER + ROW
-    monkeypatch.setattr(download, "RESERVE_BYTES", 1 << 60)
+    monkeypatch.setattr(unpacking, "RESERVE_BYTES", 1 << 60)
     with pytest.raises(ValueError, match=r"bytes are free, .* are needed; free some space"):
         fetch_tables(address(server), tmp_path, {"bugs.csv": 1})
     assert list(tmp_path.iterdir()) == []

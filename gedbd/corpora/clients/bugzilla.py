@@ -9,6 +9,7 @@ from gedbd.corpora.clients.credentials import plain_header
 from gedbd.corpora.clients.fetch import Wanted
 from gedbd.corpora.clients.http import Client, Record
 from gedbd.corpora.clients.page_folder import Cursor, Page
+from gedbd.corpora.clients.page_list import PageList
 
 
 @dataclass(frozen=True)
@@ -41,10 +42,11 @@ class Bugzilla:
     def pages(self, client: Client, wanted: Wanted) -> Iterator[Page]:
         """Yield the bugs in ascending order of id."""
         cursor: Cursor | None = wanted.start or {"above": 0}
+        page_list = PageList(client)
         while cursor:
             above = cursor["above"]
-            answer = client.get("/rest/bug", self._query(wanted, above))
-            bugs = response_checks.records(answer, "bugs", key="id")
+            answer = page_list.get("/rest/bug", self._query(wanted, above))
+            bugs = page_list.records(answer, "bugs", key="id")
             ids = [response_checks.number(bug, "id", answer) for bug in bugs]
             if ids and min(ids) <= above:
                 raise response_checks.unexpected(answer, f"only ids above {above}")

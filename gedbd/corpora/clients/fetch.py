@@ -19,7 +19,8 @@ from rich.progress import (
 from rich.text import Text
 
 from gedbd.corpora.clients.http import Client, check_base
-from gedbd.corpora.clients.page_folder import Cursor, Page, add_page, open_state
+from gedbd.corpora.clients.page_folder import Cursor, Page, add_page, make_folder, open_state
+from gedbd.io.locks import only_writer
 from gedbd.io.verbosity import is_quiet
 
 OVERLAP = timedelta(minutes=10)  # the clocks of a tracker's servers may differ by this much
@@ -98,8 +99,9 @@ def fetch_tracker(
     """
     check(tracker, project, max_wait_s)
     secrets = tracker.secrets()
-    state = open_state(out, identity(tracker, project))
-    with progress_bar() as progress:
+    make_folder(out)
+    with only_writer(out), progress_bar() as progress:
+        state = open_state(out, identity(tracker, project))
         client = make_client(tracker.base_url, secrets, tracker.token, max_wait_s, progress.console.print)
         bar = Bar(progress, state.issues)
         for page in tracker.pages(client, Wanted(project, state.since, state.next, out)):
@@ -111,7 +113,12 @@ def fetch_tracker(
             add_page(out, state, page)
             bar.advance(page)
     kind = "issues" if state.since is None else f"new or changed issues since {state.since}"
-    return f"{out}: {state.issues:,} {kind}, {state.pages:,} pages in all; dataset.path={out / 'pages'} reads them"
+    twice = (
+        f" ({client.repeated:,} records came again, as the list changed: the last counts)" if client.repeated else ""
+    )
+    return (
+        f"{out}: {state.issues:,} {kind}{twice}, {state.pages:,} pages in all; dataset.path={out / 'pages'} reads them"
+    )
 
 
 def check(tracker: Tracker, project: str, max_wait_s: float) -> None:

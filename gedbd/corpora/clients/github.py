@@ -11,9 +11,10 @@ from gedbd.corpora.clients import response_checks
 from gedbd.corpora.clients.comment_store import CommentStore, StoredComment
 from gedbd.corpora.clients.credentials import bearer
 from gedbd.corpora.clients.fetch import Wanted
-from gedbd.corpora.clients.http import Answer, Client, PageList, Record
+from gedbd.corpora.clients.http import Answer, Client, Record
 from gedbd.corpora.clients.http_errors import RefusedError
 from gedbd.corpora.clients.page_folder import Cursor, Page
+from gedbd.corpora.clients.page_list import PageList
 
 LONG_LIST_PAGES = 100  # GitHub may cut off a list that has this many pages
 UNPROCESSABLE = 422  # the status of a page beyond those that GitHub shows
@@ -60,13 +61,15 @@ class GitHub:
             while cursor:
                 answer, cursor = self._get(client, page_list, cursor, wanted)
                 kind = cursor["list"]
-                found = response_checks.records(answer, key="number" if kind == "issues" else "id")
+                found = page_list.records(answer, key="number" if kind == "issues" else "id")
                 records: list[Record] = []
                 if kind == "issues":
                     records = [self._with_comments(issue, store, answer) for issue in found]
                 else:
                     store.add(kind, [stored_comment(kind, record, answer) for record in found])
                 cursor = self._next(client, cursor, answer, found, wanted)
+                if cursor and cursor["pages"] == 0:
+                    page_list.start_over()  # another list, or the rest of a long one, which repeats some records
                 count = total(answer, self.page_size)
                 # Newer responses name no last page: the newest issue's number then estimates the total.
                 if kind == "issues" and cursor and not count and not wanted.since:
@@ -87,6 +90,7 @@ class GitHub:
             further = self._after_limit(client, cursor, wanted) if refused.status == UNPROCESSABLE else None
             if further is None:
                 raise
+            page_list.start_over()
             return page_list.get(further["url"]), further
 
     def _first(self, kind: str, wanted: Wanted, since: str | None) -> Cursor:
@@ -141,6 +145,8 @@ def stored_comment(kind: str, record: Record, answer: Answer) -> StoredComment:
     else:
         # ".../repos/owner/repo/issues/12" ends in the number of the issue.
         issue = response_checks.sized(response_checks.text(record, "issue_url", answer).rpartition("/")[2])
+        if issue is None:
+            raise response_checks.unexpected(answer, "an address that ends in an issue's number under 'issue_url'")
     return StoredComment(response_checks.number(record, "id", answer), issue, record)
 
 

@@ -8,8 +8,9 @@ from urllib.parse import quote, urlencode
 from gedbd.corpora.clients import response_checks
 from gedbd.corpora.clients.credentials import plain_header
 from gedbd.corpora.clients.fetch import Wanted
-from gedbd.corpora.clients.http import Answer, Client, PageList, Record
+from gedbd.corpora.clients.http import Answer, Client, Record
 from gedbd.corpora.clients.page_folder import Cursor, Page
+from gedbd.corpora.clients.page_list import PageList
 
 MAX_OFFSET = 40_000  # records; GitLab refuses pages beyond 50,000
 
@@ -50,12 +51,18 @@ class GitLab:
         page_list = PageList(client)
         while cursor:
             answer = page_list.get(cursor["url"])
-            issues = response_checks.records(answer, key="iid")
-            found = [self._with_notes(client, path, issue, answer) for issue in issues]
+            issues = page_list.records(answer, key="iid")
             # X-Total counts from created_after on: what was read before is added to it.
             rest = response_checks.sized(answer.headers.get("X-Total"))
+            if rest is not None and rest < cursor.get("rest", 0):
+                # The issues behind a deleted one have moved up, the first ones to the page before.
+                client.say(f"{client.base_url}: issues were deleted or moved away meanwhile; continuing by date")
+                page_list.start_over()
+                cursor = self._restart(cursor, path, wanted, cursor["last"])
+                continue
+            found = [self._with_notes(client, path, issue, answer) for issue in issues]
             earlier = cursor["had"]
-            cursor = self._next(cursor, path, answer, issues, wanted)
+            cursor = self._next(cursor | {"rest": rest or 0}, path, answer, issues, wanted)
             yield Page(found, cursor, "issues", len(found), None if rest is None else earlier + rest)
 
     def _first(self, path: str, wanted: Wanted, created_after: str | None) -> str:
@@ -65,14 +72,16 @@ class GitLab:
         return f"{path}?{urlencode(query)}"
 
     def _next(self, cursor: Cursor, path: str, answer: Answer, issues: list[Record], wanted: Wanted) -> Cursor | None:
-        read = cursor["read"] + len(issues)
         url = next_url(answer)
         if url is None or not issues:
             return None
-        if read < MAX_OFFSET:
-            return cursor | {"url": url, "read": read}
         last = response_checks.text(issues[-1], "created_at", answer)
-        return {"url": self._first(path, wanted, last), "read": 0, "had": cursor["had"] + read}
+        following = cursor | {"url": url, "read": cursor["read"] + len(issues), "last": last}
+        return following if following["read"] < MAX_OFFSET else self._restart(following, path, wanted, last)
+
+    def _restart(self, cursor: Cursor, path: str, wanted: Wanted, last: str) -> Cursor:
+        """The rest of the list, from the creation of an issue on."""
+        return {"url": self._first(path, wanted, last), "read": 0, "had": cursor["had"] + cursor["read"]}
 
     def _with_notes(self, client: Client, path: str, issue: Record, answer: Answer) -> Record:
         """The issue with its notes if it is closed and they are wanted."""
@@ -84,7 +93,7 @@ class GitLab:
         page_list = PageList(client)
         while url:
             answer = page_list.get(url)
-            notes += response_checks.records(answer, key="id")
+            notes += page_list.records(answer, key="id")
             url = next_url(answer)
         return issue | {"notes": notes}
 

@@ -1,14 +1,20 @@
-"""Request JSON from a tracker: tokens for its host only, rate limits, retries, bounded responses."""
+"""Request JSON from a tracker: from its host only, with rate limits, retries and bounded responses."""
 
 import json
+import socket
+import threading
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 from urllib.parse import urljoin, urlsplit
+from weakref import WeakSet
 
 import requests
+from requests.adapters import HTTPAdapter
 
+from gedbd.corpora.clients.credentials import read_secret
 from gedbd.corpora.clients.http_errors import RefusedError, explain, server_message
 from gedbd.corpora.clients.rate_limits import limit_wait_s, server_time
 from gedbd.corpora.urls import MAX_REDIRECTS, check_same_server, naming, origin, shown_url
@@ -16,7 +22,8 @@ from gedbd.corpora.urls import MAX_REDIRECTS, check_same_server, naming, origin,
 ATTEMPTS = 6
 MAX_BYTES = 64_000_000
 CHUNK_BYTES = 1 << 16
-TIMEOUT_S = (10, 60)  # to connect, and between two chunks
+TIMEOUT_S = (10, 60)  # to connect, and between two packets
+MAX_ANSWER_S = 600.0  # for a whole answer: one byte a second would pass the limit between packets for ever
 TEMPORARY_ERRORS = (
     requests.ConnectionError,
     requests.Timeout,
@@ -75,10 +82,14 @@ class Client:
         self.max_wait_s = max_wait_s
         self.say = say
         self.started: float | None = None  # time of the first response by the server's clock
+        self.repeated = 0  # records that came more than once, see ``PageList``
         self._secrets = secrets
         self._sleep = sleep
         self._now = now
+        self._connections: WeakSet[socket.socket] = WeakSet()
         self._session = requests.Session()
+        for scheme in ("http://", "https://"):
+            self._session.mount(scheme, TrackedAdapter(self._connections.add))
         # Without an authentication of its own, requests replaces the token by what ~/.netrc holds.
         self._session.auth = lambda request: request
         self._session.headers.update({"Accept": "application/json", "User-Agent": "gedbd"})
@@ -91,13 +102,23 @@ class Client:
                 than ``max_wait_s``, or sends too much or something other than JSON. The message names the address
                 without its secrets.
         """
-        whole = self.base_url + address if address.startswith("/") else address
-        try:
-            url = str(requests.Request("GET", whole, params=dict(params or {})).prepare().url)
-        except requests.RequestException as error:
-            raise ValueError(f"{shown_url(whole)}: not a valid address ({type(error).__name__})") from error
+        url = self._checked(self.base_url + address if address.startswith("/") else address, params)
         with naming(url):
             return self._get(url)
+
+    def _checked(self, address: str, params: Mapping[str, Any] | None = None) -> str:
+        """The address in the form in which it is requested.
+
+        Raises:
+            ValueError: It is not an address, or that of another server than ``base_url``.
+        """
+        try:
+            url = str(requests.Request("GET", address, params=dict(params or {})).prepare().url)
+            origin(url)
+        except (requests.RequestException, ValueError) as error:
+            raise ValueError(f"{shown_url(address)}: not a valid address ({type(error).__name__})") from error
+        check_same_server(url, self.base_url, "tracker.base_url")
+        return url
 
     def _get(self, url: str) -> Answer:
         reason = ""  # of the last failure
@@ -118,14 +139,15 @@ class Client:
         except requests.RequestException as error:
             raise ValueError(f"{shown_url(url)}: the request failed ({type(error).__name__})") from error
         if self.started is None:
-            self.started = server_time(response.headers, self._now())
+            # A server whose clock is ahead would let the next fetch miss what changes until then.
+            self.started = min(self._now(), server_time(response.headers, self._now()))
         if response.status_code < 300:
             links = {name: urljoin(response.url, link["url"]) for name, link in response.links.items()}
             return Answer(parse(body, url), url, response.headers, links)
         said = server_message(body)
-        # A server may repeat the token in its message; "Bearer abc" is sent, "abc" is the secret.
-        for secret in self._secrets.values():
-            said = said.replace(secret.rpartition(" ")[2], "***")
+        # A server may repeat the token in its message: as it was sent, "abc" of "Bearer abc", or decoded.
+        for secret in (*self._secrets.values(), read_secret(self.token) if self._secrets else ""):
+            said = said.replace(secret.rpartition(" ")[2] or "\0", "***")
         seconds = limit_wait_s(response.status_code, response.headers, said, self._now())
         if seconds is not None:
             advice = "" if self._secrets else f"; set {self.token} to raise it"
@@ -136,19 +158,45 @@ class Client:
         raise RefusedError(f"{shown_url(url)}: {what}", response.status_code)
 
     def _receive(self, url: str) -> tuple[requests.Response, bytes]:
-        """Request an address and follow its redirects on the same server."""
-        # Not left to requests, which removes only "Authorization" from a request to another host.
+        """Request an address and follow its redirects."""
+        # Not left to requests, which follows a redirect to any host.
         target = url
         for _ in range(MAX_REDIRECTS + 1):
-            check_same_server(target, self.base_url, "tracker.base_url")
-            secrets = self._secrets if origin(target) == origin(self.base_url) else {}
-            with self._session.get(
-                target, headers=dict(secrets), stream=True, allow_redirects=False, timeout=TIMEOUT_S
-            ) as response:
-                if not response.is_redirect:
-                    return response, bounded(response)
-                target = urljoin(target, response.headers["Location"])
+            answer = self._receive_one(target)
+            location = answer[0].headers.get("Location")
+            if not answer[0].is_redirect or location is None:
+                return answer
+            target = self._checked(urljoin(target, location))
         raise ValueError(f"{shown_url(url)}: more than {MAX_REDIRECTS} redirects")
+
+    def _receive_one(self, url: str) -> tuple[requests.Response, bytes]:
+        """One response. Raises requests.Timeout if it takes longer than ``MAX_ANSWER_S``."""
+        is_over = threading.Event()
+
+        def end() -> None:
+            is_over.set()
+            for connection in list(self._connections):
+                with suppress(OSError):  # it is closed already
+                    # ssl.SSLSocket.shutdown would detach the connection from the thread that reads it.
+                    socket.socket.shutdown(connection, socket.SHUT_RDWR)
+
+        timer = threading.Timer(MAX_ANSWER_S, end)
+        timer.daemon = True
+        timer.start()
+        try:
+            secrets = self._secrets if origin(url) == origin(self.base_url) else {}
+            with self._session.get(
+                url, headers=dict(secrets), stream=True, allow_redirects=False, timeout=TIMEOUT_S
+            ) as response:
+                body = b"" if response.is_redirect else bounded(response)
+        except requests.RequestException:
+            if not is_over.is_set():
+                raise
+        finally:
+            timer.cancel()
+        if is_over.is_set():
+            raise requests.Timeout(f"no complete answer within {MAX_ANSWER_S:g} s")
+        return response, body
 
     def _backoff_s(self, attempt: int) -> float:
         return min(2.0**attempt, self.max_wait_s)
@@ -165,24 +213,32 @@ class Client:
         self._sleep(seconds)
 
 
-class PageList:
-    """One list of a tracker; refuses pages that lead in a circle."""
+class TrackedAdapter(HTTPAdapter):
+    """Hands each new connection to a function, so that another thread can end what waits for it.
 
-    def __init__(self, client: Client) -> None:
-        self._client = client
-        self._visited: set[str] = set()
+    A timeout of requests bounds each read, but not their number.
 
-    def get(self, address: str, params: Mapping[str, Any] | None = None) -> Answer:
-        """Request a page of the list.
+    Args:
+        connected: Receives the connection.
+    """
 
-        Raises:
-            ValueError: The page was read before, or the request fails.
-        """
-        answer = self._client.get(address, params)
-        if answer.url in self._visited:
-            raise ValueError(f"{shown_url(answer.url)}: the pagination links back to this page, which was already read")
-        self._visited.add(answer.url)
-        return answer
+    def __init__(self, connected: Callable[[socket.socket], None]) -> None:
+        self.connected = connected
+        super().__init__()
+
+    def get_connection_with_tls_context(self, *args: Any, **named: Any) -> Any:
+        """The pool of connections for a request."""
+        pool: Any = super().get_connection_with_tls_context(*args, **named)
+        connected = self.connected
+
+        # Of the class's own: a session asks for its pool before each request.
+        class Tracked(type(pool).ConnectionCls):  # type: ignore[misc]
+            def connect(self) -> None:
+                super().connect()
+                connected(self.sock)
+
+        pool.ConnectionCls = Tracked
+        return pool
 
 
 def check_base(base_url: str) -> str:

@@ -5,13 +5,15 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from http import HTTPStatus
 from typing import Any, ClassVar
+from urllib.parse import quote
 
 from gedbd.corpora.clients import response_checks
 from gedbd.corpora.clients.credentials import basic_or_bearer
 from gedbd.corpora.clients.fetch import Wanted
-from gedbd.corpora.clients.http import Answer, Client, PageList, Record
+from gedbd.corpora.clients.http import Answer, Client, Record
 from gedbd.corpora.clients.http_errors import RefusedError
 from gedbd.corpora.clients.page_folder import Cursor, Page
+from gedbd.corpora.clients.page_list import PageList
 
 API = "/rest/api/2"  # version 3 returns texts as trees of nodes
 
@@ -48,7 +50,7 @@ class Jira:
         while cursor:
             answer, cursor = self._search(client, page_list, cursor, wanted)
             issues = [
-                self._with_all_parts(client, issue) for issue in response_checks.records(answer, "issues", key="key")
+                self._with_all_parts(client, issue, answer) for issue in page_list.records(answer, "issues", key="key")
             ]
             count = answer.content.get("total")
             yield Page(issues, cursor, "issues", len(issues), count if isinstance(count, int) else None)
@@ -58,7 +60,7 @@ class Jira:
     ) -> tuple[Answer, Cursor | None]:
         if "start" in cursor:
             try:
-                return self._by_offset(page_list, cursor["start"], wanted)
+                return self._by_offset(client, page_list, cursor, wanted)
             except RefusedError as refused:
                 # Jira Cloud removed this address; one that disappears in the middle of a list is an error.
                 if refused.status != HTTPStatus.GONE or cursor["start"]:
@@ -72,14 +74,29 @@ class Jira:
         client.say(f"{client.base_url}: the position in the list has expired; reading it again")
         return self._by_token(page_list, None, wanted)
 
-    def _by_offset(self, page_list: PageList, start: int, wanted: Wanted) -> tuple[Answer, Cursor | None]:
-        answer = page_list.get(f"{API}/search", self._query(wanted) | {"startAt": start})
-        count = len(response_checks.records(answer, "issues", key="key"))
+    def _by_offset(
+        self, client: Client, page_list: PageList, cursor: Cursor, wanted: Wanted
+    ) -> tuple[Answer, Cursor | None]:
+        start = cursor["start"]
+        answer, count, total = self._page(page_list, start, wanted)
+        gone = cursor.get("total", 0) - total
+        if gone > 0 and start:
+            # The issues behind a deleted one have moved up, the first ones to a page that was read before. A page more
+            # is read again, as new issues may have hidden further deletions.
+            client.say(f"{client.base_url}: issues were deleted or moved away meanwhile; reading some again")
+            page_list.start_over()
+            start = max(0, start - gone - self.page_size)
+            answer, count, total = self._page(page_list, start, wanted)
         end = start + count
-        total = response_checks.number(answer.content, "total", answer)
         if not count and end < total:
             raise response_checks.unexpected(answer, f"issues from {start:,} on, out of {total:,}")
-        return answer, {"start": end} if end < total else None
+        return answer, {"start": end, "total": total} if end < total else None
+
+    def _page(self, page_list: PageList, start: int, wanted: Wanted) -> tuple[Answer, int, int]:
+        """A page by offset, its number of issues, and that of the whole list."""
+        answer = page_list.get(f"{API}/search", self._query(wanted) | {"startAt": start})
+        count = len(response_checks.records(answer, "issues", key="key"))
+        return answer, count, response_checks.number(answer.content, "total", answer)
 
     def _by_token(self, page_list: PageList, token: str | None, wanted: Wanted) -> tuple[Answer, Cursor | None]:
         answer = page_list.get(f"{API}/search/jql", self._query(wanted) | ({"nextPageToken": token} if token else {}))
@@ -96,21 +113,23 @@ class Jira:
         jql = f'project = "{wanted.project}"{since} ORDER BY created ASC'
         return {"jql": jql, "maxResults": self.page_size, "fields": "*all", "expand": "changelog"}
 
-    def _with_all_parts(self, client: Client, issue: Record) -> Record:
+    def _with_all_parts(self, client: Client, issue: Record, answer: Answer) -> Record:
         """Fetch the comments and changes that the response left out."""
         comment = response_checks.section(issue, "fields", "comment")
         changelog = response_checks.section(issue, "changelog")
+        address = f"{API}/issue/{quote(response_checks.text(issue, 'key', answer), safe='')}"
         if is_cut(comment, "comments"):
-            comment["comments"] = self._all(client, f"{API}/issue/{issue['key']}/comment", "comments")
+            comment["comments"] = self._all(client, f"{address}/comment", "comments")
         if is_cut(changelog, "histories"):
-            changelog["histories"] = self._all(client, f"{API}/issue/{issue['key']}/changelog", "values")
+            changelog["histories"] = self._all(client, f"{address}/changelog", "values")
         return issue
 
     def _all(self, client: Client, path: str, key: str) -> list[Record]:
         found: list[Record] = []
+        page_list = PageList(client)
         while True:
-            answer = client.get(path, {"startAt": len(found), "maxResults": 100})
-            page = response_checks.records(answer, key, key="id")
+            answer = page_list.get(path, {"startAt": len(found), "maxResults": 100})
+            page = page_list.records(answer, key, key="id")
             found += page
             if not page or len(found) >= response_checks.number(answer.content, "total", answer):
                 return found

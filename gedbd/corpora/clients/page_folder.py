@@ -8,13 +8,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from gedbd.corpora.clients.http import Record
+from gedbd.io.files import write_text
+from gedbd.io.locks import RUN_LOCK
+from gedbd.io.unpacking import check_space
 
 STATE = "state.json"
-UNFINISHED = {
-    "notes.sqlite",
-    "notes.sqlite-journal",
-    "state.json.part",
-}  # left by a fetch that failed on its first page
+UNFINISHED = {"notes.sqlite", "notes.sqlite-journal", RUN_LOCK}  # left by a fetch that failed on its first page
 Cursor = dict[str, Any]
 
 
@@ -67,7 +66,8 @@ def open_state(out: Path, tracker: Mapping[str, Any]) -> State:
     """
     file = out / STATE
     if not file.exists():
-        make_folder(out)
+        for name in UNFINISHED - {RUN_LOCK}:
+            (out / name).unlink(missing_ok=True)
         return State(tracker)
     state = read_state(file)
     if state.tracker != tracker:
@@ -75,6 +75,8 @@ def open_state(out: Path, tracker: Mapping[str, Any]) -> State:
         raise ValueError(
             f"out={out} was fetched with {', '.join(other)}: choose another folder, or use the same options"
         )
+    for number in range(1, state.pages + 1):
+        check_page(page_file(out, number))
     if not state.complete:
         return state
     # An update keeps the pages and counts on.
@@ -82,21 +84,39 @@ def open_state(out: Path, tracker: Mapping[str, Any]) -> State:
 
 
 def make_folder(out: Path) -> None:
-    """Create a folder, or check that an existing one is empty and writable.
+    """Create a folder, or check that an existing one is writable and holds a fetch or nothing.
 
     Raises:
         ValueError: The folder holds other files, or is not writable.
     """
     try:
         out.mkdir(0o700, parents=True, exist_ok=True)
-        if {path.name for path in out.iterdir()} - UNFINISHED:
-            raise ValueError(f"out={out} exists and holds other files: choose a new or an empty folder")
-        for name in UNFINISHED:
-            (out / name).unlink(missing_ok=True)
-        # Fail now if the folder is not writable, not after the first request.
-        (out / STATE).with_suffix(".json.part").touch()
+        # Temporary files of a killed process have names that begin with a dot.
+        others = {path.name for path in out.iterdir() if not path.name.startswith(".")} - UNFINISHED
     except OSError as error:
         raise ValueError(f"out={out} is not writable: {error.strerror}") from error
+    if others and STATE not in others:
+        raise ValueError(f"out={out} exists and holds other files: choose a new or an empty folder")
+    # Fail now if the folder is not writable, not after the first request.
+    if not os.access(out, os.W_OK | os.X_OK):
+        raise ValueError(f"out={out} is not writable: check its permissions")
+
+
+def page_file(out: Path, number: int) -> Path:
+    """The file of a page, counted from 1."""
+    return out / "pages" / f"{number:06}.json"
+
+
+def check_page(file: Path) -> None:
+    """Raise ValueError if a page that was written is missing, or no longer begins and ends as a list."""
+    ends = b""
+    if file.is_file() and file.stat().st_size > 1:
+        with file.open("rb") as page:
+            ends = page.read(1)
+            page.seek(-1, os.SEEK_END)
+            ends += page.read(1)
+    if ends != b"[]":
+        raise ValueError(f"{file}: missing or damaged since it was fetched; fetch into another folder")
 
 
 def read_state(file: Path) -> State:
@@ -109,29 +129,24 @@ def read_state(file: Path) -> State:
         state = State(**json.loads(file.read_text()))
     except (ValueError, TypeError) as error:
         raise ValueError(f"{file}: damaged ({error}); fetch into another folder") from error
-    if not isinstance(state.tracker, dict) or not isinstance(state.pages, int) or not isinstance(state.issues, int):
+    is_cursor = state.next is None or isinstance(state.next, dict)
+    if not is_cursor or not isinstance(state.tracker, dict) or not (type(state.pages) is type(state.issues) is int):
         raise ValueError(f"{file}: damaged (a value has the wrong type); fetch into another folder")
     return state
 
 
 def add_page(out: Path, state: State, page: Page) -> None:
     """Write a page, then the state that counts it: after a crash in between, the same page is written again."""
+    text = json.dumps(page.records)
+    check_space(out, len(text), "out=")
     if page.records:
         # A folder with pages has a state, even if the process is killed before the state below is written.
         if not state.pages:
-            write_json(out / STATE, asdict(state))
+            write_text(out / STATE, json.dumps(asdict(state)))
             (out / "pages").mkdir(exist_ok=True)
-        write_json(out / "pages" / f"{state.pages + 1:06}.json", page.records)
+        write_text(page_file(out, state.pages + 1), text)
         state.pages += 1
         state.issues += len(page.records)
     state.next = page.next
     state.complete = page.next is None
-    write_json(out / STATE, asdict(state))
-
-
-def write_json(file: Path, content: object) -> None:
-    """Write a file completely or not at all."""
-    part = file.with_name(f"{file.name}.part")
-    # os.replace is atomic: a reader sees the old file or the new one.
-    part.write_text(json.dumps(content))
-    os.replace(part, file)
+    write_text(out / STATE, json.dumps(asdict(state)))

@@ -1,5 +1,7 @@
 """Check the shape of responses; errors name the address."""
 
+import re
+
 from gedbd.corpora.clients.http import Answer, Record
 from gedbd.corpora.urls import shown_url
 
@@ -37,9 +39,19 @@ def number(record: Record, key: str, answer: Answer) -> int:
         ValueError: It holds something else.
     """
     value = record.get(key)
-    if not isinstance(value, int) or not 0 <= value < 1 << 63:
+    if type(value) is not int or not 0 <= value < 1 << 63:
         raise unexpected(answer, f"a whole number under {key!r}")
     return value
+
+
+def identifier(record: Record, key: str, answer: Answer) -> str | int:
+    """The value of a field that must hold an id: text, or a number as ``number`` takes it.
+
+    Raises:
+        ValueError: It holds something else.
+    """
+    value = record.get(key)
+    return value if isinstance(value, str) and value else number(record, key, answer)
 
 
 def section(record: object, *path: str) -> Record:
@@ -50,8 +62,8 @@ def section(record: object, *path: str) -> Record:
 
 
 def sized(text: str | None) -> int | None:
-    """The number in a header, ``None`` if it holds none."""
-    return int(text) if text and text.isdecimal() else None
+    """The number in a header or an address, ``None`` if it holds none or one that SQLite cannot store."""
+    return int(text) if text and re.fullmatch("[0-9]{1,18}", text) else None
 
 
 def unexpected(answer: Answer, wanted: str) -> ValueError:

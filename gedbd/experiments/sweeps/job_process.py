@@ -12,12 +12,12 @@ from hydra.core.hydra_config import HydraConfig
 from hydra.utils import get_original_cwd
 from omegaconf import DictConfig
 
+from gedbd.configuration.command import Terminated
 from gedbd.experiments.sweeps.job_status import FAILED, JobStatus, read_status, write_status
 from gedbd.io.printing import open_console, print_line
 
 LOG_FILE = "log.txt"
 OWN_PROCESS = "GEDBD_JOB_FOLDER"  # environment variable: folder of the job that a process was started for
-EXIT_STATUS = 130  # of a process that Ctrl-C ended, by the shells' convention
 ERROR_LINE = re.compile(r"^(\[rank\d+\]: )?(?P<reason>error: .+|[\w.]*(Error|Exception)\b.*)")
 
 
@@ -65,12 +65,14 @@ def run_as_process(module: str, folder: Path, before: JobStatus) -> JobStatus:
 
 
 def _run_process(command: list[str], log: BinaryIO, folder: Path) -> int:
-    """Runs a job's command and returns its exit status; after Ctrl-C, which it receives too, waits for its end."""
+    """Runs a job's command and returns its exit status; after Ctrl-C or SIGTERM, waits for its end."""
     environment = os.environ | {OWN_PROCESS: str(folder)}
     with subprocess.Popen(command, stdout=log, stderr=log, cwd=get_original_cwd(), env=environment) as process:
         try:
             return process.wait()
-        except KeyboardInterrupt:
+        except KeyboardInterrupt as interrupt:
+            if isinstance(interrupt, Terminated):  # Ctrl-C reaches both processes
+                process.terminate()
             process.wait()
             print_continuation(folder)
             raise

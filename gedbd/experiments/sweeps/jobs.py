@@ -10,20 +10,19 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from filelock import FileLock, Timeout
 from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf, open_dict
 
+from gedbd.configuration.command import exit_status, sigterm_as_interrupt
 from gedbd.configuration.errors import error_line, written_places
 from gedbd.experiments.sweeps.job_process import (
-    EXIT_STATUS,
     LOG_FILE,
     OWN_PROCESS,
     print_continuation,
@@ -40,8 +39,9 @@ from gedbd.experiments.sweeps.job_status import (
     read_status,
     write_status,
 )
+from gedbd.io.locks import LockedError, only_writer
+from gedbd.io.printing import is_first_process
 
-LOCK_FILE = ".lock"  # held while the job runs
 NOT_COMPARED = ("ckpt_path", "logger", "cache_dir", "data_dir")  # may differ when a job continues
 
 Task = Callable[[DictConfig], float]
@@ -60,7 +60,9 @@ class Pruned(Exception):  # noqa: N818 - an ending, not an error
 
 
 def resumable_job(task: Task) -> Task:
-    """Makes a command's function a job that a sweep may run again; outside sweeps the function is not changed.
+    """Makes a command's function a job that a sweep may run again; outside sweeps only its signals and lock change.
+
+    SIGTERM ends it as Ctrl-C does. Outside sweeps too, a second process with the same folder is refused.
 
     In a sweep, a finished job returns its stored value, and an interrupted or failed one continues from
     ``checkpoints/last.ckpt``. After an error the job has the state ``failed`` and the value NaN, and the other jobs
@@ -71,12 +73,14 @@ def resumable_job(task: Task) -> Task:
 
     @functools.wraps(task)
     def recorded(cfg: DictConfig) -> float:
-        if HydraConfig.get().mode != RunMode.MULTIRUN:
-            return task(cfg)
-        try:
-            return _run_job(task, cfg, module)
-        except KeyboardInterrupt:
-            raise SystemExit(EXIT_STATUS) from None
+        with sigterm_as_interrupt():
+            if HydraConfig.get().mode != RunMode.MULTIRUN:
+                with only_writer(Path(HydraConfig.get().runtime.output_dir)) if is_first_process() else nullcontext():
+                    return task(cfg)
+            try:
+                return _run_job(task, cfg, module)
+            except KeyboardInterrupt as interrupt:
+                raise SystemExit(exit_status(interrupt)) from None
 
     return recorded
 
@@ -108,13 +112,12 @@ def _run_job(task: Task, cfg: DictConfig, module: str) -> float:
 def _run_here(task: Task, cfg: DictConfig, folder: Path, status: JobStatus) -> JobStatus:
     """Runs a job in this process and records how it ends, unless another process is running it."""
     started = time.perf_counter()
-    lock = FileLock(folder / LOCK_FILE, blocking=False)
-    try:
-        held = lock.acquire()
-    except Timeout:
-        print(f"{folder}: another process is running this job")
-        return status
-    with held:
+    with ExitStack() as held:
+        try:
+            held.enter_context(only_writer(folder))
+        except LockedError as error:
+            print(f"another process is running this job: {error}")
+            return status
         write_status(folder, replace(status, state=RUNNING))
         try:
             value = _logged(task, cfg, folder)

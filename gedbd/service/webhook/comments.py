@@ -18,8 +18,8 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 import requests
-from requests.adapters import HTTPAdapter
 
+from gedbd.corpora.clients.http import TrackedAdapter
 from gedbd.corpora.clients.rate_limits import limit_wait_s
 from gedbd.service.background_worker import call_with_timeout
 
@@ -158,7 +158,7 @@ class GitHub:
             # Without an ``auth`` of its own, requests replaces the token by a password from ~/.netrc.
             session.auth = lambda request: request
             for scheme in ("http://", "https://"):
-                session.mount(scheme, _TrackedAdapter(attempt))
+                session.mount(scheme, TrackedAdapter(attempt.add))
             try:
                 answer = session.request(method, self.api_url + path, **content)
                 body = _read_body(answer, where, attempt)
@@ -234,23 +234,3 @@ def _refusal(answer: requests.Response, body: bytes, where: str) -> CommentError
         wait_s = None
     is_temporary = wait_s is not None or status >= 500 or status in TEMPORARY
     return CommentError(f"{where}: status {status}", is_temporary, wait_s or 0.0, status)
-
-
-class _TrackedAdapter(HTTPAdapter):
-    """Adds its connections to an attempt."""
-
-    def __init__(self, attempt: _Attempt) -> None:
-        self.attempt = attempt
-        super().__init__()
-
-    def get_connection_with_tls_context(self, *args: Any, **named: Any) -> Any:
-        pool: Any = super().get_connection_with_tls_context(*args, **named)
-        attempt = self.attempt
-
-        class Tracked(pool.ConnectionCls):  # type: ignore[misc]
-            def connect(self) -> None:
-                super().connect()
-                attempt.add(self.sock)
-
-        pool.ConnectionCls = Tracked
-        return pool

@@ -6,7 +6,7 @@ from contextlib import redirect_stdout
 from datetime import datetime
 from typing import NamedTuple
 
-from gedbd.experiments.sweeps.job_process import EXIT_STATUS
+from gedbd.configuration.command import INTERRUPTED_STATUS
 from gedbd.io.json_output import write_json_line
 from gedbd.io.printing import open_console
 from gedbd.triage.locating.printing import as_json, print_changes, print_notices
@@ -53,7 +53,7 @@ def answer(index: RepositoryIndex, statement: str, reports: Iterable[Report], sh
         _answer(index, statement, reports, shown)
     except KeyboardInterrupt:
         print("\ninterrupted; what was indexed is kept, and the same command continues from there", flush=True)
-        raise SystemExit(EXIT_STATUS) from None
+        raise SystemExit(INTERRUPTED_STATUS) from None
 
 
 def _answer(index: RepositoryIndex, statement: str, reports: Iterable[Report], shown: Shown) -> None:

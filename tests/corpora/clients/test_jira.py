@@ -19,8 +19,8 @@ def test_the_old_search_goes_by_offset(jira):
     steps = whole(jira)
     assert keys(steps) == EXPECTED
     assert [(step.size, step.total, step.next) for step in steps] == [
-        (2, 5, {"start": 2}),
-        (2, 5, {"start": 4}),
+        (2, 5, {"start": 2, "total": 5}),
+        (2, 5, {"start": 4, "total": 5}),
         (1, 5, None),
     ]
     assert "jql=project+%3D+%22MAIL%22+ORDER+BY+created+ASC&" in jira.server.asked[0]

@@ -1,0 +1,294 @@
+"""Trackers that never end a list, change it while it is read, answer slowly, or send values of any type."""
+
+import json
+import random
+import shutil
+import subprocess
+import sys
+import time
+from base64 import b64encode
+from datetime import UTC, datetime, timedelta
+from itertools import count
+
+import pytest
+from filelock import FileLock
+
+from gedbd.corpora.clients import http, page_list
+from gedbd.corpora.clients.fetch import fetch_tracker
+from gedbd.io import unpacking
+from gedbd.io.locks import RUN_LOCK
+
+ODD = [None, True, -1, 1 << 63, 10**30, 1.5, float("nan"), "", "x", "\ud800", "9" * 30, [], [[]], [1], {}, {"id": 1}]
+TOKEN = "s3cret"
+
+
+def run(records, out, make_client):
+    return fetch_tracker(records.tracker, records.project, out, 10, make_client=make_client)
+
+
+def fetched(out):
+    """All records by key, the later ones in place of the earlier."""
+    pages = sorted((out / "pages").iterdir())
+    found = [record for file in pages for record in json.loads(file.read_text())]
+    key = next(key for key in ("number", "iid", "key", "id") if key in found[0])
+    return {record[key]: record for record in found}, len(found)
+
+
+def endless(records, reply, kind):
+    """A list without an end: the same page under other addresses, empty pages, or other records on each page."""
+    numbers = count(1)
+    name = records.tracker.name
+
+    def answer(path, query):
+        number = next(numbers)
+        key = {"same": 1, "new": number}.get(kind)
+        rows = [] if key is None else [key]
+        link = {"Link": f'<{records.server.url}{path}?per_page=2&cursor={number}>; rel="next"', "X-Total": "999"}
+        if name == "github":
+            event = [{"id": row, "created_at": "2024-01-01T00:00:00Z", "issue_url": "a/1"} for row in rows]
+            return reply(event, headers=link)
+        if name == "gitlab":
+            return reply([{"iid": row, "created_at": "2024-01-01", "state": "opened"} for row in rows], headers=link)
+        if name == "jira":
+            issues = [{"key": f"A-{row}", "fields": {}} for row in rows]
+            return reply({"issues": issues, "total": 1 << 40, "nextPageToken": str(number)})
+        if path == "/rest/bug":
+            return reply({"bugs": [{"id": row + int(query["v1"][0])} for row in rows]})
+        part = path.rpartition("/")[2]
+        ids = [path.split("/")[3], *query.get("ids", [])]
+        about = [{"id": int(row), "history": []} for row in ids]
+        return reply({"bugs": {row: {"comments": []} for row in ids} if part == "comment" else about})
+
+    return answer
+
+
+@pytest.mark.parametrize("kind", ["same", "empty", "new"])
+def test_a_list_without_an_end_is_ended(any_tracker, tmp_path, make_client, reply, monkeypatch, kind):
+    monkeypatch.setattr(page_list, "MAX_PAGES", 15)
+    any_tracker.server.answer = endless(any_tracker, reply, kind)
+    ends_by_itself = (any_tracker.tracker.name, kind) in {("gitlab", "empty"), ("bugzilla", "empty")}
+    with pytest.raises(ValueError, match=r"after 15 pages|10 pages in a row|links back|unexpected response|no visible"):
+        run(any_tracker, tmp_path / "out", make_client)
+    assert len(any_tracker.server.asked) < (3 if ends_by_itself else 60)
+
+
+@pytest.mark.parametrize("part", ["comment", "changelog"])
+def test_comments_without_an_end_are_ended(jira, gitlab, tmp_path, make_client, reply, part):
+    plain = jira.answer
+    jira.issues[0]["fields"]["comment"]["total"] = 9
+    jira.issues[0]["changelog"]["total"] = 9
+    jira.issues[0]["key"] = "MAIL-1/../../../admin"
+    page = {"total": 1 << 40, "comments": [{"id": "1"}], "values": [{"id": "1"}]}
+    ended = {"total": 1, "comments": [{"id": "1"}], "values": [{"id": "1"}]}
+    jira.server.answer = lambda path, query: (
+        plain(path, query) if path.endswith("/search") else reply(page if path.endswith(part) else ended)
+    )
+    with pytest.raises(ValueError, match=rf"{part}\?.*: after 1 records, 10 pages in a row"):
+        run(jira, tmp_path / "out", make_client)
+    assert all("/issue/MAIL-1%2F..%2F..%2F..%2Fadmin/" in path for path in jira.server.asked if "search" not in path)
+
+
+@pytest.mark.parametrize("name", ["jira", "gitlab", "github", "bugzilla"])
+def test_what_changes_while_a_list_is_read_is_not_lost(name, request, tmp_path, make_client, capsys):
+    records = request.getfixturevalue(name)
+    rows = records.bugs if name == "bugzilla" else records.issues
+    plain, left = records.answer, [2]
+
+    def answer(path, query):
+        is_list = path.endswith(("/search", "/issues", "/bug"))
+        if is_list:
+            left[0] -= 1
+        if is_list and left[0] == 0:
+            # Between two pages the first issues go and another comes. GitHub goes on behind the last record.
+            rows.append(dict(rows[-1]) | {records.key: "MAIL-99" if name == "jira" else 99, "created_at": "2024-01-30"})
+            if name != "github":
+                del rows[0:2]
+        return plain(path, query)
+
+    records.server.answer = answer
+    told = run(records, tmp_path / "out", make_client)
+    found, _ = fetched(tmp_path / "out")
+    assert {row[records.key] for row in rows} <= set(found)
+    if name in {"jira", "gitlab"}:
+        assert "deleted or moved away meanwhile" in capsys.readouterr().out
+    assert "issues" in told
+
+
+def test_records_that_come_again_are_counted(github, tmp_path, make_client, reply):
+    plain, left = github.answer, [2]
+
+    def answer(path, query):
+        if path.endswith("/issues"):
+            left[0] -= 1
+            if left[0] == 0:  # two appear at the front: the rest moves down
+                old = "2024-01-01T00:00:00Z"
+                github.issues[:0] = [{"number": n, "created_at": old, "updated_at": old} for n in (101, 102)]
+        return plain(path, query)
+
+    github.server.answer = answer
+    assert "(2 records came again, as the list changed: the last counts)" in run(github, tmp_path / "out", make_client)
+
+
+@pytest.mark.parametrize("drips", ["headers", "body"])
+def test_an_answer_of_one_byte_at_a_time_is_ended(server, make_client, monkeypatch, drips):
+    monkeypatch.setattr(http, "MAX_ANSWER_S", 0.2)
+
+    def drip(handler):
+        handler.server.asked.append(handler.path)
+        handler.wfile.write(b"HTTP/1.1 200 OK\r\n" + (b"\r\n" if drips == "body" else b""))
+        try:
+            for _ in range(200):
+                handler.wfile.write(b"x" if drips == "headers" else b" ")
+                time.sleep(0.02)
+        except OSError:
+            handler.close_connection = True
+
+    monkeypatch.setattr(server.RequestHandlerClass, "do_GET", drip)
+    with pytest.raises(ValueError, match=r"no complete answer within 0\.2 s\), 6 times in a row"):
+        make_client(server.url, {}, "SOME_TOKEN", 10, print).get("/a")
+    assert len(server.asked) == 6
+
+
+def test_a_server_whose_clock_is_ahead_hides_no_changes(github, tmp_path, make_client, monkeypatch):
+    ahead = "Sun, 22 Nov 2150 10:00:00 GMT"
+    monkeypatch.setattr(github.server.RequestHandlerClass, "date_time_string", lambda self, timestamp=None: ahead)
+    run(github, tmp_path, make_client)
+    soon = f"{datetime.now(UTC) + timedelta(minutes=1):%Y-%m-%dT%H:%M:%SZ}"
+    github.issues[1]["updated_at"] = soon
+    assert "1 new or changed issues" in run(github, tmp_path, make_client)
+
+
+def refusal(call):
+    """The message of a ValueError, empty for none."""
+    try:
+        call()
+    except ValueError as error:
+        return str(error)
+    return ""
+
+
+def mutated(value, chance, numbers):
+    """The same JSON with other values in some places."""
+    if numbers.random() < chance:
+        return numbers.choice(ODD)
+    if isinstance(value, list):
+        return [mutated(item, chance, numbers) for item in value]
+    if isinstance(value, dict):
+        return {key: mutated(item, chance, numbers) for key, item in value.items() if numbers.random() > chance / 2}
+    return value
+
+
+def test_values_of_any_type_end_in_one_line_with_the_address(any_tracker, tmp_path, make_client, monkeypatch):
+    monkeypatch.setattr(page_list, "MAX_PAGES", 20)
+    numbers = random.Random(4)
+    for chance in (0.01, 0.03, 0.1):
+        for trial in range(5):
+            out = tmp_path / f"{chance}_{trial}"
+
+            def answer(path, query, chance=chance):
+                plain = any_tracker.answer(path, query)
+                return plain._replace(content=mutated(plain.content, chance, numbers))
+
+            any_tracker.server.answer = answer
+            said = refusal(lambda out=out: run(any_tracker, out, make_client))
+            assert said == "" or any_tracker.server.url in said
+            assert len(said.splitlines()) <= 1
+            any_tracker.server.answer = any_tracker.answer
+            if (out / "state.json").exists():
+                run(any_tracker, out, make_client)
+
+
+@pytest.mark.parametrize("before", [2, 3])
+def test_a_token_that_ends_in_the_middle_loses_nothing(any_tracker, tmp_path, make_client, reply, before):
+    run(any_tracker, tmp_path / "whole", make_client)
+    left = [before]
+
+    def answer(path, query):
+        left[0] -= 1
+        return reply({"message": "expired"}, 401) if left[0] == 0 else any_tracker.answer(path, query)
+
+    any_tracker.server.answer = answer
+    with pytest.raises(ValueError, match="the server returned 401"):
+        run(any_tracker, tmp_path / "out", make_client)
+    run(any_tracker, tmp_path / "out", make_client)
+    assert fetched(tmp_path / "out") == fetched(tmp_path / "whole")
+
+
+def test_a_message_that_repeats_a_decoded_token_does_not_show_it(server, make_client, reply, monkeypatch):
+    monkeypatch.setenv("JIRA_TOKEN", TOKEN)
+    encoded = b64encode(f"me:{TOKEN}".encode()).decode()
+    server.faults = [reply({"message": f"unknown {TOKEN}, {encoded}"}, 401)]
+    with pytest.raises(ValueError, match=r"unknown \*\*\*, \*\*\*") as raised:
+        make_client(server.url, {"Authorization": f"Basic {encoded}"}, "JIRA_TOKEN", 10, print).get("/a")
+    assert TOKEN not in str(raised.value)
+
+
+@pytest.mark.parametrize("complete", [True, False])
+@pytest.mark.parametrize("damage", ["missing", "cut", "empty", "zeros"])
+def test_a_page_that_was_damaged_is_found_before_anything_is_requested(github, tmp_path, make_client, damage, complete):
+    run(github, tmp_path, make_client)
+    state = json.loads((tmp_path / "state.json").read_text())
+    (tmp_path / "state.json").write_text(json.dumps(state | {"complete": complete}))
+    page = tmp_path / "pages" / "000002.json"
+    content = page.read_bytes()
+    page.write_bytes({"cut": content[:-5], "zeros": bytes(len(content))}.get(damage, b""))
+    if damage == "missing":
+        page.unlink()
+    asked = len(github.server.asked)
+    with pytest.raises(ValueError, match=r"000002\.json: missing or damaged .* fetch into another folder"):
+        run(github, tmp_path, make_client)
+    assert len(github.server.asked) == asked
+
+
+@pytest.mark.parametrize("change", [{"next": "x"}, {"next": [1]}, {"pages": True}])
+def test_a_state_of_another_shape_is_refused(any_tracker, tmp_path, make_client, change):
+    run(any_tracker, tmp_path, make_client)
+    state = json.loads((tmp_path / "state.json").read_text())
+    (tmp_path / "state.json").write_text(json.dumps(state | {"complete": False} | change))
+    with pytest.raises(ValueError, match=r"state\.json: damaged .*fetch into another folder"):
+        run(any_tracker, tmp_path, make_client)
+
+
+def test_a_second_fetch_into_the_folder_is_refused(github, tmp_path, make_client):
+    with FileLock(tmp_path / RUN_LOCK), pytest.raises(ValueError, match=r"is in use by .*another folder"):
+        run(github, tmp_path, make_client)
+    assert github.server.asked == []
+    run(github, tmp_path, make_client)
+
+
+def test_a_disk_without_space_ends_the_fetch_which_continues_later(any_tracker, tmp_path, make_client, monkeypatch):
+    run(any_tracker, tmp_path / "whole", make_client)
+    with monkeypatch.context() as patch:
+        patch.setattr(unpacking, "RESERVE_BYTES", shutil.disk_usage(tmp_path).total)
+        with pytest.raises(ValueError, match=r"bytes are free.* set out= "):
+            run(any_tracker, tmp_path / "out", make_client)
+    run(any_tracker, tmp_path / "out", make_client)
+    assert fetched(tmp_path / "out") == fetched(tmp_path / "whole")
+
+
+def test_a_disk_that_is_full_while_a_page_is_written(github, tmp_path, make_client, monkeypatch):
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(disk)], capture_output=True)
+    if mounted.returncode:
+        pytest.skip(f"no file system can be mounted here: {mounted.stderr.decode().strip()}")
+    monkeypatch.setattr(unpacking, "RESERVE_BYTES", -(1 << 30))
+    try:
+        github.issues[4]["body"] = "x" * 60_000
+        with pytest.raises(OSError, match="No space left"):
+            run(github, disk / "out", make_client)
+        assert not [path.name for path in disk.rglob("*.part*")]
+        subprocess.run(["mount", "-o", "remount,size=4m", str(disk)], check=True)
+        run(github, disk / "out", make_client)
+        run(github, tmp_path / "whole", make_client)
+        assert fetched(disk / "out") == fetched(tmp_path / "whole")
+    finally:
+        subprocess.run(["umount", "--lazy", str(disk)], check=True)
+
+
+def test_a_packed_answer_that_unpacks_twice_is_bounded(server, reply, make_client):
+    code = "import gzip,sys; sys.stdout.buffer.write(gzip.compress(gzip.compress(bytes(1 << 27))))"
+    bomb = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True).stdout
+    server.faults = [reply(bomb, headers={"Content-Encoding": "gzip, gzip"})]
+    with pytest.raises(ValueError, match="more than 64 MB in one page"):
+        make_client(server.url, {}, "SOME_TOKEN", 10, print).get("/a")
