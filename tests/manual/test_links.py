@@ -123,7 +123,7 @@ def test_links_out_of_the_manual_lead_to_copies(tmp_path):
     assert card == "# Use\n\n[file](../conf/x.yaml) [back](../../index.md)"
 
 
-def test_each_promise_of_the_page_on_security_names_tests_that_exist():
+def test_tests_named_on_the_page_on_security_exist():
     comments = " ".join(re.findall(r"<!--(.*?)-->", (ROOT / "docs/security.md").read_text(), re.DOTALL))
     named = re.findall(r"(tests/[\w/]+\.py)(?:::(\w+))?", comments)
     assert len(named) > 30
