@@ -33,8 +33,8 @@ def sole_process(path: Path, refusal: str, nested: bool = False) -> Iterator[Non
     """Holds a lock file until the block ends, so that only one process at a time runs the block; others do not wait.
 
     The system frees the lock when the process ends in any way. The file stays. Beside it, a file ``.owner`` says which
-    process holds it, or held it when it was killed. On a network file system, processes of several machines exclude each other only if it supports
-    ``flock`` between them, as NFS does with its lock service and many others do not.
+    process holds it, or held it when it was killed. On a network file system, processes of several machines exclude
+    each other only if it supports ``flock`` between them, as NFS does with its lock service and many others do not.
 
     Args:
         path: The lock file, made if absent; its folder exists.
@@ -61,6 +61,7 @@ def sole_process(path: Path, refusal: str, nested: bool = False) -> Iterator[Non
             owner.write_text(f"process {os.getpid()} on {socket.gethostname()} since {started}\n", encoding="utf-8")
         yield
     finally:
-        with suppress(OSError):
-            owner.unlink(missing_ok=True)
+        if lock.lock_counter == 1:  # not for a block within another one
+            with suppress(OSError):
+                owner.unlink(missing_ok=True)
         lock.release()
