@@ -101,7 +101,8 @@ def open_packed(
             limit.open(path)
             yield BufferedReader(LimitedStream(stream, path, limit), CHUNK_BYTES)
     except DAMAGED as error:
-        raise ValueError(f"{path}: the archive is damaged ({error}); download or pack it again") from error
+        # zipfile quotes all bytes that it finds in place of a name.
+        raise ValueError(f"{path}: the archive is damaged ({str(error)[:120]}); download or pack it again") from error
 
 
 def open_zip(path: Path, mode: str, kinds: tuple[str, ...]) -> IO[bytes]:

@@ -27,9 +27,8 @@ def read_items(page: Page) -> Iterator[ExportRecord]:
     root = parse_safely(page)
     items = root.findall("./channel/item")
     if root.tag != "rss" or root.find("channel") is None:
-        raise ValueError(
-            f"{page.path}: the root element is <{root.tag}> instead of <rss>; export the search as XML from Jira"
-        )
+        found = "<rss> without <channel>" if root.tag == "rss" else f"<{root.tag}> instead of <rss>"
+        raise ValueError(f"{page.path}: the root element is {found}; export the search as XML from Jira")
     for number, item in enumerate(items, start=1):
         place = f"{page.path}, record {number}"
         try:
