@@ -18,10 +18,10 @@ from torch.nn.functional import normalize
 
 from gedbd.configuration.locations import CONF_DIR
 from gedbd.corpora.splits import split_corpus
+from gedbd.evaluation.figure_files import DUPLICATE, GREY, OTHER
 from gedbd.evaluation.leakage import audit_leak
-from gedbd.evaluation.palette import DUPLICATE, GREY, OTHER
 from gedbd.tasks.duplicates.graph.dense import kernel, kernel_factor
-from gedbd.triage.calibration import calibration_error, fit_isotonic
+from gedbd.triage.confidence import calibration_error, fit_isotonic
 
 IMAGES = Path(__file__).parent / "images"
 WIDE = (8.0, 3.2)

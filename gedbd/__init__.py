@@ -44,7 +44,7 @@ _MODULES = {
     "Scorer": "gedbd.retrieval.scorers.scorer",
     "ScorerInputs": "gedbd.retrieval.scorers.scorer",
     "backtest": "gedbd.api.backtesting",
-    "compare": "gedbd.api.comparison",
+    "compare": "gedbd.api.ranking",
     "load_corpus": "gedbd.api.corpora",
     "rank": "gedbd.api.ranking",
 }
@@ -52,11 +52,10 @@ _MODULES = {
 if TYPE_CHECKING:
     __version__: str
     from gedbd.api.backtesting import BacktestResult, backtest
-    from gedbd.api.comparison import compare
     from gedbd.api.corpora import load_corpus
     from gedbd.api.encoder import Encoder
     from gedbd.api.index import Index
-    from gedbd.api.ranking import RankingResult, rank
+    from gedbd.api.ranking import RankingResult, compare, rank
     from gedbd.corpora.corpus import Corpus
     from gedbd.retrieval.scorers.scorer import Scorer, ScorerInputs
     from gedbd.triage.report import Match, Report

@@ -7,7 +7,7 @@ from omegaconf import DictConfig
 
 from gedbd.configuration.command import command, gc_paused
 from gedbd.configuration.saved_options import check_run_folder
-from gedbd.io.printing import open_console
+from gedbd.io.console import open_console
 
 
 @command("backtest")
@@ -18,10 +18,10 @@ def main(cfg: DictConfig) -> float:
     with gc_paused():
         from gedbd.experiments.checkpoint import check_corpus
         from gedbd.experiments.prepare import prepare_data
-        from gedbd.io.library_logs import silence_library_logs
+        from gedbd.io.console import silence_library_logs
         from gedbd.triage.assembly import check_backtest
+        from gedbd.triage.backtesting.learning import run_weights
         from gedbd.triage.backtesting.run import run_backtest
-        from gedbd.triage.backtesting.weights import run_weights
 
     console = open_console()
     hydra = HydraConfig.get()

@@ -8,7 +8,7 @@ from omegaconf import DictConfig
 from gedbd.configuration.command import command, gc_paused
 from gedbd.configuration.saved_options import check_run_folder
 from gedbd.experiments.sweeps.jobs import resumable_job
-from gedbd.io.printing import open_console
+from gedbd.io.console import open_console
 
 
 @command("baseline")
@@ -22,7 +22,7 @@ def main(cfg: DictConfig) -> float:
         from gedbd.experiments.checkpoint import check_corpus, use_run
         from gedbd.experiments.prepare import prepare_data
         from gedbd.experiments.tracking.runs import check_login
-        from gedbd.io.library_logs import silence_library_logs
+        from gedbd.io.console import silence_library_logs
 
     console = open_console()
     check_baseline(cfg)

@@ -7,7 +7,7 @@ from hydra.utils import instantiate
 from omegaconf import DictConfig
 
 from gedbd.configuration.command import command
-from gedbd.io.printing import open_console, print_about
+from gedbd.io.console import open_console, print_about
 
 
 @command("caption")
@@ -17,7 +17,7 @@ def main(cfg: DictConfig) -> None:
     from gedbd.corpora.images import check_images, problem_warnings
     from gedbd.encoders.vision.corpus_captions import caption_images, check_limits
     from gedbd.experiments.reading import read_corpus
-    from gedbd.io.library_logs import silence_library_logs
+    from gedbd.io.console import silence_library_logs
 
     check_writable(Path(cfg.out))
     check_limits(cfg.batch_size, cfg.max_megapixels, cfg.max_megabytes)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from gedbd import __version__
 from gedbd.configuration.locations import CONF_DIR, PACKAGE_DIR
-from gedbd.io.printing import print_help
+from gedbd.io.console import print_help
 
 COMPLETION_FLAGS = ("-sc", "--shell-completion")
 USAGE_STATUS = 2  # exit status of a wrong usage, by the shells' convention

@@ -5,8 +5,8 @@ from pathlib import Path
 from omegaconf import DictConfig
 
 from gedbd.configuration.command import command
+from gedbd.io.console import open_console, print_line
 from gedbd.io.json_output import record
-from gedbd.io.printing import open_console, print_line
 
 
 @command("compare")

@@ -11,7 +11,7 @@ from gedbd.configuration.command import command
 def main(cfg: DictConfig) -> None:
     """Saves a workspace on the server, or writes the workspace or a sweep to a file."""
     if cfg.sweep:
-        from gedbd.experiments.tracking.wandb_sweep import write_sweep
+        from gedbd.experiments.tracking.workspace import write_sweep
 
         write_sweep(cfg.project, Path(cfg.sweep))
         print(f"written: {cfg.sweep}; start it with: wandb sweep {cfg.sweep}")

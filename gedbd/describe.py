@@ -4,14 +4,14 @@ from hydra.utils import instantiate
 from omegaconf import DictConfig
 
 from gedbd.configuration.command import command
+from gedbd.io.console import open_console, print_line
 from gedbd.io.json_output import is_json_asked, record
-from gedbd.io.printing import open_console, print_line
 
 
 @command("describe")
 def main(cfg: DictConfig) -> None:
     """Reads the corpus, and the label files published with it, and prints counts and warnings."""
-    from gedbd.corpora.statistics_table import corpus_statistics, notes_on, statistics_table
+    from gedbd.corpora.statistics import corpus_statistics, notes_on, statistics_table
     from gedbd.io.console_tables import print_table
 
     if "subset" in cfg.dataset:

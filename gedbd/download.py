@@ -23,7 +23,7 @@ def main(cfg: DictConfig) -> None:
 
 def _archive(dataset: DictConfig) -> list[str]:
     from gedbd.corpora.download import fetch_file
-    from gedbd.corpora.readers.stackexchange.archive import check_archive
+    from gedbd.corpora.readers.stackexchange.dump import check_archive
 
     target = Path(dataset.data_dir) / dataset.folder / dataset.file
     return [fetch_file(f"{dataset.base_url}/{dataset.file}", target, check_archive)]

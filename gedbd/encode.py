@@ -6,7 +6,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from gedbd.configuration.command import command, gc_paused
 from gedbd.configuration.saved_options import check_run_folder
-from gedbd.io.printing import open_console
+from gedbd.io.console import open_console
 
 
 @command("encode")
@@ -19,7 +19,7 @@ def main(cfg: DictConfig) -> None:
         from gedbd.encoders.sinks.vector_file import check_writable
         from gedbd.experiments.checkpoint import find_run
         from gedbd.experiments.encoding import encode_corpus
-        from gedbd.io.library_logs import silence_library_logs
+        from gedbd.io.console import silence_library_logs
 
     weights = None
     store = open_store(cfg.out) if "://" in cfg.out else None

@@ -6,7 +6,7 @@ from omegaconf import DictConfig
 
 from gedbd.configuration.command import command, gc_paused
 from gedbd.configuration.saved_options import check_run_folder, read_config
-from gedbd.io.printing import open_console
+from gedbd.io.console import open_console
 
 
 @command("evaluate")

@@ -6,7 +6,7 @@ from omegaconf import DictConfig
 
 from gedbd.configuration.command import command, gc_paused
 from gedbd.configuration.saved_options import check_run_folder
-from gedbd.io.printing import open_console, print_path
+from gedbd.io.console import open_console, print_path
 
 
 @command("export")
@@ -17,7 +17,7 @@ def main(cfg: DictConfig) -> None:
         from gedbd.encoders.export import find_format
         from gedbd.encoders.export.checks import check_free
         from gedbd.experiments.exporting import export_run
-        from gedbd.io.library_logs import silence_library_logs
+        from gedbd.io.console import silence_library_logs
 
     folder = Path(cfg.run)
     out = Path(cfg.out)

@@ -6,7 +6,7 @@ from hydra.utils import instantiate
 from omegaconf import DictConfig
 
 from gedbd.configuration.command import command
-from gedbd.io.printing import open_console, print_line
+from gedbd.io.console import open_console, print_line
 
 
 @command("fetch")

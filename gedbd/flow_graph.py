@@ -7,14 +7,14 @@ from omegaconf import DictConfig
 
 from gedbd.configuration.command import command
 from gedbd.configuration.positional import path_and_flags
+from gedbd.io.console import open_console, print_line, print_path
 from gedbd.io.json_output import record
-from gedbd.io.printing import open_console, print_line, print_path
 
 
 @command("flow_graph", partial(path_and_flags, option="path", flags=("method", "line", "out")))
 def main(cfg: DictConfig) -> None:
     """Finds the method, writes its figure as SVG and PNG, and prints its nodes and edges."""
-    from gedbd.code.method_choice import choose_method, read_source
+    from gedbd.code.methods import choose_method, read_source
     from gedbd.code.parse import method_graph
     from gedbd.evaluation.flow_graph_files import LEFT_OUT, check_size, edge_table, node_table, write_figures
     from gedbd.io.console_tables import print_table

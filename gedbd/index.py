@@ -7,7 +7,7 @@ from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig, OmegaConf
 
 from gedbd.configuration.command import command
-from gedbd.io.printing import open_console, print_line, print_path
+from gedbd.io.console import open_console, print_line, print_path
 
 
 @command("index")

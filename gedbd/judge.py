@@ -5,7 +5,7 @@ from pathlib import Path
 from omegaconf import DictConfig
 
 from gedbd.configuration.command import command
-from gedbd.io.printing import open_console
+from gedbd.io.console import open_console
 
 
 @command("judge")

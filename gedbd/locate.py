@@ -16,8 +16,7 @@ NAMES = option_names(Path(CONF_DIR) / "locate.yaml")
 def main(cfg: DictConfig) -> None:
     """Brings the index of the repository up to date, and prints the most suspect commits for each report."""
     with gc_paused():
-        from gedbd.triage.locating.answering import Shown, answer
-        from gedbd.triage.locating.assembly import open_configured
+        from gedbd.triage.locating.answering import Shown, answer, open_configured
         from gedbd.triage.locating.reports import read_reports
         from gedbd.triage.report import read_moment
 

@@ -6,7 +6,7 @@ from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig
 
 from gedbd.configuration.command import command, gc_paused
-from gedbd.io.printing import open_console
+from gedbd.io.console import open_console
 
 
 @command("locate_backtest")
@@ -16,7 +16,7 @@ def main(cfg: DictConfig) -> float:
 
     check_options(cfg)
     with gc_paused():
-        from gedbd.io.library_logs import silence_library_logs
+        from gedbd.io.console import silence_library_logs
         from gedbd.triage.locating.backtesting.run import run_locate_backtest
 
     silence_library_logs()

@@ -8,8 +8,8 @@ from hydra.utils import instantiate
 from omegaconf import DictConfig
 
 from gedbd.configuration.command import command
+from gedbd.io.console import open_console, print_line
 from gedbd.io.locks import sole_process
-from gedbd.io.printing import open_console, print_line
 
 if TYPE_CHECKING:
     from gedbd.service.connections import ConnectionLimits
@@ -36,7 +36,7 @@ def main(cfg: DictConfig) -> None:
 def serve(cfg: DictConfig, limits: "ConnectionLimits", token: str | None, secret: str | None) -> None:
     """Does so, as the only process in the folder of the index."""
     from gedbd.service.server import listen
-    from gedbd.service.webhook.assembly import build_webhook, handle_event
+    from gedbd.service.webhook.route import build_webhook, handle_event
 
     console = open_console()
     index = instantiate(cfg.opened)

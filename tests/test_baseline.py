@@ -11,7 +11,7 @@ from hydra import compose, initialize_config_dir
 import gedbd.baseline
 import gedbd.train
 from gedbd.configuration.command import CONF_DIR
-from gedbd.evaluation.threshold import GRID
+from gedbd.evaluation.pairwise import GRID
 
 with initialize_config_dir(CONF_DIR, version_base="1.3"):
     NAMES = list(compose("baseline", ["name=bm25"]).baselines)

@@ -14,9 +14,8 @@ import gedbd.judge
 from gedbd.corpora.corpus import Corpus
 from gedbd.triage.backtesting.backtest import Backtest, tables_of, target_results, targets_table
 from gedbd.triage.backtesting.examples import with_same_titles
-from gedbd.triage.backtesting.run import write_backtest
+from gedbd.triage.backtesting.run import PageFacts, write_backtest, write_to_judge
 from gedbd.triage.backtesting.suggestions import Suggestions
-from gedbd.triage.backtesting.writing import PageFacts, write_to_judge
 from gedbd.triage.triage_model import TriageModel
 
 FACTS = PageFacts("small", "gedbd backtest dataset=small", "2026-11-23T09:30:00+00:00", 50)

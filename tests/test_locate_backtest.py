@@ -9,7 +9,7 @@ from small_repository import make_repository, write_reports
 
 import gedbd.locate_backtest
 from gedbd.retrieval.changes.ranker import ChangeRanker
-from gedbd.triage.locating.backtesting.hit_rate import read_hit_rate
+from gedbd.triage.locating.backtesting.tables import read_hit_rate
 
 
 @pytest.fixture(scope="module")

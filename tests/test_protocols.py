@@ -11,7 +11,7 @@ import gedbd.baseline
 import gedbd.compare
 import gedbd.report
 import gedbd.train
-from gedbd.io.paths import locate
+from gedbd.io.files import locate
 
 pytestmark = pytest.mark.slow  # four runs; the ranking itself is tested in tests/retrieval/test_ranking.py
 

@@ -15,13 +15,13 @@ from gedbd.evaluation.report.section import Section
 from gedbd.evaluation.result_tables import compare_rankings
 from gedbd.evaluation.significance import compare_means
 from gedbd.retrieval.ranking import per_query, protocol_metrics, rank_all
+from gedbd.retrieval.ranking_tasks import CandidateSets, EarlierDocuments
 from gedbd.retrieval.scorers.scorer import ScorerInputs
-from gedbd.retrieval.two_table_tasks import CandidateSets, EarlierDocuments
 
 NUM_REPORTS, NUM_CHANGES, NUM_TRAIN = 60, 90, 40
 MODULES = ["parser", "index", "search", "printer", "calendar", "folder", "network", "theme", "reply"]
 TASK = """
-protocol: {_target_: gedbd.retrieval.two_table_tasks.EarlierDocuments, _partial_: true, top_k: [1, 5, 10]}
+protocol: {_target_: gedbd.retrieval.ranking_tasks.EarlierDocuments, _partial_: true, top_k: [1, 5, 10]}
 scorers:
   bm25: {_target_: gedbd.retrieval.scorers.lexical.Bm25}
   frozen:

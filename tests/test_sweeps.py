@@ -23,8 +23,8 @@ from omegaconf import OmegaConf
 
 import gedbd.baseline
 import gedbd.train
+from gedbd.experiments.callbacks import EpochPruning, ResumableEarlyStopping
 from gedbd.experiments.checkpoint import readable_checkpoint
-from gedbd.experiments.early_stopping import EpochPruning, ResumableEarlyStopping
 from gedbd.experiments.sweeps.job_status import (
     FAILED,
     FINISHED,

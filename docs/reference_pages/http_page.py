@@ -60,8 +60,7 @@ def _schema() -> dict[str, Any]:
     """The schema of a service with all routes: those of a repository and of GitHub's events too."""
     from fastapi import FastAPI
 
-    from gedbd.service.locate_route import locate_router
-    from gedbd.service.routes import public_router, router
+    from gedbd.service.routes import locate_router, public_router, router
     from gedbd.service.webhook.route import webhook_router
 
     app = FastAPI(title="gedbd", version="1")

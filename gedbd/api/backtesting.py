@@ -130,10 +130,10 @@ def backtest(
     with long_call():
         from gedbd.experiments.checkpoint import check_corpus
         from gedbd.experiments.prepare import prepare_corpus
-        from gedbd.io.library_logs import silence_library_logs
+        from gedbd.io.console import silence_library_logs
         from gedbd.triage.assembly import check_backtest
+        from gedbd.triage.backtesting.learning import run_weights
         from gedbd.triage.backtesting.run import measure_history
-        from gedbd.triage.backtesting.weights import run_weights
 
         cfg = command_options("backtest", [*words, f"seed={seed}", *options])
         chosen = as_encoder(encoder or "minilm")

@@ -121,7 +121,7 @@ class Encoder:
             return self._given
         from hydra.utils import instantiate
 
-        from gedbd.io.library_logs import silence_library_logs
+        from gedbd.io.console import silence_library_logs
 
         silence_library_logs()
         options = OmegaConf.create(self._options)
@@ -147,7 +147,7 @@ class Encoder:
             self._options["encoder"] = OmegaConf.to_container(saved.encoder)
             self._options["text"] = OmegaConf.to_container(saved.text)
         elif Path(model).is_dir() or str(model).count("/") == 1:
-            from gedbd.encoders.model_folder import model_options
+            from gedbd.encoders.pretrained import model_options
 
             self._options["encoder"] = model_options(str(model), max_tokens)
         else:

@@ -3,8 +3,7 @@
 from collections.abc import Iterable
 
 from gedbd.code.flow_graph import NO_ROLE
-from gedbd.code.node_types import NodeType
-from gedbd.code.roles import Role
+from gedbd.code.node_types import NodeType, Role
 
 NO_KEY = -1
 NO_DEFINITION = 0

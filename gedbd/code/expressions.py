@@ -1,18 +1,20 @@
 """Events of expressions. Each visitor returns the value variables: those that the expression's value comes from."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from gedbd.code.bodies import anonymous_class, lambda_expression
-from gedbd.code.builder import Builder
-from gedbd.code.events import FULL_DEFINITION, PARTIAL_DEFINITION
+from gedbd.code.builder import Builder, Variable, is_type_name
+from gedbd.code.events import FULL_DEFINITION, NO_DEFINITION, PARTIAL_DEFINITION
 from gedbd.code.java_types import declared_type
-from gedbd.code.node_types import NodeType
-from gedbd.code.places import find_place, first_part, occur_at, unwrap, visit_array
-from gedbd.code.roles import Role
+from gedbd.code.node_types import NodeType, Role
 from gedbd.code.switches import pattern, switch_value
 
 if TYPE_CHECKING:
     from tree_sitter import Node
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
 
 _RELATION = (Role.RELATION_OPERATOR_LEFT, Role.RELATION_OPERATOR_RIGHT)
 _BIT = (Role.BIT_OPERATOR_LEFT, Role.BIT_OPERATOR_RIGHT)
@@ -26,22 +28,26 @@ _OPERATORS = {
 }
 
 
-def _inner(b: Builder, node: "Node", role: Role) -> list[int]:
-    inner = unwrap(node)
-    return [] if inner is node or inner == node else b.expression(inner, role)
-
-
-def _identifier(b: Builder, node: "Node", role: Role) -> list[int]:
-    return b.identifier(node, role)
-
-
-def _field_access(b: Builder, node: "Node", role: Role) -> list[int]:
-    place = find_place(b, node)
-    return [occur_at(b, place, role)] if place else []
+def _annotation(b: Builder, node: "Node", role: Role) -> list[int]:
+    for argument in node.named_children:
+        if argument.type == "annotation_argument_list":
+            for child in argument.named_children:
+                value = child.child_by_field_name("value") if child.type == "element_value_pair" else child
+                b.expression(value, Role.ANNOTATION_VALUE)
+    return []
 
 
 def _array_access(b: Builder, node: "Node", role: Role) -> list[int]:
     return visit_array(b, node)[1]
+
+
+def _array_creation(b: Builder, node: "Node", role: Role) -> list[int]:
+    """``new int[n] {x, y}``; sizes count as arguments of ``new``, so that the value comes from n, x and y."""
+    values: list[int] = []
+    for child in node.named_children:
+        if child.type == "dimensions_expr":
+            values += b.expressions(child, Role.ARRAY_EXPRESSION)
+    return values + b.expression(node.child_by_field_name("value"), role)
 
 
 def _assignment(b: Builder, node: "Node", role: Role) -> list[int]:
@@ -68,24 +74,6 @@ def _assignment(b: Builder, node: "Node", role: Role) -> list[int]:
     return [event]
 
 
-def _update(b: Builder, node: "Node", role: Role) -> list[int]:
-    """``x++`` and kin."""
-    operand = first_part(node)
-    if operand is None:
-        return []
-    operand = unwrap(operand)
-    if operand.type == "array_access":
-        return visit_array(b, operand, PARTIAL_DEFINITION)[1]
-    if operand.type not in ("identifier", "field_access"):
-        return b.expression(operand, Role.ASSIGN_UNARY)
-    place = find_place(b, operand)
-    return [occur_at(b, place, Role.ASSIGN_UNARY, True, FULL_DEFINITION)] if place else []
-
-
-def _unary(b: Builder, node: "Node", role: Role) -> list[int]:
-    return b.expression(node.child_by_field_name("operand"), Role.OTHER_UNARY)
-
-
 def _binary(b: Builder, node: "Node", role: Role) -> list[int]:
     """A chain of operators that is nested to the left, as ``((a + b) + c) + d``, in one loop."""
     parents = []
@@ -101,9 +89,61 @@ def _binary(b: Builder, node: "Node", role: Role) -> list[int]:
     return values
 
 
-def _operand_roles(node: "Node") -> tuple[Role, Role]:
-    operator = node.child_by_field_name("operator")
-    return _OPERATORS.get(operator.type if operator else "", (Role.UNKNOWN, Role.UNKNOWN))
+def _conditional(b: Builder, node: "Node", role: Role) -> list[int]:
+    condition = node.child_by_field_name("condition")
+    then = node.child_by_field_name("consequence")
+    other = node.child_by_field_name("alternative")
+    b.expression(condition, Role.CONDITIONAL_CONDITION)
+    if then is None or other is None:
+        return []
+    marks = {child.type: child for child in node.children if child.type in ("?", ":")}
+    question = marks["?"].start_byte
+    colon = marks[":"].start_byte
+    choice = b.events.control(NodeType.CONDITIONAL_CONDITION, question, question + 1)
+    b.events.control(NodeType.CONDITIONAL_THEN, then.start_byte, then.start_byte + 1)
+    values = b.expression(then, Role.CONDITIONAL_THEN)
+    end = b.events.frontier
+    b.events.frontier = [choice]
+    b.events.control(NodeType.CONDITIONAL_ELSE, colon, colon + 1)
+    values += b.expression(other, Role.CONDITIONAL_ELSE)
+    b.events.frontier = end + b.events.frontier
+    b.events.convergence(NodeType.CONDITIONAL_CONVERGENCE, node.end_byte)
+    return values
+
+
+def _creation(b: Builder, node: "Node", role: Role) -> list[int]:
+    """``new T(a) { ... }`` or ``o.new T(a)``, of which o is a target as that of a call."""
+    values: list[int] = []
+    for child in node.named_children:
+        if child.type == "argument_list":
+            values += b.expressions(child, Role.CONSTRUCTOR_ARGUMENT)
+        elif child.type == "class_body":
+            anonymous_class(b, child)
+        else:
+            values += b.expression(child, Role.INVOCATION_TARGET)
+    return values
+
+
+def _elements(b: Builder, node: "Node", role: Role) -> list[int]:
+    return b.expressions(node, Role.ARRAY_EXPRESSION)
+
+
+def _error(b: Builder, node: "Node", role: Role) -> list[int]:
+    return b.unknown(node)
+
+
+def _field_access(b: Builder, node: "Node", role: Role) -> list[int]:
+    place = find_place(b, node)
+    return [occur_at(b, place, role)] if place else []
+
+
+def _identifier(b: Builder, node: "Node", role: Role) -> list[int]:
+    return b.identifier(node, role)
+
+
+def _inner(b: Builder, node: "Node", role: Role) -> list[int]:
+    inner = unwrap(node)
+    return [] if inner is node or inner == node else b.expression(inner, role)
 
 
 def _instanceof(b: Builder, node: "Node", role: Role) -> list[int]:
@@ -139,65 +179,22 @@ def _method_reference(b: Builder, node: "Node", role: Role) -> list[int]:
     return b.expression(first_part(node), Role.INVOCATION_TARGET)
 
 
-def _creation(b: Builder, node: "Node", role: Role) -> list[int]:
-    """``new T(a) { ... }`` or ``o.new T(a)``, of which o is a target as that of a call."""
-    values: list[int] = []
-    for child in node.named_children:
-        if child.type == "argument_list":
-            values += b.expressions(child, Role.CONSTRUCTOR_ARGUMENT)
-        elif child.type == "class_body":
-            anonymous_class(b, child)
-        else:
-            values += b.expression(child, Role.INVOCATION_TARGET)
-    return values
+def _unary(b: Builder, node: "Node", role: Role) -> list[int]:
+    return b.expression(node.child_by_field_name("operand"), Role.OTHER_UNARY)
 
 
-def _array_creation(b: Builder, node: "Node", role: Role) -> list[int]:
-    """``new int[n] {x, y}``; sizes count as arguments of ``new``, so that the value comes from n, x and y."""
-    values: list[int] = []
-    for child in node.named_children:
-        if child.type == "dimensions_expr":
-            values += b.expressions(child, Role.ARRAY_EXPRESSION)
-    return values + b.expression(node.child_by_field_name("value"), role)
-
-
-def _elements(b: Builder, node: "Node", role: Role) -> list[int]:
-    return b.expressions(node, Role.ARRAY_EXPRESSION)
-
-
-def _conditional(b: Builder, node: "Node", role: Role) -> list[int]:
-    condition = node.child_by_field_name("condition")
-    then = node.child_by_field_name("consequence")
-    other = node.child_by_field_name("alternative")
-    b.expression(condition, Role.CONDITIONAL_CONDITION)
-    if then is None or other is None:
+def _update(b: Builder, node: "Node", role: Role) -> list[int]:
+    """``x++`` and kin."""
+    operand = first_part(node)
+    if operand is None:
         return []
-    marks = {child.type: child for child in node.children if child.type in ("?", ":")}
-    question = marks["?"].start_byte
-    colon = marks[":"].start_byte
-    choice = b.events.control(NodeType.CONDITIONAL_CONDITION, question, question + 1)
-    b.events.control(NodeType.CONDITIONAL_THEN, then.start_byte, then.start_byte + 1)
-    values = b.expression(then, Role.CONDITIONAL_THEN)
-    end = b.events.frontier
-    b.events.frontier = [choice]
-    b.events.control(NodeType.CONDITIONAL_ELSE, colon, colon + 1)
-    values += b.expression(other, Role.CONDITIONAL_ELSE)
-    b.events.frontier = end + b.events.frontier
-    b.events.convergence(NodeType.CONDITIONAL_CONVERGENCE, node.end_byte)
-    return values
-
-
-def _error(b: Builder, node: "Node", role: Role) -> list[int]:
-    return b.unknown(node)
-
-
-def _annotation(b: Builder, node: "Node", role: Role) -> list[int]:
-    for argument in node.named_children:
-        if argument.type == "annotation_argument_list":
-            for child in argument.named_children:
-                value = child.child_by_field_name("value") if child.type == "element_value_pair" else child
-                b.expression(value, Role.ANNOTATION_VALUE)
-    return []
+    operand = unwrap(operand)
+    if operand.type == "array_access":
+        return visit_array(b, operand, PARTIAL_DEFINITION)[1]
+    if operand.type not in ("identifier", "field_access"):
+        return b.expression(operand, Role.ASSIGN_UNARY)
+    place = find_place(b, operand)
+    return [occur_at(b, place, Role.ASSIGN_UNARY, True, FULL_DEFINITION)] if place else []
 
 
 EXPRESSIONS = {
@@ -223,3 +220,133 @@ EXPRESSIONS = {
     "unary_expression": _unary,
     "update_expression": _update,
 }
+
+
+def _operand_roles(node: "Node") -> tuple[Role, Role]:
+    operator = node.child_by_field_name("operator")
+    return _OPERATORS.get(operator.type if operator else "", (Role.UNKNOWN, Role.UNKNOWN))
+
+
+class Place(NamedTuple):
+    """A variable that an expression names, before its own event: its name's node, and what it is a field of."""
+
+    node: "Node"
+    variable: Variable
+    owners: list[int]
+
+
+def unwrap(node: "Node") -> "Node":
+    """An expression without parentheses and casts around it."""
+    while node.type in ("parenthesized_expression", "cast_expression"):
+        inner = node.child_by_field_name("value") if node.type == "cast_expression" else first_part(node)
+        if inner is None:
+            break
+        node = inner
+    return node
+
+
+def first_part(node: "Node") -> "Node | None":
+    """The first child of a tree node that is neither a comment nor a token."""
+    return next((child for child in node.named_children if not child.type.endswith("comment")), None)
+
+
+def find_place(b: Builder, node: "Node") -> Place | None:
+    """Add the events before the last name of ``a``, ``o.f`` or ``this.f``; None for names of types."""
+    if node.type == "identifier":
+        variable = b.resolve(node)
+        return Place(node, variable, []) if variable else None
+    base, names = _chain(node)
+    if base.type in ("this", "super"):
+        return _fields(b, names, None, []) if names else None
+    if base.type != "identifier":
+        owners = b.expression(base, Role.FIELD_READ_TARGET)
+        return _fields(b, names, b.scopes.unique(), owners)
+    skipped = _num_type_names(b, base, names)
+    if skipped == len(names) + 1:
+        return None
+    if skipped:
+        owner = ".".join(b.text(name) for name in [base, *names][:skipped])
+        return _fields(b, names[skipped - 1 :], owner, [])
+    return _fields(b, names, b.resolve(base), b.identifier(base, Role.FIELD_READ_TARGET))
+
+
+def _chain(node: "Node") -> "tuple[Node, list[Node]]":
+    """The base of ``base.a.b.c``, and the nodes of a, b and c."""
+    names: list[Node] = []
+    while node.type == "field_access":
+        name = node.child_by_field_name("field")
+        target = node.child_by_field_name("object")
+        if name is None or target is None:
+            break
+        if name.type == "this":
+            node = name
+            break
+        names.append(name)
+        middle = node.child(2)
+        node = middle if middle is not None and middle.type == "super" else unwrap(target)
+    return node, names[::-1]
+
+
+def _num_type_names(b: Builder, base: "Node", names: "list[Node]") -> int:
+    """How many names of a chain, from its beginning, name a package or type: 3 of ``java.util.Locale.ROOT``."""
+    if b.scopes.find(b.text(base)) is not None:
+        return 0
+    chain = [b.text(name) for name in (base, *names)]
+    return max((index + 1 for index, name in enumerate(chain) if is_type_name(name)), default=0)
+
+
+def _fields(b: Builder, names: "list[Node]", owner: Variable | str | None, owners: list[int]) -> Place:
+    """Add the fields of a chain except the last one.
+
+    Args:
+        b: The builder.
+        names: Nodes of the fields' names.
+        owner: Whose field the first is: a variable's, a type's by its name, or the present object's.
+        owners: Events that its value comes from.
+    """
+    *firsts, last = names
+    for name in firsts:
+        owner = _field(b, name, owner)
+        event = b.occur(name, owner, Role.FIELD_READ_TARGET)
+        b.events.flow(owners, event)
+        owners = [event]
+    return Place(last, _field(b, last, owner), owners)
+
+
+def _field(b: Builder, name: "Node", owner: Variable | str | None) -> Variable:
+    text = b.text(name)
+    variable = b.scopes.field(owner.key if isinstance(owner, Variable) else owner, text)
+    if text == "length" and isinstance(owner, Variable) and owner.is_array:
+        return variable._replace(type=NodeType.INTEGER)
+    return variable
+
+
+def occur_at(b: Builder, place: Place, role: Role, reads: bool = True, definition: int = NO_DEFINITION) -> int:
+    """Add the last event of a place."""
+    event = b.occur(place.node, place.variable, role, reads, definition)
+    b.events.flow(place.owners, event)
+    return event
+
+
+def visit_array(b: Builder, node: "Node", definition: int = NO_DEFINITION) -> tuple[int, list[int]]:
+    """Add the events of ``a[i][j]``; returns the event of a, or -1 if it is none, and the value variables.
+
+    The array is read even if only an element is assigned.
+    """
+    indices: list[Node | None] = []
+    while node.type == "array_access":
+        indices.append(node.child_by_field_name("index"))
+        array = node.child_by_field_name("array")
+        if array is None:
+            break
+        node = unwrap(array)
+    target = -1
+    if node.type in ("identifier", "field_access"):
+        place = find_place(b, node)
+        target = occur_at(b, place, Role.ARRAY_TARGET, True, definition) if place else -1
+        values = [target] if target >= 0 else []
+    else:
+        values = b.expression(node, Role.ARRAY_TARGET)
+    for index in reversed(indices):
+        values += b.expression(index, Role.ARRAY_EXPRESSION)
+    return target, values

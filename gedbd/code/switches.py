@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING
 from gedbd.code.builder import Builder, Target
 from gedbd.code.events import FULL_DEFINITION
 from gedbd.code.java_types import declared_type
-from gedbd.code.node_types import NodeType
-from gedbd.code.roles import Role
+from gedbd.code.node_types import NodeType, Role
 
 if TYPE_CHECKING:
     from tree_sitter import Node

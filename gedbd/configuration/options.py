@@ -21,8 +21,8 @@ from omegaconf import MISSING, DictConfig, OmegaConf, flag_override
 from gedbd.configuration.errors import composition_line, os_error_line
 from gedbd.configuration.help import first_example
 from gedbd.configuration.option_types import check_types, check_values, plain_options
+from gedbd.io.files import IN_PACKAGE
 from gedbd.io.locks import OWNER, RUN_LOCK
-from gedbd.io.paths import IN_PACKAGE
 
 PLAIN_FLAGS = {"-m", "--multirun", "-r", "--run"}
 PROBE = b"\0" * (1 << 16)

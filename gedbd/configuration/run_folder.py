@@ -11,7 +11,7 @@ from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
 from omegaconf import OmegaConf
 
-from gedbd.io.paths import corpus_name
+from gedbd.io.files import corpus_name
 
 SWEEPS = "outputs/sweeps"
 

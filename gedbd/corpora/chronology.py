@@ -1,12 +1,17 @@
 """Chronological order: checks of ids and dates, and the order they give."""
 
+import re
 from pathlib import Path
 
 import pandas as pd
 
 from gedbd.corpora.dates import OUTSIDE, parse_dates
-from gedbd.corpora.ids import ID_RULE, is_id
 
+MAX_ID_LENGTH = 200
+# No white space, which separates columns in TREC files, and no control characters; also the pattern of the API.
+ID_PATTERN = r"^[^\s\x00-\x20\x7f-\x9f]+$"
+ID_RULE = f"an id has 1 to {MAX_ID_LENGTH} characters, without blanks and control characters"
+ID = re.compile(ID_PATTERN)
 MAX_SHOWN_CHARACTERS = 60  # of a value in a message
 
 
@@ -119,3 +124,8 @@ def fill_dates(dates: pd.Series, project: pd.Series) -> pd.Series:
     by_project = dates.groupby(project)
     dates = dates.fillna(by_project.ffill()).fillna(by_project.bfill())
     return dates.ffill().bfill()
+
+
+def is_id(text: str) -> bool:
+    """Whether a stripped text is a valid id."""
+    return len(text) <= MAX_ID_LENGTH and ID.fullmatch(text) is not None

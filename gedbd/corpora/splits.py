@@ -15,6 +15,7 @@ from gedbd.corpora.dates import OutOfRangeError, parse_date
 from gedbd.corpora.documents import Documents
 from gedbd.corpora.relevance import Groups
 
+MAX_VAL_DAYS = 36_500
 PARTS = ("train", "val", "test")
 # Numbers of the parts, in the order of PARTS and of time.
 TRAIN = 0
@@ -222,3 +223,155 @@ def _cut(count: int, val: float, test: float, rng: np.random.Generator) -> np.nd
     val_from = round(count * (1 - val - test))
     test_from = round(count * (1 - test))
     return ((place >= val_from).astype(np.int8) + (place >= test_from)).astype(np.int8)
+
+
+@dataclass(frozen=True)
+class YearSplit:
+    """Test on the documents of one calendar year (UTC), validate on the last days before it, train on all before these.
+
+    Later documents belong to no part. A pair belongs to the part of its later document, as with ``TimeSplit``.
+
+    Args:
+        year: The year to test.
+        val_days: Days of validation before the year, above 0.
+    """
+
+    year: int
+    val_days: float = 92
+
+    def of_documents(self, documents: Documents, groups: Groups | None = None) -> np.ndarray:
+        """Parts by creation date, ``OUTSIDE`` after the year; groups play no role.
+
+        Raises:
+            ValueError: If there are no dates, the options are out of range, or a part would be empty.
+        """
+        if not documents.has_dates:
+            raise ValueError(f"split=year needs creation dates, and {documents.name} has none: choose split=group")
+        if not 0 < self.val_days <= MAX_VAL_DAYS:
+            raise ValueError(f"split.val_days={self.val_days} must be above 0 and at most {MAX_VAL_DAYS}")
+        if not pd.Timestamp.min.year < self.year < pd.Timestamp.max.year:
+            raise ValueError(f"split.year={self.year} must be a year such as 2014")
+        test_from = pd.Timestamp(self.year, 1, 1, tz="UTC")
+        bounds = [test_from - pd.Timedelta(days=self.val_days), test_from, pd.Timestamp(self.year + 1, 1, 1, tz="UTC")]
+        dates = documents.table["created_at"]
+        # Documents of a bound's own moment belong to the part that it begins.
+        val, test, end = (int(dates.searchsorted(bound, side="left")) for bound in bounds)
+        self._check(documents, {"train": val, "val": test - val, "test": end - test})
+        parts = np.full(len(documents), OUTSIDE, dtype=np.int8)
+        parts[:val] = TRAIN
+        parts[val:test] = VAL
+        parts[test:end] = TEST
+        return parts
+
+    def of_pairs(self, parts: np.ndarray, earlier: np.ndarray, later: np.ndarray) -> np.ndarray:
+        """The part of the later document."""
+        return np.asarray(parts[np.maximum(earlier, later)])
+
+    def _check(self, documents: Documents, sizes: dict[str, int]) -> None:
+        empty = [part for part in PARTS if not sizes[part]]
+        if empty:
+            dates = documents.table["created_at"]
+            raise ValueError(
+                f"split.year={self.year} leaves part {empty[0]} of {documents.name} without documents, which are"
+                f" created from {dates.min():%Y-%m-%d} to {dates.max():%Y-%m-%d}: choose another year or split.val_days"
+            )
+
+
+@dataclass(frozen=True)
+class FileSplit:
+    """Whole files are drawn into train, validation and test; a pair has both documents in one part.
+
+    Methods of a file share names and habits, so that a model that has read some of them knows more about the others.
+    The files are put into random order and cut where the shares of the documents are closest to those asked for.
+
+    Args:
+        val: Fraction of the documents for validation.
+        test: Fraction of the documents for test.
+        seed: Determines the draw.
+    """
+
+    val: float = 0.1
+    test: float = 0.2
+    seed: int = 0
+
+    def of_documents(self, documents: Documents, groups: Groups | None = None) -> np.ndarray:
+        """Parts by the column ``path``; groups play no role, and one may have members in several parts.
+
+        Raises:
+            ValueError: If the documents have no paths, or are of fewer than three files.
+        """
+        check_fractions(self.val, self.test)
+        if "path" not in documents.table:
+            raise ValueError(
+                f"split=file needs documents with a path, which those of {documents.name} lack: choose another split,"
+                " such as split=time, or dataset=java_sources"
+            )
+        paths, file_of, counts = np.unique(documents.table["path"], return_inverse=True, return_counts=True)
+        if len(paths) < len(PARTS):
+            raise ValueError(
+                f"split=file: {documents.name} has only {len(paths)} files, but each of the three parts needs at"
+                " least one"
+            )
+        order = np.random.default_rng(self.seed).permutation(len(paths))
+        part = np.full(len(paths), TRAIN, dtype=np.int8)
+        val_from, test_from = self._bounds(counts[order])
+        part[order[val_from:test_from]] = VAL
+        part[order[test_from:]] = TEST
+        return part[file_of]
+
+    def of_pairs(self, parts: np.ndarray, earlier: np.ndarray, later: np.ndarray) -> np.ndarray:
+        """The part that contains both documents; a pair across two parts belongs to none."""
+        return shared_part(parts, earlier, later)
+
+    def _bounds(self, counts: np.ndarray) -> tuple[int, int]:
+        """The first file of validation and of test, given the numbers of documents of files in random order."""
+        # Files of 3, 1 and 6 documents: 0, 3, 4 or 10 of them come before a bound; a bound after 70 % is after the
+        # second file. Each part gets a file, so that the last bound is before the third.
+        before = np.concatenate([[0], np.cumsum(counts)])
+        val_from = int(np.abs(before - before[-1] * (1 - self.val - self.test)).argmin())
+        val_from = min(max(val_from, 1), len(counts) - 2)
+        test_from = int(np.abs(before - before[-1] * (1 - self.test)).argmin())
+        return val_from, min(max(test_from, val_from + 1), len(counts) - 1)
+
+
+@dataclass(frozen=True)
+class Labels:
+    """Keeps the labels of a fraction of the training groups and hides those of the others.
+
+    Reports of hidden groups stay nodes of the graph and candidates of the ranking, and may be drawn as negatives, each
+    as a singleton. Validation and test keep all labels. Of two fractions with one seed, the groups of the smaller are
+    among those of the larger.
+
+    Args:
+        fraction: Fraction of the groups with at least two reports in the training part, rounded up.
+        seed: Determines which groups.
+    """
+
+    fraction: float = 1.0
+    seed: int = 0
+
+    def observed(self, corpus: Corpus, parts: np.ndarray) -> np.ndarray:
+        """The groups that training may see, ``(N,)``, numbered as in the corpus.
+
+        Args:
+            corpus: The reports.
+            parts: ``(N,)`` part of each report.
+
+        Raises:
+            ValueError: If the fraction is not above 0 and at most 1, or the split has no part but training.
+        """
+        if not 0 < self.fraction <= 1:
+            raise ValueError(f"labels.fraction={self.fraction} must be above 0 and at most 1")
+        if self.fraction < 1 and (parts == TRAIN).all():
+            raise ValueError(
+                f"labels.fraction={self.fraction} needs reports outside training, which split=pair does not have:"
+                " choose another split"
+            )
+        masters, sizes = np.unique(corpus.group[parts == TRAIN], return_counts=True)
+        masters = masters[sizes > 1]
+        kept = int(np.ceil(self.fraction * len(masters)))
+        # One permutation for all fractions: a larger one keeps a longer beginning of it.
+        dropped = np.random.default_rng(self.seed).permutation(masters)[kept:]
+        # A group may reach into validation and test, where its number stays.
+        hidden = (parts == TRAIN) & np.isin(corpus.group, dropped)
+        return np.where(hidden, np.arange(len(corpus)), corpus.group)

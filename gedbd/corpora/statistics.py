@@ -1,12 +1,22 @@
 """Statistics of a corpus: counts of reports, groups and links, dates, lengths of texts."""
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 import pandas as pd
 
+from gedbd.corpora.changes import GRANULARITIES, ChangeCorpus
 from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.relevance import Links
 from gedbd.corpora.tags import tags_of
 
+# What a row of the table counts, where its name does not tell: by the beginning of the name.
+NOTES = {
+    "links: ": "pairs: any two reports in the same group; links: the pairs named by the tracker or in a comment. A"
+    " group of three has 3 pairs, even if only 2 of them are linked.",
+    "labels": "labels: distinct names; on GitHub, 'duplicate', 'status: duplicate' and the like are not counted.",
+}
 Statistic = int | float | pd.Timestamp | None
 
 
@@ -68,3 +78,89 @@ def median_words(texts: pd.Series) -> float | None:
     words = texts.str.count(r"\S+")
     words = words[words > 0]
     return float(words.median()) if len(words) else None
+
+
+def describe_changes(corpus: ChangeCorpus) -> dict[str, Statistic]:
+    """Count commits, files, hunks and, where there are reports, those with fixes and inducing commits.
+
+    Returns:
+        Metric to value. ``fixing links`` and ``inducing links`` count pairs of a report and a change.
+    """
+    commits = corpus.commits.table
+    return {
+        "commits": len(commits),
+        "merges": int(commits["is_merge"].sum()),
+        "commits cut": int(commits["is_cut"].sum()),
+        "files": len(corpus.files),
+        "hunks": len(corpus.hunks),
+        "added lines": int(commits["added_lines"].sum()),
+        "removed lines": int(commits["removed_lines"].sum()),
+        "first commit": date_or_none(commits["created_at"].min()),
+        "last commit": date_or_none(commits["created_at"].max()),
+        "median words of a commit's title": median_words(commits["title"]),
+        **_count_reports(corpus),
+    }
+
+
+def _count_reports(corpus: ChangeCorpus) -> dict[str, Statistic]:
+    """Counts of reports and links; nothing without reports."""
+    if corpus.reports is None:
+        return {}
+    created: pd.Series = corpus.reports.reports["created_at"]
+    counts: dict[str, Statistic] = {
+        "reports": len(corpus.reports),
+        "first report": date_or_none(created.min()),
+        "last report": date_or_none(created.max()),
+        "reports with a fix": _num_queries(corpus.fixing),
+        "fixing links": _num_links(corpus.fixing),
+    }
+    for granularity in GRANULARITIES:
+        links = corpus.inducing.get(granularity)
+        if links is not None:
+            counts[f"reports with an inducing {granularity}"] = _num_queries(links)
+            counts[f"inducing links: {granularity}"] = _num_links(links)
+    return counts
+
+
+def _num_queries(links: Links | None) -> int:
+    return 0 if links is None else int(links.table["query"].nunique())
+
+
+def _num_links(links: Links | None) -> int:
+    return 0 if links is None else len(links)
+
+
+def corpus_statistics(corpora: Sequence[Corpus | ChangeCorpus]) -> list[dict[str, Any]]:
+    """For each corpus its ``name``, its ``statistics`` by name, and its ``warnings``."""
+    return [
+        {"name": corpus.name, "statistics": _describe(corpus), "warnings": list(corpus.warnings)} for corpus in corpora
+    ]
+
+
+def statistics_table(described: Sequence[dict[str, Any]]) -> pd.DataFrame:
+    """A row for each statistic, a column of texts for each corpus; see ``corpus_statistics``."""
+    names = [name for corpus in described for name in corpus["statistics"]]
+    metrics = list(dict.fromkeys(names))  # unlike a set, keeps the order
+    columns: dict[str, list[str]] = {"metric": metrics}
+    for corpus in described:
+        columns[corpus["name"]] = [format_statistic(corpus["statistics"].get(metric)) for metric in metrics]
+    return pd.DataFrame(columns)
+
+
+def notes_on(described: Sequence[dict[str, Any]]) -> list[str]:
+    """What some rows of the table count, in sentences; see ``corpus_statistics``."""
+    names = [name for corpus in described for name in corpus["statistics"]]
+    return [note for start, note in NOTES.items() if any(name.startswith(start) for name in names)]
+
+
+def _describe(corpus: Corpus | ChangeCorpus) -> dict[str, Statistic]:
+    return describe_changes(corpus) if isinstance(corpus, ChangeCorpus) else describe_corpus(corpus)
+
+
+def format_statistic(value: Statistic) -> str:
+    """A number or date for reading; a dash for a missing one."""
+    if value is None:
+        return "-"
+    if isinstance(value, pd.Timestamp):
+        return f"{value:%Y-%m-%d}"
+    return f"{value:,}" if isinstance(value, int) else f"{value:,.1f}"

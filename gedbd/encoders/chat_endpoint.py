@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urljoin, urlsplit
 
 from gedbd.corpora.clients.credentials import read_secret
-from gedbd.corpora.clients.http_errors import server_message
+from gedbd.corpora.clients.http import server_message
 from gedbd.io.plain_text import printable_line
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import pandas as pd
 from gedbd.evaluation.display_names import ALWAYS_DUPLICATE, format_p_value
 from gedbd.evaluation.run_folders import Run
 from gedbd.evaluation.significance import Comparison, compare_f1, compare_means, mann_whitney
-from gedbd.io.verbosity import stage
+from gedbd.io.console import stage
 from gedbd.retrieval.protocol_words import metric_prefix
 from gedbd.retrieval.ranking import per_query
 

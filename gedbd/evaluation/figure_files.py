@@ -8,10 +8,21 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 from matplotlib.ticker import LogFormatter, ScalarFormatter
 
-from gedbd.evaluation.palette import DARK_GREY
 from gedbd.io.files import replacing
 from gedbd.io.plain_text import printable
 
+BLUE = "#0072b2"
+VERMILION = "#d55e00"
+GREEN = "#009e73"
+PURPLE = "#cc79a7"
+ORANGE = "#e69f00"
+SKY_BLUE = "#56b4e9"
+GREY = "#8a8a8a"
+DARK_GREY = "#4d4d4d"
+SERIES = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY_BLUE, DARK_GREY)  # in the order in which they are used
+LINES = ("-", "--", ":", "-.")  # of the first seven lines, of the next seven, ...
+DUPLICATE = BLUE
+OTHER = VERMILION
 DPI = 120
 SUBJECT_SIZE = 8  # points
 SUFFIXES = (".svg", ".png")
@@ -83,3 +94,13 @@ def _show_texts_as_they_are(figure: Figure) -> None:
         assert isinstance(text, Text)
         text.set_parse_math(False)
         text.set_text(printable(text.get_text(), keep="\n"))
+
+
+def colour(place: int) -> str:
+    """The colour of a line or bar by its place; after seven they come again."""
+    return SERIES[place % len(SERIES)]
+
+
+def line_style(place: int) -> str:
+    """The kind of a line by its place, by which lines of one colour differ."""
+    return LINES[place // len(SERIES) % len(LINES)]

@@ -14,9 +14,9 @@ from matplotlib.path import Path
 
 from gedbd.code.flow_graph import FlowGraph
 from gedbd.code.node_types import EdgeKind, NodeType
+from gedbd.evaluation.figure_files import BLUE, DARK_GREY, GREY
 from gedbd.evaluation.flow_graph_layout import HALF_HEIGHT, MARGIN, Box, Layout, place_nodes
 from gedbd.evaluation.flow_graph_routes import Point, Router
-from gedbd.evaluation.palette import BLUE, DARK_GREY, GREY
 
 FONT = "monospace"
 HEAD_LENGTH = 0.075  # inches

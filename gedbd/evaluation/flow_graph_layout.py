@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from gedbd.code.flow_graph import FlowGraph
-from gedbd.code.node_types import NodeType
-from gedbd.code.roles import Role
+from gedbd.code.node_types import NodeType, Role
 from gedbd.io.plain_text import printable
 
 MAX_CHARACTERS = 80  # of a printed line of code; longer ones are broken

@@ -17,7 +17,7 @@ from gedbd.corpora.statistics import describe_corpus
 from gedbd.evaluation.display_names import FROZEN, TEXT
 from gedbd.evaluation.leakage import leak_warning
 from gedbd.evaluation.report.page import markdown
-from gedbd.evaluation.report.shown_tables import show
+from gedbd.evaluation.report.section import show
 from gedbd.evaluation.run_folders import Run
 from gedbd.io.files import read_object
 from gedbd.io.plain_text import code_block, escape_markdown

@@ -8,9 +8,8 @@ from matplotlib.figure import Figure
 
 from gedbd.evaluation import figures
 from gedbd.evaluation.display_names import ALWAYS_DUPLICATE, FROZEN, TEXT, TEXT_GRAPH
-from gedbd.evaluation.pairwise import pairwise_metrics
+from gedbd.evaluation.pairwise import best_threshold, pairwise_metrics
 from gedbd.evaluation.significance import f1_interval, mean_interval
-from gedbd.evaluation.threshold import best_threshold
 from gedbd.retrieval.ranking import Ranking, per_query, ranking_metrics
 
 # The column of ``predictions`` that holds each method's scores.

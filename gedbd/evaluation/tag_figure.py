@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 from matplotlib.patheffects import withStroke
 
 from gedbd.encoders.tags.tag_network import TagNetwork
-from gedbd.evaluation.palette import DARK_GREY, DUPLICATE, GREY, SERIES
+from gedbd.evaluation.figure_files import DARK_GREY, DUPLICATE, GREY, SERIES
 
 CAPTION = "Tags of the training documents: areas by documents, lines between tags that share many, colours by community"
 EDGES_PER_TAG = 3

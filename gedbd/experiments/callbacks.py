@@ -1,5 +1,6 @@
 """Callbacks of training: the table of epochs and its lines, early stopping, checkpoints."""
 
+import os
 import time
 from collections.abc import Sequence
 from functools import partial
@@ -9,15 +10,18 @@ from typing import Any
 import pandas as pd
 import pytorch_lightning as pl
 import torch
-from pytorch_lightning.callbacks import Callback, Checkpoint, ModelCheckpoint
+from hydra.utils import instantiate
+from pytorch_lightning.callbacks import Callback, Checkpoint, EarlyStopping, ModelCheckpoint, RichProgressBar
 from pytorch_lightning.trainer.states import TrainerFn
 from rich.console import Console
 
+from gedbd.configuration.allowed_targets import check_plain, named_targets
 from gedbd.evaluation.display_names import metric_name
 from gedbd.evaluation.pairwise import METRICS
 from gedbd.experiments.batch import Batch
-from gedbd.experiments.early_stopping import ResumableEarlyStopping, pruning_callbacks
-from gedbd.io.printing import print_detail
+from gedbd.experiments.sweeps.jobs import Pruned
+from gedbd.experiments.sweeps.optuna_sweeper import STUDY, TRIAL
+from gedbd.io.console import print_detail
 from gedbd.io.tables import write_csv
 
 CHECK_STEPS = 50
@@ -209,3 +213,75 @@ def check_monitor(monitor: str, ranked: Sequence[str]) -> None:
             f"monitor={monitor} is not logged: choose one of {', '.join(names)}; for more, see protocol=,"
             " ranking.top_k, ranking.parts and the split"
         )
+
+
+class ResumableEarlyStopping(EarlyStopping):
+    """Early stopping that also ends a resumed run which it had already stopped."""
+
+    def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """Stops at once if the run had already been stopped."""
+        if self.wait_count >= max(1, self.patience):
+            trainer.should_stop = True
+
+
+class EpochPruning(Checkpoint):
+    """Reports a metric of each epoch to the trial's study and raises ``Pruned`` if its pruner decides so.
+
+    A subclass of ``Checkpoint`` because Lightning runs their hooks last in an epoch. An epoch is reported once: of
+    several seeds, the first decides. The last epoch is not pruned.
+
+    Args:
+        trial_id: The trial's id in the storage.
+        storage: URL of the study's database.
+        metric: What is reported: the higher, the better.
+    """
+
+    def __init__(self, trial_id: int, storage: str, metric: str = "val/f1") -> None:
+        self.trial_id = trial_id
+        self.storage = storage
+        self.metric = metric
+
+    def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """Reports the epoch. The first process decides for all processes of the job."""
+        value = float(trainer.callback_metrics[self.metric])
+        pruned = trainer.is_global_zero and self._should_prune(trainer.current_epoch, value)
+        is_last = trainer.current_epoch + 1 == trainer.max_epochs
+        if trainer.strategy.broadcast(pruned) and not is_last:
+            raise Pruned(value)
+
+    def _should_prune(self, epoch: int, value: float) -> bool:
+        import optuna
+
+        study = optuna.load_study(study_name=STUDY, storage=self.storage)
+        pruner = study.user_attrs["pruner"]
+        # The study's file may come from someone else, and instantiate calls any target.
+        check_plain(pruner, self.storage)
+        other = named_targets(pruner) - {f"optuna.pruners.{name}" for name in optuna.pruners.__all__}
+        if other:
+            raise ValueError(
+                f"{self.storage}: {min(other)} is not a pruner of Optuna, and a file may name nothing else"
+            )
+        # A loaded study has Optuna's default pruner.
+        study.pruner = instantiate(pruner)
+        trial = optuna.Trial(study, self.trial_id)
+        reported = study._storage.get_trial(self.trial_id).intermediate_values
+        if epoch in reported:
+            return False
+        trial.report(value, epoch)
+        return trial.should_prune()
+
+
+def pruning_callbacks(metric: str) -> list[EpochPruning]:
+    """The pruning callback of a job that is a trial, by a metric of validation; an empty list for other jobs."""
+    trial_id, _, storage = os.environ.get(TRIAL, "").partition("@")
+    return [EpochPruning(int(trial_id), storage, metric)] if storage else []
+
+
+class EpochProgressBar(RichProgressBar):
+    """Counts epochs from 1: ``epoch 3/3`` for the last of three, where Lightning writes ``Epoch 2/2``."""
+
+    def _get_train_description(self, current_epoch: int) -> str:
+        max_epochs = self.trainer.max_epochs
+        limit = f"/{max_epochs}" if max_epochs and max_epochs > 0 else ""
+        # as wide as the description of validation, or the bar would move
+        return f"epoch {current_epoch + 1}{limit}".ljust(len(self.validation_description))

@@ -1,12 +1,16 @@
 """Run folders: checkpoints with weights and plain numbers, the resolved configuration, and versions."""
 
+import hashlib
 import json
 from importlib.metadata import version
 from pathlib import Path
 from pickle import UnpicklingError
+from typing import IO, Any
 
+import pytorch_lightning as pl
 import torch
 from hydra.utils import get_class, instantiate
+from lightning_fabric.plugins.io.torch_io import TorchCheckpointIO
 from omegaconf import DictConfig, OmegaConf
 from rich.console import Console
 
@@ -16,10 +20,9 @@ from gedbd.corpora.changes import ChangeCorpus
 from gedbd.corpora.corpus import Corpus
 from gedbd.encoders.weights import load_state, read_state
 from gedbd.experiments.training_task import SystemTask, TrainingSetup
-from gedbd.io.checksums import check_whole
-from gedbd.io.files import read_object, write_text
-from gedbd.io.printing import open_console, print_line
-from gedbd.io.verbosity import stage
+from gedbd.io.checksums import check_whole, checksum, note_checksums, noted_checksums
+from gedbd.io.console import open_console, print_line, stage
+from gedbd.io.files import read_object, replacing, write_text
 
 PACKAGES = ("gedbd", "torch", "pytorch-lightning", "torch-geometric", "transformers", "numpy", "pandas")
 
@@ -145,3 +148,75 @@ def use_run(cfg: DictConfig, folder: Path, checkpoint: str = "best") -> Path:
     cfg.encoder = saved.encoder
     cfg.text = saved.text
     return path
+
+
+class WholeCheckpointIO(TorchCheckpointIO):
+    """Writes a checkpoint next to its final path, flushes it to the disk, renames it, and records its checksum.
+
+    Lightning's class writes into the folder of temporary files. If that is on another file system, the checkpoint is
+    then copied over the previous one, and a kill during the copy destroys both.
+    """
+
+    def save_checkpoint(self, checkpoint: dict[str, Any], path: str | Path, storage_options: Any | None = None) -> None:
+        """Replaces a checkpoint.
+
+        Raises:
+            OSError: If the disk is full or fails; the previous checkpoint then still exists.
+        """
+        if storage_options is not None:
+            raise TypeError("storage_options is not supported: checkpoints are local files")
+        path = Path(path)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        before = noted_checksums(path) or ([checksum(path)] if path.is_file() else [])
+        with replacing(path) as unfinished:
+            digest = _write(checkpoint, unfinished)
+            # Both checksums are valid until the rename: a kill around it leaves either content.
+            note_checksums(path, [*before, digest])
+        note_checksums(path, [digest])
+
+    def load_checkpoint(self, path: str | Path, *arguments: Any, **options: Any) -> dict[str, Any]:
+        """Loads a checkpoint, see ``TorchCheckpointIO``. Raises ValueError if it is damaged."""
+        if Path(path).is_file():
+            check_whole(Path(path))
+        return super().load_checkpoint(path, *arguments, **options)
+
+    def remove_checkpoint(self, path: str | Path) -> None:
+        """Removes a checkpoint and its checksum."""
+        super().remove_checkpoint(path)
+        if noted_checksums(Path(path)):
+            note_checksums(Path(path), [])
+
+
+def save_whole(trainer: pl.Trainer) -> None:
+    """Makes a trainer write its checkpoints with ``WholeCheckpointIO``, unless it has a custom ``CheckpointIO``."""
+    if type(trainer.strategy.checkpoint_io) is TorchCheckpointIO:
+        trainer.strategy.checkpoint_io = WholeCheckpointIO()
+
+
+class _Hashing:
+    """A file to write to that computes the checksum of its content."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self.file = file
+        self.digest = hashlib.sha256()
+
+    def write(self, content: bytes) -> int:
+        self.digest.update(content)
+        return self.file.write(content)
+
+    def flush(self) -> None:
+        self.file.flush()
+
+
+def _write(checkpoint: dict[str, Any], path: Path) -> str:
+    """Writes a checkpoint into a new file and returns its checksum."""
+    with path.open("wb") as file:
+        hashing = _Hashing(file)
+        try:
+            torch.save(checkpoint, hashing)  # type: ignore[arg-type]
+        except RuntimeError as error:
+            # After an error of the disk PyTorch closes its archive, which fails too, and raises only the second error.
+            if isinstance(error.__context__, OSError):
+                raise error.__context__ from None
+            raise
+    return hashing.digest.hexdigest()

@@ -11,8 +11,7 @@ from gedbd.encoders.encoder import Encoder
 from gedbd.encoders.sinks.qdrant import Store, check_size, send_vectors
 from gedbd.encoders.sinks.vector_file import save_vectors
 from gedbd.experiments.reading import read_corpus
-from gedbd.io.printing import print_line
-from gedbd.io.verbosity import stage
+from gedbd.io.console import print_line, stage
 
 
 @stage("encode the corpus")

@@ -11,7 +11,7 @@ from gedbd.evaluation.model_card import MADE_UP, model_card
 from gedbd.evaluation.run_folders import Run
 from gedbd.experiments.checkpoint import check_corpus, find_run
 from gedbd.experiments.reading import read_corpus
-from gedbd.io.verbosity import stage
+from gedbd.io.console import stage
 from gedbd.text.templates import Text
 
 

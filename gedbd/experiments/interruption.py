@@ -17,7 +17,7 @@ from pytorch_lightning.callbacks import Callback
 
 from gedbd.configuration.command import exit_status, raise_terminated
 from gedbd.experiments.distributed import is_first
-from gedbd.experiments.sweeps.job_process import quoted
+from gedbd.experiments.sweeps.jobs import quoted
 
 # Options that a run's folder does not say, or is not trusted to say: code, addresses and files beside those of conf/.
 NOT_SAVED = re.compile(r"-|.*(_target_|address|base_url|searchpath)=|.*=pkg://")

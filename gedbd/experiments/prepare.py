@@ -14,8 +14,7 @@ from rich.console import Console
 from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.splits import PARTS, TRAIN, VAL, keep_assigned, split_corpus
 from gedbd.experiments.reading import read_corpus
-from gedbd.io.printing import print_line
-from gedbd.io.verbosity import stage
+from gedbd.io.console import print_line, stage
 from gedbd.retrieval.ranking_tasks import RankingTask, TaskFinder
 
 MATMUL_PRECISIONS = ("highest", "high", "medium")

@@ -1,6 +1,7 @@
 """The end of a run: predictions, tables and figures, on disk, on screen and on the dashboard."""
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import NamedTuple
 
@@ -11,26 +12,24 @@ from pytorch_lightning.loggers import Logger, WandbLogger
 from rich.console import Console
 
 from gedbd.corpora.corpus import Corpus
-from gedbd.corpora.urls import with_urls
+from gedbd.corpora.urls import URL_OF, with_urls
 from gedbd.evaluation.conclusions import verdict_on_pairs, verdict_on_queries
 from gedbd.evaluation.display_names import with_display_names
 from gedbd.evaluation.figure_files import name_subject, save_figure
 from gedbd.evaluation.figures import rank_curves, title_cosines, training_curves
 from gedbd.evaluation.leakage import audit_leak, leak_warning
 from gedbd.evaluation.result_tables import compare_methods, compare_rankings, draw_figures, example_pairs
-from gedbd.evaluation.run_folders import CAPTIONS, PREDICTIONS, TSNE
-from gedbd.experiments.evaluation_result import EvaluationResult
-from gedbd.experiments.example_pairs import print_example_pairs
-from gedbd.experiments.own_page import log_files
-from gedbd.experiments.ranking_files import write_rankings
-from gedbd.io.console_tables import print_table
+from gedbd.evaluation.run_folders import CAPTIONS, PREDICTIONS, PROTOCOLS, TSNE
+from gedbd.evaluation.trec import write_qrels, write_run
+from gedbd.experiments.evaluation_result import EvaluationResult, log_files
+from gedbd.io.console import print_line, print_path, stage
+from gedbd.io.console_tables import print_hanging, print_table
 from gedbd.io.files import write_text
-from gedbd.io.json_output import record
-from gedbd.io.printing import print_line, print_path
+from gedbd.io.json_output import is_json_asked, record
 from gedbd.io.tables import read_csv, write_csv, write_parquet
-from gedbd.io.verbosity import stage
 from gedbd.retrieval.protocol_words import EARLIER, file_suffix
 
+CLASSES = ("other pair", "duplicate")
 SHOWN_RANKING = ("method", "rr@1", "rr@10", "rr@10_low", "rr@10_high", "rr@100", "mrr", "mrr_low", "mrr_high")
 PREDICTION_COLUMNS = (
     "id_1",
@@ -221,3 +220,56 @@ def _with_groups(result: EvaluationResult) -> pd.DataFrame:
 
 def _ids(corpus: Corpus) -> np.ndarray:
     return corpus.reports["id"].to_numpy(dtype=object)
+
+
+def print_example_pairs(console: Console, examples: pd.DataFrame) -> None:
+    """Prints pairs to look at.
+
+    Args:
+        console: Where they go.
+        examples: See ``example_pairs`` in ``gedbd.evaluation.result_tables``, with addresses of the reports if known.
+    """
+    if is_json_asked():
+        return
+    print_line(console, "\nexample pairs", style="italic")
+    width = max((len(str(one)) for name in ("id_1", "id_2") for one in examples[name]), default=0)
+    for row in examples.to_dict("records"):
+        kind, predicted = CLASSES[row["label"]], CLASSES[row["predicted"]]
+        print_line(console, f"{kind}, {row['example']}: score {row['score']:.3f}, predicted {predicted}")
+        for side in ("1", "2"):
+            print_hanging(console, f"  {row[f'id_{side}']!s:<{width}}  ", row[f"title_{side}"])
+            url = row.get(f"{URL_OF}id_{side}")
+            if url:
+                print_path(console, f"  {'':<{width}} ", url)
+
+
+def write_rankings(folder: Path, result: EvaluationResult) -> None:
+    """Writes ``queries.parquet``, TREC files of the rankings, and the words about each protocol."""
+    ids = result.corpus.reports["id"].to_numpy(dtype=object)
+    document_ids = result.corpus.reports["id"]
+    frames = []
+    (folder / "trec").mkdir(exist_ok=True)
+    for protocol, rankings in result.rankings.items():
+        stem = f"{result.part}{file_suffix(protocol)}"
+        write_qrels(folder / "trec" / f"{stem}.qrels", result.queries[protocol], document_ids)
+        for method, ranking in rankings.items():
+            write_run(folder / "trec" / f"{stem}.{method}.run", ranking, document_ids, method)
+            table = ranking.queries
+            rows = table["query"].to_numpy()
+            named = table.drop(columns=["query", "found"]).assign(
+                protocol=protocol,
+                method=method,
+                part=result.part,
+                id=ids[rows],
+                group=ids[result.corpus.group[rows]],
+                found=np.where(table["found"] >= 0, ids[table["found"]], ""),
+            )
+            frames.append(named)
+    write_parquet(folder / "queries.parquet", pd.concat(frames, ignore_index=True))
+    _write_protocols(folder, result)
+
+
+def _write_protocols(folder: Path, result: EvaluationResult) -> None:
+    """Writes ``protocols.json``: what reports call each protocol, and what its queries were ranked against."""
+    words = {name: {**asdict(task.words), "against": task.against} for name, task in result.queries.items()}
+    write_text(folder / PROTOCOLS, json.dumps(words, indent=2) + "\n")

@@ -7,8 +7,7 @@ import numpy as np
 import pandas as pd
 from torch import Tensor
 
-from gedbd.evaluation.pairwise import pairwise_metrics
-from gedbd.evaluation.threshold import best_threshold
+from gedbd.evaluation.pairwise import best_threshold, pairwise_metrics
 from gedbd.losses.loss import Loss
 from gedbd.retrieval.ranking import Ranking, rank_all
 from gedbd.retrieval.ranking_tasks import RankingTask

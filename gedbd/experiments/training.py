@@ -8,22 +8,24 @@ from typing import NamedTuple
 import pytorch_lightning as pl
 from hydra.utils import instantiate
 from omegaconf import DictConfig
-from pytorch_lightning.callbacks import Callback
+from pytorch_lightning.callbacks import Callback, ModelCheckpoint
 from pytorch_lightning.loggers import Logger
 from rich.console import Console
 
 from gedbd.corpora.changes import ChangeCorpus
 from gedbd.corpora.corpus import Corpus
-from gedbd.experiments.callbacks import FiniteValues, direction
-from gedbd.experiments.checkpoint import save_run
-from gedbd.experiments.checkpoint_io import save_whole
-from gedbd.experiments.distributed import all_end_together
+from gedbd.experiments.callbacks import EpochProgressBar, FiniteValues, check_monitor, direction, training_callbacks
+from gedbd.experiments.checkpoint import readable_checkpoint, save_run, save_whole, trained_epochs
+from gedbd.experiments.distributed import all_end_together, is_first
 from gedbd.experiments.interruption import TerminationHandler, keyboard_interrupts
-from gedbd.experiments.progress_bar import EpochProgressBar
+from gedbd.experiments.prepare import check_ranking
+from gedbd.experiments.results import report, show_verdict
 from gedbd.experiments.tracking.runs import open_loggers
-from gedbd.io.printing import print_detail, print_path
+from gedbd.experiments.training_task import SystemTask, Task
+from gedbd.io.console import is_quiet, print_detail, print_path, stage
 from gedbd.io.tables import read_csv
-from gedbd.io.verbosity import is_quiet, stage
+from gedbd.retrieval.ranking import metric_names
+from gedbd.retrieval.reports.on_top import METRICS
 
 
 class Trained(NamedTuple):
@@ -104,3 +106,79 @@ def epochs_of_best(folder: Path, monitor: str) -> int:
     values = read_csv(folder / "metrics.csv", monitor)[monitor]
     best = values.argmin() if direction(monitor) == "min" else values.argmax()
     return int(best) + 1
+
+
+def refit(task: SystemTask, cfg: DictConfig, epochs: int, folder: Path, console: Console) -> None:
+    """Trains from the start for a number of epochs, and writes ``checkpoints/refit.ckpt``; nothing is validated.
+
+    An interrupted training goes on from its last epoch; a finished one is not repeated.
+
+    Args:
+        task: Trains on training and validation part.
+        cfg: The composed configuration of ``conf/train.yaml``.
+        epochs: How long the best epoch of the first training was trained.
+        folder: The run folder.
+        console: Where it is said.
+
+    Raises:
+        KeyboardInterrupt: If Ctrl-C was pressed; the last finished epoch is saved.
+    """
+    weights = folder / "checkpoints" / "refit.ckpt"
+    if weights.is_file() and trained_epochs(weights) == epochs:
+        return
+    if is_first():
+        print_detail(console, f"train again, on training and validation part; epochs: {epochs}")
+    setup = task.build(cfg, console, ())
+    # A folder for each number of epochs: a run that is trained further may find another epoch best.
+    kept = folder / "refit" / f"{epochs}_epochs"
+    last = ModelCheckpoint(
+        kept / "checkpoints", filename="last", save_on_train_epoch_end=True, enable_version_counter=False
+    )
+    with keyboard_interrupts():
+        trainer: pl.Trainer = instantiate(
+            cfg.trainer,
+            max_epochs=epochs,
+            logger=False,
+            callbacks=[FiniteValues(), TerminationHandler(), last],
+            default_root_dir=folder,
+            limit_val_batches=0,
+            use_distributed_sampler=False,  # the batch samplers share out batches themselves
+            enable_progress_bar=cfg.trainer.get("enable_progress_bar", True) and not (console.quiet or is_quiet()),
+        )
+        save_whole(trainer)
+        with all_end_together(trainer):
+            trainer.fit(setup.system, setup.data, ckpt_path=readable_checkpoint(kept))
+            trainer.save_checkpoint(weights, weights_only=True)
+
+
+def train_once(cfg: DictConfig, folder: Path, console: Console) -> float:
+    """Trains the configured task, see ``Task.train``."""
+    task: Task = instantiate(cfg.task)
+    return task.train(cfg, folder, console)
+
+
+def train_system(task: SystemTask, cfg: DictConfig, folder: Path, console: Console) -> float:
+    """Trains a task's system, writes the run folder, and returns the best checkpoint's validation F1.
+
+    Raises:
+        KeyboardInterrupt: If Ctrl-C was pressed; the last finished epoch is saved in ``checkpoints/last.ckpt``.
+    """
+    check_ranking(cfg.ranking)
+    # Once before the data is read, and again when it is known what there is to rank.
+    on_top = METRICS if cfg.ranking.ranker else ()
+    check_monitor(cfg.monitor, (*metric_names(cfg.ranking.top_k, cfg.ranking.protocols), *on_top))
+    callbacks = training_callbacks(folder, cfg.monitor, cfg.patience, console)
+    setup = task.build(cfg, console)
+    check_monitor(cfg.monitor, (*metric_names(cfg.ranking.top_k, setup.ranked_protocols), *on_top))
+    with trained(setup.system, setup.data, setup.corpus, cfg, folder, callbacks, console) as training:
+        if training.is_first:
+            result = task.result(setup)
+            tables = report(folder, result, console, training.loggers, cfg.encoder.name)
+    if training.is_first:
+        show_verdict(console, result, tables)
+    return best_f1(folder, cfg.monitor)
+
+
+def best_f1(folder: Path, monitor: str) -> float:
+    """Validation F1 of a run's best checkpoint."""
+    return value_of_best(folder, monitor, "val/f1")

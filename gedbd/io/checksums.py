@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from zipfile import BadZipFile, ZipFile, is_zipfile
 
+from gedbd.io.console import is_first_process, say_once
 from gedbd.io.files import write_text
-from gedbd.io.printing import is_first_process, say_once
 
 CHECKSUMS = "SHA256SUMS"  # in the folder of the files it lists
 

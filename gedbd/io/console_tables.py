@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import pandas as pd
 
+from gedbd.io.console import print_line
 from gedbd.io.json_output import is_json_asked
 from gedbd.io.plain_text import printable
-from gedbd.io.printing import print_line
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -10,9 +10,12 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from glob import escape as glob_escape
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
+GENERIC_STEMS = ("reports", "bugs", "issues")
+IN_PACKAGE = "pkg://"
 UNFINISHED = ".part"
 PRIVATE = 0o077  # the umask that leaves new files and folders to their owner
 
@@ -189,3 +192,22 @@ def _flush(path: Path) -> None:
             raise
     finally:
         os.close(descriptor)
+
+
+def locate(path: str) -> Path:
+    """The file that ``path`` names, such as ``bugs.csv`` or ``pkg://gedbd.corpora/demo.csv``.
+
+    Raises:
+        ValueError: If it does not exist.
+    """
+    package, _, inside = path.removeprefix(IN_PACKAGE).partition("/")
+    file = Path(str(resources.files(package) / inside)) if path.startswith(IN_PACKAGE) else Path(path).expanduser()
+    if not file.is_file():
+        raise ValueError(f"{file}: no such file; set dataset.path= to an existing one")
+    return file
+
+
+def corpus_name(file: Path) -> str:
+    """The file's name without suffixes; its folder's if that is one of ``GENERIC_STEMS`` or empty, as of ``.git``."""
+    stem = file.name.split(".")[0]
+    return file.absolute().parent.name if stem.lower() in {"", *GENERIC_STEMS} else stem

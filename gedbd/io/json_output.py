@@ -12,7 +12,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
-from gedbd.io.printing import is_first_process
+from gedbd.io.console import is_first_process
 
 
 class _Output(NamedTuple):

@@ -5,8 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gedbd.retrieval.boosted_trees import BoostedTrees
-from gedbd.retrieval.decision_trees import MAX_LEAVES, DecisionTree
+from gedbd.retrieval.boosted_trees import MAX_LEAVES, BoostedTrees, DecisionTree
 
 MAX_CANDIDATES = 10_000  # of a query: LightGBM's limit
 MAX_RELEVANCE = 30  # its gains are 2**relevance - 1

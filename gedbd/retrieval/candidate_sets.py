@@ -19,10 +19,9 @@ from scipy.sparse import csr_array
 from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.tags import number_tags, occurrence_matrix, tag_overlap, tags_of
 from gedbd.encoders.encoder import Encoder
-from gedbd.io.progress import track
+from gedbd.io.console import track
 from gedbd.retrieval.protocol_words import ProtocolWords
-from gedbd.retrieval.ranking_tasks import TOP_K
-from gedbd.retrieval.two_table_tasks import CandidateSets
+from gedbd.retrieval.ranking_tasks import TOP_K, CandidateSets
 
 BLOCK = 64  # queries whose scores against all documents are held at once
 MIN_PROGRESS_BLOCKS = 5

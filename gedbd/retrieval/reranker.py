@@ -6,9 +6,8 @@ import numpy as np
 import torch
 
 from gedbd.encoders.encoder import Encoder
-from gedbd.io.progress import track
-from gedbd.retrieval.cross_encoder import CrossEncoder
-from gedbd.retrieval.cross_training import Example, TrainingOptions, train_cross_encoder
+from gedbd.io.console import track
+from gedbd.retrieval.cross_encoder import CrossEncoder, Example, TrainingOptions, train_cross_encoder
 from gedbd.retrieval.linear_ranker import learn_weights, standardise
 from gedbd.retrieval.scorers.lexical import MAX_CHARACTERS
 from gedbd.retrieval.scorers.scorer import Scorer, ScorerInputs, linked_groups

@@ -90,7 +90,7 @@ class PairSampler:
         Args:
             corpus: The reports.
             split: Determines the part of each report and pair.
-            observed: ``(N,)`` groups that training may see, if not all: see ``gedbd.corpora.observed_groups``.
+            observed: ``(N,)`` groups that training may see, if not all: see ``gedbd.corpora.splits``.
 
         Raises:
             ValueError: If the corpus has no duplicates, a part gets no positive pair, or there is no such feedback.

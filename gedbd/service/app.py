@@ -5,28 +5,34 @@ import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from mimetypes import guess_type
+from pathlib import Path
 
-from fastapi import Depends, FastAPI, Request
+from fastapi import APIRouter, Depends, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
+from fastapi.responses import HTMLResponse
 from fastapi.security import HTTPBearer
+from jinja2 import Environment, FileSystemLoader
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
 
 from gedbd.service.index_interface import Index
-from gedbd.service.locate_route import locate_router
 from gedbd.service.metrics import Metrics, MetricsMiddleware
 from gedbd.service.middleware import RequestGuard, RequestLimits
-from gedbd.service.routes import Service, public_router, router
+from gedbd.service.routes import Service, locate_router, public_router, router
 from gedbd.service.schemas import ONE_REPORT, REPORT_LIST
-from gedbd.service.static_pages import pages_router
 from gedbd.service.suspects import SuspectFinder
 from gedbd.service.thread_pool import BoundedThreadPool
-from gedbd.service.webhook.failures import as_unavailable
-from gedbd.service.webhook.receiver import Webhook
+from gedbd.service.webhook.receiver import Webhook, as_unavailable
 from gedbd.service.webhook.route import webhook_router
 from gedbd.triage.feedback import FeedbackStore
 from gedbd.triage.storage.connection import StoreUnavailable
 
+PAGE_DIR = Path(__file__).parent / "page"
+# Read once: no request ever names a path on disk.
+FILES = {path.name: path.read_bytes() for path in PAGE_DIR.iterdir() if path.is_file()}
+DOCUMENTATION = Environment(loader=FileSystemLoader(PAGE_DIR.parent), autoescape=True).get_template("docs.html.j2")
+pages_router = APIRouter(include_in_schema=False)
 log = logging.getLogger("gedbd")
 MAX_PROBLEMS = 5  # that one answer names
 # Instead of pydantic's words, by its type of an error.
@@ -182,3 +188,28 @@ def _request_line(request: Request) -> str:
 def _answer(status: int, detail: str, headers: dict[str, str] | None = None) -> Response:
     readable = detail.encode("utf-8", "backslashreplace").decode()
     return JSONResponse({"detail": readable}, status, headers)
+
+
+@pages_router.api_route("/", methods=["GET", "HEAD"])
+async def page() -> Response:
+    """The page for triagers."""
+    return page_file("index.html")
+
+
+@pages_router.api_route("/page/{name}", methods=["GET", "HEAD"])
+async def page_part(name: str) -> Response:
+    """Scripts, style sheet and icon of the page."""
+    return page_file(name)
+
+
+@pages_router.get("/docs")
+async def docs(request: Request) -> HTMLResponse:
+    """The API documentation: a page without scripts, made from the same schema as ``/openapi.json``."""
+    return HTMLResponse(DOCUMENTATION.render(schema=request.app.openapi()))
+
+
+def page_file(name: str) -> Response:
+    """A file of the page. Raises HTTPException if there is none of that name."""
+    if name not in FILES:
+        raise HTTPException(404, "there is no such file")
+    return Response(FILES[name], media_type=guess_type(name)[0])

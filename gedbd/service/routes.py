@@ -10,7 +10,6 @@ from fastapi.responses import Response as PlainResponse
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from pydantic import Discriminator, Field, Tag
 
-from gedbd.service.field_types import IssueId
 from gedbd.service.forgetting import forget_beside
 from gedbd.service.index_interface import Index
 from gedbd.service.metrics import Metrics
@@ -24,21 +23,24 @@ from gedbd.service.schemas import (
     FeedbackRequest,
     FeedbackResponse,
     HealthResponse,
+    IssueId,
+    LocateRequest,
+    LocateResponse,
     ReportCreate,
     SearchRequest,
     SearchResponse,
     TargetResponse,
     UnlinkResponse,
     WithdrawResponse,
+    locate_response,
     match_response,
 )
-from gedbd.service.suspects import SuspectFinder
+from gedbd.service.suspects import RepositoryError, SuspectFinder
 from gedbd.service.thread_pool import BoundedThreadPool
 from gedbd.service.webhook.receiver import Webhook
 from gedbd.triage.feedback import FeedbackEvent, FeedbackStore
 from gedbd.triage.report import Filters, Match, Report, check_report
 
-Responses = dict[int | str, dict[str, Any]]
 ERRORS = {
     400: "The request is malformed",
     401: "A token is required",
@@ -48,9 +50,11 @@ ERRORS = {
     422: "A value is invalid",
     503: "Busy, too slow, or the index is unavailable at the moment",
 }
+Responses = dict[int | str, dict[str, Any]]
 ERROR_RESPONSES: Responses = {
     status: {"model": ErrorResponse, "description": description} for status, description in ERRORS.items()
 }
+locate_router = APIRouter(responses=ERROR_RESPONSES)
 NO_REPORT: Responses = {404: {"model": ErrorResponse, "description": "No such report"}}
 NO_FEEDBACK: Responses = {404: {"model": ErrorResponse, "description": "No feedback on these reports"}}
 NO_LINK: Responses = {404: {"model": ErrorResponse, "description": "No such link"}}
@@ -237,3 +241,15 @@ async def health(service: ServiceDependency) -> HealthResponse:
 async def metrics(service: ServiceDependency) -> PlainResponse:
     """Returns counters and latencies for Prometheus."""
     return PlainResponse(generate_latest(service.metrics.registry), media_type=CONTENT_TYPE_LATEST)
+
+
+@locate_router.post("/api/locate")
+async def locate(query: LocateRequest, service: ServiceDependency) -> LocateResponse:
+    """Finds the commits that may have induced the bug of a report, the most suspect first, with matching lines."""
+    finder = service.suspects
+    assert finder is not None  # the route is there only with a repository
+    try:
+        found = await service.searches.run(finder.find, query.to_report(), query.top_k)
+    except RepositoryError as problem:
+        raise HTTPException(503, str(problem), {"Retry-After": "5"}) from problem
+    return locate_response(found, finder.statement)

@@ -1,23 +1,60 @@
 """Request and response bodies of the API, with their limits."""
 
+import re
 from datetime import datetime
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 
-from gedbd.service.field_types import (
-    Date,
-    Description,
-    FileNames,
-    IssueId,
-    OptionalId,
-    PersonName,
-    ShortText,
-    Title,
-    Url,
-)
-from gedbd.triage.report import MAX_TOP_K, Filters, Match, Report
+from gedbd.corpora.chronology import ID_PATTERN, MAX_ID_LENGTH
+from gedbd.corpora.dates import check_range, parse_date
+from gedbd.corpora.urls import MAX_URL_LENGTH, web_url
+from gedbd.service.suspects import Suspects
+from gedbd.triage.locating.hunks import MatchedHunk, MatchedLine
+from gedbd.triage.locating.located import LocatedChange
+from gedbd.triage.report import MAX_DESCRIPTION_LENGTH, MAX_TITLE_LENGTH, MAX_TOP_K, Filters, Match, Report
 
+MAX_MESSAGE_LENGTH = 2_000
+MAX_LINE_LENGTH = 400
+OPTIONAL = f"{ID_PATTERN}|^$"
+
+
+def storable(value: object) -> object:
+    """A text with U+FFFD in place of NUL and unpaired surrogates, which no file takes; other values do not change."""
+    return NOT_STORABLE.sub("\ufffd", value) if isinstance(value, str) else value
+
+
+CLEANED = BeforeValidator(storable)
+Title = Annotated[str, StringConstraints(max_length=MAX_TITLE_LENGTH), CLEANED]
+Description = Annotated[str, StringConstraints(max_length=MAX_DESCRIPTION_LENGTH), CLEANED]
+ShortText = Annotated[str, StringConstraints(max_length=1_000), CLEANED]
+FileNames = Annotated[str, StringConstraints(max_length=10_000), CLEANED]
+PersonName = Annotated[str, StringConstraints(max_length=200), CLEANED]
+
+
+def web_address(url: str) -> str:
+    """An http or https address, or an empty text; the page links no other scheme, such as ``javascript:``."""
+    if url.strip() and not web_url(url):
+        raise ValueError("it must be an http or https address, or empty")
+    return url.strip()
+
+
+Url = Annotated[str, StringConstraints(max_length=MAX_URL_LENGTH), AfterValidator(web_address), CLEANED]
+
+
+def utc_date(moment: object) -> datetime:
+    """A date as in ``gedbd.corpora.dates``. A number is refused: pydantic alone would read it as seconds since 1970."""
+    if isinstance(moment, datetime):
+        return check_range(moment)
+    if not isinstance(moment, str):
+        raise ValueError("write a date as 2024-01-31T09:30:00Z")
+    return parse_date(moment)
+
+
+Date = Annotated[datetime, BeforeValidator(utc_date)]
+IssueId = Annotated[str, StringConstraints(strip_whitespace=True, max_length=MAX_ID_LENGTH, pattern=ID_PATTERN)]
+OptionalId = Annotated[str, StringConstraints(strip_whitespace=True, max_length=MAX_ID_LENGTH, pattern=OPTIONAL)]
+NOT_STORABLE = re.compile("[\x00\ud800-\udfff]")  # NUL and unpaired surrogates
 EXCERPT_LENGTH = 400
 MAX_REPORTS = 100
 # The two bodies of POST /api/reports; the blanks keep them apart from names of fields.
@@ -231,3 +268,106 @@ def match_response(match: Match, threshold: float | None) -> MatchResponse:
         explanation=shown,
         urls=match.urls,
     )
+
+
+class LocateRequest(ReportDraft):
+    """A report whose inducing commits are searched for, among those before it if it has a date."""
+
+    top_k: int = Field(5, ge=1, le=MAX_TOP_K)
+
+
+class LineResponse(BaseModel):
+    """A line of a hunk: ``sign`` is ``+``, ``-`` or a blank; ``spans`` are the places of the report's words."""
+
+    sign: str
+    number: int
+    text: str
+    spans: list[tuple[int, int]]
+
+
+class HunkResponse(BaseModel):
+    """A hunk that shares words with the report: ``count`` lines from ``start`` of the file after the change."""
+
+    path: str
+    start: int
+    count: int
+    section: str
+    terms: list[str]
+    lines: list[LineResponse]
+
+
+class SuspectResponse(BaseModel):
+    """A commit that may have induced the bug, and why. Authors are left out."""
+
+    id: str
+    rank: int
+    score: float = Field(description="Comparable only within one answer")
+    created_at: datetime
+    title: str
+    message: str
+    explanation: list[str]
+    hunks: list[HunkResponse]
+
+
+class LocateResponse(BaseModel):
+    """The most suspect commits, most suspect first.
+
+    ``statement`` says how often an inducing commit was among the first on the tracker's own history. ``problem`` says
+    why the index of the repository may be out of date, and is empty if it is not.
+    """
+
+    repository: str
+    commit: str
+    num_commits: int
+    num_ranked: int
+    statement: str
+    problem: str
+    changes: list[SuspectResponse]
+
+
+def locate_response(found: Suspects, statement: str) -> LocateResponse:
+    """Suspect commits as the API returns them."""
+    return LocateResponse(
+        repository=_clean(found.facts["repository"]),
+        commit=found.facts["commit"],
+        num_commits=found.facts["num_commits"],
+        num_ranked=found.facts["num_ranked"],
+        statement=_clean(statement),
+        problem=_clean(found.problem),
+        changes=[_suspect(change) for change in found.changes],
+    )
+
+
+def _suspect(change: LocatedChange) -> SuspectResponse:
+    return SuspectResponse(
+        id=change.id,
+        rank=change.rank,
+        score=change.score,
+        created_at=change.created_at,
+        title=_clean(change.title)[:MAX_LINE_LENGTH],
+        message=_clean(change.message)[:MAX_MESSAGE_LENGTH],
+        explanation=[_clean(reason) for reason in change.explanation],
+        hunks=[_hunk(hunk) for hunk in change.hunks],
+    )
+
+
+def _hunk(hunk: MatchedHunk) -> HunkResponse:
+    return HunkResponse(
+        path=_clean(hunk.path),
+        start=hunk.new_start,
+        count=hunk.new_count,
+        section=_clean(hunk.section)[:MAX_LINE_LENGTH],
+        terms=[_clean(term) for term in hunk.terms],
+        lines=[_line(line) for line in hunk.lines],
+    )
+
+
+def _line(line: MatchedLine) -> LineResponse:
+    """A line cut to ``MAX_LINE_LENGTH``, with the places that are left."""
+    spans = [(start, min(end, MAX_LINE_LENGTH)) for start, end in line.spans if start < MAX_LINE_LENGTH]
+    return LineResponse(sign=line.sign, number=line.number, text=_clean(line.text)[:MAX_LINE_LENGTH], spans=spans)
+
+
+def _clean(text: str) -> str:
+    """A text that every JSON parser takes, of the same length."""
+    return str(storable(text))

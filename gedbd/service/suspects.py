@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from gedbd.retrieval.changes.history import ChangeQuery
-from gedbd.service.background_worker import Worker
+from gedbd.service.thread_pool import Worker
 from gedbd.triage.locating.indexing import IndexLimits
 from gedbd.triage.locating.located import LocatedChange
 from gedbd.triage.locating.reports import query_of

@@ -2,21 +2,82 @@
 
 import re
 from collections import Counter
-from collections.abc import Set
+from collections.abc import Iterator, Set
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import chain, groupby
+from typing import NamedTuple
 
 import pandas as pd
 
-from gedbd.text.noise import Passage, find_code, find_fences, find_logs, find_traces, make_passage
-
+MAX_MATCHED_CHARACTERS = 600  # of a line, which bounds the time that the patterns take
+MIN_RUN_LINES = 4  # of a log, and of code outside fences
+# Lines that shortening keeps.
+KEPT_FRAMES = 3
+KEPT_ERRORS = 5
+KEPT_CODE_LINES = 3
+LEVEL = r"(?:ERROR|WARN(?:ING)?|INFO|DEBUG|TRACE|FATAL|SEVERE|VERBOSE)"
+SPEAKER = "(?:EXCEPTION|EXEC|JAVAC?|JUNIT)"
+DATE = r"(?:\d{4}[-/.]\d\d?[-/.]\d\d?[T ]\s?|\d\d?[-/]\d\d?(?:[-/]\d{2,4})?\s+|[A-Z][a-z]{2}\s{1,2}\d\d?\s(?:\d{4}\s)?)"
+TIME = rf"[\[('\"]?{DATE}?\d\d?:\d\d:\d\d\b[.,:]?\d*Z?[\])'\"]?"
+TAG = rf"[VDIWEFA]/[^\s():][^():]{{0,60}}\(\s*\d+\)\s?:|\[\s?(?i:{LEVEL}|{SPEAKER})\s?\]|{LEVEL}\b(?=[\s:|(\[])"
+THREAD_TAG = r"\d+\s+\d+\s+[VDIWEF]\s[^\s:]{1,60}\s?:|[\w.-]{1,60}\[\d+(?::\w+)?\](?:\s\w{4,8}:)?"
+COMPILER = (
+    r"(?:[^\s(][^(]{0,300}\(\d+(?:,\d+)*\)\s?:\s)?(?:error|warning)\s[A-Z]{2,10}\d{1,6}\s?:"
+    r"|[^\s:]{1,300}:\d+(?::\d+)?:\s(?:fatal\s)?(?:error|warning|note):"
+)
+PREFIX = re.compile(rf"[\s|>]*(?:(?:{TIME}|{TAG}|{THREAD_TAG})[\s:|]*){{0,3}}")
+LOG = re.compile(rf"[\s|>]*+(?:{TIME}|{TAG}|{COMPILER})")
+TROUBLE = re.compile(r"error|warn|fail|exception|fatal|severe|\b[EWF]/", re.IGNORECASE)
+FRAME = re.compile(
+    r"""at\s+(?:\(wrapper\s|<[\w$]++[^>]*>                                                    # Mono, JavaScript
+      |(?:async\s|new\s)?[^\s(]++\s?(?:\[as\s[^\]]++\]\s)?
+       \((?:[^()]*:\d+|Native\ Method|Unknown\ Source|native|<anonymous>|\w+\.java)\)         # Java, JavaScript
+      |[^\s(]++\s?\([^)]*+\)+\s*(?:$|\[0x|<0x|<IL|<filename|in\s.*(?::\d|\sline\s\d|:line)|\[\d) # .NET, Mono
+      |(?=\S*[/\\.])[^():]*(?::[^():]*)*:\d+:\d+\)?\s*$)                                  # JavaScript, no name
+    |[\w.$<>]++\([\w$]+\.(?:java|scala|kt|groovy):\d+\)                                       # Java, wrapped after at
+    |[\w.$<>/]*+@\S+\.\w+:\d+:\d+\s*$                                                         # JavaScript, Firefox
+    |(?:frame\s)?\#\d+:?\s+(?:0x[\da-fA-F]+\b|[\w:~<>]+\s\(.*\)\sat\s\S+:\d+)                  # gdb, lldb
+    |[^\s\[]*+\s?\[0x[\da-fA-F]{6,}\]\s*$                                                     # native, glibc
+    |\d+\s+\S+\s+0x[\da-fA-F]{8,}\s                                                           # native, macOS""",
+    re.VERBOSE,
+)
+EXCEPTION = re.compile(
+    r"""(?:Caused\ by:|Suppressed:|(?i:(?:fatal\s)?unhandled\sexception):|Uncaught\s)
+    |(?:Exception\ in\ thread\ "[^"]*+"\s+|-+>\s*|\([Ii]nner\ [Ee]xception\ [^)]*+\)\s*)*
+     (?:[\w.$`+]*?(?:Exception|Error|Failure|Throwable|Fault)(?::|\s*$|\s-+>)|[\w$]+(?:\.[\w$]+){2,}:\s)""",
+    re.VERBOSE,
+)
+ROLES = {
+    "frame": FRAME,
+    "exception": EXCEPTION,
+    "end": re.compile(r"-+\sEnd\sof\sinner\s"),
+    "link": re.compile(
+        r"(?:\[0x\w+\]\s*)?(?:in\s(?:/|<|[A-Z]:\\)\S*\s*)?$"  # a frame broken over lines
+        r"|-\s(?:locked|waiting|parking|eliminated)\b|-+\sEnd\sof\s|\.\.\.\s*$"
+    ),
+    "more": re.compile(r"\.\.\.\s\d+\s(?:more|common|lines)|Traceback \(most recent|at\s*$"),
+}
+CALL = re.compile(r'File "[^"]+", line \d+')
+FENCE = re.compile(r"```|\{(code|noformat)(?::[^{}]*)?\}|<(code|pre)\b[^<>]*>")
+CODE = re.compile(
+    r"""\s*+(?![-*+•]\s|\d+[.)]\s|\{\{)(?:
+     [{}()\[\];,]+\s*$
+    |//|\#(?:include|define|ifdef|endif|pragma)\b
+    |</?(?!(?:p|a|b|i|br|div|li|ul|ol|h\d|em|img|span|strong)\b)[A-Za-z?!][\w:.]*(?:\s*$|(?=.*>\s*$|.*="))
+    |[\w:.]+="[^"]*"\s*/?>?\s*$
+    |(?=.*[;{}][)\],;]{0,4}(?:\s*//.*)?\s*$)(?=.*(?:\w[(\[]|\w\s\(|\w\.\w|=|[{}])|\w+\s\w+;)
+    |(?:if|for|foreach|while|switch|catch|using|lock)\s?\(.*\)\s*$|(?:else|try|finally|do)\s*$
+    |(?:public|private|protected|internal|static)\s[\w<>\[\].,?:\s]++(?:\(.*\)\s*)?$
+    |["']\w+["']\s*:.*|\w+\s*[:=]\s*(?:["'{\[\d-]|true|false|null|function|new\s).*,\s*$
+    |\[\w+(?:\(.*\))?\]\s*$)""",
+    re.VERBOSE,
+)
 KINDS = ("stack_traces", "logs", "code", "urls", "boilerplate")
 CHOICES = ("keep", "shorten", "mark")
 # A line is boilerplate if enough descriptions share it; a handful of descriptions does not tell.
 MIN_DESCRIPTIONS = 100
 MIN_COPIES = 20
 MIN_COPIES_FRACTION = 0.01
-
 URL = re.compile(r"""\b(?:https?|ftp)://[^\s<>"'|\])}]*[^\s<>"'|\])}.,:;!?]""")
 
 
@@ -103,6 +164,24 @@ def short_url(match: re.Match[str]) -> str:
     return "/".join([host.rsplit("@", 1)[-1], *path[-1:]])
 
 
+class Passage(NamedTuple):
+    """Lines of a description that are noise, with their replacements.
+
+    Attributes:
+        start: First line.
+        stop: Line after the last.
+        kind: One of ``gedbd.text.cleaning.KINDS``.
+        shorten: The lines that shortening keeps.
+        mark: The marker.
+    """
+
+    start: int
+    stop: int
+    kind: str
+    shorten: str
+    mark: str
+
+
 def find_passages(lines: list[str], shared: Set[str]) -> list[Passage]:
     """Passages of noise in order, without overlaps. The kind found first wins: traces, logs, code, boilerplate."""
     taken = bytearray(len(lines))  # 1 for each line that is in a passage
@@ -120,3 +199,127 @@ def find_passages(lines: list[str], shared: Set[str]) -> list[Passage]:
             run = list(group)
             found.append(make_passage(lines, "boilerplate", "[TEMPLATE]", run[0], run[-1] + 1, []))
     return sorted(found)
+
+
+def make_passage(lines: list[str], kind: str, marker: str, start: int, stop: int, kept: list[int]) -> Passage:
+    """A passage of whole lines, of which shortening keeps those in ``kept``; the marker gets the last line's ending."""
+    last = lines[stop - 1]
+    ending = last[len(last.rstrip("\r\n")) :]
+    return Passage(start, stop, kind, "".join(lines[index] for index in kept), marker + ending)
+
+
+def find_traces(lines: list[str], taken: bytearray) -> Iterator[Passage]:
+    """Runs of frames, exceptions and the lines between them, with at least two frames, or a frame and an exception."""
+    roles = trace_roles(lines)
+    for in_trace, group in groupby(range(len(lines)), lambda index: roles[index] != ""):
+        run = [index for index in group if in_trace and roles[index] != "link"]
+        # An exception behind the last frame begins the prose that follows, as in "I get a NullPointerException: ...".
+        while run and roles[run[-1]] in ("exception", "end"):
+            run.pop()
+        frames = sum(roles[index] in ("frame", "call") for index in run)
+        if frames > 1 or (frames and any(roles[index] in ("exception", "raised") for index in run)):
+            yield make_passage(lines, "stack_traces", "[STACK TRACE]", run[0], run[-1] + 1, innermost(run, roles))
+
+
+def trace_roles(lines: list[str]) -> list[str]:
+    """The role of each line in a stack trace; empty if it has none.
+
+    Roles are those of ``ROLES``, and for Python ``call`` (``File "x.py", line 3``), ``source`` (the indented line below
+    it) and ``raised`` (the line below that with the exception).
+    """
+    roles = [""]
+    depth = 0  # column of the last call, which source lines are indented from
+    for line in lines:
+        if line.isspace():
+            roles.append("link")
+            continue
+        column = PREFIX.match(line[:MAX_MATCHED_CHARACTERS]).end()  # type: ignore[union-attr]  # it matches every line
+        body = line[column:MAX_MATCHED_CHARACTERS]
+        if CALL.match(body):
+            role = "call"
+            depth = column
+        elif roles[-1] in ("call", "source"):
+            role = "source" if column > depth else "raised"
+        else:
+            role = next((role for role, pattern in ROLES.items() if pattern.match(body)), "")
+        roles.append(role)
+    return roles[1:]
+
+
+def innermost(run: list[int], roles: list[str]) -> list[int]:
+    """The exceptions and their innermost frames, which Python writes last and other languages first."""
+    kept: list[int] = []
+    calls: list[list[int]] = []
+    frames = 0
+    for index in run:
+        role = roles[index]
+        if role == "call":
+            calls.append([index])
+        elif role == "source":
+            calls[-1].append(index)
+        elif role == "frame":
+            frames += 1
+            kept += [index] if frames <= KEPT_FRAMES else []
+        else:
+            kept += chain(*calls[-KEPT_FRAMES:])
+            if role in ("exception", "raised"):
+                kept.append(index)
+            calls = []
+            # "... 12 more" continues the frames before it; any other line begins a new exception.
+            frames = frames if role == "more" else 0
+    return [*kept, *chain(*calls[-KEPT_FRAMES:])]
+
+
+def find_runs(lines: list[str], taken: bytearray, pattern: re.Pattern[str]) -> Iterator[list[int]]:
+    """Runs of lines that match a pattern and are in no passage yet; empty lines are ignored."""
+    run: list[int] = []
+    for index, line in enumerate(lines):
+        if line.isspace():
+            continue
+        if not taken[index] and pattern.match(line[:MAX_MATCHED_CHARACTERS]):
+            run.append(index)
+        else:
+            yield run
+            run = []
+    yield run
+
+
+def find_logs(lines: list[str], taken: bytearray) -> Iterator[Passage]:
+    """Runs of lines that begin like those of a log: with a time, a level or the position in a compiler's message."""
+    for run in find_runs(lines, taken, LOG):
+        if len(run) >= MIN_RUN_LINES:
+            trouble = [index for index in run[1:-1] if TROUBLE.search(lines[index])]
+            yield make_passage(lines, "logs", "[LOG]", run[0], run[-1] + 1, [run[0], *trouble[:KEPT_ERRORS], run[-1]])
+
+
+def find_fences(lines: list[str], taken: bytearray) -> Iterator[Passage]:
+    """Lines between code fences, if they contain no trace and no log."""
+    unclosed = set()  # fences without a closing one, so that each is searched for once
+    index = 0
+    while index < len(lines):
+        opening = FENCE.search(lines[index])
+        index += 1
+        if not opening:
+            continue
+        closing = f"{{{opening[1]}}}" if opening[1] else f"</{opening[2]}>" if opening[2] else "```"
+        # A fence that closes on its own line is inline code.
+        if closing in unclosed or closing in opening.string[opening.end() :]:
+            continue
+        stop = next((stop for stop in range(index, len(lines)) if closing in lines[stop]), None)
+        if stop is None:
+            unclosed.add(closing)
+            continue
+        if not any(taken[index : stop + 1]):
+            inner = [line for line in range(index, stop) if lines[line].strip()]
+            kept = [index - 1, *inner[:KEPT_CODE_LINES], stop]
+            passage = make_passage(lines, "code", "[CODE]", index - 1, stop + 1, kept)
+            after = lines[stop].split(closing, 1)[1]
+            yield passage._replace(mark=opening.string[: opening.start()] + "[CODE]" + after)
+        index = stop + 1
+
+
+def find_code(lines: list[str], taken: bytearray) -> Iterator[Passage]:
+    """Runs of lines of code outside fences."""
+    for run in find_runs(lines, taken, CODE):
+        if len(run) >= MIN_RUN_LINES:
+            yield make_passage(lines, "code", "[CODE]", run[0], run[-1] + 1, run[:KEPT_CODE_LINES])

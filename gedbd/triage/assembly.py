@@ -10,26 +10,28 @@ from hydra.utils import instantiate
 from omegaconf import DictConfig, OmegaConf
 from rich.console import Console
 
-from gedbd.configuration.allowed_targets import read_settings
+from gedbd.configuration.allowed_targets import keep_local, read_settings
+from gedbd.configuration.command import encoding_precision
+from gedbd.configuration.saved_options import CONFIG, read_saved
 from gedbd.corpora.corpus import Corpus
 from gedbd.encoders.given import GivenEncoder, is_given
+from gedbd.evaluation.run_folders import MATCHING
 from gedbd.experiments.reading import read_corpus
-from gedbd.io.library_logs import silence_library_logs
-from gedbd.io.printing import print_line
-from gedbd.io.verbosity import stage
+from gedbd.io.console import print_line, silence_library_logs, stage
 from gedbd.text.templates import FieldTemplate, Text
 from gedbd.triage.building import IndexModel, store_corpus, with_stored_boilerplate
-from gedbd.triage.chosen_model import chosen_model
 from gedbd.triage.index import Index
 from gedbd.triage.report_encoder import ReportEncoder
 from gedbd.triage.storage.store import FILE, Store
 from gedbd.triage.storage.stored_model import check_model, check_names, fitted, read_matching
 from gedbd.triage.storage.sync import Changes
-from gedbd.triage.triage_model import TriageModel
+from gedbd.triage.triage_model import TriageModel, default_model
 
 if TYPE_CHECKING:
     from gedbd.encoders.encoder import Encoder
 
+
+QUICKEST = "gedbd.encoders.backends.quickest.Quickest"
 EXACT = "float32"
 
 
@@ -189,3 +191,45 @@ def _check_backend(stored: DictConfig, asked: DictConfig) -> None:
             f"backend: the stored reports were encoded in {precisions[0]}, so queries in {precisions[1]} cannot be"
             " compared with them: build the index with this backend"
         )
+
+
+def chosen_model(cfg: DictConfig) -> tuple[DictConfig, TriageModel, Path | None]:
+    """What ``find_backtest`` returns for ``run=``; without it, the command's own options and the default model.
+
+    Raises:
+        ValueError: If neither a backtest nor a corpus is given, or ``run=`` is no finished backtest.
+    """
+    if cfg.run:
+        return find_backtest(Path(cfg.run))
+    if OmegaConf.is_missing(cfg.dataset, "path"):
+        raise ValueError(
+            "no reports given: set dataset=csv dataset.path=bugs.csv for the default ranker, or run= to a folder"
+            " written by gedbd backtest"
+        )
+    options = OmegaConf.create({name: cfg[name] for name in ("dataset", "encoder", "text")})
+    options.backend = cfg.get("backend") or {"_target_": QUICKEST, "precision": encoding_precision()}
+    return options, default_model(), None
+
+
+def find_backtest(folder: Path) -> tuple[DictConfig, TriageModel, Path | None]:
+    """A backtest's configuration, its model, and the checkpoint of its encoder, None for an untrained one.
+
+    Raises:
+        ValueError: If the folder is not a finished backtest, or the run it used is missing.
+    """
+    if not folder.is_dir():
+        raise ValueError(f"run={folder}: no such folder; give a folder written by gedbd backtest")
+    if not (folder / MATCHING).is_file():
+        raise ValueError(
+            f"run={folder} is not a finished backtest: it has no {MATCHING}; run gedbd backtest run={folder}"
+            " and give the folder that it writes"
+        )
+    cfg = read_saved(folder)
+    keep_local(cfg, str(folder / CONFIG))
+    weights = None
+    if cfg.run:
+        from gedbd.experiments.checkpoint import find_run  # it imports torch
+
+        _, weights = find_run(Path(cfg.run), cfg.get("weights", "best"))
+    text = (folder / MATCHING).read_text(encoding="utf-8", errors="replace")
+    return cfg, read_matching(text, f"run={folder}"), weights

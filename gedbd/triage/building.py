@@ -16,7 +16,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from gedbd.corpora.corpus import Corpus
 from gedbd.encoders.given import GivenEncoder
-from gedbd.io.library_logs import silence_library_logs
+from gedbd.io.console import silence_library_logs
 from gedbd.io.locks import sole_process
 from gedbd.text.cleaning import Cleaning, shared_lines
 from gedbd.text.templates import FieldTemplate, Text

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from gedbd.corpora.chronology import ID_RULE, is_id
 from gedbd.corpora.dates import EXPECTED, OutOfRangeError, check_range, parse_date
-from gedbd.corpora.ids import ID_RULE, is_id
 from gedbd.corpora.readers.bug_reports import BUG_FIELDS, RESOLVED_AT
 from gedbd.corpora.urls import web_url
 
@@ -32,7 +32,8 @@ class Report:
     Unpaired surrogates, which JSON can hold and no file can, become question marks.
 
     Attributes:
-        issue_id: Its id in the tracker, see ``gedbd.corpora.ids``, without surrounding blanks; empty for a report that
+        issue_id: Its id in the tracker, see ``gedbd.corpora.chronology``,
+            without surrounding blanks; empty for a report that
             is not in the tracker yet.
         created_at: When it was created, UTC; None if unknown, see ``Index.search`` and ``Index.add``.
         url: Address of its page, http or https; empty if unknown, see ``Index.add``.

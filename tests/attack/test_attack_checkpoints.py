@@ -15,8 +15,7 @@ from torch import nn
 
 import gedbd.io.checksums
 from gedbd.encoders.weights import read_state
-from gedbd.experiments.checkpoint import find_run, readable_checkpoint
-from gedbd.experiments.checkpoint_io import WholeCheckpointIO, save_whole
+from gedbd.experiments.checkpoint import WholeCheckpointIO, find_run, readable_checkpoint, save_whole
 from gedbd.io.checksums import CHECKSUMS, check_whole, note_checksums
 from gedbd.io.files import replacing
 
@@ -26,7 +25,7 @@ WRITER = """
 import sys
 import pytorch_lightning as pl
 import torch
-from gedbd.experiments.checkpoint_io import save_whole
+from gedbd.experiments.checkpoint import save_whole
 
 trainer = pl.Trainer(accelerator="cpu", logger=False, enable_checkpointing=False, enable_progress_bar=False)
 save_whole(trainer)
@@ -129,7 +128,7 @@ def test_a_kill_between_the_checkpoint_and_its_checksum_leaves_both_right(saver,
 
     with monkeypatch.context() as patch:
         if noted == "both":
-            patch.setattr("gedbd.experiments.checkpoint_io.note_checksums", killed_at_the_end)
+            patch.setattr("gedbd.experiments.checkpoint.note_checksums", killed_at_the_end)
         else:
             patch.setattr("os.replace", killed)
         with pytest.raises(KeyboardInterrupt):

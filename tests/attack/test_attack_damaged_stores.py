@@ -20,7 +20,7 @@ from gedbd.service.app import create_app
 from gedbd.service.webhook.receiver import Webhook
 from gedbd.triage.feedback import FeedbackEvent, FeedbackStore
 from gedbd.triage.report import Report
-from gedbd.triage.storage import database
+from gedbd.triage.storage import connection
 from gedbd.triage.storage.connection import StoreUnavailable
 
 WEBHOOK_FILE = "webhook.sqlite"
@@ -124,7 +124,7 @@ def test_an_empty_file_is_filled(filled: Path, name: str) -> None:
 
 @BOTH
 def test_a_file_that_somebody_locks_is_named(filled: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(database, "BUSY_TIMEOUT_S", 0.05)
+    monkeypatch.setattr(connection, "BUSY_TIMEOUT_S", 0.05)
     other = sqlite3.connect(filled / name, isolation_level=None)
     other.execute("PRAGMA locking_mode=EXCLUSIVE")
     other.execute("BEGIN EXCLUSIVE")
@@ -178,7 +178,7 @@ def test_a_folder_that_was_replaced_takes_neither_verdicts_nor_deliveries(filled
 
 def test_a_large_file_is_not_checked_as_a_whole(filled: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     overwrite_pages(filled / FEEDBACK_FILE)
-    monkeypatch.setattr(database, "MAX_CHECKED_BYTES", 100)
+    monkeypatch.setattr(connection, "MAX_CHECKED_BYTES", 100)
     feedback = FeedbackStore(filled)
     with pytest.raises(StoreUnavailable, match="restore it from a backup"):
         feedback.record(FeedbackEvent(Report("x"), "12", "accept", "api"))

@@ -11,7 +11,7 @@ import pytest
 
 import gedbd.backtest
 import gedbd.index
-from gedbd.corpora.clients.rate_limits import limit_wait_s, server_time
+from gedbd.corpora.clients.http import limit_wait_s, server_time
 from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.readers.bugzilla import read_bugzilla
 from gedbd.corpora.readers.csv_export import read_csv

@@ -25,16 +25,14 @@ from gedbd.configuration.saved_options import CONFIG, SCHEMA, VERSIONS, read_sav
 from gedbd.encoders.encoder import load_encoder
 from gedbd.evaluation.run_folders import MATCHING as MATCHING_FILE
 from gedbd.evaluation.run_folders import Run
-from gedbd.experiments.checkpoint import find_run, save_run
-from gedbd.experiments.checkpoint_io import WholeCheckpointIO
-from gedbd.experiments.early_stopping import EpochPruning
+from gedbd.experiments.callbacks import EpochPruning
+from gedbd.experiments.checkpoint import WholeCheckpointIO, find_run, save_run
 from gedbd.experiments.resume import resumed_options
 from gedbd.experiments.sweeps.optuna_sweeper import STUDY
 from gedbd.experiments.tracking.runs import read_stored
 from gedbd.service.app import create_app
 from gedbd.tasks.duplicates.reproduction.sensitivity_table import find_jobs
-from gedbd.triage.assembly import open_index
-from gedbd.triage.chosen_model import find_backtest
+from gedbd.triage.assembly import find_backtest, open_index
 from gedbd.triage.storage.cache_files import NAME
 from gedbd.triage.storage.store import FILE
 from gedbd.triage.storage.stored_model import model_key

@@ -19,7 +19,7 @@ from gedbd.service.webhook.outbox import Comment
 from gedbd.service.webhook.receiver import Webhook
 from gedbd.triage.feedback import FeedbackEvent, FeedbackStore
 from gedbd.triage.report import Report
-from gedbd.triage.storage import compaction, opening
+from gedbd.triage.storage import cache_files, compaction
 from gedbd.triage.storage.cache_files import NAME
 from gedbd.triage.storage.store import FILE, Store
 
@@ -35,9 +35,9 @@ WORDS = ("formerquake", "formerglimmer", "zanzibarquake", "glimmerfrost", "oxyph
 @pytest.fixture(autouse=True)
 def _small(monkeypatch):
     """Files beside an index of any size, however much of it has changed."""
-    monkeypatch.setattr(opening, "MIN_REPORTS", 1)
+    monkeypatch.setattr(cache_files, "MIN_REPORTS", 1)
     monkeypatch.setattr(compaction, "MIN_REPORTS", 1)
-    monkeypatch.setattr(opening, "MAX_CHANGED", 1e9)
+    monkeypatch.setattr(cache_files, "MAX_CHANGED", 1e9)
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ import gedbd.encode
 import gedbd.evaluate
 import gedbd.export
 import gedbd.train
-from gedbd.corpora.clients.comment_store import CommentStore
+from gedbd.corpora.clients.github import CommentStore
 from gedbd.evaluation.run_folders import Run
 from gedbd.io.checksums import check_whole
 from gedbd.io.files import write_text

@@ -19,8 +19,7 @@ from gedbd.encoders.code.inputs import InputLimits, InputParts
 from gedbd.encoders.code.vocabulary import add_code_tokens
 from gedbd.encoders.encoder import load_encoder
 from gedbd.encoders.tiny import tiny_backbone, tiny_tokenizer
-from gedbd.encoders.vision.captioner import load_captioner
-from gedbd.encoders.vision.tiny_vision import tiny_processor, tiny_vision_model
+from gedbd.encoders.vision.captioner import load_captioner, tiny_processor, tiny_vision_model
 
 ROOT = Path(__file__).parents[2]
 PROGRAMS = [path for name in ("gedbd", "examples", "hydra_plugins") for path in (ROOT / name).rglob("*.py")]

@@ -11,7 +11,7 @@ from gedbd.corpora.captions import read_captions, write_captions
 from gedbd.corpora.readers.csv_export import read_csv
 from gedbd.evaluation.report.page import markdown, show, write_report
 from gedbd.evaluation.report.section import Section
-from gedbd.io.spreadsheet import safe_cells
+from gedbd.io.tables import safe_cells
 from gedbd.triage.report import Report, check_report
 
 TITLES = [

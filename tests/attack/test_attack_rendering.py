@@ -18,21 +18,19 @@ from markdown_it import MarkdownIt
 from rich.console import Console
 from small_index import MET, REPORTS, SmallIndex
 
-import gedbd.io.progress
-import gedbd.service.static_pages
+import gedbd.io.console
+import gedbd.service.app
 from gedbd.configuration.command import CommandError, mistakes_in_one_line
 from gedbd.evaluation.report.judging import Judging, Verdict
 from gedbd.evaluation.report.page import fill_tables, markdown, write_report
-from gedbd.evaluation.report.section import Section
-from gedbd.evaluation.report.shown_tables import show
+from gedbd.evaluation.report.section import Section, show
+from gedbd.io.console import print_line, print_path, verbosity
 from gedbd.io.console_tables import print_hanging, print_records, print_table
 from gedbd.io.plain_text import code_block, escape_markdown, printable
-from gedbd.io.printing import print_line, print_path
 from gedbd.io.tables import read_csv, write_csv
-from gedbd.io.verbosity import verbosity
-from gedbd.service.webhook.suggestion import suggest_duplicates
-from gedbd.tasks.confirmation.published import table7_markdown
-from gedbd.tasks.localization.published import table3_markdown
+from gedbd.service.webhook.receiver import suggest_duplicates
+from gedbd.tasks.confirmation.output import table7_markdown
+from gedbd.tasks.localization.output import table3_markdown
 from gedbd.triage.answer import print_matches
 from gedbd.triage.report import Explanation, Match, Report
 
@@ -231,10 +229,10 @@ def of_log(console: Console, text: str) -> None:
 
 
 def of_progress(console: Console, text: str) -> None:
-    for bar in (gedbd.io.progress.byte_progress(), gedbd.io.progress.item_progress("x")):
+    for bar in (gedbd.io.console.byte_progress(), gedbd.io.console.item_progress("x")):
         bar.add_task(printable(text), total=1)
         console.print(bar.make_tasks_table(bar.tasks))
-    list(gedbd.io.progress.track([1], text, console=console))
+    list(gedbd.io.console.track([1], text, console=console))
 
 
 TERMINAL_WRITERS: dict[str, Callable[[Console, str], None]] = {
@@ -284,7 +282,7 @@ def test_a_csv_file_is_not_run_and_reads_back_as_it_was(tmp_path: Path, text: st
 
 @pytest.mark.skipif(shutil.which("node") is None, reason="needs Node.js to run the scripts of the pages")
 def test_the_scripts_of_the_pages_agree_with_python(tmp_path: Path) -> None:
-    page = gedbd.service.static_pages.PAGE_DIR
+    page = gedbd.service.app.PAGE_DIR
     judging = (Path(gedbd.evaluation.report.judging.__file__).parent / "judge.js").read_text(encoding="utf-8")
     (csv_cell,) = re.findall(r"function csvCell.*?\n}", judging, re.DOTALL)
     (tmp_path / "text.mjs").write_text((page / "text.js").read_text(encoding="utf-8"), encoding="utf-8")
@@ -306,6 +304,6 @@ def test_the_scripts_of_the_pages_agree_with_python(tmp_path: Path) -> None:
 
 
 def test_the_scripts_of_the_pages_set_text_only() -> None:
-    for script in gedbd.service.static_pages.PAGE_DIR.glob("*.js"):
+    for script in gedbd.service.app.PAGE_DIR.glob("*.js"):
         markup = r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|DOMParser|srcdoc|eval\("
         assert not re.search(markup, script.read_text(encoding="utf-8")), script.name

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from gedbd.encoders.embedding_cache import EmbeddingCache
-from gedbd.experiments.tracking.wandb_sweep import write_sweep
+from gedbd.experiments.tracking.workspace import write_sweep
 from gedbd.io.files import replacing, write_text
 from gedbd.triage.feedback import FeedbackStore
 from gedbd.triage.storage.store import Store

@@ -24,10 +24,9 @@ from measure import Row
 from records import Record, read_row
 from rich.console import Console
 
-from gedbd.evaluation.figure_files import save_figure
-from gedbd.evaluation.palette import BLUE
+from gedbd.evaluation.figure_files import BLUE, save_figure
+from gedbd.io.console import open_console, print_path
 from gedbd.io.console_tables import print_table
-from gedbd.io.printing import open_console, print_path
 
 SECTIONS = ("commands", "code_encoder", "graph", "encoding", "search", "start", "tag_network", "training")
 MADE_UP = ("million", "repository")  # they read no corpus

@@ -10,12 +10,10 @@ from torch import Tensor
 from transformers import BertConfig, BertModel, PreTrainedTokenizerBase
 
 from gedbd.code.flow_graph import FlowGraph
-from gedbd.code.node_types import EdgeKind, NodeType
-from gedbd.code.roles import Role
+from gedbd.code.node_types import EdgeKind, NodeType, Role
 from gedbd.encoders.code.batches import CodeBatch, collate
-from gedbd.encoders.code.encoder import CodeEncoder
+from gedbd.encoders.code.encoder import CodeEncoder, attention_mask
 from gedbd.encoders.code.inputs import CodeInput, InputLimits, InputParts, make_input
-from gedbd.encoders.code.mask import attention_mask
 from gedbd.encoders.code.vocabulary import add_code_tokens
 from gedbd.encoders.tiny import tiny_tokenizer
 

@@ -16,8 +16,7 @@ import gedbd.retrieval.changes
 from gedbd.corpora.readers.localization import read_localization
 from gedbd.evaluation.significance import compare_means
 from gedbd.retrieval.changes.ranker import DEFAULT
-from gedbd.retrieval.changes.training import Example, TrainingOptions, examples_of, fit_examples
-from gedbd.retrieval.changes.training_reports import training_set
+from gedbd.retrieval.changes.training import Example, TrainingOptions, examples_of, fit_examples, training_set
 
 CARD = """# Default ranker of suspect commits
 

@@ -16,8 +16,7 @@ import pandas as pd
 from default_report_ranker import best_of, fit_confidence
 from report_lists import TRAIN, VAL, Tracker, fit_default, load_tracker
 
-from gedbd.triage.calibration import fit_shift
-from gedbd.triage.confidence import BestMatches, MatchProbability, learn_confidence
+from gedbd.triage.confidence import BestMatches, MatchProbability, fit_shift, learn_confidence
 
 SIZES = (8, 32, 64, 128, 256)
 

@@ -13,9 +13,8 @@ from measure import Row
 from gedbd.code.flow_graph import FlowGraph
 from gedbd.code.fragments import completions
 from gedbd.code.parse import fragment_graph, method_graph
-from gedbd.corpora.readers.changesets import Changesets
 from gedbd.corpora.readers.java_sources import read_java_sources
-from gedbd.corpora.readers.localization import find_file
+from gedbd.corpora.readers.localization import Changesets, find_file
 from gedbd.corpora.repository.commits import FileChange
 
 SECTION = "flow graph"

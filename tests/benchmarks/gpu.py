@@ -15,8 +15,7 @@ from transformers import BertConfig, BertModel
 
 from gedbd.corpora.corpus import Corpus
 from gedbd.encoders.text_encoder import TextEncoder
-from gedbd.experiments.optimizers import adamw
-from gedbd.experiments.schedulers import constant
+from gedbd.experiments.optimizers import adamw, constant
 from gedbd.losses.cosine_embedding import CosineEmbeddingLoss
 from gedbd.sampling.group_batches import GroupBatches
 from gedbd.tasks.duplicates.data import DuplicateDataModule

@@ -21,8 +21,8 @@ from gedbd.encoders.encoder import unit_rows
 from gedbd.triage import assembly
 from gedbd.triage.assembly import open_index
 from gedbd.triage.report import Report
+from gedbd.triage.storage.cache_files import read_index
 from gedbd.triage.storage.compaction import compact
-from gedbd.triage.storage.opening import read_index
 from gedbd.triage.storage.store import FILE, Store
 from gedbd.triage.storage.stored_model import model_key
 from gedbd.triage.storage.sync import Model, synchronise

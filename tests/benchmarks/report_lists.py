@@ -16,8 +16,7 @@ from gedbd.retrieval.boosted_trees import BoostedTrees
 from gedbd.retrieval.boosting import CandidateLists, fit_boosted_trees
 from gedbd.retrieval.reports.candidate_features import FEATURES
 from gedbd.retrieval.reports.history import Replayed, ReportHistory
-from gedbd.retrieval.reports.ranker import ReportRanker
-from gedbd.retrieval.reports.trained_on import sample_of
+from gedbd.retrieval.reports.ranker import ReportRanker, sample_of
 from gedbd.retrieval.scorers.cosine import cosines
 from gedbd.triage.assembly import encode_corpus
 

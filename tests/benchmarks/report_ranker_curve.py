@@ -18,8 +18,7 @@ from ranker_card import write_curve
 from report_lists import TRAIN, VAL, Tracker, fit_default, load_tracker, metrics, ranks
 
 import gedbd
-from gedbd.evaluation.figure_files import save_figure
-from gedbd.evaluation.palette import GREY, colour
+from gedbd.evaluation.figure_files import GREY, colour, save_figure
 from gedbd.retrieval.reports.ranker import DEFAULT
 from gedbd.retrieval.reports.training import RankerOptions, fit_ranker, usable_queries
 

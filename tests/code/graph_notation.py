@@ -11,8 +11,7 @@ from collections import Counter
 from itertools import pairwise
 from typing import NamedTuple
 
-from gedbd.code.node_types import EdgeKind, NodeType
-from gedbd.code.roles import Role
+from gedbd.code.node_types import EdgeKind, NodeType, Role
 
 KEYWORDS = {  # the text at a control node; at the others stands one character
     "TRY": "try",

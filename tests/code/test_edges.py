@@ -6,8 +6,7 @@ import pytest
 
 from gedbd.code.edges import data_edges, drop_events, flow_edges, successors
 from gedbd.code.events import FULL_DEFINITION, NO_DEFINITION, NO_KEY, PARTIAL_DEFINITION, Events
-from gedbd.code.node_types import EdgeKind, NodeType
-from gedbd.code.roles import Role
+from gedbd.code.node_types import EdgeKind, NodeType, Role
 
 
 def random_graph(rng):

@@ -2,9 +2,8 @@
 
 import pytest
 
-from gedbd.code.node_types import EdgeKind, NodeType
+from gedbd.code.node_types import EdgeKind, NodeType, Role
 from gedbd.code.parse import method_graph
-from gedbd.code.roles import Role
 
 
 def types(graph):

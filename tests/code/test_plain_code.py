@@ -2,7 +2,7 @@
 
 import pytest
 
-from gedbd.code.plain_code import plain_code
+from gedbd.code.syntax import plain_code
 
 
 @pytest.mark.parametrize(

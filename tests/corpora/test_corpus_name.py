@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from gedbd.io.paths import corpus_name
+from gedbd.io.files import corpus_name
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,7 @@ import pandas as pd
 import pytest
 
 from gedbd.corpora.documents import Documents
-from gedbd.corpora.file_split import FileSplit
-from gedbd.corpora.splits import OUTSIDE, TEST, TRAIN, VAL
+from gedbd.corpora.splits import OUTSIDE, TEST, TRAIN, VAL, FileSplit
 from gedbd.sampling.pairs import PairSampler
 
 

@@ -5,8 +5,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from gedbd.corpora.observed_groups import Labels
-from gedbd.corpora.splits import TEST, TRAIN, VAL, FoldSplit, GroupSplit, TimeSplit, split_corpus
+from gedbd.corpora.splits import TEST, TRAIN, VAL, FoldSplit, GroupSplit, Labels, TimeSplit, split_corpus
 from gedbd.sampling.pairs import PairSampler, positive_pairs
 
 SPLITS = [TimeSplit(0.6, 0.8), GroupSplit(0.25, 0.25), FoldSplit(4)]

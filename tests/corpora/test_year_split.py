@@ -6,8 +6,7 @@ import pytest
 
 from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.relevance import Groups, Links
-from gedbd.corpora.splits import OUTSIDE, TEST, TRAIN, VAL, TimeSplit, keep_assigned, split_corpus
-from gedbd.corpora.year_split import YearSplit
+from gedbd.corpora.splits import OUTSIDE, TEST, TRAIN, VAL, TimeSplit, YearSplit, keep_assigned, split_corpus
 from gedbd.sampling.pairs import PairSampler
 
 MOMENTS = [

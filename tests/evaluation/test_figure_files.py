@@ -8,9 +8,8 @@ import pytest
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 
-from gedbd.evaluation.figure_files import name_subject, save_figure
+from gedbd.evaluation.figure_files import LINES, SERIES, colour, line_style, name_subject, save_figure
 from gedbd.evaluation.figures import MARGINS
-from gedbd.evaluation.palette import LINES, SERIES, colour, line_style
 
 # Machado, Oliveira and Fernandes (2009), severity 1, for linear RGB
 DEFICIENCIES = {

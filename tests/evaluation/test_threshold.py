@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import f1_score
 
-from gedbd.evaluation.threshold import GRID, best_threshold
+from gedbd.evaluation.pairwise import GRID, best_threshold
 
 
 def test_the_grid_is_that_of_the_paper():

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from gedbd.evaluation.tsne import MAX_GROUPS, MAX_MEMBERS, MAX_SINGLETONS, project_reports
+from gedbd.evaluation.figures import MAX_GROUPS, MAX_MEMBERS, MAX_SINGLETONS, project_reports
 
 
 def unit(group: np.ndarray) -> np.ndarray:

@@ -3,8 +3,7 @@ import pytest
 from omegaconf import OmegaConf
 
 from gedbd.experiments.prepare import check_ranking, ranking_queries, ranks_later
-from gedbd.retrieval.ranking_tasks import EarlierReports, ReportPool
-from gedbd.retrieval.two_table_tasks import CandidateSets
+from gedbd.retrieval.ranking_tasks import CandidateSets, EarlierReports, ReportPool
 
 EARLIER = {"_target_": "gedbd.retrieval.ranking_tasks.EarlierReports.find", "_partial_": True}
 POOL = {"_target_": "gedbd.retrieval.ranking_tasks.ReportPool.find", "_partial_": True}

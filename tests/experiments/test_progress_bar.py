@@ -2,7 +2,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from gedbd.experiments.progress_bar import EpochProgressBar
+from gedbd.experiments.callbacks import EpochProgressBar
 
 
 @pytest.mark.parametrize(("max_epochs", "shown"), [(3, "epoch 3/3"), (-1, "epoch 3"), (None, "epoch 3")])

@@ -2,7 +2,7 @@ import pytest
 import torch
 from torch.optim.lr_scheduler import CosineAnnealingLR
 
-from gedbd.experiments.schedulers import constant, cosine, cosine_factor, warmup_factor
+from gedbd.experiments.optimizers import constant, cosine, cosine_factor, warmup_factor
 
 
 def optimizer() -> torch.optim.Optimizer:

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from gedbd.io.verbosity import VARIABLE, is_quiet, is_verbose, stage, take_flags, verbosity
+from gedbd.io.console import VARIABLE, is_quiet, is_verbose, stage, take_flags, verbosity
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ from gedbd.service.webhook.database import SCHEMA as WEBHOOK_SCHEMA
 from gedbd.triage.feedback import SCHEMA as FEEDBACK_SCHEMA
 from gedbd.triage.report import Report
 from gedbd.triage.storage import cache_files
-from gedbd.triage.storage import schema as index_schema
+from gedbd.triage.storage import store as index_schema
 from gedbd.triage.storage.rows import StoredReport
 from gedbd.triage.storage.stored_model import REQUIRED
 

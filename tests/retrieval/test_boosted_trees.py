@@ -6,9 +6,8 @@ import lightgbm
 import numpy as np
 import pytest
 
-from gedbd.retrieval.boosted_trees import BoostedTrees
+from gedbd.retrieval.boosted_trees import BoostedTrees, DecisionTree
 from gedbd.retrieval.boosting import CandidateLists, fit_boosted_trees, read_trees
-from gedbd.retrieval.decision_trees import DecisionTree
 
 # x0 <= 1 -> leaf 0; else x1 <= 5 -> leaf 1, else leaf 2. A missing x0 goes right, a missing x1 left.
 HAND = DecisionTree(

@@ -5,7 +5,7 @@ from itertools import chain
 import numpy as np
 import pytest
 
-from gedbd.sampling.length_batches import LengthBatchSampler
+from gedbd.sampling.batches import LengthBatchSampler
 
 ROWS = np.arange(100, 203)
 LENGTHS = np.random.default_rng(0).integers(5, 500, 103)

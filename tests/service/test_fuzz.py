@@ -13,8 +13,7 @@ from schemathesis.specs.openapi.checks import (
 from small_repository import make_repository
 
 from gedbd.service.app import create_app
-from gedbd.service.locate_route import locate_router
-from gedbd.service.routes import public_router, router
+from gedbd.service.routes import locate_router, public_router, router
 from gedbd.service.suspects import open_suspects
 from gedbd.service.webhook.receiver import Webhook
 from gedbd.service.webhook.route import webhook_router

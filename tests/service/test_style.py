@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from gedbd.service.static_pages import PAGE_DIR
+from gedbd.service.app import PAGE_DIR
 
 LIGHT, DARK = (
     dict(re.findall(r"--([\w-]+): (#\w{6});", block))

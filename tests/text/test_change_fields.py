@@ -2,7 +2,7 @@
 
 import pytest
 
-from gedbd.text.change_fields import ChangeFields, change_fields
+from gedbd.text.change_text import ChangeFields, change_fields
 
 DIFF = """diff --git a/Foo.java b/Foo.java
 --- a/Foo.java

@@ -5,8 +5,8 @@ import base64
 import numpy as np
 import pytest
 
-from gedbd.text import identifiers
-from gedbd.text.identifiers import (
+from gedbd.text import code_words
+from gedbd.text.code_words import (
     MAX_CHARACTERS,
     MAX_ERROR_LINES,
     MAX_IDENTIFIERS,
@@ -87,6 +87,6 @@ HOSTILE = {
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_texts_are_read_in_linear_time(name, monkeypatch, hang_guard):
     """Far more than is read of a text, so that quadratic time could not be missed."""
-    monkeypatch.setattr(identifiers, "MAX_CHARACTERS", 10**9)
+    monkeypatch.setattr(code_words, "MAX_CHARACTERS", 10**9)
     find_identifiers(HOSTILE[name])
     find_error_lines(HOSTILE[name])

@@ -9,8 +9,7 @@ import pytest
 
 from gedbd.corpora.corpus import Corpus
 from gedbd.encoders.encoder import load_tiny_encoder
-from gedbd.retrieval.boosted_trees import BoostedTrees
-from gedbd.retrieval.decision_trees import DecisionTree
+from gedbd.retrieval.boosted_trees import BoostedTrees, DecisionTree
 from gedbd.retrieval.ranking_models import WeightedSum
 from gedbd.retrieval.reports.candidate_features import FEATURES
 from gedbd.retrieval.reports.ranker import ReportRanker

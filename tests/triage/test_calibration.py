@@ -11,14 +11,16 @@ from gedbd.retrieval.boosted_trees import BoostedTrees
 from gedbd.retrieval.reports.candidate_features import FEATURES
 from gedbd.triage.backtesting.learning import evenly_spaced
 from gedbd.triage.backtesting.targets import TargetResult
-from gedbd.triage.calibration import calibration_error, fit_isotonic, fit_shift
 from gedbd.triage.confidence import (
     CONFIDENCE_FEATURES,
     NUM_COMPARED,
     NUM_FOLDS,
     BestMatches,
     MatchProbability,
+    calibration_error,
     confidence_features,
+    fit_isotonic,
+    fit_shift,
     learn_confidence,
 )
 from gedbd.triage.triage_model import TriageModel

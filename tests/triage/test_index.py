@@ -11,14 +11,13 @@ import numpy as np
 import pytest
 from small_tracker import MATCHING, RANKER, Switch, as_corpus, fill, open_folder, some_report
 
-from gedbd.corpora.ids import is_id
+from gedbd.corpora.chronology import is_id
 from gedbd.retrieval.reports.history import ReportHistory
-from gedbd.triage.backtesting.replay import replay
+from gedbd.triage.backtesting.learning import replay
 from gedbd.triage.confidence import CONFIDENCE_FEATURES
 from gedbd.triage.report import Filters, Report, as_table
 from gedbd.triage.storage.connection import StoreUnavailable
-from gedbd.triage.storage.schema import FORMAT, WITHOUT_LOG
-from gedbd.triage.storage.store import FILE, Store
+from gedbd.triage.storage.store import FILE, FORMAT, WITHOUT_LOG, Store
 
 
 def found(index, report, **options):

@@ -1,7 +1,7 @@
 import math
 
 from gedbd.retrieval.reports.candidate_features import FEATURES
-from gedbd.triage.reasons import reasons
+from gedbd.triage.explanation import reasons
 
 VALUES = dict.fromkeys(FEATURES, 0.0) | {
     "days": math.log1p(2),

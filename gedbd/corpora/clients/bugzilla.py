@@ -4,11 +4,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from gedbd.corpora.clients import response_checks
+from gedbd.corpora.clients import http
 from gedbd.corpora.clients.credentials import plain_header
-from gedbd.corpora.clients.fetch import Wanted
+from gedbd.corpora.clients.fetch import Cursor, Page, Wanted
 from gedbd.corpora.clients.http import Client, Record
-from gedbd.corpora.clients.page_folder import Cursor, Page
 from gedbd.corpora.clients.page_list import PageList
 
 
@@ -47,9 +46,9 @@ class Bugzilla:
             above = cursor["above"]
             answer = page_list.get("/rest/bug", self._query(wanted, above))
             bugs = page_list.records(answer, "bugs", key="id")
-            ids = [response_checks.number(bug, "id", answer) for bug in bugs]
+            ids = [http.number(bug, "id", answer) for bug in bugs]
             if ids and min(ids) <= above:
-                raise response_checks.unexpected(answer, f"only ids above {above}")
+                raise http.unexpected(answer, f"only ids above {above}")
             cursor = {"above": max(ids)} if ids else None
             linked = [bug | {"web_url": self._page(number)} for bug, number in zip(bugs, ids, strict=True)]
             yield Page(with_comments(client, linked, ids), cursor, "issues", len(bugs), None)
@@ -85,10 +84,10 @@ def comments_of(client: Client, ids: list[int]) -> dict[int, list[Record]]:
     if not ids:
         return {}
     answer = client.get(f"/rest/bug/{ids[0]}/comment", {"ids": ids[1:]})
-    bugs = response_checks.section(answer.content, "bugs")
+    bugs = http.section(answer.content, "bugs")
     if not bugs:
-        raise response_checks.unexpected(answer, "comments under 'bugs'")
-    found = {number: response_checks.section(bugs, str(number)).get("comments") for number in ids}
+        raise http.unexpected(answer, "comments under 'bugs'")
+    found = {number: http.section(bugs, str(number)).get("comments") for number in ids}
     return {number: comments for number, comments in found.items() if isinstance(comments, list)}
 
 
@@ -97,5 +96,5 @@ def histories_of(client: Client, ids: list[int]) -> dict[int, list[Record]]:
     if not ids:
         return {}
     answer = client.get(f"/rest/bug/{ids[0]}/history", {"ids": ids[1:]})
-    bugs = response_checks.records(answer, "bugs", key="id")
-    return {response_checks.number(bug, "id", answer): bug.get("history", []) for bug in bugs}
+    bugs = http.records(answer, "bugs", key="id")
+    return {http.number(bug, "id", answer): bug.get("history", []) for bug in bugs}

@@ -1,23 +1,70 @@
 """Fetch the issues of a GitHub repository, with their comments and events."""
 
+import json
 import re
-from collections.abc import Iterator, Mapping
+import sqlite3
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
-from typing import ClassVar
+from pathlib import Path
+from typing import ClassVar, NamedTuple
 from urllib.parse import parse_qs, urlsplit
 
-from gedbd.corpora.clients import response_checks
-from gedbd.corpora.clients.comment_store import CommentStore, StoredComment
+from gedbd.corpora.clients import http
 from gedbd.corpora.clients.credentials import bearer
-from gedbd.corpora.clients.fetch import Wanted
-from gedbd.corpora.clients.http import Answer, Client, Record
-from gedbd.corpora.clients.http_errors import RefusedError
-from gedbd.corpora.clients.page_folder import Cursor, Page
+from gedbd.corpora.clients.fetch import Cursor, Page, Wanted
+from gedbd.corpora.clients.http import Answer, Client, Record, RefusedError
 from gedbd.corpora.clients.page_list import PageList
+from gedbd.io.files import connect_database
 
 LONG_LIST_PAGES = 100  # GitHub may cut off a list that has this many pages
 UNPROCESSABLE = 422  # the status of a page beyond those that GitHub shows
+
+
+class StoredComment(NamedTuple):
+    """A comment or an event, and the number of its issue; ``issue`` is ``None`` if the issue was deleted."""
+
+    id: int
+    issue: int | None
+    record: Record
+
+
+class CommentStore:
+    """Comments and events in an SQLite file; a record that arrives again replaces its older version.
+
+    Raises:
+        ValueError: The file is damaged.
+        sqlite3.OperationalError: The file cannot be written.
+    """
+
+    def __init__(self, file: Path) -> None:
+        file.parent.mkdir(0o700, parents=True, exist_ok=True)
+        try:
+            self._connection = connect_database(file)
+            # The table keeps the name "note", so that a fetch begun with an older version can be continued.
+            with self._connection as rows:
+                rows.execute("CREATE TABLE IF NOT EXISTS note (kind, id, issue, record, PRIMARY KEY (kind, id))")
+                rows.execute("CREATE INDEX IF NOT EXISTS by_issue ON note (kind, issue)")
+        except sqlite3.OperationalError:
+            raise  # the disk is full, read-only or failing: the file may be whole
+        except sqlite3.DatabaseError as error:
+            raise ValueError(f"{file}: damaged ({error}); fetch into another folder") from error
+
+    def close(self) -> None:
+        """Close the file."""
+        self._connection.close()
+
+    def add(self, kind: str, comments: Iterable[StoredComment]) -> None:
+        """Store all of them, or none if that fails."""
+        rows = [(kind, comment.id, comment.issue, json.dumps(comment.record)) for comment in comments]
+        with self._connection as connection:
+            connection.executemany("REPLACE INTO note VALUES (?, ?, ?, ?)", rows)
+
+    def of_issue(self, kind: str, issue: int) -> list[Record]:
+        """The records of one issue, oldest first."""
+        # Ids grow with time, so their order is that of creation.
+        query = "SELECT record FROM note WHERE kind = ? AND issue = ? ORDER BY id"
+        return [json.loads(text) for (text,) in self._connection.execute(query, (kind, issue))]
 
 
 @dataclass(frozen=True)
@@ -79,8 +126,8 @@ class GitHub:
     def _newest(self, client: Client, wanted: Wanted) -> int | None:
         """Number of the newest issue, an estimate of how many there are."""
         answer = client.get(f"/repos/{wanted.project}/issues?state=all&sort=created&direction=desc&per_page=1")
-        issues = response_checks.records(answer, key="number")
-        return max((response_checks.number(issue, "number", answer) for issue in issues), default=None)
+        issues = http.records(answer, key="number")
+        return max((http.number(issue, "number", answer) for issue in issues), default=None)
 
     def _get(self, client: Client, page_list: PageList, cursor: Cursor, wanted: Wanted) -> tuple[Answer, Cursor]:
         """The requested page, or the first page of the next list if GitHub shows no more of this one."""
@@ -104,7 +151,7 @@ class GitHub:
     def _next(
         self, client: Client, cursor: Cursor, answer: Answer, found: list[Record], wanted: Wanted
     ) -> Cursor | None:
-        times = [response_checks.text(record, "created_at", answer) for record in found]
+        times = [http.text(record, "created_at", answer) for record in found]
         here = cursor | {"pages": cursor["pages"] + 1, "last": times[-1] if times else cursor["last"]}
         # Events are listed newest first: once all of a page are older than "since", the rest was fetched before.
         fetched_before = here["list"] == "events" and wanted.since and times and max(times) < wanted.since
@@ -131,7 +178,7 @@ class GitHub:
         return self._first(cursor["list"], wanted, last) if last > since else None
 
     def _with_comments(self, issue: Record, store: CommentStore, answer: Answer) -> Record:
-        number = response_checks.number(issue, "number", answer)
+        number = http.number(issue, "number", answer)
         kinds = ("comments", "events") if self.comments else ("events",)
         return issue | {kind: store.of_issue(kind, number) for kind in kinds}
 
@@ -139,19 +186,19 @@ class GitHub:
 def stored_comment(kind: str, record: Record, answer: Answer) -> StoredComment:
     """A comment or an event with the number of its issue, without the copy of the issue that an event holds."""
     if kind == "events":
-        about = response_checks.section(record, "issue")  # empty where the issue was deleted
-        issue = response_checks.number(about, "number", answer) if about else None
+        about = http.section(record, "issue")  # empty where the issue was deleted
+        issue = http.number(about, "number", answer) if about else None
         record = {key: value for key, value in record.items() if key != "issue"}
     else:
         # ".../repos/owner/repo/issues/12" ends in the number of the issue.
-        issue = response_checks.sized(response_checks.text(record, "issue_url", answer).rpartition("/")[2])
+        issue = http.sized(http.text(record, "issue_url", answer).rpartition("/")[2])
         if issue is None:
-            raise response_checks.unexpected(answer, "an address that ends in an issue's number under 'issue_url'")
-    return StoredComment(response_checks.number(record, "id", answer), issue, record)
+            raise http.unexpected(answer, "an address that ends in an issue's number under 'issue_url'")
+    return StoredComment(http.number(record, "id", answer), issue, record)
 
 
 def total(answer: Answer, page_size: int) -> int | None:
     """Estimate the length of a list by the number of its last page, ``None`` for lists with cursors."""
     last = parse_qs(urlsplit(answer.links.get("last", "")).query).get("page", [""])[0]
-    pages = response_checks.sized(last)
+    pages = http.sized(last)
     return pages * page_size if pages else None

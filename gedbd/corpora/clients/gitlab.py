@@ -5,11 +5,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 from urllib.parse import quote, urlencode
 
-from gedbd.corpora.clients import response_checks
+from gedbd.corpora.clients import http
 from gedbd.corpora.clients.credentials import plain_header
-from gedbd.corpora.clients.fetch import Wanted
+from gedbd.corpora.clients.fetch import Cursor, Page, Wanted
 from gedbd.corpora.clients.http import Answer, Client, Record
-from gedbd.corpora.clients.page_folder import Cursor, Page
 from gedbd.corpora.clients.page_list import PageList
 
 MAX_OFFSET = 40_000  # records; GitLab refuses pages beyond 50,000
@@ -53,7 +52,7 @@ class GitLab:
             answer = page_list.get(cursor["url"])
             issues = page_list.records(answer, key="iid")
             # X-Total counts from created_after on: what was read before is added to it.
-            rest = response_checks.sized(answer.headers.get("X-Total"))
+            rest = http.sized(answer.headers.get("X-Total"))
             if rest is not None and rest < cursor.get("rest", 0):
                 # The issues behind a deleted one have moved up, the first ones to the page before.
                 client.say(f"{client.base_url}: issues were deleted or moved away meanwhile; continuing by date")
@@ -75,7 +74,7 @@ class GitLab:
         url = next_url(answer)
         if url is None or not issues:
             return None
-        last = response_checks.text(issues[-1], "created_at", answer)
+        last = http.text(issues[-1], "created_at", answer)
         following = cursor | {"url": url, "read": cursor["read"] + len(issues), "last": last}
         return following if following["read"] < MAX_OFFSET else self._restart(following, path, wanted, last)
 
@@ -89,7 +88,7 @@ class GitLab:
             return issue
         notes: list[Record] = []
         query = urlencode({"sort": "asc", "order_by": "created_at", "per_page": 100})
-        url: str | None = f"{path}/{response_checks.number(issue, 'iid', answer)}/notes?{query}"
+        url: str | None = f"{path}/{http.number(issue, 'iid', answer)}/notes?{query}"
         page_list = PageList(client)
         while url:
             answer = page_list.get(url)
@@ -102,7 +101,7 @@ def next_url(answer: Answer) -> str | None:
     """The next page's address: from ``Link`` or, if a proxy removed that header, from the page's number."""
     if "next" in answer.links:
         return answer.links["next"]
-    page = response_checks.sized(answer.headers.get("X-Next-Page"))
+    page = http.sized(answer.headers.get("X-Next-Page"))
     if page is None:
         return None
     # "?scope=all&page=2" -> "?scope=all&page=3"

@@ -1,6 +1,8 @@
 """Request JSON from a tracker: from its host only, with rate limits, retries and bounded responses."""
 
 import json
+import math
+import re
 import socket
 import threading
 import time
@@ -15,10 +17,16 @@ import requests
 from requests.adapters import HTTPAdapter
 
 from gedbd.corpora.clients.credentials import read_secret
-from gedbd.corpora.clients.http_errors import RefusedError, explain, server_message
-from gedbd.corpora.clients.rate_limits import limit_wait_s, server_time
+from gedbd.corpora.dates import MAX_YEAR, parse_date, parse_mail_date
 from gedbd.corpora.urls import MAX_REDIRECTS, check_same_server, naming, origin, shown_url
+from gedbd.io.plain_text import printable_line
 
+MAX_MESSAGE_CHARACTERS = 200
+DEFAULT_WAIT_S = 60.0  # if a tracker states no time; GitHub asks for at least a minute
+LAST_RESET = datetime(MAX_YEAR, 12, 31, tzinfo=UTC).timestamp()
+MIN_EPOCH_S = 1e8  # a larger reset is a point in time, a smaller one a number of seconds
+REMAINING = ("X-RateLimit-Remaining", "RateLimit-Remaining")
+RESETS = ("X-RateLimit-Reset", "RateLimit-Reset")
 ATTEMPTS = 6
 MAX_BYTES = 64_000_000
 CHUNK_BYTES = 1 << 16
@@ -30,7 +38,6 @@ TEMPORARY_ERRORS = (
     requests.exceptions.ChunkedEncodingError,
     requests.exceptions.ContentDecodingError,
 )
-
 Record = dict[str, Any]
 
 
@@ -299,3 +306,167 @@ def parse(body: bytes, url: str) -> Any:
 def duration(seconds: float) -> str:
     """A time span in seconds, or in minutes if it is long."""
     return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
+
+
+class RefusedError(ValueError):
+    """The tracker answered with an error; ``status`` is the HTTP status."""
+
+    def __init__(self, text: str, status: int) -> None:
+        super().__init__(text)
+        self.status = status
+
+
+def server_message(body: bytes) -> str:
+    """The message of a JSON error, without control characters; empty if there is none."""
+    try:
+        content = json.loads(body)
+    except (ValueError, RecursionError):
+        return ""
+    if not isinstance(content, dict):
+        return ""
+    said: Any = next((content[key] for key in ("message", "errorMessages", "error") if content.get(key)), "")
+    if isinstance(said, dict):  # {"error": {"message": ...}}
+        said = said.get("message", said)
+    text = "; ".join(map(str, said)) if isinstance(said, list) else str(said)
+    clean = printable_line(text)  # a terminal would obey control characters
+    return clean if len(clean) <= MAX_MESSAGE_CHARACTERS else clean[:MAX_MESSAGE_CHARACTERS] + "..."
+
+
+def explain(status: int, token: str, has_token: bool, said: str) -> str:
+    """Explain an error status and suggest a remedy.
+
+    Args:
+        status: HTTP status, 400 or above.
+        token: The environment variable that holds the token.
+        has_token: Whether the token was sent.
+        said: The server's own message, empty for none.
+    """
+    private = "check project= and tracker.base_url; a private project needs a token that may read it"
+    advice = {
+        401: f"{token} is not accepted: has it expired, or is it mistyped?"
+        if has_token
+        else f"it requires a token: set {token}",
+        403: f"does the owner of {token} have read access to this project?"
+        if has_token
+        else f"set {token} to a token with read access",
+        404: private if has_token else f"{private}: set {token}",
+        410: "the resource is gone: are issues disabled for this project?",
+    }.get(status, "")
+    return f"the server returned {status}" + (f" ({said})" if said else "") + (f"; {advice}" if advice else "")
+
+
+def server_time(headers: Mapping[str, str], now: float) -> float:
+    """Seconds since 1970 by the server's clock, or ``now`` if its headers hold no date."""
+    date = _http_date(headers.get("Date", ""))
+    return now if date is None else date
+
+
+def limit_wait_s(status: int, headers: Mapping[str, str], message: str, now: float) -> float | None:
+    """Seconds until a refused request may be sent again; ``None`` if it was not refused by a rate limit.
+
+    ``Retry-After`` takes precedence over the time at which the quota is renewed: ``X-RateLimit-Reset`` of GitHub
+    (seconds since 1970) and Jira (ISO 8601), ``RateLimit-Reset`` of GitLab. All times are those of the server's clock.
+
+    Args:
+        status: HTTP status.
+        headers: Headers of the response, case-insensitive.
+        message: The server's message; GitHub's secondary limits appear only there.
+        now: Seconds since 1970 by the local clock.
+    """
+    if status not in {403, 429, 503}:
+        return None
+    clock = server_time(headers, now)
+    after = headers.get("Retry-After", "").strip()
+    until = clock + float(after) if re.fullmatch(r"\d{1,9}", after) else _http_date(after)
+    if until is None and any(headers.get(name, "").strip() == "0" for name in REMAINING):
+        resets = [_reset(headers.get(name, ""), clock) for name in RESETS]
+        until = next((reset for reset in resets if reset is not None), None)
+    if until is not None:
+        # One second more, because servers round their times.
+        return max(1.0, math.ceil(until - clock) + 1.0)
+    return DEFAULT_WAIT_S if status == 429 or (status == 403 and "rate limit" in message.lower()) else None
+
+
+def _http_date(text: str) -> float | None:
+    try:
+        return parse_mail_date(text).timestamp()
+    except ValueError:
+        return None
+
+
+def _reset(text: str, clock: float) -> float | None:
+    if re.fullmatch(r"[0-9]{1,12}(\.[0-9]*)?", text):
+        until = float(text) if float(text) > MIN_EPOCH_S else clock + float(text)
+        return until if until < LAST_RESET else None
+    try:
+        return parse_date(text).timestamp()
+    except ValueError:
+        return None
+
+
+def records(answer: Answer, *path: str, key: str) -> list[Record]:
+    """The list of objects under ``path``, each of which must have ``key``.
+
+    Raises:
+        ValueError: There is no such list.
+    """
+    found = answer.content
+    for name in path:
+        found = found.get(name) if isinstance(found, dict) else None
+    if not isinstance(found, list) or not all(isinstance(item, dict) and key in item for item in found):
+        raise unexpected(answer, f"a list of objects with {key!r}" + (f" under {'.'.join(path)}" if path else ""))
+    return found
+
+
+def text(record: Record, key: str, answer: Answer) -> str:
+    """The value of a field that must hold text.
+
+    Raises:
+        ValueError: It holds something else.
+    """
+    value = record.get(key)
+    if not isinstance(value, str):
+        raise unexpected(answer, f"text under {key!r}")
+    return value
+
+
+def number(record: Record, key: str, answer: Answer) -> int:
+    """The value of a field that must hold an id: a whole number from 0 to 2^63 - 1, as SQLite can store.
+
+    Raises:
+        ValueError: It holds something else.
+    """
+    value = record.get(key)
+    if type(value) is not int or not 0 <= value < 1 << 63:
+        raise unexpected(answer, f"a whole number under {key!r}")
+    return value
+
+
+def identifier(record: Record, key: str, answer: Answer) -> str | int:
+    """The value of a field that must hold an id: text, or a number as ``number`` takes it.
+
+    Raises:
+        ValueError: It holds something else.
+    """
+    value = record.get(key)
+    return value if isinstance(value, str) and value else number(record, key, answer)
+
+
+def section(record: object, *path: str) -> Record:
+    """The object under ``path``, an empty one if there is none."""
+    for name in path:
+        record = record.get(name) if isinstance(record, dict) else None
+    return record if isinstance(record, dict) else {}
+
+
+def sized(text: str | None) -> int | None:
+    """The number in a header or an address, ``None`` if it holds none or one that SQLite cannot store."""
+    return int(text) if text and re.fullmatch("[0-9]{1,18}", text) else None
+
+
+def unexpected(answer: Answer, wanted: str) -> ValueError:
+    """The error for a JSON response of another shape than the expected one."""
+    return ValueError(
+        f"{shown_url(answer.url)}: unexpected response: expected {wanted}; is tracker= set to the right kind of"
+        " tracker?"
+    )

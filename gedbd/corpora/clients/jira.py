@@ -7,12 +7,10 @@ from http import HTTPStatus
 from typing import Any, ClassVar
 from urllib.parse import quote
 
-from gedbd.corpora.clients import response_checks
+from gedbd.corpora.clients import http
 from gedbd.corpora.clients.credentials import basic_or_bearer
-from gedbd.corpora.clients.fetch import Wanted
-from gedbd.corpora.clients.http import Answer, Client, Record
-from gedbd.corpora.clients.http_errors import RefusedError
-from gedbd.corpora.clients.page_folder import Cursor, Page
+from gedbd.corpora.clients.fetch import Cursor, Page, Wanted
+from gedbd.corpora.clients.http import Answer, Client, Record, RefusedError
 from gedbd.corpora.clients.page_list import PageList
 
 API = "/rest/api/2"  # version 3 returns texts as trees of nodes
@@ -89,18 +87,18 @@ class Jira:
             answer, count, total = self._page(page_list, start, wanted)
         end = start + count
         if not count and end < total:
-            raise response_checks.unexpected(answer, f"issues from {start:,} on, out of {total:,}")
+            raise http.unexpected(answer, f"issues from {start:,} on, out of {total:,}")
         return answer, {"start": end, "total": total} if end < total else None
 
     def _page(self, page_list: PageList, start: int, wanted: Wanted) -> tuple[Answer, int, int]:
         """A page by offset, its number of issues, and that of the whole list."""
         answer = page_list.get(f"{API}/search", self._query(wanted) | {"startAt": start})
-        count = len(response_checks.records(answer, "issues", key="key"))
-        return answer, count, response_checks.number(answer.content, "total", answer)
+        count = len(http.records(answer, "issues", key="key"))
+        return answer, count, http.number(answer.content, "total", answer)
 
     def _by_token(self, page_list: PageList, token: str | None, wanted: Wanted) -> tuple[Answer, Cursor | None]:
         answer = page_list.get(f"{API}/search/jql", self._query(wanted) | ({"nextPageToken": token} if token else {}))
-        response_checks.records(answer, "issues", key="key")
+        http.records(answer, "issues", key="key")
         following = answer.content.get("nextPageToken")
         return answer, {"token": following} if following and not answer.content.get("isLast") else None
 
@@ -115,9 +113,9 @@ class Jira:
 
     def _with_all_parts(self, client: Client, issue: Record, answer: Answer) -> Record:
         """Fetch the comments and changes that the response left out."""
-        comment = response_checks.section(issue, "fields", "comment")
-        changelog = response_checks.section(issue, "changelog")
-        address = f"{API}/issue/{quote(response_checks.text(issue, 'key', answer), safe='')}"
+        comment = http.section(issue, "fields", "comment")
+        changelog = http.section(issue, "changelog")
+        address = f"{API}/issue/{quote(http.text(issue, 'key', answer), safe='')}"
         if is_cut(comment, "comments"):
             comment["comments"] = self._all(client, f"{address}/comment", "comments")
         if is_cut(changelog, "histories"):
@@ -131,7 +129,7 @@ class Jira:
             answer = page_list.get(path, {"startAt": len(found), "maxResults": 100})
             page = page_list.records(answer, key, key="id")
             found += page
-            if not page or len(found) >= response_checks.number(answer.content, "total", answer):
+            if not page or len(found) >= http.number(answer.content, "total", answer):
                 return found
 
 

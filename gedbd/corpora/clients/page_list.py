@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from gedbd.corpora.clients import response_checks
+from gedbd.corpora.clients import http
 from gedbd.corpora.clients.http import Answer, Client, Record
 from gedbd.corpora.urls import shown_url
 
@@ -48,13 +48,13 @@ class PageList:
         return answer
 
     def records(self, answer: Answer, *path: str, key: str) -> list[Record]:
-        """The records of a page, see ``response_checks.records``.
+        """The records of a page, see ``http.records``.
 
         Raises:
             ValueError: There are none, or ``MAX_REPEATED_PAGES`` pages in a row held nothing new.
         """
-        found = response_checks.records(answer, *path, key=key)
-        keys = {response_checks.identifier(record, key, answer) for record in found}
+        found = http.records(answer, *path, key=key)
+        keys = {http.identifier(record, key, answer) for record in found}
         new = keys - self._seen
         self._client.repeated += len(found) - len(new)
         self._seen |= new

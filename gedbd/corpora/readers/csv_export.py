@@ -11,7 +11,7 @@ from gedbd.corpora.corpus import Corpus, keep_last
 from gedbd.corpora.readers.bug_reports import RESOLVED_AT, build_corpus, resolution_dates, split_links
 from gedbd.corpora.readers.csv_file import FIRST_RECORD, NOT_UTF8, read_table, take_columns
 from gedbd.corpora.urls import check_template
-from gedbd.io.paths import corpus_name, locate
+from gedbd.io.files import corpus_name, locate
 
 
 def read_csv(

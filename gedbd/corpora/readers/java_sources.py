@@ -1,25 +1,31 @@
 """Methods of Java sources as a corpus, from a folder of sources or a file of methods."""
 
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from gedbd.code.methods import Method, find_methods
-from gedbd.code.plain_code import plain_code
-from gedbd.code.source_text import FALLBACK_ENCODING, decode_source
+from gedbd.code.syntax import FALLBACK_ENCODING, decode_source, plain_code
 from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.documents import Documents
 from gedbd.corpora.readers.bug_reports import BUG_FIELDS
-from gedbd.corpora.readers.json_lines import Record, read_json_lines
-from gedbd.corpora.readers.source_files import find_sources
+from gedbd.corpora.readers.json_values import JsonLine, read_json_lines
 from gedbd.corpora.relevance import Groups
-from gedbd.io.paths import corpus_name
-from gedbd.io.progress import track
+from gedbd.io.console import track
+from gedbd.io.files import corpus_name
 
+# A folder with one of these is the root of a module: a "target" beside it is output, one inside a package is code.
+ROOT_MARKS = frozenset(
+    (".git", ".project", "build.gradle", "build.gradle.kts", "build.xml", "pom.xml", "settings.gradle", "src")
+)
 FILE_ENDINGS = (".jsonl", ".jsonl.gz", ".jsonl.xz", ".jsonl.zip")
 Found = tuple[list[Method], list[str]]
+
+
 """Methods, and warnings about what was left out."""
 
 
@@ -91,7 +97,7 @@ def _read_lines(file: Path) -> Iterator[Method]:
         yield _method(record, f"{file}, row {row}")
 
 
-def _method(record: Record, place: str) -> Method:
+def _method(record: JsonLine, place: str) -> Method:
     """The method of a record; raises ValueError if a value is missing."""
     number = record.get("line", 0)
     if not isinstance(number, int):
@@ -101,7 +107,7 @@ def _method(record: Record, place: str) -> Method:
     return Method(path, name, number, comment, code)
 
 
-def _text(record: Record, key: str, place: str) -> str:
+def _text(record: JsonLine, key: str, place: str) -> str:
     """A text of a record."""
     value = record.get(key)
     if not isinstance(value, str) or not value.strip():
@@ -145,3 +151,71 @@ def _table(methods: list[Method]) -> pd.DataFrame:
 
 def _id(method: Method) -> str:
     return f"{method.path}:{method.line}:{method.name}"
+
+
+class SourceFiles(NamedTuple):
+    """Files in alphabetical order, and warnings that count what was left out."""
+
+    files: list[Path]
+    warnings: tuple[str, ...]
+
+
+def find_sources(folder: Path, skip_folders: Sequence[str], max_file_kb: int) -> SourceFiles:
+    """The ``.java`` files below a folder.
+
+    Left out, each with a count: hidden files and folders, symbolic links, pipes, build output, and files that are too
+    large.
+
+    Args:
+        folder: The folder.
+        skip_folders: Names of folders of build output; they count as such beside a build file or ``src``.
+        max_file_kb: Largest file, in units of 1,000 bytes.
+
+    Raises:
+        OSError: If a folder cannot be read.
+    """
+    left_out: dict[str, list[str]] = {}
+    files: list[Path] = []
+
+    def is_kept(path: Path, reason: str) -> bool:
+        if reason:
+            left_out.setdefault(reason, []).append(path.relative_to(folder).as_posix())
+        return not reason
+
+    for place, folders, names in os.walk(folder, onerror=_refuse):
+        skipped = skip_folders if ROOT_MARKS & {*folders, *names} else ()
+        inner = [Path(place, name) for name in folders]
+        # What stays in this list is looked into next.
+        folders[:] = [path.name for path in inner if is_kept(path, _reason_folder(path, skipped))]
+        sources = [Path(place, name) for name in names if name.endswith(".java")]
+        files += [path for path in sources if is_kept(path, _reason_file(path, max_file_kb))]
+    files.sort(key=lambda path: path.relative_to(folder).as_posix())
+    counts = [f"{reason}: {len(found):,}, left out (first: {min(found)})" for reason, found in left_out.items()]
+    return SourceFiles(files, tuple(sorted(counts)))
+
+
+def _reason_folder(path: Path, skipped: Sequence[str]) -> str:
+    """Why a folder is left out, empty if it is not."""
+    if path.name in skipped:
+        return "folders of build output (dataset.skip_folders)"
+    return _reason_any(path)
+
+
+def _reason_file(path: Path, max_file_kb: int) -> str:
+    """Why a Java file is left out, empty if it is not."""
+    reason = _reason_any(path)
+    if not reason and not path.is_file():
+        return "pipes and other special files"  # to read one may take forever
+    if not reason and path.stat().st_size > 1000 * max_file_kb:
+        return f"Java files of more than {max_file_kb:,} kB (dataset.max_file_kb)"
+    return reason
+
+
+def _reason_any(path: Path) -> str:
+    if path.is_symlink():
+        return "symbolic links to folders and Java files"
+    return "hidden folders and Java files" if path.name.startswith(".") else ""
+
+
+def _refuse(error: OSError) -> None:
+    raise error

@@ -1,14 +1,17 @@
 """Read typed values from untrusted JSON records; errors name the key of a value of another type."""
 
+import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 from gedbd.corpora.dates import OutOfRangeError, parse_date
+from gedbd.corpora.readers.csv_file import open_packed
 
+JsonLine = dict[str, Any]
 Record = Mapping[str, Any]
-
 TYPES = {dict: "an object", list: "a list", str: "text", bool: "true or false", int: "a number", float: "a number"}
 SURROGATE = re.compile("[\ud800-\udfff]")  # half a character, which JSON can express and UTF-8 cannot
 
@@ -123,3 +126,34 @@ def moment(record: Record, key: str) -> datetime | None:
 def dates_outside(key: str, *records: Record) -> tuple[str, ...]:
     """The key, repeated for each record whose date under it is out of range."""
     return tuple(key for record in records if text(record, key).strip() and moment(record, key) is None)
+
+
+def read_json_lines(path: Path) -> Iterator[tuple[int, JsonLine]]:
+    """Yields row, from 1, and object of each line of a file; empty lines are skipped.
+
+    Unpaired surrogates, which JSON can hold and no file can, become question marks.
+
+    Args:
+        path: The file, plain or packed as ``.xz``, ``.gz`` or ``.zip``.
+
+    Raises:
+        ValueError: A line holds no JSON object, or the file is damaged; names file and row.
+    """
+    with open_packed(path, path.suffix, kinds=("jsonl",)) as stream:
+        for row, line in enumerate(stream, start=1):
+            if not line.strip():
+                continue
+            try:
+                record = json.loads(line)
+                if b"\\u" in line or not line.isascii():
+                    record = _without_surrogates(record)
+            except (ValueError, RecursionError) as error:
+                reason = str(error).partition("\n")[0]
+                raise ValueError(f"{path}, row {row}: not readable as JSON ({reason}); fetch the file again") from error
+            if not isinstance(record, dict):
+                raise ValueError(f"{path}, row {row}: a JSON object is expected, not {str(record)[:40]!r}")
+            yield row, record
+
+
+def _without_surrogates(value: Any) -> Any:
+    return json.loads(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace"))

@@ -17,7 +17,7 @@ from gedbd.corpora.readers.issue import Issue, distinct, marked_at, reset_to_cre
 from gedbd.corpora.readers.json_values import Record
 from gedbd.corpora.tags import SEPARATOR
 from gedbd.corpora.urls import check_template
-from gedbd.io.paths import corpus_name
+from gedbd.io.files import corpus_name
 
 Parse = Callable[[Record], Issue | None]
 NEVER = datetime.min.replace(tzinfo=UTC)

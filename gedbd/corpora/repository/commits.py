@@ -1,8 +1,39 @@
 """Commits, the files that they change, and the hunks of these."""
 
+from bisect import bisect_left
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
+
+import pandas as pd
+from pandas.api.typing import NaTType
+
+from gedbd.corpora.relevance import Links
+
+MIN_ID_LENGTH = 4  # Git's own limit for abbreviations
+LINK_COLUMNS = ["query", "document", "source", "made_at"]
+
+
+class Limits(NamedTuple):
+    """How much of a commit is kept. What is left out is flagged with ``is_cut`` and counted, and not held in memory.
+
+    Attributes:
+        max_files: Files of a commit.
+        max_file_chars: Characters of the hunks of a file.
+        max_commit_chars: Characters of the hunks of all files of a commit.
+        max_line_chars: Characters of a line, with its prefix.
+        max_message_bytes: Bytes of a message.
+    """
+
+    max_files: int = 1_000
+    max_file_chars: int = 100_000
+    max_commit_chars: int = 2_000_000
+    max_line_chars: int = 1_000
+    max_message_bytes: int = 100_000
+
+
+NO_LIMITS = Limits(*(2**62,) * len(Limits._fields))
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,22 +103,51 @@ class Commit:
     is_cut: bool
 
 
-class Limits(NamedTuple):
-    """How much of a commit is kept. What is left out is flagged with ``is_cut`` and counted, and not held in memory.
+class CommitIds:
+    """Finds commits by the beginning of their ids.
 
-    Attributes:
-        max_files: Files of a commit.
-        max_file_chars: Characters of the hunks of a file.
-        max_commit_chars: Characters of the hunks of all files of a commit.
-        max_line_chars: Characters of a line, with its prefix.
-        max_message_bytes: Bytes of a message.
+    Args:
+        ids: N ids, one a row; capital and small letters are the same.
     """
 
-    max_files: int = 1_000
-    max_file_chars: int = 100_000
-    max_commit_chars: int = 2_000_000
-    max_line_chars: int = 1_000
-    max_message_bytes: int = 100_000
+    def __init__(self, ids: Sequence[str]) -> None:
+        # Sorted with their rows: the ids that begin with "ab" follow the place where "ab" itself would be.
+        self._sorted = sorted((id_.lower(), row) for row, id_ in enumerate(ids))
+
+    def row(self, text: str) -> int | None:
+        """The row of the only commit whose id begins with a text; None if there is none, or more than one."""
+        wanted = text.strip().lower()
+        if len(wanted) < MIN_ID_LENGTH:
+            return None
+        start = bisect_left(self._sorted, (wanted, -1))
+        found = [row for id_, row in self._sorted[start : start + 2] if id_.startswith(wanted)]
+        return found[0] if len(found) == 1 else None
 
 
-NO_LIMITS = Limits(*(2**62,) * len(Limits._fields))
+class LinkBuilder:
+    """Collects links between reports and the rows of one table; each pair once, with the earliest date.
+
+    Args:
+        num_reports: Number of reports.
+        num_documents: Number of rows of the other table.
+        source: What states the links.
+    """
+
+    def __init__(self, num_reports: int, num_documents: int, source: str) -> None:
+        self.num_reports = num_reports
+        self.num_documents = num_documents
+        self.source = source
+        self._rows: list[tuple[int, int, pd.Timestamp | NaTType]] = []
+
+    def add(self, report: int, document: int, made_at: pd.Timestamp | NaTType) -> None:
+        """Adds a link between two rows; ``made_at`` is UTC, or ``NaT`` if unknown."""
+        self._rows.append((report, document, made_at))
+
+    def links(self) -> Links:
+        """The links, by report and then by document."""
+        table = pd.DataFrame(self._rows, columns=["query", "document", "made_at"])
+        table = table.astype({"query": "int64", "document": "int64"}).assign(source=self.source)
+        table["made_at"] = pd.to_datetime(table["made_at"], utc=True)
+        table = table.sort_values(["query", "document", "made_at"], kind="stable")
+        kept = table.drop_duplicates(["query", "document"])[LINK_COLUMNS].reset_index(drop=True)
+        return Links(kept, self.num_reports, self.num_documents)

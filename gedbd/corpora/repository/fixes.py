@@ -12,8 +12,7 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from gedbd.corpora.repository.commit_ids import MIN_ID_LENGTH
-from gedbd.corpora.repository.commits import Commit
+from gedbd.corpora.repository.commits import MIN_ID_LENGTH, Commit
 
 NAMED_GROUP = "ids"
 ID = re.compile(r"[A-Za-z][A-Za-z0-9_]*-\d+|\d+")

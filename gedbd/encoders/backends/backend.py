@@ -8,7 +8,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from torch import Tensor
 
 from gedbd.encoders.text_encoder import TextEncoder
-from gedbd.io.verbosity import is_quiet
+from gedbd.io.console import is_quiet
 from gedbd.text.tokens import TokenTable, split_by_tokens
 
 MIN_PROGRESS_TEXTS = 65

@@ -13,7 +13,7 @@ from gedbd.encoders.backends.backend import MIN_PROGRESS_TEXTS
 from gedbd.encoders.backends.openvino import OpenVino, PreparedOpenVino, has_bfloat16
 from gedbd.encoders.backends.pytorch import PreparedTorch, Torch
 from gedbd.encoders.text_encoder import TextEncoder
-from gedbd.io.printing import open_console, print_detail
+from gedbd.io.console import open_console, print_detail
 from gedbd.text.tokens import TokenTable
 
 # Architectures whose vectors by OpenVINO are tested to equal PyTorch's.

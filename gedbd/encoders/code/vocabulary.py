@@ -6,8 +6,7 @@ from typing import Any
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from gedbd.code.node_types import NodeType
-from gedbd.code.roles import Role
+from gedbd.code.node_types import NodeType, Role
 
 CODE = "[C]"
 NODES = "[N]"

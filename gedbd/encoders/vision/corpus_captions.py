@@ -1,12 +1,38 @@
 """Captions of all images that a corpus attaches: each distinct image is described once."""
 
+import sqlite3
 import time
-from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+from PIL import Image
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from gedbd.corpora.captions import DESCRIBED
-from gedbd.corpora.images import ImageFile
-from gedbd.encoders.vision.caption_cache import Caption, Captioner, describe, kept_captions
+from gedbd.corpora.images import BROKEN, ImageFile, open_image
+from gedbd.io.console import is_quiet
+from gedbd.io.files import connect_database
+from gedbd.text.token_cache import cache_folder
+
+TABLE = "captions (captioner TEXT, sha256 TEXT, caption TEXT NOT NULL, PRIMARY KEY (captioner, sha256))"
+MAX_FAILED_BATCHES = 5
+
+
+class Caption(NamedTuple):
+    """The caption of an image, or the reason why there is none.
+
+    Attributes:
+        text: The caption, in one line; empty if there is none.
+        problem: The reason, in a few words that other images may share; empty if there is a caption.
+        may_pass: Whether the same request could succeed later.
+    """
+
+    text: str
+    problem: str = ""
+    may_pass: bool = False
+
 
 NO_CAPTION = Caption("")
 
@@ -47,6 +73,27 @@ class CaptionedImages(NamedTuple):
         )
 
 
+class Captioner(Protocol):
+    """Describes images.
+
+    Attributes:
+        key: A hash of everything but the image that a caption depends on; captions are stored under it.
+    """
+
+    @property
+    def key(self) -> str:
+        """See above."""
+        ...
+
+    def announce(self, count: int) -> str:
+        """A notice for the user before ``count`` images are described; empty if there is none."""
+        ...
+
+    def describe(self, images: list[Image.Image]) -> list[Caption]:
+        """One caption for each RGB image. Raises ValueError if no image at all can be described."""
+        ...
+
+
 def caption_images(
     images: Sequence[ImageFile], captioner: Captioner, cache_dir: str, batch_size: int, say: Callable[[str], None]
 ) -> CaptionedImages:
@@ -76,3 +123,110 @@ def caption_images(
         rows.append((image.name, image.sha256, text, image.problem or DESCRIBED))
     new = sum(not captions[sha256].problem for sha256 in waiting)
     return CaptionedImages(checked, rows, len(readable), new, len(readable) - len(waiting), seconds)
+
+
+def kept_captions(captioner: Captioner, cache_dir: str | Path) -> dict[str, str]:
+    """The stored captions of a captioner, by SHA-256 of the image file.
+
+    Args:
+        captioner: See ``describe``.
+        cache_dir: Folder of the cache file, made if absent.
+
+    Raises:
+        ValueError: If the cache cannot be used.
+    """
+    with _open_cache(cache_dir) as cache:
+        return dict(cache.execute("SELECT sha256, caption FROM captions WHERE captioner = ?", (captioner.key,)))
+
+
+def describe(
+    images: Mapping[str, Path], captioner: Captioner, cache_dir: str | Path, batch_size: int
+) -> Iterator[dict[str, Caption]]:
+    """Describes images, stores their captions, and shows a progress bar with the rate and the remaining time.
+
+    Args:
+        images: Paths of image files by their SHA-256.
+        captioner: Describes one batch after the other.
+        cache_dir: Folder of the cache file, made if absent.
+        batch_size: Images in a batch.
+
+    Yields:
+        The captions of each batch by SHA-256, as soon as they are stored.
+
+    Raises:
+        ValueError: If the cache cannot be used, the captioner describes no image of its first batch and has no stored
+            caption, or ``MAX_FAILED_BATCHES`` batches in a row fail.
+    """
+    columns = (TextColumn("describe images"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[rate]}"))
+    waiting = list(images.items())
+    bar = Progress(*columns, TimeRemainingColumn(), disable=is_quiet() or not waiting)
+    with _open_cache(cache_dir) as cache, bar as progress:
+        task = progress.add_task("describe", total=len(waiting), rate="")
+        failures = _Failures(_has_captions(cache, captioner))
+        for start in range(0, len(waiting), batch_size):
+            batch = dict(waiting[start : start + batch_size])
+            captions = _describe_batch(batch, captioner)
+            fresh = [(captioner.key, sha256, found.text) for sha256, found in captions.items() if not found.problem]
+            # Problems are not stored, so that the next run tries these images again.
+            cache.executemany("INSERT OR IGNORE INTO captions VALUES (?, ?, ?)", fresh)
+            cache.commit()
+            failures.check(list(captions.values()))
+            yield captions
+            progress.update(task, advance=len(batch), rate=f"{progress.tasks[0].speed or 0:.2f} images/s")
+
+
+class _Failures:
+    """Stops a run whose captioner fails for all images.
+
+    Args:
+        works: Whether the captioner has described an image before.
+    """
+
+    def __init__(self, works: bool) -> None:
+        self.works = works
+        self.batches = 0
+
+    def check(self, captions: list[Caption]) -> None:
+        """Counts the failures of a batch; raises ValueError, see ``describe``."""
+        # A broken image file is no fault of the captioner.
+        asked = [caption for caption in captions if caption.problem != BROKEN]
+        if not asked:
+            return
+        if not all(caption.problem for caption in asked):
+            self.works = True
+            self.batches = 0
+            return
+        problem = f"none of {len(asked):,} images could be described ({asked[0].problem})"
+        if not self.works:
+            raise ValueError(f"{problem}: check the captioner's settings, then run the same command again")
+        self.batches = self.batches + 1 if all(caption.may_pass for caption in asked) else 0
+        if self.batches == MAX_FAILED_BATCHES:
+            raise ValueError(f"{problem}, {self.batches} batches in a row: run the same command later to continue")
+
+
+def _describe_batch(batch: Mapping[str, Path], captioner: Captioner) -> dict[str, Caption]:
+    captions = dict.fromkeys(batch, Caption("", BROKEN))
+    pixels = {}
+    for sha256, path in batch.items():
+        try:
+            pixels[sha256] = open_image(path)
+        except ValueError:
+            continue  # its caption stays BROKEN
+    if pixels:
+        captions |= dict(zip(pixels, captioner.describe(list(pixels.values())), strict=True))
+    return captions
+
+
+def _has_captions(cache: sqlite3.Connection, captioner: Captioner) -> bool:
+    return cache.execute("SELECT 1 FROM captions WHERE captioner = ? LIMIT 1", (captioner.key,)).fetchone() is not None
+
+
+@contextmanager
+def _open_cache(cache_dir: str | Path) -> Iterator[sqlite3.Connection]:
+    file = cache_folder(cache_dir) / "captions.sqlite"
+    try:
+        with closing(connect_database(file, timeout=60)) as cache:
+            cache.execute(f"CREATE TABLE IF NOT EXISTS {TABLE}")
+            yield cache
+    except sqlite3.DatabaseError as error:
+        raise ValueError(f"{file} cannot be used ({error}): delete it, or set cache_dir= to another folder") from error

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from PIL import Image
 
 from gedbd.encoders.chat_endpoint import ChatEndpoint, Failure, open_endpoint, optional_fields
-from gedbd.encoders.vision.caption_cache import Caption
+from gedbd.encoders.vision.corpus_captions import Caption
 from gedbd.io.plain_text import printable_line
 
 

@@ -1,6 +1,9 @@
 """Makes the sections of a report."""
 
+import os
 from collections.abc import Callable
+from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,17 +12,21 @@ import pandas as pd
 from gedbd.evaluation.figure_files import name_subject
 from gedbd.evaluation.leakage import leak_warning
 from gedbd.evaluation.report import charts
-from gedbd.evaluation.report.configurations import configurations
-from gedbd.evaluation.report.overview import runs_section
-from gedbd.evaluation.report.scarcity import scarcity
+from gedbd.evaluation.report.page import fill_tables, write_report
 from gedbd.evaluation.report.section import Section, first_of, pick, with_models
+from gedbd.evaluation.report.sections import configurations, scarcity, task_figures, training, walk_forward
 from gedbd.evaluation.report.sensitivity import sensitivity
-from gedbd.evaluation.report.settings import Setting, ranked_protocols
-from gedbd.evaluation.report.task_figures import task_figures
-from gedbd.evaluation.report.training import training
-from gedbd.evaluation.report.walk_forward import walk_forward
+from gedbd.evaluation.report.settings import Setting, group_settings, ranked_protocols
+from gedbd.evaluation.run_folders import find_own_pages, find_runs
+from gedbd.io.console import open_console, print_line, print_path, stage
+from gedbd.io.files import write_text
+from gedbd.io.json_output import record
 from gedbd.retrieval.protocol_words import metric_prefix
 
+READ = "Each run folder holds the resolved configuration (config.yaml) and the package versions (versions.json)."
+REPEATED = (
+    " The second table lists repeated runs, which are left out: for each setting and seed, only the newest run counts."
+)
 ON_PAIRS = ("threshold", "precision", "recall", "f1", "f1_low", "f1_high", "accuracy", "average_precision")
 MAX_PROJECTIONS = 4
 EQUAL_ROWS = " Left out: {count} of the other methods of a training whose numbers equal those of a row above."
@@ -155,3 +162,137 @@ def _projections(settings: list[Setting]) -> Section | None:
         figures.append((f"tsne_{number}", caption, figure))
     text = f"The largest duplicate groups of the test part, and some reports without duplicates.{notice}"
     return Section("t-SNE projection of reports", text, [], figures) if figures else None
+
+
+def report_runs(paths: list[Path], folder: Path, fill: Path | None, title: str, command: str) -> None:
+    """Writes the page, and prints a summary and the runs it leaves out.
+
+    Args:
+        paths: Folders that hold runs, at any depth.
+        folder: Where ``report.html`` and ``report.md`` go; created if absent.
+        fill: A Markdown file whose marked tables are replaced, see ``fill_tables``.
+        title: The page's title.
+        command: The command line that wrote the page, to show on it.
+    """
+    with stage("read the runs"):
+        runs, unfinished, outdated = find_runs(paths)
+    own_pages = find_own_pages(paths)
+    settings = group_settings(runs)
+    sections = make_sections(settings)
+    if fill:
+        write_text(fill, fill_tables(fill.read_text(), sections))
+    folder.mkdir(parents=True, exist_ok=True)
+    summary = summarise(settings, len(unfinished), len(own_pages), len(outdated))
+    page = write_report(
+        folder,
+        title,
+        summary,
+        sections,
+        command=command,
+        date=datetime.now().astimezone(),
+        next_steps=next_steps(settings, unfinished),
+    )
+    console = open_console()
+    for run in repeated_runs(settings):
+        said = f"left out, repeated: {run['left out']} (seed {run['seed']} of {run['model']}; newer: {run['newer']})"
+        print_line(console, said)
+    for place in unfinished:
+        print_path(console, "left out because unfinished:", place)
+    for place in own_pages:
+        print_path(console, "left out because it has its own page:", place / "report.html")
+    for line in outdated:
+        print_line(console, f"left out: {line}")
+    record(page=page, markdown=page.with_suffix(".md"), summary=summary, not_finished=[str(one) for one in unfinished])
+    print_line(console, summary)
+    print_path(console, "report:", page)
+
+
+def runs_section(settings: list[Setting]) -> Section:
+    """The runs that were read, and the repeated ones."""
+    rows = [
+        {
+            "model": setting.label,
+            "corpus": setting.corpus,
+            "seed": str(run.config.seed),
+            "folder": run.folder.as_posix(),
+        }
+        for setting in settings
+        for run in setting.runs
+    ]
+    repeated = pd.DataFrame(repeated_runs(settings))
+    tables = [pd.DataFrame(rows), repeated] if len(repeated) else [pd.DataFrame(rows)]
+    return Section("Runs", READ + (REPEATED if len(repeated) else ""), tables)
+
+
+def repeated_runs(settings: list[Setting]) -> list[dict[str, str]]:
+    """Each repeated run with its setting, its seed and the newer run that replaces it."""
+    rows = []
+    for setting in settings:
+        newest = {int(run.config.seed): run.folder.as_posix() for run in setting.runs}
+        for run in setting.repeated:
+            seed = int(run.config.seed)
+            names = {"left out": run.folder.as_posix(), "newer": newest[seed]}
+            rows.append({"model": setting.label, "corpus": setting.corpus, "seed": str(seed), **names})
+    return rows
+
+
+def summarise(settings: list[Setting], unfinished: int, own_pages: int, outdated: int = 0) -> str:
+    """How many runs were read and how many were left out, in one or two sentences."""
+    runs = sum(len(setting.runs) for setting in settings)
+    repeated = sum(len(setting.repeated) for setting in settings)
+    left_out = [
+        _count(repeated, "repeated run"),
+        _count(unfinished, "unfinished run"),
+        _count(outdated, "run", " from another version of gedbd", " from another version of gedbd"),
+        _count(own_pages, "run", " with a page of its own", " with pages of their own"),
+    ]
+    left_out = [text for text in left_out if text]
+    summary = f"{_count(runs, 'run')} in {_count(len(settings), 'setting')}."
+    return f"{summary} Left out: {'; '.join(left_out)}." if left_out else summary
+
+
+def next_steps(settings: list[Setting], unfinished: list[Path]) -> list[tuple[str, str]]:
+    """What the user can do next: a sentence and a command each; the command may be empty."""
+    steps = []
+    for folder in unfinished:
+        last = folder / "checkpoints" / "last.ckpt"
+        if last.is_file():
+            steps.append(("Resume an interrupted run:", f"gedbd train ckpt_path={last.as_posix()}"))
+    trained = [setting for setting in settings if not setting.runs[0].is_baseline]
+    single = [setting for setting in trained if len(setting.runs) == 1]
+    if single:
+        text = (
+            f"{_count(len(single), 'setting')} trained with only one seed: seeds=3 shows the variation between seeds."
+        )
+        steps.append((text, ""))
+    pair = _comparable_pair(trained)
+    if pair:
+        command = f"gedbd compare run={_folder(pair[1])} against={_folder(pair[0])}"
+        steps.append(("Test whether two settings differ, query by query over the same seeds:", command))
+    return steps
+
+
+def _comparable_pair(settings: list[Setting]) -> tuple[Setting, Setting] | None:
+    """The first two settings that were tested on the same pairs and queries, each alone in its folder."""
+    for place, first in enumerate(settings):
+        for second in settings[place + 1 :]:
+            if first.same_test(second) and first.seeds == second.seeds and _folder(first) and _folder(second):
+                return first, second
+    return None
+
+
+def _folder(setting: Setting) -> str | None:
+    """The folder that holds all of a setting's runs and no other, if there is one."""
+    folders = [run.folder for run in setting.runs]
+    if len(folders) == 1:
+        return folders[0].as_posix()
+    parent = Path(os.path.commonpath(folders))
+    inside = {file.parent for file in parent.rglob("predictions.parquet")}
+    return parent.as_posix() if inside == set(folders) else None
+
+
+def _count(number: int, noun: str, one: str = "", more: str = "") -> str:
+    """``1 run``, ``2 runs``, and an empty text for 0."""
+    if number == 0:
+        return ""
+    return f"{number} {noun}{one}" if number == 1 else f"{number} {noun}s{more}"

@@ -1,27 +1,55 @@
 """Writes a report as a self-contained HTML page, and as Markdown with its figures in a folder."""
 
+import base64
 import hashlib
+import io
 import re
+import struct
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from html import escape
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from jinja2 import Environment, PackageLoader
 from matplotlib.figure import Figure
 
-from gedbd.evaluation.figure_files import name_subject
-from gedbd.evaluation.report.html import Picture, render, to_png, to_svg
+from gedbd.evaluation.figure_files import name_subject, write_figure
 from gedbd.evaluation.report.judging import PAIR, Judging
-from gedbd.evaluation.report.section import Section
-from gedbd.evaluation.report.shown_tables import Cell, Shown, show
+from gedbd.evaluation.report.section import Cell, Section, Shown, show
+from gedbd.io.console import stage
 from gedbd.io.files import replacing, write_text
-from gedbd.io.plain_text import LINK_SIGNS, code_block, escape_markdown
-from gedbd.io.verbosity import stage
+from gedbd.io.plain_text import LINK_SIGNS, code_block, escape_markdown, printable
 
+DPI = 150  # of the PNG files, for sharp lines on dense screens
+SHOWN_DPI = 100  # on the page
+SIGNATURE = b"\x89PNG\r\n\x1a\n"  # a PNG file begins with it
+HEADER_BYTES = 24  # up to and with width and height
 MAX_SLUG = 100  # names of files end in it
 URL_CHARACTERS = ":/?#@!$&*+,;=%~[]"  # may stay in an address; others, such as ")", would end the Markdown link
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A rendered figure: name of its file, caption, PNG data, and SVG data unless it was a finished file."""
+
+    name: str
+    caption: str
+    png: bytes
+    svg: bytes = b""
+
+    @property
+    def data(self) -> str:
+        """The file in base64."""
+        return base64.b64encode(self.png).decode()
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Width and height on the page in CSS pixels; without them the page would move while it loads."""
+        width, height = struct.unpack(">II", self.png[16:24])  # a PNG's header chunk begins with them
+        return round(width * SHOWN_DPI / DPI), round(height * SHOWN_DPI / DPI)
 
 
 @dataclass(frozen=True)
@@ -168,3 +196,52 @@ def slug(text: str) -> str:
         return found
     digest = hashlib.blake2b(text.encode(errors="replace"), digest_size=4).hexdigest()
     return f"{found[: MAX_SLUG - 9]}-{digest}"
+
+
+def to_png(figure: Figure | Path) -> bytes:
+    """The figure as a PNG file; a path is that of a finished one.
+
+    Raises:
+        ValueError: If the path is not that of a PNG file.
+    """
+    if isinstance(figure, Path):
+        png = figure.read_bytes()
+        if len(png) < HEADER_BYTES or not png.startswith(SIGNATURE):
+            raise ValueError(f"{figure} is damaged: it is not a PNG file")
+        return png
+    return _written(figure, "png", "")
+
+
+def to_svg(figure: Figure | Path, name: str) -> bytes:
+    """The figure as an SVG file; nothing of a path. From ``name`` its parts get their names, the same each time."""
+    return b"" if isinstance(figure, Path) else _written(figure, "svg", name)
+
+
+def _written(figure: Figure, kind: str, salt: str) -> bytes:
+    stream = io.BytesIO()
+    write_figure(figure, stream, kind, salt, DPI)
+    return stream.getvalue()
+
+
+def render(**values: Any) -> str:
+    """The page, from ``page.html.j2``; text of reports is escaped, and reorders no text around it."""
+    environment = Environment(
+        loader=PackageLoader("gedbd.evaluation", "report"),
+        autoescape=True,
+        finalize=_shown,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["exact"] = _exact
+    return environment.get_template("page.html.j2").render(**values)
+
+
+def _shown(value: object) -> object:
+    """What the template shows of a value; markup stays as it is."""
+    is_markup = hasattr(value, "__html__")
+    return printable(value, keep="\n") if isinstance(value, str) and not is_markup else value
+
+
+def _exact(text: str) -> str:
+    """The markup of a text that programs read: characters that ``printable`` would replace become references."""
+    return "".join(escape(sign) if sign.isprintable() else f"&#{ord(sign)};" for sign in text)

@@ -7,8 +7,8 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from uuid import uuid4
 
+from gedbd.io.console import say_once
 from gedbd.io.files import read_object, write_text
-from gedbd.io.printing import say_once
 
 STATUS_FILE = "status.json"
 

@@ -6,6 +6,8 @@ Hydra loads this module at every start, so it imports little.
 import functools
 import math
 import os
+import re
+import subprocess
 import sys
 import time
 import traceback
@@ -14,21 +16,15 @@ from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
+from hydra.utils import get_original_cwd
 from omegaconf import DictConfig, OmegaConf, open_dict
 
-from gedbd.configuration.command import exit_status, sigterm_as_interrupt
+from gedbd.configuration.command import Terminated, exit_status, sigterm_as_interrupt
 from gedbd.configuration.errors import error_line, written_places
-from gedbd.experiments.sweeps.job_process import (
-    LOG_FILE,
-    OWN_PROCESS,
-    print_continuation,
-    run_as_process,
-    starts_processes,
-)
 from gedbd.experiments.sweeps.job_status import (
     FAILED,
     FINISHED,
@@ -39,12 +35,30 @@ from gedbd.experiments.sweeps.job_status import (
     read_status,
     write_status,
 )
+from gedbd.io.console import is_first_process, open_console, print_line
 from gedbd.io.locks import LockedError, only_writer
-from gedbd.io.printing import is_first_process
 
+LOG_FILE = "log.txt"
+OWN_PROCESS = "GEDBD_JOB_FOLDER"  # environment variable: folder of the job that a process was started for
+ERROR_LINE = re.compile(r"^(\[rank\d+\]: )?(?P<reason>error: .+|[\w.]*(Error|Exception)\b.*)")
 NOT_COMPARED = ("ckpt_path", "logger", "cache_dir", "data_dir")  # may differ when a job continues
-
 Task = Callable[[DictConfig], float]
+
+
+def job_folder(sweep_dir: str, number: int, overrides: Any) -> str:
+    """Resolver of ``hydra.sweep.subdir``: the folder in which a job with these overrides has run, or a new one.
+
+    A new folder is named by the job's number, or by the next free number if other overrides have used it. Several
+    processes may call this at the same time.
+    """
+    from gedbd.experiments.sweeps.job_status import find_job, reserve_job
+
+    wanted = tuple(map(str, overrides))
+    found = find_job(Path(sweep_dir), wanted)
+    return found or reserve_job(Path(sweep_dir), int(number), wanted)
+
+
+OmegaConf.register_new_resolver("job_folder", job_folder)
 
 
 class Pruned(Exception):  # noqa: N818 - an ending, not an error
@@ -197,17 +211,71 @@ def _output_to(path: Path) -> Iterator[None]:
             os.close(original)
 
 
-def job_folder(sweep_dir: str, number: int, overrides: Any) -> str:
-    """Resolver of ``hydra.sweep.subdir``: the folder in which a job with these overrides has run, or a new one.
+def starts_processes(cfg: DictConfig) -> bool:
+    """Whether Lightning is going to start further processes for this job."""
+    if "trainer" not in cfg or "LOCAL_RANK" in os.environ:
+        return False
+    if cfg.trainer.get("strategy", "auto") == "auto" and cfg.trainer.get("devices", 1) == 1:
+        return False
+    from lightning_fabric.plugins.environments.slurm import SLURMEnvironment
 
-    A new folder is named by the job's number, or by the next free number if other overrides have used it. Several
-    processes may call this at the same time.
+    return not SLURMEnvironment.detect()
+
+
+def run_as_process(module: str, folder: Path, before: JobStatus) -> JobStatus:
+    """Runs a job as a command of its own, a sweep with a single job.
+
+    Lightning starts a job's further processes by the command line of the first one, leaves environment variables
+    behind, and kills the first process if another one fails. None of this may affect the other jobs. The job's folder
+    is the folder of that sweep, because Hydra writes ``multirun.yaml`` into the folder of each sweep.
     """
-    from gedbd.experiments.sweeps.job_status import find_job, reserve_job
+    hydra = HydraConfig.get()
+    # --config-dir of the command line is no override, so it is passed on separately.
+    searched = [source.path for source in hydra.runtime.config_sources if source.provider == "command-line"]
+    command = [sys.executable, "-m", module, "-m", f"--config-name={hydra.job.config_name}"]
+    command += [f"--config-dir={path}" for path in searched]
+    command += [*hydra.overrides.task, f"hydra.sweep.dir={quoted(folder)}", "hydra.sweep.subdir=."]
+    command += ["hydra.output_subdir=null", *(f"~hydra.callbacks.{name}" for name in hydra.callbacks)]
+    with (folder / LOG_FILE).open("ab") as log:
+        start = log.tell()
+        returncode = _run_process(command, log, folder)
+    status = read_status(folder) or before
+    # The process has recorded its own end, unless it was killed.
+    if returncode == 0 or (status.state == FAILED and status != before):
+        return status
+    with (folder / LOG_FILE).open("rb") as log:
+        log.seek(start)
+        printed = log.read().decode(errors="replace").splitlines()
+    # The last error printed is the one that ended the process.
+    matches = [found for line in printed if (found := ERROR_LINE.match(line))]
+    reason = matches[-1]["reason"] if matches else f"its process ended with status {returncode}"
+    status = replace(status, state=FAILED, reason=reason)
+    write_status(folder, status)
+    return status
 
-    wanted = tuple(map(str, overrides))
-    found = find_job(Path(sweep_dir), wanted)
-    return found or reserve_job(Path(sweep_dir), int(number), wanted)
+
+def _run_process(command: list[str], log: BinaryIO, folder: Path) -> int:
+    """Runs a job's command and returns its exit status; after Ctrl-C or SIGTERM, waits for its end."""
+    environment = os.environ | {OWN_PROCESS: str(folder)}
+    with subprocess.Popen(command, stdout=log, stderr=log, cwd=get_original_cwd(), env=environment) as process:
+        try:
+            return process.wait()
+        except KeyboardInterrupt as interrupt:
+            if isinstance(interrupt, Terminated):  # Ctrl-C reaches both processes
+                process.terminate()
+            process.wait()
+            print_continuation(folder)
+            raise
 
 
-OmegaConf.register_new_resolver("job_folder", job_folder)
+def print_continuation(folder: Path) -> None:
+    """Prints how to continue a sweep after Ctrl-C has ended the job in a folder."""
+    print_line(
+        open_console(),
+        f"interrupted in {folder}: the same command with hydra.sweep.dir={folder.parent} continues the sweep",
+    )
+
+
+def quoted(text: object) -> str:
+    """A value in quotes for Hydra's command line."""
+    return "'" + str(text).replace("'", "\\'") + "'"

@@ -16,9 +16,9 @@ from hydra.types import HydraContext, TaskFunction
 from hydra.utils import instantiate
 from omegaconf import DictConfig, OmegaConf
 
-from gedbd.experiments.sweeps.job_process import quoted
 from gedbd.experiments.sweeps.job_status import FINISHED, PRUNED, read_status
-from gedbd.io.printing import open_console, print_line
+from gedbd.experiments.sweeps.jobs import quoted
+from gedbd.io.console import open_console, print_line
 
 if TYPE_CHECKING:
     from optuna import Study

@@ -8,7 +8,7 @@ import pandas as pd
 import torch
 from rich.console import Console
 
-from gedbd.evaluation.report.shown_tables import show
+from gedbd.evaluation.report.section import show
 from gedbd.io.console_tables import print_table
 
 

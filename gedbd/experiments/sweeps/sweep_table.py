@@ -12,13 +12,12 @@ from hydra.experimental.callback import Callback
 from hydra.types import RunMode
 from omegaconf import DictConfig, open_dict, read_write
 
-from gedbd.experiments.sweeps.job_process import LOG_FILE, quoted
 from gedbd.experiments.sweeps.job_status import FAILED, FINISHED, PRUNED, JobStatus, read_jobs, read_status
+from gedbd.experiments.sweeps.jobs import LOG_FILE, quoted
+from gedbd.io.console import is_first_process, is_quiet, open_console, print_detail, print_line, print_path, say_once
 from gedbd.io.console_tables import print_table
 from gedbd.io.json_output import discard_recorded, finish_document, record
-from gedbd.io.printing import is_first_process, open_console, print_detail, print_line, print_path, say_once
 from gedbd.io.tables import read_csv, write_csv
-from gedbd.io.verbosity import is_quiet
 from hydra_plugins.gedbd import OptunaSweeper, RayLauncher
 
 SUMMARISED = ("f1", "average_precision", "rr@10", "mrr", "spearman", "rmse", "mean_accuracy")

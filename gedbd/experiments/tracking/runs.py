@@ -15,8 +15,7 @@ from pytorch_lightning.loggers import Logger, WandbLogger
 from gedbd.configuration.allowed_targets import check_plain
 from gedbd.experiments.distributed import is_first
 from gedbd.experiments.sweeps.jobs import Pruned
-from gedbd.io.files import read_object, write_text
-from gedbd.io.paths import corpus_name
+from gedbd.io.files import corpus_name, read_object, write_text
 
 STORED = "wandb.json"  # in the run folder: id, name and group of its W&B run
 MAX_NAME_CHARACTERS = 128  # W&B refuses longer names and groups

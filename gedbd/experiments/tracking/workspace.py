@@ -17,6 +17,7 @@ from wandb_workspaces.workspaces import Section, SectionLayoutSettings, Workspac
 
 from gedbd.io.files import write_text
 
+TEMPLATE = Path(__file__).with_name("wandb_sweep.yaml")
 BY_EPOCH = {
     "Loss": ["train/loss", "val/loss"],
     "F1": ["train/f1", "val/f1"],
@@ -80,3 +81,8 @@ def save_workspace(entity: str | None, project: str, name: str) -> str:
         return str(workspace.save().url)
     except (wandb.Error, ValueError) as error:
         raise ValueError(f"entity={entity}, project={project}: {error}; out=FILE sends nothing") from error
+
+
+def write_sweep(project: str, path: Path) -> None:
+    """Writes the sweep's YAML file for a project."""
+    write_text(path, TEMPLATE.read_text().replace("project: gedbd\n", f"project: {project}\n", 1))

@@ -5,14 +5,18 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gedbd.retrieval.changes.change_matches import match_changes
+from gedbd.retrieval.changes.bm25_field import Bm25Field
 from gedbd.retrieval.changes.change_table import NUMBERS
 from gedbd.retrieval.changes.commit_features import FileLinks, ownership_features
 from gedbd.retrieval.changes.file_features import FILE_SCORES, FileFeatures, file_features
 from gedbd.retrieval.changes.history import ChangeHistory, ChangeQuery
 from gedbd.retrieval.changes.known_fixes import KnownFixes
-from gedbd.retrieval.changes.report_words import report_words
+from gedbd.retrieval.changes.report_words import ReportWords, report_words
+from gedbd.retrieval.changes.word_counts import grouped
 
+MAX_COUNT = 5  # of a word in one change of a file: a list of constants should not decide what a file is about
+PATH_K1 = 1.2
+PATH_B = 0.6
 # Scores of files that features of ownership are made of, beside the learnt probability.
 WEIGHTS = ("changes", "changes_title", "best_change", "path", "name", "earlier_fixes")
 COUNTS = ("num_files", "added_lines", "removed_lines")  # whose logarithm is the feature
@@ -114,3 +118,125 @@ def file_links(history: ChangeHistory, paths: np.ndarray, before: int) -> FileLi
         num_later=num_changes[changed_file] - 1 - number,
         is_first=number == 0,
     )
+
+
+class ChangeMatches(NamedTuple):
+    """Scores by name, of the first n commits, the R file rows of these, and the P paths that these have.
+
+    Attributes:
+        commits: Each ``(n,)``.
+        rows: ``(R,)`` score of a single change of a file.
+        paths: Each ``(P,)``: of all changes of a file together.
+    """
+
+    commits: dict[str, np.ndarray]
+    rows: np.ndarray
+    paths: dict[str, np.ndarray]
+
+
+def match_changes(history: ChangeHistory, report: ReportWords, before: int) -> ChangeMatches:
+    """Scores the first ``before`` commits; later ones count for nothing."""
+    matcher = _Matcher(history, report, before)
+    words = list(dict.fromkeys([*report.words, *report.code]))
+    numbers = history.vocabulary([words], learn=False)[0].tolist()
+    for word, number in zip(words, numbers, strict=True):
+        matcher.add_diffs(word, number)
+        matcher.add_messages(word, number)
+    matcher.add_paths(words)
+    return matcher.matches
+
+
+class _Matcher:
+    """Adds up scores word by word."""
+
+    def __init__(self, history: ChangeHistory, report: ReportWords, before: int) -> None:
+        index = history.index
+        self._index = index
+        self._before = before
+        self._num_rows = index.num_rows(before)
+        self._row_commit = index.table.row_commit[: self._num_rows]
+        self._row_path = index.table.row_path[: self._num_rows]
+        self._num_paths = index.num_paths(self._num_rows)
+        lengths = index.row_words.lengths[: self._num_rows]
+        total, added = lengths.sum(axis=1), lengths[:, 0]
+        words = {"words": report.words}
+        queries = {"words": report.words, "title": report.title, "code": report.code}
+        two = {"words": report.words, "title": report.title}
+        self._rows = Bm25Field(total, self._num_rows, words)
+        self._diffs = Bm25Field(self._per_commit(total), before, queries)
+        self._added = Bm25Field(self._per_commit(added), before, words)
+        self._messages = Bm25Field(index.message_words.lengths[:before, 0], before, two)
+        self._files = Bm25Field(self._per_path(total), self._num_paths, queries, PATH_K1, PATH_B)
+        self._files_added = Bm25Field(self._per_path(added), self._num_paths, words, PATH_K1, PATH_B)
+        in_messages = index.message_words.lengths[self._row_commit, 0]
+        self._file_messages = Bm25Field(self._per_path(in_messages), self._num_paths, words, PATH_K1, PATH_B)
+        self._paths = Bm25Field(index.path_words.lengths[: self._num_paths, 0], self._num_paths, two)
+
+    def add_diffs(self, word: str, number: int) -> None:
+        """Adds a word of the diffs."""
+        rows, counts = self._index.row_words.postings(number, self._num_rows)
+        both = counts.sum(axis=1)
+        self._rows.add(word, rows, both)
+        self._diffs.add(word, *grouped(self._row_commit[rows], both))
+        self._files.add(word, *self._paths_of(rows, both))
+        in_added = counts[:, 0] > 0
+        rows, added = rows[in_added], counts[in_added, 0]
+        self._added.add(word, *grouped(self._row_commit[rows], added))
+        self._files_added.add(word, *self._paths_of(rows, added))
+
+    def add_messages(self, word: str, number: int) -> None:
+        """Adds a word of the messages, each of which also speaks of the files that its commit changed."""
+        commits, counts = self._index.message_words.postings(number, self._before)
+        self._messages.add(word, commits, counts[:, 0])
+        first, end = np.searchsorted(self._row_commit, [commits, commits + 1])
+        rows = np.repeat(first - np.cumsum(end - first) + (end - first), end - first) + np.arange((end - first).sum())
+        self._file_messages.add(word, *self._paths_of(rows, np.ones(len(rows))))
+
+    def add_paths(self, words: list[str]) -> None:
+        """Adds the words of paths."""
+        counts = self._index.path_words
+        numbers = self._index.path_vocabulary([words], learn=False)[0].tolist()
+        for word, number in zip(words, numbers, strict=True):
+            paths, found = counts.postings(number, self._num_paths)
+            self._paths.add(word, paths, found[:, 0])
+
+    @property
+    def matches(self) -> ChangeMatches:
+        """All scores."""
+        rows = self._rows.scores["words"]
+        best_row = np.zeros(self._before, dtype=np.float32)
+        np.maximum.at(best_row, self._row_commit, rows)
+        best_change = np.zeros(self._num_paths, dtype=np.float32)
+        np.maximum.at(best_change, self._row_path, rows)
+        commits = {
+            "diff": self._diffs.scores["words"],
+            "diff_title": self._diffs.scores["title"],
+            "diff_code": self._diffs.scores["code"],
+            "added": self._added.scores["words"],
+            "best_file": best_row,
+            "message": self._messages.scores["words"],
+            "message_title": self._messages.scores["title"],
+        }
+        paths = {
+            "changes": self._files.scores["words"],
+            "changes_title": self._files.scores["title"],
+            "changes_code": self._files.scores["code"],
+            "changes_added": self._files_added.scores["words"],
+            "best_change": best_change,
+            "messages": self._file_messages.scores["words"],
+            "path": self._paths.scores["words"],
+            "path_title": self._paths.scores["title"],
+        }
+        return ChangeMatches(commits, rows, paths)
+
+    def _per_commit(self, values: np.ndarray) -> np.ndarray:
+        return np.bincount(self._row_commit, values, self._before)
+
+    def _per_path(self, values: np.ndarray) -> np.ndarray:
+        return np.bincount(self._row_path, values, self._num_paths)
+
+    def _paths_of(self, rows: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The paths of some file rows, and their counts added up."""
+        sums = np.bincount(self._row_path[rows], np.minimum(counts, MAX_COUNT), self._num_paths)
+        paths = np.flatnonzero(sums)
+        return paths, sums[paths]

@@ -8,7 +8,7 @@ import numpy as np
 from gedbd.retrieval.reports.feature_store import TERM_KINDS, FeatureStore
 from gedbd.retrieval.reports.first_stage import COMPONENT, MIN_COPY_SCORE, FirstStage
 from gedbd.retrieval.reports.report_features import FIELDS, ReportFeatures
-from gedbd.retrieval.reports.shared_terms import SHARED, SharedTerms
+from gedbd.retrieval.reports.term_index import SHARED, SharedTerms
 
 SCORES = ("dense", "text", "title", "identifiers")
 RELATIVE = ("", " z", " rank", " behind")

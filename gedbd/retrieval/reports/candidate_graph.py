@@ -14,7 +14,7 @@ import numpy as np
 from gedbd.retrieval.reports.feature_store import FeatureStore
 from gedbd.retrieval.reports.first_stage import COMPONENT, FirstStage, quick_sums
 from gedbd.retrieval.reports.report_features import ReportFeatures
-from gedbd.retrieval.reports.shared_terms import SharedTerms
+from gedbd.retrieval.reports.term_index import SharedTerms
 
 MAX_MEMBERS = 5  # of a group, those with the highest sums
 NEIGHBOURS = 10  # of each node, by cosine

@@ -9,8 +9,7 @@ import torch
 
 from gedbd.encoders.backends.backend import Backend, PreparedBackend
 from gedbd.encoders.encoder import Encoder
-from gedbd.retrieval.cross_encoder import CrossEncoder
-from gedbd.retrieval.cross_training import Example, TrainingOptions, train_cross_encoder
+from gedbd.retrieval.cross_encoder import CrossEncoder, Example, TrainingOptions, train_cross_encoder
 from gedbd.retrieval.reports.pair_scorer import ReportText
 
 NAME = "cross"

@@ -6,11 +6,10 @@ from copy import copy
 import numpy as np
 
 from gedbd.retrieval.growing import GrowingArray
-from gedbd.retrieval.reports.int8 import Int8Vectors
 from gedbd.retrieval.reports.report_features import FIELDS, ReportFeatures
 from gedbd.retrieval.reports.row_map import RowMap
 from gedbd.retrieval.reports.term_index import TermIndex
-from gedbd.retrieval.reports.vector_table import VectorTable
+from gedbd.retrieval.reports.vector_table import Int8Vectors, VectorTable
 
 MEAN_STEP = 500
 UNIT = 1 << 30  # of numbers that are summed as whole numbers

@@ -1,7 +1,8 @@
 """Ranks the candidates of a query by their features."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from hashlib import blake2b
 from importlib.resources import files as package_files
 from pathlib import Path
 
@@ -10,8 +11,10 @@ import pandas as pd
 
 from gedbd.retrieval.ranking_models import Model, read_model
 from gedbd.retrieval.reports.candidate_features import FEATURES, RELATIVE, relative
-from gedbd.retrieval.reports.trained_on import was_trained_on
 
+SIZE = 64
+SEEN = "the default ranker was trained on this tracker and knows its duplicates"
+MIN_SHARE = 0.5  # of a sample that the reports of the same tracker contain
 FORMAT = 1
 DEFAULT = "default_ranker.json"
 BASE_FEATURES = tuple(f"base{kind}" for kind in RELATIVE)
@@ -173,3 +176,25 @@ def read_base(base: str | None) -> ReportRanker | None:
         return ReportRanker.from_text(Path(base).read_text(encoding="utf-8", errors="replace"))
     except ValueError as error:
         raise ValueError(f"base={base}: {error}") from error
+
+
+def sample_of(reports: pd.DataFrame) -> tuple[int, ...]:
+    """The ``SIZE`` lowest hashes of id and title: a sample that tells the tracker but no text of it.
+
+    As which hashes are lowest does not depend on the order or on the other reports, two states of one tracker share
+    most of their samples (MinHash: Broder, 1997).
+    """
+    return tuple(sorted(_hashes(reports))[:SIZE])
+
+
+def was_trained_on(reports: pd.DataFrame, samples: Sequence[Sequence[int]]) -> bool:
+    """Whether the reports contain half of the reports of a sample."""
+    if not samples:
+        return False
+    present = _hashes(reports)
+    return any(len(present.intersection(sample)) >= MIN_SHARE * len(sample) for sample in samples if sample)
+
+
+def _hashes(reports: pd.DataFrame) -> set[int]:
+    texts = (f"{one}\n{title}" for one, title in zip(reports["id"], reports["title"], strict=True))
+    return {int.from_bytes(blake2b(text.encode("utf-8", "replace"), digest_size=6).digest()) for text in texts}

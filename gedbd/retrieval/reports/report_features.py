@@ -12,7 +12,7 @@ from gedbd.corpora.readers.bug_reports import RESOLVED_AT
 from gedbd.retrieval.scorers.fields import CategoryEncoder, days_of
 from gedbd.retrieval.scorers.lexical import MAX_CHARACTERS, short_texts
 from gedbd.retrieval.vocabulary import Vocabulary, words
-from gedbd.text.identifiers import find_error_lines, find_identifiers
+from gedbd.text.code_words import find_error_lines, find_identifiers
 
 FIELDS = ("product", "component", "version", "priority")
 # Terms of these kinds begin so in the vocabulary, which no word does.

@@ -12,9 +12,8 @@ from gedbd.retrieval.reports.cross_scores import CrossScores
 from gedbd.retrieval.reports.history import Replayed, ReportHistory
 from gedbd.retrieval.reports.llm_check import LlmCheck
 from gedbd.retrieval.reports.pair_scorer import ReportText
-from gedbd.retrieval.reports.ranker import default_ranker
+from gedbd.retrieval.reports.ranker import SEEN, default_ranker
 from gedbd.retrieval.reports.second_stage import SecondStage
-from gedbd.retrieval.reports.trained_on import SEEN
 from gedbd.retrieval.reports.training import RankerOptions, fit_ranker
 from gedbd.retrieval.scorers.dense import DenseScorer
 from gedbd.retrieval.scorers.scorer import Scorer, ScorerInputs, linked_groups

@@ -1,19 +1,19 @@
 """Ranks candidates a second time: models that read two reports at once score the first ones of another ranker."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 
-from gedbd.io.progress import item_progress
+from gedbd.io.console import item_progress
 from gedbd.retrieval.reports.cross_scores import CrossScores, RankedList
 from gedbd.retrieval.reports.history import Replayed
 from gedbd.retrieval.reports.llm_check import LlmCheck
-from gedbd.retrieval.reports.pair_columns import column_names, pair_columns
 from gedbd.retrieval.reports.pair_scorer import ReportText
 from gedbd.retrieval.reports.training import RankerOptions, fit_ranker
 
+BEHIND = " behind"
 FOLDS = 2
 LOG = logging.getLogger(__name__)
 
@@ -142,3 +142,25 @@ def _ranked_lists(examples: Sequence[Replayed], orders: Sequence[np.ndarray]) ->
     """The reports that stand for the candidates, in the order of a ranker."""
     pairs = zip(examples, orders, strict=True)
     return [RankedList(one.row, one.best[one.right], one.best[order]) for one, order in pairs]
+
+
+def column_names(scorers: Iterable[str]) -> tuple[str, ...]:
+    """The features that scorers of these names give: the score, and how far it is behind the best one."""
+    return tuple(f"{name}{kind}" for name in scorers for kind in ("", BEHIND))
+
+
+def pair_columns(order: np.ndarray, scores: Mapping[str, np.ndarray]) -> np.ndarray:
+    """Features of the C candidates of a query, ``(C, F)`` float32 in the order of ``column_names``.
+
+    Args:
+        order: ``(C,)`` places of the candidates in the order of the first ranker, the best first.
+        scores: Of each scorer its scores in that order, ``(C,)`` or fewer; what lacks a score is NaN, which boosted
+            trees take as missing.
+    """
+    columns = []
+    for own in scores.values():
+        column = np.full(len(order), np.nan, dtype=np.float32)
+        column[order[: len(own)]] = own
+        known = column[~np.isnan(column)]
+        columns += [column, column - known.max() if len(known) else column]
+    return np.stack(columns, axis=1) if columns else np.empty((len(order), 0), dtype=np.float32)

@@ -7,8 +7,7 @@ import numpy as np
 
 from gedbd.retrieval.growing import TermLists
 from gedbd.retrieval.inverted_index import State, idf_of
-from gedbd.retrieval.postings import length_norm
-from gedbd.retrieval.reports.common_terms import CommonTerms
+from gedbd.retrieval.postings import CommonTerms, length_norm
 from gedbd.retrieval.reports.row_map import RowMap
 
 ROUNDING = 1e-4  # more than what rounding to single precision changes in a rough score, as a share

@@ -7,10 +7,10 @@ import numpy as np
 import pandas as pd
 
 from gedbd.retrieval.inverted_index import InvertedIndex
-from gedbd.retrieval.scorers.earlier import EarlierScorer
+from gedbd.retrieval.scorers.cosine import EarlierScorer
 from gedbd.retrieval.scorers.scorer import ScorerInputs
 from gedbd.retrieval.vocabulary import Vocabulary
-from gedbd.text.change_fields import change_fields
+from gedbd.text.change_text import change_fields
 from gedbd.text.code_words import CodeWords
 
 Field = Literal["diff", "message", "paths", "all"]

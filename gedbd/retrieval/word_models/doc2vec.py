@@ -6,13 +6,15 @@ import numpy as np
 import pandas as pd
 
 from gedbd.encoders.encoder import unit_rows
-from gedbd.io.progress import track
+from gedbd.io.console import track
 from gedbd.retrieval.vocabulary import Vocabulary
-from gedbd.retrieval.word_models.gensim_training import MAX_WORDS, TrainingTexts, check_gensim
-from gedbd.retrieval.word_models.numbered_texts import (
+from gedbd.retrieval.word_models.gensim_training import (
     MAX_CHARACTERS,
+    MAX_WORDS,
     MIN_PROGRESS_TEXTS,
+    TrainingTexts,
     bodies_of,
+    check_gensim,
     has_frequent_word,
     number_words,
     titles_of,

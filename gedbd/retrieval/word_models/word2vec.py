@@ -6,10 +6,11 @@ from scipy.sparse import csr_array
 
 from gedbd.encoders.encoder import unit_rows
 from gedbd.retrieval.vocabulary import Vocabulary
-from gedbd.retrieval.word_models.gensim_training import TrainingTexts, check_gensim
-from gedbd.retrieval.word_models.numbered_texts import (
+from gedbd.retrieval.word_models.gensim_training import (
     MAX_CHARACTERS,
+    TrainingTexts,
     bodies_of,
+    check_gensim,
     has_frequent_word,
     number_words,
     titles_of,

@@ -19,9 +19,8 @@ from typing import Any, NamedTuple
 
 import requests
 
-from gedbd.corpora.clients.http import TrackedAdapter
-from gedbd.corpora.clients.rate_limits import limit_wait_s
-from gedbd.service.background_worker import call_with_timeout
+from gedbd.corpora.clients.http import TrackedAdapter, limit_wait_s
+from gedbd.service.thread_pool import call_with_timeout
 
 log = logging.getLogger("gedbd")
 MARKER = "<!-- gedbd -->"

@@ -2,10 +2,13 @@
 
 import re
 import time
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import NamedTuple
 
-from gedbd.triage.storage.database import Database
+from gedbd.triage.storage.connection import Database
 
+MAX_WAITING = 5000
 WEBHOOK_FILE = "webhook.sqlite"
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS deliveries (delivery TEXT PRIMARY KEY, moment TEXT NOT NULL);
@@ -82,3 +85,140 @@ class WebhookFile(Database):
                     settled = "UPDATE comments SET body = '', state = replace(state, 'pending', 'failed')"
                     self.query(f"{settled} WHERE repository = ? AND issue_id = ?", repository, other)
         self.checkpoint()
+
+
+class Delivery(NamedTuple):
+    """An event that waits; ``event`` is JSON."""
+
+    number: int
+    delivery: str
+    kind: str
+    event: str
+
+
+class Inbox:
+    """Keeps deliveries on disk until they are processed.
+
+    Args:
+        file: The open file of the webhook.
+        max_waiting: Maximum number of deliveries that wait; more are refused.
+
+    Attributes:
+        waiting: How many wait, for the metrics.
+    """
+
+    def __init__(self, file: WebhookFile, max_waiting: int = MAX_WAITING) -> None:
+        self.file = file
+        self.max_waiting = max_waiting
+        self.waiting = self._count()
+
+    def put(self, delivery: str, kind: str, event: str) -> str:
+        """Stores a delivery.
+
+        Args:
+            delivery: Its id, by which a repeated delivery is recognised; empty if it has none.
+            kind: Name of the event.
+            event: The event as JSON.
+
+        Returns:
+            "accepted" once it is on disk, "repeated" if one with this id was accepted before, or "full".
+        """
+        accepted_before = "SELECT 1 FROM deliveries WHERE delivery = ?"
+        with self.file.transaction():
+            if delivery and self.file.query(accepted_before, delivery):
+                return "repeated"
+            waiting = self._count()
+            if waiting >= self.max_waiting:
+                return "full"
+            if delivery:
+                now = datetime.now(UTC).isoformat(timespec="microseconds")
+                self.file.query("INSERT INTO deliveries VALUES (?, ?)", delivery, now)
+            self.file.query("INSERT INTO inbox (delivery, kind, event) VALUES (?, ?, ?)", delivery, kind, event)
+        self.waiting = waiting + 1
+        return "accepted"
+
+    def first(self) -> Delivery | None:
+        """The delivery that has waited longest."""
+        rows = self.file.query("SELECT number, delivery, kind, event FROM inbox ORDER BY number LIMIT 1")
+        if not rows:
+            return None
+        return Delivery(*rows[0])
+
+    def remove(self, delivery: Delivery, remember: bool) -> None:
+        """Removes a processed delivery.
+
+        Args:
+            delivery: What was processed.
+            remember: Whether it is refused when it arrives again. One that failed may be delivered again by hand.
+        """
+        with self.file.transaction():
+            self.file.query("DELETE FROM inbox WHERE number = ?", delivery.number)
+            if not remember:
+                self.file.query("DELETE FROM deliveries WHERE delivery = ?", delivery.delivery)
+
+    def recount(self) -> None:
+        """Updates ``waiting``. A removal does not: whoever sees it fall may rely on all effects of the delivery."""
+        self.waiting = self._count()
+
+    def _count(self) -> int:
+        ((count,),) = self.file.query("SELECT count(*) FROM inbox")
+        return int(count)
+
+
+class History:
+    """When each issue and comment was last changed, whether it is deleted, and which comment linked which reports.
+
+    Args:
+        file: The open file of the webhook.
+    """
+
+    def __init__(self, file: WebhookFile) -> None:
+        self.file = file
+
+    def is_outdated(self, name: str, updated_at: datetime | None) -> bool:
+        """Whether a later state is known.
+
+        GitHub's times are whole seconds: of several states with the same time, the last to arrive counts. A deleted
+        item returns only with a later time, since the last state before the deletion has the same time.
+
+        Args:
+            name: "issue 12" or "comment 345".
+            updated_at: GitHub's time of the change.
+        """
+        rows = self.file.query("SELECT updated_at, gone FROM versions WHERE name = ?", name)
+        if not rows:
+            return False
+        known, gone = rows[0]
+        if updated_at is None:
+            return bool(gone)
+        moment = updated_at.timestamp()
+        return bool(moment <= known if gone else moment < known)
+
+    def remember(self, name: str, updated_at: datetime | None, gone: bool = False) -> None:
+        """Records that a state was processed; the recorded time of a name never decreases."""
+        query = (
+            "INSERT INTO versions VALUES (?, ?, ?) ON CONFLICT (name) DO UPDATE"
+            " SET updated_at = max(updated_at, excluded.updated_at), gone = excluded.gone"
+        )
+        self.file.query(query, name, updated_at.timestamp() if updated_at else 0.0, int(gone))
+
+    def link_of(self, comment_id: int) -> tuple[str, str] | None:
+        """The two reports that a comment has linked."""
+        rows = self.file.query("SELECT report, duplicate FROM comment_links WHERE comment_id = ?", comment_id)
+        return rows[0] if rows else None
+
+    def remember_link(self, comment_id: int, report: str, duplicate: str) -> None:
+        """Records which reports a comment has linked."""
+        self.file.query("INSERT OR REPLACE INTO comment_links VALUES (?, ?, ?)", comment_id, report, duplicate)
+
+    def forget_link(self, comment_id: int) -> None:
+        """Deletes the record of a comment's link."""
+        self.file.query("DELETE FROM comment_links WHERE comment_id = ?", comment_id)
+
+    def comments_linking(self, report: str, duplicate: str) -> int:
+        """Number of comments that link two reports, in either direction."""
+        # Two conditions, for each of which there is an index; IN with both pairs would scan the table.
+        one_way = "(report = ? AND duplicate = ?)"
+        query = f"SELECT count(*) FROM comment_links WHERE {one_way} OR {one_way}"
+        ((count,),) = self.file.query(query, report, duplicate, duplicate, report)
+        return int(count)

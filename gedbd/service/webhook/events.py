@@ -8,7 +8,7 @@ from pydantic import ValidationError
 from gedbd.corpora.urls import web_url
 from gedbd.service.index_interface import Index
 from gedbd.service.webhook.comments import MARKER
-from gedbd.service.webhook.history import History
+from gedbd.service.webhook.database import History
 from gedbd.service.webhook.payloads import (
     MAX_READ,
     PHRASE,

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 from markdown_it import MarkdownIt
 from pydantic import BaseModel, ConfigDict, Field
 
-from gedbd.service.field_types import Date, Description, ShortText
+from gedbd.service.schemas import Date, Description, ShortText
 
 MAX_NUMBER = 10**18
 PHRASE = "duplicate of"

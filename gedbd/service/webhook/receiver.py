@@ -2,28 +2,28 @@
 
 import logging
 import re
+import sqlite3
 import threading
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from typing import NamedTuple
 
-from gedbd.service.background_worker import Worker
+from gedbd.io.plain_text import escape_markdown
 from gedbd.service.index_interface import Index
-from gedbd.service.thread_pool import BoundedThreadPool
-from gedbd.service.webhook.comment_worker import CommentPoster
-from gedbd.service.webhook.comments import GitHub
-from gedbd.service.webhook.database import WebhookFile
+from gedbd.service.thread_pool import BoundedThreadPool, Worker
+from gedbd.service.webhook.comments import MARKER, CommentError, GitHub
+from gedbd.service.webhook.database import MAX_WAITING, Delivery, History, Inbox, WebhookFile
 from gedbd.service.webhook.events import COMMENT_ACTIONS, ISSUE_ACTIONS, EventResult, IndexUpdater, ignored, read_event
-from gedbd.service.webhook.failures import as_unavailable, dropped
-from gedbd.service.webhook.history import History
-from gedbd.service.webhook.inbox import MAX_WAITING, Inbox
-from gedbd.service.webhook.outbox import Comment, Outbox
+from gedbd.service.webhook.outbox import MAX_TRIES, Comment, Outbox
 from gedbd.service.webhook.payloads import Event
-from gedbd.service.webhook.suggestion import Suggestion, suggest_duplicates
 from gedbd.triage.backtesting.targets import TargetResult, find_target, met_targets
 from gedbd.triage.feedback import FeedbackStore
-from gedbd.triage.report import Report
+from gedbd.triage.report import Match, Report
+from gedbd.triage.storage.connection import StoreUnavailable
 
+MAX_PAUSE_S = 60.0  # then the clock is read again: it may have been set back
+MAX_SEARCHED = 10
 log = logging.getLogger("gedbd")
 ACTIONS = {"issues": ISSUE_ACTIONS, "issue_comment": COMMENT_ACTIONS}
 DEFAULT_API_URL = "https://api.github.com"
@@ -243,3 +243,153 @@ class Webhook:
         reason = found.reason or "there is no token to post it with"
         log.info("no comment on issue %s: %s", report.issue_id, reason)
         return reason
+
+
+class CommentPoster:
+    """Posts comments.
+
+    Args:
+        github: Where they are posted.
+        outbox: The comments that wait.
+    """
+
+    def __init__(self, github: GitHub, outbox: Outbox) -> None:
+        self.github = github
+        self.outbox = outbox
+        self.count: Callable[[str], object] = lambda result: None
+
+    def step(self) -> float:
+        """Tries the most urgent comment that is due; returns the seconds until the next one is due."""
+        now = time.time()
+        due = self.outbox.due(now)
+        if due:
+            self.post(due[0])
+            return 0.0
+        next_due = self.outbox.next_due()
+        return MAX_PAUSE_S if next_due is None else min(max(next_due - now, 0.0), MAX_PAUSE_S)
+
+    def post_due(self) -> list[str]:
+        """Tries each comment that is due once, and stops after a temporary failure; returns the result of each."""
+        results = []
+        for comment in self.outbox.due(time.time()):
+            results.append(self.post(comment))
+            if results[-1] in ("postponed", "unknown"):
+                break
+        return results
+
+    def post_all_due(self) -> list[str]:
+        """Likewise, for a process that ends afterwards: it waits for comments that rest, and tries them once more."""
+        results = self.post_due()
+        rest_s = self.outbox.rest_s()
+        if rest_s > 0 or "unknown" in results:
+            time.sleep(max(rest_s, 0.0))
+            results += self.post_due()
+        return results
+
+    def post(self, comment: Comment) -> str:
+        """Tries to post a comment.
+
+        Returns:
+            "posted", "exists" if the issue had one already, "postponed" until a later try, "unknown" if GitHub may
+            have created the comment, so that a later try looks for it, or "failed" for good.
+        """
+
+        def before_post() -> None:
+            self.outbox.record_post(comment, time.time())
+
+        try:
+            result = "posted" if self.github.comment_once(*comment, before_post) else "exists"
+        except CommentError as error:
+            return self._handle_failure(comment, error)
+        self.outbox.settle(comment, "posted")
+        self.count(result)
+        return result
+
+    def _handle_failure(self, comment: Comment, error: CommentError) -> str:
+        now = time.time()
+        if error.is_unknown:
+            self.outbox.record_post(comment, now)
+        else:
+            self.outbox.record_refusal(comment)
+        if not error.is_temporary:
+            log.warning("no comment on issue %s: %s", comment.issue_id, error)
+            self.outbox.settle(comment, "failed")
+            self.count("failed")
+            return "failed"
+        tried = [comment]
+        if not error.is_unknown:
+            # GitHub cannot be reached, so the other comments that are due would fail too: this try counts for each.
+            tried += [one for one in self.outbox.due(now) if one != comment]
+        given_up = self.outbox.postpone(tried, now, error.wait_s)
+        for one in given_up:
+            log.warning("no comment on issue %s: given up after %d tries: %s", one.issue_id, MAX_TRIES, error)
+            self.count("failed")
+        if comment in given_up:
+            return "failed"
+        result = "unknown" if error.is_unknown else "postponed"
+        log.warning("no comment on issue %s yet, it will be tried again: %s", comment.issue_id, error)
+        self.count(result)
+        return result
+
+
+class Suggestion(NamedTuple):
+    """A comment, or the reason why there is none."""
+
+    body: str | None
+    reason: str
+
+
+def suggest_duplicates(index: Index, report: Report, max_named: int, target: TargetResult) -> Suggestion:
+    """The comment on a new report, if the precision target was met and the best match reaches its threshold.
+
+    Args:
+        index: The stored reports.
+        report: The new report.
+        max_named: Maximum number of reports that the comment names.
+        target: What the backtest measured for the precision target.
+    """
+    if target.suggest_from is None:
+        return Suggestion(None, target.statement)
+    matches = index.search(report, MAX_SEARCHED)
+    if not matches or matches[0].probability < target.suggest_from:
+        return Suggestion(None, f"the best match is below the threshold {target.suggest_from:.3f}")
+    suggested = [match for match in matches if is_suggested(match, report, target.suggest_from)]
+    # The backtest measured best matches only: where that one cannot be named, no other replaces it.
+    if matches[0] not in suggested:
+        return Suggestion(None, f"the best match, {matches[0].master.issue_id}, is already linked or has no number")
+    named = [f"#{match.master.issue_id} (probability {match.probability:.0%})" for match in suggested[:max_named]]
+    best, *others = named
+    also = f"Also possible: {', '.join(others)}. " if others else ""
+    body = (
+        f"{MARKER}\nThis may be a duplicate of {best}. {escape_markdown(target.evidence)}\n\n"
+        f"{also}Nothing was closed or labelled: that decision is left to a person."
+    )
+    return Suggestion(body, "")
+
+
+def is_suggested(match: Match, report: Report, threshold: float) -> bool:
+    """Whether a match reaches the threshold, has a number to name, and is not linked to the report already."""
+    number = match.master.issue_id
+    is_number = number.isascii() and number.isdecimal()
+    return match.probability >= threshold and is_number and report.issue_id not in match.members
+
+
+def as_unavailable(error: Exception) -> StoreUnavailable | None:
+    """The error if it is temporary: a locked, replaced or damaged file, a full disk, too little memory; else None."""
+    if isinstance(error, StoreUnavailable):
+        return error
+    is_temporary = isinstance(error, OSError | MemoryError)
+    # Their subclasses, such as IntegrityError, mean that the same would happen again.
+    if is_temporary or type(error) in (sqlite3.OperationalError, sqlite3.DatabaseError):
+        return StoreUnavailable(f"{type(error).__name__}: {error}")
+    return None
+
+
+def dropped(delivery: Delivery, error: Exception) -> EventResult:
+    """The result of a delivery that would fail again. It is logged, with a traceback unless the content is invalid."""
+    message = f"delivery {delivery.delivery or 'without id'} is dropped: {error}"
+    if isinstance(error, ValueError):
+        log.warning(message)
+    else:
+        log.error(message, exc_info=error)
+    return EventResult(422, "dropped", message)

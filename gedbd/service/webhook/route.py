@@ -3,14 +3,17 @@
 import hashlib
 import hmac
 import json
+import os
 from pathlib import Path
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, HTTPException, Request
 from starlette.responses import JSONResponse, Response
 
+from gedbd.service.index_interface import Index
 from gedbd.service.routes import ERROR_RESPONSES, Responses
 from gedbd.service.schemas import ErrorResponse
+from gedbd.service.webhook.comments import GitHub
 from gedbd.service.webhook.receiver import Webhook
 
 FULL_RETRY_S = 60
@@ -71,3 +74,40 @@ def run_event(webhook: Webhook, file: Path, kind: str) -> str:
     comments = ", ".join(webhook.post_comments()) or "none"
     reason = f" ({result.no_comment})" if result.no_comment else ""
     return f"{result.detail}; comments: {comments}{reason}"
+
+
+def build_webhook(options: Any, index: Index, secret: str) -> Webhook:
+    """The webhook; it posts comments if the environment holds a token for them.
+
+    Args:
+        options: The section ``webhook`` of ``conf/serve.yaml``.
+        index: The index that events change and search.
+        secret: Signs GitHub's events.
+    """
+    token = os.environ.get(options.token_env)
+    github = GitHub(token, options.api_url, options.timeout_s, options.deadline_s) if token else None
+    return Webhook(
+        index,
+        options.repository,
+        github,
+        secret,
+        options.target_precision,
+        options.suggestions,
+        options.max_waiting,
+    )
+
+
+def handle_event(options: Any, index: Index, file: str, kind: str) -> str:
+    """Handles one event without a server, closes the index, and says what was done.
+
+    Args:
+        options: See ``build_webhook``.
+        index: See ``build_webhook``.
+        file: A JSON file with the event's payload.
+        kind: What GitHub calls the event, such as ``issues``.
+    """
+    webhook = build_webhook(options, index, secret="")
+    said = run_event(webhook, Path(file), kind)
+    webhook.close()
+    index.close()
+    return said

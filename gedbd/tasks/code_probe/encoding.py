@@ -10,9 +10,8 @@ from transformers import AutoModel
 from gedbd.code.flow_graph import FlowGraph
 from gedbd.encoders.code.batches import CodeBatch, collate
 from gedbd.encoders.code.encoder import CodeEncoder, SavedEncoder
-from gedbd.encoders.code.inputs import CODE_BLOCK, CodeInput, InputParts, make_input, tokenize
-from gedbd.encoders.code.kept_graph import tokens_of_nodes
-from gedbd.io.progress import track
+from gedbd.encoders.code.inputs import CODE_BLOCK, CodeInput, InputParts, make_input, tokenize, tokens_of_nodes
+from gedbd.io.console import track
 from gedbd.text.tokens import split_by_tokens, token_budget
 
 TEXT_ALONE = InputParts(nodes=False, types=False, roles=False)

@@ -6,7 +6,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from gedbd.evaluation.display_names import display_name, metric_name
-from gedbd.evaluation.palette import DUPLICATE, GREY, OTHER
+from gedbd.evaluation.figure_files import DUPLICATE, GREY, OTHER
 
 FAMILIES = {
     "types_and_roles": ("type_accuracy", "type_macro_f1", "role_accuracy", "role_macro_f1"),

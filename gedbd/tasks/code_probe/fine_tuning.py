@@ -12,7 +12,7 @@ from torch.nn.functional import normalize
 from gedbd.code.flow_graph import FlowGraph
 from gedbd.encoders.code.batches import collate
 from gedbd.encoders.code.inputs import CodeInput
-from gedbd.io.progress import track
+from gedbd.io.console import track
 from gedbd.losses.loss import StepLabels
 from gedbd.losses.multiple_negatives import MultipleNegativesLoss
 from gedbd.tasks.code_probe.encoding import ProbedEncoder

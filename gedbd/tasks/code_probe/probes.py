@@ -7,7 +7,7 @@ import numpy as np
 
 from gedbd.code.flow_graph import FlowGraph
 from gedbd.code.parse import find_method_graph
-from gedbd.io.progress import track
+from gedbd.io.console import track
 from gedbd.tasks.code_probe.data import ProbeData, SampleSizes
 from gedbd.tasks.code_probe.encoding import ProbedEncoder
 from gedbd.tasks.code_probe.fine_tuning import FineTuning, fine_tune

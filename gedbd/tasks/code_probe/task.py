@@ -16,8 +16,7 @@ from gedbd.corpora.splits import split_corpus
 from gedbd.encoders.code.encoder import SavedEncoder, load_code_encoder
 from gedbd.experiments.checkpoint import save_run
 from gedbd.experiments.tracking.runs import open_loggers
-from gedbd.io.library_logs import silence_library_logs
-from gedbd.io.printing import print_line
+from gedbd.io.console import print_line, silence_library_logs
 from gedbd.tasks.code_probe.comparison import by_seed, compared_pairs, differences_table, results_table, value_of
 from gedbd.tasks.code_probe.data import ProbeData, SampleSizes, read_data
 from gedbd.tasks.code_probe.encoding import ProbedEncoder, untrained_copy

@@ -8,7 +8,7 @@ import numpy as np
 from gedbd.code.flow_graph import FlowGraph
 from gedbd.code.node_types import EdgeKind, NodeType
 from gedbd.code.parse import find_method_graph
-from gedbd.io.progress import track
+from gedbd.io.console import track
 
 
 class Pairs(NamedTuple):

@@ -8,14 +8,14 @@ from pytorch_lightning.loggers import Logger
 from rich.console import Console
 
 from gedbd.evaluation.report.page import markdown, write_report
-from gedbd.evaluation.report.shown_tables import show
-from gedbd.experiments.own_page import log_files, mark_finished, save_figures, training_command
+from gedbd.evaluation.report.section import show
+from gedbd.experiments.evaluation_result import log_files, mark_finished, save_figures, training_command
 from gedbd.experiments.results import with_intervals
+from gedbd.io.console import print_line, print_path
 from gedbd.io.console_tables import print_table
 from gedbd.io.files import write_text
 from gedbd.io.json_output import record
 from gedbd.io.plain_text import escape_markdown
-from gedbd.io.printing import print_line, print_path
 from gedbd.io.tables import write_csv
 from gedbd.tasks.code_probe.figures import FAMILIES, draw
 from gedbd.tasks.code_probe.page import sections

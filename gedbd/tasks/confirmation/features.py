@@ -14,9 +14,8 @@ import numpy as np
 import pandas as pd
 
 from gedbd.encoders.encoder import unit_rows
-from gedbd.io.progress import track
-from gedbd.tasks.confirmation.history import LinkHistory, TagIndex, Titles, arrivals, naive
-from gedbd.tasks.confirmation.resolutions import Resolutions, log_hours
+from gedbd.io.console import track
+from gedbd.tasks.confirmation.history import LinkHistory, Resolutions, TagIndex, Titles, arrivals, log_hours, naive
 
 WORD = re.compile(r"\w+")
 TRACE = re.compile(r"^\s*at [\w.$<>]+\(|Exception|Traceback", re.MULTILINE)

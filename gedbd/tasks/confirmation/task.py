@@ -15,14 +15,12 @@ from gedbd.encoders.encoder import Encoder
 from gedbd.experiments.checkpoint import save_run
 from gedbd.experiments.reading import read_corpus
 from gedbd.experiments.tracking.runs import open_loggers
-from gedbd.io.library_logs import silence_library_logs
-from gedbd.io.printing import print_detail, print_line
+from gedbd.io.console import print_detail, print_line, silence_library_logs
 from gedbd.retrieval.scorers.table_vectors import TagVectors
 from gedbd.tasks.confirmation.assemble import assemble
-from gedbd.tasks.confirmation.comparison import MEDIAN
 from gedbd.tasks.confirmation.methods import AnchorData, Method, Prediction
-from gedbd.tasks.confirmation.result import ConfirmationResult, measure
-from gedbd.tasks.confirmation.writing import write_result
+from gedbd.tasks.confirmation.output import write_result
+from gedbd.tasks.confirmation.results import MEDIAN, ConfirmationResult, measure
 
 
 class ConfirmationTask:

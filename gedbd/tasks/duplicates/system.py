@@ -11,10 +11,8 @@ from torch import Tensor, nn
 from gedbd.encoders.text_encoder import TextEncoder
 from gedbd.evaluation.pairwise import pairwise_metrics
 from gedbd.experiments.batch import Batch
-from gedbd.experiments.distributed import gather, join
-from gedbd.experiments.optimizers import MakeOptimizer
-from gedbd.experiments.schedulers import MakeScheduler
-from gedbd.experiments.sharding import shard
+from gedbd.experiments.distributed import gather, join, shard
+from gedbd.experiments.optimizers import MakeOptimizer, MakeScheduler
 from gedbd.losses.loss import Loss
 from gedbd.retrieval.ranking import Ranking, protocol_metrics
 from gedbd.retrieval.vectors import Embedded, distinct
@@ -36,7 +34,7 @@ class DuplicateSystem(pl.LightningModule):
         fusion: Combines both into unit vectors.
         loss: The loss.
         make_optimizer: See ``gedbd.experiments.optimizers``.
-        make_scheduler: See ``gedbd.experiments.schedulers``.
+        make_scheduler: See ``gedbd.experiments.optimizers``.
         seed: With epoch and step, fixes dropout, so that a resumed run repeats an uninterrupted one.
 
     Attributes:

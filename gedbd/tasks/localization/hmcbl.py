@@ -17,16 +17,15 @@ from gedbd.encoders.encoder import Encoder
 from gedbd.retrieval.scorers.cosine import VectorScorer
 from gedbd.retrieval.scorers.late_interaction import MaxSim
 from gedbd.retrieval.scorers.scorer import Scorer
-from gedbd.tasks.localization.candidates import CandidateLinks
 from gedbd.tasks.localization.data import LocalizationDataModule
-from gedbd.tasks.localization.encoding import Encoded
 from gedbd.tasks.localization.inputs import ChangeInputs, ReportInputs
 from gedbd.tasks.localization.learnt import UnseenScores
 from gedbd.tasks.localization.methods import MakeScorer, MethodOptions, by_best_part
-from gedbd.tasks.localization.protocol import Halves, Level, reports_of
+from gedbd.tasks.localization.protocol import CandidateLinks, Halves, Level, reports_of
 from gedbd.tasks.localization.settings import HmcblSettings
 from gedbd.tasks.localization.sides import Side, code_side, text_side, untrained_side
 from gedbd.tasks.localization.system import HmcblSystem
+from gedbd.tasks.localization.validation import Encoded
 from gedbd.text.change_text import Form
 
 COSINE = "hmcbl_cosine"

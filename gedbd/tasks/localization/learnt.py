@@ -6,8 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from gedbd.corpora.changes import ChangeCorpus
-from gedbd.retrieval.changes.replay import Replay
-from gedbd.retrieval.changes.scorer import LearntChanges
+from gedbd.retrieval.changes.scorer import LearntChanges, Replay
 from gedbd.retrieval.changes.training import Kind, TrainingOptions
 from gedbd.retrieval.scorers.scorer import Scorer, ScorerInputs
 from gedbd.tasks.localization.protocol import Level, reports_of

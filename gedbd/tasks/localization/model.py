@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from gedbd.encoders.code.batches import BatchEdges, CodeBatch
-from gedbd.encoders.code.mask import attention_mask
+from gedbd.encoders.code.encoder import attention_mask
 from gedbd.tasks.localization.settings import HmcblSettings
 from gedbd.tasks.localization.sides import Side
 

@@ -6,12 +6,11 @@ import torch
 from torch import Tensor, nn
 
 from gedbd.encoders.code.batches import CodeBatch
-from gedbd.tasks.localization.bank import MemoryBank
-from gedbd.tasks.localization.candidates import CandidateLinks
 from gedbd.tasks.localization.data import PairBatch
 from gedbd.tasks.localization.losses import BankKeys, Vectors, bank_loss, pair_loss
 from gedbd.tasks.localization.model import Tower
-from gedbd.tasks.localization.momentum import MomentumTwin
+from gedbd.tasks.localization.momentum import MemoryBank, MomentumTwin
+from gedbd.tasks.localization.protocol import CandidateLinks
 from gedbd.tasks.localization.settings import HmcblSettings
 from gedbd.tasks.localization.sides import Side
 

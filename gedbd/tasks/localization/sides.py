@@ -2,9 +2,10 @@
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+import pandas as pd
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from gedbd.code.flow_graph import FlowGraph
@@ -23,7 +24,13 @@ from gedbd.encoders.code.untrained import UntrainedEncoder
 from gedbd.encoders.code.vocabulary import add_code_tokens
 from gedbd.encoders.encoder import Encoder
 from gedbd.encoders.pretrained import max_positions
+from gedbd.text.templates import Texts, title_description
 
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
+
+MAX_CHARACTERS = 4_000  # several times what encoders read
 TEXT_ALONE = InputParts(nodes=False, types=False, roles=False)
 CHARACTERS_PER_TOKEN = 16  # far more than a token has on average: the rest of a very long text need not be read
 
@@ -124,3 +131,22 @@ def plain_input(tokenizer: PreTrainedTokenizerBase, comment: str, code: str, lim
     num_cut = (len(comment_ids) - len(kept_comment), len(code_ids) - len(kept_code), 0)
     edges = CodeEdges(*(np.zeros((2, 0), dtype=np.int32) for _ in CodeEdges._fields))
     return CodeInput(np.array(ids, dtype=np.int32), blocks, edges, int(tokenizer.pad_token_id), num_cut)
+
+
+def report_or_change(
+    table: pd.DataFrame, tokenizer: "PreTrainedTokenizerBase | None" = None, max_tokens: int | None = None
+) -> Texts:
+    """Title and description of reports, message and paths of commits, path and diff of files, path and text of hunks.
+
+    Args:
+        table: N reports, or a table of ``ChangeCorpus``.
+        tokenizer: Unused: the encoder truncates texts that are too long.
+        max_tokens: Unused.
+    """
+    if "diff" not in table:
+        return title_description(table)
+    if "parents" in table:
+        joined = table["title"] + "\n" + table["description"] + "\n" + table["paths"]
+    else:
+        joined = table["paths"] + "\n" + table["diff"]
+    return Texts([str(text)[:MAX_CHARACTERS] for text in joined])

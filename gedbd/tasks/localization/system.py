@@ -8,17 +8,15 @@ import torch
 from torch import Tensor
 
 from gedbd.experiments.distributed import gather
-from gedbd.experiments.optimizers import MakeOptimizer
-from gedbd.experiments.schedulers import MakeScheduler
-from gedbd.tasks.localization.candidates import CandidateLinks
+from gedbd.experiments.optimizers import MakeOptimizer, MakeScheduler
 from gedbd.tasks.localization.data import LocalizationDataModule, PairBatch
-from gedbd.tasks.localization.encoding import Encoded, encode
 from gedbd.tasks.localization.inputs import Inputs
 from gedbd.tasks.localization.model import GatheredBatchNorm, GatheredRows, Tower
 from gedbd.tasks.localization.network import HmcblNetwork
+from gedbd.tasks.localization.protocol import CandidateLinks
 from gedbd.tasks.localization.settings import HmcblSettings
 from gedbd.tasks.localization.sides import Side
-from gedbd.tasks.localization.validation import mean_reciprocal_rank
+from gedbd.tasks.localization.validation import Encoded, encode, mean_reciprocal_rank
 
 
 class HmcblSystem(pl.LightningModule):
@@ -33,7 +31,7 @@ class HmcblSystem(pl.LightningModule):
         settings: See ``HmcblSettings``.
         links: Tells the negatives among the keys of the banks.
         make_optimizer: See ``gedbd.experiments.optimizers``.
-        make_scheduler: See ``gedbd.experiments.schedulers``.
+        make_scheduler: See ``gedbd.experiments.optimizers``.
         seed: With epoch and step, fixes dropout, so that a resumed run repeats an uninterrupted one. The projectors'
             first weights are drawn from PyTorch's generator.
         bf16: Whether encoders compute in bfloat16 when many texts are encoded.

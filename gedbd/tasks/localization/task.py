@@ -16,8 +16,7 @@ from gedbd.experiments.prepare import set_matmul_precision
 from gedbd.experiments.reading import read_changes
 from gedbd.experiments.tracking.runs import open_loggers
 from gedbd.experiments.training import trained, value_of_best
-from gedbd.io.library_logs import silence_library_logs
-from gedbd.io.printing import print_line
+from gedbd.io.console import print_line, silence_library_logs
 from gedbd.io.tables import read_csv
 from gedbd.retrieval.scorers.scorer import Scorer
 from gedbd.tasks.localization.hmcbl import (
@@ -37,12 +36,11 @@ from gedbd.tasks.localization.methods import (
     fixed_method,
     make_methods,
 )
-from gedbd.tasks.localization.order import EARLIER_BUGS, EarlierBugs
+from gedbd.tasks.localization.output import write_result
 from gedbd.tasks.localization.protocol import Halves, Level, find_halves, make_level
-from gedbd.tasks.localization.rankings import Measured, measure, rank_level
-from gedbd.tasks.localization.result import LocalizationResult
+from gedbd.tasks.localization.rankings import EARLIER_BUGS, EarlierBugs, Measured, measure, rank_level
+from gedbd.tasks.localization.results import LocalizationResult
 from gedbd.tasks.localization.settings import HmcblSettings
-from gedbd.tasks.localization.writing import write_result
 
 VALIDATION = "val/mrr"
 

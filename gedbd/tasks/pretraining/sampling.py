@@ -1,6 +1,6 @@
 """What is hidden of a method and has to be predicted: tokens, and edges of its flow graph."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -14,10 +14,17 @@ from gedbd.encoders.code.inputs import (
     TYPE_BLOCK,
     CodeEdges,
     CodeInput,
+    InputParts,
 )
 from gedbd.tasks.pretraining.negatives import NONE, Priors, other_nodes, other_tokens, others_by_share
-from gedbd.tasks.pretraining.objectives import ALIGNMENT, EDGE, EDGES_OF, MLM, ROLE, TYPE
 
+MLM = "mlm"
+ALIGNMENT = "alignment"
+EDGE = "edge"
+TYPE = "type"
+ROLE = "role"
+EDGES_OF = {ALIGNMENT: "code_node", EDGE: "node_node", TYPE: "node_type", ROLE: "node_role"}
+OBJECTIVES = (MLM, *EDGES_OF)
 MASKED = 0.8  # of the tokens to predict: replaced by [MASK]
 RANDOM = 0.1  # replaced by a random token; the others stay
 
@@ -187,3 +194,29 @@ def _node_ends(edges: np.ndarray, name: str) -> np.ndarray:
     if name == EDGE:
         return edges
     return edges[1:] if name == ALIGNMENT else edges[:1]
+
+
+"""The field of ``CodeEdges`` that an objective predicts: E1 to E4 of the talk."""
+
+
+def active_weights(weights: Mapping[str, float], parts: InputParts) -> dict[str, float]:
+    """The weights above 0 of the objectives whose edges an input has.
+
+    Args:
+        weights: Weights by objective; one that is left out has weight 0.
+        parts: The parts of an input.
+
+    Raises:
+        ValueError: If an objective is unknown, a weight is negative, or no objective is left.
+    """
+    for name, weight in weights.items():
+        if name not in OBJECTIVES:
+            raise ValueError(f"task.weights.{name} is unknown: choose among {', '.join(OBJECTIVES)}")
+        if not 0 <= weight < float("inf"):
+            raise ValueError(f"task.weights.{name}={weight} must be 0 or more")
+    present = {MLM: True, ALIGNMENT: parts.nodes, EDGE: parts.nodes, TYPE: parts.types, ROLE: parts.roles}
+    active = {name: float(weights.get(name, 0.0)) for name in OBJECTIVES if present[name]}
+    active = {name: weight for name, weight in active.items() if weight > 0}
+    if not active:
+        raise ValueError("task.weights leaves no objective: give one whose part is in task.parts a weight above 0")
+    return active

@@ -9,11 +9,10 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from gedbd.encoders.code.encoder import CodeEncoder
-from gedbd.experiments.optimizers import MakeOptimizer
-from gedbd.experiments.schedulers import MakeScheduler
-from gedbd.tasks.pretraining.batches import PretrainingBatch
+from gedbd.experiments.optimizers import MakeOptimizer, MakeScheduler
+from gedbd.tasks.pretraining.data import PretrainingBatch
 from gedbd.tasks.pretraining.losses import ObjectiveSums, TokenHead, edge_logits, edge_sums, token_sums
-from gedbd.tasks.pretraining.objectives import MLM
+from gedbd.tasks.pretraining.sampling import MLM
 
 
 class PretrainingSystem(pl.LightningModule):
@@ -26,7 +25,7 @@ class PretrainingSystem(pl.LightningModule):
         backbone: The encoder.
         weights: Weight of each objective, all above 0.
         make_optimizer: See ``gedbd.experiments.optimizers``.
-        make_scheduler: See ``gedbd.experiments.schedulers``.
+        make_scheduler: See ``gedbd.experiments.optimizers``.
         seed: With epoch and step, fixes dropout, so that a resumed run repeats an uninterrupted one.
 
     Attributes:

@@ -24,15 +24,13 @@ from gedbd.experiments.callbacks import training_callbacks
 from gedbd.experiments.prepare import set_matmul_precision
 from gedbd.experiments.reading import read_corpus
 from gedbd.experiments.training import trained, value_of_best
-from gedbd.io.library_logs import silence_library_logs
-from gedbd.io.printing import print_line
+from gedbd.io.console import print_line, silence_library_logs
 from gedbd.tasks.pretraining.data import PretrainingDataModule
 from gedbd.tasks.pretraining.methods import check_methods, find_vocabulary, read_inputs, texts_of
-from gedbd.tasks.pretraining.objectives import active_weights
+from gedbd.tasks.pretraining.output import write_result
 from gedbd.tasks.pretraining.result import measure
-from gedbd.tasks.pretraining.sampling import Shares
+from gedbd.tasks.pretraining.sampling import Shares, active_weights
 from gedbd.tasks.pretraining.system import PretrainingSystem
-from gedbd.tasks.pretraining.writing import write_result
 
 COMPARED = "val/mean_accuracy"
 

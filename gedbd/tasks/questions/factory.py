@@ -3,26 +3,32 @@
 from pathlib import Path
 from typing import ClassVar
 
+import numpy as np
+import pandas as pd
 import torch
 from hydra.utils import instantiate
 from omegaconf import DictConfig
 from rich.console import Console
 
-from gedbd.corpora.splits import TRAIN
+from gedbd.corpora.corpus import Corpus
+from gedbd.corpora.splits import PARTS, TRAIN
 from gedbd.encoders.tags.tag_encoder import TagEncoder
+from gedbd.encoders.tags.tag_network import TagNetwork
 from gedbd.encoders.title_body import TitleBody
-from gedbd.experiments.evaluation_result import EvaluationResult
+from gedbd.evaluation.display_names import FROZEN
+from gedbd.evaluation.figures import project_reports
+from gedbd.evaluation.tag_figure import CAPTION, tag_network
+from gedbd.experiments.evaluation_result import EvaluationResult, name_reports
 from gedbd.experiments.prepare import PreparedData, prepare_data, set_matmul_precision
-from gedbd.experiments.run import train_system
+from gedbd.experiments.training import train_system
 from gedbd.experiments.training_task import TrainingSetup
-from gedbd.io.library_logs import silence_library_logs
-from gedbd.io.printing import print_line
+from gedbd.io.console import print_line, silence_library_logs
 from gedbd.losses.loss import check_labels
+from gedbd.retrieval.ranking import rank_all
+from gedbd.retrieval.scorers.cosine import VectorScorer
 from gedbd.tasks.questions.data import QuestionsDataModule
-from gedbd.tasks.questions.inputs import Questions, read_questions
-from gedbd.tasks.questions.model import check_head, make_head, method_id
+from gedbd.tasks.questions.model import Questions, check_head, make_head, method_id, read_questions
 from gedbd.tasks.questions.negatives import Negatives
-from gedbd.tasks.questions.result import evaluate_trained
 from gedbd.tasks.questions.system import QuestionsSystem
 
 
@@ -112,3 +118,54 @@ class QuestionsTask:
         encoder = instantiate(cfg.encoder, backend=instantiate(cfg.backend), cache_dir=cfg.cache_dir)
         vectors = TitleBody(encoder, self.clean)
         return read_questions(prepared.corpus.reports, vectors, tags, prepared.parts == TRAIN, prepared.corpus.name)
+
+
+def evaluate_trained(
+    corpus: Corpus, data: QuestionsDataModule, system: QuestionsSystem, method: str, network: TagNetwork | None
+) -> EvaluationResult:
+    """The result of the system's last test.
+
+    Args:
+        corpus: The questions.
+        data: Their data.
+        system: The tested system.
+        method: Id of the trained method.
+        network: The tag network that it reads, if it does, to be drawn.
+    """
+    part = data.evaluated[-1]
+    scored = pd.concat(system.scores.values())
+    earlier = scored["earlier"].to_numpy()
+    later = scored["later"].to_numpy()
+    scored = scored.assign(score_frozen=(data.frozen[earlier] * data.frozen[later]).sum(axis=1))
+    queries = data.queries.get(part, {})
+    frozen = rank_all(queries, {FROZEN: VectorScorer(data.frozen)})
+    rankings = {
+        protocol: {method: trained["score"], FROZEN: frozen[protocol][FROZEN]}
+        for protocol, trained in system.rankings.items()
+    }
+    return EvaluationResult(
+        corpus=corpus,
+        parts=data.parts,
+        pairs=data.pairs,
+        predictions=name_reports(scored.drop(columns="score_text"), corpus, "earlier", "later"),
+        part=part,
+        methods={method: "score", FROZEN: "score_frozen"},
+        threshold=float(system.threshold),
+        queries=queries,
+        rankings=rankings,
+        tsne=_tsne(corpus, data, system),
+        figures={} if network is None else {"tag_network": (CAPTION, tag_network(network))},
+    )
+
+
+def _tsne(corpus: Corpus, data: QuestionsDataModule, system: QuestionsSystem) -> pd.DataFrame:
+    """A t-SNE projection of the tested questions and their duplicates, with ids and titles."""
+    assert system.embedded is not None
+    part = data.evaluated[-1]
+    if part in data.queries:
+        tested = data.parts == PARTS.index(part)
+    else:
+        tested = np.isin(np.arange(len(corpus)), system.embedded[0])
+    projection = project_reports(*system.embedded, corpus.group, tested, data.seed)
+    questions = corpus.reports.iloc[projection.pop("row")]
+    return projection.assign(id=questions["id"].to_numpy(), title=questions["title"].to_numpy())

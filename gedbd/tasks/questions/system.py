@@ -9,16 +9,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import normalize
 
-from gedbd.evaluation.pairwise import pairwise_metrics
-from gedbd.evaluation.threshold import best_threshold, score_grid
+from gedbd.evaluation.pairwise import best_threshold, pairwise_metrics, score_grid
 from gedbd.experiments.distributed import join
-from gedbd.experiments.optimizers import MakeOptimizer
-from gedbd.experiments.schedulers import MakeScheduler
+from gedbd.experiments.optimizers import MakeOptimizer, MakeScheduler
 from gedbd.losses.loss import Loss
 from gedbd.retrieval.ranking import Ranking, protocol_metrics
 from gedbd.retrieval.vectors import Embedded, distinct
-from gedbd.tasks.questions.batches import QuestionBatch
-from gedbd.tasks.questions.data import QuestionsDataModule
+from gedbd.tasks.questions.data import QuestionBatch, QuestionsDataModule
 
 IN_PROGRESS_BAR = ("val/f1", "val/rr@10")  # and the loss of the last batch
 
@@ -32,7 +29,7 @@ class QuestionsSystem(pl.LightningModule):
         head: The projection, ``(U, D) -> (U, dim)``.
         loss: The loss.
         make_optimizer: See ``gedbd.experiments.optimizers``.
-        make_scheduler: See ``gedbd.experiments.schedulers``.
+        make_scheduler: See ``gedbd.experiments.optimizers``.
 
     Attributes:
         scores: Scored pairs of each part of the last test.

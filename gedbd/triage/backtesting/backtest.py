@@ -9,15 +9,20 @@ import pandas as pd
 
 from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.urls import with_urls
-from gedbd.io.verbosity import stage
+from gedbd.io.console import stage
 from gedbd.retrieval.reports.ranker import ReportRanker
 from gedbd.triage.backtesting.examples import MAX_ROWS, examples, hubs, same_title_table, with_same_titles
 from gedbd.triage.backtesting.learning import learn_probability
 from gedbd.triage.backtesting.suggestions import Suggestions, search_table, shares
-from gedbd.triage.backtesting.targets import NO_THRESHOLD, TOO_FEW, TargetResult, target_status
-from gedbd.triage.backtesting.thresholds import choose_threshold, duplicates_needed
-from gedbd.triage.calibration import NUM_BINS, calibration_error
-from gedbd.triage.confidence import CONFIDENCE_FEATURES, MatchProbability
+from gedbd.triage.backtesting.targets import (
+    NO_THRESHOLD,
+    TOO_FEW,
+    TargetResult,
+    choose_threshold,
+    duplicates_needed,
+    target_status,
+)
+from gedbd.triage.confidence import CONFIDENCE_FEATURES, NUM_BINS, MatchProbability, calibration_error
 from gedbd.triage.triage_model import TriageModel
 
 GRID = np.round(np.arange(0.01, 1.0, 0.01), 2)

@@ -8,17 +8,16 @@ from rich.console import Console
 
 from gedbd.corpora.corpus import Corpus
 from gedbd.evaluation.run_folders import MATCHING
+from gedbd.io.console import print_line, print_path
 from gedbd.io.console_tables import print_table
 from gedbd.io.json_output import record
-from gedbd.io.printing import print_line, print_path
 from gedbd.io.tables import read_csv
 from gedbd.triage.backtesting.backtest import Backtest, tables_of
 from gedbd.triage.backtesting.judgements import find_judgements, verdicts_of, with_judgements
-from gedbd.triage.backtesting.page import print_targets, readable_verdicts
-from gedbd.triage.backtesting.sections import some_thresholds
+from gedbd.triage.backtesting.page import print_targets, readable_verdicts, some_thresholds
+from gedbd.triage.backtesting.run import PAGE, PageFacts, read_facts, write_page, write_tables
 from gedbd.triage.backtesting.suggestions import REPORTS, SUGGESTIONS, read_suggestions
-from gedbd.triage.backtesting.writing import PAGE, PageFacts, read_facts, write_page, write_tables
-from gedbd.triage.calibration import calibration_error
+from gedbd.triage.confidence import calibration_error
 from gedbd.triage.storage.stored_model import read_matching
 
 NUMBERS = (

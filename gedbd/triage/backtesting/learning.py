@@ -1,28 +1,34 @@
 """Learns from a tracker's history what a backtest measures: a ranker, and the probability of a match."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
+from omegaconf import DictConfig
 
 from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.splits import PARTS, TEST, TRAIN, VAL
-from gedbd.io.verbosity import stage
+from gedbd.experiments.checkpoint import use_run
+from gedbd.io.console import stage
 from gedbd.retrieval.reports.history import Replayed, ReportHistory
 from gedbd.retrieval.reports.ranker import ReportRanker, is_default
 from gedbd.retrieval.reports.training import RankerOptions, fit_ranker
-from gedbd.triage.backtesting.replay import replay
-from gedbd.triage.calibration import fit_shift
 from gedbd.triage.confidence import (
     CONFIDENCE_FEATURES,
+    NUM_COMPARED,
     NUM_FOLDS,
     BestMatches,
     MatchProbability,
+    confidence_features,
     default_confidence,
+    fit_shift,
     learn_confidence,
 )
 
+COLUMNS = ("query", "candidate", "place", "right", "rank", *CONFIDENCE_FEATURES)
 # Right best matches. On the validation parts of three trackers, own probabilities became better than the shifted ones
 # at about 40 (Eclipse) and at about 150 (Hadoop, Xamarin): tests/benchmarks/few_duplicates.py.
 MIN_RIGHT = 50
@@ -148,3 +154,72 @@ def evenly_spaced(rows: np.ndarray, max_rows: int) -> np.ndarray:
 def folds(group: np.ndarray) -> np.ndarray:
     """A fold for each group number, ``(N,) -> (N,)``: neighbouring numbers are mixed, so that folds are equally old."""
     return group * 2654435761 // 2**16 % NUM_FOLDS
+
+
+class RunWeights(NamedTuple):
+    """The weights of a trained encoder.
+
+    Attributes:
+        test: What the test part, and an index, are encoded with.
+        val: What the validation part is replayed with: weights that have not learnt from it.
+    """
+
+    test: Path
+    val: Path
+
+
+def run_weights(cfg: DictConfig) -> RunWeights:
+    """The weights of ``cfg.run``, whose encoder and text replace those of the configuration.
+
+    Raises:
+        ValueError: If the folder is no run, has no such checkpoint, or was trained on other parts or labels.
+    """
+    folder = Path(cfg.run)
+    return RunWeights(use_run(cfg, folder, cfg.weights), use_run(cfg, folder, "best"))
+
+
+def replay(history: ReportHistory, rows: np.ndarray, rankers: Sequence[ReportRanker], label: str) -> pd.DataFrame:
+    """The best groups for some reports of a corpus. No later report is a candidate, nor counts in word statistics.
+
+    What is right is decided by the groups of today: an export does not say when two reports were found to be
+    duplicates.
+
+    Args:
+        history: All reports.
+        rows: The queries, ascending.
+        rankers: The ranker of each query.
+        label: Of the progress bar.
+
+    Returns:
+        A row for each of up to ``NUM_COMPARED`` candidates of each query: ``query``, ``candidate`` (rows), ``place`` (1
+        is best), ``right`` (both are of one group), ``rank`` (place of the query's first right candidate, 0 if none is
+        right), and ``CONFIDENCE_FEATURES``.
+    """
+    best = _BestGroups(dict(zip(rows.tolist(), rankers, strict=True)))
+    blocks = [np.empty((0, len(COLUMNS))), *history.replay_with(best, rows.tolist(), label)]
+    table = pd.DataFrame(np.concatenate(blocks), columns=list(COLUMNS))
+    return table.astype({"query": np.int64, "candidate": np.int64, "place": np.int64, "right": bool, "rank": np.int64})
+
+
+@dataclass(frozen=True)
+class _BestGroups:
+    """Ranks the candidates of a report.
+
+    Attributes:
+        rankers: The ranker of each report by its row.
+    """
+
+    rankers: Mapping[int, ReportRanker]
+
+    def __call__(self, one: Replayed) -> np.ndarray:
+        """The ``COLUMNS`` of the best candidates, ``(C, F)``."""
+        scores = self.rankers[one.row].scores(one.features)
+        order = np.argsort(-scores, kind="stable")
+        # A member of the right group counts as right: a triager links the report to the whole group.
+        right = one.right[order]
+        rank = int(right.argmax()) + 1 if right.any() else 0
+        order = order[:NUM_COMPARED]
+        places = np.arange(1, len(order) + 1)
+        columns = [np.full(len(order), one.row), one.best[order], places, right[:NUM_COMPARED]]
+        features = confidence_features(one.features[order], scores[order])
+        return np.column_stack([*columns, np.full(len(order), rank), features])

@@ -1,11 +1,14 @@
 """Which hunks of a commit match a report, and which of their lines and words."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from gedbd.corpora.repository.commits import Commit, FileChange, Hunk
-from gedbd.triage.locating.words import SharedWords
+from gedbd.text.code_words import MAX_WORD_CHARS, PART, WORD
+from gedbd.text.stop_words import stop_words
 
+MIN_LENGTH = 3
 CONTEXT_WEIGHT = 0.5  # of a word that only unchanged lines have
 MAX_LINES = 5
 MAX_TERMS = 8
@@ -69,6 +72,38 @@ def match_hunks(commit: Commit, weights: Mapping[str, float], max_hunks: int) ->
     return tuple(sorted(matched, key=lambda hunk: -hunk.score)[:max_hunks])
 
 
+class PlacedWord(NamedTuple):
+    """A word of a text in lower case, and where it begins and ends."""
+
+    word: str
+    start: int
+    end: int
+
+
+class SharedWords:
+    """Finds some words in many texts. It remembers identifiers: code repeats its names.
+
+    Args:
+        wanted: The words, lower case.
+    """
+
+    def __init__(self, wanted: Container[str]) -> None:
+        self._wanted = wanted
+        self._known: dict[str, list[PlacedWord]] = {}
+
+    def __call__(self, text: str) -> list[PlacedWord]:
+        """Those of the ``placed_words`` of a text that are wanted."""
+        shared: list[PlacedWord] = []
+        for found in WORD.finditer(text):
+            words = self._known.get(found[0])
+            if words is None:
+                words = [word for word in _of_identifier(found[0]) if word.word in self._wanted]
+                self._known[found[0]] = words
+            first = found.start()
+            shared += [PlacedWord(word.word, first + word.start, first + word.end) for word in words]
+        return shared
+
+
 def _match(
     change: FileChange, hunk: Hunk, weights: Mapping[str, float], shared_words: SharedWords
 ) -> MatchedHunk | None:
@@ -124,3 +159,25 @@ def _joined(spans: list[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
         else:
             joined.append((start, end))
     return tuple(joined)
+
+
+def placed_words(text: str) -> Iterator[PlacedWord]:
+    """The words that ``gedbd.text.code_words`` finds, with their places; those below three characters are left out.
+
+    ``new HTTPServer`` gives ``new``, ``httpserver``, ``http`` and ``server``.
+    """
+    for found in WORD.finditer(text):
+        for word in _of_identifier(found[0]):
+            yield PlacedWord(word.word, found.start() + word.start, found.start() + word.end)
+
+
+def _of_identifier(identifier: str) -> list[PlacedWord]:
+    """The words of an identifier, itself before its parts."""
+    if len(identifier) > MAX_WORD_CHARS:
+        return []
+    places = [(0, len(identifier))]
+    if identifier.isascii():
+        parts = [part.span() for part in PART.finditer(identifier)]
+        places = parts if len(parts) < 2 else [*places, *parts]
+    words = [PlacedWord(identifier[start:end].lower(), start, end) for start, end in places]
+    return [word for word in words if word.end - word.start >= MIN_LENGTH and word.word not in stop_words()]

@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from gedbd.retrieval.changes.ranker import ChangeRanker
-from gedbd.triage.locating.backtesting.hit_rate import HIT_RATE, read_hit_rate
-from gedbd.triage.locating.fixed_reports import FIXES, TrackerRanker, read_fixes
+from gedbd.triage.locating.backtesting.tables import HIT_RATE, read_hit_rate
+from gedbd.triage.locating.reports import FIXES, TrackerRanker, read_fixes
 
 NOT_MEASURED = "How often it is right was not measured on this tracker: run gedbd locate-backtest."
 RANKER = "ranker.json"

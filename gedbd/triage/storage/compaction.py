@@ -11,10 +11,9 @@ from pathlib import Path
 
 import numpy as np
 
-from gedbd.io.verbosity import stage
-from gedbd.triage.storage.cache_files import read_cache, write_cache
+from gedbd.io.console import stage
+from gedbd.triage.storage.cache_files import MIN_REPORTS, read_cache, write_cache
 from gedbd.triage.storage.connection import StoreUnavailable
-from gedbd.triage.storage.opening import MIN_REPORTS
 from gedbd.triage.storage.rows import TERM_COLUMNS
 from gedbd.triage.storage.store import Store
 

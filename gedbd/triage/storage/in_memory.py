@@ -12,10 +12,9 @@ from gedbd.retrieval.reports.feature_store import FeatureStore
 from gedbd.retrieval.reports.known_groups import KnownGroups
 from gedbd.retrieval.reports.report_features import FIELDS, FeatureEncoder, ReportFeatures, ReportTerms
 from gedbd.retrieval.vocabulary import Vocabulary
-from gedbd.triage.storage.damage_checks import check_features
-from gedbd.triage.storage.ids import Ids
-from gedbd.triage.storage.rows import TERM_COLUMNS, FeatureRow, usable_days
+from gedbd.triage.storage.rows import TERM_COLUMNS, FeatureRow, check_features, usable_days
 from gedbd.triage.storage.store import Store
+from gedbd.triage.storage.string_table import Ids
 
 MAX_COMMON_SHARE = 0.2  # a word in more of the reports than this explains nothing
 MIN_COMMON_REPORTS = 2  # in a small index, a word in so few reports always counts

@@ -17,8 +17,7 @@ from typing import Any
 import numpy as np
 
 from gedbd.retrieval.vocabulary import words
-from gedbd.triage.report import FIELDS, Report
-from gedbd.triage.storage.change_log import ChangeLog
+from gedbd.triage.report import DATES, FIELDS, Report
 from gedbd.triage.storage.connection import (
     LOCK_TIMEOUT_S,
     MAX_CHECKED_BYTES,
@@ -27,18 +26,48 @@ from gedbd.triage.storage.connection import (
     code_of,
     explain_error,
 )
-from gedbd.triage.storage.damage_checks import damaged, not_an_index
 from gedbd.triage.storage.rows import (
     TERM_COLUMNS,
     FeatureRow,
     StoredReport,
     Version,
+    damaged,
+    not_an_index,
     report_from_values,
     row_values,
     written_date,
 )
-from gedbd.triage.storage.schema import FORMAT, LOG_SCHEMA, SCHEMA, TABLES, WITHOUT_LOG
 
+MAX_KEYS = 500  # SQLite bounds the number of values of a statement
+FEATURES = ", ".join(FeatureRow._fields)
+FORMAT = 5  # of the tables; SQLite keeps it as user_version
+WITHOUT_LOG = 4  # the format before, which only lacks the tables and triggers of LOG_SCHEMA
+TABLES = {"about", "weights", "terms", "reports", "links", "identity", "changes"}
+SCHEMA = f"""
+CREATE TABLE about (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE weights (part INTEGER PRIMARY KEY, data BLOB NOT NULL);
+CREATE TABLE terms (number INTEGER PRIMARY KEY, term TEXT NOT NULL);
+CREATE TABLE reports (
+    row INTEGER PRIMARY KEY AUTOINCREMENT,
+    {", ".join(f"{name} TEXT" if name in DATES else f"{name} TEXT NOT NULL" for name in FIELDS)},
+    content TEXT NOT NULL, vector BLOB NOT NULL, {", ".join(f"{name} BLOB NOT NULL" for name in TERM_COLUMNS)}
+);
+CREATE UNIQUE INDEX by_id ON reports (issue_id);
+CREATE TABLE links (
+    report TEXT NOT NULL, duplicate TEXT NOT NULL, source TEXT NOT NULL, PRIMARY KEY (report, duplicate, source)
+) WITHOUT ROWID;
+"""
+# Triggers write the log, so that no change can be forgotten. A change of a link has no row.
+LOG_SCHEMA = """
+CREATE TABLE identity (token TEXT NOT NULL);
+INSERT INTO identity VALUES (lower(hex(randomblob(8))));
+CREATE TABLE changes (number INTEGER PRIMARY KEY AUTOINCREMENT, row INTEGER);
+CREATE TRIGGER added AFTER INSERT ON reports BEGIN INSERT INTO changes (row) VALUES (new.row); END;
+CREATE TRIGGER replaced AFTER UPDATE ON reports BEGIN INSERT INTO changes (row) VALUES (new.row); END;
+CREATE TRIGGER deleted AFTER DELETE ON reports BEGIN INSERT INTO changes (row) VALUES (old.row); END;
+CREATE TRIGGER linked AFTER INSERT ON links BEGIN INSERT INTO changes (row) VALUES (NULL); END;
+CREATE TRIGGER unlinked AFTER DELETE ON links BEGIN INSERT INTO changes (row) VALUES (NULL); END;
+CREATE INDEX by_duplicate ON links (duplicate)"""
 FILE = "index.sqlite"
 CHUNK_BYTES = 1 << 26  # of the weights: SQLite bounds the size of a value
 MAX_READ = 10_000  # reports whose terms are read at once
@@ -332,3 +361,68 @@ class Store:
             marks = ", ".join("?" * len(some))
             found += self._connection.rows(f"{query} issue_id IN ({marks})", some)
         return found
+
+
+class ChangeLog:
+    """The log of an index file. Changes are numbered 1, 2, 3, ...; triggers of the file write them.
+
+    Args:
+        connection: A connection to the file.
+    """
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def identity(self) -> str:
+        """A text that no other index file has."""
+        return str(self._connection.rows("SELECT token FROM identity")[0][0])
+
+    def last(self) -> int:
+        """The number of the last change; 0 if there was none."""
+        found = self._connection.rows("SELECT seq FROM sqlite_sequence WHERE name = 'changes'")
+        return int(found[0][0]) if found else 0
+
+    def has_all_since(self, number: int) -> bool:
+        """Whether the log has all changes behind one."""
+        ((first,),) = self._connection.rows("SELECT min(number) FROM changes")
+        last = self.last()
+        return (last if first is None else first - 1) <= number <= last
+
+    def rows_since(self, number: int) -> np.ndarray:
+        """The keys of the reports that were added, replaced or deleted behind a change, ascending."""
+        query = "SELECT DISTINCT row FROM changes WHERE number > ? AND row IS NOT NULL ORDER BY row"
+        return np.array([row for (row,) in self._connection.rows(query, (number,))], dtype=np.int64)
+
+    def has_links_since(self, number: int) -> bool:
+        """Whether links were added or deleted behind a change."""
+        query = "SELECT 1 FROM changes WHERE number > ? AND row IS NULL LIMIT 1"
+        return bool(self._connection.rows(query, (number,)))
+
+    def forget(self, number: int) -> None:
+        """Deletes the changes up to one from the log."""
+        self._connection.rows("DELETE FROM changes WHERE number <= ?", (number,))
+
+    def restart(self) -> None:
+        """Deletes all changes behind a last one, so that no files that were made before can be used again."""
+        self._connection.rows("INSERT INTO changes (row) VALUES (NULL)")
+        self._connection.rows("DELETE FROM changes")
+
+    def features_behind(self, key: int, limit: int) -> tuple[np.ndarray, list[FeatureRow]]:
+        """The keys and features of the first reports behind a key, at most ``limit``."""
+        query = f"SELECT row, {FEATURES} FROM reports WHERE row > ? ORDER BY row LIMIT ?"
+        return _split(self._connection.rows(query, (key, limit)))
+
+    def features_of(self, keys: Sequence[int]) -> tuple[np.ndarray, list[FeatureRow]]:
+        """The keys and features of the reports that have some keys, which ascend."""
+        found = []
+        for start in range(0, len(keys), MAX_KEYS):
+            some = keys[start : start + MAX_KEYS]
+            marks = ", ".join("?" * len(some))
+            query = f"SELECT row, {FEATURES} FROM reports WHERE row IN ({marks}) ORDER BY row"
+            found += self._connection.rows(query, some)
+        return _split(found)
+
+
+def _split(found: Sequence[tuple[object, ...]]) -> tuple[np.ndarray, list[FeatureRow]]:
+    keys = np.array([row[0] for row in found], dtype=np.int64)
+    return keys, [FeatureRow(*row[1:]) for row in found]  # type: ignore[arg-type]

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from gedbd.evaluation.run_folders import MATCHING
-from gedbd.triage.storage.damage_checks import damaged
+from gedbd.triage.storage.rows import damaged
 from gedbd.triage.triage_model import TriageModel
 
 REQUIRED = ("name", "model", "settings", "matching", "dim")

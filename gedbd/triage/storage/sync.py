@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from gedbd.corpora.corpus import Corpus
-from gedbd.io.verbosity import stage
+from gedbd.io.console import stage
 from gedbd.retrieval.reports.report_features import terms_of
 from gedbd.retrieval.vocabulary import Vocabulary
 from gedbd.triage.report import Report, as_table, report_from_row

@@ -10,7 +10,7 @@ import pytest
 from hydra import compose, initialize_config_dir
 
 from gedbd.configuration.command import CONF_DIR
-from gedbd.corpora.clients import fetch, page_folder
+from gedbd.corpora.clients import fetch
 from gedbd.corpora.clients.fetch import fetch_tracker
 from gedbd.corpora.clients.github import GitHub
 from gedbd.corpora.clients.http import Client
@@ -92,7 +92,7 @@ def test_whoever_is_stopped_between_files_does_too(any_tracker, tmp_path, make_c
         os.rename(*paths)
 
     with monkeypatch.context() as patch:
-        patch.setattr(page_folder.os, "replace", replace)
+        patch.setattr(fetch.os, "replace", replace)
         assert stops(lambda: run(any_tracker, tmp_path / "out", make_client))
     run(any_tracker, tmp_path / "out", make_client)
     assert fetched(tmp_path / "out") == fetched(tmp_path / "whole")

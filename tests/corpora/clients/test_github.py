@@ -4,9 +4,8 @@ import re
 import pytest
 
 from gedbd.corpora.clients import github as module
-from gedbd.corpora.clients.comment_store import CommentStore, StoredComment
 from gedbd.corpora.clients.fetch import Wanted, fetch_tracker
-from gedbd.corpora.clients.github import GitHub
+from gedbd.corpora.clients.github import CommentStore, GitHub, StoredComment
 
 
 def whole(records, out, since=None, start=None):

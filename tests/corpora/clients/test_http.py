@@ -6,12 +6,10 @@ from email.utils import format_datetime
 
 import pytest
 
-from gedbd.corpora.clients import http, response_checks
+from gedbd.corpora.clients import http
 from gedbd.corpora.clients.credentials import basic_or_bearer, bearer, plain_header
-from gedbd.corpora.clients.http import Answer, Client
-from gedbd.corpora.clients.http_errors import server_message
+from gedbd.corpora.clients.http import Answer, Client, limit_wait_s, server_message
 from gedbd.corpora.clients.page_list import PageList
-from gedbd.corpora.clients.rate_limits import limit_wait_s
 from gedbd.corpora.dates import parse_mail_date
 
 SECRETS = {"PRIVATE-TOKEN": "s3cret"}
@@ -287,4 +285,4 @@ def test_a_token_with_a_line_break_is_refused_and_not_shown(monkeypatch):
 def test_another_shape_is_refused_with_its_address(content):
     answer = Answer(content, "http://host/a", {}, {})
     with pytest.raises(ValueError, match=r"http://host/a: unexpected response: .*'key' under issues"):
-        response_checks.records(answer, "issues", key="key")
+        http.records(answer, "issues", key="key")

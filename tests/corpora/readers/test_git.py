@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from gedbd.corpora.change_statistics import describe_changes
 from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.readers.git import read_git
+from gedbd.corpora.statistics import describe_changes
 
 OLD = [
     "/** Adds",
@@ -172,7 +172,7 @@ def test_a_second_reading_finds_the_same_whatever_the_cache_holds(
 
 def test_blamed_lines_come_from_the_cache(repository, reports, corpus, cache_dir, monkeypatch):
     options = {"reports": reports, "suffixes": [".java"], "cache_dir": str(cache_dir)}
-    monkeypatch.setattr("gedbd.corpora.repository.traces.trace_fix", None)  # a call would fail
+    monkeypatch.setattr("gedbd.corpora.repository.blame.trace_fix", None)  # a call would fail
     assert read_git(repository, **options).fingerprint == corpus.fingerprint
 
 

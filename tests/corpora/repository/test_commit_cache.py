@@ -2,9 +2,8 @@ import sqlite3
 
 import pytest
 
-from gedbd.corpora.repository.commit_cache import CommitCache
 from gedbd.corpora.repository.commits import Limits
-from gedbd.corpora.repository.history import read_history
+from gedbd.corpora.repository.history import CommitCache, read_history
 
 LIMITS = Limits(max_files=30, max_file_chars=2_000, max_line_chars=100)
 

@@ -3,8 +3,7 @@ from datetime import UTC, datetime, timedelta
 import pandas as pd
 import pytest
 
-from gedbd.corpora.repository.commit_ids import CommitIds
-from gedbd.corpora.repository.commits import Commit
+from gedbd.corpora.repository.commits import Commit, CommitIds
 from gedbd.corpora.repository.fixes import DEFAULT_PATTERNS, MessageFixes, TableFixes
 
 IDS = ["12", "123", "CSV-12", "124", "2013", "1", "175"]

@@ -5,7 +5,7 @@ import pandas as pd
 from gedbd.corpora.relevance import Links
 from gedbd.corpora.repository.commits import Commit, FileChange, Hunk
 from gedbd.corpora.repository.documents import change_tables
-from gedbd.corpora.repository.inducing_hunks import SOURCE, link_hunks
+from gedbd.corpora.repository.inducing import SOURCE, link_hunks
 
 FIXED_AT = pd.Timestamp("2024-02-01", tz="UTC")
 

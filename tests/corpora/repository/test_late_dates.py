@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from gedbd.corpora.repository.history import read_history
-from gedbd.corpora.repository.late_dates import MAX_LATE, find_late, longest_rising
+from gedbd.corpora.repository.walk import MAX_LATE, find_late, longest_rising
 
 DAY = 86_400
 

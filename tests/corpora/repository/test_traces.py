@@ -5,10 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from gedbd.corpora.repository.blame import NO_CODE, is_source, removed_code, trace_fix
 from gedbd.corpora.repository.commits import FileChange, Hunk
 from gedbd.corpora.repository.history import read_history
-from gedbd.corpora.repository.removed_lines import is_source, removed_code
-from gedbd.corpora.repository.traces import NO_CODE, trace_fix
 
 BUNDLE = Path(__file__).parents[4] / "shared" / "data" / "repositories" / "commons-csv.bundle"
 MAIN = "src/main/java/org/apache/commons/csv"

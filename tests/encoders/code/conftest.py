@@ -18,8 +18,7 @@ from transformers import (
 )
 
 from gedbd.code.flow_graph import NO_ROLE, FlowGraph
-from gedbd.code.node_types import EdgeKind, NodeType
-from gedbd.code.roles import Role
+from gedbd.code.node_types import EdgeKind, NodeType, Role
 from gedbd.encoders.code.vocabulary import add_code_tokens
 from gedbd.encoders.tiny import tiny_tokenizer
 

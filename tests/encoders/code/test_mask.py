@@ -7,9 +7,8 @@ from torch import Tensor
 
 from gedbd.code.flow_graph import FlowGraph
 from gedbd.encoders.code.batches import BatchEdges, CodeBatch, collate
-from gedbd.encoders.code.encoder import CodeEncoder
+from gedbd.encoders.code.encoder import CodeEncoder, attention_mask
 from gedbd.encoders.code.inputs import InputLimits, InputParts, make_input
-from gedbd.encoders.code.mask import attention_mask
 from gedbd.encoders.code.vocabulary import add_code_tokens
 
 CODES = ("int f(int a) { if (a > 0) return a; }", "void g() { }", "x = y[N] + f(z, y);")

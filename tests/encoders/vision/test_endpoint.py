@@ -17,7 +17,7 @@ from chat_server import AT_ONCE, KEY, Endpoint, Reply, refused, running, told
 from PIL import Image
 
 import gedbd.caption
-from gedbd.encoders.vision.caption_cache import Caption
+from gedbd.encoders.vision.corpus_captions import Caption
 from gedbd.encoders.vision.endpoint import EndpointCaptioner, data_url, load_endpoint_captioner
 
 SETTINGS: dict[str, Any] = {

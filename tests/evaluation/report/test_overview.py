@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from gedbd.evaluation.report.overview import next_steps, repeated_runs, runs_section, summarise
+from gedbd.evaluation.report.all_sections import next_steps, repeated_runs, runs_section, summarise
 from gedbd.evaluation.report.settings import group_settings
 
 

@@ -6,8 +6,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from gedbd.evaluation.report.page import fill_tables, markdown, slug, write_report
-from gedbd.evaluation.report.section import Section
-from gedbd.evaluation.report.shown_tables import show
+from gedbd.evaluation.report.section import Section, show
 
 TABLE = pd.DataFrame(
     {

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 import gedbd.compare
-from gedbd.evaluation.report.run_report import report_runs
+from gedbd.evaluation.report.all_sections import report_runs
 from gedbd.evaluation.run_folders import Run
 
 NUM_QUERIES = 12

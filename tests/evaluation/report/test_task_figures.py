@@ -5,8 +5,8 @@ import pytest
 from matplotlib.figure import Figure
 
 from gedbd.evaluation.report.page import write_report
+from gedbd.evaluation.report.sections import task_figures
 from gedbd.evaluation.report.settings import group_settings
-from gedbd.evaluation.report.task_figures import task_figures
 from gedbd.evaluation.run_folders import Run
 
 

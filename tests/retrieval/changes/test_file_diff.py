@@ -2,7 +2,7 @@
 
 import pytest
 
-from gedbd.retrieval.changes.file_diff import read_file_diff
+from gedbd.retrieval.changes.change_table import read_file_diff
 
 DIFF = """diff --git a/src/Old.java b/src/New.java
 --- a/src/Old.java

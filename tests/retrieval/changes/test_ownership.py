@@ -3,8 +3,8 @@
 import numpy as np
 from small_history import added, changed, commit, hunk, tables
 
+from gedbd.retrieval.changes.change_index import ASSUMED_LINES, MAX_LINES, Change, FileLines
 from gedbd.retrieval.changes.history import ChangeHistory
-from gedbd.retrieval.changes.ownership import ASSUMED_LINES, MAX_LINES, Change, FileLines
 
 
 def change(number: int, *edits: tuple[int, int, int], deleted: bool = False, shown: bool = True) -> Change:

@@ -12,10 +12,8 @@ from gedbd.corpora.changes import ChangeCorpus
 from gedbd.retrieval.changes.change_index import ChangeIndex
 from gedbd.retrieval.changes.query_features import query_features
 from gedbd.retrieval.changes.ranker import CONTENT_FREE, ChangeRanker, default_ranker
-from gedbd.retrieval.changes.replay import Replay
-from gedbd.retrieval.changes.scorer import LearntChanges
-from gedbd.retrieval.changes.training import TrainingOptions, fit_ranker
-from gedbd.retrieval.changes.training_reports import query_of, training_set
+from gedbd.retrieval.changes.scorer import LearntChanges, Replay
+from gedbd.retrieval.changes.training import TrainingOptions, fit_ranker, query_of, training_set
 from gedbd.retrieval.ranking_models import WeightedSum, standardised
 from gedbd.retrieval.scorers.lexical import Bm25
 from gedbd.retrieval.scorers.scorer import ScorerInputs

@@ -12,7 +12,7 @@ from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.documents import Documents
 from gedbd.corpora.relevance import Groups, Links
 from gedbd.retrieval.changes.query_features import query_features
-from gedbd.retrieval.changes.training_reports import history_of, known_fixes, query_of
+from gedbd.retrieval.changes.training import history_of, known_fixes, query_of
 
 
 def until(corpus, moment) -> ChangeCorpus:

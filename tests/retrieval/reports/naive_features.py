@@ -8,7 +8,7 @@ import pandas as pd
 from gedbd.retrieval.reports.report_features import FIELDS
 from gedbd.retrieval.scorers.fields import field_values
 from gedbd.retrieval.vocabulary import words
-from gedbd.text.identifiers import find_error_lines, find_identifiers
+from gedbd.text.code_words import find_error_lines, find_identifiers
 
 NAN = float("nan")
 

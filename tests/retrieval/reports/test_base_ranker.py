@@ -7,8 +7,16 @@ import pytest
 from gedbd.retrieval.ranking_models import WeightedSum
 from gedbd.retrieval.reports.candidate_features import FEATURES
 from gedbd.retrieval.reports.history import Replayed
-from gedbd.retrieval.reports.ranker import BASE_FEATURES, ReportRanker, default_ranker, read_base, with_base
-from gedbd.retrieval.reports.trained_on import SIZE, sample_of, was_trained_on
+from gedbd.retrieval.reports.ranker import (
+    BASE_FEATURES,
+    SIZE,
+    ReportRanker,
+    default_ranker,
+    read_base,
+    sample_of,
+    was_trained_on,
+    with_base,
+)
 from gedbd.retrieval.reports.training import RankerOptions, fit_ranker
 
 

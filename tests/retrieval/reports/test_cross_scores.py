@@ -5,7 +5,7 @@ import torch
 from gedbd.encoders.backends.openvino import OpenVino
 from gedbd.encoders.backends.pytorch import Torch
 from gedbd.encoders.encoder import Encoder, load_tiny_encoder
-from gedbd.retrieval.cross_training import Example, TrainingOptions
+from gedbd.retrieval.cross_encoder import Example, TrainingOptions
 from gedbd.retrieval.reports.cross_scores import CrossScores, RankedList
 from gedbd.retrieval.reports.pair_scorer import ReportText
 

@@ -5,9 +5,8 @@ from copy import copy
 import numpy as np
 import pytest
 
-from gedbd.retrieval.reports import int8, vector_table
-from gedbd.retrieval.reports.int8 import Int8Vectors, encode_vectors
-from gedbd.retrieval.reports.vector_table import VectorTable
+from gedbd.retrieval.reports import vector_table
+from gedbd.retrieval.reports.vector_table import Int8Vectors, VectorTable, encode_vectors
 
 DIM = 24
 
@@ -15,7 +14,7 @@ DIM = 24
 @pytest.fixture(autouse=True)
 def _few_are_coded(monkeypatch):
     monkeypatch.setattr(vector_table, "MIN_CODED", 50)
-    monkeypatch.setattr(int8, "BLOCK", 64)
+    monkeypatch.setattr(vector_table, "BLOCK", 64)
 
 
 def some_vectors(seed, count):

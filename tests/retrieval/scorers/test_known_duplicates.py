@@ -2,7 +2,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from gedbd.retrieval.scorers.known_duplicates import KnownDuplicates
+from gedbd.retrieval.scorers.constant_and_closure import KnownDuplicates
 from gedbd.retrieval.scorers.scorer import ScorerInputs
 
 TABLE = pd.DataFrame({"title": list("abcdef")})

@@ -9,9 +9,8 @@ from transformers import BertConfig, BertModel
 from gedbd.encoders.encoder import Encoder, load_tiny_encoder
 from gedbd.encoders.text_encoder import TextEncoder
 from gedbd.encoders.tiny import tiny_tokenizer
-from gedbd.retrieval.scorers.late_interaction import MaxSim
+from gedbd.retrieval.scorers.late_interaction import FrozenTokens, MaxSim
 from gedbd.retrieval.scorers.scorer import ScorerInputs
-from gedbd.retrieval.scorers.token_vectors import FrozenTokens
 from gedbd.text.templates import title_description
 
 HIDDEN = 16

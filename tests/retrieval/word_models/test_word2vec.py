@@ -7,8 +7,7 @@ import pandas as pd
 import pytest
 
 from gedbd.retrieval.vocabulary import Vocabulary
-from gedbd.retrieval.word_models.gensim_training import MAX_WORDS, TrainingTexts
-from gedbd.retrieval.word_models.numbered_texts import number_words, word_counts
+from gedbd.retrieval.word_models.gensim_training import MAX_WORDS, TrainingTexts, number_words, word_counts
 from gedbd.retrieval.word_models.word2vec import Word2Vec
 
 TITLES = ["crash of editor", "printer prints slowly", "editor crash", "", "unheard"]

@@ -60,7 +60,7 @@ def make_run(java_corpus):
         backbone = BertModel(BertConfig(vocab_size=len(tokenizer), **sizes), add_pooling_layer=False)
         add_code_tokens(tokenizer, backbone)
         save_encoder(folder / "encoder", backbone, tokenizer, LIMITS, parts)
-        split = {"_target_": "gedbd.corpora.file_split.FileSplit", "val": 0.2, "test": 0.3, "seed": split_seed}
+        split = {"_target_": "gedbd.corpora.splits.FileSplit", "val": 0.2, "test": 0.3, "seed": split_seed}
         dataset = {"_target_": "gedbd.corpora.readers.java_sources.read_java_sources", "name": "java", "path": "x"}
         others = {
             "encoder": {"_target_": "gedbd.encoders.code.untrained.UntrainedEncoder", "name": "untrained"},

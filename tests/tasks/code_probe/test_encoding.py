@@ -5,8 +5,7 @@ import pytest
 import torch
 
 from gedbd.code.parse import method_graph
-from gedbd.corpora.file_split import FileSplit
-from gedbd.corpora.splits import TEST, TRAIN, VAL, split_corpus
+from gedbd.corpora.splits import TEST, TRAIN, VAL, FileSplit, split_corpus
 from gedbd.encoders.code.encoder import load_code_encoder
 from gedbd.tasks.code_probe.data import SampleSizes, read_data
 from gedbd.tasks.code_probe.encoding import ProbedEncoder, untrained_copy

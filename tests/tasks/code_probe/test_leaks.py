@@ -6,8 +6,7 @@ import numpy as np
 import torch
 
 from gedbd.corpora.documents import Documents
-from gedbd.corpora.file_split import FileSplit
-from gedbd.corpora.splits import TEST, split_corpus
+from gedbd.corpora.splits import TEST, FileSplit, split_corpus
 from gedbd.encoders.code.encoder import load_code_encoder
 from gedbd.tasks.code_probe.data import SampleSizes, read_data
 from gedbd.tasks.code_probe.encoding import ProbedEncoder

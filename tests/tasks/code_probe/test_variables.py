@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from gedbd.code.flow_graph import NO_ROLE, FlowGraph
-from gedbd.code.node_types import EdgeKind, NodeType
-from gedbd.code.roles import Role
+from gedbd.code.node_types import EdgeKind, NodeType, Role
 from gedbd.tasks.code_probe.variables import draw_pairs, read_variables
 
 CODE = "int twice(int a, int b) { int c = a; int d = b; c = c + a; d = d * c; return c + d; }"

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from gedbd.corpora.tags import tags_of
-from gedbd.tasks.confirmation.anchors import find_anchors
+from gedbd.tasks.confirmation.assemble import find_anchors
 from gedbd.tasks.confirmation.features import Documents, pair_features, question_features
 
 PLACE = 49  # of the anchor that is looked at: report 200

@@ -5,12 +5,11 @@ import pandas as pd
 import pytest
 from scipy.stats import mannwhitneyu, spearmanr
 
-from gedbd.tasks.confirmation.comparison import compare_methods, compare_network
-from gedbd.tasks.confirmation.figures import decile_table
 from gedbd.tasks.confirmation.methods import AnchorData, Method, Prediction
 from gedbd.tasks.confirmation.metrics import interval_of, rmse, spearman, weighted_rmse, weighted_spearman
 from gedbd.tasks.confirmation.models import Median
-from gedbd.tasks.confirmation.published import beside_published, table7_markdown
+from gedbd.tasks.confirmation.output import beside_published, decile_table, table7_markdown
+from gedbd.tasks.confirmation.results import compare_methods, compare_network
 
 
 @pytest.fixture(scope="module")

@@ -4,11 +4,18 @@ import numpy as np
 import pytest
 import torch
 
-from gedbd.tasks.confirmation.blend import Blend, ExtraTrees, RankRidge
 from gedbd.tasks.confirmation.methods import Method, Rows
 from gedbd.tasks.confirmation.metrics import permutation_importance, rmse
 from gedbd.tasks.confirmation.mlp import Mlp, PairNetwork
-from gedbd.tasks.confirmation.models import DecisionTree, GradientBoosting, Median, XGBoost
+from gedbd.tasks.confirmation.models import (
+    Blend,
+    DecisionTree,
+    ExtraTrees,
+    GradientBoosting,
+    Median,
+    RankRidge,
+    XGBoost,
+)
 
 
 @pytest.fixture(scope="module")

@@ -15,15 +15,13 @@ from torch.nn.functional import normalize
 from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.splits import TimeSplit, split_corpus
 from gedbd.encoders.encoder import load_tiny_encoder
-from gedbd.experiments.optimizers import adamw
-from gedbd.experiments.schedulers import constant
+from gedbd.experiments.optimizers import adamw, constant
 from gedbd.losses.cosine_embedding import CosineEmbeddingLoss
 from gedbd.losses.supervised_contrastive import SupervisedContrastiveLoss
 from gedbd.sampling.batches import BatchIndices
-from gedbd.sampling.group_batches import GroupBatches
+from gedbd.sampling.group_batches import GroupBatches, PKBatches
 from gedbd.sampling.pair_batches import PairBatches
 from gedbd.sampling.pairs import PairSampler
-from gedbd.sampling.pk_batches import PKBatches
 from gedbd.tasks.duplicates.data import DuplicateDataModule
 from gedbd.tasks.duplicates.fusion import TextOnly, WeightedSum
 from gedbd.tasks.duplicates.gcn import GraphBranch

@@ -1,9 +1,8 @@
 import pytest
 import torch
 
-from gedbd.tasks.duplicates.gcn import GraphBranch
+from gedbd.tasks.duplicates.gcn import GraphBranch, NodeFeatures
 from gedbd.tasks.duplicates.graph.sparse import SparseAdjacency
-from gedbd.tasks.duplicates.node_features import NodeFeatures
 
 N_ID = torch.tensor([4, 1])
 

@@ -14,11 +14,10 @@ from gedbd.corpora.changes import ChangeCorpus
 from gedbd.corpora.readers.localization import read_localization
 from gedbd.encoders.code.inputs import InputLimits
 from gedbd.encoders.code.untrained import UntrainedEncoder
-from gedbd.experiments.schedulers import constant
-from gedbd.tasks.localization.candidates import CandidateLinks
+from gedbd.experiments.optimizers import constant
 from gedbd.tasks.localization.data import LocalizationDataModule
 from gedbd.tasks.localization.inputs import ChangeInputs, ReportInputs
-from gedbd.tasks.localization.protocol import find_halves
+from gedbd.tasks.localization.protocol import CandidateLinks, find_halves
 from gedbd.tasks.localization.settings import HmcblSettings
 from gedbd.tasks.localization.sides import Side, untrained_side
 from gedbd.tasks.localization.system import HmcblSystem

@@ -7,11 +7,10 @@ from small_hmcbl import make_side, make_system, make_trainer
 from torch.optim import AdamW
 
 from gedbd.encoders.code.inputs import InputLimits
-from gedbd.tasks.localization.bank import EMPTY
-from gedbd.tasks.localization.candidates import CandidateLinks
 from gedbd.tasks.localization.data import LocalizationDataModule
 from gedbd.tasks.localization.inputs import ChangeInputs, ReportInputs
-from gedbd.tasks.localization.protocol import find_halves
+from gedbd.tasks.localization.momentum import EMPTY
+from gedbd.tasks.localization.protocol import CandidateLinks, find_halves
 from gedbd.tasks.localization.validation import mean_reciprocal_rank
 
 

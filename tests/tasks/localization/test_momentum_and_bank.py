@@ -5,10 +5,9 @@ import pytest
 import torch
 from torch import nn
 
-from gedbd.tasks.localization.bank import EMPTY, MemoryBank
-from gedbd.tasks.localization.candidates import CandidateLinks
 from gedbd.tasks.localization.losses import BankKeys, Vectors, bank_loss, pair_loss
-from gedbd.tasks.localization.momentum import MomentumTwin
+from gedbd.tasks.localization.momentum import EMPTY, MemoryBank, MomentumTwin
+from gedbd.tasks.localization.protocol import CandidateLinks
 from gedbd.tasks.localization.settings import HmcblSettings
 
 T = 0.07

@@ -6,9 +6,8 @@ import pandas as pd
 from gedbd.corpora.relevance import Links
 from gedbd.retrieval.ranking import Ranking
 from gedbd.retrieval.scorers.scorer import ScorerInputs
-from gedbd.tasks.localization.comparison import known_table
-from gedbd.tasks.localization.order import EarlierBugs
-from gedbd.tasks.localization.rankings import Measured
+from gedbd.tasks.localization.rankings import EarlierBugs, Measured
+from gedbd.tasks.localization.results import known_table
 
 
 def days(*numbers: float) -> pd.Series:

@@ -8,12 +8,11 @@ import pytest
 
 from gedbd.corpora.relevance import Links
 from gedbd.retrieval.ranking import per_query, rank
+from gedbd.retrieval.ranking_tasks import EarlierDocuments
 from gedbd.retrieval.scorers.scorer import PrecomputedScores
-from gedbd.retrieval.two_table_tasks import EarlierDocuments
-from gedbd.tasks.localization.comparison import ranking_table, results_table
-from gedbd.tasks.localization.order import Age, NewestFirst
 from gedbd.tasks.localization.protocol import MIN_REPORTS, find_halves, make_level
-from gedbd.tasks.localization.rankings import Measured, query_metrics
+from gedbd.tasks.localization.rankings import Age, Measured, NewestFirst, query_metrics
+from gedbd.tasks.localization.results import ranking_table, results_table
 
 
 def links(pairs, num_queries, num_documents):

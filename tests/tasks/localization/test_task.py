@@ -14,7 +14,7 @@ from gedbd.retrieval.scorers.lexical import Bm25
 from gedbd.retrieval.scorers.scorer import PrecomputedScores
 from gedbd.tasks.localization.learnt import LearntOptions, UnseenScores, with_other_texts
 from gedbd.tasks.localization.methods import MethodOptions
-from gedbd.tasks.localization.published import beside_published
+from gedbd.tasks.localization.output import beside_published
 from gedbd.tasks.localization.task import LocalizationTask
 
 SMALL = ("task=localization", "encoder=tiny", "cache_dir=cache")

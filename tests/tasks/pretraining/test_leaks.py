@@ -12,8 +12,7 @@ from gedbd.encoders.code.inputs import InputLimits, InputParts
 from gedbd.encoders.code.untrained import UntrainedEncoder
 from gedbd.tasks.pretraining.data import PretrainingDataModule
 from gedbd.tasks.pretraining.methods import find_vocabulary, read_inputs
-from gedbd.tasks.pretraining.objectives import OBJECTIVES, ROLE
-from gedbd.tasks.pretraining.sampling import Shares
+from gedbd.tasks.pretraining.sampling import OBJECTIVES, ROLE, Shares
 from gedbd.tasks.pretraining.task import starting_point
 
 PARTS = np.array([TRAIN] * 20 + [VAL] * 10 + [TEST] * 10, dtype=np.int8)

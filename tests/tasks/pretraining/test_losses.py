@@ -7,7 +7,7 @@ import torch
 
 from gedbd.encoders.code.inputs import InputParts
 from gedbd.tasks.pretraining.losses import TokenHead, edge_logits, edge_sums, token_sums
-from gedbd.tasks.pretraining.objectives import OBJECTIVES, active_weights
+from gedbd.tasks.pretraining.sampling import OBJECTIVES, active_weights
 
 
 def test_edge_loss_is_that_of_a_loop():

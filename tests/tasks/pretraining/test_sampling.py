@@ -4,13 +4,12 @@ import numpy as np
 import pytest
 
 from gedbd.encoders.code.batches import collate
+from gedbd.encoders.code.encoder import attention_mask
 from gedbd.encoders.code.inputs import CODE_BLOCK, COMMENT_BLOCK, NODE_BLOCK, ROLE_BLOCK, TYPE_BLOCK, CodeEdges
-from gedbd.encoders.code.mask import attention_mask
-from gedbd.tasks.pretraining.batches import MethodDataset, Rows
+from gedbd.tasks.pretraining.data import MethodDataset, Rows
 from gedbd.tasks.pretraining.methods import check_methods, find_vocabulary
 from gedbd.tasks.pretraining.negatives import NONE, other_nodes, other_tokens, others_by_share
-from gedbd.tasks.pretraining.objectives import ALIGNMENT, EDGE, EDGES_OF, MLM, OBJECTIVES, ROLE, TYPE
-from gedbd.tasks.pretraining.sampling import Sampler, Shares
+from gedbd.tasks.pretraining.sampling import ALIGNMENT, EDGE, EDGES_OF, MLM, OBJECTIVES, ROLE, TYPE, Sampler, Shares
 
 
 @pytest.fixture

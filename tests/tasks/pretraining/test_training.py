@@ -26,8 +26,7 @@ import gedbd.evaluate
 import gedbd.export
 import gedbd.train
 from gedbd.encoders.code.vocabulary import CODE_TOKENS
-from gedbd.experiments.optimizers import adamw
-from gedbd.experiments.schedulers import constant
+from gedbd.experiments.optimizers import adamw, constant
 from gedbd.tasks.pretraining.system import PretrainingSystem
 
 TINY = [

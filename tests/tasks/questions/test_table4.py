@@ -10,8 +10,7 @@ from omegaconf import OmegaConf
 from gedbd.configuration.saved_options import SCHEMA
 from gedbd.evaluation.report.settings import group_settings
 from gedbd.evaluation.run_folders import Run
-from gedbd.tasks.questions.reproduction.published import read_published
-from gedbd.tasks.questions.reproduction.table4 import METRICS, table4, write_table4
+from gedbd.tasks.questions.reproduction.table4 import METRICS, read_published, table4, write_table4
 
 READER = "gedbd.corpora.readers.stackexchange.reader.read_stackexchange"
 

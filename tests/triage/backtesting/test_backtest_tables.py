@@ -25,15 +25,16 @@ from gedbd.triage.backtesting.page import (
     next_step,
     readable,
     readable_search,
+    same_title_sentence,
     search_sentence,
+    sections,
+    side_by_side,
     summary,
     targets_markdown,
 )
-from gedbd.triage.backtesting.sections import same_title_sentence, sections, side_by_side
 from gedbd.triage.backtesting.suggestions import Suggestions, search_table
 from gedbd.triage.backtesting.targets import TargetResult
-from gedbd.triage.calibration import calibration_error
-from gedbd.triage.confidence import CONFIDENCE_FEATURES
+from gedbd.triage.confidence import CONFIDENCE_FEATURES, calibration_error
 from gedbd.triage.triage_model import TriageModel
 
 GROUP = np.array([0, 1, 2, 0, 1, 5, 2, 7, 0])

@@ -11,8 +11,7 @@ from gedbd.corpora.splits import PARTS, TEST
 from gedbd.retrieval.reports import history as history_module
 from gedbd.retrieval.reports.history import ReportHistory
 from gedbd.retrieval.reports.training import RankerOptions
-from gedbd.triage.backtesting.learning import MIN_RIGHT, evenly_spaced, folds, learn, learn_probability
-from gedbd.triage.backtesting.replay import replay
+from gedbd.triage.backtesting.learning import MIN_RIGHT, evenly_spaced, folds, learn, learn_probability, replay
 from gedbd.triage.confidence import CONFIDENCE_FEATURES, NUM_COMPARED, NUM_FOLDS, default_confidence
 
 QUICK = RankerOptions(kind="linear")

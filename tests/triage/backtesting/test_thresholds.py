@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest
 
-from gedbd.triage.backtesting.thresholds import MIN_SUGGESTIONS, choose_threshold, first_size
+from gedbd.triage.backtesting.targets import MIN_SUGGESTIONS, choose_threshold, first_size
 
 
 def best_matches(*runs):

@@ -9,7 +9,7 @@ import pytest
 from gedbd.retrieval.changes.history import ChangeHistory, ChangeQuery
 from gedbd.retrieval.changes.known_fixes import KnownFix, KnownFixes
 from gedbd.retrieval.changes.ranker import default_ranker
-from gedbd.triage.locating.fixed_reports import TrackerRanker, fixes_as_json, read_fixes
+from gedbd.triage.locating.reports import TrackerRanker, fixes_as_json, read_fixes
 from gedbd.triage.locating.repository_index import OTHER_HISTORY
 
 FIX = KnownFix("alpha breaks", "in Alpha", pd.Timestamp("2020-02-01", tz="UTC"), ("c2",), ("c0", "c1"))

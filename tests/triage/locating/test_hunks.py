@@ -4,8 +4,7 @@ import pytest
 
 from gedbd.corpora.repository.commits import Commit, FileChange, Hunk
 from gedbd.text.code_words import CodeWords
-from gedbd.triage.locating.hunks import match_hunks
-from gedbd.triage.locating.words import SharedWords, placed_words
+from gedbd.triage.locating.hunks import SharedWords, match_hunks, placed_words
 
 WEIGHTS = {"parser": 2.0, "quote": 4.0, "line": 1.0}
 

@@ -7,7 +7,7 @@ from contextlib import suppress
 
 import pytest
 
-from gedbd.triage.locating.index_folder import SNAPSHOT
+from gedbd.triage.locating.repository_index import SNAPSHOT
 
 KILLED = 20
 COMMITS = 600

@@ -11,9 +11,8 @@ from filelock import FileLock
 import gedbd.triage.locating.indexing as indexing
 from gedbd.corpora.repository.git import Git
 from gedbd.retrieval.changes.history import ChangeQuery
-from gedbd.triage.locating.index_folder import CHECKPOINT, LOCK, SNAPSHOT
 from gedbd.triage.locating.indexing import IndexLimits, bring_up_to
-from gedbd.triage.locating.repository_index import default_folder
+from gedbd.triage.locating.repository_index import CHECKPOINT, LOCK, SNAPSHOT, default_folder
 
 QUOTED = ChangeQuery("Quoted values are cut", "parseQuoted of QuotedParser drops the delimiter")
 ONE_MORE = ("Sort columns", {"src/TablePrinter.java": b"class TablePrinter { void sort() { } }\n"})

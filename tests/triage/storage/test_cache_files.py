@@ -13,12 +13,10 @@ from killed_process import build, forked, numbers_for, whole
 from small_tracker import as_corpus, fill, open_folder, some_report
 
 from gedbd.triage.report import Filters
-from gedbd.triage.storage import compaction, opening
-from gedbd.triage.storage.cache_files import NAME, read_cache, write_cache
+from gedbd.triage.storage import cache_files, compaction
+from gedbd.triage.storage.cache_files import NAME, read_cache, read_index, write_cache
 from gedbd.triage.storage.in_memory import InMemoryIndex
-from gedbd.triage.storage.opening import read_index
-from gedbd.triage.storage.schema import LOG_SCHEMA, WITHOUT_LOG
-from gedbd.triage.storage.store import FILE, Store
+from gedbd.triage.storage.store import FILE, LOG_SCHEMA, WITHOUT_LOG, Store
 
 COUNT = 40
 KILLS = [pytest.param(2), pytest.param(20, marks=pytest.mark.slow)]
@@ -27,9 +25,9 @@ KILLS = [pytest.param(2), pytest.param(20, marks=pytest.mark.slow)]
 @pytest.fixture(autouse=True)
 def _small(monkeypatch):
     """Files for an index of any size, however much of it has changed."""
-    monkeypatch.setattr(opening, "MIN_REPORTS", 1)
+    monkeypatch.setattr(cache_files, "MIN_REPORTS", 1)
     monkeypatch.setattr(compaction, "MIN_REPORTS", 1)
-    monkeypatch.setattr(opening, "MAX_CHANGED", 1e9)
+    monkeypatch.setattr(cache_files, "MAX_CHANGED", 1e9)
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +60,7 @@ def answers(index):
 
 def answers_without_files(folder, reader, monkeypatch):
     with monkeypatch.context() as patch:
-        patch.setattr(opening, "MIN_REPORTS", 1e9)
+        patch.setattr(cache_files, "MIN_REPORTS", 1e9)
         index = open_folder(folder, reader)
         found = answers(index)
         index.close()
@@ -170,7 +168,7 @@ def test_an_index_whose_folder_takes_no_files_is_read_without_them(index, reader
 
 
 def test_many_changes_let_the_files_be_made_again(index, reader, monkeypatch):
-    monkeypatch.setattr(opening, "MAX_CHANGED", 0.2)
+    monkeypatch.setattr(cache_files, "MAX_CHANGED", 0.2)
     before = folders(index.folder)
     for number in range(20):
         index.add([some_report(number, version="2")])

@@ -5,9 +5,7 @@ from zlib import crc32
 
 import numpy as np
 
-from gedbd.triage.storage.ids import Ids
-from gedbd.triage.storage.stored_vocabulary import StoredVocabulary
-from gedbd.triage.storage.string_table import StringTable, as_arrays
+from gedbd.triage.storage.string_table import Ids, StoredVocabulary, StringTable, as_arrays
 
 SAME_HASH = ["plumless", "buckeroo"]
 STRINGS = ["", "crash", "Löschen", *SAME_HASH, "a b", "crash2"]

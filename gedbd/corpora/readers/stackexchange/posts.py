@@ -4,16 +4,31 @@ import re
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from html import unescape
 from pathlib import Path
+from typing import NamedTuple
 
 import pandas as pd
 
 from gedbd.corpora.chronology import check_ids
 from gedbd.corpora.dates import parse_dates
-from gedbd.corpora.readers.stackexchange.body_text import body_text
 from gedbd.corpora.readers.stackexchange.xml_rows import Attributes
 from gedbd.corpora.tags import SEPARATOR
 
+CODE_START = re.compile(r"<pre\b[^<>]*>", re.IGNORECASE)
+CODE_END = re.compile(r"</pre\s*>", re.IGNORECASE)
+BLOCK = re.compile(
+    r"</?(?:p|div|br|hr|[uod]l|li|d[td]|h[1-6]|blockquote|pre|table|t(?:head|body|r|d|h))(?:[\s/][^<>]*)?>",
+    re.IGNORECASE,
+)
+TAG = re.compile(r"<[a-zA-Z/!][^<>]*>")
+MARK = r"\s?(?:<strong>)?\s?possible\sduplicates?(?:\sof)?\s?:?\s?(?:</strong>)?\s?:?\s?(?:<br\s?/?>)?"
+# A quote with the link, which the site itself put in front of a body until 2013.
+QUOTED = re.compile(rf"<blockquote>\s?(?:<p>)?{MARK}", re.IGNORECASE)
+QUOTE_END = "</blockquote>"
+# A paragraph with nothing but the mark and links.
+LINK = r"<a\s[^<>]*>[^<>]*(?:</?(?:b|code|em|i|strong|su[bp])>[^<>]*)*</a>"
+PARAGRAPH = re.compile(rf"<p>{MARK}\s?(?:{LINK}(?:[\s,;.]|<br\s?/?>)*)+</p>", re.IGNORECASE)
 QUESTION = "1"
 ANSWER = "2"
 TEXTS = ("id", "title", "description", "code", "created_at", "labels", "closed_at")
@@ -149,3 +164,74 @@ def _post_warnings(found: _Collected, fields: frozenset[str]) -> list[str]:
     if "Tags" in fields and untagged:
         warnings.append(f"questions without Tags: {untagged:,}, kept")
     return warnings
+
+
+class BodyText(NamedTuple):
+    """The text of a body.
+
+    Attributes:
+        text: Text without code blocks, one line a paragraph, list item or other block; code within a line stays.
+        code: The code blocks, one after the other.
+        had_mark: Whether a mark "Possible Duplicate" with its links was removed.
+    """
+
+    text: str
+    code: str
+    had_mark: bool
+
+
+def body_text(html: str) -> BodyText:
+    """Convert a body; see ``BodyText``."""
+    code: list[str] = []
+    if "<pre" in html or "<PRE" in html:
+        html, code = split_code(html)
+    had_mark = False
+    if "ossible" in html or "OSSIBLE" in html:  # few bodies get as far as the patterns
+        html, had_mark = without_mark(html)
+    return BodyText(plain_text(html), "\n".join(code), had_mark)
+
+
+def split_code(html: str) -> tuple[str, list[str]]:
+    """The body with a line break in place of each code block, and the text of the blocks.
+
+    A block without an end extends to the end of the body.
+    """
+    prose: list[str] = []
+    code: list[str] = []
+    position = 0
+    while start := CODE_START.search(html, position):
+        end = CODE_END.search(html, start.end())
+        code_end = end.start() if end else len(html)
+        prose.append(html[position : start.start()])
+        code.append(unescape(TAG.sub("", html[start.end() : code_end])).strip("\r\n"))
+        position = end.end() if end else len(html)
+    return "<br>".join([*prose, html[position:]]), code
+
+
+def without_mark(html: str) -> tuple[str, bool]:
+    """The body without the marks "Possible Duplicate: <link>", and whether it had any."""
+    whole = " ".join(html.split())
+    html = PARAGRAPH.sub("", whole)
+    parts: list[str] = []
+    position = 0
+    while mark := QUOTED.search(html, position):
+        end = html.find(QUOTE_END, mark.end())
+        if end < 0:
+            break
+        stop = end + len(QUOTE_END)
+        # A quote without a link is somebody's words.
+        kept_to = mark.start() if "href=" in html[mark.start() : end] else stop
+        parts.append(html[position:kept_to])
+        position = stop
+    html = "".join([*parts, html[position:]])
+    return html, html != whole
+
+
+def plain_text(html: str) -> str:
+    """The text of HTML: a line for each block, without empty lines."""
+    # A line break in HTML is a blank.
+    text = TAG.sub("", BLOCK.sub("\n", html.replace("\n", " ")))
+    if "&" in text:
+        text = unescape(text).replace("\xa0", " ")
+    lines = [line.strip() for line in text.split("\n")]
+    return "\n".join([line for line in lines if line])

@@ -5,15 +5,17 @@ that begin with ``paper``; the paper's other models follow in rows of their own.
 """
 
 from collections.abc import Callable, Sequence
+from importlib.resources import files
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from matplotlib.figure import Figure
 
 from gedbd.evaluation.display_names import TEXT, TEXT_GRAPH, display_name
+from gedbd.evaluation.figure_files import colour
+from gedbd.evaluation.report.sections import minutes_per_epoch
 from gedbd.evaluation.report.settings import Setting
-from gedbd.evaluation.report.training import minutes_per_epoch
-from gedbd.tasks.duplicates.reproduction.published import read_published
 
 PAIR_METRICS = ("precision", "recall", "f1")
 CURVES = ("train/loss", "val/loss", "train/f1", "val/f1")
@@ -111,3 +113,64 @@ def _encoder(setting: Setting) -> str:
 
 def _has_graph(setting: Setting) -> bool:
     return setting.methods[0] == TEXT_GRAPH
+
+
+def read_published(item: str) -> pd.DataFrame:
+    """The published numbers of one table or figure.
+
+    Args:
+        item: ``table4``, ``table5`` or ``figures34``.
+
+    Returns:
+        One row a model, in the paper's order: ``corpus``, ``encoder``, ``graph`` (bool), ``epoch`` (from 1; null in
+        tables), and one column a metric. The paper's own model is BERT with the graph, as in the authors' code.
+    """
+    with files("gedbd.tasks.duplicates.reproduction").joinpath("published.csv").open() as file:
+        table = pd.read_csv(file)
+    mine = table[table["item"] == item]
+    rows: dict[tuple[Any, ...], dict[str, Any]] = {}
+    for row in mine.to_dict("records"):  # the file has one row a metric
+        epoch = row["epoch"] if pd.notna(row["epoch"]) else None
+        key = (row["corpus"], row["encoder"], row["graph"], epoch)
+        first = {"corpus": row["corpus"], "encoder": row["encoder"], "graph": bool(row["graph"]), "epoch": epoch}
+        rows.setdefault(key, first)[row["metric"]] = row["value"]
+    return pd.DataFrame(list(rows.values()))
+
+
+def convergence(settings: Sequence[Setting]) -> Figure:
+    """Loss and F1 by epoch of all methods on one corpus, means over seeds; numbers of the paper as crosses.
+
+    Args:
+        settings: Settings of one corpus.
+    """
+    figure = Figure(figsize=(10.5, 4.2), layout="constrained")
+    axes = figure.subplots(1, 2)
+    for number, setting in enumerate(settings):
+        tone = colour(number)
+        means = mean_epochs(setting)
+        for axis, metric in zip(axes, ("loss", "f1"), strict=True):
+            for part, line in (("train", "-"), ("val", "--")):
+                label = f"{setting.label}: {part}"
+                axis.plot(means["epoch"], means[f"{part}/{metric}"], line, marker="o", color=tone, label=label)
+    if is_published(settings[0]):
+        published = read_published("figures34")
+        _cross(axes, published[published["corpus"] == settings[0].corpus])
+    for axis, title in zip(axes, ("Loss", "F1"), strict=True):
+        axis.set(title=f"{title}: {settings[0].corpus}", xlabel="epoch")
+        axis.xaxis.get_major_locator().set_params(integer=True)
+        axis.grid(alpha=0.25)
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False, fontsize=8)
+    return figure
+
+
+def _cross(axes: Sequence[Any], published: pd.DataFrame) -> None:
+    """Marks the numbers in the paper's text; its figures print none."""
+    marks = {"train": "x", "val": "+"}
+    for graph, tone in ((True, "black"), (False, "grey")):
+        mine = published[published["graph"] == graph]
+        for axis, metric in zip(axes, ("loss", "f1"), strict=True):
+            for part, mark in marks.items():
+                stated = mine[mine[f"{part}/{metric}"].notna()]
+                if len(stated):
+                    label = f"paper, {stated['encoder'].iloc[0]}{' + graph' if graph else ''}: {part}"
+                    axis.plot(stated["epoch"], stated[f"{part}/{metric}"], mark, color=tone, label=label)

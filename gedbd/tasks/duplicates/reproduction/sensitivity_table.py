@@ -10,7 +10,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 from omegaconf import OmegaConf
 
-from gedbd.evaluation.palette import colour
+from gedbd.evaluation.figure_files import colour
 from gedbd.evaluation.run_folders import Run
 from gedbd.experiments.seeds import seed_interval
 

@@ -3,22 +3,25 @@
 from collections.abc import Sequence
 from datetime import date
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
+from hydra.experimental.callback import Callback
 from matplotlib.figure import Figure
+from omegaconf import DictConfig
 
 from gedbd.evaluation.figure_files import save_figure
 from gedbd.evaluation.report.page import markdown, slug
+from gedbd.evaluation.report.section import show
 from gedbd.evaluation.report.settings import Setting, group_settings
-from gedbd.evaluation.report.shown_tables import show
 from gedbd.evaluation.run_folders import Run, find_runs
 from gedbd.experiments.sweeps.paper_table import device, print_paper_table, readable
+from gedbd.io.console import open_console, print_line, print_path
 from gedbd.io.files import write_text
 from gedbd.io.plain_text import escape_markdown
-from gedbd.io.printing import open_console, print_line, print_path
 from gedbd.io.tables import write_csv
 from gedbd.tasks.duplicates.reproduction import paper_tables
-from gedbd.tasks.duplicates.reproduction.paper_figures import convergence
+from gedbd.tasks.duplicates.reproduction.paper_tables import convergence
 from gedbd.tasks.duplicates.reproduction.sensitivity_table import find_jobs, sensitivity, sensitivity_figure
 
 TITLES = {
@@ -119,3 +122,23 @@ def _sensitivity(sweep_dir: Path, runs: list[Run], options: Sequence[str]) -> tu
         title = str(setting) if setting else f"{runs[0].corpus}, {runs[0].config.encoder.name}"
         figures[name] = sensitivity_figure(mine, title)
     return table, figures
+
+
+class BesidePublished(Callback):
+    """Compares the finished runs of a sweep with the paper's numbers: CSV, Markdown and figures in the sweep's folder.
+
+    Args:
+        name: ``table4``, ``table5``, ``figures34`` or ``sensitivity``.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def on_multirun_end(self, config: DictConfig, **kwargs: Any) -> None:
+        """Writes the files and prints where they are."""
+        # Hydra loads this module with every command that names the callback: heavy imports wait until here.
+        from gedbd.experiments.distributed import is_first
+
+        if is_first():
+            options = tuple(config.hydra.sweeper.params or ())
+            write_item(self.name, Path(config.hydra.sweep.dir), options)

@@ -1,6 +1,7 @@
 """A bidirectional LSTM over word vectors, trained with triplets."""
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -10,13 +11,13 @@ from torch.nn.functional import triplet_margin_loss
 from torch.nn.utils.rnn import pack_padded_sequence
 
 from gedbd.encoders.encoder import unit_rows
-from gedbd.io.progress import track
+from gedbd.io.console import track
 from gedbd.retrieval.scorers.cosine import cosines
 from gedbd.retrieval.scorers.lexical import short_texts
 from gedbd.retrieval.scorers.scorer import Scorer, ScorerInputs
 from gedbd.retrieval.word_models.word2vec import Word2Vec
-from gedbd.tasks.questions.baselines.triplet_draws import Triplets, draw_triplets
 
+MAX_DRAWS = 20
 ENCODED_AT_ONCE = 256
 
 
@@ -51,6 +52,14 @@ class BiLstm(nn.Module):
         # The states (2, U, H) of both directions side by side, (U, 2H).
         projected: Tensor = self.projection(torch.cat([states[0], states[1]], dim=1))
         return projected
+
+
+class Triplets(NamedTuple):
+    """T triplets of rows, each ``(T,)``: a query, a relevant document and one that is not."""
+
+    query: np.ndarray
+    positive: np.ndarray
+    negative: np.ndarray
 
 
 class BiLstmScorer(Scorer):
@@ -181,3 +190,28 @@ class BiLstmScorer(Scorer):
             rows = order[start : start + ENCODED_AT_ONCE]
             vectors[rows] = self.model_([texts[row] for row in rows]).numpy()
         return unit_rows(vectors)
+
+
+def draw_triplets(inputs: ScorerInputs, rng: np.random.Generator) -> Triplets:
+    """A random earlier document that is not relevant as the negative of each positive training pair.
+
+    Pairs for which none is found are left out.
+
+    Raises:
+        ValueError: If there are none for any pair, or there is no positive pair.
+    """
+    positives = inputs.train.loc[inputs.train["label"] == 1, ["query", "document"]].to_numpy(dtype=np.int64)
+    relevance = inputs.relevance()
+    num_earlier = inputs.num_earlier
+    found = []
+    for query, document in positives:
+        right = relevance.relevant(int(query))
+        draws = rng.integers(max(1, num_earlier[query]), size=MAX_DRAWS)
+        wrong = draws[~np.isin(draws, right) & (draws < num_earlier[query])]
+        if len(wrong):
+            found.append((query, document, wrong[0]))
+    if not found:
+        raise ValueError(
+            "no training pair has an earlier document that is not relevant: there is nothing to learn from"
+        )
+    return Triplets(*np.array(found, dtype=np.int64).T)

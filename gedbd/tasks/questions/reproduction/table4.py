@@ -2,23 +2,25 @@
 
 from collections.abc import Sequence
 from datetime import date
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from hydra.experimental.callback import Callback
+from omegaconf import DictConfig
 
 from gedbd.evaluation.report.page import markdown
+from gedbd.evaluation.report.section import show
 from gedbd.evaluation.report.settings import Setting, group_settings
-from gedbd.evaluation.report.shown_tables import show
 from gedbd.evaluation.run_folders import find_runs
 from gedbd.experiments.sweeps.paper_table import device, print_paper_table, readable
+from gedbd.io.console import open_console, print_line, print_path
 from gedbd.io.files import write_text
 from gedbd.io.plain_text import escape_markdown
-from gedbd.io.printing import open_console, print_line, print_path
 from gedbd.io.tables import write_csv
 from gedbd.retrieval.protocol_words import EARLIER
-from gedbd.tasks.questions.reproduction.published import read_published
 
 TITLE = "Duplicate question retrieval, with the paper's Table 4"
 METRICS = ("mrr", *(f"rr@{k}" for k in (10, 20, 30, 50, 100, 500)))
@@ -132,3 +134,33 @@ def _corpus_note(settings: Sequence[Setting]) -> str:
     if "tiny" in encoders.split(", "):
         note += " The encoder tiny is random: its numbers only show that everything runs."
     return note
+
+
+class BesidePublished(Callback):
+    """Compares the finished runs of a sweep with the paper's Table 4: ``table4.csv`` and ``.md`` in its folder."""
+
+    def on_multirun_end(self, config: DictConfig, **kwargs: Any) -> None:
+        """Writes the files and prints where they are."""
+        # Hydra loads this module with every command that names the callback: heavy imports wait until here.
+        from gedbd.experiments.distributed import is_first
+
+        if is_first():
+            write_table4(Path(config.hydra.sweep.dir))
+
+
+def read_published(item: str) -> pd.DataFrame:
+    """The published numbers of one table, in percent.
+
+    Args:
+        item: ``table4``.
+
+    Returns:
+        One row a method, in the paper's order and indexed by method id: ``name`` (as the paper calls it) and one column
+        a metric.
+    """
+    with files("gedbd.tasks.questions").joinpath("published.csv").open() as file:
+        table = pd.read_csv(file)
+    mine = table[table["item"] == item]
+    wide = mine.pivot(index="method", columns="metric", values="value")
+    names = mine.drop_duplicates("method").set_index("method")["name"]
+    return wide.loc[names.index, mine["metric"].unique()].assign(name=names)

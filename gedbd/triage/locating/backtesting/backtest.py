@@ -1,31 +1,41 @@
 """One backtest of the ranking of commits: learn on the older reports, replay the newer ones, measure."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 import pandas as pd
 
 from gedbd.corpora.changes import ChangeCorpus
-from gedbd.io.verbosity import stage
-from gedbd.retrieval.changes.history import ChangeHistory
+from gedbd.io.console import item_progress, stage
+from gedbd.retrieval.changes.history import ChangeHistory, ChangeQuery
 from gedbd.retrieval.changes.known_fixes import KnownFix
 from gedbd.retrieval.changes.ranker import ChangeRanker, default_ranker
+from gedbd.retrieval.inverted_index import InvertedIndex
+from gedbd.retrieval.vocabulary import Vocabulary
+from gedbd.text.code_words import CodeWords
 from gedbd.triage.backtesting.targets import target_status
-from gedbd.triage.locating.backtesting.hit_rate import TOP, HitRate
-from gedbd.triage.locating.backtesting.labelled import LabelledReports, labelled_reports
 from gedbd.triage.locating.backtesting.learning import Learnt, fixed_reports, learn_rankers
-from gedbd.triage.locating.backtesting.replay import replay
-from gedbd.triage.locating.backtesting.systems import (
-    BM25,
-    DEFAULT,
-    LEARNT,
-    NUM_FILES,
-    Bm25Diffs,
-    NumFiles,
-    System,
-    default_has_learnt_from,
+from gedbd.triage.locating.backtesting.reading import LabelledReports, labelled_reports
+from gedbd.triage.locating.backtesting.tables import (
+    TOP,
+    HitRate,
+    by_year,
+    counts_table,
+    differences,
+    examples,
+    hit_curve,
+    metrics,
 )
-from gedbd.triage.locating.backtesting.tables import by_year, counts_table, differences, examples, hit_curve, metrics
+
+NEAR = 10  # the place whose score the first one is compared with
+LEARNT = "learnt ranker"
+DEFAULT = "default ranker"
+BM25 = "BM25 over diffs"
+NUM_FILES = "number of changed files"
+# The first commit of each history that the default ranker has learnt from, Apache Tomcat and AspectJ.
+DEFAULT_LEARNT_FROM = ("a84fabcbc6fee8a69253ad92a304b4718e96a7c9", "c3300283ecc397d26ad9dfe31d1710ec45db2af0")
 
 
 @dataclass(frozen=True)
@@ -133,6 +143,14 @@ def _learn(
         return None, (f"nothing was learnt: {error}",)
 
 
+class System(Protocol):
+    """Scores the commits before a report."""
+
+    def scores(self, history: ChangeHistory, query: ChangeQuery) -> np.ndarray:
+        """``(n,)`` scores of the n commits before the query; higher is more suspect."""
+        ...
+
+
 def _seen_history(systems: dict[str, System]) -> str:
     """Leaves the default ranker out if there is a learnt one, as it has learnt from this history; says so."""
     if LEARNT not in systems:
@@ -218,3 +236,96 @@ def _nothing_to_test(corpus: ChangeCorpus, labelled: LabelledReports) -> str:
         f"{corpus.name}: none of the {labelled.num_reports:,} reports has an inducing commit before it"
         f" ({labelled.num_fixed:,} are fixed by a commit): check fix_patterns and suffixes"
     )
+
+
+def replay(
+    corpus: ChangeCorpus,
+    history: ChangeHistory,
+    labelled: LabelledReports,
+    places: np.ndarray,
+    systems: Mapping[str, System],
+) -> pd.DataFrame:
+    """Where each system ranks the inducing commits of some reports.
+
+    Args:
+        corpus: Reports and commits.
+        history: The commits of the corpus, in its order.
+        labelled: The reports with inducing commits.
+        places: Which of them are replayed.
+        systems: The systems by name.
+
+    Returns:
+        A row for each report and system: ``report`` (its row), ``system``, ``rank`` of the best inducing commit from 1,
+        ``candidates`` (number of commits before the report), ``first`` (row of the most suspect commit), ``right``
+        (it is an inducing one) and ``margin`` (its score less that of the commit in place ``NEAR``).
+    """
+    rows: list[dict[str, object]] = []
+    with item_progress("reports") as progress:
+        for place in progress.track(places.tolist(), description="replay"):
+            query = labelled.query(corpus, place)
+            for name, system in systems.items():
+                found = rank_one(system.scores(history, query), labelled.inducing[place])
+                rows.append({"report": int(labelled.rows[place]), "system": name, **found})
+    columns = ("report", "system", "rank", "candidates", "first", "right", "margin")
+    return pd.DataFrame(rows, columns=list(columns))
+
+
+def rank_one(scores: np.ndarray, inducing: np.ndarray) -> dict[str, object]:
+    """The result of one report; of equal scores the newer commit comes first.
+
+    Args:
+        scores: ``(n,)`` scores of the commits in chronological order.
+        inducing: Rows of the inducing ones.
+    """
+    num_near = min(NEAR, len(scores))
+    # Reversed and sorted stably by falling score: newer commits of one score come first.
+    order = len(scores) - 1 - np.argsort(-scores[::-1], kind="stable")
+    rank_of = np.empty(len(scores), dtype=np.int64)
+    rank_of[order] = np.arange(1, len(scores) + 1)
+    first = int(order[0])
+    return {
+        "rank": int(rank_of[inducing].min()),
+        "candidates": len(scores),
+        "first": first,
+        "right": first in inducing,
+        "margin": float(scores[first] - scores[order[num_near - 1]]),
+    }
+
+
+def default_has_learnt_from(ids: Sequence[str]) -> bool:
+    """Whether the default ranker has learnt from the history of some commits."""
+    return not set(DEFAULT_LEARNT_FROM).isdisjoint(ids)
+
+
+class Bm25Diffs:
+    """BM25 of the report's words, and of the parts of its identifiers, over the diffs of commits.
+
+    Args:
+        commits: The table of the commits of the history, in its order.
+    """
+
+    def __init__(self, commits: pd.DataFrame) -> None:
+        self._words = CodeWords()
+        self._vocabulary = Vocabulary()
+        self._index = InvertedIndex()
+        self._index.add(self._vocabulary(self._words(commits["diff"]), learn=True))
+
+    def scores(self, history: ChangeHistory, query: ChangeQuery) -> np.ndarray:
+        """See ``System``."""
+        text = self._vocabulary(self._words([f"{query.title}\n{query.description}"]), learn=False)[0]
+        return self._index.scores(text, history.num_before(query.created_at))
+
+
+class NumFiles:
+    """The number of changed files: it reads nothing of report and commit, and shows what their sizes alone tell.
+
+    Args:
+        commits: The table of the commits of the history, in its order.
+    """
+
+    def __init__(self, commits: pd.DataFrame) -> None:
+        self._num_files = commits["num_files"].to_numpy(dtype=np.float64)
+
+    def scores(self, history: ChangeHistory, query: ChangeQuery) -> np.ndarray:
+        """See ``System``."""
+        return self._num_files[: history.num_before(query.created_at)]

@@ -9,8 +9,7 @@ from gedbd.corpora.changes import ChangeCorpus
 from gedbd.retrieval.changes.history import ChangeHistory, ChangeQuery
 from gedbd.retrieval.changes.known_fixes import KnownFix, KnownFixes
 from gedbd.retrieval.changes.ranker import ChangeRanker
-from gedbd.retrieval.changes.training import Example, TrainingOptions, examples_of, fit_examples
-from gedbd.retrieval.changes.training_reports import fixes_of, training_set
+from gedbd.retrieval.changes.training import Example, TrainingOptions, examples_of, fit_examples, fixes_of, training_set
 
 
 class FixedReports(NamedTuple):

@@ -1,10 +1,17 @@
 """Reads what a backtest of the ranking of commits is run on."""
 
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pandas as pd
 from hydra.utils import instantiate
 from omegaconf import DictConfig, OmegaConf
 
 from gedbd.corpora.changes import ChangeCorpus
-from gedbd.io.verbosity import stage
+from gedbd.corpora.documents import Documents
+from gedbd.corpora.relevance import Links
+from gedbd.io.console import stage
+from gedbd.retrieval.changes.history import ChangeQuery
 
 REPOSITORY_OPTIONS = ("fix_patterns", "fixes")
 
@@ -53,3 +60,117 @@ def read_changes(cfg: DictConfig) -> ChangeCorpus:
     except ValueError as error:
         # The reader names its options as those of dataset=git.
         raise ValueError(str(error).replace("dataset.fix", "fix")) from error
+
+
+def without_merges(corpus: ChangeCorpus) -> tuple[ChangeCorpus, tuple[str, ...]]:
+    """The commits that are no merges, with their files, hunks and links, and counts of what is left out, in words.
+
+    What a merge changes is changed by the commits that it merges. The rows of the tables are numbered again.
+    """
+    kept = {"commit": ~corpus.commits.table["is_merge"].to_numpy(dtype=bool)}
+    num_merges = int((~kept["commit"]).sum())
+    if not num_merges:
+        return corpus, ()
+    for granularity, table in (("file", corpus.files.table), ("hunk", corpus.hunks.table)):
+        kept[granularity] = kept["commit"][table["commit"].to_numpy(dtype=np.int64)]
+    rows = {granularity: np.cumsum(mask) - 1 for granularity, mask in kept.items()}  # kept 1 0 1: rows 0 0 1
+    inducing = {name: _links(links, kept[name], rows[name]) for name, links in corpus.inducing.items()}
+    fixing = None if corpus.fixing is None else _links(corpus.fixing, kept["commit"], rows["commit"])
+    counts = [f"merges left out of the candidates, as gedbd locate leaves them out: {num_merges:,}"]
+    for what, before, after in (
+        ("inducing", corpus.inducing.get("commit"), inducing.get("commit")),
+        ("fixing", corpus.fixing, fixing),
+    ):
+        if before is not None and after is not None and len(after) < len(before):
+            counts.append(f"links to {what} commits left out, as these are merges: {len(before) - len(after):,}")
+    reduced = replace(
+        corpus,
+        commits=_documents(corpus.commits, kept["commit"], {"commit": rows["commit"]}),
+        files=_documents(corpus.files, kept["file"], {"commit": rows["commit"]}),
+        hunks=_documents(corpus.hunks, kept["hunk"], {"commit": rows["commit"], "file": rows["file"]}),
+        fixing=fixing,
+        inducing=inducing,
+    )
+    return reduced, tuple(counts)
+
+
+def _documents(documents: Documents, kept: np.ndarray, numbers: dict[str, np.ndarray]) -> Documents:
+    """The kept rows of a table; ``numbers`` gives the new row of each old one, by the column that names them."""
+    table = documents.table[kept].reset_index(drop=True)
+    renumbered = {name: rows[table[name].to_numpy(dtype=np.int64)] for name, rows in numbers.items()}
+    return replace(documents, table=table.assign(**renumbered))
+
+
+def _links(links: Links, kept: np.ndarray, rows: np.ndarray) -> Links:
+    """The links to kept documents."""
+    table = links.table[kept[links.table["document"].to_numpy(dtype=np.int64)]].reset_index(drop=True)
+    table = table.assign(document=rows[table["document"].to_numpy(dtype=np.int64)])
+    return Links(table, links.num_queries, int(kept.sum()))
+
+
+@dataclass(frozen=True)
+class LabelledReports:
+    """Reports with an inducing commit before them, in chronological order.
+
+    Attributes:
+        rows: ``(L,)`` their rows among all reports.
+        inducing: For each of them the rows of its inducing commits before it.
+        made_at: ``(L,)`` when the last of these links became known: the date of the fix; ``NaT`` where unknown.
+        num_reports: Number of all reports.
+        num_fixed: Number of the reports that a commit fixes.
+        num_unordered: Number of the reports whose inducing commits are all later than they are.
+    """
+
+    rows: np.ndarray
+    inducing: list[np.ndarray]
+    made_at: pd.Series
+    num_reports: int
+    num_fixed: int
+    num_unordered: int
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def query(self, corpus: ChangeCorpus, place: int) -> ChangeQuery:
+        """The report in a place as a query."""
+        assert corpus.reports is not None
+        report = corpus.reports.reports.iloc[int(self.rows[place])]
+        return ChangeQuery(report["title"], report["description"], report["created_at"])
+
+
+def labelled_reports(corpus: ChangeCorpus) -> LabelledReports:
+    """The reports that can be tested, and counts of those that cannot.
+
+    Raises:
+        ValueError: If the corpus has no reports, no inducing commits or reports without dates.
+    """
+    if corpus.reports is None or "commit" not in corpus.inducing:
+        raise ValueError(
+            f"{corpus.name}: there are no reports with inducing commits; give the tracker's export, such as"
+            " repo=. dataset=csv dataset.path=issues.csv"
+        )
+    created_at = corpus.reports.reports["created_at"]
+    if created_at.isna().any():
+        raise ValueError(f"{corpus.name}: reports without a date cannot be replayed; give dataset.columns.created_at")
+    links = corpus.inducing["commit"]
+    earlier = _earlier_links(links, created_at, corpus.commits.table["created_at"])
+    by_report = earlier.groupby("query")
+    # max() skips NaT: a report counts as known once the dated links are, unless one has no date
+    made_at = by_report["made_at"].max().where(by_report["made_at"].count() == by_report.size())
+    num_fixed = 0 if corpus.fixing is None else int(corpus.fixing.table["query"].nunique())
+    return LabelledReports(
+        made_at.index.to_numpy(dtype=np.int64),
+        [np.unique(rows.to_numpy(dtype=np.int64)) for _, rows in by_report["document"]],
+        made_at.reset_index(drop=True),
+        len(corpus.reports),
+        num_fixed,
+        int(links.table["query"].nunique()) - len(made_at),
+    )
+
+
+def _earlier_links(links: Links, reported: pd.Series, committed: pd.Series) -> pd.DataFrame:
+    """The links to commits that were made strictly before the report."""
+    table = links.table
+    queried_at = reported.iloc[table["query"]].reset_index(drop=True)
+    changed_at = committed.iloc[table["document"]].reset_index(drop=True)
+    return table.reset_index(drop=True)[(changed_at < queried_at).to_numpy()]

@@ -3,7 +3,7 @@ from pathlib import Path
 import lxml.html
 import pytest
 
-from gedbd.corpora.readers.stackexchange.body_text import body_text
+from gedbd.corpora.readers.stackexchange.posts import body_text
 from gedbd.corpora.readers.stackexchange.xml_rows import read_rows
 from gedbd.io.unpacking import UnpackLimit
 

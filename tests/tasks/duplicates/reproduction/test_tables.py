@@ -10,9 +10,7 @@ from omegaconf import OmegaConf
 from gedbd.evaluation.display_names import TEXT, TEXT_GRAPH
 from gedbd.evaluation.report.settings import Setting, group_settings
 from gedbd.evaluation.run_folders import Run
-from gedbd.tasks.duplicates.reproduction.paper_figures import convergence
-from gedbd.tasks.duplicates.reproduction.paper_tables import figures34, table4, table5
-from gedbd.tasks.duplicates.reproduction.published import read_published
+from gedbd.tasks.duplicates.reproduction.paper_tables import convergence, figures34, read_published, table4, table5
 from gedbd.tasks.duplicates.reproduction.sensitivity_table import Job, find_jobs, sensitivity, sensitivity_figure
 
 

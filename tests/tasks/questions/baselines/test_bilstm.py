@@ -6,8 +6,7 @@ from torch.nn.functional import normalize
 
 from gedbd.retrieval.scorers.scorer import ScorerInputs
 from gedbd.retrieval.word_models.word2vec import Word2Vec
-from gedbd.tasks.questions.baselines.bilstm import BiLstm, BiLstmScorer
-from gedbd.tasks.questions.baselines.triplet_draws import draw_triplets
+from gedbd.tasks.questions.baselines.bilstm import BiLstm, BiLstmScorer, draw_triplets
 
 TITLES = ["crash editor", "print paper", "crash window", "slow page"] * 6
 TABLE = pd.DataFrame({"title": TITLES, "description": ""}).assign(created_at=pd.NaT)

@@ -7,8 +7,13 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.metrics.pairwise import cosine_similarity
 
 from gedbd.retrieval.scorers.scorer import ScorerInputs
-from gedbd.tasks.questions.baselines.dup_predictor import SIMILARITIES, DupPredictor
-from gedbd.tasks.questions.baselines.weight_search import CandidateLists, WeightSearch, recall_sum
+from gedbd.tasks.questions.baselines.dup_predictor import (
+    SIMILARITIES,
+    CandidateLists,
+    DupPredictor,
+    WeightSearch,
+    recall_sum,
+)
 
 SMALL = {"num_topics": 3, "topic_epochs": 2, "topic_min_count": 1, "starts": 2, "steps": 4}
 ROWS = [

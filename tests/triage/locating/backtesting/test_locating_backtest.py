@@ -11,14 +11,17 @@ from gedbd.corpora.changes import ChangeCorpus
 from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.documents import Documents
 from gedbd.corpora.relevance import Links
-from gedbd.retrieval.changes.training_reports import history_of
+from gedbd.retrieval.changes.training import history_of
 from gedbd.triage.locating.backtesting import learning
-from gedbd.triage.locating.backtesting.backtest import run_replay, split
-from gedbd.triage.locating.backtesting.hit_rate import HIT_RATE, HitRate, read_hit_rate
-from gedbd.triage.locating.backtesting.labelled import labelled_reports
-from gedbd.triage.locating.backtesting.replay import rank_one
-from gedbd.triage.locating.backtesting.systems import DEFAULT_LEARNT_FROM, default_has_learnt_from
-from gedbd.triage.locating.backtesting.tables import by_year, differences, metrics
+from gedbd.triage.locating.backtesting.backtest import (
+    DEFAULT_LEARNT_FROM,
+    default_has_learnt_from,
+    rank_one,
+    run_replay,
+    split,
+)
+from gedbd.triage.locating.backtesting.reading import labelled_reports
+from gedbd.triage.locating.backtesting.tables import HIT_RATE, HitRate, by_year, differences, metrics, read_hit_rate
 
 DAYS = ["01-01", "01-05", "01-10", "01-20", "02-01", "02-05"]  # of the commits
 WORDS = ["alpha", "beta", "gamma", "alpha", "delta", "beta"]

@@ -1,0 +1,298 @@
+"""Lines that a command prints: never cut within a word, and some only once or only without ``-q``."""
+
+import logging
+import os
+import sys
+import textwrap
+import time
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import cache
+from typing import TYPE_CHECKING, TextIO, TypeVar
+
+from rich import progress
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import (
+    BarColumn,
+    DownloadColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    Task,
+    TextColumn,
+    TimeRemainingColumn,
+    TransferSpeedColumn,
+)
+from rich.text import Text
+
+from gedbd.io.plain_text import printable
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+T = TypeVar("T")
+VARIABLE = "GEDBD_VERBOSITY"
+QUIET = "quiet"
+VERBOSE = "verbose"
+FLAGS = {"-q": QUIET, "--quiet": QUIET, "-v": VERBOSE, "--verbose": VERBOSE}
+SEPARATOR = "--"  # what follows is text
+LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
+LOG = logging.getLogger("gedbd.stages")
+UNIMPORTANT_WARNINGS = (
+    ".*does not have many workers.*",
+    ".*smaller than the logging interval.*",
+    ".*is_leaf.*",
+    ".*sync_dist=True.*",  # metrics already cover the rows of all processes
+    ".*exists and is not empty.*",
+    r".*module\(s\) in eval mode at the start of training.*",  # momentum twins stay in it
+)
+UNWRAPPED_WIDTH = 10_000  # columns where the output is no terminal: programs read lines
+
+
+@cache
+def say_once(line: str) -> None:
+    """Prints a line unless this process has printed it before."""
+    print_line(open_console(), line)
+
+
+def is_first_process() -> bool:
+    """Whether this is the first of the processes that torchrun, SLURM or Lightning started."""
+    return all(os.environ.get(name, "0") == "0" for name in ("RANK", "LOCAL_RANK", "SLURM_PROCID"))
+
+
+def open_console(quiet: bool = False, stderr: bool = False) -> "Console":
+    """The console of a command: as wide as the terminal, and without line breaks of its own in a pipe or a file.
+
+    The environment variable ``COLUMNS`` sets another width.
+
+    Args:
+        quiet: Print nothing.
+        stderr: Print on standard error.
+    """
+    from rich.console import Console
+
+    console = Console(quiet=quiet, stderr=stderr)
+    if not (console.is_terminal or os.environ.get("COLUMNS", "").isdigit()):
+        console.width = UNWRAPPED_WIDTH
+    return console
+
+
+def print_line(console: "Console", line: str, style: str | None = None) -> None:
+    """Prints a result or a warning; where the width is known, lines break between words, and a long path stays whole.
+
+    Args:
+        console: Where the line goes.
+        line: Plain text, also of several lines: brackets and numbers have no meaning.
+        style: Colour and weight of the line, such as ``bold red``.
+    """
+    line = printable(line, keep="\n")
+    if console.width < min(len(line), UNWRAPPED_WIDTH):
+        line = "\n".join(_wrapped(part, console.width) for part in line.split("\n"))
+    console.print(line, style=style, markup=False, highlight=False, soft_wrap=True)
+
+
+def print_help(text: str) -> None:
+    """Prints a long text to standard output; a reader that closes it early, such as ``head``, is no error."""
+    try:
+        print(text, flush=True)
+    except BrokenPipeError:
+        # Python flushes standard output again when it exits.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def print_path(console: "Console", line: str, path: object) -> None:
+    """Prints a line that ends with a path: below the line if both together are wider than the terminal."""
+    shown = printable(str(path))
+    separator = "\n  " if len(line) + 1 + len(shown) > console.width else " "
+    console.print(f"{printable(line)}{separator}{shown}", markup=False, highlight=False, soft_wrap=True)
+
+
+def print_next_step(console: "Console", sentence: str, command: str) -> None:
+    """Prints what to do next: a sentence after "Next:", and the command below it."""
+    print_line(console, f"Next: {sentence[:1].lower()}{sentence[1:]}")
+    print_path(console, " ", command)
+
+
+def print_about(console: "Console", subject: str, line: str) -> None:
+    """Prints a line about something that is named before it, such as a warning about a corpus."""
+    print_line(console, f"{subject}: {line}")
+
+
+def print_detail(console: "Console", line: str) -> None:
+    """Prints a line about the progress of the work, which ``-q`` leaves out."""
+    if not is_quiet():
+        print_line(console, line)
+
+
+def _wrapped(line: str, width: int) -> str:
+    """A line in pieces that fit a width; a word that is longer stays whole."""
+    return "\n".join(textwrap.wrap(line, width, break_long_words=False, break_on_hyphens=False))
+
+
+def track(
+    sequence: Iterable[T],
+    description: str,
+    total: float | None = None,
+    transient: bool = False,
+    console: Console | None = None,
+    disable: bool = False,
+) -> Iterable[T]:
+    """The elements of a sequence, with a progress bar; see ``rich.progress.track``."""
+    hidden = disable or is_quiet()
+    return progress.track(
+        sequence, escape(printable(description)), total=total, transient=transient, console=console, disable=hidden
+    )
+
+
+def byte_progress(transient: bool = False) -> Progress:
+    """A bar with the bytes done, their rate and the remaining time.
+
+    Args:
+        transient: The bar vanishes at the end, and does not appear where the output is no terminal.
+    """
+    columns = (BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
+    console = Console()
+    disable = is_quiet() or (transient and not console.is_terminal)
+    return Progress(
+        TextColumn("{task.description}", markup=False), *columns, console=console, transient=transient, disable=disable
+    )
+
+
+def item_progress(unit: str) -> Progress:
+    """A bar with the items done, their rate and the remaining time, which vanishes at the end.
+
+    Args:
+        unit: What is counted, such as ``commits``.
+    """
+    columns = (BarColumn(), MofNCompleteColumn(), _RateColumn(unit), TimeRemainingColumn())
+    console = Console()
+    disable = is_quiet() or not console.is_terminal
+    return Progress(
+        TextColumn("{task.description}", markup=False), *columns, console=console, transient=True, disable=disable
+    )
+
+
+class _RateColumn(ProgressColumn):
+    """``1,234 commits/s``."""
+
+    def __init__(self, unit: str) -> None:
+        super().__init__()
+        self._unit = unit
+
+    def render(self, task: Task) -> Text:
+        """The rate of a task; empty before its first item."""
+        return Text("" if task.speed is None else f"{task.speed:,.0f} {self._unit}/s")
+
+
+def take_flags(arguments: Sequence[str]) -> tuple[list[str], str | None]:
+    """A command line without ``-q`` and ``-v``, and the level that they ask for, None without one.
+
+    Words after ``--`` are text and stay.
+
+    Raises:
+        ValueError: If both are given.
+    """
+    words = list(arguments)
+    end = words.index(SEPARATOR) if SEPARATOR in words else len(words)
+    levels = {FLAGS[word] for word in words[:end] if word in FLAGS}
+    if len(levels) > 1:
+        raise ValueError("-q prints less and -v prints more: give one of them")
+    rest = [word for word in words[:end] if word not in FLAGS] + words[end:]
+    return rest, next(iter(levels), None)
+
+
+def is_quiet() -> bool:
+    """Whether only results, warnings and errors are printed."""
+    return os.environ.get(VARIABLE) == QUIET
+
+
+def is_verbose() -> bool:
+    """Whether log lines are printed, of libraries too."""
+    return os.environ.get(VARIABLE) == VERBOSE
+
+
+@contextmanager
+def verbosity(level: str | None) -> Iterator[None]:
+    """Sets the level while a command runs, and makes log messages safe for the terminal.
+
+    Args:
+        level: ``quiet`` or ``verbose``; None for that of the environment.
+    """
+    before = os.environ.get(VARIABLE)
+    factory = logging.getLogRecordFactory()
+    if level is not None:
+        os.environ[VARIABLE] = level
+    logging.setLogRecordFactory(_Record)
+    try:
+        with _log_lines():
+            yield
+    finally:
+        logging.setLogRecordFactory(factory)
+        if before is None:
+            os.environ.pop(VARIABLE, None)
+        else:
+            os.environ[VARIABLE] = before
+
+
+@contextmanager
+def stage(name: str) -> Iterator[None]:
+    """Logs the beginning of a part of a command's work and how long it took; with ``-v`` the lines are printed."""
+    started = time.perf_counter()
+    LOG.debug("%s ...", name)
+    yield
+    LOG.debug("%s: %.2f s", name, time.perf_counter() - started)
+
+
+class _Record(logging.LogRecord):
+    """A log record of one line that steers no terminal: messages quote ids, titles and file names of others."""
+
+    def getMessage(self) -> str:  # noqa: N802, the name of the standard library
+        return printable(super().getMessage(), keep="" if self.name.startswith("gedbd") else "\n")
+
+
+class _LogLines(logging.StreamHandler[TextIO]):
+    """The handler of ``-v``, a class of its own to be found among others."""
+
+
+@contextmanager
+def _log_lines() -> Iterator[None]:
+    """Prints log lines on standard error: all of gedbd's, and those of libraries from INFO on.
+
+    Only with ``-v``: otherwise Python prints warnings and errors alone.
+    """
+    root = logging.getLogger()
+    if not is_verbose() or any(isinstance(one, _LogLines) for one in root.handlers):
+        yield
+        return
+    handler = _LogLines(sys.stderr)
+    handler.setFormatter(logging.Formatter(LOG_FORMAT))
+    own = logging.getLogger("gedbd")
+    levels = (root.level, own.level)
+    root.addHandler(handler)
+    root.setLevel(logging.INFO)
+    own.setLevel(logging.DEBUG)
+    try:
+        yield
+    finally:
+        root.removeHandler(handler)
+        root.setLevel(levels[0])
+        own.setLevel(levels[1])
+
+
+def silence_library_logs() -> None:
+    """Hides progress bars of weights being loaded, lists of devices, and advice on worker processes.
+
+    With ``-v`` they are shown.
+    """
+    if is_verbose():
+        return
+    from transformers.utils import logging as transformers_logging
+
+    transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+    transformers_logging.set_verbosity_error()  # type: ignore[no-untyped-call]
+    logging.getLogger("pytorch_lightning").setLevel(logging.WARNING)
+    for message in UNIMPORTANT_WARNINGS:
+        warnings.filterwarnings("ignore", message=message)

@@ -1,0 +1,104 @@
+"""Writes a pre-training: tables, figures and page in the run folder, a table on the console."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+from pytorch_lightning.loggers import Logger
+from rich.console import Console
+
+from gedbd.evaluation.report.page import write_report
+from gedbd.evaluation.report.section import Section
+from gedbd.experiments.evaluation_result import log_files, mark_finished, save_figures, training_command
+from gedbd.io.console import print_line, print_path
+from gedbd.io.console_tables import print_table
+from gedbd.io.json_output import record
+from gedbd.io.tables import write_csv
+from gedbd.tasks.pretraining.result import PretrainingResult
+
+MARGINS = {"left": 0.075, "right": 0.985, "bottom": 0.14, "top": 0.9, "wspace": 0.2}
+OBJECTIVES_TEXT = (
+    "Of each test method, {tokens:.0%} of the tokens of code and comment are predicted (mlm), and for {nodes:.0%} of"
+    " the nodes the edges to their tokens of code (alignment), to other nodes (edge), to their types and to their"
+    " roles: edges against as many non-edges. The base rate is the accuracy without a model: of the most frequent"
+    " token; and of the majority by type, role or distance among training methods, or 0.5."
+)
+CURVES = {
+    "total_loss": "Weighted sum of the losses by epoch",
+    "objectives": "Loss and accuracy of each objective on validation by epoch",
+}
+
+
+def write_result(folder: Path, result: PretrainingResult, loggers: list[Logger], console: Console) -> None:
+    """Writes, shows and logs a run.
+
+    Args:
+        folder: The run folder.
+        result: What the run has measured.
+        loggers: Loggers of the run.
+        console: Where the table is shown.
+    """
+    tables = {"results": result.results, "objectives": result.objectives}
+    for name, table in tables.items():
+        write_csv(folder / f"{name}.csv", table)
+    drawn = {
+        "total_loss": loss_curve(result.epochs),
+        "objectives": objective_curves(result.epochs, result.objectives["objective"].tolist()),
+    }
+    save_figures(folder, drawn, result.corpus.name)
+    page = write_report(
+        folder,
+        f"Pre-training: {result.corpus.name}",
+        result.summary,
+        [
+            Section("Objectives", OBJECTIVES_TEXT.format(**vars(result.shares)), [result.objectives]),
+            Section("Training", "By epoch.", [], [(name, CURVES[name], figure) for name, figure in drawn.items()]),
+        ],
+        command=training_command(),
+        date=datetime.now().astimezone(),
+    )
+    record(folder=folder, corpus=result.corpus.name, page=page, summary=result.summary, **tables)
+    print_table(console, result.objectives, f"{result.corpus.name}, {result.num_tested:,} test methods")
+    print_line(console, result.summary)
+    print_path(console, "page:", page)
+    print_path(console, "encoder:", folder / "encoder")
+    log_files(loggers, folder, tables, drawn)
+    mark_finished(folder, result.summary)
+
+
+def objective_curves(epochs: pd.DataFrame, objectives: Sequence[str]) -> Figure:
+    """Loss and accuracy of each objective on validation by epoch, side by side.
+
+    Args:
+        epochs: One row an epoch, with the columns that the system logs.
+        objectives: Their names.
+    """
+    figure = Figure(figsize=(9.6, 3.8))
+    axes = figure.subplots(1, 2, gridspec_kw=MARGINS)
+    for axis, measure in zip(axes, ("loss", "accuracy"), strict=True):
+        for name in objectives:
+            axis.plot(epochs["epoch"] + 1, epochs[f"val/{name}_{measure}"], marker="o", markersize=3, label=name)
+        _finish(axis, f"{measure} on validation")
+    return figure
+
+
+def loss_curve(epochs: pd.DataFrame) -> Figure:
+    """The weighted sum of the losses of training and validation by epoch."""
+    figure = Figure(figsize=(5.4, 3.8))
+    axis = figure.subplots(gridspec_kw={**MARGINS, "left": 0.12})
+    for part in ("train", "val"):
+        axis.plot(epochs["epoch"] + 1, epochs[f"{part}/loss"], marker="o", markersize=3, label=part)
+    _finish(axis, "total loss")
+    return figure
+
+
+def _finish(axis: Axes, title: str) -> None:
+    """Titles of a curve by epoch, whose number is whole."""
+    axis.set(title=title, xlabel="epoch")
+    axis.xaxis.set_major_locator(MaxNLocator(integer=True))
+    axis.grid(alpha=0.25)
+    axis.legend(frameon=False)
