@@ -34,7 +34,6 @@ GROUPS = (
 )
 ELSEWHERE = {
     ("task", "confirmation"),
-    ("task", "code_probe"),
     ("task", "localization"),
     ("task", "pretraining"),
     ("encoder", "untrained"),  # for that task alone

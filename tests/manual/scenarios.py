@@ -151,7 +151,6 @@ SCENARIOS = {
         files=(prepared.repository, prepared.java_sources, prepared.changes),
         options={
             "gedbd train task=pretraining": f"{SMALL_CODE} trainer=smoke",
-            "gedbd train task=code_probe": "trainer=smoke",
             "gedbd train task=localization": SHORT_HMCBL,
             "gedbd train experiment=locate_table3": "encoder=tiny",
             "gedbd train experiment=locate_ablation": SHORT_HMCBL,

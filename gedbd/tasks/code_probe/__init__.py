@@ -1,1 +1,0 @@
-"""Probes of code encoders: what their vectors tell about variables, the flow of data, and what methods do."""
