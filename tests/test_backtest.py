@@ -143,7 +143,6 @@ def test_fewer_reports_are_replayed_on_request(run):
         (["dataset=demo", "target_precision=1"], "target_precision=1 must be a number above 0 and below 1"),
         (["dataset=demo", "target_precision=high"], "target_precision=high must be a number"),
         (["dataset=demo", "confidence_level=90"], "confidence_level=90 must be a number above 0 and below 1"),
-        (["dataset=demo", "precision=0.9"], "^error: the option precision is now called target_precision$"),
         (["dataset=demo", "fill=nowhere.md"], "fill=nowhere.md: no such file"),
         (["dataset=demo", "max_replayed=0"], "max_replayed=0 must be a whole number, 1 or more"),
         (["dataset=demo", "judge=0"], "judge=0 must be a whole number, 1 or more"),

@@ -54,7 +54,6 @@ def serve(tmp_path, monkeypatch):
         (["connections.header_timeout_s=soon"], "connections.header_timeout_s=soon must be a number"),
         (["event=nowhere.json", "webhook.repository=ann/mail"], "nowhere.json is not an event"),
         (["event=nowhere.json"], "webhook.repository=None must be owner/name"),
-        (["webhook.precision=0.9"], "the option webhook.precision is now called webhook.target_precision"),
         (
             ["event=x.json", "webhook.repository=ann/mail", "webhook.target_precision=0.95"],
             "webhook.target_precision=0.95: the backtest of this index measured only the targets 0.5, 0.7, 0.8, 0.9;"

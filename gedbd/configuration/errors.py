@@ -14,8 +14,6 @@ from hydra.errors import InstantiationException, MissingConfigException, Overrid
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import ConfigAttributeError, ConfigKeyError, InterpolationResolutionError, MissingMandatoryValue
 
-from gedbd.configuration.renamed_options import RENAMED_CHOICES, new_name
-
 CALL = re.compile(r"call to target '(?P<target>.+?)'(?:.*full_key: (?P<key>\S+))?", re.DOTALL)
 LOCATING = re.compile(r"Error locating target '(?P<target>.+?)'(?:.*full_key: (?P<key>\S+))?", re.DOTALL)
 LOADING = re.compile(r"Error loading '(?P<target>.+?)'")
@@ -174,9 +172,6 @@ def _full(places: Mapping[str, Path]) -> list[str]:
 
 def _unknown_choice(missing: str, options: Sequence[str]) -> str:
     group, _, choice = missing.rpartition("/")
-    renamed = RENAMED_CHOICES.get(f"{group}={choice}")
-    if renamed:
-        return f"{group}={choice} is now called {renamed}"
     if not options:
         return f"{group}={choice}: {missing}.yaml does not exist"
     near = get_close_matches(choice, options, n=1)
@@ -185,10 +180,7 @@ def _unknown_choice(missing: str, options: Sequence[str]) -> str:
 
 
 def _unknown_option(option: str, names: Sequence[str]) -> str:
-    """The message, with the new name, the option of the same last name, or the most similar one."""
-    renamed = new_name(option, {name.partition(".")[0] for name in names})
-    if renamed:
-        return f"the option {option} is now called {renamed}"
+    """The message, with the option of the same last name, or the most similar one."""
     last = option.rpartition(".")[2]  # max_epochs may be a part of trainer.max_epochs
     same = [name for name in names if name.rpartition(".")[2] == last]
     near = same or get_close_matches(option, names, n=1)

@@ -6,8 +6,6 @@ from pathlib import Path
 
 from omegaconf import OmegaConf
 
-from gedbd.configuration.renamed_options import new_name
-
 FLAGS = ("-h", "--help")
 COMPLETION_FLAGS = ("-sc", "--shell-completion")
 HYDRA_OPTION = re.compile(r"[~+]{0,2}[A-Za-z_][\w./@-]*=")
@@ -133,9 +131,6 @@ def _is_option(word: str, option: str, names: Container[str]) -> bool:
             f" option, end the command line with --, or write {name}=\"'{value}'\""
         )
     if not known and not has_blank:
-        renamed = new_name(name, names)
-        if renamed:
-            raise ValueError(f"the option {name} is now called {renamed}")
         raise ValueError(
             f"unknown option {name}: --help lists all options; to search for {word}, write -- before the text"
         )

@@ -11,7 +11,6 @@ from omegaconf._utils import get_yaml_loader
 from omegaconf.errors import OmegaConfBaseException
 
 from gedbd.configuration.allowed_targets import check_options, check_plain
-from gedbd.configuration.older_options import with_finders
 from gedbd.configuration.option_types import check_values
 from gedbd.io.files import read_object
 
@@ -132,7 +131,7 @@ def read_config(folder: Path) -> DictConfig:
         if not isinstance(options, dict) or not options:
             raise ValueError(f"{file} is damaged: it holds no options")
         check_plain(options, str(file))
-        return OmegaConf.create(with_finders(options, str(file)))
+        return OmegaConf.create(options)
     except (yaml.YAMLError, UnicodeDecodeError, RecursionError, OmegaConfBaseException) as error:
         raise ValueError(f"{file} is damaged: {type(error).__name__}") from error
 

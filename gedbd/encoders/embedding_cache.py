@@ -86,8 +86,7 @@ class EmbeddingCache:
             query = f"SELECT key, vector FROM vectors WHERE key IN ({','.join('?' * len(some))})"
             for key, content in database.execute(query, some):
                 vector = content[:length] if isinstance(content, bytes) else b""
-                # Files of older versions hold vectors without a checksum.
-                is_whole = len(vector) == length and content[length:] in (_checksum(vector), b"")
+                is_whole = len(vector) == length and content[length:] == _checksum(vector)
                 if is_whole and np.isfinite(np.frombuffer(vector, dtype=np.float32)).all():
                     stored[key] = vector
                 else:

@@ -93,13 +93,6 @@ def test_every_bit_of_a_file_of_vectors_may_flip(encode, tmp_path):
     assert damaged > 3
 
 
-def test_vectors_of_older_versions_have_no_checksum_and_are_read(encode, tmp_path):
-    expected = encode()
-    with closing(sqlite3.connect(only(tmp_path, "*.sqlite"))) as cache, cache:
-        cache.execute("UPDATE vectors SET vector = substr(vector, 1, length(vector) - 4)")
-    assert (encode() == expected).all()
-
-
 @pytest.mark.parametrize("place", [0, 17, 30, -1])
 def test_a_flipped_bit_among_token_numbers_is_found(tiny, tmp_path, place):
     tokenizer = tiny[1]

@@ -17,22 +17,9 @@ from small_index import SmallIndex
 
 from gedbd.service.app import Settings, create_app
 from gedbd.service.webhook.database import WEBHOOK_FILE
-from gedbd.service.webhook.outbox import Comment
 from gedbd.service.webhook.receiver import Webhook
 from gedbd.triage.report import Report
 from gedbd.triage.storage.connection import StoreUnavailable
-
-OLD_FILE = """
-CREATE TABLE deliveries (delivery TEXT PRIMARY KEY, moment TEXT NOT NULL);
-CREATE TABLE comments (
-    repository TEXT NOT NULL, issue_id TEXT NOT NULL, body TEXT NOT NULL,
-    state TEXT NOT NULL CHECK (state IN ('pending', 'posted', 'failed')),
-    tries INTEGER NOT NULL DEFAULT 0, moment TEXT NOT NULL, PRIMARY KEY (repository, issue_id)
-);
-INSERT INTO deliveries VALUES ('old', '2024-06-01T10:00:00.000000+00:00');
-INSERT INTO comments VALUES ('ann/mail', '1', 'text', 'pending', 3, '2024-06-01T10:00:00.000000+00:00');
-INSERT INTO comments VALUES ('ann/mail', '2', 'text', 'posted', 1, '2024-06-01T10:00:00.000000+00:00');
-"""
 
 
 class SlowIndex(SmallIndex):
@@ -178,19 +165,6 @@ def test_what_will_always_fail_is_dropped_with_a_line_and_holds_nothing_up(
     assert (counted(send, "added"), counted(send, "dropped")) == (1, 1)
     send(issue(100), delivery="100")  # somebody has sent it again by hand
     assert slow.order == ["101", "100"]
-
-
-def test_the_file_of_an_earlier_version_is_read(slow: SlowIndex) -> None:
-    with sqlite3.connect(slow.folder / WEBHOOK_FILE) as file:
-        file.executescript(OLD_FILE)
-    file.close()
-    hook = Webhook(slow, REPOSITORY, None, SECRET)
-    assert hook.accept("issues", "old", issue()).code == "repeated"
-    assert hook.accept("issues", "new", issue()).code == "accepted"
-    assert hook.outbox.due(0.0) == [Comment(REPOSITORY, "1", "text")]
-    assert hook.outbox.state(REPOSITORY, "2") == "posted"
-    assert not hook.outbox.put(Comment(REPOSITORY, "2", "other"))
-    hook.close()
 
 
 def test_a_locked_file_is_answered_with_503_and_loses_nothing(slow: SlowIndex, hook: Webhook, send: Sender) -> None:

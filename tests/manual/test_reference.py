@@ -147,7 +147,7 @@ def test_the_page_of_run_folders_names_files_columns_and_schema():
     assert states <= named(RUN_FOLDER)
 
 
-@pytest.mark.parametrize("schema", [index_schema.SCHEMA + index_schema.LOG_SCHEMA, FEEDBACK_SCHEMA, WEBHOOK_SCHEMA])
+@pytest.mark.parametrize("schema", [index_schema.SCHEMA, FEEDBACK_SCHEMA, WEBHOOK_SCHEMA])
 def test_the_page_of_index_files_names_every_table(schema):
     with closing(sqlite3.connect(":memory:")) as connection:
         connection.executescript(schema)

@@ -95,14 +95,6 @@ def test_the_commands_that_build_the_index_compose():
             compose(name, overrides=[o for o in options if not o.startswith("hydra.")])
 
 
-def test_the_old_input_is_refused_in_one_line(tmp_path):
-    (check,) = (step["run"] for step in STEPS if "exit 1" in step.get("run", ""))
-    for value, status in (("", 0), ("0.9", 1)):
-        done = subprocess.run(["bash", "-ec", check], env={"PRECISION": value}, capture_output=True, text=True)
-        assert done.returncode == status
-        assert done.stdout.strip() == ("::error::the input precision is now called target_precision" if status else "")
-
-
 @pytest.fixture
 def hub(request):
     with SmallGitHub(**request.param) as server:

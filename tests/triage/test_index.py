@@ -17,7 +17,7 @@ from gedbd.triage.backtesting.learning import replay
 from gedbd.triage.confidence import CONFIDENCE_FEATURES
 from gedbd.triage.report import Filters, Report, as_table
 from gedbd.triage.storage.connection import StoreUnavailable
-from gedbd.triage.storage.store import FILE, FORMAT, WITHOUT_LOG, Store
+from gedbd.triage.storage.store import FILE, FORMAT, Store
 
 
 def found(index, report, **options):
@@ -407,7 +407,7 @@ def test_what_is_no_index(tmp_path):
         Store(file)
 
 
-@pytest.mark.parametrize("version", [WITHOUT_LOG - 1, FORMAT + 1])
+@pytest.mark.parametrize("version", [FORMAT - 1, FORMAT + 1])
 def test_another_format_is_told(index, version):
     index.close()
     with sqlite3.connect(index.folder / FILE) as file:

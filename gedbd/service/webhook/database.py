@@ -19,6 +19,9 @@ CREATE TABLE IF NOT EXISTS comments (
     state TEXT NOT NULL CHECK (state IN ('pending', 'posted', 'failed')),
     tries INTEGER NOT NULL DEFAULT 0,
     moment TEXT NOT NULL,
+    tried_at REAL NOT NULL DEFAULT 0,
+    next_try_at REAL NOT NULL DEFAULT 0,
+    posted_at REAL NOT NULL DEFAULT 0,  -- when the last POST whose result is unknown was begun; 0 if none was
     PRIMARY KEY (repository, issue_id)
 );
 CREATE TABLE IF NOT EXISTS inbox (
@@ -35,17 +38,11 @@ CREATE TABLE IF NOT EXISTS comment_links (
 );
 CREATE INDEX IF NOT EXISTS comment_links_of_pair ON comment_links (report, duplicate);
 SELECT delivery, moment FROM deliveries LIMIT 0;  -- these fail if another program has created the tables
-SELECT repository, issue_id, body, state, tries, moment FROM comments LIMIT 0;
+SELECT repository, issue_id, body, state, tries, moment, tried_at, next_try_at, posted_at FROM comments LIMIT 0;
 SELECT number, delivery, kind, event FROM inbox LIMIT 0;
 SELECT name, updated_at, gone FROM versions LIMIT 0;
 SELECT comment_id, report, duplicate FROM comment_links LIMIT 0;
 """
-# Files of earlier versions do not have these columns.
-ADDED_COLUMNS = (
-    ("tried_at", "REAL NOT NULL DEFAULT 0"),
-    ("next_try_at", "REAL NOT NULL DEFAULT 0"),
-    ("posted_at", "REAL NOT NULL DEFAULT 0"),  # when the last POST whose result is unknown was begun; 0 if none was
-)
 
 
 class WebhookFile(Database):
@@ -61,11 +58,6 @@ class WebhookFile(Database):
     def __init__(self, folder: Path) -> None:
         loss = "the deliveries that wait, and the comments that wait or were posted"
         super().__init__(folder / WEBHOOK_FILE, SCHEMA, loss)
-        with self.transaction():
-            columns = {str(row[1]) for row in self.query("PRAGMA table_info(comments)")}
-            for name, kind in ADDED_COLUMNS:
-                if name not in columns:
-                    self.query(f"ALTER TABLE comments ADD COLUMN {name} {kind}")
 
     def forget(self, issue_id: str) -> None:
         """Erases the deliveries of an issue that wait, and the text of comments on it or that name it.

@@ -41,8 +41,8 @@ from gedbd.triage.storage.rows import (
 MAX_KEYS = 500  # SQLite bounds the number of values of a statement
 FEATURES = ", ".join(FeatureRow._fields)
 FORMAT = 5  # of the tables; SQLite keeps it as user_version
-WITHOUT_LOG = 4  # the format before, which only lacks the tables and triggers of LOG_SCHEMA
 TABLES = {"about", "weights", "terms", "reports", "links", "identity", "changes"}
+# Triggers write the log of changes, so that no change can be forgotten. A change of a link has no row.
 SCHEMA = f"""
 CREATE TABLE about (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE weights (part INTEGER PRIMARY KEY, data BLOB NOT NULL);
@@ -56,9 +56,6 @@ CREATE UNIQUE INDEX by_id ON reports (issue_id);
 CREATE TABLE links (
     report TEXT NOT NULL, duplicate TEXT NOT NULL, source TEXT NOT NULL, PRIMARY KEY (report, duplicate, source)
 ) WITHOUT ROWID;
-"""
-# Triggers write the log, so that no change can be forgotten. A change of a link has no row.
-LOG_SCHEMA = """
 CREATE TABLE identity (token TEXT NOT NULL);
 INSERT INTO identity VALUES (lower(hex(randomblob(8))));
 CREATE TABLE changes (number INTEGER PRIMARY KEY AUTOINCREMENT, row INTEGER);
@@ -116,10 +113,6 @@ class Store:
         tables = self._tables()
         if version == 0 and tables:
             raise not_an_index(self.path, "it has other tables")
-        if version == WITHOUT_LOG and not self.refusal:
-            with self._connection.transaction():
-                self._create(LOG_SCHEMA)
-            version, tables = FORMAT, self._tables()
         if version not in (0, FORMAT):  # 0: nothing was written yet
             cure = "delete it and build it again with gedbd index"
             raise ValueError(f"{self.path} has format {version}, but this version of gedbd reads {FORMAT}: {cure}")
@@ -160,7 +153,7 @@ class Store:
         """A transaction that writes: at its end all changes are on disk, or none. The first one creates the tables."""
         with self._connection.transaction():
             if self._version() == 0:
-                self._create(SCHEMA + LOG_SCHEMA)
+                self._create(SCHEMA)
             yield
 
     def snapshot(self) -> AbstractContextManager[None]:

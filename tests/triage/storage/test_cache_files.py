@@ -4,7 +4,6 @@ import logging
 import os
 import random
 import shutil
-import sqlite3
 from datetime import UTC, datetime
 
 import numpy as np
@@ -16,7 +15,7 @@ from gedbd.triage.report import Filters
 from gedbd.triage.storage import cache_files, compaction
 from gedbd.triage.storage.cache_files import NAME, read_cache, read_index, write_cache
 from gedbd.triage.storage.in_memory import InMemoryIndex
-from gedbd.triage.storage.store import FILE, LOG_SCHEMA, WITHOUT_LOG, Store
+from gedbd.triage.storage.store import FILE, Store
 
 COUNT = 40
 KILLS = [pytest.param(2), pytest.param(20, marks=pytest.mark.slow)]
@@ -199,27 +198,6 @@ def test_a_failing_process_is_told_and_changes_nothing(index, reader, monkeypatc
     index._compaction.wait()
     assert "could not be rebuilt" in caplog.text
     assert answers(index) == answers_without_files(index.folder, reader, monkeypatch)
-
-
-def test_the_format_before_is_brought_up_to_date(index, reader):
-    expected = answers(index)
-    index.close()
-    for name in folders(index.folder):
-        shutil.rmtree(index.folder / name)
-    with sqlite3.connect(index.folder / FILE) as file:
-        for line in LOG_SCHEMA.strip().splitlines():
-            kind, name = line.split()[1:3]
-            if line.startswith("CREATE") and kind != "TABLE":
-                file.execute(f"DROP {kind} {name}")
-        file.execute("DROP TABLE identity")
-        file.execute("DROP TABLE changes")
-        file.execute(f"PRAGMA user_version={WITHOUT_LOG}")
-    file.close()
-    again = open_folder(index.folder, reader)
-    again.add([some_report(1, version="4", product="Mail")])
-    again.add([some_report(1, product="Mail")])
-    assert answers(again) == expected
-    again.close()
 
 
 @pytest.mark.parametrize("kills", KILLS)
