@@ -151,7 +151,7 @@ FURTHER_MISTAKES = [
     (["name=boosted", "cross=trained", "cross.folds=1"], "cross.folds=1 must be 0, or 2 or more"),
     (["name=boosted", "llm=openai"], "llm.base_url is not set: set it or OPENAI_BASE_URL"),
     (["name=boosted", "cross=trained", "baselines.boosted.kind=default"], "kind=default of a ranker reads no scores"),
-    (["name=boosted", "cross=trained", "baselines.boosted.base=default"], "a base reads neither graph nor cross"),
+    (["name=boosted", "cross=trained", "baselines.boosted.base=default"], "a base reads neither cross nor llm"),
     (["name=bm25", "part=train"], "part=train is unknown: choose val or test"),
     (["name=bm25", "baselines.bm25.field=body"], "field=body is unknown"),
     (["name=bm25", "ranking.window_days=0.001"], "excludes the groups of all"),

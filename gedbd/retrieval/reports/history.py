@@ -15,7 +15,6 @@ from gedbd.io.processes import map_in_processes
 from gedbd.retrieval.inverted_index import State
 from gedbd.retrieval.postings import length_norm
 from gedbd.retrieval.reports.candidate_features import candidate_features
-from gedbd.retrieval.reports.candidate_graph import graph_features
 from gedbd.retrieval.reports.feature_store import TERM_KINDS, FeatureStore
 from gedbd.retrieval.reports.first_stage import FirstStage, find_candidates
 from gedbd.retrieval.reports.known_groups import GrowingGroups, KnownGroups
@@ -36,7 +35,7 @@ class Replayed(NamedTuple):
         row: The report.
         group: ``(C,)`` the candidates: groups as they were known before the report.
         best: ``(C,)`` the report of each group that speaks most for it.
-        features: ``(C, F)``, see ``candidate_features``; behind them those of ``graph_features``, if asked for.
+        features: ``(C, F)``, see ``candidate_features``.
         right: ``(C,)`` bool: a member of the group is a duplicate of the report.
     """
 
@@ -55,12 +54,9 @@ class ReportHistory:
         vectors: ``(N, D)`` unit rows.
         links: ``(2, L)`` rows of reports that are known to be duplicates, see ``GrowingGroups``.
         group: ``(N,)`` duplicate group of each, which says what is right.
-        graph: Add the features of the graph among the candidates.
     """
 
-    def __init__(
-        self, reports: pd.DataFrame, vectors: np.ndarray, links: np.ndarray, group: np.ndarray, graph: bool = False
-    ) -> None:
+    def __init__(self, reports: pd.DataFrame, vectors: np.ndarray, links: np.ndarray, group: np.ndarray) -> None:
         features = FeatureEncoder.of(Vocabulary()).encode(reports, vectors, learn=True)
         self.features = replace(features, terms=features.terms.flat())
         # One store for all rows: the replay of a row looks at the rows before it alone.
@@ -68,7 +64,6 @@ class ReportHistory:
         self.store.add(features)
         self.terms = {kind: ReplayedTerms.of(self.store.terms(kind)) for kind in TERM_KINDS}
         self.group = group
-        self.graph = graph
         self._growing = GrowingGroups(links, len(reports))
 
     @classmethod
@@ -110,8 +105,6 @@ class ReportHistory:
         """The candidates of a report, see ``find``."""
         found = self.find(row, dense)
         features = candidate_features(self.store, self.features[row], found)
-        if self.graph:
-            features = np.hstack([features, graph_features(self.store, self.features[row], found)])
         return Replayed(row, found.group, found.row, features, self._is_right(row, found.members))
 
     def _is_right(self, row: int, members: Sequence[np.ndarray]) -> np.ndarray:

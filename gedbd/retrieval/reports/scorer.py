@@ -7,7 +7,6 @@ import numpy as np
 import pandas as pd
 
 from gedbd.corpora.splits import PARTS, TRAIN, VAL
-from gedbd.retrieval.reports.candidate_graph import GRAPH_FEATURES
 from gedbd.retrieval.reports.cross_scores import CrossScores
 from gedbd.retrieval.reports.history import Replayed, ReportHistory
 from gedbd.retrieval.reports.llm_check import LlmCheck
@@ -32,7 +31,6 @@ class LearntReports(Scorer):
         num_seeds: See ``RankerOptions``.
         base: Likewise.
         default_below: Likewise.
-        graph: Read the features of the graph among the candidates too, see ``graph_features``.
         cross: A cross-encoder to train, whose scores of the first candidates are further features; None for none.
         llm: Likewise a language model to ask.
 
@@ -50,17 +48,14 @@ class LearntReports(Scorer):
         num_seeds: int = 3,
         base: str | None = None,
         default_below: int = 300,
-        graph: bool = False,
         cross: CrossScores | None = None,
         llm: LlmCheck | None = None,
     ) -> None:
         if kind not in ("boosted", "linear", "default"):
             raise ValueError(f"kind={kind} of a ranker is unknown: choose boosted, linear or default")
         reads_pairs = cross is not None or llm is not None
-        if base is not None and (graph or reads_pairs):
-            raise ValueError("a base reads neither graph nor cross nor llm: leave them out, or base")
-        if graph and kind == "default":
-            raise ValueError("graph=true needs a ranker that learns here: choose kind=boosted or linear")
+        if base is not None and reads_pairs:
+            raise ValueError("a base reads neither cross nor llm: leave them out, or base")
         if kind == "default" and reads_pairs:
             raise ValueError("kind=default of a ranker reads no scores of cross and llm: choose boosted or linear")
         self.dense = dense
@@ -68,11 +63,9 @@ class LearntReports(Scorer):
         self.options: RankerOptions | None = None
         if kind != "default":
             self.options = RankerOptions(kind, seed, num_seeds, base=base, default_below=default_below)
-        self.graph = graph
-        self.extra = GRAPH_FEATURES if graph else ()
         self.second_stage: SecondStage | None = None
         if reads_pairs and self.options is not None:
-            self.second_stage = SecondStage(cross, llm, self.options, self.extra)
+            self.second_stage = SecondStage(cross, llm, self.options)
 
     def fit(self, inputs: ScorerInputs) -> None:
         """Replays the training queries, and those of validation if its labels may be used, and learns from them.
@@ -92,7 +85,7 @@ class LearntReports(Scorer):
         positive = labelled[labelled["label"] == 1]
         links = positive[["query", "document"]].to_numpy(dtype=np.int64).T
         self.history_ = ReportHistory(
-            inputs.documents, self.dense.documents_, links if inputs.links is None else inputs.links, group, self.graph
+            inputs.documents, self.dense.documents_, links if inputs.links is None else inputs.links, group
         )
         if self.options is None:
             self.ranker_ = default_ranker()
@@ -135,7 +128,7 @@ class LearntReports(Scorer):
 
     def _learn(self, examples: Sequence[Replayed], documents: pd.DataFrame, options: RankerOptions) -> None:
         if self.second_stage is None:
-            self.ranker_ = fit_ranker(examples, options.without_seen(documents), self.extra)
+            self.ranker_ = fit_ranker(examples, options.without_seen(documents))
             return
         reports = zip(documents["title"], documents["description"], strict=True)
         self.second_stage.fit([ReportText(*report) for report in reports], examples, self.history_.group)

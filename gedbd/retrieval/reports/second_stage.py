@@ -28,25 +28,21 @@ class SecondStage:
         cross: The cross-encoder to train; None for none.
         llm: The language model to ask; None for none.
         options: How the rankers are trained; the first ones are trained once, whatever ``num_seeds`` says.
-        extra: Names of features that queries have behind ``FEATURES`` already, which both rankers read.
 
     Attributes:
         first_: The first ranker.
         ranker_: The second one.
     """
 
-    def __init__(
-        self, cross: CrossScores | None, llm: LlmCheck | None, options: RankerOptions, extra: tuple[str, ...] = ()
-    ) -> None:
+    def __init__(self, cross: CrossScores | None, llm: LlmCheck | None, options: RankerOptions) -> None:
         self.cross = cross
         self.llm = llm
         self.options = options
-        self.extra = extra
 
     @property
     def names(self) -> tuple[str, ...]:
         """The features behind ``FEATURES``."""
-        return (*self.extra, *column_names([one.name for one in (self.cross, self.llm) if one is not None]))
+        return column_names([one.name for one in (self.cross, self.llm) if one is not None])
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -68,7 +64,7 @@ class SecondStage:
         self._known: dict[int, np.ndarray] = {}
         usable = [one for one in examples if one.right.any()]
         first_options = replace(self.options, num_seeds=1)
-        self.first_ = fit_ranker(usable, first_options, self.extra)
+        self.first_ = fit_ranker(usable, first_options)
         orders = self._held_out_orders(usable, group, first_options)
         lists = _ranked_lists(usable, orders)
         scores: list[list[np.ndarray]] = []
@@ -102,7 +98,7 @@ class SecondStage:
         orders: list[np.ndarray] = [rows] * len(examples)
         for number in range(FOLDS):
             others = [one for one, own in zip(examples, fold, strict=True) if own != number]
-            ranker = fit_ranker(others, options, self.extra)
+            ranker = fit_ranker(others, options)
             for place in np.flatnonzero(fold == number).tolist():
                 orders[place] = _best_first(ranker.scores(examples[place].features))
         return orders
